@@ -58,7 +58,7 @@ pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{
     ChannelCounter, ChannelState, ChannelTally, CloseCause, CounterReader, MemoryError, RxCounts,
 };
-pub use rota_shm::{ChannelRow, Flow, Mismatch, MismatchRow, Monitor, SegmentRow, StationRow};
+pub use rota_shm::{ChannelRow, Mismatch, MismatchRow, Monitor, SegmentRow, StationRow};
 pub use rota_shm::{Lost, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
 pub use rota_units::{BitRate, Instant, Octets, Span};
 pub use send::{CloseError, CloseReport, SendChannel, SendError, Slot};

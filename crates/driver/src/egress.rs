@@ -6,7 +6,9 @@
 
 use crate::clock;
 use crate::device::{Backlog, ETHERNET_HEADER, Evidence};
+use crate::netlink::{attributes, u32_at};
 use crate::sys::interface::{Name, speed_mbit, transmit_ring};
+use libc::{RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, TCA_STATS};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, socket,
 };
@@ -25,14 +27,10 @@ const RECHECK: Span = Span::from_millis(100);
 
 const NLMSG_HEADER: usize = 16;
 const TCMSG: usize = 20;
-const NLMSG_ERROR: u16 = 2;
-const RTM_NEWQDISC: u16 = 36;
-const RTM_GETQDISC: u16 = 38;
+const NLMSG_ERROR: u16 = libc::NLMSG_ERROR as u16;
 /// Request, acknowledge, echo: without the echo only listeners of the TC group get the answer.
 const NLM_FLAGS: u16 = 0x1 | 0x4 | 0x8;
 const TC_H_ROOT: u32 = 0xffff_ffff;
-const TCA_KIND: u16 = 1;
-const TCA_STATS: u16 = 3;
 /// Where struct tc_stats holds the number of queued frames.
 const TC_STATS_QLEN: usize = 28;
 
@@ -214,16 +212,8 @@ fn qdisc_request(index: u32) -> [u8; NLMSG_HEADER + TCMSG] {
     request
 }
 
-fn u16_at(data: &[u8], at: usize) -> Option<u16> {
-    data.get(at..at + 2)?.try_into().ok().map(u16::from_ne_bytes)
-}
-
-fn u32_at(data: &[u8], at: usize) -> Option<u32> {
-    data.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
-}
-
 fn parse_qdisc(answer: &[u8]) -> Answer {
-    match u16_at(answer, 4) {
+    match answer.get(4..6).map(|kind| u16::from_ne_bytes([kind[0], kind[1]])) {
         Some(NLMSG_ERROR) => Answer::End,
         Some(RTM_NEWQDISC) => Answer::Found(discipline_in(answer)),
         _ => Answer::Found(Discipline::Unknown),
@@ -231,18 +221,13 @@ fn parse_qdisc(answer: &[u8]) -> Answer {
 }
 
 fn discipline_in(answer: &[u8]) -> Discipline {
-    let mut at = NLMSG_HEADER + TCMSG;
-    while let (Some(len), Some(kind)) = (u16_at(answer, at), u16_at(answer, at + 2)) {
-        // A length below its own header would never advance.
-        let len = usize::from(len).max(4);
-        let value = answer.get(at + 4..at + len).unwrap_or_default();
-        match kind {
-            TCA_KIND if value == b"noqueue\0" => return Discipline::None,
-            TCA_STATS => return u32_at(value, TC_STATS_QLEN).map_or(Discipline::Unknown, Discipline::Frames),
-            _ => at += len.next_multiple_of(4),
-        }
-    }
-    Discipline::Unknown
+    let mut told = attributes(answer.get(NLMSG_HEADER + TCMSG..).unwrap_or_default());
+    let discipline = |(kind, value): (u16, &[u8])| match kind {
+        TCA_KIND if value == b"noqueue\0" => Some(Discipline::None),
+        TCA_STATS => Some(u32_at(value, TC_STATS_QLEN).map_or(Discipline::Unknown, Discipline::Frames)),
+        _ => None,
+    };
+    told.find_map(discipline).unwrap_or(Discipline::Unknown)
 }
 
 #[cfg(test)]

@@ -234,11 +234,6 @@ impl PacketDevice {
         self.index
     }
 
-    /// How often the wall clock was seen to step.
-    pub fn clock_steps(&self) -> u64 {
-        self.stamps.steps()
-    }
-
     /// Sends a host frame of any EtherType, as it is, with our mark.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub(crate) struct Opening {
 }
 
 /// The station at the other end of a channel. Its number is looked up when somebody asks: it may change.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Peer {
     pub(crate) mac: MacAddr,
     /// Its address where no name of it is known.

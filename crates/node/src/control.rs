@@ -173,60 +173,41 @@ impl Control<'_> {
         let had = self.channels_of_user(at);
         let request = self.sessions[at].connection.try_request();
         self.sessions[at].heard = now();
-        let request = request.map(|request| {
-            request.map(|(number, request)| {
-                self.sessions[at].to(number);
-                request
-            })
-        });
-        if let Ok(Some(request)) = &request
-            && (self.is_beyond_asking(at, request) || self.is_for_others(at, request))
-        {
+        let (number, request) = match request {
+            Ok(Some(request)) => request,
+            Ok(None) => return,
+            Err(_) => return self.bury(poller, at),
+        };
+        let session = self.sessions[at].to(number);
+        if self.is_beyond_asking(at, &request) || self.is_for_others(at, &request) {
             return;
         }
-        if let Ok(Some(Request::LlcOpen { socket })) = request
-            && self.sessions[at].greeted
-        {
-            return self.llc_open(at, socket);
+        match request {
+            Request::LlcOpen { socket } if session.greeted => self.llc_open(at, socket),
+            Request::Incidents if session.greeted => session.answer(&Reply::Incidents(self.incidents.list())),
+            Request::Incident { number } if session.greeted => match self.incidents.one(number) {
+                Some((info, file)) => _ = session.reply(&Reply::Incident(info.clone()), &[file]),
+                None => session.not_there(no_incident(number, &self.incidents.list())),
+            },
+            Request::Close { channel } if session.greeted && !session.has(channel) => {
+                self.close_foreign(at, channel);
+            }
+            request => self.ask(at, ask, had, request),
         }
-        if let Ok(Some(Request::Open { buffers, room_octets, unit_octets_max, .. })) = request
+    }
+
+    /// A request of a session about what is its own.
+    fn ask(&mut self, at: usize, ask: u64, had: usize, request: Request) {
+        if let Request::Open { buffers, room_octets, unit_octets_max, .. } = request
             && let Some(refusal) = self.no_memory(at, buffers, room_octets, unit_octets_max)
         {
-            self.sessions[at].reply(&Reply::Refused(refusal), &[]);
-            return;
+            return self.sessions[at].answer(&Reply::Refused(refusal));
         }
+        let is_more = matches!(request, Request::Open { .. } | Request::Listen { .. });
         let session = &mut self.sessions[at];
-        let alive = match request {
-            Ok(Some(request)) => {
-                let is_more = matches!(request, Request::Open { .. } | Request::Listen { .. });
-                match self.facts.quota.one_more_channel(had) {
-                    Err(sentence) if is_more => session.error(sentence, false),
-                    _ => session.request(request, ask, now(), self.data, self.facts),
-                }
-            }
-            Ok(None) => true,
-            Err(_) => false,
-        };
-        let ours =
-            |asked: &Asked| matches!(asked, Asked::Close { .. } | Asked::Incidents | Asked::Incident { .. });
-        let place = session.asked.iter().position(|question| question.ask == ask && ours(&question.asked));
-        match place.map(|place| session.asked.swap_remove(place).asked) {
-            Some(Asked::Close { channel }) => self.close_foreign(at, channel),
-            Some(Asked::Incidents) => {
-                let incidents = self.incidents.list();
-                self.sessions[at].reply(&Reply::Incidents(incidents), &[]);
-            }
-            Some(Asked::Incident { number }) => {
-                let session = &self.sessions[at];
-                match self.incidents.one(number) {
-                    Some((info, file)) => session.reply(&Reply::Incident(info.clone()), &[file]),
-                    None => session.not_there(no_incident(number, &self.incidents.list())),
-                };
-            }
-            _ => {}
-        }
-        if !alive {
-            self.bury(poller, at);
+        match self.facts.quota.one_more_channel(had) {
+            Err(sentence) if is_more => session.error(sentence, false),
+            _ => session.request(request, ask, now(), self.data, self.facts),
         }
     }
 
@@ -239,14 +220,14 @@ impl Control<'_> {
                 let channel = owned.channel;
                 owned.closing = true;
                 self.data.say(Command::Revoke { channel });
-                self.sessions[asker].reply(&Reply::Done, &[])
+                self.sessions[asker].answer(&Reply::Done);
             }
             several => {
                 let ends = several.iter().map(|owned| (owned.sending, &*owned.peer.name));
                 let sentence = ambiguous(named, ends);
-                self.sessions[asker].error(sentence, true)
+                self.sessions[asker].error(sentence, true);
             }
-        };
+        }
     }
 
     fn bury(&mut self, poller: &Poller, at: usize) {
@@ -266,20 +247,13 @@ impl Control<'_> {
     }
 
     /// Takes the record of an outstanding question, to which the next reply of its session is.
-    fn asked(&mut self, ask: u64) -> Option<Asked> {
+    fn asked(&mut self, ask: u64) -> Option<(&mut Session, Asked)> {
         self.sessions.iter_mut().find_map(|session| {
-            let at = session
-                .asked
-                .iter()
-                .position(|of| of.ask == ask && !matches!(of.asked, Asked::Open { .. }))?;
+            let at = session.asked.iter().position(|question| question.ask == ask)?;
             let Question { number, asked, .. } = session.asked.swap_remove(at);
             session.to(number);
-            Some(asked)
+            Some((session, asked))
         })
-    }
-
-    fn session_asking(&mut self, ask: u64) -> Option<usize> {
-        self.sessions.iter().position(|session| session.asked.iter().any(|question| question.ask == ask))
     }
 
     // ---- news from the data thread --------------------------------------------------------------------
@@ -304,62 +278,39 @@ impl Control<'_> {
     }
 
     fn on_asked(&mut self, ask: u64, result: Result<(ChannelId, Peer), AskError>) {
-        let Some(at) = self.session_asking(ask) else {
+        let Some((session, Asked::Open { to, service, buffers, room_octets, name })) = self.asked(ask) else {
             // The program left while its request was on its way.
             if let Ok((channel, _)) = result {
                 self.data.say(Command::Abort { channel });
             }
             return;
         };
-        let session = &mut self.sessions[at];
-        let Some(place) = session.asked.iter().position(|question| question.ask == ask) else { return };
-        let Question { number, asked, .. } = session.asked.swap_remove(place);
-        let Asked::Open { to, service, buffers, room_octets, name } = asked else { return };
-        session.to(number);
         match result {
             Ok((channel, peer)) => session.channels.push(Owned {
                 channel,
                 shared: channel.0,
-                label: 0,
                 sending: true,
                 service,
-                listener: None,
                 peer,
                 name,
-                contract: Contract::default(),
-                source: None,
-                charge: None,
-                board: None,
-                offer: Vec::new(),
                 buffers,
                 room_octets,
-                before: 0,
-                told: false,
-                number,
-                closing: false,
-                change_untold: false,
+                number: session.number(),
+                ..Owned::default()
             }),
-            Err(AskError::Unknown { known }) => {
-                session.reply(&no_station(&to, &known), &[]);
-            }
-            Err(AskError::Wrong(error)) => {
-                session.error(error.to_string(), true);
-            }
+            Err(AskError::Unknown { known }) => session.answer(&no_station(&to, &known)),
+            Err(AskError::Wrong(error)) => session.error(error.to_string(), true),
         }
     }
 
     fn on_listening(&mut self, ask: u64, result: Result<(), Vec<String>>) {
-        let Some(at) = self.session_asking(ask) else { return };
-        let Some(Asked::Listen { from, listener }) = self.asked(ask) else { return };
-        let session = &mut self.sessions[at];
+        let Some((session, Asked::Listen { from, listener })) = self.asked(ask) else { return };
         match result {
             Ok(()) => {
                 session.listens.push(listener);
-                session.reply(&Reply::Listening { service: listener.service }, &[]);
+                session.answer(&Reply::Listening { service: listener.service });
             }
-            Err(known) => {
-                session.reply(&no_station(&from.unwrap_or_default(), &known), &[]);
-            }
+            Err(known) => session.answer(&no_station(&from.unwrap_or_default(), &known)),
         }
     }
 
@@ -375,7 +326,7 @@ impl Control<'_> {
             && let Some((at, place)) = self.owner(*channel)
         {
             let owned = &self.sessions[at].channels[place];
-            self.incidents.met(owned.shared, crate::monitor::mac_word(owned.peer.mac));
+            self.incidents.met(owned.shared, owned.peer.mac.word());
         }
         match event {
             ChannelEvent::Opened { channel, label, contract } => self.on_opened(channel, label, contract),
@@ -499,23 +450,17 @@ impl Control<'_> {
             channel,
             shared,
             label,
-            sending: false,
             service,
             listener: Some(listened),
             peer,
-            name: None,
             contract,
-            source: None,
-            charge: None,
             board: Some(board.clone()),
             offer,
             buffers,
             room_octets: contract.unit_octets_max,
             before,
-            told: false,
             number: UNASKED,
-            closing: false,
-            change_untold: false,
+            ..Owned::default()
         };
         session.channels.push(owned);
         board.set_state(ChannelState::Open, None);

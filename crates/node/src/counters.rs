@@ -27,15 +27,8 @@ pub(crate) struct View<'a> {
 
 type Counter = (&'static str, fn(&View<'_>) -> u64);
 
-/// One kind of malformed 802.2 frame.
-macro_rules! malformed {
-    ($at:literal) => {
-        (LlcMalformed::ALL[$at].1, |v| v.llc.counters().malformed[$at])
-    };
-}
-
-/// All of them, in the order of the file.
-const COUNTERS: [Counter; 106] = [
+/// All but the kinds of malformed 802.2 frames, which follow, in the order of the file.
+const COUNTERS: [Counter; 89] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
@@ -135,23 +128,6 @@ const COUNTERS: [Counter; 106] = [
     ("llc_fragments_dropped", |v| v.llc.counters().fragments_dropped),
     ("llc_incomplete", |v| v.llc.counters().incomplete),
     ("llc_not_for_us", |v| v.llc.counters().not_for_us),
-    malformed!(0),
-    malformed!(1),
-    malformed!(2),
-    malformed!(3),
-    malformed!(4),
-    malformed!(5),
-    malformed!(6),
-    malformed!(7),
-    malformed!(8),
-    malformed!(9),
-    malformed!(10),
-    malformed!(11),
-    malformed!(12),
-    malformed!(13),
-    malformed!(14),
-    malformed!(15),
-    malformed!(16),
 ];
 
 /// Counters that a healthy segment leaves at zero; each says why in [`rota_proto::Counters`].
@@ -180,9 +156,16 @@ fn slots<'a>(view: &View<'a>) -> &'a [Slot] {
     view.link.list().map_or(&[], |list| list.slots.as_slice())
 }
 
-/// Names and values, for a snapshot.
-pub(crate) fn all(view: &View<'_>) -> Vec<(&'static str, u64)> {
-    COUNTERS.iter().map(|(name, value)| (*name, value(view))).collect()
+/// Names and values.
+pub(crate) fn all(view: &View<'_>) -> impl Iterator<Item = (&'static str, u64)> {
+    let malformed = LlcMalformed::ALL.iter().zip(view.llc.counters().malformed);
+    let counters = COUNTERS.iter().map(|(name, value)| (*name, value(view)));
+    counters.chain(malformed.map(|((_, name), value)| (*name, value)))
+}
+
+fn names() -> Vec<&'static str> {
+    let malformed = LlcMalformed::ALL.iter().map(|(_, name)| *name);
+    COUNTERS.iter().map(|(name, _)| *name).chain(malformed).collect()
 }
 
 /// Whether it must stay zero on a healthy segment.
@@ -226,8 +209,8 @@ impl Published {
         let node = &*node;
         let view = view(node);
         self.stalls = view.stalls;
-        for (id, (_, value)) in COUNTERS.iter().enumerate() {
-            self.table.set(id, value(&view));
+        for (id, (_, value)) in all(&view).enumerate() {
+            self.table.set(id, value);
         }
         if rows {
             self.rows.publish(now, node, mac, view.measured);
@@ -260,7 +243,7 @@ impl Published {
 
 /// The node's counters file, still all zero, what writes it, and what leaves numbers for it.
 pub(crate) fn file() -> Result<(CounterTable, Published, Arc<Meter>), MemoryError> {
-    let (table, rows) = CounterTable::with_monitor(&COUNTERS.map(|(name, _)| name))?;
+    let (table, rows) = CounterTable::with_monitor(&names())?;
     let meter = Meter::new();
     let published = Published {
         table: table.clone(),
@@ -279,8 +262,9 @@ mod tests {
 
     #[test]
     fn every_counter_has_a_name_of_its_own() {
-        let names: BTreeSet<&str> = COUNTERS.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names.len(), COUNTERS.len());
+        let all = names();
+        let names: BTreeSet<&str> = all.iter().copied().collect();
+        assert_eq!(names.len(), all.len());
         assert!(SHOULD_BE_ZERO.iter().all(|name| names.contains(name)));
     }
 }

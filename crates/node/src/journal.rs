@@ -7,9 +7,9 @@ use crate::log::{Level, say, tell_left_out};
 use crate::status::Facts;
 use gone::GoneTold;
 use rota_shm::control::{CauseInfo, StatusInfo};
-use rota_shm::{ChannelRow, ChannelTally, CounterReader, Mismatch};
-use rota_shm::{Monitor, StationRow};
+use rota_shm::{ChannelRow, ChannelTally, CounterReader, Mismatch, Monitor, StationRow};
 use rota_units::{Instant, Span};
+use rota_wire::{ChannelReport, MacAddr};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How often it looks.
@@ -40,7 +40,7 @@ struct Look {
     /// Frames of strangers while the token ruled, and the last one's address.
     foreign: (u64, u64),
     /// Ends of channels here, by id and direction: the other end's number, units, late, longest delay, bound.
-    channels: BTreeMap<(u64, bool), ChannelRow>,
+    channels: BTreeMap<(u64, bool), ChannelReport>,
     /// How often other stations' hosts stood still, and for how long at most, as they reported.
     stalls_elsewhere: BTreeMap<u64, (u64, u64)>,
     /// Addresses that strangers use: the sentence of each.
@@ -199,7 +199,7 @@ fn causes(looks: &[&Look], beside: &Beside) -> Vec<Cause> {
     let mut cause = |kind: &str, sentence| causes.push(cause_of(kind, sentence, false));
     let foreign = after.foreign.0.saturating_sub(before.foreign.0);
     if foreign > 0 {
-        let who = mac(after.foreign.1);
+        let who = MacAddr::from_word(after.foreign.1);
         let text = format!("a host that takes no part in the token, {who}, sent {foreign} frames");
         cause("foreign_sender", text);
     }
@@ -243,7 +243,10 @@ fn stalls(before: &Look, after: &Look, beside: &Beside) -> Vec<Cause> {
         if stalls <= known {
             continue;
         }
-        let name = after.stations.get(address).map_or_else(|| mac(*address), |(_, name, _)| name.clone());
+        let name = after
+            .stations
+            .get(address)
+            .map_or_else(|| MacAddr::from_word(*address).to_string(), |(_, name, _)| name.clone());
         let (longest, is_new) = (Span::from_nanos(*longest), longest > longest_known);
         let at_most = if is_new { "" } else { " at most, its longest standstill so far" };
         let sentence = format!("the host of {name} stood still for {longest}{at_most}");
@@ -265,7 +268,7 @@ fn silent(looks: &[&Look]) -> Vec<Cause> {
     let is_dead = |look: &&Look, address| look.stations.get(address).is_some_and(|(_, _, alive)| !alive);
     let fell = lived.filter(|(address, _)| looks.iter().any(|look| is_dead(look, *address)));
     fell.map(|(address, (_, name, _))| {
-        let sentence = format!("{name} ({}) died or fell silent", mac(*address));
+        let sentence = format!("{name} ({}) died or fell silent", MacAddr::from_word(*address));
         cause_of("station_silent", sentence, true)
     })
     .collect()
@@ -302,17 +305,18 @@ impl Look {
         let others = rows.stations.iter().filter(|row| row.flags & StationRow::HERE == 0);
         let station =
             |row: &StationRow| (row.mac, (row.station, row.name(), row.flags & StationRow::ALIVE != 0));
+        let stalls = |row: &StationRow| (u64::from(row.said.stalls), row.said.stall_longest_ns);
         let own = |row: &&ChannelRow| here.is_some_and(|here| here.station == row.station);
-        let key = |row: &ChannelRow| (row.channel, row.flags & ChannelRow::SENDING != 0);
+        let key = |row: &ChannelRow| (row.said.channel, row.said.sending);
         Self {
             mode: rows.segment.mode,
             station: rows.segment.station,
             stations: others.clone().map(station).collect(),
             counters: reader.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-            stalls: here.map_or((0, 0), |row| (row.stalls, row.stall_longest_ns)),
-            foreign: here.map_or((0, 0), |row| (row.foreign.frames, row.foreign_mac)),
-            channels: rows.channels.iter().filter(own).map(|row| (key(row), *row)).collect(),
-            stalls_elsewhere: others.map(|row| (row.mac, (row.stalls, row.stall_longest_ns))).collect(),
+            stalls: here.map_or((0, 0), stalls),
+            foreign: here.map_or((0, 0), |row| (row.said.foreign.frames, row.said.foreign_mac.word())),
+            channels: rows.channels.iter().filter(own).map(|row| (key(row), row.said)).collect(),
+            stalls_elsewhere: others.map(|row| (row.mac, stalls(row))).collect(),
             used: rows.stations.iter().filter_map(|row| Some((row.mac, used(row)?))).collect(),
             mismatches: rows.all_mismatches().iter().map(|row| (row.sentence(), row.kind())).collect(),
             timers: rows.segment.timers,
@@ -333,13 +337,8 @@ impl Look {
 
 /// The cause and the sentence about a station whose address a stranger uses, or perhaps uses.
 fn used(row: &StationRow) -> Option<(&'static str, String)> {
-    let (astray, sentence) = row.contested(mac(row.mac), &row.name())?;
+    let (astray, sentence) = row.contested(MacAddr::from_word(row.mac), &row.name())?;
     Some((if astray { "astray" } else { "contested" }, sentence))
-}
-
-fn mac(word: u64) -> String {
-    let [_, _, octets @ ..] = word.to_be_bytes();
-    rota_wire::MacAddr(octets).to_string()
 }
 
 fn mode(code: u64) -> &'static str {
@@ -375,8 +374,11 @@ fn changes(last: &Look, look: &Look) -> Vec<Line> {
         line(Level::Info, "number", format!("this station has number {}", look.station));
     }
     for (address, (number, name, alive)) in &look.stations {
-        let who =
-            format!("{} (number {number}, {})", if name.is_empty() { "?" } else { name }, mac(*address));
+        let who = format!(
+            "{} (number {number}, {})",
+            if name.is_empty() { "?" } else { name },
+            MacAddr::from_word(*address)
+        );
         match last.stations.get(address).map(|(_, _, alive)| *alive) {
             None if *alive => line(Level::Info, "joined", format!("joined: {who}")),
             Some(false) if *alive => line(Level::Info, "joined", format!("back: {who}")),
@@ -386,7 +388,7 @@ fn changes(last: &Look, look: &Look) -> Vec<Line> {
     }
     for (address, (number, name, _)) in &last.stations {
         if !look.stations.contains_key(address) {
-            let text = format!("left: {name} (number {number}, {})", mac(*address));
+            let text = format!("left: {name} (number {number}, {})", MacAddr::from_word(*address));
             line(Level::Info, "left", text);
         }
     }
@@ -410,7 +412,7 @@ fn changes(last: &Look, look: &Look) -> Vec<Line> {
     if foreign > 0 {
         let text = format!(
             "{foreign} frames of a host that takes no part in the token, at last {}: it takes others' time",
-            mac(look.foreign.1)
+            MacAddr::from_word(look.foreign.1)
         );
         line(Level::Warn, "foreign", text);
     }
@@ -431,13 +433,13 @@ fn changes(last: &Look, look: &Look) -> Vec<Line> {
 
 /// Channels of this station with more units that were not there as promised than before.
 fn late(last: &Look, look: &Look) -> Vec<Line> {
-    let broken = |row: &ChannelRow| row.late.saturating_add(row.lost).saturating_add(row.incomplete);
-    let line = |(key, row): (&(u64, bool), &ChannelRow)| {
+    let broken = |row: &ChannelReport| row.late.saturating_add(row.lost).saturating_add(row.incomplete);
+    let line = |(key, row): (&(u64, bool), &ChannelReport)| {
         let before = last.channels.get(key).map_or(0, broken);
-        let ChannelRow { units, late, lost, incomplete, latest_by_ns, unread, .. } = *row;
+        let ChannelReport { units, late, lost, incomplete, latest_by_ns, unread, .. } = *row;
         let tally = ChannelTally { units, late, lost, incomplete, latest_by_ns, unread };
         let broken = crate::tally::sentence(&tally).filter(|_| broken(row) > before)?;
-        let (way, peer) = (if key.1 { "to" } else { "from" }, look.name_of(row.peer));
+        let (way, peer) = (if key.1 { "to" } else { "from" }, look.name_of(row.peer.into()));
         let bound = Span::from_nanos(row.bound_ns);
         // A receiver's units are those that came whole.
         let all = if key.1 { units } else { units.saturating_add(lost).saturating_add(incomplete) };
@@ -672,11 +674,11 @@ mod tests {
     #[test]
     fn late_units_are_said_with_their_channel_and_how_late() {
         let row =
-            ChannelRow { channel: 7, peer: 2, units: 240, bound_ns: 35_000_000, ..ChannelRow::default() };
+            ChannelReport { channel: 7, peer: 2, units: 240, bound_ns: 35_000_000, ..Default::default() };
         let mut before = look(&[(2, "n2", true)]);
         before.channels.insert((7, false), row);
         let mut after = before.clone();
-        let worse = ChannelRow { late: 89, latest_by_ns: 40_000_000, incomplete: 1, ..row };
+        let worse = ChannelReport { late: 89, latest_by_ns: 40_000_000, incomplete: 1, ..row };
         after.channels.insert((7, false), worse);
         let said = texts(&before, &after);
         let wanted =

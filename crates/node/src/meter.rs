@@ -60,12 +60,11 @@ impl Meter {
     pub(crate) fn signs(&self) -> HostSigns {
         let load = |of: &AtomicU64| of.load(Ordering::Relaxed);
         let (frames, octets) = (load(&self.sent_frames), load(&self.sent_octets));
-        let [_, _, mac @ ..] = load(&self.foreign_mac).to_be_bytes();
         HostSigns {
             own_address: load(&self.own_address),
             interface: (octets != NOT_KNOWN && frames != NOT_KNOWN).then_some(Load { frames, octets }),
             foreign: Load { frames: load(&self.foreign_frames), octets: load(&self.foreign_octets) },
-            foreign_mac: MacAddr(mac),
+            foreign_mac: MacAddr::from_word(load(&self.foreign_mac)),
             ..HostSigns::default()
         }
     }
@@ -117,8 +116,7 @@ pub(crate) fn run(
         if rules && ruled && !changed && heard.frames > 0 {
             meter.foreign_frames.fetch_add(heard.frames, Ordering::Relaxed);
             meter.foreign_octets.fetch_add(heard.octets, Ordering::Relaxed);
-            let mac = heard.mac.iter().fold(0, |all, octet| all << 8 | u64::from(*octet));
-            meter.foreign_mac.store(mac, Ordering::Relaxed);
+            meter.foreign_mac.store(MacAddr(heard.mac).word(), Ordering::Relaxed);
         }
         if changed && open.expect(&members).is_ok() {
             known = members;
@@ -132,12 +130,7 @@ fn members(seen: &Monitor) -> Vec<[u8; 6]> {
     let is_other =
         |row: &&StationRow| row.flags & (StationRow::ALIVE | StationRow::HERE) == StationRow::ALIVE;
     let alive = seen.stations.iter().filter(is_other);
-    let mut members: Vec<[u8; 6]> = alive
-        .map(|row| {
-            let [_, _, mac @ ..] = row.mac.to_be_bytes();
-            mac
-        })
-        .collect();
+    let mut members: Vec<[u8; 6]> = alive.map(|row| MacAddr::from_word(row.mac).0).collect();
     members.sort_unstable();
     members
 }

@@ -4,9 +4,9 @@ use crate::data::DataCounts;
 use rota_admission::t_nrt;
 use rota_proto::rether::{Mismatched, Rether};
 use rota_proto::{Mismatch, Node, ROTATION_PLACES, Setting};
-use rota_shm::{ChannelRow, Flow, MismatchRow, MonitorTable, SegmentRow, StationRow};
+use rota_shm::{ChannelRow, MismatchRow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
-use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Foul, Load, MacAddr, ReportHead, Slot, Verdict};
+use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Foul, MacAddr, Slot, Verdict};
 
 /// This station's own rows are written anew at most this often.
 const OWN_EVERY: Span = Span::from_millis(20);
@@ -47,7 +47,7 @@ impl Rows {
         write.segment(&segment);
         let own = StationRow {
             station: u64::from(link.station()),
-            mac: mac_word(mac),
+            mac: mac.word(),
             name: StationRow::name_words(link.name()),
             heard_ns: now.as_nanos(),
             llc_address: u64::from(link.settings().llc.address),
@@ -55,9 +55,10 @@ impl Rows {
         };
         let used = used_by_strangers(link, mac);
         let own = StationRow { flags: used | own.flags | StationRow::HERE | StationRow::ALIVE, ..own };
-        write.station(0, &filled(own, &node.own_report(now)));
-        for (at, channel) in node.own_channels().enumerate() {
-            write.channel(at, &channel_row(link.station(), now, &channel));
+        write.station(0, &StationRow { said: node.own_report(now), ..own });
+        for (at, said) in node.own_channels().enumerate() {
+            let (station, told_ns) = (u64::from(link.station()), now.as_nanos());
+            write.channel(at, &ChannelRow { station, told_ns, said });
         }
         if !all {
             return;
@@ -71,16 +72,16 @@ impl Rows {
             let row = StationRow {
                 station: u64::from(member.station),
                 flags: alive | reserved.flags,
-                mac: mac_word(member.mac),
+                mac: member.mac.word(),
                 name: StationRow::name_words(member.announce.name()),
-                received: flow(member.received),
+                received: member.received,
                 llc_address: u64::from(member.announce.llc_address),
                 ..reserved
             };
             let heard = node.reports().stations().iter().find(|heard| heard.mac == member.mac);
             let row = heard.map_or(row, |heard| {
                 let flags = row.flags | StationRow::REPORTED;
-                filled(StationRow { flags, heard_ns: heard.at.as_nanos(), ..row }, &heard.head)
+                StationRow { flags, heard_ns: heard.at.as_nanos(), said: heard.head, ..row }
             });
             write.station(at + 1, &row);
         }
@@ -90,7 +91,8 @@ impl Rows {
         for (at, told) in node.reports().channels().iter().enumerate() {
             let peer = told.peer.map_or(0, |peer| link.number(peer));
             let said = ChannelReport { peer, ..told.said };
-            write.channel(own_channels + at, &channel_row(link.number(told.mac), told.at, &said));
+            let (station, told_ns) = (u64::from(link.number(told.mac)), told.at.as_nanos());
+            write.channel(own_channels + at, &ChannelRow { station, told_ns, said });
         }
     }
 
@@ -125,7 +127,7 @@ impl Rows {
             rotation_tenths: tenths,
             round: [round.as_nanos(), u64::from(hops)],
             timers: crate::timers::words(&link.timers_in_force(now)),
-            heard: tally.heard.map(flow),
+            heard: tally.heard,
             // Settings that differ have rows of their own.
             refused: link.refused().iter().filter(|told| told.why != Verdict::Settings).count() as u64,
             mismatches: link.mismatches(now).count() as u64,
@@ -157,53 +159,6 @@ fn reserved(node: &Node, station: u16) -> StationRow {
         slots: own.count() as u64,
         flags: if periodic { StationRow::PERIODIC } else { 0 },
         ..StationRow::default()
-    }
-}
-
-fn filled(row: StationRow, head: &ReportHead) -> StationRow {
-    StationRow {
-        at_ns: head.at_ns,
-        every_ns: u64::from(head.every_ms) * 1_000_000,
-        kinds: head.kinds.map(flow),
-        levels: head.levels.map(flow),
-        foreign: flow(head.foreign),
-        foreign_mac: mac_word(head.foreign_mac),
-        stalls: u64::from(head.stalls),
-        stall_longest_ns: head.stall_longest_ns,
-        faults: head.faults,
-        dropped: head.dropped,
-        rotation_ns: u64::from(head.rotation_ns),
-        rotation_max_ns: u64::from(head.rotation_max_ns),
-        queued: u64::from(head.queued),
-        channels_all: u64::from(head.channels_all),
-        ..row
-    }
-}
-
-fn channel_row(station: u16, at: Instant, said: &ChannelReport) -> ChannelRow {
-    let sending = if said.sending { ChannelRow::SENDING } else { 0 };
-    let one_clock = if said.one_clock { ChannelRow::ONE_CLOCK } else { 0 };
-    ChannelRow {
-        station: u64::from(station),
-        peer: u64::from(said.peer),
-        channel: said.channel,
-        label: u64::from(said.label),
-        flags: sending | one_clock,
-        told_ns: at.as_nanos(),
-        unit_octets_max: u64::from(said.unit_octets_max),
-        period_ns: u64::from(said.period_ns),
-        tht_ns: u64::from(said.tht_ns),
-        bound_ns: said.bound_ns,
-        units: said.units,
-        fragments: said.fragments,
-        octets: said.octets,
-        late: said.late,
-        lost: said.lost,
-        incomplete: said.incomplete,
-        latest_by_ns: said.latest_by_ns,
-        unread: said.unread,
-        delay_max_ns: said.delay_max_ns,
-        delay_recent_ns: said.delay_recent_ns,
     }
 }
 
@@ -250,14 +205,6 @@ fn mismatch_row(found: &Mismatched<'_>) -> MismatchRow {
             (kind, ours, theirs)
         }
     };
-    let (mac, name) = (mac_word(found.mac), StationRow::name_words(found.name));
+    let (mac, name) = (found.mac.word(), StationRow::name_words(found.name));
     MismatchRow { mac, name, kind: kind as u64, ours, theirs, heard_ns: found.heard.as_nanos() }
-}
-
-fn flow(load: Load) -> Flow {
-    Flow { frames: load.frames, octets: load.octets }
-}
-
-pub(crate) fn mac_word(mac: MacAddr) -> u64 {
-    mac.0.iter().fold(0, |all, octet| all << 8 | u64::from(*octet))
 }

@@ -33,15 +33,7 @@ pub(crate) enum Asked {
     List {
         after: u64,
     },
-    Incidents,
-    Incident {
-        number: u64,
-    },
     Modify {
-        channel: u64,
-    },
-    /// Another session's channel is to be closed.
-    Close {
         channel: u64,
     },
 }
@@ -66,6 +58,7 @@ pub(crate) struct Listening {
 }
 
 /// A channel and the session that has it.
+#[derive(Default)]
 pub(crate) struct Owned {
     pub(crate) channel: ChannelId,
     /// Its sender's number, by which people know it at both ends.
@@ -173,6 +166,16 @@ impl Session {
         self
     }
 
+    /// The number of the request that is answered next.
+    pub(crate) fn number(&self) -> u64 {
+        self.answers.get()
+    }
+
+    /// True if it has the channel of this number at its sender.
+    pub(crate) fn has(&self, channel: u64) -> bool {
+        self.channels.iter().any(|owned| owned.shared == channel)
+    }
+
     /// False when the program is gone or does not read its answers: either way its session is over. An
     /// answer that is too long for a message becomes an error.
     pub(crate) fn reply(&self, reply: &Reply, files: &[BorrowedFd<'_>]) -> bool {
@@ -204,15 +207,19 @@ impl Session {
         self.deaf.get() || self.connection.is_gone()
     }
 
-    pub(crate) fn error(&self, sentence: impl Into<String>, wrong_use: bool) -> bool {
-        self.reply(&Reply::Error { sentence: sentence.into(), wrong_use }, &[])
+    pub(crate) fn answer(&self, reply: &Reply) {
+        self.reply(reply, &[]);
     }
 
-    pub(crate) fn not_there(&self, sentence: String) -> bool {
-        self.reply(&Reply::NotThere { sentence }, &[])
+    pub(crate) fn error(&self, sentence: impl Into<String>, wrong_use: bool) {
+        self.answer(&Reply::Error { sentence: sentence.into(), wrong_use });
     }
 
-    /// One request; `ask` is a number for what the data thread must answer first. False ends the session.
+    pub(crate) fn not_there(&self, sentence: String) {
+        self.answer(&Reply::NotThere { sentence });
+    }
+
+    /// One request; `ask` is a number for what the data thread must answer first.
     pub(crate) fn request(
         &mut self,
         request: Request,
@@ -220,7 +227,7 @@ impl Session {
         now: Instant,
         data: &ControlEnd,
         facts: &Facts,
-    ) -> bool {
+    ) {
         if !self.greeted {
             return self.hello(&request, facts);
         }
@@ -256,8 +263,8 @@ impl Session {
                     Command::Listen { ask, listener: Listener { id: ask, service, from: from.clone() } };
                 self.ask(ask, Asked::Listen { from, listener }, command, data)
             }
-            Request::Close { channel } => self.close(channel, ask, data),
-            // These two the control thread answers, which knows all sessions and when it asked last.
+            Request::Close { channel } => self.close(channel, data),
+            // These two are answered when the data thread has told its state.
             Request::List { after } => self.wait_for(ask, Asked::List { after }),
             Request::Status => self.wait_for(ask, Asked::Status),
             Request::Modify { channel, unit_octets_max } => {
@@ -268,34 +275,34 @@ impl Session {
                 let until = now + Span::from_nanos(duration_ns.min(60_000_000_000));
                 self.done(Command::Circulate { until }, data)
             }
-            Request::Incidents => self.wait_for(ask, Asked::Incidents),
-            Request::Incident { number } => self.wait_for(ask, Asked::Incident { number }),
             Request::Trace => self.trace(facts),
-            Request::LlcAddress => self.reply(&Reply::LlcAddress { node: facts.llc.address }, &[]),
-            Request::LlcOpen { .. } => self.error("the control thread opens sockets", true),
+            Request::LlcAddress => self.answer(&Reply::LlcAddress { node: facts.llc.address }),
+            Request::LlcOpen { .. } | Request::Incidents | Request::Incident { .. } => {
+                self.error("the control thread answers this", true);
+            }
             Request::LlcMapped => self.socket_mapped(ask, data),
             Request::LlcClose => {
                 self.close_socket(data);
-                self.reply(&Reply::Done, &[])
+                self.answer(&Reply::Done);
             }
             Request::LlcCancel => self.cancel_socket(ask, data),
-            Request::Counters => self.reply(&Reply::Counters, &[facts.counters.descriptor()]),
+            Request::Counters => _ = self.reply(&Reply::Counters, &[facts.counters.descriptor()]),
         }
     }
 
-    fn done(&self, command: Command, data: &ControlEnd) -> bool {
+    fn done(&self, command: Command, data: &ControlEnd) {
         data.say(command);
-        self.reply(&Reply::Done, &[])
+        self.answer(&Reply::Done);
     }
 
-    fn trace(&self, facts: &Facts) -> bool {
+    fn trace(&self, facts: &Facts) {
         match &facts.log {
-            Some(log) => self.reply(&Reply::Trace, &[log.as_fd()]),
+            Some(log) => _ = self.reply(&Reply::Trace, &[log.as_fd()]),
             None => self.error("this node keeps no events: it was started with --trace-events 0", false),
         }
     }
 
-    fn cancel_socket(&mut self, ask: u64, data: &ControlEnd) -> bool {
+    fn cancel_socket(&mut self, ask: u64, data: &ControlEnd) {
         match &self.socket {
             Some(OwnedSocket { number, memory: None, .. }) => {
                 let command = Command::CancelSocket { ask, socket: *number };
@@ -305,35 +312,35 @@ impl Session {
         }
     }
 
-    fn wait_for(&mut self, ask: u64, asked: Asked) -> bool {
+    fn wait_for(&mut self, ask: u64, asked: Asked) {
         self.asked.push(Question { ask, number: self.answers.get(), asked });
-        true
     }
 
-    fn ask(&mut self, ask: u64, asked: Asked, command: Command, data: &ControlEnd) -> bool {
-        self.asked.push(Question { ask, number: self.answers.get(), asked });
+    fn ask(&mut self, ask: u64, asked: Asked, command: Command, data: &ControlEnd) {
+        self.wait_for(ask, asked);
         data.say(command);
-        true
     }
 
-    fn hello(&mut self, request: &Request, facts: &Facts) -> bool {
-        let Request::Hello { version } = request else {
-            self.error("the first message must be hello", true);
-            return false;
+    /// A session that does not begin with a greeting of this version ends.
+    fn hello(&mut self, request: &Request, facts: &Facts) {
+        let sentence = match request {
+            Request::Hello { version: CONTROL_VERSION } => {
+                self.greeted = true;
+                let (pid, name) = (std::process::id(), facts.name.clone());
+                let version = CONTROL_VERSION;
+                return self.answer(&Reply::Welcome { version, pid, station: None, name });
+            }
+            Request::Hello { version } => {
+                format!("this node speaks version {CONTROL_VERSION}, the program version {version}")
+            }
+            _ => "the first message must be hello".to_owned(),
         };
-        if *version != CONTROL_VERSION {
-            let sentence =
-                format!("this node speaks version {CONTROL_VERSION}, the program version {version}");
-            self.error(sentence, true);
-            return false;
-        }
-        self.greeted = true;
-        let (pid, name) = (std::process::id(), facts.name.clone());
-        self.reply(&Reply::Welcome { version: CONTROL_VERSION, pid, station: None, name }, &[])
+        self.error(sentence, true);
+        self.deaf.set(true);
     }
 
     /// The program has mapped its memory: nobody else can change it from now on, and units may flow.
-    fn mapped(&mut self, channel: ChannelId, data: &ControlEnd) -> bool {
+    fn mapped(&mut self, channel: ChannelId, data: &ControlEnd) {
         let owned = self.channels.iter_mut().find(|owned| owned.channel == channel);
         let taken = owned.and_then(|owned| Some((owned.source.take()?, owned.charge.take())));
         let Some((mut source, charge)) = taken else {
@@ -347,28 +354,22 @@ impl Session {
         board.set_state(ChannelState::Open, None);
         let sleeper = data.waker().sleeper(board.clone(), None);
         let memory = SourceMemory { ring, board, sleeper, doorbell, _charge: charge };
-        data.say(Command::AttachSource { channel, memory });
-        self.reply(&Reply::Done, &[])
+        self.done(Command::AttachSource { channel, memory }, data);
     }
 
-    fn close(&mut self, channel: u64, ask: u64, data: &ControlEnd) -> bool {
-        if let Some(owned) = self.channels.iter_mut().find(|owned| owned.shared == channel) {
-            owned.number = self.answers.get();
-            // Each close states the units again: a program that repeats it would fill the log.
-            if std::mem::replace(&mut owned.closing, true) {
-                return true;
-            }
+    fn close(&mut self, channel: u64, data: &ControlEnd) {
+        let Some(owned) = self.channels.iter_mut().find(|owned| owned.shared == channel) else { return };
+        owned.number = self.answers.get();
+        // Each close states the units again: a program that repeats it would fill the log.
+        if !std::mem::replace(&mut owned.closing, true) {
             if let Some(board) = &owned.board {
                 board.set_state(ChannelState::Closing, None);
             }
             data.say(Command::Close { channel: owned.channel });
-            return true;
         }
-        // Somebody else's: the control thread knows whose.
-        self.wait_for(ask, Asked::Close { channel })
     }
 
-    fn socket_mapped(&mut self, ask: u64, data: &ControlEnd) -> bool {
+    fn socket_mapped(&mut self, ask: u64, data: &ControlEnd) {
         let taken = |owned: &mut OwnedSocket| {
             let memory = owned.memory.take()?;
             owned.attached = ask;
@@ -529,7 +530,7 @@ mod tests {
         let memory = NodeSocket::create(SocketShape { messages: 1, message_octets_max: 100, rx_slots: 1 });
         let memory = Some(Box::new(memory.unwrap()));
         session.socket = Some(OwnedSocket { number: 2, memory, charge: None, attached: 0 });
-        assert!(session.socket_mapped(9, &control));
+        session.socket_mapped(9, &control);
         let Some(Command::AttachSocket { memory, .. }) = data.heard() else { panic!("it is attached") };
         session.hostile_socket(memory.attached, "it wrote nonsense", &control);
         assert!(session.socket.is_none());
@@ -563,7 +564,8 @@ mod tests {
         assert!(session.to(8).reply(&Reply::Done, &[]) && next().number == 8);
         assert!(session.news(&Reply::Done) && next().number == UNASKED);
         let Question { number, .. } = session.asked.remove(0);
-        assert!(session.to(number).error("it waited", false) && next().number == 7);
+        session.to(number).error("it waited", false);
+        assert!(next().number == 7);
     }
 
     /// A program that died while its listen had no answer yet left the service taken.
@@ -576,9 +578,9 @@ mod tests {
         for id in [4, 6] {
             let listener = Listener { id, service: 5, from: None };
             let asked = Asked::Listen { from: None, listener: listening(id, 5) };
-            assert!(session.ask(id, asked, Command::Listen { ask: id, listener }, &control));
+            session.ask(id, asked, Command::Listen { ask: id, listener }, &control);
         }
-        assert!(session.wait_for(5, Asked::Status));
+        session.wait_for(5, Asked::Status);
         assert_eq!(session.weight(), 3);
         drop(client);
         assert!(session.is_over());

@@ -217,10 +217,8 @@ impl Tracer {
     pub(crate) fn left_out(&mut self, at: Instant, channel: ChannelId, number: u64, units: u64) {
         let known = self.known.iter().find(|known| known.channel == channel);
         let (channel, label) = known.map_or((channel.0, 0), |known| (known.id, known.label));
-        let (event, verdict, extra) = (TraceEvent::Missed, TraceVerdict::LeftOut, [units, 0, 0]);
-        let (at_ns, src) = (at.as_nanos(), self.seen.station);
-        let times = TraceRecord { at_ns, noted_ns: at_ns, ..TraceRecord::default() };
-        self.note(&TraceRecord { event, verdict, src, channel, label, number, extra, ..times });
+        let (verdict, extra, own) = (TraceVerdict::LeftOut, [units, 0, 0], self.own(TraceEvent::Missed, at));
+        self.note(&TraceRecord { verdict, channel, label, number, extra, ..own });
     }
 
     /// The program of a channel that is received here did not read so many units in time, from this one on,
@@ -239,10 +237,9 @@ impl Tracer {
     }
 
     fn note_unread(&mut self, at: Instant, channel: ChannelId, number: u64, extra: [u64; 3]) {
-        let (event, verdict) = (TraceEvent::Missed, TraceVerdict::Unread);
-        let (at_ns, src, channel) = (at.as_nanos(), self.seen.station, self.id(channel));
-        let times = TraceRecord { at_ns, noted_ns: at_ns, ..TraceRecord::default() };
-        self.note(&TraceRecord { event, verdict, src, channel, number, extra, ..times });
+        let (verdict, channel, own) =
+            (TraceVerdict::Unread, self.id(channel), self.own(TraceEvent::Missed, at));
+        self.note(&TraceRecord { verdict, channel, number, extra, ..own });
     }
 
     /// The id of a channel for people.
@@ -349,9 +346,14 @@ impl Tracer {
 
     // ---- everything else ------------------------------------------------------------------------------
 
-    fn plain_event(&mut self, event: TraceEvent, at: Instant) {
+    /// An event of this station, of now and with nothing more to say.
+    fn own(&self, event: TraceEvent, at: Instant) -> TraceRecord<'static> {
         let (at_ns, src) = (at.as_nanos(), self.seen.station);
-        self.note(&TraceRecord { event, at_ns, noted_ns: at_ns, src, ..TraceRecord::default() });
+        TraceRecord { event, at_ns, noted_ns: at_ns, src, ..TraceRecord::default() }
+    }
+
+    fn plain_event(&mut self, event: TraceEvent, at: Instant) {
+        self.note(&self.own(event, at));
     }
 
     /// A frame came, so that the link is up, also where there is no log.
@@ -408,11 +410,8 @@ impl Tracer {
             self.plain_event(event, now);
         }
         if before.mode != seen.mode {
-            let (at_ns, src) = (now.as_nanos(), seen.station);
-            let (event, number) = (TraceEvent::ModeChange, seen.mode as u64);
-            let extra = [before.mode as u64, 0, 0];
-            let none = TraceRecord::default();
-            self.note(&TraceRecord { event, number, extra, src, at_ns, noted_ns: at_ns, ..none });
+            let (number, extra) = (seen.mode as u64, [before.mode as u64, 0, 0]);
+            self.note(&TraceRecord { number, extra, ..self.own(TraceEvent::ModeChange, now) });
         }
         let same = (before.mode, before.station, before.members, before.dead)
             == (seen.mode, seen.station, seen.members, seen.dead);
@@ -426,10 +425,9 @@ impl Tracer {
             StallKind::TimerLate => TraceVerdict::TimerLate,
             StallKind::DequeueLate => TraceVerdict::DequeueLate,
         };
-        let (event, src) = (TraceEvent::Stall, self.seen.station);
         let extra = [stall.from.as_nanos(), stall.to.as_nanos(), 0];
-        let (at_ns, noted_ns) = (stall.to.as_nanos(), now.as_nanos());
-        self.note(&TraceRecord { event, verdict, src, extra, at_ns, noted_ns, ..TraceRecord::default() });
+        let at_ns = stall.to.as_nanos();
+        self.note(&TraceRecord { verdict, extra, at_ns, ..self.own(TraceEvent::Stall, now) });
     }
 
     /// Stations were found, lost, or have their number now.
@@ -459,26 +457,26 @@ impl Tracer {
 
     /// Notes who has come or gone since it was looked before.
     fn compare(&mut self, before: StationSet, now: Instant) {
-        let (alive, at_ns) = (self.alive, now.as_nanos());
+        let alive = self.alive;
         // By their addresses: who has another number now is neither lost nor found.
         for at in 0..self.before.len() {
             let (mac, station) = self.before[at];
             if before.contains(station) && !is_among(mac, &self.stations, &alive) {
                 let number = u64::from(self.left.contains(station));
                 self.left.remove(station);
-                self.station_event(TraceEvent::Lost, station, number, at_ns);
+                self.station_event(TraceEvent::Lost, station, number, now);
             }
         }
         for at in 0..self.stations.len() {
             let (mac, station) = self.stations[at];
             if alive.contains(station) && !is_among(mac, &self.before, &before) {
-                self.station_event(TraceEvent::Back, station, 0, at_ns);
+                self.station_event(TraceEvent::Back, station, 0, now);
             }
         }
     }
 
-    fn station_event(&mut self, event: TraceEvent, src: StationId, number: u64, at_ns: u64) {
-        self.note(&TraceRecord { event, src, number, at_ns, noted_ns: at_ns, ..TraceRecord::default() });
+    fn station_event(&mut self, event: TraceEvent, src: StationId, number: u64, at: Instant) {
+        self.note(&TraceRecord { src, number, ..self.own(event, at) });
     }
 
     /// Something happened to a channel, or to who takes part.
@@ -508,9 +506,8 @@ impl Tracer {
                 let offer = refusal.counter_offer.map_or(0, |octets| octets.get());
                 let extra = [refusal.margin.as_nanos(), refusal.margin_bps, offer];
                 let octets = refusal.test.name().as_bytes();
-                let (event, src, at_ns) = (TraceEvent::Refused, self.seen.station, now.as_nanos());
-                let (channel, noted_ns, none) = (channel.0, at_ns, TraceRecord::default());
-                self.note(&TraceRecord { event, src, channel, extra, octets, at_ns, noted_ns, ..none });
+                let own = self.own(TraceEvent::Refused, now);
+                self.note(&TraceRecord { channel: channel.0, extra, octets, ..own });
             }
             ChannelEvent::Told { channel, tally } => self.reported(now, *channel, tally.unread),
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
@@ -545,9 +542,8 @@ impl Tracer {
 
     fn contract(&mut self, event: TraceEvent, now: Instant, channel: ChannelId, label: u16, told: &Contract) {
         let extra = [told.unit_octets_max.into(), told.period.as_nanos(), told.bound.as_nanos()];
-        let (src, at_ns, channel) = (self.seen.station, now.as_nanos(), self.id(channel));
-        let none = TraceRecord::default();
-        self.note(&TraceRecord { event, src, channel, label, extra, at_ns, noted_ns: at_ns, ..none });
+        let channel = self.id(channel);
+        self.note(&TraceRecord { channel, label, extra, ..self.own(event, now) });
     }
 
     fn closed(
@@ -557,33 +553,20 @@ impl Tracer {
         cause: rota_proto::CloseCause,
         stated: Option<Stated>,
     ) {
-        let (src, at_ns) = (self.seen.station, now.as_nanos());
-        let (id, none) = (self.id(channel), TraceRecord::default());
+        let (id, own) = (self.id(channel), self.own(TraceEvent::Closed, now));
         if let Some(at) = self.known.iter().position(|known| known.channel == channel) {
             let mut known = self.known.swap_remove(at);
             // Only a receiver judges, of what it was promised: a sender's channel has a label here.
             let sent = stated.filter(|_| known.label == 0 && known.bound > Span::ZERO);
             for missed in known.judge.end(sent).into_iter().flatten() {
-                let record = TraceRecord { channel: id, dst: src, at_ns, noted_ns: at_ns, ..none };
-                self.missed(missed, record);
+                self.missed(missed, TraceRecord { channel: id, src: 0, dst: own.src, ..own });
             }
         }
         use rota_proto::CloseCause::{PeerGone, ReservationLost, WasSilent};
         let broken = matches!(cause, ReservationLost | PeerGone | WasSilent);
         let octets = crate::session::why_closed(cause).as_bytes();
-        let (event, number) = (TraceEvent::Closed, stated.map_or(0, |stated| stated.units.saturating_add(1)));
-        let (channel, extra) = (id, [u64::from(broken), 0, 0]);
-        self.note(&TraceRecord {
-            event,
-            src,
-            channel,
-            number,
-            extra,
-            octets,
-            at_ns,
-            noted_ns: at_ns,
-            ..none
-        });
+        let number = stated.map_or(0, |stated| stated.units.saturating_add(1));
+        self.note(&TraceRecord { channel: id, number, extra: [u64::from(broken), 0, 0], octets, ..own });
     }
 
     fn refused_station(
@@ -597,8 +580,8 @@ impl Tracer {
         // Comes at most once a second, off the frame path.
         let words = crate::status::refusal(mac, why, here);
         let src = node.link().number(mac);
-        let (event, at_ns, octets) = (TraceEvent::RefusedStation, now.as_nanos(), words.as_bytes());
-        self.note(&TraceRecord { event, src, octets, at_ns, noted_ns: at_ns, ..TraceRecord::default() });
+        let (own, octets) = (self.own(TraceEvent::RefusedStation, now), words.as_bytes());
+        self.note(&TraceRecord { src, octets, ..own });
     }
 }
 

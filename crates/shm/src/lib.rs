@@ -43,7 +43,7 @@ pub use memory::{
 };
 pub use message::{MessageFailure, MessageProgress, MessageRoute, Sleep};
 pub use mismatch::Mismatch;
-pub use monitor::{ChannelRow, Flow, MismatchRow, Monitor, MonitorTable, SegmentRow, StationRow};
+pub use monitor::{ChannelRow, MismatchRow, Monitor, MonitorTable, SegmentRow, StationRow};
 pub use patience::Patience;
 pub use raw::{Waited, max_slice};
 pub use ring::{

@@ -1,6 +1,7 @@
 //! Stations that do not fit: the same words in the status, the log and the monitor.
 
 use crate::monitor::{MismatchRow, Monitor, StationRow};
+use rota_wire::MacAddr;
 
 /// A mismatch between two stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,11 +158,6 @@ impl Mismatch {
     }
 }
 
-fn mac(word: u64) -> String {
-    let [_, _, octets @ ..] = word.to_be_bytes();
-    octets.map(|octet| format!("{octet:02x}")).join(":")
-}
-
 impl MismatchRow {
     /// The mismatch; `None` for a code that this version does not know.
     pub fn kind(&self) -> Option<Mismatch> {
@@ -170,7 +166,12 @@ impl MismatchRow {
 
     /// Its address.
     pub fn mac(&self) -> String {
-        mac(self.mac)
+        MacAddr::from_word(self.mac).to_string()
+    }
+
+    /// The address of the other one of two stations that cannot be told apart.
+    fn other(&self) -> String {
+        MacAddr::from_word(self.ours).to_string()
     }
 
     /// Its name, fit for a terminal; empty where none is known.
@@ -183,8 +184,8 @@ impl MismatchRow {
     pub fn values(&self) -> Option<[String; 2]> {
         Some(match self.kind() {
             Some(Mismatch::Key | Mismatch::OwnAddress) => return None,
-            Some(Mismatch::Name) => [mac(self.ours), self.mac()],
-            Some(Mismatch::LlcAddress) => [mac(self.ours), self.theirs.to_string()],
+            Some(Mismatch::Name) => [self.other(), self.mac()],
+            Some(Mismatch::LlcAddress) => [self.other(), self.theirs.to_string()],
             _ => [self.ours, self.theirs].map(|value| value.to_string()),
         })
     }
@@ -213,10 +214,10 @@ impl MismatchRow {
                 format!("somebody else sends with this station's own address {}", self.mac())
             }
             Some(Mismatch::Name) => {
-                format!("two stations are called '{name}': {} and {}; rename one", mac(ours), self.mac())
+                format!("two stations are called '{name}': {} and {}; rename one", self.other(), self.mac())
             }
             Some(Mismatch::LlcAddress) => {
-                let other = mac(ours);
+                let other = self.other();
                 format!("two stations have the node address {theirs} (--llc-address): {other} and {who}")
             }
             Some(kind) if kind.is_exclusion() => self.exclusion(kind, &who),

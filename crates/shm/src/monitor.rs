@@ -2,6 +2,7 @@
 //! segment, one of each station, one of each end of a channel. One writer; a reader gets all rows of one
 //! moment or none (a sequence word is odd while they are written), and never makes the writer wait.
 
+use rota_wire::{ChannelReport, Load, ReportHead};
 use std::sync::Arc;
 
 use crate::raw::{ReadPages, WritePages};
@@ -13,7 +14,7 @@ pub const CHANNEL_ROWS: usize = 512;
 /// Most stations that do not fit in the table.
 pub const MISMATCH_ROWS: usize = 32;
 /// Version of the rows.
-const MONITOR_VERSION: u64 = 3;
+const MONITOR_VERSION: u64 = 4;
 /// Sequence, version and two reserved words.
 const HEAD_OCTETS: usize = 32;
 /// A writer that died inside its write must not hold a reader for ever.
@@ -66,13 +67,37 @@ macro_rules! row {
     };
 }
 
-row! {
-    /// Frames and their octets, from the destination address to the last one before the check sequence.
-    Flow {
-        /// Frames.
-        frames: u64,
-        /// Octets.
-        octets: u64,
+/// Values that are kept as their octets on the wire, the last word filled with zeros. A reader takes octets of
+/// two moments for a value without counts, and throws it away with all else.
+macro_rules! as_on_the_wire {
+    ($name:ident) => {
+        impl Words for $name {
+            const COUNT: usize = Self::OCTETS.div_ceil(8);
+            fn put(&self, put: &mut impl FnMut(u64)) {
+                let mut octets = [0; Self::OCTETS.next_multiple_of(8)];
+                self.emit(&mut octets);
+                octets.as_chunks().0.iter().for_each(|word| put(u64::from_ne_bytes(*word)));
+            }
+            fn take(take: &mut impl FnMut() -> u64) -> Self {
+                let mut octets = [0; Self::OCTETS.next_multiple_of(8)];
+                octets.as_chunks_mut().0.iter_mut().for_each(|word| *word = take().to_ne_bytes());
+                Self::parse(&octets[..Self::OCTETS]).unwrap_or_default()
+            }
+        }
+    };
+}
+
+as_on_the_wire!(ReportHead);
+as_on_the_wire!(ChannelReport);
+
+impl Words for Load {
+    const COUNT: usize = 2;
+    fn put(&self, put: &mut impl FnMut(u64)) {
+        [self.frames, self.octets].put(put);
+    }
+    fn take(take: &mut impl FnMut() -> u64) -> Self {
+        let [frames, octets] = Words::take(take);
+        Self { frames, octets }
     }
 }
 
@@ -109,7 +134,7 @@ row! {
         /// enough, 3 a stall; the stall, ns; the station of the stall or the watch, 0 for none.
         timers: [u64; 4],
         /// Heard and proven here: token, real-time, ordinary, control, LLC.
-        heard: [Flow; 5],
+        heard: [Load; 5],
         /// Stations that are refused a place, or refuse this one.
         refused: u64,
         /// How many station rows follow.
@@ -134,42 +159,16 @@ row! {
         name: [u64; 4],
         /// When its report arrived, monotonic ns of the reader's host; 0 for never.
         heard_ns: u64,
-        /// When it made the report, on its own clock.
-        at_ns: u64,
-        /// How often it reports.
-        every_ns: u64,
         /// Reserved in each cycle.
         reserved_ns: u64,
         /// Its slots in the token.
         slots: u64,
-        /// Sent: token, real-time, ordinary, control, LLC.
-        kinds: [Flow; 5],
-        /// Ordinary and LLC frames sent under the token, by level.
-        levels: [Flow; 8],
         /// Heard of it here.
-        received: Flow,
-        /// Heard there from hosts that are no live members, while the token ruled.
-        foreign: Flow,
-        /// The last of those hosts.
-        foreign_mac: u64,
-        /// How often its host stood still.
-        stalls: u64,
-        /// For how long at most.
-        stall_longest_ns: u64,
-        /// The sum of its counters that should be zero.
-        faults: u64,
-        /// Ordinary frames that found its queue full.
-        dropped: u64,
-        /// The newest whole cycle that it saw.
-        rotation_ns: u64,
-        /// The longest of its newest interval.
-        rotation_max_ns: u64,
-        /// Ordinary frames that wait there.
-        queued: u64,
-        /// Channels that end there.
-        channels_all: u64,
+        received: Load,
         /// Its node address of link control; 0 for none.
         llc_address: u64,
+        /// Its newest report; of this station what it would report now.
+        said: ReportHead,
     }
 }
 
@@ -178,44 +177,10 @@ row! {
     ChannelRow {
         /// Whose end.
         station: u64,
-        /// The other end.
-        peer: u64,
-        /// The sender's id of the channel, the same at both ends.
-        channel: u64,
-        /// Its label on the wire.
-        label: u64,
-        /// See [`ChannelRow::SENDING`] and the others.
-        flags: u64,
         /// When it was told, monotonic ns of the reader's host.
         told_ns: u64,
-        /// Its largest unit.
-        unit_octets_max: u64,
-        /// One unit every so long.
-        period_ns: u64,
-        /// Its share of a cycle; 0 where this end does not know.
-        tht_ns: u64,
-        /// What was proven; 0 until it is open.
-        bound_ns: u64,
-        /// Whole units sent or received.
-        units: u64,
-        /// Fragments sent or received.
-        fragments: u64,
-        /// Octets of payload sent or received.
-        octets: u64,
-        /// Units behind the bound; at a sender as last reported by its receiver.
-        late: u64,
-        /// Units of which nothing came, likewise.
-        lost: u64,
-        /// Units that came in part, likewise.
-        incomplete: u64,
-        /// By how much the latest unit missed its bound, likewise.
-        latest_by_ns: u64,
-        /// Of the lost and incomplete units: those that the receiving program did not read in time, likewise.
-        unread: u64,
-        /// The longest delay; without a common clock the lateness against the quickest unit.
-        delay_max_ns: u64,
-        /// The same of the newest whole interval of its reports.
-        delay_recent_ns: u64,
+        /// What was told, the number of the other end as it is now.
+        said: ChannelReport,
     }
 }
 
@@ -295,13 +260,6 @@ impl StationRow {
         let shown = String::from_utf8_lossy(&octets);
         shown.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
     }
-}
-
-impl ChannelRow {
-    /// This end sends.
-    pub const SENDING: u64 = 1;
-    /// Both ends share a clock: delays are delays.
-    pub const ONE_CLOCK: u64 = 2;
 }
 
 /// Everything of one moment.
@@ -456,7 +414,7 @@ mod tests {
     fn station(number: u64) -> StationRow {
         let mut row = StationRow { station: number, flags: StationRow::ALIVE, ..StationRow::default() };
         row.name = StationRow::name_words(&format!("n{number}"));
-        row.levels[7] = Flow { frames: number, octets: 60 * number };
+        row.said.levels[7] = Load { frames: number, octets: 60 * number };
         row
     }
 
@@ -466,6 +424,7 @@ mod tests {
         let mut seen = Monitor::default();
         assert!(!reader.monitor(&mut seen), "nothing has been written yet");
         let mut write = table.write();
+        let said = ChannelReport { peer: 9, delay_recent_ns: 7, one_clock: true, ..ChannelReport::default() };
         write.segment(&SegmentRow {
             stations: 2,
             channels: 1,
@@ -475,7 +434,7 @@ mod tests {
         });
         write.station(0, &station(4));
         write.station(1, &station(9));
-        write.channel(0, &ChannelRow { station: 4, peer: 9, delay_recent_ns: 7, ..ChannelRow::default() });
+        write.channel(0, &ChannelRow { station: 4, told_ns: 1, said });
         write.station(STATION_ROWS, &station(1));
         let other = |mac| MismatchRow { mac, kind: 3, ours: 1, theirs: 2, ..MismatchRow::default() };
         (0..=MISMATCH_ROWS).for_each(|at| write.mismatch(at, &other(at as u64)));
@@ -483,7 +442,7 @@ mod tests {
         assert!(reader.monitor(&mut seen));
         assert_eq!(seen.stations, [station(4), station(9)]);
         assert_eq!(seen.stations[1].name(), "n9");
-        assert_eq!((seen.channels[0].delay_recent_ns, seen.segment.mode), (7, 3));
+        assert_eq!((seen.channels[0].said, seen.segment.mode), (said, 3));
         assert_eq!(seen.mismatches, [0, 1].map(other));
         assert_eq!(reader.iter().count(), 2, "the named counters are what they were");
     }

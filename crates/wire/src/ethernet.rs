@@ -13,6 +13,18 @@ impl MacAddr {
     /// All stations of the segment.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
+    /// The address that the low 48 bits of a number hold.
+    pub const fn from_word(word: u64) -> Self {
+        let [_, _, octets @ ..] = word.to_be_bytes();
+        Self(octets)
+    }
+
+    /// The address as a number.
+    pub const fn word(self) -> u64 {
+        let [a, b, c, d, e, f] = self.0;
+        u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+    }
+
     /// The group address of the station that has this one: no switch learns where it is, so that frames to it
     /// leave at every port, and only that station's card takes them.
     pub const fn own_group(self) -> Self {

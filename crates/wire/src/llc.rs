@@ -25,8 +25,6 @@ pub const FRAGMENT_OUI: [u8; 3] = [0x02, 0x52, 0x4f];
 pub const FRAGMENT_PID: u16 = 1;
 /// OUI, PID and the fragment header.
 pub const FRAGMENT_OCTETS: usize = 5 + 8;
-/// Most octets of a message in one fragment, at an MTU of 1,500 and above.
-pub const FRAGMENT_PAYLOAD_MAX: usize = LLC_INFORMATION_MAX - FRAGMENT_OCTETS;
 /// Octets of a message in one fragment at the least MTU of a segment, 576.
 pub const FRAGMENT_PAYLOAD_MIN: usize = 576 - LLC_HEADER_OCTETS - FRAGMENT_OCTETS;
 /// The longest message: 12 fragments, 30 at an MTU of 576. Larger ones are "packet too large".

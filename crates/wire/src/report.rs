@@ -155,7 +155,7 @@ impl Report {
 
     /// Octets of the body.
     pub const fn octets(&self) -> usize {
-        HEAD_OCTETS + CHANNEL_OCTETS * self.count as usize
+        ReportHead::OCTETS + 1 + ChannelReport::OCTETS * self.count as usize
     }
 
     /// Reads the body.
@@ -164,18 +164,9 @@ impl Report {
     /// What is wrong with it.
     pub fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader(body);
-        let mut head = ReportHead { at_ns: reader.u64()?, every_ms: reader.u32()?, ..Default::default() };
-        for load in head.kinds.iter_mut().chain(&mut head.levels).chain([&mut head.foreign]) {
-            *load = Load { frames: reader.u64()?, octets: reader.u64()? };
-        }
-        head.foreign_mac = MacAddr(reader.mac()?);
-        (head.stalls, head.stall_longest_ns) = (reader.u32()?, reader.u64()?);
-        (head.faults, head.dropped) = (reader.u64()?, reader.u64()?);
-        (head.rotation_ns, head.rotation_max_ns) = (reader.u32()?, reader.u32()?);
-        (head.queued, head.channels_all) = (reader.u32()?, reader.u16()?);
-        let mut report = Self::new(head);
+        let mut report = Self::new(ReportHead::parse(reader.take(ReportHead::OCTETS)?)?);
         for _ in 0..reader.u8()? {
-            if !report.push(ChannelReport::parse(&mut reader)?) {
+            if !report.push(ChannelReport::parse(reader.take(ChannelReport::OCTETS)?)?) {
                 return Err(Malformed::Field("report channels"));
             }
         }
@@ -185,24 +176,61 @@ impl Report {
 
     /// Writes the body and returns its length.
     pub fn emit(&self, body: &mut [u8]) -> usize {
-        let mut writer = Writer::new(body);
-        let head = &self.head;
-        writer.u64(head.at_ns).u32(head.every_ms);
-        for load in head.kinds.iter().chain(&head.levels).chain([&head.foreign]) {
+        let (head, rest) = body.split_at_mut(ReportHead::OCTETS);
+        self.head.emit(head);
+        rest[0] = self.count;
+        let places = rest[1..].chunks_exact_mut(ChannelReport::OCTETS);
+        self.channels().iter().zip(places).for_each(|(channel, place)| channel.emit(place));
+        self.octets()
+    }
+}
+
+impl ReportHead {
+    /// Its octets on the wire.
+    pub const OCTETS: usize = 12 + 14 * 16 + 6 + 4 + 8 * 3 + 4 * 3 + 2;
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// There are more or fewer octets.
+    pub fn parse(octets: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader(octets);
+        let mut head = Self { at_ns: reader.u64()?, every_ms: reader.u32()?, ..Self::default() };
+        for load in head.kinds.iter_mut().chain(&mut head.levels).chain([&mut head.foreign]) {
+            *load = Load { frames: reader.u64()?, octets: reader.u64()? };
+        }
+        head.foreign_mac = MacAddr(reader.mac()?);
+        (head.stalls, head.stall_longest_ns) = (reader.u32()?, reader.u64()?);
+        (head.faults, head.dropped) = (reader.u64()?, reader.u64()?);
+        (head.rotation_ns, head.rotation_max_ns) = (reader.u32()?, reader.u32()?);
+        (head.queued, head.channels_all) = (reader.u32()?, reader.u16()?);
+        reader.end()?;
+        Ok(head)
+    }
+
+    /// Writes it to the front of `octets`.
+    pub fn emit(&self, octets: &mut [u8]) {
+        let mut writer = Writer::new(octets);
+        writer.u64(self.at_ns).u32(self.every_ms);
+        for load in self.kinds.iter().chain(&self.levels).chain([&self.foreign]) {
             writer.u64(load.frames).u64(load.octets);
         }
-        writer.bytes(&head.foreign_mac.0).u32(head.stalls).u64(head.stall_longest_ns);
-        writer.u64(head.faults).u64(head.dropped).u32(head.rotation_ns).u32(head.rotation_max_ns);
-        writer.u32(head.queued).u16(head.channels_all).u8(self.count);
-        for channel in self.channels() {
-            channel.emit(&mut writer);
-        }
-        writer.written()
+        writer.bytes(&self.foreign_mac.0).u32(self.stalls).u64(self.stall_longest_ns);
+        writer.u64(self.faults).u64(self.dropped).u32(self.rotation_ns).u32(self.rotation_max_ns);
+        writer.u32(self.queued).u16(self.channels_all);
     }
 }
 
 impl ChannelReport {
-    fn parse(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+    /// Its octets on the wire.
+    pub const OCTETS: usize = 8 + 2 + 2 + 1 + 4 * 3 + 8 * 11;
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Unknown flags, or too few octets.
+    pub fn parse(octets: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader(octets);
         let (channel, peer, label, flags) = (reader.u64()?, reader.u16()?, reader.u16()?, reader.u8()?);
         if flags & !(SENDING | ONE_CLOCK) != 0 {
             return Err(Malformed::Field("report flags"));
@@ -230,7 +258,9 @@ impl ChannelReport {
         })
     }
 
-    fn emit(&self, writer: &mut Writer<'_>) {
+    /// Writes it to the front of `octets`.
+    pub fn emit(&self, octets: &mut [u8]) {
+        let mut writer = Writer::new(octets);
         let flags = if self.sending { SENDING } else { 0 } | if self.one_clock { ONE_CLOCK } else { 0 };
         writer.u64(self.channel).u16(self.peer).u16(self.label).u8(flags);
         writer.u32(self.unit_octets_max).u32(self.period_ns).u32(self.tht_ns).u64(self.bound_ns);
@@ -243,7 +273,7 @@ impl ChannelReport {
 impl Report {
     /// How many channels a report names that fits one frame of this MTU.
     pub const fn channels_in(mtu: u16) -> usize {
-        let most = (mtu as usize).saturating_sub(HEAD_OCTETS + 28 + 16) / CHANNEL_OCTETS;
+        let most = (mtu as usize).saturating_sub(ReportHead::OCTETS + 1 + 28 + 16) / ChannelReport::OCTETS;
         if most > REPORT_CHANNELS_MAX {
             REPORT_CHANNELS_MAX
         } else if most == 0 {
@@ -254,11 +284,8 @@ impl Report {
     }
 }
 
-const HEAD_OCTETS: usize = 12 + 14 * 16 + 6 + 4 + 8 * 3 + 4 * 3 + 2 + 1;
-const CHANNEL_OCTETS: usize = 8 + 2 + 2 + 1 + 4 * 3 + 8 * 11;
-
 // A full report fits one frame of any Ethernet, behind the link header and before the tag.
-const _: () = assert!(HEAD_OCTETS + CHANNEL_OCTETS * REPORT_CHANNELS_MAX + 28 + 16 <= 1500);
+const _: () = assert!(ReportHead::OCTETS + 1 + ChannelReport::OCTETS * REPORT_CHANNELS_MAX + 28 + 16 <= 1500);
 // And one of the shortest that is served has room for some channels.
 const _: () = assert!(Report::channels_in(576) >= 2);
 
@@ -275,7 +302,7 @@ mod tests {
             (0..most).for_each(|_| assert!(report.push(ChannelReport::default())));
             let payload = LINK_HEADER_OCTETS + report.octets() + TAG_OCTETS;
             assert!(payload <= usize::from(mtu), "{most} channels at {mtu}");
-            let more = payload + CHANNEL_OCTETS > usize::from(mtu);
+            let more = payload + ChannelReport::OCTETS > usize::from(mtu);
             assert!(more || !report.push(ChannelReport::default()), "one more fits at {mtu}");
         }
     }

@@ -11,7 +11,7 @@ pub const ROOMS: &[(&str, &str, &[&str])] = &[
     ("admission", "rota-admission", &["units"]),
     ("proto", "rota-proto", &["wire", "admission", "units"]),
     ("sim", "rota-sim", &["proto", "wire", "admission", "units"]),
-    ("shm", "rota-shm", &["admission", "rundir", "units"]),
+    ("shm", "rota-shm", &["admission", "rundir", "wire", "units"]),
     ("driver", "rota-driver", &["proto", "rundir", "wire", "units"]),
     ("client", "rota", &["shm", "proto", "admission", "units"]),
     ("node", "rota-node", &["driver", "shm", "proto", "rundir", "admission", "wire", "units"]),

@@ -7,7 +7,8 @@ use super::svg::{document, render};
 use super::text;
 use super::theme::Theme;
 use super::watch::Watch;
-use rota::{ChannelRow, Flow, Instant, Span, StationRow};
+use rota::{ChannelRow, Instant, Span, StationRow};
+use rota_wire::{ChannelReport, Load, MacAddr, ReportHead};
 
 /// Four stations and the ends of their channels, every number drawn by its place.
 fn source(mut at: impl FnMut(usize) -> u64) -> Source {
@@ -18,40 +19,41 @@ fn source(mut at: impl FnMut(usize) -> u64) -> Source {
     for station in 1..=4_u64 {
         let mut next = |field: usize| at(field * 3 + station as usize);
         let flow =
-            |next: &mut dyn FnMut(usize) -> u64, field| Flow { frames: next(field), octets: next(field + 1) };
-        let row = StationRow {
+            |next: &mut dyn FnMut(usize) -> u64, field| Load { frames: next(field), octets: next(field + 1) };
+        let said = ReportHead {
+            at_ns: next(2),
+            every_ms: u32::MAX,
+            kinds: [flow(&mut next, 4); 5],
+            levels: [flow(&mut next, 6); 8],
+            foreign: flow(&mut next, 10),
+            foreign_mac: MacAddr::from_word(next(12)),
+            stalls: next(13) as u32,
+            stall_longest_ns: next(14),
+            faults: next(15),
+            dropped: next(16),
+            queued: next(17) as u32,
+            ..ReportHead::default()
+        };
+        source.rows.stations.push(StationRow {
             station,
             mac: station,
             flags: if station == 1 { 3 } else { StationRow::ALIVE | StationRow::REPORTED },
             name: StationRow::name_words("\u{1b}[2J"),
             heard_ns: next(1),
-            at_ns: next(2),
-            every_ns: u64::from(u32::MAX) * 1_000_000,
             reserved_ns: next(3),
-            kinds: [flow(&mut next, 4); 5],
-            levels: [flow(&mut next, 6); 8],
             received: flow(&mut next, 8),
-            foreign: flow(&mut next, 10),
-            foreign_mac: next(12),
-            stalls: next(13),
-            stall_longest_ns: next(14),
-            faults: next(15),
-            dropped: next(16),
-            queued: next(17),
+            said,
             ..StationRow::default()
-        };
-        source.rows.stations.push(row);
+        });
         for channel in 0..2 {
-            let flags = if channel == 0 { ChannelRow::SENDING } else { ChannelRow::ONE_CLOCK };
-            source.rows.channels.push(ChannelRow {
-                station,
-                peer: next(20),
+            let said = ChannelReport {
+                peer: next(20) as u16,
                 channel: station % 3,
-                flags,
-                told_ns: next(21),
-                unit_octets_max: next(22),
-                period_ns: next(23),
-                tht_ns: next(24),
+                sending: channel == 0,
+                one_clock: channel != 0,
+                unit_octets_max: next(22) as u32,
+                period_ns: next(23) as u32,
+                tht_ns: next(24) as u32,
                 bound_ns: next(25),
                 units: next(26),
                 fragments: next(27),
@@ -59,8 +61,9 @@ fn source(mut at: impl FnMut(usize) -> u64) -> Source {
                 late: next(29),
                 delay_max_ns: next(30),
                 delay_recent_ns: next(31),
-                ..ChannelRow::default()
-            });
+                ..ChannelReport::default()
+            };
+            source.rows.channels.push(ChannelRow { station, told_ns: next(21), said });
         }
     }
     source

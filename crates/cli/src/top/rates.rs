@@ -1,6 +1,7 @@
 //! From counts to rates: now, on the average and at most (SHIPNET-2-28).
 
-use rota::{Flow, Span};
+use rota::Span;
+use rota_wire::Load;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -30,7 +31,7 @@ impl Rate {
     }
 
     /// So many frames in so much time. `overhead` is what each costs on the wire beside its octets.
-    pub fn over(flow: Flow, span: Span, overhead: u64) -> Self {
+    pub fn over(flow: Load, span: Span, overhead: u64) -> Self {
         if span == Span::ZERO {
             return Self::default();
         }
@@ -82,9 +83,9 @@ impl Figures {
 /// Counts that are looked at again and again: one station's, all of one moment of its own clock.
 #[derive(Clone, Debug)]
 pub struct Meter<const N: usize> {
-    first: Option<(u64, [Flow; N])>,
+    first: Option<(u64, [Load; N])>,
     /// Looks of the last while, the oldest first.
-    recent: VecDeque<(u64, [Flow; N])>,
+    recent: VecDeque<(u64, [Load; N])>,
     measured: bool,
     /// The rate of each.
     pub figures: [Figures; N],
@@ -96,8 +97,8 @@ impl<const N: usize> Default for Meter<N> {
     }
 }
 
-fn since(now: &[Flow], before: &[Flow], at: usize) -> Flow {
-    Flow {
+fn since(now: &[Load], before: &[Load], at: usize) -> Load {
+    Load {
         frames: now[at].frames.saturating_sub(before[at].frames),
         octets: now[at].octets.saturating_sub(before[at].octets),
     }
@@ -106,8 +107,8 @@ fn since(now: &[Flow], before: &[Flow], at: usize) -> Flow {
 impl<const N: usize> Meter<N> {
     /// The counts at a moment; "now" is the time since the newest look that is at least `window` older.
     /// Returns whether this was a new look. Counts that fall are those of a new life.
-    pub fn look(&mut self, at_ns: u64, counts: [Flow; N], window: Span, overhead: u64) -> bool {
-        let fell = |(before_ns, before): &(u64, [Flow; N])| {
+    pub fn look(&mut self, at_ns: u64, counts: [Load; N], window: Span, overhead: u64) -> bool {
+        let fell = |(before_ns, before): &(u64, [Load; N])| {
             at_ns < *before_ns || counts.iter().zip(before).any(|(now, then)| now.frames < then.frames)
         };
         if self.recent.back().is_some_and(fell) {
@@ -154,8 +155,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn flow(frames: u64) -> [Flow; 1] {
-        [Flow { frames, octets: frames * 976 }]
+    fn flow(frames: u64) -> [Load; 1] {
+        [Load { frames, octets: frames * 976 }]
     }
 
     #[test]

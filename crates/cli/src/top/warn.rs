@@ -2,7 +2,6 @@
 
 use super::picture::{Channel, Picture, Rose, Station, Units, Warning};
 use super::rates::Rate;
-use super::watch::mac;
 use rota::{ChannelTally, Instant, Monitor, Span, StationRow};
 use std::collections::VecDeque;
 
@@ -176,7 +175,7 @@ pub fn of_station(picture: &Picture, station: &Station, row: &StationRow, notice
         let sentence = format!(
             "a host outside the agreement, {}, {} {:.0} frames a second ({percent:.1} % of the link), heard \
              by {name}: no bound holds against it",
-            mac(row.foreign_mac),
+            row.said.foreign_mac,
             if babbles { "babbles:" } else { "sends" },
             foreign.packets_per_second,
         );

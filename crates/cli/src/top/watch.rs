@@ -6,9 +6,9 @@ use super::rates::{Figures, Meter, Rate};
 use super::source::Source;
 use super::warn::{self, Habits, Noticed, Rise};
 use crate::filter::MODES;
-use rota::{ChannelRow, Flow, Instant, Monitor, Span, StationRow};
+use rota::{ChannelRow, Instant, Monitor, Span, StationRow};
 use rota_node::SHOULD_BE_ZERO;
-use rota_wire::MacAddr;
+use rota_wire::{ChannelReport, Load, MacAddr};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Intervals of each history that are kept.
@@ -79,10 +79,10 @@ impl Watch {
     pub fn is_settled(&self, rows: &Monitor) -> bool {
         let is_measured = |row: &StationRow| {
             let channels = rows.channels.iter().filter(|channel| channel.station == row.station);
-            let mut received = channels.filter(|channel| channel.flags & ChannelRow::SENDING == 0);
-            self.stations.get(&mac(row.mac)).is_some_and(|known| known.meter.is_measured())
+            let mut received = channels.filter(|channel| !channel.said.sending);
+            self.stations.get(&mac(row)).is_some_and(|known| known.meter.is_measured())
                 && received.all(|channel| {
-                    self.channels.get(&channel.channel).is_some_and(|known| known.meter.is_measured())
+                    self.channels.get(&channel.said.channel).is_some_and(|known| known.meter.is_measured())
                 })
         };
         let mut told = rows.stations.iter().filter(|row| tells(row) && row.flags & StationRow::ALIVE != 0);
@@ -148,18 +148,18 @@ impl Watch {
     }
 
     fn station(&mut self, now: Instant, row: &StationRow, overhead: u64) -> Station {
-        let known = self.stations.entry(mac(row.mac)).or_default();
+        let known = self.stations.entry(mac(row)).or_default();
         (known.row, known.gone) = (*row, None);
         let here = row.flags & StationRow::HERE != 0;
-        let mut counts = [Flow::default(); FLOWS];
-        counts[..KINDS.len()].copy_from_slice(&row.kinds);
-        counts[KINDS.len()..FOREIGN].copy_from_slice(&row.levels);
-        counts[FOREIGN] = row.foreign;
+        let mut counts = [Load::default(); FLOWS];
+        counts[..KINDS.len()].copy_from_slice(&row.said.kinds);
+        counts[KINDS.len()..FOREIGN].copy_from_slice(&row.said.levels);
+        counts[FOREIGN] = row.said.foreign;
         if tells(row) {
             let window = if here { self.sampling.max(OWN_WINDOW) } else { Span::ZERO };
-            known.meter.look(row.at_ns, counts, window, overhead);
-            known.habits.look(now, row.stalls);
-            known.habits.faults.look(now, row.faults);
+            known.meter.look(row.said.at_ns, counts, window, overhead);
+            known.habits.look(now, row.said.stalls.into());
+            known.habits.faults.look(now, row.said.faults);
         }
         if is_silent(now, row) {
             known.meter.go_silent();
@@ -169,7 +169,7 @@ impl Watch {
         kinds.copy_from_slice(&figures[..KINDS.len()]);
         let mut levels = [Figures::default(); 8];
         levels.copy_from_slice(&figures[KINDS.len()..FOREIGN]);
-        Station { kinds, levels, reserved_ns: row.reserved_ns, queued: row.queued, ..told(row) }
+        Station { kinds, levels, reserved_ns: row.reserved_ns, queued: row.said.queued.into(), ..told(row) }
     }
 
     /// Stations that took part while this was watched and do no longer: each as it was last known, without a
@@ -255,36 +255,38 @@ impl Watch {
             row.map(StationRow::name).filter(|name| !name.is_empty()).unwrap_or_else(|| number.to_string())
         };
         let mut channels = BTreeMap::<u64, Channel>::new();
-        let here = rows.channels.iter().filter(|row| row.flags & ChannelRow::SENDING == 0);
-        let received: BTreeSet<u64> = here.map(|row| row.channel).collect();
+        let here = rows.channels.iter().map(|row| row.said).filter(|said| !said.sending);
+        let received: BTreeSet<u64> = here.map(|said| said.channel).collect();
         for row in &rows.channels {
-            let channel = channels.entry(row.channel).or_default();
-            let sending = row.flags & ChannelRow::SENDING != 0;
-            let (from, to) = if sending { (row.station, row.peer) } else { (row.peer, row.station) };
-            channel.channel = row.channel;
-            (channel.label, channel.from_station, channel.to_station) = (row.label, from, to);
+            let (said, sending) = (&row.said, row.said.sending);
+            let channel = channels.entry(said.channel).or_default();
+            let (here, peer) = (row.station, u64::from(said.peer));
+            let (from, to) = if sending { (here, peer) } else { (peer, here) };
+            channel.channel = said.channel;
+            (channel.label, channel.from_station, channel.to_station) = (said.label.into(), from, to);
             (channel.from, channel.to) = (name(from), name(to));
-            let stated = (row.bound_ns > 0).then_some(row.bound_ns);
+            let stated = (said.bound_ns > 0).then_some(said.bound_ns);
             channel.bound_ns =
                 if sending { stated.or(channel.bound_ns) } else { channel.bound_ns.or(stated) };
             if sending || channel.period_ns == 0 {
-                (channel.unit_octets_max, channel.period_ns) = (row.unit_octets_max, row.period_ns);
+                channel.unit_octets_max = said.unit_octets_max.into();
+                channel.period_ns = said.period_ns.into();
             }
             // The sender knows first of units that it left out. Of late and incomplete ones the receiver
             // knows first; a late unit may be lost by now, and must not count as both.
             let units = &mut channel.units;
-            units.lost = units.lost.max(row.lost);
-            if !sending || !received.contains(&row.channel) {
-                [units.late, units.incomplete] = [row.late, row.incomplete];
+            units.lost = units.lost.max(said.lost);
+            if !sending || !received.contains(&said.channel) {
+                [units.late, units.incomplete] = [said.late, said.incomplete];
             }
-            units.unread = units.unread.max(row.unread);
-            units.latest_by_ns = match (units.late, units.latest_by_ns.max(behind_bound(row))) {
+            units.unread = units.unread.max(said.unread);
+            units.latest_by_ns = match (units.late, units.latest_by_ns.max(behind_bound(said))) {
                 (0, _) => Some(0),
                 (_, by) => by.filter(|by| *by > 0),
             };
             if sending {
-                channel.tht_ns = (row.tht_ns > 0).then_some(row.tht_ns);
-                channel.units.sent = row.units;
+                channel.tht_ns = (said.tht_ns > 0).then_some(said.tht_ns.into());
+                channel.units.sent = said.units;
             } else {
                 self.receiver(now, channel, row);
             }
@@ -295,28 +297,30 @@ impl Watch {
 
     /// What only the receiving end knows.
     fn receiver(&mut self, now: Instant, channel: &mut Channel, row: &ChannelRow) {
-        let known = self.channels.entry(row.channel).or_default();
-        let one_clock = row.flags & ChannelRow::ONE_CLOCK != 0;
-        (channel.units.received, channel.units.fragments) = (row.units, row.fragments);
-        known.late.look(now, row.late.saturating_add(row.lost).saturating_add(row.incomplete));
-        let bound = (row.bound_ns > 0).then_some(row.bound_ns);
+        let said = &row.said;
+        let known = self.channels.entry(said.channel).or_default();
+        (channel.units.received, channel.units.fragments) = (said.units, said.fragments);
+        known.late.look(now, said.late.saturating_add(said.lost).saturating_add(said.incomplete));
+        let bound = (said.bound_ns > 0).then_some(said.bound_ns);
         let slack = |delay: u64| bound.map(|bound| bound.cast_signed().saturating_sub_unsigned(delay));
-        if row.units > 0 {
-            if one_clock {
-                channel.delay_max_ns = Some(row.delay_max_ns);
-                channel.slack_ns = slack(row.delay_max_ns);
+        if said.units > 0 {
+            if said.one_clock {
+                channel.delay_max_ns = Some(said.delay_max_ns);
+                channel.slack_ns = slack(said.delay_max_ns);
             } else {
-                channel.lateness_max_ns = Some(row.delay_max_ns);
+                channel.lateness_max_ns = Some(said.delay_max_ns);
             }
         }
-        let counts = [Flow { frames: row.units, octets: row.octets }];
+        let counts = [Load { frames: said.units, octets: said.octets }];
         // The node's own rows are new at every look; histories go by intervals of reports.
-        if known.meter.look(row.told_ns, counts, Span::from_millis(900), 0) && row.delay_recent_ns > 0 {
-            let came = known.units != row.units;
-            if let Some(recent) = Some(row.delay_recent_ns).filter(|_| came && one_clock).and_then(slack) {
+        if known.meter.look(row.told_ns, counts, Span::from_millis(900), 0) && said.delay_recent_ns > 0 {
+            let came = known.units != said.units;
+            if let Some(recent) =
+                Some(said.delay_recent_ns).filter(|_| came && said.one_clock).and_then(slack)
+            {
                 push(&mut known.slack, recent);
             }
-            known.units = row.units;
+            known.units = said.units;
         }
         channel.load = known.meter.figures[0];
         channel.slack_history_ns = known.slack.iter().copied().collect();
@@ -325,7 +329,7 @@ impl Watch {
     fn warnings(&self, now: Instant, rows: &Monitor, picture: &Picture) -> Vec<Warning> {
         let mut warnings = warn::of_segment(rows, picture);
         for row in &rows.stations {
-            let mac = mac(row.mac);
+            let mac = mac(row);
             let shown = picture.stations.iter().find(|station| station.mac == mac);
             let Some((station, known)) = shown.zip(self.stations.get(&mac)) else { continue };
             let noticed = Noticed {
@@ -366,18 +370,22 @@ fn told(row: &StationRow) -> Station {
     Station {
         station: row.station,
         name: row.name(),
-        mac: mac(row.mac),
+        mac: mac(row),
         here: row.flags & StationRow::HERE != 0,
         alive: row.flags & StationRow::ALIVE != 0,
         reports: tells(row),
-        dropped: row.dropped,
-        stalls: row.stalls,
-        stall_longest_ns: row.stall_longest_ns,
-        faults: row.faults,
+        dropped: row.said.dropped,
+        stalls: row.said.stalls.into(),
+        stall_longest_ns: row.said.stall_longest_ns,
+        faults: row.said.faults,
         received_frames: row.received.frames,
         received_octets: row.received.octets,
         ..Station::default()
     }
+}
+
+fn mac(row: &StationRow) -> String {
+    MacAddr::from_word(row.mac).to_string()
 }
 
 fn tells(row: &StationRow) -> bool {
@@ -387,12 +395,12 @@ fn tells(row: &StationRow) -> bool {
 fn is_silent(now: Instant, row: &StationRow) -> bool {
     let here = row.flags & StationRow::HERE != 0;
     let age = now.as_nanos().saturating_sub(row.heard_ns);
-    !here && tells(row) && age > row.every_ns.max(100_000_000) * SILENT
+    !here && tells(row) && age > (u64::from(row.said.every_ms) * 1_000_000).max(100_000_000) * SILENT
 }
 
 /// By how much the latest unit of a channel's end missed its bound, as its receiver counted.
-fn behind_bound(row: &ChannelRow) -> Option<u64> {
-    (row.late > 0 && row.latest_by_ns > 0).then_some(row.latest_by_ns)
+fn behind_bound(said: &ChannelReport) -> Option<u64> {
+    (said.late > 0 && said.latest_by_ns > 0).then_some(said.latest_by_ns)
 }
 
 fn total(rates: impl Iterator<Item = Rate>) -> Rate {
@@ -407,12 +415,6 @@ fn push<T>(history: &mut VecDeque<T>, value: T) {
         history.pop_front();
     }
     history.push_back(value);
-}
-
-/// An address as the rows hold it.
-pub(super) fn mac(word: u64) -> String {
-    let [_, _, octets @ ..] = word.to_be_bytes();
-    MacAddr(octets).to_string()
 }
 
 #[cfg(test)]
@@ -489,15 +491,15 @@ mod tests {
             let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
             watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen).channels[0].units.latest_by_ns
         };
-        let row = ChannelRow { channel: 9, label: 4, ..ChannelRow::default() };
-        let sender =
-            ChannelRow { station: 2, peer: 3, flags: ChannelRow::SENDING, bound_ns: 30, late: 2, ..row };
-        let receiver =
-            ChannelRow { station: 3, peer: 2, bound_ns: 30, units: 5, late: 2, latest_by_ns: 12, ..row };
+        let said = ChannelReport { channel: 9, label: 4, bound_ns: 30, late: 2, ..ChannelReport::default() };
+        let row = |station, said| ChannelRow { station, said, ..ChannelRow::default() };
+        let sender = row(2, ChannelReport { peer: 3, sending: true, ..said });
+        let told = ChannelReport { peer: 2, units: 5, latest_by_ns: 12, ..said };
+        let receiver = row(3, told);
         assert_eq!(look(&[sender, receiver]), Some(12));
         assert_eq!(look(&[receiver, sender]), Some(12));
         assert_eq!(look(&[sender]), None, "its receiver has not told");
-        assert_eq!(look(&[ChannelRow { late: 0, ..receiver }]), Some(0));
+        assert_eq!(look(&[row(3, ChannelReport { late: 0, ..told })]), Some(0));
     }
 
     /// It once ended when the stations were measured, with "now" 0 for every channel that its own station
@@ -509,11 +511,12 @@ mod tests {
             let mut seen = source(2, &[(3, 1), (1, 2)]);
             let ns = ms * 1_000_000;
             for row in &mut seen.rows.stations {
-                (row.at_ns, row.heard_ns) = (ns, ns);
+                (row.said.at_ns, row.heard_ns) = (ns, ns);
             }
             let flow = ms / 33;
-            let row = ChannelRow { channel: 9, station: 3, peer: 1, told_ns: ns, ..ChannelRow::default() };
-            seen.rows.channels = vec![ChannelRow { units: flow, octets: flow * 1_000, ..row }];
+            let (units, octets) = (flow, flow * 1_000);
+            let said = ChannelReport { channel: 9, peer: 1, units, octets, ..ChannelReport::default() };
+            seen.rows.channels = vec![ChannelRow { station: 3, told_ns: ns, said }];
             let picture = watch.picture(Instant::ZERO + Span::from_millis(ms), &seen);
             (picture, watch.is_settled(&seen.rows))
         };
@@ -533,10 +536,10 @@ mod tests {
         let look = |watch: &mut Watch, second: u64, members: &[(u64, u64)]| {
             let mut seen = source(2, members);
             for row in &mut seen.rows.stations {
-                (row.at_ns, row.heard_ns) = (second * 1_000_000_000, second * 1_000_000_000);
+                (row.said.at_ns, row.heard_ns) = (second * 1_000_000_000, second * 1_000_000_000);
                 // A busy one and an idle one.
                 let frames = if row.mac == 2 { second * 1_000 } else { second };
-                row.kinds[0] = Flow { frames, octets: frames * 100 };
+                row.said.kinds[0] = Load { frames, octets: frames * 100 };
             }
             watch.picture(Instant::ZERO + Span::from_millis(second * 1_000), &seen)
         };
@@ -556,8 +559,8 @@ mod tests {
     fn nobody_has_the_number_0() {
         let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
         let mut seen = source(2, &[(1, 1), (0, 2)]);
-        let (channel, flags) = (9, ChannelRow::SENDING);
-        seen.rows.channels = vec![ChannelRow { channel, station: 1, flags, ..ChannelRow::default() }];
+        let said = ChannelReport { channel: 9, sending: true, ..ChannelReport::default() };
+        seen.rows.channels = vec![ChannelRow { station: 1, said, ..ChannelRow::default() }];
         let picture = watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen);
         let ends = (picture.channels[0].from.as_str(), picture.channels[0].to.as_str());
         assert_eq!(ends, ("n1", "0"));
@@ -590,13 +593,12 @@ mod tests {
     /// Its sender was told that it was late, and its receiver knows by now that it was not read.
     #[test]
     fn a_late_unit_that_was_not_read_counts_once() {
-        let sender =
-            ChannelRow { flags: ChannelRow::SENDING, late: 1, latest_by_ns: 5, ..ChannelRow::default() };
-        let receiver = ChannelRow { flags: 0, lost: 1, unread: 1, ..ChannelRow::default() };
+        let sender = ChannelReport { sending: true, late: 1, latest_by_ns: 5, ..ChannelReport::default() };
+        let receiver = ChannelReport { lost: 1, unread: 1, ..ChannelReport::default() };
         for rows in [[sender, receiver], [receiver, sender]] {
             let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
             let mut seen = source(1, &[(1, 1), (2, 2)]);
-            seen.rows.channels = rows.to_vec();
+            seen.rows.channels = rows.map(|said| ChannelRow { said, ..ChannelRow::default() }).to_vec();
             let picture = watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen);
             let units = &picture.channels[0].units;
             assert_eq!((units.late, units.lost, units.unread), (0, 1, 1));
@@ -607,13 +609,12 @@ mod tests {
     /// The row of one end replaced that of the other, and its late units were not shown.
     #[test]
     fn units_that_the_sender_left_out_hide_no_late_ones_of_the_receiver() {
-        let sender = ChannelRow { flags: ChannelRow::SENDING, lost: 3, ..ChannelRow::default() };
-        let receiver =
-            ChannelRow { flags: 0, incomplete: 2, late: 4, latest_by_ns: 5, ..ChannelRow::default() };
+        let sender = ChannelReport { sending: true, lost: 3, ..ChannelReport::default() };
+        let receiver = ChannelReport { incomplete: 2, late: 4, latest_by_ns: 5, ..ChannelReport::default() };
         for rows in [[sender, receiver], [receiver, sender]] {
             let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
             let mut seen = source(1, &[(1, 1), (2, 2)]);
-            seen.rows.channels = rows.to_vec();
+            seen.rows.channels = rows.map(|said| ChannelRow { said, ..ChannelRow::default() }).to_vec();
             let picture = watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen);
             let units = &picture.channels[0].units;
             assert_eq!((units.late, units.lost, units.incomplete), (4, 3, 2));

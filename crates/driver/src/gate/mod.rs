@@ -139,11 +139,6 @@ impl EgressGate {
         }
     }
 
-    /// Whether the host's frames come to us.
-    pub fn is_diverting(&self) -> bool {
-        self.nft.is_some()
-    }
-
     /// Whether frames come through a TAP (else a veth pair).
     pub fn is_tap(&self) -> bool {
         self.sink.is_tap()

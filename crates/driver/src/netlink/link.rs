@@ -2,39 +2,20 @@
 
 use super::message::{Message, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST_ACK, u32_at};
 use super::socket::{NetlinkError, Route};
+use libc::{
+    AF_BRIDGE, AF_INET, AF_INET6, IFA_ADDRESS, IFA_BROADCAST, IFA_LOCAL, IFF_NOARP, IFF_UP, IFLA_ADDRESS,
+    IFLA_AF_SPEC, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MASTER, IFLA_MTU,
+    IFLA_NET_NS_FD, IFLA_TXQLEN, NDA_DST, NDA_LLADDR, NTF_MASTER, NUD_NOARP, NUD_PERMANENT, RTM_GETLINK,
+    RTM_NEWADDR, RTM_NEWLINK, RTM_NEWNEIGH,
+};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-const RTM_NEWLINK: u16 = 16;
-const RTM_DELLINK: u16 = 17;
-const RTM_GETLINK: u16 = 18;
-const RTM_NEWADDR: u16 = 20;
-const RTM_NEWNEIGH: u16 = 28;
-
-const IFLA_ADDRESS: u16 = 1;
-const IFLA_IFNAME: u16 = 3;
-const IFLA_MTU: u16 = 4;
-const IFLA_MASTER: u16 = 10;
-const IFLA_TXQLEN: u16 = 13;
-const IFLA_LINKINFO: u16 = 18;
-const IFLA_AF_SPEC: u16 = 26;
-const IFLA_NET_NS_FD: u16 = 28;
-const IFLA_INFO_KIND: u16 = 1;
-const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 const IFLA_BR_FORWARD_DELAY: u16 = 1;
 const IFLA_BR_MCAST_SNOOPING: u16 = 23;
 const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
 const ADDR_GEN_MODE_NONE: u8 = 1;
-
-const IFF_UP: u32 = 0x1;
-const IFF_NOARP: u32 = 0x80;
-const AF_BRIDGE: u8 = 7;
-const AF_INET: u8 = 2;
-const AF_INET6: u16 = 10;
-const NUD_NOARP: u16 = 0x40;
-const NUD_PERMANENT: u16 = 0x80;
-const NTF_MASTER: u8 = 0x04;
 
 /// The number of an interface in its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +135,7 @@ impl Route {
     /// # Errors
     /// No permission, or no such link.
     pub fn set_link(&mut self, index: LinkIndex, link: Link) -> Result<(), NetlinkError> {
-        let bit = |on, bit| if on { bit } else { 0 };
+        let bit = |on, bit: i32| if on { bit.cast_unsigned() } else { 0 };
         let flags = bit(link.up, IFF_UP) | bit(link.no_arp, IFF_NOARP);
         let mut message = Message::new(RTM_NEWLINK, NLM_F_REQUEST_ACK, &ifinfo(index.0, flags, flags));
         if let Some(master) = link.master {
@@ -168,19 +149,10 @@ impl Route {
         }
         if link.no_ipv6_address {
             message = message.nest(IFLA_AF_SPEC, |m| {
-                m.nest(AF_INET6, |m| m.attr(IFLA_INET6_ADDR_GEN_MODE, &[ADDR_GEN_MODE_NONE]))
+                m.nest(AF_INET6 as u16, |m| m.attr(IFLA_INET6_ADDR_GEN_MODE, &[ADDR_GEN_MODE_NONE]))
             });
         }
         self.socket.ask(message, || format!("change interface {}", index.0)).map(drop)
-    }
-
-    /// Removes a link.
-    ///
-    /// # Errors
-    /// No permission, or no such link.
-    pub fn delete_link(&mut self, index: LinkIndex) -> Result<(), NetlinkError> {
-        let message = Message::new(RTM_DELLINK, NLM_F_REQUEST_ACK, &ifinfo(index.0, 0, 0));
-        self.socket.ask(message, || format!("remove interface {}", index.0)).map(drop)
     }
 
     /// Gives a link an address and the route to its network.
@@ -193,10 +165,7 @@ impl Route {
         address: Ipv4Addr,
         prefix: u8,
     ) -> Result<(), NetlinkError> {
-        const IFA_ADDRESS: u16 = 1;
-        const IFA_LOCAL: u16 = 2;
-        const IFA_BROADCAST: u16 = 4;
-        let mut header = [AF_INET, prefix, 0, 0, 0, 0, 0, 0];
+        let mut header = [AF_INET as u8, prefix, 0, 0, 0, 0, 0, 0];
         header[4..8].copy_from_slice(&index.0.to_ne_bytes());
         let host_bits = u32::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
         let broadcast = Ipv4Addr::from_bits(address.to_bits() | host_bits);
@@ -217,7 +186,6 @@ impl Route {
         address: Ipv4Addr,
         mac: [u8; 6],
     ) -> Result<(), NetlinkError> {
-        const NDA_DST: u16 = 1;
         let message = neighbour(AF_INET, index, NUD_PERMANENT, 0)
             .attr(NDA_DST, &address.octets())
             .attr(NDA_LLADDR, &mac);
@@ -235,12 +203,10 @@ impl Route {
     }
 }
 
-const NDA_LLADDR: u16 = 2;
-
 /// A request with `struct ndmsg`.
-fn neighbour(family: u8, index: LinkIndex, state: u16, flags: u8) -> Message {
+fn neighbour(family: i32, index: LinkIndex, state: u16, flags: u8) -> Message {
     let mut header = [0; 12];
-    header[0] = family;
+    header[0] = family as u8;
     header[4..8].copy_from_slice(&index.0.to_ne_bytes());
     header[8..10].copy_from_slice(&state.to_ne_bytes());
     header[10] = flags;

@@ -4,13 +4,9 @@
 use super::link::LinkIndex;
 use super::message::{Message, NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST_ACK};
 use super::socket::{NetlinkError, Route};
+use libc::{RTM_NEWQDISC, RTM_NEWTCLASS, RTM_NEWTFILTER, TCA_KIND, TCA_OPTIONS};
 use rota_units::{BitRate, Octets};
 
-const RTM_NEWQDISC: u16 = 36;
-const RTM_NEWTCLASS: u16 = 40;
-const RTM_NEWTFILTER: u16 = 44;
-const TCA_KIND: u16 = 1;
-const TCA_OPTIONS: u16 = 2;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;

@@ -159,7 +159,8 @@ impl Control<'_> {
         self.data.refusals().count(Limit::Connections);
         let sentence =
             self.facts.quota.one_more_connection(self.facts.quota.connections).err().unwrap_or_default();
-        session.error(sentence, false)
+        session.error(sentence, false);
+        true
     }
 
     /// Refuses a connection because no descriptor is left. One descriptor is reserved to send the refusal.

@@ -28,7 +28,7 @@ impl Control<'_> {
         } else {
             return self.llc_make(at, socket);
         };
-        self.sessions[at].reply(&Reply::LlcRefused { why, sentence }, &[]);
+        self.sessions[at].answer(&Reply::LlcRefused { why, sentence });
     }
 
     fn llc_make(&mut self, at: usize, number: u8) {
@@ -55,17 +55,13 @@ impl Control<'_> {
                 let memory = Some(Box::new(memory));
                 session.socket = Some(OwnedSocket { number, memory, charge, attached: 0 });
             }
-            Err(error) => {
-                session.error(error.to_string(), false);
-            }
+            Err(error) => session.error(error.to_string(), false),
         }
     }
 
     pub(super) fn on_done(&mut self, ask: u64) {
-        if let Some(at) = self.session_asking(ask)
-            && self.asked(ask) == Some(Asked::Socket)
-        {
-            self.sessions[at].reply(&Reply::Done, &[]);
+        if let Some((session, Asked::Socket)) = self.asked(ask) {
+            session.answer(&Reply::Done);
         }
     }
 

@@ -15,13 +15,11 @@ impl Control<'_> {
     /// A request to change a channel was taken, and is answered when the token has decided, or was wrong.
     pub(super) fn on_resizing(&mut self, ask: u64, result: Result<(), ResizeError>) {
         let Err(error) = result else { return };
-        let Some(at) = self.session_asking(ask) else { return };
-        // The next reply is to this question.
-        let _ = self.asked(ask);
+        let Some((session, _)) = self.asked(ask) else { return };
         match error {
-            ResizeError::NoChannel(_) => self.sessions[at].not_there(error.to_string()),
-            ResizeError::Room { .. } => self.sessions[at].error(error.to_string(), true),
-        };
+            ResizeError::NoChannel(_) => session.not_there(error.to_string()),
+            ResizeError::Room { .. } => session.error(error.to_string(), true),
+        }
     }
 
     /// The sessions that asked for a change of a channel, and the numbers of their requests; their questions

@@ -23,7 +23,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             hops: self.measures.hops.clone(),
             rounds: self.measures.rounds.clone(),
             measured: self.measures.counts,
-            counters: counters::all(&self.measures.counter_sources(&self.node, host, self.wire.own_frames)),
+            counters: counters::all(&self.measures.counter_sources(&self.node, host, self.wire.own_frames))
+                .collect(),
             stalls: self.measures.stalls.recent().copied().collect(),
             llc: llc_info(&self.node),
             shut_out: self.wire.garbage.shut_out().iter().map(|source| MacAddr(source.mac)).collect(),

@@ -3,9 +3,10 @@
 //! The counters of wills and of dead stations grow at once. In token mode the rows of the stations follow up
 //! to 200 ms later, and only they tell which station has gone.
 
-use super::{Line, Look, mac};
+use super::{Line, Look};
 use crate::log::Level;
 use rota_units::{Instant, Span};
+use rota_wire::MacAddr;
 
 /// An idle node in plain mode writes the rows of the stations about once a second.
 const PATIENCE: Span = Span::from_millis(2_000);
@@ -90,7 +91,7 @@ fn gone<'a>(last: &'a Look, look: &'a Look) -> impl Iterator<Item = String> + 'a
     let gone = lived.filter(|(address, _)| look.stations.get(address).is_none_or(|(_, _, alive)| !alive));
     gone.map(|(address, (number, name, _))| {
         let name = if name.is_empty() { "?" } else { name };
-        format!("{name} (number {number}, {})", mac(*address))
+        format!("{name} (number {number}, {})", MacAddr::from_word(*address))
     })
 }
 

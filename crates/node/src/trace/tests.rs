@@ -192,19 +192,19 @@ fn only_what_went_wrong_starts_an_incident_and_not_too_often() {
     let mut log = log();
     log.tracer.sent(at(5), &frame(TOKEN, 1), true);
     assert_eq!(log.tracer.incident(at(1_000 * MS)), None);
-    log.tracer.station_event(TraceEvent::Lost, 3, 1, 5);
+    log.tracer.station_event(TraceEvent::Lost, 3, 1, at(5));
     assert_eq!(log.tracer.incident(at(1_000 * MS)), None, "it had said goodbye");
-    log.tracer.station_event(TraceEvent::Lost, 3, 0, 5);
-    log.tracer.station_event(TraceEvent::Lost, 4, 0, 5);
+    log.tracer.station_event(TraceEvent::Lost, 3, 0, at(5));
+    log.tracer.station_event(TraceEvent::Lost, 4, 0, at(5));
     assert_eq!(log.tracer.incident(at(1_000 * MS)), Some(2), "the first of several");
-    log.tracer.station_event(TraceEvent::Lost, 5, 0, 5);
+    log.tracer.station_event(TraceEvent::Lost, 5, 0, at(5));
     assert_eq!(log.tracer.incident(at(1_099 * MS)), None);
     assert_eq!(log.tracer.incident(at(1_100 * MS)), Some(4), "later, but not forgotten");
     assert_eq!(log.tracer.incident(at(2_000 * MS)), None, "once");
     for number in 0..20 {
         log.tracer.note(&TraceRecord { event: TraceEvent::Missed, number, ..TraceRecord::default() });
     }
-    log.tracer.station_event(TraceEvent::Lost, 6, 0, 5);
+    log.tracer.station_event(TraceEvent::Lost, 6, 0, at(5));
     let moment = TraceRecord { event: TraceEvent::Stall, extra: [0, 90 * MS, 0], ..TraceRecord::default() };
     log.tracer.note(&moment);
     let told = [log.tracer.incident(at(3_000 * MS)), log.tracer.incident(at(3_000 * MS))];
@@ -247,8 +247,8 @@ fn noting_allocates_nothing_and_without_a_file_nothing_happens() {
                 log.tracer.dropped(at(time), frame);
                 none.sent(at(time), frame, true);
             }
-            log.tracer.station_event(TraceEvent::Lost, 3, 0, time);
-            none.station_event(TraceEvent::Lost, 3, 0, time);
+            log.tracer.station_event(TraceEvent::Lost, 3, 0, at(time));
+            none.station_event(TraceEvent::Lost, 3, 0, at(time));
         }
     });
     assert_eq!(counted.count_total, 0);
