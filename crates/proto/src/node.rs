@@ -99,7 +99,7 @@ impl Node {
     }
 
     /// Ends a drain whose caller has no budget left for it: the remaining outputs come with later polls. Until
-    /// then they wait behind whatever is handled, so a caller without such a limit polls until `None`.
+    /// then they wait behind each input, so a caller without such a limit polls until `None`.
     pub fn break_off(&mut self) {
         self.is_draining = false;
     }

@@ -120,8 +120,8 @@ impl Outgoing {
     }
 
     /// The program has died, and units that still wait never leave. They are not stated to the receiver, who
-    /// would take them for a loss, unless the bound is over of the oldest, which was `due`: then their promise
-    /// was broken before. One that has left in part may go on.
+    /// would take them for a loss. Exception: the bound of the oldest one, which was `due`, is over, so that
+    /// its promise was broken before. One that has left in part may go on.
     pub(super) fn withdraw(&mut self, now: Instant, due: Instant, one_goes_on: bool) {
         let stated = self.stated();
         let leave = self.units.sent.saturating_add(u64::from(one_goes_on));

@@ -109,7 +109,7 @@ impl TxReader {
         Ok(claimed)
     }
 
-    /// The oldest unit that was not shown yet, each once. [`TxReader::release`] gives them back in their order.
+    /// The oldest unit that was not shown yet, each once. [`TxReader::release`] gives them back in order.
     ///
     /// # Errors
     /// [`Hostile`] when index or descriptor are impossible; from then on every call says so.
