@@ -75,8 +75,8 @@ pub struct Failure {
 
 impl Failure {
     /// The command failed (exit code 1).
-    pub fn failed(sentence: impl Into<String>) -> Self {
-        Self { exit: Exit::Failed, sentence: sentence.into() }
+    pub fn failed(sentence: impl ToString) -> Self {
+        Self { exit: Exit::Failed, sentence: sentence.to_string() }
     }
 
     /// The command was used wrongly (exit code 2).
