@@ -6,8 +6,9 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
-/// The stable exit codes of every command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The stable exit codes of every command, and their words for JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Exit {
     /// What was asked for was done.
     Done = 0,
@@ -28,16 +29,8 @@ pub enum Exit {
 
 impl Exit {
     /// The same as a word, for JSON.
-    pub const fn kind(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::WrongUse => "wrong_use",
-            Self::Refused => "refused",
-            Self::Broken => "broken",
-            Self::NotThere => "not_there",
-            Self::Interrupted => "interrupted",
-        }
+    pub fn kind(self) -> &'static str {
+        self.into()
     }
 
     /// The code the shell sees.
@@ -75,8 +68,8 @@ pub struct Failure {
 
 impl Failure {
     /// The command failed (exit code 1).
-    pub fn failed(sentence: impl Into<String>) -> Self {
-        Self { exit: Exit::Failed, sentence: sentence.into() }
+    pub fn failed(sentence: impl ToString) -> Self {
+        Self { exit: Exit::Failed, sentence: sentence.to_string() }
     }
 
     /// The command was used wrongly (exit code 2).

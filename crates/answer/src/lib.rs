@@ -29,3 +29,13 @@ macro_rules! outln {
         $crate::written(writeln!(std::io::stdout(), $($words)*));
     }};
 }
+
+impl Format {
+    /// Prints a value: as one document, or as `print` does for people.
+    pub fn tell<T: serde::Serialize>(self, value: &T, print: impl FnOnce(&T)) {
+        match self {
+            Self::Json => outln!("{}", json::document(value)),
+            Self::Text => print(value),
+        }
+    }
+}

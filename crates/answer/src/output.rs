@@ -39,7 +39,7 @@ impl Output {
 
     /// Writes `record` as a line of JSON.
     pub fn record(&mut self, record: &impl serde::Serialize) -> Result<(), Failure> {
-        let line = serde_json::to_string(record).map_err(|e| Failure::failed(e.to_string()))?;
+        let line = serde_json::to_string(record).map_err(Failure::failed)?;
         self.put(line.as_bytes())?;
         self.put(b"\n")
     }

@@ -92,10 +92,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 }
 
 fn say(format: Format, json: serde_json::Value, text: &str) {
-    match format {
-        Format::Json => outln!("{}", rota_answer::json::document(&json)),
-        Format::Text => outln!("{text}"),
-    }
+    format.tell(&json, |_| outln!("{text}"));
 }
 
 fn unit_octets(rate: BitRate, period: Span) -> Result<u32, Failure> {
@@ -146,7 +143,7 @@ fn open(request: &OpenRequest, probe: bool, format: Format) -> Result<Exit, Fail
     let Some(channel) = channel else { return Ok(Exit::Done) };
     // The reservation lives as long as the program that asked for it.
     loop {
-        let ended = channel.wait_end(Span::MAX).map_err(|error| Failure::failed(error.to_string()))?;
+        let ended = channel.wait_end(Span::MAX).map_err(Failure::failed)?;
         if let Some(cause) = ended {
             return Err(cause.into());
         }

@@ -103,10 +103,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         }
     };
     let report = hub.run(end, reread).map_err(Failure::failed)?;
-    match format {
-        Format::Text => outln!("{}", report.text()),
-        Format::Json => outln!("{}", rota_answer::json::document(&report)),
-    }
+    format.tell(&report, |report| outln!("{}", report.text()));
     Ok(Exit::Done)
 }
 

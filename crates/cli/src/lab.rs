@@ -131,15 +131,9 @@ fn failure(error: AskError) -> Failure {
 fn take_down(name: &str, format: Format) -> Result<Exit, Failure> {
     let place = Place::of(name).map_err(Failure::wrong_use)?;
     let hub = place.take_down().map_err(failure)?;
-    match format {
-        Format::Text => {
-            hub.iter().for_each(|hub| outln!("{}", hub.text()));
-            outln!("The lab '{name}' is gone.");
-        }
-        Format::Json => {
-            let told = serde_json::json!({ "name": name, "down": true, "hub": hub });
-            outln!("{}", rota_answer::json::document(&told));
-        }
-    }
+    format.tell(&serde_json::json!({ "name": name, "down": true, "hub": hub }), |_| {
+        hub.iter().for_each(|hub| outln!("{}", hub.text()));
+        outln!("The lab '{name}' is gone.");
+    });
     Ok(Exit::Done)
 }

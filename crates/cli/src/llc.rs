@@ -211,23 +211,18 @@ fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
         let payload = &room[..received.octets];
         let from = format!("{}@{}", received.from.socket, received.from.node);
         let text = String::from_utf8_lossy(payload);
-        if format == Format::Json {
-            let Received { octets, reserved, .. } = received;
-            let line = json!({ "from": from, "octets": octets, "text": text, "reserved": reserved });
-            outln!("{}", rota_answer::json::document(&line));
-        } else {
-            outln!("{from} {text}");
-        }
+        let Received { octets, reserved, .. } = received;
+        let line = json!({ "from": from, "octets": octets, "text": text, "reserved": reserved });
+        format.tell(&line, |_| outln!("{from} {text}"));
         let _ = std::io::stdout().flush();
     }
     if args.quiet {
         let nanos = first.map_or(0, |first| last.since(first).as_nanos());
         let lost = socket.lost();
         let told = json!({ "received": count, "lost": lost, "elapsed_ns": nanos });
-        match format {
-            Format::Json => outln!("{}", rota_answer::json::document(&told)),
-            Format::Text => outln!("{count} messages received, {lost} lost, in {}", Span::from_nanos(nanos)),
-        }
+        format.tell(&told, |_| {
+            outln!("{count} messages received, {lost} lost, in {}", Span::from_nanos(nanos));
+        });
     } else if args.count.is_none_or(|wanted| count < wanted) {
         eprintln!("{count} messages received, {} overwritten before they were read", socket.lost());
     }
@@ -252,13 +247,9 @@ fn echo(args: &EchoArgs, format: Format) -> Result<Exit, Failure> {
         *counter += 1;
     };
     let ended = trip::serve(socket, each, || ends.came())?;
-    match format {
-        Format::Json => {
-            let told = json!({ "answered": answered, "not_answered": refused });
-            outln!("{}", rota_answer::json::document(&told));
-        }
-        Format::Text => outln!("{answered} messages answered, {refused} not"),
-    }
+    format.tell(&json!({ "answered": answered, "not_answered": refused }), |_| {
+        outln!("{answered} messages answered, {refused} not");
+    });
     if ended { Ok(Exit::Done) } else { Err(Failure::node_gone()) }
 }
 

@@ -218,7 +218,7 @@ fn failure(error: &rota_node::NodeError) -> Failure {
         rota_node::NodeError::Control(rota::SocketError::Group { .. }) => {
             Failure::wrong_use(error.to_string())
         }
-        _ => Failure::failed(error.to_string()),
+        _ => Failure::failed(error),
     }
 }
 
@@ -227,7 +227,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
     if let Some(role) = &args.role {
         return play(role, args);
     }
-    rota_node::ask_for_descriptors().map_err(|error| Failure::failed(error.to_string()))?;
+    rota_node::ask_for_descriptors().map_err(Failure::failed)?;
     let iface = match &args.iface {
         Some(iface) => iface.clone(),
         None => only_interface("--iface")?,
@@ -250,13 +250,13 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         None => driver_rate(&iface)?,
     };
     // Wrong settings are named before the interface is claimed.
-    let mtu = ethernet_mtu(&iface).map_err(|error| Failure::failed(error.to_string()))?;
+    let mtu = ethernet_mtu(&iface).map_err(Failure::failed)?;
     let settings = settings(args, rate, mtu)?;
     let mut options = PacketOptions::new(&iface, args.ethertype, ROTA_MARK);
     options.rate = Some(rate);
     options.llc = true;
-    let device = PacketDevice::open_with(&options).map_err(|error| Failure::failed(error.to_string()))?;
-    let gate = EgressGate::new(&iface, GATE_FRAMES).map_err(|error| Failure::failed(error.to_string()))?;
+    let device = PacketDevice::open_with(&options).map_err(Failure::failed)?;
+    let gate = EgressGate::new(&iface, GATE_FRAMES).map_err(Failure::failed)?;
     let lab = key.lab;
     let spec = NodeSpec {
         interface: iface.clone(),
@@ -369,9 +369,9 @@ fn quota(args: &Args) -> Quota {
 fn segment_key(args: &Args) -> Result<SegmentKey, Failure> {
     let in_lab = std::env::var_os("ROTA_LAB").is_some();
     match &args.key {
-        Some(path) => SegmentKey::read(path).map_err(|error| Failure::failed(error.to_string())),
+        Some(path) => SegmentKey::read(path).map_err(Failure::failed),
         None if in_lab => Ok(SegmentKey::lab()),
-        None => SegmentKey::read(KEY_FILE.as_ref()).map_err(|error| Failure::failed(error.to_string())),
+        None => SegmentKey::read(KEY_FILE.as_ref()).map_err(Failure::failed),
     }
 }
 

@@ -94,7 +94,7 @@ enum Supply {
 impl Supply {
     fn open(args: &Args, period: &mut Span) -> Result<Self, Failure> {
         if let Some(path) = &args.video {
-            let video = Video::read(path).map_err(|e| Failure::failed(e.to_string()))?;
+            let video = Video::read(path).map_err(Failure::failed)?;
             if let (None, None, Some(rate)) = (args.fps, args.period, video.rate()) {
                 *period = Span::from_nanos(rate.period_ns());
             }

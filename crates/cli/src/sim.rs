@@ -109,9 +109,6 @@ fn one(args: &OneArgs, format: Format) -> Result<Exit, Failure> {
         outln!("{}", report::head(&scenario, args.seed));
     }
     let outcome = rota_sim::sweep::run(args.seed, &scenario);
-    match format {
-        Format::Text => outln!("{}", report::text(&scenario, &outcome)),
-        Format::Json => outln!("{}", rota_answer::json::document(&report::json(&scenario, &outcome))),
-    }
+    format.tell(&report::json(&scenario, &outcome), |_| outln!("{}", report::text(&scenario, &outcome)));
     Ok(if outcome.violations.is_empty() { Exit::Done } else { Exit::Broken })
 }

@@ -2,9 +2,11 @@
 
 use crate::monitor::{MismatchRow, Monitor, StationRow};
 use rota_wire::MacAddr;
+use strum::VariantArray;
 
 /// A mismatch between two stations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 #[repr(u64)]
 pub enum Mismatch {
     /// Another key.
@@ -18,37 +20,49 @@ pub enum Mismatch {
     /// Another stated number of stations.
     Stations,
     /// Another policy of non-real-time visits: frames, 0 for all.
+    #[strum(serialize = "nrt-policy")]
     Policy,
     /// Another version of the protocol.
     Version,
     /// Another setting; both values are digests of all.
+    #[strum(serialize = "other-setting")]
     Other,
     /// A frame had this station's own address as its source.
     OwnAddress,
     /// Two have one name; the other one's address stands in `ours`.
+    #[strum(serialize = "double-name")]
     Name,
     /// Two have one node address of link control, in `theirs`; the other one's address stands in `ours`.
+    #[strum(serialize = "double-llc-address")]
     LlcAddress,
     /// It kept the token again and again, at longest for `theirs`, 0 where this station saw none of it, and
     /// is left out for `ours`, both ns.
+    #[strum(serialize = "token-hog")]
     Hog,
     /// It sent outside its slots again and again, and is left out for `ours`, ns.
+    #[strum(serialize = "outside-slot")]
     Stray,
     /// The same of this station itself.
+    #[strum(serialize = "token-hog-here")]
     HogHere,
     /// The same of this station itself.
+    #[strum(serialize = "outside-slot-here")]
     StrayHere,
     /// Another version of the link header.
+    #[strum(serialize = "link-version")]
     Link,
     /// Another MTU, octets.
     Mtu,
     /// Another largest buffer of a switch port, octets.
     PortQueue,
     /// Another worst-case latency of ordinary traffic, ns.
+    #[strum(serialize = "nrt-latency")]
     Latency,
     /// Another percentage of the cycle that ordinary traffic has at least.
+    #[strum(serialize = "nrt-share")]
     Share,
     /// Another death timer, ns.
+    #[strum(serialize = "death-timeout")]
     Death,
     /// 1 if the death timer follows the stalls of the hosts, 0 if not.
     FollowStalls,
@@ -69,42 +83,9 @@ pub enum Mismatch {
 }
 
 impl Mismatch {
-    /// All of them with their words, in the order of their codes, from 1.
-    const ALL: [(Self, &'static str); 29] = [
-        (Self::Key, "key"),
-        (Self::Segment, "segment"),
-        (Self::Cycle, "cycle"),
-        (Self::Rate, "rate"),
-        (Self::Stations, "stations"),
-        (Self::Policy, "nrt-policy"),
-        (Self::Version, "version"),
-        (Self::Other, "other-setting"),
-        (Self::OwnAddress, "own-address"),
-        (Self::Name, "double-name"),
-        (Self::LlcAddress, "double-llc-address"),
-        (Self::Hog, "token-hog"),
-        (Self::Stray, "outside-slot"),
-        (Self::HogHere, "token-hog-here"),
-        (Self::StrayHere, "outside-slot-here"),
-        (Self::Link, "link-version"),
-        (Self::Mtu, "mtu"),
-        (Self::PortQueue, "port-queue"),
-        (Self::Latency, "nrt-latency"),
-        (Self::Share, "nrt-share"),
-        (Self::Death, "death-timeout"),
-        (Self::FollowStalls, "follow-stalls"),
-        (Self::HalfDuplex, "half-duplex"),
-        (Self::HopCost, "hop-cost"),
-        (Self::VisitCost, "visit-cost"),
-        (Self::FrameCost, "frame-cost"),
-        (Self::PrepareCost, "prepare-cost"),
-        (Self::HeldOff, "held-off"),
-        (Self::HeldOffHere, "held-off-here"),
-    ];
-
     /// The word that programs use.
     pub fn word(self) -> &'static str {
-        Self::ALL[self as usize - 1].1
+        self.into()
     }
 
     /// True if a station is left out of the token for what it did.
@@ -154,7 +135,7 @@ impl Mismatch {
 
     fn from_code(code: u64) -> Option<Self> {
         let place = usize::try_from(code).ok()?.checked_sub(1)?;
-        Self::ALL.get(place).map(|(kind, _)| *kind)
+        Self::VARIANTS.get(place).copied()
     }
 }
 
@@ -309,12 +290,21 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_code_a_word_and_a_sentence_of_its_own() {
-        let sentences = Mismatch::ALL.map(|(kind, word)| {
-            assert_eq!((Mismatch::from_code(kind as u64), kind.word()), (Some(kind), word));
+        let words: std::collections::BTreeSet<_> =
+            Mismatch::VARIANTS.iter().map(|kind| kind.word()).collect();
+        assert_eq!(words.len(), Mismatch::VARIANTS.len());
+        assert_eq!(
+            [Mismatch::Policy, Mismatch::HogHere].map(Mismatch::word),
+            ["nrt-policy", "token-hog-here"]
+        );
+        let sentence = |kind: &Mismatch| {
+            let kind = *kind;
+            assert_eq!(Mismatch::from_code(kind as u64), Some(kind));
             let name = StationRow::name_words("n2");
             MismatchRow { mac: 0x0200_0000_0002, name, kind: kind as u64, ours: 1, theirs: 2, heard_ns: 0 }
                 .sentence()
-        });
+        };
+        let sentences: Vec<String> = Mismatch::VARIANTS.iter().map(sentence).collect();
         let distinct: std::collections::BTreeSet<_> = sentences.iter().collect();
         assert_eq!(distinct.len(), sentences.len());
         assert!(sentences.iter().all(|said| said.contains("02:00:00:00:00:02")), "{sentences:?}");

@@ -205,7 +205,8 @@ fn scenario(tape: &mut Tape<'_>) -> Scenario {
         scenario.faults.push(Timed { at, lasts, fault: fault(tape, some) });
     }
     if tape.is(5) {
-        let name = Draw::NAMES[tape.below(Draw::NAMES.len() as u64) as usize].0;
+        let all = <Draw as strum::VariantArray>::VARIANTS;
+        let name = all[tape.below(all.len() as u64) as usize];
         let weights = (0..tape.below(3)).map(|_| (name, tape.small(4))).collect();
         scenario.mix = Some(Mix { weights, every: tape.span(300_000), longest: tape.span(100_000) });
     }

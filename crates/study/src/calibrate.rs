@@ -114,7 +114,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         .map_err(|_| Failure::failed("the measuring thread ended"))??;
     std::fs::write(&out, calibration.text())
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", out.display())))?;
-    report::print(&calibration, &out, format)?;
+    report::print(&calibration, &out, format);
     Ok(Exit::Done)
 }
 

@@ -103,7 +103,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let mut out = Output::open(Path::new("-"))?;
     let text = match format {
         Format::Json => {
-            let wrong = |e: serde_json::Error| Failure::failed(e.to_string());
+            let wrong = |e: serde_json::Error| Failure::failed(e);
             let told: serde_json::Value =
                 serde_json::from_str(&outcome::to_json(&outcome).map_err(wrong)?).map_err(wrong)?;
             rota_answer::json::document(&told) + "\n"
@@ -152,8 +152,7 @@ fn perform(
     ends: Ends,
 ) -> Result<DemoOutcome, Failure> {
     let rota = std::env::current_exe().map_err(|e| Failure::failed(format!("cannot find myself: {e}")))?;
-    let clip =
-        memfd_create(c"rota-clip", MFdFlags::MFD_CLOEXEC).map_err(|e| Failure::failed(e.to_string()))?;
+    let clip = memfd_create(c"rota-clip", MFdFlags::MFD_CLOEXEC).map_err(Failure::failed)?;
     let mut clip = File::from(clip);
     clip.write_all(CLIP).map_err(|e| Failure::failed(format!("cannot hold the clip in memory: {e}")))?;
     let clip_path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), clip.as_raw_fd()));

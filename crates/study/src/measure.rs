@@ -31,8 +31,9 @@ pub struct Expectation {
     pub bound: Option<Span>,
 }
 
-/// Why a frame was late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Why a frame was late; its key in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Cause {
     /// The host stood still, with evidence recorded apart from the frame that accounts for the lateness.
     HostStall,
@@ -46,20 +47,6 @@ pub enum Cause {
     Queued,
     /// It was late on a reserved channel, within its bound, and nothing recorded says why.
     Unexplained,
-}
-
-impl Cause {
-    /// The key in JSON.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::HostStall => "host_stall",
-            Self::Lost => "lost",
-            Self::Incomplete => "incomplete",
-            Self::BeyondBound => "beyond_bound",
-            Self::Queued => "queued",
-            Self::Unexplained => "unexplained",
-        }
-    }
 }
 
 /// What became of one frame.

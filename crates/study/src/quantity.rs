@@ -4,19 +4,6 @@ use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
 use serde::de::{Deserialize, Deserializer, Error};
 use std::fmt::Display;
 
-/// A time such as `33.333333ms`.
-#[derive(Clone, Copy, Debug)]
-pub struct Time(pub Span);
-/// A rate such as `10mbit`.
-#[derive(Clone, Copy, Debug)]
-pub struct Rate(pub BitRate);
-/// A size such as `150kB`.
-#[derive(Clone, Copy, Debug)]
-pub struct Size(pub Octets);
-/// A share such as `50ppm` or `2%`, in parts per million.
-#[derive(Clone, Copy, Debug)]
-pub struct Share(pub u32);
-
 /// Reads a quoted number with its unit; a bare number is refused in the same words.
 fn quoted<'de, D: Deserializer<'de>, T, E: Display>(
     from: D,
@@ -31,24 +18,6 @@ fn quoted<'de, D: Deserializer<'de>, T, E: Display>(
     parse(&text).map_err(D::Error::custom)
 }
 
-impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        quoted(from, parse_span).map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Rate {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        quoted(from, parse_rate).map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        quoted(from, parse_octets).map(Self)
-    }
-}
-
 /// Reads a share such as `50ppm` or `2%`, in parts per million.
 pub fn parse_share(text: &str) -> Result<u32, String> {
     let (number, scale) = match text.strip_suffix('%') {
@@ -60,8 +29,28 @@ pub fn parse_share(text: &str) -> Result<u32, String> {
     share.ok_or_else(|| format!("'{text}' is no share; write it like 50ppm or 2%"))
 }
 
-impl<'de> Deserialize<'de> for Share {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        quoted(from, parse_share).map(Self)
-    }
+/// Defines what a file may write in quotes, and how that is read.
+macro_rules! quantities {
+    ($($(#[$about:meta])* $name:ident($inner:ty) = $parse:expr;)*) => {$(
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name(pub $inner);
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                quoted(from, $parse).map(Self)
+            }
+        }
+    )*};
+}
+
+quantities! {
+    /// A time such as `33.333333ms`.
+    Time(Span) = parse_span;
+    /// A rate such as `10mbit`.
+    Rate(BitRate) = parse_rate;
+    /// A size such as `150kB`.
+    Size(Octets) = parse_octets;
+    /// A share such as `50ppm` or `2%`, in parts per million.
+    Share(u32) = parse_share;
 }

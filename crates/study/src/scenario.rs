@@ -169,8 +169,9 @@ struct Clocks {
     drift: Option<Share>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 enum ShapeKind {
     Periodic,
     Clip,
@@ -569,10 +570,10 @@ impl MixTable {
             let weights = sweep::CAMPAIGN.iter().filter(drawn).copied().collect();
             return Ok(Mix { weights, every: self.every.0, longest });
         };
-        let named = |(name, weight): (String, u32)| match Draw::named(&name) {
-            Some(draw) => Ok((draw, weight)),
-            None => {
-                let names: Vec<&str> = Draw::NAMES.iter().map(|(_, name)| *name).collect();
+        let named = |(name, weight): (String, u32)| match name.parse() {
+            Ok(draw) => Ok((draw, weight)),
+            Err(_) => {
+                let names = <Draw as strum::VariantNames>::VARIANTS;
                 let sentence = format!("there is no fault \"{name}\"; there are {}", names.join(", "));
                 Err(wrong("mix", 0, "weights", sentence))
             }

@@ -21,7 +21,8 @@ pub const LINK_VERSION: u8 = 1;
 const TAG_BLAKE3: u8 = 1;
 
 /// What a frame is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Kind {
     /// A station says that it is here, joins or leaves.
     Announce,
@@ -84,27 +85,8 @@ impl Kind {
     ];
 
     /// The name in filters and scenario files.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Announce => "announce",
-            Self::Switch => "switch",
-            Self::SwitchAck => "switch-ack",
-            Self::Form => "form",
-            Self::Token => "token",
-            Self::TokenAck => "token-ack",
-            Self::List => "list",
-            Self::Request => "request",
-            Self::Claim => "claim",
-            Self::ClaimGrant => "claim-grant",
-            Self::Nack => "nack",
-            Self::Mode => "mode",
-            Self::Data => "data",
-            Self::Signal => "signal",
-            Self::JoinAnswer => "join-answer",
-            Self::Report => "report",
-            Self::Will => "will",
-            Self::Unknown(_) => "unknown",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 
     /// The kind with this name.
@@ -154,24 +136,8 @@ impl Kind {
     /// The kind with this code.
     pub const fn from_code(code: u8) -> Self {
         match code {
-            1 => Self::Announce,
-            2 => Self::Switch,
-            3 => Self::SwitchAck,
-            4 => Self::Form,
-            5 => Self::Token,
-            6 => Self::TokenAck,
-            7 => Self::List,
-            8 => Self::Request,
-            9 => Self::Claim,
-            10 => Self::ClaimGrant,
-            11 => Self::Nack,
-            12 => Self::Mode,
-            13 => Self::Data,
-            14 => Self::Signal,
-            15 => Self::JoinAnswer,
-            16 => Self::Report,
-            17 => Self::Will,
-            other => Self::Unknown(other),
+            1.. if code as usize <= Self::ALL.len() => Self::ALL[code as usize - 1],
+            _ => Self::Unknown(code),
         }
     }
 }

@@ -3,31 +3,26 @@
 
 use rota::{TraceEvent, TraceVerdict};
 use rota_wire::Kind;
-
-/// The words of a list but for its first few, and some more. A constant knows no iterators.
-macro_rules! words_of {
-    ($all:expr, without $skip:expr, and $more:expr) => {{
-        let ours = $all.len() - $skip;
-        let mut words = [""; $all.len() - $skip + $more.len()];
-        let mut at = 0;
-        while at < words.len() {
-            words[at] = if at < ours { $all[at + $skip].word() } else { $more[at - ours] };
-            at += 1;
-        }
-        words
-    }};
-}
-
-const NONE: [&str; 0] = [];
+use strum::VariantNames;
 
 /// Kinds of frames: ours as docs/wire.md names them, 802.2 LLC, and the host's own.
-pub const KINDS: &[&str] = &words_of!(Kind::ALL, without 0, and ["llc", "ordinary"]);
+pub const KINDS: &[&str] = &{
+    // A constant knows no iterators.
+    let mut words = ["llc"; Kind::ALL.len() + 2];
+    let mut at = 0;
+    while at < Kind::ALL.len() {
+        words[at] = Kind::VARIANTS[at];
+        at += 1;
+    }
+    words[at + 1] = "ordinary";
+    words
+};
 
 /// What can happen.
-pub const EVENTS: &[&str] = &words_of!(TraceEvent::ALL, without 0, and NONE);
+pub const EVENTS: &[&str] = TraceEvent::VARIANTS;
 
 /// What was found of a frame. The first verdict is none, and has no word.
-pub const VERDICTS: &[&str] = &words_of!(TraceVerdict::ALL, without 1, and NONE);
+pub const VERDICTS: &[&str] = TraceVerdict::VARIANTS.split_at(1).1;
 
 /// Modes of a station.
 pub const MODES: &[&str] = &["joining", "plain", "switching", "token"];
@@ -90,22 +85,8 @@ pub(super) fn known(lists: &[&[&'static str]]) -> Vec<&'static str> {
 
 /// The known word that somebody may have meant.
 pub(super) fn meant<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
-    let near = known.iter().map(|word| (distance(typed, word), *word)).min();
+    let typed = typed.to_lowercase();
+    let near = known.iter().map(|word| (strsim::levenshtein(&typed, word), *word)).min();
     // One letter of a short word, two of a long one: 'foo' is not 'form', nor 'port' 'host'.
     near.filter(|(distance, word)| *distance <= if word.len() < 5 { 1 } else { 2 }).map(|(_, word)| word)
-}
-
-/// How many letters must be changed, added or left out. Long words are no typing errors of short ones.
-fn distance(from: &str, to: &str) -> usize {
-    let from: Vec<char> = from.chars().take(24).flat_map(char::to_lowercase).collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (above, letter) in from.iter().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], above + 1);
-        for (at, other) in to.chars().enumerate() {
-            let changed = corner + usize::from(*letter != other);
-            corner = row[at + 1];
-            row[at + 1] = changed.min(corner + 1).min(row[at] + 1);
-        }
-    }
-    row.last().copied().unwrap_or(usize::MAX)
 }

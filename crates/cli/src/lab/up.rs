@@ -60,12 +60,7 @@ pub fn up(up: &Up, format: Format) -> Result<Exit, Failure> {
         let keeper = Keeper::start(&orders).map_err(|sentence| start_failed(&sentence, &orders))?;
         announce(keeper.about(), format, true);
         if let Some(report) = keeper.run().map_err(Failure::failed)? {
-            match format {
-                Format::Text => outln!("{}", report.text()),
-                Format::Json => {
-                    outln!("{}", rota_answer::json::document(&serde_json::json!({ "hub": report })))
-                }
-            }
+            format.tell(&serde_json::json!({ "hub": report }), |_| outln!("{}", report.text()));
         }
         return Ok(Exit::Done);
     }
@@ -128,7 +123,7 @@ pub fn keep(up: &Up) -> Result<Exit, Failure> {
         Ok(keeper) => (Report::Ready(keeper.about().clone()), Some(keeper)),
         Err(sentence) => (Report::Failed(sentence), None),
     };
-    let line = serde_json::to_string(&report).map_err(|e| Failure::failed(e.to_string()))?;
+    let line = serde_json::to_string(&report).map_err(Failure::failed)?;
     // Nobody listens any more when `up` was interrupted: then there is to be no lab.
     let told = writeln!(std::io::stdout(), "{line}").is_ok() && let_go_of_stdout();
     match keeper {

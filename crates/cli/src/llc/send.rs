@@ -114,7 +114,7 @@ fn packet(args: &Args) -> Result<Vec<u8>, Failure> {
         (None, Some(size)) => all.resize(size, 0),
         (None, None) => {
             let room = MESSAGE_OCTETS_MAX as u64 + 1;
-            std::io::stdin().take(room).read_to_end(&mut all).map_err(|e| Failure::failed(e.to_string()))?;
+            std::io::stdin().take(room).read_to_end(&mut all).map_err(Failure::failed)?;
         }
     }
     Ok(all)

@@ -16,7 +16,7 @@ use std::os::fd::AsFd;
 /// # Errors
 /// The interface cannot be sent to.
 pub fn spec(args: &Args, iface: &str, rate: BitRate) -> Result<GuardianSpec, Failure> {
-    let socket = will_socket(iface, ROTA_MARK).map_err(|error| Failure::failed(error.to_string()))?;
+    let socket = will_socket(iface, ROTA_MARK).map_err(Failure::failed)?;
     let rate = format!("{}bit", rate.as_bps());
     let part_of = std::process::id().to_string();
     let words = ["node", "--role", "guardian", "--part-of", &part_of, "--iface", iface, "--rate", &rate];

@@ -129,13 +129,11 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         std::fs::write(path, document)
             .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
     }
-    match format {
-        Format::Text if args.svg.is_some() => {}
-        Format::Json => {
-            outln!("{}", rota_answer::json::document(&picture));
+    format.tell(&picture, |picture| {
+        if args.svg.is_none() {
+            outln!("{}", text::page(picture));
         }
-        Format::Text => outln!("{}", text::page(&picture)),
-    }
+    });
     Ok(Exit::Done)
 }
 

@@ -40,7 +40,7 @@ pub fn run(address: &str, force: bool, every: Span, filter: Narrow) -> Result<Ex
     }
     let listener = TcpListener::bind(address)
         .map_err(|error| Failure::failed(format!("cannot listen on {address}: {error}")))?;
-    let bound = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?;
+    let bound = listener.local_addr().map_err(Failure::failed)?;
     eprintln!("http://{bound}/ shows this segment until Ctrl-C");
     let newest = Arc::new(Mutex::new(Arc::<str>::from(json(&Picture::without_node("looking for the node")))));
     let (shared, readers) = (Arc::clone(&newest), Arc::new(()));

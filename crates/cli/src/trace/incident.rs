@@ -84,18 +84,10 @@ fn tell(node: &mut Node, number: u64, save: Option<&Path>, format: Format) -> Re
         out.finish()?;
         eprintln!("written: {} and {}", name("txt").display(), name("pcapng").display());
     }
-    match format {
-        Format::Text => outln!("{}", told.text),
-        Format::Json => {
-            let events: Vec<_> = entries.iter().map(text::json).collect();
-            let assumption = told.assumption.key();
-            outln!(
-                "{}",
-                rota_answer::json::document(&serde_json::json!({
-                    "incident": info, "text": told.text, "assumption": assumption, "events": events,
-                }))
-            );
-        }
-    }
+    let events: Vec<_> = entries.iter().map(text::json).collect();
+    let document = serde_json::json!({
+        "incident": info, "text": told.text, "assumption": told.assumption.into_str(), "events": events,
+    });
+    format.tell(&document, |_| outln!("{}", told.text));
     Ok(Exit::Done)
 }

@@ -20,8 +20,9 @@ const NEAR_NS: u64 = 1_500_000_000;
 const EVENTS_TOLD: usize = 8;
 const STANDS_STILL_NS: u64 = 1_000_000;
 
-/// The assumption of the guarantee that broke.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The assumption of the guarantee that broke; its key in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub enum Assumption {
     ForeignSender,
     HostStall,
@@ -51,23 +52,6 @@ impl Assumption {
             "left_out" => Self::LeftOut,
             "late_hand_over" => Self::LateHandOver,
             _ => Self::Unexplained,
-        }
-    }
-
-    /// The key in JSON.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::ForeignSender => "foreign_sender",
-            Self::HostStall => "host_stall",
-            Self::OverSending => "over_sending",
-            Self::LeftOut => "left_out",
-            Self::Unread => "unread",
-            Self::LateHandOver => "late_hand_over",
-            Self::LostFrame => "lost_frame",
-            Self::LinkChange => "link_change",
-            Self::StationSilent => "station_silent",
-            Self::None => "none",
-            Self::Unexplained => "unexplained",
         }
     }
 }

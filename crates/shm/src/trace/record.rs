@@ -1,131 +1,129 @@
 //! One event, as the node writes it and as a reader has it.
 
 use std::mem::offset_of;
+use strum::VariantArray;
 
 use crate::layout::{TRACE_SNAP_OCTETS, TraceSlot};
 use crate::raw::{ReadPages, WritePages};
 
-/// Defines codes with their words once.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$one:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-        #[repr(u8)]
-        pub enum $name {
-            #[default]
-            $($(#[$one])* $variant),+
-        }
-
-        impl $name {
-            /// All of them; the place is the code.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
-
-            /// The word that people and filters use.
-            pub const fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-
-            /// A code of a later version is the first one.
-            fn from_code(code: u8) -> Self {
-                Self::ALL.get(usize::from(code)).copied().unwrap_or_default()
-            }
-        }
-    };
+/// What happened.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, strum::IntoStaticStr, VariantArray, strum::VariantNames,
+)]
+#[strum(serialize_all = "kebab-case")]
+#[repr(u8)]
+pub enum TraceEvent {
+    /// Nothing that this version knows.
+    #[default]
+    Other,
+    /// A frame was handed to the device.
+    Sent,
+    /// A frame came.
+    Received,
+    /// A frame was not sent.
+    Dropped,
+    /// The mode is now `number`: 0 joining, 1 plain, 2 switching, 3 token; before it was `extra[0]`.
+    ModeChange,
+    /// Station `src` does not answer any more, or has left.
+    Lost,
+    /// Station `src` is there (again).
+    Back,
+    /// Station `src`, or the address in the octets, does not take part; the octets say why.
+    RefusedStation,
+    /// A reservation was refused: the octets name the test, `extra` is margin ns, missing bit/s, and the
+    /// counter-offer in octets.
+    Refused,
+    /// A channel is reserved: `extra` is largest unit, period and bound.
+    Opened,
+    /// It has a new contract, likewise.
+    Changed,
+    /// It is over; the octets say why, `number` is how many units were sent, plus one.
+    Closed,
+    /// Unit `number` was late or not whole: `extra` is units that never came or never left (of a late
+    /// one: the bound in ns), octets missing, and how much earlier than agreed its sender sent it.
+    Missed,
+    /// This program did not run from `extra[0]` to `extra[1]` though it should have.
+    Stall,
+    /// The link went down.
+    LinkDown,
+    /// The link is up again.
+    LinkUp,
+    /// This station began a claim: the token was missed.
+    #[strum(serialize = "token-missed")]
+    Claim,
+    /// This station made a new token.
+    #[strum(serialize = "token-made")]
+    Regenerated,
+    /// A lease ended before its token was passed on.
+    LeaseEnded,
+    /// A cycle lasted longer than its period.
+    CycleSkipped,
 }
 
-words!(
-    /// What happened.
-    TraceEvent {
-        /// Nothing that this version knows.
-        Other = "other",
-        /// A frame was handed to the device.
-        Sent = "sent",
-        /// A frame came.
-        Received = "received",
-        /// A frame was not sent.
-        Dropped = "dropped",
-        /// The mode is now `number`: 0 joining, 1 plain, 2 switching, 3 token; before it was `extra[0]`.
-        ModeChange = "mode-change",
-        /// Station `src` does not answer any more, or has left.
-        Lost = "lost",
-        /// Station `src` is there (again).
-        Back = "back",
-        /// Station `src`, or the address in the octets, does not take part; the octets say why.
-        RefusedStation = "refused-station",
-        /// A reservation was refused: the octets name the test, `extra` is margin ns, missing bit/s, and the
-        /// counter-offer in octets.
-        Refused = "refused",
-        /// A channel is reserved: `extra` is largest unit, period and bound.
-        Opened = "opened",
-        /// It has a new contract, likewise.
-        Changed = "changed",
-        /// It is over; the octets say why, `number` is how many units were sent, plus one.
-        Closed = "closed",
-        /// Unit `number` was late or not whole: `extra` is units that never came or never left (of a late
-        /// one: the bound in ns), octets missing, and how much earlier than agreed its sender sent it.
-        Missed = "missed",
-        /// This program did not run from `extra[0]` to `extra[1]` though it should have.
-        Stall = "stall",
-        /// The link went down.
-        LinkDown = "link-down",
-        /// The link is up again.
-        LinkUp = "link-up",
-        /// This station began a claim: the token was missed.
-        Claim = "token-missed",
-        /// This station made a new token.
-        Regenerated = "token-made",
-        /// A lease ended before its token was passed on.
-        LeaseEnded = "lease-ended",
-        /// A cycle lasted longer than its period.
-        CycleSkipped = "cycle-skipped",
+impl TraceEvent {
+    /// The word that people and filters use.
+    pub fn word(self) -> &'static str {
+        self.into()
     }
-);
+}
 
-words!(
-    /// What was found of it.
-    TraceVerdict {
-        /// Nothing to say.
-        None = "",
-        /// It was there before its deadline.
-        InTime = "in-time",
-        /// It was not.
-        Late = "late",
-        /// A token that was taken.
-        Accepted = "accepted",
-        /// A token that was sent once more.
-        Again = "again",
-        /// A token not newer than one seen.
-        Stale = "stale",
-        /// No key proves it.
-        Unauthentic = "unauthentic",
-        /// It is not what it says.
-        Malformed = "malformed",
-        /// It was seen before, or is of a replaced boot.
-        Replayed = "replayed",
-        /// Its sender had no right to send.
-        Policed = "policed",
-        /// Nobody receives it here.
-        UnknownChannel = "unknown-channel",
-        /// A token whose receive stamp was missing or older than a lease.
-        Expired = "expired",
-        /// Its generation is further ahead than any honest one.
-        Jump = "jump",
-        /// There was no room for it.
-        NoRoom = "no-room",
-        /// Something of it is missing.
-        Incomplete = "incomplete",
-        /// Nothing of it came.
-        Missing = "missing",
-        /// A timer fired late.
-        TimerLate = "timer-late",
-        /// A frame waited in the kernel.
-        DequeueLate = "dequeue-late",
-        /// Its program left it out, because its turn had passed.
-        LeftOut = "left-out",
-        /// It came, and the receiving program did not read it in time.
-        Unread = "unread",
+/// What was found of it.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, strum::IntoStaticStr, VariantArray, strum::VariantNames,
+)]
+#[strum(serialize_all = "kebab-case")]
+#[repr(u8)]
+pub enum TraceVerdict {
+    /// Nothing to say.
+    #[default]
+    #[strum(serialize = "")]
+    None,
+    /// It was there before its deadline.
+    InTime,
+    /// It was not.
+    Late,
+    /// A token that was taken.
+    Accepted,
+    /// A token that was sent once more.
+    Again,
+    /// A token not newer than one seen.
+    Stale,
+    /// No key proves it.
+    Unauthentic,
+    /// It is not what it says.
+    Malformed,
+    /// It was seen before, or is of a replaced boot.
+    Replayed,
+    /// Its sender had no right to send.
+    Policed,
+    /// Nobody receives it here.
+    UnknownChannel,
+    /// A token whose receive stamp was missing or older than a lease.
+    Expired,
+    /// Its generation is further ahead than any honest one.
+    Jump,
+    /// There was no room for it.
+    NoRoom,
+    /// Something of it is missing.
+    Incomplete,
+    /// Nothing of it came.
+    Missing,
+    /// A timer fired late.
+    TimerLate,
+    /// A frame waited in the kernel.
+    DequeueLate,
+    /// Its program left it out, because its turn had passed.
+    LeftOut,
+    /// It came, and the receiving program did not read it in time.
+    Unread,
+}
+
+impl TraceVerdict {
+    /// The word that people and filters use.
+    pub fn word(self) -> &'static str {
+        self.into()
     }
-);
+}
 
 /// One event. Which fields mean something is said at [`TraceEvent`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -163,6 +161,11 @@ pub struct TraceRecord<'a> {
     pub extra: [u64; 3],
     /// The first octets of the frame, or a word about the event. What is longer is cut.
     pub octets: &'a [u8],
+}
+
+/// A code of a later version is the first one.
+fn of_code<T: VariantArray + Copy + Default>(code: u8) -> T {
+    T::VARIANTS.get(usize::from(code)).copied().unwrap_or_default()
 }
 
 impl<'a> TraceRecord<'a> {
@@ -209,8 +212,8 @@ impl<'a> TraceRecord<'a> {
         pages.copy_out(at + offset_of!(TraceSlot, octets), &mut into[..kept]);
         let extra = |index: usize| word(offset_of!(TraceSlot, extra) + index * 8);
         Self {
-            event: TraceEvent::from_code(shape as u8),
-            verdict: TraceVerdict::from_code((shape >> 16) as u8),
+            event: of_code(shape as u8),
+            verdict: of_code((shape >> 16) as u8),
             at_ns: word(offset_of!(TraceSlot, at_ns)),
             noted_ns: word(offset_of!(TraceSlot, noted_ns)),
             kind: (shape >> 8) as u8,

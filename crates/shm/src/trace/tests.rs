@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::*;
 use crate::layout::TRACE_SNAP_OCTETS;
 use crate::raw::hook::with_hook;
+use strum::VariantArray;
 
 fn file(wanted: u32) -> (TraceFile, TraceReader) {
     let file = TraceFile::create(wanted, 0, 0x88b5).unwrap();
@@ -163,10 +164,10 @@ fn sizes_beyond_the_limits_and_other_files_are_refused() {
 
 #[test]
 fn every_code_has_its_word_and_comes_back() {
-    for (code, event) in (0..).zip(TraceEvent::ALL) {
+    for (code, event) in (0..).zip(TraceEvent::VARIANTS) {
         assert_eq!(*event as u8, code);
     }
-    for (code, verdict) in (0..).zip(TraceVerdict::ALL) {
+    for (code, verdict) in (0..).zip(TraceVerdict::VARIANTS) {
         assert_eq!(*verdict as u8, code);
     }
 }

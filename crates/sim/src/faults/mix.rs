@@ -7,9 +7,10 @@ use rota_proto::Settings;
 use rota_units::Span;
 use rota_wire::Kind;
 
-/// Kinds of faults that a campaign can draw.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are those of the fault table, in `NAMES`")]
+/// Kinds of faults that a campaign can draw, by the names that scenario files use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::VariantArray, strum::VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names are those of the fault table")]
 pub enum Draw {
     Loss,
     Burst,
@@ -42,48 +43,6 @@ pub enum Draw {
     Skew,
     Storm,
     Flood,
-}
-
-impl Draw {
-    /// All, with the names that scenario files use.
-    pub const NAMES: &'static [(Self, &'static str)] = &[
-        (Self::Loss, "loss"),
-        (Self::Burst, "burst"),
-        (Self::Gilbert, "gilbert"),
-        (Self::TokenLoss, "token-loss"),
-        (Self::Corrupt, "corrupt"),
-        (Self::Resize, "resize"),
-        (Self::Duplicate, "duplicate"),
-        (Self::Delay, "delay"),
-        (Self::LateDelay, "late-delay"),
-        (Self::Boundary, "boundary"),
-        (Self::Crash, "crash"),
-        (Self::CrashLoop, "crash-loop"),
-        (Self::PauseShort, "pause-short"),
-        (Self::PauseLong, "pause-long"),
-        (Self::PauseAll, "pause-all"),
-        (Self::Starve, "starve"),
-        (Self::WallClock, "wall-clock"),
-        (Self::Drift, "drift"),
-        (Self::Partition, "partition"),
-        (Self::OneWay, "one-way"),
-        (Self::Flap, "flap"),
-        (Self::Babble, "babble"),
-        (Self::Hog, "hog"),
-        (Self::Forge, "forge"),
-        (Self::Insider, "insider"),
-        (Self::Wrap, "wrap"),
-        (Self::Replay, "replay"),
-        (Self::Clone, "clone"),
-        (Self::Skew, "skew"),
-        (Self::Storm, "storm"),
-        (Self::Flood, "flood"),
-    ];
-
-    /// The kind of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(draw, _)| *draw)
-    }
 }
 
 /// What a campaign draws from.

@@ -41,13 +41,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let _ = Realtime::ask(Wish::all());
     let next = rota_lab::mac(args.next);
     let laps = args.laps.unwrap_or(0);
-    let times = bare_ring_station(&args.iface, next, args.laps.is_some(), laps)
-        .map_err(|error| Failure::failed(error.to_string()))?;
+    let times = bare_ring_station(&args.iface, next, args.laps.is_some(), laps).map_err(Failure::failed)?;
     if args.laps.is_none() {
         return Ok(());
     }
-    let mut hops = Histogram::<u64>::new_with_bounds(1, 10_000_000_000, 3)
-        .map_err(|error| Failure::failed(error.to_string()))?;
+    let mut hops = Histogram::<u64>::new_with_bounds(1, 10_000_000_000, 3).map_err(Failure::failed)?;
     for time in &times {
         hops.saturating_record(time.as_nanos() / u64::from(args.stations.max(1)));
     }
@@ -57,6 +55,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         max_ns: hops.max(),
         laps: hops.len(),
     };
-    outln!("{}", serde_json::to_string(&hop).map_err(|error| Failure::failed(error.to_string()))?);
+    outln!("{}", serde_json::to_string(&hop).map_err(Failure::failed)?);
     Ok(())
 }

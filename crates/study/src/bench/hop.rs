@@ -101,10 +101,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let mut outcome = conclude(args, rate, &ours, &bare);
     outcome.scheduling = note.unwrap_or_default().trim_start_matches("real-time: ").to_owned();
     outcome.tokens_retransmitted = status.iter().map(|s| s.token.retransmitted).sum();
-    match format {
-        Format::Json => outln!("{}", rota_answer::json::document(&outcome)),
-        Format::Text => print(&outcome),
-    }
+    format.tell(&outcome, print);
     Ok(())
 }
 

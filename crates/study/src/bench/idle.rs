@@ -8,7 +8,6 @@ use rota_lab::link_rate;
 use rota_units::{BitRate, Span};
 use serde::Serialize;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 const PERIOD: Span = Span::from_nanos(33_333_333);
 /// 1.5 Mbit/s at 30 units a second.
@@ -16,7 +15,6 @@ const UNIT_OCTETS: u32 = 6_250;
 const STATIONS: u8 = 5;
 /// Time to settle, because starting and switching cost more than idling.
 const SETTLE: Span = Span::from_millis(1_000);
-const PATIENCE: Span = Span::from_millis(200);
 
 /// Arguments of `rota bench idle`.
 #[derive(clap::Args)]
@@ -67,40 +65,20 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let (token, units_sent) = with_a_channel(&mut nodes, span)?;
     let link_bps = args.rate.as_bps();
     let outcome = Outcome { nodes: STATIONS, seconds: args.seconds, link_bps, plain, token, units_sent };
-    match format {
-        Format::Json => outln!("{}", rota_answer::json::document(&outcome)),
-        Format::Text => print(&outcome),
-    }
+    format.tell(&outcome, print);
     Ok(())
 }
 
 /// One channel on which units flow at the pace of its slots, and no other traffic.
 fn with_a_channel(nodes: &mut Nodes<'_>, span: Span) -> Result<(Share, u64), Failure> {
     let mut channel = nodes.open(UNIT_OCTETS, PERIOD, true)?;
-    let over = AtomicBool::new(false);
-    let unit = vec![0x5a; UNIT_OCTETS as usize];
-    let share = std::thread::scope(|scope| {
-        let (sender, receiver, over) = (&mut channel.sender, &mut channel.receiver, &over);
-        scope.spawn(move || {
-            while !over.load(Ordering::Relaxed) {
-                // A full ring waits for the next slot, which is the pace that a live source has.
-                let _ = sender.send_timeout(&unit, clock::now(), PATIENCE);
-            }
-        });
-        scope.spawn(move || {
-            let mut into = Vec::new();
-            while !over.load(Ordering::Relaxed) {
-                let _ = receiver.recv(&mut into, PATIENCE);
-            }
-        });
+    let (share, _) = nodes.loaded(&mut channel, UNIT_OCTETS, || {
         clock::sleep_until(clock::now() + SETTLE);
-        let share = watch(nodes, span);
-        over.store(true, Ordering::Relaxed);
-        share
-    })?;
+        watch(nodes, span)
+    });
     let sent = channel.sender.send_progress();
     nodes.close(channel)?;
-    Ok((share, sent))
+    Ok((share?, sent))
 }
 
 /// The processor time of the nodes during `span`.

@@ -2,7 +2,7 @@
 //! reservation: in plain mode, on an idle ring, and beside a flow, in turn in the same lab.
 
 use super::median;
-use super::stage::{Nodes, Stage, failed};
+use super::stage::{Nodes, Stage};
 use crate::clock;
 use crate::worker::Worker;
 use hdrhistogram::Histogram;
@@ -111,10 +111,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         beside_a_flow: typical(&beside),
         virtual_wire: true,
     };
-    match format {
-        Format::Json => outln!("{}", rota_answer::json::document(&outcome)),
-        Format::Text => print(&outcome),
-    }
+    format.tell(&outcome, print);
     Ok(())
 }
 
@@ -142,13 +139,13 @@ fn round(
 /// One connection: the client sends a message, the server sends it back, and so on.
 fn talk(stage: &Stage, seconds: u64) -> Result<Talk, Failure> {
     let listener = stage.lab.host(SERVER).run(|| TcpListener::bind((address(SERVER), PORT)));
-    let listener = listener.map_err(failed)?.map_err(failed)?;
+    let listener = listener.map_err(Failure::failed)?.map_err(Failure::failed)?;
     let client = stage.lab.host(CLIENT).run(|| TcpStream::connect((address(SERVER), PORT)));
-    let client = client.map_err(failed)?.map_err(failed)?;
-    let (server, _) = listener.accept().map_err(failed)?;
+    let client = client.map_err(Failure::failed)?.map_err(Failure::failed)?;
+    let (server, _) = listener.accept().map_err(Failure::failed)?;
     for stream in [&client, &server] {
-        stream.set_nodelay(true).map_err(failed)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        stream.set_nodelay(true).map_err(Failure::failed)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(Failure::failed)?;
     }
     std::thread::scope(|scope| {
         let echo = scope.spawn(|| echo(server));
@@ -171,22 +168,22 @@ fn echo(mut stream: TcpStream) -> Result<(), Failure> {
     let mut message = [0; MESSAGE_OCTETS];
     loop {
         match stream.read_exact(&mut message) {
-            Ok(()) => stream.write_all(&message).map_err(failed)?,
+            Ok(()) => stream.write_all(&message).map_err(Failure::failed)?,
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(Failure::failed(error)),
         }
     }
 }
 
 /// Asks for so long; how long each answer took, and all together.
 fn ask(mut stream: TcpStream, span: Span) -> Result<(Histogram<u64>, Span), Failure> {
-    let mut times = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).map_err(failed)?;
+    let mut times = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).map_err(Failure::failed)?;
     let mut message = [0x5a; MESSAGE_OCTETS];
     let begin = clock::now();
     let mut sent = begin;
     while sent < begin + span {
-        stream.write_all(&message).map_err(failed)?;
-        stream.read_exact(&mut message).map_err(failed)?;
+        stream.write_all(&message).map_err(Failure::failed)?;
+        stream.read_exact(&mut message).map_err(Failure::failed)?;
         let answered = clock::now();
         times.saturating_record(answered.since(sent).as_nanos());
         sent = answered;

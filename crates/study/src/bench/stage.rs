@@ -38,21 +38,17 @@ pub struct Channel {
     _listener: Listener,
 }
 
-pub fn failed(error: impl ToString) -> Failure {
-    Failure::failed(error.to_string())
-}
-
 /// How long a talker or listener of a loaded channel waits before it looks whether it is over.
 const TALK_PATIENCE: Span = Span::from_millis(100);
 
 impl Stage {
     /// Builds the LAN. No thread may exist yet.
     pub fn build(stations: u8, rate: BitRate, shaped: bool) -> Result<Self, Failure> {
-        enter_isolation().map_err(failed)?;
+        enter_isolation().map_err(Failure::failed)?;
         let name = format!("bench-{}", std::process::id());
         let spec = LabSpec { shaped, ..LabSpec::new(name, stations, rate) };
-        let lab = Lab::build(&spec).map_err(failed)?;
-        Ok(Self { lab, rota: std::env::current_exe().map_err(failed)? })
+        let lab = Lab::build(&spec).map_err(Failure::failed)?;
+        Ok(Self { lab, rota: std::env::current_exe().map_err(Failure::failed)? })
     }
 
     /// How many stations.
@@ -69,7 +65,7 @@ impl Stage {
 
     fn connect(&self, station: u8) -> Result<Node, Failure> {
         let connected = self.lab.host(station).run(|| Node::connect(&ControlName::default()));
-        connected.map_err(failed)?.map_err(failed)
+        connected.map_err(Failure::failed)?.map_err(Failure::failed)
     }
 
     /// Starts a node in every station and waits until all know each other.
@@ -109,7 +105,7 @@ impl Stage {
 impl Nodes<'_> {
     /// What each station's node says of itself.
     pub fn status(&mut self) -> Result<Vec<StatusInfo>, Failure> {
-        self.links.iter_mut().map(|link| link.status().map_err(failed)).collect()
+        self.links.iter_mut().map(|link| link.status().map_err(Failure::failed)).collect()
     }
 
     /// Waits until every node's status is as wanted.
@@ -129,15 +125,15 @@ impl Nodes<'_> {
         let (stage, last) = (self.stage, self.stage.stations());
         let listener =
             stage.lab.host(last).run(|| self.links[usize::from(last) - 1].listen(SERVICE, None, 4));
-        let mut listener = listener.map_err(failed)?.map_err(failed)?;
+        let mut listener = listener.map_err(Failure::failed)?.map_err(Failure::failed)?;
         let mut request = OpenRequest::new(&format!("n{last}"), SERVICE, unit_octets, period);
         request.periodic = periodic;
         // Its units have no clock to follow: the next one waits in a full ring.
         request.overdue = Overdue::Keep;
         let (sender, receiver) = std::thread::scope(|scope| {
-            let accept = scope.spawn(|| listener.accept(PATIENCE).map_err(failed));
+            let accept = scope.spawn(|| listener.accept(PATIENCE).map_err(Failure::failed));
             let opened = stage.lab.host(1).run(|| self.links[0].open(&request));
-            let opened = opened.map_err(failed).and_then(|opened| opened.map_err(failed));
+            let opened = opened.map_err(Failure::failed).and_then(|opened| opened.map_err(Failure::failed));
             (opened, accept.join().unwrap_or_else(|_| Err(Failure::failed("the listener ended"))))
         });
         let channel = Channel { sender: sender?, receiver: receiver?, _listener: listener };
@@ -180,7 +176,7 @@ impl Nodes<'_> {
 
     /// Keeps the token going round for `span` and returns when it is over.
     pub fn circulate(&mut self, span: Span) -> Result<(), Failure> {
-        self.links.iter_mut().try_for_each(|link| link.circulate(span).map_err(failed))?;
+        self.links.iter_mut().try_for_each(|link| link.circulate(span).map_err(Failure::failed))?;
         clock::sleep_until(clock::now() + span);
         Ok(())
     }

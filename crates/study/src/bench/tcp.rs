@@ -1,7 +1,7 @@
 //! `rota bench tcp`: what ordinary TCP gets in the same lab without Rota, beside it, and under the token.
 
 use super::median;
-use super::stage::{Stage, failed};
+use super::stage::Stage;
 use crate::clock;
 use crate::load::Goodput;
 use crate::worker::Worker;
@@ -68,7 +68,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let stage = Stage::build(STATIONS, args.rate, true)?;
     // A unit that fills its share of each cycle, framing included: 1,436 octets travel in 1,538.
     let share = args.rate.octets_in_down(PERIOD).get() * u64::from(args.reserved) / 100;
-    let unit = u32::try_from(share * 1_436 / 1_538).map_err(failed)?;
+    let unit = u32::try_from(share * 1_436 / 1_538).map_err(Failure::failed)?;
     let (mut without, mut plain, mut token) = (Vec::new(), Vec::new(), Vec::new());
     let mut units = Vec::new();
     for _ in 0..args.rounds {
@@ -94,10 +94,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         units_arrived: median(units),
         virtual_wire: true,
     };
-    match format {
-        Format::Json => outln!("{}", rota_answer::json::document(&outcome)),
-        Format::Text => print(&outcome),
-    }
+    format.tell(&outcome, print);
     Ok(())
 }
 

@@ -101,8 +101,9 @@ pub struct Costs {
     pub host_slack: Span,
 }
 
-/// What was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What was measured, by its name in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Part {
     /// A full frame from the application's octets to the card.
     Prepare,
@@ -123,15 +124,7 @@ pub enum Part {
 impl Part {
     /// In the file.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Prepare => "prepare",
-            Self::PrepareShort => "prepare-short",
-            Self::Frame => "frame",
-            Self::Visit => "visit",
-            Self::Hop => "hop",
-            Self::Receive => "receive",
-            Self::Wake => "wake",
-        }
+        self.into()
     }
 }
 

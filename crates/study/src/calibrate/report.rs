@@ -1,7 +1,7 @@
 //! What `rota calibrate` prints.
 
 use super::file::{Calibration, Medium, Part};
-use rota_answer::{Failure, Format, outln};
+use rota_answer::{Format, outln};
 use rota_units::Span;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -23,12 +23,8 @@ fn words(part: Part) -> &'static str {
 }
 
 /// Prints the table or the document.
-pub fn print(calibration: &Calibration, out: &Path, format: Format) -> Result<(), Failure> {
-    match format {
-        Format::Text => text(calibration, out),
-        Format::Json => outln!("{}", rota_answer::json::document(&document(calibration, out))),
-    }
-    Ok(())
+pub fn print(calibration: &Calibration, out: &Path, format: Format) {
+    format.tell(&document(calibration, out), |_| text(calibration, out));
 }
 
 fn document(calibration: &Calibration, out: &Path) -> Value {

@@ -51,13 +51,13 @@ pub struct Heard {
 }
 
 fn device_failed(error: DeviceError) -> Failure {
-    Failure::failed(error.to_string())
+    Failure::failed(error)
 }
 
 impl Station {
     /// Opens `iface` as a node would.
     pub fn open(iface: &str, rate: Option<BitRate>) -> Result<Self, Failure> {
-        let failed = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());
+        let failed = |error: &dyn std::fmt::Display| Failure::failed(error);
         let mut options = PacketOptions::new(iface, ETHERTYPE, 0);
         options.rate = rate;
         let device = PacketDevice::open_with(&options).map_err(|error| failed(&error))?;
@@ -139,7 +139,7 @@ impl Station {
                     return Ok(Some(Heard { kind, from, seq, body, cost: clock::now().since(begin) }));
                 }
                 Ok(None) if clock::now() >= deadline => return Ok(None),
-                Ok(None) => drop(self.poller.wait(deadline).map_err(|e| Failure::failed(e.to_string()))?),
+                Ok(None) => drop(self.poller.wait(deadline).map_err(Failure::failed)?),
                 Err(DeviceError::Truncated { .. }) => {}
                 Err(error) => return Err(device_failed(error)),
             }
@@ -149,7 +149,7 @@ impl Station {
     /// Waits as a node waits for its next deadline, and returns when it woke. Frames that come are dropped.
     pub fn wait_until(&mut self, deadline: Instant) -> Result<Instant, Failure> {
         loop {
-            let woken = self.poller.wait(deadline).map_err(|e| Failure::failed(e.to_string()))?.count();
+            let woken = self.poller.wait(deadline).map_err(Failure::failed)?.count();
             let now = clock::now();
             if now >= deadline {
                 return Ok(now);

@@ -20,7 +20,7 @@ pub enum Ground {
 impl Ground {
     /// Builds the stations in namespaces.
     pub fn namespaces(spec: &LabSpec) -> Result<Self, Failure> {
-        Lab::build(spec).map(Self::Namespaces).map_err(|e| Failure::failed(e.to_string()))
+        Lab::build(spec).map(Self::Namespaces).map_err(Failure::failed)
     }
 
     /// Starts the nodes of `spec` in this process, for as long as it lives.
@@ -28,14 +28,14 @@ impl Ground {
         let segment = Segment::new(SegmentSpec { rate: Some(spec.rate), port_queue: spec.port_queue });
         let names = format!("in-process-{}", spec.name);
         for station in 1..=spec.stations {
-            let device = segment.port(mac(station), 1500).map_err(|e| Failure::failed(e.to_string()))?;
+            let device = segment.port(mac(station), 1500).map_err(Failure::failed)?;
             let control = ControlName::named(&format!("{names}-n{station}"));
             let node = NodeSpec {
                 interface: format!("in-process port {station}"),
                 name: format!("n{station}"),
                 settings: Settings::ethernet(spec.rate, spec.port_queue),
                 key: SegmentKey::lab(),
-                control: control.map_err(|e| Failure::failed(e.to_string()))?,
+                control: control.map_err(Failure::failed)?,
                 guests: None,
                 confine: false,
                 quota: Quota::default(),
@@ -92,7 +92,7 @@ impl Ground {
     /// Puts the ports' video class in place, or one queue for all.
     pub fn set_priority(&mut self, priority: Option<PrioritySpec>) -> Result<(), Failure> {
         match self {
-            Self::Namespaces(lab) => lab.set_priority(priority).map_err(|e| Failure::failed(e.to_string())),
+            Self::Namespaces(lab) => lab.set_priority(priority).map_err(Failure::failed),
             Self::InProcess { .. } => Ok(()),
         }
     }

@@ -194,9 +194,9 @@ impl StreamJson {
     fn of(stream: &StreamOutcome) -> Self {
         let figures = &stream.figures;
         let mut late_causes: BTreeMap<&'static str, u64> =
-            figures.causes.iter().map(|(cause, n)| (cause.key(), *n)).collect();
+            figures.causes.iter().map(|(cause, n)| (cause.into_str(), *n)).collect();
         // A reader that subtracts the excused ones need not ask whether the key is there.
-        late_causes.entry(Cause::HostStall.key()).or_default();
+        late_causes.entry(Cause::HostStall.into_str()).or_default();
         Self {
             id: stream.id,
             frames: figures.frames,
@@ -218,8 +218,8 @@ pub fn to_json(outcome: &DemoOutcome) -> serde_json::Result<String> {
         .runs
         .iter()
         .map(|run| RunJson {
-            load: run.load.key(),
-            mode: run.mode.key(),
+            load: run.load.into_str(),
+            mode: run.mode.into_str(),
             cross_tcp_bps: run.cross_tcp_bps,
             refused: run.refused.iter().map(|(_, refusal)| refusal).collect(),
             streams: run.streams.iter().map(StreamJson::of).collect(),

@@ -24,8 +24,9 @@ pub const SENDERS: u8 = 4;
 pub const RECEIVER: u8 = 5;
 
 /// How much is offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(const_into_str, serialize_all = "kebab-case")]
 pub enum Load {
     /// Three streams, which fit
     Fits,
@@ -34,14 +35,6 @@ pub enum Load {
 }
 
 impl Load {
-    /// The name on the command line and in JSON.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Fits => "fits",
-            Self::TooMany => "too-many",
-        }
-    }
-
     /// Streams offered.
     pub fn streams(self) -> u64 {
         match self {
@@ -61,8 +54,9 @@ impl Load {
 }
 
 /// What carries the streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(const_into_str, serialize_all = "kebab-case")]
 pub enum Mode {
     /// Plain UDP sockets and one queue for all
     Plain,
@@ -70,17 +64,6 @@ pub enum Mode {
     Priority,
     /// Reserved channels
     Reserved,
-}
-
-impl Mode {
-    /// The name on the command line and in JSON.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Priority => "priority",
-            Self::Reserved => "reserved",
-        }
-    }
 }
 
 /// One stream of a run; times count from the run's origin.

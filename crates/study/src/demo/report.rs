@@ -163,7 +163,7 @@ fn data(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
     let mut separator = "";
     for run in &outcome.runs {
         for stream in &run.streams {
-            let (load, mode) = (run.load.key(), run.mode.key());
+            let (load, mode) = (run.load.into_str(), run.mode.into_str());
             write!(page, "{separator}{{\"load\":\"{load}\",\"mode\":\"{mode}\",\"stream\":{},", stream.id)?;
             write!(page, "\"lateness_ns\":[")?;
             for (i, fate) in stream.fates.iter().enumerate() {

@@ -60,7 +60,7 @@ impl Stage {
 
     /// Performs `plan` and judges what came of it.
     pub fn run(&mut self, plan: &RunPlan, progress: &Progress) -> Result<RunOutcome, Failure> {
-        progress.say(format!("{} · {}: starting", plan.load.key(), plan.mode.key()));
+        progress.say(format!("{} · {}: starting", plan.load.into_str(), plan.mode.into_str()));
         let priority = (plan.mode == Mode::Priority).then_some(PRIORITY);
         self.ground.set_priority(priority)?;
         let nodes = if plan.mode == Mode::Reserved { self.start_nodes()? } else { Vec::new() };
@@ -196,7 +196,7 @@ impl Stage {
     }
 
     fn wait(&self, plan: &RunPlan, origin: Instant, progress: &Progress) -> Result<(), Failure> {
-        let name = format!("{} · {}", plan.load.key(), plan.mode.key());
+        let name = format!("{} · {}", plan.load.into_str(), plan.mode.into_str());
         for stream in &plan.streams {
             progress.wait_until(origin + stream.start, format!("{name}: stream {} joins", stream.id))?;
         }

@@ -35,7 +35,7 @@ pub fn access(dir: &Path, window: Span) -> Result<(), Failure> {
     let hop_p50_ns = hop(&nodes.status()?);
     let access = Access { label, stations: STATIONS, link_bps, hop_p50_ns, points };
     let path = dir.join("access.json");
-    let text = serde_json::to_string_pretty(&access).map_err(|e| Failure::failed(e.to_string()))?;
+    let text = serde_json::to_string_pretty(&access).map_err(Failure::failed)?;
     std::fs::create_dir_all(dir)
         .and_then(|()| std::fs::write(&path, text + "\n"))
         .map_err(|e| Failure::failed(format!("cannot write {}: {e}", path.display())))

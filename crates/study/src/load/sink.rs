@@ -50,7 +50,7 @@ pub(super) fn run(port: u16, window: Window, format: Format) -> Result<(), Failu
     // Blocked here so that every thread inherits it and only the wait below sees the signal.
     let signals = SigSet::from_iter(ENDS);
     if window.seconds.is_none() {
-        signals.thread_block().map_err(|e| Failure::failed(e.to_string()))?;
+        signals.thread_block().map_err(Failure::failed)?;
     }
     let counters = Arc::new(Counters::default());
     spawn(&counters, move |counters| count_udp(&socket, counters));
@@ -65,7 +65,7 @@ pub(super) fn run(port: u16, window: Window, format: Format) -> Result<(), Failu
     match window.seconds {
         Some(seconds) => clock::sleep_until(start + Span::from_millis(seconds * 1_000)),
         None => {
-            signals.wait().map_err(|e| Failure::failed(e.to_string()))?;
+            signals.wait().map_err(Failure::failed)?;
         }
     }
     let after = (clock::now(), counters.read());

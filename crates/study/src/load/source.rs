@@ -96,7 +96,7 @@ pub(super) fn tcp(to: SocketAddr, rate: Option<BitRate>, window: Window) -> Resu
     let mut pace = Pace::begin(rate, window)?;
     // A starved connection must not outlive its window inside a blocked write.
     let patience = Duration::from_millis(200);
-    stream.set_write_timeout(Some(patience)).map_err(|e| Failure::failed(e.to_string()))?;
+    stream.set_write_timeout(Some(patience)).map_err(Failure::failed)?;
     let mut octets = 0;
     while pace.next(chunk.len() as u64) {
         match stream.write(&chunk) {

@@ -7,8 +7,9 @@ use rota_sim::{Aim, Fault, Moment, Select, Timed, WireFault, scenario::STATES};
 use rota_units::Span;
 use serde::Deserialize;
 
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub(super) enum Kind {
     Loss,
     LossNth,

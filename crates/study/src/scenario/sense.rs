@@ -11,18 +11,6 @@ const QUEUE_MIN: Octets = Octets::new(1_514);
 /// More beats than one each microsecond are not simulated.
 const PERIOD_MIN: Span = Span::from_micros(1);
 
-/// `CrashLoop` as a file writes it.
-fn word(kind: impl std::fmt::Debug) -> String {
-    let mut name = String::new();
-    for letter in format!("{kind:?}").chars() {
-        if letter.is_uppercase() && !name.is_empty() {
-            name.push('-');
-        }
-        name.extend(letter.to_lowercase());
-    }
-    name
-}
-
 /// The fields of a kind beside `kind`, `at` and `lasts`. What happens to frames can choose among them.
 fn fields(kind: Kind) -> &'static [&'static str] {
     match kind {
@@ -96,7 +84,7 @@ impl FaultTable {
     /// Whether the table, the `index`-th, can do something to so many stations.
     pub(super) fn check_sense(&self, index: usize, stations: usize) -> Result<(), Wrong> {
         let error = |field, sentence: &str| Err(wrong("fault", index, field, sentence));
-        if let Some((field, sentence)) = unused(&self.given(), fields(self.kind), &word(self.kind)) {
+        if let Some((field, sentence)) = unused(&self.given(), fields(self.kind), self.kind.into()) {
             return error(field, &sentence);
         }
         if self.first == Some(0) {
@@ -128,7 +116,7 @@ impl FaultTable {
         if !goes_on(self.kind) || self.lasts.is_some_and(|time| time.0 > Span::ZERO) {
             return Ok(());
         }
-        let sentence = format!("is missing: \"{}\" goes on for so long", word(self.kind));
+        let sentence = format!("is missing: \"{}\" goes on for so long", <&str>::from(self.kind));
         Err(wrong("fault", index, "lasts", sentence))
     }
 }
@@ -179,7 +167,7 @@ impl TrafficTable {
             ("backlog", self.backlog.is_some()),
             ("window", self.window.is_some()),
         ];
-        if let Some((field, sentence)) = unused(&given, used, &word(self.shape)) {
+        if let Some((field, sentence)) = unused(&given, used, self.shape.into()) {
             return error(field, sentence);
         }
         let begin = self.begin.map_or(Span::ZERO, |time| time.0);

@@ -180,7 +180,7 @@ impl UnitSink for ChannelSink {
             Err(gone @ SendError::NodeGone) => {
                 self.again(uncounted(gone.to_string(), NOT_REPORTED), schedule)
             }
-            Err(other) => Err(Failure::failed(other.to_string())),
+            Err(other) => Err(Failure::failed(other)),
         }
     }
 
@@ -202,7 +202,7 @@ impl UnitSink for ChannelSink {
             channel.finish(DRAIN).map_err(|error| match error {
                 CloseError::Closed(cause) => end_of_sender(cause),
                 gone @ CloseError::NodeGone => uncounted(gone.to_string(), NOT_REPORTED),
-                other => Failure::failed(other.to_string()),
+                other => Failure::failed(other),
             })
         });
         // If the end is not confirmed, the counts reported before it are used.
@@ -250,8 +250,8 @@ impl ChannelSource {
                 Err(AcceptError::TimedOut { .. }) => {
                     return Err(change.gave_up(&end, "no sender came back"));
                 }
-                Err(other) if may_go_on(&other) => end = Failure::failed(other.to_string()),
-                Err(other) => return Err(Failure::failed(other.to_string())),
+                Err(other) if may_go_on(&other) => end = Failure::failed(other),
+                Err(other) => return Err(Failure::failed(other)),
             }
             if change.left(clock::now()) == Span::ZERO {
                 return Err(change.gave_up(&end, "it ended again"));
@@ -376,7 +376,7 @@ impl UnitSource for ChannelSource {
                 }
                 Err(AcceptError::TimedOut { .. }) => Ok(Event::Silence),
                 Err(error) if may_go_on(&error) => {
-                    let end = Failure::failed(error.to_string());
+                    let end = Failure::failed(error);
                     let service = self.listener.service();
                     let Some(change) = &mut self.reattach else { return Err(end) };
                     // No channel has been lost: this is a change of its own.
@@ -385,7 +385,7 @@ impl UnitSource for ChannelSource {
                     listen_again(&mut self.listener, change, &end, &awaited)?;
                     Ok(Event::Silence)
                 }
-                Err(other) => Err(Failure::failed(other.to_string())),
+                Err(other) => Err(Failure::failed(other)),
             };
         };
         match channel.recv(unit, patience) {
@@ -414,7 +414,7 @@ impl UnitSource for ChannelSource {
                 self.again(uncounted(gone.to_string(), NOT_STATED))?;
                 self.next(unit, patience)
             }
-            Err(other) => Err(Failure::failed(other.to_string())),
+            Err(other) => Err(Failure::failed(other)),
         }
     }
 

@@ -238,7 +238,7 @@ impl UnitSource for UdpSource {
     fn next(&mut self, unit: &mut Vec<u8>, patience: Span) -> Result<Event, Failure> {
         if self.patience != patience {
             let timeout = Duration::from_nanos(patience.as_nanos().max(1));
-            self.socket.set_read_timeout(Some(timeout)).map_err(|e| Failure::failed(e.to_string()))?;
+            self.socket.set_read_timeout(Some(timeout)).map_err(Failure::failed)?;
             self.patience = patience;
         }
         loop {

@@ -2,7 +2,7 @@
 
 use super::peer::ECHO_NEAR;
 use super::{Bench, End, NEAR, PEER, UdpEnd};
-use crate::bench::stage::{Nodes, failed};
+use crate::bench::stage::Nodes;
 use crate::clock;
 use crate::stall::StoodStill;
 use crate::stall::witness::StallWatch;
@@ -127,9 +127,9 @@ fn ask_udp(udp: &mut UdpEnd, packet: &mut [u8]) -> Result<Option<Span>, Failure>
     stamp(packet, &mut udp.asked);
     if udp.was_lost {
         // What has no room for a number could take the late answer for its own.
-        udp.socket.set_nonblocking(true).map_err(failed)?;
+        udp.socket.set_nonblocking(true).map_err(Failure::failed)?;
         while udp.socket.recv(&mut room).is_ok() {}
-        udp.socket.set_nonblocking(false).map_err(failed)?;
+        udp.socket.set_nonblocking(false).map_err(Failure::failed)?;
     }
     let took = trip::udp(&udp.socket, packet, &mut room);
     udp.was_lost = took.is_none();
@@ -245,13 +245,13 @@ pub fn loaded(
 /// As [`channel_times`], by UDP to the same station.
 fn udp_times(bench: &Bench<'_>, seconds: u64) -> Result<Times, Failure> {
     let there = bench.stage.lab.host(PEER).run(|| UdpSocket::bind(("0.0.0.0", UDP_ONE_WAY)));
-    let there = there.map_err(failed)?.map_err(failed)?;
-    there.set_read_timeout(Some(Duration::from_nanos(PACE.as_nanos()))).map_err(failed)?;
+    let there = there.map_err(Failure::failed)?.map_err(Failure::failed)?;
+    there.set_read_timeout(Some(Duration::from_nanos(PACE.as_nanos()))).map_err(Failure::failed)?;
     let to = (rota_lab::address(PEER), UDP_ONE_WAY);
     let here = bench.stage.lab.host(1).run(|| UdpSocket::bind(("0.0.0.0", 0)));
-    let here = here.map_err(failed)?.map_err(failed)?;
+    let here = here.map_err(Failure::failed)?.map_err(Failure::failed)?;
     let messages = seconds * 1_000_000_000 / PACE.as_nanos();
-    let send = move |packet: &[u8], _| here.send_to(packet, to).map(drop).map_err(failed);
+    let send = move |packet: &[u8], _| here.send_to(packet, to).map(drop).map_err(Failure::failed);
     let mut room = [0; 4_096];
     one_way(messages, send, || {
         let octets = there.recv(&mut room).ok();
@@ -272,7 +272,7 @@ fn channel_times(
     let (sender, receiver) = (&mut channel.sender, &mut channel.receiver);
     let bound = Span::from_nanos(sender.contract().bound_ns);
     let messages = seconds * 1_000_000_000 / PACE.as_nanos();
-    let send = |packet: &[u8], due| sender.send_timeout(packet, due, PACE).map(drop).map_err(failed);
+    let send = |packet: &[u8], due| sender.send_timeout(packet, due, PACE).map(drop).map_err(Failure::failed);
     let (mut room, mut late) = (Vec::new(), Vec::new());
     let times = one_way(messages, send, || match receiver.recv(&mut room, PACE) {
         Ok(Received::Unit(unit)) if unit.complete => {

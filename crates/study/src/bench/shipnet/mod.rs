@@ -7,7 +7,7 @@ pub mod peer;
 mod print;
 mod transmit;
 
-use super::stage::{Nodes, Stage, failed};
+use super::stage::{Nodes, Stage};
 use crate::clock;
 use crate::trip::udp_end;
 use crate::worker::Worker;
@@ -101,7 +101,7 @@ pub struct UdpEnd {
 
 impl UdpEnd {
     fn try_clone(&self) -> Result<Self, Failure> {
-        Ok(Self { socket: self.socket.try_clone().map_err(failed)?, ..*self })
+        Ok(Self { socket: self.socket.try_clone().map_err(Failure::failed)?, ..*self })
     }
 }
 
@@ -109,7 +109,7 @@ impl<'a> Bench<'a> {
     fn open(stage: &'a Stage) -> Result<Self, Failure> {
         let (there, llc) = (rota_lab::address(PEER), end(stage, FREE, peer::ECHO)?);
         let udp = stage.lab.host(1).run(|| udp_end((there, peer::UDP_ECHO).into(), latency::ANSWER_WITHIN));
-        let socket = udp.map_err(failed)??;
+        let socket = udp.map_err(Failure::failed)??;
         Ok(Self { stage, llc, udp: UdpEnd { socket, asked: 0, was_lost: false } })
     }
 
@@ -122,7 +122,7 @@ impl<'a> Bench<'a> {
 fn end(stage: &Stage, socket: u8, asks: u8) -> Result<End, Failure> {
     let opened = stage.lab.host(1).run(|| Llc::connect(&ControlName::default(), 1)?.open(socket));
     Ok(End {
-        socket: opened.map_err(failed)??,
+        socket: opened.map_err(Failure::failed)??,
         to: at_peer(asks),
         room: vec![0; MESSAGE_OCTETS_MAX],
         asked: 0,
@@ -151,10 +151,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let loaded = beside_tcp_in_a_lab_of_its_own(args)?;
     let (latency, directed, broadcast, batches) = quiet(args)?;
     let outcome = Outcome { virtual_wire: true, latency, directed, broadcast, batches, loaded };
-    match format {
-        Format::Json => outln!("{}", rota_answer::json::document(&outcome)),
-        Format::Text => print::print(&outcome),
-    }
+    format.tell(&outcome, print::print);
     Ok(())
 }
 
@@ -191,7 +188,7 @@ fn quiet(args: &Args) -> Result<Quiet, Failure> {
 }
 
 fn beside_tcp_in_a_lab_of_its_own(args: &Args) -> Result<Loaded, Failure> {
-    let mut command = std::process::Command::new(std::env::current_exe().map_err(failed)?);
+    let mut command = std::process::Command::new(std::env::current_exe().map_err(Failure::failed)?);
     command.args(["bench", "shipnet", "--only-loaded", "--seconds", &args.seconds.to_string()]);
     let patience = Span::from_millis(60_000 + args.seconds * 6_000);
     let finished = Worker::start("the part beside TCP", command)?.finish(clock::now() + patience);

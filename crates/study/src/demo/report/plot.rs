@@ -39,7 +39,7 @@ fn open(out: &mut String, label: &str) -> std::fmt::Result {
 
 /// The lateness of every frame of a run over time.
 pub fn lateness(out: &mut String, run: &RunOutcome) -> std::fmt::Result {
-    open(out, &format!("lateness of every frame, {} {}", run.load.key(), run.mode.key()))?;
+    open(out, &format!("lateness of every frame, {} {}", run.load.into_str(), run.mode.into_str()))?;
     let panel = lateness_panel(run);
     panel.draw(out, &FRAME, None)?;
     for (line, words) in ["not", "whole"].into_iter().enumerate() {
@@ -96,7 +96,7 @@ fn frames(run: &RunOutcome, stream: &StreamOutcome) -> [Series; 2] {
 
 /// Delay of every frame against its stream's bound: one column a stream.
 pub fn delay(out: &mut String, run: &RunOutcome) -> std::fmt::Result {
-    open(out, &format!("delay against the bound, {}", run.load.key()))?;
+    open(out, &format!("delay against the bound, {}", run.load.into_str()))?;
     let bounds = run.streams.iter().filter_map(|s| s.bound).map(|b| ms(b.as_nanos()));
     let seen = run.streams.iter().flat_map(|s| s.fates.iter().filter_map(|f| f.delay_ns)).map(ms);
     let high = bounds.chain(seen).fold(1.0, f64::max) * 1.08;

@@ -45,8 +45,11 @@ fn row(out: &mut String, stream: &StreamOutcome) -> std::fmt::Result {
     let figures = &stream.figures;
     let lateness =
         |f: fn(&Percentiles) -> u64| figures.lateness.as_ref().map_or("&ndash;".to_string(), |l| ms(f(l)));
-    let causes: Vec<String> =
-        figures.causes.iter().map(|(cause, n)| format!("{n} {}", cause.key().replace('_', " "))).collect();
+    let causes: Vec<String> = figures
+        .causes
+        .iter()
+        .map(|(cause, n)| format!("{n} {}", cause.into_str().replace('_', " ")))
+        .collect();
     let class = if figures.late == 0 { "good" } else { "bad" };
     writeln!(
         out,
@@ -78,7 +81,7 @@ pub fn refusals(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
             writeln!(
                 out,
                 "<li><b>Stream {id}</b> ({}): {}.</li>",
-                run.load.key(),
+                run.load.into_str(),
                 escape(&refusal.to_string())
             )?;
         }
@@ -112,7 +115,7 @@ pub fn causes(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
              <div class=\"wide\"><table><thead><tr><th>stream</th><th>frame</th><th>lateness ms</th>\
              <th>cause</th></tr></thead>\
              <tbody>{rows}</tbody></table></div></details>",
-            run.load.key()
+            run.load.into_str()
         )?;
     }
     Ok(())
