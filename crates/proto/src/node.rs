@@ -98,8 +98,8 @@ impl Node {
         debug_assert!(!self.is_draining, "handled amid a drain: poll until `None` first, or break off");
     }
 
-    /// Ends a drain whose caller has no budget left for it: the remaining outputs come with later polls. Until
-    /// then they wait behind each input, so a caller without such a limit polls until `None`.
+    /// Ends a drain whose caller has no budget left for it: the remaining outputs come with later polls, and
+    /// wait behind each input until then. A caller without such a limit polls until `None`.
     pub fn break_off(&mut self) {
         self.is_draining = false;
     }

@@ -1,5 +1,5 @@
-//! The hashes of the random worlds in `verify/hashes.csv`, by a program that needs the simulator alone. Prints
-//! the lines of that table; `verify/hashes.sh` has the scenarios as well.
+//! The hashes of the random worlds in `verify/hashes.csv`, by a program that needs the simulator alone. It
+//! prints the lines of that table; `verify/hashes.sh` has the scenarios as well.
 
 use rota_sim::Hashes;
 use rota_sim::sweep::{self, Campaign};
