@@ -71,8 +71,8 @@ impl Ring {
     }
 }
 
-/// The ring, for code that several modes share. The other modes have none: there is no list, no token, no claim
-/// and no known cycle.
+/// The ring, for code that several modes share. The other modes have none: there is no list, no token, no
+/// claim and no known cycle.
 impl Mode {
     pub(super) const fn is_ring(&self) -> bool {
         matches!(self, Self::Ring(_))
