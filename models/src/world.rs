@@ -480,7 +480,7 @@ impl World {
         act(node, now);
         drain(node, now, &mut sent);
         let cycle = node.link().list().map_or(0, |list| list.cycle);
-        if spec.load && cycle != *fed && node.link().queued_frames() == 0 {
+        if spec.load && cycle != *fed && node.port().queued_frames() == 0 {
             *fed = cycle;
             let port = PortId(0);
             node.handle(now, Input::HostFrame { port, tag: HostTag(0), octets: LOAD_OCTETS, level: 0 });

@@ -5,7 +5,7 @@ use crate::meter::Meter;
 use crate::monitor::Rows;
 use rota_proto::Llc;
 use rota_proto::rether::Rether;
-use rota_proto::{HostSigns, Node};
+use rota_proto::{HostSigns, Node, Port};
 use rota_shm::{CounterTable, MemoryError};
 use rota_units::{Instant, Span};
 use rota_wire::llc::LlcMalformed;
@@ -18,6 +18,7 @@ const PUBLISH_EVERY: Span = Span::from_millis(1);
 /// Where the values come from.
 pub(crate) struct View<'a> {
     pub(crate) link: &'a Rether,
+    pub(crate) port: &'a Port,
     pub(crate) llc: &'a Llc,
     pub(crate) measured: &'a DataCounts,
     pub(crate) host: HostFrames,
@@ -38,7 +39,7 @@ const COUNTERS: [Counter; 89] = [
     ("stations_known", |v| v.link.members().len() as u64 + 1),
     ("slots_reserved", |v| slots(v).len() as u64),
     ("slots_reserved_ns", |v| slots(v).iter().map(|slot| u64::from(slot.tht_ns)).sum()),
-    ("queued_frames", |v| v.link.queued_frames() as u64),
+    ("queued_frames", |v| v.port.queued_frames() as u64),
     ("turn_longest_ns", |v| v.measured.turn_longest.as_nanos()),
     ("memory_octets", |v| v.measured.refused.memory_octets),
     // Counts since the node began.
@@ -57,24 +58,24 @@ const COUNTERS: [Counter; 89] = [
     ("rests", |v| v.link.counters().rests),
     ("requests", |v| v.link.counters().requests),
     ("switches", |v| v.link.counters().switches),
-    ("units_sent", |v| v.link.counters().units_sent),
-    ("units_dropped", |v| v.link.counters().units_dropped),
-    ("fragments_received", |v| v.link.counters().fragments_received),
+    ("units_sent", |v| v.port.counters().units_sent),
+    ("units_dropped", |v| v.port.counters().units_dropped),
+    ("fragments_received", |v| v.port.counters().fragments_received),
     ("fragments_policed", |v| v.link.counters().fragments_policed),
     ("fragments_unknown", |v| v.link.counters().fragments_unknown),
-    ("tallies_refused", |v| v.link.counters().tallies_refused),
-    ("host_frames_sent", |v| v.link.counters().host_frames_sent),
-    ("ordinary_visits", |v| v.link.counters().ordinary_visits),
-    ("other_visits", |v| v.link.counters().other_visits),
+    ("tallies_refused", |v| v.port.counters().tallies_refused),
+    ("host_frames_sent", |v| v.port.counters().host_frames_sent),
+    ("ordinary_visits", |v| v.port.counters().ordinary_visits),
+    ("other_visits", |v| v.port.counters().other_visits),
     // Ordinary frames that came through the gate; each left, waits, or was dropped under one of the names.
     ("host_frames_taken", |v| v.host.taken),
     ("host_frames_left", |v| v.host.left),
     ("host_frames_waiting", |v| v.host.waiting),
-    ("host_frames_flushed", |v| v.link.counters().host_frames_flushed),
+    ("host_frames_flushed", |v| v.port.counters().host_frames_flushed),
     // The queue was full: the host offers more than the token lets it send.
-    ("host_frames_dropped", |v| v.link.counters().host_frames_dropped),
+    ("host_frames_dropped", |v| v.port.counters().host_frames_dropped),
     // A switch of mode lasted longer than the queue has room for.
-    ("host_dropped_switch", |v| v.link.counters().host_dropped_switch),
+    ("host_dropped_switch", |v| v.port.counters().host_dropped_switch),
     ("host_dropped_pool", |v| v.host.pool),
     ("host_dropped_too_long", |v| v.host.too_long),
     ("host_dropped_malformed", |v| v.host.malformed),

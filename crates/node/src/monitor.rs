@@ -98,7 +98,7 @@ impl Rows {
 
     fn segment(&mut self, now: Instant, node: &Node, measured: &DataCounts, own: usize) -> SegmentRow {
         let link = node.link();
-        let (settings, tally) = (link.settings(), link.tally());
+        let (settings, tally) = (link.settings(), node.port().tally());
         let slots = slots(node);
         let reserved: u64 = slots.iter().map(|slot| u64::from(slot.tht_ns)).sum();
         if self.capacity.0 != reserved {

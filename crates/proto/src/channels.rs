@@ -405,17 +405,19 @@ impl Channels {
 
     pub(crate) fn on_link_event(&mut self, now: Instant, event: LinkEvent, segment: Segment<'_>) {
         match event {
-            LinkEvent::Reserved { channel, admitted } => {
-                self.on_reserved(now, channel, &admitted, segment);
+            LinkEvent::Reserved { session, admitted } => {
+                self.on_reserved(now, session.into(), &admitted, segment);
             }
-            LinkEvent::Refused { channel: id, refusal } => {
+            LinkEvent::Refused { session, refusal } => {
+                let id = ChannelId::from(session);
                 // Told when the receiver is free again, so that who asks for less at once finds it listening.
                 if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
                     channel.ending.refusal = Some(refusal);
                 }
                 self.begin_closing(now, id, CloseCause::Refused, true);
             }
-            LinkEvent::Resized { channel: id, unit_octets_max, admitted } => {
+            LinkEvent::Resized { session, unit_octets_max, admitted } => {
+                let id = ChannelId::from(session);
                 let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
                 channel.request.unit_octets_max = unit_octets_max;
                 channel.promise(&admitted, segment.trt());
@@ -425,13 +427,14 @@ impl Channels {
                 let contract = channel.contract;
                 self.events.push_back(ChannelEvent::Changed { channel: id, contract });
             }
-            LinkEvent::NotResized { channel, refusal } => {
-                self.events.push_back(ChannelEvent::NotChanged { channel, refusal });
+            LinkEvent::NotResized { session, refusal } => {
+                self.events.push_back(ChannelEvent::NotChanged { channel: session.into(), refusal });
             }
-            LinkEvent::ReservationLost { channel } => {
-                self.begin_closing(now, channel, CloseCause::ReservationLost, false);
+            LinkEvent::ReservationLost { session } => {
+                self.begin_closing(now, session.into(), CloseCause::ReservationLost, false);
             }
-            LinkEvent::Released { channel: id } => {
+            LinkEvent::Released { session } => {
+                let id = ChannelId::from(session);
                 let cause =
                     self.outgoing.iter().find(|c| c.id == id).map_or(CloseCause::Closed, |c| c.ending.cause);
                 let silent = self.outgoing.iter().any(|channel| channel.id == id && channel.ending.silent);

@@ -1,9 +1,10 @@
 //! What enters and leaves a machine.
 
 use crate::llc::MessageDelivery;
+use crate::rether::door::SessionId;
 use rota_admission::Pace;
 use rota_units::{Instant, Span};
-use rota_wire::{Generation, MacAddr};
+use rota_wire::MacAddr;
 
 /// One interface of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -15,6 +16,19 @@ pub type StationId = u16;
 /// A channel of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ChannelId(pub u64);
+
+/// A medium knows a channel as a session with a share, and nothing else of it.
+impl From<SessionId> for ChannelId {
+    fn from(session: SessionId) -> Self {
+        Self(session.0)
+    }
+}
+
+impl From<ChannelId> for SessionId {
+    fn from(channel: ChannelId) -> Self {
+        Self(channel.0)
+    }
+}
 
 /// An ordinary frame that the parent keeps for the machine; the machine moves only this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,39 +107,6 @@ pub enum UnitFate {
     Sent,
     /// It was given up: the channel ended, or its octets could not be read.
     Dropped,
-}
-
-/// Which traffic a grant is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
-    /// Reserved: one unit of one session.
-    RealTime,
-    /// Everything else, in the order of its levels.
-    NonRealTime,
-}
-
-/// The right to send, as a value: what a medium gives and a scheduler spends. RETHER issues one for each slot
-/// and for each non-real-time visit; another medium (plain CSMA, a point-to-point link) would issue it
-/// differently, and no scheduler would notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// On which port.
-    pub port: PortId,
-    /// For which traffic.
-    pub lane: Lane,
-    /// Wire time that may still be spent.
-    pub budget: Span,
-    /// Behind this nothing may be sent, whatever is left: the end of the lease.
-    pub not_after: Instant,
-    /// The token's generation and hop, which data frames carry so that receivers can police.
-    pub stamp: (Generation, u64),
-}
-
-impl Grant {
-    /// Whether something that occupies the wire for so long may be sent now.
-    pub fn fits(&self, now: Instant, time: Span) -> bool {
-        now <= self.not_after && time <= self.budget
-    }
 }
 
 /// What a share of the medium is to carry.

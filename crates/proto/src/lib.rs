@@ -12,6 +12,7 @@ pub mod circuit;
 pub mod io;
 pub mod llc;
 pub mod node;
+pub mod port;
 mod report;
 pub mod rether;
 mod rng;
@@ -24,20 +25,22 @@ pub use channels::{
     ChannelEvent, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
 };
 pub use io::{
-    ChannelId, Delivery, Destination, Disposition, FrameBuf, FrameVerdict, GateOrder, Grant, HostTag, Input,
-    Lane, Output, Payloads, PortId, Received, StationId, UnitDescriptor, UnitFate, UnitRef,
+    ChannelId, Delivery, Destination, Disposition, FrameBuf, FrameVerdict, GateOrder, HostTag, Input, Output,
+    Payloads, PortId, Received, StationId, UnitDescriptor, UnitFate, UnitRef,
 };
 pub use llc::{
     LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,
     LlcSettings, MESSAGE_OCTETS_MAX, MessageDelivery, MessagePlace,
 };
-pub use node::{Identity, Node, Reservation, Status};
+pub use node::{Identity, Node, Reservation, Status, Timer};
+pub use port::{Port, Tally};
 pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
 #[cfg(feature = "model")]
 pub use rether::Visit;
+pub use rether::door::{Deadline, Grant, Lane, SessionId};
 pub use rether::{
     Counters, Excluded, HOLD_OFF_MAX, HeldOff, InForce, Member, Mismatch, ModeName, Refused, Setting,
     Settings, SettingsError, TRT_30_HZ,
 };
-pub use rether::{ROTATION_PLACES, Rotation, Tally};
+pub use rether::{ROTATION_PLACES, Rotation};
 pub use rether::{STATIONS_MAX, STATIONS_STATED, Why, WillName};

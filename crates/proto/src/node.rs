@@ -10,7 +10,9 @@ use crate::io::{
     Received, StationId, UnitFate,
 };
 use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
+use crate::port::{self, Port};
 use crate::report::{HostSigns, Reports};
+use crate::rether::door::{self, Deadline};
 use crate::rether::{Arrived, Counters, ModeName, Refused, Rether, Settings};
 use crate::segment::Segment;
 use rota_units::{Instant, Span};
@@ -62,14 +64,30 @@ pub struct Status {
     pub contested: Vec<MacAddr>,
     /// Those of them to which frames go astray, while no station hears the stranger.
     pub astray: Vec<MacAddr>,
-    /// What was counted.
+    /// What the medium counted.
     pub counters: Counters,
+    /// What was counted of units and ordinary frames.
+    pub port_counters: port::Counters,
+}
+
+/// The timer that a node waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Timer {
+    /// One of its port, or of the port's medium.
+    Port(door::Timer),
+    /// A channel repeats itself, or gives up.
+    Channels,
+    /// A message repeats itself, or gives up.
+    LinkControl,
+    /// The next report is due.
+    Reports,
 }
 
 /// The machines of one station. One port so far: a gateway will have several.
 #[derive(Clone, Debug)]
 pub struct Node {
-    link: Rether,
+    port: Port,
     channels: Channels,
     reports: Reports,
     llc: Llc,
@@ -88,8 +106,8 @@ impl Node {
         let channels = Channels::new(identity.node_id, seed);
         let reports = Reports::new(now, settings.report);
         let llc = Llc::new(now, identity.mac, settings.llc.clone());
-        let link = Rether::new(now, PortId(0), identity, secret, settings, seed);
-        Self { link, channels, reports, llc, is_draining: false }
+        let port = Port::new(now, PortId(0), identity, secret, settings, seed);
+        Self { port, channels, reports, llc, is_draining: false }
     }
 
     /// The one rule: nothing is handled between two polls of one drain. What an output calls for waits for
@@ -98,8 +116,8 @@ impl Node {
         debug_assert!(!self.is_draining, "handled amid a drain: poll until `None` first, or break off");
     }
 
-    /// Ends a drain whose caller has no budget left for it: the remaining outputs come with later polls, and
-    /// wait behind each input until then. A caller without such a limit polls until `None`.
+    /// Ends a drain whose caller has no budget left for it: the remaining outputs come with later polls.
+    /// Until then they wait behind whatever is handled, so a caller without such a limit polls until `None`.
     pub fn break_off(&mut self) {
         self.is_draining = false;
     }
@@ -110,27 +128,27 @@ impl Node {
         let mut verdict = FrameVerdict::Taken;
         let received = match input {
             Input::Frame { data, .. } if is_llc(data) => {
-                self.link.llc_heard(data.len());
-                let received = self.llc.on_frame(now, data, Segment::of(&self.link)).map(Received::Message);
-                carry::llc(now, &mut self.llc, &mut self.link);
+                self.port.llc_heard(data.len());
+                let received = self.llc.on_frame(now, data, Segment::of(&self.port)).map(Received::Message);
+                carry::llc(now, &mut self.llc, &mut self.port);
                 received
             }
             Input::Frame { at, data, .. } => {
                 let received = self.on_frame(now, at, data).map(Received::Fragment);
-                verdict = self.link.take_verdict();
+                verdict = self.port.medium_mut().take_verdict();
                 received
             }
             Input::CardEmpty { .. } => {
-                self.link.on_card_empty(now);
+                self.port.on_card_empty(now);
                 None
             }
             Input::HostFrame { tag, octets, level, .. } => {
-                self.link.on_host_frame(now, tag, octets, level);
+                self.port.on_host_frame(now, tag, octets, level);
                 None
             }
             Input::UnitReady { channel, unit } => {
                 self.channels.note_offer(channel, &unit);
-                self.link.on_unit_ready(channel, unit);
+                self.port.on_unit_ready(channel, unit);
                 None
             }
         };
@@ -139,30 +157,30 @@ impl Node {
     }
 
     fn on_frame(&mut self, now: Instant, at: Option<Instant>, data: &[u8]) -> Option<Delivery> {
-        match self.link.on_frame(now, at, data) {
+        match self.port.on_frame(now, at, data) {
             Arrived::Nothing => None,
             Arrived::Signal(from, signal) => {
-                self.channels.on_signal(now, from, &signal, Segment::of(&self.link));
+                self.channels.on_signal(now, from, &signal, Segment::of(&self.port));
                 None
             }
             Arrived::Report(from, body) => {
                 match Report::parse(body) {
-                    Ok(report) => self.reports.take(now, from, &report, Segment::of(&self.link)),
-                    Err(_) => self.link.judge(FrameVerdict::Malformed),
+                    Ok(report) => self.reports.take(now, from, &report, Segment::of(&self.port)),
+                    Err(_) => self.port.medium_mut().judge(FrameVerdict::Malformed),
                 }
                 None
             }
             Arrived::Fragment(from, unit, payload) => {
-                let payload_max = self.link.settings().link.framing.unit_payload_max() as u32;
-                let one_clock = self.link.shares_clock(from);
+                let payload_max = self.port.medium().settings().link.framing.unit_payload_max() as u32;
+                let one_clock = self.port.medium().shares_clock(from);
                 let octets = (payload.len(), payload_max);
                 let located = self.channels.locate(from, &unit, at, octets, one_clock);
                 let Some((channel, descriptor)) = located else {
-                    self.link.judge(FrameVerdict::UnknownChannel);
+                    self.port.medium_mut().judge(FrameVerdict::UnknownChannel);
                     return None;
                 };
-                self.link.count_fragment();
-                let segment = Segment::of(&self.link);
+                self.port.count_fragment();
+                let segment = Segment::of(&self.port);
                 self.channels.note_astray(at.unwrap_or(now), channel, &unit, segment);
                 let offset = (rota_wire::ETHERNET_HEADER_OCTETS
                     + rota_wire::LINK_HEADER_OCTETS
@@ -175,7 +193,7 @@ impl Node {
     /// Timers. Harmless when early.
     pub fn handle_deadline(&mut self, now: Instant) {
         self.assert_drained();
-        self.link.handle_deadline(now);
+        self.port.handle_deadline(now);
         self.tick_llc(now);
         self.tick_channels(now);
         self.tick_reports(now);
@@ -184,34 +202,34 @@ impl Node {
 
     fn tick_llc(&mut self, now: Instant) {
         self.llc.tick(now);
-        carry::llc(now, &mut self.llc, &mut self.link);
+        carry::llc(now, &mut self.llc, &mut self.port);
     }
 
     fn tick_reports(&mut self, now: Instant) {
         if !self.reports.is_due(now) {
             return;
         }
-        let Self { link, channels, reports, .. } = self;
+        let Self { port, channels, reports, .. } = self;
         channels.next_interval();
-        link.next_interval();
-        let segment = Segment::of(link);
+        port.tell(now, |medium| medium.next_interval());
+        let segment = Segment::of(port);
         let report = reports.write(now, segment, channels.ends(), |at| channels.report_of(at, segment));
-        link.send_report(now, &report);
+        port.send_report(now, &report);
     }
 
     fn tick_channels(&mut self, now: Instant) {
-        self.channels.tick(now, Segment::of(&self.link));
-        carry::channels(now, &mut self.channels, &mut self.link);
+        self.channels.tick(now, Segment::of(&self.port));
+        carry::channels(now, &mut self.channels, &mut self.port);
     }
 
     /// What the channels want is done, and what the token machine found out goes to them at once. True if it
     /// found out anything: the channels may have queued signals then.
     fn settle(&mut self, now: Instant) -> bool {
-        carry::channels(now, &mut self.channels, &mut self.link);
+        carry::channels(now, &mut self.channels, &mut self.port);
         let mut settled = false;
-        while let Some(event) = self.link.next_event() {
-            self.channels.on_link_event(now, event, Segment::of(&self.link));
-            carry::channels(now, &mut self.channels, &mut self.link);
+        while let Some(event) = self.port.next_event() {
+            self.channels.on_link_event(now, event, Segment::of(&self.port));
+            carry::channels(now, &mut self.channels, &mut self.port);
             settled = true;
         }
         settled
@@ -226,12 +244,12 @@ impl Node {
     }
 
     fn next_output(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
-        self.link.set_receives(self.channels.has_incoming());
+        self.port.medium_mut().set_receives(self.channels.has_incoming());
         for _ in 0..SETTLE_TURNS {
             let output = self.poll_link(now, frame);
             if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {
                 if fate == UnitFate::Sent {
-                    let payload_max = self.link.settings().link.framing.unit_payload_max();
+                    let payload_max = self.port.medium().settings().link.framing.unit_payload_max();
                     self.channels.count_unit(channel, payload_max);
                 }
                 self.tick_channels(now);
@@ -257,13 +275,13 @@ impl Node {
             self.tick_llc(now);
         }
         loop {
-            match self.link.poll(now, frame) {
+            match self.port.poll(now, frame) {
                 Some(Output::TransmitHost { tag: HostTag(tag), port }) if tag >= LLC_TAGS => {
                     let level = (tag & !LLC_TAGS) >> 16;
-                    let len = self.llc.transmit(now, tag as u16, frame, Segment::of(&self.link));
-                    carry::llc(now, &mut self.llc, &mut self.link);
+                    let len = self.llc.transmit(now, tag as u16, frame, Segment::of(&self.port));
+                    carry::llc(now, &mut self.llc, &mut self.port);
                     if let Some(len) = len {
-                        self.link.llc_sent(now, level as usize, len);
+                        self.port.llc_sent(now, level as usize, len);
                         return Some(Output::Transmit { port, len });
                     }
                 }
@@ -274,8 +292,15 @@ impl Node {
 
     /// When to call [`Self::handle_deadline`].
     pub fn deadline(&self) -> Instant {
-        let own = self.channels.deadline().min(self.llc.deadline()).min(self.reports.deadline());
-        self.link.deadline().min(own)
+        self.timer().at
+    }
+
+    /// The same with the timer that wants it.
+    pub fn timer(&self) -> Deadline<Timer> {
+        let port = self.port.deadline().map(Timer::Port);
+        port.or(Deadline::new(self.channels.deadline(), Timer::Channels))
+            .or(Deadline::new(self.llc.deadline(), Timer::LinkControl))
+            .or(Deadline::new(self.reports.deadline(), Timer::Reports))
     }
 
     /// What happened to channels, after [`Output::Event`]: take events until there are none.
@@ -303,7 +328,7 @@ impl Node {
     pub fn llc_close(&mut self, now: Instant, socket: u8) {
         self.assert_drained();
         self.llc.close(now, socket);
-        carry::llc(now, &mut self.llc, &mut self.link);
+        carry::llc(now, &mut self.llc, &mut self.port);
     }
 
     /// A message to be sent; what becomes of it comes as an event.
@@ -312,8 +337,8 @@ impl Node {
     /// [`LlcBusy`]: offer it again when an event has told of another one's end.
     pub fn llc_send(&mut self, now: Instant, request: &LlcRequest) -> Result<(), LlcBusy> {
         self.assert_drained();
-        let sent = self.llc.send(now, request, Segment::of(&self.link));
-        carry::llc(now, &mut self.llc, &mut self.link);
+        let sent = self.llc.send(now, request, Segment::of(&self.port));
+        carry::llc(now, &mut self.llc, &mut self.port);
         sent
     }
 
@@ -321,7 +346,7 @@ impl Node {
     pub fn llc_cancel(&mut self, now: Instant, socket: u8) {
         self.assert_drained();
         self.llc.cancel(now, socket);
-        carry::llc(now, &mut self.llc, &mut self.link);
+        carry::llc(now, &mut self.llc, &mut self.port);
     }
 
     /// Opens a channel; the outcome comes as an event.
@@ -344,7 +369,7 @@ impl Node {
         before: u64,
     ) -> Result<ChannelId, OpenError> {
         self.assert_drained();
-        let opened = self.channels.open(now, request, before, Segment::of(&self.link));
+        let opened = self.channels.open(now, request, before, Segment::of(&self.port));
         self.settle(now);
         opened
     }
@@ -356,7 +381,7 @@ impl Node {
     /// As [`Node::open`].
     pub fn probe(&mut self, now: Instant, request: &OpenRequest) -> Result<ChannelId, OpenError> {
         self.assert_drained();
-        let opened = self.channels.open(now, request, 0, Segment::of(&self.link));
+        let opened = self.channels.open(now, request, 0, Segment::of(&self.port));
         if let Ok(channel) = opened {
             self.channels.probe(channel);
         }
@@ -367,7 +392,7 @@ impl Node {
     /// How many units of a channel its parent is to offer ahead of their slots: those that its slots of one
     /// cycle can carry. None of a channel that ends: what was offered by then leaves.
     pub fn units_ahead(&self, channel: ChannelId) -> usize {
-        if self.channels.is_ending(channel) { 0 } else { self.link.units_a_cycle(channel) }
+        if self.channels.is_ending(channel) { 0 } else { self.port.units_a_cycle(channel) }
     }
 
     /// Tells the units that the program of a channel has handed over or left out, as far as they were not
@@ -386,7 +411,7 @@ impl Node {
     /// Sends what is ready, gives the reservation back, tells the peer.
     pub fn close(&mut self, now: Instant, channel: ChannelId) {
         self.assert_drained();
-        self.channels.close(now, channel, Segment::of(&self.link));
+        self.channels.close(now, channel, Segment::of(&self.port));
         self.settle(now);
     }
 
@@ -411,7 +436,7 @@ impl Node {
     /// whole. True then: the payloads of the channel are needed until it is closed.
     pub fn abort(&mut self, now: Instant, channel: ChannelId) -> bool {
         self.assert_drained();
-        let goes_on = self.channels.abort(now, channel, Segment::of(&self.link));
+        let goes_on = self.channels.abort(now, channel, Segment::of(&self.port));
         self.settle(now);
         goes_on
     }
@@ -428,7 +453,7 @@ impl Node {
         unit_octets_max: u32,
     ) -> Result<(), ResizeError> {
         self.assert_drained();
-        let asked = self.channels.resize(channel, unit_octets_max, Segment::of(&self.link));
+        let asked = self.channels.resize(channel, unit_octets_max, Segment::of(&self.port));
         self.settle(now);
         asked
     }
@@ -436,7 +461,7 @@ impl Node {
     /// Somebody else than its program ends it: sends what is ready, tells both programs.
     pub fn revoke(&mut self, now: Instant, channel: ChannelId) {
         self.assert_drained();
-        self.channels.revoke(now, channel, Segment::of(&self.link));
+        self.channels.revoke(now, channel, Segment::of(&self.port));
         self.settle(now);
     }
 
@@ -461,14 +486,14 @@ impl Node {
     /// Keeps an idle token going round until then, so that hops can be measured.
     pub fn keep_awake(&mut self, now: Instant, until: Instant) {
         self.assert_drained();
-        self.link.keep_awake(now, until);
+        self.port.tell(now, |medium| medium.keep_awake(now, until));
         self.settle(now);
     }
 
     /// For tests: a station that has lived for so long that its counters are about to end.
     #[doc(hidden)]
     pub fn age(&mut self) {
-        self.link.age();
+        self.port.medium_mut().age();
     }
 
     /// The station at the other end of a channel, by its address; [`Rether::member_at`] knows its number and
@@ -480,43 +505,48 @@ impl Node {
     /// Leaves the segment in good order.
     pub fn leave(&mut self, now: Instant) {
         self.assert_drained();
-        self.link.leave(now);
+        self.port.leave(now);
         self.settle(now);
     }
 
-    /// The token machine, to look at.
+    /// The medium, to look at.
     pub fn link(&self) -> &Rether {
-        &self.link
+        self.port.medium()
+    }
+
+    /// The port, to look at: the units and the ordinary frames that wait for the medium.
+    pub fn port(&self) -> &Port {
+        &self.port
     }
 
     /// Shows a model checker all that can change what this node will do.
     #[cfg(feature = "model")]
     pub fn visit(&self, visit: &mut dyn crate::rether::Visit) {
-        self.link.visit(visit);
+        self.port.visit(visit);
         self.channels.visit(visit);
     }
 
     /// What the parent knows of its host, for reports and monitors.
     pub fn tell_host(&mut self, signs: HostSigns) {
         self.assert_drained();
-        self.link.note_own_address(signs.own_address);
-        self.reports.tell_host(signs, Segment::of(&self.link));
+        self.port.medium_mut().note_own_address(signs.own_address);
+        self.reports.tell_host(signs, Segment::of(&self.port));
     }
 
     /// This host stood still for so long until now.
     pub fn stood_still(&mut self, now: Instant, stall: Span) {
         self.assert_drained();
-        self.link.stood_still(now, stall);
+        self.port.tell(now, |medium| medium.stood_still(now, stall));
     }
 
     /// What this station would report of itself now.
     pub fn own_report(&self, now: Instant) -> ReportHead {
-        self.reports.own(now, Segment::of(&self.link), self.channels.ends())
+        self.reports.own(now, Segment::of(&self.port), self.channels.ends())
     }
 
     /// The ends of channels at this station, as it would report them.
     pub fn own_channels(&self) -> impl Iterator<Item = ChannelReport> {
-        (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, Segment::of(&self.link)))
+        (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, Segment::of(&self.port)))
     }
 
     /// The counts so far of a channel that is received here.
@@ -536,7 +566,7 @@ impl Node {
 
     /// What `rota status` shows.
     pub fn status(&self) -> Status {
-        let reservations = self.link.list().map_or_else(Vec::new, |list| {
+        let reservations = self.port.medium().list().map_or_else(Vec::new, |list| {
             let slots = list.slots.as_slice().iter();
             slots
                 .map(|slot| Reservation {
@@ -547,16 +577,17 @@ impl Node {
                 .collect()
         });
         Status {
-            station: self.link.station(),
-            mode: self.link.mode(),
-            mode_epoch: self.link.mode_epoch(),
-            generation: self.link.generation(),
+            station: self.port.medium().station(),
+            mode: self.port.medium().mode(),
+            mode_epoch: self.port.medium().mode_epoch(),
+            generation: self.port.medium().generation(),
             reservations,
-            queued_frames: self.link.queued_frames(),
-            refused: self.link.refused().to_vec(),
-            contested: self.link.contested().collect(),
-            astray: self.link.contested().filter(|mac| self.link.is_astray(*mac)).collect(),
-            counters: *self.link.counters(),
+            queued_frames: self.port.queued_frames(),
+            refused: self.port.medium().refused().to_vec(),
+            contested: self.port.medium().contested().collect(),
+            astray: self.port.medium().contested().filter(|mac| self.port.medium().is_astray(*mac)).collect(),
+            counters: *self.port.medium().counters(),
+            port_counters: *self.port.counters(),
         }
     }
 }

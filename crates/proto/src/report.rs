@@ -96,7 +96,8 @@ impl Reports {
     pub(crate) fn tell_host(&mut self, signs: HostSigns, segment: Segment<'_>) {
         self.signs = signs;
         if let Some(all) = signs.interface {
-            let own = segment.tally().sent.iter();
+            let sent = segment.tally().sent;
+            let own = sent.iter();
             let frames: u64 = own.clone().map(|load| load.frames).sum();
             let octets: u64 = own.map(|load| load.octets).sum();
             self.past.frames = self.past.frames.max(all.frames.saturating_sub(frames));
@@ -209,7 +210,7 @@ fn replace<T>(list: &mut Vec<T>, value: T, room: usize, same: impl Fn(&T) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rether::Rether;
+    use crate::port::Port;
     use crate::{Identity, PortId, Settings};
     use rota_units::{BitRate, Octets};
     use rota_wire::Key;
@@ -223,16 +224,16 @@ mod tests {
         let identity = Identity { node_id: 1, boot_id: 1, mac, name: "n1".to_owned() };
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         let (now, every) = (Instant::from_nanos(1), Span::from_millis(60_000));
-        let mut link = Rether::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
+        let mut link = Port::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
         let mut reports = Reports::new(now, every);
-        link.meet(now, 2, other);
+        link.medium_mut().meet(now, 2, other);
         let head = ReportHead { channels_all: 1, ..reports.own(now, Segment::of(&link), 0) };
         let mut report = Report::new(head);
         report.push(ChannelReport::default());
         reports.take(now, other, &report, Segment::of(&link));
         reports.write(now + every, Segment::of(&link), 0, |_| None);
         assert_eq!((reports.stations().len(), reports.channels().len()), (1, 1));
-        link.forget(other);
+        link.medium_mut().forget(other);
         reports.write(now + every * 2, Segment::of(&link), 0, |_| None);
         assert_eq!((reports.stations().len(), reports.channels().len()), (0, 0));
     }

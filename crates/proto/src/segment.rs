@@ -1,11 +1,13 @@
-//! The segment as the medium of this station knows it: the other machines read it here, and change nothing.
+//! The segment as the port of this station and its medium know it: the other machines read it here, and
+//! change nothing.
 //!
 //! A machine never names a sibling machine. It is lent this view, and puts what it wants of its siblings into
 //! a queue of its own ([`Wants`]); the parent carries that out after each call. The words of the medium that
 //! a machine needs pass through here as well, so that no machine's file names the medium.
 
 use crate::io::{ChannelId, StationId};
-use crate::rether::{self, Counters, Member, Rether, Tally};
+use crate::port::{Counters, Port, Tally};
+use crate::rether::{self, Member};
 pub(crate) use crate::rether::{Excluded, LinkEvent, ModeName};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
@@ -13,7 +15,7 @@ use std::collections::VecDeque;
 
 /// A segment, to look at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment<'a>(&'a Rether);
+pub(crate) struct Segment<'a>(&'a Port);
 
 impl<'a> Segment<'a> {
     /// Most stations among which something can be reserved.
@@ -21,89 +23,89 @@ impl<'a> Segment<'a> {
     /// No station is held off for longer at a time.
     pub(crate) const HOLD_OFF_MAX: Span = rether::HOLD_OFF_MAX;
 
-    pub(crate) const fn of(medium: &'a Rether) -> Self {
-        Self(medium)
+    pub(crate) const fn of(port: &'a Port) -> Self {
+        Self(port)
     }
 
     // ---- this station ---------------------------------------------------------------------------------
 
     /// The address of this station.
     pub(crate) fn mac(self) -> MacAddr {
-        self.0.mac()
+        self.0.medium().mac()
     }
 
     /// The number of this station, 0 while it has none.
     pub(crate) fn station(self) -> StationId {
-        self.0.station()
+        self.0.medium().station()
     }
 
     /// True if a ring runs without this station.
     pub(crate) fn is_outside(self) -> bool {
-        self.0.is_outside()
+        self.0.medium().is_outside()
     }
 
     // ---- the stations ---------------------------------------------------------------------------------
 
     /// Stations of the segment, this one included.
     pub(crate) fn stations(self) -> u16 {
-        self.0.ring_size()
+        self.0.medium().ring_size()
     }
 
     /// The other stations.
     pub(crate) fn members(self) -> &'a [Member] {
-        self.0.members()
+        self.0.medium().members()
     }
 
     /// The other station of this address.
     pub(crate) fn member_at(self, mac: MacAddr) -> Option<&'a Member> {
-        self.0.member_at(mac)
+        self.0.medium().member_at(mac)
     }
 
     /// The number that the station of this address has now, this one included; 0 while it has none.
     pub(crate) fn number(self, mac: MacAddr) -> StationId {
-        self.0.number(mac)
+        self.0.medium().number(mac)
     }
 
     /// The address of the station that has this number now, this one included.
     pub(crate) fn address(self, station: StationId) -> Option<MacAddr> {
-        self.0.address(station)
+        self.0.medium().address(station)
     }
 
     /// True if frames for this address go astray.
     pub(crate) fn is_astray(self, mac: MacAddr) -> bool {
-        self.0.is_astray(mac)
+        self.0.medium().is_astray(mac)
     }
 
     /// True if a station has said that frames for this address, its own, go astray or may do so.
     pub(crate) fn is_doubted(self, now: Instant, mac: MacAddr) -> bool {
-        self.0.is_doubted(now, mac)
+        self.0.medium().is_doubted(now, mac)
     }
 
     // ---- the medium -----------------------------------------------------------------------------------
 
     /// The mode of the segment.
     pub(crate) fn mode(self) -> ModeName {
-        self.0.mode()
+        self.0.medium().mode()
     }
 
     /// The cycle of the segment.
     pub(crate) fn trt(self) -> Span {
-        self.0.settings().trt
+        self.0.medium().settings().trt
     }
 
     /// The longest frame, without its header.
     pub(crate) fn mtu(self) -> u16 {
-        self.0.settings().link.framing.mtu
+        self.0.medium().settings().link.framing.mtu
     }
 
     /// Octets of a unit that one frame carries at most.
     pub(crate) fn unit_payload_max(self) -> u64 {
-        self.0.settings().link.framing.unit_payload_max()
+        self.0.medium().settings().link.framing.unit_payload_max()
     }
 
     /// This station has heard of its ring in every cycle since then.
     pub(crate) fn ring_lived_since(self) -> Instant {
-        self.0.ring_lived_since()
+        self.0.medium().ring_lived_since()
     }
 
     // ---- the shares of this station -------------------------------------------------------------------
@@ -132,7 +134,7 @@ impl<'a> Segment<'a> {
     // ---- for monitors ---------------------------------------------------------------------------------
 
     /// What was sent and heard.
-    pub(crate) fn tally(self) -> &'a Tally {
+    pub(crate) fn tally(self) -> Tally {
         self.0.tally()
     }
 

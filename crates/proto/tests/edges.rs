@@ -47,7 +47,7 @@ fn the_peer_of_each_channel_is_known() {
 #[test]
 fn each_frame_that_is_dropped_is_counted() {
     let mut rig = Rig::ring();
-    let dropped = |rig: &Rig| rig.node.link().counters().host_frames_dropped;
+    let dropped = |rig: &Rig| rig.node.port().counters().host_frames_dropped;
     let offered = (0..10_000).take_while(|at| {
         rig.host_frame(*at, 1_514, 0);
         dropped(&rig) == 0
@@ -57,7 +57,7 @@ fn each_frame_that_is_dropped_is_counted() {
         rig.host_frame(20_000 + more, 1_514, 0);
         assert_eq!(dropped(&rig), u64::from(more));
     }
-    assert_eq!(rig.node.link().counters().host_dropped_switch, 0);
+    assert_eq!(rig.node.port().counters().host_dropped_switch, 0);
 }
 
 /// A lap of the idle token through all three stations tells how long its hops take; a shorter way tells
@@ -117,12 +117,12 @@ fn two_signals_leave_in_one_visit_of_one_frame() {
 #[test]
 fn messages_under_the_token_count_at_their_level() {
     let mut lan = Lan::token(3);
-    let before = lan.nodes[0].link().tally().levels;
+    let before = lan.nodes[0].port().tally().levels;
     for level in [2, 5, 5] {
         lan.send(0, 2, 100, |request| request.level = level);
         lan.run(SECOND);
     }
-    let after = lan.nodes[0].link().tally().levels;
+    let after = lan.nodes[0].port().tally().levels;
     let counted: Vec<u64> = (0..8).map(|level| after[level].frames - before[level].frames).collect();
     assert_eq!(counted, [0, 0, 1, 0, 0, 2, 0, 0]);
 }

@@ -38,10 +38,10 @@ fn in_part(octets: u32) -> (Lan, ChannelId) {
 #[test]
 fn a_unit_that_leaves_while_its_program_dies_leaves_whole_and_is_the_last_one() {
     let (mut lan, channel) = in_part(6_000);
-    let sent = lan.nodes[0].link().counters().units_sent;
+    let sent = lan.nodes[0].port().counters().units_sent;
     assert!(lan.nodes[0].abort(lan.now, channel), "its octets are needed");
     lan.run(SECOND * 2);
-    assert_eq!(lan.nodes[0].link().counters().units_sent, sent + 1);
+    assert_eq!(lan.nodes[0].port().counters().units_sent, sent + 1);
     assert_eq!(lan.closed.len(), 2, "both nodes log the end: {:?}", lan.closed);
     for (station, ended) in &lan.closed {
         let ChannelEvent::Closed { cause, stated, tally, .. } = ended else { unreachable!() };
@@ -57,5 +57,5 @@ fn a_unit_larger_than_its_reservation_does_not_go_on_when_its_program_dies() {
     let (mut lan, channel) = in_part(15_000);
     assert!(!lan.nodes[0].abort(lan.now, channel));
     lan.run(SECOND * 2);
-    assert_eq!(lan.nodes[0].link().counters().units_sent, 0);
+    assert_eq!(lan.nodes[0].port().counters().units_sent, 0);
 }

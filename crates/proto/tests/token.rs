@@ -404,7 +404,7 @@ fn slots_of_the_dead_are_freed_and_the_owner_learns_that_it_was_declared_dead() 
         _ => None,
     });
     // The loss is signalled to the receiver first; the program learns of it when that is answered.
-    assert!(cause.is_some() || rig.count(Kind::Signal) > 0 || rig.node.link().queued_frames() > 0);
+    assert!(cause.is_some() || rig.count(Kind::Signal) > 0 || rig.node.port().queued_frames() > 0);
     assert!(rig.count(Kind::Announce) > 0, "being heard clears the mark");
 }
 

@@ -61,7 +61,7 @@ fn a_station_asks_again_as_soon_as_its_visit_is_over() {
         let round = rig.token(Phase::NonRealTime, &[SLOT]);
         rig.hear_token(1, 3, &Token { next_nrt: ME, ..round });
         rig.run(us(200));
-        assert_eq!(rig.node.link().queued_frames(), 0);
+        assert_eq!(rig.node.port().queued_frames(), 0);
         // The round goes on, so the token comes by itself until a visit has found nothing.
         rig.hear_token(1, 3, &Token { next_nrt: ME, idle_visits: 2, ..round });
         rig.run(us(200));

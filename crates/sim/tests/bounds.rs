@@ -136,7 +136,7 @@ fn l2_a_station_that_asks_without_end_still_has_visits_for_its_frames() {
         spec.settings.nrt_policy = policy;
         let mut world = loaded(World::new(4, spec), true, 3);
         let visits = |world: &World| {
-            let counters = world.hosts[3].node.as_ref().map(|node| *node.link().counters());
+            let counters = world.hosts[3].node.as_ref().map(|node| *node.port().counters());
             counters.map_or((0, 0), |counters| (counters.ordinary_visits, counters.other_visits))
         };
         let before = visits(&world);

@@ -26,7 +26,7 @@ fn told(world: &World, at: usize, class: Class) -> Vec<(Load, Option<Load>)> {
     others
         .map(|index| {
             let node = world.hosts[index].node.as_ref().expect("alive");
-            let own = node.link().tally().sent[class as usize];
+            let own = node.port().tally().sent[class as usize];
             let heard = watcher.reports().stations().iter();
             let heard = heard.filter(|heard| heard.mac == node.link().mac());
             (own, heard.map(|heard| heard.head.kinds[class as usize]).next())

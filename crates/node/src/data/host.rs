@@ -107,7 +107,7 @@ pub(super) struct HostWay<G> {
 impl<G: Egress> HostWay<G> {
     /// One place for each frame that the machine's queue can hold, and some for those on their way.
     pub(super) fn new(gate: G, node: &Node, mtu: u16) -> Self {
-        let (room, frames) = node.link().queue_room();
+        let (room, frames) = node.port().queue_room();
         let frames = frames.clamp(64, FRAMES_KEPT_MAX);
         let longest = longest(mtu);
         Self {

@@ -147,7 +147,8 @@ impl Measures {
         own_frames: u64,
     ) -> View<'a> {
         let stalls = (self.stalls.total(), self.stalls.longest());
-        View { link: node.link(), llc: node.llc(), measured: &self.counts, host, own_frames, stalls }
+        let (link, port, llc, measured) = (node.link(), node.port(), node.llc(), &self.counts);
+        View { link, port, llc, measured, host, own_frames, stalls }
     }
 
     /// Reports to the machines a stall that the ending turn has shown: a timer or a frame that came late, or

@@ -189,7 +189,7 @@ mod tests {
         for channel in &mut ledger.channels.outgoing {
             channel.state = Sending::Open { telling: None };
         }
-        ledger.link.doubt(ledger.now, B);
+        ledger.link.medium_mut().doubt(ledger.now, B);
         ledger.channels.on_doubted(ledger.now, B, Segment::of(&ledger.link));
         ledger
     }
@@ -209,7 +209,7 @@ mod tests {
         answer(&mut ledger, 0, 1);
         assert_eq!(wait(&mut ledger, SIGNAL_INTERVAL), [(GROUP, 1, 2)], "answers to other questions");
         answer(&mut ledger, 0, 2);
-        let doubts = |ledger: &Ledger, ms| ledger.link.is_doubted(begun + Span::from_millis(ms), B);
+        let doubts = |ledger: &Ledger, ms| ledger.link.medium().is_doubted(begun + Span::from_millis(ms), B);
         assert!(doubts(&ledger, 5_399) && !doubts(&ledger, 5_400), "five seconds behind the only one astray");
         for number in 3..20 {
             assert_eq!(wait(&mut ledger, SIGNAL_INTERVAL), [(B, 0, number)]);
@@ -239,7 +239,7 @@ mod tests {
         let hear = |ledger: &mut Ledger, code, final_unit| {
             let question = Signal { code, final_unit, ..Signal::new(Verb::Reach, 70, 1) };
             ledger.signal(B, &question);
-            ledger.link.is_astray(ledger.link.mac())
+            ledger.link.medium().is_astray(ledger.link.medium().mac())
         };
         for number in 1..9 {
             assert!(!hear(&mut ledger, 0, number) && !hear(&mut ledger, AGAIN, number), "both came");

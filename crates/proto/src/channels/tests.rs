@@ -3,7 +3,7 @@
 use super::*;
 use crate::io::{FrameBuf, Output, Payloads, UnitRef};
 use crate::node::carry;
-use crate::rether::Rether;
+use crate::port::Port;
 use crate::{Identity, PortId, Settings};
 use rota_units::{BitRate, Octets};
 use rota_wire::{FrameView, Key, Kind, Tally};
@@ -28,7 +28,7 @@ impl Payloads for Nothing {
 /// The ledger of station 1 and its link.
 pub(super) struct Ledger {
     pub(super) now: Instant,
-    pub(super) link: Rether,
+    pub(super) link: Port,
     pub(super) channels: Channels,
 }
 
@@ -39,9 +39,9 @@ impl Ledger {
         let identity = Identity { node_id: 1, boot_id: 1, mac, name: "n1".to_owned() };
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         let now = Instant::from_nanos(1);
-        let link = Rether::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
+        let link = Port::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
         let mut ledger = Self { now, link, channels: Channels::new(1, 1) };
-        while ledger.link.station() == 0 {
+        while ledger.link.medium().station() == 0 {
             ledger.now += Span::from_millis(5);
             ledger.link.handle_deadline(ledger.now);
             ledger.sent();
@@ -83,7 +83,7 @@ impl Ledger {
     }
 
     fn number(&mut self, station: u16, mac: MacAddr) {
-        self.link.meet(self.now, station, mac);
+        self.link.medium_mut().meet(self.now, station, mac);
         self.settle();
     }
 
@@ -92,7 +92,7 @@ impl Ledger {
     }
 
     pub(super) fn open(&mut self, to: MacAddr) -> ChannelId {
-        let period = self.link.settings().trt;
+        let period = self.link.medium().settings().trt;
         let (service, unit_octets_max, room_octets, to) = (5, 100, 100, Destination::Station(to));
         let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic: true };
         let opened = self.channels.open(self.now, &request, 0, Segment::of(&self.link));
@@ -135,7 +135,7 @@ impl Ledger {
             let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Nothing };
             let Some(output) = self.link.poll(self.now, &mut frame) else { return sent };
             let Output::Transmit { len, .. } = output else { continue };
-            let view = FrameView::parse(&bytes[..usize::from(len)], self.link.settings().ether_type);
+            let view = FrameView::parse(&bytes[..usize::from(len)], self.link.medium().settings().ether_type);
             let view = view.expect("a frame of ours");
             if view.header().kind == Kind::Signal {
                 let signal = Signal::parse(view.body()).expect("a sound one");
@@ -258,7 +258,7 @@ fn a_sender_repeats_an_end_that_its_receiver_could_not_hear() {
     assert_eq!(ledger.sent(), [(B, Verb::Opened)], "it goes on");
     ledger.channels.state(sent, Stated { units: 30, left_out: 4, unsent: 0 });
     ledger.gone(B);
-    ledger.tell(LinkEvent::Released { channel: sent });
+    ledger.tell(LinkEvent::Released { session: sent.into() });
     assert!(ledger.channels.outgoing.is_empty(), "its program hears of it at once");
     ledger.sent();
     for _ in 0..2 {
@@ -462,7 +462,7 @@ fn the_end_is_acknowledged_with_what_came_each_time() {
     ledger.hear(C, Verb::Accept, out.0);
     ledger.abort(out);
     ledger.channels.outgoing[0].ending.silent = false;
-    let released = LinkEvent::Released { channel: out };
+    let released = LinkEvent::Released { session: out.into() };
     ledger.tell(released);
     let tally = told[0].1.tally;
     let noted = Signal { tally, ..Signal::new(Verb::CloseAck, out.0, ledger.channels.outgoing[0].label) };
@@ -517,7 +517,7 @@ fn units_count_as_come_where_their_receiver_s_node_has_told_of_the_end() {
         ledger.signal(C, &report);
         ledger.channels.outgoing[0].state = Sending::Open { telling: None };
         how(&mut ledger, out);
-        let released = LinkEvent::Released { channel: out };
+        let released = LinkEvent::Released { session: out.into() };
         ledger.tell(released);
         while !ledger.channels.outgoing.is_empty() {
             ledger.now += SIGNAL_INTERVAL;
@@ -577,7 +577,7 @@ fn a_receiver_that_has_not_counted_the_end_confirms_no_units() {
             sender.channels.begin_closing(sender.now, out, CloseCause::Closed, false);
         }
         sender.signal(C, &answer);
-        let released = LinkEvent::Released { channel: out };
+        let released = LinkEvent::Released { session: out.into() };
         sender.tell(released);
         while !sender.channels.outgoing.is_empty() {
             sender.now += SIGNAL_INTERVAL;

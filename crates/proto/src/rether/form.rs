@@ -209,7 +209,7 @@ impl Rether {
         // that believes none of this ring's tokens would wait for ever and never claim.
         if !self.mode.is_ring() {
             self.keys.forget_replaced();
-            self.divert(now);
+            self.divert();
             self.enter_ring(now);
         }
         if introduces {

@@ -5,10 +5,11 @@
 
 use super::contested::Sign;
 use super::counters::next_stamp;
+use super::door::Note;
 use super::outbox::Pending;
 use super::visit::Stage;
 use super::{CycleClock, LinkEvent, Rether, Stamp};
-use crate::io::{FrameVerdict, Output, StationId};
+use crate::io::{FrameVerdict, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::{Phase, Token};
 
@@ -280,7 +281,7 @@ impl Rether {
         let hops = stamp.seq.saturating_sub(seq);
         if token.phase == Phase::NonRealTime && hops + 1 == u64::from(self.live_stations(token)) {
             let span = at.since(accepted);
-            self.out.outputs.push_back(Output::Rotation { hops: hops as u16 + 1, span });
+            self.out.notes.push_back(Note::Round { hops: hops as u16 + 1, span });
         }
     }
 
@@ -346,7 +347,7 @@ impl Rether {
     pub(super) fn log_hold(&mut self, hold: &Hold, now: Instant) {
         let (generation, accepted) = (hold.stamp.generation.counter, hold.taken);
         let passed = now.min(hold.lease_end).max(accepted);
-        self.out.outputs.push_back(Output::Hold { generation, accepted, passed });
+        self.out.notes.push_back(Note::Hold { generation, accepted, passed });
     }
 
     /// Lets go of the token, if it is here, without passing it on.
@@ -368,10 +369,6 @@ impl Rether {
         if let Some(ring) = self.mode.ring_mut() {
             ring.watch.take_if(|watch| watch.stamp == stamp && watch.to == from);
         }
-    }
-
-    pub(super) fn watch_deadline(&self) -> Instant {
-        self.mode.watch().map_or(Instant::FAR, |watch| watch.again)
     }
 
     /// A silent successor is sent the same token again, ever more rarely; after the death timer, and never
@@ -414,7 +411,7 @@ impl Rether {
 
     /// True if the promised acknowledgement leaves now, since it would wait too long behind the card's frames
     /// and one more that takes so long.
-    pub(super) fn answers_before(&mut self, now: Instant, frame: Span) -> bool {
+    pub(crate) fn answers_before(&mut self, now: Instant, frame: Span) -> bool {
         let Some(hold) = self.mode.hold_mut() else { return false };
         let behind = hold.card_free.max(now) + frame;
         let is_late = |(.., by): &mut (StationId, Stamp, Instant)| behind > *by;

@@ -40,8 +40,8 @@ mod behind;
 mod claim;
 mod contested;
 mod counters;
+pub(crate) mod door;
 mod ended;
-mod flush;
 mod form;
 mod handle;
 mod held;
@@ -58,7 +58,6 @@ mod outbox;
 mod parts;
 mod patience;
 mod plain;
-mod queue;
 mod reserve;
 mod ring;
 mod settings;
@@ -78,25 +77,26 @@ pub use members::{Member, STATIONS_MAX};
 pub use mismatch::{Mismatch, Mismatched, Setting};
 #[cfg(feature = "model")]
 pub use model::Visit;
+pub(crate) use outbox::{ANNOUNCE_OCTETS, BODY, FRAME_OCTETS};
 pub use patience::{InForce, Why};
 pub use reserve::LinkEvent;
 pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
 pub use tally::{Counters, ROTATION_PLACES, Rotation, Tally};
 
-use crate::io::{ChannelId, FrameBuf, GateOrder, HostTag, LLC_TAGS, Output, PortId, StationId};
+use crate::io::{PortId, StationId};
 use crate::node::Identity;
 use crate::rng::Rng;
 use claim::ClaimRound;
+use door::{Deadline, Demand, Note, SessionId, Timer};
 use form::Forming;
 use keys::KeyRing;
 use members::Members;
 use outbox::Pending;
 use parts::{Fence, Ordinary, Others, Out, Own, Shares, Tells};
-use queue::Origin;
 use reserve::Session;
 use ring::Ring;
-use rota_units::{Instant, Octets, Span};
-use rota_wire::{Class, Generation, Key, MacAddr, Report, Signal, Token};
+use rota_units::{Instant, Span};
+use rota_wire::{Generation, Key, MacAddr, Token};
 pub use will::WillName;
 
 /// Names a token: its generation and its hop in it.
@@ -171,9 +171,6 @@ pub enum ModeName {
     Token,
 }
 
-/// Signals that may wait for the token.
-const SIGNALS_MAX: usize = 256;
-
 /// When the current cycle began, by this station's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CycleClock {
@@ -202,7 +199,7 @@ pub struct Rether {
     awake_until: Instant,
     others: Others,
     shares: Shares,
-    ordinary: Ordinary,
+    lane: Ordinary,
     out: Out,
     counters: Counters,
     tally: Tally,
@@ -232,7 +229,7 @@ impl Rether {
             awake_until: Instant::ZERO,
             others: Others::new(now),
             shares: Shares::new(),
-            ordinary: Ordinary::new(&settings),
+            lane: Ordinary::default(),
             out: Out::new(),
             counters: Counters::default(),
             tally: Tally::default(),
@@ -373,27 +370,6 @@ impl Rether {
         self.keys.current().is_some() && self.keys.current() == other.keys.current()
     }
 
-    /// How many ordinary frames wait for the token.
-    pub fn queued_frames(&self) -> usize {
-        self.ordinary.nrt.frames()
-    }
-
-    /// Most octets and frames that the queue of ordinary traffic holds, a switch of mode included.
-    pub fn queue_room(&self) -> (Octets, usize) {
-        let (usual, switch) = flush::rooms(&self.settings);
-        (Octets::new(usual.get() + switch.get()), queue::frames_in(usual, switch))
-    }
-
-    /// How many of those frames are the host's own.
-    pub fn queued_host_frames(&self) -> usize {
-        self.ordinary.nrt.host_frames()
-    }
-
-    /// How many of them are signalling of ours.
-    pub fn queued_signalling(&self) -> usize {
-        self.ordinary.nrt.signalling()
-    }
-
     /// Keeps an idle token going round until then, so that its hops can be measured.
     pub(crate) fn keep_awake(&mut self, now: Instant, until: Instant) {
         self.awake_until = until;
@@ -404,34 +380,41 @@ impl Rether {
         self.out.events.pop_front()
     }
 
-    /// When [`Self::handle_deadline`] wants to be called.
-    pub(crate) fn deadline(&self) -> Instant {
-        if !self.out.outbox.is_empty()
-            || !self.out.outputs.is_empty()
-            || !self.out.events.is_empty()
-            || self.is_worn()
-        {
-            return Instant::ZERO;
+    /// When [`Self::handle_deadline`] wants to be called, and by which timer.
+    pub(crate) fn deadline(&self) -> Deadline<Timer> {
+        if !self.out.is_empty() || self.is_worn() {
+            return Deadline::new(Instant::ZERO, Timer::Waiting);
         }
         let mode = match &self.mode {
             // With frames still in the card a station that joins a ring starts over then.
-            Mode::Joining(joining) => joining.again,
-            Mode::Plain => self.tells.next_hello,
-            Mode::Initiating(state) => state.again,
-            Mode::Yielding(state) => state.acknowledge_at.unwrap_or(Instant::FAR).min(state.give_up),
+            Mode::Joining(joining) => Deadline::new(joining.again, Timer::Joining),
+            Mode::Plain => Deadline::new(self.tells.next_hello, Timer::Hello),
+            Mode::Initiating(state) => Deadline::new(state.again, Timer::Initiating),
+            Mode::Yielding(state) => {
+                let at = state.acknowledge_at.unwrap_or(Instant::FAR).min(state.give_up);
+                Deadline::new(at, Timer::Yielding)
+            }
             Mode::Ring(ring) => self.ring_deadline(ring),
         };
-        let own = self.flush_deadline().min(self.contested_deadline());
-        mode.min(self.watch_deadline()).min(own)
+        mode.or(Deadline::new(self.contested_deadline(), Timer::Contested))
     }
 
-    fn ring_deadline(&self, ring: &Ring) -> Instant {
-        let hold = ring.hold.as_ref().map_or(Instant::FAR, |hold| self.hold_deadline(hold));
+    fn ring_deadline(&self, ring: &Ring) -> Deadline<Timer> {
+        let far = Deadline::new(Instant::FAR, Timer::Hold);
+        let hold = ring.hold.as_ref().map_or(far, |hold| self.hold_deadline(hold));
         let claim = ring.claim.as_ref().map_or(Instant::FAR, ClaimRound::deadline);
-        let watches_silence = ring.hold.is_none() && ring.claim.is_none();
         let owed = ring.owed_ack.map_or(Instant::FAR, |(_, _, by)| by);
-        let silence = ring.silence_at.min(ring.wills.due).min(self.deaf_deadline());
-        hold.min(claim).min(owed).min(if watches_silence { silence } else { Instant::FAR })
+        let watch = ring.watch.as_ref().map_or(Instant::FAR, |watch| watch.again);
+        let busy = hold
+            .or(Deadline::new(claim, Timer::Claim))
+            .or(Deadline::new(owed, Timer::Acknowledgement))
+            .or(Deadline::new(watch, Timer::Successor));
+        if ring.hold.is_some() || ring.claim.is_some() {
+            return busy;
+        }
+        busy.or(Deadline::new(ring.silence_at, Timer::Silence))
+            .or(Deadline::new(ring.wills.due, Timer::Will))
+            .or(Deadline::new(self.deaf_deadline(), Timer::Deaf))
     }
 
     /// Timers. Harmless when early.
@@ -464,161 +447,72 @@ impl Rether {
         }
     }
 
-    /// Orders the gate and remembers what was ordered.
-    fn order_gate(&mut self, order: GateOrder) {
-        if self.ordinary.gate != order {
-            self.ordinary.gate = order;
-            self.out.outputs.push_back(Output::Gate { port: self.port, order });
-        } else if order == GateOrder::Divert {
-            // The parent answers each order, so that a new switch learns anew when the card is empty.
-            self.out.outputs.push_back(Output::Gate { port: self.port, order });
-        }
+    // ---- the port -------------------------------------------------------------------------------------
+
+    /// From now on ordinary frames wait for a ring's token.
+    fn divert(&mut self) {
+        self.lane.held = true;
+        self.out.notes.push_back(Note::Divert);
     }
 
-    /// An ordinary frame waits.
-    pub(crate) fn on_host_frame(&mut self, now: Instant, tag: HostTag, octets: u16, level: u8) {
-        if self.ordinary.gate == GateOrder::Pass {
-            // It was diverted just before the gate opened.
-            self.out.outputs.push_back(Output::TransmitHost { port: self.port, tag });
-            return;
-        }
-        self.set_queue_room(now);
-        if !self.enqueue(now, level.min(7), queue::Entry { origin: Origin::Host(tag), octets }) {
-            self.count_refused(now);
-            self.out.outputs.push_back(Output::DropHost { tag });
-        }
+    /// Ordinary traffic is free again.
+    fn let_flow(&mut self) {
+        self.lane.held = false;
+        self.out.notes.push_back(Note::Free);
     }
 
-    /// Something waits behind its level; false when there is no room.
-    fn enqueue(&mut self, now: Instant, level: u8, entry: queue::Entry) -> bool {
-        let was_empty = self.ordinary.nrt.is_empty();
-        let taken = self.ordinary.nrt.push(level, entry);
-        if taken && was_empty && self.ordinary.gate == GateOrder::Divert && !self.is_flushing() {
-            self.ask_for_token(now);
-        }
-        taken
+    /// The port's own frames that wait for a grant leave now: the medium is free for all again.
+    fn flush_queue(&mut self) {
+        self.out.outbox.push_back(Pending::Ports);
+        self.out.notes.push_back(Note::Flush);
     }
 
-    /// A frame of link control waits. `first` is for the next frame of a message that has begun.
-    pub(crate) fn queue_llc(&mut self, now: Instant, slot: u16, octets: u16, level: u8, first: bool) {
-        let (entry, level) = (queue::Entry { origin: Origin::Llc(slot), octets }, level.min(7));
-        if !first {
-            self.enqueue(now, level, entry);
-            return;
-        }
-        let was_empty = self.ordinary.nrt.is_empty();
-        self.ordinary.nrt.push_first(level, entry);
-        // In the middle of a visit nobody need be asked: a long message would ask in each of its own, have
-        // the next cycle's round begin with this station, and the others never had their turn.
-        let visiting = self.mode.hold().is_some_and(|hold| matches!(hold.stage, visit::Stage::Nrt { .. }));
-        if was_empty && self.ordinary.gate == GateOrder::Divert && !visiting && !self.is_flushing() {
+    /// The port says which ordinary frame would leave next. The first that waits has the token asked for.
+    pub(crate) fn demand(&mut self, now: Instant, first: Option<Demand>) {
+        let was_empty = self.lane.is_empty();
+        self.set_demand(first);
+        if first.is_some() && was_empty && self.lane.held {
             self.ask_for_token(now);
         }
     }
 
-    /// One does not wait any more.
-    pub(crate) fn unqueue_llc(&mut self, level: u8, slot: u16) {
-        self.ordinary.nrt.unqueue(level, slot);
+    /// The same where nothing has joined the queue.
+    pub(crate) fn set_demand(&mut self, first: Option<Demand>) {
+        self.lane.first = first;
     }
 
-    /// Those that are over do not wait any more.
-    pub(crate) fn sweep_llc(&mut self, is_over: impl Fn(u16) -> bool) {
-        self.ordinary.nrt.sweep(is_over);
+    /// The port's next own frames come behind the frames that wait by now.
+    pub(crate) fn queue_ports(&mut self) {
+        self.out.outbox.push_back(Pending::Ports);
     }
 
-    /// In plain mode the queue holds little but frames of link control, and they leave at once; behind a
-    /// gate that is still to open all leave at the link's pace.
-    fn next_ungated(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
-        if self.ordinary.gate == GateOrder::Divert {
-            return self.next_flushed(now, frame);
-        }
-        while let Some((level, entry)) = self.ordinary.nrt.pop() {
-            let output = self.let_go(level, entry.origin).or_else(|| self.write_pending(now, frame));
-            if output.is_some() {
-                return output;
-            }
-        }
-        None
+    /// What the port has to heed next.
+    pub(crate) fn next_note(&mut self) -> Option<Note> {
+        self.out.notes.pop_front()
     }
 
-    /// An entry leaves the queue: the frame itself, or signalling that is written next.
-    fn let_go(&mut self, level: usize, origin: Origin) -> Option<Output> {
-        let pending = match origin {
-            Origin::Host(tag) => return Some(Output::TransmitHost { port: self.port, tag }),
-            Origin::Llc(slot) => {
-                let tag = HostTag(LLC_TAGS | (level as u32) << 16 | u32::from(slot));
-                return Some(Output::TransmitHost { port: self.port, tag });
-            }
-            Origin::Announce => Pending::Announce,
-            Origin::Report => Pending::Report,
-            Origin::Control(index) => {
-                let (to, signal) = self.ordinary.signals[usize::from(index)].take()?;
-                Pending::Signal { to, signal }
-            }
-        };
-        self.out.outbox.push_back(pending);
-        None
-    }
-
-    /// A frame of link control has come: its own machine knows of it, and monitors are to.
-    pub(crate) fn llc_heard(&mut self, octets: usize) {
-        self.tally.count_heard(Class::Llc, octets);
-    }
-
-    /// A frame of link control leaves. Only now the visit has spent a place on it: an entry that turned out
-    /// to be pointless costs none.
-    pub(crate) fn llc_sent(&mut self, now: Instant, level: usize, octets: u16) {
-        self.tally.count_sent(Class::Llc, usize::from(octets));
-        let Some(visit::Stage::Nrt { left, sent }) = self.mode.hold().map(|hold| hold.stage) else {
-            return;
-        };
-        // One longer than its entry said takes the last place whole.
-        let whole = visit::Sent::Others(self.settings.link.frame_cost_max());
-        let (left, with) = self.with_frame(false, octets, left, sent).unwrap_or((0, whole));
-        self.counters.visited(sent, with);
-        self.stage(visit::Stage::Nrt { left, sent: with });
-        self.tally.count_level(level, octets);
-        self.charge_octets(now, octets);
-    }
-
-    /// Queues signalling of ours: at once in plain mode, at the highest level in token mode.
-    pub(crate) fn send_signal(&mut self, now: Instant, to: MacAddr, signal: Signal) {
-        if matches!(self.mode, Mode::Plain | Mode::Joining(_)) {
-            self.out.outbox.push_back(Pending::Signal { to, signal });
+    /// In token mode nobody says hello: who joins learns names from announcements sent under the token. This
+    /// one takes part in the port's queue.
+    fn introduce(&mut self, now: Instant) {
+        if self.lane.introduces {
             return;
         }
-        if self.ordinary.signals.contains(&Some((to, signal))) {
-            return;
+        let was_empty = self.lane.is_empty();
+        self.lane.introduces = true;
+        self.out.notes.push_back(Note::Introduce);
+        if was_empty && self.lane.held {
+            self.ask_for_token(now);
         }
-        let free = self.ordinary.signals.iter().position(Option::is_none);
-        if free.is_none() && self.ordinary.signals.len() >= SIGNALS_MAX {
-            // Every signal is repeated until it is answered, so one that finds no room is only late.
-            return;
-        }
-        let index = free.unwrap_or_else(|| {
-            self.ordinary.signals.push(None);
-            self.ordinary.signals.len() - 1
-        });
-        self.ordinary.signals[index] = Some((to, signal));
-        let origin = Origin::Control(index as u16);
-        self.enqueue(now, queue::SIGNALLING, queue::Entry { origin, octets: outbox::signal_octets(&signal) });
     }
 
-    /// Queues this station's report, as ordinary traffic of the lowest level where the token rules. On the
-    /// way between the modes nothing that can wait is sent.
-    pub(crate) fn send_report(&mut self, now: Instant, report: &Report) {
-        let Some(place) = &mut self.ordinary.report else { return };
-        let (waits, ring) = (place.1, self.mode.is_ring());
-        if waits || self.tells.leaving || !(ring || matches!(self.mode, Mode::Plain)) {
-            return;
-        }
-        **place = (*report, true);
-        if !ring {
-            self.out.outbox.push_back(Pending::Report);
-            return;
-        }
-        let octets = outbox::report_octets(report);
-        self.enqueue(now, 0, queue::Entry { origin: Origin::Report, octets });
+    /// The introduction has left the port's queue, and is written at its place among the own frames.
+    pub(crate) fn take_introduction(&mut self) {
+        self.lane.introduces = false;
+    }
+
+    /// True once this station has said that it leaves.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.tells.leaving
     }
 
     pub(crate) fn next_interval(&mut self) {
@@ -628,19 +522,6 @@ impl Rether {
     /// Whether that station's clock is this one's: delays between the two can be measured.
     pub(crate) fn shares_clock(&self, mac: MacAddr) -> bool {
         self.members.by_mac(mac).is_some_and(|member| member.announce.boot_id == self.own.me.boot_id)
-    }
-
-    /// A fragment found its channel here.
-    pub(crate) fn count_fragment(&mut self) {
-        self.counters.fragments_received += 1;
-    }
-
-    /// In token mode nobody says hello: who joins learns names from announcements sent under the token.
-    fn introduce(&mut self, now: Instant) {
-        let entry = queue::Entry { origin: Origin::Announce, octets: outbox::ANNOUNCE_OCTETS };
-        if !self.ordinary.nrt.levels[usize::from(queue::SIGNALLING)].contains(&entry) {
-            self.enqueue(now, queue::SIGNALLING, entry);
-        }
     }
 
     fn hop(&self) -> Span {
@@ -656,7 +537,7 @@ impl Rether {
         self.out.events.push_back(event);
     }
 
-    fn session(&mut self, channel: ChannelId) -> Option<&mut Session> {
-        self.shares.sessions.iter_mut().find(|session| session.channel == channel)
+    fn session(&mut self, id: SessionId) -> Option<&mut Session> {
+        self.shares.sessions.iter_mut().find(|session| session.id == id)
     }
 }

@@ -5,16 +5,17 @@
 
 use super::behind::Behind;
 use super::claim::ClaimRound;
+use super::door::Share;
 use super::ended::Ended;
 use super::hold::{Hold, Watch};
 use super::join::Changes;
-use super::parts::{Fence, Ordinary, Out, Own, Tells};
+use super::parts::{Fence, Ordinary, Out, Own, Shares, Tells};
 use super::reserve::Fate;
 use super::ring::Ring;
-use super::visit::{Sent, Stage};
+use super::visit::Stage;
 use super::wake::Wakes;
 use super::{CycleClock, Initiating, Joining, Mode, Rether, Settings, Stamp, Yielding};
-use crate::io::{GateOrder, StationId};
+use crate::io::StationId;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Key, Leases, MacAddr, StationSet, Token};
 
@@ -128,8 +129,8 @@ impl Rether {
             tells,
             awake_until: _,
             others: _,
-            shares: _,
-            ordinary,
+            shares,
+            lane,
             out,
             counters: _,
             tally: _,
@@ -137,9 +138,9 @@ impl Rether {
         let Own { me, station, incarnation, nonce, answers, frame_seq } = own;
         let Fence { seen, list_stamp, left } = fence;
         let Tells { mode_repeats, leaving, next_hello: _ } = tells;
-        let Ordinary { gate, turning: _, nrt: _, signals: _, report: _ } = ordinary;
-        let Out { outbox, outputs, events, verdict: _ } = out;
-        assert!(outbox.is_empty() && outputs.is_empty() && events.is_empty(), "a drained machine is shown");
+        let Ordinary { held, first: _, introduces } = lane;
+        let Out { outbox: _, notes: _, events: _, verdict: _ } = out;
+        assert!(out.is_empty(), "a drained machine is shown");
         stamp(visit, *seen);
         stamp(visit, *list_stamp);
         visit.word(u64::from(*mode_repeats) << 48 | u64::from(*station) << 32 | u64::from(*mode_epoch));
@@ -148,14 +149,14 @@ impl Rether {
         for (epoch, key) in keys.ring.iter().flatten().chain(&left.key) {
             visit.key(*epoch, key);
         }
-        flag(visit, &[*leaving, *gate == GateOrder::Divert, self.is_flushing()]);
+        flag(visit, &[*leaving, *held, *introduces]);
         visit.until(self.awake_until);
         if let Some(ring) = self.mode.ring() {
             self.visit_ring(ring, visit);
         }
         self.visit_mode(visit);
         self.visit_members(visit);
-        self.visit_sessions(visit);
+        visit_shares(shares, visit);
         self.visit_patience(visit);
     }
 
@@ -334,38 +335,26 @@ impl Rether {
             visit.until(record.until);
         }
     }
+}
 
-    fn visit_sessions(&self, visit: &mut dyn Visit) {
-        for session in &self.shares.sessions {
-            visit.word(session.channel.0);
-            visit.word(u64::from(session.to.0[5]) << 16 | u64::from(session.label));
-            visit.word(u64::from(session.unit_octets_max) << 4 | session.state as u64);
-            visit.word(session.pace.units() << 16 | session.pace.cycles());
-            visit.word(session.ready.len() as u64);
-            visit.word(u64::from(session.fragments_sent));
-            visit.word(session.resize.map_or(0, |(octets, _)| u64::from(octets)));
-            visit.word(session.resize.and_then(|(_, behind)| behind).map_or(0, |unit| unit + 1));
-        }
-        for part in &self.shares.parts {
-            visit.word(part.channel.0);
-            let (fate, share) = match part.fate {
-                Fate::Stays => (0, 0),
-                Fate::Relieved(share) => (1, share),
-                Fate::Due(share) => (2, share),
-            };
-            visit.word(u64::from(part.share) << 2 | fate);
-            visit.word(u64::from(share));
-        }
-        for (to, signal) in self.ordinary.signals.iter().flatten() {
-            let mut octets = [0; 256];
-            let length = signal.emit(&mut octets);
-            visit.word(u64::from(to.0[5]));
-            octets[..length].iter().for_each(|octet| visit.word(u64::from(*octet)));
-        }
-        for entry in self.ordinary.nrt.levels.iter().flatten() {
-            visit.word(u64::from(entry.octets));
-        }
-        visit.word((self.ordinary.nrt.frames() as u64) << 1 | u64::from(self.ordinary.nrt.others_first));
+fn visit_shares(shares: &Shares, visit: &mut dyn Visit) {
+    let Shares { sessions, parts, receives: _, grants: _ } = shares;
+    for session in sessions {
+        let Share { unit_octets_max, pace, periodic: _ } = session.share;
+        visit.word(session.id.0);
+        visit.word(u64::from(unit_octets_max) << 4 | session.state as u64);
+        visit.word(pace.units() << 16 | pace.cycles());
+        visit.word(session.resize.map_or(0, |(octets, may)| u64::from(octets) << 1 | u64::from(may)));
+    }
+    for part in parts {
+        visit.word(part.session.0);
+        let (fate, share) = match part.fate {
+            Fate::Stays => (0, 0),
+            Fate::Relieved(share) => (1, share),
+            Fate::Due(share) => (2, share),
+        };
+        visit.word(u64::from(part.share) << 2 | fate);
+        visit.word(u64::from(share));
     }
 }
 
@@ -391,20 +380,12 @@ fn visit_hold(visit: &mut dyn Visit, hold: &Hold, cap: Span) {
     visit.word(u64::from(*sent));
     match stage {
         Stage::Begin => visit.word(0),
-        Stage::Slot { index, opens, used, units } => {
-            visit.word(1 | (*index as u64) << 3 | *units << 32);
+        Stage::Slot { index, opens, used, number: _ } => {
+            visit.word(1 | (*index as u64) << 3);
             visit.word(used.get());
             visit.until(*opens);
         }
-        Stage::Nrt { left, sent } => {
-            let (kind, took) = match sent {
-                Sent::Nothing => (0, Span::ZERO),
-                Sent::Signalling(took) => (1, *took),
-                Sent::Others(took) => (2, *took),
-            };
-            visit.word(2 | kind << 3 | u64::from(*left) << 5);
-            visit.word(took.as_nanos());
-        }
+        Stage::Nrt { number: _ } => visit.word(2),
         Stage::Rest { until } => {
             visit.word(3);
             visit.until(*until);

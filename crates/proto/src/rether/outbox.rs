@@ -2,15 +2,15 @@
 //!
 //! Fulfils RETHER-2.4-6.
 
+use super::door::{Frame, Grant, Way};
 use super::{Mode, Rether, Stamp};
-use crate::io::{FrameBuf, Output, StationId};
+use crate::io::StationId;
 use rota_admission::SegmentParams;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Claim, ClaimGrant, ETHERNET_HEADER_OCTETS, Generation, JoinAnswer, Kind, LINK_HEADER_OCTETS,
-    LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Report, Signal, Switch, SwitchAck, TAG_OCTETS, Tally,
-    Token, Verb, emit_frame,
+    LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Switch, SwitchAck, TAG_OCTETS, Token, emit_frame,
 };
 
 /// A frame to write. What depends on the moment is filled in when it is written.
@@ -63,34 +63,20 @@ pub(super) enum Pending {
     Dissolved {
         stamp: Stamp,
     },
-    Signal {
-        to: MacAddr,
-        signal: Signal,
-    },
-    /// This station's report.
-    Report,
+    /// The port's own frames, up to its next mark.
+    Ports,
 }
 
-/// Octets of a report's frame.
-pub(super) fn report_octets(report: &Report) -> u16 {
-    (BODY + report.octets() + TAG_OCTETS) as u16
-}
+/// What every frame of this segment has before its body, and behind it.
+pub(crate) const FRAME_OCTETS: u16 = (BODY + TAG_OCTETS) as u16;
 
-const BODY: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS;
+/// Where the body of a frame begins.
+pub(crate) const BODY: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS;
 /// What a visit is charged for this station's introduction: its frame with the longest name.
-pub(super) const ANNOUNCE_OCTETS: u16 = (BODY + Announce::OCTETS_MAX + TAG_OCTETS) as u16;
+pub(crate) const ANNOUNCE_OCTETS: u16 = (BODY + Announce::OCTETS_MAX + TAG_OCTETS) as u16;
 // Admission counts no Ethernet header, which is part of a link's framing.
 const _: () =
     assert!(ANNOUNCE_OCTETS as u64 == SegmentParams::ANNOUNCE_OCTETS + ETHERNET_HEADER_OCTETS as u64);
-/// The same for a signal, and a little more.
-const SIGNAL_OCTETS: u16 = (BODY + Signal::OCTETS - Tally::OCTETS + 6 + TAG_OCTETS) as u16;
-
-/// The largest frame of a signal.
-pub(super) fn signal_octets(signal: &Signal) -> u16 {
-    let more = if signal.verb.has_tally() { Tally::OCTETS as u16 } else { 0 };
-    SIGNAL_OCTETS + more
-}
-
 /// Which key a frame is under and what its header says.
 pub(super) enum Proof {
     /// The segment key.
@@ -104,18 +90,27 @@ pub(super) enum Proof {
 }
 
 impl Rether {
-    /// Writes the next waiting frame. `None` when nothing waits or what waited has become pointless.
-    pub(super) fn write_pending(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+    /// Writes the next waiting frame, or says that the port's own ones have their turn. `None` when nothing
+    /// waits or what waited has become pointless.
+    pub(crate) fn write_frame(&mut self, now: Instant, frame: &mut [u8]) -> Option<Frame> {
         while let Some(pending) = self.out.outbox.pop_front() {
-            if let Some(output) = self.write(now, &pending, frame) {
-                return Some(output);
+            if matches!(pending, Pending::Ports) {
+                return Some(Frame::Ports);
+            }
+            if let Some(octets) = self.write(now, &pending, frame) {
+                return Some(Frame::Written(octets));
             }
         }
         None
     }
 
-    fn write(&mut self, now: Instant, pending: &Pending, frame: &mut FrameBuf<'_>) -> Option<Output> {
-        let body = &mut frame.bytes[BODY..];
+    /// Writes this station's introduction, at the turn of the port's own frames.
+    pub(crate) fn write_introduction(&mut self, now: Instant, frame: &mut [u8]) -> Option<u16> {
+        self.write(now, &Pending::Announce, frame)
+    }
+
+    fn write(&mut self, now: Instant, pending: &Pending, frame: &mut [u8]) -> Option<u16> {
+        let body = &mut frame[BODY..];
         let all = MacAddr::BROADCAST;
         let (to, kind, proof, octets) = match pending {
             Pending::Announce | Pending::Leaving | Pending::Proof { .. } => {
@@ -163,22 +158,7 @@ impl Rether {
             Pending::Mode | Pending::ModeBefore => {
                 (all, Kind::Mode, Proof::Bootstrap, self.notice_of(pending)?.emit(body))
             }
-            Pending::Signal { to, signal } => {
-                let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };
-                let (to, octets) = (self.members.numbered(*to)?.mac, signal.emit(body));
-                if signal.verb == Verb::Reach {
-                    // It asks for one of the two addresses.
-                    let way = if signal.code == 0 { to } else { to.own_group() };
-                    return self.seal_to(frame, way, Kind::Signal, PayloadKind::None, proof, octets);
-                }
-                (to, Kind::Signal, proof, octets)
-            }
-            Pending::Report => {
-                let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };
-                let (report, waits) = &mut **self.ordinary.report.as_mut()?;
-                *waits = false;
-                (all, Kind::Report, proof, report.emit(body))
-            }
+            Pending::Ports => return None,
         };
         self.seal(frame, to, kind, PayloadKind::None, proof, octets)
     }
@@ -187,29 +167,64 @@ impl Rether {
         self.mode.is_ring()
     }
 
+    /// Completes a frame of the port whose body stands in the buffer, and says how long it is. `None` when
+    /// its receiver or its key is gone.
+    pub(crate) fn seal_for_port(
+        &mut self,
+        frame: &mut [u8],
+        way: Way,
+        kind: Kind,
+        octets: usize,
+    ) -> Option<u16> {
+        let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };
+        let to = match way {
+            Way::All => MacAddr::BROADCAST,
+            Way::Station(to) => self.members.numbered(to)?.mac,
+            Way::Exactly { station, group } => {
+                let to = self.members.numbered(station)?.mac;
+                let to = if group { to.own_group() } else { to };
+                return self.seal_to(frame, to, kind, PayloadKind::None, proof, octets);
+            }
+        };
+        self.seal(frame, to, kind, PayloadKind::None, proof, octets)
+    }
+
+    /// The same for data that leaves under a grant.
+    pub(crate) fn seal_data(
+        &mut self,
+        frame: &mut [u8],
+        to: MacAddr,
+        grant: &Grant,
+        octets: usize,
+    ) -> Option<u16> {
+        let to = self.members.numbered(to)?.mac;
+        let proof = Proof::Ring(Stamp { generation: grant.stamp.0, seq: grant.stamp.1 });
+        self.seal(frame, to, Kind::Data, PayloadKind::Unit, proof, octets)
+    }
+
     /// Completes a frame whose body stands in the buffer. `None` when its key is gone.
     pub(super) fn seal(
         &mut self,
-        frame: &mut FrameBuf<'_>,
+        frame: &mut [u8],
         to: MacAddr,
         kind: Kind,
         payload: PayloadKind,
         proof: Proof,
         octets: usize,
-    ) -> Option<Output> {
+    ) -> Option<u16> {
         self.seal_to(frame, self.others.contested.way_to(to), kind, payload, proof, octets)
     }
 
     /// The same to this address, contested or not.
     fn seal_to(
         &mut self,
-        frame: &mut FrameBuf<'_>,
+        frame: &mut [u8],
         to: MacAddr,
         kind: Kind,
         payload: PayloadKind,
         proof: Proof,
         octets: usize,
-    ) -> Option<Output> {
+    ) -> Option<u16> {
         let (key_epoch, key, stamp) = match proof {
             Proof::Bootstrap => {
                 self.own.frame_seq += 1;
@@ -244,9 +259,9 @@ impl Rether {
             seq: stamp.seq,
         };
         let ether_type = self.settings.ether_type;
-        let len = emit_frame(frame.bytes, to, self.own.me.mac, ether_type, &header, octets, key);
+        let len = emit_frame(frame, to, self.own.me.mac, ether_type, &header, octets, key);
         self.tally.count_sent(kind.class(), len);
-        Some(Output::Transmit { port: self.port, len: len as u16 })
+        Some(len as u16)
     }
 
     fn announcement_of(&mut self, now: Instant, pending: &Pending) -> (MacAddr, Announce) {
@@ -309,7 +324,7 @@ impl Rether {
 
     /// The token on the watch. Its residual time is set when it first leaves; sent again, it is the
     /// same token.
-    fn write_token(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+    fn write_token(&mut self, now: Instant, frame: &mut [u8]) -> Option<u16> {
         let residual = self.residual(now).as_nanos() as u32;
         let watch = self.mode.watch_mut()?;
         if !watch.written {
@@ -323,7 +338,7 @@ impl Rether {
             (*addressee, mac) = (mac, MacAddr::BROADCAST);
             self.counters.tokens_audited += 1;
         }
-        let octets = watch.token.emit(&mut frame.bytes[BODY..]);
+        let octets = watch.token.emit(&mut frame[BODY..]);
         self.seal(frame, mac, Kind::Token, PayloadKind::None, Proof::Ring(stamp), octets)
     }
 }

@@ -1,20 +1,18 @@
 //! The parts of a station's token machine that outlive a ring, each of what belongs together.
 
+use super::Stamp;
 use super::contested::Contested;
+use super::door::{Demand, Note};
 use super::ended::Left;
-use super::flush::Turning;
 use super::join::Standing;
 use super::mismatch::Mismatches;
-use super::outbox::Pending;
+use super::outbox::{ANNOUNCE_OCTETS, Pending};
 use super::patience::Patience;
-use super::queue::NrtQueue;
 use super::reserve::{LinkEvent, Part, Session};
 use super::sound::Budgets;
-use super::{Settings, Stamp, flush};
-use crate::io::{FrameVerdict, GateOrder, Output, StationId};
+use crate::io::{FrameVerdict, StationId};
 use crate::node::Identity;
-use rota_units::{Instant, Span};
-use rota_wire::{MacAddr, Report, ReportHead, Signal};
+use rota_units::Instant;
 use std::collections::VecDeque;
 
 /// This station, as the others know it.
@@ -85,45 +83,52 @@ pub(super) struct Shares {
     pub(super) parts: Vec<Part>,
     /// True if a station has a channel to this one.
     pub(super) receives: bool,
+    /// How many slots and visits have been granted so far.
+    pub(super) grants: u32,
 }
 
 impl Shares {
     pub(super) fn new() -> Self {
         let most = rota_wire::MAX_SLOTS;
-        Self { sessions: Vec::with_capacity(most), parts: Vec::with_capacity(most), receives: false }
-    }
-}
-
-/// Ordinary traffic that waits for the token, signalling of ours with it, and the gate that holds it back.
-#[derive(Clone, Debug)]
-pub(super) struct Ordinary {
-    pub(super) gate: GateOrder,
-    pub(super) turning: Turning,
-    pub(super) nrt: NrtQueue,
-    pub(super) signals: Vec<Option<(MacAddr, Signal)>>,
-    /// This station's next report, and whether it waits; none where it makes none.
-    pub(super) report: Option<Box<(Report, bool)>>,
-}
-
-impl Ordinary {
-    pub(super) fn new(settings: &Settings) -> Self {
-        let (usual, switch) = flush::rooms(settings);
-        let reports = settings.report > Span::ZERO;
         Self {
-            gate: GateOrder::Pass,
-            turning: Turning::No,
-            nrt: NrtQueue::new(usual, switch),
-            signals: Vec::with_capacity(super::SIGNALS_MAX),
-            report: reports.then(|| Box::new((Report::new(ReportHead::default()), false))),
+            sessions: Vec::with_capacity(most),
+            parts: Vec::with_capacity(most),
+            receives: false,
+            grants: 0,
         }
     }
 }
 
-/// Its outputs: frames to be written, orders to the parent, events for the channels.
+/// What the medium knows of ordinary traffic: the port has told it, or waits for its word.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ordinary {
+    /// Ordinary frames wait for grants.
+    pub(super) held: bool,
+    /// The frame of the port that would leave next.
+    pub(super) first: Option<Demand>,
+    /// This station's introduction waits in the port's queue, or is on its way there.
+    pub(super) introduces: bool,
+}
+
+impl Ordinary {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.first.is_none() && !self.introduces
+    }
+
+    /// Octets of the frame that would leave next. An introduction that the port has not queued yet counts.
+    pub(super) fn next_octets(&self) -> Option<u16> {
+        match self.first {
+            Some(first) if first.leads || !self.introduces => Some(first.octets),
+            _ => self.introduces.then_some(ANNOUNCE_OCTETS),
+        }
+    }
+}
+
+/// Its outputs: frames to be written, notes to the port, events for the parent.
 #[derive(Clone, Debug)]
 pub(super) struct Out {
     pub(super) outbox: VecDeque<Pending>,
-    pub(super) outputs: VecDeque<Output>,
+    pub(super) notes: VecDeque<Note>,
     pub(super) events: VecDeque<LinkEvent>,
     /// The first verdict on the newest frame.
     pub(super) verdict: FrameVerdict,
@@ -133,9 +138,13 @@ impl Out {
     pub(super) fn new() -> Self {
         Self {
             outbox: VecDeque::with_capacity(1024),
-            outputs: VecDeque::with_capacity(1024),
+            notes: VecDeque::with_capacity(1024),
             events: VecDeque::with_capacity(1024),
             verdict: FrameVerdict::Taken,
         }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.outbox.is_empty() && self.notes.is_empty() && self.events.is_empty()
     }
 }

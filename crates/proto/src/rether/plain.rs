@@ -90,7 +90,7 @@ impl Rether {
         self.own.station = 0;
         self.mode = Mode::Joining(Joining::afresh(now));
         self.flush_queue();
-        self.let_flow(now);
+        self.let_flow();
         self.event(LinkEvent::ModeChanged);
     }
 
@@ -108,7 +108,7 @@ impl Rether {
         }
         self.mode = Mode::Plain;
         self.tells.next_hello = now + self.settings.hello;
-        self.let_flow(now);
+        self.let_flow();
         self.event(LinkEvent::ModeChanged);
     }
 
@@ -289,7 +289,7 @@ impl Rether {
         let again = now + self.card_patience();
         let from_plain = matches!(self.mode, Mode::Plain | Mode::Initiating(_) | Mode::Yielding(_));
         self.mode = Mode::Joining(Joining { ring: true, again, from_plain, ..Joining::afresh(now) });
-        self.divert(now);
+        self.divert();
         self.event(LinkEvent::ModeChanged);
     }
 
@@ -317,7 +317,7 @@ impl Rether {
         let again = now + self.card_patience();
         let acked = Vec::new();
         self.mode = Mode::Initiating(Initiating { card_empty: false, acked, tries: 0, again });
-        self.divert(now);
+        self.divert();
         self.event(LinkEvent::ModeChanged);
     }
 
@@ -438,7 +438,7 @@ impl Rether {
         let give_up = now + patience;
         self.mode = Mode::Yielding(Yielding { initiator, card_empty, acknowledge_at, give_up });
         if fresh {
-            self.divert(now);
+            self.divert();
             self.event(LinkEvent::ModeChanged);
         }
     }
@@ -588,61 +588,5 @@ impl Rether {
         }
         self.out.outbox.push_back(Pending::Mode);
         self.leave_ring(now);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::io::{FrameBuf, HostTag, Output, Payloads};
-    use crate::rether::queue::{Entry, Origin, SIGNALLING};
-    use crate::{ChannelId, Identity, PortId, Settings};
-    use rota_units::{BitRate, Octets};
-    use rota_wire::{Key, Signal, Verb};
-
-    struct Nothing;
-
-    impl Payloads for Nothing {
-        fn copy_unit(&mut self, _: ChannelId, _: u64, _: u32, _: &mut [u8]) -> bool {
-            false
-        }
-    }
-
-    #[test]
-    fn a_station_that_starts_over_strands_nothing_in_its_queue() {
-        let now = Instant::from_nanos(1);
-        let identity = Identity { node_id: 1, boot_id: 1, mac: MacAddr([2; 6]), name: "n1".to_owned() };
-        let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
-        let mut link = Rether::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
-        link.enter_ring(now);
-        link.divert(now);
-        let signal = Signal::new(Verb::Close, 7, 1);
-        let to = MacAddr([3; 6]);
-        link.send_signal(now, to, signal);
-        link.on_host_frame(now, HostTag(5), 100, 0);
-        link.introduce(now);
-        assert_eq!(link.queued_frames(), 3);
-        link.start_over(now);
-        assert_eq!(link.queued_frames(), 1, "the host's frame leaves in its turn");
-        assert!(link.ordinary.signals.iter().all(Option::is_none), "the same signal can be sent again");
-        let waits =
-            |pending: &Pending| matches!(pending, Pending::Signal { signal: it, .. } if *it == signal);
-        assert!(link.out.outbox.iter().any(waits));
-        // Also what comes into the queue while nothing is diverted is written, and not dropped.
-        link.ordinary.signals[0] = Some((to, signal));
-        link.ordinary.nrt.push(SIGNALLING, Entry { origin: Origin::Control(0), octets: 96 });
-        link.ordinary.nrt.push(SIGNALLING, Entry { origin: Origin::Announce, octets: 149 });
-        let (mut bytes, mut sent) = ([0; 1_600], 0);
-        let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Nothing };
-        while let Some(output) = link.poll(now, &mut frame) {
-            sent += u32::from(matches!(output, Output::Transmit { .. }));
-        }
-        assert_eq!(sent, 2, "two announcements; of the signals' receiver nobody has heard");
-        assert_eq!(link.counters.host_frames_flushed, 1);
-        assert!(
-            link.ordinary.nrt.is_empty()
-                && link.out.outbox.is_empty()
-                && link.ordinary.signals.iter().all(Option::is_none)
-        );
     }
 }

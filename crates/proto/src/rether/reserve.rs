@@ -6,38 +6,35 @@
 
 use super::Rether;
 use super::counters::next_stamp;
+use super::door::{SessionId, Share};
 use super::hog::Excluded;
 use super::outbox::Pending;
-use crate::io::{ChannelId, Output, ShareRequest, StationId, UnitFate, UnitRef};
+use crate::io::StationId;
 use rota_admission::{Admitted, Growth, Pace, Refusal, Request, admit, grow, shrunk, standing};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
-use std::collections::VecDeque;
 
-/// Units of one session that may wait; a number of its own, since a clone keeps no spare room.
-const READY_MAX: usize = 64;
-
-/// What the token machine tells the channels and, through them, the parent.
+/// What a medium tells its parent of shares and stations.
 #[derive(Clone, Debug)]
 pub enum LinkEvent {
     /// A session has its slot.
     Reserved {
         /// Whose.
-        channel: ChannelId,
+        session: SessionId,
         /// The proof's figures.
         admitted: Admitted,
     },
     /// A session was refused.
     Refused {
         /// Whose.
-        channel: ChannelId,
+        session: SessionId,
         /// Why, and what would fit.
         refusal: Refusal,
     },
     /// A session carries units of another size from now on.
     Resized {
         /// Whose.
-        channel: ChannelId,
+        session: SessionId,
         /// The new largest unit, octets.
         unit_octets_max: u32,
         /// The proof's figures with the slots that it now has.
@@ -46,19 +43,19 @@ pub enum LinkEvent {
     /// A session was not granted more; it keeps what it had.
     NotResized {
         /// Whose.
-        channel: ChannelId,
+        session: SessionId,
         /// Why, and what would be granted.
         refusal: Refusal,
     },
     /// A reservation is gone: this station was declared dead, or the ring was dissolved under it.
     ReservationLost {
         /// Whose.
-        channel: ChannelId,
+        session: SessionId,
     },
     /// A session's slot has been given back.
     Released {
         /// Whose.
-        channel: ChannelId,
+        session: SessionId,
     },
     /// A station is new on the segment.
     MemberUp {
@@ -117,7 +114,7 @@ pub(super) enum SessionState {
 /// What one of this station's slots in the token is for; the list of them is in the order of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    pub(super) channel: ChannelId,
+    pub(super) session: SessionId,
     /// Octets of each unit that it carries in a cycle.
     pub(super) share: u32,
     pub(super) fate: Fate,
@@ -144,21 +141,14 @@ impl Part {
     }
 }
 
-/// One periodic sender of this station.
+/// One share of this station.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
-    pub(super) channel: ChannelId,
-    pub(super) to: MacAddr,
-    pub(super) label: u16,
-    pub(super) unit_octets_max: u32,
-    pub(super) pace: Pace,
-    pub(super) periodic: bool,
+    pub(super) id: SessionId,
+    pub(super) share: Share,
     pub(super) state: SessionState,
-    pub(super) ready: VecDeque<UnitRef>,
-    /// How many fragments of the first ready unit have left.
-    pub(super) fragments_sent: u16,
-    /// A new size asked for, and the last unit that was ready then.
-    pub(super) resize: Option<(u32, Option<u64>)>,
+    /// A new size asked for, and whether nothing is left that needs the old one.
+    pub(super) resize: Option<(u32, bool)>,
 }
 
 impl Rether {
@@ -167,24 +157,9 @@ impl Rether {
         self.shares.sessions.iter().any(|session| session.state == SessionState::Waiting)
     }
 
-    /// Asks for a reservation; the answer comes as an event after a token visit.
-    pub(crate) fn reserve(&mut self, now: Instant, channel: ChannelId, asked: &ShareRequest) {
-        let ShareRequest { to, label, unit_octets_max, pace, periodic } = *asked;
-        let state = SessionState::Waiting;
-        let ready = VecDeque::with_capacity(READY_MAX);
-        let (fragments_sent, resize) = (0, None);
-        self.shares.sessions.push(Session {
-            channel,
-            to,
-            label,
-            unit_octets_max,
-            pace,
-            periodic,
-            state,
-            ready,
-            fragments_sent,
-            resize,
-        });
+    /// Asks for a share; the answer comes as an event after a token visit.
+    pub(crate) fn reserve(&mut self, now: Instant, id: SessionId, share: Share) {
+        self.shares.sessions.push(Session { id, share, state: SessionState::Waiting, resize: None });
         self.ask_for_token(now);
     }
 
@@ -194,79 +169,52 @@ impl Rether {
         }
     }
 
-    /// Gives a reservation back; its ready units are given up.
-    pub(crate) fn release(&mut self, now: Instant, channel: ChannelId) {
-        let Some(session) = self.session(channel) else { return };
-        session.ready.clear();
-        session.fragments_sent = 0;
+    /// Gives a share back.
+    pub(crate) fn release(&mut self, now: Instant, id: SessionId) {
+        let Some(session) = self.session(id) else { return };
         if session.state == SessionState::Waiting {
-            self.shares.sessions.retain(|session| session.channel != channel);
-            self.event(LinkEvent::Released { channel });
+            self.shares.sessions.retain(|session| session.id != id);
+            self.event(LinkEvent::Released { session: id });
         } else {
             session.state = SessionState::Closing;
             self.ask_for_token(now);
         }
     }
 
-    /// True if a unit of the channel has left in part and goes on: one that is larger than the reservation
-    /// would keep it for many cycles.
-    pub(crate) fn has_unit_in_part(&self, channel: ChannelId) -> bool {
-        let session = self.shares.sessions.iter().find(|session| session.channel == channel);
-        session.filter(|session| session.fragments_sent > 0).is_some_and(|session| {
-            session.ready.front().is_some_and(|unit| unit.octets <= session.unit_octets_max)
-        })
+    /// True if the session has a share, or waits for one.
+    pub(crate) fn has_share(&self, id: SessionId) -> bool {
+        self.shares.sessions.iter().any(|session| session.id == id)
     }
 
-    /// Takes back the units of a session that have not begun to leave.
-    pub(crate) fn keep_unit_in_part(&mut self, channel: ChannelId) {
-        if let Some(session) = self.session(channel) {
-            session.ready.truncate(usize::from(session.fragments_sent > 0));
-        }
-    }
-
-    /// True if the channel has a reservation, or waits for one.
-    pub(crate) fn has_share(&self, channel: ChannelId) -> bool {
-        self.shares.sessions.iter().any(|session| session.channel == channel)
-    }
-
-    /// Changes the largest unit of a session: less at the next visit, more at the next of its own slots. The
-    /// answer comes as an event.
-    pub(crate) fn resize(&mut self, channel: ChannelId, unit_octets_max: u32) {
-        if let Some(session) = self.session(channel) {
+    /// Changes the largest unit of a session: less at the next visit for which `may_shrink` has allowed it,
+    /// more at the next of its own slots. The answer comes as an event.
+    pub(crate) fn resize(&mut self, id: SessionId, unit_octets_max: u32) {
+        if let Some(session) = self.session(id) {
             // Its slot brings the token within a cycle: there is no need to ask for it.
-            session.resize = Some((unit_octets_max, session.ready.back().map(|unit| unit.number)));
+            session.resize = Some((unit_octets_max, false));
         }
     }
 
-    /// A unit waits in the client's ring. Its octets must not exceed what the client's memory holds; a
-    /// unit larger than the reservation takes several slots and is late, which its receiver will see.
-    pub(crate) fn on_unit_ready(&mut self, channel: ChannelId, unit: UnitRef) -> bool {
-        let Some(session) = self.session(channel) else { return false };
-        if session.ready.len() >= READY_MAX {
-            return false;
+    /// Whether a smaller size that was asked for may take effect at the next visit.
+    pub(crate) fn may_shrink(&mut self, id: SessionId, allowed: bool) {
+        if let Some((_, may)) = self.session(id).and_then(|session| session.resize.as_mut()) {
+            *may = allowed;
         }
-        session.ready.push_back(unit);
-        true
     }
 
-    /// Units that the slots of a channel can carry in one cycle; one where it has none.
-    pub(crate) fn units_a_cycle(&self, channel: ChannelId) -> usize {
-        let session = self.shares.sessions.iter().find(|session| session.channel == channel);
-        let units = session.map_or(1, |session| session.pace.units() as usize);
-        // Of short units each slot carries as many as it has in its share of long ones.
-        let slots = self.shares.parts.iter().filter(|part| part.channel == channel).count();
-        (units * slots.max(1)).min(READY_MAX)
+    /// Units that the slots of a session can carry in one cycle; one where it has none. Of short units each
+    /// slot carries as many as it has in its share of long ones.
+    pub(crate) fn units_a_cycle(&self, id: SessionId) -> usize {
+        let session = self.shares.sessions.iter().find(|session| session.id == id);
+        let units = session.map_or(1, |session| session.share.pace.units() as usize);
+        let slots = self.shares.parts.iter().filter(|part| part.session == id).count();
+        units * slots.max(1)
     }
 
-    /// The schedule of the oldest unit of a channel that has not left.
-    pub(crate) fn oldest_ready(&self, channel: ChannelId) -> Option<Instant> {
-        let session = self.shares.sessions.iter().find(|session| session.channel == channel)?;
-        session.ready.front().map(|unit| Instant::from_nanos(unit.schedule_ns))
-    }
-
-    /// Whether every unit of the channel has left.
-    pub(crate) fn is_drained(&self, channel: ChannelId) -> bool {
-        self.shares.sessions.iter().all(|session| session.channel != channel || session.ready.is_empty())
+    /// The largest unit of a session; `None` when it has no such session.
+    pub(crate) fn share_octets(&self, id: SessionId) -> Option<u32> {
+        let session = self.shares.sessions.iter().find(|session| session.id == id)?;
+        Some(session.share.unit_octets_max)
     }
 
     // ---- what the holder does to the token ------------------------------------------------------------
@@ -339,9 +287,9 @@ impl Rether {
 
     fn close_sessions(&mut self, token: &mut Token) {
         while let Some(at) = self.shares.sessions.iter().position(|s| s.state == SessionState::Closing) {
-            let channel = self.shares.sessions.remove(at).channel;
-            self.close_parts(token, |part| part.channel == channel);
-            self.event(LinkEvent::Released { channel });
+            let session = self.shares.sessions.remove(at).id;
+            self.close_parts(token, |part| part.session == session);
+            self.event(LinkEvent::Released { session });
         }
     }
 
@@ -351,9 +299,8 @@ impl Rether {
             let part = self.shares.parts[nth];
             let share = part.share_in_the_end();
             self.cut_part(token, nth, share);
-            if let Some(at) = self.shares.sessions.iter().position(|session| session.channel == part.channel)
-            {
-                let octets = self.shares.sessions[at].unit_octets_max;
+            if let Some(at) = self.shares.sessions.iter().position(|session| session.id == part.session) {
+                let octets = self.shares.sessions[at].share.unit_octets_max;
                 self.resized(token, at, octets);
             }
         }
@@ -361,14 +308,14 @@ impl Rether {
 
     /// A slot gets shorter, or is closed when it carries nothing more; those behind it get earlier.
     fn cut_part(&mut self, token: &mut Token, nth: usize, share: u32) {
-        let Part { channel, share: old, .. } = self.shares.parts[nth];
+        let Part { session, share: old, .. } = self.shares.parts[nth];
         let Some(index) = self.own_slot(token, nth) else { return };
         if share == 0 {
             self.remove_slot(token, index);
             self.shares.parts.remove(nth);
             return;
         }
-        let pace = self.session(channel).map_or(Pace::EVERY_CYCLE, |session| session.pace);
+        let pace = self.session(session).map_or(Pace::EVERY_CYCLE, |session| session.share.pace);
         let params = self.settings.params(self.ring_size());
         let joined =
             |share: u32| rota_admission::tht_shared_joined(&params, Octets::new(u64::from(share)), pace);
@@ -409,38 +356,38 @@ impl Rether {
     fn request_of(&self, session: &Session, octets: u32) -> Request {
         let unit_octets = Octets::new(u64::from(octets));
         let (station, receives) = (self.own.station, self.shares.receives);
-        Request { station, unit_octets, pace: session.pace, periodic: session.periodic, receives }
+        let Share { pace, periodic, .. } = session.share;
+        Request { station, unit_octets, pace, periodic, receives }
     }
 
     /// The slots of a session as admission names them, behind the indices of their parts.
-    fn parts_of(&self, token: &Token, channel: ChannelId) -> (Vec<usize>, Vec<rota_admission::Part>) {
+    fn parts_of(&self, token: &Token, session: SessionId) -> (Vec<usize>, Vec<rota_admission::Part>) {
         let of = |(nth, part): (usize, &Part)| {
             let index = self.own_slot(token, nth)?;
             let share = Octets::new(u64::from(part.share_in_the_end()));
-            let is_theirs = part.channel == channel && share > Octets::ZERO;
+            let is_theirs = part.session == session && share > Octets::ZERO;
             is_theirs.then_some((nth, rota_admission::Part { index, share }))
         };
         self.shares.parts.iter().enumerate().filter_map(of).unzip()
     }
 
     /// A session that is to change its size and can: the change before is done.
-    fn resizing(&self, at: usize) -> Option<(u32, Option<u64>)> {
+    fn resizing(&self, at: usize) -> Option<(u32, bool)> {
         let session = &self.shares.sessions[at];
-        let is_settled = || {
-            self.shares.parts.iter().all(|part| part.channel != session.channel || part.fate == Fate::Stays)
-        };
+        let is_settled =
+            || self.shares.parts.iter().all(|part| part.session != session.id || part.fate == Fate::Stays);
         session.resize.filter(|_| session.state == SessionState::Reserved && is_settled())
     }
 
     fn resized(&mut self, token: &Token, at: usize, octets: u32) {
-        let channel = self.shares.sessions[at].channel;
-        self.shares.sessions[at].unit_octets_max = octets;
+        let session = self.shares.sessions[at].id;
+        self.shares.sessions[at].share.unit_octets_max = octets;
         let (slots, count) = admission_slots(token);
         let request = self.request_of(&self.shares.sessions[at], octets);
-        let (_, parts) = self.parts_of(token, channel);
+        let (_, parts) = self.parts_of(token, session);
         let params = self.settings.params(self.ring_size());
         let admitted = standing(&slots[..count], &parts, &request, &params);
-        self.event(LinkEvent::Resized { channel, unit_octets_max: octets, admitted });
+        self.event(LinkEvent::Resized { session, unit_octets_max: octets, admitted });
     }
 
     /// A smaller reservation always fits. Units that were ready under the old one leave under it, also those
@@ -448,17 +395,11 @@ impl Rether {
     fn shrink_sessions(&mut self, token: &mut Token) {
         for at in 0..self.shares.sessions.len() {
             let session = &self.shares.sessions[at];
-            let fits = |(octets, behind): &(u32, Option<u64>)| {
-                let front = session.ready.front().map(|unit| unit.number);
-                let have_left = front.is_none_or(|front| behind.is_none_or(|behind| front > behind));
-                let none_larger = session.ready.iter().all(|unit| unit.octets <= *octets);
-                *octets <= session.unit_octets_max && have_left && none_larger
-            };
+            let fits = |(octets, may): &(u32, bool)| *octets <= session.share.unit_octets_max && *may;
             let Some((octets, _)) = self.resizing(at).filter(fits) else { continue };
-            let channel = session.channel;
             let request = self.request_of(session, octets);
             let params = self.settings.params(self.ring_size());
-            let (nths, parts) = self.parts_of(token, channel);
+            let (nths, parts) = self.parts_of(token, session.id);
             // From the last one on, so that those before it keep their places.
             for (of, nth) in nths.into_iter().enumerate().rev() {
                 let share = shrunk(&parts, of, &request, &params);
@@ -475,14 +416,14 @@ impl Rether {
     pub(super) fn grow_sessions(&mut self, token: &mut Token) {
         for at in 0..self.shares.sessions.len() {
             let session = &self.shares.sessions[at];
-            let larger = |(octets, _): &(u32, Option<u64>)| *octets > session.unit_octets_max;
+            let larger = |(octets, _): &(u32, bool)| *octets > session.share.unit_octets_max;
             let Some((octets, _)) = self.resizing(at).filter(larger) else { continue };
-            let channel = session.channel;
-            let (request, periodic) = (self.request_of(session, octets), session.periodic);
-            let from = Octets::new(u64::from(session.unit_octets_max));
+            let (id, share) = (session.id, session.share);
+            let (request, periodic) = (self.request_of(session, octets), share.periodic);
+            let from = Octets::new(u64::from(share.unit_octets_max));
             let params = self.settings.params(self.ring_size());
             let (slots, count) = admission_slots(token);
-            let (nths, parts) = self.parts_of(token, channel);
+            let (nths, parts) = self.parts_of(token, id);
             let (Some(last), Some(&nth)) = (parts.last(), nths.last()) else { continue };
             self.shares.sessions[at].resize = None;
             match grow(&slots[..count], &parts, from, &request, &params) {
@@ -493,10 +434,10 @@ impl Rether {
                 }
                 Ok(Growth::Added { share, tht, kept }) => {
                     self.shares.parts[nth].fate = Fate::Relieved(kept.get() as u32);
-                    self.append(token, channel, share, tht, periodic);
+                    self.append(token, id, share, tht, periodic);
                 }
                 Err(refusal) => {
-                    self.event(LinkEvent::NotResized { channel, refusal });
+                    self.event(LinkEvent::NotResized { session: id, refusal });
                     continue;
                 }
             }
@@ -505,17 +446,17 @@ impl Rether {
     }
 
     /// A slot at the end of the list, behind which nobody is.
-    fn append(&mut self, token: &mut Token, channel: ChannelId, share: Octets, tht: Span, periodic: bool) {
+    fn append(&mut self, token: &mut Token, session: SessionId, share: Octets, tht: Span, periodic: bool) {
         let slot = Slot { station: self.own.station, tht_ns: tht.as_nanos() as u32, periodic };
         assert!(token.slots.push(slot), "admission counts slots");
-        self.shares.parts.push(Part { channel, share: share.get() as u32, fate: Fate::Stays });
+        self.shares.parts.push(Part { session, share: share.get() as u32, fate: Fate::Stays });
     }
 
     /// A slot has had its turn: the one that it relieves can be cut.
     pub(super) fn relieved(&mut self, nth: usize) {
-        let Some(&Part { channel, fate: Fate::Stays, .. }) = self.shares.parts.get(nth) else { return };
-        let is_newest = self.shares.parts.iter().rposition(|part| part.channel == channel) == Some(nth);
-        for part in self.shares.parts.iter_mut().filter(|part| part.channel == channel && is_newest) {
+        let Some(&Part { session, fate: Fate::Stays, .. }) = self.shares.parts.get(nth) else { return };
+        let is_newest = self.shares.parts.iter().rposition(|part| part.session == session) == Some(nth);
+        for part in self.shares.parts.iter_mut().filter(|part| part.session == session && is_newest) {
             if let Fate::Relieved(share) = part.fate {
                 part.fate = Fate::Due(share);
             }
@@ -530,17 +471,17 @@ impl Rether {
             }
             let (slots, count) = admission_slots(token);
             let session = &self.shares.sessions[at];
-            let request = self.request_of(session, session.unit_octets_max);
+            let request = self.request_of(session, session.share.unit_octets_max);
             let params = self.settings.params(self.ring_size());
-            let (channel, periodic) = (session.channel, session.periodic);
+            let (id, periodic) = (session.id, session.share.periodic);
             match admit(&slots[..count], &request, &params) {
                 Ok(admitted) => {
                     let share = request.pace.share(request.unit_octets, &params.link.framing);
-                    self.append(token, channel, share, admitted.tht, periodic);
+                    self.append(token, id, share, admitted.tht, periodic);
                     self.shares.sessions[at].state = SessionState::Reserved;
-                    self.event(LinkEvent::Reserved { channel, admitted });
+                    self.event(LinkEvent::Reserved { session: id, admitted });
                 }
-                Err(refusal) => self.event(LinkEvent::Refused { channel, refusal }),
+                Err(refusal) => self.event(LinkEvent::Refused { session: id, refusal }),
             }
         }
         self.shares.sessions.retain(|session| session.state != SessionState::Waiting);
@@ -559,15 +500,15 @@ impl Rether {
         let mut lost = Vec::new();
         self.shares.sessions.retain(|session| {
             if session.state != SessionState::Waiting {
-                lost.push((session.channel, session.state));
+                lost.push((session.id, session.state));
             }
             session.state == SessionState::Waiting
         });
         self.shares.parts.clear();
-        for (channel, state) in lost {
+        for (session, state) in lost {
             self.event(match state {
-                SessionState::Closing => LinkEvent::Released { channel },
-                _ => LinkEvent::ReservationLost { channel },
+                SessionState::Closing => LinkEvent::Released { session },
+                _ => LinkEvent::ReservationLost { session },
             });
         }
     }
@@ -593,26 +534,6 @@ impl Rether {
             ring.changes.leavers.insert(self.own.station);
         }
         self.out.outbox.push_back(Pending::Leaving);
-    }
-
-    /// Sends the signalling that waits in the queue: the medium is free for all again. The host's frames
-    /// leave at the link's pace (`flush.rs`). Link control's frames leave when they are asked for, because
-    /// their messages may end before.
-    pub(super) fn flush_queue(&mut self) {
-        while let Some(entry) = self.ordinary.nrt.pop_own() {
-            if let Some(output) = self.let_go(0, entry.origin) {
-                self.out.outputs.push_back(output);
-            }
-        }
-    }
-
-    /// Gives up the unit at the head of a session's queue.
-    pub(super) fn drop_unit(&mut self, index: usize, at: Instant) {
-        let session = &mut self.shares.sessions[index];
-        session.fragments_sent = 0;
-        let unit = session.ready.pop_front().map(|unit| (unit.number, UnitFate::Dropped));
-        self.counters.units_dropped += 1;
-        self.out.outputs.push_back(Output::Slot { channel: session.channel, at, unit });
     }
 }
 

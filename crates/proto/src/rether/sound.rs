@@ -81,12 +81,6 @@ impl Rether {
     pub(super) fn may_tell_refusal(&mut self, now: Instant) -> bool {
         self.within(|budgets| budgets.refusals.take(now))
     }
-
-    /// A station states counts that a channel of this station cannot have.
-    pub(crate) fn count_refused_tally(&mut self) {
-        self.counters.tallies_refused += 1;
-    }
-
     /// A question to a sender that is behind.
     pub(super) fn may_ask(&mut self, now: Instant) -> bool {
         self.within(|budgets| budgets.questions.take(now))

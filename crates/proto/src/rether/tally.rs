@@ -50,15 +50,13 @@ impl Rotation {
     }
 }
 
-/// All that is counted of frames.
+/// What a medium has counted of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Sent, by [`Class`]; of the host's own frames only those that waited for the token.
+    /// Sent, by [`Class`].
     pub sent: [Load; Class::ALL.len()],
     /// Heard and proven, by [`Class`].
     pub heard: [Load; Class::ALL.len()],
-    /// The host's frames and link control's, sent under the token, by level.
-    pub levels: [Load; 8],
     /// How long cycles lasted.
     pub rotation: Rotation,
 }
@@ -71,18 +69,9 @@ impl Tally {
     pub(super) fn count_heard(&mut self, class: Class, octets: usize) {
         self.heard[class as usize].add(octets as u64);
     }
-
-    pub(super) fn count_host(&mut self, level: usize, octets: u16) {
-        self.count_sent(Class::Ordinary, usize::from(octets));
-        self.count_level(level, octets);
-    }
-
-    pub(super) fn count_level(&mut self, level: usize, octets: u16) {
-        self.levels[level.min(7)].add(u64::from(octets));
-    }
 }
 
-/// What the machine counts. Those marked (zero) must stay zero on a healthy segment.
+/// What a medium counts. Those marked (zero) must stay zero on a healthy segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames that were not ours to read or malformed.
@@ -117,30 +106,10 @@ pub struct Counters {
     pub requests: u64,
     /// Switches to token mode.
     pub switches: u64,
-    /// Units sent.
-    pub units_sent: u64,
-    /// Units given up.
-    pub units_dropped: u64,
-    /// Data fragments received for a channel here.
-    pub fragments_received: u64,
     /// Data fragments of a generation or station that has no right to send (zero).
     pub fragments_policed: u64,
     /// Data fragments of a channel that is not, or no longer, received here.
     pub fragments_unknown: u64,
-    /// Reports of a channel's counts that cannot be true (zero).
-    pub tallies_refused: u64,
-    /// Ordinary frames sent under the token.
-    pub host_frames_sent: u64,
-    /// Ordinary visits that sent anything.
-    pub ordinary_visits: u64,
-    /// Those of them that sent more than signalling.
-    pub other_visits: u64,
-    /// Ordinary frames that waited for the token and left in plain mode.
-    pub host_frames_flushed: u64,
-    /// Ordinary frames dropped because the queue was full.
-    pub host_frames_dropped: u64,
-    /// Ordinary frames dropped because a switch of mode took longer than the queue has room for.
-    pub host_dropped_switch: u64,
     /// Non-real-time visits refused because the frame did not fit the cycle.
     pub nrt_refusals: u64,
     /// Frames and announcements of stations that do not take part.

@@ -31,9 +31,9 @@
 //!
 //! Fulfils RETHER-2.1-8.
 
-use super::hold::Hold;
+use super::door::Turn;
 use super::outbox::Pending;
-use super::visit::{Stage, Step, is_over};
+use super::visit::{Stage, is_over};
 use super::{Mode, Rether};
 use crate::io::StationId;
 use rota_units::Instant;
@@ -131,7 +131,7 @@ impl Rether {
 
     /// Whether anything here waits for a visit that no slot of this station brings.
     pub(super) fn needs_visit(&self) -> bool {
-        !self.ordinary.nrt.is_empty() || self.wants_ring()
+        !self.lane.is_empty() || self.wants_ring()
     }
 
     /// A cycle that begins with a round of all visits this station before the token rests.
@@ -169,7 +169,7 @@ impl Rether {
     /// True if a round of all is due at the beginning of a cycle: because a request is older than the last
     /// cycle, or because most stations ask.
     pub(super) fn requests_want_round(&mut self, token: &Token, before: u32, cycle: u32) -> bool {
-        if !self.ordinary.nrt.is_empty() {
+        if !self.lane.is_empty() {
             self.hear_asker(self.own.station);
         }
         self.drop_absent(token);
@@ -237,21 +237,17 @@ impl Rether {
         self.askers().len() * 2 > usize::from(self.live_stations(token)).max(2)
     }
 
-    /// True if the visit that ends has sent as much as a few full frames and left none.
-    pub(super) fn sends_few(&self) -> bool {
-        let left = match self.mode.hold() {
-            Some(Hold { stage: Stage::Nrt { left, .. }, .. }) => *left,
-            _ => 0,
-        };
-        self.ordinary.nrt.is_empty() && self.frames_of_visit().saturating_sub(left) <= FEW_FRAMES
+    /// True if a visit that ends has sent as much as a few full frames and left none.
+    pub(super) fn sends_few(&self, places: u32) -> bool {
+        self.lane.is_empty() && places <= FEW_FRAMES
     }
 
     /// The token rests with its master until the next cycle or a request.
-    pub(super) fn rest(&mut self, now: Instant, until: Instant) -> Step {
+    pub(super) fn rest(&mut self, now: Instant, until: Instant) -> Turn {
         if now >= until {
             return self.start_cycle(now);
         }
-        let Some(hold) = self.mode.hold_mut() else { return Step::Wait };
+        let Some(hold) = self.mode.hold_mut() else { return Turn::Wait };
         let mut token = hold.token;
         self.settle_token(now, &mut token);
         self.note_list(&token);
@@ -269,17 +265,17 @@ impl Rether {
         }
         // A round that stopped for want of time goes on in the next cycle, not in this one.
         if !token.rested {
-            return Step::Wait;
+            return Turn::Wait;
         }
-        let own = self.ordinary.nrt.front().map(|(_, entry)| self.frame_time(entry.octets));
-        match own.zip(self.visit_grant(now)) {
+        let own = self.lane.next_octets().map(|octets| self.frame_time(octets));
+        match own.zip(self.visit_grant(now, 0)) {
             Some((takes, grant)) if grant.fits(now, takes) => self.hear_asker(self.own.station),
             _ => self.answer_asker(self.own.station),
         }
         let smallest = self.frame_time(FRAME_OCTETS_MIN) + self.hop() * 2;
         let fits = self.residual(now) >= smallest;
         let Some(asker) = self.next_asker(&token).filter(|asker| fits || *asker == self.own.station) else {
-            return Step::Wait;
+            return Turn::Wait;
         };
         let (round, station) = (self.most_ask(&token), self.own.station);
         token.phase = Phase::NonRealTime;

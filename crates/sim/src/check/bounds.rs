@@ -3,7 +3,7 @@
 
 use super::{Checker, Findings, View};
 use rota_admission::{NrtRing, SegmentParams};
-use rota_proto::{ModeName, Settings};
+use rota_proto::{ModeName, Port, Settings};
 use rota_units::{Instant, Span};
 
 /// The parameters of exactly `stations` stations, not of as many as admission was told to reckon with.
@@ -141,6 +141,10 @@ impl Checker for Bounds {
     }
 }
 
+fn is_token(port: &Port) -> bool {
+    port.medium().mode() == ModeName::Token
+}
+
 impl Bounds {
     /// From one event to the next what they depend on seldom changes.
     fn bounds(&mut self, view: &View<'_>, live: u64, reserved: Span, strict: bool) -> Option<Access> {
@@ -152,17 +156,17 @@ impl Bounds {
     }
 
     fn access(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
-        let link = view.hosts[host].node.as_ref().map(|node| node.link());
-        let link = link.filter(|link| link.mode() == ModeName::Token && link.queued_frames() > 0);
+        let port = view.hosts[host].node.as_ref().map(|node| node.port());
+        let port = port.filter(|port| is_token(port) && port.queued_frames() > 0);
         // Whom the others have declared dead, as after three hogged tokens, no token visits until it rejoins.
-        let link = link.filter(|link| !is_left_out(view, link.station()));
-        let Some((link, list)) = link.and_then(|link| Some((link, link.list()?))) else {
+        let port = port.filter(|port| !is_left_out(view, port.medium().station()));
+        let Some((port, list)) = port.and_then(|port| Some((port, port.medium().list()?))) else {
             self.emptied(view, host);
             self.waits[host] = Waits::default();
             return;
         };
-        let counters = link.counters();
-        let others_wait = link.queued_frames() > link.queued_signalling();
+        let counters = port.counters();
+        let others_wait = port.queued_frames() > port.queued_signalling();
         let slots = list.slots.as_slice();
         let reserved: Span = slots.iter().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
         let strict = slots.iter().any(|slot| slot.periodic);
@@ -194,11 +198,11 @@ impl Bounds {
 
     /// A visit in which all that waits leaves ends a wait, too.
     fn emptied(&mut self, view: &View<'_>, host: usize) {
-        let link = view.hosts[host].node.as_ref().map(|node| node.link());
-        let link = link.filter(|link| link.mode() == ModeName::Token && link.queued_frames() == 0);
-        let (Some(wait), Some(link)) = (self.waits[host].any, link) else { return };
+        let port = view.hosts[host].node.as_ref().map(|node| node.port());
+        let port = port.filter(|port| is_token(port) && port.queued_frames() == 0);
+        let (Some(wait), Some(port)) = (self.waits[host].any, port) else { return };
         let waited = view.now.since(wait.since);
-        let is_visit = link.counters().ordinary_visits != wait.visits;
+        let is_visit = port.counters().ordinary_visits != wait.visits;
         let excused = view.windows.excuse(wait.since, view.now, usize::MAX, usize::MAX);
         if is_visit && !excused && waited > self.worst.access {
             (self.worst.access, self.worst.access_bound) = (waited, wait.bound);

@@ -19,8 +19,9 @@ impl Checker for Ledgers {
             let Some(node) = &view.hosts[host].node else { continue };
             let link = node.link();
             let queue_max = view.settings.link.rate.octets_in_down(view.settings.nrt_queue).get() / 60 + 2;
-            if link.queued_frames() as u64 > queue_max {
-                let what = format!("host {host} keeps {} ordinary frames", link.queued_frames());
+            let queued = node.port().queued_frames();
+            if queued as u64 > queue_max {
+                let what = format!("host {host} keeps {queued} ordinary frames");
                 findings.add(view.now, "S6", what);
             }
             let Some(list) = link.list() else { continue };

@@ -165,7 +165,7 @@ fn load(world: &mut World, scene: &Scene) {
     let most = scene.queued;
     for from in talkers {
         let to = if scene.everybody { (from + 1) % hosts } else { 5 - from };
-        let queued = world.hosts[from].node.as_ref().map_or(most, |node| node.link().queued_frames());
+        let queued = world.hosts[from].node.as_ref().map_or(most, |node| node.port().queued_frames());
         for _ in queued..most {
             world.ordinary(from, to, octets);
         }

@@ -186,9 +186,9 @@ impl World {
     pub(super) fn count_ordinary(&mut self, index: usize) {
         let host = &self.hosts[index];
         let Some(node) = &host.node else { return };
-        let (link, counters) = (node.link(), node.link().counters());
+        let (port, counters) = (node.port(), node.port().counters());
         let named = counters.host_frames_dropped + counters.host_dropped_switch;
-        let (queued, kept) = (link.queued_host_frames(), host.process.host_frames.len());
+        let (queued, kept) = (port.queued_host_frames(), host.process.host_frames.len());
         let what = if queued != kept {
             format!("host {index}: {kept} ordinary frames are kept and {queued} wait")
         } else if named != host.process.dropped {

@@ -220,7 +220,7 @@ fn open(lan: &mut (Station, Station)) -> ChannelId {
 fn a_switch_of_mode_loses_and_reorders_nothing_of_the_host() {
     let mut lan = lan();
     let mut share = now();
-    let flushed = |lan: &(Station, Station)| lan.0.data.node.link().counters().host_frames_flushed;
+    let flushed = |lan: &(Station, Station)| lan.0.data.node.port().counters().host_frames_flushed;
     let mut round = 0;
     // A machine that stands still in the last turn may send them all before.
     while round < 4 || round < 40 && flushed(&lan) == 0 {
@@ -280,7 +280,7 @@ fn each_frame_that_is_dropped_is_counted_under_its_reason() {
     assert_eq!((frames.taken, frames.too_long, frames.malformed, frames.waiting), (7, 4, 1, 2));
     // More than the queue holds, even if part of it leaves while this machine stands still; and what was
     // queued before the card had no room for.
-    let (room, _) = lan.0.data.node.link().queue_room();
+    let (room, _) = lan.0.data.node.port().queue_room();
     let many = usize::try_from(room.get()).expect("small") / FRAME * 10;
     send(&lan, &vec![FRAME; many]);
     while !lan.0.host.0.borrow().behind.is_empty() {
@@ -288,7 +288,7 @@ fn each_frame_that_is_dropped_is_counted_under_its_reason() {
     }
     // The machine counts first; its word comes in a later turn where there are many.
     until(&mut lan, "each refused frame is counted", |lan| {
-        let counters = lan.0.data.node.link().counters();
+        let counters = lan.0.data.node.port().counters();
         let refused = counters.host_frames_dropped + counters.host_dropped_switch;
         refused > 0 && lan.0.data.host_frames().refused == refused
     });

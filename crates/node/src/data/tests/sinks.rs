@@ -166,7 +166,7 @@ fn as_many_units_are_offered_ahead_as_a_slot_carries() {
     }
     lan.sender.data.attach(now(), there, memory);
     assert_eq!(lan.sender.data.rings.sources[0].offered.len(), 2);
-    let sent = |lan: &Lan| lan.sender.data.node.link().counters().units_sent;
+    let sent = |lan: &Lan| lan.sender.data.node.port().counters().units_sent;
     let slot = lan.until("two leave", |lan| (sent(lan) >= 2).then(|| program.board.slot()));
     assert_eq!((sent(&lan), slot.map(|slot| slot.number)), (2, Some(1)), "in one slot");
     assert_eq!(lan.sender.data.rings.sources[0].offered.len(), 1, "the third one is offered behind them");

@@ -139,7 +139,7 @@ fn a_channel_that_opens_to_a_station_without_a_number_ends() {
     ledger.number(0, B);
     let [tht, offset, bound, t_nrt, gap, spare] = [Span::from_millis(1); 6];
     let admitted = Admitted { tht, offset, bound, t_nrt, gap, spare };
-    ledger.tell(LinkEvent::Reserved { channel: id, admitted });
+    ledger.tell(LinkEvent::Reserved { session: id.into(), admitted });
     for _ in 0..300 {
         assert_eq!(ledger.repeated(), []);
         ledger.settle();
@@ -158,9 +158,9 @@ fn a_reservation_in_a_ring_without_its_receiver_opens_no_channel() {
     ledger.number(0, B);
     let [tht, offset, bound, t_nrt, gap, spare] = [Span::from_millis(1); 6];
     let admitted = Admitted { tht, offset, bound, t_nrt, gap, spare };
-    let reserved = LinkEvent::Reserved { channel: out, admitted };
+    let reserved = LinkEvent::Reserved { session: out.into(), admitted };
     ledger.tell(reserved);
-    ledger.tell(LinkEvent::Released { channel: out });
+    ledger.tell(LinkEvent::Released { session: out.into() });
     ledger.tick();
     assert_eq!(ledger.closed(), [(out, CloseCause::PeerGone)]);
     assert!(ledger.channels.outgoing.is_empty());

@@ -84,7 +84,7 @@ fn ends_with(ledger: &mut Ledger, stated: Stated) -> (Option<Stated>, u64, u8) {
 /// A channel that B has opened to here, with so many units a cycle.
 fn opened(ledger: &mut Ledger, units: u64) {
     ledger.opened_by(B, 70);
-    let cycle = ledger.link.settings().trt;
+    let cycle = ledger.link.medium().settings().trt;
     let period = Span::from_nanos(cycle.as_nanos().div_ceil(units));
     let contract = &mut ledger.channels.incoming[0].contract;
     (contract.period, contract.cycle) = (period, cycle);
@@ -107,7 +107,7 @@ fn a_close_of_more_units_than_had_slots_ends_the_channel_and_states_nothing() {
     for lie in lies {
         let mut ledger = Ledger::new();
         opened(&mut ledger, 1);
-        ledger.now += ledger.link.settings().trt * 10;
+        ledger.now += ledger.link.medium().settings().trt * 10;
         assert_eq!(ends_with(&mut ledger, lie), (None, 0, CloseCause::PeerGone.code()), "{lie:?}");
         assert_eq!(ledger.link.counters().tallies_refused, 1, "{lie:?}");
     }
@@ -118,7 +118,7 @@ fn a_close_of_more_units_than_had_slots_ends_the_channel_and_states_nothing() {
 #[test]
 fn a_close_of_as_many_units_as_there_may_have_been_is_believed() {
     let day = Span::from_millis(24 * 3_600_000);
-    let ten = Ledger::new().link.settings().trt * 10;
+    let ten = Ledger::new().link.medium().settings().trt * 10;
     let cycles = day.count_down(ten) * 10;
     for (per_cycle, age, units, left_out) in [
         (1, ten, 12 + 64, 0),

@@ -15,8 +15,8 @@ impl Waits {
     fn of(periodic: bool) -> Self {
         let mut bench = Bench::ring(periodic);
         bench.world.ordinary(3, 4, 400);
-        assert!(bench.node(3).link().queued_frames() > 0, "it waits");
-        assert_eq!(bench.node(3).link().queued_signalling(), 0);
+        assert!(bench.node(3).port().queued_frames() > 0, "it waits");
+        assert_eq!(bench.node(3).port().queued_signalling(), 0);
         Self { start: bench.start(), bench, checker: Bounds::default() }
     }
 

@@ -165,7 +165,7 @@ fn r5_a_station_has_one_slot_for_each_time_it_asked() {
 fn s6_a_queue_holds_as_many_of_the_shortest_frames_as_its_time_lets_through() {
     let mut bench = Bench::ring(true);
     (0..9).for_each(|_| bench.world.ordinary(3, 4, 400));
-    let queued = bench.node(3).link().queued_frames() as u64;
+    let queued = bench.node(3).port().queued_frames() as u64;
     assert!(queued > 5);
     let rate = bench.settings.link.rate;
     for (frames, found) in [(queued, none()), (queued - 1, vec!["S6"])] {

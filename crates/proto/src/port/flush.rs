@@ -7,9 +7,10 @@
 //! opens when the queue is empty. A host that offers as much as the link carries never lets it empty; after
 //! a second the queue's room shrinks, so that its oldest frames still leave in order and the gate opens.
 
+use super::Port;
 use super::queue::Origin;
-use super::{Rether, Settings};
 use crate::io::{FrameBuf, GateOrder, Output};
+use crate::rether::{ModeName, Settings};
 use rota_units::{Instant, Octets, Span};
 
 /// How long the queue keeps its whole room while it leaves for plain mode.
@@ -87,79 +88,87 @@ pub(super) fn rooms(settings: &Settings) -> (Octets, Octets) {
     (rate.octets_in_down(settings.nrt_queue), switch)
 }
 
-impl Rether {
+impl Port {
     /// From now on ordinary frames wait for a ring's token.
     pub(super) fn divert(&mut self, now: Instant) {
-        self.ordinary.turning = Turning::In { since: now };
-        self.ordinary.nrt.widen();
+        self.turning = Turning::In { since: now };
+        self.queue.widen();
         self.order_gate(GateOrder::Divert);
     }
 
     /// Ordinary traffic is free again: waiting frames leave first, then the gate opens.
     pub(super) fn let_flow(&mut self, now: Instant) {
-        if self.ordinary.gate == GateOrder::Pass || matches!(self.ordinary.turning, Turning::Out(_)) {
+        if self.gate == GateOrder::Pass || matches!(self.turning, Turning::Out(_)) {
             return;
         }
-        self.ordinary.turning = Turning::Out(Flush::new(now, self.ordinary.nrt.room(), &self.settings));
+        self.turning = Turning::Out(Flush::new(now, self.queue.room(), self.medium.settings()));
         self.open_when_empty();
+    }
+
+    /// Orders the gate and remembers what was ordered. The parent answers each order to divert, so that a new
+    /// switch learns anew when the card is empty.
+    fn order_gate(&mut self, order: GateOrder) {
+        if self.gate != order || order == GateOrder::Divert {
+            self.gate = order;
+            self.outputs.push_back(Output::Gate { port: self.id, order });
+        }
     }
 
     /// Opens the gate if nothing of the host waits any more.
     fn open_when_empty(&mut self) {
-        if matches!(self.ordinary.turning, Turning::Out(_)) && self.ordinary.nrt.others() == 0 {
-            self.ordinary.turning = Turning::No;
-            self.ordinary.nrt.set_room(None);
+        if matches!(self.turning, Turning::Out(_)) && self.queue.others() == 0 {
+            self.turning = Turning::No;
+            self.queue.set_room(None);
             self.order_gate(GateOrder::Pass);
         }
     }
 
-    pub(super) fn is_flushing(&self) -> bool {
-        matches!(self.ordinary.turning, Turning::Out(_))
-    }
-
     /// When the next frame of the queue may leave for plain mode.
     pub(super) fn flush_deadline(&self) -> Instant {
-        match &self.ordinary.turning {
-            Turning::Out(flush) => flush.opens(self.settings.burst),
+        match &self.turning {
+            Turning::Out(flush) => flush.opens(self.medium.settings().burst),
             Turning::No | Turning::In { .. } => Instant::FAR,
         }
     }
 
     /// The next frame of a queue that leaves for plain mode.
     pub(super) fn next_flushed(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
-        while let Turning::Out(flush) = self.ordinary.turning {
-            if now < flush.opens(self.settings.burst) {
+        while let Turning::Out(flush) = self.turning {
+            if now < flush.opens(self.medium.settings().burst) {
                 return None;
             }
-            let Some((level, entry)) = self.ordinary.nrt.pop() else { break };
+            let Some((level, entry)) = self.dequeue() else { break };
             let time = self.frame_time(entry.octets);
-            if let Turning::Out(flush) = &mut self.ordinary.turning {
+            if let Turning::Out(flush) = &mut self.turning {
                 flush.charge(now, time);
             }
             self.counters.host_frames_flushed += u64::from(matches!(entry.origin, Origin::Host(_)));
-            let output = self.let_go(level, entry.origin).or_else(|| self.write_pending(now, frame));
+            let output = self.let_go(level, entry.origin).or_else(|| self.next_frame(now, frame));
             self.open_when_empty();
             if output.is_some() {
                 return output;
             }
         }
         self.open_when_empty();
-        self.out.outputs.pop_front()
+        self.outputs.pop_front()
     }
 
     /// Before a frame of the host is queued: how much room there is for it now.
     pub(super) fn set_queue_room(&mut self, now: Instant) {
-        if let Turning::Out(flush) = &self.ordinary.turning {
-            self.ordinary.nrt.set_room(Some(flush.room(now)));
+        if let Turning::Out(flush) = &self.turning {
+            self.queue.set_room(Some(flush.room(now)));
         }
     }
 
     /// A frame of the host found no room: why. Within the time for which there is room it is the host that
     /// offers more than the link carries.
     pub(super) fn count_refused(&mut self, now: Instant) {
-        let by_switch = match &self.ordinary.turning {
+        let by_switch = match &self.turning {
             Turning::No => false,
-            Turning::In { since } => !self.mode.is_ring() && now.since(*since) > switch_span(&self.settings),
+            Turning::In { since } => {
+                self.medium.mode() != ModeName::Token
+                    && now.since(*since) > switch_span(self.medium.settings())
+            }
             Turning::Out(flush) => flush.is_shrinking(now),
         };
         self.counters.host_frames_dropped += u64::from(!by_switch);

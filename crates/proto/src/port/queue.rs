@@ -189,6 +189,7 @@ impl NrtQueue {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.frames + self.llc_frames == 0
     }

@@ -1,0 +1,259 @@
+//! Units that wait for their session's slots, and how they are cut to frames.
+
+use super::Port;
+use crate::io::{ChannelId, FrameBuf, Output, ShareRequest, UnitFate, UnitRef};
+use crate::rether::door::{Grant, SessionId, Share};
+use rota_units::Instant;
+use rota_wire::{
+    ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, MAX_SLOTS, MacAddr, TAG_OCTETS, UNIT_HEADER_OCTETS,
+    UnitHeader,
+};
+use std::collections::VecDeque;
+
+/// Units of one session that may wait; a number of its own, since a clone keeps no spare room.
+const READY_MAX: usize = 64;
+/// Where a unit's octets stand in a frame.
+const DATA_OFFSET: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS;
+
+/// The units of one channel.
+#[derive(Clone, Debug)]
+pub(super) struct UnitQueue {
+    pub(super) channel: ChannelId,
+    pub(super) to: MacAddr,
+    pub(super) label: u16,
+    pub(super) ready: VecDeque<UnitRef>,
+    /// How many fragments of the first ready unit have left.
+    pub(super) fragments_sent: u16,
+    /// A new size asked for, and the last unit that was ready then.
+    pub(super) resize: Option<(u32, Option<u64>)>,
+}
+
+impl UnitQueue {
+    /// Octets of the next fragment of the first ready unit.
+    fn fragment_octets(&self, payload_max: u32) -> u32 {
+        let sent = u32::from(self.fragments_sent) * payload_max;
+        self.ready.front().map_or(0, |unit| (unit.octets - sent.min(unit.octets)).min(payload_max))
+    }
+
+    /// Whether a smaller size may take effect. Units that were ready under the old one leave under it, also
+    /// those that came after the wish: until the program hears of the new contract the old one stands.
+    fn may_shrink(&self) -> bool {
+        let Some((octets, behind)) = self.resize else { return false };
+        let front = self.ready.front().map(|unit| unit.number);
+        let have_left = front.is_none_or(|front| behind.is_none_or(|behind| front > behind));
+        have_left && self.ready.iter().all(|unit| unit.octets <= octets)
+    }
+}
+
+/// The units of all channels that have a share or wait for one.
+#[derive(Clone, Debug)]
+pub(super) struct Units(Vec<UnitQueue>);
+
+impl Units {
+    pub(super) fn new() -> Self {
+        Self(Vec::with_capacity(MAX_SLOTS))
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn remove(&mut self, channel: ChannelId) {
+        self.0.retain(|queue| queue.channel != channel);
+    }
+
+    fn get(&self, channel: ChannelId) -> Option<&UnitQueue> {
+        self.0.iter().find(|queue| queue.channel == channel)
+    }
+
+    fn get_mut(&mut self, channel: ChannelId) -> Option<&mut UnitQueue> {
+        self.0.iter_mut().find(|queue| queue.channel == channel)
+    }
+
+    #[cfg(feature = "model")]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &UnitQueue> {
+        self.0.iter()
+    }
+}
+
+impl Port {
+    /// Asks for a share; the answer comes as an event.
+    pub(crate) fn reserve(&mut self, now: Instant, channel: ChannelId, asked: &ShareRequest) {
+        let ShareRequest { to, label, unit_octets_max, pace, periodic } = *asked;
+        let ready = VecDeque::with_capacity(READY_MAX);
+        self.units.0.push(UnitQueue { channel, to, label, ready, fragments_sent: 0, resize: None });
+        self.medium.reserve(now, channel.into(), Share { unit_octets_max, pace, periodic });
+        self.heed(now);
+    }
+
+    /// Gives a share back; its ready units are given up.
+    pub(crate) fn release(&mut self, now: Instant, channel: ChannelId) {
+        if let Some(queue) = self.units.get_mut(channel) {
+            queue.ready.clear();
+            queue.fragments_sent = 0;
+        }
+        self.medium.release(now, channel.into());
+        self.heed(now);
+    }
+
+    /// True if the channel has a share, or waits for one.
+    pub(crate) fn has_share(&self, channel: ChannelId) -> bool {
+        self.medium.has_share(channel.into())
+    }
+
+    /// Changes the largest unit of a channel; the answer comes as an event.
+    pub(crate) fn resize(&mut self, channel: ChannelId, unit_octets_max: u32) {
+        self.medium.resize(channel.into(), unit_octets_max);
+        if let Some(queue) = self.units.get_mut(channel) {
+            queue.resize = Some((unit_octets_max, queue.ready.back().map(|unit| unit.number)));
+        }
+        self.tell_shrinks(channel);
+    }
+
+    /// The units of a channel have changed: perhaps a smaller size may take effect now.
+    fn tell_shrinks(&mut self, channel: ChannelId) {
+        if let Some(queue) = self.units.get(channel).filter(|queue| queue.resize.is_some()) {
+            self.medium.may_shrink(channel.into(), queue.may_shrink());
+        }
+    }
+
+    /// A unit waits in the client's ring. Its octets must not exceed what the client's memory holds; a
+    /// unit larger than the reservation takes several slots and is late, which its receiver will see.
+    pub(crate) fn on_unit_ready(&mut self, channel: ChannelId, unit: UnitRef) -> bool {
+        let queue = self.units.get_mut(channel).filter(|queue| queue.ready.len() < READY_MAX);
+        let Some(queue) = queue else { return false };
+        queue.ready.push_back(unit);
+        self.tell_shrinks(channel);
+        true
+    }
+
+    /// Whether every unit of the channel has left.
+    pub(crate) fn is_drained(&self, channel: ChannelId) -> bool {
+        self.units.get(channel).is_none_or(|queue| queue.ready.is_empty())
+    }
+
+    /// The schedule of the oldest unit of a channel that has not left.
+    pub(crate) fn oldest_ready(&self, channel: ChannelId) -> Option<Instant> {
+        self.units.get(channel)?.ready.front().map(|unit| Instant::from_nanos(unit.schedule_ns))
+    }
+
+    /// Units that the slots of a channel can carry in one cycle; one where it has none.
+    pub(crate) fn units_a_cycle(&self, channel: ChannelId) -> usize {
+        self.medium.units_a_cycle(channel.into()).min(READY_MAX)
+    }
+
+    /// True if a unit of the channel has left in part and goes on: one that is larger than the reservation
+    /// would keep it for many cycles.
+    pub(crate) fn has_unit_in_part(&self, channel: ChannelId) -> bool {
+        let queue = self.units.get(channel).filter(|queue| queue.fragments_sent > 0);
+        let fits = |octets_max| queue?.ready.front().map(|unit| unit.octets <= octets_max);
+        self.medium.share_octets(channel.into()).and_then(fits).unwrap_or(false)
+    }
+
+    /// Takes back the units of a channel that have not begun to leave.
+    pub(crate) fn keep_unit_in_part(&mut self, channel: ChannelId) {
+        if let Some(queue) = self.units.get_mut(channel) {
+            queue.ready.truncate(usize::from(queue.fragments_sent > 0));
+        }
+        self.tell_shrinks(channel);
+    }
+
+    /// Spends the grant of a slot on the units of its session.
+    pub(super) fn spend_slot(
+        &mut self,
+        now: Instant,
+        grant: &Grant,
+        session: SessionId,
+        frame: &mut FrameBuf<'_>,
+    ) -> Option<Output> {
+        let channel = ChannelId::from(session);
+        let payload_max = self.medium.settings().link.framing.unit_payload_max() as u32;
+        let units = self.spending.units;
+        let Some(queue) = self.units.get(channel).filter(|queue| !queue.ready.is_empty()) else {
+            if units == 0 {
+                self.outputs.push_back(Output::Slot { channel, at: grant.opens, unit: None });
+            }
+            return self.end_slot(now);
+        };
+        let octets = queue.fragment_octets(payload_max);
+        let takes = self.frame_time((DATA_OFFSET + octets as usize + TAG_OCTETS) as u16);
+        if !grant.fits(now, takes) {
+            // The rest of the unit waits for the session's next slot.
+            return self.end_slot(now);
+        }
+        if self.medium.answers_before(now, takes) {
+            return None;
+        }
+        let Some((len, last)) = self.write_fragment(frame, channel, grant, (octets, payload_max)) else {
+            self.drop_unit(channel, grant.opens);
+            return self.end_slot(now);
+        };
+        self.medium.spent(now, len);
+        if last {
+            self.unit_sent(channel, grant.opens);
+            self.spending.units = units + 1;
+            if units + 1 >= grant.most {
+                self.end_slot(now);
+            }
+        }
+        Some(Output::Transmit { port: self.id, len })
+    }
+
+    fn end_slot(&mut self, now: Instant) -> Option<Output> {
+        self.end_grant(now, self.spending.units);
+        None
+    }
+
+    /// One fragment of a channel's first ready unit, copied from the client's ring into the device's slot:
+    /// how long its frame is, and whether it is the last one.
+    fn write_fragment(
+        &mut self,
+        frame: &mut FrameBuf<'_>,
+        channel: ChannelId,
+        grant: &Grant,
+        (octets, payload_max): (u32, u32),
+    ) -> Option<(u16, bool)> {
+        let queue = self.units.get_mut(channel)?;
+        let unit = *queue.ready.front()?;
+        let fragment = queue.fragments_sent;
+        let offset = u32::from(fragment) * payload_max;
+        let last = offset + octets >= unit.octets;
+        let into = &mut frame.bytes[DATA_OFFSET..DATA_OFFSET + octets as usize];
+        if !frame.payloads.copy_unit(channel, unit.number, offset, into) {
+            return None;
+        }
+        let header = UnitHeader {
+            label: queue.label,
+            number: unit.number as u16,
+            fragment,
+            last,
+            left_out: unit.left_out,
+            unit_octets: unit.octets,
+            schedule_ns: unit.schedule_ns,
+        };
+        header.emit(&mut frame.bytes[DATA_OFFSET - UNIT_HEADER_OCTETS..DATA_OFFSET]);
+        let body = UNIT_HEADER_OCTETS + octets as usize;
+        let len = self.medium.seal_data(frame.bytes, queue.to, grant, body)?;
+        queue.fragments_sent = fragment + 1;
+        Some((len, last))
+    }
+
+    fn unit_sent(&mut self, channel: ChannelId, at: Instant) {
+        self.counters.units_sent += 1;
+        self.end_unit(channel, at, UnitFate::Sent);
+    }
+
+    /// Gives up the unit at the head of a channel's queue.
+    fn drop_unit(&mut self, channel: ChannelId, at: Instant) {
+        self.counters.units_dropped += 1;
+        self.end_unit(channel, at, UnitFate::Dropped);
+    }
+
+    fn end_unit(&mut self, channel: ChannelId, at: Instant, fate: UnitFate) {
+        let Some(queue) = self.units.get_mut(channel) else { return };
+        queue.fragments_sent = 0;
+        let unit = queue.ready.pop_front().map(|unit| (unit.number, fate));
+        self.outputs.push_back(Output::Slot { channel, at, unit });
+        self.tell_shrinks(channel);
+    }
+}
