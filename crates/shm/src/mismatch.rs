@@ -65,11 +65,13 @@ pub enum Mismatch {
     HeldOff,
     /// The same of this station itself.
     HeldOffHere,
+    /// Two stations have one node id, `theirs`; `ours` is the address of the other one.
+    NodeId,
 }
 
 impl Mismatch {
     /// All of them with their words, in the order of their codes, from 1.
-    const ALL: [(Self, &'static str); 29] = [
+    const ALL: [(Self, &'static str); 30] = [
         (Self::Key, "key"),
         (Self::Segment, "segment"),
         (Self::Cycle, "cycle"),
@@ -99,6 +101,7 @@ impl Mismatch {
         (Self::PrepareCost, "prepare-cost"),
         (Self::HeldOff, "held-off"),
         (Self::HeldOffHere, "held-off-here"),
+        (Self::NodeId, "double-node-id"),
     ];
 
     /// The word that programs use.
@@ -185,6 +188,7 @@ impl MismatchRow {
             Some(Mismatch::Key | Mismatch::OwnAddress) => return None,
             Some(Mismatch::Name) => [mac(self.ours), self.mac()],
             Some(Mismatch::LlcAddress) => [mac(self.ours), self.theirs.to_string()],
+            Some(Mismatch::NodeId) => [mac(self.ours), format!("{:016x}", self.theirs)],
             _ => [self.ours, self.theirs].map(|value| value.to_string()),
         })
     }
@@ -219,6 +223,11 @@ impl MismatchRow {
                 let other = mac(ours);
                 format!("two stations have the node address {theirs} (--llc-address): {other} and {who}")
             }
+            Some(Mismatch::NodeId) => format!(
+                "two stations have the node id {theirs:016x}: {} and {who}; end one, remove its file of the \
+                 node id, and start it again",
+                mac(ours)
+            ),
             Some(kind) if kind.is_exclusion() => self.exclusion(kind, &who),
             Some(kind) if kind.is_hold_off() => self.hold_off(kind, &who),
             Some(kind) if let Some((setting, [ours, theirs])) = kind.setting([ours, theirs]) => format!(
@@ -296,6 +305,10 @@ impl Monitor {
                 if row.llc_address == before.llc_address && row.llc_address != 0 {
                     all.push(MismatchRow { kind: Mismatch::LlcAddress as u64, ..found });
                 }
+                if row.node_id == before.node_id && row.node_id != 0 {
+                    let theirs = row.node_id;
+                    all.push(MismatchRow { kind: Mismatch::NodeId as u64, theirs, ..found });
+                }
             }
         }
         all
@@ -354,9 +367,20 @@ mod tests {
         assert_eq!(found, [(2, 1, Mismatch::Name), (3, 2, Mismatch::LlcAddress)]);
         let mut stations = vec![row(1, "n1", 7, here), row(2, "n2", 7, alive)];
         stations[1].heard_ns = 5;
+        let both = stations.clone();
         let found = Monitor { stations, ..Monitor::default() }.all_mismatches();
         assert_eq!(found.iter().map(|row| (row.theirs, row.heard_ns)).collect::<Vec<_>>(), [(7, 5)]);
         assert_eq!(found[0].name(), "n2");
+        for node_id in [0, 0xa5] {
+            let stations = both.iter().map(|row| StationRow { node_id, llc_address: 0, ..*row }).collect();
+            let found = Monitor { stations, ..Monitor::default() }.all_mismatches();
+            assert_eq!(found.len(), usize::from(node_id != 0), "0 for a station whose id is not known");
+            for row in found {
+                assert_eq!(row.kind(), Some(Mismatch::NodeId));
+                assert_eq!(row.values().unwrap(), ["00:00:00:00:00:01", "00000000000000a5"]);
+                assert!(row.sentence().contains("id 00000000000000a5: 00:00:00:00:00:01 and n2 (00:00:00"));
+            }
+        }
         // The address of the other station was a decimal number.
         assert_eq!(found[0].values().unwrap(), ["00:00:00:00:00:01", "7"]);
         let name = MismatchRow { kind: Mismatch::Name as u64, ..found[0] };

@@ -13,7 +13,7 @@ pub const CHANNEL_ROWS: usize = 512;
 /// Most stations that do not fit in the table.
 pub const MISMATCH_ROWS: usize = 32;
 /// Version of the rows.
-const MONITOR_VERSION: u64 = 3;
+const MONITOR_VERSION: u64 = 4;
 /// Sequence, version and two reserved words.
 const HEAD_OCTETS: usize = 32;
 /// A writer that died inside its write must not hold a reader for ever.
@@ -170,6 +170,8 @@ row! {
         channels_all: u64,
         /// Its node address of link control; 0 for none.
         llc_address: u64,
+        /// Its node's id; 0 where none is known.
+        node_id: u64,
     }
 }
 
