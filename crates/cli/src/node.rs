@@ -8,7 +8,7 @@ use rota_driver::gate::{EgressGate, ROTA_MARK};
 use rota_driver::packet::{OpenError, PacketDevice, PacketOptions, ethernet_mtu};
 use rota_lab::link_rate;
 use rota_node::log::{LevelFilter, Log};
-use rota_node::{Guests, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
+use rota_node::{Guests, NodeId, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
 use rota_study::calibrate;
 use rota_study::interface::{driver_rate, only_interface};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
@@ -39,6 +39,10 @@ pub struct Args {
     /// The name by which other stations find this one; the host's name otherwise
     #[arg(long)]
     name: Option<String>,
+    /// The file that keeps this node's id, 16 hexadecimal digits; drawn and written where there is none.
+    /// Otherwise 'node-id' in STATE_DIRECTORY, in /var/lib/rota for root, or beside the control socket
+    #[arg(long, env = "ROTA_NODE_ID_FILE", value_name = "FILE")]
+    node_id_file: Option<PathBuf>,
     /// The link's rate, such as 100mbit; the driver's figure otherwise
     #[arg(long, env = "ROTA_RATE", value_parser = link_rate)]
     rate: Option<BitRate>,
@@ -258,9 +262,14 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
     let device = PacketDevice::open_with(&options).map_err(Failure::failed)?;
     let gate = EgressGate::new(&iface, GATE_FRAMES).map_err(Failure::failed)?;
     let lab = key.lab;
+    // Behind the claim to the interface, so that the node before this one has left its file.
+    let node_id = NodeId::find(args.node_id_file.as_deref());
+    let node_id = node_id.map_err(|error| Failure::failed(format!("no node id can be drawn: {error}")))?;
+    let for_now = node_id.note().map(str::to_owned);
     let spec = NodeSpec {
         interface: iface.clone(),
         name: name.clone(),
+        node_id,
         settings,
         key,
         control,
@@ -278,7 +287,8 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         let known = "the well-known lab key is in use: anybody on this wire can make frames of this segment";
         let beside = if by_default { beside(started.control) } else { String::new() };
         let first = format!("rota node {name} on {iface} at {rate}; {}{beside}", started.realtime);
-        log.started(&first, lab.then_some(known));
+        let warnings = lab.then_some(known).into_iter().chain(for_now.as_deref());
+        log.started(&first, warnings);
     });
     outcome.map_err(|error| failure(&error))?;
     Ok(Exit::Done)

@@ -38,6 +38,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let station = status.station.map_or("none yet".into(), |station| station.to_string());
     let rate = BitRate::new(status.link_bps).map_or(String::new(), |rate| format!(" at {rate}"));
     outln!("{} on {}{rate}, station {station}, process {}", status.name, status.interface, status.pid);
+    outln!("node id   {}", status.node_id);
     outln!("mode      {}", serde_json::to_string(&status.mode).unwrap_or_default().trim_matches('"'));
     outln!("cycle     {}", Span::from_nanos(status.trt_ns));
     for member in &status.members {

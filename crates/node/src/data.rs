@@ -114,7 +114,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Stopped::System("no randomness to be had", io::Error::other(error.to_string()))
         })?;
         let mac = MacAddr(device.mac());
-        let identity = Identity { node_id: node_id(mac), boot_id: boot_id(), mac, name: spec.name.clone() };
+        let identity =
+            Identity { node_id: spec.node_id.get(), boot_id: boot_id(), mac, name: spec.name.clone() };
         let node = Node::new(now(), identity, spec.key.key(), spec.settings.clone(), seed);
         let measures = Measures::new(spec).map_err(system("the hold log cannot be written"))?;
         let tracer = Tracer::new(files.log, spec.settings.ether_type, mac.0, boot_id());
@@ -216,11 +217,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.measures.end_if_over(at);
         Ok(())
     }
-}
-
-/// Unlike between hosts, the same at each boot: the interface's address.
-fn node_id(mac: MacAddr) -> u64 {
-    mac.0.iter().fold(0, |id, octet| id << 8 | u64::from(*octet))
 }
 
 /// The kernel's name of this boot: stations with the same one share a clock.

@@ -28,6 +28,7 @@ mod limits;
 pub mod log;
 mod meter;
 mod monitor;
+mod node_id;
 mod pool;
 mod privileges;
 mod quota;
@@ -48,6 +49,7 @@ pub use gate::{Egress, EgressError, NoGate};
 pub use guardian::GuardianSpec;
 pub use key::{KeyError, SegmentKey};
 pub use log::warning;
+pub use node_id::NodeId;
 pub use quota::Quota;
 
 use commands::Wiring;
@@ -69,6 +71,8 @@ pub struct NodeSpec {
     pub interface: String,
     /// Its station's name.
     pub name: String,
+    /// Its id, by which nodes tell it from every other one.
+    pub node_id: NodeId,
     /// Times, rates and limits of the segment.
     pub settings: Settings,
     /// The segment's secret.

@@ -177,10 +177,10 @@ impl Log {
         Ok(Self { waiting })
     }
 
-    /// Logs the start, and a warning for the operator.
-    pub fn started(&self, text: &str, warning: Option<&str>) {
+    /// Logs the start, and warnings for the operator.
+    pub fn started<'a>(&self, text: &str, warnings: impl Iterator<Item = &'a str>) {
         say(Level::Info, "started", text);
-        if let Some(warning) = warning {
+        for warning in warnings {
             say(Level::Warn, "started", warning);
         }
     }

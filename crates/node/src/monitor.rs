@@ -51,6 +51,7 @@ impl Rows {
             name: StationRow::name_words(link.name()),
             heard_ns: now.as_nanos(),
             llc_address: u64::from(link.settings().llc.address),
+            node_id: link.node_id(),
             ..reserved(node, link.station())
         };
         let used = used_by_strangers(link, mac);
@@ -76,6 +77,7 @@ impl Rows {
                 name: StationRow::name_words(member.announce.name()),
                 received: member.received,
                 llc_address: u64::from(member.announce.llc_address),
+                node_id: member.announce.node_id,
                 ..reserved
             };
             let heard = node.reports().stations().iter().find(|heard| heard.mac == member.mac);

@@ -42,6 +42,9 @@ pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
 /// What does not change.
 pub(crate) struct Facts {
     pub(crate) name: String,
+    pub(crate) node_id: String,
+    /// Why it is for this run only.
+    pub(crate) node_id_note: Option<String>,
     pub(crate) interface: String,
     pub(crate) trt_ns: u64,
     pub(crate) watch: Span,
@@ -72,6 +75,8 @@ impl Facts {
         Ok(Self {
             log: log.map_err(crate::system("the event log cannot be shared"))?,
             name: spec.name.clone(),
+            node_id: spec.node_id.hex(),
+            node_id_note: spec.node_id.note().map(str::to_owned),
             interface: spec.interface.clone(),
             trt_ns: spec.settings.trt.as_nanos(),
             watch: spec.settings.watch(),
@@ -155,6 +160,7 @@ impl Snapshot {
         if facts.lab_key {
             notes.push("the well-known lab key is in use: anybody can make frames of this segment".into());
         }
+        notes.extend(facts.node_id_note.clone());
         notes.extend(facts.guardian.as_ref().map(|guardian| format!("guardian: {}", guardian.state())));
         notes.extend(crate::stood::note(&self.stalls, rota_driver::clock::now()));
         notes.extend(self.shut_out.iter().map(|mac| {
@@ -187,6 +193,7 @@ impl Snapshot {
             pid: std::process::id(),
             station: (self.status.station != 0).then_some(self.status.station),
             name: facts.name.clone(),
+            node_id: facts.node_id.clone(),
             interface: facts.interface.clone(),
             mode: match self.status.mode {
                 ModeName::Joining => RunMode::Joining,

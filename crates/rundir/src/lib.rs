@@ -28,6 +28,9 @@ use nix::sys::stat::{Mode, SFlag, lstat};
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// The file in which a node keeps its id; its node has it locked.
+pub const NODE_ID: &str = "node-id";
+
 /// Directories of this name vanish with the last lock in them.
 pub(crate) const PREFIX: &str = "net-";
 
@@ -85,6 +88,13 @@ pub fn namespace() -> Result<u64, RunDirError> {
     // Not /proc/self: a thread may be in another namespace than its process.
     let path = Path::new("/proc/thread-self/ns/net");
     nix::sys::stat::stat(path).map(|stat| stat.st_ino).map_err(refused(path))
+}
+
+/// True if the calling thread is in the network namespace that the machine, or the container, began with. False
+/// where that cannot be seen, as from inside another user namespace.
+pub fn is_own_network_of_the_machine() -> bool {
+    let first = nix::sys::stat::stat("/proc/1/ns/net").map(|stat| stat.st_ino);
+    matches!((first, namespace()), (Ok(first), Ok(own)) if first == own)
 }
 
 /// The run directories in which a program looks for the nodes of this network namespace.

@@ -2,7 +2,7 @@
 //!
 //! A node that was killed leaves its socket and its locks. The next node of its namespace takes them, but a
 //! namespace that is gone has no next node. A directory is removed only if this user made it, it holds
-//! nothing but locks and the sockets of these locks, and no process has any of the locks.
+//! nothing but locks, the sockets of these locks and a node's id, and no process has any of the locks.
 
 use crate::lock::is_at;
 use crate::{PREFIX, bases, check_directory, namespace};
@@ -55,7 +55,9 @@ impl Left {
         for entry in std::fs::read_dir(directory).ok()? {
             let path = entry.ok()?.path();
             let there = std::fs::symlink_metadata(&path).ok()?;
-            let is_lock = there.is_file() && there.len() == 0;
+            // A node locks the file of its id, too.
+            let is_id = path.file_name().is_some_and(|name| name == crate::NODE_ID);
+            let is_lock = there.is_file() && (there.len() == 0 || is_id);
             if there.uid() != user || locks.len() + sockets.len() >= FILES {
                 return None;
             } else if is_lock {

@@ -80,6 +80,9 @@ pub enum Mismatch {
     HeldOff,
     /// The same of this station itself.
     HeldOffHere,
+    /// Two stations have one node id, `theirs`; `ours` is the address of the other one.
+    #[strum(serialize = "double-node-id")]
+    NodeId,
 }
 
 impl Mismatch {
@@ -167,6 +170,7 @@ impl MismatchRow {
             Some(Mismatch::Key | Mismatch::OwnAddress) => return None,
             Some(Mismatch::Name) => [self.other(), self.mac()],
             Some(Mismatch::LlcAddress) => [self.other(), self.theirs.to_string()],
+            Some(Mismatch::NodeId) => [self.other(), format!("{:016x}", self.theirs)],
             _ => [self.ours, self.theirs].map(|value| value.to_string()),
         })
     }
@@ -201,6 +205,11 @@ impl MismatchRow {
                 let other = self.other();
                 format!("two stations have the node address {theirs} (--llc-address): {other} and {who}")
             }
+            Some(Mismatch::NodeId) => format!(
+                "two stations have the node id {theirs:016x}: {} and {who}; end one, remove its file of the \
+                 node id, and start it again",
+                self.other()
+            ),
             Some(kind) if kind.is_exclusion() => self.exclusion(kind, &who),
             Some(kind) if kind.is_hold_off() => self.hold_off(kind, &who),
             Some(kind) if let Some((setting, [ours, theirs])) = kind.setting([ours, theirs]) => format!(
@@ -278,6 +287,10 @@ impl Monitor {
                 if row.llc_address == before.llc_address && row.llc_address != 0 {
                     all.push(MismatchRow { kind: Mismatch::LlcAddress as u64, ..found });
                 }
+                if row.node_id == before.node_id && row.node_id != 0 {
+                    let theirs = row.node_id;
+                    all.push(MismatchRow { kind: Mismatch::NodeId as u64, theirs, ..found });
+                }
             }
         }
         all
@@ -345,9 +358,20 @@ mod tests {
         assert_eq!(found, [(2, 1, Mismatch::Name), (3, 2, Mismatch::LlcAddress)]);
         let mut stations = vec![row(1, "n1", 7, here), row(2, "n2", 7, alive)];
         stations[1].heard_ns = 5;
+        let both = stations.clone();
         let found = Monitor { stations, ..Monitor::default() }.all_mismatches();
         assert_eq!(found.iter().map(|row| (row.theirs, row.heard_ns)).collect::<Vec<_>>(), [(7, 5)]);
         assert_eq!(found[0].name(), "n2");
+        for node_id in [0, 0xa5] {
+            let stations = both.iter().map(|row| StationRow { node_id, llc_address: 0, ..*row }).collect();
+            let found = Monitor { stations, ..Monitor::default() }.all_mismatches();
+            assert_eq!(found.len(), usize::from(node_id != 0), "0 for a station whose id is not known");
+            for row in found {
+                assert_eq!(row.kind(), Some(Mismatch::NodeId));
+                assert_eq!(row.values().unwrap(), ["00:00:00:00:00:01", "00000000000000a5"]);
+                assert!(row.sentence().contains("id 00000000000000a5: 00:00:00:00:00:01 and n2 (00:00:00"));
+            }
+        }
         // The address of the other station was a decimal number.
         assert_eq!(found[0].values().unwrap(), ["00:00:00:00:00:01", "7"]);
         let name = MismatchRow { kind: Mismatch::Name as u64, ..found[0] };

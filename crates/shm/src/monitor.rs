@@ -167,6 +167,8 @@ row! {
         received: Load,
         /// Its node address of link control; 0 for none.
         llc_address: u64,
+        /// Its node's id; 0 where none is known.
+        node_id: u64,
         /// Its newest report; of this station what it would report now.
         said: ReportHead,
     }

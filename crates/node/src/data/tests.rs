@@ -1,6 +1,7 @@
 //! Turns of the data thread over a device that takes everything.
 
 mod budget;
+mod doubles;
 mod ease;
 mod host;
 mod sinks;
@@ -68,6 +69,7 @@ fn spec(name: &str, settings: Settings) -> NodeSpec {
     NodeSpec {
         interface: "none".into(),
         name: name.into(),
+        node_id: crate::NodeId::drawn().expect("randomness"),
         settings,
         key: crate::SegmentKey::lab(),
         control: ControlName::default(),

@@ -159,7 +159,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     /// Notes what the turn took. Returns its end.
-    fn end_turn(&mut self, woke: Instant) -> Instant {
+    pub(super) fn end_turn(&mut self, woke: Instant) -> Instant {
         let turned = now();
         let counts = &mut self.measures.counts;
         counts.turn_longest = counts.turn_longest.max(turned.since(woke));

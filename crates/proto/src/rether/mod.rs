@@ -255,6 +255,11 @@ impl Rether {
         self.own.incarnation
     }
 
+    /// This host's id.
+    pub fn node_id(&self) -> u64 {
+        self.own.me.node_id
+    }
+
     /// This station's name.
     pub fn name(&self) -> &str {
         &self.own.me.name

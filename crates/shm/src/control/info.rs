@@ -452,6 +452,9 @@ pub struct StatusInfo {
     pub station: Option<u16>,
     /// Its name.
     pub name: String,
+    /// Its id as 16 hexadecimal digits: drawn once, and kept.
+    #[serde(default)]
+    pub node_id: String,
     /// Its interface.
     pub interface: String,
     /// How it treats the medium.

@@ -1,0 +1,232 @@
+//! This node's id: drawn once from the system's randomness and kept in a file.
+//!
+//! Without a file named by the operator it is `node-id` in the first of these: the directory that systemd
+//! gives (`STATE_DIRECTORY`), `/var/lib/rota` for root in the machine's own network namespace, the run
+//! directory of the network namespace for all others. Stations of a lab share a file system and have
+//! network namespaces of their own, so that no two have one id. A node holds a lock on its file: a second
+//! node that finds the same file draws an id for itself.
+
+use nix::fcntl::{Flock, FlockArg};
+use rota_rundir::{NODE_ID, RunDirError};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where root's node keeps it.
+const STATE: &str = "/var/lib/rota";
+/// Hexadecimal digits of an id.
+const DIGITS: usize = 16;
+/// A file that holds more is none of a node.
+const OCTETS_MAX: u64 = 64;
+/// How often a file is looked for that another node makes at the same time.
+const ATTEMPTS: usize = 8;
+/// How long a node that was killed may hold its lock, and how often it is tried meanwhile.
+const PREDECESSOR_GONE_WITHIN: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Why a file gives no id.
+#[derive(Debug, thiserror::Error)]
+enum Unfit {
+    #[error(
+        "{0} holds no node id: 16 hexadecimal digits should stand there, and not all of them 0; remove it, \
+         and the next start of the node writes another one"
+    )]
+    Content(PathBuf),
+    #[error("{0} is no file; a node keeps its id in a file, which --node-id-file names")]
+    Kind(PathBuf),
+    #[error("{path} belongs to user {owner}, it should belong to user {wanted} or to root")]
+    Owner { path: PathBuf, owner: u32, wanted: u32 },
+    #[error(
+        "{path} is writable by others (mode {mode:04o}), who could give this node the id of another; \
+         'chmod 0644 {path}' mends it"
+    )]
+    Writable { path: PathBuf, mode: u32 },
+    #[error(
+        "{0} is in use by another node of this host; give this node a file of its own with --node-id-file"
+    )]
+    Taken(PathBuf),
+    #[error(
+        "the node id cannot be {what} {path}: {source}; name a file in a directory of this user with \
+             --node-id-file"
+    )]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("the node id has no place: {0}")]
+    Place(#[from] RunDirError),
+}
+
+impl Unfit {
+    fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what, path: path.to_owned(), source }
+    }
+}
+
+/// A node's id. The file that it came from is locked until this is dropped.
+#[derive(Debug)]
+pub struct NodeId {
+    id: u64,
+    note: Option<String>,
+    _kept: Option<Flock<File>>,
+}
+
+impl NodeId {
+    /// The id in the file that the operator names, or in this node's usual one. The file is made where there
+    /// is none. One that cannot be used is [noted](Self::note), and the node has an id for this run.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub fn find(named: Option<&Path>) -> io::Result<Self> {
+        let path = named.map_or_else(usual, |path| Ok(path.to_owned()));
+        match path.map_err(Unfit::from).and_then(|path| kept(&path)) {
+            Ok((id, file)) => Ok(Self { id, note: None, _kept: Some(file) }),
+            Err(Unfit::Io { source, .. }) if source.kind() == ErrorKind::Unsupported => Err(source),
+            Err(unfit) => {
+                let drawn = Self::drawn()?;
+                let note =
+                    format!("{unfit}. This run goes on with the node id {}, kept nowhere", drawn.hex());
+                Ok(Self { note: Some(note), ..drawn })
+            }
+        }
+    }
+
+    /// An id for this run, which is kept nowhere.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub fn drawn() -> io::Result<Self> {
+        Ok(Self { id: draw()?, note: None, _kept: None })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(id: u64) -> Self {
+        Self { id, note: None, _kept: None }
+    }
+
+    /// The id.
+    pub fn get(&self) -> u64 {
+        self.id
+    }
+
+    /// The id as people and programs read it.
+    pub fn hex(&self) -> String {
+        hex(self.id)
+    }
+
+    /// Why the id is for this run only, in one sentence, if it is and should not be.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+}
+
+pub(crate) fn hex(id: u64) -> String {
+    format!("{id:016x}")
+}
+
+/// Ids of channels begin with the lower half of their origin's id, which is therefore not 0 either.
+fn draw() -> io::Result<u64> {
+    loop {
+        let id =
+            getrandom::u64().map_err(|error| io::Error::new(ErrorKind::Unsupported, error.to_string()))?;
+        if id as u32 != 0 {
+            return Ok(id);
+        }
+    }
+}
+
+/// The file that this process's node has without an operator's word.
+fn usual() -> Result<PathBuf, RunDirError> {
+    let is_lab = std::env::var_os("ROTA_LAB").is_some();
+    let given = std::env::var("STATE_DIRECTORY").ok();
+    let given = given.as_deref().and_then(|all| all.split(':').next()).map(Path::new);
+    if let Some(given) = given.filter(|path| path.is_absolute() && !is_lab) {
+        return Ok(given.join(NODE_ID));
+    }
+    let is_root = rota_rundir::outer_uid(nix::unistd::geteuid().as_raw()) == 0;
+    if is_root && !is_lab && rota_rundir::is_own_network_of_the_machine() {
+        // A directory that cannot be made shows when the file is written.
+        let _ = std::fs::create_dir_all(STATE);
+        return Ok(Path::new(STATE).join(NODE_ID));
+    }
+    Ok(rota_rundir::make()?.join(NODE_ID))
+}
+
+/// The id that the file holds, and the locked file; made where there is none.
+fn kept(path: &Path) -> Result<(u64, Flock<File>), Unfit> {
+    for _ in 0..ATTEMPTS {
+        if let Some(file) = open(path)? {
+            let id = read(&file, path)?;
+            return Ok((id, lock(file, path)?));
+        }
+        write(path, draw().map_err(Unfit::io("drawn for", path))?).map_err(Unfit::io("written to", path))?;
+    }
+    Err(Unfit::io("read from", path)(io::Error::from(ErrorKind::NotFound)))
+}
+
+/// `None` where there is no such file.
+fn open(path: &Path) -> Result<Option<File>, Unfit> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
+    let file = match options.open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(nix::libc::ELOOP) => {
+            return Err(Unfit::Kind(path.to_owned()));
+        }
+        Err(error) => return Err(Unfit::io("read from", path)(error)),
+    };
+    let data = file.metadata().map_err(Unfit::io("read from", path))?;
+    let (owner, wanted, mode) = (data.uid(), nix::unistd::geteuid().as_raw(), data.mode() & 0o7777);
+    if !data.is_file() {
+        return Err(Unfit::Kind(path.to_owned()));
+    }
+    if owner != wanted && owner != 0 {
+        return Err(Unfit::Owner { path: path.to_owned(), owner, wanted });
+    }
+    if mode & 0o022 != 0 {
+        return Err(Unfit::Writable { path: path.to_owned(), mode });
+    }
+    Ok(Some(file))
+}
+
+fn read(file: &File, path: &Path) -> Result<u64, Unfit> {
+    let mut octets = Vec::new();
+    let read = Read::take(file, OCTETS_MAX + 1).read_to_end(&mut octets);
+    read.map_err(Unfit::io("read from", path))?;
+    let text = std::str::from_utf8(&octets).unwrap_or_default().trim_end();
+    let is_id = text.len() == DIGITS && text.bytes().all(|octet| octet.is_ascii_hexdigit());
+    let id = if is_id { u64::from_str_radix(text, 16).ok() } else { None };
+    id.filter(|id| *id != 0).ok_or_else(|| Unfit::Content(path.to_owned()))
+}
+
+fn lock(mut file: File, path: &Path) -> Result<Flock<File>, Unfit> {
+    for _ in 0..PREDECESSOR_GONE_WITHIN.as_millis() / PAUSE.as_millis() {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(locked) => return Ok(locked),
+            Err((again, nix::errno::Errno::EWOULDBLOCK)) => file = again,
+            Err((_, errno)) => return Err(Unfit::io("locked in", path)(errno.into())),
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Err(Unfit::Taken(path.to_owned()))
+}
+
+/// Writes the file whole or not at all. One that another node has made meanwhile stays.
+fn write(path: &Path, id: u64) -> io::Result<()> {
+    let name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
+    let new = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    // Left by a process of this number that died.
+    let _ = std::fs::remove_file(&new);
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o644).open(&new)?;
+    let written = file
+        .write_all(format!("{}\n", hex(id)).as_bytes())
+        .and_then(|()| file.set_permissions(Permissions::from_mode(0o644)))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::hard_link(&new, path));
+    let _ = std::fs::remove_file(&new);
+    written.or_else(|error| if error.kind() == ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })
+}
+
+#[cfg(test)]
+mod tests;
