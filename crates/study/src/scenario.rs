@@ -553,4 +553,4 @@ impl MixTable {
 #[cfg(test)]
 mod random;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -98,8 +98,8 @@ pub fn up(up: &Up, format: Format) -> Result<Exit, Failure> {
     }
 }
 
-/// The words of this command with `keep` for `up`, so that both ways build the same lab. Only options without
-/// a value stand before them.
+/// The words of this command with `keep` for `up`, so that both ways build the same lab. No option that may
+/// stand before the verb takes either word as its value.
 fn words_of_keeper(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     let verb = words.iter_mut().skip_while(|word| *word != "lab").find(|word| *word == "up");

@@ -173,11 +173,6 @@ fn the_page_of_topologies_names_every_field() {
 }
 
 #[test]
-fn damaged_files_panic_nowhere() {
-    for cut in 0..TWO.len() {
-        fuzz_topology(&TWO.as_bytes()[..cut]);
-        let mut damaged = TWO.as_bytes().to_vec();
-        damaged[cut] ^= 0x15;
-        fuzz_topology(&damaged);
-    }
+fn the_corpus_of_topologies_replays() {
+    crate::scenario::tests::replay("fuzz/corpus/topology", fuzz_topology);
 }
