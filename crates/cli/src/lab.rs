@@ -5,7 +5,7 @@ mod up;
 use clap::Subcommand;
 use rota_admission::Framing;
 use rota_answer::{Exit, Failure, Format, outln};
-use rota_lab::{AskError, LabSpec, Place, link_rate};
+use rota_lab::{AskError, Place, Topology, link_rate};
 use rota_units::{BitRate, Octets, Span, parse_span};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,10 +18,26 @@ pub struct Args {
     command: Command,
 }
 
+const UP_HELP: &str = "\
+Example: rota lab up --nodes 5 --rate 100mbit
+         rota lab up --topology topologies/two-segments.toml
+
+A topology is a TOML file of segments, and of stations with a port on each of their segments:
+  [[segment]]
+  name = \"left\"
+  rate = \"100mbit\"
+  [[segment]]
+  name = \"right\"
+  [[station]]
+  name = \"gateway\"
+  eth0 = \"left\"
+  eth1 = \"right\"
+docs/topology.md has all fields.";
+
 #[derive(Subcommand)]
 enum Command {
-    /// Build a LAN of stations n1…nN on one switch, and keep it
-    #[command(after_help = "Example: rota lab up --nodes 5 --rate 100mbit")]
+    /// Build a LAN of stations n1…nN on one switch, or the segments and stations of a file, and keep it
+    #[command(after_help = UP_HELP)]
     Up(Up),
     /// Run a program inside a station
     #[command(after_help = "Example: rota lab exec n2 -- iperf3 -c n1")]
@@ -37,6 +53,10 @@ enum Command {
 /// Arguments of `rota lab up`.
 #[derive(Clone, Debug, clap::Args)]
 struct Up {
+    /// The segments and stations: a TOML file
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["nodes", "rate", "port_queue", "mtu", "trt", "hub"])]
+    topology: Option<PathBuf>,
     /// How many stations
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = stations())]
     nodes: u8,
@@ -94,7 +114,7 @@ struct Down {
 
 /// As many stations as a ring can hold.
 fn stations() -> clap::builder::RangedI64ValueParser<u8> {
-    clap::value_parser!(u8).range(1..=i64::from(LabSpec::STATIONS_MAX))
+    clap::value_parser!(u8).range(1..=i64::from(Topology::STATIONS_MAX))
 }
 
 /// The MTUs that a node serves.
@@ -130,9 +150,10 @@ fn failure(error: AskError) -> Failure {
 
 fn take_down(name: &str, format: Format) -> Result<Exit, Failure> {
     let place = Place::of(name).map_err(Failure::wrong_use)?;
-    let hub = place.take_down().map_err(failure)?;
-    format.tell(&serde_json::json!({ "name": name, "down": true, "hub": hub }), |_| {
-        hub.iter().for_each(|hub| outln!("{}", hub.text()));
+    let hubs = place.take_down().map_err(failure)?;
+    let told = serde_json::json!({ "name": name, "down": true, "hub": hubs.first(), "hubs": hubs });
+    format.tell(&told, |_| {
+        hubs.iter().for_each(|hub| outln!("{}", hub.text()));
         outln!("The lab '{name}' is gone.");
     });
     Ok(Exit::Done)

@@ -67,6 +67,7 @@ const PAGE_WORDS: &[&str] = &[
     "name",
     "down",
     "hub",
+    "hubs",
     "incident",
     "text",
     "assumption",
@@ -172,6 +173,7 @@ fn cross_traffic_prints_what_was_sent_and_what_came() {
 #[test]
 fn a_lab_prints_the_keys_of_the_page() {
     let Some(lab) = Lab::up("json", 3) else { return };
+    assert_as_on_the_page("lab", &lab.about);
     let receiver = lab.receiver(3, "4", &["--out", "/dev/null"]);
     let sender =
         lab.start(1, &["send", "--to", "n3", "--service", "4", "--video", CLIP, "--frames", "240", "--json"]);

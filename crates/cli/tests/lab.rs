@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::Program;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rota_driver::inventory::Inventory;
@@ -99,7 +100,10 @@ fn text(octets: &[u8]) -> String {
 fn programs_find_themselves_in_their_station() {
     let lab = Lab::named("exec");
     let Some(about) = lab.up(&["--nodes", "3"]) else { return };
-    assert_eq!(about["stations"][2], serde_json::json!({ "name": "n3", "address": "10.77.0.3" }));
+    let port =
+        serde_json::json!({ "interface": "eth0", "segment": "lan", "address": "10.77.0.3", "node": false });
+    let third = serde_json::json!({ "name": "n3", "address": "10.77.0.3", "ports": [port] });
+    assert_eq!(about["stations"][2], third);
     assert_eq!(about["rate_bps"], 10_000_000);
 
     let out = lab.run(&["lab", "exec", "n2", "--", "sh", "-c", "cat /proc/sys/kernel/hostname; pwd; env"]);
@@ -313,6 +317,114 @@ fn wrong_words_are_refused_in_one_sentence() {
     }
     let out = Command::new(ROTA).args(["lab", "up", "--name", "a b"]).output().unwrap();
     assert_eq!(out.status.code(), Some(2));
+}
+
+/// A lab of a topology file with its nodes; `None`, said aloud, where this machine has no namespaces for us.
+fn up_as(lab: &Lab, file: &str) -> Option<serde_json::Value> {
+    let out = lab.run(&["lab", "up", "--topology", &topology(file), "--json"]);
+    let errors = text(&out.stderr);
+    if common::labs_refused(&errors) {
+        return None;
+    }
+    assert!(out.status.success(), "{errors}");
+    Some(serde_json::from_slice(&out.stdout).unwrap())
+}
+
+fn topology(file: &str) -> String {
+    format!("{}/../../topologies/{file}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Opens a channel from the first to the second of each pair and carries a video of four seconds on all at
+/// once. Returns what `status` of each sender's node says meanwhile.
+fn carry(lab: &Lab, pairs: &[(&str, &str)]) -> Vec<serde_json::Value> {
+    let inside = |station: &str, words: &[&str]| {
+        Program::start(lab.rota(&[&["lab", "exec", station, "--", ROTA], words].concat()))
+    };
+    let listen = |(_, to): &(&str, &str)| {
+        let receiver = inside(to, &["recv", "--json", "--out", "/dev/null"]);
+        receiver.wait_for_word("listening");
+        receiver
+    };
+    let receivers: Vec<_> = pairs.iter().map(listen).collect();
+    let clip = common::testdata("clip.h264");
+    let send = |(from, to): &(&str, &str)| {
+        inside(from, &["send", "--to", to, "--video", &clip, "--frames", "120", "--json"])
+    };
+    let senders: Vec<_> = pairs.iter().map(send).collect();
+    std::thread::sleep(Duration::from_secs(2));
+    let status = |(from, _): &(&str, &str)| inside(from, &["status", "--json"]).finish().well().json();
+    let during = pairs.iter().map(status).collect();
+    for program in senders.into_iter().chain(receivers) {
+        // A host that stood still leaves frames out.
+        let told = program.finish().carried().json();
+        assert!(told["units"].as_u64() > Some(100), "{told}");
+    }
+    during
+}
+
+#[test]
+fn segments_of_a_topology_are_apart_and_carry_channels_at_once() {
+    let before = Inventory::take().unwrap();
+    let lab = Lab::named("segments");
+    let Some(about) = up_as(&lab, "two-segments.toml") else { return };
+    assert_eq!(about["warnings"], serde_json::json!([]));
+    let port = |interface: &str, segment: &str, address: &str, node: bool| serde_json::json!({ "interface": interface, "segment": segment, "address": address, "node": node });
+    let ports = [port("eth0", "left", "10.77.0.3", true), port("eth1", "right", "10.77.1.3", false)];
+    assert_eq!(about["stations"][2]["ports"], serde_json::json!(ports));
+    let ping = |from: &str, to: &str| {
+        let words = ["lab", "exec", from, "--", "ping", "-c", "1", "-W", "2", to];
+        lab.run(&words).status.success()
+    };
+    for (from, to) in [("n1", "n2"), ("n3", "n4"), ("n1", "gateway"), ("n4", "gateway"), ("gateway", "n3")] {
+        assert!(ping(from, to), "{from} reaches {to}");
+    }
+    for (from, to) in [("n1", "n3"), ("n4", "n2"), ("n1", "10.77.1.3")] {
+        assert!(!ping(from, to), "nothing is forwarded, and {from} reaches {to}");
+    }
+    let rate =
+        |station: &str| text(&lab.run(&["lab", "exec", station, "--", "sh", "-c", "echo $ROTA_RATE"]).stdout);
+    assert_eq!(["n1", "gateway", "n3"].map(rate), ["100000000bit", "100000000bit", "10000000bit"]);
+    let during = carry(&lab, &[("n1", "n2"), ("n3", "n4")]);
+    for (status, members) in during.iter().zip([3, 2]) {
+        assert_eq!(status["mode"], "token", "{status}");
+        assert_eq!(status["members"].as_array().map(Vec::len), Some(members), "{status}");
+    }
+    let out = lab.run(&["lab", "down"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    lab.assert_gone();
+    assert_eq!(Inventory::take().unwrap(), before);
+}
+
+#[test]
+fn two_hosts_on_a_cable_have_a_channel() {
+    let lab = Lab::named("cable");
+    let Some(about) = up_as(&lab, "cable.toml") else { return };
+    assert_eq!(about["segments"][0]["medium"], "link");
+    assert_eq!(carry(&lab, &[("n1", "n2")])[0]["members"].as_array().map(Vec::len), Some(2));
+    assert!(lab.run(&["lab", "down"]).status.success());
+    lab.assert_gone();
+}
+
+#[test]
+fn a_topology_with_a_mistake_builds_nothing() {
+    let before = Inventory::take().unwrap();
+    let lab = Lab::named("mistake");
+    let file = std::env::temp_dir().join(format!("rota-{}.toml", lab.name));
+    let name = file.display().to_string();
+    let up = |file: &str| lab.run(&["lab", "up", "--topology", file, "--no-nodes"]);
+    let loops = "[[segment]]\nname = \"s\"\n[[station]]\nname = \"n1\"\neth0 = \"s\"\neth1 = \"s\"\n";
+    std::fs::write(&file, loops).unwrap();
+    let out = up(&name);
+    let sentence = format!("rota: {name}:6: station.eth1: is a loop: eth0 is on 's' too");
+    assert_eq!((out.status.code(), text(&out.stderr)), (Some(2), sentence));
+    std::fs::remove_file(&file).unwrap();
+    let out = up(&name);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("cannot read"), "{}", text(&out.stderr));
+    let out = lab.run(&["lab", "up", "--topology", &topology("cable.toml"), "--nodes", "3"]);
+    assert_eq!(out.status.code(), Some(2), "a file says all that these options say");
+    lab.assert_gone();
+    assert_eq!(Inventory::take().unwrap(), before);
 }
 
 /// No test of its own: the lab's tests run this program again inside a station, as sender or receiver.

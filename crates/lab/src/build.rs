@@ -1,26 +1,27 @@
-//! The running lab: N hosts around one switch.
+//! The running lab: hosts, and between them the middle of each segment.
 //!
 //! ```text
 //!   n1 eth0 ──── p1 ┐                        each port, both directions:
 //!   n2 eth0 ──── p2 ├ br0 (host "switch")      to the station:   p_k's own queue
 //!   n3 eth0 ──── p3 ┘                          from the station: p_k → ifb_k's queue → p_k
+//!
+//!   n4 eth0 ──── p4 ⇄ p5 ──── eth0 n5        a cable: what one port receives waits in the other's queue
 //! ```
-//! Both queues sit on the switch's side, where no frame of a station can pass beside them. A lab for
+//! All queues sit in the middle, where no frame of a station can pass beside them. A segment for
 //! `rota hub` has the ports alone: the hub joins them, and its queues are the simulator's.
 
+use crate::topology::{Medium, Segment, Topology, address, interface, mac};
 use crate::{Isolation, LabError, LabSpec, PrioritySpec};
 use rota_driver::netlink::{Link, LinkIndex, Route, Veth};
 use rota_driver::netns::{self, Door, Host, NamesNs, NsError};
 use rota_driver::shape::{PortShape, Shaper};
-use rota_units::{BitRate, Octets};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::net::Ipv4Addr;
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 const PREFIX: u8 = 24;
-const IFACE: &str = "eth0";
 /// How long programs in a lab that ends may take to end by themselves.
 const STRAYS_MAY_LEAVE_WITHIN: Duration = Duration::from_millis(100);
 
@@ -30,7 +31,7 @@ pub struct Lab {
     spec: LabSpec,
     isolation: Isolation,
     stations: Vec<Station>,
-    switch: Switch,
+    middles: Vec<Middle>,
 }
 
 struct Station {
@@ -38,10 +39,13 @@ struct Station {
     door: Arc<Door>,
 }
 
-struct Switch {
+/// What is between the stations of one segment.
+struct Middle {
     route: Route,
-    /// None where a hub joins the ports.
+    segment: Segment,
+    /// Where the segment is a switch.
     bridge: Option<LinkIndex>,
+    ports: Vec<LinkIndex>,
     shapers: Vec<Shaper>,
     host: Host,
 }
@@ -61,25 +65,6 @@ pub fn enter_isolation() -> Result<Isolation, LabError> {
     Ok(*ISOLATION.get_or_init(|| isolation))
 }
 
-/// The address of station `station`.
-pub fn address(station: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 77, 0, station)
-}
-
-/// The MAC of station `station`: locally administered, then "ROTA" and its number.
-pub fn mac(station: u8) -> [u8; 6] {
-    [0x02, 0x52, 0x4f, 0x54, 0x41, station]
-}
-
-/// What every program in a station finds in its environment.
-pub fn environment(rate: BitRate, port_queue: Octets) -> [(&'static str, String); 3] {
-    [
-        ("ROTA_LAB", "1".to_owned()),
-        ("ROTA_RATE", format!("{}bit", rate.as_bps())),
-        ("ROTA_PORT_QUEUE", format!("{}octets", port_queue.get())),
-    ]
-}
-
 /// A control socket that was named by its path outside is not the one of a station.
 pub fn forget_control_path(command: &mut Command) {
     if std::env::var("ROTA_CONTROL").is_ok_and(|name| name.starts_with('/')) {
@@ -93,24 +78,31 @@ impl Lab {
     /// # Errors
     /// A spec that makes no sense, or what the kernel refused.
     pub fn build(spec: &LabSpec) -> Result<Self, LabError> {
-        if !(1..=LabSpec::STATIONS_MAX).contains(&spec.stations) {
-            return Err(LabError::Stations(spec.stations));
-        }
+        spec.topology.check()?;
         if let Some(priority) = &spec.priority {
             priority.check()?;
         }
         let isolation = enter_isolation()?;
-        // Names are a comfort: a system without /etc/hosts still gets its LAN.
-        let names = NamesNs::create(&hosts_file(spec.stations)).ok();
-        let mut switch = Switch::create(spec.hub)?;
+        let topology = &spec.topology;
+        let mut middles = Vec::new();
+        for segment in &topology.segments {
+            middles.push(Middle::create(segment)?);
+        }
         let mut stations = Vec::new();
-        for k in 1..=spec.stations {
-            let host = Host::create(&format!("n{k}"))?;
-            switch.add_port(&host, k, spec.mtu, spec.shaped && !spec.hub)?;
-            configure_station(&host, k, spec.stations)?;
+        // Stations on the same segments share one file.
+        let mut names = BTreeMap::new();
+        for (station, k) in topology.stations.iter().zip(1..) {
+            let host = Host::create(&station.name)?;
+            for (port, at) in station.ports.iter().enumerate() {
+                middles[*at].add_port(&host, (k, &interface(port), mac(*at, k)), spec.shaped)?;
+            }
+            configure_station(&host, k, topology)?;
+            // Names are a comfort: a system without /etc/hosts still gets its LAN.
+            let names = names.entry(hosts_file(topology, k));
+            let names = names.or_insert_with_key(|text| NamesNs::create(text).ok());
             stations.push(Station { door: Arc::new(host.door(names.as_ref())?), host });
         }
-        let mut lab = Self { spec: spec.clone(), isolation, stations, switch };
+        let mut lab = Self { spec: spec.clone(), isolation, stations, middles };
         lab.shape()?;
         Ok(lab)
     }
@@ -125,17 +117,32 @@ impl Lab {
         self.isolation
     }
 
-    /// A command that will run inside station `station` (1 to N), with ROTA_LAB, ROTA_RATE,
-    /// ROTA_PORT_QUEUE and, where the lab has one, ROTA_CALIBRATION set. The kernel kills it when the
-    /// *thread* that spawned it ends: spawn from a thread
-    /// that lives as long as the lab.
+    /// What every program in a station finds in its environment: the rate and queue of the segment that its
+    /// node is on.
+    ///
+    /// # Panics
+    /// When the lab has no such station.
+    pub fn environment(&self, station: u8) -> [(String, String); 3] {
+        let topology = &self.spec.topology;
+        let main = topology.main_segment(&topology.stations[usize::from(station) - 1]);
+        let Segment { rate, port_queue, .. } = topology.segments[main];
+        [
+            ("ROTA_LAB".to_owned(), "1".to_owned()),
+            ("ROTA_RATE".to_owned(), format!("{}bit", rate.as_bps())),
+            ("ROTA_PORT_QUEUE".to_owned(), format!("{}octets", port_queue.get())),
+        ]
+    }
+
+    /// A command that will run inside station `station` (1 to N), with its environment and, where the lab has
+    /// one, ROTA_CALIBRATION set. The kernel kills it when the *thread* that spawned it ends: spawn from a
+    /// thread that lives as long as the lab.
     ///
     /// # Panics
     /// When the lab has no such station.
     pub fn command(&self, station: u8, program: impl AsRef<OsStr>) -> Command {
         let door = &self.station(station).door;
         let mut command = Command::new(program);
-        command.envs(environment(self.spec.rate, self.spec.port_queue));
+        command.envs(self.environment(station));
         forget_control_path(&mut command);
         if let Some(file) = &self.spec.calibration {
             command.env("ROTA_CALIBRATION", file);
@@ -144,13 +151,14 @@ impl Lab {
         command
     }
 
-    /// A command that will run where the ports are: p1 to pN, one for each station. As [`Self::command`].
+    /// A command that will run in the middle of a segment, where each station on it has a port p1 to pN by
+    /// its number. As [`Self::command`].
     ///
     /// # Errors
     /// This process may open no more descriptors.
-    pub fn switch_command(&self, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
+    pub fn middle_command(&self, segment: usize, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
         let mut command = Command::new(program);
-        rota_driver::sys::enter_on_exec(&mut command, Arc::new(self.switch.host.door(None)?));
+        rota_driver::sys::enter_on_exec(&mut command, Arc::new(self.middles[segment].host.door(None)?));
         Ok(command)
     }
 
@@ -171,7 +179,7 @@ impl Lab {
     }
 
     fn station(&self, station: u8) -> &Station {
-        assert!((1..=self.spec.stations).contains(&station), "the lab has no station n{station}");
+        assert!((1..=self.spec.stations()).contains(&station), "the lab has no station {station}");
         &self.stations[usize::from(station) - 1]
     }
 
@@ -189,10 +197,11 @@ impl Lab {
     }
 
     fn shape(&mut self) -> Result<(), LabError> {
-        let LabSpec { rate, port_queue, priority, mtu, .. } = self.spec;
-        let shape = PortShape { rate, queue: port_queue, priority, mtu };
-        for shaper in &mut self.switch.shapers {
-            shaper.apply(&mut self.switch.route, &shape)?;
+        let priority = self.spec.priority;
+        for Middle { route, segment, shapers, .. } in &mut self.middles {
+            let Segment { rate, port_queue: queue, mtu, .. } = *segment;
+            let shape = PortShape { rate, queue, priority, mtu };
+            shapers.iter_mut().try_for_each(|shaper| shaper.apply(route, &shape))?;
         }
         Ok(())
     }
@@ -207,8 +216,8 @@ impl Drop for Lab {
     }
 }
 
-impl Switch {
-    fn create(for_hub: bool) -> Result<Self, LabError> {
+impl Middle {
+    fn create(segment: &Segment) -> Result<Self, LabError> {
         let host = Host::create("switch")?;
         // Bridged packets are no business of a packet filter; where this cannot be set, they pay for it.
         host.run(|| {
@@ -217,57 +226,81 @@ impl Switch {
             }
         })?;
         let mut route = host.route()?;
-        let bridge = if for_hub { None } else { Some(route.add_bridge("br0")?) };
+        let is_switch = segment.medium == Medium::Switch;
+        let bridge = is_switch.then(|| route.add_bridge("br0")).transpose()?;
         if let Some(bridge) = bridge {
             route.set_link(bridge, Link { up: true, ..Link::default() })?;
         }
-        Ok(Self { route, bridge, shapers: Vec::new(), host })
+        let segment = segment.clone();
+        Ok(Self { route, segment, bridge, ports: Vec::new(), shapers: Vec::new(), host })
     }
 
-    /// Joins station `k` to the switch.
-    fn add_port(&mut self, station: &Host, k: u8, mtu: u16, shaped: bool) -> Result<(), LabError> {
-        let port_name = format!("p{k}");
+    /// Joins station `k` by its interface.
+    fn add_port(
+        &mut self,
+        station: &Host,
+        (k, far, far_mac): (u8, &str, [u8; 6]),
+        shaped: bool,
+    ) -> Result<(), LabError> {
+        let near = &format!("p{k}");
+        let (far_netns, mtu) = (station.net(), u32::from(self.segment.mtu));
         let route = &mut self.route;
-        let port = route.add_veth(&Veth {
-            near: &port_name,
-            far: IFACE,
-            far_netns: station.net(),
-            far_mac: Some(mac(k)),
-            mtu: u32::from(mtu),
-        })?;
-        self.host.run(|| netns::without_offloads(&port_name))??;
-        if shaped {
-            let ifb = route.add_ifb(&format!("ifb{k}"))?;
-            route.set_link(ifb, Link { up: true, ..Link::default() })?;
-            route.redirect_ingress(port, ifb)?;
-            self.shapers.extend([Shaper::new(port), Shaper::new(ifb)]);
+        let port = route.add_veth(&Veth { near, far, far_netns, far_mac: Some(far_mac), mtu })?;
+        self.host.run(|| netns::without_offloads(near))??;
+        let up = Link { up: true, master: self.bridge, ..Link::default() };
+        match self.segment.medium {
+            Medium::Hub(_) => {}
+            Medium::Switch if shaped => {
+                let ifb = route.add_ifb(&format!("ifb{k}"))?;
+                route.set_link(ifb, Link { up: true, ..Link::default() })?;
+                route.redirect_ingress(port, ifb)?;
+                self.shapers.extend([Shaper::new(port), Shaper::new(ifb)]);
+            }
+            Medium::Switch => {}
+            Medium::Link => {
+                for other in &self.ports {
+                    route.redirect_ingress(port, *other)?;
+                    route.redirect_ingress(*other, port)?;
+                }
+                self.shapers.extend(shaped.then(|| Shaper::new(port)));
+            }
         }
-        route.set_link(port, Link { up: true, master: self.bridge, ..Link::default() })?;
+        route.set_link(port, up)?;
         if self.bridge.is_some() {
-            route.add_bridge_entry(port, mac(k))?;
+            route.add_bridge_entry(port, far_mac)?;
         }
+        self.ports.push(port);
         Ok(())
     }
 }
 
-/// Address, static neighbours, wire-sized frames.
-fn configure_station(host: &Host, k: u8, stations: u8) -> Result<(), LabError> {
+/// Addresses, static neighbours, wire-sized frames.
+fn configure_station(host: &Host, k: u8, topology: &Topology) -> Result<(), LabError> {
     let work = || -> Result<(), NsError> {
-        netns::without_offloads(IFACE)?;
         let mut route = Route::here()?;
-        let eth0 = route.index_of(IFACE)?;
-        route.set_link(eth0, Link { up: true, ..Link::default() })?;
-        route.add_address(eth0, address(k), PREFIX)?;
-        let mut others = (1..=stations).filter(|other| *other != k);
-        let set = |other| route.add_neighbour(eth0, address(other), mac(other));
-        others.try_for_each(set)?;
+        for (port, at) in topology.stations[usize::from(k) - 1].ports.iter().enumerate() {
+            let name = interface(port);
+            netns::without_offloads(&name)?;
+            let link = route.index_of(&name)?;
+            route.set_link(link, Link { up: true, ..Link::default() })?;
+            route.add_address(link, address(*at, k), PREFIX)?;
+            for (other, _) in topology.on(*at).filter(|(other, _)| *other != k) {
+                route.add_neighbour(link, address(*at, other), mac(*at, other))?;
+            }
+        }
         Ok(())
     };
     host.run(work)??;
     Ok(())
 }
 
-fn hosts_file(stations: u8) -> String {
-    let names = (1..=stations).map(|k| format!("{} n{k}\n", address(k)));
+/// The names of all stations, each at the address by which station `k` reaches it, if it does.
+fn hosts_file(topology: &Topology, k: u8) -> String {
+    let own = &topology.stations[usize::from(k) - 1].ports;
+    let line = |(station, number): (&crate::topology::Station, u8)| {
+        let shared = station.ports.iter().find(|at| own.contains(at)).unwrap_or(&station.ports[0]);
+        format!("{} {}\n", address(*shared, number), station.name)
+    };
+    let names = topology.stations.iter().zip(1..).map(line);
     std::iter::once("127.0.0.1 localhost\n".to_owned()).chain(names).collect()
 }

@@ -1,7 +1,7 @@
 //! `rota lab exec`: a program inside a station.
 
-use crate::build::{environment, forget_control_path};
-use crate::registry::{About, Answer, AskError, Connection, Place, Request};
+use crate::build::forget_control_path;
+use crate::registry::{About, Answer, AskError, Connection, Place, Request, StationAbout};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
@@ -9,7 +9,6 @@ use nix::unistd::Pid;
 use rota_driver::netns::{Door, clear_out};
 use rota_driver::signals;
 use rota_driver::sys::enter_on_exec;
-use rota_units::{BitRate, Octets};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
@@ -26,15 +25,14 @@ pub fn exec(place: &Place, station: &str, program: &OsStr, arguments: &[OsString
     let keeper = place.connect()?;
     let about = keeper.about()?;
     let number = station_number(station, &about)?;
-    let (answer, fds) = keeper.ask(&Request::Join { station: number })?;
-    if let Answer::Door { warning: Some(warning) } = answer {
-        eprintln!("rota: {warning}");
-    }
+    let (Answer::Door { warning, environment }, fds) = keeper.ask(&Request::Join { station: number })? else {
+        return Err(AskError::Failed("the lab's keeper is of another version of rota".to_owned()));
+    };
+    warning.iter().for_each(|warning| eprintln!("rota: {warning}"));
     // Inside the lab `rota` is this program, wherever it lies and however it was called.
     let own = std::env::current_exe().ok().filter(|_| program == "rota");
     let mut command = Command::new(own.as_deref().map_or(program, Path::as_os_str));
-    let rate = BitRate::new(about.rate_bps).unwrap_or(BitRate::from_mbit(10));
-    command.args(arguments).envs(environment(rate, Octets::new(about.port_queue_octets)));
+    command.args(arguments).envs(environment);
     forget_control_path(&mut command);
     let door = Arc::new(Door::new(fds));
     enter_on_exec(&mut command, Arc::clone(&door));
@@ -52,26 +50,20 @@ pub fn exec(place: &Place, station: &str, program: &OsStr, arguments: &[OsString
     })
 }
 
-/// The number in a station's name.
+/// The number of a station.
 fn station_number(station: &str, about: &About) -> Result<u8, AskError> {
-    let number = station.strip_prefix('n').and_then(|digits| digits.parse().ok());
-    // "n02" would parse too, and is nobody's name.
-    match number {
-        Some(k) if (1..=about.stations).contains(&k) && station == format!("n{k}") => Ok(k),
-        _ => Err(AskError::NotThere(format!(
-            "'{station}' is no station of the lab '{}': it has {}",
-            about.name,
-            list(about.stations)
-        ))),
-    }
+    let found = about.stations.iter().zip(1..).find(|(known, _)| known.name == station);
+    found.map(|(_, number)| number).ok_or_else(|| {
+        let all = list(&about.stations);
+        AskError::NotThere(format!("'{station}' is no station of the lab '{}': it has {all}", about.name))
+    })
 }
 
 /// The stations in words.
-pub fn list(stations: u8) -> String {
+pub fn list(stations: &[StationAbout]) -> String {
     match stations {
-        1 => "n1".to_owned(),
-        n @ 2..=8 => (1..=n).map(|k| format!("n{k}")).collect::<Vec<_>>().join(", "),
-        n => format!("n1 to n{n}"),
+        [first, .., last] if stations.len() > 8 => format!("{} to {}", first.name, last.name),
+        _ => stations.iter().map(|station| station.name.as_str()).collect::<Vec<_>>().join(", "),
     }
 }
 
@@ -119,25 +111,13 @@ fn shell_code(status: ExitStatus) -> u8 {
 mod tests {
     use super::*;
 
-    fn about() -> About {
-        About {
-            name: "lab".into(),
-            stations: 3,
-            rate_bps: 10_000_000,
-            port_queue_octets: 150_000,
-            isolation: "root".into(),
-            nodes: false,
-            hub_pid: None,
-            keeper_pid: 1,
-            warnings: Vec::new(),
-        }
-    }
-
     #[test]
     fn only_the_names_of_stations_are_stations() {
-        assert_eq!(station_number("n3", &about()).unwrap(), 3);
+        let lab = crate::LabSpec::new("lab", 3, rota_units::BitRate::from_mbit(10));
+        let about = About::of(&lab, false, "root".into());
+        assert_eq!(station_number("n3", &about).unwrap(), 3);
         for bad in ["n0", "n4", "n03", "3", "n", "", "n-1", "n256", "N1"] {
-            let error = station_number(bad, &about()).unwrap_err();
+            let error = station_number(bad, &about).unwrap_err();
             assert!(
                 matches!(&error, AskError::NotThere(said) if said.ends_with("it has n1, n2, n3")),
                 "{error}"

@@ -1,8 +1,9 @@
-//! The `rota hub` that joins the stations of a lab in the bridge's place.
+//! The `rota hub` that joins the stations of a segment in the bridge's place.
 
 use crate::build::Lab;
 use crate::hub::Report;
 use crate::kept::{Kept, PAUSE, end_all};
+use crate::topology::Segment;
 use rota_driver::clock;
 use rota_units::Span;
 use std::os::fd::BorrowedFd;
@@ -13,7 +14,7 @@ use std::process::Stdio;
 const READY_WITHIN: Span = Span::from_millis(5_000);
 
 /// What a lab's hub is to do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubOrders {
     /// What goes wrong when; nothing without it.
     pub script: Option<PathBuf>,
@@ -22,31 +23,38 @@ pub struct HubOrders {
 }
 
 /// The process; dropping it ends it.
-pub struct HubProcess(Kept);
+pub struct HubProcess {
+    /// The number of its segment.
+    pub segment: usize,
+    process: Kept,
+}
 
 impl HubProcess {
     /// Starts the hub and waits until it carries frames.
     ///
     /// # Errors
     /// One sentence: it could not be started or ended at once.
-    pub fn start(lab: &Lab, orders: &HubOrders, aloud: bool) -> Result<Self, String> {
+    pub fn start(lab: &Lab, segment: usize, orders: &HubOrders, aloud: bool) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|e| format!("could not find this program: {e}"))?;
-        let spec = lab.spec();
-        let ports: Vec<String> = (1..=spec.stations).map(|k| format!("p{k}")).collect();
-        let mut command = lab.switch_command(program).map_err(|error| error.to_string())?;
+        let topology = &lab.spec().topology;
+        let Segment { name, rate, port_queue, .. } = &topology.segments[segment];
+        let ports: Vec<String> = topology.on(segment).map(|(k, _)| format!("p{k}")).collect();
+        let mut command = lab.middle_command(segment, program).map_err(|error| error.to_string())?;
         command.args(["hub", "--json", "--ports", &ports.join(",")]);
-        command.args(["--rate", &format!("{}bit", spec.rate.as_bps())]);
-        command.args(["--port-queue", &format!("{}octets", spec.port_queue.get())]);
+        command.args(["--rate", &format!("{}bit", rate.as_bps())]);
+        command.args(["--port-queue", &format!("{}octets", port_queue.get())]);
         command.args(["--seed", &orders.seed.to_string()]);
         if let Some(script) = &orders.script {
             command.arg("--script").arg(script);
         }
         command.stdout(Stdio::piped());
-        let mut hub = Self(Kept::start("the hub".to_owned(), command)?);
+        let what =
+            if topology.segments.len() == 1 { "the hub".to_owned() } else { format!("the hub of {name}") };
+        let mut hub = Self { segment, process: Kept::start(what, command)? };
         let deadline = clock::now() + READY_WITHIN;
-        while !hub.0.said("rota hub: ") {
-            hub.0.look(aloud);
-            if let Some(sentence) = hub.0.sentence() {
+        while !hub.process.said("rota hub: ") {
+            hub.process.look(aloud);
+            if let Some(sentence) = hub.process.sentence() {
                 return Err(sentence);
             }
             if clock::now() > deadline {
@@ -59,33 +67,33 @@ impl HubProcess {
 
     /// Its number, for who wants it to read its script again.
     pub fn pid(&self) -> u32 {
-        self.0.pid()
+        self.process.pid()
     }
 
     /// Takes in what it said and whether it ended.
     pub fn look(&mut self, aloud: bool) {
-        self.0.look(aloud);
+        self.process.look(aloud);
     }
 
     /// That it has ended, and its last words.
     pub fn warning(&self) -> Option<String> {
-        self.0.sentence()
+        self.process.sentence()
     }
 
     /// What becomes readable when it speaks.
     pub fn pipe(&self) -> Option<BorrowedFd<'_>> {
-        self.0.pipe()
+        self.process.pipe()
     }
 
     /// Ends it and returns what it counted.
     pub fn finish(mut self) -> Option<Report> {
-        end_all(&mut [&mut self.0]);
-        serde_json::from_str(&self.0.output()).ok()
+        end_all(&mut [&mut self.process]);
+        serde_json::from_str(&self.process.output()).ok()
     }
 }
 
 impl Drop for HubProcess {
     fn drop(&mut self) {
-        end_all(&mut [&mut self.0]);
+        end_all(&mut [&mut self.process]);
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::build::Lab;
 use crate::hub::Report;
-use crate::hub_process::{HubOrders, HubProcess};
+use crate::hub_process::HubProcess;
 use crate::nodes::Nodes;
 use crate::registry::{About, Answer, Connection, Counted, Place, Request};
 use crate::spec::{Isolation, LabSpec};
+use crate::topology::Medium;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
@@ -16,11 +17,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 
 /// A lab that is up, and everything that must end with it. Fields are dropped in this order: the nodes end
-/// first, then the hub, then the namespaces go, and closed connections tell the last who waits that all is
+/// first, then the hubs, then the namespaces go, and closed connections tell the last who waits that all is
 /// gone.
 pub struct Keeper {
     nodes: Nodes,
-    hub: Option<HubProcess>,
+    hubs: Vec<HubProcess>,
     lab: Lab,
     user: Option<OwnedFd>,
     about: About,
@@ -33,10 +34,8 @@ pub struct Keeper {
 /// What a keeper is to do.
 #[derive(Clone, Debug)]
 pub struct Orders {
-    /// The LAN.
+    /// The lab.
     pub spec: LabSpec,
-    /// The hub that joins the stations instead of a bridge.
-    pub hub: Option<HubOrders>,
     /// Whether to start `rota node` in every station.
     pub nodes: bool,
     /// Whether what the nodes say goes to our standard error.
@@ -59,22 +58,22 @@ impl Keeper {
             Isolation::Root => None,
             Isolation::UserNamespace => Some(netns::own_user_namespace().map_err(|error| error.to_string())?),
         };
-        let hub = orders.hub.as_ref().map(|hub| HubProcess::start(&lab, hub, orders.aloud)).transpose()?;
-        let (nodes, warnings) =
-            if orders.nodes { Nodes::start(&lab, orders.aloud)? } else { (Nodes::default(), Vec::new()) };
-        let about = About {
-            name: orders.spec.name.clone(),
-            stations: orders.spec.stations,
-            rate_bps: orders.spec.rate.as_bps(),
-            port_queue_octets: orders.spec.port_queue.get(),
-            isolation: lab.isolation().to_string(),
-            nodes: orders.nodes,
-            hub_pid: hub.as_ref().map(HubProcess::pid),
-            keeper_pid: std::process::id(),
-            warnings,
-        };
+        let mut about = About::of(&orders.spec, orders.nodes, lab.isolation().to_string());
+        let mut hubs = Vec::new();
+        for (index, segment) in orders.spec.topology.segments.iter().enumerate() {
+            if let Medium::Hub(script) = &segment.medium {
+                let hub = HubProcess::start(&lab, index, script, orders.aloud)?;
+                about.segments[index].hub_pid = Some(hub.pid());
+                about.hub_pid = about.hub_pid.or(Some(hub.pid()));
+                hubs.push(hub);
+            }
+        }
+        let mut nodes = Nodes::default();
+        if orders.nodes {
+            (nodes, about.warnings) = Nodes::start(&lab, orders.aloud)?;
+        }
         let aloud = orders.aloud;
-        Ok(Self { nodes, hub, lab, user, about, aloud, signals, listener, connections: Vec::new() })
+        Ok(Self { nodes, hubs, lab, user, about, aloud, signals, listener, connections: Vec::new() })
     }
 
     /// What the lab is like.
@@ -83,11 +82,11 @@ impl Keeper {
     }
 
     /// Serves commands until one takes the lab down or a signal ends it; then all is gone. Returns what the
-    /// lab's hub counted, for whom a signal ended it.
+    /// lab's hubs counted, if a signal ended it.
     ///
     /// # Errors
     /// The kernel no longer says what happens.
-    pub fn run(mut self) -> Result<Option<Report>, String> {
+    pub fn run(mut self) -> Result<Vec<Report>, String> {
         loop {
             let ready = self.wait().map_err(|errno| format!("could not wait: {}", errno.desc()))?;
             if ready.signals && self.ended_by_signal() {
@@ -96,7 +95,7 @@ impl Keeper {
             }
             self.nodes.look();
             let aloud = self.aloud;
-            self.hub.iter_mut().for_each(|hub| hub.look(aloud));
+            self.hubs.iter_mut().for_each(|hub| hub.look(aloud));
             // From the last, so that removing one leaves the others' places.
             for index in ready.connections.into_iter().rev() {
                 match self.serve(index) {
@@ -106,12 +105,12 @@ impl Keeper {
                         // Those who run programs learn it now, the one who asked when all is gone.
                         let asker = self.connections.swap_remove(index);
                         self.connections.clear();
-                        if let Some(report) = self.end() {
+                        for report in self.end() {
                             // Who asks has gone or not.
                             let _ = asker.send(&Counted { hub: report }, &[]);
                         }
                         self.connections.push(asker);
-                        return Ok(None);
+                        return Ok(Vec::new());
                     }
                 }
             }
@@ -123,17 +122,17 @@ impl Keeper {
         }
     }
 
-    /// Ends the nodes and the hub, and returns what the hub counted.
-    fn end(&mut self) -> Option<Report> {
+    /// Ends the nodes and the hubs, and returns what the hubs counted.
+    fn end(&mut self) -> Vec<Report> {
         drop(std::mem::take(&mut self.nodes));
-        self.hub.take().and_then(HubProcess::finish)
+        self.hubs.drain(..).filter_map(HubProcess::finish).collect()
     }
 
     fn wait(&self) -> Result<Ready, Errno> {
         let wait_for = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut fds = vec![wait_for(self.signals.as_fd()), wait_for(self.listener.as_fd())];
         fds.extend(self.connections.iter().map(|c| wait_for(c.as_fd())));
-        fds.extend(self.nodes.pipes().chain(self.hub.iter().filter_map(HubProcess::pipe)).map(wait_for));
+        fds.extend(self.nodes.pipes().chain(self.hubs.iter().filter_map(HubProcess::pipe)).map(wait_for));
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno),
@@ -170,16 +169,19 @@ impl Keeper {
     }
 
     fn let_in(&self, connection: &Connection, station: u8) -> Result<(), Errno> {
-        if !(1..=self.about.stations).contains(&station) {
-            let sentence = format!("the lab has no station n{station}");
+        if !(1..=self.lab.spec().stations()).contains(&station) {
+            let sentence = format!("the lab has no station {station}");
             return connection.send(&Answer::No { sentence }, &[]);
         }
         // The user namespace first: it gives the right to enter the others.
         let user = self.user.iter().map(AsFd::as_fd);
         let fds: Vec<BorrowedFd<'_>> = user.chain(self.lab.door(station).namespaces()).collect();
-        let of_hub = || self.hub.as_ref().and_then(HubProcess::warning);
-        connection
-            .send(&Answer::Door { warning: self.nodes.warning(&self.lab, station).or_else(of_hub) }, &fds)
+        let ports = &self.lab.spec().topology.stations[usize::from(station) - 1].ports;
+        let mut hubs = self.hubs.iter().filter(|hub| ports.contains(&hub.segment));
+        let of_hub = || hubs.find_map(HubProcess::warning);
+        let warning = self.nodes.warning(&self.lab, station).or_else(of_hub);
+        let environment = self.lab.environment(station).into();
+        connection.send(&Answer::Door { warning, environment }, &fds)
     }
 }
 

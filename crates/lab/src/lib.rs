@@ -1,5 +1,6 @@
-//! LANs on one machine: stations in network namespaces around a switch with shaped ports, or around a hub in
-//! user space that runs the simulator's medium and faults. A keeper holds a LAN for as long as it is wanted.
+//! LANs on one machine: stations in network namespaces, and segments between them: a switch or a cable with
+//! shaped ports, or a hub in user space that runs the simulator's medium and faults. A keeper holds a lab for
+//! as long as it is wanted.
 #![forbid(unsafe_code)]
 
 mod build;
@@ -12,11 +13,17 @@ mod link_rate;
 mod nodes;
 mod registry;
 mod spec;
+mod topology;
 
-pub use build::{Lab, address, enter_isolation, mac};
+pub use build::{Lab, enter_isolation};
 pub use exec::{exec, list};
 pub use hub_process::HubOrders;
 pub use keeper::{Keeper, Orders};
 pub use link_rate::link_rate;
-pub use registry::{About, Answer, AskError, Connection, Counted, Place, Request};
-pub use spec::{Isolation, LabError, LabSpec, PriorityMatch, PrioritySpec, default_port_queue};
+pub use registry::{
+    About, Answer, AskError, Connection, Counted, Place, PortAbout, Request, SegmentAbout, StationAbout,
+};
+pub use spec::{Isolation, LabError, LabSpec, PriorityMatch, PrioritySpec};
+pub use topology::{
+    Medium, Segment, Station, Topology, TopologyError, address, default_port_queue, interface, mac,
+};

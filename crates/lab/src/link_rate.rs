@@ -9,7 +9,11 @@ const HIGHEST: BitRate = BitRate::from_mbit(800_000);
 
 /// A link's rate, such as 100mbit.
 pub fn link_rate(text: &str) -> Result<BitRate, String> {
-    let rate = parse_rate(text).map_err(|error| error.to_string())?;
+    check_rate(parse_rate(text).map_err(|error| error.to_string())?)
+}
+
+/// The same of a rate that has been read.
+pub(crate) fn check_rate(rate: BitRate) -> Result<BitRate, String> {
     if (LOWEST..=HIGHEST).contains(&rate) {
         Ok(rate)
     } else {

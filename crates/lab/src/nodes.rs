@@ -2,6 +2,7 @@
 
 use crate::build::Lab;
 use crate::kept::{Kept, PAUSE, end_all};
+use crate::topology::interface;
 use rota_driver::clock;
 use rota_sim::STATIONS_STATED;
 use rota_units::Span;
@@ -24,6 +25,7 @@ pub struct Nodes {
 
 struct NodeProcess {
     station: u8,
+    name: String,
     process: Kept,
 }
 
@@ -35,22 +37,27 @@ impl Nodes {
     pub fn start(lab: &Lab, aloud: bool) -> Result<(Self, Vec<String>), String> {
         let program = std::env::current_exe().map_err(|e| format!("could not find this program: {e}"))?;
         let mut nodes = Self { all: Vec::new(), aloud };
-        for station in 1..=lab.spec().stations {
+        let topology = &lab.spec().topology;
+        for (this, station) in topology.stations.iter().zip(1..=u8::MAX) {
+            let main = topology.main_segment(this);
             let mut command = lab.command(station, &program);
-            command.args(["node", "--iface", "eth0", "--name", &format!("n{station}")]);
+            let served = topology.served(this).into_iter();
+            command.arg("node").args(served.flat_map(|port| ["--iface".to_owned(), interface(port)]));
+            command.args(["--name", &this.name]);
             if (1..=254).contains(&station) {
                 command.args(["--llc-address", &station.to_string()]);
             }
-            if let Some(trt) = lab.spec().trt {
+            if let Some(trt) = topology.segments[main].trt {
                 command.args(["--trt", &format!("{}ns", trt.as_nanos())]);
             }
-            // A lab states its own size where that is more than a segment is taken to have.
-            if u16::from(lab.spec().stations) > STATIONS_STATED {
-                command.args(["--stations", &lab.spec().stations.to_string()]);
+            // A segment states its own size where that is more than one is taken to have.
+            let size = topology.on(main).count();
+            if size > usize::from(STATIONS_STATED) {
+                command.args(["--stations", &size.to_string()]);
             }
             command.stdout(Stdio::null());
-            let process = Kept::start(format!("the node of n{station}"), command)?;
-            nodes.all.push(NodeProcess { station, process });
+            let process = Kept::start(format!("the node of {}", this.name), command)?;
+            nodes.all.push(NodeProcess { station, name: this.name.clone(), process });
         }
         let mut warnings = nodes.wait_until_ready(lab)?;
         if warnings.is_empty() {
@@ -67,36 +74,30 @@ impl Nodes {
             if let Some(sentence) = self.all.iter().find_map(|node| node.process.sentence()) {
                 return Err(sentence);
             }
-            let waiting: Vec<u8> =
-                self.all.iter().map(|node| node.station).filter(|k| !has_control_socket(lab, *k)).collect();
-            if waiting.is_empty() {
-                return Ok(Vec::new());
-            }
-            if clock::now() > deadline {
-                let late = |k| format!("the node of n{k} runs, but has opened no control socket");
+            let waiting: Vec<_> =
+                self.all.iter().filter(|node| !has_control_socket(lab, node.station)).collect();
+            if waiting.is_empty() || clock::now() > deadline {
+                let late = |n: &NodeProcess| {
+                    format!("the node of {} runs, but has opened no control socket", n.name)
+                };
                 return Ok(waiting.into_iter().map(late).collect());
             }
             std::thread::sleep(PAUSE);
         }
     }
 
-    /// Waits until every station has found all others, so that the first command of a new lab does not come
+    /// Waits until every node has found all others of its segment, so that the first command of a new lab does not come
     /// too early.
     fn wait_until_met(&mut self, lab: &Lab, program: &Path) -> Vec<String> {
         let deadline = clock::now() + READY_WITHIN;
-        let all = self.all.len();
+        let topology = &lab.spec().topology;
+        let segment = |k: u8| topology.main_segment(&topology.stations[usize::from(k) - 1]);
         loop {
-            let strangers: Vec<u8> = self
-                .all
-                .iter()
-                .map(|node| node.station)
-                .filter(|k| members(lab, *k, program) < all)
-                .collect();
-            if strangers.is_empty() {
-                return Vec::new();
-            }
-            if clock::now() > deadline {
-                let late = |k| format!("n{k} has not found all other stations yet");
+            let wanted = |k| self.all.iter().filter(|other| segment(other.station) == segment(k)).count();
+            let is_alone = |node: &&NodeProcess| members(lab, node.station, program) < wanted(node.station);
+            let strangers: Vec<_> = self.all.iter().filter(is_alone).collect();
+            if strangers.is_empty() || clock::now() > deadline {
+                let late = |n: &NodeProcess| format!("{} has not found all other stations yet", n.name);
                 return strangers.into_iter().map(late).collect();
             }
             std::thread::sleep(PAUSE);

@@ -4,6 +4,8 @@
 //! may bind any name; both sides check who is at the other end.
 
 use crate::hub::Report;
+use crate::spec::LabSpec;
+use crate::topology::{Segment, Station, Topology, address, interface};
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{
@@ -13,6 +15,7 @@ use nix::sys::socket::{
 use rota_driver::sys::receive_with_fds;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io::IoSlice;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// What a command asks of a keeper.
@@ -40,6 +43,8 @@ pub enum Answer {
     Door {
         /// That the station's node has ended, and how.
         warning: Option<String>,
+        /// What a program finds there.
+        environment: Vec<(String, String)>,
     },
     /// To [`Request::Down`]: the connection closes when all is gone.
     GoingDown,
@@ -50,7 +55,7 @@ pub enum Answer {
     },
 }
 
-/// The last word of a keeper whose lab had a hub.
+/// A last word of a keeper whose lab had hubs, one for each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
     /// What it counted.
@@ -62,22 +67,103 @@ pub struct Counted {
 pub struct About {
     /// Its name.
     pub name: String,
-    /// Its stations are n1 to this one.
-    pub stations: u8,
-    /// Wire rate of every port, in bits a second.
+    /// Its segments.
+    pub segments: Vec<SegmentAbout>,
+    /// Its stations, from number 1.
+    pub stations: Vec<StationAbout>,
+    /// The rate of the first segment, in bits a second.
     pub rate_bps: u64,
-    /// What a port holds, in octets.
+    /// What a port of the first segment holds, in octets.
     pub port_queue_octets: u64,
     /// "root" or "user-namespace".
     pub isolation: String,
     /// Whether every station runs `rota node`.
     pub nodes: bool,
-    /// The hub that joins the stations, where there is no bridge; SIGHUP lets it read its script again.
+    /// The first hub that joins a segment; SIGHUP lets it read its script again.
     pub hub_pid: Option<u32>,
     /// The process that holds it.
     pub keeper_pid: u32,
     /// What is not as it should be.
     pub warnings: Vec<String>,
+}
+
+/// One segment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentAbout {
+    /// Its name.
+    pub name: String,
+    /// "switch", "hub" or "link".
+    pub medium: String,
+    /// Wire rate of every port, in bits a second.
+    pub rate_bps: u64,
+    /// What a port holds, in octets.
+    pub port_queue_octets: u64,
+    /// The MTU of every port.
+    pub mtu_octets: u16,
+    /// The hub that joins it.
+    pub hub_pid: Option<u32>,
+}
+
+/// One station.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StationAbout {
+    /// Its name.
+    pub name: String,
+    /// The address of its first port.
+    pub address: Ipv4Addr,
+    /// Its ports.
+    pub ports: Vec<PortAbout>,
+}
+
+/// One port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortAbout {
+    /// Its interface in the station.
+    pub interface: String,
+    /// The name of the segment it is on.
+    pub segment: String,
+    /// Its address there.
+    pub address: Ipv4Addr,
+    /// Whether the station's node serves it.
+    pub node: bool,
+}
+
+impl About {
+    /// A lab built to `spec` whose hubs do not run yet.
+    pub fn of(spec: &LabSpec, nodes: bool, isolation: String) -> Self {
+        let Topology { segments, stations } = &spec.topology;
+        let segment = |segment: &Segment| SegmentAbout {
+            name: segment.name.clone(),
+            medium: segment.medium.to_string(),
+            rate_bps: segment.rate.as_bps(),
+            port_queue_octets: segment.port_queue.get(),
+            mtu_octets: segment.mtu,
+            hub_pid: None,
+        };
+        let station = |(station, k): (&Station, u8)| {
+            let served = spec.topology.served(station);
+            let port = |(port, at): (usize, &usize)| PortAbout {
+                interface: interface(port),
+                segment: segments[*at].name.clone(),
+                address: address(*at, k),
+                node: nodes && served.contains(&port),
+            };
+            let ports = station.ports.iter().enumerate().map(port).collect();
+            StationAbout { name: station.name.clone(), address: address(station.ports[0], k), ports }
+        };
+        Self {
+            name: spec.name.clone(),
+            rate_bps: segments[0].rate.as_bps(),
+            port_queue_octets: segments[0].port_queue.get(),
+            segments: segments.iter().map(segment).collect(),
+            stations: stations.iter().zip(1..).map(station).collect(),
+            isolation,
+            nodes,
+            hub_pid: None,
+            keeper_pid: std::process::id(),
+            warnings: Vec::new(),
+        }
+    }
 }
 
 /// Why a running lab did not do what was asked of it; one sentence each.
@@ -105,8 +191,8 @@ pub struct Place {
     uid: u32,
 }
 
-/// A hub of 200 ports counts the most.
-const MESSAGE_MAX: usize = 64 * 1024;
+/// A lab of 200 stations with several ports each has the most to tell.
+const MESSAGE_MAX: usize = 192 * 1024;
 
 impl Place {
     /// Of this user's lab called `name`. To be called before a user namespace changes the user's number.
@@ -167,19 +253,19 @@ impl Place {
         Ok(Connection { fd })
     }
 
-    /// Ends the lab and waits until all of it is gone; returns what its hub counted.
+    /// Ends the lab and waits until all of it is gone; returns what its hubs counted.
     ///
     /// # Errors
     /// No such lab is up, or its keeper ended before it answered.
-    pub fn take_down(&self) -> Result<Option<Report>, AskError> {
+    pub fn take_down(&self) -> Result<Vec<Report>, AskError> {
         let keeper = self.connect()?;
         keeper.ask(&Request::Down)?;
-        let mut counted = None;
+        let mut reports = Vec::new();
         // The connection closes as the keeper's last act.
         while let Ok(Some((last, _))) = keeper.receive::<serde_json::Value>() {
-            counted = serde_json::from_value::<Counted>(last).ok();
+            reports.extend(serde_json::from_value::<Counted>(last).map(|counted| counted.hub));
         }
-        Ok(counted.map(|counted| counted.hub))
+        Ok(reports)
     }
 }
 

@@ -18,6 +18,7 @@ pub mod record;
 pub mod scenario;
 pub mod stall;
 pub mod times;
+pub mod topology;
 pub mod transport;
 pub mod trip;
 pub mod video;

@@ -1,5 +1,47 @@
 //! Where in a TOML file an error stands, and the sentence that names its field.
 
+use rota_answer::Failure;
+use std::path::Path;
+
+/// A larger file is neither a scenario nor a topology.
+const FILE_OCTETS_MAX: u64 = 1 << 20;
+
+/// The text of a file that people write.
+pub fn read_text(path: &Path) -> Result<String, Failure> {
+    let name = path.display();
+    let unreadable = |reason: String| Failure::failed(format!("cannot read {name}: {reason}"));
+    let about = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+    if !about.is_file() {
+        return Err(unreadable("it is no regular file".to_owned()));
+    }
+    if about.len() > FILE_OCTETS_MAX {
+        return Err(unreadable("it is larger than 1 MiB".to_owned()));
+    }
+    std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
+}
+
+/// Line and sentence of a wrong field in the `index`-th table of a kind; the table's line where it lacks the
+/// field.
+pub fn part(text: &str, (part, index, field): (&str, usize, &str), sentence: &str) -> (usize, String) {
+    let headers = [format!("[[{part}]]"), format!("[{part}]")];
+    let (mut seen, mut inside, mut found) = (0, part.is_empty(), 1);
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.starts_with('[') {
+            let ours = headers.iter().any(|header| line.starts_with(header.as_str()));
+            inside = ours && seen == index;
+            seen += usize::from(ours);
+            if inside {
+                found = at + 1;
+            }
+        } else if inside && line.split('=').next().is_some_and(|name| name.trim() == field) {
+            found = at + 1;
+        }
+    }
+    let dot = if part.is_empty() { "" } else { "." };
+    (found, format!("{part}{dot}{field}: {sentence}"))
+}
+
 /// The line of an octet, from 1.
 pub fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|octet| **octet == b'\n').count() + 1

@@ -7,7 +7,7 @@ pub mod script;
 mod sense;
 
 use crate::calibrate;
-use crate::place::syntax;
+use crate::place::{self, read_text, syntax};
 use crate::quantity::{Rate, Share, Size, Time};
 use crate::video::Video;
 use faults::FaultTable;
@@ -24,9 +24,6 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-
-/// A file larger than this is no scenario.
-const FILE_OCTETS_MAX: u64 = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -266,19 +263,6 @@ pub fn read_any(path: &Path) -> Result<Scenario, Failure> {
     schedule::read(&text).map_err(|(line, sentence)| Failure::wrong_use(format!("{name}:{line}: {sentence}")))
 }
 
-fn read_text(path: &Path) -> Result<String, Failure> {
-    let name = path.display();
-    let unreadable = |reason: String| Failure::failed(format!("cannot read {name}: {reason}"));
-    let about = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-    if !about.is_file() {
-        return Err(unreadable("it is no regular file".to_owned()));
-    }
-    if about.len() > FILE_OCTETS_MAX {
-        return Err(unreadable("it is larger than 1 MiB".to_owned()));
-    }
-    std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
-}
-
 /// Takes a scenario's text apart. The error is a line and a sentence that begins with the field.
 pub fn parse(text: &str, folder: &Path) -> Result<Scenario, (usize, String)> {
     let file: File = toml::from_str(text).map_err(|error| syntax(text, &error))?;
@@ -296,26 +280,9 @@ pub fn fuzz_scenario(data: &[u8]) {
     }
 }
 
-/// Finds the place of a wrong part: the field in its table, else the table.
 fn placed(text: &str, error: &ScenarioError) -> (usize, String) {
     let ScenarioError { part, index, field, sentence } = error;
-    let headers = [format!("[[{part}]]"), format!("[{part}]")];
-    let (mut seen, mut inside, mut found) = (0, part.is_empty(), 1);
-    for (at, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.starts_with('[') {
-            let ours = headers.iter().any(|header| line.starts_with(header.as_str()));
-            inside = ours && seen == *index;
-            seen += usize::from(ours);
-            if inside {
-                found = at + 1;
-            }
-        } else if inside && line.split('=').next().is_some_and(|name| name.trim() == *field) {
-            found = at + 1;
-        }
-    }
-    let dot = if part.is_empty() { "" } else { "." };
-    (found, format!("{part}{dot}{field}: {sentence}"))
+    place::part(text, (part, *index, field), sentence)
 }
 
 type Wrong = ScenarioError;
@@ -586,4 +553,4 @@ impl MixTable {
 #[cfg(test)]
 mod random;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

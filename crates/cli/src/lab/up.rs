@@ -2,10 +2,13 @@
 
 use super::Up;
 use rota_answer::{Exit, Failure, Format, outln};
-use rota_lab::{About, HubOrders, Keeper, LabSpec, Orders, Place, default_port_queue};
-use rota_sim::{Settings, WorldSpec};
+use rota_lab::{
+    About, HubOrders, Keeper, LabSpec, Medium, Orders, Place, PortAbout, Segment, Topology, TopologyError,
+    default_port_queue,
+};
 use rota_units::{BitRate, Octets};
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -20,30 +23,35 @@ enum Report {
 }
 
 fn orders(up: &Up) -> Result<Orders, Failure> {
-    let port_queue = up.port_queue.unwrap_or_else(|| default_port_queue(up.rate));
-    // A full frame and its tag.
-    let least = u64::from(up.mtu) + 100;
-    if port_queue.get() < least || port_queue.get() > u64::from(u32::MAX) {
-        let sentence =
-            format!("a port queue of {port_queue} holds no full frame or too many: use {least}octets to 4GB");
-        return Err(Failure::wrong_use(sentence));
-    }
     Place::of(&up.name).map_err(Failure::wrong_use)?;
     let calibration = up.calibration.as_deref().map(whole_path).transpose()?;
-    let spec = LabSpec::new(up.name.clone(), up.nodes, up.rate);
-    let (hub, mtu, trt) = (up.hub.is_some(), up.mtu, up.trt);
-    let spec = LabSpec { port_queue, hub, calibration, mtu, trt, ..spec };
-    if let Some(trt) = up.trt {
-        let settings = Settings::ethernet_of(up.rate, port_queue, up.mtu);
-        settings.with_cycle(trt).map_err(|error| Failure::wrong_use(format!("--trt: {error}")))?;
-    }
-    if let Some(Some(script)) = &up.hub {
-        let settings = Settings::ethernet(up.rate, port_queue);
-        let world = WorldSpec { strangers: 1, ..WorldSpec::with(usize::from(up.nodes), settings) };
-        rota_study::scenario::script::read(script, &world)?;
-    }
-    let hub = up.hub.clone().map(|script| HubOrders { script, seed: up.hub_seed });
-    Ok(Orders { spec, hub, nodes: !up.no_nodes, aloud: up.foreground })
+    let topology = match &up.topology {
+        Some(file) => rota_study::topology::read(file)?,
+        None => one_segment(up)?,
+    };
+    let spec = LabSpec { calibration, ..LabSpec::of(up.name.clone(), topology) };
+    Ok(Orders { spec, nodes: !up.no_nodes, aloud: up.foreground })
+}
+
+/// The LAN that the options describe.
+fn one_segment(up: &Up) -> Result<Topology, Failure> {
+    let segment = Segment {
+        medium: up
+            .hub
+            .clone()
+            .map_or(Medium::Switch, |script| Medium::Hub(HubOrders { script, seed: up.hub_seed })),
+        port_queue: up.port_queue.unwrap_or_else(|| default_port_queue(up.rate)),
+        mtu: up.mtu,
+        trt: up.trt,
+        ..Segment::new("lan", up.rate)
+    };
+    let topology = Topology::of_one(segment, up.nodes);
+    // Its fields have the names of the options.
+    topology.check().map_err(|TopologyError { field, sentence, .. }| {
+        Failure::wrong_use(format!("--{field}: {sentence}"))
+    })?;
+    rota_study::topology::check_scripts(&topology)?;
+    Ok(topology)
 }
 
 /// A path that holds in whatever directory a node is started; the file is read now, so that a wrong one is
@@ -59,31 +67,15 @@ pub fn up(up: &Up, format: Format) -> Result<Exit, Failure> {
     if up.foreground {
         let keeper = Keeper::start(&orders).map_err(|sentence| start_failed(&sentence, &orders))?;
         announce(keeper.about(), format, true);
-        if let Some(report) = keeper.run().map_err(Failure::failed)? {
+        for report in keeper.run().map_err(Failure::failed)? {
             format.tell(&serde_json::json!({ "hub": report }), |_| outln!("{}", report.text()));
         }
         return Ok(Exit::Done);
     }
-    // In the same words, so that both ways build the same LAN.
     let program = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("could not find this program: {error}")))?;
     let mut command = Command::new(program);
-    command.args(["lab", "keep", "--name", &up.name]);
-    command.args(["--nodes", &up.nodes.to_string(), "--rate", &format!("{}bit", up.rate.as_bps())]);
-    command.args(["--port-queue", &format!("{}octets", orders.spec.port_queue.get())]);
-    if up.hub.is_none() {
-        command.args(["--mtu", &up.mtu.to_string()]);
-    }
-    if let Some(file) = &orders.spec.calibration {
-        command.arg("--calibration").arg(file);
-    }
-    if let Some(trt) = up.trt {
-        command.args(["--trt", &format!("{}ns", trt.as_nanos())]);
-    }
-    command.args(up.no_nodes.then_some("--no-nodes"));
-    if let Some(script) = &up.hub {
-        command.args(["--hub-seed", &up.hub_seed.to_string()]).arg("--hub").args(script);
-    }
+    command.args(words_of_keeper(std::env::args_os().skip(1)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command
         .spawn()
@@ -104,6 +96,15 @@ pub fn up(up: &Up, format: Format) -> Result<Exit, Failure> {
             Err(Failure::failed(format!("the lab's keeper ended before the LAN was ready ({how})")))
         }
     }
+}
+
+/// The words of this command with `keep` for `up`, so that both ways build the same lab. No option that may
+/// stand before the verb takes either word as its value.
+fn words_of_keeper(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.collect();
+    let verb = words.iter_mut().skip_while(|word| *word != "lab").find(|word| *word == "up");
+    verb.into_iter().for_each(|verb| *verb = "keep".into());
+    words
 }
 
 fn start_failed(sentence: &str, orders: &Orders) -> Failure {
@@ -142,31 +143,28 @@ fn announce(about: &About, format: Format, foreground: bool) {
     for warning in &about.warnings {
         eprintln!("rota: {warning}");
     }
-    if format == Format::Json {
-        let stations: Vec<_> = (1..=about.stations)
-            .map(|k| {
-                let address = rota_lab::address(k).to_string();
-                serde_json::json!({ "name": format!("n{k}"), "address": address })
-            })
-            .collect();
-        let mut document = serde_json::json!(about);
-        document["stations"] = stations.into();
-        outln!("{}", rota_answer::json::document(&document));
-        return;
+    format.tell(about, |about| print(about, foreground));
+}
+
+fn print(about: &About, foreground: bool) {
+    let (all, how) = (rota_lab::list(&about.stations), &about.isolation);
+    outln!("The lab '{}' is up: {all} (isolation: {how}).", about.name);
+    for segment in &about.segments {
+        let rate = BitRate::new(segment.rate_bps).map_or_else(String::new, |rate| rate.to_string());
+        let queue = Octets::new(segment.port_queue_octets);
+        let hub = segment.hub_pid.map_or_else(String::new, |pid| format!(", `rota hub` is process {pid}"));
+        outln!("{}: a {} at {rate}, port queues of {queue}{hub}", segment.name, segment.medium);
     }
-    let rate = BitRate::new(about.rate_bps).map_or_else(String::new, |rate| rate.to_string());
-    outln!(
-        "The lab '{}' is up: {} at {rate}, port queues of {} (isolation: {}).",
-        about.name,
-        rota_lab::list(about.stations),
-        Octets::new(about.port_queue_octets),
-        about.isolation
-    );
+    for station in about.stations.iter().filter(|station| station.ports.len() > 1) {
+        let port = |port: &PortAbout| {
+            let node = if about.nodes && !port.node { " (no node yet)" } else { "" };
+            format!("{} {} on {}{node}", port.interface, port.address, port.segment)
+        };
+        let ports: Vec<String> = station.ports.iter().map(port).collect();
+        outln!("{}: {}", station.name, ports.join(", "));
+    }
     let name = if about.name == "lab" { String::new() } else { format!(" --name {}", about.name) };
-    if let Some(hub) = about.hub_pid {
-        outln!("Its stations are joined by `rota hub`, process {hub}.");
-    }
-    outln!("Run a program in it:  rota lab exec{name} n1 -- COMMAND");
+    outln!("Run a program in it:  rota lab exec{name} {} -- COMMAND", about.stations[0].name);
     outln!(
         "End it:               {}",
         if foreground { "Ctrl-C".into() } else { format!("rota lab down{name}") }

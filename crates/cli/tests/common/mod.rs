@@ -28,7 +28,7 @@ pub struct Lab {
     scratch: PathBuf,
     nodes: Vec<Program>,
     /// What `lab up` told.
-    about: Value,
+    pub about: Value,
     _turn: MutexGuard<'static, ()>,
 }
 

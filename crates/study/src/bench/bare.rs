@@ -39,7 +39,7 @@ pub struct BareHop {
 /// Runs the station; the first one prints what it measured.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let _ = Realtime::ask(Wish::all());
-    let next = rota_lab::mac(args.next);
+    let next = rota_lab::mac(0, args.next);
     let laps = args.laps.unwrap_or(0);
     let times = bare_ring_station(&args.iface, next, args.laps.is_some(), laps).map_err(Failure::failed)?;
     if args.laps.is_none() {

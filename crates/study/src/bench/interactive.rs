@@ -138,9 +138,9 @@ fn round(
 
 /// One connection: the client sends a message, the server sends it back, and so on.
 fn talk(stage: &Stage, seconds: u64) -> Result<Talk, Failure> {
-    let listener = stage.lab.host(SERVER).run(|| TcpListener::bind((address(SERVER), PORT)));
+    let listener = stage.lab.host(SERVER).run(|| TcpListener::bind((address(0, SERVER), PORT)));
     let listener = listener.map_err(Failure::failed)?.map_err(Failure::failed)?;
-    let client = stage.lab.host(CLIENT).run(|| TcpStream::connect((address(SERVER), PORT)));
+    let client = stage.lab.host(CLIENT).run(|| TcpStream::connect((address(0, SERVER), PORT)));
     let client = client.map_err(Failure::failed)?.map_err(Failure::failed)?;
     let (server, _) = listener.accept().map_err(Failure::failed)?;
     for stream in [&client, &server] {

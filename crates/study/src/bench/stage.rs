@@ -53,7 +53,7 @@ impl Stage {
 
     /// How many stations.
     pub fn stations(&self) -> u8 {
-        self.lab.spec().stations
+        self.lab.spec().stations()
     }
 
     /// This program, inside a station.

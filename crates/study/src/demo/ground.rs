@@ -25,16 +25,17 @@ impl Ground {
 
     /// Starts the nodes of `spec` in this process, for as long as it lives.
     pub fn in_process(spec: &LabSpec) -> Result<Self, Failure> {
-        let segment = Segment::new(SegmentSpec { rate: Some(spec.rate), port_queue: spec.port_queue });
+        let rota_lab::Segment { rate, port_queue, .. } = spec.topology.segments[0];
+        let segment = Segment::new(SegmentSpec { rate: Some(rate), port_queue });
         let names = format!("in-process-{}", spec.name);
-        for station in 1..=spec.stations {
-            let device = segment.port(mac(station), 1500).map_err(Failure::failed)?;
+        for station in 1..=spec.stations() {
+            let device = segment.port(mac(0, station), 1500).map_err(Failure::failed)?;
             let control = ControlName::named(&format!("{names}-n{station}"));
             let node = NodeSpec {
                 interface: format!("in-process port {station}"),
                 name: format!("n{station}"),
                 node_id: NodeId::drawn().map_err(|e| Failure::failed(format!("no randomness: {e}")))?,
-                settings: Settings::ethernet(spec.rate, spec.port_queue),
+                settings: Settings::ethernet(rate, port_queue),
                 key: SegmentKey::lab(),
                 control: control.map_err(Failure::failed)?,
                 guests: None,
@@ -54,7 +55,7 @@ impl Ground {
             let thread = std::thread::Builder::new().name(format!("n{station}"));
             thread.spawn(run).map_err(|e| Failure::failed(format!("cannot start n{station}: {e}")))?;
         }
-        Ok(Self::InProcess { stations: spec.stations, names })
+        Ok(Self::InProcess { stations: spec.stations(), names })
     }
 
     /// How the stations are kept apart, as the JSON says it.
@@ -68,7 +69,7 @@ impl Ground {
     /// How many stations there are.
     pub fn stations(&self) -> u8 {
         match self {
-            Self::Namespaces(lab) => lab.spec().stations,
+            Self::Namespaces(lab) => lab.spec().stations(),
             Self::InProcess { stations, .. } => *stations,
         }
     }

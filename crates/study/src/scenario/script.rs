@@ -1,7 +1,7 @@
 //! Scripts of `rota hub`: the `[[fault]]` tables of a scenario file, for a segment whose stations are real.
 
-use super::{FaultTable, placed, read_text, wrong};
-use crate::place::syntax;
+use super::{FaultTable, placed, wrong};
+use crate::place::{read_text, syntax};
 use rota_answer::Failure;
 use rota_sim::{Scenario, Timed, WorldSpec};
 use rota_units::Span;

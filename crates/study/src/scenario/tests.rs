@@ -239,7 +239,7 @@ fn the_page_of_scenarios_names_every_field() {
 }
 
 /// Replays a corpus, and each of its files cut short and with an octet changed.
-fn replay(corpus: &str, target: fn(&[u8])) {
+pub(crate) fn replay(corpus: &str, target: fn(&[u8])) {
     let mut files = 0;
     for entry in std::fs::read_dir(root().join(corpus)).unwrap() {
         let data = std::fs::read(entry.unwrap().path()).unwrap();

@@ -229,7 +229,7 @@ pub fn loaded(
     let stood = StoodStill::of(&watch.stop());
     let channel_past_bound = PastBound::of(&late, Span::from_nanos(channel_bound_ns), &stood);
     Ok(Loaded {
-        link_bps: bench.stage.lab.spec().rate.as_bps(),
+        link_bps: bench.stage.lab.spec().topology.segments[0].rate.as_bps(),
         fifo_asking,
         fifo_answering,
         udp,
@@ -247,7 +247,7 @@ fn udp_times(bench: &Bench<'_>, seconds: u64) -> Result<Times, Failure> {
     let there = bench.stage.lab.host(PEER).run(|| UdpSocket::bind(("0.0.0.0", UDP_ONE_WAY)));
     let there = there.map_err(Failure::failed)?.map_err(Failure::failed)?;
     there.set_read_timeout(Some(Duration::from_nanos(PACE.as_nanos()))).map_err(Failure::failed)?;
-    let to = (rota_lab::address(PEER), UDP_ONE_WAY);
+    let to = (rota_lab::address(0, PEER), UDP_ONE_WAY);
     let here = bench.stage.lab.host(1).run(|| UdpSocket::bind(("0.0.0.0", 0)));
     let here = here.map_err(Failure::failed)?.map_err(Failure::failed)?;
     let messages = seconds * 1_000_000_000 / PACE.as_nanos();

@@ -107,7 +107,7 @@ impl UdpEnd {
 
 impl<'a> Bench<'a> {
     fn open(stage: &'a Stage) -> Result<Self, Failure> {
-        let (there, llc) = (rota_lab::address(PEER), end(stage, FREE, peer::ECHO)?);
+        let (there, llc) = (rota_lab::address(0, PEER), end(stage, FREE, peer::ECHO)?);
         let udp = stage.lab.host(1).run(|| udp_end((there, peer::UDP_ECHO).into(), latency::ANSWER_WITHIN));
         let socket = udp.map_err(Failure::failed)??;
         Ok(Self { stage, llc, udp: UdpEnd { socket, asked: 0, was_lost: false } })

@@ -1,0 +1,171 @@
+//! Topology files: TOML into the segments and stations of a lab. An error names file, line and field.
+//!
+//! `docs/topology.md` explains every field; a test holds the page to the structures below.
+
+use crate::place::{self, read_text, syntax};
+use crate::quantity::{Rate, Size, Time};
+use crate::scenario::script;
+use rota_answer::Failure;
+use rota_lab::{HubOrders, Medium, Segment, Station, Topology, TopologyError, default_port_queue, interface};
+use rota_sim::{Settings, WorldSpec};
+use rota_units::BitRate;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    #[serde(default)]
+    segment: Vec<SegmentTable>,
+    /// `name`, and the segment of each port by its interface.
+    #[serde(default)]
+    station: Vec<BTreeMap<String, String>>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum MediumKind {
+    #[default]
+    Switch,
+    Hub,
+    Link,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct SegmentTable {
+    name: String,
+    #[serde(default)]
+    medium: MediumKind,
+    rate: Option<Rate>,
+    port_queue: Option<Size>,
+    mtu: Option<u16>,
+    trt: Option<Time>,
+    script: Option<PathBuf>,
+    seed: Option<u64>,
+}
+
+/// Reads the topology at `path` and checks it whole, the scripts of its hubs too.
+///
+/// # Errors
+/// One sentence with file, line and field.
+pub fn read(path: &Path) -> Result<Topology, Failure> {
+    let name = path.display();
+    let text = read_text(path)?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let topology = parse(&text, folder)
+        .map_err(|(line, sentence)| Failure::wrong_use(format!("{name}:{line}: {sentence}")))?;
+    check_scripts(&topology)?;
+    Ok(topology)
+}
+
+/// Reads the scripts of all hubs.
+///
+/// # Errors
+/// One sentence with file, line and field of a script.
+pub fn check_scripts(topology: &Topology) -> Result<(), Failure> {
+    for (index, segment) in topology.segments.iter().enumerate() {
+        if let Medium::Hub(HubOrders { script: Some(script), .. }) = &segment.medium {
+            let settings = Settings::ethernet(segment.rate, segment.port_queue);
+            let world = WorldSpec { strangers: 1, ..WorldSpec::with(topology.on(index).count(), settings) };
+            script::read(script, &world)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes a topology's text apart. The error is a line and a sentence that begins with the field.
+pub fn parse(text: &str, folder: &Path) -> Result<Topology, (usize, String)> {
+    let file: File = toml::from_str(text).map_err(|error| syntax(text, &error))?;
+    let topology = file.topology(folder).and_then(|topology| topology.check().map(|()| topology));
+    topology.map_err(|TopologyError { part, index, field, sentence }| {
+        place::part(text, (part, index, &field), &sentence)
+    })
+}
+
+impl File {
+    fn topology(self, folder: &Path) -> Result<Topology, TopologyError> {
+        let segments =
+            self.segment.into_iter().enumerate().map(|(index, table)| table.segment(index, folder));
+        let mut topology = Topology { segments: segments.collect::<Result<_, _>>()?, stations: Vec::new() };
+        // Ports name segments, so these must have names of their own first.
+        topology.check_segments()?;
+        for (index, table) in self.station.into_iter().enumerate() {
+            topology.stations.push(station(index, table, &topology.segments)?);
+        }
+        Ok(topology)
+    }
+}
+
+impl SegmentTable {
+    fn segment(self, index: usize, folder: &Path) -> Result<Segment, TopologyError> {
+        let given = [("script", self.script.is_some()), ("seed", self.seed.is_some())];
+        if let Some((field, _)) = given.into_iter().find(|(_, is)| *is && self.medium != MediumKind::Hub) {
+            return Err(wrong("segment", index, field, "only a medium \"hub\" has one".to_owned()));
+        }
+        let medium = match self.medium {
+            MediumKind::Switch => Medium::Switch,
+            MediumKind::Link => Medium::Link,
+            MediumKind::Hub => Medium::Hub(HubOrders {
+                script: self.script.map(|script| folder.join(script)),
+                seed: self.seed.unwrap_or(1),
+            }),
+        };
+        let rate = self.rate.map_or(BitRate::from_mbit(10), |rate| rate.0);
+        let plain = Segment::new(self.name, rate);
+        Ok(Segment {
+            medium,
+            port_queue: self.port_queue.map_or(default_port_queue(rate), |size| size.0),
+            mtu: self.mtu.unwrap_or(plain.mtu),
+            trt: self.trt.map(|time| time.0),
+            ..plain
+        })
+    }
+}
+
+fn station(
+    index: usize,
+    mut table: BTreeMap<String, String>,
+    segments: &[Segment],
+) -> Result<Station, TopologyError> {
+    let error = |field: &str, sentence: String| wrong("station", index, field, sentence);
+    let name = table.remove("name").ok_or_else(|| error("name", "is missing".to_owned()))?;
+    let mut ports = Vec::new();
+    while let Some(segment) = table.remove(&interface(ports.len())) {
+        let at = segments.iter().position(|known| known.name == segment).ok_or_else(|| {
+            let all: Vec<&str> = segments.iter().map(|segment| segment.name.as_str()).collect();
+            let sentence = format!("there is no segment '{segment}'; there are {}", all.join(", "));
+            error(&interface(ports.len()), sentence)
+        })?;
+        ports.push(at);
+    }
+    let is_port = |key: &&String| key.strip_prefix("eth").is_some_and(|number| number.parse::<u8>().is_ok());
+    if let Some(key) = table.keys().find(|key| !is_port(key)) {
+        let last = interface(Topology::PORTS_MAX - 1);
+        return Err(error(key, format!("is no field of a station; name, and eth0 to {last} are")));
+    }
+    match table.keys().next() {
+        None => Ok(Station { name, ports }),
+        Some(key) => {
+            let next = interface(ports.len());
+            Err(error(key, format!("ports are numbered from eth0 without a gap, and {next} is missing")))
+        }
+    }
+}
+
+fn wrong(part: &'static str, index: usize, field: &str, sentence: String) -> TopologyError {
+    TopologyError { part, index, field: field.to_owned(), sentence }
+}
+
+/// Takes any octets as a topology. Nothing may panic, and an error names a line of the text.
+pub fn fuzz_topology(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if let Err((line, sentence)) = parse(&text, Path::new("/nonexistent")) {
+        assert!(line >= 1 && line <= text.lines().count().max(1) + 1, "line {line}: {sentence}");
+        assert!(!sentence.is_empty());
+    }
+}
+
+#[cfg(test)]
+mod tests;
