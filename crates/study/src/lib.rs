@@ -22,3 +22,4 @@ pub mod transport;
 pub mod trip;
 pub mod video;
 mod worker;
+mod wrap;
