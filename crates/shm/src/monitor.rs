@@ -67,8 +67,8 @@ macro_rules! row {
     };
 }
 
-/// Values that are kept as their octets on the wire, the last word filled with zeros. A reader takes octets of
-/// two moments for a value without counts, and throws it away with all else.
+/// Values that are kept as their octets on the wire, the last word filled with zeros. A reader takes octets
+/// of two moments for a value without counts, and throws it away with all else.
 macro_rules! as_on_the_wire {
     ($name:ident) => {
         impl Words for $name {

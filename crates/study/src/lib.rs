@@ -23,3 +23,4 @@ pub mod transport;
 pub mod trip;
 pub mod video;
 mod worker;
+mod wrap;

@@ -210,8 +210,8 @@ mod tests {
             found[0].contains("wire → proto (dev-dependencies)") && found[0].contains("down into wire"),
             "{found:?}"
         );
-        let found = house_with("rota-shm", "shm", &[edge("rota-wire", "*", "build", true)]);
-        assert!(found[0].contains("into shm itself"), "{found:?}");
+        let found = house_with("rota-rundir", "rundir", &[edge("rota-wire", "*", "build", true)]);
+        assert!(found[0].contains("into rundir itself"), "{found:?}");
         let found = house_with("rota-shm", "shm", &[edge("elsewhere", "*", "", true)]);
         assert!(found[0].contains("outside the project"), "{found:?}");
     }

@@ -1,6 +1,6 @@
 //! One station of the bare ring, as a process of its own: same scheduling class and CPU as a node asks for.
 
-use hdrhistogram::Histogram;
+use crate::times::{Record, Times};
 use rota_answer::{Failure, outln};
 use rota_driver::bare_ring::bare_ring_station;
 use rota_driver::realtime::{Realtime, Wish};
@@ -45,16 +45,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.laps.is_none() {
         return Ok(());
     }
-    let mut hops = Histogram::<u64>::new_with_bounds(1, 10_000_000_000, 3).map_err(Failure::failed)?;
-    for time in &times {
-        hops.saturating_record(time.as_nanos() / u64::from(args.stations.max(1)));
-    }
-    let hop = BareHop {
-        p50_ns: hops.value_at_quantile(0.5),
-        p99_ns: hops.value_at_quantile(0.99),
-        max_ns: hops.max(),
-        laps: hops.len(),
-    };
+    let mut hops = Record::default();
+    let stations = u64::from(args.stations.max(1));
+    times.iter().for_each(|time| hops.note(Some(time.div_down(stations))));
+    let Times { p50_ns, p99_ns, max_ns, count: laps, .. } = hops.sum_up();
+    let hop = BareHop { p50_ns, p99_ns, max_ns, laps };
     outln!("{}", serde_json::to_string(&hop).map_err(Failure::failed)?);
     Ok(())
 }

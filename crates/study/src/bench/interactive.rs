@@ -4,8 +4,8 @@
 use super::median;
 use super::stage::{Nodes, Stage};
 use crate::clock;
+use crate::times::{Record, Times};
 use crate::worker::Worker;
-use hdrhistogram::Histogram;
 use rota_answer::{Failure, Format, outln};
 use rota_lab::{address, link_rate};
 use rota_units::{BitRate, Span};
@@ -151,15 +151,10 @@ fn talk(stage: &Stage, seconds: u64) -> Result<Talk, Failure> {
         let echo = scope.spawn(|| echo(server));
         let times = ask(client, Span::from_millis(seconds * 1_000));
         let ended = echo.join().unwrap_or_else(|_| Err(Failure::failed("the server ended")));
-        let (times, took) = times?;
+        let (Times { p50_ns, p99_ns, p999_ns, max_ns, count, .. }, took) = times?;
         ended?;
-        Ok(Talk {
-            per_second: times.len() * 1_000_000_000 / took.as_nanos().max(1),
-            p50_ns: times.value_at_quantile(0.5),
-            p99_ns: times.value_at_quantile(0.99),
-            p999_ns: times.value_at_quantile(0.999),
-            max_ns: times.max(),
-        })
+        let per_second = count * 1_000_000_000 / took.as_nanos().max(1);
+        Ok(Talk { per_second, p50_ns, p99_ns, p999_ns, max_ns })
     })
 }
 
@@ -176,8 +171,8 @@ fn echo(mut stream: TcpStream) -> Result<(), Failure> {
 }
 
 /// Asks for so long; how long each answer took, and all together.
-fn ask(mut stream: TcpStream, span: Span) -> Result<(Histogram<u64>, Span), Failure> {
-    let mut times = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).map_err(Failure::failed)?;
+fn ask(mut stream: TcpStream, span: Span) -> Result<(Times, Span), Failure> {
+    let mut times = Record::default();
     let mut message = [0x5a; MESSAGE_OCTETS];
     let begin = clock::now();
     let mut sent = begin;
@@ -185,10 +180,10 @@ fn ask(mut stream: TcpStream, span: Span) -> Result<(Histogram<u64>, Span), Fail
         stream.write_all(&message).map_err(Failure::failed)?;
         stream.read_exact(&mut message).map_err(Failure::failed)?;
         let answered = clock::now();
-        times.saturating_record(answered.since(sent).as_nanos());
+        times.note(Some(answered.since(sent)));
         sent = answered;
     }
-    Ok((times, sent.since(begin)))
+    Ok((times.sum_up(), sent.since(begin)))
 }
 
 /// Of each figure the median round's.
@@ -263,7 +258,7 @@ mod tests {
         std::thread::scope(|scope| {
             let echo = scope.spawn(|| echo(server));
             let (times, took) = ask(client, Span::from_millis(20)).expect("answers");
-            assert!(!times.is_empty() && took >= Span::from_millis(20));
+            assert!(times.count > 0 && took >= Span::from_millis(20));
             assert!(echo.join().expect("no panic").is_ok());
         });
     }

@@ -111,10 +111,11 @@ impl RunOutcome {
         percent(self.excused(), frames)
     }
 
-    /// Late frames, and judged ones, of all streams.
-    pub fn late_of(&self) -> (u64, u64) {
+    /// Late frames in per cent of the judged ones, not rounded.
+    pub fn late_pct(&self) -> f64 {
         let add = |(late, frames), s: &StreamOutcome| (late + s.figures.late, frames + s.figures.frames);
-        self.streams.iter().fold((0, 0), add)
+        let (late, frames): (u64, u64) = self.streams.iter().fold((0, 0), add);
+        if frames == 0 { 0.0 } else { late as f64 * 100.0 / frames as f64 }
     }
 
     /// Judged frames that stalls of the host excuse.

@@ -69,8 +69,7 @@ fn head(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
 fn figure(page: &mut String, load: Load, runs: &[&RunOutcome]) -> std::fmt::Result {
     writeln!(page, "<figure><h3>{}</h3><div class=\"panels\">", load_words(load))?;
     for run in runs {
-        let (late, frames) = run.late_of();
-        let pct = if frames == 0 { 0.0 } else { late as f64 * 100.0 / frames as f64 };
+        let pct = run.late_pct();
         let class = if pct < 1.0 { "good" } else { "bad" };
         let carried = match run.refused.len() {
             0 => format!("{} streams", run.streams.len()),

@@ -59,8 +59,6 @@ pub fn conclusion(outcome: &DemoOutcome) -> String {
 }
 
 fn late_words(run: &RunOutcome) -> String {
-    let (late, frames) = run.late_of();
-    let pct = if frames == 0 { 0.0 } else { late as f64 * 100.0 / frames as f64 };
     let load = match run.load {
         Load::Fits => "when all fits",
         Load::TooMany => "when one is too many",
@@ -69,7 +67,7 @@ fn late_words(run: &RunOutcome) -> String {
         0 => String::new(),
         n => format!(" ({n} refused)"),
     };
-    format!("{} {load}{refused}", short_pct(pct))
+    format!("{} {load}{refused}", short_pct(run.late_pct()))
 }
 
 /// 0 % only for exactly none, 100 % only for exactly all.
@@ -104,23 +102,12 @@ pub fn describe(outcome: &DemoOutcome) -> String {
 /// A line for a terminal of eighty columns; what does not fit goes on below, further in.
 fn wrap(line: &str) -> String {
     let indent = line.len() - line.trim_start().len();
-    let (mut out, mut column) = (" ".repeat(indent), indent);
     if line.chars().count() <= COLUMNS {
         return format!("{line}\n");
     }
-    for word in line.split_whitespace() {
-        let width = word.chars().count();
-        if column > indent && column + 1 + width > COLUMNS {
-            out.push_str(&format!("\n{}", " ".repeat(indent + 2)));
-            column = indent + 2;
-        } else if column > indent {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += width;
-    }
-    out + "\n"
+    let further = format!("\n{}", " ".repeat(indent + 2));
+    let lines = crate::wrap::wrap(line, [COLUMNS - indent, COLUMNS - indent - 2]);
+    format!("{}{}\n", " ".repeat(indent), lines.join(&further))
 }
 
 fn describe_into(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {

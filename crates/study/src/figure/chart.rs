@@ -1,6 +1,7 @@
 //! A figure: panels side by side with a title, a legend and a verdict, as one SVG that needs nothing else.
 
 use crate::plot::{CHARACTER, Frame, Look, Panel, Series, colour, diamond, escape, number, text};
+use crate::wrap::wrap;
 use std::fmt::Write;
 
 /// A figure of the paper, or one beyond it.
@@ -31,23 +32,6 @@ const STYLE: &str = "text{font:12.5px 'Helvetica Neue',Arial,sans-serif;fill:#3a
     .g{stroke:#e6e9ec;stroke-width:1}.a{stroke:#6b7580;stroke-width:1.2}.l{stroke:#8a2a22;stroke-width:1.2;\
     stroke-dasharray:5 4}.lw{fill:#8a2a22;paint-order:stroke;stroke:#fff;stroke-width:4px}";
 
-/// Words in lines of at most so many characters.
-fn wrap(words: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in words.split_whitespace() {
-        let Some(line) = lines.last_mut() else { break };
-        if !line.is_empty() && line.len() + word.len() + 1 > width {
-            lines.push(word.into());
-        } else {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
-}
-
 impl Figure {
     /// The figure as SVG.
     pub fn svg(&self) -> String {
@@ -65,7 +49,7 @@ impl Figure {
     fn draw(&self, out: &mut String) -> Result<f64, std::fmt::Error> {
         text(out, (12.0, 26.0), "t", &self.title)?;
         let mut y = 46.0;
-        for line in wrap(&self.subtitle, LINE) {
+        for line in wrap(&self.subtitle, [LINE; 2]) {
             text(out, (12.0, y), "s", &line)?;
             y += 17.0;
         }
@@ -84,7 +68,7 @@ impl Figure {
             panel.draw(out, &frame, Some(&format!("{}-{index}", self.key)))?;
         }
         y = top + PLOT + 62.0;
-        for line in wrap(&self.verdict, LINE) {
+        for line in wrap(&self.verdict, [LINE; 2]) {
             text(out, (12.0, y), "", &line)?;
             y += 17.0;
         }
@@ -176,12 +160,6 @@ fn swatch(out: &mut String, series: &Series, (x, y): (f64, f64)) -> std::fmt::Re
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_words_break_between_words() {
-        assert_eq!(wrap("one two three four", 9), ["one two", "three", "four"]);
-        assert_eq!(wrap("", 9), [""]);
-    }
 
     #[test]
     fn a_cell_with_a_comma_is_quoted() {

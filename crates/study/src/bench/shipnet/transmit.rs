@@ -6,7 +6,7 @@ use super::latency::ANSWER_WITHIN;
 use super::peer::{QUESTION_OCTETS, SINK};
 use crate::bench::idle::cost;
 use crate::clock;
-use hdrhistogram::Histogram;
+use crate::times::Record;
 use rota::llc::{Address, TransmitOptions};
 use rota_answer::Failure;
 use rota_units::Span;
@@ -60,7 +60,7 @@ pub fn run(
     span: Span,
 ) -> Result<Transmit, Failure> {
     let (packet, options) = (vec![0x5a; octets], TransmitOptions::default());
-    let mut delays = Histogram::<u64>::new_with_bounds(1, 10_000_000_000, 3).expect("the bounds are sound");
+    let mut delays = Record::default();
     how_many_arrived(bench)?;
     let mut room = [0; 4_096];
     let before = processes.ran()?;
@@ -78,7 +78,7 @@ pub fn run(
         socket.transmit(to, &packet, &options)?;
         sent += 1;
         let at = clock::now();
-        delays.saturating_record(at.since(last).as_nanos().max(1));
+        delays.note(Some(at.since(last)));
         last = at;
     }
     while socket.pending() > 0 && clock::now().since(last) < ANSWER_WITHIN {
@@ -89,14 +89,15 @@ pub fn run(
     let after = processes.ran()?;
     let idle = |at: usize| 1_000u64.saturating_sub((after[at] - before[at]) * 1_000 / took);
     let per_second = |messages: u64| (u128::from(messages) * 1_000_000_000 / u128::from(took)) as u64;
+    let delays = delays.sum_up();
     let (messages_per_s, arrived) = (per_second(sent), how_many_arrived(bench)?);
     Ok(Transmit {
         octets,
         window,
         messages_per_s,
         payload_bps: messages_per_s * octets as u64 * 8,
-        delay_p50_ns: delays.value_at_quantile(0.5),
-        delay_p99_ns: delays.value_at_quantile(0.99),
+        delay_p50_ns: delays.p50_ns,
+        delay_p99_ns: delays.p99_ns,
         arrived,
         sent,
         received_per_s: per_second(arrived),
