@@ -1,5 +1,5 @@
 //! The mutations of these machines, each one condition, so that checkers can be seen to find them.
-//! `cargo xtask hunt` puts this file and the conditions into a copy of `crates/proto`; the list is that of
+//! `cargo xtask hunt` puts this file and the conditions into a copy of `crates/medium`; the list is that of
 //! `mutations.toml`.
 
 /// The mutations, each with the sentence that the table of the hunt prints.
@@ -18,12 +18,13 @@ macro_rules! mutations {
 }
 
 /// True if the machines of this thread have the mutation of that name.
+#[macro_export]
 macro_rules! mutated {
     ($name:ident) => {
-        crate::mutated::is(crate::mutated::Mutation::$name)
+        $crate::mutated::is($crate::mutated::Mutation::$name)
     };
 }
-pub(crate) use mutated;
+pub use mutated;
 
 std::thread_local! {
     static CHOSEN: core::cell::Cell<Option<Mutation>> = const { core::cell::Cell::new(None) };
@@ -35,7 +36,7 @@ pub fn mutate(mutation: Option<Mutation>) {
 }
 
 /// True if the machines of this thread have this mutation.
-pub(crate) fn is(mutation: Mutation) -> bool {
+pub fn is(mutation: Mutation) -> bool {
     CHOSEN.get() == Some(mutation)
 }
 

@@ -10,7 +10,7 @@ use crate::planted::{Bug, Incoming};
 use rota_admission::NrtPolicy;
 use rota_proto::{
     ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest,
-    Output, Payloads, PortId, Settings,
+    Output, Payloads, PortId, Settings, rether,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
@@ -37,7 +37,7 @@ const LATE_LIFE: u64 = 72;
 pub fn settings() -> Settings {
     // One frame a visit, so that holds are short.
     let base = Settings::ethernet(BitRate::from_mbit(10), Octets::new(1_500));
-    Settings {
+    let medium = rether::Settings {
         trt: TICK * 24,
         delay_max: TICK,
         hop_timeout: TICK * 15,
@@ -50,8 +50,9 @@ pub fn settings() -> Settings {
         switch_tries: 2,
         nrt_policy: NrtPolicy::One,
         ack_spacing: TICK,
-        ..base
-    }
+        ..base.medium
+    };
+    medium.into()
 }
 
 /// How many of each fault may still happen.

@@ -14,6 +14,7 @@ use std::time::Instant;
 const COMPUTE: &[&str] = &[
     "rota-admission",
     "rota-answer",
+    "rota-medium",
     "rota-models",
     "rota-proto",
     "rota-rundir",

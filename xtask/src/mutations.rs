@@ -9,11 +9,20 @@ use std::path::Path;
 const LIST: &str = "models/mutations/mutations.toml";
 const TEMPLATE: &str = "models/mutations/mutated.rs";
 /// Where the list of the mutations goes in the copy, and the crate that shows it.
-const MODULE: &str = "crates/proto/src/mutated.rs";
-const SHOWN_BY: &str = "crates/proto/src/lib.rs";
+const MODULE: &str = "crates/medium/src/mutated.rs";
+const SHOWN_BY: &str = "crates/medium/src/lib.rs";
+/// The crate above it, which has mutations of its own and shows the same list.
+const SHOWN_AGAIN_BY: &str = "crates/proto/src/lib.rs";
 /// The packages of the copy.
-const COPIED: &[&str] =
-    &["crates/admission", "crates/proto", "crates/sim", "crates/units", "crates/wire", "models/mutations"];
+const COPIED: &[&str] = &[
+    "crates/admission",
+    "crates/medium",
+    "crates/proto",
+    "crates/sim",
+    "crates/units",
+    "crates/wire",
+    "models/mutations",
+];
 
 #[derive(Deserialize)]
 struct List {
@@ -73,6 +82,8 @@ fn mutated(texts: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>,
     );
     let shown = changed.get(SHOWN_BY).cloned().map_or_else(|| text(SHOWN_BY), Ok)?;
     changed.insert(SHOWN_BY.to_owned(), shown + "\n#[allow(missing_docs)]\npub mod mutated;\n");
+    let shown = changed.get(SHOWN_AGAIN_BY).cloned().map_or_else(|| text(SHOWN_AGAIN_BY), Ok)?;
+    changed.insert(SHOWN_AGAIN_BY.to_owned(), shown + "\npub use rota_medium::mutated;\n");
     Ok(changed)
 }
 

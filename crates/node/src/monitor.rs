@@ -50,7 +50,7 @@ impl Rows {
             mac: mac.word(),
             name: StationRow::name_words(link.name()),
             heard_ns: now.as_nanos(),
-            llc_address: u64::from(link.settings().llc.address),
+            llc_address: u64::from(link.settings().llc_address),
             node_id: link.node_id(),
             ..reserved(node, link.station())
         };

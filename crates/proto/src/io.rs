@@ -1,17 +1,11 @@
 //! What enters and leaves a machine.
 
 use crate::llc::MessageDelivery;
-use crate::rether::door::SessionId;
 use rota_admission::Pace;
+use rota_medium::door::SessionId;
+pub use rota_medium::door::{FrameVerdict, PortId, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
-
-/// One interface of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct PortId(pub u8);
-
-/// A port's place on its segment, from 1.
-pub type StationId = u16;
 
 /// A channel of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -202,42 +196,6 @@ pub struct Disposition {
     pub verdict: FrameVerdict,
     /// Its content for a program of this host, to be copied out before the next call.
     pub received: Option<Received>,
-}
-
-/// The link's verdict on a frame. Each but the first two has a counter of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FrameVerdict {
-    /// It was read, and nothing was wrong with it.
-    #[default]
-    Taken,
-    /// It is for another station or another segment.
-    Foreign,
-    /// A token that was believed.
-    Accepted,
-    /// A token that is not newer than what was seen, or of another mode epoch.
-    Stale,
-    /// A token whose lease was over when it was read.
-    Expired,
-    /// No key of this station proves it.
-    Unproven,
-    /// It is not what its kind promises.
-    Malformed,
-    /// It was heard before, or is of another ring or boot.
-    Replayed,
-    /// A fragment of an older generation.
-    Policed,
-    /// A fragment of a channel that is not received here.
-    UnknownChannel,
-    /// Its generation is further ahead than any sound station's count.
-    Jump,
-}
-
-impl FrameVerdict {
-    /// True if the frame has no valid content: it may be a stranger's.
-    pub const fn is_invalid(self) -> bool {
-        matches!(self, Self::Unproven | Self::Malformed | Self::Replayed)
-    }
 }
 
 /// What a received frame carried for a program of this host.

@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
-mod budget;
 mod cause;
 mod channels;
 pub mod circuit;
@@ -14,9 +13,8 @@ pub mod llc;
 pub mod node;
 pub mod port;
 mod report;
-pub mod rether;
-mod rng;
 mod segment;
+mod settings;
 
 pub use cause::CloseCause;
 pub use channels::follow::{Follow, Followed};
@@ -32,15 +30,18 @@ pub use llc::{
     LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,
     LlcSettings, MESSAGE_OCTETS_MAX, MessageDelivery, MessagePlace,
 };
-pub use node::{Identity, Node, Reservation, Status, Timer};
+pub use node::{Node, Reservation, Status, Timer};
 pub use port::{Port, Tally};
 pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
+pub use rota_medium::door::Identity;
+pub use rota_medium::door::{Deadline, Grant, Lane, SessionId};
+pub use rota_medium::rether;
 #[cfg(feature = "model")]
-pub use rether::Visit;
-pub use rether::door::{Deadline, Grant, Lane, SessionId};
-pub use rether::{
+pub use rota_medium::rether::Visit;
+pub use rota_medium::rether::{
     Counters, Excluded, HOLD_OFF_MAX, HeldOff, InForce, Member, Mismatch, ModeName, Refused, Setting,
-    Settings, SettingsError, TRT_30_HZ,
+    SettingsError, TRT_30_HZ,
 };
-pub use rether::{ROTATION_PLACES, Rotation};
-pub use rether::{STATIONS_MAX, STATIONS_STATED, Why, WillName};
+pub use rota_medium::rether::{ROTATION_PLACES, Rotation};
+pub use rota_medium::rether::{STATIONS_MAX, STATIONS_STATED, Why, WillName};
+pub use settings::Settings;

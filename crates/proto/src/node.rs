@@ -12,25 +12,13 @@ use crate::io::{
 use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
 use crate::port::{self, Port};
 use crate::report::{HostSigns, Reports};
-use crate::rether::door::{self, Deadline};
-use crate::rether::{Arrived, Counters, ModeName, Refused, Rether, Settings};
 use crate::segment::Segment;
+use crate::settings::Settings;
+use rota_medium::door::{self, Deadline, Identity};
+use rota_medium::rether::{Arrived, Counters, ModeName, Refused, Rether};
 use rota_units::{Instant, Span};
 use rota_wire::llc::is_llc;
 use rota_wire::{ChannelReport, Key, MacAddr, Report, ReportHead, Tally, UNIT_HEADER_OCTETS};
-
-/// Who this station is.
-#[derive(Clone, Debug)]
-pub struct Identity {
-    /// The host.
-    pub node_id: u64,
-    /// Which boot of the host.
-    pub boot_id: u64,
-    /// The port's Ethernet address.
-    pub mac: MacAddr,
-    /// The name by which others find it.
-    pub name: String,
-}
 
 /// One reservation as everybody on the segment knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +94,7 @@ impl Node {
         let channels = Channels::new(identity.node_id, seed);
         let reports = Reports::new(now, settings.report);
         let llc = Llc::new(now, identity.mac, settings.llc.clone());
-        let port = Port::new(now, PortId(0), identity, secret, settings, seed);
+        let port = Port::new(now, PortId(0), identity, secret, settings.of_medium(), seed);
         Self { port, channels, reports, llc, is_draining: false }
     }
 
@@ -521,7 +509,7 @@ impl Node {
 
     /// Shows a model checker all that can change what this node will do.
     #[cfg(feature = "model")]
-    pub fn visit(&self, visit: &mut dyn crate::rether::Visit) {
+    pub fn visit(&self, visit: &mut dyn rota_medium::rether::Visit) {
         self.port.visit(visit);
         self.channels.visit(visit);
     }

@@ -224,7 +224,7 @@ mod tests {
         let identity = Identity { node_id: 1, boot_id: 1, mac, name: "n1".to_owned() };
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         let (now, every) = (Instant::from_nanos(1), Span::from_millis(60_000));
-        let mut link = Port::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
+        let mut link = Port::new(now, PortId(0), identity, &Key::new([1; 32]), settings.medium, 1);
         let mut reports = Reports::new(now, every);
         link.medium_mut().meet(now, 2, other);
         let head = ReportHead { channels_all: 1, ..reports.own(now, Segment::of(&link), 0) };

@@ -7,8 +7,8 @@
 
 use crate::io::{ChannelId, StationId};
 use crate::port::{Counters, Port, Tally};
-use crate::rether::{self, Member};
-pub(crate) use crate::rether::{Excluded, LinkEvent, ModeName};
+use rota_medium::rether::{self, Member};
+pub(crate) use rota_medium::rether::{Excluded, LinkEvent, ModeName};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use std::collections::VecDeque;

@@ -3,7 +3,6 @@
 mod rig;
 
 use rig::{ME, Rig, mac, ms};
-use rota_proto::Settings;
 use rota_units::Span;
 use rota_wire::bodies::StationState;
 use rota_wire::{DEFAULT_ETHERTYPE, Generation, Kind, LinkHeader, MacAddr, Phase, Token, emit_frame};
@@ -29,7 +28,7 @@ fn token_to(rig: &Rig, to: MacAddr, token: &Token) -> Vec<u8> {
 #[test]
 fn a_station_that_stalls_longer_than_its_lease_finds_nothing_astray() {
     let mut rig = Rig::ring();
-    let Settings { lease, hop_timeout, .. } = rig.settings;
+    let (lease, hop_timeout) = (rig.settings.lease, rig.settings.hop_timeout);
     for cycle in 11..43 {
         let list = Token { cycle, ..rig.token(Phase::RealTime, &[(1, 6_000, true)]) };
         rig.stamp.2 += 1;

@@ -106,7 +106,8 @@ impl Segment {
     fn new(seed: u64) -> Self {
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         // In every third segment the insider lies of leases as well.
-        let settings = Settings { follow_stalls: seed.is_multiple_of(3), ..settings };
+        let mut settings = settings;
+        settings.follow_stalls = seed.is_multiple_of(3);
         let secret = Key::new([1; 32]);
         let key = secret.derive("rota 2026 bootstrap frames", [settings.segment.to_be_bytes()].iter());
         let now = Instant::from_nanos(1_000_000_000);

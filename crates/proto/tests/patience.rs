@@ -12,7 +12,9 @@ const SLOTS: &[(u16, u32, bool)] = &[(1, 6_000, true)];
 
 fn settings() -> Settings {
     let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
-    Settings { follow_stalls: true, ..settings }
+    let mut settings = settings;
+    settings.follow_stalls = true;
+    settings
 }
 
 /// A member of a ring of stations 1, [`ME`] and 3.
@@ -155,7 +157,9 @@ fn leases_that_lie_are_counted_and_dropped() {
     assert_eq!(after.frames_malformed, before.frames_malformed + 1);
     assert_eq!(after.tokens_accepted, before.tokens_accepted);
 
-    let mut rig = ring(Settings { follow_stalls: false, ..settings() });
+    let mut fixed = settings();
+    fixed.follow_stalls = false;
+    let mut rig = ring(fixed);
     let token = token(&rig, Phase::NonRealTime, leases(0, 0, 0));
     rig.hear_token(1, 5, &token);
     let after = *rig.node.link().counters();
@@ -166,7 +170,8 @@ fn leases_that_lie_are_counted_and_dropped() {
 /// Stations that follow and stations that do not are of two minds about the segment.
 #[test]
 fn who_follows_and_who_does_not_have_other_settings() {
-    let fixed = Settings { follow_stalls: false, ..settings() };
+    let mut fixed = settings();
+    fixed.follow_stalls = false;
     assert_ne!(fixed.digest(), settings().digest());
 }
 

@@ -1,4 +1,5 @@
-//! Every event in every state, as a table that is committed beside the machine (`src/rether/table.md`).
+//! Every event in every state, as a table that is committed beside the machine
+//! (`crates/medium/src/rether/table.md`).
 //! When the machine changes on purpose, the test prints the new table; read the difference before keeping it.
 
 mod rig;
@@ -8,7 +9,7 @@ use rota_units::Span;
 use rota_wire::bodies::StationState;
 use rota_wire::{Claim, Generation, Kind, ModeNotice, Nack, Phase};
 
-const TABLE: &str = include_str!("../src/rether/table.md");
+const TABLE: &str = include_str!("../../medium/src/rether/table.md");
 
 type Event = fn(&mut Rig);
 

@@ -76,7 +76,7 @@ impl Campaign {
                 let settings = of.proven();
                 // Who looks for a ring does it in its cycle.
                 let trt = settings.trt;
-                Settings { join_interval: trt.div_down(2), hello: trt * 6, ..settings }
+                settings.with(|medium| (medium.join_interval, medium.hello) = (trt.div_down(2), trt * 6))
             }
         }
     }
@@ -145,10 +145,11 @@ fn follows(seed: u64, settings: Settings) -> Settings {
     let mut random = Stream::named(seed, "campaign stalls");
     let (trt, death) = (random.between(8, 34), random.between(60, 500));
     let of = settings.clone().with_delay(settings.delay_max);
-    let drawn = Settings { trt: Span::from_millis(trt), ..of }.with_death_timeout(Span::from_millis(death));
+    let of = of.with(|medium| medium.trt = Span::from_millis(trt));
+    let drawn = of.with_death_timeout(Span::from_millis(death));
     let is_product = settings.death_timeout > settings.trt;
     let settings = drawn.ok().filter(|_| is_product && !seed.is_multiple_of(3)).unwrap_or(settings);
-    Settings { follow_stalls: true, ..settings }
+    settings.with(|medium| medium.follow_stalls = true)
 }
 
 fn pair(random: &mut Stream, stations: usize) -> (usize, usize) {

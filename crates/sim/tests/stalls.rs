@@ -14,7 +14,8 @@ const TRT: Span = Span::from_nanos(33_333_333);
 /// Five stations at 100 Mbit/s with the product's timers, and a stream from the first to the last.
 fn ring(seed: u64, follow_stalls: bool) -> World {
     let settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
-    let mut world = World::new(seed, WorldSpec::with(5, Settings { follow_stalls, ..settings }));
+    let mut world =
+        World::new(seed, WorldSpec::with(5, settings.with(|medium| medium.follow_stalls = follow_stalls)));
     world.run_for(ms(2_000));
     stream(&mut world, 0, 4).expect("one stream fits");
     world

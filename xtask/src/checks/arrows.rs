@@ -9,7 +9,8 @@ pub const ROOMS: &[(&str, &str, &[&str])] = &[
     ("rundir", "rota-rundir", &[]),
     ("wire", "rota-wire", &[]),
     ("admission", "rota-admission", &["units"]),
-    ("proto", "rota-proto", &["wire", "admission", "units"]),
+    ("medium", "rota-medium", &["wire", "admission", "units"]),
+    ("proto", "rota-proto", &["medium", "wire", "admission", "units"]),
     ("sim", "rota-sim", &["proto", "wire", "admission", "units"]),
     ("shm", "rota-shm", &["admission", "rundir", "wire", "units"]),
     ("driver", "rota-driver", &["proto", "rundir", "wire", "units"]),
@@ -31,7 +32,7 @@ pub const ROOMS: &[(&str, &str, &[&str])] = &[
 
 /// What stands beside the rooms and names some of them; no room may name it.
 const BESIDE: &[(&str, &[&str])] =
-    &[("models", &["sim", "proto", "admission", "wire", "units"]), ("bindings/c", &["client"])];
+    &[("models", &["sim", "proto", "medium", "admission", "wire", "units"]), ("bindings/c", &["client"])];
 
 /// Features that only `models` may ask for: machines that show their insides are not what ships.
 const MODELS_ONLY: &[&str] = &["model"];
@@ -44,7 +45,7 @@ const HEAVY: &[&str] = &["clap", "h264-reader", "hdrhistogram", "indicatif", "pl
 const HEAVY_ROOMS: &[&str] = &["driver", "node", "answer", "study", "cli"];
 
 /// The rooms without clock, I/O, thread and unsafe.
-pub const PURE: &[&str] = &["units", "wire", "admission", "proto", "sim"];
+pub const PURE: &[&str] = &["units", "wire", "admission", "medium", "proto", "sim"];
 
 /// Checks every dependency of every room.
 pub fn check(tree: &Tree, report: &mut Report) {

@@ -62,13 +62,13 @@ fn llc_info(node: &Node) -> LlcInfo {
         name: member.announce.name().to_owned(),
         mac: member.mac.to_string(),
     });
-    let peers = link.settings().llc.peers.iter().map(|(node, mac)| {
+    let peers = llc.settings().peers.iter().map(|(node, mac)| {
         let mac = mac.to_string();
         LlcPeer { node: *node, station: 0, name: mac.clone(), mac }
     });
     LlcInfo {
         node: llc.address(),
-        private: link.settings().llc.private_segment,
+        private: llc.settings().private_segment,
         sockets: llc.open_sockets().collect(),
         peers: named.chain(peers).collect(),
     }

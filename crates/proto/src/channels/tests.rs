@@ -39,7 +39,7 @@ impl Ledger {
         let identity = Identity { node_id: 1, boot_id: 1, mac, name: "n1".to_owned() };
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         let now = Instant::from_nanos(1);
-        let link = Port::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
+        let link = Port::new(now, PortId(0), identity, &Key::new([1; 32]), settings.medium, 1);
         let mut ledger = Self { now, link, channels: Channels::new(1, 1) };
         while ledger.link.medium().station() == 0 {
             ledger.now += Span::from_millis(5);

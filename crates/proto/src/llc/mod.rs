@@ -33,13 +33,13 @@ mod table;
 
 pub use receive::{MessageDelivery, MessagePlace};
 
-use crate::budget::Budget;
 use crate::io::FrameBuf;
 use crate::segment::{Segment, Wants};
 use answer::Answers;
 pub(crate) use answer::{ACKS_MAX, ANSWERS_MAX};
 use core::fmt;
 use receive::{Assembly, Heard};
+use rota_medium::Budget;
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use rota_wire::llc::LlcMalformed;
@@ -315,6 +315,11 @@ impl Llc {
             commands: Budget::new(QUESTIONS_A_SECOND, ANSWERS_MAX as u64),
             counters: LlcCounters::default(),
         }
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &LlcSettings {
+        &self.settings
     }
 
     /// This station's node address, 0 for none.

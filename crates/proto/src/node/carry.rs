@@ -3,7 +3,7 @@
 use crate::channels::{Channels, Want};
 use crate::llc::{Llc, Want as LlcWant};
 use crate::port::Port;
-use crate::rether::Sign;
+use rota_medium::rether::Sign;
 use rota_units::Instant;
 
 /// Does what the channels want of the port and of its medium, in order.

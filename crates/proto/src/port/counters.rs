@@ -1,7 +1,7 @@
 //! What a port has counted of units and ordinary frames. Nothing here changes what it does.
 
 use super::Port;
-use crate::rether;
+use rota_medium::rether;
 use rota_wire::{Class, Load};
 
 /// What a port counts. Those marked (zero) must stay zero on a healthy segment.

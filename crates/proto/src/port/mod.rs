@@ -20,12 +20,12 @@ mod units;
 pub use counters::{Counters, Tally};
 
 use crate::io::{FrameBuf, GateOrder, HostTag, LLC_TAGS, Output, PortId};
-use crate::node::Identity;
-use crate::rether::door::{Deadline, Demand, Frame, Note, Timer, Turn};
-use crate::rether::{Arrived, LinkEvent, Rether, Settings};
 use flush::Turning;
 use own::Own;
 use queue::{Entry, NrtQueue, Origin};
+use rota_medium::door::Identity;
+use rota_medium::door::{Deadline, Demand, Frame, Note, Timer, Turn};
+use rota_medium::rether::{Arrived, LinkEvent, Rether, Settings};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{Class, Key};
 use spend::Spending;
@@ -167,7 +167,8 @@ impl Port {
                 Note::Free => self.let_flow(now),
                 Note::Flush => self.flush_own(),
                 Note::Introduce => {
-                    let entry = Entry { origin: Origin::Announce, octets: crate::rether::ANNOUNCE_OCTETS };
+                    let entry =
+                        Entry { origin: Origin::Announce, octets: rota_medium::rether::ANNOUNCE_OCTETS };
                     self.queue.push(queue::SIGNALLING, entry);
                     // The medium has counted with it already.
                     self.lower_demand();

@@ -3,7 +3,7 @@
 use super::spend::{Sent, Spending};
 use super::{Port, Turning};
 use crate::io::GateOrder;
-use crate::rether::Visit;
+use rota_medium::rether::Visit;
 use rota_units::Span;
 
 impl Port {

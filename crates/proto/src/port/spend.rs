@@ -4,7 +4,7 @@
 use super::queue::{Origin, SIGNALLING};
 use super::{Counters, Port};
 use crate::io::{FrameBuf, Output};
-use crate::rether::door::{Grant, Lane, Visited};
+use rota_medium::door::{Grant, Lane, Visited};
 use rota_units::{Instant, Span};
 
 /// What an ordinary visit has sent so far.

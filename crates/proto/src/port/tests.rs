@@ -2,7 +2,7 @@ use super::queue::{Entry, Origin, SIGNALLING};
 use super::spend::Sent;
 use super::*;
 use crate::io::{ChannelId, Payloads, ShareRequest};
-use crate::rether::ModeName;
+use rota_medium::rether::ModeName;
 use rota_units::BitRate;
 use rota_wire::{MacAddr, Signal, Verb};
 

@@ -2,7 +2,7 @@
 
 use super::Port;
 use crate::io::{ChannelId, FrameBuf, Output, ShareRequest, UnitFate, UnitRef};
-use crate::rether::door::{Grant, SessionId, Share};
+use rota_medium::door::{Grant, SessionId, Share};
 use rota_units::Instant;
 use rota_wire::{
     ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, MAX_SLOTS, MacAddr, TAG_OCTETS, UNIT_HEADER_OCTETS,

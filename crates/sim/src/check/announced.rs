@@ -2,7 +2,7 @@
 
 use super::View;
 use crate::check::windows::Recovery;
-use rota_proto::{ModeName, Settings};
+use rota_proto::ModeName;
 use rota_units::Span;
 
 /// The longest drain with which any station of a ring has reckoned since the last token.
@@ -32,7 +32,9 @@ impl Announced {
             return *view.recovery;
         }
         let (lease, death_timeout) = (self.longest, view.settings.death_of(self.longest));
-        Recovery::new(&Settings { lease, death_timeout, ..view.settings.clone() }, view.hosts.len())
+        let settings = view.settings.clone();
+        let announced = settings.with(|medium| (medium.lease, medium.death_timeout) = (lease, death_timeout));
+        Recovery::new(&announced, view.hosts.len())
     }
 }
 

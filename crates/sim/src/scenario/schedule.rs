@@ -175,12 +175,11 @@ impl Reading {
             return Err((delay.2, format!("delay: {delay_max} is longer than the cycle of {trt}")));
         }
         let settings = settings.with_delay(delay_max);
-        Ok(Settings {
-            hop_timeout: hop.1.unwrap_or(settings.hop_timeout),
-            death_timeout: death.1.unwrap_or(settings.death_timeout),
-            lease: lease.1.unwrap_or(settings.lease),
-            ..settings
-        })
+        Ok(settings.with(|medium| {
+            medium.hop_timeout = hop.1.unwrap_or(medium.hop_timeout);
+            medium.death_timeout = death.1.unwrap_or(medium.death_timeout);
+            medium.lease = lease.1.unwrap_or(medium.lease);
+        }))
     }
 
     fn scenario(self) -> Result<Scenario, (usize, String)> {

@@ -24,7 +24,9 @@ impl Station {
     fn new(name: &str, segment: &Segment, last: u8) -> Self {
         let rate = BitRate::from_mbit(100);
         let report = Span::from_millis(100);
-        let spec = spec(name, Settings { report, ..Settings::ethernet(rate, Octets::new(150_000)) });
+        let mut settings = Settings::ethernet(rate, Octets::new(150_000));
+        settings.report = report;
+        let spec = spec(name, settings);
         let device = segment.port([2, 0, 0, 0, 0, last], 1_500).expect("a timer");
         let (control, end) = Wiring::pair().expect("two ends");
         let (_, published, _) = counters::file().expect("memory");

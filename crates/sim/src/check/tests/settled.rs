@@ -184,7 +184,9 @@ fn l6_where_timers_follow_stalls_a_ring_is_back_sooner() {
     assert!(drain(start) < settings.lease, "they are quiet");
     let bound = |lease: Span| {
         let death_timeout = settings.death_of(lease);
-        let recovery = Recovery::new(&Settings { lease, death_timeout, ..settings.clone() }, 5);
+        let settings = settings.clone();
+        let of = settings.with(|medium| (medium.lease, medium.death_timeout) = (lease, death_timeout));
+        let recovery = Recovery::new(&of, 5);
         recovery.crash(1)
     };
     let most = bound(drain(start));

@@ -123,7 +123,7 @@ fn r3_slots_and_ordinary_traffic_fit_the_rotation() {
     let all: Span = slots.as_slice().iter().map(|slot| Span::from_nanos(slot.tht_ns.into())).sum();
     // The rotation that is just long enough: what ordinary traffic needs depends on it.
     let fits = |trt: Span| {
-        let settings = Settings { trt, ..bench.settings.clone() };
+        let settings = bench.settings.clone().with(|medium| medium.trt = trt);
         all + nrt_need(&settings.params(2), all, true).total() <= trt
     };
     let (mut low, mut high) = (Span::ZERO, bench.settings.trt);

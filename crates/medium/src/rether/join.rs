@@ -15,7 +15,7 @@ use super::outbox::Pending;
 use super::reserve::{LinkEvent, admission_slots};
 use super::visit::is_over;
 use super::{Mode, Rether, Stamp};
-use crate::io::StationId;
+use crate::door::StationId;
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Generation, JoinAnswer, LinkHeader, MacAddr, Phase, StationSet, Token, Verdict};

@@ -21,7 +21,7 @@
 //!    mode epoch are none.
 
 use super::Rether;
-use crate::io::StationId;
+use crate::door::StationId;
 use rota_admission::Timers;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Leases, Token};
@@ -292,7 +292,7 @@ impl Rether {
     // ---- one's own stalls -----------------------------------------------------------------------------
 
     /// This station's host stood still for so long. Outside a ring nobody waits for it.
-    pub(crate) fn stood_still(&mut self, now: Instant, stall: Span) {
+    pub fn stood_still(&mut self, now: Instant, stall: Span) {
         if self.settings.follow_stalls && self.mode.is_ring() {
             self.others.patience.stalls.note(now, stall);
         }

@@ -12,7 +12,7 @@ use super::astray::Astray;
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
 use super::{Mode, Rether};
-use crate::io::StationId;
+use crate::door::StationId;
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 
@@ -169,7 +169,7 @@ impl Rether {
     }
 
     /// Sends frames for this address to its group address for a while.
-    pub(crate) fn contest(&mut self, now: Instant, mac: MacAddr, sign: Sign) {
+    pub fn contest(&mut self, now: Instant, mac: MacAddr, sign: Sign) {
         let until = now + if sign == Sign::Astray { TOLD } else { QUIET };
         self.contest_until(now, mac, sign, until);
     }
@@ -199,7 +199,7 @@ impl Rether {
 
     /// A unit for this station did not come: the others use its group address for a while, in which its
     /// sender finds out if frames for the own address go astray.
-    pub(crate) fn doubt_own(&mut self, now: Instant) {
+    pub fn doubt_own(&mut self, now: Instant) {
         self.counters.addresses_doubted += u64::from(self.sign_of(self.own.me.mac).is_none());
         // A frame that comes to the group address now is no further sign.
         self.others.contested.doubted = self.others.contested.doubted.max(now + QUIET * 3);
@@ -207,12 +207,12 @@ impl Rether {
     }
 
     /// True if a station has said that frames for this address, its own, go astray or may do so.
-    pub(crate) fn is_doubted(&self, now: Instant, mac: MacAddr) -> bool {
+    pub fn is_doubted(&self, now: Instant, mac: MacAddr) -> bool {
         self.others.contested.rivals.iter().any(|rival| rival.mac == mac && now < rival.doubted)
     }
 
     /// The doubt goes on.
-    pub(crate) fn doubt(&mut self, now: Instant, mac: MacAddr) {
+    pub fn doubt(&mut self, now: Instant, mac: MacAddr) {
         self.contest(now, mac, Sign::Repeated);
         if let Some(rival) = self.others.contested.rivals.iter_mut().find(|rival| rival.mac == mac) {
             rival.doubted = rival.until;
@@ -226,7 +226,7 @@ impl Rether {
     }
 
     /// Notes the parent's count of incoming frames of any kind with this station's own address.
-    pub(crate) fn note_own_address(&mut self, frames: u64) {
+    pub fn note_own_address(&mut self, frames: u64) {
         let (before, rose) = self.others.contested.own_frames;
         self.others.contested.own_frames = (frames, rose || frames > before);
     }

@@ -19,7 +19,7 @@ use super::leaps::Leaps;
 use super::members::{Heard, Member, Members};
 use super::outbox::Pending;
 use super::{Mode, Rether};
-use crate::io::FrameVerdict;
+use crate::door::FrameVerdict;
 use core::cmp::Ordering;
 use rota_units::{Instant, Span};
 use rota_wire::{Announce, FrameView, JoinAnswer, Kind, LinkHeader, MacAddr, Verdict};

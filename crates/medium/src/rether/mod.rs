@@ -40,7 +40,6 @@ mod behind;
 mod claim;
 mod contested;
 mod counters;
-pub(crate) mod door;
 mod ended;
 mod form;
 mod handle;
@@ -68,8 +67,8 @@ mod visit;
 mod wake;
 mod will;
 
-pub(crate) use contested::Sign;
-pub(crate) use handle::Arrived;
+pub use contested::Sign;
+pub use handle::Arrived;
 pub use held::HeldOff;
 pub use hog::Excluded;
 pub use join::{HOLD_OFF_MAX, Refused};
@@ -77,17 +76,17 @@ pub use members::{Member, STATIONS_MAX};
 pub use mismatch::{Mismatch, Mismatched, Setting};
 #[cfg(feature = "model")]
 pub use model::Visit;
-pub(crate) use outbox::{ANNOUNCE_OCTETS, BODY, FRAME_OCTETS};
+pub use outbox::{ANNOUNCE_OCTETS, BODY, FRAME_OCTETS};
 pub use patience::{InForce, Why};
 pub use reserve::LinkEvent;
 pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
 pub use tally::{Counters, ROTATION_PLACES, Rotation, Tally};
 
-use crate::io::{PortId, StationId};
-use crate::node::Identity;
+use crate::door::Identity;
+use crate::door::{Deadline, Demand, Note, SessionId, Timer};
+use crate::door::{PortId, StationId};
 use crate::rng::Rng;
 use claim::ClaimRound;
-use door::{Deadline, Demand, Note, SessionId, Timer};
 use form::Forming;
 use keys::KeyRing;
 use members::Members;
@@ -207,7 +206,7 @@ pub struct Rether {
 
 impl Rether {
     /// A station that begins to look for its segment at `now`. `seed` feeds nonces and the incarnation.
-    pub(crate) fn new(
+    pub fn new(
         now: Instant,
         port: PortId,
         me: Identity,
@@ -241,7 +240,7 @@ impl Rether {
     }
 
     /// Is told if a station has a channel to this one.
-    pub(crate) fn set_receives(&mut self, receives: bool) {
+    pub fn set_receives(&mut self, receives: bool) {
         self.shares.receives = receives;
     }
 
@@ -376,17 +375,18 @@ impl Rether {
     }
 
     /// Keeps an idle token going round until then, so that its hops can be measured.
-    pub(crate) fn keep_awake(&mut self, now: Instant, until: Instant) {
+    pub fn keep_awake(&mut self, now: Instant, until: Instant) {
         self.awake_until = until;
         self.ask_for_token(now);
     }
 
-    pub(crate) fn next_event(&mut self) -> Option<LinkEvent> {
+    /// What was found out since.
+    pub fn next_event(&mut self) -> Option<LinkEvent> {
         self.out.events.pop_front()
     }
 
     /// When [`Self::handle_deadline`] wants to be called, and by which timer.
-    pub(crate) fn deadline(&self) -> Deadline<Timer> {
+    pub fn deadline(&self) -> Deadline<Timer> {
         if !self.out.is_empty() || self.is_worn() {
             return Deadline::new(Instant::ZERO, Timer::Waiting);
         }
@@ -423,7 +423,7 @@ impl Rether {
     }
 
     /// Timers. Harmless when early.
-    pub(crate) fn handle_deadline(&mut self, now: Instant) {
+    pub fn handle_deadline(&mut self, now: Instant) {
         if self.is_worn() {
             self.renew(now);
         }
@@ -473,7 +473,7 @@ impl Rether {
     }
 
     /// The port says which ordinary frame would leave next. The first that waits has the token asked for.
-    pub(crate) fn demand(&mut self, now: Instant, first: Option<Demand>) {
+    pub fn demand(&mut self, now: Instant, first: Option<Demand>) {
         let was_empty = self.lane.is_empty();
         self.set_demand(first);
         if first.is_some() && was_empty && self.lane.held {
@@ -482,17 +482,17 @@ impl Rether {
     }
 
     /// The same where nothing has joined the queue.
-    pub(crate) fn set_demand(&mut self, first: Option<Demand>) {
+    pub fn set_demand(&mut self, first: Option<Demand>) {
         self.lane.first = first;
     }
 
     /// The port's next own frames come behind the frames that wait by now.
-    pub(crate) fn queue_ports(&mut self) {
+    pub fn queue_ports(&mut self) {
         self.out.outbox.push_back(Pending::Ports);
     }
 
     /// What the port has to heed next.
-    pub(crate) fn next_note(&mut self) -> Option<Note> {
+    pub fn next_note(&mut self) -> Option<Note> {
         self.out.notes.pop_front()
     }
 
@@ -511,21 +511,22 @@ impl Rether {
     }
 
     /// The introduction has left the port's queue, and is written at its place among the own frames.
-    pub(crate) fn take_introduction(&mut self) {
+    pub fn take_introduction(&mut self) {
         self.lane.introduces = false;
     }
 
     /// True once this station has said that it leaves.
-    pub(crate) fn is_leaving(&self) -> bool {
+    pub fn is_leaving(&self) -> bool {
         self.tells.leaving
     }
 
-    pub(crate) fn next_interval(&mut self) {
+    /// An interval between two reports is over.
+    pub fn next_interval(&mut self) {
         self.tally.rotation.next_interval();
     }
 
     /// Whether that station's clock is this one's: delays between the two can be measured.
-    pub(crate) fn shares_clock(&self, mac: MacAddr) -> bool {
+    pub fn shares_clock(&self, mac: MacAddr) -> bool {
         self.members.by_mac(mac).is_some_and(|member| member.announce.boot_id == self.own.me.boot_id)
     }
 
@@ -534,7 +535,7 @@ impl Rether {
     }
 
     /// Stations of the segment, this one included.
-    pub(crate) fn ring_size(&self) -> u16 {
+    pub fn ring_size(&self) -> u16 {
         self.members.as_slice().len() as u16 + 1
     }
 

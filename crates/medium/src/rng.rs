@@ -5,10 +5,12 @@
 pub struct Rng(u64);
 
 impl Rng {
+    /// A stream of its own for each seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
+    /// The next number.
     pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

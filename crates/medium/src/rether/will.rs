@@ -15,7 +15,7 @@ use super::members::Member;
 use super::outbox::Pending;
 use super::visit::Stage;
 use super::{ClaimRound, LinkEvent, Rether};
-use crate::io::{FrameVerdict, StationId};
+use crate::door::{FrameVerdict, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::{
     FrameView, Generation, Kind, LinkHeader, MacAddr, PayloadKind, Phase, StationSet, emit_frame,

@@ -9,7 +9,7 @@ use super::join::Changes;
 use super::wake::Wakes;
 use super::will::Wills;
 use super::{CycleClock, Mode, Stamp};
-use crate::io::StationId;
+use crate::door::StationId;
 use rota_units::Instant;
 use rota_wire::{Generation, StationSet, Token};
 

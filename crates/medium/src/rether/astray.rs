@@ -11,7 +11,7 @@
 
 use super::contested::Sign;
 use super::{Rether, Stamp};
-use crate::io::StationId;
+use crate::door::StationId;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, StationSet, Token};
 
@@ -144,7 +144,7 @@ impl Rether {
 
     /// A sender of steady units has been silent since then: perhaps its units go astray. A frame of this
     /// station moves the switches' entries back.
-    pub(crate) fn show_place(&mut self, now: Instant, since: Instant) {
+    pub fn show_place(&mut self, now: Instant, since: Instant) {
         if self.ring_lived_since() <= since && !self.tells.leaving && self.sign_of(self.own.me.mac).is_none()
         {
             self.introduce(now);
@@ -152,7 +152,7 @@ impl Rether {
     }
 
     /// This station has heard of its ring in every cycle since then.
-    pub(crate) fn ring_lived_since(&self) -> Instant {
+    pub fn ring_lived_since(&self) -> Instant {
         if self.mode.is_ring() { self.others.contested.astray.hole } else { Instant::FAR }
     }
 
@@ -201,19 +201,19 @@ impl Rether {
     }
 
     /// A sender's question came to this station's own address.
-    pub(crate) fn note_asked(&mut self) {
+    pub fn note_asked(&mut self) {
         self.others.contested.astray.asked.came();
     }
 
     /// A sender's question came to this station's group address only.
-    pub(crate) fn note_asked_again(&mut self, now: Instant) {
+    pub fn note_asked_again(&mut self, now: Instant) {
         if self.others.contested.astray.asked.went(now, SOON_ASKED) {
             self.contest_astray(now);
         }
     }
 
     /// Units for this station were sent while the ring lived and did not come, or tokens came only again.
-    pub(crate) fn contest_astray(&mut self, now: Instant) {
+    pub fn contest_astray(&mut self, now: Instant) {
         let until = self.others.contested.astray.begin(now);
         self.contest_own_until(now, until);
     }

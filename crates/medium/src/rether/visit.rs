@@ -12,10 +12,10 @@
 
 use super::Rether;
 use super::counters::next_stamp;
-use super::door::{Deadline, Grant, Lane, Timer, Turn, Visited};
 use super::hold::Hold;
 use super::outbox::Pending;
-use crate::io::StationId;
+use crate::door::StationId;
+use crate::door::{Deadline, Grant, Lane, Timer, Turn, Visited};
 use rota_admission::{NrtPolicy, Timers};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{ETHERNET_HEADER_OCTETS, Phase, Token};
@@ -40,12 +40,12 @@ pub(super) enum Stage {
 const ROUND_CYCLES: u32 = 32;
 impl Rether {
     /// Before anything leaves: what was found out since goes first.
-    pub(crate) fn begin_turn(&mut self, now: Instant) {
+    pub fn begin_turn(&mut self, now: Instant) {
         self.settle_contested(now);
     }
 
     /// Drives the hold by one stage: it grants something, waits, or moves on.
-    pub(crate) fn advance(&mut self, now: Instant) -> Turn {
+    pub fn advance(&mut self, now: Instant) -> Turn {
         if self.claim_if_outgrown(now) {
             return Turn::Wait;
         }
@@ -69,7 +69,7 @@ impl Rether {
     }
 
     /// The number of the ordinary visit that is under way.
-    pub(crate) fn visit_number(&self) -> Option<u32> {
+    pub fn visit_number(&self) -> Option<u32> {
         match self.mode.hold()?.stage {
             Stage::Nrt { number } => Some(number),
             _ => None,
@@ -78,7 +78,7 @@ impl Rether {
 
     /// The number of the grants of this hold.
     #[cfg(feature = "model")]
-    pub(crate) fn granted(&self) -> Option<u32> {
+    pub fn granted(&self) -> Option<u32> {
         match self.mode.hold()?.stage {
             Stage::Slot { number, .. } | Stage::Nrt { number } => Some(number),
             _ => None,
@@ -86,7 +86,7 @@ impl Rether {
     }
 
     /// A frame of so many octets, from the destination address on, has left under the grant.
-    pub(crate) fn spent(&mut self, now: Instant, octets: u16) {
+    pub fn spent(&mut self, now: Instant, octets: u16) {
         let wire = self.settings.link.framing.wire_octets(payload_of(octets));
         self.charge_octets(now, octets);
         if let Some(Hold { stage: Stage::Slot { used, .. }, .. }) = self.mode.hold_mut() {
@@ -95,7 +95,7 @@ impl Rether {
     }
 
     /// Nothing more leaves under the grant of this slot or visit.
-    pub(crate) fn done(&mut self, now: Instant, visited: Visited) {
+    pub fn done(&mut self, now: Instant, visited: Visited) {
         match self.mode.hold().map(|hold| hold.stage) {
             Some(Stage::Slot { index, .. }) => self.end_slot(now, index),
             Some(Stage::Nrt { .. }) => self.end_nrt(now, visited),
@@ -375,7 +375,7 @@ impl Rether {
     }
 
     /// How long an ordinary frame of so many octets occupies the wire.
-    pub(crate) fn frame_time(&self, octets: u16) -> Span {
+    pub fn frame_time(&self, octets: u16) -> Span {
         self.payload_time(payload_of(octets))
     }
 

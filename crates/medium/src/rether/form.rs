@@ -6,7 +6,7 @@ use super::counters::newer;
 use super::outbox::Pending;
 use super::reserve::LinkEvent;
 use super::{Mode, Rether};
-use crate::io::{FrameVerdict, StationId};
+use crate::door::{FrameVerdict, StationId};
 use rota_admission::Framing;
 use rota_units::Instant;
 use rota_wire::bodies::FORM_MEMBERS_MAX;

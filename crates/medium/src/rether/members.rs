@@ -2,7 +2,7 @@
 
 use super::behind::Behind;
 use super::leaps::{Leaps, Line};
-use crate::io::StationId;
+use crate::door::StationId;
 use rota_units::{Instant, Span};
 use rota_wire::{Announce, FormMember, Load, MAX_STATIONS, MacAddr, StationSet};
 
@@ -268,18 +268,19 @@ impl Members {
     }
 }
 
-#[cfg(test)]
 impl super::Rether {
-    /// A station says that it is there, under this number.
-    pub(crate) fn meet(&mut self, now: Instant, station: StationId, mac: MacAddr) {
+    /// For tests: a station says that it is there, under this number.
+    #[doc(hidden)]
+    pub fn meet(&mut self, now: Instant, station: StationId, mac: MacAddr) {
         let seq = self.members.by_mac(mac).map_or(1, |member| member.frame_seq + 1);
         let said = Announce::new(0, 7, 0, rota_wire::bodies::StationState::Plain, "");
         self.members.announce(now, station, mac, 1, &said, seq);
         self.tell_renumbered();
     }
 
-    /// A station is no member any more, and nobody is told.
-    pub(crate) fn forget(&mut self, mac: MacAddr) {
+    /// For tests: a station is no member any more, and nobody is told.
+    #[doc(hidden)]
+    pub fn forget(&mut self, mac: MacAddr) {
         self.members.retain(|member| member.mac != mac);
     }
 }

@@ -45,7 +45,7 @@ impl Rotation {
         (self.began, self.last) = (None, Span::ZERO);
     }
 
-    pub(crate) fn next_interval(&mut self) {
+    pub(super) fn next_interval(&mut self) {
         self.recent = std::mem::take(&mut self.growing);
     }
 }

@@ -15,7 +15,7 @@ use super::join::{HOLD_OFF_MIN, hold_off};
 use super::reserve::LinkEvent;
 use super::ring::Ring;
 use super::{Rether, Stamp};
-use crate::io::StationId;
+use crate::door::StationId;
 use rota_units::{Instant, Span};
 use rota_wire::{Foul, Generation, MacAddr, Phase, StationSet, Struck, Token, UnitHeader};
 

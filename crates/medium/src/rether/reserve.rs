@@ -6,10 +6,10 @@
 
 use super::Rether;
 use super::counters::next_stamp;
-use super::door::{SessionId, Share};
 use super::hog::Excluded;
 use super::outbox::Pending;
-use crate::io::StationId;
+use crate::door::StationId;
+use crate::door::{SessionId, Share};
 use rota_admission::{Admitted, Growth, Pace, Refusal, Request, admit, grow, shrunk, standing};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
@@ -158,7 +158,7 @@ impl Rether {
     }
 
     /// Asks for a share; the answer comes as an event after a token visit.
-    pub(crate) fn reserve(&mut self, now: Instant, id: SessionId, share: Share) {
+    pub fn reserve(&mut self, now: Instant, id: SessionId, share: Share) {
         self.shares.sessions.push(Session { id, share, state: SessionState::Waiting, resize: None });
         self.ask_for_token(now);
     }
@@ -170,7 +170,7 @@ impl Rether {
     }
 
     /// Gives a share back.
-    pub(crate) fn release(&mut self, now: Instant, id: SessionId) {
+    pub fn release(&mut self, now: Instant, id: SessionId) {
         let Some(session) = self.session(id) else { return };
         if session.state == SessionState::Waiting {
             self.shares.sessions.retain(|session| session.id != id);
@@ -182,13 +182,13 @@ impl Rether {
     }
 
     /// True if the session has a share, or waits for one.
-    pub(crate) fn has_share(&self, id: SessionId) -> bool {
+    pub fn has_share(&self, id: SessionId) -> bool {
         self.shares.sessions.iter().any(|session| session.id == id)
     }
 
     /// Changes the largest unit of a session: less at the next visit for which `may_shrink` has allowed it,
     /// more at the next of its own slots. The answer comes as an event.
-    pub(crate) fn resize(&mut self, id: SessionId, unit_octets_max: u32) {
+    pub fn resize(&mut self, id: SessionId, unit_octets_max: u32) {
         if let Some(session) = self.session(id) {
             // Its slot brings the token within a cycle: there is no need to ask for it.
             session.resize = Some((unit_octets_max, false));
@@ -196,7 +196,7 @@ impl Rether {
     }
 
     /// Whether a smaller size that was asked for may take effect at the next visit.
-    pub(crate) fn may_shrink(&mut self, id: SessionId, allowed: bool) {
+    pub fn may_shrink(&mut self, id: SessionId, allowed: bool) {
         if let Some((_, may)) = self.session(id).and_then(|session| session.resize.as_mut()) {
             *may = allowed;
         }
@@ -204,7 +204,7 @@ impl Rether {
 
     /// Units that the slots of a session can carry in one cycle; one where it has none. Of short units each
     /// slot carries as many as it has in its share of long ones.
-    pub(crate) fn units_a_cycle(&self, id: SessionId) -> usize {
+    pub fn units_a_cycle(&self, id: SessionId) -> usize {
         let session = self.shares.sessions.iter().find(|session| session.id == id);
         let units = session.map_or(1, |session| session.share.pace.units() as usize);
         let slots = self.shares.parts.iter().filter(|part| part.session == id).count();
@@ -212,7 +212,7 @@ impl Rether {
     }
 
     /// The largest unit of a session; `None` when it has no such session.
-    pub(crate) fn share_octets(&self, id: SessionId) -> Option<u32> {
+    pub fn share_octets(&self, id: SessionId) -> Option<u32> {
         let session = self.shares.sessions.iter().find(|session| session.id == id)?;
         Some(session.share.unit_octets_max)
     }
@@ -526,7 +526,7 @@ impl Rether {
     }
 
     /// Leaves the segment in good order: tells everybody; a token in hand is passed on.
-    pub(crate) fn leave(&mut self, _now: Instant) {
+    pub fn leave(&mut self, _now: Instant) {
         self.tells.leaving = true;
         self.shares.sessions.clear();
         self.shares.parts.clear();

@@ -109,7 +109,8 @@ impl Rether {
 mod tests {
     use super::super::join::FORGIVEN;
     use super::*;
-    use crate::{Identity, PortId, Settings};
+    use crate::door::{Identity, PortId};
+    use crate::rether::Settings;
     use rota_units::{BitRate, Octets};
     use rota_wire::Key;
 

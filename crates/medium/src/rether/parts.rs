@@ -2,7 +2,6 @@
 
 use super::Stamp;
 use super::contested::Contested;
-use super::door::{Demand, Note};
 use super::ended::Left;
 use super::join::Standing;
 use super::mismatch::Mismatches;
@@ -10,8 +9,9 @@ use super::outbox::{ANNOUNCE_OCTETS, Pending};
 use super::patience::Patience;
 use super::reserve::{LinkEvent, Part, Session};
 use super::sound::Budgets;
-use crate::io::{FrameVerdict, StationId};
-use crate::node::Identity;
+use crate::door::Identity;
+use crate::door::{Demand, Note};
+use crate::door::{FrameVerdict, StationId};
 use rota_units::Instant;
 use std::collections::VecDeque;
 

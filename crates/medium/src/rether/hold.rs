@@ -5,11 +5,11 @@
 
 use super::contested::Sign;
 use super::counters::next_stamp;
-use super::door::Note;
 use super::outbox::Pending;
 use super::visit::Stage;
 use super::{CycleClock, LinkEvent, Rether, Stamp};
-use crate::io::{FrameVerdict, StationId};
+use crate::door::Note;
+use crate::door::{FrameVerdict, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::{Phase, Token};
 
@@ -411,7 +411,7 @@ impl Rether {
 
     /// True if the promised acknowledgement leaves now, since it would wait too long behind the card's frames
     /// and one more that takes so long.
-    pub(crate) fn answers_before(&mut self, now: Instant, frame: Span) -> bool {
+    pub fn answers_before(&mut self, now: Instant, frame: Span) -> bool {
         let Some(hold) = self.mode.hold_mut() else { return false };
         let behind = hold.card_free.max(now) + frame;
         let is_late = |(.., by): &mut (StationId, Stamp, Instant)| behind > *by;

@@ -3,7 +3,6 @@
 //! Fulfils RETHER-2.2.2-9, RETHER-2.4-5.
 
 use super::members::STATIONS_MAX;
-use crate::llc::LlcSettings;
 use rota_admission::{Framing, LinkModel, NrtPolicy, RecoveryModel, SegmentParams, Timers};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::DEFAULT_ETHERTYPE;
@@ -180,8 +179,8 @@ pub struct Settings {
     /// Lease and death timer follow how long the stations' hosts stand still; the values here are the
     /// longest then (decision 017).
     pub follow_stalls: bool,
-    /// Logical link control, each station's own affair.
-    pub llc: LlcSettings,
+    /// What this station says of its address in link control; 0 for none.
+    pub llc_address: u8,
 }
 
 impl Settings {
@@ -221,7 +220,7 @@ impl Settings {
             half_duplex: false,
             burst: rate.span_of_up(params.card_burst_octets),
             follow_stalls: false,
-            llc: LlcSettings::default(),
+            llc_address: 0,
         }
     }
 

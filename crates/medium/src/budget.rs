@@ -4,7 +4,7 @@ use rota_units::{Instant, Span};
 
 /// One budget. It is full at the beginning.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Budget {
+pub struct Budget {
     /// How long it takes to earn one.
     each: Span,
     /// How far ahead of its time it may be spent.
@@ -15,14 +15,14 @@ pub(crate) struct Budget {
 
 impl Budget {
     /// `a_second` in the long run, `at_once` after a pause.
-    pub(crate) const fn new(a_second: u64, at_once: u64) -> Self {
+    pub const fn new(a_second: u64, at_once: u64) -> Self {
         let each = 1_000_000_000 / a_second;
         let ahead = Span::from_nanos(each * at_once.saturating_sub(1));
         Self { each: Span::from_nanos(each), ahead, earned: Instant::ZERO }
     }
 
     /// Spends one; false when there is none.
-    pub(crate) fn take(&mut self, now: Instant) -> bool {
+    pub fn take(&mut self, now: Instant) -> bool {
         if self.earned.since(now) > self.ahead {
             return false;
         }

@@ -8,7 +8,7 @@
 use super::counters::newer;
 use super::outbox::Pending;
 use super::{Mode, Rether, Stamp};
-use crate::io::StationId;
+use crate::door::StationId;
 use rota_units::{Instant, Span};
 use rota_wire::{Claim, ClaimGrant, Generation, MacAddr, Nack, Phase, StationSet, Token};
 

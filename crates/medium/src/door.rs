@@ -6,9 +6,28 @@
 //! notes tell the port about the gate and its frames, and its events tell the parent about stations and
 //! shares.
 
-use crate::io::PortId;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, MacAddr};
+
+/// One interface of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct PortId(pub u8);
+
+/// A port's place on its segment, from 1.
+pub type StationId = u16;
+
+/// Who this station is.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The host.
+    pub node_id: u64,
+    /// Which boot of the host.
+    pub boot_id: u64,
+    /// The port's Ethernet address.
+    pub mac: MacAddr,
+    /// The name by which others find it.
+    pub name: String,
+}
 
 /// The name of a share. Its meaning is its owner's business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -55,7 +74,7 @@ impl Grant {
 
 /// What a medium answers when it is asked to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub enum Turn {
     /// This may be spent now.
     Grant(Grant),
     /// Nothing until the deadline.
@@ -66,7 +85,7 @@ pub(crate) enum Turn {
 
 /// How a slot or a visit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Visited {
+pub enum Visited {
     /// Not even the first frame that waited fitted the time left.
     Unfit,
     /// So many units left, or so many places for full frames were used; frames that shared one count once.
@@ -75,16 +94,16 @@ pub(crate) enum Visited {
 
 /// The ordinary frame that would leave next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Demand {
+pub struct Demand {
     /// From the destination address on.
-    pub(crate) octets: u16,
+    pub octets: u16,
     /// An introduction that joins the queue now would leave behind it.
-    pub(crate) leads: bool,
+    pub leads: bool,
 }
 
 /// A word of a medium to its port, in the order in which it is to be heeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Note {
+pub enum Note {
     /// From now on ordinary frames wait for grants. The port says when none of its frames is on its way.
     Divert,
     /// Ordinary traffic is free again.
@@ -94,14 +113,26 @@ pub(crate) enum Note {
     /// The medium wants to introduce this station in an ordinary visit.
     Introduce,
     /// A hold of the token is over.
-    Hold { generation: u32, accepted: Instant, passed: Instant },
+    Hold {
+        /// The token's generation counter.
+        generation: u32,
+        /// When it was read and accepted.
+        accepted: Instant,
+        /// When it was passed on or given up.
+        passed: Instant,
+    },
     /// An idle round came back.
-    Round { hops: u16, span: Span },
+    Round {
+        /// So many hops took so long.
+        hops: u16,
+        /// From one receive stamp of the token to the next.
+        span: Span,
+    },
 }
 
 /// The next frame of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub enum Frame {
     /// So many octets were written into the buffer.
     Written(u16),
     /// It is the turn of the port's own frames up to its next mark.
@@ -110,26 +141,29 @@ pub(crate) enum Frame {
 
 /// Where a frame of the port goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub enum Way {
+    /// All stations.
     All,
     /// A station, by the address under which it receives now.
     Station(MacAddr),
     /// A station, by its own address or by its group address.
     Exactly {
+        /// Its own address.
         station: MacAddr,
+        /// To its group address.
         group: bool,
     },
 }
 
 /// What a share has to carry.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Share {
+pub struct Share {
     /// The largest unit, octets.
-    pub(crate) unit_octets_max: u32,
+    pub unit_octets_max: u32,
     /// How its units go with the cycles.
-    pub(crate) pace: rota_admission::Pace,
+    pub pace: rota_admission::Pace,
     /// Whether it needs the strict period.
-    pub(crate) periodic: bool,
+    pub periodic: bool,
 }
 
 /// The timer that a medium waits for.
@@ -188,5 +222,41 @@ impl<T> Deadline<T> {
     /// The same moment under another name.
     pub fn map<U>(self, name: impl FnOnce(T) -> U) -> Deadline<U> {
         Deadline { at: self.at, timer: name(self.timer) }
+    }
+}
+
+/// The link's verdict on a frame. Each but the first two has a counter of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FrameVerdict {
+    /// It was read, and nothing was wrong with it.
+    #[default]
+    Taken,
+    /// It is for another station or another segment.
+    Foreign,
+    /// A token that was believed.
+    Accepted,
+    /// A token that is not newer than what was seen, or of another mode epoch.
+    Stale,
+    /// A token whose lease was over when it was read.
+    Expired,
+    /// No key of this station proves it.
+    Unproven,
+    /// It is not what its kind promises.
+    Malformed,
+    /// It was heard before, or is of another ring or boot.
+    Replayed,
+    /// A fragment of an older generation.
+    Policed,
+    /// A fragment of a channel that is not received here.
+    UnknownChannel,
+    /// Its generation is further ahead than any sound station's count.
+    Jump,
+}
+
+impl FrameVerdict {
+    /// True if the frame has no valid content: it may be a stranger's.
+    pub const fn is_invalid(self) -> bool {
+        matches!(self, Self::Unproven | Self::Malformed | Self::Replayed)
     }
 }

@@ -5,7 +5,7 @@ use super::contested::Sign;
 use super::counters::JUMP_MAX;
 use super::members::Heard;
 use super::{Mismatch, Mode, Rether, Stamp};
-use crate::io::{FrameVerdict, StationId};
+use crate::door::{FrameVerdict, StationId};
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
@@ -24,7 +24,7 @@ const fn is_counted(kind: Kind) -> bool {
 }
 
 /// What a proven frame means for the parent of this machine.
-pub(crate) enum Arrived<'a> {
+pub enum Arrived<'a> {
     /// Nothing beyond this machine.
     Nothing,
     /// A signalling message for the channels.
@@ -37,7 +37,7 @@ pub(crate) enum Arrived<'a> {
 
 impl Rether {
     /// One frame. Bad ones are counted, never an error.
-    pub(crate) fn on_frame<'a>(&mut self, now: Instant, at: Option<Instant>, data: &'a [u8]) -> Arrived<'a> {
+    pub fn on_frame<'a>(&mut self, now: Instant, at: Option<Instant>, data: &'a [u8]) -> Arrived<'a> {
         self.take_verdict();
         let view = match FrameView::parse(data, self.settings.ether_type) {
             Ok(view) => view,

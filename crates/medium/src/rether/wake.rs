@@ -31,11 +31,11 @@
 //!
 //! Fulfils RETHER-2.1-8.
 
-use super::door::Turn;
 use super::outbox::Pending;
 use super::visit::{Stage, is_over};
 use super::{Mode, Rether};
-use crate::io::StationId;
+use crate::door::StationId;
+use crate::door::Turn;
 use rota_units::Instant;
 use rota_wire::{Phase, StationSet, Token};
 

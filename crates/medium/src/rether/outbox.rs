@@ -2,9 +2,9 @@
 //!
 //! Fulfils RETHER-2.4-6.
 
-use super::door::{Frame, Grant, Way};
 use super::{Mode, Rether, Stamp};
-use crate::io::StationId;
+use crate::door::StationId;
+use crate::door::{Frame, Grant, Way};
 use rota_admission::SegmentParams;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
@@ -68,12 +68,12 @@ pub(super) enum Pending {
 }
 
 /// What every frame of this segment has before its body, and behind it.
-pub(crate) const FRAME_OCTETS: u16 = (BODY + TAG_OCTETS) as u16;
+pub const FRAME_OCTETS: u16 = (BODY + TAG_OCTETS) as u16;
 
 /// Where the body of a frame begins.
-pub(crate) const BODY: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS;
+pub const BODY: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS;
 /// What a visit is charged for this station's introduction: its frame with the longest name.
-pub(crate) const ANNOUNCE_OCTETS: u16 = (BODY + Announce::OCTETS_MAX + TAG_OCTETS) as u16;
+pub const ANNOUNCE_OCTETS: u16 = (BODY + Announce::OCTETS_MAX + TAG_OCTETS) as u16;
 // Admission counts no Ethernet header, which is part of a link's framing.
 const _: () =
     assert!(ANNOUNCE_OCTETS as u64 == SegmentParams::ANNOUNCE_OCTETS + ETHERNET_HEADER_OCTETS as u64);
@@ -92,7 +92,7 @@ pub(super) enum Proof {
 impl Rether {
     /// Writes the next waiting frame, or says that the port's own ones have their turn. `None` when nothing
     /// waits or what waited has become pointless.
-    pub(crate) fn write_frame(&mut self, now: Instant, frame: &mut [u8]) -> Option<Frame> {
+    pub fn write_frame(&mut self, now: Instant, frame: &mut [u8]) -> Option<Frame> {
         while let Some(pending) = self.out.outbox.pop_front() {
             if matches!(pending, Pending::Ports) {
                 return Some(Frame::Ports);
@@ -105,7 +105,7 @@ impl Rether {
     }
 
     /// Writes this station's introduction, at the turn of the port's own frames.
-    pub(crate) fn write_introduction(&mut self, now: Instant, frame: &mut [u8]) -> Option<u16> {
+    pub fn write_introduction(&mut self, now: Instant, frame: &mut [u8]) -> Option<u16> {
         self.write(now, &Pending::Announce, frame)
     }
 
@@ -169,13 +169,7 @@ impl Rether {
 
     /// Completes a frame of the port whose body stands in the buffer, and says how long it is. `None` when
     /// its receiver or its key is gone.
-    pub(crate) fn seal_for_port(
-        &mut self,
-        frame: &mut [u8],
-        way: Way,
-        kind: Kind,
-        octets: usize,
-    ) -> Option<u16> {
+    pub fn seal_for_port(&mut self, frame: &mut [u8], way: Way, kind: Kind, octets: usize) -> Option<u16> {
         let proof = if self.in_ring() { Proof::Counted } else { Proof::Bootstrap };
         let to = match way {
             Way::All => MacAddr::BROADCAST,
@@ -190,13 +184,7 @@ impl Rether {
     }
 
     /// The same for data that leaves under a grant.
-    pub(crate) fn seal_data(
-        &mut self,
-        frame: &mut [u8],
-        to: MacAddr,
-        grant: &Grant,
-        octets: usize,
-    ) -> Option<u16> {
+    pub fn seal_data(&mut self, frame: &mut [u8], to: MacAddr, grant: &Grant, octets: usize) -> Option<u16> {
         let to = self.members.numbered(to)?.mac;
         let proof = Proof::Ring(Stamp { generation: grant.stamp.0, seq: grant.stamp.1 });
         self.seal(frame, to, Kind::Data, PayloadKind::Unit, proof, octets)
@@ -290,7 +278,7 @@ impl Rether {
         said.trt_ns = self.settings.trt.as_nanos() as u32;
         said.rate_bps = self.settings.link.rate.as_bps();
         (said.settings, said.answers) = (self.digest, self.own_sign().unwrap_or(self.own.answers));
-        said.llc_address = self.settings.llc.address;
+        said.llc_address = self.settings.llc_address;
         said
     }
 

@@ -4,7 +4,7 @@
 //! out begin a new incarnation, as if the station had just booted.
 
 use super::{Rether, Stamp};
-use crate::io::FrameVerdict;
+use crate::door::FrameVerdict;
 use rota_units::Instant;
 use rota_wire::Generation;
 
@@ -55,7 +55,7 @@ impl Rether {
     }
 
     /// Counts what was found about a frame; what is found first is the frame's verdict.
-    pub(crate) fn judge(&mut self, verdict: FrameVerdict) {
+    pub fn judge(&mut self, verdict: FrameVerdict) {
         let counters = &mut self.counters;
         let counter = match verdict {
             FrameVerdict::Taken | FrameVerdict::Foreign => None,
@@ -78,7 +78,7 @@ impl Rether {
     }
 
     /// The newest frame's verdict; the next frame begins with none.
-    pub(crate) fn take_verdict(&mut self) -> FrameVerdict {
+    pub fn take_verdict(&mut self) -> FrameVerdict {
         core::mem::take(&mut self.out.verdict)
     }
 
@@ -130,7 +130,7 @@ impl Rether {
     }
 
     /// For tests: a station that has lived for so long that its counters are about to end.
-    pub(crate) fn age(&mut self) {
+    pub fn age(&mut self) {
         self.own.frame_seq = SEQ_END - 40;
         self.mode_epoch = u32::MAX - 1;
         self.fence.seen.generation.counter = GENERATION_END - 3;

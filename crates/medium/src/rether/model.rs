@@ -5,7 +5,6 @@
 
 use super::behind::Behind;
 use super::claim::ClaimRound;
-use super::door::Share;
 use super::ended::Ended;
 use super::hold::{Hold, Watch};
 use super::join::Changes;
@@ -15,7 +14,8 @@ use super::ring::Ring;
 use super::visit::Stage;
 use super::wake::Wakes;
 use super::{CycleClock, Initiating, Joining, Mode, Rether, Settings, Stamp, Yielding};
-use crate::io::StationId;
+use crate::door::Share;
+use crate::door::StationId;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Key, Leases, MacAddr, StationSet, Token};
 
@@ -113,7 +113,7 @@ impl Rether {
     /// which only more strangers than a model has would spend, and what is only measured. In token mode the
     /// times at which members were heard are left out too: they are read only by a plain station, which
     /// counts silence anew when it leaves a ring.
-    pub(crate) fn visit(&self, visit: &mut dyn Visit) {
+    pub fn visit(&self, visit: &mut dyn Visit) {
         let Self {
             settings: _,
             digest: _,

@@ -11,7 +11,7 @@ use super::outbox::Pending;
 use super::reserve::LinkEvent;
 use super::ring::Ring;
 use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
-use crate::io::{FrameVerdict, StationId};
+use crate::door::{FrameVerdict, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{
@@ -327,7 +327,7 @@ impl Rether {
     }
 
     /// Our own frames have left the card.
-    pub(crate) fn on_card_empty(&mut self, now: Instant) {
+    pub fn on_card_empty(&mut self, now: Instant) {
         let drain = self.settings.link.rate.span_of_up(self.settings.port_queue);
         let spacing = self.settings.ack_spacing * u64::from(self.own.station);
         match &mut self.mode {

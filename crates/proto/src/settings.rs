@@ -1,0 +1,101 @@
+//! The settings of a station: those of its medium, and those of link control.
+
+use crate::llc::LlcSettings;
+use rota_admission::LinkModel;
+use rota_medium::rether::{self, SettingsError};
+use rota_units::{BitRate, Octets, Span};
+use std::ops::{Deref, DerefMut};
+
+/// Times, rates and limits of a station. Those of the medium are read and set here as well: all stations of a
+/// segment agree on them.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The medium's.
+    pub medium: rether::Settings,
+    /// Logical link control, each station's own affair.
+    pub llc: LlcSettings,
+}
+
+impl Settings {
+    /// Settings for an Ethernet segment of `rate` whose largest port buffer is `port_queue`.
+    pub fn ethernet(rate: BitRate, port_queue: Octets) -> Self {
+        rether::Settings::ethernet(rate, port_queue).into()
+    }
+
+    /// The same with another MTU: what a frame costs, how units are cut and how long timers wait follow it.
+    pub fn ethernet_of(rate: BitRate, port_queue: Octets, mtu: u16) -> Self {
+        rether::Settings::ethernet_of(rate, port_queue, mtu).into()
+    }
+
+    /// The same with other settings of the medium.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut rether::Settings)) -> Self {
+        change(&mut self.medium);
+        self
+    }
+
+    /// The medium's, as it tells them.
+    pub(crate) fn of_medium(&self) -> rether::Settings {
+        rether::Settings { llc_address: self.llc.address, ..self.medium.clone() }
+    }
+
+    /// See [`rether::Settings::with_link`].
+    #[must_use]
+    pub fn with_link(self, link: LinkModel) -> Self {
+        Self { medium: self.medium.with_link(link), ..self }
+    }
+
+    /// See [`rether::Settings::with_delay`].
+    #[must_use]
+    pub fn with_delay(self, delay: Span) -> Self {
+        Self { medium: self.medium.with_delay(delay), ..self }
+    }
+
+    /// See [`rether::Settings::with_nrt_latency`].
+    #[must_use]
+    pub fn with_nrt_latency(self, latency: Span) -> Self {
+        Self { medium: self.medium.with_nrt_latency(latency), ..self }
+    }
+
+    /// See [`rether::Settings::with_cycle`].
+    ///
+    /// # Errors
+    /// No cycle of that length can be kept.
+    pub fn with_cycle(self, trt: Span) -> Result<Self, SettingsError> {
+        Ok(Self { medium: self.medium.with_cycle(trt)?, ..self })
+    }
+
+    /// See [`rether::Settings::proven`].
+    #[must_use]
+    pub fn proven(self) -> Self {
+        Self { medium: self.medium.proven(), ..self }
+    }
+
+    /// See [`rether::Settings::with_death_timeout`].
+    ///
+    /// # Errors
+    /// The timer is too short for the others.
+    pub fn with_death_timeout(self, death: Span) -> Result<Self, SettingsError> {
+        Ok(Self { medium: self.medium.with_death_timeout(death)?, ..self })
+    }
+}
+
+impl From<rether::Settings> for Settings {
+    fn from(medium: rether::Settings) -> Self {
+        Self { medium, llc: LlcSettings::default() }
+    }
+}
+
+impl Deref for Settings {
+    type Target = rether::Settings;
+
+    fn deref(&self) -> &rether::Settings {
+        &self.medium
+    }
+}
+
+impl DerefMut for Settings {
+    fn deref_mut(&mut self) -> &mut rether::Settings {
+        &mut self.medium
+    }
+}
