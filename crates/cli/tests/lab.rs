@@ -368,7 +368,9 @@ fn segments_of_a_topology_are_apart_and_carry_channels_at_once() {
     let lab = Lab::named("segments");
     let Some(about) = up_as(&lab, "two-segments.toml") else { return };
     assert_eq!(about["warnings"], serde_json::json!([]));
-    let port = |interface: &str, segment: &str, address: &str, node: bool| serde_json::json!({ "interface": interface, "segment": segment, "address": address, "node": node });
+    let port = |interface: &str, segment: &str, address: &str, node: bool| -> serde_json::Value {
+        serde_json::json!({ "interface": interface, "segment": segment, "address": address, "node": node })
+    };
     let ports = [port("eth0", "left", "10.77.0.3", true), port("eth1", "right", "10.77.1.3", false)];
     assert_eq!(about["stations"][2]["ports"], serde_json::json!(ports));
     let ping = |from: &str, to: &str| {
