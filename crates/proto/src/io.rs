@@ -245,7 +245,7 @@ impl FrameVerdict {
 pub enum Received {
     /// A fragment of a unit.
     Fragment(Delivery),
-    /// A message of link control.
+    /// A message of link control, or a part of one.
     Message(MessageDelivery),
 }
 
