@@ -366,7 +366,7 @@ impl World {
                 let began = self.hosts[index].clock.was(at).min(self.engine.now());
                 self.flow_slot(index, channel, began, unit);
             }
-            Output::Hold { .. } | Output::Rotation { .. } => {}
+            Output::Hold { .. } | Output::Rotation { .. } | Output::TransmitLlc { .. } => {}
         }
     }
 
