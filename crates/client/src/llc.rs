@@ -188,7 +188,6 @@ impl Llc {
             under_way: VecDeque::with_capacity(64),
             done: VecDeque::with_capacity(OUTCOMES_MAX),
             failure: None,
-            buffer: Vec::with_capacity(MESSAGE_OCTETS_MAX),
             polled: Cell::new(false),
             cpu: cpu.map(usize::from),
             lost: 0,
@@ -251,7 +250,6 @@ pub struct Socket {
     /// Outcomes that nobody has asked for yet.
     done: VecDeque<(u64, MessageProgress)>,
     failure: Option<MessageFailure>,
-    buffer: Vec<u8>,
     /// Somebody polls the bell.
     polled: Cell<bool>,
     /// Where the node's data thread is bound to.
@@ -452,6 +450,8 @@ impl Socket {
     }
 
     /// The oldest message that was received; its octets are copied as far as there is room. Never blocks.
+    /// Where there is none, `into` may have changed all the same: newer messages may overwrite one while it is
+    /// copied.
     ///
     /// # Errors
     /// [`LlcError::Node`] when the node has died and nothing is left, from the second time that nothing is.
@@ -460,37 +460,24 @@ impl Socket {
             self.is_silent = false;
             return Ok(Some(received));
         }
-        loop {
-            let mut next = self.memory.received.next_unit(&mut self.buffer);
-            if next.is_none() && self.rearm() {
-                next = self.memory.received.next_unit(&mut self.buffer);
-            }
-            let Some(next) = next else {
-                if let (false, Some(reserved)) = (self.done.is_empty(), &self.reserved) {
-                    reserved.ring();
-                }
-                // Whether the node lives costs a system call: only who hears nothing twice is told.
-                let was_silent = std::mem::replace(&mut self.is_silent, true);
-                return if was_silent && self.session.is_gone() { Err(gone()) } else { Ok(None) };
-            };
-            self.lost = self.lost.saturating_add(next.lost_before);
-            if next.unit.missing_octets > 0 {
-                // Overwritten in part while it was read: a message is whole or not there.
-                self.lost = self.lost.saturating_add(1);
-                continue;
-            }
-            self.is_silent = false;
-            let route = MessageRoute::unpack(next.unit.route);
-            let octets = self.buffer.len().min(into.len());
-            into[..octets].copy_from_slice(&self.buffer[..octets]);
-            return Ok(Some(Received {
-                from: Address { socket: route.socket, node: route.node },
-                octets,
-                truncated: self.buffer.len() > octets,
-                priority: route.priority,
-                reserved: false,
-            }));
+        let mut next = self.memory.received.next_message(into);
+        if next.is_none() && self.rearm() {
+            next = self.memory.received.next_message(into);
         }
+        let Some(next) = next else {
+            if let (false, Some(reserved)) = (self.done.is_empty(), &self.reserved) {
+                reserved.ring();
+            }
+            // Whether the node lives costs a system call: only who hears nothing twice is told.
+            let was_silent = std::mem::replace(&mut self.is_silent, true);
+            return if was_silent && self.session.is_gone() { Err(gone()) } else { Ok(None) };
+        };
+        self.is_silent = false;
+        self.lost = self.lost.saturating_add(next.lost_before);
+        let MessageRoute { socket, node, priority, .. } = MessageRoute::unpack(next.route);
+        let (octets, truncated) = (next.octets.min(into.len()), next.octets > into.len());
+        let from = Address { socket, node };
+        Ok(Some(Received { from, octets, truncated, priority, reserved: false }))
     }
 
     /// Received messages that were overwritten by newer ones before this program took them.

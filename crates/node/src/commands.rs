@@ -7,7 +7,7 @@ use crate::waker::{Sleeper, Waker};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rota_proto::rether::Rether;
 use rota_proto::{ChannelEvent, ChannelId, Listener, OpenError, ResizeError, Shortage};
-use rota_shm::{Board, NodeSocket, RxWriter, TxReader};
+use rota_shm::{Board, MessageWriter, NodeSocket, RxWriter, TxReader};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use std::io;
@@ -195,7 +195,7 @@ pub(crate) struct SinkMemory {
 /// The memory of a socket.
 pub(crate) struct SocketMemory {
     pub(crate) messages: TxReader,
-    pub(crate) received: RxWriter,
+    pub(crate) received: MessageWriter,
     pub(crate) board: Board,
     /// It has the bell.
     pub(crate) sleeper: Arc<Sleeper>,

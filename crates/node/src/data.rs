@@ -213,6 +213,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Output::Event => self.events(),
             Output::Rotation { hops, span } => measures.on_idle_round(hops, span),
             Output::Hold { generation, accepted, passed } => measures.on_hold(generation, accepted, passed),
+            // No node gives it.
+            Output::TransmitLlc { .. } => {}
         }
         self.measures.end_if_over(at);
         Ok(())

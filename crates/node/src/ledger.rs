@@ -9,7 +9,7 @@ use crate::quota::Quota;
 use rota_proto::Shortage;
 use rota_shm::SinkShape;
 use rota_shm::control::RefusalInfo;
-use rota_shm::layout::{PIECE_OCTETS, READER_OCTETS, RxRing, board_file_octets, tx_file_octets};
+use rota_shm::layout::{READER_OCTETS, RxRing, board_file_octets, tx_file_octets};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -176,7 +176,7 @@ pub(crate) fn sink_octets(shape: SinkShape) -> Option<u64> {
 
 /// The memory of a socket of link control, in octets.
 pub(crate) fn socket_octets(messages: u16, message_octets: u32, rx_slots: u32) -> Option<u64> {
-    let ring = RxRing::new(rx_slots, PIECE_OCTETS)?;
+    let ring = RxRing::messages(rx_slots)?;
     Some(pages(tx_file_octets(u32::from(messages), message_octets)?) + pages(board_file_octets(ring)?))
 }
 

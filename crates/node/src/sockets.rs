@@ -3,11 +3,12 @@
 use crate::commands::{Note, Remains, SocketMemory};
 use crate::waker::Wakes;
 use rota_driver::poller::Poller;
+use rota_proto::llc::ASSEMBLIES;
 use rota_proto::{
-    LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, MessageDelivery, MessagePlace, Node,
+    LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, MessageDelivery, MessagePart, Node,
 };
-use rota_shm::layout::{COMPLETIONS, PIECE_OCTETS};
-use rota_shm::{Hostile, MessageFailure, MessageProgress, MessageRoute, UnitDescriptor, UnitRef};
+use rota_shm::layout::{COMPLETIONS, MESSAGE_CELL_OCTETS};
+use rota_shm::{Hostile, MessageFailure, MessageProgress, MessageRoom, MessageRoute, UnitRef};
 use rota_units::Instant;
 use std::os::fd::AsFd;
 
@@ -23,7 +24,6 @@ pub(crate) struct Socket {
     waits: bool,
     /// Read from the ring, but the machine had no room for it.
     stuck: Option<UnitRef>,
-    deliveries: u64,
     /// Its board or its ring has changed since its program was last told.
     changed: bool,
     /// A message was delivered to it since then.
@@ -31,9 +31,18 @@ pub(crate) struct Socket {
     armed: u64,
 }
 
+/// The room of a message of which the machine waits for more fragments.
+struct Incomplete {
+    socket: u8,
+    room: MessageRoom,
+}
+
 /// All of them.
 pub(crate) struct Sockets {
     all: Vec<Socket>,
+    /// By the machine's numbers. One that the machine has given up keeps its room until another message gets
+    /// its number.
+    incomplete: [Option<Incomplete>; ASSEMBLIES],
     /// Some sockets have messages for which the machine had no room.
     stuck: bool,
     /// A message has ended since then, which makes room.
@@ -59,7 +68,8 @@ enum Offered {
 
 impl Sockets {
     pub(crate) fn new() -> Self {
-        Self { all: Vec::with_capacity(128), stuck: false, ended: false, left: 0, next: 0 }
+        let incomplete = std::array::from_fn(|_| None);
+        Self { all: Vec::with_capacity(128), incomplete, stuck: false, ended: false, left: 0, next: 0 }
     }
 
     /// Its doorbell is watched already.
@@ -71,7 +81,6 @@ impl Sockets {
             under_way: [None; COMPLETIONS],
             waits: false,
             stuck: None,
-            deliveries: 0,
             changed: false,
             came: false,
             armed: 0,
@@ -81,6 +90,9 @@ impl Sockets {
     pub(crate) fn detach(&mut self, number: u8, poller: &Poller) -> Option<Remains> {
         let at = self.all.iter().position(|socket| socket.number == number)?;
         let Socket { memory, .. } = self.all.swap_remove(at);
+        for place in &mut self.incomplete {
+            place.take_if(|of| of.socket == number);
+        }
         let _ = poller.remove(memory.doorbell.as_fd());
         Some(Remains::Socket(memory))
     }
@@ -206,43 +218,55 @@ impl Sockets {
         self.serve(at, node, &hostile);
     }
 
-    /// From one program of this host to another.
+    /// From one program of this host to another, or to itself: straight from ring to ring.
     fn deliver_here(&mut self, from: LlcAddress, message: u64, octets: u32, to: u8, level: u8) {
-        let Some(at) = self.all.iter().position(|socket| socket.number == to) else { return };
-        let mut piece = [0; PIECE_OCTETS as usize];
-        let route =
-            MessageRoute { socket: from.socket, node: from.node, priority: level, ..MessageRoute::default() };
-        let mut parts = Parts::new(self.all[at].deliveries, octets, route);
-        // Also a message that its sender spoils while it is copied has had its number: parts of the next one
-        // must not complete it.
-        self.all[at].deliveries += 1;
-        while let Some((descriptor, begin, end)) = parts.next() {
-            let piece = &mut piece[..end - begin];
-            if !self.copy(from.socket, message, begin as u32, piece) {
-                return;
-            }
-            let _ = self.all[at].memory.received.push(&descriptor, piece);
-        }
-        (self.all[at].changed, self.all[at].came) = (true, true);
+        let place_of = |number| self.all.iter().position(|socket| socket.number == number);
+        let (Some(sender), Some(receiver)) = (place_of(from.socket), place_of(to)) else { return };
+        let unit = self.all[sender].under_way[place(message)].filter(|unit| unit.number == message);
+        let room = self.all[receiver].memory.received.reserve(octets, MESSAGE_CELL_OCTETS as u16);
+        let (Some(unit), Some(room)) = (unit, room) else { return };
+        let messages = &self.all[sender].memory.messages;
+        let is_whole = self.all[receiver].memory.received.fill_from(&room, messages, &unit);
+        self.all[receiver].end(&room, is_whole, from, level);
     }
 
-    /// A message from the wire.
-    pub(crate) fn deliver(&mut self, message: &MessageDelivery, frame: &[u8], node: &Node) {
-        let MessageDelivery { socket, from, level, octets, place } = *message;
-        let octets = usize::from(octets);
-        let payload = match place {
-            MessagePlace::Frame(begin) => frame.get(usize::from(begin)..usize::from(begin) + octets),
-            MessagePlace::Assembled(place) => Some(node.llc().assembled(place, octets)),
+    /// A message from the wire, or a part of one: from the frame straight into its program's ring.
+    pub(crate) fn deliver(&mut self, message: &MessageDelivery, frame: &[u8]) {
+        let MessageDelivery { socket, from, level, octets, offset, came, part } = *message;
+        let payload = frame.get(usize::from(offset)..).and_then(|rest| rest.get(..usize::from(came)));
+        let (index, room) = match part {
+            MessagePart::Whole => (0, self.reserve(socket, octets, MESSAGE_CELL_OCTETS as u16)),
+            MessagePart::Fragment { assembly, index, size, begins, .. } => {
+                let held = self.incomplete[usize::from(assembly)].take();
+                let room = if begins {
+                    self.give_back(held);
+                    self.reserve(socket, octets, size)
+                } else {
+                    held.map(|incomplete| incomplete.room)
+                };
+                (index, room)
+            }
         };
-        let (Some(payload), Some(socket)) = (payload, self.of(socket)) else { return };
-        let route =
-            MessageRoute { socket: from.socket, node: from.node, priority: level, ..MessageRoute::default() };
-        let mut parts = Parts::new(socket.deliveries, octets as u32, route);
-        while let Some((descriptor, begin, end)) = parts.next() {
-            let _ = socket.memory.received.push(&descriptor, &payload[begin..end]);
+        let (Some(room), Some(receiver)) = (room, self.of(socket)) else { return };
+        let received = &receiver.memory.received;
+        let fits = payload.is_some_and(|payload| received.fill(&room, usize::from(index), payload));
+        match part {
+            MessagePart::Fragment { assembly, completes: false, .. } if fits => {
+                self.incomplete[usize::from(assembly)] = Some(Incomplete { socket, room });
+            }
+            _ => receiver.end(&room, fits, from, level),
         }
-        socket.deliveries += 1;
-        (socket.changed, socket.came) = (true, true);
+    }
+
+    fn reserve(&mut self, socket: u8, octets: u16, size: u16) -> Option<MessageRoom> {
+        self.of(socket)?.memory.received.reserve(u32::from(octets), size)
+    }
+
+    fn give_back(&mut self, given_up: Option<Incomplete>) {
+        let Some(Incomplete { socket, room }) = given_up else { return };
+        if let Some(socket) = self.of(socket) {
+            socket.memory.received.give_back(&room);
+        }
     }
 
     /// Programs are woken once a turn, however much has happened.
@@ -295,6 +319,18 @@ impl Socket {
         Offered::Taken { cost: MESSAGE_COST.saturating_add(unit.octets) }
     }
 
+    /// Publishes a received message that is whole, and takes back the room of one that never will be.
+    fn end(&mut self, room: &MessageRoom, is_whole: bool, from: LlcAddress, level: u8) {
+        if !is_whole {
+            self.memory.received.give_back(room);
+            return;
+        }
+        let LlcAddress { socket, node } = from;
+        let route = MessageRoute { socket, node, priority: level, ..MessageRoute::default() };
+        self.memory.received.publish(room, route.pack());
+        (self.changed, self.came) = (true, true);
+    }
+
     fn hostile(&self, why: &Hostile) -> Note {
         Note::HostileSocket { attached: self.memory.attached, why: why.to_string() }
     }
@@ -319,35 +355,6 @@ fn progress(outcome: LlcOutcome) -> MessageProgress {
         LlcFailure::Refused(status) => MessageFailure::Refused(status),
         LlcFailure::Unreadable => MessageFailure::Unreadable,
     })
-}
-
-/// Cuts a message into what the slots of a receive ring hold.
-struct Parts {
-    descriptor: UnitDescriptor,
-    over: bool,
-}
-
-impl Parts {
-    fn new(number: u64, octets: u32, route: MessageRoute) -> Self {
-        let route = route.pack();
-        let descriptor = UnitDescriptor { number, unit_octets: octets, route, ..UnitDescriptor::default() };
-        Self { descriptor, over: false }
-    }
-
-    /// The next part: its descriptor, and from where to where it goes in the message.
-    fn next(&mut self) -> Option<(UnitDescriptor, usize, usize)> {
-        if std::mem::replace(&mut self.over, true) {
-            return None;
-        }
-        let mut part = self.descriptor;
-        let begin = part.offset as usize;
-        let end = (begin + PIECE_OCTETS as usize).min(part.unit_octets as usize);
-        part.last = end == part.unit_octets as usize;
-        self.over = part.last;
-        self.descriptor.fragment += 1;
-        self.descriptor.offset = end as u32;
-        Some((part, begin, end))
-    }
 }
 
 #[cfg(test)]

@@ -39,10 +39,6 @@ pub enum Destination {
     All,
 }
 
-/// Tags from here on name messages of this node's own link control: their level, then sixteen bits for their
-/// place. They never leave the node.
-pub(crate) const LLC_TAGS: u32 = 1 << 31;
-
 /// A unit that waits in a client's ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitRef {
@@ -144,6 +140,16 @@ pub enum Output {
         /// Which frame.
         tag: HostTag,
     },
+    /// A message or an answer of link control may leave. Only within a node: its link control writes the frame,
+    /// and the node gives [`Output::Transmit`] instead.
+    TransmitLlc {
+        /// On which port.
+        port: PortId,
+        /// The place that link control keeps it in.
+        slot: u16,
+        /// The level of the queue that it waited at.
+        level: u8,
+    },
     /// Free the ordinary frame with this tag: there was no room for it.
     DropHost {
         /// Which frame.
@@ -203,7 +209,7 @@ pub struct Disposition {
 pub enum Received {
     /// A fragment of a unit.
     Fragment(Delivery),
-    /// A message of link control.
+    /// A message of link control, or a part of one.
     Message(MessageDelivery),
 }
 

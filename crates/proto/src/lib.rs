@@ -28,7 +28,7 @@ pub use io::{
 };
 pub use llc::{
     LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,
-    LlcSettings, MESSAGE_OCTETS_MAX, MessageDelivery, MessagePlace,
+    LlcSettings, MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
 pub use node::{Node, Reservation, Status, Timer};
 pub use port::{Port, Tally};

@@ -6,8 +6,8 @@ use crate::channels::{
     ChannelEvent, Channels, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
 };
 use crate::io::{
-    ChannelId, Delivery, Disposition, FrameBuf, FrameVerdict, HostTag, Input, LLC_TAGS, Output, PortId,
-    Received, StationId, UnitFate,
+    ChannelId, Delivery, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, Received, StationId,
+    UnitFate,
 };
 use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
 use crate::port::{self, Port};
@@ -264,12 +264,11 @@ impl Node {
         }
         loop {
             match self.port.poll(now, frame) {
-                Some(Output::TransmitHost { tag: HostTag(tag), port }) if tag >= LLC_TAGS => {
-                    let level = (tag & !LLC_TAGS) >> 16;
-                    let len = self.llc.transmit(now, tag as u16, frame, Segment::of(&self.port));
+                Some(Output::TransmitLlc { port, slot, level }) => {
+                    let len = self.llc.transmit(now, slot, frame, Segment::of(&self.port));
                     carry::llc(now, &mut self.llc, &mut self.port);
                     if let Some(len) = len {
-                        self.port.llc_sent(now, level as usize, len);
+                        self.port.llc_sent(now, usize::from(level), len);
                         return Some(Output::Transmit { port, len });
                     }
                 }

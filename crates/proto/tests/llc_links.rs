@@ -3,7 +3,7 @@
 
 mod lan;
 
-use lan::{FOREIGN, Lan, SECOND, mac, octet};
+use lan::{FOREIGN, Lan, SECOND, fragment, mac, octet};
 use rota_admission::NrtPolicy;
 use rota_proto::{
     Destination, LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, OpenRequest, TRT_30_HZ,
@@ -273,24 +273,6 @@ fn a_fragment_that_is_dropped_is_not_acknowledged_as_taken() {
 /// The first fragment of a message of several from this address; its rest never comes.
 fn first_fragment(from: rota_wire::MacAddr, message: u16) -> Vec<u8> {
     fragment(from, message, 4_000, 0)
-}
-
-/// A fragment whose octets are those of the message with this number.
-fn fragment(from: rota_wire::MacAddr, message: u16, total: u16, index: u8) -> Vec<u8> {
-    let size = 1_484;
-    let begin = usize::from(index) * usize::from(size);
-    let end = (begin + usize::from(size)).min(usize::from(total));
-    let last = end == usize::from(total);
-    let of = Fragment { dsap: 2, ssap: 4, level: 0, index, last, message, total, size };
-    let mut information = vec![0; FRAGMENT_OCTETS];
-    of.emit(&mut information);
-    information.extend((begin..end).map(|at| octet(u64::from(message), at)));
-    let header = LlcHeader { dsap: SAP_SNAP, ssap: SAP_SNAP, response: false, control: Control::Ui };
-    let mut frame = vec![0; 1_514];
-    frame[LLC_INFORMATION..LLC_INFORMATION + information.len()].copy_from_slice(&information);
-    let len = emit_llc(&mut frame, mac(0), from, &header, information.len());
-    frame.truncate(len);
-    frame
 }
 
 /// Eight such fragments a second took all room, and no message of several frames arrived.

@@ -12,11 +12,13 @@ pub const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"RotaChan");
 /// First word of a counters file: "RotaCntr".
 pub const COUNTERS_MAGIC: u64 = u64::from_be_bytes(*b"RotaCntr");
 /// Version of all layouts in this module; the two sides must agree exactly.
-pub const LAYOUT_VERSION: u64 = 7;
+pub const LAYOUT_VERSION: u64 = 8;
 /// Most octets of a unit in one fragment: an MTU of 9,000 without Rota's own 64.
 pub const FRAGMENT_OCTETS_MAX: u32 = 8_936;
-/// Most octets of a message in one slot of a socket's receive ring.
-pub const PIECE_OCTETS: u32 = 2_048;
+/// Most octets of a message in one cell of a socket's receive ring: an 802.3 frame has less.
+pub const MESSAGE_CELL_OCTETS: usize = 1_536;
+/// Most parts of a message, each in a cell of its own: two more than the longest message has at the least MTU.
+pub const MESSAGE_PARTS_MAX: usize = 32;
 /// Largest unit that a channel may carry, in octets.
 pub const UNIT_OCTETS_MAX: u32 = 16 << 20;
 /// Most slots in one ring.
@@ -39,7 +41,8 @@ pub struct BoardHeader {
     pub unit_octets_max: u64,
     /// Slots in the client-written ring; 0 on a receiving channel.
     pub tx_slots: u64,
-    /// Slots in the receive ring behind this header; 0 on a sending channel.
+    /// Slots in the receive ring behind this header; 0 on a sending channel. Those of a socket begin with a
+    /// [`MessageDescriptor`], those of a channel with an [`RxDescriptor`].
     pub rx_slots: u64,
     /// Octets of one slot of the receive ring, its head included: a multiple of 64; 0 where there are none.
     pub rx_slot_octets: u64,
@@ -55,7 +58,7 @@ pub struct BoardHeader {
     /// When the newest slot began, monotonic ns.
     pub slot_at: u64,
     reserved_1: [u64; 3],
-    /// Fragments ever written into the receive ring.
+    /// Fragments, on a socket messages, ever written into the receive ring.
     pub rx_head: u64,
     reserved_2: [u64; 7],
     /// A [`crate::ChannelState`] code.
@@ -135,8 +138,21 @@ pub struct RxDescriptor {
     pub place: u64,
     /// Octets (bits 0–15), fragment index (16–31), last (32), stamp valid (33).
     pub shape: u64,
-    /// A packed [`crate::MessageRoute`] on a socket; 0 on a channel.
+    reserved: u64,
+}
+
+/// Head of one slot of a socket's receive ring; a cell follows, which any message may have.
+#[repr(C)]
+pub struct MessageDescriptor {
+    /// Seqlock: see [`sequence_open`] and [`sequence_shut`]. Open again once the message's cells are taken.
+    pub sequence: u64,
+    /// Octets of the message (low 32 bits), octets of each part of it but the last (32–47).
+    pub shape: u64,
+    /// A packed [`crate::MessageRoute`].
     pub route: u64,
+    reserved: [u64; 5],
+    /// The cell of each part: 16 bits each, the first in the lowest.
+    pub cells: [u64; MESSAGE_PARTS_MAX / 4],
 }
 
 /// Head of a counters file; `count` entries follow.
@@ -254,7 +270,8 @@ const _: () = {
     assert!(size_of::<CountersHeader>() == 64 && size_of::<CounterEntry>() == 64);
     assert!(size_of::<TraceHeader>() == 128 && size_of::<TraceStation>() == 40);
     assert!(size_of::<TraceSlot>() == 256 && offset_of!(TraceSlot, octets) == 96);
-    assert!(rx_slot_octets(PIECE_OCTETS) == 2_112 && rx_slot_octets(1_436) == 1_536);
+    assert!(size_of::<MessageDescriptor>() == 128 && offset_of!(MessageDescriptor, cells) == 64);
+    assert!(rx_slot_octets(1_436) == 1_536);
     // A slot's octets have 16 bits in its head.
     assert!(rx_slot_octets(FRAGMENT_OCTETS_MAX) == 9_024 && FRAGMENT_OCTETS_MAX <= u16::MAX as u32);
 };
@@ -309,6 +326,12 @@ impl RxRing {
         let is_sound =
             (1..=SLOTS_MAX).contains(&slots) && (1..=FRAGMENT_OCTETS_MAX).contains(&fragment_octets);
         is_sound.then(|| Self { slots, slot_octets: rx_slot_octets(fragment_octets) })
+    }
+
+    /// That of a socket, with so many slots.
+    pub fn messages(slots: u32) -> Option<Self> {
+        let slot_octets = size_of::<MessageDescriptor>() + MESSAGE_CELL_OCTETS;
+        (1..=SLOTS_MAX).contains(&slots).then_some(Self { slots, slot_octets })
     }
 
     /// A ring as a board states it; `None` if no ring can be like that.

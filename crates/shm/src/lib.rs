@@ -8,8 +8,8 @@
 //!
 //! | who | sends through | receives through |
 //! |---|---|---|
-//! | client | [`TxWriter`] | [`RxReader`] |
-//! | node | [`RxWriter`] | [`TxReader`] |
+//! | client | [`TxWriter`] | [`RxReader`], on a socket [`MessageReader`] |
+//! | node | [`RxWriter`], on a socket [`MessageWriter`] | [`TxReader`] |
 //!
 //! State of a channel (progress, slots, closing) is on the [`Board`], which the client reads through a
 //! [`BoardView`].
@@ -47,7 +47,7 @@ pub use monitor::{ChannelRow, MismatchRow, Monitor, MonitorTable, SegmentRow, St
 pub use patience::Patience;
 pub use raw::{Waited, max_slice};
 pub use ring::{
-    Hostile, NextUnit, RxCounts, RxReader, RxUnit, RxWriter, TryWriteError, TxReader, TxWriter,
-    UnitDescriptor, UnitRef, Unread,
+    Hostile, MessageReader, MessageRoom, MessageWriter, NextMessage, NextUnit, RxCounts, RxReader, RxUnit,
+    RxWriter, TryWriteError, TxReader, TxWriter, UnitDescriptor, UnitRef, Unread,
 };
 pub use trace::{Lost, TraceEvent, TraceFile, TraceReader, TraceRecord, TraceVerdict};

@@ -11,13 +11,13 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, 
 
 use crate::board::{Board, BoardView, EventSeen};
 use crate::layout::{
-    BOARD_MAGIC, BOARD_OCTETS, BoardHeader, COMPLETIONS, LAYOUT_VERSION, PIECE_OCTETS, READER_OCTETS, RxRing,
-    SLOTS_MAX, UNIT_OCTETS_MAX, board_file_octets, tx_file_octets,
+    BOARD_MAGIC, BOARD_OCTETS, BoardHeader, COMPLETIONS, LAYOUT_VERSION, READER_OCTETS, RxRing, SLOTS_MAX,
+    UNIT_OCTETS_MAX, board_file_octets, tx_file_octets,
 };
 use crate::memfd::{self, FINAL_SEALS, SIZE_SEALS};
 use crate::message::Sleep;
 use crate::raw::{ReadPages, Waited, WritePages};
-use crate::ring::{RxReader, RxWriter, TxReader, TxWriter};
+use crate::ring::{MessageReader, MessageWriter, RxReader, RxWriter, TxReader, TxWriter};
 use rota_units::Span;
 
 /// How many octets on a bell are counted at once; more than one are there only when nobody hushed them.
@@ -114,7 +114,7 @@ pub struct SocketShape {
     pub messages: u16,
     /// Largest message, in octets.
     pub message_octets_max: u32,
-    /// Slots of the receive ring.
+    /// Slots of the receive ring: parts of messages that it holds.
     pub rx_slots: u32,
 }
 
@@ -123,7 +123,7 @@ pub struct NodeSocket {
     /// The client's messages.
     pub messages: TxReader,
     /// Takes what is received.
-    pub received: RxWriter,
+    pub received: MessageWriter,
     /// What the client is told.
     pub board: Board,
     /// As [`NodeSource::doorbell`].
@@ -138,7 +138,7 @@ pub struct ClientSocket {
     /// Takes the messages.
     pub messages: TxWriter,
     /// Gives what was received.
-    pub received: RxReader,
+    pub received: MessageReader,
     /// What the node tells.
     pub board: BoardView,
     doorbell: OwnedFd,
@@ -224,7 +224,7 @@ impl NodeSocket {
         let octets = tx_file_octets(slots, unit_octets_max)
             .filter(|_| fits && (1..=UNIT_OCTETS_MAX).contains(&unit_octets_max))
             .ok_or(wrong)?;
-        let ring = RxRing::new(rx_slots, PIECE_OCTETS).ok_or(wrong)?;
+        let ring = RxRing::messages(rx_slots).ok_or(wrong)?;
         let file = memfd::create("rota-socket", octets).map_err(kernel("make a memory file"))?;
         memfd::seal(&file, SIZE_SEALS).map_err(kernel("seal a memory file"))?;
         let pages = ReadPages::map(&file, octets).map_err(kernel("map a memory file"))?;
@@ -237,7 +237,7 @@ impl NodeSocket {
             .map_err(kernel("make a pair of sockets"))?;
         Ok(Self {
             messages: TxReader::new(pages, board.clone(), slots, unit_octets_max),
-            received: RxWriter::new(board_pages, ring),
+            received: MessageWriter::new(board_pages, ring),
             board,
             doorbell: doorbell.into(),
             bell,
@@ -320,11 +320,12 @@ pub fn open_socket(descriptors: Vec<OwnedFd>) -> Result<ClientSocket, MemoryErro
     };
     let (pages, facts) = open_board(board)?;
     let slots = facts.tx_slots.filter(|slots| (1..=COMPLETIONS as u32).contains(slots));
-    let (Some(slots), Some(ring)) = (slots, facts.received) else {
+    let ring = facts.received.filter(|ring| RxRing::messages(ring.slots()) == Some(*ring));
+    let (Some(slots), Some(ring)) = (slots, ring) else {
         return Err(MemoryError::NotOurs { found: "a channel", wanted: "a socket" });
     };
     let messages = open_tx(&file, slots, facts.unit_octets_max, &pages)?;
-    let received = RxReader::new(pages.clone(), ring, facts.unit_octets_max);
+    let received = MessageReader::new(pages.clone(), ring);
     Ok(ClientSocket { messages, received, board: BoardView::new(pages), doorbell, bell })
 }
 

@@ -424,7 +424,6 @@ fn carry(flow: &mut Flow, loss: Loss) {
                 schedule_ns: unit.schedule.as_nanos(),
                 arrived_at: Some(now()),
                 dequeued_at: now(),
-                route: 0,
                 late: false,
             };
             assert!(ring.push(&descriptor, &payload));

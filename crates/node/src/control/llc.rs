@@ -4,13 +4,17 @@ use super::Control;
 use crate::ledger::socket_octets;
 use crate::limits::Limit;
 use crate::session::{Asked, OwnedSocket};
+use rota_proto::llc::ASSEMBLIES;
 use rota_shm::control::{LlcRefusal, Reply};
-use rota_shm::layout::COMPLETIONS;
+use rota_shm::layout::{COMPLETIONS, MESSAGE_PARTS_MAX};
 use rota_shm::{NodeSocket, SocketShape};
 use rota_wire::llc::MESSAGE_OCTETS_MAX;
 
-/// Received messages that may wait for their program; the oldest are overwritten, and it is told.
-const RX_SLOTS: u32 = 1_024;
+/// Parts of received messages that a socket has room for: a message has one for each frame that it came in.
+/// Those that wait for their program give their room to newer ones, the oldest first, and it is told.
+const RX_SLOTS: u32 = 1_280;
+/// What is acknowledged has a place: the incomplete messages of all senders and one more fit at any time.
+const _: () = assert!(RX_SLOTS as usize >= (ASSEMBLIES + 1) * MESSAGE_PARTS_MAX);
 
 impl Control<'_> {
     pub(super) fn llc_open(&mut self, at: usize, socket: u8) {

@@ -94,7 +94,6 @@ impl Rings {
             schedule_ns: unit.schedule_ns,
             arrived_at: unit.arrived,
             dequeued_at,
-            route: 0,
             late,
         };
         let counter = if sink.memory.ring.push(&descriptor, payload) {

@@ -191,7 +191,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     self.rings.note_unread(index, &mut self.node, tracer);
                 }
             }
-            Some(Received::Message(message)) => self.rings.sockets.deliver(message, octets, &self.node),
+            Some(Received::Message(message)) => self.rings.sockets.deliver(message, octets),
             None => {}
         }
         (verdict, handled)

@@ -2,9 +2,12 @@
 
 use super::*;
 use crate::commands::SocketMemory;
-use rota_proto::{FrameBuf, Identity, Output, Payloads, PortId, Settings};
+use rota_proto::{FrameBuf, Identity, Input, Output, Payloads, PortId, Received, Settings};
 use rota_shm::{ClientSocket, NodeSocket, SocketShape, open_socket};
 use rota_units::{BitRate, Octets, Span};
+use rota_wire::llc::{
+    Control, FRAGMENT_OCTETS, Fragment, LLC_INFORMATION, LlcHeader, SAP_SNAP, emit_llc, fragment_payload,
+};
 use rota_wire::{Key, MacAddr};
 
 impl Payloads for Sockets {
@@ -25,6 +28,19 @@ struct Station {
     sent: u64,
 }
 
+/// Opens socket 2, with room for 16 parts of received messages.
+fn program(sockets: &mut Sockets) -> ClientSocket {
+    let shape = SocketShape { messages: 64, message_octets_max: 1_000, rx_slots: 16 };
+    let mut memory = NodeSocket::create(shape).expect("memory");
+    let files = memory.descriptors();
+    let files = files.iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
+    let program = open_socket(files).expect("the client's side");
+    memory.mapped().expect("sealed");
+    let waker = crate::waker::Waker::new().expect("an eventfd");
+    sockets.attach(2, 99, SocketMemory::new(memory, &waker, 1, None));
+    program
+}
+
 impl Station {
     /// Alone in plain mode, with a program on socket 2.
     fn new() -> Self {
@@ -34,15 +50,8 @@ impl Station {
         settings.llc.peers.push((2, MacAddr([4; 6])));
         let at = Instant::from_nanos(1);
         let node = Node::new(at, identity, &Key::new([1; 32]), settings, 1);
-        let shape = SocketShape { messages: 64, message_octets_max: 1_000, rx_slots: 16 };
-        let mut memory = NodeSocket::create(shape).expect("memory");
-        let files = memory.descriptors();
-        let files = files.iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
-        let program = open_socket(files).expect("the client's side");
-        memory.mapped().expect("sealed");
         let mut sockets = Sockets::new();
-        let waker = crate::waker::Waker::new().expect("an eventfd");
-        sockets.attach(2, 99, SocketMemory::new(memory, &waker, 1, None));
+        let program = program(&mut sockets);
         let mut station = Self { node, at, sockets, program, sent: 0 };
         while station.at < Instant::from_nanos(5_000_000_000) {
             station.node.handle_deadline(station.at);
@@ -72,6 +81,138 @@ impl Station {
                 Some(_) => {}
             }
         }
+    }
+}
+
+impl Station {
+    /// A frame has come.
+    fn hear(&mut self, frame: &[u8]) {
+        let input = Input::Frame { port: PortId(0), at: None, data: frame };
+        if let Some(Received::Message(message)) = self.node.handle(self.at, input).received {
+            self.sockets.deliver(&message, frame);
+        }
+        self.drain();
+    }
+
+    /// Parts of a message of the longest kind, from this sender; each octet of it is its number.
+    fn hear_parts(&mut self, from: u8, message: u16, parts: std::ops::Range<u8>) {
+        parts.for_each(|index| self.hear(&fragment(from, message, LONGEST, index)));
+    }
+
+    fn hear_short(&mut self, message: u8) {
+        let mut frame = [0; 60];
+        frame[LLC_INFORMATION..][..10].fill(message);
+        let header = LlcHeader { dsap: 2, ssap: 4, response: false, control: Control::Ui };
+        emit_llc(&mut frame, MacAddr([2; 6]), MacAddr([8; 6]), &header, 10);
+        self.hear(&frame);
+    }
+
+    /// What the program reads next: the number and the length of a message, and how many it has missed.
+    fn read(&mut self) -> Option<(u8, usize, u64)> {
+        let mut into = [0; 17_000];
+        let next = self.program.received.next_message(&mut into)?;
+        assert!(into[..next.octets].iter().all(|octet| *octet == into[0]), "octets of two messages");
+        Some((into[0], next.octets, next.lost_before))
+    }
+
+    fn wait(&mut self, span: Span) {
+        self.at += span;
+        self.node.handle_deadline(self.at);
+        self.drain();
+    }
+}
+
+const LONGEST: u16 = 16_384;
+
+fn fragment(from: u8, message: u16, total: u16, index: u8) -> Vec<u8> {
+    let size = fragment_payload(1_500);
+    let octets = (total - u16::from(index) * size).min(size);
+    let last = u16::from(index) * size + octets == total;
+    let of = Fragment { dsap: 2, ssap: 4, level: 3, index, last, message, total, size };
+    let mut frame = vec![message as u8; 1_514];
+    of.emit(&mut frame[LLC_INFORMATION..]);
+    let header = LlcHeader { dsap: SAP_SNAP, ssap: SAP_SNAP, response: false, control: Control::Ui };
+    let information = FRAGMENT_OCTETS + usize::from(octets);
+    let len = emit_llc(&mut frame, MacAddr([2; 6]), MacAddr([from; 6]), &header, information);
+    frame.truncate(len);
+    frame
+}
+
+#[test]
+fn the_longest_message_is_told_when_its_last_part_has_come_and_not_before() {
+    let mut station = Station::new();
+    station.hear_parts(8, 5, 0..11);
+    assert!(station.sockets.all.iter().all(|socket| !socket.changed), "nobody is woken for a part");
+    assert_eq!(station.read(), None);
+    station.hear_parts(8, 5, 11..12);
+    assert!(station.sockets.all[0].changed && station.sockets.all[0].came);
+    assert_eq!(station.read(), Some((5, 16_384, 0)));
+}
+
+#[test]
+fn fragments_of_two_senders_go_each_to_its_message() {
+    let mut station = Station::new();
+    for index in [4, 0, 2, 1, 3] {
+        for (from, message) in [(8, 5), (10, 6)] {
+            station.hear(&fragment(from, message, 7_000, index));
+        }
+    }
+    assert_eq!([station.read(), station.read()], [Some((5, 7_000, 0)), Some((6, 7_000, 0))]);
+}
+
+#[test]
+fn a_ring_that_is_full_amid_a_message_overwrites_what_is_whole_and_unread() {
+    let mut station = Station::new();
+    station.hear_parts(8, 5, 0..6);
+    (20..30).for_each(|message| station.hear_short(message));
+    // Another long one has no room beside it. It takes none from the one that has begun.
+    station.hear_parts(10, 6, 0..12);
+    station.hear_parts(8, 5, 6..12);
+    assert_eq!(station.read(), Some((5, 16_384, 10)));
+    assert_eq!(station.read(), None);
+    station.hear_parts(10, 7, 0..12);
+    assert_eq!(station.read(), Some((7, 16_384, 0)));
+}
+
+#[test]
+fn the_room_of_a_message_that_is_never_whole_is_used_again() {
+    let mut station = Station::new();
+    for round in 0..40 {
+        station.hear_parts(8, 100 + round, 0..3);
+        station.wait(Span::from_millis(2_000));
+        station.hear_parts(10, round, 0..12);
+        assert_eq!(station.read(), Some((round as u8, 16_384, 0)));
+        (0..16).for_each(|message| station.hear_short(message));
+        (0..16).for_each(|message| assert_eq!(station.read(), Some((message, 10, 0)), "all cells are there"));
+    }
+}
+
+#[test]
+fn a_program_that_opens_a_socket_gets_nothing_of_what_had_begun_before() {
+    let mut station = Station::new();
+    station.hear_parts(8, 5, 0..6);
+    station.node.llc_close(station.at, 2);
+    assert!(station.sockets.detach(2, &Poller::new(4).expect("a poller")).is_some());
+    station.hear_parts(8, 5, 6..7);
+    station.program = program(&mut station.sockets);
+    station.node.llc_open(2);
+    station.hear_parts(8, 5, 7..12);
+    assert_eq!(station.read(), None);
+    station.wait(Span::from_millis(2_000));
+    station.hear_parts(8, 6, 0..12);
+    assert_eq!(station.read(), Some((6, 16_384, 0)));
+}
+
+#[test]
+fn a_message_to_oneself_goes_from_ring_to_ring() {
+    let mut station = Station::new();
+    let route = MessageRoute { socket: 2, node: 1, ..MessageRoute::default() };
+    for octets in [1, 1_000] {
+        let message = vec![9; octets];
+        station.program.messages.try_write_to(&message, Instant::ZERO, route.pack()).expect("room");
+        station.sockets.look(station.at, &[99], &mut station.node, |_: Note| panic!("nothing hostile"));
+        station.drain();
+        assert_eq!(station.read(), Some((9, octets, 0)));
     }
 }
 

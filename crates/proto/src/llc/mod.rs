@@ -31,7 +31,7 @@ mod receive;
 mod send;
 mod table;
 
-pub use receive::{MessageDelivery, MessagePlace};
+pub use receive::{ASSEMBLIES, MessageDelivery, MessagePart};
 
 use crate::io::FrameBuf;
 use crate::segment::{Segment, Wants};
@@ -303,7 +303,7 @@ impl Llc {
             swept: true,
             links: Vec::with_capacity(room(table::LINKS_MAX)),
             heard: Vec::with_capacity(room(receive::HEARD_MAX)),
-            assemblies: Assembly::all(room(receive::ASSEMBLIES)),
+            assemblies: Assembly::all(room(ASSEMBLIES)),
             answers: Answers::new(room(ANSWERS_MAX), room(ACKS_MAX)),
             events: VecDeque::with_capacity(room(4 * MESSAGES_MAX)),
             wants: Wants::new(room(WANTS_MAX)),
@@ -346,9 +346,11 @@ impl Llc {
         self.open[usize::from(socket / 2)] = true;
     }
 
-    /// Nobody has it any more: what it still wanted sent is given up without a word.
+    /// Nobody has it any more: what it still wanted sent is given up without a word, and so is what has come
+    /// for it in part. The next program that opens it gets nothing of that.
     pub(crate) fn close(&mut self, now: Instant, socket: u8) {
         self.open[usize::from(socket / 2)] = false;
+        self.forget_incomplete(socket);
         self.cancel(now, socket);
         let left = |event: &LlcEvent| match event {
             LlcEvent::Begun { socket: of, .. } | LlcEvent::Done { socket: of, .. } => *of != socket,
@@ -372,11 +374,6 @@ impl Llc {
 
     pub(crate) fn deadline(&self) -> Instant {
         self.wake
-    }
-
-    /// The octets of a message that was put together from fragments, until the next frame.
-    pub fn assembled(&self, place: u8, octets: usize) -> &[u8] {
-        self.assemblies.get(usize::from(place)).and_then(|all| all.octets().get(..octets)).unwrap_or(&[])
     }
 
     /// Writes the frame of an entry that has left the queue. `None` when it has become pointless, or when its

@@ -1,23 +1,26 @@
-//! The receiving half: deliveries, acknowledgements, messages put together from fragments.
+//! The receiving half: deliveries, acknowledgements, and which fragments of long messages have come.
+//!
+//! The octets never stand here: the parent copies those of each delivery to their place in the memory of the
+//! program that gets the message. So what is acknowledged has a place there.
 
 use super::{BIT_LIFE, Llc, LlcAddress, REPEAT_LIFE, Want};
 use crate::segment::{ModeName, Segment};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use rota_wire::llc::{
-    AckStatus, Control, FRAGMENT_PAYLOAD_MIN, Fragment, LLC_INFORMATION, LlcHeader, LlcView,
+    AckStatus, Control, FRAGMENT_OCTETS, FRAGMENT_PAYLOAD_MIN, Fragment, LLC_INFORMATION, LlcHeader, LlcView,
     MESSAGE_OCTETS_MAX, SAP_GLOBAL, SAP_NULL, SAP_SNAP, XID_INFORMATION, fragment_payload,
 };
 
 /// Senders of acknowledged commands that are remembered.
 pub(super) const HEARD_MAX: usize = 512;
 /// Messages that may be incomplete at a time.
-pub(super) const ASSEMBLIES: usize = 8;
+pub const ASSEMBLIES: usize = 8;
 /// A message without a new fragment for so long gives its room to one that begins. In plain mode the longest
 /// message needs 14 ms at 10 Mbit/s. In token mode a cycle is added, in which each station sends once.
 const PATIENCE: Span = Span::from_millis(20);
 
-/// A message for a socket of this station.
+/// A message for a socket of this station, or a part of one. Its octets stand in the frame that was handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageDelivery {
     /// For which socket.
@@ -26,19 +29,41 @@ pub struct MessageDelivery {
     pub from: LlcAddress,
     /// Its priority where the wire tells: fragments do, other frames have no room for it.
     pub level: u8,
-    /// Its length.
+    /// Octets of the whole message.
     pub octets: u16,
-    /// Where its octets are.
-    pub place: MessagePlace,
+    /// Where the octets that came begin in the frame.
+    pub offset: u16,
+    /// How many of them came.
+    pub came: u16,
+    /// Which part of the message they are.
+    pub part: MessagePart,
 }
 
-/// Where the octets of a received message are.
+impl MessageDelivery {
+    /// Whether all of the message has come with it.
+    pub fn completes(&self) -> bool {
+        matches!(self.part, MessagePart::Whole | MessagePart::Fragment { completes: true, .. })
+    }
+}
+
+/// Which part of a message a frame carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessagePlace {
-    /// In the frame, from here on.
-    Frame(u16),
-    /// Put together: see [`Llc::assembled`].
-    Assembled(u8),
+pub enum MessagePart {
+    /// All of it.
+    Whole,
+    /// One of several, which come in any order. None comes twice.
+    Fragment {
+        /// Which of the incomplete messages, below [`ASSEMBLIES`].
+        assembly: u8,
+        /// Which part, from 0.
+        index: u8,
+        /// Octets of each part but the last.
+        size: u16,
+        /// It is the first to come. The incomplete message that had this number before has been given up.
+        begins: bool,
+        /// All others have come.
+        completes: bool,
+    },
 }
 
 /// The sender of an acknowledged command.
@@ -81,7 +106,7 @@ fn print_of(view: &LlcView<'_>) -> u64 {
     rest.iter().fold(print, |print, octet| step(print, u64::from(*octet)))
 }
 
-/// A message that is being put together.
+/// A message of which fragments have come, and not all.
 #[derive(Clone, Debug)]
 pub(super) struct Assembly {
     used: bool,
@@ -95,7 +120,6 @@ pub(super) struct Assembly {
     seen: u32,
     /// When a fragment came that had not come before.
     at: Instant,
-    octets: Box<[u8; MESSAGE_OCTETS_MAX]>,
 }
 
 const _: () = assert!(MESSAGE_OCTETS_MAX.div_ceil(FRAGMENT_PAYLOAD_MIN) <= 32, "a bit for each fragment");
@@ -104,18 +128,12 @@ impl Assembly {
     pub(super) fn all(places: usize) -> Vec<Self> {
         let of =
             Fragment { dsap: 0, ssap: 0, level: 0, index: 0, last: false, message: 0, total: 0, size: 0 };
-        let octets = Box::new([0; MESSAGE_OCTETS_MAX]);
         let (used, member, acked, mac) = (false, false, false, MacAddr::BROADCAST);
-        let (seen, at) = (0, Instant::ZERO);
-        vec![Self { used, member, acked, mac, of, seen, at, octets }; places]
-    }
-
-    pub(super) fn octets(&self) -> &[u8] {
-        &self.octets[..]
+        vec![Self { used, member, acked, mac, of, seen: 0, at: Instant::ZERO }; places]
     }
 
     fn is_of(&self, mac: MacAddr, of: &Fragment) -> bool {
-        let key = |of: &Fragment| (of.dsap, of.ssap, of.message, of.total);
+        let key = |of: &Fragment| (of.dsap, of.ssap, of.message, of.total, of.size);
         self.used && self.mac == mac && key(&self.of) == key(of)
     }
 }
@@ -172,9 +190,9 @@ impl Llc {
         }
         self.counters.messages_received += 1;
         let from = LlcAddress { socket: ssap, node: self.node_of(view.source, segment).0 };
-        let octets = view.information.len() as u16;
-        let place = MessagePlace::Frame(LLC_INFORMATION as u16);
-        Ok(Some(MessageDelivery { socket: dsap, from, level: 0, octets, place }))
+        let (octets, offset) = (view.information.len() as u16, LLC_INFORMATION as u16);
+        let (level, part) = (0, MessagePart::Whole);
+        Ok(Some(MessageDelivery { socket: dsap, from, level, octets, offset, came: octets, part }))
     }
 
     fn on_fragment(
@@ -208,26 +226,39 @@ impl Llc {
         };
         let assembly = &mut self.assemblies[at];
         let bit = 1 << of.index;
-        if assembly.seen & bit == 0 {
-            // A fragment sent again holds the room no longer.
-            (assembly.seen, assembly.at) = (assembly.seen | bit, now);
-        }
-        let begin = of.offset();
-        assembly.octets[begin..begin + payload.len()].copy_from_slice(payload);
-        let fragments = usize::from(of.total).div_ceil(usize::from(of.size)) as u32;
-        if assembly.seen.count_ones() < fragments {
-            self.wake = self.wake.min(now + if acked { REPEAT_LIFE } else { BIT_LIFE });
+        if assembly.seen & bit != 0 {
+            // A fragment sent again holds the place no longer.
             return Ok(None);
         }
-        // The parent reads it before the next frame can claim the room.
-        assembly.used = false;
-        self.counters.messages_received += 1;
+        let begins = assembly.seen == 0;
+        (assembly.seen, assembly.at) = (assembly.seen | bit, now);
+        let fragments = usize::from(of.total).div_ceil(usize::from(of.size)) as u32;
+        let completes = assembly.seen.count_ones() == fragments;
+        if completes {
+            assembly.used = false;
+            self.counters.messages_received += 1;
+        } else {
+            self.wake = self.wake.min(now + if acked { REPEAT_LIFE } else { BIT_LIFE });
+        }
         let from = LlcAddress { socket: of.ssap, node: self.node_of(view.source, segment).0 };
-        let place = MessagePlace::Assembled(at as u8);
-        Ok(Some(MessageDelivery { socket: of.dsap, from, level: of.level, octets: of.total, place }))
+        Ok(Some(MessageDelivery {
+            socket: of.dsap,
+            from,
+            level: of.level,
+            octets: of.total,
+            offset: (LLC_INFORMATION + FRAGMENT_OCTETS) as u16,
+            came: payload.len() as u16,
+            part: MessagePart::Fragment {
+                assembly: at as u8,
+                index: of.index,
+                size: of.size,
+                begins,
+                completes,
+            },
+        }))
     }
 
-    /// Where the fragments of a message that begins go.
+    /// The place of a message that begins.
     fn begin_assembly(
         &mut self,
         now: Instant,
@@ -292,6 +323,15 @@ impl Llc {
         let all = self.assemblies.iter().enumerate().filter(|(_, it)| member || !it.member);
         let late = all.filter(|(_, it)| now >= it.at + PATIENCE + cycle && self.unfinished_of(it.mac) >= own);
         late.min_by_key(|(_, it)| it.at).map(|(at, _)| at)
+    }
+
+    /// Gives up the incomplete messages for a socket that nobody has any more.
+    pub(super) fn forget_incomplete(&mut self, socket: u8) {
+        let of_it = |assembly: &&mut Assembly| assembly.used && assembly.of.dsap == socket;
+        for assembly in self.assemblies.iter_mut().filter(of_it) {
+            assembly.used = false;
+            self.counters.incomplete += 1;
+        }
     }
 
     /// Gives up messages whose rest has not come for too long.

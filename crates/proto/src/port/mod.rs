@@ -19,7 +19,7 @@ mod units;
 
 pub use counters::{Counters, Tally};
 
-use crate::io::{FrameBuf, GateOrder, HostTag, LLC_TAGS, Output, PortId};
+use crate::io::{FrameBuf, GateOrder, HostTag, Output, PortId};
 use flush::Turning;
 use own::Own;
 use queue::{Entry, NrtQueue, Origin};
@@ -314,17 +314,16 @@ impl Port {
 
     /// An entry leaves the queue: the frame itself, or one of this station that is written next.
     fn let_go(&mut self, level: usize, origin: Origin) -> Option<Output> {
-        let tag = match origin {
-            Origin::Host(tag) => tag,
-            Origin::Llc(slot) => HostTag(LLC_TAGS | (level as u32) << 16 | u32::from(slot)),
+        match origin {
+            Origin::Host(tag) => Some(Output::TransmitHost { port: self.id, tag }),
+            Origin::Llc(slot) => Some(Output::TransmitLlc { port: self.id, slot, level: level as u8 }),
             _ => {
                 self.own.push_entry(origin);
                 self.own.push_mark();
                 self.medium.queue_ports();
-                return None;
+                None
             }
-        };
-        Some(Output::TransmitHost { port: self.id, tag })
+        }
     }
 
     /// A frame of link control leaves. Only now the visit has spent a place on it: an entry that turned out

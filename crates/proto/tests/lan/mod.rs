@@ -3,13 +3,15 @@
 
 use rota_proto::{
     ChannelEvent, ChannelId, Contract, Destination, FrameBuf, GateOrder, HostTag, Identity, Input,
-    LlcAddress, LlcEvent, LlcOutcome, LlcRequest, MessagePlace, ModeName, Node, OpenRequest, Output,
-    Payloads, PortId, Received, Settings, TRT_30_HZ,
+    LlcAddress, LlcEvent, LlcOutcome, LlcRequest, MessageDelivery, MessagePart, ModeName, Node, OpenRequest,
+    Output, Payloads, PortId, Received, Settings, TRT_30_HZ,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
-use rota_wire::llc::{LLC_INFORMATION, LlcHeader, LlcView, emit_llc, is_llc};
+use rota_wire::llc::{
+    Control, FRAGMENT_OCTETS, Fragment, LLC_INFORMATION, LlcHeader, LlcView, SAP_SNAP, emit_llc, is_llc,
+};
 use rota_wire::{Key, MacAddr};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A message's octets follow from its number, so that whoever gets it can check it.
 pub struct Pattern;
@@ -61,6 +63,8 @@ pub struct Lan {
     /// When the channel was opened.
     pub opened_at: Instant,
     pub got: Vec<Got>,
+    /// Of each incomplete message the octets that have come.
+    rooms: BTreeMap<(usize, u8), Vec<Option<u8>>>,
     pub events: Vec<(usize, LlcEvent)>,
     pub opened: bool,
     /// Whether programs have room for a channel as soon as one comes.
@@ -84,6 +88,24 @@ pub struct Lan {
 
 pub fn mac(k: usize) -> MacAddr {
     MacAddr([2, 0, 0, 0, 0, k as u8 + 1])
+}
+
+/// A fragment whose octets are those of the message with this number.
+pub fn fragment(from: MacAddr, message: u16, total: u16, index: u8) -> Vec<u8> {
+    let size = 1_484;
+    let begin = usize::from(index) * usize::from(size);
+    let end = (begin + usize::from(size)).min(usize::from(total));
+    let last = end == usize::from(total);
+    let of = Fragment { dsap: 2, ssap: 4, level: 0, index, last, message, total, size };
+    let mut information = vec![0; FRAGMENT_OCTETS];
+    of.emit(&mut information);
+    information.extend((begin..end).map(|at| octet(u64::from(message), at)));
+    let header = LlcHeader { dsap: SAP_SNAP, ssap: SAP_SNAP, response: false, control: Control::Ui };
+    let mut frame = vec![0; 1_514];
+    frame[LLC_INFORMATION..LLC_INFORMATION + information.len()].copy_from_slice(&information);
+    let len = emit_llc(&mut frame, mac(0), from, &header, information.len());
+    frame.truncate(len);
+    frame
 }
 
 /// The station that speaks 802.2 and nothing else.
@@ -111,6 +133,7 @@ impl Lan {
             turns,
             opened_at,
             got,
+            rooms: BTreeMap::new(),
             events,
             opened: false,
             has_room: true,
@@ -260,18 +283,39 @@ impl Lan {
         }
         let input = Input::Frame { port: PortId(0), at: Some(self.now), data: frame };
         if let Some(Received::Message(message)) = self.nodes[k].handle(self.now, input).received {
-            let octets = usize::from(message.octets);
-            let payload = match message.place {
-                MessagePlace::Frame(at) => &frame[usize::from(at)..usize::from(at) + octets],
-                MessagePlace::Assembled(place) => self.nodes[k].llc().assembled(place, octets),
-            };
-            let number = (0..self.next)
-                .find(|number| payload.iter().enumerate().all(|(at, of)| *of == octet(*number, at)))
-                .expect("somebody sent these octets");
-            let (socket, from, level) = (message.socket, message.from, message.level);
-            self.got.push(Got { station: k, socket, from, number, octets, level });
+            self.take(k, &message, frame);
         }
         self.drain(k);
+    }
+
+    /// A program's memory: the parts of a message are put where they belong.
+    fn take(&mut self, k: usize, message: &MessageDelivery, frame: &[u8]) {
+        let MessageDelivery { socket, from, level, .. } = *message;
+        let octets = usize::from(message.octets);
+        let came = &frame[usize::from(message.offset)..][..usize::from(message.came)];
+        let payload = match message.part {
+            MessagePart::Whole => came.to_vec(),
+            MessagePart::Fragment { assembly, index, size, begins, .. } => {
+                let room = self.rooms.entry((k, assembly)).or_default();
+                if begins {
+                    *room = vec![None; octets];
+                }
+                let begin = usize::from(index) * usize::from(size);
+                let place = &mut room[begin..begin + came.len()];
+                assert!(place.iter().all(Option::is_none), "no part comes twice");
+                place.iter_mut().zip(came).for_each(|(place, octet)| *place = Some(*octet));
+                if !message.completes() {
+                    return;
+                }
+                let whole: Option<Vec<u8>> = std::mem::take(room).into_iter().collect();
+                whole.expect("all parts have come")
+            }
+        };
+        assert_eq!(payload.len(), octets);
+        let number = (0..self.next)
+            .find(|number| payload.iter().enumerate().all(|(at, of)| *of == octet(*number, at)))
+            .expect("somebody sent these octets");
+        self.got.push(Got { station: k, socket, from, number, octets, level });
     }
 
     pub fn run(&mut self, span: Span) {

@@ -274,7 +274,7 @@ impl Rig {
         self.verdict = verdict;
         let fits = |received| match received {
             Received::Fragment(delivery) => usize::from(delivery.offset) < frame.len(),
-            Received::Message(message) => usize::from(message.octets) <= frame.len(),
+            Received::Message(message) => usize::from(message.offset + message.came) <= frame.len(),
         };
         assert!(received.is_none_or(fits));
         self.drain();

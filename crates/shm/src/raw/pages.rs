@@ -174,6 +174,16 @@ impl WritePages {
             self.store(at + index * 8, u64::from_ne_bytes(word));
         }
     }
+
+    /// Copies octets from other pages, from and to a multiple of 8; the last word is padded with zeros.
+    pub(crate) fn copy_across(&self, at: usize, from: &ReadPages, from_at: usize, octets: usize) {
+        assert!(at.is_multiple_of(8) && from_at.is_multiple_of(8), "payload starts on a word");
+        for done in (0..octets).step_by(8) {
+            let mut word = from.load(from_at + done).to_ne_bytes();
+            word[(octets - done).min(8)..].fill(0);
+            self.store(at + done, u64::from_ne_bytes(word));
+        }
+    }
 }
 
 fn map(file: impl AsFd, octets: usize, protection: ProtFlags) -> nix::Result<ReadPages> {

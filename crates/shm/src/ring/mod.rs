@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod interleaving;
+mod messages;
 mod reassembly;
 mod rx_reader;
 mod rx_writer;
@@ -12,6 +13,7 @@ mod tx_reader;
 mod tx_writer;
 mod unread;
 
+pub use messages::{MessageReader, MessageRoom, MessageWriter, NextMessage};
 pub use reassembly::RxUnit;
 pub use rx_reader::{NextUnit, RxCounts, RxReader};
 pub use rx_writer::{RxWriter, UnitDescriptor};

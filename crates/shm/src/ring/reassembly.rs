@@ -17,8 +17,6 @@ pub struct RxUnit {
     pub arrived_at: Option<Instant>,
     /// When the node took that fragment from the kernel.
     pub dequeued_at: Instant,
-    /// Where a message comes from: a packed [`crate::MessageRoute`]; 0 on a channel.
-    pub route: u64,
 }
 
 /// What became of a fragment.
@@ -100,7 +98,6 @@ impl Reassembly {
             schedule_ns: descriptor.schedule_ns,
             arrived_at: descriptor.arrived_at,
             dequeued_at: descriptor.dequeued_at,
-            route: descriptor.route,
         });
     }
 }

@@ -213,7 +213,6 @@ impl RxReader {
             schedule_ns: pages.load(slot + offset_of!(RxDescriptor, schedule_ns)),
             arrived_at: (shape & STAMPED_BIT != 0).then_some(arrived),
             dequeued_at: Instant::from_nanos(pages.load(slot + offset_of!(RxDescriptor, dequeued_ns))),
-            route: pages.load(slot + offset_of!(RxDescriptor, route)),
             late: shape & LATE_BIT != 0,
         };
         let octets = usize::from(shape as u16);

@@ -31,8 +31,6 @@ pub struct UnitDescriptor {
     pub arrived_at: Option<Instant>,
     /// When the node took the frame from the kernel.
     pub dequeued_at: Instant,
-    /// Where a message comes from: a packed [`crate::MessageRoute`]; 0 on a channel.
-    pub route: u64,
     /// The unit is all there with this fragment, and came behind its bound.
     pub late: bool,
 }
@@ -86,7 +84,6 @@ impl RxWriter {
             schedule_ns,
             arrived_at,
             dequeued_at,
-            route,
             late,
         } = *descriptor;
         let place = u64::from(unit_octets) | u64::from(offset) << 32;
@@ -111,7 +108,6 @@ impl RxWriter {
         pages.store(slot + offset_of!(RxDescriptor, dequeued_ns), dequeued_at.as_nanos());
         pages.store(slot + offset_of!(RxDescriptor, place), place);
         pages.store(slot + offset_of!(RxDescriptor, shape), shape);
-        pages.store(slot + offset_of!(RxDescriptor, route), route);
         pages.copy_in(slot + size_of::<RxDescriptor>(), payload);
         pages.store_release(slot + offset_of!(RxDescriptor, sequence), sequence_shut(index));
         self.pushed += 1;

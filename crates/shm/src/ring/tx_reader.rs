@@ -7,7 +7,7 @@ use rota_units::Instant;
 use crate::board::Board;
 use crate::layout::{TX_HEADER_OCTETS, TxDescriptor, TxHeader, sequence_shut, tx_slot_octets};
 use crate::message::Sleep;
-use crate::raw::ReadPages;
+use crate::raw::{ReadPages, WritePages};
 
 /// What a client wrote that no correct client writes. The channel is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -202,16 +202,39 @@ impl TxReader {
     /// not to be used.
     #[must_use]
     pub fn copy(&self, unit: &UnitRef, offset: u32, into: &mut [u8]) -> bool {
-        let end = (offset as usize).checked_add(into.len());
-        let held = (self.taken..self.taken + u64::from(self.slots)).contains(&unit.index);
-        if !held || end.is_none_or(|end| end > unit.octets as usize) {
-            return false;
-        }
-        let slot = self.slot(unit.index);
-        let payload = slot + size_of::<TxDescriptor>() + offset as usize;
+        let Some(payload) = self.payload(unit, offset, into.len()) else { return false };
         copy_from(&self.pages, payload, into);
+        self.is_unchanged(unit)
+    }
+
+    /// The same straight into pages of this node; both offsets are multiples of 8.
+    #[must_use]
+    pub(super) fn copy_across(
+        &self,
+        unit: &UnitRef,
+        offset: u32,
+        octets: usize,
+        pages: &WritePages,
+        at: usize,
+    ) -> bool {
+        let Some(payload) = self.payload(unit, offset, octets) else { return false };
+        pages.copy_across(at, &self.pages, payload, octets);
+        self.is_unchanged(unit)
+    }
+
+    /// Where these octets of a unit are; `None` unless they are inside a unit that is not released.
+    fn payload(&self, unit: &UnitRef, offset: u32, octets: usize) -> Option<usize> {
+        let end = (offset as usize).checked_add(octets);
+        let held = (self.taken..self.taken + u64::from(self.slots)).contains(&unit.index);
+        let inside = held && end.is_some_and(|end| end <= unit.octets as usize);
+        inside.then(|| self.slot(unit.index) + size_of::<TxDescriptor>() + offset as usize)
+    }
+
+    /// Everything read so far of a unit was the unit's.
+    fn is_unchanged(&self, unit: &UnitRef) -> bool {
         self.pages.read_barrier();
-        self.pages.load(slot + offset_of!(TxDescriptor, sequence)) == sequence_shut(unit.index)
+        let sequence = self.slot(unit.index) + offset_of!(TxDescriptor, sequence);
+        self.pages.load(sequence) == sequence_shut(unit.index)
     }
 
     /// Gives the slot of the oldest unit back to the client. Nothing happens unless `unit` is the oldest.

@@ -165,12 +165,12 @@ impl World {
         let Disposition { verdict, received } = node.handle(now, input);
         let delivery = match received {
             Some(Received::Fragment(delivery)) => Some(delivery),
-            Some(Received::Message(message)) => {
+            Some(Received::Message(message)) if message.completes() => {
                 self.traffic.messages.received += 1;
                 self.hashes.message(self.engine.now(), to, &message);
                 None
             }
-            None => None,
+            Some(Received::Message(_)) | None => None,
         };
         let accepted = verdict == FrameVerdict::Accepted;
         self.counts.hops += u64::from(accepted);
@@ -366,7 +366,7 @@ impl World {
                 let began = self.hosts[index].clock.was(at).min(self.engine.now());
                 self.flow_slot(index, channel, began, unit);
             }
-            Output::Hold { .. } | Output::Rotation { .. } => {}
+            Output::Hold { .. } | Output::Rotation { .. } | Output::TransmitLlc { .. } => {}
         }
     }
 
