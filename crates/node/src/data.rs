@@ -207,12 +207,14 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Output::TransmitHost { tag, .. } => {
                 host.transmit(at, tag, &mut wire.device, &mut told.tracer)?;
             }
-            Output::DropHost { tag } => host.drop(at, tag, &mut told.tracer),
+            Output::DropHost { tag, .. } => host.drop(at, tag, &mut told.tracer),
             Output::Gate { order, .. } => host.order_gate(order, &self.waits)?,
             Output::Slot { channel, at, unit } => self.slot(at, channel, unit),
             Output::Event => self.events(),
-            Output::Rotation { hops, span } => measures.on_idle_round(hops, span),
-            Output::Hold { generation, accepted, passed } => measures.on_hold(generation, accepted, passed),
+            Output::Rotation { hops, span, .. } => measures.on_idle_round(hops, span),
+            Output::Hold { generation, accepted, passed, .. } => {
+                measures.on_hold(generation, accepted, passed);
+            }
             // No node gives it.
             Output::TransmitLlc { .. } => {}
         }

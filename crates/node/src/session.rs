@@ -455,6 +455,7 @@ pub(crate) fn board_cause(cause: CloseCause) -> rota_shm::CloseCause {
         CloseCause::PeerStopped => rota_shm::CloseCause::PeerStopped,
         CloseCause::Revoked => rota_shm::CloseCause::Revoked,
         CloseCause::WasSilent => rota_shm::CloseCause::WasSilent,
+        CloseCause::PortGone => rota_shm::CloseCause::InterfaceGone,
         // The others end only channels that were never open, which have no board.
         CloseCause::PeerGone
         | CloseCause::NoAnswer

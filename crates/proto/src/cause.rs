@@ -31,11 +31,13 @@ pub enum CloseCause {
     NoMemory,
     /// This station was silent for too long, and its sender went on without it.
     WasSilent,
+    /// This station's own port is gone.
+    PortGone,
 }
 
 impl CloseCause {
     /// All of them; the place is the code on the wire.
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Closed,
         Self::PeerGone,
         Self::ReservationLost,
@@ -50,6 +52,7 @@ impl CloseCause {
         Self::NotForYou,
         Self::NoMemory,
         Self::WasSilent,
+        Self::PortGone,
     ];
 
     pub(crate) const fn code(self) -> u8 {

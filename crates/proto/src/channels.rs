@@ -17,6 +17,7 @@ mod event;
 pub(crate) mod follow;
 mod incoming;
 pub mod lateness;
+mod lost;
 mod meter;
 #[cfg(feature = "model")]
 mod model;
@@ -64,6 +65,8 @@ pub(crate) struct Channels {
     /// Those whose channel never opened, until the parent has had them listen again or taken them back. Who
     /// asks for one meanwhile is not answered, and asks again.
     returning: Vec<Listener>,
+    /// The listener that the newest call has taken.
+    taken: Option<u64>,
     events: VecDeque<ChannelEvent>,
     /// The answers to the senders of the newest channels received here that have ended.
     ended: VecDeque<(MacAddr, Signal)>,
@@ -96,6 +99,7 @@ impl Channels {
             incoming: Vec::with_capacity(CHANNELS_MAX),
             listeners: Vec::new(),
             returning: Vec::with_capacity(CHANNELS_MAX),
+            taken: None,
             events: VecDeque::with_capacity(1024),
             ended: VecDeque::with_capacity(ENDED_MAX),
             unheard: VecDeque::with_capacity(ENDED_MAX),
@@ -135,10 +139,15 @@ impl Channels {
     }
 
     /// A listener whose channel never opened is one again, unless it was taken back meanwhile.
-    pub(crate) fn listen_again(&mut self, id: u64) {
-        if let Some(at) = self.returning.iter().position(|listener| listener.id == id) {
-            self.listeners.push(self.returning.swap_remove(at));
-        }
+    pub(crate) fn listen_again(&mut self, id: u64) -> Option<&Listener> {
+        let at = self.returning.iter().position(|listener| listener.id == id)?;
+        self.listeners.push(self.returning.swap_remove(at));
+        self.listeners.last()
+    }
+
+    /// The listener that the newest call has taken: no other ledger of the node may give it a channel.
+    pub(crate) fn take_taken(&mut self) -> Option<u64> {
+        self.taken.take()
     }
 
     pub(crate) fn unlisten(&mut self, id: u64) {

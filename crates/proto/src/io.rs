@@ -152,6 +152,8 @@ pub enum Output {
     },
     /// Free the ordinary frame with this tag: there was no room for it.
     DropHost {
+        /// Of which port.
+        port: PortId,
         /// Which frame.
         tag: HostTag,
     },
@@ -176,6 +178,8 @@ pub enum Output {
     Event,
     /// An idle round came back: so many hops took so long.
     Rotation {
+        /// On which port.
+        port: PortId,
         /// How many hops.
         hops: u16,
         /// From one receive stamp of the token to the next, this station's own work included.
@@ -183,6 +187,8 @@ pub enum Output {
     },
     /// The token was accepted or passed: for the hold log and the counters.
     Hold {
+        /// On which port.
+        port: PortId,
         /// The token's generation counter.
         generation: u32,
         /// When it was read and accepted. The kernel's stamp, from which the lease runs, is earlier, and is

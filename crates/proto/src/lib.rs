@@ -30,7 +30,7 @@ pub use llc::{
     LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,
     LlcSettings, MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
-pub use node::{Node, Reservation, Status, Timer};
+pub use node::{Node, PORTS_MAX, PortSpec, PortsError, Reservation, Status, Timer};
 pub use port::{Port, Tally};
 pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
 pub use rota_medium::door::Identity;

@@ -64,6 +64,8 @@ pub enum CloseCause {
     Revoked,
     /// This station was silent for too long, and the sender ended the channel.
     WasSilent,
+    /// The interface of this station over which the channel went is gone.
+    InterfaceGone,
     /// A code that this version does not know.
     Unknown(u32),
 }
@@ -110,6 +112,10 @@ impl CloseCause {
                  down, and the sender ended the channel; let the program listen again before opening the \
                  channel again"
             }
+            Self::InterfaceGone => {
+                "the interface of this station over which the channel went is gone; bring it back, start \
+                 'rota node' anew, then open the channel again"
+            }
             Self::Unknown(_) => {
                 "the channel ended for a reason that this version does not know; update rota here"
             }
@@ -117,7 +123,7 @@ impl CloseCause {
     }
 
     /// All causes with a code: the first has code 1.
-    const KNOWN: [Self; 11] = [
+    const KNOWN: [Self; 12] = [
         Self::Finished,
         Self::SenderDied,
         Self::StationVanished,
@@ -129,6 +135,7 @@ impl CloseCause {
         Self::PeerStopped,
         Self::Revoked,
         Self::WasSilent,
+        Self::InterfaceGone,
     ];
 
     fn code(self) -> u64 {

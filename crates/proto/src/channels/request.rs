@@ -1,6 +1,6 @@
 //! Requests of programs, and the contracts and refusals that answer them.
 
-use crate::io::{ChannelId, Destination};
+use crate::io::{ChannelId, Destination, PortId};
 use rota_units::Span;
 use rota_wire::MacAddr;
 
@@ -31,6 +31,22 @@ pub enum OpenError {
     /// A station does not send to itself over the wire.
     #[error("a channel needs two stations; {0} is this one")]
     OwnStation(MacAddr),
+    /// This address is a member on the segments of two ports.
+    #[error(
+        "station {to} is on port {} and on port {}: two interfaces of this node share a segment, or two \
+         stations share an address", .one.0, .other.0
+    )]
+    TwoPorts {
+        /// The address.
+        to: MacAddr,
+        /// One of the ports.
+        one: PortId,
+        /// The other one.
+        other: PortId,
+    },
+    /// The port is gone, or never was.
+    #[error("this node has no port {}", .0.0)]
+    NoPort(PortId),
     /// Two stations have the name that was given.
     #[error(
         "two stations are called so, {0} and {1}: give one of them another name, or name the one that is \

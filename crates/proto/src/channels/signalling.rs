@@ -86,6 +86,7 @@ impl Channels {
         // One listener takes one channel; a program that wants more listens again.
         let taker = self.listeners.swap_remove(at);
         let listener = taker.id;
+        self.taken = Some(listener);
         let id = self.next_id();
         let contract = contract_of(signal, segment.trt());
         let (remote, label) = (signal.channel, signal.label);

@@ -74,6 +74,11 @@ impl Port {
         }
     }
 
+    /// Its number.
+    pub const fn id(&self) -> PortId {
+        self.id
+    }
+
     /// The medium, to look at.
     pub fn medium(&self) -> &Rether {
         &self.medium
@@ -129,7 +134,7 @@ impl Port {
         self.set_queue_room(now);
         if !self.enqueue(now, level.min(7), Entry { origin: Origin::Host(tag), octets }) {
             self.count_refused(now);
-            self.outputs.push_back(Output::DropHost { tag });
+            self.outputs.push_back(Output::DropHost { port: self.id, tag });
         }
     }
 
@@ -174,9 +179,11 @@ impl Port {
                     self.lower_demand();
                 }
                 Note::Hold { generation, accepted, passed } => {
-                    self.outputs.push_back(Output::Hold { generation, accepted, passed });
+                    self.outputs.push_back(Output::Hold { port: self.id, generation, accepted, passed });
                 }
-                Note::Round { hops, span } => self.outputs.push_back(Output::Rotation { hops, span }),
+                Note::Round { hops, span } => {
+                    self.outputs.push_back(Output::Rotation { port: self.id, hops, span })
+                }
             }
         }
     }

@@ -336,7 +336,7 @@ impl World {
                     self.transmit(index, frame);
                 }
             }
-            Output::DropHost { tag } => {
+            Output::DropHost { tag, .. } => {
                 let host = &mut self.hosts[index];
                 host.process.dropped += u64::from(host.process.host_frames.remove(&tag.0).is_some());
             }

@@ -1,0 +1,261 @@
+//! A port with the machines that live and die with it: the channels, reports and messages of its segment.
+
+use super::{Timer, carry};
+use crate::channels::{Channels, OpenError, OpenRequest};
+use crate::io::{
+    ChannelId, Delivery, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, Received, UnitFate,
+};
+use crate::llc::Llc;
+use crate::port::Port;
+use crate::report::{HostSigns, Reports};
+use crate::segment::Segment;
+use crate::settings::Settings;
+use rota_medium::door::{Deadline, Identity};
+use rota_medium::rether::Arrived;
+use rota_units::Instant;
+use rota_wire::llc::is_llc;
+use rota_wire::{ChannelReport, Key, Report, ReportHead, UNIT_HEADER_OCTETS};
+
+/// One port, and its machines.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) port: Port,
+    pub(super) channels: Channels,
+    pub(super) reports: Reports,
+    pub(super) llc: Llc,
+}
+
+/// How often one poll asks the link. Each further time needs an event that the time before brought; one
+/// suffices, and the rest keeps two machines that answer each other from going on for ever.
+const SETTLE_TURNS: usize = 4;
+
+impl Line {
+    pub(super) fn new(
+        now: Instant,
+        id: PortId,
+        identity: Identity,
+        secret: &Key,
+        settings: Settings,
+        seed: u64,
+    ) -> Self {
+        Self {
+            channels: Channels::new(identity.node_id, seed),
+            reports: Reports::new(now, settings.report),
+            llc: Llc::new(now, identity.mac, settings.llc.clone()),
+            port: Port::new(now, id, identity, secret, settings.of_medium(), seed),
+        }
+    }
+
+    /// One frame, request or indication of this port.
+    pub(super) fn handle(&mut self, now: Instant, input: Input<'_>) -> Disposition {
+        let mut verdict = FrameVerdict::Taken;
+        let received = match input {
+            Input::Frame { data, .. } if is_llc(data) => {
+                self.port.llc_heard(data.len());
+                let received = self.llc.on_frame(now, data, Segment::of(&self.port)).map(Received::Message);
+                carry::llc(now, &mut self.llc, &mut self.port);
+                received
+            }
+            Input::Frame { at, data, .. } => {
+                let received = self.on_frame(now, at, data).map(Received::Fragment);
+                verdict = self.port.medium_mut().take_verdict();
+                received
+            }
+            Input::CardEmpty { .. } => {
+                self.port.on_card_empty(now);
+                None
+            }
+            Input::HostFrame { tag, octets, level, .. } => {
+                self.port.on_host_frame(now, tag, octets, level);
+                None
+            }
+            Input::UnitReady { channel, unit } => {
+                self.channels.note_offer(channel, &unit);
+                self.port.on_unit_ready(channel, unit);
+                None
+            }
+        };
+        self.settle(now);
+        Disposition { verdict, received }
+    }
+
+    fn on_frame(&mut self, now: Instant, at: Option<Instant>, data: &[u8]) -> Option<Delivery> {
+        match self.port.on_frame(now, at, data) {
+            Arrived::Nothing => None,
+            Arrived::Signal(from, signal) => {
+                self.channels.on_signal(now, from, &signal, Segment::of(&self.port));
+                None
+            }
+            Arrived::Report(from, body) => {
+                match Report::parse(body) {
+                    Ok(report) => self.reports.take(now, from, &report, Segment::of(&self.port)),
+                    Err(_) => self.port.medium_mut().judge(FrameVerdict::Malformed),
+                }
+                None
+            }
+            Arrived::Fragment(from, unit, payload) => {
+                let payload_max = self.port.medium().settings().link.framing.unit_payload_max() as u32;
+                let one_clock = self.port.medium().shares_clock(from);
+                let octets = (payload.len(), payload_max);
+                let located = self.channels.locate(from, &unit, at, octets, one_clock);
+                let Some((channel, descriptor)) = located else {
+                    self.port.medium_mut().judge(FrameVerdict::UnknownChannel);
+                    return None;
+                };
+                self.port.count_fragment();
+                let segment = Segment::of(&self.port);
+                self.channels.note_astray(at.unwrap_or(now), channel, &unit, segment);
+                let offset = (rota_wire::ETHERNET_HEADER_OCTETS
+                    + rota_wire::LINK_HEADER_OCTETS
+                    + UNIT_HEADER_OCTETS) as u16;
+                Some(Delivery { channel, descriptor, offset, octets: payload.len() as u16 })
+            }
+        }
+    }
+
+    /// Timers. Harmless when early.
+    pub(super) fn handle_deadline(&mut self, now: Instant) {
+        self.port.handle_deadline(now);
+        self.tick_llc(now);
+        self.tick_channels(now);
+        self.tick_reports(now);
+        self.settle(now);
+    }
+
+    fn tick_llc(&mut self, now: Instant) {
+        self.tell_llc(now, |llc, _| llc.tick(now));
+    }
+
+    fn tick_reports(&mut self, now: Instant) {
+        if !self.reports.is_due(now) {
+            return;
+        }
+        let Self { port, channels, reports, .. } = self;
+        channels.next_interval();
+        port.tell(now, |medium| medium.next_interval());
+        let segment = Segment::of(port);
+        let report = reports.write(now, segment, channels.ends(), |at| channels.report_of(at, segment));
+        port.send_report(now, &report);
+    }
+
+    fn tick_channels(&mut self, now: Instant) {
+        self.channels.tick(now, Segment::of(&self.port));
+        carry::channels(now, &mut self.channels, &mut self.port);
+    }
+
+    /// Tells the channels something, and does what they want then.
+    pub(super) fn tell<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Channels, Segment<'_>) -> R) -> R {
+        let answer = tell(&mut self.channels, Segment::of(&self.port));
+        self.settle(now);
+        answer
+    }
+
+    /// Tells link control something, and does what it wants then.
+    pub(super) fn tell_llc<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Llc, Segment<'_>) -> R) -> R {
+        let answer = tell(&mut self.llc, Segment::of(&self.port));
+        carry::llc(now, &mut self.llc, &mut self.port);
+        answer
+    }
+
+    pub(super) fn open(
+        &mut self,
+        now: Instant,
+        request: &OpenRequest,
+        before: u64,
+    ) -> Result<ChannelId, OpenError> {
+        self.tell(now, |channels, segment| channels.open(now, request, before, segment))
+    }
+
+    pub(super) fn probe(&mut self, now: Instant, request: &OpenRequest) -> Result<ChannelId, OpenError> {
+        self.tell(now, |channels, segment| {
+            let opened = channels.open(now, request, 0, segment);
+            opened.inspect(|channel| channels.probe(*channel))
+        })
+    }
+
+    pub(super) fn units_ahead(&self, channel: ChannelId) -> usize {
+        if self.channels.is_ending(channel) { 0 } else { self.port.units_a_cycle(channel) }
+    }
+
+    /// What the channels want is done, and what the token machine found out goes to them at once. True if it
+    /// found out anything: the channels may have queued signals then.
+    pub(super) fn settle(&mut self, now: Instant) -> bool {
+        carry::channels(now, &mut self.channels, &mut self.port);
+        let mut settled = false;
+        while let Some(event) = self.port.next_event() {
+            self.channels.on_link_event(now, event, Segment::of(&self.port));
+            carry::channels(now, &mut self.channels, &mut self.port);
+            settled = true;
+        }
+        settled
+    }
+
+    /// The next thing to do but for events; `None` when drained.
+    pub(super) fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        self.port.medium_mut().set_receives(self.channels.has_incoming());
+        for _ in 0..SETTLE_TURNS {
+            let output = self.poll_link(now, frame);
+            if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {
+                if fate == UnitFate::Sent {
+                    let payload_max = self.port.medium().settings().link.framing.unit_payload_max();
+                    self.channels.count_unit(channel, payload_max);
+                }
+                self.tick_channels(now);
+            }
+            let settled = self.settle(now);
+            if output.is_some() || !settled {
+                return output;
+            }
+            // A signal that the channels have just queued leaves now, not with the next frame or timer
+            // (seeds 475174 and 510810 of the product's timers).
+        }
+        None
+    }
+
+    pub(super) fn has_event(&self) -> bool {
+        self.channels.has_event() || self.llc.has_event()
+    }
+
+    /// What leaves the queue for link control is written by it; an entry that has become pointless is none.
+    fn poll_link(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        if self.llc.deadline() <= now {
+            // What has run out of time is not to stand in the queue when the token asks what is there.
+            self.tick_llc(now);
+        }
+        loop {
+            match self.port.poll(now, frame) {
+                Some(Output::TransmitLlc { port, slot, level }) => {
+                    let len = self.tell_llc(now, |llc, segment| llc.transmit(now, slot, frame, segment));
+                    if let Some(len) = len {
+                        self.port.llc_sent(now, usize::from(level), len);
+                        return Some(Output::Transmit { port, len });
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// When to call [`Self::handle_deadline`], and the timer that wants it.
+    pub(super) fn timer(&self) -> Deadline<Timer> {
+        let id = self.port.id();
+        let port = self.port.deadline().map(|timer| Timer::Port(id, timer));
+        port.or(Deadline::new(self.channels.deadline(), Timer::Channels(id)))
+            .or(Deadline::new(self.llc.deadline(), Timer::LinkControl(id)))
+            .or(Deadline::new(self.reports.deadline(), Timer::Reports(id)))
+    }
+
+    pub(super) fn tell_host(&mut self, signs: HostSigns) {
+        self.port.medium_mut().note_own_address(signs.own_address);
+        self.reports.tell_host(signs, Segment::of(&self.port));
+    }
+
+    pub(super) fn own_report(&self, now: Instant) -> ReportHead {
+        self.reports.own(now, Segment::of(&self.port), self.channels.ends())
+    }
+
+    /// The ends of channels at this station.
+    pub(super) fn ends(&self) -> impl Iterator<Item = ChannelReport> {
+        (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, Segment::of(&self.port)))
+    }
+}

@@ -1,0 +1,227 @@
+//! The ports of a node: how it comes to have several, how one is named, and how one is lost.
+
+use super::line::Line;
+use super::{HostSigns, Identity, Node, Port, ReportHead, Reports, Rether, Settings, Status, Turn};
+use crate::channels::{OpenError, OpenRequest};
+use crate::io::{ChannelId, PortId};
+use rota_units::Instant;
+use rota_wire::{Key, MacAddr};
+use std::collections::VecDeque;
+
+/// Ports that a node has at most.
+pub const PORTS_MAX: usize = 8;
+
+/// One port of a node that is to begin.
+#[derive(Clone, Debug)]
+pub struct PortSpec {
+    /// Its Ethernet address.
+    pub mac: MacAddr,
+    /// Times, rates and limits of its segment.
+    pub settings: Settings,
+    /// The secret of its segment.
+    pub secret: Key,
+}
+
+/// Ports that no node can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PortsError {
+    /// None, or too many.
+    #[error("a node has 1 to {PORTS_MAX} ports, not {0}")]
+    Number(usize),
+    /// Two with one address.
+    #[error("two ports have the address {0}")]
+    SameAddress(MacAddr),
+}
+
+impl Node {
+    /// A host with these ports, numbered from 0 in this order, each of which begins to look for its segment.
+    /// `identity` is the host's; its address does not matter, since each port has its own. `seed` must differ
+    /// at each boot.
+    ///
+    /// # Errors
+    /// [`PortsError`].
+    pub fn with_ports(
+        now: Instant,
+        identity: &Identity,
+        ports: &[PortSpec],
+        seed: u64,
+    ) -> Result<Self, PortsError> {
+        if ports.is_empty() || ports.len() > PORTS_MAX {
+            return Err(PortsError::Number(ports.len()));
+        }
+        for (at, port) in ports.iter().enumerate() {
+            if ports[..at].iter().any(|other| other.mac == port.mac) {
+                return Err(PortsError::SameAddress(port.mac));
+            }
+        }
+        let lines = ports.iter().zip(0u8..).map(|(port, id)| {
+            let me = Identity { mac: port.mac, ..identity.clone() };
+            Line::new(now, PortId(id), me, &port.secret, port.settings.clone(), seed_of(seed, id))
+        });
+        Ok(Self::of_lines(lines.collect()))
+    }
+
+    pub(super) fn of_lines(lines: Vec<Line>) -> Self {
+        let turn = Turn { line: 0, left: super::OUTPUTS_A_TURN };
+        Self { lines, turn, orphaned: VecDeque::new(), is_draining: false }
+    }
+
+    /// A port is gone, and with it its segment: all its channels end here as [`crate::CloseCause::PortGone`],
+    /// and what they had is dropped whole. Listeners go on listening on the other ports. Returns how many
+    /// ports are left. The last port stays to be looked at: without it there is no node, and its owner is to
+    /// drop that.
+    pub fn lose_port(&mut self, now: Instant, port: PortId) -> usize {
+        self.assert_drained();
+        let Some(at) = self.place(port) else { return self.lines.len() };
+        if self.lines.len() == 1 {
+            self.leave(now);
+            return 0;
+        }
+        let line = self.lines.remove(at);
+        self.turn = Turn { line: 0, left: super::OUTPUTS_A_TURN };
+        let (events, returning) = line.channels.end_with_port();
+        self.orphaned.extend(events);
+        // They are named in an event, and listen again when the parent says so.
+        returning.into_iter().for_each(|listener| self.lines[0].channels.adopt(listener));
+        self.lines.len()
+    }
+
+    // ---- places ---------------------------------------------------------------------------------------
+
+    pub(super) fn place(&self, port: PortId) -> Option<usize> {
+        self.lines.iter().position(|line| line.port.id() == port)
+    }
+
+    /// The place of a channel's line. A channel that is not known is none of any line, also not of the first.
+    pub(super) fn place_of(&self, channel: ChannelId) -> usize {
+        if self.lines.len() == 1 {
+            return 0;
+        }
+        self.lines.iter().position(|line| line.channels.has(channel)).unwrap_or(0)
+    }
+
+    pub(super) fn line_of(&self, channel: ChannelId) -> &Line {
+        &self.lines[self.place_of(channel)]
+    }
+
+    pub(super) fn line_mut(&mut self, channel: ChannelId) -> &mut Line {
+        self.assert_drained();
+        let at = self.place_of(channel);
+        &mut self.lines[at]
+    }
+
+    // ---- to look at -----------------------------------------------------------------------------------
+
+    /// The medium of the first port: all there is to look at where a node has one.
+    pub fn link(&self) -> &Rether {
+        self.port().medium()
+    }
+
+    /// The first port, to look at: the units and the ordinary frames that wait for the medium.
+    pub fn port(&self) -> &Port {
+        &self.lines[0].port
+    }
+
+    /// A port, to look at; none where it is gone.
+    pub fn port_at(&self, port: PortId) -> Option<&Port> {
+        Some(&self.lines[self.place(port)?].port)
+    }
+
+    /// The ports that are there.
+    pub fn ports(&self) -> impl Iterator<Item = &Port> {
+        self.lines.iter().map(|line| &line.port)
+    }
+
+    /// The port over which a channel goes.
+    pub fn port_of(&self, channel: ChannelId) -> Option<PortId> {
+        let line = self.line_of(channel);
+        line.channels.has(channel).then(|| line.port.id())
+    }
+
+    /// What `rota status` shows of a port; none where it is gone.
+    pub fn status_at(&self, port: PortId) -> Option<Status> {
+        self.port_at(port).map(super::status)
+    }
+
+    // ---- one port of several --------------------------------------------------------------------------
+
+    /// As [`Node::go_on`], where the request names the port.
+    ///
+    /// # Errors
+    /// As [`Node::open`].
+    pub fn go_on_at(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        request: &OpenRequest,
+        before: u64,
+    ) -> Result<ChannelId, OpenError> {
+        self.assert_drained();
+        let at = self.place(port).ok_or(OpenError::NoPort(port))?;
+        self.lines[at].open(now, request, before)
+    }
+
+    /// As [`Node::probe`], where the request names the port.
+    ///
+    /// # Errors
+    /// As [`Node::open`].
+    pub fn probe_at(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        request: &OpenRequest,
+    ) -> Result<ChannelId, OpenError> {
+        self.assert_drained();
+        let at = self.place(port).ok_or(OpenError::NoPort(port))?;
+        self.lines[at].probe(now, request)
+    }
+
+    /// When a port, or one of its machines, wants to be called.
+    pub fn deadline_at(&self, port: PortId) -> Instant {
+        self.place(port).map_or(Instant::FAR, |at| self.lines[at].timer().at)
+    }
+
+    /// As [`Node::handle_deadline`], for one port: frames of another one may have to be read before its timers
+    /// are judged.
+    pub fn handle_deadline_at(&mut self, now: Instant, port: PortId) {
+        self.assert_drained();
+        if let Some(at) = self.place(port) {
+            self.lines[at].handle_deadline(now);
+        }
+    }
+
+    /// What the parent knows of its host and of the first port, for reports and monitors.
+    pub fn tell_host(&mut self, signs: HostSigns) {
+        self.assert_drained();
+        self.lines[0].tell_host(signs);
+    }
+
+    /// The same of another port.
+    pub fn tell_host_at(&mut self, port: PortId, signs: HostSigns) {
+        self.assert_drained();
+        if let Some(at) = self.place(port) {
+            self.lines[at].tell_host(signs);
+        }
+    }
+
+    /// What this station would report of itself now on its first port.
+    pub fn own_report(&self, now: Instant) -> ReportHead {
+        self.lines[0].own_report(now)
+    }
+
+    /// What other stations have reported on the first port.
+    pub fn reports(&self) -> &Reports {
+        &self.lines[0].reports
+    }
+
+    /// The same of a port; none where it is gone.
+    pub fn reports_at(&self, port: PortId) -> Option<&Reports> {
+        Some(&self.lines[self.place(port)?].reports)
+    }
+}
+
+/// A stream of numbers for each port: the first has the node's own. Far enough apart for the ids of channels,
+/// which count from there (`channels.rs`).
+fn seed_of(seed: u64, port: u8) -> u64 {
+    seed.wrapping_add(u64::from(port).wrapping_mul(0x9e37_79b9_1000_0000))
+}
