@@ -49,7 +49,8 @@ fn an_id_is_drawn_once_and_kept() {
     assert_eq!(std::fs::read_to_string(place.file()).expect("text"), format!("{}\n", first.hex()));
     let id = first.get();
     drop(first);
-    assert_eq!((place.find().get(), place.find().note()), (id, None));
+    let again = place.find();
+    assert_eq!((again.get(), again.note()), (id, None));
     assert_eq!(std::fs::read_dir(&place.0).expect("a directory").count(), 1, "nothing else is left");
     assert_ne!(Place::new("other").find().get(), id);
 }
@@ -96,7 +97,8 @@ fn a_file_that_cannot_be_one_is_named_and_left_alone() {
     let said = place.said_of(b"0123456789abcdef\n", 0o666);
     assert!(said.contains("writable by others (mode 0666)") && said.contains("chmod 0644"), "{said}");
     std::fs::set_permissions(place.file(), Permissions::from_mode(0o600)).expect("its mode");
-    assert_eq!((place.find().get(), place.find().note()), (0x0123_4567_89ab_cdef, None));
+    let found = place.find();
+    assert_eq!((found.get(), found.note()), (0x0123_4567_89ab_cdef, None));
 }
 
 #[test]
