@@ -86,8 +86,8 @@ impl Nodes {
         }
     }
 
-    /// Waits until every node has found all others of its segment, so that the first command of a new lab does
-    /// not come too early.
+    /// Waits until every node has found all others of its segment, so that the first command of a new lab
+    /// does not come too early.
     fn wait_until_met(&mut self, lab: &Lab, program: &Path) -> Vec<String> {
         let deadline = clock::now() + READY_WITHIN;
         let topology = &lab.spec().topology;
