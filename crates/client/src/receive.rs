@@ -3,10 +3,11 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
+use rota_contract::CloseCause;
 use rota_shm::control::{ContractInfo, Reply, Request, SocketError};
 use rota_shm::{
-    BoardView, ChannelCounter, ChannelState, ChannelTally, ClientSink, CloseCause, MemoryError, NextUnit,
-    RxCounts, max_slice, open_sink,
+    BoardView, ChannelCounter, ChannelState, ChannelTally, ClientSink, MemoryError, NextUnit, RxCounts,
+    max_slice, open_sink,
 };
 use rota_units::{Instant, Span};
 

@@ -2,8 +2,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use rota_contract::CloseCause;
 use rota_shm::control::{ContractInfo, Reply, Request};
-use rota_shm::{ChannelCounter, ChannelState, ChannelTally, ClientSource, CloseCause, TryWriteError};
+use rota_shm::{ChannelCounter, ChannelState, ChannelTally, ClientSource, TryWriteError};
 use rota_units::{Instant, Span};
 
 use crate::node::{OpenError, modify};

@@ -5,7 +5,7 @@ use crate::ledger::Charge;
 use crate::log::{Level, say};
 use crate::status::Facts;
 use rota_admission::Pace;
-use rota_proto::{ChannelId, CloseCause, Contract, Listener};
+use rota_proto::{ChannelId, Contract, Listener};
 use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request, SocketError, UNASKED};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
@@ -444,57 +444,11 @@ pub(crate) fn contract_info(contract: &Contract) -> ContractInfo {
     }
 }
 
-/// The board's word for the end of a channel.
-pub(crate) fn board_cause(cause: CloseCause) -> rota_shm::CloseCause {
-    match cause {
-        CloseCause::Closed => rota_shm::CloseCause::Finished,
-        CloseCause::ReservationLost => rota_shm::CloseCause::ReservationLost,
-        CloseCause::SenderDied => rota_shm::CloseCause::SenderDied,
-        CloseCause::ReceiverDied => rota_shm::CloseCause::ReceiverDied,
-        CloseCause::ReceiverClosed => rota_shm::CloseCause::ReceiverClosed,
-        CloseCause::PeerStopped => rota_shm::CloseCause::PeerStopped,
-        CloseCause::Revoked => rota_shm::CloseCause::Revoked,
-        CloseCause::WasSilent => rota_shm::CloseCause::WasSilent,
-        CloseCause::PortGone => rota_shm::CloseCause::InterfaceGone,
-        // The others end only channels that were never open, which have no board.
-        CloseCause::PeerGone
-        | CloseCause::NoAnswer
-        | CloseCause::NoListener
-        | CloseCause::NotForYou
-        | CloseCause::NoMemory
-        | CloseCause::Refused => rota_shm::CloseCause::StationVanished,
-    }
-}
-
-/// The end of a channel in words, for the log and the event log: also of one that was never open.
-pub(crate) fn why_closed(cause: CloseCause) -> &'static str {
-    match cause {
-        CloseCause::NoAnswer => "it was never open: the other station does not answer",
-        CloseCause::NoListener => "it was never open: nobody listens to its service there",
-        CloseCause::NotForYou => "it was never open: the listener takes channels of another station only",
-        CloseCause::NoMemory => "it was never open: the other station's node has no memory left for it",
-        CloseCause::Refused => "it was never open: admission refused it",
-        other => board_cause(other).sentence(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use rota_shm::SocketShape;
     use rota_shm::control::{ControlName, Listener as Door};
-
-    /// The log said of a station without a listener that it had fallen silent.
-    #[test]
-    fn an_end_that_is_no_silence_is_not_called_so() {
-        let silent = board_cause(CloseCause::PeerGone).sentence();
-        assert!(why_closed(CloseCause::PeerGone) == silent);
-        for cause in
-            [CloseCause::NoListener, CloseCause::NotForYou, CloseCause::NoMemory, CloseCause::Refused]
-        {
-            assert!(why_closed(cause) != silent, "{cause:?}");
-        }
-    }
 
     fn session(name: &str) -> (Session, Connection) {
         let name = ControlName::named(&format!("test-{}-{name}", std::process::id())).unwrap();

@@ -34,7 +34,6 @@ mod unread;
 mod unstated;
 mod want;
 
-use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, UnitDescriptor};
 use crate::segment::{LinkEvent, Segment, Wants};
 pub use decline::Shortage;
@@ -45,6 +44,7 @@ use meter::Meter;
 use outgoing::{Ending, Outgoing, Repeats, Sending, Units};
 pub use request::{Contract, Listener, OpenError, OpenRequest, ResizeError};
 use rota_admission::{Admitted, Pace};
+use rota_contract::CloseCause;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
 use signalling::Tells;
@@ -444,8 +444,11 @@ impl Channels {
             }
             LinkEvent::Released { session } => {
                 let id = ChannelId::from(session);
-                let cause =
-                    self.outgoing.iter().find(|c| c.id == id).map_or(CloseCause::Closed, |c| c.ending.cause);
+                let cause = self
+                    .outgoing
+                    .iter()
+                    .find(|c| c.id == id)
+                    .map_or(CloseCause::Finished, |c| c.ending.cause);
                 let silent = self.outgoing.iter().any(|channel| channel.id == id && channel.ending.silent);
                 self.begin_closing(now, id, cause, silent);
             }

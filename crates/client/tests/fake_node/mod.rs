@@ -10,13 +10,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rota::{
-    ContractInfo, ControlName, Instant, LlcInfo, LlcPeer, RefusalInfo, SocketError, Span, StatusInfo, now,
+    CloseCause, ContractInfo, ControlName, Instant, LlcInfo, LlcPeer, RefusalInfo, SocketError, Span,
+    StatusInfo, now,
 };
 use rota_shm::control::{Connection, Listener, Reply, Request, UNASKED};
 use rota_shm::layout::rx_slots_for;
 use rota_shm::{
-    Board, ChannelState, ChannelTally, CloseCause, CounterTable, NodeSocket, NodeSource, RxWriter, SinkShape,
-    SlotMark, SocketShape, SourceShape, UnitDescriptor,
+    Board, ChannelState, ChannelTally, CounterTable, NodeSocket, NodeSource, RxWriter, SinkShape, SlotMark,
+    SocketShape, SourceShape, UnitDescriptor,
 };
 
 /// Octets of payload in one fragment, as on an Ethernet of MTU 1,500.
