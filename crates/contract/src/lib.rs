@@ -5,6 +5,13 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+extern crate alloc;
+
 mod cause;
+mod granted;
 
 pub use cause::CloseCause;
+pub use granted::{Contract, Granted, RetherShare};
+
+/// Octets of the largest unit of any channel: 12 bits number the fragments of a unit.
+pub const UNIT_OCTETS_MAX: u32 = 5_000_000;

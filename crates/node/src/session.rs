@@ -5,8 +5,9 @@ use crate::ledger::Charge;
 use crate::log::{Level, say};
 use crate::status::Facts;
 use rota_admission::Pace;
+use rota_contract::{Granted, RetherShare};
 use rota_proto::{ChannelId, Contract, Listener};
-use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request, SocketError, UNASKED};
+use rota_shm::control::{CONTROL_VERSION, Connection, Reply, Request, SocketError, UNASKED};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
 use std::cell::Cell;
@@ -427,20 +428,24 @@ impl Session {
     }
 }
 
-pub(crate) fn contract_info(contract: &Contract) -> ContractInfo {
+pub(crate) fn contract_info(contract: &Contract) -> Granted {
     // Both ends come to the same: a contract's period is one of its ring.
     let pace = Pace::of(contract.period, contract.cycle).unwrap_or(Pace::EVERY_CYCLE);
-    ContractInfo {
-        reserved_units: pace.units() as u16,
-        reserved_cycles: pace.cycles() as u16,
-        extra_ppm: pace.extra_ppm(contract.cycle),
-        unit_octets_max: contract.unit_octets_max,
-        period_ns: contract.period.as_nanos(),
-        bound_ns: contract.bound.as_nanos(),
-        slot_offset_ns: contract.offset.as_nanos(),
-        tht_ns: contract.tht.as_nanos(),
-        cycle_ns: contract.cycle.as_nanos(),
-        buffers: contract.buffers,
+    Granted {
+        contract: rota_contract::Contract {
+            unit_octets_max: contract.unit_octets_max,
+            period_ns: contract.period.as_nanos(),
+            bound_ns: contract.bound.as_nanos(),
+            extra_ppm: pace.extra_ppm(contract.cycle),
+        },
+        rether: RetherShare {
+            slot_offset_ns: contract.offset.as_nanos(),
+            tht_ns: contract.tht.as_nanos(),
+            cycle_ns: contract.cycle.as_nanos(),
+            buffers: contract.buffers,
+            reserved_units: pace.units() as u16,
+            reserved_cycles: pace.cycles() as u16,
+        },
     }
 }
 

@@ -144,7 +144,7 @@ impl UnitSink for ChannelSink {
     }
 
     fn reservation(&self) -> Option<String> {
-        self.channel.contract().reservation()
+        self.channel.granted().reservation()
     }
 
     fn wait_slot(&mut self, _frame: u64) -> Result<Turn, Failure> {
