@@ -16,6 +16,7 @@ const SHOWN_AGAIN_BY: &str = "crates/proto/src/lib.rs";
 /// The packages of the copy.
 const COPIED: &[&str] = &[
     "crates/admission",
+    "crates/contract",
     "crates/medium",
     "crates/proto",
     "crates/sim",

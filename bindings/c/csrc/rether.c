@@ -143,7 +143,7 @@ int retherAdmit(int sessionId)
     /* A sender that waits for a free buffer is paced by that: none of its buffers is left out. */
     rota_channel_drop_overdue(s->channel, 0);
     s->state.boundNs = rota_channel_bound_ns(s->channel);
-    s->state.cycleNs = rota_channel_cycle_ns(s->channel);
+    s->state.cycleNs = request.period_ns;
     return 0;
 }
 

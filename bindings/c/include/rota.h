@@ -106,7 +106,6 @@ int rota_channel_modify(rota_channel *channel, uint32_t unit_octets_max, rota_re
 int rota_channel_send(rota_channel *channel, const void *unit, size_t octets, uint64_t schedule_ns,
                       uint64_t timeout_ns);
 uint64_t rota_channel_bound_ns(const rota_channel *channel);
-uint64_t rota_channel_cycle_ns(const rota_channel *channel);
 /* The reservation beyond one unit each period, in millionths: more than 0 if the period is no multiple and no whole
  * part of the cycle. */
 uint32_t rota_channel_extra_ppm(const rota_channel *channel);

@@ -375,13 +375,6 @@ pub extern "C" fn rota_channel_bound_ns(channel: Option<&SendChannel>) -> u64 {
     channel.map_or(0, |channel| channel.contract().bound_ns)
 }
 
-/// The segment's cycle, 0 for a null pointer.
-// SAFETY: the name is declared in rota.h and nowhere else.
-#[unsafe(no_mangle)]
-pub extern "C" fn rota_channel_cycle_ns(channel: Option<&SendChannel>) -> u64 {
-    channel.map_or(0, |channel| channel.contract().cycle_ns)
-}
-
 /// The reservation beyond one unit each period, in millionths; 0 for a null pointer.
 // SAFETY: the name is declared in rota.h and nowhere else.
 #[unsafe(no_mangle)]

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd};
 
 use rota::llc::{Address, Llc, LlcError, Outcome, Progress, Received, Reservation, Socket, TransmitOptions};
-use rota::{ContractInfo, Span};
+use rota::{Contract, Span};
 
 use crate::channel::{Refusal, control_name, need, opened};
 use crate::face::values_mut;
@@ -99,11 +99,7 @@ fn none_reserved() -> Fault {
 }
 
 /// Tells what admission said.
-fn answered(
-    answer: Result<&ContractInfo, LlcError>,
-    bound_ns: Out<'_, u64>,
-    refusal: Out<'_, Refusal>,
-) -> Done {
+fn answered(answer: Result<&Contract, LlcError>, bound_ns: Out<'_, u64>, refusal: Out<'_, Refusal>) -> Done {
     match answer {
         Ok(contract) => tell(bound_ns, contract.bound_ns),
         Err(LlcError::NotReserved(error)) => return Err(opened(error, refusal)),

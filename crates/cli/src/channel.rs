@@ -114,17 +114,17 @@ fn refused(refusal: &rota::RefusalInfo, format: Format) -> Exit {
     Exit::Refused
 }
 
-fn granted(what: &str, contract: &rota::ContractInfo, format: Format) {
+fn tell_granted(what: &str, granted: &rota::Granted, format: Format) {
     let mut text = format!(
         "{what}: units of {} octets every {}, delivered within {}",
-        contract.unit_octets_max,
-        Span::from_nanos(contract.period_ns),
-        Span::from_nanos(contract.bound_ns)
+        granted.contract.unit_octets_max,
+        Span::from_nanos(granted.contract.period_ns),
+        Span::from_nanos(granted.contract.bound_ns)
     );
-    if let Some(reservation) = contract.reservation() {
+    if let Some(reservation) = granted.reservation() {
         text += &format!("; {reservation}");
     }
-    say(format, json!({ "contract": contract }), &text);
+    say(format, json!({ "contract": granted }), &text);
 }
 
 fn open(request: &OpenRequest, probe: bool, format: Format) -> Result<Exit, Failure> {
@@ -132,14 +132,14 @@ fn open(request: &OpenRequest, probe: bool, format: Format) -> Result<Exit, Fail
     let opened = if probe {
         node.probe(request).map(|contract| (contract, None))
     } else {
-        node.open(request).map(|channel| (channel.contract().clone(), Some(channel)))
+        node.open(request).map(|channel| (*channel.granted(), Some(channel)))
     };
     let (contract, channel) = match opened {
         Ok(opened) => opened,
         Err(OpenError::Refused(refusal)) => return Ok(refused(&refusal, format)),
         Err(error) => return Err(error.into()),
     };
-    granted(if probe { "would be granted" } else { "open" }, &contract, format);
+    tell_granted(if probe { "would be granted" } else { "open" }, &contract, format);
     let Some(channel) = channel else { return Ok(Exit::Done) };
     // The reservation lives as long as the program that asked for it.
     loop {
@@ -169,8 +169,8 @@ fn list(format: Format) -> Result<Exit, Failure> {
             channel.peer_name,
             channel.service,
             channel.state,
-            channel.contract.unit_octets_max,
-            Span::from_nanos(channel.contract.bound_ns),
+            channel.contract.contract.unit_octets_max,
+            Span::from_nanos(channel.contract.contract.bound_ns),
             channel.units
         );
     }
@@ -202,10 +202,10 @@ fn modify(channel: u64, rate: BitRate, format: Format) -> Result<Exit, Failure> 
     let mut node = connect()?;
     // The rate is one of its own period's units; of a channel that is not there the node says so.
     let known = node.channels()?.into_iter().find(|known| known.channel == channel);
-    let period = known.map_or(PERIOD_DEFAULT, |known| Span::from_nanos(known.contract.period_ns));
+    let period = known.map_or(PERIOD_DEFAULT, |known| Span::from_nanos(known.contract.contract.period_ns));
     let octets = unit_octets(rate, period)?;
     match node.modify_channel(channel, octets) {
-        Ok(contract) => granted(&format!("channel {channel}"), &contract, format),
+        Ok(contract) => tell_granted(&format!("channel {channel}"), &contract, format),
         Err(OpenError::Refused(refusal)) => return Ok(refused(&refusal, format)),
         Err(error) => return Err(error.into()),
     }

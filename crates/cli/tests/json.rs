@@ -36,7 +36,7 @@ fn paths(value: &Value, at: &str, into: &mut BTreeSet<String>) {
 
 #[track_caller]
 fn assert_as_on_the_page(section: &str, document: &Value) {
-    assert_eq!(document["rota"], 1, "{document}");
+    assert_eq!(document["rota"], 2, "{document}");
     let (keys, mut printed) = (keys(section), BTreeSet::new());
     paths(document, "", &mut printed);
     for path in &printed {

@@ -48,8 +48,9 @@ fn units_of_twice_and_of_half_a_cycle_arrive_whole() {
     assert_eq!(sent.json()["promise"]["extra_ppm"], 200_000, "{}", sent.out);
     let contract = contract["contract"].clone();
     let told = |key: &str| contract[key].as_u64();
-    assert_eq!((told("period_ns"), told("reserved_units")), (Some(40_000_000), Some(1)), "{contract}");
-    assert_eq!((told("reserved_cycles"), told("extra_ppm")), (Some(1), Some(200_000)), "{contract}");
+    let share = |key: &str| contract["rether"][key].as_u64();
+    assert_eq!((told("period_ns"), share("reserved_units")), (Some(40_000_000), Some(1)), "{contract}");
+    assert_eq!((share("reserved_cycles"), told("extra_ppm")), (Some(1), Some(200_000)), "{contract}");
 }
 
 /// The only channel that station 1 sends on.
@@ -78,7 +79,10 @@ fn a_channel_grows_and_shrinks_by_hand_and_a_refusal_leaves_it_as_it_was() {
     let grown = modify("3mbit").well().json();
     let units = |contract: &Value| contract["unit_octets_max"].as_u64().unwrap();
     assert_eq!(units(&grown["contract"]), 12_500);
-    assert!(grown["contract"]["tht_ns"].as_u64() > before["contract"]["tht_ns"].as_u64(), "{grown}");
+    assert!(
+        grown["contract"]["rether"]["tht_ns"].as_u64() > before["contract"]["rether"]["tht_ns"].as_u64(),
+        "{grown}"
+    );
     // The second channel stands behind the first one: what is missing has become a slot at the end.
     let own = |status: &Value| {
         let slots = status["reservations"].as_array().unwrap();

@@ -49,15 +49,14 @@ pub use node::{Node, NodeError, OpenError, OpenRequest};
 pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
+pub use rota_contract::{CloseCause, Contract, Granted, RetherShare};
 pub use rota_shm::control::{
-    CauseInfo, ChannelInfo, ContractInfo, ControlName, ControlNameError, IncidentChannel, IncidentInfo,
-    LlcInfo, LlcPeer, MemberInfo, RefusalInfo, ReservationInfo, RunMode, SocketError, StatusInfo, TallyInfo,
-    TimersInfo, TokenInfo,
+    CauseInfo, ChannelInfo, ControlName, ControlNameError, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer,
+    MemberInfo, RefusalInfo, ReservationInfo, RunMode, SocketError, StatusInfo, TallyInfo, TimersInfo,
+    TokenInfo,
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
-pub use rota_shm::{
-    ChannelCounter, ChannelState, ChannelTally, CloseCause, CounterReader, MemoryError, RxCounts,
-};
+pub use rota_shm::{ChannelCounter, ChannelState, ChannelTally, CounterReader, MemoryError, RxCounts};
 pub use rota_shm::{ChannelRow, Mismatch, MismatchRow, Monitor, SegmentRow, StationRow};
 pub use rota_shm::{Lost, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
 pub use rota_units::{BitRate, Instant, Octets, Span};

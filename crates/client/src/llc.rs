@@ -29,8 +29,9 @@ use crate::node::NodeError;
 use crate::now;
 use crate::reserved::{ANSWER_MAX, DRAIN_MAX, Reserved};
 use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
+use rota_contract::Contract;
 pub use rota_proto::llc::{TAKEN, is_socket};
-use rota_shm::control::{ContractInfo, ControlName, LlcRefusal, Reply, Request, SocketError};
+use rota_shm::control::{ControlName, LlcRefusal, Reply, Request, SocketError};
 use rota_shm::layout::COMPLETIONS;
 use rota_shm::{
     ClientSocket, MessageFailure, MessageProgress, MessageRoute, Patience, TryWriteError, open_socket,
@@ -283,7 +284,7 @@ impl Socket {
     /// [`LlcError::NotReserved`] with the counter-offer where admission refuses, or nobody listens there;
     /// [`LlcError::InvalidSocket`], [`LlcError::NoStation`], [`LlcError::ReservedAlready`],
     /// [`LlcError::PacketTooLarge`].
-    pub fn reserve(&mut self, to: Address, octets_max: u32, period: Span) -> Result<&ContractInfo, LlcError> {
+    pub fn reserve(&mut self, to: Address, octets_max: u32, period: Span) -> Result<&Contract, LlcError> {
         let mut reservation = self.reservation(to)?;
         reservation.open(octets_max, period)?;
         self.put(reservation)
@@ -310,7 +311,7 @@ impl Socket {
     /// # Errors
     /// [`LlcError::ReservedAlready`] where the socket is on another one to there by now, and
     /// [`LlcError::NotAccepted`], [`LlcError::OtherSocket`], [`LlcError::Node`]; the channel is closed then.
-    pub fn put(&mut self, reservation: Reservation) -> Result<&ContractInfo, LlcError> {
+    pub fn put(&mut self, reservation: Reservation) -> Result<&Contract, LlcError> {
         if reservation.socket() != self.sap {
             return Err(LlcError::OtherSocket(reservation.socket()));
         }

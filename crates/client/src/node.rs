@@ -3,9 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use rota_contract::{Granted, UNIT_OCTETS_MAX};
 use rota_shm::control::{
-    ChannelInfo, ContractInfo, ControlName, IncidentInfo, Message, RefusalInfo, Reply, Request, SocketError,
-    StatusInfo,
+    ChannelInfo, ControlName, IncidentInfo, Message, RefusalInfo, Reply, Request, SocketError, StatusInfo,
 };
 use rota_shm::{CounterReader, MemoryError, TraceReader, open_source};
 use rota_units::Span;
@@ -89,9 +89,6 @@ pub enum OpenError {
     #[error(transparent)]
     Node(#[from] NodeError),
 }
-
-/// Octets of the largest unit of any channel.
-const UNIT_OCTETS_MAX: u32 = 5_000_000;
 
 /// What a sending channel should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,7 +178,7 @@ impl Node {
     ///
     /// # Errors
     /// As [`Node::open`].
-    pub fn probe(&self, request: &OpenRequest) -> Result<ContractInfo, OpenError> {
+    pub fn probe(&self, request: &OpenRequest) -> Result<Granted, OpenError> {
         let (session, _) = Session::begin(&self.control)?;
         let answer = ask(&session, request, (0, true), request.timeout)?;
         match answer.body {
@@ -299,7 +296,7 @@ impl Node {
     ///
     /// # Errors
     /// [`OpenError::Refused`] when the new size does not fit; the old contract then stays.
-    pub fn modify_channel(&mut self, channel: u64, unit_octets_max: u32) -> Result<ContractInfo, OpenError> {
+    pub fn modify_channel(&mut self, channel: u64, unit_octets_max: u32) -> Result<Granted, OpenError> {
         modify(&self.session, channel, unit_octets_max)
     }
 
@@ -393,11 +390,7 @@ pub(crate) fn listen_by(
 }
 
 /// Asks over any connection for a change of a channel.
-pub(crate) fn modify(
-    session: &Session,
-    channel: u64,
-    unit_octets_max: u32,
-) -> Result<ContractInfo, OpenError> {
+pub(crate) fn modify(session: &Session, channel: u64, unit_octets_max: u32) -> Result<Granted, OpenError> {
     let modify = Request::Modify { channel, unit_octets_max };
     // The node has answered on this socket before: it is not the socket that takes so long.
     let answer = session.request(&modify, LOCAL_TIMEOUT).map_err(|error| match error {
@@ -415,14 +408,14 @@ pub(crate) fn modify(
 fn begin_sending(
     session: Session,
     channel: u64,
-    contract: ContractInfo,
+    granted: Granted,
     descriptors: Vec<OwnedFd>,
     origin: SendOrigin,
     deadline: Deadline,
 ) -> Result<SendChannel, NodeError> {
     let source = open_source(descriptors)?;
     match session.request(&Request::Mapped { channel }, deadline.allows(LOCAL_TIMEOUT))?.body {
-        Reply::Done => Ok(SendChannel::new(session, channel, contract, source, origin)),
+        Reply::Done => Ok(SendChannel::new(session, channel, granted, source, origin)),
         other => Err(unexpected(other)),
     }
 }

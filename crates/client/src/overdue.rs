@@ -1,7 +1,7 @@
 //! The policy for overdue units: units whose turn has passed after the host or its node stood still.
 
+use rota_contract::Granted;
 use rota_shm::SlotMark;
-use rota_shm::control::ContractInfo;
 use rota_units::{Instant, Span};
 
 /// The policy for a unit that is handed over while units before it still wait for their slots.
@@ -33,18 +33,19 @@ pub enum Overdue {
 /// missed a quarter of a step after the time at which it should have ended. Before the first slot units wait
 /// in time until the first of them, handed over at `first`, is behind its bound.
 pub(crate) fn is_behind(
-    contract: &ContractInfo,
+    granted: &Granted,
     (newest, first): (Option<SlotMark>, Instant),
     waiting: u64,
     now: Instant,
 ) -> bool {
+    let Granted { contract, rether } = granted;
     let Some(newest) = newest else {
         return waiting > 0 && now > first + Span::from_nanos(contract.bound_ns);
     };
-    let step = Span::from_nanos(contract.cycle_ns.max(1)) * u64::from(contract.reserved_cycles.max(1));
-    let told = step.div_down(4) + Span::from_nanos(contract.tht_ns);
+    let step = Span::from_nanos(rether.cycle_ns.max(1)) * u64::from(rether.reserved_cycles.max(1));
+    let told = step.div_down(4) + Span::from_nanos(rether.tht_ns);
     let missed = now.since(newest.at).minus(told).count_down(step);
-    let turns = missed.saturating_add(waiting / u64::from(contract.reserved_units.max(1))).saturating_add(1);
+    let turns = missed.saturating_add(waiting / u64::from(rether.reserved_units.max(1))).saturating_add(1);
     let slot = Span::from_nanos(step.as_nanos().saturating_mul(turns));
     // The contract allows a little more than a step from handing over to the slot.
     let bound = Span::from_nanos(contract.bound_ns).minus(step);
@@ -55,6 +56,7 @@ pub(crate) fn is_behind(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rota_contract::{Contract, RetherShare};
 
     const CYCLE: u64 = 33_333_333;
     /// 24000/1001, 25, 30000/1001, 30, 50, 60000/1001 and 60 a second.
@@ -62,28 +64,31 @@ mod tests {
         [41_708_333, 40_000_000, 33_366_667, 33_333_333, 20_000_000, 16_683_333, 16_666_667];
 
     /// The contract as admission makes it.
-    fn contract(period_ns: u64) -> ContractInfo {
+    fn granted(period_ns: u64) -> Granted {
         let units = CYCLE.div_ceil(period_ns).max(1);
         let cycles = (period_ns / CYCLE).max(1);
         let is_exact =
             (period_ns / cycles).abs_diff(CYCLE / units) <= 2 && units * period_ns <= cycles * CYCLE + 4;
-        ContractInfo {
-            period_ns,
-            cycle_ns: CYCLE,
-            bound_ns: CYCLE * cycles + 2_000_000,
-            reserved_units: units as u16,
-            reserved_cycles: cycles as u16,
-            extra_ppm: if is_exact { 0 } else { 1_000 },
-            unit_octets_max: 100,
-            slot_offset_ns: 0,
-            tht_ns: 0,
-            buffers: 4,
+        Granted {
+            contract: Contract {
+                unit_octets_max: 100,
+                period_ns,
+                bound_ns: CYCLE * cycles + 2_000_000,
+                extra_ppm: if is_exact { 0 } else { 1_000 },
+            },
+            rether: RetherShare {
+                cycle_ns: CYCLE,
+                buffers: 4,
+                reserved_units: units as u16,
+                reserved_cycles: cycles as u16,
+                ..RetherShare::default()
+            },
         }
     }
 
     /// A ring whose units leave in slots; the slots between two instants do not come.
     struct Run {
-        contract: ContractInfo,
+        granted: Granted,
         offset: u64,
         none: std::ops::Range<u64>,
         /// Microseconds by which slots come late, in turn.
@@ -98,22 +103,23 @@ mod tests {
     impl Run {
         fn new(period_ns: u64, offset: u64) -> Self {
             let (none, jitter) = (0..0, [0; 4]);
-            let contract = contract(period_ns);
-            Self { contract, offset, none, jitter, slots: 0, waiting: 0, newest: None, first: None }
+            let granted = granted(period_ns);
+            Self { granted, offset, none, jitter, slots: 0, waiting: 0, newest: None, first: None }
         }
 
         /// All slots until then.
         fn until(&mut self, now: u64) {
             loop {
                 let late = 1_000 * self.jitter[self.slots as usize % 4];
-                let at = self.offset + self.slots * CYCLE * u64::from(self.contract.reserved_cycles) + late;
+                let at =
+                    self.offset + self.slots * CYCLE * u64::from(self.granted.rether.reserved_cycles) + late;
                 if at > now {
                     return;
                 }
                 self.slots += 1;
                 if !self.none.contains(&at) {
                     self.newest = Some(SlotMark { number: self.slots, at: Instant::from_nanos(at) });
-                    self.waiting -= self.waiting.min(u64::from(self.contract.reserved_units));
+                    self.waiting -= self.waiting.min(u64::from(self.granted.rether.reserved_units));
                 }
             }
         }
@@ -123,7 +129,7 @@ mod tests {
             self.until(now);
             let first = Instant::from_nanos(self.first.unwrap_or(now));
             let behind =
-                is_behind(&self.contract, (self.newest, first), self.waiting, Instant::from_nanos(now));
+                is_behind(&self.granted, (self.newest, first), self.waiting, Instant::from_nanos(now));
             self.waiting += u64::from(!behind);
             self.first.get_or_insert(now);
             behind
@@ -153,7 +159,8 @@ mod tests {
             {
                 let mut run = Run { jitter, ..Run::new(period, offset) };
                 // Where slots and units share a grid, a unit is handed over a quarter of a period before.
-                let lead = if run.contract.extra_ppm == 0 { offset + 3 * period / 4 } else { offset + 1 };
+                let lead =
+                    if run.granted.contract.extra_ppm == 0 { offset + 3 * period / 4 } else { offset + 1 };
                 let units = 600_000_000_000 / period;
                 let left_out = (0..units).filter(|unit| run.unit(lead + unit * period)).count();
                 assert_eq!(left_out, 0, "period {period}, offset {offset}, jitter {jitter:?}");
@@ -166,7 +173,7 @@ mod tests {
     #[test]
     fn nothing_is_left_out_before_the_first_slot_within_the_bound() {
         for period in [16_666_667_u64, 33_333_333, 33_366_667, 66_666_666] {
-            for offset in (0..20).map(|twentieth| twentieth * contract(period).bound_ns / 20) {
+            for offset in (0..20).map(|twentieth| twentieth * granted(period).contract.bound_ns / 20) {
                 let mut run = Run::new(period, offset);
                 let left_out = (0..100).filter(|unit| run.unit(unit * period)).count();
                 assert_eq!(left_out, 0, "period {period}, first slot after {offset} ns");
@@ -182,7 +189,8 @@ mod tests {
     fn a_long_slot_is_not_missed_while_it_lasts() {
         let at = |ns| Some(SlotMark { number: 7, at: Instant::from_nanos(ns) });
         let is_behind = |tht_ns, now| {
-            let long = ContractInfo { tht_ns, ..contract(CYCLE) };
+            let mut long = granted(CYCLE);
+            long.rether.tht_ns = tht_ns;
             is_behind(&long, (at(0), Instant::ZERO), 1, Instant::from_nanos(now))
         };
         let half = CYCLE / 2;
@@ -204,7 +212,7 @@ mod tests {
             for stall in [100_000_000, 1_000_000_000] {
                 let mut run =
                     Run { none: 5_000_000_000..5_000_000_000 + stall, ..Run::new(period, 1_000_000) };
-                let lead = 1_000_001 + if run.contract.extra_ppm == 0 { 3 * period / 4 } else { 0 };
+                let lead = 1_000_001 + if run.granted.contract.extra_ppm == 0 { 3 * period / 4 } else { 0 };
                 let late: Vec<u64> = (0..400).filter(|unit| run.unit(lead + unit * period)).collect();
                 let missed = stall / period;
                 let left_out = late.len() as u64;
@@ -217,9 +225,9 @@ mod tests {
 
     #[test]
     fn before_the_first_slot_a_unit_is_behind_from_the_bound_of_the_first_on() {
-        let bound = contract(CYCLE).bound_ns;
+        let bound = granted(CYCLE).contract.bound_ns;
         let behind = |waiting, now| {
-            is_behind(&contract(CYCLE), (None, Instant::ZERO), waiting, Instant::from_nanos(now))
+            is_behind(&granted(CYCLE), (None, Instant::ZERO), waiting, Instant::from_nanos(now))
         };
         assert!(!behind(1, bound) && behind(1, bound + 1) && !behind(0, bound + 1));
     }
@@ -228,7 +236,7 @@ mod tests {
     fn a_slot_counts_as_missed_a_quarter_of_a_step_after_its_time() {
         let known = (Some(SlotMark { number: 1, at: Instant::ZERO }), Instant::ZERO);
         let missed = CYCLE + CYCLE / 4;
-        let behind = |now| is_behind(&contract(CYCLE), known, 1, Instant::from_nanos(now));
+        let behind = |now| is_behind(&granted(CYCLE), known, 1, Instant::from_nanos(now));
         assert!(!behind(missed - 1) && behind(missed));
     }
 }

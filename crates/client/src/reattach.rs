@@ -3,7 +3,8 @@
 //!
 //! A peer's death is the same from this side: its end of the channel is new, and so is the channel.
 
-use rota_shm::control::{ContractInfo, ControlName};
+use rota_contract::Contract;
+use rota_shm::control::ControlName;
 use rota_units::Span;
 
 use crate::node::{NodeError, OpenError, OpenRequest, listen_by, open_by};
@@ -57,7 +58,7 @@ impl SendChannel {
     ///
     /// # Errors
     /// [`OpenError::Refused`] at once; otherwise the error of the last attempt, when the time is over.
-    pub fn reattach(&mut self, time: Span) -> Result<&ContractInfo, OpenError> {
+    pub fn reattach(&mut self, time: Span) -> Result<&Contract, OpenError> {
         let SendOrigin { control, request } = self.origin().clone();
         let before = self.handed_over().saturating_add(self.left_out());
         let attempt = |deadline| open_by(&control, &request, before, deadline);

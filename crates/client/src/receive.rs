@@ -3,10 +3,11 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
-use rota_shm::control::{ContractInfo, Reply, Request, SocketError};
+use rota_contract::{CloseCause, Contract};
+use rota_shm::control::{Reply, Request, SocketError};
 use rota_shm::{
-    BoardView, ChannelCounter, ChannelState, ChannelTally, ClientSink, CloseCause, MemoryError, NextUnit,
-    RxCounts, max_slice, open_sink,
+    BoardView, ChannelCounter, ChannelState, ChannelTally, ClientSink, MemoryError, NextUnit, RxCounts,
+    max_slice, open_sink,
 };
 use rota_units::{Instant, Span};
 
@@ -160,7 +161,7 @@ impl Listener {
                 return Ok(RecvChannel {
                     session,
                     channel,
-                    contract,
+                    contract: contract.contract,
                     peer,
                     before,
                     sink,
@@ -184,7 +185,7 @@ impl AsFd for Listener {
 pub struct RecvChannel {
     session: Arc<Session>,
     channel: u64,
-    contract: ContractInfo,
+    contract: Contract,
     peer: Peer,
     before: u64,
     sink: ClientSink,
@@ -202,7 +203,7 @@ impl RecvChannel {
     }
 
     /// What was promised to the sender.
-    pub fn contract(&self) -> &ContractInfo {
+    pub fn contract(&self) -> &Contract {
         &self.contract
     }
 

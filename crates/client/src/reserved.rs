@@ -15,11 +15,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use rota_contract::Contract;
 use rota_proto::LLC_BROADCAST as BROADCAST;
 use rota_proto::llc::MESSAGE_OCTETS_MAX;
 use rota_proto::llc::reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
 use rota_shm::ChannelState;
-use rota_shm::control::{ContractInfo, ControlName};
+use rota_shm::control::ControlName;
 use rota_units::{Instant, Span};
 
 use crate::llc::{Address, LlcError, Received};
@@ -76,7 +77,7 @@ impl Reservation {
     ///
     /// # Errors
     /// As [`crate::llc::Socket::reserve`]; [`LlcError::ReservedAlready`] where it was accepted before.
-    pub fn open(&mut self, octets_max: u32, period: Span) -> Result<&ContractInfo, LlcError> {
+    pub fn open(&mut self, octets_max: u32, period: Span) -> Result<&Contract, LlcError> {
         let Self { sap, to, .. } = *self;
         if self.channel.is_some() {
             return Err(LlcError::ReservedAlready(to));
@@ -177,7 +178,7 @@ impl Reserved {
 
     // ---- sending ---------------------------------------------------------------------------------------
 
-    pub(crate) fn put(&mut self, mut reservation: Reservation) -> Result<&ContractInfo, LlcError> {
+    pub(crate) fn put(&mut self, mut reservation: Reservation) -> Result<&Contract, LlcError> {
         let to = reservation.to;
         if self.has_channel(to) {
             return Err(LlcError::ReservedAlready(to));
@@ -439,7 +440,7 @@ impl Closing {
         let drained = now() + drain_max;
         let mut channels = channels;
         channels.retain(|channel| {
-            let ContractInfo { period_ns, bound_ns, .. } = *channel.contract();
+            let Contract { period_ns, bound_ns, .. } = *channel.contract();
             let units = channel.waiting().saturating_add(1);
             let drain = Span::from_nanos(period_ns.saturating_mul(units).saturating_add(bound_ns));
             // One that has ended, or whose node has, needs nobody to end it.

@@ -2,8 +2,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rota_shm::control::{ContractInfo, Reply, Request};
-use rota_shm::{ChannelCounter, ChannelState, ChannelTally, ClientSource, CloseCause, TryWriteError};
+use rota_contract::{CloseCause, Contract, Granted};
+use rota_shm::control::{Reply, Request};
+use rota_shm::{ChannelCounter, ChannelState, ChannelTally, ClientSource, TryWriteError};
 use rota_units::{Instant, Span};
 
 use crate::node::{OpenError, modify};
@@ -107,7 +108,7 @@ fn beyond((left_out, written): (u64, u64), units: u64, handed_over: u64) -> (u64
 pub struct SendChannel {
     session: Session,
     channel: u64,
-    contract: ContractInfo,
+    granted: Granted,
     source: ClientSource,
     slot_seen: u64,
     overdue: Overdue,
@@ -123,7 +124,7 @@ impl SendChannel {
     pub(crate) fn new(
         session: Session,
         channel: u64,
-        contract: ContractInfo,
+        granted: Granted,
         source: ClientSource,
         origin: SendOrigin,
     ) -> Self {
@@ -131,7 +132,7 @@ impl SendChannel {
         Self {
             session,
             channel,
-            contract,
+            granted,
             source,
             slot_seen: 0,
             overdue,
@@ -173,8 +174,13 @@ impl SendChannel {
     }
 
     /// What was promised, as far as this program has been told.
-    pub fn contract(&self) -> &ContractInfo {
-        &self.contract
+    pub fn contract(&self) -> &Contract {
+        &self.granted.contract
+    }
+
+    /// The same with the medium's own numbers, for people and tools.
+    pub fn granted(&self) -> &Granted {
+        &self.granted
     }
 
     /// Asks for units of another size, up to the room the channel was opened with. Units keep leaving in
@@ -182,14 +188,14 @@ impl SendChannel {
     ///
     /// # Errors
     /// [`OpenError::Refused`] with the margin and what would be granted; the contract then stays as it was.
-    pub fn modify(&mut self, unit_octets_max: u32) -> Result<&ContractInfo, OpenError> {
+    pub fn modify(&mut self, unit_octets_max: u32) -> Result<&Contract, OpenError> {
         let _ = self.session.discard();
-        self.contract = modify(&self.session, self.channel, unit_octets_max)?;
-        Ok(&self.contract)
+        self.granted = modify(&self.session, self.channel, unit_octets_max)?;
+        Ok(&self.granted.contract)
     }
 
     /// Whether somebody else has changed the channel since the last call: the contract that then stands.
-    pub fn changed(&mut self) -> Option<&ContractInfo> {
+    pub fn changed(&mut self) -> Option<&Contract> {
         let mut newest = None;
         // An end that is told here is told by the board too.
         while let Ok(message) = self.session.next(Span::ZERO) {
@@ -197,17 +203,17 @@ impl SendChannel {
                 newest = Some(contract);
             }
         }
-        self.contract = newest?;
-        Some(&self.contract)
+        self.granted = newest?;
+        Some(&self.granted.contract)
     }
 
     /// Whether the contract carries a unit of so many octets, if need be the one that stands by now.
     fn carries(&mut self, octets: usize) -> Result<(), SendError> {
-        let fits = |contract: &ContractInfo| octets <= contract.unit_octets_max as usize;
-        if fits(&self.contract) || self.changed().is_some_and(fits) {
+        let fits = |contract: &Contract| octets <= contract.unit_octets_max as usize;
+        if fits(&self.granted.contract) || self.changed().is_some_and(fits) {
             return Ok(());
         }
-        Err(SendError::TooLong { octets, octets_max: self.contract.unit_octets_max })
+        Err(SendError::TooLong { octets, octets_max: self.granted.contract.unit_octets_max })
     }
 
     /// Sets the policy for overdue units from now on.
@@ -225,7 +231,7 @@ impl SendChannel {
         // The slot first: of one that is known, the units that left in it do not wait any more.
         let newest = self.source.board.slot();
         let (waiting, now) = (self.waiting(), now());
-        !is_over && is_behind(&self.contract, (newest, self.first.unwrap_or(now)), waiting, now)
+        !is_over && is_behind(&self.granted, (newest, self.first.unwrap_or(now)), waiting, now)
     }
 
     /// The program itself has left out so many units, because their turns had passed before it ran again:
@@ -325,9 +331,9 @@ impl SendChannel {
     /// [`WaitError`].
     pub fn pacer(&mut self, timeout: Span) -> Result<Pacer, WaitError> {
         let slot = self.wait_slot(timeout)?;
-        let period = Span::from_nanos(self.contract.period_ns.max(1));
-        let cycle = Span::from_nanos(self.contract.cycle_ns);
-        if self.contract.extra_ppm > 0 {
+        let period = Span::from_nanos(self.granted.contract.period_ns.max(1));
+        let cycle = Span::from_nanos(self.granted.rether.cycle_ns);
+        if self.granted.contract.extra_ppm > 0 {
             return Ok(Pacer::beside_slots(period, slot.at, now()));
         }
         Ok(Pacer::locked_every(period, cycle, slot.at, now()))

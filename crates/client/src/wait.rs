@@ -1,6 +1,7 @@
 //! Waiting for something on a channel's board without ever waiting for a dead node.
 
-use rota_shm::{BoardView, ChannelState, CloseCause, Waited, max_slice};
+use rota_contract::CloseCause;
+use rota_shm::{BoardView, ChannelState, Waited, max_slice};
 use rota_units::Span;
 
 use crate::now;

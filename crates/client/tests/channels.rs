@@ -277,7 +277,7 @@ fn a_late_answer_is_none_to_the_next_request() {
     fake.behave(Behaviour { stands_still: true, ..Behaviour::default() });
     assert!(node.modify_channel(channel, 80).is_err());
     fake.behave(Behaviour::default());
-    assert_eq!(node.modify_channel(channel, 70).expect("it is changed").unit_octets_max, 70);
+    assert_eq!(node.modify_channel(channel, 70).expect("it is changed").contract.unit_octets_max, 70);
 }
 
 /// Of such a request each later one got the answer before its own, or an error of another one's.
@@ -301,10 +301,10 @@ fn a_request_that_was_given_up_spoils_no_later_one() {
     fake.behave(Behaviour::default());
     assert_eq!(node.status().expect("not the error of the change").name, "n1");
     let begin = rota::now();
-    assert_eq!(node.modify_channel(sender.id(), 70).expect("it is changed").unit_octets_max, 70);
+    assert_eq!(node.modify_channel(sender.id(), 70).expect("it is changed").contract.unit_octets_max, 70);
     // A request that is never answered delays no other.
     assert!(node.modify_channel(UNDECIDED, 90).is_err());
-    assert_eq!(node.modify_channel(sender.id(), 60).expect("it is changed").unit_octets_max, 60);
+    assert_eq!(node.modify_channel(sender.id(), 60).expect("it is changed").contract.unit_octets_max, 60);
     let took = rota::now().since(begin);
     assert!(took < ms(8_000), "one time limit, that of the change nobody decides: {took}");
 }

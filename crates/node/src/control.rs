@@ -13,7 +13,7 @@ use crate::commands::{AskError, Command, ControlEnd, Note, Peer, SinkMemory};
 use crate::incidents::Incidents;
 use crate::journal::Journal;
 use crate::log::{Level, say};
-use crate::session::{Asked, Listening, Owned, Question, Session, board_cause, contract_info};
+use crate::session::{Asked, Listening, Owned, Question, Session, contract_info};
 use crate::status::{Facts, Snapshot};
 use ended::EndedChannels;
 use entrance::Entrance;
@@ -139,7 +139,7 @@ impl Control<'_> {
     fn tell_stopped(&self) {
         for owned in self.sessions.iter().flat_map(|session| &session.channels) {
             if let Some(board) = &owned.board {
-                board.set_state(ChannelState::Closed(rota_shm::CloseCause::NodeStopped), None);
+                board.set_state(ChannelState::Closed(CloseCause::NodeStopped), None);
             }
         }
     }
@@ -515,7 +515,7 @@ impl Control<'_> {
         }
         if let Some(board) = &owned.board {
             board.set_unsent(stated.map_or(0, |stated| stated.unsent));
-            board.set_state(ChannelState::Closed(board_cause(cause)), final_unit);
+            board.set_state(ChannelState::Closed(cause), final_unit);
             if !owned.sending && stated.is_none() {
                 self.ended.keep_board(channel, board.clone());
             }
@@ -523,7 +523,7 @@ impl Control<'_> {
         let reply = if owned.sending && !owned.told {
             not_opened(cause, &owned.peer.name, owned.service)
         } else {
-            let cause = board_cause(cause).sentence().into();
+            let cause = cause.sentence().into();
             Reply::Closed { channel: owned.shared, cause, final_units: final_unit }
         };
         session.to(owned.number).reply(&reply, &[]);
@@ -534,7 +534,7 @@ impl Control<'_> {
         let owned = self.sessions[at].channels.swap_remove(place);
         self.ended.keep_name(channel, owned.called());
         if let Some(board) = &owned.board {
-            board.set_state(ChannelState::Closed(rota_shm::CloseCause::Hostile), None);
+            board.set_state(ChannelState::Closed(CloseCause::Hostile), None);
         }
         self.ended.throw_out(channel, format!("the node ended it: {why}"));
         let text = format!("channel {} was ended: {why}", owned.shared);
@@ -590,10 +590,9 @@ fn not_opened(cause: CloseCause, peer: &str, service: u16) -> Reply {
             sentence: format!("{peer} does not answer; see with 'rota status' whether it is alive"),
             wrong_use: false,
         },
-        _ => Reply::Error {
-            sentence: format!("no channel to {peer}: {}", board_cause(cause).sentence()),
-            wrong_use: false,
-        },
+        _ => {
+            Reply::Error { sentence: format!("no channel to {peer}: {}", cause.sentence()), wrong_use: false }
+        }
     }
 }
 

@@ -5,8 +5,9 @@ use crate::ledger::Charge;
 use crate::log::{Level, say};
 use crate::status::Facts;
 use rota_admission::Pace;
-use rota_proto::{ChannelId, CloseCause, Contract, Listener};
-use rota_shm::control::{CONTROL_VERSION, Connection, ContractInfo, Reply, Request, SocketError, UNASKED};
+use rota_contract::{Granted, RetherShare};
+use rota_proto::{ChannelId, Contract, Listener};
+use rota_shm::control::{CONTROL_VERSION, Connection, Reply, Request, SocketError, UNASKED};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
 use std::cell::Cell;
@@ -427,54 +428,24 @@ impl Session {
     }
 }
 
-pub(crate) fn contract_info(contract: &Contract) -> ContractInfo {
+pub(crate) fn contract_info(contract: &Contract) -> Granted {
     // Both ends come to the same: a contract's period is one of its ring.
     let pace = Pace::of(contract.period, contract.cycle).unwrap_or(Pace::EVERY_CYCLE);
-    ContractInfo {
-        reserved_units: pace.units() as u16,
-        reserved_cycles: pace.cycles() as u16,
-        extra_ppm: pace.extra_ppm(contract.cycle),
-        unit_octets_max: contract.unit_octets_max,
-        period_ns: contract.period.as_nanos(),
-        bound_ns: contract.bound.as_nanos(),
-        slot_offset_ns: contract.offset.as_nanos(),
-        tht_ns: contract.tht.as_nanos(),
-        cycle_ns: contract.cycle.as_nanos(),
-        buffers: contract.buffers,
-    }
-}
-
-/// The board's word for the end of a channel.
-pub(crate) fn board_cause(cause: CloseCause) -> rota_shm::CloseCause {
-    match cause {
-        CloseCause::Closed => rota_shm::CloseCause::Finished,
-        CloseCause::ReservationLost => rota_shm::CloseCause::ReservationLost,
-        CloseCause::SenderDied => rota_shm::CloseCause::SenderDied,
-        CloseCause::ReceiverDied => rota_shm::CloseCause::ReceiverDied,
-        CloseCause::ReceiverClosed => rota_shm::CloseCause::ReceiverClosed,
-        CloseCause::PeerStopped => rota_shm::CloseCause::PeerStopped,
-        CloseCause::Revoked => rota_shm::CloseCause::Revoked,
-        CloseCause::WasSilent => rota_shm::CloseCause::WasSilent,
-        CloseCause::PortGone => rota_shm::CloseCause::InterfaceGone,
-        // The others end only channels that were never open, which have no board.
-        CloseCause::PeerGone
-        | CloseCause::NoAnswer
-        | CloseCause::NoListener
-        | CloseCause::NotForYou
-        | CloseCause::NoMemory
-        | CloseCause::Refused => rota_shm::CloseCause::StationVanished,
-    }
-}
-
-/// The end of a channel in words, for the log and the event log: also of one that was never open.
-pub(crate) fn why_closed(cause: CloseCause) -> &'static str {
-    match cause {
-        CloseCause::NoAnswer => "it was never open: the other station does not answer",
-        CloseCause::NoListener => "it was never open: nobody listens to its service there",
-        CloseCause::NotForYou => "it was never open: the listener takes channels of another station only",
-        CloseCause::NoMemory => "it was never open: the other station's node has no memory left for it",
-        CloseCause::Refused => "it was never open: admission refused it",
-        other => board_cause(other).sentence(),
+    Granted {
+        contract: rota_contract::Contract {
+            unit_octets_max: contract.unit_octets_max,
+            period_ns: contract.period.as_nanos(),
+            bound_ns: contract.bound.as_nanos(),
+            extra_ppm: pace.extra_ppm(contract.cycle),
+        },
+        rether: RetherShare {
+            slot_offset_ns: contract.offset.as_nanos(),
+            tht_ns: contract.tht.as_nanos(),
+            cycle_ns: contract.cycle.as_nanos(),
+            buffers: contract.buffers,
+            reserved_units: pace.units() as u16,
+            reserved_cycles: pace.cycles() as u16,
+        },
     }
 }
 
@@ -483,18 +454,6 @@ mod tests {
     use super::*;
     use rota_shm::SocketShape;
     use rota_shm::control::{ControlName, Listener as Door};
-
-    /// The log said of a station without a listener that it had fallen silent.
-    #[test]
-    fn an_end_that_is_no_silence_is_not_called_so() {
-        let silent = board_cause(CloseCause::PeerGone).sentence();
-        assert!(why_closed(CloseCause::PeerGone) == silent);
-        for cause in
-            [CloseCause::NoListener, CloseCause::NotForYou, CloseCause::NoMemory, CloseCause::Refused]
-        {
-            assert!(why_closed(cause) != silent, "{cause:?}");
-        }
-    }
 
     fn session(name: &str) -> (Session, Connection) {
         let name = ControlName::named(&format!("test-{}-{name}", std::process::id())).unwrap();

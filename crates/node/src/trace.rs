@@ -564,7 +564,7 @@ impl Tracer {
         }
         use rota_proto::CloseCause::{PeerGone, ReservationLost, WasSilent};
         let broken = matches!(cause, ReservationLost | PeerGone | WasSilent);
-        let octets = crate::session::why_closed(cause).as_bytes();
+        let octets = cause.sentence().as_bytes();
         let number = stated.map_or(0, |stated| stated.units.saturating_add(1));
         self.note(&TraceRecord { channel: id, number, extra: [u64::from(broken), 0, 0], octets, ..own });
     }

@@ -34,7 +34,6 @@ mod unread;
 mod unstated;
 mod want;
 
-use crate::cause::CloseCause;
 use crate::io::{ChannelId, Destination, UnitDescriptor};
 use crate::segment::{LinkEvent, Segment, Wants};
 pub use decline::Shortage;
@@ -45,6 +44,7 @@ use meter::Meter;
 use outgoing::{Ending, Outgoing, Repeats, Sending, Units};
 pub use request::{Contract, Listener, OpenError, OpenRequest, ResizeError};
 use rota_admission::{Admitted, Pace};
+use rota_contract::{CloseCause, UNIT_OCTETS_MAX};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
 use signalling::Tells;
@@ -84,8 +84,6 @@ const SIGNAL_INTERVAL: Span = Span::from_millis(200);
 /// How long a receiver is kept for a sender that asked for it and never got its reservation.
 const UNOPENED_PATIENCE: Span = Span::from_millis(30_000);
 const CHANNELS_MAX: usize = 200;
-/// 12 bits number the fragments of a unit.
-const UNIT_OCTETS_MAX: u32 = 5_000_000;
 
 impl Channels {
     /// `seed` differs at each boot: a receiver that has not noticed a restart must not take a new channel
@@ -444,8 +442,11 @@ impl Channels {
             }
             LinkEvent::Released { session } => {
                 let id = ChannelId::from(session);
-                let cause =
-                    self.outgoing.iter().find(|c| c.id == id).map_or(CloseCause::Closed, |c| c.ending.cause);
+                let cause = self
+                    .outgoing
+                    .iter()
+                    .find(|c| c.id == id)
+                    .map_or(CloseCause::Finished, |c| c.ending.cause);
                 let silent = self.outgoing.iter().any(|channel| channel.id == id && channel.ending.silent);
                 self.begin_closing(now, id, cause, silent);
             }

@@ -16,7 +16,6 @@ mod report;
 mod segment;
 mod settings;
 
-pub use cause::CloseCause;
 pub use channels::follow::{Follow, Followed};
 pub use channels::lateness::OneWay;
 pub use channels::{
@@ -33,6 +32,7 @@ pub use llc::{
 pub use node::{Node, PORTS_MAX, PortSpec, PortsError, Reservation, Status, Timer};
 pub use port::{Port, Tally};
 pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
+pub use rota_contract::CloseCause;
 pub use rota_medium::door::Identity;
 pub use rota_medium::door::{Deadline, Grant, Lane, SessionId};
 pub use rota_medium::rether;

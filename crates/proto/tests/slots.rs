@@ -206,5 +206,5 @@ fn a_slot_that_is_lost_while_its_channel_closes_is_given_back() {
         ChannelEvent::Closed { cause, .. } => Some(*cause),
         _ => None,
     });
-    assert_eq!(causes.collect::<Vec<_>>(), [CloseCause::Closed]);
+    assert_eq!(causes.collect::<Vec<_>>(), [CloseCause::Finished]);
 }

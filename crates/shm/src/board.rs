@@ -4,6 +4,7 @@
 use std::mem::offset_of;
 use std::sync::Arc;
 
+use rota_contract::CloseCause;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
@@ -36,121 +37,6 @@ pub enum ChannelState {
     Closing,
     /// Over. The cause says why, and whether that is an error.
     Closed(CloseCause),
-}
-
-/// Why a channel ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CloseCause {
-    /// The sender closed it: the stream is whole.
-    Finished,
-    /// The sending program ended without closing.
-    SenderDied,
-    /// The other station fell silent.
-    StationVanished,
-    /// The node of this station stops.
-    NodeStopped,
-    /// The guarantee is broken: this station was silent too long, or the ring re-formed without room.
-    ReservationLost,
-    /// The client wrote something impossible into its ring.
-    Hostile,
-    /// The receiving program ended.
-    ReceiverDied,
-    /// The receiving program closed its end.
-    ReceiverClosed,
-    /// The node of the other station was stopped in good order.
-    PeerStopped,
-    /// Somebody ended it by hand.
-    Revoked,
-    /// This station was silent for too long, and the sender ended the channel.
-    WasSilent,
-    /// The interface of this station over which the channel went is gone.
-    InterfaceGone,
-    /// A code that this version does not know.
-    Unknown(u32),
-}
-
-impl CloseCause {
-    /// Whether the stream came to its intended end.
-    pub fn is_clean(self) -> bool {
-        self == Self::Finished
-    }
-
-    /// The cause as one sentence, for either end, with what to do next.
-    pub fn sentence(self) -> &'static str {
-        match self {
-            Self::Finished => "the sender closed the channel",
-            Self::SenderDied => "the sending program ended without closing the channel; start it again",
-            Self::StationVanished => {
-                "the other station fell silent; see with 'rota status' whether it is back, then open the \
-                 channel again"
-            }
-            Self::NodeStopped => {
-                "the node of this station was stopped; start 'rota node' here, then open the channel again"
-            }
-            Self::ReservationLost => {
-                "the reservation was lost, because its station was silent too long or the ring re-formed \
-                 without room for it; open the channel again"
-            }
-            Self::Hostile => {
-                "the program wrote an impossible index or descriptor into its ring; use the library rota of \
-                 the node's own version"
-            }
-            Self::ReceiverDied => "the receiving program ended; start it again, then open the channel again",
-            Self::ReceiverClosed => {
-                "the receiving program closed its end; let it listen again before opening the channel again"
-            }
-            Self::PeerStopped => {
-                "the node of the other station was stopped; start 'rota node' there, then open the channel \
-                 again"
-            }
-            Self::Revoked => {
-                "somebody ended the channel by hand, with 'rota channel close'; open it again if it is needed"
-            }
-            Self::WasSilent => {
-                "this station was silent for too long, because its node or host stood still or its link was \
-                 down, and the sender ended the channel; let the program listen again before opening the \
-                 channel again"
-            }
-            Self::InterfaceGone => {
-                "the interface of this station over which the channel went is gone; bring it back, start \
-                 'rota node' anew, then open the channel again"
-            }
-            Self::Unknown(_) => {
-                "the channel ended for a reason that this version does not know; update rota here"
-            }
-        }
-    }
-
-    /// All causes with a code: the first has code 1.
-    const KNOWN: [Self; 12] = [
-        Self::Finished,
-        Self::SenderDied,
-        Self::StationVanished,
-        Self::NodeStopped,
-        Self::ReservationLost,
-        Self::Hostile,
-        Self::ReceiverDied,
-        Self::ReceiverClosed,
-        Self::PeerStopped,
-        Self::Revoked,
-        Self::WasSilent,
-        Self::InterfaceGone,
-    ];
-
-    fn code(self) -> u64 {
-        if let Self::Unknown(code) = self {
-            return u64::from(code);
-        }
-        let place = Self::KNOWN.iter().position(|known| *known == self);
-        place.map_or(0, |place| place as u64 + 1)
-    }
-
-    fn from_code(code: u64) -> Self {
-        let place = usize::try_from(code).ok().and_then(|code| code.checked_sub(1));
-        let known = place.and_then(|place| Self::KNOWN.get(place).copied());
-        known.unwrap_or_else(|| Self::Unknown(u32::try_from(code).unwrap_or(u32::MAX)))
-    }
 }
 
 /// Counts of a channel's units, as its receiver's node counted them; at the sender as last reported.
@@ -273,7 +159,7 @@ impl Board {
             return;
         }
         if let ChannelState::Closed(cause) = state {
-            self.pages.store(CAUSE, cause.code());
+            self.pages.store(CAUSE, u64::from(cause.code()));
             self.pages.store(FINAL_UNITS, final_units.map_or(0, |units| units.saturating_add(1)));
         }
         let code = match state {
@@ -481,17 +367,6 @@ impl BoardRead<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_cause_survives_its_code() {
-        for code in 0..20 {
-            assert_eq!(CloseCause::from_code(code).code(), code);
-        }
-        let sentences = CloseCause::KNOWN.map(CloseCause::sentence);
-        let distinct: std::collections::BTreeSet<_> = sentences.iter().collect();
-        assert_eq!(distinct.len(), sentences.len(), "each cause has words of its own");
-        assert!(CloseCause::Finished.is_clean() && !CloseCause::SenderDied.is_clean());
-    }
 
     #[test]
     fn counters_stand_in_the_order_of_their_list() {

@@ -63,7 +63,7 @@ pub struct BoardHeader {
     reserved_2: [u64; 7],
     /// A [`crate::ChannelState`] code.
     pub state: u64,
-    /// A [`crate::CloseCause`] code.
+    /// A [`rota_contract::CloseCause`] code.
     pub cause: u64,
     /// How many units the sender had handed over or left out when it closed, plus one; 0 = not known.
     pub final_units: u64,

@@ -2,7 +2,8 @@
 
 use super::{Address, BROADCAST, MESSAGE_OCTETS_MAX};
 use crate::node::{NodeError, OpenError};
-use rota_shm::{CloseCause, MemoryError};
+use rota_contract::CloseCause;
+use rota_shm::MemoryError;
 
 /// Why an operation was not accepted.
 #[derive(Debug, thiserror::Error)]

@@ -10,13 +10,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rota::{
-    ContractInfo, ControlName, Instant, LlcInfo, LlcPeer, RefusalInfo, SocketError, Span, StatusInfo, now,
+    CloseCause, Contract, ControlName, Granted, Instant, LlcInfo, LlcPeer, RefusalInfo, RetherShare,
+    SocketError, Span, StatusInfo, now,
 };
 use rota_shm::control::{Connection, Listener, Reply, Request, UNASKED};
 use rota_shm::layout::rx_slots_for;
 use rota_shm::{
-    Board, ChannelState, ChannelTally, CloseCause, CounterTable, NodeSocket, NodeSource, RxWriter, SinkShape,
-    SlotMark, SocketShape, SourceShape, UnitDescriptor,
+    Board, ChannelState, ChannelTally, CounterTable, NodeSocket, NodeSource, RxWriter, SinkShape, SlotMark,
+    SocketShape, SourceShape, UnitDescriptor,
 };
 
 /// Octets of payload in one fragment, as on an Ethernet of MTU 1,500.
@@ -130,7 +131,7 @@ struct Client {
 
 struct Flow {
     id: u64,
-    contract: ContractInfo,
+    contract: Granted,
     source: NodeSource,
     live: bool,
     closing: bool,
@@ -298,18 +299,17 @@ impl World {
         let Some((taker, units)) = found else {
             return refuse(Reply::NoListener { sentence: format!("nobody listens to {service} on n1") });
         };
-        let contract = ContractInfo {
-            unit_octets_max,
-            period_ns,
-            bound_ns: 2 * period_ns,
-            slot_offset_ns: 0,
+        let promise = Contract { unit_octets_max, period_ns, bound_ns: 2 * period_ns, extra_ppm: 0 };
+        let (cycle_ns, reserved_units, reserved_cycles) = (period_ns, 1, 1);
+        let share = RetherShare {
             tht_ns: 1,
-            cycle_ns: period_ns,
+            cycle_ns,
             buffers: 2,
-            reserved_units: 1,
-            reserved_cycles: 1,
-            extra_ppm: 0,
+            reserved_units,
+            reserved_cycles,
+            slot_offset_ns: 0,
         };
+        let contract = Granted { contract: promise, rether: share };
         let source = NodeSource::create(SourceShape { buffers, unit_octets_max }).unwrap();
         let slots = rx_slots_for(units, unit_octets_max, FRAGMENT_OCTETS as u32);
         let shape = SinkShape { slots, fragment_octets: FRAGMENT_OCTETS as u32, unit_octets_max };
@@ -322,11 +322,11 @@ impl World {
             from_name: from.name,
             from_node: from.node,
             before,
-            contract: contract.clone(),
+            contract,
         };
         let listener = self.clients[taker].as_ref().unwrap();
         listener.news(&accepted, &sink.descriptors());
-        let opened = Reply::Opened { channel: id, label: 1, contract: contract.clone() };
+        let opened = Reply::Opened { channel: id, label: 1, contract };
         client.reply(&opened, &source.descriptors()).unwrap();
         let (sink, (live, closing, sent)) = (Some(sink.into_parts()), (false, false, 0));
         self.flows.push(Flow { id, contract, source, live, closing, owner: index, taker, sink, sent });
@@ -339,12 +339,12 @@ impl World {
         let Some(flow) = self.flows.iter_mut().find(|flow| flow.id == channel) else {
             return Reply::Error { sentence: format!("no channel {channel} here"), wrong_use: true };
         };
-        flow.contract.unit_octets_max = unit_octets_max;
-        let changed = Reply::Changed { channel, contract: flow.contract.clone() };
+        flow.contract.contract.unit_octets_max = unit_octets_max;
+        let changed = Reply::Changed { channel, contract: flow.contract };
         for told in [flow.owner, flow.taker] {
             self.clients[told].as_ref().unwrap().news(&changed, &[]);
         }
-        Reply::Modified { channel, contract: flow.contract.clone() }
+        Reply::Modified { channel, contract: flow.contract }
     }
 
     fn open_socket(&mut self, index: usize) {
@@ -405,7 +405,7 @@ fn carry(flow: &mut Flow, loss: Loss) {
     let Flow { source, sink, sent, contract, .. } = flow;
     let Some((ring, board)) = sink else { return };
     while let Some(unit) = source.ring.show().unwrap() {
-        assert!(unit.octets <= contract.unit_octets_max);
+        assert!(unit.octets <= contract.contract.unit_octets_max);
         let fragments = (unit.octets as usize).div_ceil(FRAGMENT_OCTETS).max(1);
         for fragment in 0..fragments {
             let offset = fragment * FRAGMENT_OCTETS;

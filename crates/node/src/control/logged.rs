@@ -64,9 +64,9 @@ impl Control<'_> {
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
                 let counts = self.counts(*channel).unwrap_or(crate::tally::on_board(*tally));
                 let broken = crate::tally::sentence(&counts);
-                let is_well = crate::session::board_cause(*cause).is_clean() && broken.is_none();
+                let is_well = cause.is_clean() && broken.is_none();
                 let thrown_out = self.ended.take_thrown_out(*channel);
-                let words = thrown_out.as_deref().unwrap_or_else(|| crate::session::why_closed(*cause));
+                let words = thrown_out.as_deref().unwrap_or_else(|| cause.sentence());
                 let called = self.called(*channel);
                 let how = format!("{}: {words}", counted(*stated, &counts));
                 if thrown_out.is_none() {

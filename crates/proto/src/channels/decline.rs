@@ -1,8 +1,8 @@
 //! A receiver that has no memory for a channel.
 
 use super::{ChannelEvent, Channels, Incoming, Tells, Want};
-use crate::cause::CloseCause;
 use crate::io::ChannelId;
+use rota_contract::CloseCause;
 use rota_wire::{Signal, Verb};
 
 /// The memory that a channel would take at its receiver. All zero if the receiver's node does not state it.
@@ -42,7 +42,7 @@ impl Channels {
         };
         let channel = self.outgoing.iter().find(|channel| channel.id.0 == signal.channel);
         if let Some(channel) = channel
-            && CloseCause::from_code(signal.code) == CloseCause::NoMemory
+            && crate::cause::from_wire(signal.code) == CloseCause::NoMemory
             && short != Shortage::default()
         {
             let (id, unit_octets_max) = (channel.id, channel.request.unit_octets_max);

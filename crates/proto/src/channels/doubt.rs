@@ -12,8 +12,8 @@
 
 use super::ended::confirms;
 use super::{ChannelEvent, Channels, ENDED_MAX, Incoming, SIGNAL_INTERVAL, Sending, Tells, Want};
-use crate::cause::CloseCause;
 use crate::segment::{ModeName, Segment};
+use rota_contract::CloseCause;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Verb};
 

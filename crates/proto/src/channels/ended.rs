@@ -7,7 +7,7 @@
 //! (`unstated.rs`).
 
 use super::{Channels, ENDED_MAX, Incoming};
-use crate::cause::CloseCause;
+use rota_contract::CloseCause;
 use rota_wire::{MacAddr, Signal, Tally, Verb};
 
 /// The code of an acknowledgement that confirms nothing.
@@ -29,7 +29,7 @@ impl Channels {
             self.ended.remove(whole.unwrap_or(0));
         }
         let tally = if is_whole { Tally::default() } else { tally };
-        let code = if is_counted { CloseCause::Closed.code() } else { UNCOUNTED };
+        let code = if is_counted { CloseCause::Finished.code() } else { UNCOUNTED };
         let end = Signal { code, tally, ..Signal::new(Verb::CloseAck, ended.remote, ended.label) };
         self.ended.push_back((ended.peer, end));
     }
@@ -44,5 +44,5 @@ impl Channels {
 
 /// True if a receiver has counted the units that its sender stated at the end.
 pub(super) fn confirms(signal: &Signal) -> bool {
-    signal.verb == Verb::CloseAck && signal.code == CloseCause::Closed.code()
+    signal.verb == Verb::CloseAck && signal.code == CloseCause::Finished.code()
 }

@@ -1,10 +1,10 @@
 //! Events of a node's channels.
 
 use super::{Contract, Shortage, Stated};
-use crate::cause::CloseCause;
 use crate::io::ChannelId;
 use crate::segment::Excluded;
 use rota_admission::Refusal;
+use rota_contract::CloseCause;
 use rota_wire::{MacAddr, Tally};
 
 /// An event of a channel, for the parent.

@@ -1,8 +1,8 @@
 //! The ends of channels whose port is gone: no station can be told of them, and no share is left to give back.
 
 use super::{ChannelEvent, Channels, Listener, Tells};
-use crate::cause::CloseCause;
 use crate::io::ChannelId;
+use rota_contract::CloseCause;
 use std::collections::VecDeque;
 
 impl Channels {
@@ -26,7 +26,7 @@ impl Channels {
         }
         for mut channel in std::mem::take(&mut self.outgoing) {
             // One that ends already keeps the cause that it has.
-            if !channel.has_stated_its_end() && channel.ending.cause == CloseCause::Closed {
+            if !channel.has_stated_its_end() && channel.ending.cause == CloseCause::Finished {
                 channel.ending.cause = CloseCause::PortGone;
             }
             self.finish(&channel);

@@ -3,10 +3,10 @@
 use super::meter::Meter;
 use super::reach::Reach;
 use super::{Channels, Contract, OpenRequest, SIGNAL_INTERVAL, Stated, Want};
-use crate::cause::CloseCause;
 use crate::io::ChannelId;
 use crate::segment::{Segment, Wants};
 use rota_admission::{Admitted, Pace, Refusal};
+use rota_contract::CloseCause;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Verb};
 
@@ -105,7 +105,7 @@ pub(super) struct Ending {
 impl Ending {
     /// That of a channel that has just been asked for.
     pub(super) const OPEN: Self =
-        Self { cause: CloseCause::Closed, refusal: None, silent: false, confirmed: false, counted: false };
+        Self { cause: CloseCause::Finished, refusal: None, silent: false, confirmed: false, counted: false };
 
     /// How often the close is repeated. A station whose reservation is lost may first have to join its ring
     /// again, as a receiver that was silent.

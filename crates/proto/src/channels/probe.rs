@@ -2,8 +2,8 @@
 //! receiver takes it as a channel that admission refused, and listens again.
 
 use super::{Channels, Contract, Outgoing};
-use crate::cause::CloseCause;
 use crate::io::ChannelId;
+use rota_contract::CloseCause;
 
 impl Channels {
     /// Makes a channel that was asked for just now a probe.
@@ -17,7 +17,7 @@ impl Channels {
 impl Outgoing {
     /// True for a probe that was granted a contract and ended by itself.
     pub(super) fn is_granted_probe(&self) -> bool {
-        let is_granted = self.contract != Contract::default() && self.ending.cause == CloseCause::Closed;
+        let is_granted = self.contract != Contract::default() && self.ending.cause == CloseCause::Finished;
         self.probe && !self.ending.silent && is_granted
     }
 }

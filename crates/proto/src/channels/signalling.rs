@@ -5,10 +5,11 @@ use super::incoming::Incoming;
 use super::meter::Meter;
 use super::outgoing::{Outgoing, Sending};
 use super::{CHANNELS_MAX, ChannelEvent, Channels, Contract, Listener, OpenRequest, Stated, Want};
-use crate::cause::CloseCause;
+use crate::cause;
 use crate::io::{ChannelId, ShareRequest};
 use crate::segment::Segment;
 use rota_admission::Pace;
+use rota_contract::CloseCause;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Tally, Verb};
 
@@ -194,12 +195,7 @@ impl Channels {
             if !may_be {
                 self.wants.push(Want::CountRefusedTally);
             }
-            self.end_incoming(
-                at,
-                CloseCause::of_sender(signal.code),
-                may_be.then_some(stated),
-                Tells::Nobody,
-            );
+            self.end_incoming(at, cause::of_sender(signal.code), may_be.then_some(stated), Tells::Nobody);
         } else {
             self.on_late_end(now, from, signal);
         }
@@ -211,14 +207,14 @@ impl Channels {
         let Some(channel) = self.outgoing.iter_mut().find(meant) else { return };
         match channel.state {
             Sending::Connecting(_) => {
-                channel.ending.cause = CloseCause::from_code(signal.code);
+                channel.ending.cause = cause::from_wire(signal.code);
                 let id = channel.id;
                 self.tell_shortage(signal);
                 self.reap(|channel| channel.id == id);
             }
             // The receiver went away while we were sending.
             Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
-                channel.ending.cause = CloseCause::of_receiver(signal.code);
+                channel.ending.cause = cause::of_receiver(signal.code);
                 // A receiver that knows nothing of the channel refuses it as gone.
                 channel.ending.confirmed = channel.ending.cause != CloseCause::PeerGone;
                 channel.release(&mut self.wants);

@@ -191,7 +191,7 @@ fn a_channel_goes_on_with_a_station_that_has_another_number() {
     ledger.hear(B, Verb::Accept, out.0);
     assert_eq!(ledger.channels.outgoing[0].state, Sending::Reserving);
     ledger.hear(B, Verb::Close, 70);
-    assert_eq!(ledger.closed(), [(back, CloseCause::Closed)]);
+    assert_eq!(ledger.closed(), [(back, CloseCause::Finished)]);
 }
 
 /// Seed 506463 of the product's timers: a receiver had just booted when it accepted. The ring that its sender
@@ -287,8 +287,8 @@ fn a_sender_repeats_an_end_that_its_receiver_could_not_hear() {
             .collect::<Vec<_>>()
     };
     assert_eq!(counted(&mut ledger, CloseCause::PeerGone.code()), [], "counted without the statement");
-    assert_eq!(counted(&mut ledger, CloseCause::Closed.code()), [(sent, 30, 0, 30)]);
-    assert_eq!(counted(&mut ledger, CloseCause::Closed.code()), []);
+    assert_eq!(counted(&mut ledger, CloseCause::Finished.code()), [(sent, 30, 0, 30)]);
+    assert_eq!(counted(&mut ledger, CloseCause::Finished.code()), []);
 }
 
 /// A sender that went on without its node counted units that stood in no node.
@@ -453,7 +453,7 @@ fn the_end_is_acknowledged_with_what_came_each_time() {
         ledger.signal(B, &close);
         told.extend(ledger.signals().into_iter().filter(|(_, signal)| signal.verb == Verb::CloseAck));
     }
-    assert_eq!(ledger.closed(), [(id, CloseCause::Closed)]);
+    assert_eq!(ledger.closed(), [(id, CloseCause::Finished)]);
     let lost: Vec<u64> = told.iter().map(|(_, signal)| signal.tally.lost).collect();
     assert_eq!(lost, [2, 2, 2]);
     // And at the sender.
@@ -537,7 +537,7 @@ fn units_count_as_come_where_their_receiver_s_node_has_told_of_the_end() {
     assert_eq!(units(refuse), (8, 1), "its program died, and its node said so");
     assert_eq!(units(|ledger, _| ledger.gone(C)), (5, 1), "its node died: what it had reported has come");
     let unanswered = |ledger: &mut Ledger, out| {
-        ledger.channels.begin_closing(ledger.now, out, CloseCause::Closed, false);
+        ledger.channels.begin_closing(ledger.now, out, CloseCause::Finished, false);
     };
     assert_eq!(units(unanswered), (5, 1), "the end was never confirmed");
 }
@@ -574,7 +574,7 @@ fn a_receiver_that_has_not_counted_the_end_confirms_no_units() {
         sender.channels.outgoing[0].state = Sending::Open { telling: None };
         let answer = Signal { channel: out.0, ..answer };
         if verb == Verb::Close {
-            sender.channels.begin_closing(sender.now, out, CloseCause::Closed, false);
+            sender.channels.begin_closing(sender.now, out, CloseCause::Finished, false);
         }
         sender.signal(C, &answer);
         let released = LinkEvent::Released { session: out.into() };

@@ -6,8 +6,8 @@
 //! A sender that has stopped repeating its end is asked when its station is in the ring again.
 
 use super::{ChannelEvent, Channels, ENDED_MAX, Incoming, Stated, Want};
-use crate::cause::CloseCause;
 use crate::segment::Segment;
+use rota_contract::CloseCause;
 use rota_units::Instant;
 use rota_wire::{MacAddr, Signal};
 

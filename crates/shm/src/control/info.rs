@@ -3,54 +3,9 @@
 
 use crate::{ChannelTally, TraceEvent, TraceRecord, TraceVerdict};
 use rota_admission::Refusal;
+use rota_contract::Granted;
 use rota_units::Span;
 use serde::{Deserialize, Serialize};
-
-/// What was promised to a channel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ContractInfo {
-    /// Largest unit.
-    pub unit_octets_max: u32,
-    /// One unit in each period.
-    pub period_ns: u64,
-    /// From handing over a unit to its arrival, at most.
-    pub bound_ns: u64,
-    /// Where the channel's slot begins inside the cycle.
-    pub slot_offset_ns: u64,
-    /// Time on the medium reserved in each cycle (the paper's token holding time).
-    pub tht_ns: u64,
-    /// The segment's cycle: how often the channel's slot comes.
-    pub cycle_ns: u64,
-    /// Units for which the sender needs buffers so that none waits for one; the node made at least as many.
-    pub buffers: u16,
-    /// Units that are reserved in each `reserved_cycles` cycles.
-    pub reserved_units: u16,
-    /// Cycles in which `reserved_units` units are reserved.
-    pub reserved_cycles: u16,
-    /// The reservation beyond one unit in each period, in millionths. A period that is no multiple and no
-    /// whole part of the cycle is served by slots that come more often than its units.
-    pub extra_ppm: u32,
-}
-
-impl ContractInfo {
-    /// The reservation in words, if it is more than one unit in each period.
-    pub fn reservation(&self) -> Option<String> {
-        let tenths = (u64::from(self.extra_ppm) + 500) / 1_000;
-        let units = if self.reserved_units == 1 { "unit" } else { "units" };
-        let cycles =
-            if self.reserved_cycles == 1 { String::new() } else { format!("{} ", self.reserved_cycles) };
-        let cycle = Span::from_nanos(self.cycle_ns);
-        (self.extra_ppm > 0).then(|| {
-            format!(
-                "{} {units} reserved in each {cycles}{} of {cycle}, {}.{} % more than one each period",
-                self.reserved_units,
-                if self.reserved_cycles == 1 { "cycle" } else { "cycles" },
-                tenths / 10,
-                tenths % 10
-            )
-        })
-    }
-}
 
 /// Why a request does not fit, and what would.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,7 +70,7 @@ pub struct ChannelInfo {
     /// `opening`, `open`, `closing` or `closed`.
     pub state: String,
     /// What was promised.
-    pub contract: ContractInfo,
+    pub contract: Granted,
     /// Units so far: see [`ChannelInfo::sent`] and [`ChannelInfo::came`].
     pub units: u64,
     /// The units that broke the promise, as the receiver's node counted them.
@@ -491,18 +446,6 @@ mod tests {
     /// A sender's node does not know how many units came.
     #[test]
     fn each_end_counts_its_own_units_and_not_those_of_the_other() {
-        let contract = ContractInfo {
-            unit_octets_max: 100,
-            period_ns: 1,
-            bound_ns: 1,
-            slot_offset_ns: 0,
-            tht_ns: 1,
-            cycle_ns: 1,
-            buffers: 1,
-            reserved_units: 1,
-            reserved_cycles: 1,
-            extra_ppm: 0,
-        };
         let of = |sending| ChannelInfo {
             channel: 1,
             label: 1,
@@ -512,7 +455,7 @@ mod tests {
             peer_name: "n1".to_owned(),
             service: 1,
             state: "open".to_owned(),
-            contract: contract.clone(),
+            contract: Granted::default(),
             units: 7,
             tally: TallyInfo::default(),
         };

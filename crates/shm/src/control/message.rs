@@ -1,12 +1,13 @@
 //! The messages themselves, and the one place that parses them.
 
+use rota_contract::Granted;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::info::{ChannelInfo, ContractInfo, IncidentInfo, RefusalInfo, StatusInfo};
+use super::info::{ChannelInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 12;
+pub const CONTROL_VERSION: u32 = 13;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for a station, in octets of UTF-8.
@@ -130,12 +131,12 @@ pub enum Reply {
         /// Its label on the wire.
         label: u16,
         /// What was promised.
-        contract: ContractInfo,
+        contract: Granted,
     },
     /// To a probe: the contract that a channel would be granted.
     Probed {
         /// The contract.
-        contract: ContractInfo,
+        contract: Granted,
     },
     /// The channel does not fit.
     Refused(RefusalInfo),
@@ -172,7 +173,7 @@ pub enum Reply {
         /// Units handed over on the channels that this one continues; 0 for a new stream.
         before: u64,
         /// What was promised.
-        contract: ContractInfo,
+        contract: Granted,
     },
     /// A channel has ended.
     Closed {
@@ -227,14 +228,14 @@ pub enum Reply {
         /// The channel.
         channel: u64,
         /// What is promised from now on.
-        contract: ContractInfo,
+        contract: Granted,
     },
     /// A channel carries units of another size from now on, as somebody asked for.
     Changed {
         /// The channel.
         channel: u64,
         /// What is promised from now on.
-        contract: ContractInfo,
+        contract: Granted,
     },
     /// The request cannot be met for another reason than room.
     Error {

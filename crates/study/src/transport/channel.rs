@@ -144,7 +144,7 @@ impl UnitSink for ChannelSink {
     }
 
     fn reservation(&self) -> Option<String> {
-        self.channel.contract().reservation()
+        self.channel.granted().reservation()
     }
 
     fn wait_slot(&mut self, _frame: u64) -> Result<Turn, Failure> {
@@ -297,7 +297,7 @@ fn uncounted(sentence: String, not_known: &str) -> Failure {
 fn end_of(cause: CloseCause, not_known: &str) -> Failure {
     let end = Failure::from(cause);
     match cause {
-        CloseCause::StationVanished | CloseCause::WasSilent => uncounted(end.sentence, not_known),
+        CloseCause::PeerGone | CloseCause::WasSilent => uncounted(end.sentence, not_known),
         _ => end,
     }
 }
@@ -324,7 +324,7 @@ const STATED_WITHIN: Span = Span::from_millis(2_000);
 fn end_of_receiver(cause: CloseCause, channel: &RecvChannel, goes_on: bool) -> Failure {
     let patience = if goes_on { Span::ZERO } else { STATED_WITHIN };
     let stated = match cause {
-        CloseCause::StationVanished => channel.units_stated_within(patience),
+        CloseCause::PeerGone => channel.units_stated_within(patience),
         _ => channel.units_stated(),
     };
     end_with(cause, stated)
@@ -451,7 +451,7 @@ mod tests {
     /// It said that the units of the stream were not known, beside "received 38 of 39 units".
     #[test]
     fn a_statement_that_is_there_is_not_called_unknown() {
-        for cause in [CloseCause::WasSilent, CloseCause::StationVanished] {
+        for cause in [CloseCause::WasSilent, CloseCause::PeerGone] {
             let (known, unknown) = (end_with(cause, Some(39)), end_with(cause, None));
             assert!(!known.sentence.contains("is not known"), "{known:?}");
             assert!(unknown.sentence.ends_with(NOT_STATED), "{unknown:?}");

@@ -131,7 +131,7 @@ fn a_close_of_as_many_units_as_there_may_have_been_is_believed() {
         opened(&mut ledger, per_cycle);
         ledger.now += age;
         let stated = Stated { units, left_out, unsent: 0 };
-        let counted = (Some(stated), units, CloseCause::Closed.code());
+        let counted = (Some(stated), units, CloseCause::Finished.code());
         assert_eq!(ends_with(&mut ledger, stated), counted, "{age}");
         assert_eq!(ledger.link.counters().tallies_refused, 0, "{age}");
     }

@@ -1,0 +1,87 @@
+//! What was promised to a channel, and how the medium keeps the promise.
+
+use alloc::format;
+use alloc::string::String;
+use rota_units::Span;
+
+/// What was promised to a channel. It holds for every medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Contract {
+    /// Largest unit.
+    pub unit_octets_max: u32,
+    /// One unit in each period.
+    pub period_ns: u64,
+    /// From handing over a unit to its arrival, at most.
+    pub bound_ns: u64,
+    /// The reservation beyond one unit in each period, in millionths. A period that is no multiple and no
+    /// whole part of the cycle is served by slots that come more often than its units.
+    pub extra_ppm: u32,
+}
+
+/// RETHER's own numbers of a channel: for people and tools. A program needs none of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct RetherShare {
+    /// Where the channel's slot begins inside the cycle.
+    pub slot_offset_ns: u64,
+    /// Time on the medium reserved in each cycle (the paper's token holding time).
+    pub tht_ns: u64,
+    /// The segment's cycle: how often the channel's slot comes.
+    pub cycle_ns: u64,
+    /// Units for which the sender needs buffers so that none waits for one; the node made at least as many.
+    pub buffers: u16,
+    /// Units that are reserved in each `reserved_cycles` cycles.
+    pub reserved_units: u16,
+    /// Cycles in which `reserved_units` units are reserved.
+    pub reserved_cycles: u16,
+}
+
+/// The answer of admission: the promise, and beside it the share of the medium that keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Granted {
+    /// The promise.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub contract: Contract,
+    /// The share of a RETHER segment.
+    pub rether: RetherShare,
+}
+
+impl Granted {
+    /// The reservation in words, if it is more than one unit in each period.
+    pub fn reservation(&self) -> Option<String> {
+        let Self { contract: Contract { extra_ppm, .. }, rether } = self;
+        let tenths = (u64::from(*extra_ppm) + 500) / 1_000;
+        let units = if rether.reserved_units == 1 { "unit" } else { "units" };
+        let cycles = match rether.reserved_cycles {
+            1 => String::from("cycle"),
+            many => format!("{many} cycles"),
+        };
+        let cycle = Span::from_nanos(rether.cycle_ns);
+        (*extra_ppm > 0).then(|| {
+            format!(
+                "{} {units} reserved in each {cycles} of {cycle}, {}.{} % more than one each period",
+                rether.reserved_units,
+                tenths / 10,
+                tenths % 10
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reservation_has_words_only_where_it_exceeds_the_traffic() {
+        let contract = Contract { extra_ppm: 200_000, ..Contract::default() };
+        let rether = RetherShare { reserved_units: 1, reserved_cycles: 1, ..RetherShare::default() };
+        let told = |rether| Granted { contract, rether }.reservation().unwrap_or_default();
+        assert_eq!(told(rether), "1 unit reserved in each cycle of 0 ns, 20.0 % more than one each period");
+        let rether = RetherShare { reserved_units: 2, reserved_cycles: 3, ..rether };
+        assert!(told(rether).starts_with("2 units reserved in each 3 cycles of "));
+        assert_eq!(Granted { contract: Contract::default(), rether }.reservation(), None);
+    }
+}

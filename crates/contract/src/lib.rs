@@ -1,0 +1,17 @@
+//! What a program asks of the network, and what it gets: one vocabulary for machines, nodes and programs.
+//!
+//! A type stands here when two rooms must mean the same by it. No code maps one of these types to a twin.
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(clippy::float_arithmetic)]
+
+extern crate alloc;
+
+mod cause;
+mod granted;
+
+pub use cause::CloseCause;
+pub use granted::{Contract, Granted, RetherShare};
+
+/// Octets of the largest unit of any channel: 12 bits number the fragments of a unit.
+pub const UNIT_OCTETS_MAX: u32 = 5_000_000;
