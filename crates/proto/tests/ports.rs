@@ -107,7 +107,8 @@ impl Net {
         self.nodes[to].listen(7);
         let channel = self.try_open(from, mac(last)).expect("a sound request");
         self.run(Span::from_millis(1_500));
-        let is_it = |event: &ChannelEvent| matches!(event, ChannelEvent::Opened { channel: it, .. } if *it == channel);
+        let is_it =
+            |of: &ChannelEvent| matches!(of, ChannelEvent::Opened { channel: it, .. } if *it == channel);
         assert!(self.events.iter().any(|(node, event)| *node == from && is_it(event)), "{:?}", self.events);
         channel
     }

@@ -90,8 +90,8 @@ pub fn namespace() -> Result<u64, RunDirError> {
     nix::sys::stat::stat(path).map(|stat| stat.st_ino).map_err(refused(path))
 }
 
-/// True if the calling thread is in the network namespace that the machine, or the container, began with. False
-/// where that cannot be seen, as from inside another user namespace.
+/// True if the calling thread is in the network namespace that the machine, or the container, began with.
+/// False where that cannot be seen, as from inside another user namespace.
 pub fn is_own_network_of_the_machine() -> bool {
     let first = nix::sys::stat::stat("/proc/1/ns/net").map(|stat| stat.st_ino);
     matches!((first, namespace()), (Ok(first), Ok(own)) if first == own)

@@ -1,4 +1,5 @@
-//! The ends of channels whose port is gone: no station can be told of them, and no share is left to give back.
+//! The ends of channels whose port is gone: no station can be told of them, and no share is left to give
+//! back.
 
 use super::{ChannelEvent, Channels, Listener, Tells};
 use crate::io::ChannelId;

@@ -181,8 +181,8 @@ impl Node {
         self.place(port).map_or(Instant::FAR, |at| self.lines[at].timer().at)
     }
 
-    /// As [`Node::handle_deadline`], for one port: frames of another one may have to be read before its timers
-    /// are judged.
+    /// As [`Node::handle_deadline`], for one port: frames of another one may have to be read before its
+    /// timers are judged.
     pub fn handle_deadline_at(&mut self, now: Instant, port: PortId) {
         self.assert_drained();
         if let Some(at) = self.place(port) {
