@@ -451,8 +451,8 @@ impl Socket {
     }
 
     /// The oldest message that was received; its octets are copied as far as there is room. Never blocks.
-    /// Where there is none, `into` may have changed all the same: newer messages may overwrite one while it is
-    /// copied.
+    /// Where there is none, `into` may have changed all the same: newer messages may overwrite one while it
+    /// is copied.
     ///
     /// # Errors
     /// [`LlcError::Node`] when the node has died and nothing is left, from the second time that nothing is.

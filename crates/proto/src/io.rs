@@ -140,8 +140,8 @@ pub enum Output {
         /// Which frame.
         tag: HostTag,
     },
-    /// A message or an answer of link control may leave. Only within a node: its link control writes the frame,
-    /// and the node gives [`Output::Transmit`] instead.
+    /// A message or an answer of link control may leave. Only within a node: its link control writes the
+    /// frame, and the node gives [`Output::Transmit`] instead.
     TransmitLlc {
         /// On which port.
         port: PortId,

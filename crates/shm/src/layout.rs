@@ -17,7 +17,7 @@ pub const LAYOUT_VERSION: u64 = 8;
 pub const FRAGMENT_OCTETS_MAX: u32 = 8_936;
 /// Most octets of a message in one cell of a socket's receive ring: an 802.3 frame has less.
 pub const MESSAGE_CELL_OCTETS: usize = 1_536;
-/// Most parts of a message, each in a cell of its own: two more than the longest message has at the least MTU.
+/// Most parts of a message, each in a cell of its own. The longest one has 30 at the least MTU.
 pub const MESSAGE_PARTS_MAX: usize = 32;
 /// Largest unit that a channel may carry, in octets.
 pub const UNIT_OCTETS_MAX: u32 = 16 << 20;

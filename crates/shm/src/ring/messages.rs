@@ -194,8 +194,8 @@ impl MessageReader {
         Self { pages, ring, at: 0, lost: 0 }
     }
 
-    /// The oldest message that is still there, copied straight to `into`. Without one the content of `into` is
-    /// not to be used: a message may have been overwritten while it was copied.
+    /// The oldest message that is still there, copied straight to `into`. Without one the content of `into`
+    /// is not to be used: a message may have been overwritten while it was copied.
     pub fn next_message(&mut self, into: &mut [u8]) -> Option<NextMessage> {
         loop {
             let head = self.pages.load_acquire(offset_of!(BoardHeader, rx_head));
