@@ -1,16 +1,13 @@
 //! `rota node`: the daemon of one station.
 
 mod guardian;
+mod ports;
 
 use rota_admission::NrtPolicy;
 use rota_answer::{Exit, Failure, Format};
-use rota_driver::gate::{EgressGate, ROTA_MARK};
-use rota_driver::packet::{OpenError, PacketDevice, PacketOptions, ethernet_mtu};
-use rota_lab::link_rate;
 use rota_node::log::{LevelFilter, Log};
-use rota_node::{Guests, NodeId, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
+use rota_node::{Beside, Guests, NodeId, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
 use rota_study::calibrate;
-use rota_study::interface::{driver_rate, only_interface};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
 use rota_wire::MacAddr;
 use std::path::{Path, PathBuf};
@@ -26,16 +23,16 @@ const REPORT_MIN: Span = Span::from_millis(100);
 const DEATH_MAX: Span = Span::from_millis(60_000);
 /// Header and check sequence of a frame: a buffer that is smaller than a full one would hold nothing.
 const FRAME_OCTETS: u64 = 18;
-/// Diverted frames that may wait in the kernel until the data thread's turn.
-const GATE_FRAMES: u32 = 512;
 
 /// Arguments of `rota node`.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
-    /// The Ethernet interface; may be left out where there is only one
+    /// The Ethernet interface; may be left out where there is only one, and given up to eight times: then the
+    /// node has a port on each. Messages between sockets (--llc-address), the event log and the counters are
+    /// those of the first one
     #[arg(long, value_name = "IFACE")]
-    iface: Option<String>,
+    iface: Vec<String>,
     /// The name by which other stations find this one; the host's name otherwise
     #[arg(long)]
     name: Option<String>,
@@ -43,9 +40,10 @@ pub struct Args {
     /// Otherwise 'node-id' in STATE_DIRECTORY, in /var/lib/rota for root, or beside the control socket
     #[arg(long, env = "ROTA_NODE_ID_FILE", value_name = "FILE")]
     node_id_file: Option<PathBuf>,
-    /// The link's rate, such as 100mbit; the driver's figure otherwise
-    #[arg(long, env = "ROTA_RATE", value_parser = link_rate)]
-    rate: Option<BitRate>,
+    /// The link's rate, such as 100mbit, or one for each interface: eth0=100mbit,eth1=1gbit; the driver's
+    /// figure otherwise
+    #[arg(long, env = "ROTA_RATE", value_parser = ports::rates)]
+    rate: Option<ports::Rates>,
     /// The largest buffer of a switch port of the segment
     #[arg(
         long, env = "ROTA_PORT_QUEUE",
@@ -232,14 +230,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         return play(role, args);
     }
     rota_node::ask_for_descriptors().map_err(Failure::failed)?;
-    let iface = match &args.iface {
-        Some(iface) => iface.clone(),
-        None => only_interface("--iface")?,
-    };
-    // A mistyped interface is said before anything that is the matter with files.
-    if nix::net::if_::if_nametoindex(iface.as_str()).is_err() {
-        return Err(Failure::failed(OpenError::NoSuchInterface(iface).to_string()));
-    }
+    let ifaces = ports::interfaces(args)?;
     let guests = args.group.as_deref().map(Guests::find).transpose().map_err(Failure::wrong_use)?;
     let control = rota::ControlName::default();
     let by_default = control.is_default();
@@ -249,18 +240,9 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         None => host_name()?,
     };
     check_name(&name)?;
-    let rate = match args.rate {
-        Some(rate) => rate,
-        None => driver_rate(&iface)?,
-    };
-    // Wrong settings are named before the interface is claimed.
-    let mtu = ethernet_mtu(&iface).map_err(Failure::failed)?;
-    let settings = settings(args, rate, mtu)?;
-    let mut options = PacketOptions::new(&iface, args.ethertype, ROTA_MARK);
-    options.rate = Some(rate);
-    options.llc = true;
-    let device = PacketDevice::open_with(&options).map_err(Failure::failed)?;
-    let gate = EgressGate::new(&iface, GATE_FRAMES).map_err(Failure::failed)?;
+    let mut claimed = ports::claim(args, &ifaces)?;
+    let Beside { interface: iface, settings, guardian, device, gate } = claimed.remove(0);
+    let rates = ports::sentence(&iface, &settings, &claimed);
     let lab = key.lab;
     // Behind the claim to the interface, so that the node before this one has left its file.
     let node_id = NodeId::find(args.node_id_file.as_deref());
@@ -278,15 +260,15 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         quota: quota(args),
         realtime: !args.no_realtime,
         trace_events: args.trace_events,
-        guardian: Some(guardian::spec(args, &iface, rate)?),
+        guardian,
         hold_log: args.hold_log.clone(),
     };
     let log = Log::start(args.log.into())
         .map_err(|error| Failure::failed(format!("no log can be written to standard error: {error}")))?;
-    let outcome = rota_node::run(spec, device, gate, |started| {
+    let outcome = rota_node::run_ports(spec, (device, gate), claimed, |started| {
         let known = "the well-known lab key is in use: anybody on this wire can make frames of this segment";
         let beside = if by_default { beside(started.control) } else { String::new() };
-        let first = format!("rota node {name} on {iface} at {rate}; {}{beside}", started.realtime);
+        let first = format!("rota node {name} on {rates}; {}{beside}", started.realtime);
         let warnings = lab.then_some(known).into_iter().chain(for_now.as_deref());
         log.started(&first, warnings);
     });

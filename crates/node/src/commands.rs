@@ -145,6 +145,10 @@ pub(crate) enum Note {
     Incident {
         event: u64,
     },
+    /// A port is gone: one sentence.
+    PortLost {
+        note: String,
+    },
     /// A client wrote something impossible into its ring.
     Hostile {
         channel: ChannelId,

@@ -218,14 +218,15 @@ impl Published {
         }
     }
 
-    /// The interface's MTU as it is now, where that is known.
-    pub(crate) fn mtu(&self) -> Option<u16> {
-        self.meter.mtu()
+    /// What the first port's interface is asked.
+    #[cfg(test)]
+    pub(crate) fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
     }
 
-    /// Diverted frames that the kernel dropped.
-    pub(crate) fn gate_lost(&self) -> u64 {
-        self.meter.gate_lost()
+    /// Another port is the first one now.
+    pub(crate) fn follow(&mut self, meter: &Arc<Meter>) {
+        self.meter = Arc::clone(meter);
     }
 
     /// Ordinary frames dropped here for another reason than the queue's, which the machine counts itself.

@@ -15,30 +15,32 @@ mod turn;
 mod units;
 mod unread;
 mod waits;
+mod way;
 mod wire;
 
 pub(crate) use host::HostFrames;
 pub(crate) use measures::DataCounts;
+pub(crate) use way::Plug;
 
 use crate::NodeSpec;
 use crate::commands::DataEnd;
 use crate::counters::Published;
 use crate::gate::{Egress, EgressError};
+#[cfg(test)]
 use crate::guardian::Wills;
 use crate::trace::Tracer;
-use host::HostWay;
 use measures::Measures;
 use rings::Rings;
 use rota_driver::clock::now;
 use rota_driver::device::{DeviceError, FrameDevice};
-use rota_proto::{FrameBuf, Identity, Node, Output};
+use rota_proto::{FrameBuf, Identity, Node, Output, PortId, PortSpec};
 use rota_shm::TraceFile;
 use rota_units::Instant;
 use rota_wire::MacAddr;
 use std::io;
 use turn::Work;
 use waits::Waits;
-use wire::Wire;
+use way::Way;
 
 /// How often one drain goes on with what its outputs have called for. Each time needs a slot that came since
 /// the time before, so that once nearly always suffices.
@@ -47,35 +49,42 @@ const FOLLOW_UPS: usize = 4;
 /// Why the data thread ended before it was asked to.
 #[derive(Debug)]
 pub(crate) enum Stopped {
-    Device(DeviceError),
-    Gate(EgressError),
+    Device(PortId, DeviceError),
+    Gate(PortId, EgressError),
     System(&'static str, io::Error),
     /// The interface's MTU has changed since the node began.
     Mtu {
+        port: PortId,
         was: u16,
         is: u16,
     },
 }
 
 /// The state that others watch.
+#[cfg(test)]
 pub(crate) struct Files {
     pub(crate) published: Published,
     pub(crate) log: Option<TraceFile>,
     pub(crate) wills: Wills,
 }
 
-/// The state that this node tells to those who watch it, and to the guardian that outlives it.
+/// The state that this node tells to those who watch it.
 struct Told {
     published: Published,
     tracer: Tracer,
-    wills: Wills,
 }
 
 /// A station: the machines, and the parts of this host that they work with.
 struct Data<D, G> {
     node: Node,
-    wire: Wire<D>,
-    host: HostWay<G>,
+    /// The ports that are there, the first one first.
+    ways: Vec<Way<D, G>>,
+    /// The next frame of ours.
+    frame: Box<[u8]>,
+    /// Frames of ours handed to devices so far.
+    own_frames: u64,
+    /// A sentence for each port that is gone.
+    lost: Vec<String>,
     rings: Rings,
     waits: Waits,
     control: DataEnd,
@@ -87,18 +96,17 @@ struct Data<D, G> {
 /// Runs until told to stop. `begun` is called once all files are open, before the first turn.
 pub(crate) fn run<D: FrameDevice, G: Egress>(
     spec: &NodeSpec,
-    device: D,
-    gate: G,
+    plugs: Vec<Plug<D, G>>,
     control: DataEnd,
-    files: Files,
+    (published, log): (Published, Option<TraceFile>),
     begun: impl FnOnce(),
 ) -> Result<(), Stopped> {
-    let mut data = Data::new(spec, device, gate, control, files)?;
+    let mut data = Data::with_ports(spec, plugs, control, published, log)?;
     begun();
     let outcome = data.turns();
-    if data.host.diverted {
+    for way in data.ways.iter_mut().filter(|way| way.host.diverted) {
         // A dying node must not take the host's traffic with it; the kernel would do the same a little later.
-        let _ = data.host.gate.pass();
+        let _ = way.host.gate.pass();
     }
     outcome
 }
@@ -108,27 +116,53 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> Stopped {
 }
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
+    #[cfg(test)]
     fn new(spec: &NodeSpec, device: D, gate: G, control: DataEnd, files: Files) -> Result<Self, Stopped> {
-        let waits = Waits::new(&device, control.wait_fd())?;
+        let Files { published, log, wills } = files;
+        let (interface, settings) = (spec.interface.clone(), spec.settings.clone());
+        let plug = Plug { interface, settings, device, gate, wills, meter: published.meter() };
+        Self::with_ports(spec, vec![plug], control, published, log)
+    }
+
+    fn with_ports(
+        spec: &NodeSpec,
+        plugs: Vec<Plug<D, G>>,
+        control: DataEnd,
+        published: Published,
+        log: Option<TraceFile>,
+    ) -> Result<Self, Stopped> {
+        let waits = Waits::new(control.wait_fd())?;
         let seed = getrandom::u64().map_err(|error| {
             Stopped::System("no randomness to be had", io::Error::other(error.to_string()))
         })?;
-        let mac = MacAddr(device.mac());
+        let mac = plugs.first().map_or(MacAddr::BROADCAST, |plug| MacAddr(plug.device.mac()));
         let identity =
             Identity { node_id: spec.node_id.get(), boot_id: boot_id(), mac, name: spec.name.clone() };
-        let node = Node::new(now(), identity, spec.key.key(), spec.settings.clone(), seed);
+        let ports = plugs.iter().map(|plug| {
+            let (mac, settings) = (MacAddr(plug.device.mac()), plug.settings.clone());
+            PortSpec { mac, settings, secret: spec.key.key().clone() }
+        });
+        let node = Node::with_ports(now(), &identity, &ports.collect::<Vec<_>>(), seed);
+        let node = node.map_err(|error| {
+            Stopped::System("its ports cannot be had", io::Error::other(error.to_string()))
+        })?;
         let measures = Measures::new(spec).map_err(system("the hold log cannot be written"))?;
-        let tracer = Tracer::new(files.log, spec.settings.ether_type, mac.0, boot_id());
+        let tracer = Tracer::new(log, spec.settings.ether_type, mac.0, boot_id());
+        let ways = plugs.into_iter().zip(node.ports()).map(|(plug, port)| Way::new(plug, port, &waits));
+        let ways = ways.collect::<Result<Vec<_>, _>>()?;
+        let frame = ways.iter().map(|way| way.wire.frame_octets()).max().unwrap_or(0);
         Ok(Self {
-            host: HostWay::new(gate, &node, device.mtu()),
-            wire: Wire::new(device),
+            ways,
+            frame: vec![0; frame].into_boxed_slice(),
+            own_frames: 0,
+            lost: Vec::new(),
             node,
             rings: Rings::new(),
             waits,
             control,
             work: Work::new(),
             measures,
-            told: Told { published: files.published, tracer, wills: files.wills },
+            told: Told { published, tracer },
         })
     }
 
@@ -177,11 +211,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let mut begin = self.measures.sample();
         let mut at = begin.unwrap_or(at);
         loop {
-            if self.work.is_done(self.wire.own_frames, at) {
+            if self.work.is_done(self.own_frames, at) {
                 self.node.break_off();
                 return Ok(at);
             }
-            let bytes = &mut self.wire.transmit_buffer[..];
+            let bytes = &mut self.frame[..];
             let mut frame = FrameBuf { bytes, payloads: &mut self.rings };
             let Some(output) = self.node.poll(at, &mut frame) else { return Ok(at) };
             let built = self.measures.sample();
@@ -199,16 +233,32 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     fn perform(&mut self, at: Instant, output: Output) -> Result<(), Stopped> {
-        let Self { wire, host, measures, told, .. } = self;
+        let Self { ways, measures, told, .. } = self;
+        let tracer = &mut told.tracer;
         match output {
-            Output::Transmit { len, .. } => {
-                wire.transmit(at, usize::from(len), &mut told.tracer, &mut measures.counts)?;
+            Output::Transmit { port, len } => {
+                if let Some(place) = ways.iter().position(|way| way.port == port) {
+                    self.own_frames += 1;
+                    let tracer = (place == 0).then_some(tracer);
+                    let octets = &self.frame[..usize::from(len)];
+                    ways[place].transmit(at, octets, tracer, &mut measures.counts)?;
+                }
             }
-            Output::TransmitHost { tag, .. } => {
-                host.transmit(at, tag, &mut wire.device, &mut told.tracer)?;
+            Output::TransmitHost { port, tag } => {
+                if let Some(place) = ways.iter().position(|way| way.port == port) {
+                    ways[place].transmit_host(at, tag, (place == 0).then_some(tracer))?;
+                }
             }
-            Output::DropHost { tag, .. } => host.drop(at, tag, &mut told.tracer),
-            Output::Gate { order, .. } => host.order_gate(order, &self.waits)?,
+            Output::DropHost { port, tag } => {
+                if let Some(place) = ways.iter().position(|way| way.port == port) {
+                    ways[place].host.drop(at, tag, (place == 0).then_some(tracer));
+                }
+            }
+            Output::Gate { port, order } => {
+                if let Some(way) = ways.iter_mut().find(|way| way.port == port) {
+                    way.host.order_gate(port, order, &self.waits)?;
+                }
+            }
             Output::Slot { channel, at, unit } => self.slot(at, channel, unit),
             Output::Event => self.events(),
             Output::Rotation { hops, span, .. } => measures.on_idle_round(hops, span),

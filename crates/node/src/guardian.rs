@@ -1,13 +1,14 @@
 //! The node's side of its guardian processes: keeps their will, and checks that they run.
 
 use crate::log::{self, Level};
-use crate::{NodeError, NodeSpec, system};
+use crate::{NodeError, system};
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use rota_driver::confine::keep_capabilities;
 use rota_driver::guardian::{Testament, WILL_OCTETS_MAX, has_pidfd};
-use rota_proto::{Node, WillName};
+use rota_proto::WillName;
+use rota_proto::rether::Rether;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -41,10 +42,12 @@ pub struct GuardianSpec {
     pub socket: OwnedFd,
 }
 
-/// Starts the guardian of `spec`; returns it with the writer of wills for the data thread.
-pub(crate) fn begin(spec: &mut NodeSpec) -> Result<(Option<Guardian>, Wills), NodeError> {
-    let confine = spec.confine;
-    let guardian = spec.guardian.take().map(|of| Guardian::start(of, confine)).transpose();
+/// Starts the guardian of a port; returns it with the writer of wills for the data thread.
+pub(crate) fn begin(
+    guardian: Option<GuardianSpec>,
+    confine: bool,
+) -> Result<(Option<Guardian>, Wills), NodeError> {
+    let guardian = guardian.map(|of| Guardian::start(of, confine)).transpose();
     let guardian = guardian.map_err(system("the guardian process cannot be started"))?;
     let wills = guardian.as_ref().map(Guardian::wills).unwrap_or_default();
     Ok((guardian, wills))
@@ -252,8 +255,7 @@ pub(crate) struct Wills {
 
 impl Wills {
     /// Asked once a turn; writes only when the will is another one.
-    pub(crate) fn renew(&mut self, node: &Node) {
-        let link = node.link();
+    pub(crate) fn renew(&mut self, link: &Rether) {
         let name = link.will_name();
         if name == self.left {
             return;

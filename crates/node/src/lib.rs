@@ -58,7 +58,7 @@ use rota_driver::device::FrameDevice;
 use rota_driver::outsiders::Outsiders;
 use rota_driver::realtime::Realtime;
 pub use rota_proto::LlcSettings;
-pub use rota_proto::{STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
+pub use rota_proto::{PORTS_MAX, STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
 use rota_shm::control::{ControlName, SocketError};
 use rota_shm::{MemoryError, TraceFile};
 use std::io;
@@ -163,15 +163,44 @@ pub struct Started<'a> {
     pub control: &'a Path,
 }
 
+/// One more port of a node, beside the one of its [`NodeSpec`]. All ports have the segment key of the spec.
+#[derive(Debug)]
+pub struct Beside<D, G> {
+    /// Its interface, for people.
+    pub interface: String,
+    /// Times, rates and limits of its segment.
+    pub settings: Settings,
+    /// The guardian, which sends the will of this port.
+    pub guardian: Option<GuardianSpec>,
+    /// The interface.
+    pub device: D,
+    /// The egress gate.
+    pub gate: G,
+}
+
 /// Runs a station until SIGINT or SIGTERM, or until its device is gone. `ready` is called once programs
 /// can connect.
 ///
 /// # Errors
 /// What could not be opened, or why it had to stop.
 pub fn run<D: FrameDevice + Send, G: Egress + Send>(
-    mut spec: NodeSpec,
+    spec: NodeSpec,
     device: D,
     gate: G,
+    ready: impl FnOnce(&Started<'_>),
+) -> Result<(), NodeError> {
+    run_ports(spec, (device, gate), Vec::new(), ready)
+}
+
+/// The same with several ports: a port whose device is gone ends with its channels, and the node goes on
+/// with the others.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
+    mut spec: NodeSpec,
+    (device, gate): (D, G),
+    others: Vec<Beside<D, G>>,
     ready: impl FnOnce(&Started<'_>),
 ) -> Result<(), NodeError> {
     // Before any thread, so that all of them leave the signals to the control thread.
@@ -182,34 +211,50 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
     let farewell = to_control.farewell().map_err(system("threads cannot be joined"))?;
     let interface = spec.interface.clone();
     let (table, published, meter) = counters::file().map_err(NodeError::Memory)?;
-    let (metering, stop) = std::sync::mpsc::channel();
     let log = match spec.trace_events {
         0 => None,
         events => Some(TraceFile::create(events, 0, spec.settings.ether_type).map_err(NodeError::Memory)?),
     };
-    let diverted = gate.device().map(str::to_owned);
     // Before rights are given away: afterwards this process can run nothing.
-    let (guardian, wills) = guardian::begin(&mut spec)?;
-    let facts = status::Facts { guardian, ..status::Facts::of(&spec, table, log.as_ref(), privileges)? };
+    let (settings, guardian) = (spec.settings.clone(), spec.guardian.take());
+    let first = Beside { interface: interface.clone(), settings, guardian, device, gate };
+    let (mut guardians, mut plugs, mut meters) = (Vec::new(), Vec::new(), vec![meter]);
+    for Beside { interface, settings, guardian, device, gate } in std::iter::once(first).chain(others) {
+        let (guardian, wills) = guardian::begin(guardian, spec.confine)?;
+        guardians.push(guardian);
+        if plugs.len() == meters.len() {
+            meters.push(meter::Meter::new());
+        }
+        let meter = std::sync::Arc::clone(&meters[plugs.len()]);
+        plugs.push(data::Plug { interface, settings, device, gate, wills, meter });
+    }
+    let interfaces: Vec<String> = plugs.iter().map(|plug| plug.interface.clone()).collect();
+    let diverted: Vec<Option<String>> =
+        plugs.iter().map(|plug| plug.gate.device().map(str::to_owned)).collect();
+    let facts = status::Facts { guardians, ..status::Facts::of(&spec, table, log.as_ref(), privileges)? };
     let privileges = &facts.privileges;
     // Packet sockets are opened before the right to open them is given away.
-    let ear = Outsiders::open(&interface).ok();
+    let mut ear = Outsiders::open(&interface).ok();
+    let mut metering = Vec::new();
     let outcome = std::thread::scope(|scope| {
-        let (asked_of, counted) = (&interface, &facts.counters);
-        let meter_thread =
-            std::thread::Builder::new().name("rota-meter".into()).spawn_scoped(scope, move || {
-                privileges.helper_begins();
-                meter::run(&meter, (asked_of, diverted.as_deref()), ear, counted, &stop);
-            });
-        // Its numbers are for monitors only: a node without it is none the worse.
-        drop(meter_thread);
+        for ((asked_of, gate), meter) in interfaces.iter().zip(&diverted).zip(&meters) {
+            let ((stopping, stop), ear, counted) = (std::sync::mpsc::channel(), ear.take(), &facts.counters);
+            metering.push(stopping);
+            let meter_thread =
+                std::thread::Builder::new().name("rota-meter".into()).spawn_scoped(scope, move || {
+                    privileges.helper_begins();
+                    meter::run(meter, (asked_of, gate.as_deref()), ear, counted, &stop);
+                });
+            // Its numbers are for monitors only: a node without it is none the worse.
+            drop(meter_thread);
+        }
         let (answer, asked) = std::sync::mpsc::channel();
         let data = std::thread::Builder::new()
             .name("rota-data".into())
             .spawn_scoped(scope, move || {
                 let _farewell = farewell;
                 let realtime = privileges.realtime(spec.realtime);
-                data::run(&spec, device, gate, to_control, data::Files { published, log, wills }, || {
+                data::run(&spec, plugs, to_control, (published, log), || {
                     privileges.data_thread_begins();
                     let _ = answer.send(realtime);
                 })
@@ -228,13 +273,14 @@ pub fn run<D: FrameDevice + Send, G: Egress + Send>(
         ended.and(controlled.map_err(|source| data::Stopped::System("the control thread had to end", source)))
     });
     // A node that had to stop has not left its ring in good order: its guardian sends the will.
-    if let Some(guardian) = facts.guardian.as_ref().filter(|_| outcome.is_ok()) {
-        guardian.dismiss();
+    if outcome.is_ok() {
+        facts.guardians.iter().flatten().for_each(guardian::Guardian::dismiss);
     }
+    let named = |port: rota_proto::PortId| interfaces.get(usize::from(port.0)).cloned().unwrap_or_default();
     outcome.map_err(|error| match error {
-        data::Stopped::Device(source) => NodeError::Device { interface, source },
-        data::Stopped::Gate(source) => NodeError::Gate(source),
-        data::Stopped::Mtu { was, is } => NodeError::Mtu { interface, was, is },
+        data::Stopped::Device(port, source) => NodeError::Device { interface: named(port), source },
+        data::Stopped::Gate(_, source) => NodeError::Gate(source),
+        data::Stopped::Mtu { port, was, is } => NodeError::Mtu { interface: named(port), was, is },
         data::Stopped::System(what, source) => NodeError::System { what, source },
     })
 }

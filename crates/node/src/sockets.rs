@@ -87,6 +87,11 @@ impl Sockets {
         });
     }
 
+    /// The numbers of the requests that attached the sockets.
+    pub(crate) fn attached(&self) -> impl Iterator<Item = u64> {
+        self.all.iter().map(|socket| socket.memory.attached)
+    }
+
     pub(crate) fn detach(&mut self, number: u8, poller: &Poller) -> Option<Remains> {
         let at = self.all.iter().position(|socket| socket.number == number)?;
         let Socket { memory, .. } = self.all.swap_remove(at);

@@ -10,7 +10,7 @@ use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
-use rota_proto::{InForce, LlcSettings, ModeName, Status};
+use rota_proto::{InForce, LlcSettings, ModeName, Reservation, Status};
 use rota_shm::control::{LlcInfo, MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
 use rota_shm::{CounterTable, TraceFile};
 use rota_units::Span;
@@ -61,7 +61,8 @@ pub(crate) struct Facts {
     pub(crate) guests: Option<Guests>,
     pub(crate) privileges: Privileges,
     pub(crate) llc: LlcSettings,
-    pub(crate) guardian: Option<Guardian>,
+    /// Of each port.
+    pub(crate) guardians: Vec<Option<Guardian>>,
 }
 
 impl Facts {
@@ -90,7 +91,7 @@ impl Facts {
             guests: spec.guests.clone(),
             privileges,
             llc: spec.settings.llc.clone(),
-            guardian: None,
+            guardians: Vec::new(),
         })
     }
 }
@@ -104,10 +105,83 @@ pub(crate) struct MemberCopy {
     pub(crate) alive: bool,
 }
 
+/// A port, as the data thread copied it.
+#[derive(Debug)]
+pub(crate) struct PortCopy {
+    pub(crate) interface: String,
+    pub(crate) station: u16,
+    pub(crate) mode: ModeName,
+    pub(crate) members: Vec<MemberCopy>,
+    pub(crate) reservations: Vec<Reservation>,
+}
+
+impl PortCopy {
+    fn name_of(&self, station: u16) -> &str {
+        self.members.iter().find(|member| member.station == station).map_or("", |member| &*member.name)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let members = self.members.iter().map(|member| {
+            json!({
+                "station": member.station,
+                "name": member.name,
+                "mac": member.mac.to_string(),
+                "alive": member.alive,
+            })
+        });
+        let reservations = self.reservations.iter().map(|slot| {
+            json!({
+                "station": slot.station,
+                "name": self.name_of(slot.station),
+                "tht_ns": slot.tht.as_nanos(),
+                "periodic": slot.periodic,
+            })
+        });
+        json!({
+            "interface": self.interface,
+            "station": (self.station != 0).then_some(self.station),
+            "mode": mode(self.mode),
+            "members": members.collect::<Vec<_>>(),
+            "reservations": reservations.collect::<Vec<_>>(),
+        })
+    }
+
+    /// One sentence for the operator, of a port behind the first.
+    fn note(&self) -> String {
+        let place = match self.station {
+            0 => "has not joined its segment yet".to_owned(),
+            station => format!("is station {station} of {}", self.members.len()),
+        };
+        let names = self.members.iter().filter(|member| member.station != self.station);
+        let names: Vec<&str> = names.map(|member| &*member.name).collect();
+        let others = if names.is_empty() { String::new() } else { format!(" (beside {})", names.join(", ")) };
+        let mode = json!(mode(self.mode));
+        let mode = mode.as_str().unwrap_or_default();
+        format!(
+            "interface {} {place}{others}; mode {mode}, {} slots",
+            self.interface,
+            self.reservations.len()
+        )
+    }
+}
+
+fn mode(mode: ModeName) -> RunMode {
+    match mode {
+        ModeName::Joining => RunMode::Joining,
+        ModeName::Plain => RunMode::Plain,
+        ModeName::Switching => RunMode::Switching,
+        ModeName::Token => RunMode::Token,
+    }
+}
+
 /// A copy of what the data thread knows.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
+    /// Of the first port.
     pub(crate) status: Status,
+    pub(crate) ports: Vec<PortCopy>,
+    /// A sentence for each port that is gone.
+    pub(crate) lost: Vec<String>,
     pub(crate) timers: InForce,
     pub(crate) members: Vec<MemberCopy>,
     pub(crate) hops: Histogram<u64>,
@@ -161,7 +235,10 @@ impl Snapshot {
             notes.push("the well-known lab key is in use: anybody can make frames of this segment".into());
         }
         notes.extend(facts.node_id_note.clone());
-        notes.extend(facts.guardian.as_ref().map(|guardian| format!("guardian: {}", guardian.state())));
+        let guardians = facts.guardians.iter().flatten();
+        notes.extend(guardians.map(|guardian| format!("guardian: {}", guardian.state())));
+        notes.extend(self.ports.iter().skip(1).map(PortCopy::note));
+        notes.extend(self.lost.iter().cloned());
         notes.extend(crate::stood::note(&self.stalls, rota_driver::clock::now()));
         notes.extend(self.shut_out.iter().map(|mac| {
             format!(
@@ -194,13 +271,8 @@ impl Snapshot {
             station: (self.status.station != 0).then_some(self.status.station),
             name: facts.name.clone(),
             node_id: facts.node_id.clone(),
-            interface: facts.interface.clone(),
-            mode: match self.status.mode {
-                ModeName::Joining => RunMode::Joining,
-                ModeName::Plain => RunMode::Plain,
-                ModeName::Switching => RunMode::Switching,
-                ModeName::Token => RunMode::Token,
-            },
+            interface: self.ports.first().map_or(&facts.interface, |port| &port.interface).clone(),
+            mode: mode(self.status.mode),
             members: members.collect(),
             reservations: reservations.collect(),
             trt_ns: facts.trt_ns,
@@ -233,6 +305,7 @@ impl Snapshot {
         let part = |total: u64| total / self.measured.hops_split.max(1);
         json!({
             "counters": counters,
+            "ports": self.ports.iter().map(PortCopy::json).collect::<Vec<_>>(),
             "hop": {
                 "count": self.hops.len(),
                 "p50_ns": self.hops.value_at_quantile(0.5),

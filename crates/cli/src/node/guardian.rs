@@ -33,11 +33,12 @@ pub fn spec(args: &Args, iface: &str, rate: BitRate) -> Result<GuardianSpec, Fai
 /// # Errors
 /// It was started by hand, and has no node to watch.
 pub fn run(args: &Args) -> Result<Exit, Failure> {
-    let (Some(process), Some(iface)) = (args.part_of, args.iface.clone()) else {
+    let (Some(process), Some(iface)) = (args.part_of, args.iface.first().cloned()) else {
         let sentence = "a guardian is a part of a node, which starts it; start the node with 'rota node'";
         return Err(Failure::wrong_use(sentence));
     };
-    let ward = Ward { process, iface, rate: args.rate, realtime: !args.no_realtime };
+    let rate = args.rate.as_ref().and_then(|rates| rates.of(&iface));
+    let ward = Ward { process, iface, rate, realtime: !args.no_realtime };
     let watched = watch(&ward, std::io::stdin().as_fd(), std::io::stdout().as_fd());
     let spoken = watched.map_err(|error| {
         Failure::failed(format!("a guardian of node {process} cannot watch it and ends: {error}"))

@@ -1,12 +1,12 @@
 //! The commands of the control thread to the machines.
 
 use super::rings::Sink;
-use super::{Data, Stopped};
+use super::{Data, Stopped, way};
 use crate::commands::{AskError, Command, Note, Opening, Peer, Remains};
 use crate::gate::Egress;
 use rota_driver::device::FrameDevice;
 use rota_proto::rether::Rether;
-use rota_proto::{ChannelId, Destination, Listener, Member, Node, OpenError, OpenRequest};
+use rota_proto::{ChannelId, Destination, Listener, Member, Node, OpenError, OpenRequest, PortId};
 use rota_units::Instant;
 use rota_wire::MacAddr;
 
@@ -100,20 +100,31 @@ pub(super) fn open(
     service: u16,
     request: &Opening,
 ) -> Result<(ChannelId, Peer), AskError> {
-    let link = node.link();
-    if let Some([one, other]) = doubled(link, to) {
+    if let Some([one, other]) = node.ports().find_map(|port| doubled(port.medium(), to)) {
         return Err(AskError::Wrong(OpenError::DoubleName(one, other)));
     }
+    let link = node.link();
     if link.name() == to {
         return Err(AskError::Wrong(OpenError::OwnStation(link.mac())));
     }
-    let peer = station(node, to).map_err(|known| AskError::Unknown { known })?.mac;
+    let (port, peer) = stations(node, to).map_err(|known| AskError::Unknown { known })?;
+    let (peer, link) = (peer.mac, way::link(node, port));
+    let others = node.ports().filter(|other| other.id() != port);
+    let mut others = others.filter_map(|other| Some((other.id(), living(other.medium(), to)?.mac)));
+    let other = others.next();
+    drop(others);
+    if let Some((other, mac)) = other.filter(|_| living(link, to).is_some()) {
+        return Err(AskError::Wrong(match mac == peer {
+            true => OpenError::TwoPorts { to: mac, one: port, other },
+            false => OpenError::DoubleName(peer, mac),
+        }));
+    }
     let (peer, to) = (Peer::at(peer, link), Destination::Station(peer));
     let Opening { unit_octets_max, room_octets, period, periodic, before, probe } = *request;
     let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic };
     let opened = match probe {
-        true => node.probe(at, &request),
-        false => node.go_on(at, &request, before),
+        true => node.probe_at(at, port, &request),
+        false => node.go_on_at(at, port, &request, before),
     };
     let channel = opened.map_err(AskError::Wrong)?;
     Ok((channel, peer))
@@ -122,7 +133,7 @@ pub(super) fn open(
 /// Hears channels of that service, from all stations or from one.
 pub(super) fn listen(node: &mut Node, listener: &mut Listener) -> Result<(), Vec<String>> {
     if let Some(from) = &mut listener.from {
-        let station = station(node, from)?;
+        let (_, station) = stations(node, from)?;
         // A station that was named by its number is meant still when another one has that number.
         if station.announce.name() != from {
             *from = station.mac.to_string();
@@ -133,11 +144,24 @@ pub(super) fn listen(node: &mut Node, listener: &mut Listener) -> Result<(), Vec
 }
 
 /// The other station that somebody means by a name, number or address; else the names that there are.
-fn station<'a>(node: &'a Node, called: &str) -> Result<&'a Member, Vec<String>> {
-    let link = node.link();
-    let members = link.members();
-    meant(members, called, |station| link.is_dead(station))
-        .ok_or_else(|| members.iter().map(|member| member.announce.name().to_owned()).collect())
+fn stations<'a>(node: &'a Node, called: &str) -> Result<(PortId, &'a Member), Vec<String>> {
+    let found = node.ports().filter_map(|port| {
+        let link = port.medium();
+        let member = meant(link.members(), called, |station| link.is_dead(station))?;
+        Some((link.is_dead(member.station), port.id(), member))
+    });
+    // Rather one that lives.
+    let first = found.min_by_key(|(is_dead, port, _)| (*is_dead, *port));
+    first.map(|(_, port, member)| (port, member)).ok_or_else(|| {
+        let members = node.ports().flat_map(|port| port.medium().members());
+        members.map(|member| member.announce.name().to_owned()).collect()
+    })
+}
+
+/// The station that is meant on one segment, if it lives.
+fn living<'a>(link: &'a Rether, called: &str) -> Option<&'a Member> {
+    let member = meant(link.members(), called, |station| link.is_dead(station))?;
+    (!link.is_dead(member.station)).then_some(member)
 }
 
 /// Two stations that live and have that name, this one among them.

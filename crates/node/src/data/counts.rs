@@ -39,9 +39,13 @@ impl Rings {
     /// Writes the units that receivers' stations have reported for monitors since this was done last. If this
     /// node dies, its programs know of them.
     pub(super) fn tell_reports(&mut self, at: Instant, node: &Node) {
-        let (own, since) = (node.link().mac(), self.reported.minus(WAITED_MAX));
+        let since = self.reported.minus(WAITED_MAX);
         self.reported = at;
-        for heard in node.reports().channels().iter().filter(|heard| heard.at >= since) {
+        let reports = node.ports().filter_map(|port| Some((port, node.reports_at(port.id())?)));
+        let heard = reports.flat_map(|(port, reports)| {
+            reports.channels().iter().map(move |heard| (port.medium().mac(), heard))
+        });
+        for (own, heard) in heard.filter(|(_, heard)| heard.at >= since) {
             let channel = heard.said.channel;
             let to = self.sources.iter_mut().find(|source| source.channel.0 == channel);
             let Some(source) = to.filter(|_| !heard.said.sending) else { continue };

@@ -1,6 +1,6 @@
 //! The machines' events about messages and channels, for programs and for the control thread.
 
-use super::Data;
+use super::{Data, way};
 use crate::commands::{Note, Peer};
 use crate::gate::Egress;
 use rota_driver::clock::now;
@@ -20,7 +20,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 ChannelEvent::IncomingOpened { channel, .. } => self.node.peer(*channel),
                 _ => None,
             };
-            let peer = peer.map(|mac| Peer::at(mac, self.node.link()));
+            let port = match &event {
+                ChannelEvent::Incoming { channel, .. } | ChannelEvent::IncomingOpened { channel, .. } => {
+                    self.node.port_of(*channel)
+                }
+                _ => None,
+            };
+            let peer = peer.map(|mac| Peer::at(mac, way::link(&self.node, port.unwrap_or_default())));
             match &event {
                 ChannelEvent::Told { channel, tally } => self.rings.tell_tally(*channel, *tally),
                 ChannelEvent::Closed { channel, tally, stated, .. } => {

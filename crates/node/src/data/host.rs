@@ -2,7 +2,8 @@
 //! leaves, waits, or is dropped under a name that says why.
 
 use super::turn::TurnLimits;
-use super::waits::{GATE, Waits};
+use super::waits::{self, GATE, Waits};
+use super::way::Way;
 use super::{Data, Stopped, system};
 use crate::gate::Egress;
 use crate::pool::Pool;
@@ -10,7 +11,7 @@ use crate::trace::Tracer;
 use rota_driver::clock::now;
 use rota_driver::device::{Backlog, DeviceError, ETHERNET_HEADER, FrameDevice, Transmit};
 use rota_driver::poller::Trigger;
-use rota_proto::{GateOrder, HostTag, Input, Node, PortId};
+use rota_proto::{GateOrder, HostTag, Input, Node, Port, PortId};
 use rota_units::{Instant, Span};
 use rota_wire::host_level;
 
@@ -106,8 +107,8 @@ pub(super) struct HostWay<G> {
 
 impl<G: Egress> HostWay<G> {
     /// One place for each frame that the machine's queue can hold, and some for those on their way.
-    pub(super) fn new(gate: G, node: &Node, mtu: u16) -> Self {
-        let (room, frames) = node.port().queue_room();
+    pub(super) fn new(gate: G, port: &Port, mtu: u16) -> Self {
+        let (room, frames) = port.queue_room();
         let frames = frames.clamp(64, FRAMES_KEPT_MAX);
         let longest = longest(mtu);
         Self {
@@ -123,7 +124,7 @@ impl<G: Egress> HostWay<G> {
     }
 
     /// Takes one frame from the gate, if there is one.
-    fn read(&mut self, at: Instant, tracer: &mut Tracer) -> Read {
+    fn read(&mut self, at: Instant, tracer: Option<&mut Tracer>) -> Read {
         let Some(octets) = self.gate.recv(&mut self.buffer) else { return Read::Nothing };
         if let Some(opening) = &mut self.opening {
             opening.heard = at;
@@ -143,25 +144,32 @@ impl<G: Egress> HostWay<G> {
         let level = host_level(frame);
         let Some(tag) = self.pool.put(frame) else {
             self.counts.pool += 1;
-            tracer.dropped(at, frame);
+            if let Some(tracer) = tracer {
+                tracer.dropped(at, frame);
+            }
             return Read::Dropped;
         };
         Read::Kept { tag, octets: octets as u16, level }
     }
 
     /// Does what the machine orders.
-    pub(super) fn order_gate(&mut self, order: GateOrder, waits: &Waits) -> Result<(), Stopped> {
+    pub(super) fn order_gate(
+        &mut self,
+        port: PortId,
+        order: GateOrder,
+        waits: &Waits,
+    ) -> Result<(), Stopped> {
         match order {
             GateOrder::Divert => {
                 self.opening = None;
                 if !self.diverted {
-                    self.gate.divert().map_err(Stopped::Gate)?;
+                    self.gate.divert().map_err(|error| Stopped::Gate(port, error))?;
                     self.diverted = true;
                 }
                 if !self.gate_watched
                     && let Some(fd) = self.gate.wait_fd()
                 {
-                    let added = waits.all.add(fd, GATE, Trigger::Level);
+                    let added = waits.all.add(fd, waits::of(GATE, port), Trigger::Level);
                     added.map_err(system("the gate cannot be waited on"))?;
                     self.gate_watched = true;
                 }
@@ -177,8 +185,8 @@ impl<G: Egress> HostWay<G> {
     }
 
     /// From now on the host's frames do not come to this node.
-    fn pass(&mut self) -> Result<(), Stopped> {
-        self.gate.pass().map_err(Stopped::Gate)?;
+    fn pass(&mut self, port: PortId) -> Result<(), Stopped> {
+        self.gate.pass().map_err(|error| Stopped::Gate(port, error))?;
         (self.diverted, self.opening) = (false, None);
         Ok(())
     }
@@ -187,14 +195,14 @@ impl<G: Egress> HostWay<G> {
     /// told so.
     pub(super) fn look_at_card<D: FrameDevice>(
         &mut self,
-        at: Instant,
+        (port, at): (PortId, Instant),
         device: &mut D,
         node: &mut Node,
     ) -> bool {
         let is_empty = self.card_wanted && matches!(device.backlog(), Backlog::Empty { .. });
         if is_empty {
             self.card_wanted = false;
-            node.handle(at, Input::CardEmpty { port: PortId(0) });
+            node.handle(at, Input::CardEmpty { port });
         }
         is_empty
     }
@@ -210,17 +218,19 @@ impl<G: Egress> HostWay<G> {
     pub(super) fn transmit<D: FrameDevice>(
         &mut self,
         at: Instant,
-        tag: HostTag,
+        (port, tag): (PortId, HostTag),
         device: &mut D,
-        tracer: &mut Tracer,
+        tracer: Option<&mut Tracer>,
     ) -> Result<(), Stopped> {
         let sent = device.transmit(self.pool.frame(tag));
-        tracer.sent(at, self.pool.frame(tag), matches!(sent, Ok(Transmit::Sent)));
+        if let Some(tracer) = tracer {
+            tracer.sent(at, self.pool.frame(tag), matches!(sent, Ok(Transmit::Sent)));
+        }
         self.pool.give_back(tag);
         *match sent {
             Ok(Transmit::Sent) => &mut self.counts.left,
             Ok(Transmit::NoRoom) => &mut self.counts.no_room,
-            Err(DeviceError::Gone) => return Err(Stopped::Device(DeviceError::Gone)),
+            Err(DeviceError::Gone) => return Err(Stopped::Device(port, DeviceError::Gone)),
             Err(DeviceError::LinkDown) => &mut self.counts.link_down,
             Err(DeviceError::FrameTooLong { .. }) => &mut self.counts.too_long,
             Err(DeviceError::FrameTooShort { .. }) => &mut self.counts.malformed,
@@ -230,9 +240,11 @@ impl<G: Egress> HostWay<G> {
     }
 
     /// The machine had no room for a frame.
-    pub(super) fn drop(&mut self, at: Instant, tag: HostTag, tracer: &mut Tracer) {
+    pub(super) fn drop(&mut self, at: Instant, tag: HostTag, tracer: Option<&mut Tracer>) {
         self.counts.refused += 1;
-        tracer.dropped(at, self.pool.frame(tag));
+        if let Some(tracer) = tracer {
+            tracer.dropped(at, self.pool.frame(tag));
+        }
         self.pool.give_back(tag);
     }
 
@@ -243,9 +255,9 @@ impl<G: Egress> HostWay<G> {
 }
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
-    pub(super) fn take_host_frames(&mut self, at: Instant) -> Result<(), Stopped> {
+    pub(super) fn take_host_frames(&mut self, place: usize, at: Instant) -> Result<(), Stopped> {
         for _ in 0..HOST_FRAMES_A_TURN {
-            if !self.take_host_frame(at)? {
+            if !self.take_host_frame(place, at)? {
                 return Ok(());
             }
         }
@@ -256,12 +268,14 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     /// One frame, if there is one.
-    fn take_host_frame(&mut self, at: Instant) -> Result<bool, Stopped> {
-        match self.host.read(at, &mut self.told.tracer) {
+    fn take_host_frame(&mut self, place: usize, at: Instant) -> Result<bool, Stopped> {
+        let way = &mut self.ways[place];
+        let port = way.port;
+        match way.host.read(at, (place == 0).then_some(&mut self.told.tracer)) {
             Read::Nothing => return Ok(false),
             Read::Dropped => {}
             Read::Kept { tag, octets, level } => {
-                self.node.handle(at, Input::HostFrame { port: PortId(0), tag, octets, level });
+                self.node.handle(at, Input::HostFrame { port, tag, octets, level });
                 self.drain()?;
             }
         }
@@ -270,22 +284,23 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// Opens the gate as soon as no frame can overtake another: the diverted frames have left, and the host
     /// pauses.
-    pub(super) fn open_gate(&mut self) -> Result<(), Stopped> {
-        let Some(opening) = self.host.opening else { return Ok(()) };
+    pub(super) fn open_gate(&mut self, place: usize) -> Result<(), Stopped> {
+        let Some(opening) = self.ways[place].host.opening else { return Ok(()) };
         // Frames that were read and not sent yet go first.
         if self.work.has_more {
             return Ok(());
         }
         let at = now();
         // A host that offers more than is read here never leaves the gate empty: the time counts for it too.
-        if at < opening.until && (self.take_host_frame(at)? || at.since(opening.heard) < QUIET) {
+        if at < opening.until && (self.take_host_frame(place, at)? || at.since(opening.heard) < QUIET) {
             return Ok(());
         }
-        self.host.pass()?;
+        let Way { port, host, .. } = &mut self.ways[place];
+        host.pass(*port)?;
         // Frames read now must leave in this turn without a limit: later frames do not pass through the gate.
         self.work.limits = TurnLimits::NONE;
         for _ in 0..IN_THE_GATE {
-            if !self.take_host_frame(now())? {
+            if !self.take_host_frame(place, now())? {
                 break;
             }
         }
@@ -293,10 +308,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Ok(())
     }
 
-    /// Counts of the host's frames so far.
+    /// Counts of the host's frames on the first port so far.
     pub(super) fn host_frames(&self) -> HostFrames {
-        let HostWay { pool, counts, .. } = &self.host;
-        HostFrames { waiting: pool.used() as u64, gate: self.told.published.gate_lost(), ..*counts }
+        let Way { host: HostWay { pool, counts, .. }, meter, .. } = &self.ways[0];
+        HostFrames { waiting: pool.used() as u64, gate: meter.gate_lost(), ..*counts }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Data;
 use crate::counters;
 use crate::gate::Egress;
-use crate::status::{MemberCopy, Snapshot};
+use crate::status::{MemberCopy, PortCopy, Snapshot};
 use rota_driver::clock::now;
 use rota_driver::device::FrameDevice;
 use rota_proto::Node;
@@ -13,24 +13,46 @@ use rota_wire::MacAddr;
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn snapshot(&mut self) -> Snapshot {
-        self.measures.counts.receive_drops = self.wire.device.counters().receive_drops;
+        let drops = self.ways.iter_mut().map(|way| way.wire.device.counters().receive_drops);
+        self.measures.counts.receive_drops = drops.sum();
         self.measures.counts.refused = self.control.refusals().read();
         let (link, host) = (self.node.link(), self.host_frames());
         Snapshot {
             status: self.node.status(),
+            ports: self.ports_now(),
+            lost: self.lost.clone(),
             timers: link.timers_in_force(now()),
             members: members(link),
             hops: self.measures.hops.clone(),
             rounds: self.measures.rounds.clone(),
             measured: self.measures.counts,
-            counters: counters::all(&self.measures.counter_sources(&self.node, host, self.wire.own_frames))
+            counters: counters::all(&self.measures.counter_sources(&self.node, host, self.own_frames))
                 .collect(),
             stalls: self.measures.stalls.recent().copied().collect(),
             llc: llc_info(&self.node),
-            shut_out: self.wire.garbage.shut_out().iter().map(|source| MacAddr(source.mac)).collect(),
-            many_strangers: self.wire.garbage.was_closed(now()),
+            shut_out: self
+                .ways
+                .iter()
+                .flat_map(|way| way.wire.garbage.shut_out())
+                .map(|source| MacAddr(source.mac))
+                .collect(),
+            many_strangers: self.ways.iter().any(|way| way.wire.garbage.was_closed(now())),
             units: self.node.own_channels().map(|said| (said.channel, said.sending, said.units)).collect(),
         }
+    }
+}
+
+impl<D: FrameDevice, G: Egress> Data<D, G> {
+    fn ports_now(&self) -> Vec<PortCopy> {
+        let ports = self.ways.iter().filter_map(|way| {
+            let link = self.node.port_at(way.port)?.medium();
+            let status = self.node.status_at(way.port)?;
+            let reservations = status.reservations;
+            let (interface, members) = (way.interface.clone(), members(link));
+            let (station, mode) = (status.station, status.mode);
+            Some(PortCopy { interface, station, mode, members, reservations })
+        });
+        ports.collect()
     }
 }
 

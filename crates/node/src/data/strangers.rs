@@ -1,45 +1,48 @@
 //! Limits the time that the data thread spends on frames of strangers.
 
-use super::Stopped;
 use super::wire::Wire;
-use rota_driver::device::FrameDevice;
-use rota_proto::Node;
+use rota_driver::device::{DeviceError, FrameDevice};
+use rota_proto::rether::Rether;
 use rota_units::Instant;
 use rota_wire::MacAddr;
 
 impl<D: FrameDevice> Wire<D> {
     /// Counts a frame without valid content. If a source sends many, the kernel drops its later frames. If
     /// all sources together send too many, the kernel drops the frames of all strangers.
-    pub(super) fn note_unproven(&mut self, now: Instant, frame: &[u8], node: &Node) -> Result<(), Stopped> {
+    pub(super) fn note_unproven(
+        &mut self,
+        now: Instant,
+        frame: &[u8],
+        link: &Rether,
+    ) -> Result<(), DeviceError> {
         let Some(source) = frame.get(6..12).and_then(|octets| octets.try_into().ok()).map(MacAddr) else {
             return Ok(());
         };
-        let station = node.link().member_at(source).map(|member| member.incarnation);
+        let station = link.member_at(source).map(|member| member.incarnation);
         if self.garbage.count(now, source, station) {
-            self.shut_door(node)?;
+            self.shut_door(link)?;
         }
         Ok(())
     }
 
     /// Accepts sources again whose time is over, and new stations at once.
-    pub(super) fn hear_again(&mut self, now: Instant, node: &Node) -> Result<(), Stopped> {
+    pub(super) fn hear_again(&mut self, now: Instant, link: &Rether) -> Result<(), DeviceError> {
         if self.garbage.is_quiet() {
             return Ok(());
         }
-        if self.garbage.release(now) || self.garbage.is_stale(known(node)) {
-            self.shut_door(node)?;
+        if self.garbage.release(now) || self.garbage.is_stale(known(link)) {
+            self.shut_door(link)?;
         }
         Ok(())
     }
 
-    fn shut_door(&mut self, node: &Node) -> Result<(), Stopped> {
-        let (sources, known) = self.garbage.door(known(node));
-        self.device.shut_out(sources, known).map_err(Stopped::Device)
+    fn shut_door(&mut self, link: &Rether) -> Result<(), DeviceError> {
+        let (sources, known) = self.garbage.door(known(link));
+        self.device.shut_out(sources, known)
     }
 }
 
 /// The incarnations that a closed door lets in: the stations', this one's included.
-fn known(node: &Node) -> impl Iterator<Item = u32> {
-    let link = node.link();
+fn known(link: &Rether) -> impl Iterator<Item = u32> {
     link.members().iter().map(|member| member.incarnation).chain([link.incarnation()])
 }

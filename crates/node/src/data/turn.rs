@@ -6,12 +6,14 @@
 
 use super::ease::{Ease, PAUSE};
 use super::measures::DataCounts;
-use super::waits::{COMMANDS, DEVICE, DOORBELL, GATE, LLC, READY_MAX};
+use super::waits::{self, COMMANDS, DEVICE, DOORBELL, GATE, LLC, READY_MAX};
+use super::way::{self, Way};
 use super::{Data, Stopped, behind, system};
 use crate::commands::Note;
 use crate::gate::Egress;
 use rota_driver::clock::now;
 use rota_driver::device::FrameDevice;
+use rota_proto::PortId;
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 
@@ -36,13 +38,21 @@ impl TurnLimits {
     pub(super) const NONE: Self = Self { own_frames_max: u64::MAX, until: Instant::FAR };
 }
 
+/// The change of an interface's MTU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mtu {
+    pub(super) port: PortId,
+    pub(super) was: u16,
+    pub(super) is: u16,
+}
+
 /// The end of the node, which has begun.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     /// When the last turn ends.
     until: Instant,
-    /// The interface's MTU, if the node ends because it is another one.
-    mtu: Option<u16>,
+    /// The MTU of a port before and now, if the node ends because it is another one.
+    mtu: Option<Mtu>,
 }
 
 impl Leaving {
@@ -76,7 +86,7 @@ impl Work {
     }
 
     /// The node ends soon: it was told to, or the interface has another MTU.
-    pub(super) fn leave(&mut self, at: Instant, mtu: Option<u16>) {
+    pub(super) fn leave(&mut self, at: Instant, mtu: Option<Mtu>) {
         let mtu = mtu.or(self.leaving.and_then(|leaving| leaving.mtu));
         self.leaving = Some(Leaving { until: at + LEAVE_WAIT, mtu });
     }
@@ -85,12 +95,18 @@ impl Work {
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn turns(&mut self) -> Result<(), Stopped> {
         let mut at = now();
-        while let Some(turned) = self.turn(at)? {
-            at = turned;
+        loop {
+            match self.turn(at) {
+                Ok(Some(turned)) => at = turned,
+                Ok(None) => break,
+                Err(error) => {
+                    self.survive(error)?;
+                    at = now();
+                }
+            }
         }
-        let was = self.wire.device.mtu();
-        let is = self.work.leaving.and_then(|leaving| leaving.mtu);
-        is.map_or(Ok(()), |is| Err(Stopped::Mtu { was, is }))
+        let mtu = self.work.leaving.and_then(|leaving| leaving.mtu);
+        mtu.map_or(Ok(()), |Mtu { port, was, is }| Err(Stopped::Mtu { port, was, is }))
     }
 
     /// One turn: a look at the device, and a bounded amount of other work. `at` is the end of the turn
@@ -116,43 +132,70 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.measures.stalls.on_timer(due, woke);
         }
         self.begin_turn(woke);
-        self.wire.hear_again(woke, &self.node)?;
         // The token first: other ready work can wait for it, but the ring must not wait for that work. A
         // process that was stopped wakes without being told of the frames that wait.
-        if ready.contains(&DEVICE) || behind::overslept(due.max(armed), woke) {
-            self.receive()?;
-        } else {
-            self.wire.behind.read_all();
+        for place in 0..self.ways.len() {
+            let Way { port, wire, .. } = &mut self.ways[place];
+            let heard = wire.hear_again(woke, way::link(&self.node, *port));
+            heard.map_err(|error| Stopped::Device(*port, error))?;
+            if ready.contains(&waits::of(DEVICE, *port)) || behind::overslept(due.max(armed), woke) {
+                self.receive(place)?;
+            } else {
+                wire.behind.read_all();
+            }
         }
         if self.work.has_commands || ready.contains(&COMMANDS) {
             self.commands(woke)?;
         }
-        for token in ready {
-            match *token {
-                GATE => self.take_host_frames(woke)?,
-                LLC => self.receive_llc()?,
-                _ => {}
-            }
-        }
-        self.wire.llc_streams = ready.contains(&LLC);
+        self.ordinary_frames(woke, ready)?;
         self.look_at_rings(woke, ready)?;
         self.rings.looked = at;
-        if self.host.look_at_card(woke, &mut self.wire.device, &mut self.node) {
-            self.drain()?;
-        }
-        self.open_gate()?;
-        if self.node.deadline() <= woke && self.wire.behind.may_judge() {
-            self.node.handle_deadline(woke);
-            self.drain()?;
-        }
+        self.ports(woke)?;
         self.rings.wake_receivers(&self.node);
-        self.told.wills.renew(&self.node);
+        for way in &mut self.ways {
+            way.wills.renew(way::link(&self.node, way.port));
+        }
         let turned = self.end_turn(woke);
         Ok(self.work.leaving.is_none_or(|leaving| woke < leaving.until).then_some(turned))
     }
 
+    /// The host's frames, and those of link control, in the order in which their ports have them.
+    fn ordinary_frames(&mut self, woke: Instant, ready: &[u64]) -> Result<(), Stopped> {
+        for token in ready {
+            for place in 0..self.ways.len() {
+                let port = self.ways[place].port;
+                if *token == waits::of(GATE, port) {
+                    self.take_host_frames(place, woke)?;
+                } else if *token == waits::of(LLC, port) {
+                    self.receive_llc(place)?;
+                }
+            }
+        }
+        for way in &mut self.ways {
+            way.wire.llc_streams = ready.contains(&waits::of(LLC, way.port));
+        }
+        Ok(())
+    }
+
+    /// Of each port: the card and the gate, and the timers where no frame of before waits.
+    fn ports(&mut self, woke: Instant) -> Result<(), Stopped> {
+        for place in 0..self.ways.len() {
+            let Way { port, wire, host, .. } = &mut self.ways[place];
+            let port = *port;
+            if host.look_at_card((port, woke), &mut wire.device, &mut self.node) {
+                self.drain()?;
+            }
+            self.open_gate(place)?;
+            if self.node.deadline_at(port) <= woke && self.ways[place].wire.behind.may_judge() {
+                self.node.handle_deadline_at(woke, port);
+                self.drain()?;
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn begin_turn(&mut self, at: Instant) {
-        let own_frames_max = self.wire.own_frames + FRAMES_OUT_A_TURN as u64;
+        let own_frames_max = self.own_frames + FRAMES_OUT_A_TURN as u64;
         self.work.limits = TurnLimits { own_frames_max, until: at + TURN_WORK };
         self.work.ease.begin_turn(self.frames_left());
         self.rings.wakes.begin_turn(at);
@@ -175,8 +218,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.look_at_mtu(turned);
             self.measures.counts.refused = self.control.refusals().read();
             let host = self.host_frames();
-            let Self { node, wire, measures, told, .. } = self;
-            let (mac, own_frames) = (MacAddr(wire.device.mac()), wire.own_frames);
+            let Self { node, ways, measures, told, own_frames, .. } = self;
+            let (mac, own_frames) = (MacAddr(ways[0].wire.device.mac()), *own_frames);
+            for way in &ways[1..] {
+                node.tell_host_at(way.port, way.meter.signs());
+            }
             told.published
                 .publish(turned, node, mac, |node| measures.counter_sources(node, host, own_frames));
             self.rings.tell_reports(turned, &self.node);
@@ -189,7 +235,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// With another MTU this station is another one to its segment: it leaves in good order, and its node
     /// ends with the reason.
     fn look_at_mtu(&mut self, at: Instant) {
-        let other = self.told.published.mtu().filter(|mtu| *mtu != self.wire.device.mtu());
+        let other = self.ways.iter().find_map(|way| {
+            let (was, is) = (way.wire.device.mtu(), way.meter.mtu()?);
+            (is != was).then_some(Mtu { port: way.port, was, is })
+        });
         if self.work.leaving.is_none() && other.is_some() {
             self.node.leave(at);
             self.work.leave(at, other);
@@ -202,7 +251,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let serves = self.rings.sockets.has_more();
         let is_due = self.work.ease.owes(at, serves)
             || self.work.ease.sent_nothing(self.frames_left(), self.leaves_work());
-        if !is_due || self.node.link().holds_token(at) {
+        if !is_due || self.node.ports().any(|port| port.medium().holds_token(at)) {
             return Ok(at);
         }
         let until = self.node.deadline().min(at + PAUSE);
@@ -219,7 +268,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// Frames of this station and of its host that the card has taken so far.
     pub(super) fn frames_left(&self) -> u64 {
         let DataCounts { no_room, send_failed, .. } = self.measures.counts;
-        self.wire.own_frames.saturating_sub(no_room + send_failed) + self.host.left()
+        let host: u64 = self.ways.iter().map(|way| way.host.left()).sum();
+        self.own_frames.saturating_sub(no_room + send_failed) + host
     }
 
     /// True if the machines or the sockets have work that the turn had no time for.
@@ -232,6 +282,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             return Instant::ZERO;
         }
         let end = self.work.leaving.map_or(Instant::FAR, |leaving| leaving.until);
-        self.node.deadline().min(self.host.due()).min(end)
+        let ways = self.ways.iter().map(|way| way.host.due());
+        ways.fold(self.node.deadline().min(end), Instant::min)
     }
 }

@@ -3,42 +3,69 @@
 use super::{Stopped, system};
 use rota_driver::device::FrameDevice;
 use rota_driver::poller::{Poller, Trigger};
+use rota_proto::{PORTS_MAX, PortId};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// The device has frames.
+/// The device of a port has frames. Each port has numbers of its own, see [`of`].
 pub(super) const DEVICE: u64 = 0;
-/// The gate has frames of the host.
+/// The gate of a port has frames of the host.
 pub(super) const GATE: u64 = 1;
+/// The device of a port has frames of link control.
+pub(super) const LLC: u64 = 2;
+/// Kinds of descriptors that a port has.
+const KINDS: u64 = 4;
 /// The control thread has commands.
-pub(super) const COMMANDS: u64 = 2;
-/// The device has frames of link control.
-pub(super) const LLC: u64 = 3;
+pub(super) const COMMANDS: u64 = KINDS * PORTS_MAX as u64;
 /// Doorbells are numbered from here.
-pub(super) const DOORBELL: u64 = 16;
+pub(super) const DOORBELL: u64 = COMMANDS + 1;
+
+/// The number of a descriptor of that kind and port.
+pub(super) fn of(kind: u64, port: PortId) -> u64 {
+    u64::from(port.0) * KINDS + kind
+}
+
 /// Descriptors that one wait reports at most.
 pub(super) const READY_MAX: usize = 64;
 
 /// The descriptors.
 pub(super) struct Waits {
     pub(super) all: Poller,
-    /// The device alone: what the thread waits for where programs always have work for it.
+    /// The devices alone: what the thread waits for where programs always have work for it.
     pub(super) wire: Poller,
     next_doorbell: u64,
 }
 
 impl Waits {
-    pub(super) fn new<D: FrameDevice>(device: &D, commands: BorrowedFd<'_>) -> Result<Self, Stopped> {
+    pub(super) fn new(commands: BorrowedFd<'_>) -> Result<Self, Stopped> {
         let all = Poller::new(READY_MAX).map_err(system("epoll"))?;
         let wire = Poller::new(1).map_err(system("epoll"))?;
-        for (fd, token) in [(device.wait_fd(), DEVICE), (device.llc_fd(), LLC)] {
-            let Some(fd) = fd else { continue };
-            for waits in [&all, &wire] {
-                waits.add(fd, token, Trigger::Level).map_err(system("the device cannot be waited on"))?;
-            }
-        }
         all.add(commands, COMMANDS, Trigger::Edge).map_err(system("epoll"))?;
         Ok(Self { all, wire, next_doorbell: DOORBELL })
+    }
+
+    pub(super) fn add_device<D: FrameDevice>(&self, device: &D, port: PortId) -> Result<(), Stopped> {
+        for (fd, kind) in [(device.wait_fd(), DEVICE), (device.llc_fd(), LLC)] {
+            let Some(fd) = fd else { continue };
+            for waits in [&self.all, &self.wire] {
+                let added = waits.add(fd, of(kind, port), Trigger::Level);
+                added.map_err(system("the device cannot be waited on"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for this device no more.
+    pub(super) fn remove_device<D: FrameDevice>(&self, device: &D) {
+        for fd in [device.wait_fd(), device.llc_fd()].into_iter().flatten() {
+            let _ = self.all.remove(fd);
+            let _ = self.wire.remove(fd);
+        }
+    }
+
+    /// The names of all doorbells so far.
+    pub(super) fn doorbells(&self) -> impl Iterator<Item = u64> + use<> {
+        DOORBELL..self.next_doorbell
     }
 
     /// A name for a doorbell, and whether the kernel watches it. It is registered edge-triggered and never

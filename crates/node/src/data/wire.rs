@@ -2,13 +2,14 @@
 
 use super::behind::Behind;
 use super::rings::Rings;
+use super::way::{self, Way};
 use super::{Data, Stopped, host, measures::DataCounts};
 use crate::garbage::Garbage;
 use crate::gate::Egress;
 use crate::trace::Tracer;
 use rota_driver::clock::now;
 use rota_driver::device::{DeviceError, FrameDevice, Stamp, Transmit};
-use rota_proto::{Disposition, FrameVerdict, Input, PortId, Received};
+use rota_proto::{Disposition, FrameVerdict, HostTag, Input, Received};
 use rota_units::Instant;
 
 const FRAMES_A_TURN: usize = 64;
@@ -19,9 +20,6 @@ const BUFFER_OCTETS: usize = 2_048;
 pub(super) struct Wire<D> {
     pub(super) device: D,
     receive_buffer: Box<[u8]>,
-    pub(super) transmit_buffer: Box<[u8]>,
-    /// Frames of ours handed to the device so far.
-    pub(super) own_frames: u64,
     pub(super) behind: Behind,
     /// The turn before had frames of link control too.
     pub(super) llc_streams: bool,
@@ -34,28 +32,34 @@ impl<D: FrameDevice> Wire<D> {
         Self {
             device,
             receive_buffer: vec![0; buffer].into_boxed_slice(),
-            transmit_buffer: vec![0; buffer].into_boxed_slice(),
-            own_frames: 0,
             behind: Behind::default(),
             llc_streams: false,
             garbage: Garbage::new(),
         }
     }
 
-    /// Hands the frame in the buffer to the device.
+    /// Octets of the longest frame that may be sent here.
+    pub(super) fn frame_octets(&self) -> usize {
+        self.receive_buffer.len()
+    }
+}
+
+impl<D: FrameDevice, G: Egress> Way<D, G> {
+    /// Hands a frame of ours to the device. The log has those of the first port.
     pub(super) fn transmit(
         &mut self,
         at: Instant,
-        len: usize,
-        tracer: &mut Tracer,
+        frame: &[u8],
+        tracer: Option<&mut Tracer>,
         counts: &mut DataCounts,
     ) -> Result<(), Stopped> {
-        self.own_frames += 1;
-        let sent = self.device.transmit(&self.transmit_buffer[..len]);
-        tracer.sent(at, &self.transmit_buffer[..len], matches!(sent, Ok(Transmit::Sent)));
+        let sent = self.wire.device.transmit(frame);
+        if let Some(tracer) = tracer {
+            tracer.sent(at, frame, matches!(sent, Ok(Transmit::Sent)));
+        }
         match sent {
             Ok(Transmit::Sent) => Ok(()),
-            Err(DeviceError::Gone) => Err(Stopped::Device(DeviceError::Gone)),
+            Err(DeviceError::Gone) => Err(Stopped::Device(self.port, DeviceError::Gone)),
             // A frame that could not leave is a lost frame, which the protocol repairs.
             Ok(Transmit::NoRoom) => {
                 counts.no_room += 1;
@@ -67,26 +71,36 @@ impl<D: FrameDevice> Wire<D> {
             }
         }
     }
+
+    /// Hands a frame of the host to the device.
+    pub(super) fn transmit_host(
+        &mut self,
+        at: Instant,
+        tag: HostTag,
+        tracer: Option<&mut Tracer>,
+    ) -> Result<(), Stopped> {
+        self.host.transmit(at, (self.port, tag), &mut self.wire.device, tracer)
+    }
 }
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
-    pub(super) fn receive(&mut self) -> Result<(), Stopped> {
-        let mut buffer = std::mem::take(&mut self.wire.receive_buffer);
-        let received = self.receive_into(&mut buffer);
-        self.wire.receive_buffer = buffer;
+    pub(super) fn receive(&mut self, place: usize) -> Result<(), Stopped> {
+        let mut buffer = std::mem::take(&mut self.ways[place].wire.receive_buffer);
+        let received = self.receive_into(place, &mut buffer);
+        self.ways[place].wire.receive_buffer = buffer;
         received
     }
 
-    fn receive_into(&mut self, buffer: &mut [u8]) -> Result<(), Stopped> {
+    fn receive_into(&mut self, place: usize, buffer: &mut [u8]) -> Result<(), Stopped> {
         // Frames without valid content bring only announcements forward; those can wait for the next turn.
         let mut due = None;
         for _ in 0..FRAMES_A_TURN {
             self.measures.count_frame();
             let begin = self.measures.sample();
-            let received = match self.wire.device.receive(buffer) {
+            let received = match self.ways[place].wire.device.receive(buffer) {
                 Ok(Some(received)) => received,
                 Ok(None) => {
-                    self.wire.behind.read_all();
+                    self.ways[place].wire.behind.read_all();
                     break;
                 }
                 // The link will come back; what was lost is seen by the protocol.
@@ -98,17 +112,20 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     self.measures.counts.receive_too_long += 1;
                     continue;
                 }
-                Err(error) => return Err(Stopped::Device(error)),
+                Err(error) => return Err(Stopped::Device(self.ways[place].port, error)),
             };
             let at = (received.stamp == Stamp::Kernel).then_some(received.at);
             if let Some(at) = at {
                 self.measures.stalls.on_dequeue(at, received.dequeued);
             }
-            self.wire.behind.read(at, received.dequeued);
+            self.ways[place].wire.behind.read(at, received.dequeued);
             let taken = self.measures.sample();
-            let (verdict, handled) = self.arrived(at, received.dequeued, &buffer[..received.len]);
+            let (verdict, handled) = self.arrived(place, at, received.dequeued, &buffer[..received.len]);
             if verdict.is_invalid() {
-                self.wire.note_unproven(received.dequeued, &buffer[..received.len], &self.node)?;
+                let Way { port, wire, .. } = &mut self.ways[place];
+                let link = way::link(&self.node, *port);
+                let noted = wire.note_unproven(received.dequeued, &buffer[..received.len], link);
+                noted.map_err(|error| Stopped::Device(*port, error))?;
                 // The frame has changed no state from which a frame to send could follow.
                 let due = *due.get_or_insert_with(|| self.node.deadline());
                 if !self.work.has_more && due > received.dequeued {
@@ -118,12 +135,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             if let Some(begin) = begin {
                 self.measures.on_handled(begin, taken, handled);
             }
-            let sent_before = self.wire.own_frames;
+            let sent_before = self.own_frames;
             due = None;
             self.drain_from(received.dequeued)?;
             // A station that has just answered waits for the answer's answer: a look at the empty socket
             // first would delay the next station. If more has come, the level-triggered wait returns at once.
-            if self.wire.own_frames != sent_before {
+            if self.own_frames != sent_before {
                 break;
             }
         }
@@ -131,19 +148,19 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     /// Frames of link control that do not come with the others.
-    pub(super) fn receive_llc(&mut self) -> Result<(), Stopped> {
-        let mut buffer = std::mem::take(&mut self.wire.receive_buffer);
-        let received = self.receive_llc_into(&mut buffer);
-        self.wire.receive_buffer = buffer;
+    pub(super) fn receive_llc(&mut self, place: usize) -> Result<(), Stopped> {
+        let mut buffer = std::mem::take(&mut self.ways[place].wire.receive_buffer);
+        let received = self.receive_llc_into(place, &mut buffer);
+        self.ways[place].wire.receive_buffer = buffer;
         received
     }
 
-    fn receive_llc_into(&mut self, buffer: &mut [u8]) -> Result<(), Stopped> {
+    fn receive_llc_into(&mut self, place: usize, buffer: &mut [u8]) -> Result<(), Stopped> {
         // One that comes alone is answered before the next: a look at the empty queue would only delay
         // whoever waits for it. Of a stream many are taken at once; the level-triggered wait forgets none.
-        let frames = if self.wire.llc_streams { FRAMES_A_TURN } else { 1 };
+        let frames = if self.ways[place].wire.llc_streams { FRAMES_A_TURN } else { 1 };
         for nth in 0..frames {
-            let len = match self.wire.device.receive_llc(buffer) {
+            let len = match self.ways[place].wire.device.receive_llc(buffer) {
                 Ok(Some(len)) => len,
                 Ok(None) => break,
                 Err(DeviceError::LinkDown) => continue,
@@ -151,9 +168,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     self.measures.counts.receive_too_long += 1;
                     continue;
                 }
-                Err(error) => return Err(Stopped::Device(error)),
+                Err(error) => return Err(Stopped::Device(self.ways[place].port, error)),
             };
-            self.arrived(None, now(), &buffer[..len]);
+            self.arrived(place, None, now(), &buffer[..len]);
             if nth == 0 {
                 // Of many that come together the others are told at the end of the turn.
                 self.drain()?;
@@ -168,13 +185,17 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// and when it was handled.
     pub(super) fn arrived(
         &mut self,
+        place: usize,
         at: Option<Instant>,
         dequeued: Instant,
         octets: &[u8],
     ) -> (FrameVerdict, Option<Instant>) {
         let tracer = &mut self.told.tracer;
-        tracer.heard(dequeued);
-        let input = Input::Frame { port: PortId(0), at, data: octets };
+        let way = &self.ways[place];
+        if place == 0 {
+            tracer.heard(dequeued);
+        }
+        let input = Input::Frame { port: way.port, at, data: octets };
         let Disposition { verdict, received } = self.node.handle(dequeued, input);
         let handled = self.measures.sample();
         let fragment = match &received {
@@ -182,7 +203,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             _ => None,
         };
         // A flood of frames without valid content would overwrite what came before it.
-        if tracer.is_on() && !(verdict.is_invalid() && self.wire.garbage.is_logged_enough(dequeued)) {
+        // The log has the frames of the first port.
+        let is_logged = place == 0 && tracer.is_on();
+        let garbage = &mut self.ways[place].wire.garbage;
+        if is_logged && !(verdict.is_invalid() && garbage.is_logged_enough(dequeued)) {
             tracer.received(at.unwrap_or(dequeued), dequeued, octets, verdict, &self.node, fragment);
         }
         match &received {

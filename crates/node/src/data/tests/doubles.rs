@@ -28,7 +28,7 @@ impl Station {
     }
 
     fn turn(&mut self) {
-        assert!(self.data.receive().is_ok());
+        assert!(self.data.receive(0).is_ok());
         if self.data.node.deadline() <= now() {
             self.data.node.handle_deadline(now());
         }

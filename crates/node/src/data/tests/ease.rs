@@ -17,7 +17,7 @@ fn to(socket: u8, node: u8) -> u64 {
 fn flooded(full: bool, pauses: u64) -> u64 {
     let (mut data, mut flooder) = station();
     let mut sender = program(&mut data, 4, SOCKET + 1, 64);
-    data.wire.device.full = full;
+    data.ways[0].wire.device.full = full;
     data.work.leaving = Some(Leaving::at(now() + PATIENCE * 6));
     let (begin, mut turns) = (now(), 0);
     while data.work.ease.pauses < pauses && now().since(begin) < PATIENCE {
@@ -36,11 +36,10 @@ fn flooded(full: bool, pauses: u64) -> u64 {
 fn a_frame_that_the_card_did_not_take_has_not_left() {
     let (mut data, _program) = station();
     for (full, left) in [(false, 1), (true, 0)] {
-        let (own, before) = (data.wire.own_frames, data.frames_left());
-        data.wire.device.full = full;
-        let Data { wire, told, measures, .. } = &mut data;
-        assert!(wire.transmit(now(), 64, &mut told.tracer, &mut measures.counts).is_ok());
-        assert_eq!((data.wire.own_frames - own, data.frames_left() - before), (1, left), "full: {full}");
+        let (own, before) = (data.own_frames, data.frames_left());
+        data.ways[0].wire.device.full = full;
+        assert!(data.perform(now(), Output::Transmit { port: PortId(0), len: 64 }).is_ok());
+        assert_eq!((data.own_frames - own, data.frames_left() - before), (1, left), "full: {full}");
     }
 }
 

@@ -141,9 +141,9 @@ impl Station {
     fn turn(&mut self) {
         let data = &mut self.data;
         data.begin_turn(now());
-        assert!(data.receive().is_ok() && data.take_host_frames(now()).is_ok());
-        data.host.look_at_card(now(), &mut data.wire.device, &mut data.node);
-        assert!(data.drain().is_ok() && data.open_gate().is_ok());
+        assert!(data.receive(0).is_ok() && data.take_host_frames(0, now()).is_ok());
+        look_at_card(data);
+        assert!(data.drain().is_ok() && data.open_gate(0).is_ok());
         if data.node.deadline() <= now() {
             data.node.handle_deadline(now());
         }
@@ -179,7 +179,7 @@ impl Station {
     fn fill_queue(&mut self) {
         while self.mode() == ModeName::Token && self.data.host_frames().waiting < SOME_FRAMES {
             self.host.0.borrow_mut().send(FRAME);
-            assert!(self.data.take_host_frames(now()).is_ok());
+            assert!(self.data.take_host_frames(0, now()).is_ok());
         }
     }
 }
@@ -244,7 +244,7 @@ fn a_switch_of_mode_loses_and_reorders_nothing_of_the_host() {
             if now().since(closed) < PATIENCE.div_down(2) {
                 lan.0.offer(&mut share);
             }
-            lan.0.mode() == ModeName::Plain && !lan.0.data.host.diverted
+            lan.0.mode() == ModeName::Plain && !lan.0.data.ways[0].host.diverted
         });
         let begin = now();
         until(&mut lan, "plain mode again", |lan| {
@@ -265,7 +265,7 @@ fn a_switch_of_mode_loses_and_reorders_nothing_of_the_host() {
 fn each_frame_that_is_dropped_is_counted_under_its_reason() {
     let mut lan = lan();
     let _ = open(&mut lan);
-    until(&mut lan, "the gate is shut", |lan| lan.0.data.host.diverted);
+    until(&mut lan, "the gate is shut", |lan| lan.0.data.ways[0].host.diverted);
     let send = |lan: &(Station, Station), octets: &[usize]| {
         octets.iter().for_each(|octets| lan.0.host.0.borrow_mut().send(*octets));
     };
@@ -293,11 +293,11 @@ fn each_frame_that_is_dropped_is_counted_under_its_reason() {
         refused > 0 && lan.0.data.host_frames().refused == refused
     });
     // The queue may be empty again by now: more frames find the card full, if the gate is still shut.
-    lan.0.data.wire.device.full = true;
+    lan.0.data.ways[0].wire.device.full = true;
     until(&mut lan, "all have ended", |lan| {
         let have_ended = lan.0.host.0.borrow().behind.is_empty() && lan.0.data.host_frames().waiting == 0;
         let found = lan.0.data.host_frames().no_room > 0;
-        if have_ended && !found && lan.0.data.host.diverted {
+        if have_ended && !found && lan.0.data.ways[0].host.diverted {
             send(lan, &[FRAME; 4]);
         }
         have_ended && found

@@ -38,8 +38,8 @@ impl Station {
     }
 
     fn turn(&mut self) {
-        assert!(self.data.receive().is_ok() && self.data.commands(now()).is_ok());
-        self.data.host.look_at_card(now(), &mut self.data.wire.device, &mut self.data.node);
+        assert!(self.data.receive(0).is_ok() && self.data.commands(now()).is_ok());
+        look_at_card(&mut self.data);
         if self.data.node.deadline() <= now() {
             self.data.node.handle_deadline(now());
         }

@@ -9,9 +9,9 @@ const HOPS: Span = Span::from_millis(10);
 fn a_node_that_is_told_to_stop_still_says_that_its_mtu_has_changed() {
     let (mut data, _control) = alone();
     let long_ago = now().minus(Span::from_millis(1_000));
-    data.work.leave(long_ago, Some(9_000));
+    data.work.leave(long_ago, Some(Mtu { port: PortId(0), was: 1_500, is: 9_000 }));
     data.work.leave(long_ago, None);
-    assert!(matches!(data.turns(), Err(Stopped::Mtu { was: 1_500, is: 9_000 })));
+    assert!(matches!(data.turns(), Err(Stopped::Mtu { was: 1_500, is: 9_000, .. })));
 }
 
 /// Without a log only the first one counted.
@@ -22,7 +22,7 @@ fn a_link_that_goes_down_again_is_news_with_and_without_a_log() {
         let (mut data, _control) = alone_with(log);
         let down = |data: &mut Data<Sink, NoGate>| data.told.tracer.link_down(now());
         assert_eq!([(); 2].map(|()| down(&mut data)), [true, false], "{events}");
-        data.arrived(None, now(), &[0; 60]);
+        data.arrived(0, None, now(), &[0; 60]);
         assert_eq!([(); 2].map(|()| down(&mut data)), [true, false], "{events}");
     }
 }
@@ -30,7 +30,7 @@ fn a_link_that_goes_down_again_is_news_with_and_without_a_log() {
 #[test]
 fn a_turn_ends_after_so_many_frames_and_after_so_much_time() {
     let (mut data, _control) = alone();
-    let (at, frames) = (now(), data.wire.own_frames);
+    let (at, frames) = (now(), data.own_frames);
     let most = frames + FRAMES_OUT_A_TURN as u64;
     data.begin_turn(at);
     assert!(!data.work.is_done(most - 1, at));
@@ -41,16 +41,16 @@ fn a_turn_ends_after_so_many_frames_and_after_so_much_time() {
 #[test]
 fn while_the_gate_is_to_open_it_is_looked_at_soon_and_the_turn_that_opens_it_has_its_limits() {
     let (mut data, _control) = alone();
-    assert_eq!(data.host.due(), Instant::FAR);
-    data.host.diverted = true;
-    assert!(data.host.order_gate(GateOrder::Pass, &data.waits).is_ok());
-    assert!(data.host.due() < now() + Span::from_millis(1));
+    assert_eq!(data.ways[0].host.due(), Instant::FAR);
+    data.ways[0].host.diverted = true;
+    assert!(data.ways[0].host.order_gate(PortId(0), GateOrder::Pass, &data.waits).is_ok());
+    assert!(data.ways[0].host.due() < now() + Span::from_millis(1));
     let give_up = now() + Span::from_millis(15_000);
-    while data.host.diverted {
-        assert!(data.open_gate().is_ok() && now() < give_up);
+    while data.ways[0].host.diverted {
+        assert!(data.open_gate(0).is_ok() && now() < give_up);
     }
-    assert_eq!(data.host.due(), Instant::FAR);
-    assert!(data.work.is_done(data.wire.own_frames + FRAMES_OUT_A_TURN as u64, now()));
+    assert_eq!(data.ways[0].host.due(), Instant::FAR);
+    assert!(data.work.is_done(data.own_frames + FRAMES_OUT_A_TURN as u64, now()));
 }
 
 #[test]

@@ -1,0 +1,139 @@
+//! The interfaces of a node, and the rate of each.
+
+use super::{Args, guardian, settings};
+use rota_answer::Failure;
+use rota_driver::gate::{EgressGate, ROTA_MARK};
+use rota_driver::packet::{OpenError, PacketDevice, PacketOptions, ethernet_mtu};
+use rota_lab::link_rate;
+use rota_node::{Beside, PORTS_MAX, Settings};
+use rota_study::interface::{driver_rate, only_interface};
+use rota_units::BitRate;
+
+/// Diverted frames that may wait in the kernel until the data thread's turn.
+const GATE_FRAMES: u32 = 512;
+
+/// The rates that were given: one for all interfaces, or one for each that is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rates {
+    All(BitRate),
+    Each(Vec<(String, BitRate)>),
+}
+
+impl Rates {
+    /// The rate that was given for an interface.
+    pub fn of(&self, iface: &str) -> Option<BitRate> {
+        match self {
+            Self::All(rate) => Some(*rate),
+            Self::Each(rates) => rates.iter().find(|(named, _)| named == iface).map(|(_, rate)| *rate),
+        }
+    }
+}
+
+/// Reads `100mbit`, or `eth0=100mbit,eth1=1gbit`.
+pub fn rates(text: &str) -> Result<Rates, String> {
+    if !text.contains('=') {
+        return link_rate(text).map(Rates::All);
+    }
+    let mut rates: Vec<(String, BitRate)> = Vec::new();
+    for part in text.split(',') {
+        let (iface, rate) = part
+            .split_once('=')
+            .filter(|(iface, _)| !iface.is_empty())
+            .ok_or_else(|| format!("'{part}' names no interface and rate; write eth0=100mbit,eth1=1gbit"))?;
+        if rates.iter().any(|(named, _)| named == iface) {
+            return Err(format!("interface {iface} has two rates"));
+        }
+        rates.push((iface.to_owned(), link_rate(rate)?));
+    }
+    Ok(Rates::Each(rates))
+}
+
+/// The interfaces of the node, each once and each there.
+///
+/// # Errors
+/// They cannot be those of a node.
+pub fn interfaces(args: &Args) -> Result<Vec<String>, Failure> {
+    let mut ifaces = args.iface.clone();
+    if ifaces.is_empty() {
+        ifaces.push(only_interface("--iface")?);
+    }
+    if ifaces.len() > PORTS_MAX {
+        let sentence = format!("a node has at most {PORTS_MAX} interfaces; {} were given", ifaces.len());
+        return Err(Failure::wrong_use(sentence));
+    }
+    for (at, iface) in ifaces.iter().enumerate() {
+        if ifaces[..at].contains(iface) {
+            return Err(Failure::wrong_use(format!("interface {iface} was given twice; give each once")));
+        }
+        // A mistyped interface is said before anything that is the matter with files.
+        if nix::net::if_::if_nametoindex(iface.as_str()).is_err() {
+            return Err(Failure::failed(OpenError::NoSuchInterface(iface.clone()).to_string()));
+        }
+    }
+    if let Some(Rates::Each(rates)) = &args.rate
+        && let Some((iface, _)) = rates.iter().find(|(iface, _)| !ifaces.contains(iface))
+    {
+        let sentence = format!("a rate was given for {iface}, which is no interface of this node");
+        return Err(Failure::wrong_use(sentence));
+    }
+    Ok(ifaces)
+}
+
+/// Claims the interfaces, with the settings of each. Wrong settings of any are named before the first one is
+/// claimed.
+///
+/// # Errors
+/// Settings that cannot be right, or an interface that cannot be had.
+pub fn claim(args: &Args, ifaces: &[String]) -> Result<Vec<Beside<PacketDevice, EgressGate>>, Failure> {
+    let mut planned = Vec::new();
+    for (at, iface) in ifaces.iter().enumerate() {
+        let rate = match args.rate.as_ref().and_then(|rates| rates.of(iface)) {
+            Some(rate) => rate,
+            None => driver_rate(iface)?,
+        };
+        let mtu = ethernet_mtu(iface).map_err(Failure::failed)?;
+        let mut settings = settings(args, rate, mtu)?;
+        // Sockets are those of the first port; on the others the kernel keeps IEEE 802.2 to itself.
+        settings.llc.enabled = at == 0;
+        settings.llc.address = if at == 0 { settings.llc.address } else { 0 };
+        planned.push((iface, rate, settings));
+    }
+    let claimed = planned.into_iter().map(|(iface, rate, settings)| {
+        let mut options = PacketOptions::new(iface, args.ethertype, ROTA_MARK);
+        options.rate = Some(rate);
+        options.llc = settings.llc.enabled;
+        let device = PacketDevice::open_with(&options).map_err(Failure::failed)?;
+        let gate = EgressGate::new(iface, GATE_FRAMES).map_err(Failure::failed)?;
+        let guardian = Some(guardian::spec(args, iface, rate)?);
+        Ok(Beside { interface: iface.clone(), settings, guardian, device, gate })
+    });
+    claimed.collect()
+}
+
+/// The interfaces and their rates, for the first line of the log.
+pub fn sentence(first: &str, settings: &Settings, others: &[Beside<PacketDevice, EgressGate>]) -> String {
+    let others = others.iter().map(|other| (&*other.interface, other.settings.link.rate));
+    let all = std::iter::once((first, settings.link.rate)).chain(others);
+    all.map(|(iface, rate)| format!("{iface} at {rate}")).collect::<Vec<_>>().join(" and ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_one_for_all_or_one_for_each_interface() {
+        let rate = BitRate::from_mbit;
+        assert_eq!(rates("100mbit").map(|rates| rates.of("eth7")), Ok(Some(rate(100))));
+        let each = rates("eth0=100mbit,eth1=1gbit").expect("two rates");
+        assert_eq!(
+            ["eth0", "eth1", "eth2"].map(|iface| each.of(iface)),
+            [Some(rate(100)), Some(rate(1_000)), None]
+        );
+        for wrong in
+            ["eth0=100mbit,1gbit", "=100mbit", "eth0=", "eth0=0mbit", "eth0=1mbit,eth0=2mbit", "eth0=1mbit,"]
+        {
+            assert!(rates(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A gateway: one node with a port on each of two segments.
+
+mod common;
+
+use common::{PATIENCE, Program, ROTA, eventually, signal, testdata, text};
+use serde_json::Value;
+use std::process::Command;
+
+/// A lab of two segments; it ends with this value, also when the test fails.
+struct Lab(String);
+
+impl Lab {
+    /// Without nodes; `None`, said aloud, where this machine has no namespaces for us.
+    fn up(test: &str) -> Option<Self> {
+        let lab = Self(format!("test-{test}-{}", std::process::id()));
+        let file = format!("{}/../../topologies/two-segments.toml", env!("CARGO_MANIFEST_DIR"));
+        let out = lab.command(&["lab", "up"], &["--topology", &file, "--no-nodes"]).output().unwrap();
+        let errors = text(&out.stderr);
+        if common::labs_refused(&errors) {
+            return None;
+        }
+        assert!(out.status.success(), "{errors}");
+        Some(lab)
+    }
+
+    fn command(&self, verbs: &[&str], words: &[&str]) -> Command {
+        let mut command = Command::new(ROTA);
+        command.args(verbs).args(["--name", &self.0]).args(words).env("ROTA_DEATH_TIMEOUT", "500ms");
+        command
+    }
+
+    fn exec(&self, station: &str, words: &[&str]) -> Program {
+        Program::start(self.command(&["lab", "exec"], &[&[station, "--"], words].concat()))
+    }
+
+    fn rota(&self, station: &str, words: &[&str]) -> Program {
+        self.exec(station, &[&[ROTA], words].concat())
+    }
+
+    fn node(&self, station: &str, words: &[&str]) -> Program {
+        let node = self.rota(station, &[&["node", "--name", station], words].concat());
+        node.wait_for_word("rota node");
+        node
+    }
+
+    fn status(&self, station: &str) -> Value {
+        self.rota(station, &["status", "--json"]).finish().well().json()
+    }
+
+    /// A video of the gateway to a station that has begun to arrive.
+    fn stream(&self, to: &str, service: &str) -> (Program, Program) {
+        let receiver = self.rota(to, &["recv", "--json", "--service", service, "--log", "-"]);
+        receiver.wait_for_word("listening");
+        let clip = testdata("clip.h264");
+        let words = ["send", "--overdue", "keep", "--seconds", "60", "--video", &clip, "--to", to];
+        let sender = self.rota("gateway", &[&words[..], &["--service", service]].concat());
+        let begun = eventually(PATIENCE, || (lines(&receiver) > 5).then_some(()));
+        assert!(begun.is_some(), "{}{}", sender.err(), self.status("gateway"));
+        (sender, receiver)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = self.command(&["lab", "down"], &[]).output();
+    }
+}
+
+fn lines(receiver: &Program) -> usize {
+    receiver.out().lines().count()
+}
+
+/// Units go on to arrive.
+#[track_caller]
+fn assert_goes_on(receiver: &Program) {
+    let before = lines(receiver);
+    let more = eventually(PATIENCE, || (lines(receiver) > before + 10).then_some(()));
+    assert!(more.is_some(), "it stands since {before}");
+}
+
+fn ports(status: &Value) -> Vec<(String, usize)> {
+    let ports = status["extra"]["ports"].as_array().expect("there are some").iter();
+    let members = |port: &Value| port["members"].as_array().map_or(0, Vec::len);
+    ports.map(|port| (port["interface"].as_str().unwrap_or_default().to_owned(), members(port))).collect()
+}
+
+#[test]
+fn a_gateway_serves_two_segments_and_survives_the_loss_of_one() {
+    let Some(lab) = Lab::up("ports") else { return };
+    let single = |station: &str| lab.node(station, &["--iface", "eth0"]);
+    let one = single("n1");
+    let _others = ["n2", "n3", "n4"].map(single);
+    let both = ["--iface", "eth0", "--iface", "eth1", "--rate", "eth0=100mbit,eth1=10mbit"];
+    let gateway = lab.node("gateway", &both);
+    let met = || {
+        let found = ports(&lab.status("gateway"));
+        (found == [("eth0".to_owned(), 3), ("eth1".to_owned(), 3)]).then_some(())
+    };
+    assert!(eventually(PATIENCE, met).is_some(), "{}", lab.status("gateway"));
+
+    // One node, one name of it on each segment, and a channel on each at the same time.
+    let (to_n1, _at_n1) = lab.stream("n1", "1");
+    let (_to_n3, at_n3) = lab.stream("n3", "3");
+    let status = lab.status("gateway");
+    let modes: Vec<&Value> =
+        status["extra"]["ports"].as_array().unwrap().iter().map(|port| &port["mode"]).collect();
+    assert_eq!(modes, ["token", "token"], "{status}");
+
+    // A station of the first segment dies: its channel ends, and the other one goes on.
+    signal(one.inner(), "KILL");
+    let ended = to_n1.finish();
+    assert!(ended.err.contains("fell silent"), "{}", ended.err);
+    assert_goes_on(&at_n3);
+
+    // The first interface is gone: so are its channels, and nothing else.
+    let (to_n2, _at_n2) = lab.stream("n2", "2");
+    lab.exec("gateway", &["ip", "link", "del", "eth0"]).finish().well();
+    let ended = to_n2.finish();
+    assert!(ended.err.contains("interface of this station"), "{}", ended.err);
+    assert_goes_on(&at_n3);
+    let status = lab.status("gateway");
+    assert_eq!(ports(&status), [("eth1".to_owned(), 3)], "{status}");
+    assert_eq!(status["interface"], "eth1");
+    let lost = |note: &Value| note.as_str().is_some_and(|note| note.starts_with("interface eth0 is lost"));
+    assert!(status["notes"].as_array().unwrap().iter().any(lost), "{status}");
+    assert!(gateway.err().contains("interface eth0 is lost"), "{}", gateway.err());
+
+    // The last one: the node ends as a node of one interface does.
+    lab.exec("gateway", &["ip", "link", "del", "eth1"]).finish().well();
+    let ended = gateway.finish();
+    assert!(ended.code() == 1 && ended.err.contains("interface eth1"), "{} {}", ended.code(), ended.err);
+}
+
+#[test]
+fn interfaces_that_no_node_can_have_are_wrong_use() {
+    let run = |words: &[&str]| {
+        let out = Command::new(ROTA).arg("node").args(words).env_remove("ROTA_RATE").output().unwrap();
+        (out.status.code(), text(&out.stderr))
+    };
+    let of = |words: &[&str], code, sentence: &str| {
+        let (got, said) = run(words);
+        assert!(got == Some(code) && said.contains(sentence), "{words:?}: {got:?} {said}");
+    };
+    of(&["--iface", "lo", "--iface", "lo"], 2, "interface lo was given twice");
+    let many: Vec<&str> = std::iter::repeat_n(["--iface", "lo"], 9).flatten().collect();
+    of(&many, 2, "at most 8 interfaces; 9 were given");
+    of(&["--iface", "lo", "--rate", "eth7=10mbit"], 2, "eth7, which is no interface of this node");
+    of(&["--iface", "lo", "--rate", "lo=10mbit,20mbit"], 2, "names no interface and rate");
+    of(&["--iface", "lo", "--iface", "nosuch0"], 1, "nosuch0");
+}

@@ -1,0 +1,99 @@
+//! The ports of a node as the data thread serves them: each has a device, a gate and a will of its own, and
+//! the machines, the rings and the turn are one.
+
+use super::host::HostWay;
+use super::waits::{DOORBELL, Waits};
+use super::wire::Wire;
+use super::{Data, Stopped};
+use crate::commands::Note;
+use crate::gate::Egress;
+use crate::guardian::Wills;
+use crate::meter::Meter;
+use rota_driver::clock::now;
+use rota_driver::device::{DeviceError, FrameDevice};
+use rota_proto::rether::Rether;
+use rota_proto::{Node, Port, PortId, Settings};
+use std::sync::Arc;
+
+/// One port that a node is to begin with.
+pub(crate) struct Plug<D, G> {
+    pub(crate) interface: String,
+    pub(crate) settings: Settings,
+    pub(crate) device: D,
+    pub(crate) gate: G,
+    pub(crate) wills: Wills,
+    pub(crate) meter: Arc<Meter>,
+}
+
+/// One port: the frames that come and go, and the host's own.
+pub(super) struct Way<D, G> {
+    pub(super) port: PortId,
+    pub(super) interface: String,
+    pub(super) wire: Wire<D>,
+    pub(super) host: HostWay<G>,
+    pub(super) wills: Wills,
+    pub(super) meter: Arc<Meter>,
+}
+
+impl<D: FrameDevice, G: Egress> Way<D, G> {
+    pub(super) fn new(plug: Plug<D, G>, port: &Port, waits: &Waits) -> Result<Self, Stopped> {
+        let Plug { interface, device, gate, wills, meter, .. } = plug;
+        waits.add_device(&device, port.id())?;
+        let host = HostWay::new(gate, port, device.mtu());
+        Ok(Self { port: port.id(), interface, wire: Wire::new(device), host, wills, meter })
+    }
+}
+
+/// The medium of a port that is there.
+pub(super) fn link(node: &Node, port: PortId) -> &Rether {
+    node.port_at(port).unwrap_or_else(|| node.port()).medium()
+}
+
+impl<D: FrameDevice, G: Egress> Data<D, G> {
+    /// The place of a port's way; none where the port is gone.
+    pub(super) fn way(&self, port: PortId) -> Option<usize> {
+        self.ways.iter().position(|way| way.port == port)
+    }
+
+    /// An error of the device or of the gate of one port among several ends that port and nothing else.
+    /// Any other one is returned.
+    pub(super) fn survive(&mut self, error: Stopped) -> Result<(), Stopped> {
+        let (port, why) = match &error {
+            Stopped::Device(port, why @ DeviceError::Gone) => (*port, why.to_string()),
+            Stopped::Gate(port, why) => (*port, why.to_string()),
+            _ => return Err(error),
+        };
+        let place = self.way(port).filter(|_| self.ways.len() > 1);
+        let Some(place) = place else { return Err(error) };
+        let mut lost = self.ways.remove(place);
+        self.waits.remove_device(&lost.wire.device);
+        let _ = lost.host.gate.pass();
+        self.node.break_off();
+        let left = self.node.lose_port(now(), port);
+        if place == 0 {
+            self.sockets_lost();
+            self.told.published.follow(&self.ways[0].meter);
+        }
+        let note = format!(
+            "interface {} is lost ({why}): its channels have ended; {left} of this node's interfaces {} left",
+            lost.interface,
+            if left == 1 { "is" } else { "are" }
+        );
+        self.lost.push(note.clone());
+        self.control.say(Note::PortLost { note });
+        self.drain()?;
+        // The turn was broken off: what its wait had told is looked at now, because it is not told again.
+        self.work.has_commands = true;
+        let bells: Vec<u64> = self.waits.doorbells().collect();
+        debug_assert!(bells.iter().all(|bell| *bell >= DOORBELL));
+        self.look_at_rings(now(), &bells)
+    }
+
+    /// Sockets of link control are those of the first port, and end with it.
+    fn sockets_lost(&mut self) {
+        for attached in self.rings.sockets.attached() {
+            let why = "the interface of its messages is gone".to_owned();
+            self.control.say(Note::HostileSocket { attached, why });
+        }
+    }
+}
