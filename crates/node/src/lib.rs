@@ -63,6 +63,7 @@ use rota_shm::control::{ControlName, SocketError};
 use rota_shm::{MemoryError, TraceFile};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What a daemon is told at start.
 #[derive(Debug)]
@@ -218,32 +219,21 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
     // Before rights are given away: afterwards this process can run nothing.
     let (settings, guardian) = (spec.settings.clone(), spec.guardian.take());
     let first = Beside { interface: interface.clone(), settings, guardian, device, gate };
-    let (mut guardians, mut plugs, mut meters) = (Vec::new(), Vec::new(), vec![meter]);
-    for Beside { interface, settings, guardian, device, gate } in std::iter::once(first).chain(others) {
-        let (guardian, wills) = guardian::begin(guardian, spec.confine)?;
-        guardians.push(guardian);
-        if plugs.len() == meters.len() {
-            meters.push(meter::Meter::new());
-        }
-        let meter = std::sync::Arc::clone(&meters[plugs.len()]);
-        plugs.push(data::Plug { interface, settings, device, gate, wills, meter });
-    }
-    let interfaces: Vec<String> = plugs.iter().map(|plug| plug.interface.clone()).collect();
-    let diverted: Vec<Option<String>> =
-        plugs.iter().map(|plug| plug.gate.device().map(str::to_owned)).collect();
+    let (guardians, plugs) = plugs(first, others, &meter, spec.confine)?;
+    let metered: Vec<Metered> = plugs.iter().map(Metered::of).collect();
     let facts = status::Facts { guardians, ..status::Facts::of(&spec, table, log.as_ref(), privileges)? };
     let privileges = &facts.privileges;
     // Packet sockets are opened before the right to open them is given away.
     let mut ear = Outsiders::open(&interface).ok();
     let mut metering = Vec::new();
     let outcome = std::thread::scope(|scope| {
-        for ((asked_of, gate), meter) in interfaces.iter().zip(&diverted).zip(&meters) {
+        for of in &metered {
             let ((stopping, stop), ear, counted) = (std::sync::mpsc::channel(), ear.take(), &facts.counters);
             metering.push(stopping);
             let meter_thread =
                 std::thread::Builder::new().name("rota-meter".into()).spawn_scoped(scope, move || {
                     privileges.helper_begins();
-                    meter::run(meter, (asked_of, gate.as_deref()), ear, counted, &stop);
+                    meter::run(&of.meter, (&of.interface, of.gate.as_deref()), ear, counted, &stop);
                 });
             // Its numbers are for monitors only: a node without it is none the worse.
             drop(meter_thread);
@@ -276,11 +266,49 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
     if outcome.is_ok() {
         facts.guardians.iter().flatten().for_each(guardian::Guardian::dismiss);
     }
-    let named = |port: rota_proto::PortId| interfaces.get(usize::from(port.0)).cloned().unwrap_or_default();
-    outcome.map_err(|error| match error {
+    outcome.map_err(|error| why_ended(error, &metered))
+}
+
+/// An interface that is asked for its counts, and the device of its gate.
+struct Metered {
+    interface: String,
+    gate: Option<String>,
+    meter: Arc<meter::Meter>,
+}
+
+impl Metered {
+    fn of<D, G: Egress>(plug: &data::Plug<D, G>) -> Self {
+        let gate = plug.gate.device().map(str::to_owned);
+        Self { interface: plug.interface.clone(), gate, meter: Arc::clone(&plug.meter) }
+    }
+}
+
+/// A guardian for each port, and the ports as the data thread takes them; the first one has this meter.
+#[expect(clippy::type_complexity, reason = "two lists, named by the caller")]
+fn plugs<D, G>(
+    first: Beside<D, G>,
+    others: Vec<Beside<D, G>>,
+    meter: &Arc<meter::Meter>,
+    confine: bool,
+) -> Result<(Vec<Option<guardian::Guardian>>, Vec<data::Plug<D, G>>), NodeError> {
+    let (mut guardians, mut plugs) = (Vec::new(), Vec::new());
+    for Beside { interface, settings, guardian, device, gate } in std::iter::once(first).chain(others) {
+        let (guardian, wills) = guardian::begin(guardian, confine)?;
+        guardians.push(guardian);
+        let meter = if plugs.is_empty() { Arc::clone(meter) } else { meter::Meter::new() };
+        plugs.push(data::Plug { interface, settings, device, gate, wills, meter });
+    }
+    Ok((guardians, plugs))
+}
+
+fn why_ended(error: data::Stopped, ports: &[Metered]) -> NodeError {
+    let named = |port: rota_proto::PortId| {
+        ports.get(usize::from(port.0)).map_or_else(String::new, |port| port.interface.clone())
+    };
+    match error {
         data::Stopped::Device(port, source) => NodeError::Device { interface: named(port), source },
         data::Stopped::Gate(_, source) => NodeError::Gate(source),
         data::Stopped::Mtu { port, was, is } => NodeError::Mtu { interface: named(port), was, is },
         data::Stopped::System(what, source) => NodeError::System { what, source },
-    })
+    }
 }

@@ -87,9 +87,9 @@ impl Sockets {
         });
     }
 
-    /// The numbers of the requests that attached the sockets.
-    pub(crate) fn attached(&self) -> impl Iterator<Item = u64> {
-        self.all.iter().map(|socket| socket.memory.attached)
+    /// The first socket, and the number of the request that attached it.
+    pub(crate) fn first(&self) -> Option<(u8, u64)> {
+        self.all.first().map(|socket| (socket.number, socket.memory.attached))
     }
 
     pub(crate) fn detach(&mut self, number: u8, poller: &Poller) -> Option<Remains> {

@@ -3,10 +3,11 @@
 
 use super::Data;
 use super::units::Source;
+use super::way::NO_SOCKETS;
 use crate::commands::{Note, Remains, SocketMemory, SourceMemory};
 use crate::gate::Egress;
 use rota_driver::device::FrameDevice;
-use rota_proto::ChannelId;
+use rota_proto::{ChannelId, PortId};
 use rota_units::Instant;
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
@@ -25,6 +26,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     pub(super) fn attach_socket(&mut self, ask: u64, socket: u8, memory: SocketMemory) {
+        if self.node.port().id() != PortId(0) {
+            let (attached, why) = (memory.attached, NO_SOCKETS.to_owned());
+            self.control.say(Note::HostileSocket { attached, why });
+            self.control.say(Note::Remains(Remains::Socket(memory)));
+            return;
+        }
         let (token, watched) = self.waits.doorbell(&memory.doorbell);
         if let Err(error) = watched {
             let why = format!("its doorbell cannot be waited on: {error}");

@@ -15,6 +15,9 @@ use rota_proto::rether::Rether;
 use rota_proto::{Node, Port, PortId, Settings};
 use std::sync::Arc;
 
+/// Why a socket of link control ends, or is not to be had.
+pub(super) const NO_SOCKETS: &str = "the interface of its messages is gone";
+
 /// One port that a node is to begin with.
 pub(crate) struct Plug<D, G> {
     pub(crate) interface: String,
@@ -91,9 +94,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// Sockets of link control are those of the first port, and end with it.
     fn sockets_lost(&mut self) {
-        for attached in self.rings.sockets.attached() {
-            let why = "the interface of its messages is gone".to_owned();
-            self.control.say(Note::HostileSocket { attached, why });
+        while let Some((number, attached)) = self.rings.sockets.first() {
+            self.control.say(Note::HostileSocket { attached, why: NO_SOCKETS.to_owned() });
+            if let Some(remains) = self.rings.sockets.detach(number, &self.waits.all) {
+                self.control.say(Note::Remains(remains));
+            }
         }
     }
 }
