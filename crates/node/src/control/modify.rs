@@ -38,7 +38,7 @@ impl Control<'_> {
         let info = contract_info(&contract);
         let askers = self.modifiers(channel);
         for &(asker, number) in &askers {
-            let modified = Reply::Modified { channel: channel.0, contract: info.clone() };
+            let modified = Reply::Modified { channel: channel.0, contract: info };
             self.sessions[asker].to(number).reply(&modified, &[]);
         }
         let Some((at, place)) = self.owner(channel) else { return };
