@@ -175,7 +175,13 @@ mod tests {
                        find = \"if b\"\ninto = \"if b && !mutated!(A)\"\n";
 
     fn tree(text: &str) -> Tree {
-        Tree::planted(&[(LIST, ONE), (TEMPLATE, "// T\n"), (SHOWN_BY, ""), ("a.rs", text)])
+        Tree::planted(&[
+            (LIST, ONE),
+            (TEMPLATE, "// T\n"),
+            (SHOWN_BY, ""),
+            (SHOWN_AGAIN_BY, ""),
+            ("a.rs", text),
+        ])
     }
 
     #[test]
