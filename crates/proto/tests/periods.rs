@@ -76,6 +76,18 @@ fn two_units_each_cycle_leave_in_one_slot() {
     assert_eq!(rig.count(Kind::Token), 0, "no hop between them");
 }
 
+/// A report had the octets of the unit that was offered last, and none for those behind it.
+#[test]
+fn each_unit_of_a_slot_counts_its_own_octets() {
+    let (mut rig, channel) = master(Span::from_nanos(16_666_666), 3_000);
+    let before = rig.node.own_channels().next().expect("it sends").octets;
+    rig.unit(channel, 0, 1_000);
+    rig.unit(channel, 1, 3_000);
+    rig.run(TRT * 2);
+    let said = rig.node.own_channels().next().expect("it sends");
+    assert_eq!((said.octets - before, said.fragments), (4_000, 4));
+}
+
 #[test]
 fn a_period_between_whole_ones_is_served_by_more_slots() {
     let (mut rig, channel) = master(ms(40), 2_000);

@@ -27,8 +27,7 @@ pub(super) struct Meter {
     growing: Span,
     clocks: OneWay,
     one_clock: bool,
-    /// The unit that waits in the sender's ring: its octets, and its schedule.
-    offered: u32,
+    /// The schedule of the unit that was offered last.
     due: Instant,
     /// The number after the last unit that was offered, and the earliest and the latest schedule.
     handed: u64,
@@ -56,7 +55,7 @@ impl Meter {
 
     /// A unit waits in the sender's ring.
     pub(super) fn offer(&mut self, unit: &UnitRef) {
-        (self.offered, self.due) = (unit.octets, Instant::from_nanos(unit.schedule_ns));
+        self.due = Instant::from_nanos(unit.schedule_ns);
         self.handed = self.handed.max(unit.number.saturating_add(1));
         let (earliest, latest) = self.dues.unwrap_or((self.due, self.due));
         self.dues = Some((earliest.min(self.due), latest.max(self.due)));
@@ -103,11 +102,11 @@ impl Meter {
 }
 
 impl Channels {
-    /// The offered unit has left, in fragments of so many octets.
-    pub(crate) fn count_unit(&mut self, id: ChannelId, payload_max: u64) {
+    /// A unit of so many octets has left, in fragments of at most `payload_max` octets. Others may wait.
+    pub(crate) fn count_unit(&mut self, id: ChannelId, octets: u32, payload_max: u64) {
         if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
             channel.units.sent += 1;
-            let octets = u64::from(std::mem::take(&mut channel.meter.offered));
+            let octets = u64::from(octets);
             channel.meter.octets += octets;
             channel.meter.fragments += octets.div_ceil(payload_max.max(1)).max(1);
         }

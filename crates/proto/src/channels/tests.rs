@@ -484,7 +484,7 @@ fn units_that_wait_when_their_program_dies_are_stated_once_their_bound_is_over()
         let schedule_ns = ledger.now.as_nanos();
         let unit = |number, left_out| UnitRef { number, octets: 9, schedule_ns, left_out };
         ledger.channels.note_offer(out, &unit(0, 0));
-        ledger.channels.count_unit(out, 1_400);
+        ledger.channels.count_unit(out, 9, 1_400);
         // One unit was left out; this one waits, and another one was left out behind it.
         ledger.channels.note_offer(out, &unit(2, 1));
         ledger.channels.state(out, Stated { units: 4, left_out: 2, unsent: 0 });
@@ -510,7 +510,7 @@ fn units_count_as_come_where_their_receiver_s_node_has_told_of_the_end() {
         for number in 0..9 {
             let unit = UnitRef { number, octets: 9, schedule_ns: 0, left_out: 0 };
             ledger.channels.note_offer(out, &unit);
-            ledger.channels.count_unit(out, 1_400);
+            ledger.channels.count_unit(out, 9, 1_400);
         }
         let tally = rota_wire::Tally { units: 5, lost: 1, ..rota_wire::Tally::default() };
         let report = Signal { tally, ..Signal::new(Verb::Tally, out.0, 1) };
@@ -569,7 +569,7 @@ fn a_receiver_that_has_not_counted_the_end_confirms_no_units() {
         for number in 0..9 {
             let unit = UnitRef { number, octets: 9, schedule_ns: 0, left_out: 0 };
             sender.channels.note_offer(out, &unit);
-            sender.channels.count_unit(out, 1_400);
+            sender.channels.count_unit(out, 9, 1_400);
         }
         sender.channels.outgoing[0].state = Sending::Open { telling: None };
         let answer = Signal { channel: out.0, ..answer };

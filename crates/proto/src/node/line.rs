@@ -198,7 +198,7 @@ impl Line {
             if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {
                 if fate == UnitFate::Sent {
                     let payload_max = self.port.medium().settings().link.framing.unit_payload_max();
-                    self.channels.count_unit(channel, payload_max);
+                    self.channels.count_unit(channel, self.port.ended_octets(), payload_max);
                 }
                 self.tick_channels(now);
             }

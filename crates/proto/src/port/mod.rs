@@ -44,6 +44,8 @@ pub struct Port {
     turning: Turning,
     spending: Spending,
     outputs: VecDeque<Output>,
+    /// The octets of the unit whose slot is told next, or was told last.
+    ended_octets: u32,
     counters: Counters,
     tally: counters::OwnTally,
 }
@@ -68,6 +70,7 @@ impl Port {
             turning: Turning::No,
             spending: Spending::default(),
             outputs: VecDeque::with_capacity(1024),
+            ended_octets: 0,
             counters: Counters::default(),
             tally: counters::OwnTally::default(),
             medium: Rether::new(now, id, me, secret, settings, seed),
@@ -87,6 +90,11 @@ impl Port {
     /// What was counted of units and ordinary frames.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// The octets of the unit that the newest [`Output::Slot`] tells of.
+    pub(crate) fn ended_octets(&self) -> u32 {
+        self.ended_octets
     }
 
     /// How many ordinary frames wait for a grant.

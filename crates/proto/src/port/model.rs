@@ -18,6 +18,7 @@ impl Port {
             turning,
             spending,
             outputs,
+            ended_octets: _,
             counters: _,
             tally: _,
         } = self;

@@ -252,7 +252,9 @@ impl Port {
     fn end_unit(&mut self, channel: ChannelId, at: Instant, fate: UnitFate) {
         let Some(queue) = self.units.get_mut(channel) else { return };
         queue.fragments_sent = 0;
-        let unit = queue.ready.pop_front().map(|unit| (unit.number, fate));
+        let ended = queue.ready.pop_front();
+        self.ended_octets = ended.map_or(0, |unit| unit.octets);
+        let unit = ended.map(|unit| (unit.number, fate));
         self.outputs.push_back(Output::Slot { channel, at, unit });
         self.tell_shrinks(channel);
     }

@@ -11,7 +11,7 @@ fn units_that_never_left_are_lost_where_the_receiver_ended_the_channel() {
     ledger.channels.outgoing[0].state = Sending::Open { telling: None };
     for number in 0..5 {
         ledger.channels.note_offer(out, &UnitRef { number, octets: 9, schedule_ns: 0, left_out: 0 });
-        ledger.channels.count_unit(out, 1_400);
+        ledger.channels.count_unit(out, 9, 1_400);
     }
     ledger.channels.state(out, Stated { units: 7, left_out: 0, unsent: 0 });
     let tally = Tally { units: 2, lost: 3, ..Tally::default() };
@@ -47,7 +47,7 @@ fn units_that_never_left_are_lost_at_both_ends() {
     };
     let offer = |ledger: &mut Ledger, number, left_out| {
         ledger.channels.note_offer(out, &UnitRef { number, octets: 9, schedule_ns: 0, left_out });
-        ledger.channels.count_unit(out, 1_400);
+        ledger.channels.count_unit(out, 9, 1_400);
     };
     offer(&mut ledger, 0, 0);
     offer(&mut ledger, 15, 14);
@@ -84,7 +84,7 @@ fn units_that_never_left_are_lost_beside_those_that_the_wire_had_lost() {
     let out = ledger.open(C);
     for number in 0..5 {
         ledger.channels.note_offer(out, &UnitRef { number, octets: 9, schedule_ns: 0, left_out: 0 });
-        ledger.channels.count_unit(out, 1_400);
+        ledger.channels.count_unit(out, 9, 1_400);
     }
     let report = Signal {
         tally: Tally { units: 2, lost: 3, ..Tally::default() },
