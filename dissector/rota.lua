@@ -42,7 +42,8 @@ local CAUSES = {
     [0] = "closed by its sender", [1] = "peer gone", [2] = "reservation lost", [3] = "no answer",
     [4] = "nobody listens", [5] = "refused by admission", [6] = "sending program ended",
     [7] = "receiving program ended", [8] = "receiver closed", [9] = "node stopped", [10] = "ended by hand",
-    [11] = "listener takes another station only",
+    [11] = "listener takes another station only", [12] = "no memory at the receiver's node",
+    [13] = "receiver was silent for too long",
 }
 local VERDICTS = { [0] = "prove that you live", [1] = "full", [2] = "other settings", [3] = "held off",
     [4] = "your counter is behind" }

@@ -6,7 +6,9 @@ use rota_contract::CloseCause;
 /// gone. So does a cause that only a node of this host may state.
 pub(crate) fn from_wire(code: u8) -> CloseCause {
     match CloseCause::from_code(u64::from(code)) {
-        CloseCause::NodeStopped | CloseCause::Hostile | CloseCause::Unknown => CloseCause::PeerGone,
+        CloseCause::PortGone | CloseCause::NodeStopped | CloseCause::Hostile | CloseCause::Unknown => {
+            CloseCause::PeerGone
+        }
         cause => cause,
     }
 }
@@ -33,7 +35,9 @@ mod tests {
 
     #[test]
     fn a_peer_cannot_state_what_only_the_own_node_knows() {
-        for code in [CloseCause::NodeStopped.code(), CloseCause::Hostile.code(), 200] {
+        for code in
+            [CloseCause::PortGone.code(), CloseCause::NodeStopped.code(), CloseCause::Hostile.code(), 200]
+        {
             assert_eq!(from_wire(code), CloseCause::PeerGone);
         }
         assert_eq!(from_wire(CloseCause::WasSilent.code()), CloseCause::WasSilent);
