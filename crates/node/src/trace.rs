@@ -36,6 +36,8 @@ const INCIDENT_EVERY: Span = Span::from_millis(100);
 
 /// The first of the alarms of programs that do not read; their channels share them.
 const UNREAD_ALARM: usize = 6;
+/// Units that a machine is offered ahead, at most.
+const HANDED: usize = 64;
 const UNREAD_ALARMS: usize = 4;
 
 /// What is known of an open channel.
@@ -49,9 +51,9 @@ struct Known {
     judge: Judge,
     /// On a channel that sends: units that its receiver's node has reported as not read.
     unread: u64,
-    /// The newest unit of a channel that is sent here, by its number on the wire: for how long after its
-    /// schedule its program had not handed it over.
-    handed: (u16, Span),
+    /// The newest units of a channel that is sent here, by their numbers on the wire: for how long after its
+    /// schedule its program had not handed each over.
+    handed: [(u16, Span); HANDED],
 }
 
 /// Something of which an incident should be kept.
@@ -250,7 +252,7 @@ impl Tracer {
     /// A program has handed over a unit, so long after its schedule at least.
     pub(crate) fn handed_over(&mut self, channel: ChannelId, number: u64, late: Span) {
         if let Some(known) = self.known.iter_mut().find(|known| known.channel == channel) {
-            known.handed = (number as u16, late);
+            known.handed[number as usize % HANDED] = (number as u16, late);
         }
     }
 
@@ -284,7 +286,7 @@ impl Tracer {
             let early_ns = if begins { known.judge.sends(schedule) } else { 0 };
             if record.late_ns > 0 {
                 record.verdict = TraceVerdict::Late;
-                let (number, late) = known.handed;
+                let (number, late) = known.handed[record.number as usize % HANDED];
                 let handed = if u64::from(number) == record.number { late } else { Span::ZERO };
                 let extra = [known.bound.as_nanos(), handed.as_nanos(), early_ns];
                 self.note(&record);
@@ -527,7 +529,7 @@ impl Tracer {
     fn learn(&mut self, channel: ChannelId, id: u64, label: u16, contract: &Contract, same_clock: bool) {
         if self.known.len() < CHANNELS_MAX {
             let judge = Judge::new(contract, same_clock);
-            let handed = (0, Span::ZERO);
+            let handed = [(0, Span::ZERO); HANDED];
             let bound = contract.bound;
             self.known.push(Known { channel, id, label, bound, judge, unread: 0, handed });
         }

@@ -274,6 +274,8 @@ fn a_unit_that_leaves_after_its_deadline_is_missed_at_its_sender() {
     assert_eq!(log.tracer.incident(at(26 * MS)), Some(2));
     // A program that hands a unit over late is known by its node.
     log.tracer.handed_over(ChannelId(5), 8 + (1 << 16), Span::from_millis(12));
+    // The next one waits already: a slot carries several, so the node offers more than one ahead.
+    log.tracer.handed_over(ChannelId(5), 9 + (1 << 16), Span::ZERO);
     log.tracer.sent(at(40 * MS), &data, true);
     assert_eq!([log.next(), log.next()].map(|(record, _)| record.extra[1]), [0, 12 * MS]);
 }
