@@ -228,8 +228,10 @@ impl Sockets {
         let place_of = |number| self.all.iter().position(|socket| socket.number == number);
         let (Some(sender), Some(receiver)) = (place_of(from.socket), place_of(to)) else { return };
         let unit = self.all[sender].under_way[place(message)].filter(|unit| unit.number == message);
+        // A message that was taken back meanwhile gets no room: nothing would give it back.
+        let Some(unit) = unit else { return };
         let room = self.all[receiver].memory.received.reserve(octets, MESSAGE_CELL_OCTETS as u16);
-        let (Some(unit), Some(room)) = (unit, room) else { return };
+        let Some(room) = room else { return };
         let messages = &self.all[sender].memory.messages;
         let is_whole = self.all[receiver].memory.received.fill_from(&room, messages, &unit);
         self.all[receiver].end(&room, is_whole, from, level);

@@ -138,6 +138,18 @@ fn fragment(from: u8, message: u16, total: u16, index: u8) -> Vec<u8> {
     frame
 }
 
+/// Each such event took a cell of the receiver's ring for ever, and in the end its socket was deaf.
+#[test]
+fn a_message_to_this_station_that_was_taken_back_takes_no_room() {
+    let mut station = Station::new();
+    let from = LlcAddress { socket: 2, node: 1 };
+    for number in 70..90 {
+        station.sockets.on_event(LlcEvent::Local { from, number, octets: 10, to: 2, level: 0 });
+    }
+    station.hear_short(5);
+    assert!(station.read().is_some());
+}
+
 #[test]
 fn the_longest_message_is_told_when_its_last_part_has_come_and_not_before() {
     let mut station = Station::new();
