@@ -261,6 +261,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
             Output::Slot { channel, at, unit } => self.slot(at, channel, unit),
             Output::Event => self.events(),
+            // Those of the first port only: a log of holds, and a round, is of one ring.
+            Output::Rotation { port, .. } | Output::Hold { port, .. } if ways[0].port != port => {}
             Output::Rotation { hops, span, .. } => measures.on_idle_round(hops, span),
             Output::Hold { generation, accepted, passed, .. } => {
                 measures.on_hold(generation, accepted, passed);

@@ -13,7 +13,7 @@ use crate::commands::Note;
 use crate::gate::Egress;
 use rota_driver::clock::now;
 use rota_driver::device::FrameDevice;
-use rota_proto::PortId;
+use rota_proto::{HostSigns, PortId};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 
@@ -220,8 +220,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let host = self.host_frames();
             let Self { node, ways, measures, told, own_frames, .. } = self;
             let (mac, own_frames) = (MacAddr(ways[0].wire.device.mac()), *own_frames);
+            let stalls = (measures.stalls.total(), measures.stalls.longest());
             for way in &ways[1..] {
-                node.tell_host_at(way.port, way.meter.signs());
+                node.tell_host_at(way.port, HostSigns { stalls, ..way.meter.signs() });
             }
             told.published
                 .publish(turned, node, mac, |node| measures.counter_sources(node, host, own_frames));

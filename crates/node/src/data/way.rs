@@ -84,12 +84,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         );
         self.lost.push(note.clone());
         self.control.say(Note::PortLost { note });
-        self.drain()?;
         // The turn was broken off: what its wait had told is looked at now, because it is not told again.
         self.work.has_commands = true;
         let bells: Vec<u64> = self.waits.doorbells().collect();
         debug_assert!(bells.iter().all(|bell| *bell >= DOORBELL));
-        self.look_at_rings(now(), &bells)
+        let went_on = self.drain().and_then(|_| self.look_at_rings(now(), &bells));
+        // Another interface may be gone too. Each time one way less is left.
+        went_on.or_else(|error| self.survive(error))
     }
 
     /// Sockets of link control are those of the first port, and end with it.

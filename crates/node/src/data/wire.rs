@@ -105,7 +105,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 }
                 // The link will come back; what was lost is seen by the protocol.
                 Err(DeviceError::LinkDown) => {
-                    self.measures.counts.link_downs += u64::from(self.told.tracer.link_down(now()));
+                    let is_news = place > 0 || self.told.tracer.link_down(now());
+                    self.measures.counts.link_downs += u64::from(is_news);
                     continue;
                 }
                 Err(DeviceError::Truncated { .. }) => {
