@@ -52,6 +52,8 @@ enum Unfit {
              --node-id-file"
     )]
     Io { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("the system has no randomness: {0}")]
+    Random(io::Error),
     #[error("the node id has no place: {0}")]
     Place(#[from] RunDirError),
 }
@@ -80,7 +82,7 @@ impl NodeId {
         let path = named.map_or_else(usual, |path| Ok(path.to_owned()));
         match path.map_err(Unfit::from).and_then(|path| kept(&path)) {
             Ok((id, file)) => Ok(Self { id, note: None, _kept: Some(file) }),
-            Err(Unfit::Io { source, .. }) if source.kind() == ErrorKind::Unsupported => Err(source),
+            Err(Unfit::Random(source)) => Err(source),
             Err(unfit) => {
                 let drawn = Self::drawn()?;
                 let note =
@@ -158,7 +160,7 @@ fn kept(path: &Path) -> Result<(u64, Flock<File>), Unfit> {
             let id = read(&file, path)?;
             return Ok((id, lock(file, path)?));
         }
-        write(path, draw().map_err(Unfit::io("drawn for", path))?).map_err(Unfit::io("written to", path))?;
+        write(path, draw().map_err(Unfit::Random)?).map_err(Unfit::io("written to", path))?;
     }
     Err(Unfit::io("read from", path)(io::Error::from(ErrorKind::NotFound)))
 }
@@ -214,9 +216,8 @@ fn lock(mut file: File, path: &Path) -> Result<Flock<File>, Unfit> {
 /// Writes the file whole or not at all. One that another node has made meanwhile stays.
 fn write(path: &Path, id: u64) -> io::Result<()> {
     let name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
-    let new = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    // Left by a process of this number that died.
-    let _ = std::fs::remove_file(&new);
+    // No two nodes draw one id; processes of two containers can have one number.
+    let new = path.with_file_name(format!(".{name}.{}", hex(id)));
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(0o644).open(&new)?;
     let written = file

@@ -31,6 +31,11 @@ use std::path::{Path, PathBuf};
 /// The file in which a node keeps its id; its node has it locked.
 pub const NODE_ID: &str = "node-id";
 
+/// True for the file of a node's id, and for one that a node was writing when it was killed.
+fn is_of_node_id(name: &std::ffi::OsStr) -> bool {
+    name == NODE_ID || name.as_encoded_bytes().starts_with(b".node-id.")
+}
+
 /// Directories of this name vanish with the last lock in them.
 pub(crate) const PREFIX: &str = "net-";
 

@@ -56,7 +56,7 @@ impl Left {
             let path = entry.ok()?.path();
             let there = std::fs::symlink_metadata(&path).ok()?;
             // A node locks the file of its id, too.
-            let is_id = path.file_name().is_some_and(|name| name == crate::NODE_ID);
+            let is_id = path.file_name().is_some_and(crate::is_of_node_id);
             let is_lock = there.is_file() && (there.len() == 0 || is_id);
             if there.uid() != user || locks.len() + sockets.len() >= FILES {
                 return None;
