@@ -547,7 +547,7 @@ impl World {
     }
 }
 
-/// What an output calls for once its node is drained.
+/// The work that an output calls for once its node is drained.
 enum Due {
     CardEmpty,
     Accept(ChannelId),

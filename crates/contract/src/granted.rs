@@ -1,10 +1,10 @@
-//! What was promised to a channel, and how the medium keeps the promise.
+//! The promise to a channel, and the share of the medium that keeps it.
 
 use alloc::format;
 use alloc::string::String;
 use rota_units::Span;
 
-/// What was promised to a channel. It holds for every medium.
+/// The promise to a channel. It holds for every medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Contract {

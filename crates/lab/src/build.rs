@@ -39,7 +39,7 @@ struct Station {
     door: Arc<Door>,
 }
 
-/// What is between the stations of one segment.
+/// The switch, hub or cable between the stations of one segment.
 struct Middle {
     route: Route,
     segment: Segment,

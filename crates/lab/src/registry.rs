@@ -43,7 +43,7 @@ pub enum Answer {
     Door {
         /// That the station's node has ended, and how.
         warning: Option<String>,
-        /// What a program finds there.
+        /// The environment of a program there.
         environment: Vec<(String, String)>,
     },
     /// To [`Request::Down`]: the connection closes when all is gone.
@@ -73,7 +73,7 @@ pub struct About {
     pub stations: Vec<StationAbout>,
     /// The rate of the first segment, in bits a second.
     pub rate_bps: u64,
-    /// What a port of the first segment holds, in octets.
+    /// The queue of a port of the first segment, in octets.
     pub port_queue_octets: u64,
     /// "root" or "user-namespace".
     pub isolation: String,
@@ -124,7 +124,7 @@ pub struct PortAbout {
     pub segment: String,
     /// Its address there.
     pub address: Ipv4Addr,
-    /// Whether the station's node serves it.
+    /// True if the station's node serves it.
     pub node: bool,
 }
 

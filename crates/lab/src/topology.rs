@@ -22,7 +22,7 @@ pub struct Topology {
 pub struct Segment {
     /// Its name in the topology.
     pub name: String,
-    /// What joins its ports.
+    /// The medium that joins its ports.
     pub medium: Medium,
     /// The wire rate of both directions of every port, framing included.
     pub rate: BitRate,
@@ -34,7 +34,7 @@ pub struct Segment {
     pub trt: Option<Span>,
 }
 
-/// What joins the ports of a segment.
+/// The medium that joins the ports of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// A bridge of the kernel.
@@ -180,7 +180,7 @@ impl Topology {
         station.ports[self.served(station)[0]]
     }
 
-    /// Whether it can be built.
+    /// Checks that it can be built.
     ///
     /// # Errors
     /// The first part that makes no sense.

@@ -36,7 +36,7 @@ pub struct SessionId(pub u64);
 /// The traffic that a grant is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// What is reserved for one session.
+    /// The share of one session.
     RealTime(SessionId),
     /// Everything else, in the order of its levels.
     NonRealTime,
@@ -72,7 +72,7 @@ impl Grant {
     }
 }
 
-/// What a medium answers when it is asked to go on.
+/// The answer of a medium that is asked to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// This may be spent now.
@@ -155,7 +155,7 @@ pub enum Way {
     },
 }
 
-/// What a share has to carry.
+/// The load of a share.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
     /// The largest unit, octets.

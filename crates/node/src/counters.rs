@@ -218,7 +218,7 @@ impl Published {
         }
     }
 
-    /// What the first port's interface is asked.
+    /// The questions to the first port's interface.
     #[cfg(test)]
     pub(crate) fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)

@@ -74,7 +74,7 @@ pub(crate) struct Channels {
     unheard: VecDeque<Outgoing>,
     /// The newest channels received here that have ended without a statement of their silent sender.
     unstated: VecDeque<Incoming>,
-    /// What the medium is to do for the channels.
+    /// The wishes of the channels to the medium.
     wants: Wants<Want>,
 }
 
@@ -106,7 +106,7 @@ impl Channels {
         }
     }
 
-    /// What the medium is to do next; the parent asks after each call until there is nothing.
+    /// The next wish to the medium; the parent asks after each call until there is nothing.
     pub(crate) fn next_want(&mut self) -> Option<Want> {
         self.wants.next()
     }

@@ -99,7 +99,7 @@ pub enum UnitFate {
     Dropped,
 }
 
-/// What a share of the medium is to carry.
+/// The load of a share of the medium.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShareRequest {
     /// The station that its units reach.

@@ -61,9 +61,9 @@ pub struct Status {
     pub contested: Vec<MacAddr>,
     /// Those of them to which frames go astray, while no station hears the stranger.
     pub astray: Vec<MacAddr>,
-    /// What the medium counted.
+    /// The counters of the medium.
     pub counters: Counters,
-    /// What was counted of units and ordinary frames.
+    /// The counters of units and ordinary frames.
     pub port_counters: port::Counters,
 }
 
@@ -443,13 +443,13 @@ impl Node {
         self.line_of(channel).channels.contract(channel)
     }
 
-    /// What `rota status` shows of the first port.
+    /// The status of the first port.
     pub fn status(&self) -> Status {
         status(self.port())
     }
 }
 
-/// What is shown of a port.
+/// The status of a port.
 fn status(port: &Port) -> Status {
     let reservations = port.medium().list().map_or_else(Vec::new, |list| {
         let slots = list.slots.as_slice().iter();

@@ -105,7 +105,7 @@ impl Reports {
         }
     }
 
-    /// What this station, at which so many channels end, would say of itself now.
+    /// The report of this station, at which so many channels end, as it would be now.
     pub(crate) fn own(&self, now: Instant, segment: Segment<'_>, ends: usize) -> ReportHead {
         let (tally, counters) = (segment.tally(), segment.counters());
         let mut kinds = tally.sent;

@@ -133,7 +133,7 @@ impl<'a> Segment<'a> {
 
     // ---- for monitors ---------------------------------------------------------------------------------
 
-    /// What was sent and heard.
+    /// The frames that were sent and heard.
     pub(crate) fn tally(self) -> Tally {
         self.0.tally()
     }
@@ -149,7 +149,7 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// What a machine wants of its siblings, in the order in which it is to be done. The room is taken at birth,
+/// The wishes of a machine to its siblings, in their order. The room is taken at birth,
 /// and suffices for one call of the machine: the parent empties the queue after each.
 #[derive(Clone, Debug)]
 pub(crate) struct Wants<W> {

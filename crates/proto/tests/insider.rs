@@ -93,7 +93,7 @@ struct Segment {
     recorded: Option<Vec<Vec<u8>>>,
 }
 
-/// What an output calls for once its node is drained.
+/// The work that an output calls for once its node is drained.
 enum Due {
     CardEmpty,
     Accept(ChannelId),

@@ -70,7 +70,7 @@ impl Pair {
         }
     }
 
-    /// Polls until drained. What outputs call for is done afterwards.
+    /// Polls until drained. The work that outputs call for is done afterwards.
     fn poll_all(&mut self, k: usize) -> (bool, Option<ChannelId>) {
         let (mut is_card_empty, mut incoming) = (false, None);
         loop {

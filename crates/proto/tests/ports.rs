@@ -204,7 +204,7 @@ impl Net {
     }
 }
 
-/// What an output calls for once its node is drained.
+/// The work that an output calls for once its node is drained.
 enum Due {
     CardEmpty(PortId),
     Accept(ChannelId),

@@ -380,7 +380,7 @@ impl Rether {
         self.ask_for_token(now);
     }
 
-    /// What was found out since.
+    /// The next event.
     pub fn next_event(&mut self) -> Option<LinkEvent> {
         self.out.events.pop_front()
     }
@@ -491,7 +491,7 @@ impl Rether {
         self.out.outbox.push_back(Pending::Ports);
     }
 
-    /// What the port has to heed next.
+    /// The next note to the port.
     pub fn next_note(&mut self) -> Option<Note> {
         self.out.notes.pop_front()
     }

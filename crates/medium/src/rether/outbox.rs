@@ -67,7 +67,7 @@ pub(super) enum Pending {
     Ports,
 }
 
-/// What every frame of this segment has before its body, and behind it.
+/// The octets of every frame of this segment before its body, and behind it.
 pub const FRAME_OCTETS: u16 = (BODY + TAG_OCTETS) as u16;
 
 /// Where the body of a frame begins.

@@ -99,7 +99,7 @@ impl Shares {
     }
 }
 
-/// What the medium knows of ordinary traffic: the port has told it, or waits for its word.
+/// Knowledge of ordinary traffic: the port has told it, or waits for its word.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ordinary {
     /// Ordinary frames wait for grants.

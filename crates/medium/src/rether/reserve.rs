@@ -14,7 +14,7 @@ use rota_admission::{Admitted, Growth, Pace, Refusal, Request, admit, grow, shru
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
 
-/// What a medium tells its parent of shares and stations.
+/// News of a medium for its parent, of shares and stations.
 #[derive(Clone, Debug)]
 pub enum LinkEvent {
     /// A session has its slot.
@@ -195,7 +195,7 @@ impl Rether {
         }
     }
 
-    /// Whether a smaller size that was asked for may take effect at the next visit.
+    /// True if a smaller size that was asked for may take effect at the next visit.
     pub fn may_shrink(&mut self, id: SessionId, allowed: bool) {
         if let Some((_, may)) = self.session(id).and_then(|session| session.resize.as_mut()) {
             *may = allowed;

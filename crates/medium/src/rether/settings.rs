@@ -179,7 +179,7 @@ pub struct Settings {
     /// Lease and death timer follow how long the stations' hosts stand still; the values here are the
     /// longest then (decision 017).
     pub follow_stalls: bool,
-    /// What this station says of its address in link control; 0 for none.
+    /// The address of this station in link control, as it announces it; 0 for none.
     pub llc_address: u8,
 }
 

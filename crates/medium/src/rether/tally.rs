@@ -50,7 +50,7 @@ impl Rotation {
     }
 }
 
-/// What a medium has counted of frames.
+/// The frames that a medium has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Sent, by [`Class`].
@@ -71,7 +71,7 @@ impl Tally {
     }
 }
 
-/// What a medium counts. Those marked (zero) must stay zero on a healthy segment.
+/// The counters of a medium. Those marked (zero) must stay zero on a healthy segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames that were not ours to read or malformed.

@@ -34,7 +34,7 @@ pub(super) struct Source {
     /// The units that the machine knows of, in their order; no more than the ring holds. A slot may carry
     /// several, and the next ones are offered when the machines are drained.
     pub(super) offered: VecDeque<Offered>,
-    /// What a slot has called for.
+    /// The work that a slot has called for.
     pub(super) due: Due,
     numbers: Numbers,
     /// Units left out by the program of which the machine knows at least.
@@ -54,7 +54,7 @@ pub(super) struct Source {
     slot_at: Instant,
 }
 
-/// What is to be done about a ring once the machines are drained.
+/// The work on a ring that is due once the machines are drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,

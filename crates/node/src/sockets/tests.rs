@@ -107,7 +107,7 @@ impl Station {
         self.hear(&frame);
     }
 
-    /// What the program reads next: the number and the length of a message, and how many it has missed.
+    /// The next message that the program reads: its number, its length, and how many were missed before it.
     fn read(&mut self) -> Option<(u8, usize, u64)> {
         let mut into = [0; 17_000];
         let next = self.program.received.next_message(&mut into)?;

@@ -1,4 +1,4 @@
-//! What the channels want of the medium. The parent carries it out after each call, in order.
+//! The wishes of the channels to the medium. The parent carries them out after each call, in order.
 
 use super::{CHANNELS_MAX, ENDED_MAX};
 use crate::io::{ChannelId, ShareRequest};
@@ -24,7 +24,7 @@ pub(crate) enum Want {
     Reserve {
         /// For which channel.
         channel: ChannelId,
-        /// What it needs.
+        /// Its load.
         asked: ShareRequest,
     },
     /// A share is given back, and its waiting units are given up.

@@ -245,7 +245,7 @@ pub struct Llc {
     assemblies: Vec<Assembly>,
     answers: Answers,
     events: VecDeque<LlcEvent>,
-    /// What the queue of ordinary traffic is to do.
+    /// A wish to the queue of ordinary traffic.
     wants: Wants<Want>,
     born: Instant,
     /// No timer is due before.
@@ -262,12 +262,12 @@ pub struct Llc {
 /// needs fewer.
 const QUESTIONS_A_SECOND: u64 = 100;
 
-/// What the queue of ordinary traffic of this station is to do, in order.
+/// The wishes to the queue of ordinary traffic of this station, in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Want {
     /// An entry waits for its turn.
     Queue {
-        /// What it stands for: a message, or an answer.
+        /// Its message, or its answer.
         slot: u16,
         /// Octets of its frame.
         octets: u16,
@@ -280,7 +280,7 @@ pub(crate) enum Want {
     Unqueue {
         /// Its level.
         level: u8,
-        /// What it stands for.
+        /// Its message, or its answer.
         slot: u16,
     },
     /// No entry of a message that is over waits any more ([`Llc::is_gone`]); then [`Llc::free_gone`].
@@ -359,7 +359,7 @@ impl Llc {
         self.events.retain(left);
     }
 
-    /// What the queue is to do next; the parent asks after each call until there is nothing.
+    /// The next wish to the queue; the parent asks after each call until there is nothing.
     pub(crate) fn next_want(&mut self) -> Option<Want> {
         self.wants.next()
     }

@@ -40,7 +40,7 @@ pub struct MessageDelivery {
 }
 
 impl MessageDelivery {
-    /// Whether all of the message has come with it.
+    /// True if all of the message has come with it.
     pub fn completes(&self) -> bool {
         matches!(self.part, MessagePart::Whole | MessagePart::Fragment { completes: true, .. })
     }

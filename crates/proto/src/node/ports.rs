@@ -138,7 +138,7 @@ impl Node {
         line.channels.has(channel).then(|| line.port.id())
     }
 
-    /// What `rota status` shows of a port; none where it is gone.
+    /// The status of a port; none where it is gone.
     pub fn status_at(&self, port: PortId) -> Option<Status> {
         self.port_at(port).map(super::status)
     }
@@ -190,7 +190,7 @@ impl Node {
         }
     }
 
-    /// What the parent knows of its host and of the first port, for reports and monitors.
+    /// Tells the parent's knowledge of its host and of the first port, for reports and monitors.
     pub fn tell_host(&mut self, signs: HostSigns) {
         self.assert_drained();
         self.lines[0].tell_host(signs);
@@ -204,12 +204,12 @@ impl Node {
         }
     }
 
-    /// What this station would report of itself now on its first port.
+    /// The report that this station would make now on its first port.
     pub fn own_report(&self, now: Instant) -> ReportHead {
         self.lines[0].own_report(now)
     }
 
-    /// What other stations have reported on the first port.
+    /// The reports of other stations on the first port.
     pub fn reports(&self) -> &Reports {
         &self.lines[0].reports
     }

@@ -1,10 +1,10 @@
-//! What a port has counted of units and ordinary frames. Nothing here changes what it does.
+//! The counts of a port, of units and ordinary frames. Nothing here changes what it does.
 
 use super::Port;
 use rota_medium::rether;
 use rota_wire::{Class, Load};
 
-/// What a port counts. Those marked (zero) must stay zero on a healthy segment.
+/// The counters of a port. Those marked (zero) must stay zero on a healthy segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Units sent.
@@ -62,7 +62,7 @@ impl OwnTally {
 }
 
 impl Port {
-    /// What was sent and heard.
+    /// The frames that were sent and heard.
     pub fn tally(&self) -> Tally {
         let medium = self.medium.tally();
         let (mut sent, mut heard) = (medium.sent, medium.heard);

@@ -87,7 +87,7 @@ impl Port {
         &self.medium
     }
 
-    /// What was counted of units and ordinary frames.
+    /// The counters of units and ordinary frames.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -196,7 +196,7 @@ impl Port {
         }
     }
 
-    /// What the medium found out. A session that it has ended has no units any more.
+    /// The next event of the medium. A session that it has ended has no units any more.
     pub(crate) fn next_event(&mut self) -> Option<LinkEvent> {
         let event = self.medium.next_event()?;
         if let LinkEvent::Released { session }

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 /// Signals that may wait for the token.
 const SIGNALS_MAX: usize = 256;
-/// What a visit is charged for a signal, and a little more.
+/// The charge of a visit for a signal, and a little more.
 const SIGNAL_OCTETS: u16 = FRAME_OCTETS + (Signal::OCTETS - Tally::OCTETS + 6) as u16;
 
 /// The largest frame of a signal.

@@ -35,7 +35,7 @@ impl UnitQueue {
         self.ready.front().map_or(0, |unit| (unit.octets - sent.min(unit.octets)).min(payload_max))
     }
 
-    /// Whether a smaller size may take effect. Units that were ready under the old one leave under it, also
+    /// True if a smaller size may take effect. Units that were ready under the old one leave under it, also
     /// those that came after the wish: until the program hears of the new contract the old one stands.
     fn may_shrink(&self) -> bool {
         let Some((octets, behind)) = self.resize else { return false };

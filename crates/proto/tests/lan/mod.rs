@@ -45,7 +45,7 @@ pub struct Got {
     pub level: u8,
 }
 
-/// What an output calls for once its node is drained.
+/// The work that an output calls for once its node is drained.
 enum Due {
     CardEmpty,
     Accept(ChannelId),

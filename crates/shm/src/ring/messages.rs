@@ -1,4 +1,4 @@
-//! What a socket receives: the node writes messages, and the program reads whole ones.
+//! The messages that a socket receives: the node writes messages, and the program reads whole ones.
 //!
 //! The file has one kind of slot: a descriptor, and a cell with the octets of one part of a message. The two
 //! are used apart. Descriptors follow each other as in every ring. Cells are given out in any order, so that
@@ -213,7 +213,7 @@ impl MessageReader {
         }
     }
 
-    /// Whether there is anything that has not been looked at.
+    /// True if there is anything that has not been looked at.
     pub fn has_next(&self) -> bool {
         self.pages.load_acquire(offset_of!(BoardHeader, rx_head)) > self.at
     }

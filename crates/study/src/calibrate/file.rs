@@ -101,7 +101,7 @@ pub struct Costs {
     pub host_slack: Span,
 }
 
-/// What was measured, by its name in the file.
+/// A measurement, by its name in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Part {
