@@ -8,13 +8,17 @@ use common::stream::Stream;
 use serde_json::Value;
 use std::process::Command;
 
+/// From the EtherType on: a frame of this lab's segment, and one of another segment. No key proves them.
+const OURS: &str = "88b5110d000000000000000000010000";
+const OTHER_SEGMENT: &str = "88b5110d000000000000000000020000";
+
 /// Sends frames of 60 octets from the interface of station `k`, which has no node: so many, so often.
-fn raw(lab: &Lab, k: u8, from: &str, ether_type: &str, frames: u32, pause: &str) -> Command {
+fn raw(lab: &Lab, k: u8, from: &str, content: &str, frames: u32, pause: &str) -> Command {
     // An address, or an expression that makes one of `i`.
     let from = if from.len() == 12 { format!("bytes.fromhex('{from}')") } else { from.to_owned() };
     let script = format!(
         "import socket,time\ns=socket.socket(socket.AF_PACKET,socket.SOCK_RAW)\ns.bind(('eth0',0))\n\
-         h,t=bytes.fromhex('ff'*6),bytes.fromhex('{ether_type}'+'110d000000000000000000010000')\n\
+         h,t=bytes.fromhex('ff'*6),bytes.fromhex('{content}')\n\
          for i in range({frames}):\n s.send((h+{from}+t).ljust(60,b'\\0'))\n time.sleep({pause})"
     );
     lab.exec(k, &["python3", "-c", &script])
@@ -67,8 +71,8 @@ fn ten_frames_a_second_with_a_stations_address_end_no_channel_and_are_told_of() 
     let dead = |lab: &Lab| -> u64 { (1..=4).map(|k| counter(lab, k, "stations_declared_dead")).sum() };
     let before = dead(&lab);
     // Of our kind with the receiver's address, and of another with the sender's.
-    for (whose, ether_type) in [("02524f544104", "88b5"), ("02524f544101", "0800")] {
-        let mut stranger = raw(&lab, 5, whose, ether_type, 60, "0.1").spawn().unwrap();
+    for (whose, content) in [("02524f544104", OURS), ("02524f544101", "0800")] {
+        let mut stranger = raw(&lab, 5, whose, content, 60, "0.1").spawn().unwrap();
         lab.wait_for_status(2, "a note about a stranger", says("is used by a stranger"));
         stream.assert_goes_on();
         assert!(stranger.wait().unwrap().success());
@@ -99,7 +103,7 @@ fn garbage_is_dropped_in_the_kernel_and_its_source_is_told() {
     let Some((lab, _nodes)) = lab("garbage") else { return };
     let stream = Stream::start(&lab, 1, 4);
     stream.assert_goes_on();
-    let mut stranger = raw(&lab, 5, "060000000009", "88b5", 60_000, "0").spawn().unwrap();
+    let mut stranger = raw(&lab, 5, "060000000009", OURS, 60_000, "0").spawn().unwrap();
     lab.wait_for_status(2, "a note about garbage", says("06:00:00:00:00:09 sends more than"));
     stream.assert_goes_on();
     assert!(stranger.wait().unwrap().success());
@@ -111,7 +115,7 @@ fn garbage_is_dropped_in_the_kernel_and_its_source_is_told() {
     }
     // And with an address of its own in each frame.
     let began = rota::now();
-    let mut stranger = raw(&lab, 5, "b'\\x06'+i.to_bytes(5,'big')", "88b5", 60_000, "0").spawn().unwrap();
+    let mut stranger = raw(&lab, 5, "b'\\x06'+i.to_bytes(5,'big')", OURS, 60_000, "0").spawn().unwrap();
     lab.wait_for_status(2, "a note about many", says("the kernel drops those that name no station"));
     stream.assert_goes_on();
     assert!(stranger.wait().unwrap().success());
@@ -122,4 +126,22 @@ fn garbage_is_dropped_in_the_kernel_and_its_source_is_told() {
         let most = 8_000 * (1 + rota::now().since(began).as_nanos() / 1_000_000_000);
         assert!((1..most).contains(&more), "n{k} has looked at {more} of 60,000, {most} at most");
     }
+}
+
+/// Nobody counted them, and each cost the node a look.
+#[test]
+fn a_flood_of_another_segment_or_with_this_stations_address_is_dropped_in_the_kernel() {
+    let Some((lab, _nodes)) = lab("elsewhere") else { return };
+    let stream = Stream::start(&lab, 1, 4);
+    stream.assert_goes_on();
+    for (from, content, told) in [
+        ("060000000008", OTHER_SEGMENT, "06:00:00:00:00:08 sends more than"),
+        ("02524f544102", OURS, "02:52:4f:54:41:02 sends more than"),
+    ] {
+        let mut stranger = raw(&lab, 5, from, content, 60_000, "0").spawn().unwrap();
+        lab.wait_for_status(2, "a note about the flood", says(told));
+        stream.assert_goes_on();
+        assert!(stranger.wait().unwrap().success());
+    }
+    stream.assert_goes_on();
 }

@@ -225,15 +225,19 @@ impl<T> Deadline<T> {
     }
 }
 
-/// The link's verdict on a frame. Each but the first two has a counter of its own.
+/// The link's verdict on a frame. Each but the first four has a counter of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameVerdict {
     /// It was read, and nothing was wrong with it.
     #[default]
     Taken,
-    /// It is for another station or another segment.
+    /// It is for another station.
     Foreign,
+    /// It is of another segment.
+    OtherSegment,
+    /// Another sender has put this station's address on it.
+    OwnAddress,
     /// A token that was believed.
     Accepted,
     /// A token that is not newer than what was seen, or of another mode epoch.
@@ -257,6 +261,9 @@ pub enum FrameVerdict {
 impl FrameVerdict {
     /// True if the frame has no valid content: it may be a stranger's.
     pub const fn is_invalid(self) -> bool {
-        matches!(self, Self::Unproven | Self::Malformed | Self::Replayed)
+        matches!(
+            self,
+            Self::OtherSegment | Self::OwnAddress | Self::Unproven | Self::Malformed | Self::Replayed
+        )
     }
 }

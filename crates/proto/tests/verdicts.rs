@@ -49,8 +49,23 @@ fn what_is_found_between_frames_is_no_verdict_on_the_next() {
 fn a_frame_without_valid_content_is_invalid_and_no_other() {
     use FrameVerdict::*;
     let valid = [Taken, Foreign, Accepted, Stale, Expired, Policed, UnknownChannel, Jump];
-    assert!([Unproven, Malformed, Replayed].iter().all(|verdict| verdict.is_invalid()));
+    let invalid = [OtherSegment, OwnAddress, Unproven, Malformed, Replayed];
+    assert!(invalid.iter().all(|verdict| verdict.is_invalid()));
     assert!(!valid.iter().any(|verdict| verdict.is_invalid()));
+}
+
+/// The data thread looked at each of them anew, because no verdict said that it was a stranger's.
+#[test]
+fn frames_of_another_segment_and_with_this_stations_address_have_verdicts_of_their_own() {
+    let mut rig = Rig::ring();
+    let header = rig.header(1, Kind::Report);
+    let other = LinkHeader { segment: header.segment + 1, ..header };
+    rig.hear_raw(Some(rig.now), &rig.frame(&other, &[], &rig.segment_key));
+    assert_eq!(rig.verdict, FrameVerdict::OtherSegment);
+    let mut own = rig.frame(&header, &[], &rig.segment_key);
+    own[6..12].copy_from_slice(&rig.node.link().mac().0);
+    rig.hear_raw(Some(rig.now), &own);
+    assert_eq!(rig.verdict, FrameVerdict::OwnAddress);
 }
 
 #[test]

@@ -58,7 +58,10 @@ impl Rether {
     pub fn judge(&mut self, verdict: FrameVerdict) {
         let counters = &mut self.counters;
         let counter = match verdict {
-            FrameVerdict::Taken | FrameVerdict::Foreign => None,
+            FrameVerdict::Taken
+            | FrameVerdict::Foreign
+            | FrameVerdict::OtherSegment
+            | FrameVerdict::OwnAddress => None,
             FrameVerdict::Accepted => Some(&mut counters.tokens_accepted),
             FrameVerdict::Stale => Some(&mut counters.tokens_stale),
             FrameVerdict::Expired => Some(&mut counters.tokens_expired),

@@ -54,13 +54,14 @@ impl Rether {
             if introduces && view.source_mac() != self.own.me.mac {
                 self.others.mismatches.unproven(now, view.source_mac(), what);
             }
-            self.judge(FrameVerdict::Foreign);
+            self.judge(FrameVerdict::OtherSegment);
             return Arrived::Nothing;
         }
         if view.source_mac() == self.own.me.mac {
             if header.kind == Kind::Will {
                 self.on_own_will(now, &view);
             } else {
+                self.judge(FrameVerdict::OwnAddress);
                 self.others.mismatches.unproven(now, self.own.me.mac, Mismatch::OwnAddress);
                 self.on_own_name(now, &view);
             }

@@ -18,7 +18,9 @@ impl<D: FrameDevice> Wire<D> {
         let Some(source) = frame.get(6..12).and_then(|octets| octets.try_into().ok()).map(MacAddr) else {
             return Ok(());
         };
-        let station = link.member_at(source).map(|member| member.incarnation);
+        // A last will of this station, which is of its own incarnation, is heard in any case.
+        let own = (source == link.mac()).then(|| link.incarnation());
+        let station = own.or_else(|| link.member_at(source).map(|member| member.incarnation));
         if self.garbage.count(now, source, station) {
             self.shut_door(link)?;
         }

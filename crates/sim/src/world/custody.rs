@@ -146,8 +146,10 @@ impl World {
             self.traffic.custody.book(flow).ended[End::Refused as usize] += 1;
         }
         // Only a host with settings of its own may live on another segment.
-        let elsewhere = verdict == FrameVerdict::Foreign && self.hosts[host].settings.is_some();
-        if !taken && !elsewhere && matches!(verdict, FrameVerdict::Taken | FrameVerdict::Foreign) {
+        let elsewhere = verdict == FrameVerdict::OtherSegment && self.hosts[host].settings.is_some();
+        let is_unnamed =
+            matches!(verdict, FrameVerdict::Taken | FrameVerdict::Foreign | FrameVerdict::OtherSegment);
+        if !taken && !elsewhere && is_unnamed {
             let now = self.now();
             let what = format!("host {host} swallowed a fragment of flow {flow} without a verdict");
             self.judge.findings.add(now, "S10", what);
