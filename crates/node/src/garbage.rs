@@ -63,6 +63,11 @@ impl Garbage {
         &self.shut
     }
 
+    /// True if only stations are heard.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// True if strangers were too many to tell apart a short time ago.
     pub(crate) fn was_closed(&self, now: Instant) -> bool {
         self.closed_at.is_some_and(|at| now.since(at) < TOLD_FOR)

@@ -11,6 +11,9 @@
 //! send such frames to keep the thread busy. In plain mode ordinary frames do not pass through the node; in
 //! token mode and while the gate opens one waits for [`PAUSE`] more at most. No such pause falls into a
 //! hold of the token.
+//!
+//! A third case is a flood of frames that no key proves and that name a station, so that the kernel passes
+//! them on: after a turn that brought nothing else the thread sleeps for [`PAUSE`] and takes many at once.
 
 use rota_units::{Instant, Span};
 

@@ -3,6 +3,7 @@
 mod budget;
 mod doubles;
 mod ease;
+mod floods;
 mod host;
 mod sinks;
 mod turns;

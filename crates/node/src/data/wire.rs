@@ -24,6 +24,9 @@ pub(super) struct Wire<D> {
     /// The turn before had frames of link control too.
     pub(super) llc_streams: bool,
     pub(super) garbage: Garbage,
+    /// The newest look brought frames of strangers alone, though the door is closed to them: they name a
+    /// station of the segment.
+    pub(super) flooded: bool,
 }
 
 impl<D: FrameDevice> Wire<D> {
@@ -35,7 +38,14 @@ impl<D: FrameDevice> Wire<D> {
             behind: Behind::default(),
             llc_streams: false,
             garbage: Garbage::new(),
+            flooded: false,
         }
+    }
+
+    /// No frame waits.
+    pub(super) fn heard_nothing(&mut self) {
+        self.behind.read_all();
+        self.flooded = false;
     }
 
     /// Octets of the longest frame that may be sent here.
@@ -93,7 +103,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     fn receive_into(&mut self, place: usize, buffer: &mut [u8]) -> Result<(), Stopped> {
         // Frames without valid content bring only announcements forward; those can wait for the next turn.
-        let mut due = None;
+        let (mut due, mut strange, mut sound) = (None, false, false);
         for _ in 0..FRAMES_A_TURN {
             self.measures.count_frame();
             let begin = self.measures.sample();
@@ -127,12 +137,14 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let link = way::link(&self.node, *port);
                 let noted = wire.note_unproven(received.dequeued, &buffer[..received.len], link);
                 noted.map_err(|error| Stopped::Device(*port, error))?;
+                strange = true;
                 // The frame has changed no state from which a frame to send could follow.
                 let due = *due.get_or_insert_with(|| self.node.deadline());
                 if !self.work.has_more && due > received.dequeued {
                     continue;
                 }
             }
+            sound |= !verdict.is_invalid();
             if let Some(begin) = begin {
                 self.measures.on_handled(begin, taken, handled);
             }
@@ -145,6 +157,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 break;
             }
         }
+        let wire = &mut self.ways[place].wire;
+        wire.flooded = strange && !sound && wire.garbage.is_closed();
         Ok(())
     }
 
