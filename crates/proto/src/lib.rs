@@ -18,9 +18,7 @@ mod settings;
 
 pub use channels::follow::{Follow, Followed};
 pub use channels::lateness::OneWay;
-pub use channels::{
-    ChannelEvent, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
-};
+pub use channels::{ChannelEvent, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread};
 pub use io::{
     ChannelId, Delivery, Destination, Disposition, FrameBuf, FrameVerdict, GateOrder, HostTag, Input, Output,
     Payloads, PortId, Received, StationId, UnitDescriptor, UnitFate, UnitRef,
@@ -32,7 +30,6 @@ pub use llc::{
 pub use node::{Node, PORTS_MAX, PortSpec, PortsError, Reservation, Status, Timer};
 pub use port::{Port, Tally};
 pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
-pub use rota_contract::CloseCause;
 pub use rota_medium::door::Identity;
 pub use rota_medium::door::{Deadline, Grant, Lane, SessionId};
 pub use rota_medium::rether;

@@ -12,7 +12,7 @@ mod line;
 mod ports;
 
 use crate::channels::{
-    ChannelEvent, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
+    ChannelEvent, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
 };
 use crate::io::{
     ChannelId, Destination, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, StationId,
@@ -23,6 +23,7 @@ use crate::report::{HostSigns, Reports};
 use crate::settings::Settings;
 use line::Line;
 pub use ports::{PORTS_MAX, PortSpec, PortsError};
+use rota_contract::Granted;
 use rota_medium::door::{self, Deadline, Identity};
 use rota_medium::rether::{Counters, ModeName, Refused, Rether};
 use rota_units::{Instant, Span};
@@ -439,8 +440,8 @@ impl Node {
     }
 
     /// The contract of a channel that this node sends on.
-    pub fn contract(&self, channel: ChannelId) -> Option<&Contract> {
-        self.line_of(channel).channels.contract(channel)
+    pub fn granted(&self, channel: ChannelId) -> Option<&Granted> {
+        self.line_of(channel).channels.granted(channel)
     }
 
     /// The status of the first port.

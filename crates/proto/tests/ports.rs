@@ -1,9 +1,10 @@
 //! A node with two ports, each on a segment of its own.
 
+use rota_contract::CloseCause;
 use rota_proto::{
-    ChannelEvent, ChannelId, CloseCause, Destination, FrameBuf, GateOrder, HostTag, Identity, Input,
-    ModeName, Node, OpenError, OpenRequest, Output, PORTS_MAX, Payloads, PortId, PortSpec, PortsError,
-    Received, Settings, TRT_30_HZ, UnitRef,
+    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, ModeName, Node,
+    OpenError, OpenRequest, Output, PORTS_MAX, Payloads, PortId, PortSpec, PortsError, Received, Settings,
+    TRT_30_HZ, UnitRef,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};

@@ -129,7 +129,7 @@ fn without_the_setting_nobody_reports_and_nothing_is_kept() {
 fn reports_take_nothing_from_a_reservation() {
     let mut world = reporting(5, ms(100));
     busy(&mut world, 120);
-    let longest = |flow: usize| world.flows()[flow].contract.bound;
+    let longest = |flow: usize| world.flows()[flow].granted.bound();
     let bounds = longest(0).max(longest(1));
     for receipts in [&world.hosts[4].programs.receipts, &world.hosts[3].programs.receipts] {
         for unit in receipts.values().flatten() {

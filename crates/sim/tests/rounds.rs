@@ -4,7 +4,8 @@
 mod support;
 
 use rota_admission::NrtPolicy;
-use rota_proto::{ChannelEvent, ChannelId, CloseCause, ModeName};
+use rota_contract::CloseCause;
+use rota_proto::{ChannelEvent, ChannelId, ModeName};
 use rota_sim::check::{Checker, Findings, Seen, View};
 use rota_sim::{Fault, FlowState, Opening, Select, WireFault, World, WorldSpec};
 use rota_units::{Instant, Span};

@@ -1,10 +1,11 @@
 //! Whole nodes with link control, in plain mode and under the token, on a wire that loses what it is told.
 #![allow(dead_code)] // Each test file uses a part of it.
 
+use rota_contract::Granted;
 use rota_proto::{
-    ChannelEvent, ChannelId, Contract, Destination, FrameBuf, GateOrder, HostTag, Identity, Input,
-    LlcAddress, LlcEvent, LlcOutcome, LlcRequest, MessageDelivery, MessagePart, ModeName, Node, OpenRequest,
-    Output, Payloads, PortId, Received, Settings, TRT_30_HZ,
+    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, LlcAddress,
+    LlcEvent, LlcOutcome, LlcRequest, MessageDelivery, MessagePart, ModeName, Node, OpenRequest, Output,
+    Payloads, PortId, Received, Settings, TRT_30_HZ,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::llc::{
@@ -74,7 +75,7 @@ pub struct Lan {
     /// Whether admission refused a channel.
     pub refused: bool,
     /// The contract that the newest probe heard.
-    pub probed: Option<Contract>,
+    pub probed: Option<Granted>,
     /// The newest listener whose channel never opened, and its station.
     pub returned: Option<(usize, u64)>,
     /// Ends of channels, with the station that told of each.
@@ -258,7 +259,7 @@ impl Lan {
                                 due.push_back(Due::Accept(channel));
                             }
                             ChannelEvent::Incoming { channel, .. } => self.waiting = Some((k, channel)),
-                            ChannelEvent::Probed { contract, .. } => self.probed = Some(contract),
+                            ChannelEvent::Probed { granted, .. } => self.probed = Some(granted),
                             ChannelEvent::Closed { listener: Some(id), .. } => self.returned = Some((k, id)),
                             ended @ ChannelEvent::Closed { .. } => self.closed.push((k, ended)),
                             _ => {}

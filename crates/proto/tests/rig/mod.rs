@@ -478,8 +478,8 @@ impl Rig {
 
     pub fn signal(&mut self, from: u16, verb: Verb, channel: ChannelId) {
         // An acknowledgement repeats the contract that it has heard.
-        let contract = match self.node.contract(channel) {
-            Some(contract) => (contract.unit_octets_max, contract.bound.as_nanos()),
+        let contract = match self.node.granted(channel) {
+            Some(granted) => (granted.contract.unit_octets_max, granted.contract.bound_ns),
             None => (0, 0),
         };
         self.signal_of(from, verb, channel, contract);
@@ -520,7 +520,7 @@ impl Rig {
     /// Whether a channel was opened, and with which holding time.
     pub fn opened(&self, channel: ChannelId) -> Option<Span> {
         self.events.iter().find_map(|event| match event {
-            ChannelEvent::Opened { channel: id, contract, .. } if *id == channel => Some(contract.tht),
+            ChannelEvent::Opened { channel: id, granted, .. } if *id == channel => Some(granted.tht()),
             _ => None,
         })
     }
