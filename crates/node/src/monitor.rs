@@ -2,11 +2,11 @@
 
 use crate::data::DataCounts;
 use rota_admission::t_nrt;
-use rota_proto::rether::{Mismatched, Rether};
-use rota_proto::{Mismatch, Node, ROTATION_PLACES, Setting};
+use rota_proto::rether::{Difference, Mismatched, Rether};
+use rota_proto::{Node, ROTATION_PLACES};
 use rota_shm::{ChannelRow, MismatchRow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
-use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Foul, MacAddr, Slot, Verdict};
+use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, MacAddr, Slot, Verdict};
 
 /// This station's own rows are written anew at most this often.
 const OWN_EVERY: Span = Span::from_millis(20);
@@ -165,48 +165,7 @@ fn reserved(node: &Node, station: u16) -> StationRow {
 }
 
 fn mismatch_row(found: &Mismatched<'_>) -> MismatchRow {
-    use rota_shm::Mismatch as Row;
-    let (kind, ours, theirs) = match found.what {
-        Mismatch::Key => (Row::Key, 0, 0),
-        Mismatch::Segment { ours, theirs } => (Row::Segment, u64::from(ours), u64::from(theirs)),
-        Mismatch::Link { ours, theirs } => (Row::Link, u64::from(ours), u64::from(theirs)),
-        Mismatch::OwnAddress => (Row::OwnAddress, 0, 0),
-        Mismatch::Excluded { why, here, wait, held } => {
-            let kind = match (why, here) {
-                (Foul::Held, false) => Row::Hog,
-                (Foul::Sent, false) => Row::Stray,
-                (Foul::Held, true) => Row::HogHere,
-                (Foul::Sent, true) => Row::StrayHere,
-            };
-            (kind, wait.as_nanos(), held.as_nanos())
-        }
-        Mismatch::HeldOff { here, wait, silences } => {
-            let kind = if here { Row::HeldOffHere } else { Row::HeldOff };
-            (kind, wait.as_nanos(), u64::from(silences))
-        }
-        Mismatch::Setting { what, ours, theirs } => {
-            let kind = match what {
-                Setting::Cycle => Row::Cycle,
-                Setting::Rate => Row::Rate,
-                Setting::Stations => Row::Stations,
-                Setting::Policy => Row::Policy,
-                Setting::Version => Row::Version,
-                Setting::Mtu => Row::Mtu,
-                Setting::PortQueue => Row::PortQueue,
-                Setting::Latency => Row::Latency,
-                Setting::Share => Row::Share,
-                Setting::Death => Row::Death,
-                Setting::FollowStalls => Row::FollowStalls,
-                Setting::HalfDuplex => Row::HalfDuplex,
-                Setting::HopCost => Row::HopCost,
-                Setting::VisitCost => Row::VisitCost,
-                Setting::FrameCost => Row::FrameCost,
-                Setting::PrepareCost => Row::PrepareCost,
-                Setting::Other => Row::Other,
-            };
-            (kind, ours, theirs)
-        }
-    };
     let (mac, name) = (found.mac.word(), StationRow::name_words(found.name));
-    MismatchRow { mac, name, kind: kind as u64, ours, theirs, heard_ns: found.heard.as_nanos() }
+    let Difference { what, ours, theirs } = found.difference;
+    MismatchRow { mac, name, kind: what.code(), ours, theirs, heard_ns: found.heard.as_nanos() }
 }

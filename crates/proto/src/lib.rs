@@ -36,8 +36,7 @@ pub use rota_medium::rether;
 #[cfg(feature = "model")]
 pub use rota_medium::rether::Visit;
 pub use rota_medium::rether::{
-    Counters, Excluded, HOLD_OFF_MAX, HeldOff, InForce, Member, Mismatch, ModeName, Refused, Setting,
-    SettingsError, TRT_30_HZ,
+    Counters, Excluded, HOLD_OFF_MAX, HeldOff, InForce, Member, ModeName, Refused, SettingsError, TRT_30_HZ,
 };
 pub use rota_medium::rether::{ROTATION_PLACES, Rotation};
 pub use rota_medium::rether::{STATIONS_MAX, STATIONS_STATED, Why, WillName};

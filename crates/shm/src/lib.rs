@@ -42,7 +42,6 @@ pub use memory::{
     SocketShape, SourceShape, open_sink, open_socket, open_source, ring_bell,
 };
 pub use message::{MessageFailure, MessageProgress, MessageRoute, Sleep};
-pub use mismatch::Mismatch;
 pub use monitor::{ChannelRow, MismatchRow, Monitor, MonitorTable, SegmentRow, StationRow};
 pub use patience::Patience;
 pub use raw::{Waited, max_slice};

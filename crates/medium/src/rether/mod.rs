@@ -73,7 +73,7 @@ pub use held::HeldOff;
 pub use hog::Excluded;
 pub use join::{HOLD_OFF_MAX, Refused};
 pub use members::{Member, STATIONS_MAX};
-pub use mismatch::{Mismatch, Mismatched, Setting};
+pub use mismatch::{Difference, Mismatched};
 #[cfg(feature = "model")]
 pub use model::Visit;
 pub use outbox::{ANNOUNCE_OCTETS, BODY, FRAME_OCTETS};
