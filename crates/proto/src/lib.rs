@@ -8,6 +8,7 @@
 mod cause;
 mod channels;
 pub mod circuit;
+pub mod drive;
 pub mod io;
 pub mod llc;
 pub mod node;

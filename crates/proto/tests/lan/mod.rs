@@ -2,17 +2,18 @@
 #![allow(dead_code)] // Each test file uses a part of it.
 
 use rota_contract::Granted;
+use rota_proto::drive::{self, Given};
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, LlcAddress,
-    LlcEvent, LlcOutcome, LlcRequest, MessageDelivery, MessagePart, ModeName, Node, OpenRequest, Output,
-    Payloads, PortId, Received, Settings, TRT_30_HZ,
+    ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, LlcAddress, LlcEvent, LlcOutcome,
+    LlcRequest, MessageDelivery, MessagePart, ModeName, Node, OpenRequest, Output, Payloads, PortId,
+    Received, Settings, TRT_30_HZ,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::llc::{
     Control, FRAGMENT_OCTETS, Fragment, LLC_INFORMATION, LlcHeader, LlcView, SAP_SNAP, emit_llc, is_llc,
 };
 use rota_wire::{Key, MacAddr};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// A message's octets follow from its number, so that whoever gets it can check it.
 pub struct Pattern;
@@ -44,12 +45,6 @@ pub struct Got {
     pub number: u64,
     pub octets: usize,
     pub level: u8,
-}
-
-/// The work that an output calls for once its node is drained.
-enum Due {
-    CardEmpty,
-    Accept(ChannelId),
 }
 
 pub struct Lan {
@@ -210,72 +205,46 @@ impl Lan {
     }
 
     pub fn drain(&mut self, k: usize) {
-        let mut due = VecDeque::new();
-        self.poll_all(k, &mut due);
-        while let Some(next) = due.pop_front() {
-            match next {
-                Due::CardEmpty => {
-                    self.nodes[k].handle(self.now, Input::CardEmpty { port: PortId(0) });
-                }
-                Due::Accept(channel) => {
-                    self.nodes[k].accept(self.now, channel);
-                }
-            }
-            self.poll_all(k, &mut due);
-        }
-    }
-
-    fn poll_all(&mut self, k: usize, due: &mut VecDeque<Due>) {
-        let mut bytes = [0; 1_600];
-        loop {
-            let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Pattern };
-            match self.nodes[k].poll(self.now, &mut frame) {
-                None => return,
-                Some(Output::Transmit { len, .. }) => {
-                    let octets = bytes[..usize::from(len)].to_vec();
-                    if is_llc(&octets) {
+        drive::drain(&mut self.nodes[k], self.now, &mut Pattern, |given, duties| {
+            let duty = given.duty();
+            match given {
+                Given::Output(Output::Transmit { .. }, frame) => {
+                    if is_llc(frame) {
                         let lost = (self.loses)(self.left.len());
-                        self.left.push((k, octets.clone()));
+                        self.left.push((k, frame.to_vec()));
                         self.turns.push((k, true));
                         if lost {
-                            continue;
+                            return;
                         }
                     }
-                    self.wire.push((k, octets));
+                    self.wire.push((k, frame.to_vec()));
                 }
-                Some(Output::TransmitHost { tag, .. }) => {
+                Given::Output(Output::TransmitHost { tag, .. }, _) => {
                     self.host_left.push((k, tag.0));
                     self.turns.push((k, false));
                 }
-                Some(Output::Gate { order: GateOrder::Divert, .. }) => {
-                    due.push_back(Due::CardEmpty);
-                }
-                Some(Output::Event) => {
-                    while let Some(event) = self.nodes[k].next_event() {
-                        self.refused |= matches!(event, ChannelEvent::Refused { .. });
-                        match event {
-                            ChannelEvent::Opened { .. } => (self.opened, self.opened_at) = (true, self.now),
-                            ChannelEvent::Incoming { channel, .. } if self.has_room => {
-                                due.push_back(Due::Accept(channel));
-                            }
-                            ChannelEvent::Incoming { channel, .. } => self.waiting = Some((k, channel)),
-                            ChannelEvent::Probed { granted, .. } => self.probed = Some(granted),
-                            ChannelEvent::Closed { listener: Some(id), .. } => self.returned = Some((k, id)),
-                            ended @ ChannelEvent::Closed { .. } => self.closed.push((k, ended)),
-                            _ => {}
-                        }
-                    }
-                    while let Some(event) = self.nodes[k].next_llc_event() {
-                        self.events.push((k, event));
-                        if let LlcEvent::Local { from, number, octets, to, level } = event {
-                            let (socket, octets) = (to, octets as usize);
-                            self.got.push(Got { station: k, socket, from, number, octets, level });
-                        }
+                Given::Output(..) => duties.extend(duty),
+                Given::Channel(event) => {
+                    self.refused |= matches!(event, ChannelEvent::Refused { .. });
+                    match event {
+                        ChannelEvent::Opened { .. } => (self.opened, self.opened_at) = (true, self.now),
+                        ChannelEvent::Incoming { .. } if self.has_room => duties.extend(duty),
+                        ChannelEvent::Incoming { channel, .. } => self.waiting = Some((k, channel)),
+                        ChannelEvent::Probed { granted, .. } => self.probed = Some(granted),
+                        ChannelEvent::Closed { listener: Some(id), .. } => self.returned = Some((k, id)),
+                        ended @ ChannelEvent::Closed { .. } => self.closed.push((k, ended)),
+                        _ => {}
                     }
                 }
-                Some(_) => {}
+                Given::Message(event) => {
+                    self.events.push((k, event));
+                    if let LlcEvent::Local { from, number, octets, to, level } = event {
+                        let (socket, octets) = (to, octets as usize);
+                        self.got.push(Got { station: k, socket, from, number, octets, level });
+                    }
+                }
             }
-        }
+        });
     }
 
     pub fn hear(&mut self, k: usize, frame: &[u8]) {
