@@ -250,7 +250,7 @@ impl World {
             }
             world.go_on(&healthy);
         }
-        let states: Vec<_> = world.nodes().map(|(_, node)| node.status()).collect();
+        let states: Vec<_> = world.nodes().map(|(_, node)| node.port().status()).collect();
         Err(format!("no ring with all channels: {states:?}"))
     }
 

@@ -28,8 +28,8 @@ pub use llc::{
     LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,
     LlcSettings, MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
-pub use node::{Node, PORTS_MAX, PortSpec, PortsError, Reservation, Status, Timer};
-pub use port::{Port, Tally};
+pub use node::{Node, PORTS_MAX, PortSpec, PortsError, Timer};
+pub use port::{Port, Status, Tally};
 pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
 pub use rota_medium::door::Identity;
 pub use rota_medium::door::{Deadline, Grant, Lane, SessionId};

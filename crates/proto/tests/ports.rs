@@ -274,7 +274,7 @@ fn a_lost_port_ends_its_channels_and_leaves_nothing_behind() {
     assert!(ends.iter().any(|(channel, _)| *channel == one));
     let node = &net.nodes[GATEWAY];
     assert_eq!((node.own_channels().count(), node.port_of(one), node.port_of(other)), (1, None, Some(B)));
-    assert!(node.port_at(A).is_none() && node.status_at(A).is_none() && node.ports().count() == 1);
+    assert!(node.port_at(A).is_none() && node.reports(A).is_none() && node.ports().count() == 1);
     assert_eq!(node.link().mac(), mac(0x20), "the first port is the one that is left");
     // A channel that is gone, and frames and orders for a port that is gone, do nothing.
     let now = net.now;
@@ -376,8 +376,8 @@ fn a_request_that_two_ports_could_serve_names_both() {
         period: TRT_30_HZ,
         periodic: false,
     };
-    let named = net.nodes[GATEWAY].go_on_at(net.now, B, &request, 0).expect("it names its port");
+    let named = net.nodes[GATEWAY].go_on(net.now, Some(B), &request, 0).expect("it names its port");
     assert_eq!(net.nodes[GATEWAY].port_of(named), Some(B));
-    let unknown = net.nodes[GATEWAY].go_on_at(net.now, PortId(7), &request, 0);
+    let unknown = net.nodes[GATEWAY].go_on(net.now, Some(PortId(7)), &request, 0);
     assert_eq!(unknown, Err(OpenError::NoPort(PortId(7))));
 }

@@ -95,7 +95,7 @@ use parts::{Fence, Ordinary, Others, Out, Own, Shares, Tells};
 use reserve::Session;
 use ring::Ring;
 use rota_units::{Instant, Span};
-use rota_wire::{Generation, Key, MacAddr, Token};
+use rota_wire::{Generation, Key, MacAddr, Slot, Token};
 pub use will::WillName;
 
 /// Names a token: its generation and its hop in it.
@@ -318,6 +318,11 @@ impl Rether {
     /// The newest reservation list this station has seen, in token mode.
     pub fn list(&self) -> Option<&Token> {
         self.mode.list()
+    }
+
+    /// The slots of the newest list; none where there is no list.
+    pub fn slots(&self) -> &[Slot] {
+        self.list().map_or(&[], |list| list.slots.as_slice())
     }
 
     /// The mode as users see it.

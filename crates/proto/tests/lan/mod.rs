@@ -194,7 +194,7 @@ impl Lan {
     /// The same of a probe.
     pub fn probe(&mut self, from: usize, to: usize, octets: u32) {
         let request = self.request_of(to, octets);
-        self.nodes[from].probe(self.now, &request).expect("a sound request");
+        self.nodes[from].probe(self.now, None, &request).expect("a sound request");
         self.drain(from);
     }
 
