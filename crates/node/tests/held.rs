@@ -2,7 +2,7 @@
 
 use rota_driver::clock::now;
 use rota_proto::drive::{self, Zeros};
-use rota_proto::{Identity, Input, LlcAddress, LlcRequest, ModeName, Node, PortId, Settings};
+use rota_proto::{Identity, LlcAddress, LlcRequest, ModeName, Node, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
 

@@ -25,8 +25,8 @@ pub use io::{
     Payloads, PortId, Received, StationId, UnitDescriptor, UnitFate, UnitRef,
 };
 pub use llc::{
-    LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,
-    LlcSettings, MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
+    LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcRequest, LlcSettings,
+    MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
 pub use node::{Node, PORTS_MAX, PortSpec, PortsError, Timer};
 pub use port::{Port, Status, Tally};

@@ -1,12 +1,12 @@
 //! Whole nodes with link control, in plain mode and under the token, on a wire that loses what it is told.
 #![allow(dead_code)] // Each test file uses a part of it.
 
-use rota_contract::Granted;
+use rota_contract::{Granted, MessageOutcome};
 use rota_proto::drive::{self, Given};
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, LlcAddress, LlcEvent, LlcOutcome,
-    LlcRequest, MessageDelivery, MessagePart, ModeName, Node, OpenRequest, Output, Payloads, PortId,
-    Received, Settings, TRT_30_HZ,
+    ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, LlcAddress, LlcEvent, LlcRequest,
+    MessageDelivery, MessagePart, ModeName, Node, OpenRequest, Output, Payloads, PortId, Received, Settings,
+    TRT_30_HZ,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::llc::{
@@ -330,12 +330,12 @@ impl Lan {
         self.nodes[k].handle(self.now, frame);
     }
 
-    pub fn outcome(&self, message: u64) -> Option<LlcOutcome> {
+    pub fn outcome(&self, message: u64) -> Option<MessageOutcome> {
         let told = self.events.iter().filter_map(|(_, event)| match event {
             LlcEvent::Done { number, outcome, .. } if *number == message => Some(*outcome),
             _ => None,
         });
-        let told: Vec<LlcOutcome> = told.collect();
+        let told: Vec<MessageOutcome> = told.collect();
         assert!(told.len() <= 1, "an outcome is told once: {told:?}");
         told.first().copied()
     }
