@@ -8,13 +8,12 @@ use crate::canon::Items;
 use crate::frame::Frame;
 use crate::planted::{Bug, Incoming};
 use rota_admission::NrtPolicy;
+use rota_proto::drive::{self, Given, Zeros};
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest,
-    Output, Payloads, PortId, Settings, rether,
+    ChannelId, Destination, HostTag, Identity, Input, Node, OpenRequest, PortId, Settings, rether,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
-use std::collections::VecDeque;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -189,15 +188,6 @@ pub struct World {
     pub violation: Option<String>,
 }
 
-struct Nothing;
-
-impl Payloads for Nothing {
-    fn copy_unit(&mut self, _: ChannelId, _: u64, _: u32, into: &mut [u8]) -> bool {
-        into.fill(0);
-        true
-    }
-}
-
 /// The address of a station by its index.
 pub fn mac(index: usize) -> MacAddr {
     MacAddr([2, 0x52, 0x4f, 0x54, 0x41, index as u8 + 1])
@@ -260,7 +250,7 @@ impl World {
             }
             world.go_on(&healthy);
         }
-        let states: Vec<_> = world.nodes().map(|(_, node)| node.status()).collect();
+        let states: Vec<_> = world.nodes().map(|(_, node)| node.port().status()).collect();
         Err(format!("no ring with all channels: {states:?}"))
     }
 
@@ -547,52 +537,14 @@ impl World {
     }
 }
 
-/// The work that an output calls for once its node is drained.
-enum Due {
-    CardEmpty,
-    Accept(ChannelId),
-    ListenAgain(u64),
-}
-
 /// Polls until drained, and does what the outputs call for; a card is empty at once.
 fn drain(node: &mut Node, now: Instant, sent: &mut Vec<Vec<u8>>) {
-    let mut due = VecDeque::new();
-    poll_all(node, now, sent, &mut due);
-    while let Some(next) = due.pop_front() {
-        match next {
-            Due::CardEmpty => {
-                node.handle(now, Input::CardEmpty { port: PortId(0) });
-            }
-            Due::Accept(channel) => {
-                node.accept(now, channel);
-            }
-            Due::ListenAgain(listener) => node.listen_again(listener),
+    drive::drain(node, now, &mut Zeros, |given, duties| {
+        duties.extend(given.duty());
+        if let Given::Output(_, frame) = given
+            && !frame.is_empty()
+        {
+            sent.push(frame.to_vec());
         }
-        poll_all(node, now, sent, &mut due);
-    }
-}
-
-fn poll_all(node: &mut Node, now: Instant, sent: &mut Vec<Vec<u8>>, due: &mut VecDeque<Due>) {
-    let mut bytes = [0u8; 1600];
-    for _ in 0..10_000 {
-        let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Nothing };
-        match node.poll(now, &mut frame) {
-            None => return,
-            Some(Output::Transmit { len, .. }) => sent.push(bytes[..usize::from(len)].to_vec()),
-            Some(Output::Gate { order: GateOrder::Divert, .. }) => due.push_back(Due::CardEmpty),
-            Some(Output::Event) => {
-                while let Some(event) = node.next_event() {
-                    match event {
-                        ChannelEvent::Incoming { channel, .. } => due.push_back(Due::Accept(channel)),
-                        ChannelEvent::Closed { listener: Some(listener), .. } => {
-                            due.push_back(Due::ListenAgain(listener));
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            Some(_) => {}
-        }
-    }
-    panic!("a node that never drains");
+    });
 }

@@ -3,7 +3,9 @@
 use std::ffi::{c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd};
 
-use rota::llc::{Address, Llc, LlcError, Outcome, Progress, Received, Reservation, Socket, TransmitOptions};
+use rota::llc::{
+    Address, Llc, LlcError, MessageOutcome, Progress, Received, Reservation, Socket, TransmitOptions,
+};
 use rota::{Contract, Span};
 
 use crate::channel::{Refusal, control_name, need, opened};
@@ -246,10 +248,10 @@ export! {
         let (told, what) = need(socket, "socket")?.completion().ok_or_else(Fault::idle)?;
         tell(number, told);
         tell(outcome, match what {
-            Outcome::Sent => 0,
-            Outcome::Acknowledged => 1,
-            Outcome::Failed => 2,
-            Outcome::TimedOut => 3,
+            MessageOutcome::Sent => 0,
+            MessageOutcome::Acknowledged => 1,
+            MessageOutcome::Failed(_) => 2,
+            MessageOutcome::TimedOut => 3,
         });
         Ok(())
     }

@@ -3,7 +3,7 @@
 //!
 //! Nothing is reserved: the messages share the ordinary time, highest priority first.
 
-use rota::llc::{Address, Llc, LlcError, Outcome, Socket, TransmitOptions};
+use rota::llc::{Address, Llc, LlcError, MessageOutcome, Socket, TransmitOptions};
 use rota::{ControlName, Span, now};
 use std::process::ExitCode;
 
@@ -65,8 +65,8 @@ fn send(socket: &mut Socket, to: Address, count: u64) -> Result<bool, LlcError> 
             socket.wait(now() + SECOND * 5);
         };
         match outcome {
-            Outcome::Acknowledged => acknowledged += 1,
-            Outcome::Failed => println!("message {number} failed: {:?}", socket.failure()),
+            MessageOutcome::Acknowledged => acknowledged += 1,
+            MessageOutcome::Failed(why) => println!("message {number} failed: {why}"),
             other => println!("message {number}: {other:?}"),
         }
     }

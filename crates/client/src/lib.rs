@@ -49,7 +49,7 @@ pub use node::{Node, NodeError, OpenError, OpenRequest};
 pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
-pub use rota_contract::{CloseCause, Contract, Granted, RetherShare};
+pub use rota_contract::{CloseCause, Contract, Granted, Mismatch, RetherShare};
 pub use rota_shm::control::{
     CauseInfo, ChannelInfo, ControlName, ControlNameError, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer,
     MemberInfo, RefusalInfo, ReservationInfo, RunMode, SocketError, StatusInfo, TallyInfo, TimersInfo,
@@ -57,7 +57,7 @@ pub use rota_shm::control::{
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{ChannelCounter, ChannelState, ChannelTally, CounterReader, MemoryError, RxCounts};
-pub use rota_shm::{ChannelRow, Mismatch, MismatchRow, Monitor, SegmentRow, StationRow};
+pub use rota_shm::{ChannelRow, MismatchRow, Monitor, SegmentRow, StationRow};
 pub use rota_shm::{Lost, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
 pub use rota_units::{BitRate, Instant, Octets, Span};
 pub use send::{CloseError, CloseReport, SendChannel, SendError, Slot};

@@ -19,7 +19,7 @@
 //! ```
 //!
 //! Nothing here blocks but [`Socket::wait`]. Many messages may be under way at once; each has a number, and
-//! its [`Outcome`] comes in [`Socket::completion`]. A socket is closed when it is dropped.
+//! its [`MessageOutcome`] comes in [`Socket::completion`]. A socket is closed when it is dropped.
 
 mod error;
 mod wait;
@@ -33,9 +33,7 @@ use rota_contract::Contract;
 pub use rota_proto::llc::{TAKEN, is_socket};
 use rota_shm::control::{ControlName, LlcRefusal, Reply, Request, SocketError};
 use rota_shm::layout::COMPLETIONS;
-use rota_shm::{
-    ClientSocket, MessageFailure, MessageProgress, MessageRoute, Patience, TryWriteError, open_socket,
-};
+use rota_shm::{ClientSocket, MessageProgress, MessageRoute, Patience, TryWriteError, open_socket};
 use rota_units::{Instant, Span};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -45,9 +43,9 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 pub use crate::reserved::Reservation;
 pub use error::LlcError;
+pub use rota_contract::{MessageFailure, MessageOutcome};
 pub use rota_proto::llc::reserved::{RESERVED_HEADER_OCTETS, reserved_service};
 pub use rota_proto::{LLC_BROADCAST as BROADCAST, MESSAGE_OCTETS_MAX};
-pub use rota_shm::MessageFailure as Failure;
 
 /// Outcomes that a socket keeps for a program which has not asked for them; of more the oldest are forgotten.
 pub const OUTCOMES_MAX: usize = 1_024;
@@ -77,19 +75,6 @@ pub struct TransmitOptions {
     pub tries: u8,
     /// After this it is given up; `None` for never.
     pub time: Option<Span>,
-}
-
-/// What became of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// All of it was handed to the network card.
-    Sent,
-    /// The other station has it.
-    Acknowledged,
-    /// It was given up; [`Socket::failure`] says why.
-    Failed,
-    /// Its time was over first.
-    TimedOut,
 }
 
 /// Where a message is.
@@ -249,7 +234,7 @@ pub struct Socket {
     /// Messages whose outcome the node has not told, oldest first.
     under_way: VecDeque<u64>,
     /// Outcomes that nobody has asked for yet.
-    done: VecDeque<(u64, MessageProgress)>,
+    done: VecDeque<(u64, MessageOutcome)>,
     failure: Option<MessageFailure>,
     /// Somebody polls the bell.
     polled: Cell<bool>,
@@ -277,7 +262,7 @@ impl Socket {
     /// of the contract. From now on messages to there leave in the slots of this channel, whatever their
     /// priority, and those to elsewhere as before. Closing the socket closes it.
     ///
-    /// On such a channel [`Outcome::Sent`] means that the channel has taken the message, which then leaves in
+    /// On such a channel [`MessageOutcome::Sent`] means that the channel has taken the message, which then leaves in
     /// its slot; `time` and `tries` mean nothing. The node counts [`RESERVED_HEADER_OCTETS`] more in a unit.
     ///
     /// # Errors
@@ -380,7 +365,7 @@ impl Socket {
         }
         if let Some(number) = self.reserved.as_mut().and_then(|all| all.transmit(to, packet, ack)) {
             let number = number?;
-            keep(&mut self.done, (number, MessageProgress::Sent));
+            keep(&mut self.done, (number, MessageOutcome::Sent));
             return Ok(number);
         }
         let until = time.map_or(Instant::ZERO, |time| now() + time);
@@ -404,7 +389,7 @@ impl Socket {
 
     /// The next outcome, in the order in which messages were over as far as this program has looked. Of
     /// outcomes that nobody asks for the newest [`OUTCOMES_MAX`] are kept.
-    pub fn completion(&mut self) -> Option<(u64, Outcome)> {
+    pub fn completion(&mut self) -> Option<(u64, MessageOutcome)> {
         if self.done.is_empty() {
             self.harvest();
             if self.done.is_empty() && self.rearm() {
@@ -414,21 +399,15 @@ impl Socket {
         if let (true, Some(reserved)) = (self.done.is_empty(), &mut self.reserved) {
             reserved.no_outcomes();
         }
-        let (number, progress) = self.done.pop_front()?;
-        let outcome = match progress {
-            MessageProgress::Acknowledged => Outcome::Acknowledged,
-            MessageProgress::TimedOut => Outcome::TimedOut,
-            MessageProgress::Failed(failure) => {
-                self.failure = Some(failure);
-                Outcome::Failed
-            }
-            MessageProgress::Pending | MessageProgress::InProgress | MessageProgress::Sent => Outcome::Sent,
-        };
+        let (number, outcome) = self.done.pop_front()?;
+        if let MessageOutcome::Failed(failure) = outcome {
+            self.failure = Some(failure);
+        }
         Some((number, outcome))
     }
 
-    /// Why the last message whose outcome was [`Outcome::Failed`] did.
-    pub fn failure(&self) -> Option<Failure> {
+    /// Why the last message failed whose outcome was [`MessageOutcome::Failed`].
+    pub fn failure(&self) -> Option<MessageFailure> {
         self.failure
     }
 
@@ -515,11 +494,9 @@ impl Socket {
     fn harvest(&mut self) {
         let (board, done) = (&self.memory.board, &mut self.done);
         self.under_way.retain(|number| {
-            let progress = board.completion(*number);
-            if progress.is_over() {
-                keep(done, (*number, progress));
-            }
-            !progress.is_over()
+            let MessageProgress::Over(outcome) = board.completion(*number) else { return true };
+            keep(done, (*number, outcome));
+            false
         });
     }
 
@@ -545,7 +522,7 @@ fn gone() -> LlcError {
 }
 
 /// Keeps an outcome. A program that never asks for any must not grow for that.
-fn keep(done: &mut VecDeque<(u64, MessageProgress)>, outcome: (u64, MessageProgress)) {
+fn keep(done: &mut VecDeque<(u64, MessageOutcome)>, outcome: (u64, MessageOutcome)) {
     if done.len() == OUTCOMES_MAX {
         done.pop_front();
     }

@@ -5,7 +5,7 @@ mod fake_node;
 use fake_node::{Behaviour, FakeNode, ms};
 use rota::circuit::{CircuitError, CircuitReceiver};
 use rota::llc::{
-    Address, Llc, LlcError, OUTCOMES_MAX, Outcome, Received, Socket, TransmitOptions, reserved_service,
+    Address, Llc, LlcError, MessageOutcome, OUTCOMES_MAX, Received, Socket, TransmitOptions, reserved_service,
 };
 use rota::{Node, OpenRequest, SocketError, Span, now};
 use rota_proto::circuit::{CIRCUIT_HEADER_OCTETS, CircuitHeader, CircuitVerb};
@@ -109,7 +109,7 @@ fn a_poll_hears_of_channels_and_their_messages_until_all_are_taken() {
         while receiver.receive(&mut room).unwrap().is_some() {}
         assert!(receiver.completion().is_none() && !is_readable(&receiver, 0), "round {round}");
         // An outcome is to be heard of as well, and taken.
-        assert!(matches!(sender.completion(), Some((_, Outcome::Sent))));
+        assert!(matches!(sender.completion(), Some((_, MessageOutcome::Sent))));
     }
 }
 

@@ -49,6 +49,26 @@ pub struct Granted {
 }
 
 impl Granted {
+    /// One unit in each of these.
+    pub const fn period(&self) -> Span {
+        Span::from_nanos(self.contract.period_ns)
+    }
+
+    /// From handing over a unit to its arrival, at most.
+    pub const fn bound(&self) -> Span {
+        Span::from_nanos(self.contract.bound_ns)
+    }
+
+    /// The segment's cycle.
+    pub const fn cycle(&self) -> Span {
+        Span::from_nanos(self.rether.cycle_ns)
+    }
+
+    /// Time on the medium reserved in each cycle.
+    pub const fn tht(&self) -> Span {
+        Span::from_nanos(self.rether.tht_ns)
+    }
+
     /// The reservation in words, if it is more than one unit in each period.
     pub fn reservation(&self) -> Option<String> {
         let Self { contract: Contract { extra_ppm, .. }, rether } = self;

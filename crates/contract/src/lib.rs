@@ -9,9 +9,13 @@ extern crate alloc;
 
 mod cause;
 mod granted;
+mod message;
+mod mismatch;
 
 pub use cause::CloseCause;
 pub use granted::{Contract, Granted, RetherShare};
+pub use message::{MessageFailure, MessageOutcome};
+pub use mismatch::Mismatch;
 
 /// Octets of the largest unit of any channel: 12 bits number the fragments of a unit.
 pub const UNIT_OCTETS_MAX: u32 = 5_000_000;

@@ -13,16 +13,17 @@ use crate::commands::{AskError, Command, ControlEnd, Note, Peer, SinkMemory};
 use crate::incidents::Incidents;
 use crate::journal::Journal;
 use crate::log::{Level, say};
-use crate::session::{Asked, Listening, Owned, Question, Session, contract_info};
+use crate::session::{Asked, Listening, Owned, Question, Session};
 use crate::status::{Facts, Snapshot};
 use ended::EndedChannels;
 use entrance::Entrance;
 use nix::sys::signalfd::SignalFd;
 use rota_admission::Refusal;
+use rota_contract::{CloseCause, Granted};
 use rota_driver::clock::now;
 use rota_driver::poller::{Poller, Ready, Trigger};
 use rota_driver::realtime::Realtime;
-use rota_proto::{ChannelEvent, ChannelId, CloseCause, Contract, Shortage, Stated};
+use rota_proto::{ChannelEvent, ChannelId, Shortage, Stated};
 use rota_shm::control::{Listener, RefusalInfo, Reply, Request, UNASKED};
 use rota_shm::{ChannelState, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
@@ -330,20 +331,20 @@ impl Control<'_> {
             self.incidents.met(owned.shared, owned.peer.mac.word());
         }
         match event {
-            ChannelEvent::Opened { channel, label, contract } => self.on_opened(channel, label, contract),
-            ChannelEvent::Probed { channel, contract } => self.on_probed(channel, &contract),
+            ChannelEvent::Opened { channel, label, granted } => self.on_opened(channel, label, granted),
+            ChannelEvent::Probed { channel, granted } => self.on_probed(channel, granted),
             ChannelEvent::Refused { channel, refusal } => self.on_refused(channel, &refusal),
-            ChannelEvent::Changed { channel, contract } => self.on_changed(channel, contract),
+            ChannelEvent::Changed { channel, granted } => self.on_changed(channel, granted),
             ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(channel, &refusal),
             ChannelEvent::NoMemory { channel, unit_octets_max, short } => {
                 self.on_no_memory(channel, unit_octets_max, short);
             }
-            ChannelEvent::Incoming { channel, remote, label, listener, contract, before, .. } => {
+            ChannelEvent::Incoming { channel, remote, label, listener, granted, before, .. } => {
                 let Some(peer) = peer else { return };
-                self.on_incoming((channel, remote, label), listener, peer, contract, before);
+                self.on_incoming((channel, remote, label), listener, peer, granted, before);
             }
-            ChannelEvent::IncomingOpened { channel, contract } => {
-                self.on_incoming_opened(channel, peer, contract);
+            ChannelEvent::IncomingOpened { channel, granted } => {
+                self.on_incoming_opened(channel, peer, granted);
             }
             ChannelEvent::Closed { channel, cause, stated, listener, .. } => {
                 self.on_closed(channel, cause, stated, listener);
@@ -361,15 +362,15 @@ impl Control<'_> {
         }
     }
 
-    fn on_opened(&mut self, channel: ChannelId, label: u16, contract: Contract) {
+    fn on_opened(&mut self, channel: ChannelId, label: u16, granted: Granted) {
         let Some((at, place)) = self.owner(channel) else {
             self.data.say(Command::Abort { channel });
             return;
         };
         let owned = &self.sessions[at].channels[place];
-        let buffers = owned.buffers.max(contract.buffers);
+        let buffers = owned.buffers.max(granted.rether.buffers);
         let shape = SourceShape { buffers, unit_octets_max: owned.room_octets };
-        let (unit_octets, number) = (contract.unit_octets_max, owned.number);
+        let (unit_octets, number) = (granted.contract.unit_octets_max, owned.number);
         let (source, charge) = match self.make_source(at, shape, unit_octets) {
             Ok(made) => made,
             Err(reply) => {
@@ -383,11 +384,11 @@ impl Control<'_> {
         let owned = &mut session.channels[place];
         owned.charge = Some(charge);
         owned.label = label;
-        owned.contract = contract;
+        owned.granted = granted;
         owned.board = Some(source.board.clone());
         owned.told = true;
         owned.number = UNASKED;
-        let reply = Reply::Opened { channel: channel.0, label, contract: contract_info(&contract) };
+        let reply = Reply::Opened { channel: channel.0, label, contract: granted };
         session.to(number).reply(&reply, &source.descriptors());
         session.channels[place].source = Some(source);
     }
@@ -399,10 +400,10 @@ impl Control<'_> {
         self.sessions[at].to(number).reply(&Reply::Refused(info), &[]);
     }
 
-    fn on_probed(&mut self, channel: ChannelId, contract: &Contract) {
+    fn on_probed(&mut self, channel: ChannelId, granted: Granted) {
         let Some((at, place)) = self.owner(channel) else { return };
         let number = self.sessions[at].channels.swap_remove(place).number;
-        self.sessions[at].to(number).reply(&Reply::Probed { contract: contract_info(contract) }, &[]);
+        self.sessions[at].to(number).reply(&Reply::Probed { contract: granted }, &[]);
     }
 
     /// The memory is there before the sender knows that it may send.
@@ -411,7 +412,7 @@ impl Control<'_> {
         (channel, shared, label): (ChannelId, u64, u16),
         listener: u64,
         peer: Peer,
-        contract: Contract,
+        granted: Granted,
         before: u64,
     ) {
         let place = self.sessions.iter().enumerate().find_map(|(at, session)| {
@@ -426,8 +427,8 @@ impl Control<'_> {
         let session = &self.sessions[at];
         let Listening { service, buffers, .. } = session.listens[place];
         // What it may grow to, which the sender's first word tells.
-        let buffers = buffers.max(4).max(contract.buffers);
-        let unit_octets_max = contract.unit_octets_max;
+        let buffers = buffers.max(4).max(granted.rether.buffers);
+        let unit_octets_max = granted.contract.unit_octets_max;
         let sink = self.make_sink(at, buffers, unit_octets_max);
         // The program is told once the channel is reserved: one that admission refuses is none
         // of its business.
@@ -454,11 +455,11 @@ impl Control<'_> {
             service,
             listener: Some(listened),
             peer,
-            contract,
+            granted,
             board: Some(board.clone()),
             offer,
             buffers,
-            room_octets: contract.unit_octets_max,
+            room_octets: granted.contract.unit_octets_max,
             before,
             number: UNASKED,
             ..Owned::default()
@@ -470,11 +471,11 @@ impl Control<'_> {
         self.data.say(Command::AttachSink { channel, memory });
     }
 
-    fn on_incoming_opened(&mut self, channel: ChannelId, peer: Option<Peer>, contract: Contract) {
+    fn on_incoming_opened(&mut self, channel: ChannelId, peer: Option<Peer>, granted: Granted) {
         let Some((at, place)) = self.owner(channel) else { return };
         let session = &mut self.sessions[at];
         let owned = &mut session.channels[place];
-        owned.contract = contract;
+        owned.granted = granted;
         owned.told = true;
         if let Some(peer) = peer {
             // More may be known of it than when it asked.
@@ -486,7 +487,7 @@ impl Control<'_> {
             from_name: owned.peer.name.clone(),
             from_node: owned.peer.node,
             before: owned.before,
-            contract: contract_info(&contract),
+            contract: granted,
         };
         let offer = std::mem::take(&mut owned.offer);
         let files: Vec<BorrowedFd<'_>> = offer.iter().map(AsFd::as_fd).collect();

@@ -8,8 +8,8 @@ use rota_proto::rether::Rether;
 use rota_proto::{HostSigns, Node, Port};
 use rota_shm::{CounterTable, MemoryError};
 use rota_units::{Instant, Span};
+use rota_wire::MacAddr;
 use rota_wire::llc::LlcMalformed;
-use rota_wire::{MacAddr, Slot};
 use std::sync::Arc;
 
 /// The file is written anew at most this often, so that it costs a token hop nothing.
@@ -37,8 +37,8 @@ const COUNTERS: [Counter; 89] = [
     ("mode_epoch", |v| u64::from(v.link.mode_epoch())),
     ("generation", |v| u64::from(v.link.generation())),
     ("stations_known", |v| v.link.members().len() as u64 + 1),
-    ("slots_reserved", |v| slots(v).len() as u64),
-    ("slots_reserved_ns", |v| slots(v).iter().map(|slot| u64::from(slot.tht_ns)).sum()),
+    ("slots_reserved", |v| v.link.slots().len() as u64),
+    ("slots_reserved_ns", |v| v.link.slots().iter().map(|slot| u64::from(slot.tht_ns)).sum()),
     ("queued_frames", |v| v.port.queued_frames() as u64),
     ("turn_longest_ns", |v| v.measured.turn_longest.as_nanos()),
     ("memory_octets", |v| v.measured.refused.memory_octets),
@@ -153,10 +153,6 @@ pub const SHOULD_BE_ZERO: [&str; 18] = [
     "host_dropped_gate",
 ];
 
-fn slots<'a>(view: &View<'a>) -> &'a [Slot] {
-    view.link.list().map_or(&[], |list| list.slots.as_slice())
-}
-
 /// Names and values.
 pub(crate) fn all(view: &View<'_>) -> impl Iterator<Item = (&'static str, u64)> {
     let malformed = LlcMalformed::ALL.iter().zip(view.llc.counters().malformed);
@@ -205,7 +201,8 @@ impl Published {
         if rows {
             let faults = self.faults();
             let dropped = self.dropped();
-            node.tell_host(HostSigns { stalls: self.stalls, faults, dropped, ..signs });
+            let port = node.port().id();
+            node.tell_host(port, HostSigns { stalls: self.stalls, faults, dropped, ..signs });
         }
         let node = &*node;
         let view = view(node);

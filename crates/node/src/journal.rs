@@ -6,8 +6,9 @@ mod gone;
 use crate::log::{Level, say, tell_left_out};
 use crate::status::Facts;
 use gone::GoneTold;
+use rota_contract::Mismatch;
 use rota_shm::control::{CauseInfo, StatusInfo};
-use rota_shm::{ChannelRow, ChannelTally, CounterReader, Mismatch, Monitor, StationRow};
+use rota_shm::{ChannelRow, ChannelTally, CounterReader, Monitor, StationRow};
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, MacAddr};
 use std::collections::{BTreeMap, VecDeque};
@@ -657,7 +658,7 @@ mod tests {
         let mut after = before.clone();
         let row = MismatchRow {
             mac: 0x0200_0000_0003,
-            kind: Mismatch::Hog as u64,
+            kind: Mismatch::Hog.code(),
             ours: 8_000_000_000,
             theirs: 60_000_000,
             ..MismatchRow::default()

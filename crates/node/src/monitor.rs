@@ -2,11 +2,11 @@
 
 use crate::data::DataCounts;
 use rota_admission::t_nrt;
-use rota_proto::rether::{Mismatched, Rether};
-use rota_proto::{Mismatch, Node, ROTATION_PLACES, Setting};
+use rota_proto::rether::{Difference, Mismatched, Rether};
+use rota_proto::{Node, ROTATION_PLACES};
 use rota_shm::{ChannelRow, MismatchRow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
-use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Foul, MacAddr, Slot, Verdict};
+use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, MacAddr, Verdict};
 
 /// This station's own rows are written anew at most this often.
 const OWN_EVERY: Span = Span::from_millis(20);
@@ -38,7 +38,8 @@ impl Rows {
     /// Writes the rows: relaxed stores into our own pages, no lock, no system call.
     pub(crate) fn publish(&mut self, now: Instant, node: &Node, mac: MacAddr, measured: &DataCounts) {
         self.next_own = now + OWN_EVERY;
-        let link = node.link();
+        let (link, port) = (node.link(), node.port().id());
+        let reports = node.reports(port);
         let own_channels = node.own_channels().count();
         let stands = (link.members().len(), own_channels, link.mismatches(now).count());
         let all = now >= self.next_all || stands != self.stood;
@@ -56,7 +57,7 @@ impl Rows {
         };
         let used = used_by_strangers(link, mac);
         let own = StationRow { flags: used | own.flags | StationRow::HERE | StationRow::ALIVE, ..own };
-        write.station(0, &StationRow { said: node.own_report(now), ..own });
+        write.station(0, &StationRow { said: node.own_report(now, port).unwrap_or_default(), ..own });
         for (at, said) in node.own_channels().enumerate() {
             let (station, told_ns) = (u64::from(link.station()), now.as_nanos());
             write.channel(at, &ChannelRow { station, told_ns, said });
@@ -80,7 +81,7 @@ impl Rows {
                 node_id: member.announce.node_id,
                 ..reserved
             };
-            let heard = node.reports().stations().iter().find(|heard| heard.mac == member.mac);
+            let heard = reports.and_then(|all| all.stations().iter().find(|heard| heard.mac == member.mac));
             let row = heard.map_or(row, |heard| {
                 let flags = row.flags | StationRow::REPORTED;
                 StationRow { flags, heard_ns: heard.at.as_nanos(), said: heard.head, ..row }
@@ -90,7 +91,7 @@ impl Rows {
         for (at, mismatched) in link.mismatches(now).enumerate() {
             write.mismatch(at, &mismatch_row(&mismatched));
         }
-        for (at, told) in node.reports().channels().iter().enumerate() {
+        for (at, told) in reports.map_or(&[][..], |all| all.channels()).iter().enumerate() {
             let peer = told.peer.map_or(0, |peer| link.number(peer));
             let said = ChannelReport { peer, ..told.said };
             let (station, told_ns) = (u64::from(link.number(told.mac)), told.at.as_nanos());
@@ -101,7 +102,7 @@ impl Rows {
     fn segment(&mut self, now: Instant, node: &Node, measured: &DataCounts, own: usize) -> SegmentRow {
         let link = node.link();
         let (settings, tally) = (link.settings(), node.port().tally());
-        let slots = slots(node);
+        let slots = link.slots();
         let reserved: u64 = slots.iter().map(|slot| u64::from(slot.tht_ns)).sum();
         if self.capacity.0 != reserved {
             let stations = link.members().len() as u16 + 1;
@@ -134,7 +135,7 @@ impl Rows {
             refused: link.refused().iter().filter(|told| told.why != Verdict::Settings).count() as u64,
             mismatches: link.mismatches(now).count() as u64,
             stations: link.members().len() as u64 + 1,
-            channels: (own + node.reports().channels().len()) as u64,
+            channels: (own + node.reports(node.port().id()).map_or(0, |all| all.channels().len())) as u64,
         }
     }
 }
@@ -148,13 +149,9 @@ fn used_by_strangers(link: &Rether, mac: MacAddr) -> u64 {
     }
 }
 
-fn slots(node: &Node) -> &[Slot] {
-    node.link().list().map_or(&[], |list| list.slots.as_slice())
-}
-
 /// A row of nothing but what its station has reserved.
 fn reserved(node: &Node, station: u16) -> StationRow {
-    let own = slots(node).iter().filter(|slot| slot.station == station);
+    let own = node.link().slots().iter().filter(|slot| slot.station == station);
     let periodic = own.clone().any(|slot| slot.periodic);
     StationRow {
         reserved_ns: own.clone().map(|slot| u64::from(slot.tht_ns)).sum(),
@@ -165,48 +162,7 @@ fn reserved(node: &Node, station: u16) -> StationRow {
 }
 
 fn mismatch_row(found: &Mismatched<'_>) -> MismatchRow {
-    use rota_shm::Mismatch as Row;
-    let (kind, ours, theirs) = match found.what {
-        Mismatch::Key => (Row::Key, 0, 0),
-        Mismatch::Segment { ours, theirs } => (Row::Segment, u64::from(ours), u64::from(theirs)),
-        Mismatch::Link { ours, theirs } => (Row::Link, u64::from(ours), u64::from(theirs)),
-        Mismatch::OwnAddress => (Row::OwnAddress, 0, 0),
-        Mismatch::Excluded { why, here, wait, held } => {
-            let kind = match (why, here) {
-                (Foul::Held, false) => Row::Hog,
-                (Foul::Sent, false) => Row::Stray,
-                (Foul::Held, true) => Row::HogHere,
-                (Foul::Sent, true) => Row::StrayHere,
-            };
-            (kind, wait.as_nanos(), held.as_nanos())
-        }
-        Mismatch::HeldOff { here, wait, silences } => {
-            let kind = if here { Row::HeldOffHere } else { Row::HeldOff };
-            (kind, wait.as_nanos(), u64::from(silences))
-        }
-        Mismatch::Setting { what, ours, theirs } => {
-            let kind = match what {
-                Setting::Cycle => Row::Cycle,
-                Setting::Rate => Row::Rate,
-                Setting::Stations => Row::Stations,
-                Setting::Policy => Row::Policy,
-                Setting::Version => Row::Version,
-                Setting::Mtu => Row::Mtu,
-                Setting::PortQueue => Row::PortQueue,
-                Setting::Latency => Row::Latency,
-                Setting::Share => Row::Share,
-                Setting::Death => Row::Death,
-                Setting::FollowStalls => Row::FollowStalls,
-                Setting::HalfDuplex => Row::HalfDuplex,
-                Setting::HopCost => Row::HopCost,
-                Setting::VisitCost => Row::VisitCost,
-                Setting::FrameCost => Row::FrameCost,
-                Setting::PrepareCost => Row::PrepareCost,
-                Setting::Other => Row::Other,
-            };
-            (kind, ours, theirs)
-        }
-    };
     let (mac, name) = (found.mac.word(), StationRow::name_words(found.name));
-    MismatchRow { mac, name, kind: kind as u64, ours, theirs, heard_ns: found.heard.as_nanos() }
+    let Difference { what, ours, theirs } = found.difference;
+    MismatchRow { mac, name, kind: what.code(), ours, theirs, heard_ns: found.heard.as_nanos() }
 }

@@ -4,9 +4,8 @@ use crate::commands::{Command, ControlEnd, Opening, Peer, SocketMemory, SourceMe
 use crate::ledger::Charge;
 use crate::log::{Level, say};
 use crate::status::Facts;
-use rota_admission::Pace;
-use rota_contract::{Granted, RetherShare};
-use rota_proto::{ChannelId, Contract, Listener};
+use rota_contract::Granted;
+use rota_proto::{ChannelId, Listener};
 use rota_shm::control::{CONTROL_VERSION, Connection, Reply, Request, SocketError, UNASKED};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
@@ -71,7 +70,7 @@ pub(crate) struct Owned {
     pub(crate) listener: Option<Listening>,
     pub(crate) peer: Peer,
     pub(crate) name: Option<String>,
-    pub(crate) contract: Contract,
+    pub(crate) granted: Granted,
     /// Made when admitted, handed to the data thread when the program has mapped it.
     pub(crate) source: Option<NodeSource>,
     /// The charge for its memory, until the data thread takes it over.
@@ -428,27 +427,6 @@ impl Session {
     }
 }
 
-pub(crate) fn contract_info(contract: &Contract) -> Granted {
-    // Both ends come to the same: a contract's period is one of its ring.
-    let pace = Pace::of(contract.period, contract.cycle).unwrap_or(Pace::EVERY_CYCLE);
-    Granted {
-        contract: rota_contract::Contract {
-            unit_octets_max: contract.unit_octets_max,
-            period_ns: contract.period.as_nanos(),
-            bound_ns: contract.bound.as_nanos(),
-            extra_ppm: pace.extra_ppm(contract.cycle),
-        },
-        rether: RetherShare {
-            slot_offset_ns: contract.offset.as_nanos(),
-            tht_ns: contract.tht.as_nanos(),
-            cycle_ns: contract.cycle.as_nanos(),
-            buffers: contract.buffers,
-            reserved_units: pace.units() as u16,
-            reserved_cycles: pace.cycles() as u16,
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -560,7 +538,7 @@ mod tests {
     #[test]
     fn news_that_nobody_reads_end_no_session_but_an_answer_without_room_does() {
         let (session, client) = session("news");
-        let news = Reply::Changed { channel: 1, contract: contract_info(&Contract::default()) };
+        let news = Reply::Changed { channel: 1, contract: Granted::default() };
         let told = || (0..100_000).take_while(|_| session.news(&news)).count();
         let first = told();
         assert!(first > 10 && first < 100_000 && !session.is_over(), "{first}");

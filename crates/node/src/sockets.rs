@@ -2,13 +2,12 @@
 
 use crate::commands::{Note, Remains, SocketMemory};
 use crate::waker::Wakes;
+use rota_contract::MessageOutcome;
 use rota_driver::poller::Poller;
 use rota_proto::llc::ASSEMBLIES;
-use rota_proto::{
-    LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, MessageDelivery, MessagePart, Node,
-};
+use rota_proto::{LlcAddress, LlcEvent, LlcRequest, MessageDelivery, MessagePart, Node};
 use rota_shm::layout::{COMPLETIONS, MESSAGE_CELL_OCTETS};
-use rota_shm::{Hostile, MessageFailure, MessageProgress, MessageRoom, MessageRoute, UnitRef};
+use rota_shm::{Hostile, MessageProgress, MessageRoom, MessageRoute, UnitRef};
 use rota_units::Instant;
 use std::os::fd::AsFd;
 
@@ -121,7 +120,7 @@ impl Sockets {
         }
         for unit in socket.under_way.iter_mut().filter_map(Option::take) {
             socket.memory.messages.finish(unit.number);
-            socket.memory.board.set_completion(unit.number, MessageProgress::TimedOut);
+            socket.memory.board.set_completion(unit.number, MessageProgress::Over(MessageOutcome::TimedOut));
         }
         socket.changed = true;
     }
@@ -198,7 +197,7 @@ impl Sockets {
                 {
                     // The slot first: a program that sees the end expects room for another message.
                     socket.memory.messages.finish(number);
-                    socket.memory.board.set_completion(number, progress(outcome));
+                    socket.memory.board.set_completion(number, MessageProgress::Over(outcome));
                     socket.changed = true;
                 }
             }
@@ -345,23 +344,6 @@ impl Socket {
 
 fn place(message: u64) -> usize {
     (message % COMPLETIONS as u64) as usize
-}
-
-fn progress(outcome: LlcOutcome) -> MessageProgress {
-    let failure = match outcome {
-        LlcOutcome::Sent => return MessageProgress::Sent,
-        LlcOutcome::Acknowledged => return MessageProgress::Acknowledged,
-        LlcOutcome::TimedOut => return MessageProgress::TimedOut,
-        LlcOutcome::Failed(failure) => failure,
-    };
-    MessageProgress::Failed(match failure {
-        LlcFailure::NoSuchNode => MessageFailure::NoSuchNode,
-        LlcFailure::Impossible => MessageFailure::Impossible,
-        LlcFailure::AckFromAll => MessageFailure::AckFromAll,
-        LlcFailure::NoAnswer => MessageFailure::NoAnswer,
-        LlcFailure::Refused(status) => MessageFailure::Refused(status),
-        LlcFailure::Unreadable => MessageFailure::Unreadable,
-    })
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
-use rota_proto::{InForce, LlcSettings, ModeName, Reservation, Status};
+use rota_proto::{InForce, LlcSettings, ModeName, Status};
 use rota_shm::control::{LlcInfo, MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
 use rota_shm::{CounterTable, TraceFile};
 use rota_units::Span;
-use rota_wire::{MacAddr, Verdict};
+use rota_wire::{MacAddr, Slot, Verdict};
 use serde_json::json;
 use std::os::fd::OwnedFd;
 
@@ -105,6 +105,18 @@ pub(crate) struct MemberCopy {
     pub(crate) alive: bool,
 }
 
+impl MemberCopy {
+    fn info(&self) -> MemberInfo {
+        let Self { station, alive, .. } = *self;
+        MemberInfo { station, name: self.name.clone(), mac: self.mac.to_string(), alive }
+    }
+}
+
+fn reservation(slot: &Slot, name: &str) -> ReservationInfo {
+    let Slot { station, tht_ns, periodic } = *slot;
+    ReservationInfo { station, name: name.to_owned(), tht_ns: tht_ns.into(), periodic }
+}
+
 /// A port, as the data thread copied it.
 #[derive(Debug)]
 pub(crate) struct PortCopy {
@@ -112,7 +124,7 @@ pub(crate) struct PortCopy {
     pub(crate) station: u16,
     pub(crate) mode: ModeName,
     pub(crate) members: Vec<MemberCopy>,
-    pub(crate) reservations: Vec<Reservation>,
+    pub(crate) slots: Vec<Slot>,
 }
 
 impl PortCopy {
@@ -121,22 +133,8 @@ impl PortCopy {
     }
 
     fn json(&self) -> serde_json::Value {
-        let members = self.members.iter().map(|member| {
-            json!({
-                "station": member.station,
-                "name": member.name,
-                "mac": member.mac.to_string(),
-                "alive": member.alive,
-            })
-        });
-        let reservations = self.reservations.iter().map(|slot| {
-            json!({
-                "station": slot.station,
-                "name": self.name_of(slot.station),
-                "tht_ns": slot.tht.as_nanos(),
-                "periodic": slot.periodic,
-            })
-        });
+        let members = self.members.iter().map(MemberCopy::info);
+        let reservations = self.slots.iter().map(|slot| reservation(slot, self.name_of(slot.station)));
         json!({
             "interface": self.interface,
             "station": (self.station != 0).then_some(self.station),
@@ -157,11 +155,7 @@ impl PortCopy {
         let others = if names.is_empty() { String::new() } else { format!(" (beside {})", names.join(", ")) };
         let mode = json!(mode(self.mode));
         let mode = mode.as_str().unwrap_or_default();
-        format!(
-            "interface {} {place}{others}; mode {mode}, {} slots",
-            self.interface,
-            self.reservations.len()
-        )
+        format!("interface {} {place}{others}; mode {mode}, {} slots", self.interface, self.slots.len())
     }
 }
 
@@ -254,18 +248,9 @@ impl Snapshot {
         // The journal names the settings that differ.
         let refused = self.status.refused.iter().filter(|told| told.why != Verdict::Settings);
         notes.extend(refused.map(|told| refusal(told.mac, told.why, told.here)));
-        let members = self.members.iter().map(|member| MemberInfo {
-            station: member.station,
-            name: member.name.clone(),
-            mac: member.mac.to_string(),
-            alive: member.alive,
-        });
-        let reservations = self.status.reservations.iter().map(|slot| ReservationInfo {
-            station: slot.station,
-            name: self.name_of(slot.station, facts),
-            tht_ns: slot.tht.as_nanos(),
-            periodic: slot.periodic,
-        });
+        let members = self.members.iter().map(MemberCopy::info);
+        let slots = self.status.slots.iter();
+        let reservations = slots.map(|slot| reservation(slot, &self.name_of(slot.station, facts)));
         StatusInfo {
             pid: std::process::id(),
             station: (self.status.station != 0).then_some(self.status.station),

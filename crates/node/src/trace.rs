@@ -9,9 +9,10 @@ mod judge;
 mod tests;
 
 use judge::Judge;
+use rota_contract::Contract;
 use rota_driver::stall::{StallEvent, StallKind, StallLog};
 use rota_proto::{
-    ChannelEvent, ChannelId, Contract, Delivery, Excluded, FrameVerdict, ModeName, Node, Stated, StationId,
+    ChannelEvent, ChannelId, Delivery, Excluded, FrameVerdict, ModeName, Node, Stated, StationId,
 };
 use rota_shm::{TraceEvent, TraceFile, TraceRecord, TraceVerdict};
 use rota_units::{Instant, Span};
@@ -487,22 +488,22 @@ impl Tracer {
             return;
         }
         match event {
-            ChannelEvent::Opened { channel, label, contract } => {
-                self.learn(*channel, channel.0, *label, contract, false);
-                self.contract(TraceEvent::Opened, now, *channel, *label, contract);
+            ChannelEvent::Opened { channel, label, granted } => {
+                self.learn(*channel, channel.0, *label, &granted.contract, false);
+                self.contract(TraceEvent::Opened, now, *channel, *label, &granted.contract);
             }
-            ChannelEvent::Incoming { channel, remote, from, contract, .. } => {
+            ChannelEvent::Incoming { channel, remote, from, granted, .. } => {
                 let member = node.link().member_at(*from);
                 let same_clock = member.is_some_and(|member| member.announce.boot_id == self.boot_id);
-                self.learn(*channel, *remote, 0, contract, same_clock);
+                self.learn(*channel, *remote, 0, &granted.contract, same_clock);
             }
-            ChannelEvent::IncomingOpened { channel, contract } => {
-                self.relearn(*channel, contract);
-                self.contract(TraceEvent::Opened, now, *channel, 0, contract);
+            ChannelEvent::IncomingOpened { channel, granted } => {
+                self.relearn(*channel, &granted.contract);
+                self.contract(TraceEvent::Opened, now, *channel, 0, &granted.contract);
             }
-            ChannelEvent::Changed { channel, contract } => {
-                self.relearn(*channel, contract);
-                self.contract(TraceEvent::Changed, now, *channel, 0, contract);
+            ChannelEvent::Changed { channel, granted } => {
+                self.relearn(*channel, &granted.contract);
+                self.contract(TraceEvent::Changed, now, *channel, 0, &granted.contract);
             }
             ChannelEvent::Refused { channel, refusal } | ChannelEvent::NotChanged { channel, refusal } => {
                 let offer = refusal.counter_offer.map_or(0, |octets| octets.get());
@@ -530,20 +531,20 @@ impl Tracer {
         if self.known.len() < CHANNELS_MAX {
             let judge = Judge::new(contract, same_clock);
             let handed = [(0, Span::ZERO); HANDED];
-            let bound = contract.bound;
+            let bound = Span::from_nanos(contract.bound_ns);
             self.known.push(Known { channel, id, label, bound, judge, unread: 0, handed });
         }
     }
 
     fn relearn(&mut self, channel: ChannelId, contract: &Contract) {
         if let Some(known) = self.known.iter_mut().find(|known| known.channel == channel) {
-            known.bound = contract.bound;
+            known.bound = Span::from_nanos(contract.bound_ns);
             known.judge.change(contract);
         }
     }
 
     fn contract(&mut self, event: TraceEvent, now: Instant, channel: ChannelId, label: u16, told: &Contract) {
-        let extra = [told.unit_octets_max.into(), told.period.as_nanos(), told.bound.as_nanos()];
+        let extra = [told.unit_octets_max.into(), told.period_ns, told.bound_ns];
         let channel = self.id(channel);
         self.note(&TraceRecord { channel, label, extra, ..self.own(event, now) });
     }
@@ -552,7 +553,7 @@ impl Tracer {
         &mut self,
         now: Instant,
         channel: ChannelId,
-        cause: rota_proto::CloseCause,
+        cause: rota_contract::CloseCause,
         stated: Option<Stated>,
     ) {
         let (id, own) = (self.id(channel), self.own(TraceEvent::Closed, now));
@@ -564,7 +565,7 @@ impl Tracer {
                 self.missed(missed, TraceRecord { channel: id, src: 0, dst: own.src, ..own });
             }
         }
-        use rota_proto::CloseCause::{PeerGone, ReservationLost, WasSilent};
+        use rota_contract::CloseCause::{PeerGone, ReservationLost, WasSilent};
         let broken = matches!(cause, ReservationLost | PeerGone | WasSilent);
         let octets = cause.sentence().as_bytes();
         let number = stated.map_or(0, |stated| stated.units.saturating_add(1));

@@ -1,44 +1,13 @@
 //! What it costs the data thread that many acknowledged messages wait for one station.
 
 use rota_driver::clock::now;
-use rota_proto::{
-    ChannelId, FrameBuf, GateOrder, Identity, Input, LlcAddress, LlcRequest, ModeName, Node, Output,
-    Payloads, PortId, Settings,
-};
+use rota_proto::drive::{self, Zeros};
+use rota_proto::{Identity, LlcAddress, LlcRequest, ModeName, Node, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
 
-struct Zeros;
-
-impl Payloads for Zeros {
-    fn copy_unit(&mut self, _: ChannelId, _: u64, _: u32, _: &mut [u8]) -> bool {
-        false
-    }
-
-    fn copy_message(&mut self, _: u8, _: u64, _: u32, into: &mut [u8]) -> bool {
-        into.fill(0);
-        true
-    }
-}
-
 fn drain(node: &mut Node, at: Instant) {
-    while poll_all(node, at) {
-        node.handle(at, Input::CardEmpty { port: PortId(0) });
-    }
-}
-
-/// Polls until drained. True if the card is empty, which the node is to hear then.
-fn poll_all(node: &mut Node, at: Instant) -> bool {
-    let (mut bytes, mut is_card_empty) = ([0; 1_600], false);
-    let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Zeros };
-    while let Some(output) = node.poll(at, &mut frame) {
-        match output {
-            Output::Gate { order: GateOrder::Divert, .. } => is_card_empty = true,
-            Output::Event => while node.next_event().is_some() || node.next_llc_event().is_some() {},
-            _ => {}
-        }
-    }
-    is_card_empty
+    drive::drain(node, at, &mut Zeros, |given, duties| duties.extend(given.duty()));
 }
 
 /// A station alone in plain mode, and another one that never answers.

@@ -42,9 +42,9 @@ use incoming::Incoming;
 use lateness::OneWay;
 use meter::Meter;
 use outgoing::{Ending, Outgoing, Repeats, Sending, Units};
-pub use request::{Contract, Listener, OpenError, OpenRequest, ResizeError};
+pub use request::{Listener, OpenError, OpenRequest, ResizeError};
 use rota_admission::{Admitted, Pace};
-use rota_contract::{CloseCause, UNIT_OCTETS_MAX};
+use rota_contract::{CloseCause, Granted, UNIT_OCTETS_MAX};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
 use signalling::Tells;
@@ -198,7 +198,7 @@ impl Channels {
             request: OpenRequest { period: pace.period(trt), ..request.clone() },
             pace,
             state: Sending::Connecting(Repeats::from(now)),
-            contract: Contract::default(),
+            granted: Granted::default(),
             units: Units { before, ..Units::default() },
             meter: Meter::default(),
             ending: Ending::OPEN,
@@ -316,8 +316,8 @@ impl Channels {
     }
 
     /// The contract of a channel that this node sends on.
-    pub(crate) fn contract(&self, id: ChannelId) -> Option<&Contract> {
-        self.outgoing.iter().find(|channel| channel.id == id).map(|channel| &channel.contract)
+    pub(crate) fn granted(&self, id: ChannelId) -> Option<&Granted> {
+        self.outgoing.iter().find(|channel| channel.id == id).map(|channel| &channel.granted)
     }
 
     pub(crate) fn deadline(&self) -> Instant {
@@ -359,8 +359,8 @@ impl Channels {
         if let Some(refusal) = channel.ending.refusal.clone() {
             self.events.push_back(ChannelEvent::Refused { channel: channel.id, refusal });
         } else if channel.is_granted_probe() {
-            let (channel, contract) = (channel.id, channel.contract);
-            self.events.push_back(ChannelEvent::Probed { channel, contract });
+            let (channel, granted) = (channel.id, channel.granted);
+            self.events.push_back(ChannelEvent::Probed { channel, granted });
         } else if !channel.ending.silent {
             let (tally, cause, stated) =
                 (channel.final_tally(), channel.ending.cause, Some(channel.final_stated()));
@@ -391,8 +391,8 @@ impl Channels {
         if !channel.opened {
             // The word that it is open was lost, but only an open channel carries data.
             channel.opened = true;
-            let (channel, contract) = (channel.id, channel.contract);
-            self.events.push_back(ChannelEvent::IncomingOpened { channel, contract });
+            let (channel, granted) = (channel.id, channel.granted);
+            self.events.push_back(ChannelEvent::IncomingOpened { channel, granted });
         }
         let descriptor = UnitDescriptor {
             number,
@@ -404,7 +404,7 @@ impl Channels {
             arrived,
             left_out: unit.left_out,
         };
-        channel.meter.fragment(&descriptor, octets, one_clock, channel.contract.bound);
+        channel.meter.fragment(&descriptor, octets, one_clock, channel.granted.bound());
         Some((channel.id, descriptor))
     }
 
@@ -431,8 +431,8 @@ impl Channels {
                 if matches!(channel.state, Sending::Open { .. }) {
                     channel.state = Sending::Open { telling: Some(Repeats::from(now)) };
                 }
-                let contract = channel.contract;
-                self.events.push_back(ChannelEvent::Changed { channel: id, contract });
+                let granted = channel.granted;
+                self.events.push_back(ChannelEvent::Changed { channel: id, granted });
             }
             LinkEvent::NotResized { session, refusal } => {
                 self.events.push_back(ChannelEvent::NotChanged { channel: session.into(), refusal });
@@ -491,8 +491,8 @@ impl Channels {
             return;
         }
         channel.state = Sending::Open { telling: Some(Repeats::from(now)) };
-        let (label, contract) = (channel.label, channel.contract);
-        self.events.push_back(ChannelEvent::Opened { channel: id, label, contract });
+        let (label, granted) = (channel.label, channel.granted);
+        self.events.push_back(ChannelEvent::Opened { channel: id, label, granted });
     }
 
     fn begin_closing(&mut self, now: Instant, id: ChannelId, cause: CloseCause, silent: bool) {

@@ -8,6 +8,7 @@
 mod cause;
 mod channels;
 pub mod circuit;
+pub mod drive;
 pub mod io;
 pub mod llc;
 pub mod node;
@@ -18,29 +19,25 @@ mod settings;
 
 pub use channels::follow::{Follow, Followed};
 pub use channels::lateness::OneWay;
-pub use channels::{
-    ChannelEvent, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
-};
+pub use channels::{ChannelEvent, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread};
 pub use io::{
     ChannelId, Delivery, Destination, Disposition, FrameBuf, FrameVerdict, GateOrder, HostTag, Input, Output,
     Payloads, PortId, Received, StationId, UnitDescriptor, UnitFate, UnitRef,
 };
 pub use llc::{
-    LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,
-    LlcSettings, MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
+    LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcRequest, LlcSettings,
+    MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
-pub use node::{Node, PORTS_MAX, PortSpec, PortsError, Reservation, Status, Timer};
-pub use port::{Port, Tally};
+pub use node::{Node, PORTS_MAX, PortSpec, PortsError, Timer};
+pub use port::{Port, Status, Tally};
 pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
-pub use rota_contract::CloseCause;
 pub use rota_medium::door::Identity;
 pub use rota_medium::door::{Deadline, Grant, Lane, SessionId};
 pub use rota_medium::rether;
 #[cfg(feature = "model")]
 pub use rota_medium::rether::Visit;
 pub use rota_medium::rether::{
-    Counters, Excluded, HOLD_OFF_MAX, HeldOff, InForce, Member, Mismatch, ModeName, Refused, Setting,
-    SettingsError, TRT_30_HZ,
+    Counters, Excluded, HOLD_OFF_MAX, HeldOff, InForce, Member, ModeName, Refused, SettingsError, TRT_30_HZ,
 };
 pub use rota_medium::rether::{ROTATION_PLACES, Rotation};
 pub use rota_medium::rether::{STATIONS_MAX, STATIONS_STATED, Why, WillName};

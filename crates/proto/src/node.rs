@@ -12,60 +12,21 @@ mod line;
 mod ports;
 
 use crate::channels::{
-    ChannelEvent, Contract, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
+    ChannelEvent, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
 };
-use crate::io::{
-    ChannelId, Destination, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, StationId,
-};
+use crate::io::{ChannelId, Destination, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId};
 use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
-use crate::port::{self, Port};
+use crate::port::Port;
 use crate::report::{HostSigns, Reports};
 use crate::settings::Settings;
 use line::Line;
 pub use ports::{PORTS_MAX, PortSpec, PortsError};
+use rota_contract::Granted;
 use rota_medium::door::{self, Deadline, Identity};
-use rota_medium::rether::{Counters, ModeName, Refused, Rether};
+use rota_medium::rether::Rether;
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, Key, MacAddr, ReportHead, Tally};
 use std::collections::VecDeque;
-
-/// One reservation as everybody on the segment knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reservation {
-    /// Whose.
-    pub station: StationId,
-    /// Its share of each cycle.
-    pub tht: Span,
-    /// Whether it keeps the strict period.
-    pub periodic: bool,
-}
-
-/// What `rota status` shows of the machines.
-#[derive(Clone, Debug)]
-pub struct Status {
-    /// This station's place.
-    pub station: StationId,
-    /// The mode.
-    pub mode: ModeName,
-    /// How many modes the segment has seen.
-    pub mode_epoch: u32,
-    /// The generation counter of the newest token.
-    pub generation: u32,
-    /// The reservations in the token.
-    pub reservations: Vec<Reservation>,
-    /// Ordinary frames waiting here.
-    pub queued_frames: usize,
-    /// Who does not take part, and why.
-    pub refused: Vec<Refused>,
-    /// Addresses of stations that strangers use.
-    pub contested: Vec<MacAddr>,
-    /// Those of them to which frames go astray, while no station hears the stranger.
-    pub astray: Vec<MacAddr>,
-    /// The counters of the medium.
-    pub counters: Counters,
-    /// The counters of units and ordinary frames.
-    pub port_counters: port::Counters,
-}
 
 /// The timer that a node waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,27 +211,33 @@ impl Node {
     /// # Errors
     /// The request can be seen to be wrong without asking anybody.
     pub fn open(&mut self, now: Instant, request: &OpenRequest) -> Result<ChannelId, OpenError> {
-        self.go_on(now, request, 0)
+        self.go_on(now, None, request, 0)
     }
 
     /// Opens a channel that continues others, on which its program had handed over `before` units. The
-    /// receiver is told that number, so that it can count the units that did not arrive.
+    /// receiver is told that number, so that it can count the units that did not arrive. It goes over `port`,
+    /// or over the one on which the destination is a member.
     ///
     /// # Errors
     /// As [`Node::open`].
     pub fn go_on(
         &mut self,
         now: Instant,
+        port: Option<PortId>,
         request: &OpenRequest,
         before: u64,
     ) -> Result<ChannelId, OpenError> {
         self.assert_drained();
-        let at = self.towards(&request.to)?;
+        let at = self.towards(port, &request.to)?;
         self.lines[at].open(now, request, before)
     }
 
-    /// The line on which the destination is a member; where none knows it the first one says so.
-    fn towards(&self, to: &Destination) -> Result<usize, OpenError> {
+    /// The line of this port, else the one on which the destination is a member; where none knows it the first
+    /// one says so.
+    fn towards(&self, port: Option<PortId>, to: &Destination) -> Result<usize, OpenError> {
+        if let Some(port) = port {
+            return self.place(port).ok_or(OpenError::NoPort(port));
+        }
         let Destination::Station(to) = *to else { return Ok(0) };
         if self.lines.len() > 1 && self.ports().any(|port| port.medium().mac() == to) {
             return Err(OpenError::OwnStation(to));
@@ -289,9 +256,14 @@ impl Node {
     ///
     /// # Errors
     /// As [`Node::open`].
-    pub fn probe(&mut self, now: Instant, request: &OpenRequest) -> Result<ChannelId, OpenError> {
+    pub fn probe(
+        &mut self,
+        now: Instant,
+        port: Option<PortId>,
+        request: &OpenRequest,
+    ) -> Result<ChannelId, OpenError> {
         self.assert_drained();
-        let at = self.towards(&request.to)?;
+        let at = self.towards(port, &request.to)?;
         self.lines[at].probe(now, request)
     }
 
@@ -439,39 +411,7 @@ impl Node {
     }
 
     /// The contract of a channel that this node sends on.
-    pub fn contract(&self, channel: ChannelId) -> Option<&Contract> {
-        self.line_of(channel).channels.contract(channel)
-    }
-
-    /// The status of the first port.
-    pub fn status(&self) -> Status {
-        status(self.port())
-    }
-}
-
-/// The status of a port.
-fn status(port: &Port) -> Status {
-    let reservations = port.medium().list().map_or_else(Vec::new, |list| {
-        let slots = list.slots.as_slice().iter();
-        slots
-            .map(|slot| Reservation {
-                station: slot.station,
-                tht: Span::from_nanos(u64::from(slot.tht_ns)),
-                periodic: slot.periodic,
-            })
-            .collect()
-    });
-    Status {
-        station: port.medium().station(),
-        mode: port.medium().mode(),
-        mode_epoch: port.medium().mode_epoch(),
-        generation: port.medium().generation(),
-        reservations,
-        queued_frames: port.queued_frames(),
-        refused: port.medium().refused().to_vec(),
-        contested: port.medium().contested().collect(),
-        astray: port.medium().contested().filter(|mac| port.medium().is_astray(*mac)).collect(),
-        counters: *port.medium().counters(),
-        port_counters: *port.counters(),
+    pub fn granted(&self, channel: ChannelId) -> Option<&Granted> {
+        self.line_of(channel).channels.granted(channel)
     }
 }

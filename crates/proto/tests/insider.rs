@@ -7,9 +7,10 @@ mod notices;
 #[path = "insider/spent.rs"]
 mod spent;
 
+use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, ModeName, Node,
-    OpenRequest, Output, Payloads, PortId, Settings, UnitRef,
+    ChannelEvent, Destination, HostTag, Identity, Input, ModeName, Node, OpenRequest, PortId, Settings,
+    UnitRef,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::bodies::StationState;
@@ -19,16 +20,6 @@ use rota_wire::{
     PayloadKind, Phase, Report, ReportHead, Signal, Slot, SlotList, StationSet, Struck, Switch, SwitchAck,
     Tally, Token, UnitHeader, Verb, Verdict, emit_frame, verify,
 };
-use std::collections::VecDeque;
-
-struct Zeros;
-
-impl Payloads for Zeros {
-    fn copy_unit(&mut self, _: ChannelId, _: u64, _: u32, into: &mut [u8]) -> bool {
-        into.fill(0);
-        true
-    }
-}
 
 /// Numbers that follow from a seed.
 struct Dice(u64);
@@ -93,12 +84,6 @@ struct Segment {
     recorded: Option<Vec<Vec<u8>>>,
 }
 
-/// The work that an output calls for once its node is drained.
-enum Due {
-    CardEmpty,
-    Accept(ChannelId),
-}
-
 const STATIONS: usize = 3;
 const INSIDER: usize = STATIONS;
 
@@ -143,45 +128,19 @@ impl Segment {
     }
 
     fn drain(&mut self, k: usize) {
-        let mut due = VecDeque::new();
-        self.poll_all(k, &mut due);
-        while let Some(next) = due.pop_front() {
-            match next {
-                Due::CardEmpty => {
-                    self.nodes[k].handle(self.now, Input::CardEmpty { port: PortId(0) });
+        drive::drain(&mut self.nodes[k], self.now, &mut Zeros, |given, duties| {
+            match given {
+                Given::Output(_, frame) if !frame.is_empty() => self.wire.push((k, frame.to_vec())),
+                Given::Channel(ChannelEvent::Opened { .. }) => self.opened += 1,
+                Given::Channel(ChannelEvent::Incoming { channel, .. }) => {
+                    duties.extend([Duty::Accept(channel), Duty::Listen(7.into())]);
+                    return;
                 }
-                Due::Accept(channel) => {
-                    self.nodes[k].accept(self.now, channel);
-                    self.nodes[k].listen(7);
-                }
+                Given::Channel(_) => return,
+                _ => {}
             }
-            self.poll_all(k, &mut due);
-        }
-    }
-
-    fn poll_all(&mut self, k: usize, due: &mut VecDeque<Due>) {
-        let mut bytes = [0; 1_600];
-        for _ in 0..20_000 {
-            let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Zeros };
-            match self.nodes[k].poll(self.now, &mut frame) {
-                None => return,
-                Some(Output::Transmit { len, .. }) => self.wire.push((k, bytes[..usize::from(len)].to_vec())),
-                Some(Output::Gate { order: GateOrder::Divert, .. }) => {
-                    due.push_back(Due::CardEmpty);
-                }
-                Some(Output::Event) => {
-                    while let Some(event) = self.nodes[k].next_event() {
-                        match event {
-                            ChannelEvent::Opened { .. } => self.opened += 1,
-                            ChannelEvent::Incoming { channel, .. } => due.push_back(Due::Accept(channel)),
-                            _ => {}
-                        }
-                    }
-                }
-                Some(_) => {}
-            }
-        }
-        panic!("never drained in state {}", self.nodes[k].link().state_name());
+            duties.extend(given.duty());
+        });
     }
 
     /// The insider reads along.

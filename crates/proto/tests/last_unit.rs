@@ -3,9 +3,8 @@
 mod lan;
 
 use lan::{Lan, SECOND, mac};
-use rota_proto::{
-    ChannelEvent, ChannelId, CloseCause, Destination, Input, OpenRequest, TRT_30_HZ as TRT, UnitRef,
-};
+use rota_contract::CloseCause;
+use rota_proto::{ChannelEvent, ChannelId, Destination, Input, OpenRequest, TRT_30_HZ as TRT, UnitRef};
 use rota_units::Span;
 
 /// A ring with a channel of units of 6,000 octets, of which one of this size has left in part and another one

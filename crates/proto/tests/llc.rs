@@ -3,9 +3,9 @@
 mod lan;
 
 use lan::{FOREIGN, Lan, Pattern, SECOND, both, mac, octet};
+use rota_contract::{MessageFailure, MessageOutcome};
 use rota_proto::{
-    FrameBuf, HostTag, Input, LLC_BROADCAST, LlcAddress, LlcFailure, LlcOutcome, LlcRequest, ModeName,
-    Output, PortId, Settings,
+    FrameBuf, HostTag, Input, LLC_BROADCAST, LlcAddress, LlcRequest, ModeName, Output, PortId, Settings,
 };
 use rota_units::{Instant, Span};
 use rota_wire::llc::{AckStatus, Control, LlcHeader, LlcMalformed};
@@ -17,11 +17,11 @@ fn a_datagram_of_any_length_arrives_whole_in_both_modes() {
             let number = lan.send(0, 2, octets, |_| ());
             lan.run(SECOND);
             assert_eq!(lan.got(number), [(1, octets as usize)], "{octets} octets");
-            assert_eq!(lan.outcome(number), Some(LlcOutcome::Sent));
+            assert_eq!(lan.outcome(number), Some(MessageOutcome::Sent));
         }
         let number = lan.send(0, 2, 16_385, |_| ());
         lan.run(SECOND);
-        assert_eq!(lan.outcome(number), Some(LlcOutcome::Failed(LlcFailure::Impossible)));
+        assert_eq!(lan.outcome(number), Some(MessageOutcome::Failed(MessageFailure::Impossible)));
         assert_eq!(lan.got.last().map(|got| got.from), Some(LlcAddress { socket: 2, node: 1 }));
     }
 }
@@ -49,7 +49,7 @@ fn messages_of_any_length_arrive_whole_at_every_mtu() {
                 let number = lan.send(0, 2, octets, |request| request.ack = ack);
                 lan.run(SECOND * 2);
                 assert_eq!(lan.got(number), [(1, octets as usize)], "{octets} octets at {mtu}");
-                let due = if ack { LlcOutcome::Acknowledged } else { LlcOutcome::Sent };
+                let due = if ack { MessageOutcome::Acknowledged } else { MessageOutcome::Sent };
                 assert_eq!(lan.outcome(number), Some(due), "{octets} octets at {mtu}");
             }
         }
@@ -63,7 +63,7 @@ fn an_acknowledged_message_of_any_length_arrives_once_in_both_modes() {
             let number = lan.send(0, 3, octets, |request| request.ack = true);
             lan.run(SECOND * 2);
             assert_eq!(lan.got(number), [(2, octets as usize)], "{octets} octets");
-            assert_eq!(lan.outcome(number), Some(LlcOutcome::Acknowledged));
+            assert_eq!(lan.outcome(number), Some(MessageOutcome::Acknowledged));
         }
     }
 }
@@ -77,11 +77,11 @@ fn everybody_gets_a_broadcast_and_its_sender_too() {
             let mut got = lan.got(number);
             got.sort_unstable();
             assert_eq!(got, [0, 1, 2].map(|k| (k, octets as usize)));
-            assert_eq!(lan.outcome(number), Some(LlcOutcome::Sent));
+            assert_eq!(lan.outcome(number), Some(MessageOutcome::Sent));
         }
         let number = lan.send(0, LLC_BROADCAST, 10, |request| request.ack = true);
         lan.run(SECOND);
-        assert_eq!(lan.outcome(number), Some(LlcOutcome::Failed(LlcFailure::AckFromAll)));
+        assert_eq!(lan.outcome(number), Some(MessageOutcome::Failed(MessageFailure::AckFromAll)));
     }
 }
 
@@ -93,10 +93,10 @@ fn a_message_to_the_own_station_never_sees_the_wire() {
     let nobody = lan.send(0, 1, 10, |request| (request.ack, request.to.socket) = (true, 4));
     lan.run(SECOND);
     assert_eq!(lan.got(plain), [(0, 3_000)]);
-    assert_eq!(lan.outcome(plain), Some(LlcOutcome::Sent));
-    assert_eq!(lan.outcome(acked), Some(LlcOutcome::Acknowledged));
-    let refused = LlcFailure::Refused(AckStatus::UNACTIVATED.0);
-    assert_eq!(lan.outcome(nobody), Some(LlcOutcome::Failed(refused)));
+    assert_eq!(lan.outcome(plain), Some(MessageOutcome::Sent));
+    assert_eq!(lan.outcome(acked), Some(MessageOutcome::Acknowledged));
+    let refused = MessageFailure::Refused(AckStatus::UNACTIVATED.0);
+    assert_eq!(lan.outcome(nobody), Some(MessageOutcome::Failed(refused)));
     assert!(lan.left.is_empty());
 }
 
@@ -110,7 +110,7 @@ fn a_lost_command_and_a_lost_acknowledgement_are_repaired_and_nothing_comes_twic
             lan.loses = loses;
             let number = lan.send(0, 2, octets, |request| (request.ack, request.tries) = (true, 5));
             lan.run(SECOND);
-            assert_eq!(lan.outcome(number), Some(LlcOutcome::Acknowledged), "case {case}");
+            assert_eq!(lan.outcome(number), Some(MessageOutcome::Acknowledged), "case {case}");
             assert_eq!(lan.got(number).len(), 1, "case {case}");
             assert!(lan.nodes[0].llc().counters().frames_repeated > 0);
         }
@@ -124,8 +124,8 @@ fn a_command_that_was_refused_is_refused_when_it_comes_again() {
     lan.loses = |at| at == 1;
     let closed = lan.send(0, 2, 10, |request| (request.ack, request.tries, request.to.socket) = (true, 5, 8));
     lan.run(SECOND);
-    let refused = LlcFailure::Refused(AckStatus::UNACTIVATED.0);
-    assert_eq!(lan.outcome(closed), Some(LlcOutcome::Failed(refused)));
+    let refused = MessageFailure::Refused(AckStatus::UNACTIVATED.0);
+    assert_eq!(lan.outcome(closed), Some(MessageOutcome::Failed(refused)));
     assert_eq!(lan.nodes[1].llc().counters().duplicates, 1);
     assert_eq!(lan.got(closed), []);
 }
@@ -138,7 +138,7 @@ fn tries_are_attempts_in_all_and_zero_means_one() {
         let number = lan.send(0, 2, 50, |request| (request.ack, request.tries) = (true, tries));
         lan.run(SECOND);
         assert_eq!(lan.left.len(), attempts);
-        assert_eq!(lan.outcome(number), Some(LlcOutcome::Failed(LlcFailure::NoAnswer)));
+        assert_eq!(lan.outcome(number), Some(MessageOutcome::Failed(MessageFailure::NoAnswer)));
     }
 }
 
@@ -151,8 +151,8 @@ fn after_an_unanswered_command_the_next_message_is_not_taken_for_its_repetition(
         let lost = lan.send(0, 2, 50, |request| request.ack = true);
         let next = lan.send(0, 2, 60, |request| request.ack = true);
         lan.run(SECOND * 4);
-        assert_eq!(lan.outcome(lost), Some(LlcOutcome::Failed(LlcFailure::NoAnswer)));
-        assert_eq!(lan.outcome(next), Some(LlcOutcome::Acknowledged));
+        assert_eq!(lan.outcome(lost), Some(MessageOutcome::Failed(MessageFailure::NoAnswer)));
+        assert_eq!(lan.outcome(next), Some(MessageOutcome::Acknowledged));
         assert_eq!(lan.got(next).len(), 1, "an acknowledged message has arrived");
     }
 }
@@ -167,7 +167,7 @@ fn acknowledged_messages_to_one_station_keep_their_order_and_those_to_others_do_
     lan.run(Span::from_millis(40));
     assert_eq!(
         lan.outcome(other),
-        Some(LlcOutcome::Acknowledged),
+        Some(MessageOutcome::Acknowledged),
         "while the first waits for its repetition"
     );
     assert_eq!(lan.outcome(numbers[0]), None);
@@ -186,8 +186,8 @@ fn a_time_limit_ends_a_message_wherever_it_is() {
         (request.ack, request.tries, request.until) = (true, 200, until + Span::from_millis(500));
     });
     lan.run(SECOND);
-    assert_eq!(lan.outcome(queued), Some(LlcOutcome::TimedOut));
-    assert_eq!(lan.outcome(waiting), Some(LlcOutcome::TimedOut));
+    assert_eq!(lan.outcome(queued), Some(MessageOutcome::TimedOut));
+    assert_eq!(lan.outcome(waiting), Some(MessageOutcome::TimedOut));
     assert!(lan.got.is_empty());
 }
 
@@ -198,10 +198,10 @@ fn nobody_s_socket_and_nobody_s_address_are_told() {
     let nobody = lan.send(0, 99, 10, |_| ());
     let snap = lan.send(0, 2, 10, |request| request.to.socket = 0xaa);
     lan.run(SECOND);
-    let refused = LlcFailure::Refused(AckStatus::UNACTIVATED.0);
-    assert_eq!(lan.outcome(closed), Some(LlcOutcome::Failed(refused)));
-    assert_eq!(lan.outcome(nobody), Some(LlcOutcome::Failed(LlcFailure::NoSuchNode)));
-    assert_eq!(lan.outcome(snap), Some(LlcOutcome::Failed(LlcFailure::Impossible)));
+    let refused = MessageFailure::Refused(AckStatus::UNACTIVATED.0);
+    assert_eq!(lan.outcome(closed), Some(MessageOutcome::Failed(refused)));
+    assert_eq!(lan.outcome(nobody), Some(MessageOutcome::Failed(MessageFailure::NoSuchNode)));
+    assert_eq!(lan.outcome(snap), Some(MessageOutcome::Failed(MessageFailure::Impossible)));
     assert_eq!(lan.nodes[1].llc().counters().no_socket, 1);
 }
 
@@ -238,7 +238,7 @@ fn a_socket_that_closes_leaves_nothing_behind() {
     // Every place has come back: as many messages as there are places can be queued again.
     let numbers: Vec<u64> = (0..1_024).map(|_| lan.send(0, 2, 10, |_| ())).collect();
     lan.run(SECOND * 8);
-    assert!(numbers.iter().all(|number| lan.outcome(*number) == Some(LlcOutcome::Sent)));
+    assert!(numbers.iter().all(|number| lan.outcome(*number) == Some(MessageOutcome::Sent)));
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn a_foreign_station_is_reached_by_its_static_address_and_acknowledged() {
     let mut lan = Lan::plain(1);
     let number = lan.send(0, 0x77, 10, |_| ());
     lan.run(SECOND);
-    assert_eq!(lan.outcome(number), Some(LlcOutcome::Sent));
+    assert_eq!(lan.outcome(number), Some(MessageOutcome::Sent));
     assert_eq!(lan.answers().len(), 1);
     lan.next = 5;
     let octets: Vec<u8> = (0..20).map(|at| octet(4, at)).collect();

@@ -5,9 +5,8 @@ mod lan;
 
 use lan::{FOREIGN, Lan, SECOND, fragment, mac, octet};
 use rota_admission::NrtPolicy;
-use rota_proto::{
-    Destination, LlcAddress, LlcEvent, LlcFailure, LlcOutcome, LlcRequest, OpenRequest, TRT_30_HZ,
-};
+use rota_contract::{MessageFailure, MessageOutcome};
+use rota_proto::{Destination, LlcAddress, LlcEvent, LlcRequest, OpenRequest, TRT_30_HZ};
 use rota_units::{Instant, Span};
 use rota_wire::llc::{
     AckStatus, Control, FRAGMENT_OCTETS, Fragment, LLC_INFORMATION, LlcHeader, LlcView, SAP_SNAP, emit_llc,
@@ -47,7 +46,7 @@ fn what_is_over_spends_no_place_in_a_visit() {
     let number = lan.send(0, 2, 900, |_| ());
     lan.now = until;
     lan.run(SECOND);
-    assert_eq!(lan.outcome(number), Some(LlcOutcome::Sent));
+    assert_eq!(lan.outcome(number), Some(MessageOutcome::Sent));
     let before = lan.turns.iter().position(|turn| *turn == (0, true)).expect("it left");
     assert!(before <= 2, "each visit sends one frame, and the other station's came first: {:?}", lan.turns);
 }
@@ -90,7 +89,7 @@ fn a_low_message_that_only_waits_holds_up_no_high_one_to_the_same_station() {
     beside.run(ms(20));
     let urgent = beside.urgent();
     beside.run(ms(200));
-    assert_eq!(beside.lan.outcome(urgent), Some(LlcOutcome::Acknowledged));
+    assert_eq!(beside.lan.outcome(urgent), Some(MessageOutcome::Acknowledged));
     assert_eq!(beside.lan.outcome(low), None, "its level has not had its turn");
 }
 
@@ -105,10 +104,10 @@ fn a_repetition_that_a_high_message_waits_for_does_not_wait_at_its_own_level() {
     let urgent = beside.urgent();
     // The repetition is due after 200 ms.
     beside.run(ms(450));
-    assert_eq!(beside.lan.outcome(urgent), Some(LlcOutcome::Acknowledged));
+    assert_eq!(beside.lan.outcome(urgent), Some(MessageOutcome::Acknowledged));
     assert_eq!(beside.lan.outcome(low), None, "the rest of it waits for its level's turn");
     beside.lan.run(SECOND);
-    assert_eq!(beside.lan.outcome(low), Some(LlcOutcome::Acknowledged));
+    assert_eq!(beside.lan.outcome(low), Some(MessageOutcome::Acknowledged));
 }
 
 #[test]
@@ -131,7 +130,7 @@ fn messages_of_one_level_to_one_station_keep_their_order_whatever_is_lost_or_giv
         let of = |nth: u64| nth.is_multiple_of(4) == cut && nth % 3 == level;
         let got: Vec<u64> = lan.got.iter().map(|got| got.number).filter(|nth| of(*nth)).collect();
         assert!(got.windows(2).all(|pair| pair[0] < pair[1]), "cut {cut}, level {level}: {got:?}");
-        let acked = |nth: &u64| lan.outcome(*nth) == Some(LlcOutcome::Acknowledged);
+        let acked = |nth: &u64| lan.outcome(*nth) == Some(MessageOutcome::Acknowledged);
         let wanted: Vec<u64> = (0..60).filter(|nth| of(*nth)).filter(acked).collect();
         assert!(wanted.iter().all(|nth| got.contains(nth)), "acknowledged means that it came");
         assert!(wanted.len() >= 2, "cut {cut}, level {level}: {wanted:?}");
@@ -146,7 +145,7 @@ fn a_repetition_that_comes_late_is_known_as_one() {
         lan.loses = |at| (1..31).contains(&at);
         let number = lan.send(0, 2, octets, |request| (request.ack, request.tries) = (true, 60));
         lan.run(SECOND * 4);
-        assert_eq!(lan.outcome(number), Some(LlcOutcome::Acknowledged), "{octets} octets");
+        assert_eq!(lan.outcome(number), Some(MessageOutcome::Acknowledged), "{octets} octets");
         assert_eq!(lan.got(number), [(1, octets as usize)], "{octets} octets");
     }
 }
@@ -171,10 +170,9 @@ fn a_message_like_the_one_before_is_no_repetition_of_it() {
                 LlcRequest { socket: 2, number: 0, octets: 30, to, level, ack: true, tries: 1, until };
             lan.nodes[0].llc_send(lan.now, &request).expect("there is room");
             lan.run(SECOND * 2);
-            let acked = lan
-                .events
-                .iter()
-                .any(|(_, event)| matches!(event, LlcEvent::Done { outcome: LlcOutcome::Acknowledged, .. }));
+            let acked = lan.events.iter().any(|(_, event)| {
+                matches!(event, LlcEvent::Done { outcome: MessageOutcome::Acknowledged, .. })
+            });
             outcomes.push((acked, heard(&lan) - before));
             lan.events.clear();
         }
@@ -194,7 +192,7 @@ fn a_direction_that_made_room_for_others_acknowledges_no_message_that_is_lost() 
     let heard = |lan: &Lan| lan.nodes[1].llc().counters().messages_received;
     let first = lan.send(0, 2, 30, |request| (request.ack, request.tries) = (true, 1));
     lan.run(SECOND * 3);
-    assert_eq!((lan.outcome(first), heard(&lan)), (Some(LlcOutcome::Acknowledged), 1));
+    assert_eq!((lan.outcome(first), heard(&lan)), (Some(MessageOutcome::Acknowledged), 1));
     for socket in [2, 4] {
         for node in (10..150).filter(|node| *node != 0x77) {
             lan.send(0, node, 30, |request| (request.socket, request.ack) = (socket, true));
@@ -209,7 +207,7 @@ fn a_direction_that_made_room_for_others_acknowledges_no_message_that_is_lost() 
     let again = lan.send(0, 2, 30, |request| (request.ack, request.tries) = (true, 60));
     lan.run(SECOND * 4);
     let outcome = lan.outcome(again).expect("it has ended");
-    assert_eq!((outcome == LlcOutcome::Acknowledged, heard(&lan)), (false, 1), "{outcome:?}");
+    assert_eq!((outcome == MessageOutcome::Acknowledged, heard(&lan)), (false, 1), "{outcome:?}");
     // From an answer on the two agree again.
     lan.loses = |_| false;
     lan.send(0, 2, 30, |request| (request.ack, request.tries) = (true, 1));
@@ -238,7 +236,7 @@ fn a_late_answer_does_not_acknowledge_the_next_message() {
     let mut lan = Lan::plain(1);
     let first = lan.send(0, 0x77, 20, |request| request.ack = true);
     lan.run(SECOND);
-    assert_eq!(lan.outcome(first), Some(LlcOutcome::Failed(LlcFailure::NoAnswer)));
+    assert_eq!(lan.outcome(first), Some(MessageOutcome::Failed(MessageFailure::NoAnswer)));
     let asked = |lan: &Lan| LlcView::parse(&lan.left[lan.left.len() - 1].1).map(|view| view.header.control);
     let Ok(Control::Ac { bit, .. }) = asked(&lan) else { panic!("it was an acknowledged command") };
     let second = lan.send(0, 0x77, 30, |request| (request.ack, request.tries) = (true, 3));
@@ -249,7 +247,7 @@ fn a_late_answer_does_not_acknowledge_the_next_message() {
     let answer = LlcHeader { dsap: 2, ssap: 2, response: true, control };
     lan.foreign(0, &answer, &[AckStatus::OK.0]);
     lan.run(SECOND);
-    assert_eq!(lan.outcome(second), Some(LlcOutcome::Failed(LlcFailure::NoAnswer)));
+    assert_eq!(lan.outcome(second), Some(MessageOutcome::Failed(MessageFailure::NoAnswer)));
 }
 
 #[test]
@@ -381,7 +379,7 @@ fn the_token_s_own_signalling_does_not_wait_behind_messages() {
     let asked = lan.now;
     lan.nodes[1].open(lan.now, &request).expect("a sound request");
     lan.run(SECOND * 4);
-    assert!(numbers.iter().all(|number| lan.outcome(*number) == Some(LlcOutcome::Sent)));
+    assert!(numbers.iter().all(|number| lan.outcome(*number) == Some(MessageOutcome::Sent)));
     let took = lan.opened_at.since(asked);
     assert!(took < ms(300), "the messages need a second, and opening a channel took {took}");
 }
@@ -428,7 +426,7 @@ fn a_long_message_takes_its_turns_in_the_round() {
     }
     let number = lan.send(0, 3, 16_384, |_| ());
     lan.run(SECOND * 3);
-    assert_eq!(lan.outcome(number), Some(LlcOutcome::Sent));
+    assert_eq!(lan.outcome(number), Some(MessageOutcome::Sent));
     let first = lan.turns.iter().position(|turn| turn.0 == 0).expect("it left");
     let last = lan.turns.iter().rposition(|turn| turn.0 == 0).expect("it left");
     let between = &lan.turns[first..=last];
@@ -488,17 +486,17 @@ fn whatever_is_lost_and_given_up_each_message_ends_once_and_no_place_is_lost() {
         for (_, number, _) in &numbers {
             let got = lan.got(*number).len();
             match lan.outcome(*number) {
-                Some(LlcOutcome::Acknowledged) => assert_eq!(got, 1, "seed {seed}: message {number}"),
+                Some(MessageOutcome::Acknowledged) => assert_eq!(got, 1, "seed {seed}: message {number}"),
                 Some(_) => assert!(got <= 1, "seed {seed}: message {number} came {got} times"),
                 None => assert!(cancelled.contains(number), "seed {seed}: message {number} never ended"),
             }
         }
-        let acked = numbers.iter().filter(|(_, n, _)| lan.outcome(*n) == Some(LlcOutcome::Acknowledged));
+        let acked = numbers.iter().filter(|(_, n, _)| lan.outcome(*n) == Some(MessageOutcome::Acknowledged));
         assert!(acked.count() > 100, "seed {seed}");
         lan.loses = |_| false;
         let again: Vec<u64> = (0..1_024).map(|_| lan.send(0, 2, 10, |request| request.ack = true)).collect();
         lan.run(SECOND * 20);
-        assert!(again.iter().all(|n| lan.outcome(*n) == Some(LlcOutcome::Acknowledged)), "seed {seed}");
+        assert!(again.iter().all(|n| lan.outcome(*n) == Some(MessageOutcome::Acknowledged)), "seed {seed}");
     }
 }
 

@@ -3,7 +3,9 @@
 mod rig;
 
 use rig::{Rig, mac, ms};
-use rota_proto::{Mismatch, Setting, Settings};
+use rota_contract::Mismatch;
+use rota_proto::Settings;
+use rota_proto::rether::Difference;
 use rota_units::{BitRate, Octets};
 use rota_wire::{Announce, Kind};
 
@@ -29,13 +31,13 @@ fn stations_of_another_mtu_and_another_link_version_are_named_with_both_values()
         here.hear_raw(None, &foreign);
     }
     let found = |rig: &Rig| {
-        let all = rig.node.link().mismatches(rig.now).map(|found| (found.mac, found.what));
+        let all = rig.node.link().mismatches(rig.now).map(|found| (found.mac, found.difference));
         all.collect::<Vec<_>>()
     };
-    let mtu = |ours, theirs| (mac(4), Mismatch::Setting { what: Setting::Mtu, ours, theirs });
+    let mtu = |ours, theirs| (mac(4), Difference { what: Mismatch::Mtu, ours, theirs });
     let mut all = found(&here);
     all.sort_by_key(|(mac, _)| *mac);
-    assert_eq!(all, [mtu(1_500, 9_000), (mac(5), Mismatch::Link { ours: 1, theirs: 2 })]);
+    assert_eq!(all, [mtu(1_500, 9_000), (mac(5), Difference { what: Mismatch::Link, ours: 1, theirs: 2 })]);
     assert_eq!(found(&there), [mtu(9_000, 1_500)]);
     let named = here.node.link().mismatches(here.now).find(|found| found.mac == mac(4));
     assert_eq!(named.expect("it was found").name, "n2", "its other announcements have its name");

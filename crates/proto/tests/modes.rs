@@ -544,7 +544,7 @@ fn a_slot_granted_a_moment_ago_travels_with_a_newer_stamp_than_the_list_before_i
     let token = Token { position: 1, ..token };
     rig.hear_token(1, 3, &token);
     let given = rig.stamp.2;
-    assert!(rig.node.status().reservations.iter().any(|slot| slot.station == rig::ME));
+    assert!(rig.node.link().slots().iter().any(|slot| slot.station == rig::ME));
     let counter = rig.stamp.0 + 1;
     claim(&mut rig, 1, counter);
     let grant = ClaimGrant::parse(&rig.last(Kind::ClaimGrant).body).expect("sound");

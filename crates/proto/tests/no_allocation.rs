@@ -1,23 +1,15 @@
 //! After its start the frame path allocates nothing: two stations exchange units and ordinary frames for a
 //! hundred cycles under a counting allocator.
 
+use rota_proto::drive::{self, Given, Zeros};
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, Node, OpenRequest,
-    Output, Payloads, PortId, Settings, TRT_30_HZ, UnitRef,
+    ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, Node, OpenRequest, Output, PortId,
+    Settings, TRT_30_HZ, UnitRef,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
 
 const FRAMES: usize = 64;
-
-struct Zeros;
-
-impl Payloads for Zeros {
-    fn copy_unit(&mut self, _: ChannelId, _: u64, _: u32, into: &mut [u8]) -> bool {
-        into.fill(0);
-        true
-    }
-}
 
 /// Frames on their way to one station, in room taken at birth.
 struct Inbox {
@@ -30,7 +22,6 @@ struct Pair {
     now: Instant,
     nodes: [Node; 2],
     inboxes: [Inbox; 2],
-    bytes: Box<[u8; 1_600]>,
     opened: Option<ChannelId>,
     received: u64,
     ordinary: u64,
@@ -50,7 +41,6 @@ impl Pair {
             now,
             nodes: [node(1), node(2)],
             inboxes: [inbox(), inbox()],
-            bytes: Box::new([0; 1_600]),
             opened: None,
             received: 0,
             ordinary: 0,
@@ -58,49 +48,20 @@ impl Pair {
     }
 
     fn drain(&mut self, k: usize) {
-        loop {
-            let (is_card_empty, incoming) = self.poll_all(k);
-            if is_card_empty {
-                self.nodes[k].handle(self.now, Input::CardEmpty { port: PortId(0) });
-            } else if let Some(channel) = incoming {
-                assert!(self.nodes[k].accept(self.now, channel));
-            } else {
-                return;
-            }
-        }
-    }
-
-    /// Polls until drained. The work that outputs call for is done afterwards.
-    fn poll_all(&mut self, k: usize) -> (bool, Option<ChannelId>) {
-        let (mut is_card_empty, mut incoming) = (false, None);
-        loop {
-            let mut frame = FrameBuf { bytes: &mut self.bytes[..], payloads: &mut Zeros };
-            let Some(output) = self.nodes[k].poll(self.now, &mut frame) else {
-                assert!(!is_card_empty || incoming.is_none(), "one of them");
-                return (is_card_empty, incoming);
-            };
-            match output {
-                Output::Transmit { len, .. } => {
+        drive::drain(&mut self.nodes[k], self.now, &mut Zeros, |given, duties| {
+            duties.extend(given.duty());
+            match given {
+                Given::Output(Output::Transmit { .. }, frame) => {
                     let inbox = &mut self.inboxes[1 - k];
-                    inbox.frames[inbox.count][..usize::from(len)]
-                        .copy_from_slice(&self.bytes[..usize::from(len)]);
-                    inbox.lengths[inbox.count] = usize::from(len);
+                    inbox.frames[inbox.count][..frame.len()].copy_from_slice(frame);
+                    inbox.lengths[inbox.count] = frame.len();
                     inbox.count += 1;
                 }
-                Output::Gate { order: GateOrder::Divert, .. } => is_card_empty = true,
-                Output::TransmitHost { .. } => self.ordinary += 1,
-                Output::Event => {
-                    while let Some(event) = self.nodes[k].next_event() {
-                        match event {
-                            ChannelEvent::Opened { channel, .. } => self.opened = Some(channel),
-                            ChannelEvent::Incoming { channel, .. } => incoming = Some(channel),
-                            _ => {}
-                        }
-                    }
-                }
+                Given::Output(Output::TransmitHost { .. }, _) => self.ordinary += 1,
+                Given::Channel(ChannelEvent::Opened { channel, .. }) => self.opened = Some(channel),
                 _ => {}
             }
-        }
+        });
     }
 
     /// Lets so much time pass, frame by frame and deadline by deadline.

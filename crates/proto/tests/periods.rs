@@ -3,7 +3,8 @@
 mod rig;
 
 use rig::{ME, Rig, TRT, ms};
-use rota_proto::{ChannelEvent, ChannelId, Contract, Destination, OpenError, OpenRequest};
+use rota_contract::Granted;
+use rota_proto::{ChannelEvent, ChannelId, Destination, OpenError, OpenRequest};
 use rota_units::Span;
 use rota_wire::{Kind, Phase, Signal, Slot, UnitHeader, Verb};
 
@@ -37,9 +38,9 @@ fn slots(rig: &Rig) -> Vec<(u16, u64)> {
     list.slots.as_slice().iter().map(|slot| (slot.station, u64::from(slot.tht_ns))).collect()
 }
 
-fn changed(rig: &Rig, channel: ChannelId) -> Option<Contract> {
+fn changed(rig: &Rig, channel: ChannelId) -> Option<Granted> {
     rig.events.iter().rev().find_map(|event| match event {
-        ChannelEvent::Changed { channel: id, contract } if *id == channel => Some(*contract),
+        ChannelEvent::Changed { channel: id, granted } if *id == channel => Some(*granted),
         _ => None,
     })
 }
@@ -47,9 +48,9 @@ fn changed(rig: &Rig, channel: ChannelId) -> Option<Contract> {
 #[test]
 fn a_unit_each_three_cycles_leaves_a_third_in_each() {
     let (mut rig, channel) = master(TRT * 3, 8_000);
-    let contract = *rig.node.contract(channel).expect("it is open");
-    assert_eq!((contract.period, contract.cycle, contract.buffers), (TRT * 3, TRT, 2));
-    assert!(contract.bound > TRT * 3 && contract.bound < TRT * 3 + ms(10), "{contract:?}");
+    let granted = *rig.node.granted(channel).expect("it is open");
+    assert_eq!((granted.period(), granted.cycle(), granted.rether.buffers), (TRT * 3, TRT, 2));
+    assert!(granted.bound() > TRT * 3 && granted.bound() < TRT * 3 + ms(10), "{granted:?}");
     rig.unit(channel, 0, 8_000);
     for sent in [2, 4, 6] {
         rig.run(TRT);
@@ -66,8 +67,8 @@ fn a_unit_each_three_cycles_leaves_a_third_in_each() {
 #[test]
 fn two_units_each_cycle_leave_in_one_slot() {
     let (mut rig, channel) = master(Span::from_nanos(16_666_666), 2_000);
-    let contract = *rig.node.contract(channel).expect("it is open");
-    assert_eq!((contract.period.as_nanos(), contract.buffers), (16_666_667, 4));
+    let granted = *rig.node.granted(channel).expect("it is open");
+    assert_eq!((granted.period().as_nanos(), granted.rether.buffers), (16_666_667, 4));
     (0..3).for_each(|unit| rig.unit(channel, unit, 2_000));
     rig.run(TRT);
     assert_eq!(fragments(&rig), [(0, 0), (0, 1), (1, 0), (1, 1)]);
@@ -91,16 +92,16 @@ fn each_unit_of_a_slot_counts_its_own_octets() {
 #[test]
 fn a_period_between_whole_ones_is_served_by_more_slots() {
     let (mut rig, channel) = master(ms(40), 2_000);
-    let contract = *rig.node.contract(channel).expect("it is open");
-    assert_eq!((contract.period, contract.cycle, contract.buffers), (ms(40), TRT, 2));
-    assert!(contract.bound > TRT && contract.bound < TRT + ms(10), "as with one each cycle: {contract:?}");
+    let granted = *rig.node.granted(channel).expect("it is open");
+    assert_eq!((granted.period(), granted.cycle(), granted.rether.buffers), (ms(40), TRT, 2));
+    assert!(granted.bound() > TRT && granted.bound() < TRT + ms(10), "as with one each cycle: {granted:?}");
     rig.unit(channel, 0, 2_000);
     rig.run(TRT);
     assert_eq!(fragments(&rig), [(0, 0), (0, 1)]);
     // 50 a second: two in each cycle of 33 ms.
     let (mut rig, channel) = master(ms(20), 2_000);
-    let contract = *rig.node.contract(channel).expect("it is open");
-    assert_eq!((contract.period, contract.buffers), (ms(20), 4));
+    let granted = *rig.node.granted(channel).expect("it is open");
+    assert_eq!((granted.period(), granted.rether.buffers), (ms(20), 4));
     (0..3).for_each(|unit| rig.unit(channel, unit, 2_000));
     rig.run(TRT);
     assert_eq!(fragments(&rig), [(0, 0), (0, 1), (1, 0), (1, 1)]);
@@ -134,14 +135,14 @@ fn a_period_out_of_range_is_refused_with_the_end_of_the_range() {
 #[test]
 fn the_last_slot_of_the_list_grows_where_it_stands() {
     let (mut rig, channel) = master(TRT, 3_000);
-    let (before, old) = (slots(&rig), *rig.node.contract(channel).expect("open"));
+    let (before, old) = (slots(&rig), *rig.node.granted(channel).expect("open"));
     assert_eq!(rig.node.resize(rig.now, channel, 9_000), Ok(()));
     rig.run(TRT);
     let after = slots(&rig);
     assert!(after.len() == 1 && after[0].1 > before[0].1, "{before:?} {after:?}");
     let new = changed(&rig, channel).expect("the program is told");
-    assert_eq!((new.unit_octets_max, new.tht.as_nanos()), (9_000, after[0].1));
-    assert!(new.bound > old.bound && rig.node.contract(channel) == Some(&new));
+    assert_eq!((new.contract.unit_octets_max, new.tht().as_nanos()), (9_000, after[0].1));
+    assert!(new.bound() > old.bound() && rig.node.granted(channel) == Some(&new));
     quiet(&mut rig, channel);
     rig.clear();
     rig.unit(channel, 0, 9_000);
@@ -192,7 +193,7 @@ fn a_slot_with_others_behind_it_gets_a_second_one_at_the_end() {
     assert!(after[0].1 < before[0].1, "the first keeps whole fragments");
     assert_eq!(after[1], before[1]);
     assert_eq!(fragments(&rig).len(), 5, "the unit that waited left in this cycle: {:?}", fragments(&rig));
-    assert_eq!(changed(&rig, channel).expect("told").unit_octets_max, 9_000);
+    assert_eq!(changed(&rig, channel).expect("told").contract.unit_octets_max, 9_000);
     rig.clear();
     rig.unit(channel, 1, 9_000);
     cycle(&mut rig);
@@ -221,7 +222,7 @@ fn a_slot_of_less_than_a_fragment_stands_until_its_successor_has_had_its_turn() 
 #[test]
 fn a_refusal_to_grow_leaves_the_contract_as_it_is() {
     let (mut rig, channel) = followed(6_250, ms(12));
-    let (before, old) = (slots(&rig), *rig.node.contract(channel).expect("open"));
+    let (before, old) = (slots(&rig), *rig.node.granted(channel).expect("open"));
     assert_eq!(rig.node.resize(rig.now, channel, 25_000), Ok(()));
     cycle(&mut rig);
     let refusal = rig.events.iter().find_map(|event| match event {
@@ -232,21 +233,21 @@ fn a_refusal_to_grow_leaves_the_contract_as_it_is() {
     assert!(refusal.margin > Span::ZERO, "{refusal}");
     let offer = refusal.counter_offer.expect("at least what stands").get() as u32;
     assert!((6_250..25_000).contains(&offer), "{refusal}");
-    assert_eq!((slots(&rig), *rig.node.contract(channel).expect("open")), (before, old));
+    assert_eq!((slots(&rig), *rig.node.granted(channel).expect("open")), (before, old));
     assert_eq!(rig.node.resize(rig.now, channel, offer), Ok(()));
     cycle(&mut rig);
-    assert_eq!(changed(&rig, channel).expect("granted").unit_octets_max, offer);
+    assert_eq!(changed(&rig, channel).expect("granted").contract.unit_octets_max, offer);
 }
 
 /// The sender repeats the newest contract until its receiver has answered that one.
 #[test]
 fn an_answer_to_the_contract_before_does_not_stand_for_one_to_the_newest() {
     let (mut rig, channel) = master(TRT, 3_000);
-    let old = rig.node.contract(channel).expect("open").bound.as_nanos();
+    let old = rig.node.granted(channel).expect("open").contract.bound_ns;
     assert_eq!(rig.node.resize(rig.now, channel, 2_000), Ok(()));
     rig.run(TRT * 2);
     rig.rest();
-    assert_eq!(changed(&rig, channel).expect("granted").unit_octets_max, 2_000);
+    assert_eq!(changed(&rig, channel).expect("granted").contract.unit_octets_max, 2_000);
     let repeated = |rig: &mut Rig| {
         rig.clear();
         for _ in 0..30 {

@@ -1,9 +1,10 @@
 //! A node with two ports, each on a segment of its own.
 
+use rota_contract::CloseCause;
+use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
-    ChannelEvent, ChannelId, CloseCause, Destination, FrameBuf, GateOrder, HostTag, Identity, Input,
-    ModeName, Node, OpenError, OpenRequest, Output, PORTS_MAX, Payloads, PortId, PortSpec, PortsError,
-    Received, Settings, TRT_30_HZ, UnitRef,
+    ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, ModeName, Node, OpenError, OpenRequest,
+    Output, PORTS_MAX, PortId, PortSpec, PortsError, Received, Settings, TRT_30_HZ, UnitRef,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
@@ -11,15 +12,6 @@ use rota_wire::{Key, MacAddr};
 const GATEWAY: usize = 0;
 const A: PortId = PortId(0);
 const B: PortId = PortId(1);
-
-struct Zeros;
-
-impl Payloads for Zeros {
-    fn copy_unit(&mut self, _: ChannelId, _: u64, _: u32, into: &mut [u8]) -> bool {
-        into.fill(0);
-        true
-    }
-}
 
 /// A port of a node, and the segment that it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +52,22 @@ fn spec(last: u8) -> PortSpec {
 
 fn identity(k: usize) -> Identity {
     Identity { node_id: k as u64 + 1, boot_id: k as u64 + 1, mac: mac(0), name: format!("n{k}") }
+}
+
+type Taken<'a> =
+    (&'a mut Vec<(Plug, Vec<u8>)>, &'a mut Vec<(usize, ChannelEvent)>, &'a mut Vec<(usize, PortId)>);
+
+fn take(given: Given<'_>, node: usize, plugs: &[Plug], (wire, events, sent): Taken<'_>) {
+    match given {
+        Given::Output(Output::Transmit { port, .. }, frame) => {
+            sent.push((node, port));
+            let from = plugs.iter().find(|plug| (plug.node, plug.port) == (node, port));
+            wire.push((*from.expect("it is plugged in"), frame.to_vec()));
+        }
+        Given::Output(Output::TransmitHost { port, .. }, _) => sent.push((node, port)),
+        Given::Channel(event) => events.push((node, event)),
+        _ => {}
+    }
 }
 
 impl Net {
@@ -129,43 +137,20 @@ impl Net {
     }
 
     fn drain(&mut self, node: usize) {
-        let mut due = Vec::new();
-        self.poll_all(node, usize::MAX, &mut due);
-        while let Some(next) = due.pop() {
-            match next {
-                Due::CardEmpty(port) => _ = self.nodes[node].handle(self.now, Input::CardEmpty { port }),
-                Due::Accept(channel) => assert!(self.nodes[node].accept(self.now, channel)),
-            }
-            self.poll_all(node, usize::MAX, &mut due);
-        }
+        let Self { now, nodes, plugs, wire, events, sent, .. } = self;
+        drive::drain(&mut nodes[node], *now, &mut Zeros, |given, duties| {
+            duties.extend(given.duty().filter(|duty| !matches!(duty, Duty::ListenAgain(_))));
+            take(given, node, plugs, (wire, events, sent));
+        });
     }
 
-    fn poll_all(&mut self, node: usize, most: usize, due: &mut Vec<Due>) {
-        let mut bytes = [0; 1_600];
-        for _ in 0..most {
-            let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Zeros };
-            let Some(output) = self.nodes[node].poll(self.now, &mut frame) else { return };
-            match output {
-                Output::Transmit { port, len } => {
-                    self.sent.push((node, port));
-                    let from = self.plugs.iter().find(|plug| (plug.node, plug.port) == (node, port));
-                    let from = *from.expect("it is plugged in");
-                    self.wire.push((from, bytes[..usize::from(len)].to_vec()));
-                }
-                Output::TransmitHost { port, .. } => self.sent.push((node, port)),
-                Output::Gate { port, order: GateOrder::Divert } => due.push(Due::CardEmpty(port)),
-                Output::Event => {
-                    while let Some(event) = self.nodes[node].next_event() {
-                        if let ChannelEvent::Incoming { channel, .. } = event {
-                            due.push(Due::Accept(channel));
-                        }
-                        self.events.push((node, event));
-                    }
-                }
-                _ => {}
-            }
+    /// Polls without a parent that does its duties.
+    fn poll(&mut self, node: usize, most: usize) {
+        let Self { now, nodes, plugs, wire, events, sent, .. } = self;
+        let take = |given: Given<'_>| take(given, node, plugs, (wire, events, sent));
+        if !drive::poll(&mut nodes[node], *now, most, &mut Zeros, take) {
+            self.nodes[node].break_off();
         }
-        self.nodes[node].break_off();
     }
 
     fn hear(&mut self, plug: Plug, frame: &[u8]) {
@@ -204,12 +189,6 @@ impl Net {
     }
 }
 
-/// The work that an output calls for once its node is drained.
-enum Due {
-    CardEmpty(PortId),
-    Accept(ChannelId),
-}
-
 #[test]
 fn channels_on_two_ports_are_open_at_the_same_time() {
     let mut net = Net::new();
@@ -244,8 +223,7 @@ fn a_token_on_one_segment_grants_nothing_on_the_other() {
     }
     assert_eq!(net.nodes[GATEWAY].port_at(A).unwrap().queued_host_frames(), 1);
     assert_eq!(net.nodes[GATEWAY].port_at(B).unwrap().queued_host_frames(), 0);
-    let mut due = Vec::new();
-    net.poll_all(GATEWAY, usize::MAX, &mut due);
+    net.poll(GATEWAY, usize::MAX);
     assert!(net.sent.contains(&(GATEWAY, B)));
     let holds = |net: &Net, port| net.nodes[GATEWAY].port_at(port).unwrap().medium().generation();
     assert!(holds(&net, A) > 0 && holds(&net, B) == 0, "no token was ever seen there");
@@ -276,7 +254,7 @@ fn a_flooded_port_does_not_stop_the_other() {
     let frame = Input::HostFrame { port: B, tag: HostTag(0), octets: 1_514, level: 0 };
     net.nodes[GATEWAY].handle(net.now, frame);
     net.sent.clear();
-    net.poll_all(GATEWAY, 20, &mut Vec::new());
+    net.poll(GATEWAY, 20);
     let place = net.sent.iter().position(|sent| *sent == (GATEWAY, B)).expect("within twenty outputs");
     assert!(place <= 8, "behind {place} frames of the other port");
 }
@@ -296,7 +274,7 @@ fn a_lost_port_ends_its_channels_and_leaves_nothing_behind() {
     assert!(ends.iter().any(|(channel, _)| *channel == one));
     let node = &net.nodes[GATEWAY];
     assert_eq!((node.own_channels().count(), node.port_of(one), node.port_of(other)), (1, None, Some(B)));
-    assert!(node.port_at(A).is_none() && node.status_at(A).is_none() && node.ports().count() == 1);
+    assert!(node.port_at(A).is_none() && node.reports(A).is_none() && node.ports().count() == 1);
     assert_eq!(node.link().mac(), mac(0x20), "the first port is the one that is left");
     // A channel that is gone, and frames and orders for a port that is gone, do nothing.
     let now = net.now;
@@ -343,10 +321,10 @@ fn a_listener_survives_the_port_of_its_channel() {
     assert_eq!(plug.segment, 0);
     let input = Input::Frame { port: A, at: Some(net.now), data: &frame };
     net.nodes[GATEWAY].handle(net.now, input);
-    net.poll_all(GATEWAY, usize::MAX, &mut Vec::new());
+    net.poll(GATEWAY, usize::MAX);
     net.nodes[GATEWAY].lose_port(net.now, A);
     net.plugs.retain(|plug| plug.mac != mac(0x10));
-    net.poll_all(GATEWAY, usize::MAX, &mut Vec::new());
+    net.poll(GATEWAY, usize::MAX);
     let listener = net.events.iter().find_map(|(node, event)| match event {
         ChannelEvent::Closed { listener, .. } if *node == GATEWAY => *listener,
         _ => None,
@@ -398,8 +376,8 @@ fn a_request_that_two_ports_could_serve_names_both() {
         period: TRT_30_HZ,
         periodic: false,
     };
-    let named = net.nodes[GATEWAY].go_on_at(net.now, B, &request, 0).expect("it names its port");
+    let named = net.nodes[GATEWAY].go_on(net.now, Some(B), &request, 0).expect("it names its port");
     assert_eq!(net.nodes[GATEWAY].port_of(named), Some(B));
-    let unknown = net.nodes[GATEWAY].go_on_at(net.now, PortId(7), &request, 0);
+    let unknown = net.nodes[GATEWAY].go_on(net.now, Some(PortId(7)), &request, 0);
     assert_eq!(unknown, Err(OpenError::NoPort(PortId(7))));
 }

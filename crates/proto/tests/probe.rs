@@ -19,10 +19,10 @@ fn probes_hear_the_contract_and_leave_the_listener_to_a_channel() {
     for round in 0..3 {
         lan.probe(0, 1, 1_000);
         lan.run(Span::from_millis(1_500));
-        let contract = lan.probed.take().expect("it fits");
+        let granted = lan.probed.take().expect("it fits");
         listen_again(&mut lan);
-        assert_eq!(contract.unit_octets_max, 1_000);
-        assert!(contract.bound > Span::ZERO && contract.tht > Span::ZERO, "{round}: {contract:?}");
+        assert_eq!(granted.contract.unit_octets_max, 1_000);
+        assert!(granted.bound() > Span::ZERO && granted.tht() > Span::ZERO, "{round}: {granted:?}");
         assert!(!lan.opened && !lan.refused);
     }
     // One that is refused leaves it too.

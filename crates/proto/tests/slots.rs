@@ -4,7 +4,8 @@ mod rig;
 
 use rig::{ME, Rig, TRT, ms, set_of};
 use rota_admission::{Pace, Request, admit};
-use rota_proto::{ChannelEvent, ChannelId, CloseCause, ResizeError};
+use rota_contract::CloseCause;
+use rota_proto::{ChannelEvent, ChannelId, ResizeError};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{Kind, Phase, SlotList, Token, UnitHeader, Verb};
 

@@ -3,7 +3,8 @@
 mod rig;
 
 use rig::{ME, Rig, mac, ms};
-use rota_proto::{ChannelEvent, CloseCause};
+use rota_contract::CloseCause;
+use rota_proto::ChannelEvent;
 use rota_units::{Instant, Span};
 use rota_wire::{Form, FormMember, Kind, LinkHeader, Phase, Token};
 

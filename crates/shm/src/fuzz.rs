@@ -5,11 +5,12 @@ use crate::board::BoardView;
 use crate::control::{Reply, Request};
 use crate::counters::CounterReader;
 use crate::layout::{
-    BOARD_MAGIC, BOARD_OCTETS, LAYOUT_VERSION, RxRing, TRACE_MAGIC, TRACE_SLOTS_AT, TRACE_SNAP_OCTETS,
-    TraceHeader, TraceSlot, board_file_octets, tx_file_octets,
+    BOARD_MAGIC, BOARD_OCTETS, BoardHeader, LAYOUT_VERSION, MESSAGE_CELL_OCTETS, MESSAGE_PARTS_MAX,
+    MessageDescriptor, RxRing, TRACE_MAGIC, TRACE_SLOTS_AT, TRACE_SNAP_OCTETS, TraceHeader, TraceSlot,
+    board_file_octets, tx_file_octets,
 };
 use crate::memfd::{self, SIZE_SEALS};
-use crate::memory::{NodeSource, ReaderFile, SourceShape, open_sink};
+use crate::memory::{NodeSocket, NodeSource, ReaderFile, SocketShape, SourceShape, open_sink, open_socket};
 use crate::raw::WritePages;
 use crate::trace::TraceReader;
 
@@ -77,7 +78,7 @@ pub fn fuzz_rx_ring(data: &[u8]) {
             1 => _ = client.ring.newest_unit(&mut into),
             2 => look_at(&client.board),
             // The words that matter, more often than chance would have it.
-            3 => pages.store(core::mem::offset_of!(crate::layout::BoardHeader, rx_head), value % 16),
+            3 => pages.store(core::mem::offset_of!(BoardHeader, rx_head), value % 16),
             4 => pages.store(BOARD_OCTETS + place % SLOTS * slot_octets, value % 16),
             5 => pages.store(BOARD_OCTETS + place % SLOTS * slot_octets + place / 4 % 7 * 8, value),
             // The sizes that the head states, and a reader that believes them.
@@ -88,6 +89,47 @@ pub fn fuzz_rx_ring(data: &[u8]) {
             _ => pages.store(place % (octets / 8) * 8, value),
         }
         assert!(into.len() <= 5_000);
+    }
+}
+
+/// A program's reader of the messages of its socket, over a ring into which the data writes words, as above.
+pub fn fuzz_message_ring(data: &[u8]) {
+    const SHAPE: SocketShape = SocketShape { messages: 2, message_octets_max: 100, rx_slots: 3 };
+    let slots = SHAPE.rx_slots as usize;
+    let Some(ring) = RxRing::messages(SHAPE.rx_slots) else { return };
+    let Some(octets) = board_file_octets(ring) else { return };
+    let slot_octets = ring.slot_octets();
+    let Ok(node) = NodeSocket::create(SHAPE) else { return };
+    let Ok(pages) = WritePages::map(node.descriptors()[1], octets) else { return };
+    let open = || {
+        let files: Result<_, _> = node.descriptors().iter().map(|file| file.try_clone_to_owned()).collect();
+        open_socket(files.ok()?).ok()
+    };
+    let Some(mut client) = open() else { return };
+    let mut into = [0; 4_096];
+    for chunk in data.chunks_exact(11) {
+        let (verb, place, value) = split(chunk);
+        let slot = BOARD_OCTETS + place % slots * slot_octets;
+        match verb % 8 {
+            0 => _ = client.received.next_message(&mut into),
+            1 => {
+                // Room for a part of the message only.
+                let room = place % into.len();
+                let next = client.received.next_message(&mut into[..room]);
+                assert!(next.is_none_or(|next| next.octets <= MESSAGE_PARTS_MAX * MESSAGE_CELL_OCTETS));
+            }
+            // The words that matter, more often than chance would have it.
+            2 => pages.store(core::mem::offset_of!(BoardHeader, rx_head), value % 16),
+            3 => pages.store(core::mem::offset_of!(BoardHeader, rx_head), value),
+            4 => pages.store(slot, value % 16),
+            5 => pages.store(slot + place / 4 % (size_of::<MessageDescriptor>() / 8) * 8, value),
+            // The sizes that the head states, and a reader that believes them.
+            6 => {
+                pages.store(place % 6 * 8, value % 9_216);
+                let _ = open().map(|mut client| client.received.next_message(&mut into));
+            }
+            _ => pages.store(place % (octets / 8) * 8, value),
+        }
     }
 }
 
@@ -206,6 +248,11 @@ mod tests {
     #[test]
     fn the_corpus_of_client_written_rings_replays() {
         replay("tx_ring", fuzz_tx_ring);
+    }
+
+    #[test]
+    fn the_corpus_of_message_rings_replays() {
+        replay("message_ring", fuzz_message_ring);
     }
 
     #[test]

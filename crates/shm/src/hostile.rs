@@ -10,8 +10,8 @@ use nix::unistd::ftruncate;
 use rota_units::Instant;
 
 use crate::layout::{
-    BOARD_MAGIC, BOARD_OCTETS, FRAGMENT_OCTETS_MAX, LAYOUT_VERSION, RxRing, SLOTS_MAX, TX_HEADER_OCTETS,
-    TxDescriptor, TxHeader, UNIT_OCTETS_MAX, board_file_octets, sequence_shut, tx_file_octets,
+    BOARD_MAGIC, BOARD_OCTETS, FRAGMENT_OCTETS_MAX, LAYOUT_VERSION, RING_UNIT_OCTETS_MAX, RxRing, SLOTS_MAX,
+    TX_HEADER_OCTETS, TxDescriptor, TxHeader, board_file_octets, sequence_shut, tx_file_octets,
 };
 use crate::memfd::{self, FINAL_SEALS};
 use crate::memory::{MemoryError, NodeSource, ReaderFile, SinkShape, SourceShape, open_sink, open_source};
@@ -264,7 +264,8 @@ fn impossible_shapes_are_refused() {
     let sink = |slots, fragment_octets, unit_octets_max| {
         NodeSink::create(SinkShape { slots, fragment_octets, unit_octets_max })
     };
-    for (buffers, octets) in [(0, 100), (4, 0), (1, UNIT_OCTETS_MAX + 1), (1, u32::MAX), (100, 16 << 20)] {
+    for (buffers, octets) in [(0, 100), (4, 0), (1, RING_UNIT_OCTETS_MAX + 1), (1, u32::MAX), (100, 16 << 20)]
+    {
         assert!(matches!(source(buffers, octets), Err(MemoryError::Shape { .. })), "{buffers} of {octets}");
     }
     for (slots, fragment, octets) in [

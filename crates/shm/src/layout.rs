@@ -19,8 +19,9 @@ pub const FRAGMENT_OCTETS_MAX: u32 = 8_936;
 pub const MESSAGE_CELL_OCTETS: usize = 1_536;
 /// Most parts of a message, each in a cell of its own: two more than the longest has at the least MTU.
 pub const MESSAGE_PARTS_MAX: usize = 32;
-/// Largest unit that a channel may carry, in octets.
-pub const UNIT_OCTETS_MAX: u32 = 16 << 20;
+/// Largest unit that a shared ring has slots for, in octets; channels carry at most
+/// [`rota_contract::UNIT_OCTETS_MAX`].
+pub const RING_UNIT_OCTETS_MAX: u32 = 16 << 20;
 /// Most slots in one ring.
 pub const SLOTS_MAX: u32 = 65_536;
 /// Largest memory file, in octets; a request beyond it is refused.
@@ -379,7 +380,7 @@ mod tests {
     #[test]
     fn a_file_beyond_the_limit_is_refused() {
         assert_eq!(tx_file_octets(2, 100), Some(64 + 2 * (64 + 128)));
-        assert_eq!(tx_file_octets(SLOTS_MAX, UNIT_OCTETS_MAX), None);
+        assert_eq!(tx_file_octets(SLOTS_MAX, RING_UNIT_OCTETS_MAX), None);
         assert_eq!(board_file_octets(RxRing::new(SLOTS_MAX, FRAGMENT_OCTETS_MAX).unwrap()), None);
         assert_eq!(board_file_octets(RxRing::NONE), Some(1024));
         for (slots, octets) in [(0, 1), (SLOTS_MAX + 1, 1), (1, 0), (1, FRAGMENT_OCTETS_MAX + 1)] {
@@ -419,6 +420,6 @@ mod tests {
     fn receive_slots_hold_whole_units() {
         assert_eq!(rx_slots_for(4, 6_250, 1_436), 20);
         assert_eq!(rx_slots_for(1, 10, 1_436), 2);
-        assert_eq!(rx_slots_for(u16::MAX, UNIT_OCTETS_MAX, 1), SLOTS_MAX);
+        assert_eq!(rx_slots_for(u16::MAX, RING_UNIT_OCTETS_MAX, 1), SLOTS_MAX);
     }
 }

@@ -41,8 +41,7 @@ pub use memory::{
     ClientSink, ClientSocket, ClientSource, MemoryError, NodeSink, NodeSocket, NodeSource, SinkShape,
     SocketShape, SourceShape, open_sink, open_socket, open_source, ring_bell,
 };
-pub use message::{MessageFailure, MessageProgress, MessageRoute, Sleep};
-pub use mismatch::Mismatch;
+pub use message::{MessageProgress, MessageRoute, Sleep};
 pub use monitor::{ChannelRow, MismatchRow, Monitor, MonitorTable, SegmentRow, StationRow};
 pub use patience::Patience;
 pub use raw::{Waited, max_slice};

@@ -11,8 +11,8 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, 
 
 use crate::board::{Board, BoardView, EventSeen};
 use crate::layout::{
-    BOARD_MAGIC, BOARD_OCTETS, BoardHeader, COMPLETIONS, LAYOUT_VERSION, READER_OCTETS, RxRing, SLOTS_MAX,
-    UNIT_OCTETS_MAX, board_file_octets, tx_file_octets,
+    BOARD_MAGIC, BOARD_OCTETS, BoardHeader, COMPLETIONS, LAYOUT_VERSION, READER_OCTETS, RING_UNIT_OCTETS_MAX,
+    RxRing, SLOTS_MAX, board_file_octets, tx_file_octets,
 };
 use crate::memfd::{self, FINAL_SEALS, SIZE_SEALS};
 use crate::message::Sleep;
@@ -31,7 +31,7 @@ pub enum MemoryError {
         "a ring of {slots} slots for units of {unit_octets_max} octets does not fit: 1 to {} slots, units of \
          1 to {} octets and 256 MiB in all are possible",
         SLOTS_MAX,
-        UNIT_OCTETS_MAX
+        RING_UNIT_OCTETS_MAX
     )]
     Shape {
         /// Wanted slots.
@@ -171,7 +171,7 @@ impl NodeSource {
         let SourceShape { buffers, unit_octets_max } = shape;
         let slots = u32::from(buffers);
         let octets = tx_file_octets(slots, unit_octets_max)
-            .filter(|_| slots > 0 && (1..=UNIT_OCTETS_MAX).contains(&unit_octets_max))
+            .filter(|_| slots > 0 && (1..=RING_UNIT_OCTETS_MAX).contains(&unit_octets_max))
             .ok_or(MemoryError::Shape { slots, unit_octets_max })?;
         let file = memfd::create("rota-tx", octets).map_err(kernel("make a memory file"))?;
         // From here on nobody can cut it; holes are closed off in `mapped`.
@@ -222,7 +222,7 @@ impl NodeSocket {
         let wrong = MemoryError::Shape { slots, unit_octets_max };
         let fits = (1..=COMPLETIONS as u32).contains(&slots);
         let octets = tx_file_octets(slots, unit_octets_max)
-            .filter(|_| fits && (1..=UNIT_OCTETS_MAX).contains(&unit_octets_max))
+            .filter(|_| fits && (1..=RING_UNIT_OCTETS_MAX).contains(&unit_octets_max))
             .ok_or(wrong)?;
         let ring = RxRing::messages(rx_slots).ok_or(wrong)?;
         let file = memfd::create("rota-socket", octets).map_err(kernel("make a memory file"))?;
@@ -353,7 +353,7 @@ impl NodeSink {
     pub fn create(shape: SinkShape) -> Result<Self, MemoryError> {
         let SinkShape { slots, fragment_octets, unit_octets_max } = shape;
         let ring = RxRing::new(slots, fragment_octets)
-            .filter(|_| (1..=UNIT_OCTETS_MAX).contains(&unit_octets_max))
+            .filter(|_| (1..=RING_UNIT_OCTETS_MAX).contains(&unit_octets_max))
             .ok_or(MemoryError::Shape { slots, unit_octets_max })?;
         let (file, pages) = board(unit_octets_max, 0, ring)?;
         let ring = RxWriter::new(pages.clone(), ring);
@@ -502,7 +502,7 @@ fn open_board(file: OwnedFd) -> Result<(Arc<ReadPages>, BoardFacts), MemoryError
         tx_slots: small(offset_of!(BoardHeader, tx_slots)),
         received: ring.filter(|ring| *ring != RxRing::NONE),
     };
-    if ring.and_then(board_file_octets) != Some(octets) || facts.unit_octets_max > UNIT_OCTETS_MAX {
+    if ring.and_then(board_file_octets) != Some(octets) || facts.unit_octets_max > RING_UNIT_OCTETS_MAX {
         return Err(MemoryError::NotOurs { found: "a board of another size", wanted: "a channel's board" });
     }
     pages.settle();

@@ -1,5 +1,7 @@
 //! Messages of a socket: where they go or come from, and what became of them.
 
+use rota_contract::MessageOutcome;
+
 /// Where a message goes, or where it comes from, packed into one word of a ring's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct MessageRoute {
@@ -64,39 +66,6 @@ impl Sleep {
     }
 }
 
-/// Why a message failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MessageFailure {
-    /// Nobody has that node address.
-    #[error("no station has that node address; 'rota status' shows those that there are")]
-    NoSuchNode,
-    /// The destination is no socket.
-    #[error("the destination is no socket")]
-    Impossible,
-    /// An acknowledgement from everybody was asked for.
-    #[error("a message to all cannot be acknowledged; send it without")]
-    AckFromAll,
-    /// No acknowledgement came, however often it was sent.
-    #[error("no acknowledgement came, however often it was sent")]
-    NoAnswer,
-    /// The other station did not take it, and said so with this status.
-    #[error("the other station did not take it: {why}", why = refused(*_0))]
-    Refused(u8),
-    /// The node could not read it.
-    #[error("the node could not read it")]
-    Unreadable,
-}
-
-/// What the lower half of an acknowledgement's status means (ISO 8802-2, type 3).
-fn refused(status: u8) -> &'static str {
-    match status & 0x0f {
-        1 => "nobody there has opened the socket",
-        6 => "it could make nothing of it",
-        9 => "it has no room at present",
-        _ => "it gives a reason of its own",
-    }
-}
-
 /// Where a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageProgress {
@@ -104,39 +73,20 @@ pub enum MessageProgress {
     Pending,
     /// Given to the card in part, or waiting for its acknowledgement.
     InProgress,
-    /// All of it was given to the card.
-    Sent,
-    /// The other station has it.
-    Acknowledged,
-    /// Its time was over first.
-    TimedOut,
-    /// It was given up.
-    Failed(MessageFailure),
+    /// Nothing more will come of it.
+    Over(MessageOutcome),
 }
 
 impl MessageProgress {
-    /// Whether nothing more will come of it.
-    pub fn is_over(self) -> bool {
-        !matches!(self, Self::Pending | Self::InProgress)
-    }
-
     /// The word on the board: the number, so that an older message's word is not taken for it, then a code
     /// and a detail.
     pub(crate) fn word(self, number: u64) -> u64 {
         let (code, detail) = match self {
             Self::Pending => (0, 0),
             Self::InProgress => (1, 0),
-            Self::Sent => (2, 0),
-            Self::Acknowledged => (3, 0),
-            Self::TimedOut => (4, 0),
-            Self::Failed(MessageFailure::NoSuchNode) => (5, 0),
-            Self::Failed(MessageFailure::Impossible) => (6, 0),
-            Self::Failed(MessageFailure::AckFromAll) => (7, 0),
-            Self::Failed(MessageFailure::NoAnswer) => (8, 0),
-            Self::Failed(MessageFailure::Refused(status)) => (9, status),
-            Self::Failed(MessageFailure::Unreadable) => (10, 0),
+            Self::Over(outcome) => outcome.code(),
         };
-        number.wrapping_add(1) << 16 | u64::from(detail) << 8 | code
+        number.wrapping_add(1) << 16 | u64::from(detail) << 8 | u64::from(code)
     }
 
     /// Whatever is not about this message says that it is still pending.
@@ -148,15 +98,7 @@ impl MessageProgress {
         match code {
             0 => Self::Pending,
             1 => Self::InProgress,
-            2 => Self::Sent,
-            3 => Self::Acknowledged,
-            4 => Self::TimedOut,
-            5 => Self::Failed(MessageFailure::NoSuchNode),
-            6 => Self::Failed(MessageFailure::Impossible),
-            7 => Self::Failed(MessageFailure::AckFromAll),
-            8 => Self::Failed(MessageFailure::NoAnswer),
-            9 => Self::Failed(MessageFailure::Refused(detail)),
-            _ => Self::Failed(MessageFailure::Unreadable),
+            _ => Self::Over(MessageOutcome::from_code(code, detail)),
         }
     }
 }
@@ -169,22 +111,8 @@ mod tests {
     fn routes_and_progress_survive_their_words() {
         let route = MessageRoute { socket: 254, node: 255, priority: 7, ack: true, tries: 9 };
         assert_eq!(MessageRoute::unpack(route.pack()), route);
-        let failures = [
-            MessageFailure::NoSuchNode,
-            MessageFailure::Impossible,
-            MessageFailure::AckFromAll,
-            MessageFailure::NoAnswer,
-            MessageFailure::Refused(0x49),
-            MessageFailure::Unreadable,
-        ];
-        let all = [
-            MessageProgress::Pending,
-            MessageProgress::InProgress,
-            MessageProgress::Sent,
-            MessageProgress::Acknowledged,
-            MessageProgress::TimedOut,
-        ];
-        for progress in all.into_iter().chain(failures.map(MessageProgress::Failed)) {
+        let over = (2..=10).map(|code| MessageProgress::Over(MessageOutcome::from_code(code, 0x49)));
+        for progress in [MessageProgress::Pending, MessageProgress::InProgress].into_iter().chain(over) {
             for number in [0, 63, u64::from(u32::MAX)] {
                 let word = progress.word(number);
                 assert_eq!(MessageProgress::from_word(number, word), progress);

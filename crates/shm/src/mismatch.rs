@@ -1,145 +1,42 @@
 //! Stations that do not fit: the same words in the status, the log and the monitor.
 
 use crate::monitor::{MismatchRow, Monitor, StationRow};
+use rota_contract::Mismatch;
 use rota_wire::MacAddr;
-use strum::VariantArray;
 
-/// A mismatch between two stations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "kebab-case")]
-#[repr(u64)]
-pub enum Mismatch {
-    /// Another key.
-    Key = 1,
-    /// Another segment.
-    Segment,
-    /// Another cycle, ns.
-    Cycle,
-    /// Another rate of the link, bits a second.
-    Rate,
-    /// Another stated number of stations.
-    Stations,
-    /// Another policy of non-real-time visits: frames, 0 for all.
-    #[strum(serialize = "nrt-policy")]
-    Policy,
-    /// Another version of the protocol.
-    Version,
-    /// Another setting; both values are digests of all.
-    #[strum(serialize = "other-setting")]
-    Other,
-    /// A frame had this station's own address as its source.
-    OwnAddress,
-    /// Two have one name; the other one's address stands in `ours`.
-    #[strum(serialize = "double-name")]
-    Name,
-    /// Two have one node address of link control, in `theirs`; the other one's address stands in `ours`.
-    #[strum(serialize = "double-llc-address")]
-    LlcAddress,
-    /// It kept the token again and again, at longest for `theirs`, 0 where this station saw none of it, and
-    /// is left out for `ours`, both ns.
-    #[strum(serialize = "token-hog")]
-    Hog,
-    /// It sent outside its slots again and again, and is left out for `ours`, ns.
-    #[strum(serialize = "outside-slot")]
-    Stray,
-    /// The same of this station itself.
-    #[strum(serialize = "token-hog-here")]
-    HogHere,
-    /// The same of this station itself.
-    #[strum(serialize = "outside-slot-here")]
-    StrayHere,
-    /// Another version of the link header.
-    #[strum(serialize = "link-version")]
-    Link,
-    /// Another MTU, octets.
-    Mtu,
-    /// Another largest buffer of a switch port, octets.
-    PortQueue,
-    /// Another worst-case latency of ordinary traffic, ns.
-    #[strum(serialize = "nrt-latency")]
-    Latency,
-    /// Another percentage of the cycle that ordinary traffic has at least.
-    #[strum(serialize = "nrt-share")]
-    Share,
-    /// Another death timer, ns.
-    #[strum(serialize = "death-timeout")]
-    Death,
-    /// 1 if the death timer follows the stalls of the hosts, 0 if not.
-    FollowStalls,
-    /// 1 for one half-duplex wire, 0 for full duplex.
-    HalfDuplex,
-    /// Another time of a hop, ns.
-    HopCost,
-    /// Another cost of a visit, ns.
-    VisitCost,
-    /// Another cost of a frame, ns.
-    FrameCost,
-    /// Another time to prepare a frame, ns.
-    PrepareCost,
-    /// It fell silent `theirs` times, and is held off for `ours`, ns.
-    HeldOff,
-    /// The same of this station itself.
-    HeldOffHere,
-    /// Two stations have one node id, `theirs`; `ours` is the address of the other one.
-    #[strum(serialize = "double-node-id")]
-    NodeId,
-}
-
-impl Mismatch {
-    /// The word that programs use.
-    pub fn word(self) -> &'static str {
-        self.into()
-    }
-
-    /// True if a station is left out of the token for what it did.
-    pub fn is_exclusion(self) -> bool {
-        matches!(self, Self::Hog | Self::Stray | Self::HogHere | Self::StrayHere)
-    }
-
-    /// True if a station has to wait because it fell silent several times.
-    pub fn is_hold_off(self) -> bool {
-        matches!(self, Self::HeldOff | Self::HeldOffHere)
-    }
-
-    /// The setting in which two stations differ, and these values of it as text.
-    fn setting(self, values: [u64; 2]) -> Option<(&'static str, [String; 2])> {
-        let number = |value: u64| value.to_string();
-        let octets = |value: u64| format!("{value} octets");
-        let percent = |value: u64| format!("{value} %");
-        let time = |ns: u64| rota_units::Span::from_nanos(ns).to_string();
-        let rate = |bps| rota_units::BitRate::new(bps).map_or("none".into(), |rate| rate.to_string());
-        let frames = |frames| match frames {
-            0 => "all that fit".to_owned(),
-            1 => "one frame".to_owned(),
-            _ => format!("at most {frames} frames"),
-        };
-        let follows = |value| if value == 0 { "fixed" } else { "what the hosts' stalls allow" }.to_owned();
-        let duplex = |value| if value == 0 { "full duplex" } else { "half duplex" }.to_owned();
-        Some(match self {
-            Self::Cycle => ("cycle (--trt)", values.map(time)),
-            Self::Rate => ("rate (--rate)", values.map(rate)),
-            Self::Stations => ("--stations", values.map(number)),
-            Self::Policy => ("--nrt", values.map(frames)),
-            Self::Version => ("protocol version", values.map(number)),
-            Self::Mtu => ("MTU", values.map(number)),
-            Self::PortQueue => ("--port-queue", values.map(octets)),
-            Self::Latency => ("latency of ordinary traffic (--nrt-latency)", values.map(time)),
-            Self::Share => ("least share of ordinary traffic (0 % with --nrt-latency)", values.map(percent)),
-            Self::Death => ("death timer (--death-timeout)", values.map(time)),
-            Self::FollowStalls => ("death timer (fixed with --death-timeout)", values.map(follows)),
-            Self::HalfDuplex => ("wire", values.map(duplex)),
-            Self::HopCost => ("time of a hop (--calibration)", values.map(time)),
-            Self::VisitCost => ("cost of a visit (--calibration)", values.map(time)),
-            Self::FrameCost => ("cost of a frame (--calibration)", values.map(time)),
-            Self::PrepareCost => ("time to prepare a frame (--calibration)", values.map(time)),
-            _ => return None,
-        })
-    }
-
-    fn from_code(code: u64) -> Option<Self> {
-        let place = usize::try_from(code).ok()?.checked_sub(1)?;
-        Self::VARIANTS.get(place).copied()
-    }
+/// The setting in which two stations differ, and these values of it as text.
+fn setting(kind: Mismatch, values: [u64; 2]) -> Option<(&'static str, [String; 2])> {
+    let number = |value: u64| value.to_string();
+    let octets = |value: u64| format!("{value} octets");
+    let percent = |value: u64| format!("{value} %");
+    let time = |ns: u64| rota_units::Span::from_nanos(ns).to_string();
+    let rate = |bps| rota_units::BitRate::new(bps).map_or("none".into(), |rate| rate.to_string());
+    let frames = |frames| match frames {
+        0 => "all that fit".to_owned(),
+        1 => "one frame".to_owned(),
+        _ => format!("at most {frames} frames"),
+    };
+    let follows = |value| if value == 0 { "fixed" } else { "what the hosts' stalls allow" }.to_owned();
+    let duplex = |value| if value == 0 { "full duplex" } else { "half duplex" }.to_owned();
+    Some(match kind {
+        Mismatch::Cycle => ("cycle (--trt)", values.map(time)),
+        Mismatch::Rate => ("rate (--rate)", values.map(rate)),
+        Mismatch::Stations => ("--stations", values.map(number)),
+        Mismatch::Policy => ("--nrt", values.map(frames)),
+        Mismatch::Version => ("protocol version", values.map(number)),
+        Mismatch::Mtu => ("MTU", values.map(number)),
+        Mismatch::PortQueue => ("--port-queue", values.map(octets)),
+        Mismatch::Latency => ("latency of ordinary traffic (--nrt-latency)", values.map(time)),
+        Mismatch::Share => ("least share of ordinary traffic (0 % with --nrt-latency)", values.map(percent)),
+        Mismatch::Death => ("death timer (--death-timeout)", values.map(time)),
+        Mismatch::FollowStalls => ("death timer (fixed with --death-timeout)", values.map(follows)),
+        Mismatch::HalfDuplex => ("wire", values.map(duplex)),
+        Mismatch::HopCost => ("time of a hop (--calibration)", values.map(time)),
+        Mismatch::VisitCost => ("cost of a visit (--calibration)", values.map(time)),
+        Mismatch::FrameCost => ("cost of a frame (--calibration)", values.map(time)),
+        Mismatch::PrepareCost => ("time to prepare a frame (--calibration)", values.map(time)),
+        _ => return None,
+    })
 }
 
 impl MismatchRow {
@@ -212,7 +109,7 @@ impl MismatchRow {
             ),
             Some(kind) if kind.is_exclusion() => self.exclusion(kind, &who),
             Some(kind) if kind.is_hold_off() => self.hold_off(kind, &who),
-            Some(kind) if let Some((setting, [ours, theirs])) = kind.setting([ours, theirs]) => format!(
+            Some(kind) if let Some((setting, [ours, theirs])) = setting(kind, [ours, theirs]) => format!(
                 "station {who} does not take part: its {setting} is {theirs}, this station's is {ours}"
             ),
             _ => format!("station {who} does not fit, for a reason that this version does not know"),
@@ -282,14 +179,14 @@ impl Monitor {
                     ..MismatchRow::default()
                 };
                 if row.name == before.name && row.name != [0; 4] {
-                    all.push(MismatchRow { kind: Mismatch::Name as u64, ..found });
+                    all.push(MismatchRow { kind: Mismatch::Name.code(), ..found });
                 }
                 if row.llc_address == before.llc_address && row.llc_address != 0 {
-                    all.push(MismatchRow { kind: Mismatch::LlcAddress as u64, ..found });
+                    all.push(MismatchRow { kind: Mismatch::LlcAddress.code(), ..found });
                 }
                 if row.node_id == before.node_id && row.node_id != 0 {
                     let theirs = row.node_id;
-                    all.push(MismatchRow { kind: Mismatch::NodeId as u64, theirs, ..found });
+                    all.push(MismatchRow { kind: Mismatch::NodeId.code(), theirs, ..found });
                 }
             }
         }
@@ -300,21 +197,18 @@ impl Monitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use strum::VariantArray;
 
     #[test]
-    fn every_kind_has_its_code_a_word_and_a_sentence_of_its_own() {
-        let words: std::collections::BTreeSet<_> =
-            Mismatch::VARIANTS.iter().map(|kind| kind.word()).collect();
-        assert_eq!(words.len(), Mismatch::VARIANTS.len());
+    fn every_kind_has_a_sentence_of_its_own() {
         assert_eq!(
             [Mismatch::Policy, Mismatch::HogHere].map(Mismatch::word),
             ["nrt-policy", "token-hog-here"]
         );
         let sentence = |kind: &Mismatch| {
             let kind = *kind;
-            assert_eq!(Mismatch::from_code(kind as u64), Some(kind));
             let name = StationRow::name_words("n2");
-            MismatchRow { mac: 0x0200_0000_0002, name, kind: kind as u64, ours: 1, theirs: 2, heard_ns: 0 }
+            MismatchRow { mac: 0x0200_0000_0002, name, kind: kind.code(), ours: 1, theirs: 2, heard_ns: 0 }
                 .sentence()
         };
         let sentences: Vec<String> = Mismatch::VARIANTS.iter().map(sentence).collect();
@@ -324,19 +218,19 @@ mod tests {
         let cycle = MismatchRow { kind: 3, ours: 33_333_333, theirs: 50_000_000, ..MismatchRow::default() };
         assert!(cycle.sentence().contains("is 50 ms, this station's is 33.333 ms"), "{}", cycle.sentence());
         let mtu =
-            MismatchRow { kind: Mismatch::Mtu as u64, ours: 1_500, theirs: 9_000, ..MismatchRow::default() };
+            MismatchRow { kind: Mismatch::Mtu.code(), ours: 1_500, theirs: 9_000, ..MismatchRow::default() };
         assert!(mtu.sentence().ends_with("its MTU is 9000, this station's is 1500"), "{}", mtu.sentence());
-        let policy = MismatchRow { kind: Mismatch::Policy as u64, ours: 1, theirs: 3, ..mtu };
+        let policy = MismatchRow { kind: Mismatch::Policy.code(), ours: 1, theirs: 3, ..mtu };
         let said = policy.sentence();
         assert!(said.contains("--nrt") && said.contains("is at most 3 frames"), "{said}");
         assert!(said.ends_with("is one frame"), "{said}");
-        let stations = MismatchRow { kind: Mismatch::Stations as u64, ..policy };
+        let stations = MismatchRow { kind: Mismatch::Stations.code(), ..policy };
         assert!(
             stations.sentence().contains("--stations is 3, this station's is 1"),
             "{}",
             stations.sentence()
         );
-        let link = MismatchRow { kind: Mismatch::Link as u64, ours: 1, theirs: 2, ..mtu };
+        let link = MismatchRow { kind: Mismatch::Link.code(), ours: 1, theirs: 2, ..mtu };
         assert!(link.sentence().ends_with("has version 2, this station's has version 1"));
         assert!(MismatchRow { kind: 99, ..MismatchRow::default() }.sentence().contains("does not know"));
     }
@@ -374,12 +268,12 @@ mod tests {
         }
         // The address of the other station was a decimal number.
         assert_eq!(found[0].values().unwrap(), ["00:00:00:00:00:01", "7"]);
-        let name = MismatchRow { kind: Mismatch::Name as u64, ..found[0] };
+        let name = MismatchRow { kind: Mismatch::Name.code(), ..found[0] };
         assert_eq!(name.values().unwrap(), ["00:00:00:00:00:01", "00:00:00:00:00:02"]);
-        let mtu = MismatchRow { kind: Mismatch::Mtu as u64, ours: 1_500, theirs: 9_000, ..found[0] };
+        let mtu = MismatchRow { kind: Mismatch::Mtu.code(), ours: 1_500, theirs: 9_000, ..found[0] };
         assert_eq!(mtu.values().unwrap(), ["1500", "9000"]);
         // It stated 0 and 0.
-        let key = MismatchRow { kind: Mismatch::Key as u64, ..mtu };
+        let key = MismatchRow { kind: Mismatch::Key.code(), ..mtu };
         assert_eq!(key.values(), None);
     }
 }

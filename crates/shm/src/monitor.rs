@@ -187,13 +187,13 @@ row! {
 }
 
 row! {
-    /// A station that does not fit here, and why; see [`crate::Mismatch`].
+    /// A station that does not fit here, and why; see [`rota_contract::Mismatch`].
     MismatchRow {
         /// Its address in the low 48 bits.
         mac: u64,
         /// Its name in the form of a station's; zeros without a proven name.
         name: [u64; 4],
-        /// The mismatch: a code of [`crate::Mismatch`].
+        /// The mismatch: a code of [`rota_contract::Mismatch`].
         kind: u64,
         /// This station's value.
         ours: u64,

@@ -1,5 +1,6 @@
 //! Both halves of a channel's memory: what the node counts, what a receiver is given first.
 
+use rota_contract::MessageOutcome;
 use rota_shm::control::{MessageError, Reply, Request, UNASKED};
 use rota_shm::{
     Board, ChannelTally, ClientSink, MessageProgress, NodeSink, NodeSource, RxWriter, SinkShape, SourceShape,
@@ -27,7 +28,8 @@ fn each_count_of_a_channel_has_a_place_of_its_own() {
 #[test]
 fn the_progress_of_messages_that_follow_each_other_is_kept_apart() {
     let (_, board, client) = channel();
-    let states = [MessageProgress::Sent, MessageProgress::Acknowledged, MessageProgress::TimedOut];
+    let states = [MessageOutcome::Sent, MessageOutcome::Acknowledged, MessageOutcome::TimedOut];
+    let states = states.map(MessageProgress::Over);
     for (number, state) in (10..).zip(states) {
         board.set_completion(number, state);
     }

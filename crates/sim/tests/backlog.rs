@@ -64,7 +64,7 @@ impl Watch {
     }
 
     fn bound(&self) -> Span {
-        self.world.flows()[0].contract.bound
+        self.world.flows()[0].granted.bound()
     }
 
     /// The units that broke S3, once everything is due.

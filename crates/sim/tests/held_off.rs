@@ -3,7 +3,8 @@
 
 mod support;
 
-use rota_proto::{ChannelEvent, CloseCause, HeldOff, ModeName};
+use rota_contract::CloseCause;
+use rota_proto::{ChannelEvent, HeldOff, ModeName};
 use rota_sim::{FlowState, World};
 use rota_units::Span;
 use support::{booted, ms};

@@ -67,7 +67,7 @@ fn quantum() -> Span {
     world.run_for(ms(2_000));
     let flow = world.open_flow(0, 4, 3_000, true).expect("a sound request");
     world.run_for(ms(1_500));
-    world.flows()[flow].contract.tht
+    world.flows()[flow].granted.tht()
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn a_joiner_for_whom_the_reservations_leave_no_room_is_refused_with_the_reason()
             world.open(0, 1, octets).expect("sound");
             world.run_for(ms(500));
         }
-        let before = world.hosts[0].node.as_ref().expect("alive").status().reservations;
+        let before = world.hosts[0].node.as_ref().expect("alive").link().slots().to_vec();
         world.start(3);
         world.start(4);
         world.run_for(ms(4_000));
@@ -74,7 +74,7 @@ fn a_joiner_for_whom_the_reservations_leave_no_room_is_refused_with_the_reason()
         };
         let node = world.hosts[0].node.as_ref().expect("alive");
         assert_eq!(node.link().members().len() + 1, members, "N = {stations_max}");
-        assert_eq!(node.status().reservations, before, "nobody's reservation suffers");
+        assert_eq!(node.link().slots(), before, "nobody's reservation suffers");
         let full = |told: &Vec<Refused>| told.iter().any(|told| told.why == Verdict::Full);
         assert_eq!(full(&link(&world, 0)), members == 3);
         assert_eq!(full(&link(&world, 3)) && full(&link(&world, 4)), members == 3);
@@ -117,12 +117,12 @@ fn a_station_that_stalls_the_ring_again_and_again_waits_ever_longer() {
 fn lasting(world: &World) -> Vec<String> {
     let of = |host: &rota_sim::Host| {
         let Some(node) = &host.node else { return "dead".to_owned() };
-        let (link, status) = (node.link(), node.status());
+        let (link, status) = (node.link(), node.port().status());
         let members: Vec<_> = link.members().iter().map(|m| (m.station, m.mac, m.incarnation)).collect();
         let c = link.counters();
         let repairs = (c.claims, c.tokens_regenerated, c.stations_declared_dead, c.switches, c.strikes);
         let mode = (status.station, status.mode, status.mode_epoch, status.generation);
-        format!("{mode:?} {members:?} {:?} {repairs:?}", status.reservations)
+        format!("{mode:?} {members:?} {:?} {repairs:?}", status.slots)
     };
     world.hosts.iter().map(of).collect()
 }

@@ -50,10 +50,10 @@ impl Program {
                 if self.due[flow] > self.at {
                     continue;
                 }
-                let contract = world.flows()[flow].contract;
+                let granted = world.flows()[flow].granted;
                 if world.flows()[flow].state == FlowState::Open {
-                    world.flow_unit(flow, octets(flow, contract.unit_octets_max));
-                    self.due[flow] = self.due[flow].max(self.at) + contract.period;
+                    world.flow_unit(flow, octets(flow, granted.contract.unit_octets_max));
+                    self.due[flow] = self.due[flow].max(self.at) + granted.period();
                 }
             }
             world.run_for(self.step);
@@ -95,8 +95,8 @@ fn all_frame_rates_share_one_segment_and_keep_their_bounds() {
         let mut world = world(seed, 10);
         for (at, period) in periods.into_iter().enumerate() {
             let flow = open(&mut world, at % 4, 1_400, Span::from_nanos(period), strict);
-            let contract = world.flows()[flow].contract;
-            assert!(contract.period.as_nanos().abs_diff(period) <= 1, "{contract:?}");
+            let granted = world.flows()[flow].granted;
+            assert!(granted.period().as_nanos().abs_diff(period) <= 1, "{granted:?}");
         }
         let mut program = Program::new(7);
         program.run(&mut world, ms(6_000), |_, octets| octets);
@@ -117,7 +117,7 @@ fn a_long_period_costs_its_share_of_the_cycle() {
     let tht = |period: Span, octets: u32| {
         let mut world = world(1, 10);
         let flow = open(&mut world, 0, octets, period, true);
-        world.flows()[flow].contract.tht.as_nanos()
+        world.flows()[flow].granted.tht().as_nanos()
     };
     let (one, third) = (tht(TRT, 17_232), tht(TRT * 3, 17_232));
     assert!(third * 28 < one * 10, "12 fragments or 4 in each cycle: {one} {third}");
@@ -134,19 +134,19 @@ fn a_session_grows_and_shrinks_without_a_late_unit() {
         let mut program = Program::new(4);
         program.run(&mut world, TRT * 10, |_, octets| octets);
         for octets in [9_000, 20_000, 60_000, 61_000] {
-            let before = world.flows()[0].contract;
+            let before = world.flows()[0].granted;
             world.resize_flow(0, octets).expect("it is open");
             program.run(&mut world, TRT * 10, |_, octets| octets);
-            let contract = world.flows()[0].contract;
-            assert_eq!(contract.unit_octets_max, octets, "from {before:?}");
-            assert!(contract.tht > before.tht);
+            let granted = world.flows()[0].granted;
+            assert_eq!(granted.contract.unit_octets_max, octets, "from {before:?}");
+            assert!(granted.tht() > before.tht());
         }
         for octets in [30_000, 8_000, 500, 1_000] {
             // Who wants less sends less first.
             program.run(&mut world, TRT, |flow, own| if flow == 0 { own.min(octets) } else { own });
             world.resize_flow(0, octets).expect("it is open");
             program.run(&mut world, TRT * 3, |flow, own| if flow == 0 { own.min(octets) } else { own });
-            assert_eq!(world.flows()[0].contract.unit_octets_max, octets);
+            assert_eq!(world.flows()[0].granted.contract.unit_octets_max, octets);
         }
         world.run_for(TRT * 4);
         assert_eq!(world.violations(), []);
@@ -163,11 +163,11 @@ fn what_does_not_fit_leaves_the_session_as_it_was() {
     let mut world = world(6, 10);
     let flow = open(&mut world, 0, 6_250, TRT, true);
     open(&mut world, 1, 15_000, TRT, true);
-    let before = world.flows()[flow].contract;
+    let before = world.flows()[flow].granted;
     world.resize_flow(flow, 60_000).expect("asked");
     let mut program = Program::new(2);
     program.run(&mut world, TRT * 20, |_, octets| octets);
-    assert_eq!((world.flows()[flow].kept, world.flows()[flow].contract), (1, before));
+    assert_eq!((world.flows()[flow].kept, world.flows()[flow].granted), (1, before));
     world.run_for(TRT * 4);
     assert_eq!(world.violations(), []);
     assert_eq!(report(&world, flow).missed, 0);
@@ -205,7 +205,7 @@ fn random_changes_keep_every_list_within_the_rotation_and_every_unit_in_time() {
                     sizes[flow] = octets;
                     program.run(&mut world, TRT * 4, |flow, own| own.min(sizes[flow]));
                     if world.flows()[flow].state == FlowState::Open {
-                        grown += u64::from(octets > world.flows()[flow].contract.unit_octets_max);
+                        grown += u64::from(octets > world.flows()[flow].granted.contract.unit_octets_max);
                         let _ = world.resize_flow(flow, octets);
                     }
                     program.run(&mut world, TRT * 4, |flow, own| own.min(sizes[flow]));

@@ -2,7 +2,7 @@
 
 mod support;
 
-use rota_proto::ModeName;
+use rota_proto::{ModeName, PortId};
 use rota_sim::{FlowState, WireFault, World, WorldSpec};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::{Class, Load};
@@ -27,7 +27,7 @@ fn told(world: &World, at: usize, class: Class) -> Vec<(Load, Option<Load>)> {
         .map(|index| {
             let node = world.hosts[index].node.as_ref().expect("alive");
             let own = node.port().tally().sent[class as usize];
-            let heard = watcher.reports().stations().iter();
+            let heard = watcher.reports(PortId(0)).expect("it is there").stations().iter();
             let heard = heard.filter(|heard| heard.mac == node.link().mac());
             (own, heard.map(|heard| heard.head.kinds[class as usize]).next())
         })
@@ -79,7 +79,7 @@ fn a_watcher_knows_both_ends_of_a_channel_that_is_not_its_own() {
     busy(&mut world, 90);
     world.run_for(ms(1_200));
     let watcher = world.hosts[2].node.as_ref().expect("alive");
-    let channels = watcher.reports().channels();
+    let channels = watcher.reports(PortId(0)).expect("it is there").channels();
     assert_eq!(channels.len(), 4, "two ends of two channels: {channels:?}");
     let sender = channels.iter().find(|end| end.said.sending).expect("a sending end").said;
     let receiver = channels.iter().find(|end| !end.said.sending && end.said.channel == sender.channel);
@@ -97,7 +97,11 @@ fn a_watcher_knows_both_ends_of_a_channel_that_is_not_its_own() {
     });
     world.run_for(ms(2_500));
     let watcher = world.hosts[2].node.as_ref().expect("alive");
-    assert_eq!(watcher.reports().channels().len(), 2, "the closed one is gone");
+    assert_eq!(
+        watcher.reports(PortId(0)).expect("it is there").channels().len(),
+        2,
+        "the closed one is gone"
+    );
 }
 
 #[test]
@@ -121,7 +125,10 @@ fn without_the_setting_nobody_reports_and_nothing_is_kept() {
     busy(&mut world, 30);
     for host in &world.hosts {
         let node = host.node.as_ref().expect("alive");
-        assert!(node.reports().stations().is_empty() && node.reports().channels().is_empty());
+        assert!(
+            node.reports(PortId(0)).expect("it is there").stations().is_empty()
+                && node.reports(PortId(0)).expect("it is there").channels().is_empty()
+        );
     }
 }
 
@@ -129,7 +136,7 @@ fn without_the_setting_nobody_reports_and_nothing_is_kept() {
 fn reports_take_nothing_from_a_reservation() {
     let mut world = reporting(5, ms(100));
     busy(&mut world, 120);
-    let longest = |flow: usize| world.flows()[flow].contract.bound;
+    let longest = |flow: usize| world.flows()[flow].granted.bound();
     let bounds = longest(0).max(longest(1));
     for receipts in [&world.hosts[4].programs.receipts, &world.hosts[3].programs.receipts] {
         for unit in receipts.values().flatten() {

@@ -96,7 +96,7 @@ fn the_ring_survives_the_death_of_any_station() {
         for index in (0..5).filter(|index| *index != victim) {
             let node = world.hosts[index].node.as_ref().expect("alive");
             assert_eq!(
-                node.status().reservations.len(),
+                node.link().slots().len(),
                 3,
                 "the dead station's slot is free, victim {victim} at {index}"
             );

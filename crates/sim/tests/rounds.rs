@@ -4,7 +4,8 @@
 mod support;
 
 use rota_admission::NrtPolicy;
-use rota_proto::{ChannelEvent, ChannelId, CloseCause, ModeName};
+use rota_contract::CloseCause;
+use rota_proto::{ChannelEvent, ChannelId, ModeName};
 use rota_sim::check::{Checker, Findings, Seen, View};
 use rota_sim::{Fault, FlowState, Opening, Select, WireFault, World, WorldSpec};
 use rota_units::{Instant, Span};
@@ -151,7 +152,7 @@ fn when_two_rings_meet_the_list_of_one_holds_and_whoever_is_not_in_it_is_told() 
         let told = ends(&world, *host, *channel);
         assert!(told.is_empty() || told == [CloseCause::ReservationLost], "{told:?}");
         let node = world.hosts[*host].node.as_ref().expect("alive");
-        assert_eq!(node.status().reservations.len(), 4);
+        assert_eq!(node.link().slots().len(), 4);
     }
     assert_eq!(world.violations(), []);
 }

@@ -2,7 +2,8 @@
 
 mod support;
 
-use rota_proto::{ChannelEvent, CloseCause, Settings, Why};
+use rota_contract::CloseCause;
+use rota_proto::{ChannelEvent, Settings, Why};
 use rota_sim::faults::Happened;
 use rota_sim::sweep::{self, Campaign, STALLS};
 use rota_sim::{World, WorldSpec};

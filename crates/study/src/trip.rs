@@ -2,8 +2,9 @@
 //! benchmark.
 
 use crate::clock;
-use rota::llc::Failure as MessageFailure;
-use rota::llc::{Address, LlcError, MESSAGE_OCTETS_MAX, Outcome, Received, Socket, TransmitOptions};
+use rota::llc::{
+    Address, LlcError, MESSAGE_OCTETS_MAX, MessageFailure, MessageOutcome, Received, Socket, TransmitOptions,
+};
 use rota_answer::Failure;
 use rota_units::Span;
 use std::net::{SocketAddr, UdpSocket};
@@ -68,7 +69,7 @@ pub fn llc(
             return Ok(Some(clock::now().since(begin)));
         }
         while let Some((_, outcome)) = socket.completion() {
-            if outcome == Outcome::Failed && socket.failure() == Some(MessageFailure::NoSuchNode) {
+            if outcome == MessageOutcome::Failed(MessageFailure::NoSuchNode) {
                 let sentence = format!("node address {}: {}", to.node, MessageFailure::NoSuchNode);
                 return Err(Failure::not_there(sentence));
             }

@@ -2,8 +2,9 @@
 
 use super::{address, check, open, size, socket};
 use crate::status;
-use rota::llc::Failure as MessageFailure;
-use rota::llc::{Address, LlcError, MESSAGE_OCTETS_MAX, Outcome, Socket, TransmitOptions};
+use rota::llc::{
+    Address, LlcError, MESSAGE_OCTETS_MAX, MessageFailure, MessageOutcome, Socket, TransmitOptions,
+};
 use rota::{CounterReader, Node, now};
 use rota_answer::{Ends, Exit, Failure, Format, outln};
 use rota_units::{Span, parse_span};
@@ -73,12 +74,12 @@ impl Told {
     fn note(&mut self, socket: &mut Socket) {
         while let Some((_, outcome)) = socket.completion() {
             match outcome {
-                Outcome::Sent => self.sent += 1,
-                Outcome::Acknowledged => self.acknowledged += 1,
-                Outcome::TimedOut => self.timed_out += 1,
-                Outcome::Failed => {
+                MessageOutcome::Sent => self.sent += 1,
+                MessageOutcome::Acknowledged => self.acknowledged += 1,
+                MessageOutcome::TimedOut => self.timed_out += 1,
+                MessageOutcome::Failed(why) => {
                     self.failed += 1;
-                    self.why = socket.failure();
+                    self.why = Some(why);
                 }
             }
         }

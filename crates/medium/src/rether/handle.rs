@@ -4,8 +4,9 @@ use super::behind::is_well_asked;
 use super::contested::Sign;
 use super::counters::JUMP_MAX;
 use super::members::Heard;
-use super::{Mismatch, Mode, Rether, Stamp};
+use super::{Difference, Mode, Rether, Stamp};
 use crate::door::{FrameVerdict, StationId};
+use rota_contract::Mismatch;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
@@ -50,7 +51,7 @@ impl Rether {
         let introduces = header.kind == Kind::Announce;
         if header.segment != self.settings.segment {
             self.on_unproven(now, view.source_mac(), Sign::Forged);
-            let what = Mismatch::Segment { ours: self.settings.segment, theirs: header.segment };
+            let what = Difference::new(Mismatch::Segment, self.settings.segment, header.segment);
             if introduces && view.source_mac() != self.own.me.mac {
                 self.others.mismatches.unproven(now, view.source_mac(), what);
             }
@@ -62,7 +63,8 @@ impl Rether {
                 self.on_own_will(now, &view);
             } else {
                 self.judge(FrameVerdict::OwnAddress);
-                self.others.mismatches.unproven(now, self.own.me.mac, Mismatch::OwnAddress);
+                let what = Difference::new(Mismatch::OwnAddress, 0_u64, 0_u64);
+                self.others.mismatches.unproven(now, self.own.me.mac, what);
                 self.on_own_name(now, &view);
             }
             return Arrived::Nothing;
@@ -107,8 +109,8 @@ impl Rether {
         if let Malformed::Version(theirs) = why
             && from != self.own.me.mac
         {
-            let ours = LINK_VERSION;
-            self.others.mismatches.unproven(now, from, Mismatch::Link { ours, theirs });
+            let what = Difference::new(Mismatch::Link, LINK_VERSION, theirs);
+            self.others.mismatches.unproven(now, from, what);
         }
         if why != Malformed::ForeignEtherType {
             self.on_unproven(now, from, Sign::Forged);
@@ -143,7 +145,8 @@ impl Rether {
             self.on_unproven(now, view.source_mac(), sign);
         }
         if header.kind == Kind::Announce {
-            self.others.mismatches.unproven(now, view.source_mac(), Mismatch::Key);
+            let what = Difference::new(Mismatch::Key, 0_u64, 0_u64);
+            self.others.mismatches.unproven(now, view.source_mac(), what);
         }
     }
 

@@ -3,7 +3,8 @@
 //! It records the station, the mismatch and both values for the operator, and forgets mended mismatches.
 
 use super::settings::Settings;
-use super::stated::{Difference, difference};
+use super::stated::{Differences, differences};
+use rota_contract::Mismatch;
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Foul, MacAddr, Verdict};
@@ -19,95 +20,21 @@ const TRIAL_EVERY: Span = Span::from_millis(100);
 /// A setting that cannot be identified is reported after this time: stations state their settings by then.
 const UNNAMED: Span = Span::from_millis(3_000);
 
-/// A setting that all stations share.
+/// What does not fit, and both values as [`Mismatch`] says them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Setting {
-    /// The cycle, ns.
-    Cycle,
-    /// The link's rate, bits a second.
-    Rate,
-    /// N.
-    Stations,
-    /// The policy of non-real-time visits: frames, 0 for all.
-    Policy,
-    /// The protocol's version.
-    Version,
-    /// The MTU, octets.
-    Mtu,
-    /// The largest buffer of a switch port, octets.
-    PortQueue,
-    /// The worst-case latency of ordinary traffic, ns.
-    Latency,
-    /// The percentage of the cycle that ordinary traffic has at least.
-    Share,
-    /// The death timer, ns.
-    Death,
-    /// 1 if the death timer follows the stalls of the hosts, 0 if not.
-    FollowStalls,
-    /// 1 for one half-duplex wire, 0 for full duplex.
-    HalfDuplex,
-    /// The time of a hop, ns.
-    HopCost,
-    /// The host's cost of a visit, ns.
-    VisitCost,
-    /// The host's cost of a frame, ns.
-    FrameCost,
-    /// The time to prepare a frame, ns.
-    PrepareCost,
-    /// A setting that this station cannot identify; both values are digests of all settings.
-    Other,
+pub struct Difference {
+    /// What.
+    pub what: Mismatch,
+    /// This station's value; 0 where there is none.
+    pub ours: u64,
+    /// The other station's.
+    pub theirs: u64,
 }
 
-/// A mismatch between two stations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mismatch {
-    /// Its frames are proven by another key.
-    Key,
-    /// The header of its frames has another version.
-    Link {
-        /// This station's.
-        ours: u8,
-        /// Its.
-        theirs: u8,
-    },
-    /// It is of another segment.
-    Segment {
-        /// This station's.
-        ours: u32,
-        /// Its.
-        theirs: u32,
-    },
-    /// A setting differs.
-    Setting {
-        /// Which.
-        what: Setting,
-        /// This station's.
-        ours: u64,
-        /// Its.
-        theirs: u64,
-    },
-    /// A frame had this station's own address as its source.
-    OwnAddress,
-    /// It is left out of the token for what it did.
-    Excluded {
-        /// What.
-        why: Foul,
-        /// True if this station is the one.
-        here: bool,
-        /// For how long.
-        wait: Span,
-        /// The longest that it kept the token, as far as this station has seen.
-        held: Span,
-    },
-    /// It has to wait because it fell silent several times.
-    HeldOff {
-        /// True if this station is the one.
-        here: bool,
-        /// For how long.
-        wait: Span,
-        /// How often it fell silent.
-        silences: u8,
-    },
+impl Difference {
+    pub(super) fn new(what: Mismatch, ours: impl Into<u64>, theirs: impl Into<u64>) -> Self {
+        Self { what, ours: ours.into(), theirs: theirs.into() }
+    }
 }
 
 /// A station and its mismatch.
@@ -117,8 +44,8 @@ pub struct Mismatched<'a> {
     pub mac: MacAddr,
     /// Its name, if it sent a proven one.
     pub name: &'a str,
-    /// What.
-    pub what: Mismatch,
+    /// What, and both values.
+    pub difference: Difference,
     /// When it was last heard.
     pub heard: Instant,
 }
@@ -128,7 +55,7 @@ struct Known {
     mac: MacAddr,
     /// Its announcement, if that is proven.
     said: Option<Announce>,
-    what: Difference,
+    what: Differences,
     since: Instant,
     heard: Instant,
 }
@@ -155,8 +82,8 @@ impl Mismatches {
     }
 
     /// A frame came that nothing proves, or with another segment's number, or with our own address.
-    pub(super) fn unproven(&mut self, now: Instant, mac: MacAddr, what: Mismatch) {
-        let mut all = Difference::default();
+    pub(super) fn unproven(&mut self, now: Instant, mac: MacAddr, what: Difference) {
+        let mut all = Differences::default();
         all[0] = Some(what);
         self.note(now, mac, None, all);
     }
@@ -173,7 +100,7 @@ impl Mismatches {
                 kept.stated = said.stated.or(before.stated);
                 same.said = Some(kept);
                 if kept.stated != before.stated {
-                    same.what = difference(ours, said);
+                    same.what = differences(ours, said);
                 }
             }
             return;
@@ -183,7 +110,7 @@ impl Mismatches {
         }
         self.next_trial = now + TRIAL_EVERY;
         self.known.retain(|known| known.mac != mac);
-        self.note(now, mac, Some(*said), difference(ours, said));
+        self.note(now, mac, Some(*said), differences(ours, said));
     }
 
     /// This station agrees with us: its mismatches are mended.
@@ -191,7 +118,7 @@ impl Mismatches {
         self.known.retain(|known| known.mac != mac);
     }
 
-    fn note(&mut self, now: Instant, mac: MacAddr, said: Option<Announce>, what: Difference) {
+    fn note(&mut self, now: Instant, mac: MacAddr, said: Option<Announce>, what: Differences) {
         self.known.retain(|known| now.since(known.heard) < FORGOTTEN);
         let same = self.known.iter_mut().find(|known| known.mac == mac && known.what == what);
         if let Some(same) = same {
@@ -216,11 +143,9 @@ impl Mismatches {
         };
         self.known.iter().filter(shown).flat_map(|known| {
             let name = known.said.as_ref().map_or("", Announce::name);
-            let one = move |what| Mismatched { mac: known.mac, name, what, heard: known.heard };
+            let one = move |difference| Mismatched { mac: known.mac, name, difference, heard: known.heard };
             let early = known.heard.since(known.since) < UNNAMED;
-            let told = move |what: &Mismatch| {
-                !early || !matches!(what, Mismatch::Setting { what: Setting::Other, .. })
-            };
+            let told = move |found: &Difference| !early || found.what != Mismatch::Other;
             known.what.into_iter().flatten().filter(told).map(one)
         })
     }
@@ -240,18 +165,20 @@ impl super::Rether {
     pub fn mismatches(&self, now: Instant) -> impl Iterator<Item = Mismatched<'_>> {
         let excluded = self.excluded(now).map(|excluded| {
             let super::Excluded { mac, why, here, held, wait, .. } = *excluded;
-            let heard = excluded.until.minus(wait);
-            Mismatched {
-                mac,
-                name: self.name_of(mac),
-                what: Mismatch::Excluded { why, here, wait, held },
-                heard,
-            }
+            let what = match (why, here) {
+                (Foul::Held, false) => Mismatch::Hog,
+                (Foul::Sent, false) => Mismatch::Stray,
+                (Foul::Held, true) => Mismatch::HogHere,
+                (Foul::Sent, true) => Mismatch::StrayHere,
+            };
+            let difference = Difference::new(what, wait.as_nanos(), held.as_nanos());
+            Mismatched { mac, name: self.name_of(mac), difference, heard: excluded.until.minus(wait) }
         });
         let held_off = self.held_off(now).map(|held| {
             let super::HeldOff { mac, here, silences, wait, until } = held;
-            let what = Mismatch::HeldOff { here, wait, silences };
-            Mismatched { mac, name: self.name_of(mac), what, heard: until.minus(wait) }
+            let what = if here { Mismatch::HeldOffHere } else { Mismatch::HeldOff };
+            let difference = Difference::new(what, wait.as_nanos(), silences);
+            Mismatched { mac, name: self.name_of(mac), difference, heard: until.minus(wait) }
         });
         excluded.chain(held_off).chain(self.others.mismatches.all(now))
     }
@@ -301,6 +228,10 @@ pub(super) mod tests {
         said
     }
 
+    fn key() -> Difference {
+        Difference::new(Mismatch::Key, 0_u64, 0_u64)
+    }
+
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Span::from_millis(ms)
     }
@@ -321,8 +252,8 @@ pub(super) mod tests {
         all.disagrees(at(50), MAC, &stated, &settings());
         heard.answers = 1;
         all.disagrees(at(60), MAC, &heard, &settings());
-        let found: Vec<_> = all.all(at(61)).map(|one| (one.name.to_owned(), one.what)).collect();
-        let mtu = Mismatch::Setting { what: Setting::Mtu, ours: 1_500, theirs: 9_000 };
+        let found: Vec<_> = all.all(at(61)).map(|one| (one.name.to_owned(), one.difference)).collect();
+        let mtu = Difference { what: Mismatch::Mtu, ours: 1_500, theirs: 9_000 };
         assert_eq!(found, [("n9".to_owned(), mtu)]);
         assert!(!all.states(at(20_000)), "it is not heard any more");
     }
@@ -356,7 +287,7 @@ pub(super) mod tests {
         let longer = settings().with_cycle(Span::from_millis(50)).unwrap();
         for second in 0..40 {
             all.disagrees(at(second * 1_000), MAC, &said(&longer), &settings());
-            all.unproven(at(second * 1_000), MacAddr([6; 6]), Mismatch::Key);
+            all.unproven(at(second * 1_000), MacAddr([6; 6]), key());
         }
         let told: Vec<_> = all.all(at(39_001)).map(|one| (one.mac, one.heard)).collect();
         assert_eq!(told, [(MAC, at(39_000)), (MacAddr([6; 6]), at(39_000))]);
@@ -365,15 +296,15 @@ pub(super) mod tests {
     #[test]
     fn what_nobody_proves_is_told_once_it_comes_again_and_never_fills_the_table() {
         let mut all = Mismatches::new();
-        all.unproven(at(0), MAC, Mismatch::Key);
+        all.unproven(at(0), MAC, key());
         assert_eq!(all.all(at(1)).count(), 0, "one frame is nothing");
-        all.unproven(at(1_000), MAC, Mismatch::Key);
-        assert_eq!(all.all(at(1_001)).map(|one| one.what).collect::<Vec<_>>(), [Mismatch::Key]);
+        all.unproven(at(1_000), MAC, key());
+        assert_eq!(all.all(at(1_001)).map(|one| one.difference).collect::<Vec<_>>(), [key()]);
         for invented in 0..10_000u32 {
             let [_, b, c, d] = invented.to_be_bytes();
-            all.unproven(at(1_100), MacAddr([6, 6, 6, b, c, d]), Mismatch::Key);
+            all.unproven(at(1_100), MacAddr([6, 6, 6, b, c, d]), key());
         }
-        all.unproven(at(2_000), MAC, Mismatch::Key);
+        all.unproven(at(2_000), MAC, key());
         assert_eq!(all.all(at(2_001)).count(), 1);
         assert!(all.known.len() <= ROOM);
         let longer = settings().with_cycle(Span::from_millis(50)).unwrap();

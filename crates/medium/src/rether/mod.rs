@@ -73,7 +73,7 @@ pub use held::HeldOff;
 pub use hog::Excluded;
 pub use join::{HOLD_OFF_MAX, Refused};
 pub use members::{Member, STATIONS_MAX};
-pub use mismatch::{Mismatch, Mismatched, Setting};
+pub use mismatch::{Difference, Mismatched};
 #[cfg(feature = "model")]
 pub use model::Visit;
 pub use outbox::{ANNOUNCE_OCTETS, BODY, FRAME_OCTETS};
@@ -95,7 +95,7 @@ use parts::{Fence, Ordinary, Others, Out, Own, Shares, Tells};
 use reserve::Session;
 use ring::Ring;
 use rota_units::{Instant, Span};
-use rota_wire::{Generation, Key, MacAddr, Token};
+use rota_wire::{Generation, Key, MacAddr, Slot, Token};
 pub use will::WillName;
 
 /// Names a token: its generation and its hop in it.
@@ -318,6 +318,11 @@ impl Rether {
     /// The newest reservation list this station has seen, in token mode.
     pub fn list(&self) -> Option<&Token> {
         self.mode.list()
+    }
+
+    /// The slots of the newest list; none where there is no list.
+    pub fn slots(&self) -> &[Slot] {
+        self.list().map_or(&[], |list| list.slots.as_slice())
     }
 
     /// The mode as users see it.

@@ -78,7 +78,7 @@ pub const ANNOUNCE_OCTETS: u16 = (BODY + Announce::OCTETS_MAX + TAG_OCTETS) as u
 const _: () =
     assert!(ANNOUNCE_OCTETS as u64 == SegmentParams::ANNOUNCE_OCTETS + ETHERNET_HEADER_OCTETS as u64);
 /// Which key a frame is under and what its header says.
-pub(super) enum Proof {
+enum Proof {
     /// The segment key.
     Bootstrap,
     /// The ring's key, with the token's name.
@@ -87,6 +87,12 @@ pub(super) enum Proof {
     Counted,
     /// The key of the ring that this station has dissolved.
     Farewell(Stamp),
+}
+
+/// What the header of a frame says: its kind, and by what it is proven.
+struct Heading {
+    kind: Kind,
+    proof: Proof,
 }
 
 impl Rether {
@@ -160,7 +166,7 @@ impl Rether {
             }
             Pending::Ports => return None,
         };
-        self.seal(frame, to, kind, PayloadKind::None, proof, octets)
+        self.seal(frame, to, Heading { kind, proof }, octets)
     }
 
     pub(super) fn in_ring(&self) -> bool {
@@ -177,42 +183,27 @@ impl Rether {
             Way::Exactly { station, group } => {
                 let to = self.members.numbered(station)?.mac;
                 let to = if group { to.own_group() } else { to };
-                return self.seal_to(frame, to, kind, PayloadKind::None, proof, octets);
+                return self.seal_to(frame, to, Heading { kind, proof }, octets);
             }
         };
-        self.seal(frame, to, kind, PayloadKind::None, proof, octets)
+        self.seal(frame, to, Heading { kind, proof }, octets)
     }
 
     /// The same for data that leaves under a grant.
     pub fn seal_data(&mut self, frame: &mut [u8], to: MacAddr, grant: &Grant, octets: usize) -> Option<u16> {
         let to = self.members.numbered(to)?.mac;
         let proof = Proof::Ring(Stamp { generation: grant.stamp.0, seq: grant.stamp.1 });
-        self.seal(frame, to, Kind::Data, PayloadKind::Unit, proof, octets)
+        self.seal(frame, to, Heading { kind: Kind::Data, proof }, octets)
     }
 
     /// Completes a frame whose body stands in the buffer. `None` when its key is gone.
-    pub(super) fn seal(
-        &mut self,
-        frame: &mut [u8],
-        to: MacAddr,
-        kind: Kind,
-        payload: PayloadKind,
-        proof: Proof,
-        octets: usize,
-    ) -> Option<u16> {
-        self.seal_to(frame, self.others.contested.way_to(to), kind, payload, proof, octets)
+    fn seal(&mut self, frame: &mut [u8], to: MacAddr, heading: Heading, octets: usize) -> Option<u16> {
+        self.seal_to(frame, self.others.contested.way_to(to), heading, octets)
     }
 
     /// The same to this address, contested or not.
-    fn seal_to(
-        &mut self,
-        frame: &mut [u8],
-        to: MacAddr,
-        kind: Kind,
-        payload: PayloadKind,
-        proof: Proof,
-        octets: usize,
-    ) -> Option<u16> {
+    fn seal_to(&mut self, frame: &mut [u8], to: MacAddr, heading: Heading, octets: usize) -> Option<u16> {
+        let Heading { kind, proof } = heading;
         let (key_epoch, key, stamp) = match proof {
             Proof::Bootstrap => {
                 self.own.frame_seq += 1;
@@ -239,7 +230,7 @@ impl Rether {
         let header = LinkHeader {
             kind,
             key_epoch,
-            payload,
+            payload: if kind == Kind::Data { PayloadKind::Unit } else { PayloadKind::None },
             source: self.own.station,
             segment: self.settings.segment,
             incarnation: self.own.incarnation,
@@ -327,6 +318,6 @@ impl Rether {
             self.counters.tokens_audited += 1;
         }
         let octets = watch.token.emit(&mut frame[BODY..]);
-        self.seal(frame, mac, Kind::Token, PayloadKind::None, Proof::Ring(stamp), octets)
+        self.seal(frame, mac, Heading { kind: Kind::Token, proof: Proof::Ring(stamp) }, octets)
     }
 }

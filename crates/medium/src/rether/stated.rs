@@ -1,8 +1,9 @@
 //! Settings in announcements, and the differences between two stations' settings.
 
-use super::mismatch::{Mismatch, Setting};
+use super::mismatch::Difference;
 use super::settings::Settings;
 use rota_admission::NrtPolicy;
+use rota_contract::Mismatch;
 use rota_units::Span;
 use rota_wire::{Announce, Stated};
 
@@ -10,7 +11,7 @@ use rota_wire::{Announce, Stated};
 const DIFFERENCES: usize = 4;
 
 /// The differences between two stations' settings that are told.
-pub(super) type Difference = [Option<Mismatch>; DIFFERENCES];
+pub(super) type Differences = [Option<Difference>; DIFFERENCES];
 
 impl Settings {
     /// The values that an announcement has room for.
@@ -44,72 +45,71 @@ impl Settings {
 
 /// Collects differences; those that follow from others are left out.
 struct Found {
-    all: Difference,
+    all: Differences,
     count: usize,
 }
 
 impl Found {
     /// Notes the two values where they differ; true if they do.
-    fn differs(&mut self, what: Setting, ours: impl Into<u64>, theirs: impl Into<u64>) -> bool {
-        let (ours, theirs) = (ours.into(), theirs.into());
-        if ours != theirs
-            && let Some(place) = self.all.get_mut(self.count)
-        {
-            *place = Some(Mismatch::Setting { what, ours, theirs });
+    fn differs(&mut self, what: Mismatch, ours: impl Into<u64>, theirs: impl Into<u64>) -> bool {
+        let found = Difference::new(what, ours, theirs);
+        let differs = found.ours != found.theirs;
+        if differs && let Some(place) = self.all.get_mut(self.count) {
+            *place = Some(found);
             self.count += 1;
         }
-        ours != theirs
+        differs
     }
 }
 
 /// Finds the settings that differ. Each announcement has the cycle and the rate; the others are known once
 /// the station has stated them.
-pub(super) fn difference(ours: &Settings, said: &Announce) -> Difference {
+pub(super) fn differences(ours: &Settings, said: &Announce) -> Differences {
     let mut found = Found { all: [None; DIFFERENCES], count: 0 };
     if let Some(theirs) = &said.stated {
         named(&mut found, ours, said, theirs);
     } else {
-        found.differs(Setting::Cycle, ours.trt.as_nanos(), u64::from(said.trt_ns));
-        found.differs(Setting::Rate, ours.link.rate.as_bps(), said.rate_bps);
+        found.differs(Mismatch::Cycle, ours.trt.as_nanos(), u64::from(said.trt_ns));
+        found.differs(Mismatch::Rate, ours.link.rate.as_bps(), said.rate_bps);
         // An older build states no settings: its version is found by trying.
         let here = Settings::PROTOCOL_VERSION;
         let tried = (1..=here + 16).find(|version| ours.digest_of_version(*version) == said.settings);
-        found.differs(Setting::Version, here, tried.unwrap_or(here));
+        found.differs(Mismatch::Version, here, tried.unwrap_or(here));
     }
     if found.count == 0 {
-        found.differs(Setting::Other, ours.digest(), said.settings);
+        found.differs(Mismatch::Other, ours.digest(), said.settings);
     }
     found.all
 }
 
 fn named(found: &mut Found, settings: &Settings, said: &Announce, theirs: &Stated) {
     let ours = &settings.stated();
-    found.differs(Setting::Version, ours.version, theirs.version);
-    let mtu = found.differs(Setting::Mtu, ours.mtu, theirs.mtu);
-    let rate = found.differs(Setting::Rate, settings.link.rate.as_bps(), said.rate_bps);
-    let cycle = found.differs(Setting::Cycle, settings.trt.as_nanos(), u64::from(said.trt_ns));
-    found.differs(Setting::Stations, ours.stations, theirs.stations);
-    found.differs(Setting::PortQueue, ours.port_queue, theirs.port_queue);
+    found.differs(Mismatch::Version, ours.version, theirs.version);
+    let mtu = found.differs(Mismatch::Mtu, ours.mtu, theirs.mtu);
+    let rate = found.differs(Mismatch::Rate, settings.link.rate.as_bps(), said.rate_bps);
+    let cycle = found.differs(Mismatch::Cycle, settings.trt.as_nanos(), u64::from(said.trt_ns));
+    found.differs(Mismatch::Stations, ours.stations, theirs.stations);
+    found.differs(Mismatch::PortQueue, ours.port_queue, theirs.port_queue);
     let ns = |us: u32| u64::from(us) * 1_000;
     // A long cycle brings another latency and another death timer along.
-    let latency = !cycle && found.differs(Setting::Latency, ns(ours.latency_us), ns(theirs.latency_us));
+    let latency = !cycle && found.differs(Mismatch::Latency, ns(ours.latency_us), ns(theirs.latency_us));
     // A stated latency brings another share along.
-    let _ = latency || found.differs(Setting::Share, ours.share, theirs.share);
+    let _ = latency || found.differs(Mismatch::Share, ours.share, theirs.share);
     let flag = |stated: &Stated, flag| u64::from(stated.flags & flag != 0);
     let of = Stated::FOLLOW_STALLS;
-    let follows = found.differs(Setting::FollowStalls, flag(ours, of), flag(theirs, of));
+    let follows = found.differs(Mismatch::FollowStalls, flag(ours, of), flag(theirs, of));
     if !cycle && !follows {
-        found.differs(Setting::Death, ns(ours.death_us), ns(theirs.death_us));
+        found.differs(Mismatch::Death, ns(ours.death_us), ns(theirs.death_us));
     }
     let of = Stated::HALF_DUPLEX;
-    found.differs(Setting::HalfDuplex, flag(ours, of), flag(theirs, of));
+    found.differs(Mismatch::HalfDuplex, flag(ours, of), flag(theirs, of));
     // Another rate or MTU brings another policy and other costs along.
     if !mtu && !rate {
-        found.differs(Setting::Policy, ours.policy, theirs.policy);
-        found.differs(Setting::HopCost, ours.hop_ns, theirs.hop_ns);
-        found.differs(Setting::VisitCost, ours.per_visit_ns, theirs.per_visit_ns);
-        found.differs(Setting::FrameCost, ours.per_frame_ns, theirs.per_frame_ns);
-        found.differs(Setting::PrepareCost, ours.prepare_ns, theirs.prepare_ns);
+        found.differs(Mismatch::Policy, ours.policy, theirs.policy);
+        found.differs(Mismatch::HopCost, ours.hop_ns, theirs.hop_ns);
+        found.differs(Mismatch::VisitCost, ours.per_visit_ns, theirs.per_visit_ns);
+        found.differs(Mismatch::FrameCost, ours.per_frame_ns, theirs.per_frame_ns);
+        found.differs(Mismatch::PrepareCost, ours.prepare_ns, theirs.prepare_ns);
     }
 }
 
@@ -126,15 +126,12 @@ mod tests {
         said
     }
 
-    fn between(ours: &Settings, said: &Announce) -> Vec<(Setting, u64, u64)> {
-        let setting = |found: Mismatch| match found {
-            Mismatch::Setting { what, ours, theirs } => (what, ours, theirs),
-            other => panic!("{other:?}"),
-        };
-        difference(ours, said).into_iter().flatten().map(setting).collect()
+    fn between(ours: &Settings, said: &Announce) -> Vec<(Mismatch, u64, u64)> {
+        let all = differences(ours, said).into_iter().flatten();
+        all.map(|found| (found.what, found.ours, found.theirs)).collect()
     }
 
-    fn of(theirs: &Settings) -> Vec<(Setting, u64, u64)> {
+    fn of(theirs: &Settings) -> Vec<(Mismatch, u64, u64)> {
         between(&settings(), &said(theirs))
     }
 
@@ -143,47 +140,47 @@ mod tests {
         let ms = Span::from_millis;
         let base = settings;
         let trt = base().trt.as_nanos();
-        assert_eq!(of(&base().with_cycle(ms(50)).unwrap()), [(Setting::Cycle, trt, 50_000_000)]);
+        assert_eq!(of(&base().with_cycle(ms(50)).unwrap()), [(Mismatch::Cycle, trt, 50_000_000)]);
         let long = base().with_cycle(ms(400)).unwrap();
-        assert_eq!(of(&long), [(Setting::Cycle, trt, 400_000_000)], "its timers follow from it");
+        assert_eq!(of(&long), [(Mismatch::Cycle, trt, 400_000_000)], "its timers follow from it");
         let large = Settings::ethernet_of(BitRate::from_mbit(100), Octets::new(150_000), 9_000);
-        assert_eq!(of(&large), [(Setting::Mtu, 1_500, 9_000)], "its costs follow from it");
+        assert_eq!(of(&large), [(Mismatch::Mtu, 1_500, 9_000)], "its costs follow from it");
         let slow = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
-        assert_eq!(of(&slow)[0], (Setting::Rate, 100_000_000, 10_000_000));
-        assert_eq!(of(&Settings { stations_max: 20, ..base() }), [(Setting::Stations, 14, 20)]);
+        assert_eq!(of(&slow)[0], (Mismatch::Rate, 100_000_000, 10_000_000));
+        assert_eq!(of(&Settings { stations_max: 20, ..base() }), [(Mismatch::Stations, 14, 20)]);
         let all = Settings { nrt_policy: NrtPolicy::AsManyAsFit, ..base() };
-        assert!(matches!(of(&all)[..], [(Setting::Policy, 1.., 0)]), "{:?}", of(&all));
+        assert!(matches!(of(&all)[..], [(Mismatch::Policy, 1.., 0)]), "{:?}", of(&all));
         let buffers = Settings { port_queue: Octets::new(99_000), ..base() };
-        assert_eq!(of(&buffers), [(Setting::PortQueue, 150_000, 99_000)]);
+        assert_eq!(of(&buffers), [(Mismatch::PortQueue, 150_000, 99_000)]);
         let prompt = base().with_nrt_latency(ms(100));
-        assert_eq!(of(&prompt), [(Setting::Latency, 500_000_000, 100_000_000)]);
-        assert_eq!(of(&base().with_nrt_latency(ms(500))), [(Setting::Share, 5, 0)]);
+        assert_eq!(of(&prompt), [(Mismatch::Latency, 500_000_000, 100_000_000)]);
+        assert_eq!(of(&base().with_nrt_latency(ms(500))), [(Mismatch::Share, 5, 0)]);
         let dead = base().with_death_timeout(ms(300)).unwrap();
-        assert_eq!(of(&dead), [(Setting::Death, 500_000_000, 300_000_000)]);
-        assert_eq!(of(&Settings { follow_stalls: true, ..base() }), [(Setting::FollowStalls, 0, 1)]);
-        assert_eq!(of(&Settings { half_duplex: true, ..base() }), [(Setting::HalfDuplex, 0, 1)]);
+        assert_eq!(of(&dead), [(Mismatch::Death, 500_000_000, 300_000_000)]);
+        assert_eq!(of(&Settings { follow_stalls: true, ..base() }), [(Mismatch::FollowStalls, 0, 1)]);
+        assert_eq!(of(&Settings { half_duplex: true, ..base() }), [(Mismatch::HalfDuplex, 0, 1)]);
         let prepare = LinkModel { prepare: Span::from_micros(7), ..base().link };
         let measured = base().with_link(prepare);
-        assert_eq!(of(&measured), [(Setting::PrepareCost, base().link.prepare.as_nanos(), 7_000)]);
+        assert_eq!(of(&measured), [(Mismatch::PrepareCost, base().link.prepare.as_nanos(), 7_000)]);
         let stated = base().stated();
         let hop = LinkModel { hop: base().link.hop + Span::from_nanos(1), ..base().link };
         let hop_ns = u64::from(stated.hop_ns);
-        assert!(of(&base().with_link(hop)).contains(&(Setting::HopCost, hop_ns, hop_ns + 1)));
+        assert!(of(&base().with_link(hop)).contains(&(Mismatch::HopCost, hop_ns, hop_ns + 1)));
         let visit = LinkModel { per_visit: Span::from_nanos(1), ..base().link };
         let visit_ns = u64::from(stated.per_visit_ns);
-        assert!(of(&base().with_link(visit)).contains(&(Setting::VisitCost, visit_ns, 1)));
+        assert!(of(&base().with_link(visit)).contains(&(Mismatch::VisitCost, visit_ns, 1)));
         let frame = LinkModel { per_frame: Span::from_nanos(1), ..base().link };
         let frame_ns = u64::from(stated.per_frame_ns);
-        assert!(of(&base().with_link(frame)).contains(&(Setting::FrameCost, frame_ns, 1)));
+        assert!(of(&base().with_link(frame)).contains(&(Mismatch::FrameCost, frame_ns, 1)));
     }
 
     #[test]
     fn several_are_told_at_a_time_and_a_setting_without_room_is_told_by_its_digest() {
         let two = Settings { stations_max: 20, ..settings().with_cycle(Span::from_millis(50)).unwrap() };
         let kinds: Vec<_> = of(&two).iter().map(|(what, ..)| *what).collect();
-        assert_eq!(kinds, [Setting::Cycle, Setting::Stations]);
+        assert_eq!(kinds, [Mismatch::Cycle, Mismatch::Stations]);
         let tries = Settings { claim_tries: 9, ..settings() };
-        assert_eq!(of(&tries), [(Setting::Other, settings().digest(), tries.digest())]);
+        assert_eq!(of(&tries), [(Mismatch::Other, settings().digest(), tries.digest())]);
     }
 
     /// A build before version 6 states no settings.
@@ -192,11 +189,11 @@ mod tests {
         let here = Settings::PROTOCOL_VERSION;
         let mut older = said(&settings());
         (older.settings, older.stated) = (settings().digest_of_version(here - 1), None);
-        assert_eq!(between(&settings(), &older), [(Setting::Version, here, here - 1)]);
+        assert_eq!(between(&settings(), &older), [(Mismatch::Version, here, here - 1)]);
         let version = here as u8 + 1;
         older.stated = Some(Stated { version, ..settings().stated() });
-        assert_eq!(between(&settings(), &older), [(Setting::Version, here, here + 1)]);
+        assert_eq!(between(&settings(), &older), [(Mismatch::Version, here, here + 1)]);
         (older.settings, older.stated) = (4711, None);
-        assert_eq!(between(&settings(), &older), [(Setting::Other, settings().digest(), 4711)]);
+        assert_eq!(between(&settings(), &older), [(Mismatch::Other, settings().digest(), 4711)]);
     }
 }

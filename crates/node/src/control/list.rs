@@ -1,7 +1,7 @@
 //! The channels of this station, for programs: in parts that each fit a message.
 
 use super::Control;
-use crate::session::{Owned, contract_info};
+use crate::session::Owned;
 use crate::status::Snapshot;
 use rota_shm::control::{ChannelInfo, MESSAGE_OCTETS_MAX, Reply};
 
@@ -47,7 +47,7 @@ fn info(owned: &Owned, snapshot: &Snapshot) -> ChannelInfo {
             (false, false) => "opening",
         }
         .into(),
-        contract: contract_info(&owned.contract),
+        contract: owned.granted,
         units: snapshot.units_of(owned.shared, owned.sending),
         tally: owned.board.as_ref().map(rota_shm::Board::tally).unwrap_or_default().into(),
     }
@@ -56,7 +56,7 @@ fn info(owned: &Owned, snapshot: &Snapshot) -> ChannelInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rota_proto::Contract;
+    use rota_contract::Granted;
     use rota_shm::control::{NAME_OCTETS_MAX, Request};
 
     fn named(number: u64, name: &str) -> (u64, ChannelInfo) {
@@ -69,7 +69,7 @@ mod tests {
             peer_name: "n2".into(),
             service: 7,
             state: "open".into(),
-            contract: contract_info(&Contract::default()),
+            contract: Granted::default(),
             units: 3,
             tally: rota_shm::ChannelTally::default().into(),
         };

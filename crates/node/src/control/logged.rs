@@ -35,25 +35,25 @@ impl Control<'_> {
 
     pub(super) fn log_channel(&mut self, event: &ChannelEvent) {
         match event {
-            ChannelEvent::Opened { channel, contract, .. }
-            | ChannelEvent::IncomingOpened { channel, contract } => {
+            ChannelEvent::Opened { channel, granted, .. }
+            | ChannelEvent::IncomingOpened { channel, granted } => {
                 let text = format!(
                     "opened: {}: units of {} octets each {}, bound {}",
                     self.called(*channel),
-                    contract.unit_octets_max,
-                    contract.period,
-                    contract.bound
+                    granted.contract.unit_octets_max,
+                    granted.period(),
+                    granted.bound()
                 );
                 say(Level::Info, "opened", &text);
             }
-            ChannelEvent::Probed { channel, contract } => {
-                let (octets, period) = (contract.unit_octets_max, contract.period);
+            ChannelEvent::Probed { channel, granted } => {
+                let (octets, period) = (granted.contract.unit_octets_max, granted.period());
                 let called = self.called(*channel);
                 let text = format!("probed: {called}: units of {octets} octets each {period} would fit");
                 say(Level::Info, "probed", &text);
             }
-            ChannelEvent::Changed { channel, contract } => {
-                let octets = contract.unit_octets_max;
+            ChannelEvent::Changed { channel, granted } => {
+                let octets = granted.contract.unit_octets_max;
                 let text =
                     format!("changed: {}: units of {octets} octets from now on", self.called(*channel));
                 say(Level::Info, "changed", &text);

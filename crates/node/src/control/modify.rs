@@ -1,10 +1,11 @@
 //! Channels that change while they live: who asked, what came of it, and who is told.
 
 use super::Control;
-use crate::session::{Asked, Question, contract_info};
+use crate::session::{Asked, Question};
 use rota_admission::Refusal;
+use rota_contract::Granted;
 use rota_driver::clock::now;
-use rota_proto::{ChannelId, Contract, ResizeError};
+use rota_proto::{ChannelId, ResizeError};
 use rota_shm::control::{RefusalInfo, Reply};
 use rota_units::{Instant, Span};
 
@@ -34,16 +35,15 @@ impl Control<'_> {
     }
 
     /// The contract is another from now on: who asked hears it, and the program that has the channel.
-    pub(super) fn on_changed(&mut self, channel: ChannelId, contract: Contract) {
-        let info = contract_info(&contract);
+    pub(super) fn on_changed(&mut self, channel: ChannelId, granted: Granted) {
         let askers = self.modifiers(channel);
         for &(asker, number) in &askers {
-            let modified = Reply::Modified { channel: channel.0, contract: info };
+            let modified = Reply::Modified { channel: channel.0, contract: granted };
             self.sessions[asker].to(number).reply(&modified, &[]);
         }
         let Some((at, place)) = self.owner(channel) else { return };
         let owned = &mut self.sessions[at].channels[place];
-        owned.contract = contract;
+        owned.granted = granted;
         // A receiver that has not been told of the channel yet is told with the contract that then stands.
         if owned.told && askers.iter().all(|(asker, _)| *asker != at) {
             owned.change_untold = true;
@@ -58,8 +58,8 @@ impl Control<'_> {
         for session in &mut self.sessions {
             let mut channels = std::mem::take(&mut session.channels);
             for owned in channels.iter_mut().filter(|owned| owned.change_untold) {
-                let contract = contract_info(&owned.contract);
-                let is_told = session.news(&Reply::Changed { channel: owned.shared, contract });
+                let is_told =
+                    session.news(&Reply::Changed { channel: owned.shared, contract: owned.granted });
                 // To a receiver its contract is for information only.
                 owned.change_untold = !is_told && owned.sending;
                 if owned.change_untold {

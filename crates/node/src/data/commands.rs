@@ -123,8 +123,8 @@ pub(super) fn open(
     let Opening { unit_octets_max, room_octets, period, periodic, before, probe } = *request;
     let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic };
     let opened = match probe {
-        true => node.probe_at(at, port, &request),
-        false => node.go_on_at(at, port, &request, before),
+        true => node.probe(at, Some(port), &request),
+        false => node.go_on(at, Some(port), &request, before),
     };
     let channel = opened.map_err(AskError::Wrong)?;
     Ok((channel, peer))

@@ -41,7 +41,7 @@ impl Rings {
     pub(super) fn tell_reports(&mut self, at: Instant, node: &Node) {
         let since = self.reported.minus(WAITED_MAX);
         self.reported = at;
-        let reports = node.ports().filter_map(|port| Some((port, node.reports_at(port.id())?)));
+        let reports = node.ports().filter_map(|port| Some((port, node.reports(port.id())?)));
         let heard = reports.flat_map(|(port, reports)| {
             reports.channels().iter().map(move |heard| (port.medium().mac(), heard))
         });

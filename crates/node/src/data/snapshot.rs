@@ -18,7 +18,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.measures.counts.refused = self.control.refusals().read();
         let (link, host) = (self.node.link(), self.host_frames());
         Snapshot {
-            status: self.node.status(),
+            status: self.node.port().status(),
             ports: self.ports_now(),
             lost: self.lost.clone(),
             timers: link.timers_in_force(now()),
@@ -46,11 +46,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     fn ports_now(&self) -> Vec<PortCopy> {
         let ports = self.ways.iter().filter_map(|way| {
             let link = self.node.port_at(way.port)?.medium();
-            let status = self.node.status_at(way.port)?;
-            let reservations = status.reservations;
-            let (interface, members) = (way.interface.clone(), members(link));
-            let (station, mode) = (status.station, status.mode);
-            Some(PortCopy { interface, station, mode, members, reservations })
+            let (interface, members, slots) = (way.interface.clone(), members(link), link.slots().to_vec());
+            Some(PortCopy { interface, station: link.station(), mode: link.mode(), members, slots })
         });
         ports.collect()
     }

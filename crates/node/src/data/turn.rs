@@ -222,7 +222,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let (mac, own_frames) = (MacAddr(ways[0].wire.device.mac()), *own_frames);
             let stalls = (measures.stalls.total(), measures.stalls.longest());
             for way in &ways[1..] {
-                node.tell_host_at(way.port, HostSigns { stalls, ..way.meter.signs() });
+                node.tell_host(way.port, HostSigns { stalls, ..way.meter.signs() });
             }
             told.published
                 .publish(turned, node, mac, |node| measures.counter_sources(node, host, own_frames));

@@ -3,7 +3,8 @@
 //! How late one is, [`OneWay`] says, and which are lost or in part [`Follow`]; the meters of
 //! channels use both, too.
 
-use rota_proto::{Contract, Follow, Followed, OneWay, Stated, UnitDescriptor};
+use rota_contract::Contract;
+use rota_proto::{Follow, Followed, OneWay, Stated, UnitDescriptor};
 use rota_shm::TraceVerdict;
 use rota_units::Instant;
 
@@ -60,8 +61,8 @@ impl Judge {
 
     /// The channel has another contract now.
     pub(super) fn change(&mut self, contract: &Contract) {
-        self.bound = contract.bound.as_nanos().cast_signed();
-        self.period = contract.period.as_nanos().cast_signed();
+        self.bound = contract.bound_ns.cast_signed();
+        self.period = contract.period_ns.cast_signed();
     }
 
     /// A fragment came.

@@ -10,7 +10,7 @@ const MS: u64 = 1_000_000;
 
 fn contract() -> Contract {
     let (period, bound) = (Span::from_millis(10), Span::from_millis(15));
-    Contract { unit_octets_max: 200, period, bound, cycle: period, buffers: 2, ..Contract::default() }
+    Contract { unit_octets_max: 200, period_ns: period.as_nanos(), bound_ns: bound.as_nanos(), extra_ppm: 0 }
 }
 
 /// A fragment of 100 of a unit's 200 octets.
@@ -298,6 +298,6 @@ fn events_of_a_received_channel_bear_its_sender_s_id() {
     log.tracer.learn(channel, 5, 0, &contract(), false);
     log.tracer.contract(TraceEvent::Opened, at(1), channel, 0, &contract());
     log.tracer.unread(at(2), channel, 3, [1, 1]);
-    log.tracer.closed(at(3), channel, rota_proto::CloseCause::PeerGone, None);
+    log.tracer.closed(at(3), channel, rota_contract::CloseCause::PeerGone, None);
     assert_eq!([(); 3].map(|()| log.next().0.channel), [5; 3]);
 }

@@ -15,9 +15,10 @@
 //! A steady channel that falls silent has this station send a frame, which moves the switches' entries back
 //! before the next unit leaves. Silence alone is no sign: its sender may pause.
 
-use super::{Channels, Contract, Want};
+use super::{Channels, Want};
 use crate::io::ChannelId;
 use crate::segment::Segment;
+use rota_contract::Granted;
 use rota_units::{Instant, Span};
 use rota_wire::UnitHeader;
 
@@ -62,8 +63,8 @@ enum Missing {
 }
 
 /// How long after a fragment of a steady channel the next one comes at the latest, if it is sent.
-fn patience(contract: &Contract, last: bool) -> Span {
-    let (period, cycle) = (contract.period, contract.cycle);
+fn patience(granted: &Granted, last: bool) -> Span {
+    let (period, cycle) = (granted.period(), granted.cycle());
     if !last {
         let split = if period > cycle { cycle } else { Span::ZERO };
         return cycle.div_down(2) + split;
@@ -87,7 +88,7 @@ impl AstrayUnits {
         now: Instant,
         unit: &UnitHeader,
         of: u32,
-        contract: &Contract,
+        granted: &Granted,
         lived: Instant,
     ) -> Missing {
         let before = unit.number.wrapping_sub(unit.left_out);
@@ -100,14 +101,14 @@ impl AstrayUnits {
             Some(newest) => {
                 let newest = *newest;
                 self.newest = Some(Newest { before, since: now, missing });
-                self.next_unit(now, &newest, before, of, contract, lived)
+                self.next_unit(now, &newest, before, of, granted, lived)
             }
             None => {
                 self.newest = Some(Newest { before, since: now, missing });
                 Missing::Nothing
             }
         };
-        self.due = (self.steady >= STEADY).then_some(now + patience(contract, unit.last));
+        self.due = (self.steady >= STEADY).then_some(now + patience(granted, unit.last));
         found
     }
 
@@ -117,7 +118,7 @@ impl AstrayUnits {
         newest: &Newest,
         before: u16,
         of: u32,
-        contract: &Contract,
+        granted: &Granted,
         lived: Instant,
     ) -> Missing {
         let left = before.wrapping_sub(newest.before);
@@ -125,7 +126,7 @@ impl AstrayUnits {
         if left > u16::MAX / 2 {
             return Missing::Nothing;
         }
-        let in_time = now.since(newest.since) <= patience(contract, true) * u64::from(left);
+        let in_time = now.since(newest.since) <= patience(granted, true) * u64::from(left);
         self.steady = if in_time { self.steady.saturating_add(1) } else { 0 };
         if newest.since < lived {
             // The ring stood: the missing units had no slots.
@@ -134,7 +135,7 @@ impl AstrayUnits {
         }
         let frames = newest.missing.saturating_add(u32::from(left - 1).saturating_mul(of));
         let same_slot =
-            contract.period < contract.cycle && now.since(newest.since) < contract.cycle.div_down(2);
+            granted.period() < granted.cycle() && now.since(newest.since) < granted.cycle().div_down(2);
         // The newest one's bit, then those of the units that did not come at all.
         let (tail, whole) = (u64::from(newest.missing > 0), u64::from(left.min(33)) - 1);
         let gap = if same_slot { 0 } else { (tail << whole | ((1 << whole) - 1)) as u32 };
@@ -164,7 +165,7 @@ impl Channels {
         let payload_max = segment.unit_payload_max().max(1) as u32;
         let of = unit.unit_octets.div_ceil(payload_max).max(1);
         let lived = segment.ring_lived_since();
-        match channel.astray.fragment(at, unit, of, &channel.contract, lived) {
+        match channel.astray.fragment(at, unit, of, &channel.granted, lived) {
             Missing::Nothing => {}
             Missing::Few => self.wants.push(Want::DoubtOwn),
             Missing::Astray => self.wants.push(Want::ContestOwn),
@@ -194,8 +195,11 @@ mod tests {
 
     const MS: Span = Span::from_millis(1);
 
-    fn contract(period: u64) -> Contract {
-        Contract { period: MS * period, cycle: MS * 30, ..Contract::default() }
+    fn granted(period: u64) -> Granted {
+        let mut granted = Granted::default();
+        granted.contract.period_ns = (MS * period).as_nanos();
+        granted.rether.cycle_ns = (MS * 30).as_nanos();
+        granted
     }
 
     fn unit(before: u16) -> UnitHeader {
@@ -207,7 +211,7 @@ mod tests {
     }
 
     fn hear(astray: &mut AstrayUnits, ms: u64, unit: &UnitHeader, of: u32) -> Missing {
-        astray.fragment(at(ms), unit, of, &contract(30), at(0))
+        astray.fragment(at(ms), unit, of, &granted(30), at(0))
     }
 
     #[test]
@@ -265,8 +269,8 @@ mod tests {
 
     #[test]
     fn a_hole_in_which_this_station_had_no_slot_or_no_ring_is_no_evidence() {
-        let (mut astray, contract) = (AstrayUnits::default(), contract(10));
-        let mut hear = |ms, before, lived| astray.fragment(at(ms), &unit(before), 1, &contract, at(lived));
+        let (mut astray, granted) = (AstrayUnits::default(), granted(10));
+        let mut hear = |ms, before, lived| astray.fragment(at(ms), &unit(before), 1, &granted, at(lived));
         assert_eq!(hear(0, 0, 0), Missing::Nothing);
         for before in (2..40).step_by(2) {
             // Three units in each slot.
@@ -282,28 +286,28 @@ mod tests {
 
     #[test]
     fn only_a_steady_channel_has_a_silence() {
-        let (mut astray, contract) = (AstrayUnits::default(), contract(30));
+        let (mut astray, granted) = (AstrayUnits::default(), granted(30));
         for step in 0..8 {
-            astray.fragment(at(30 * step), &unit(step as u16), 1, &contract, at(0));
+            astray.fragment(at(30 * step), &unit(step as u16), 1, &granted, at(0));
             assert_eq!(astray.due, None);
         }
-        astray.fragment(at(240), &unit(8), 1, &contract, at(0));
+        astray.fragment(at(240), &unit(8), 1, &granted, at(0));
         assert_eq!(astray.due, Some(at(240 + 45)), "half a cycle after its time");
-        astray.fragment(at(300), &UnitHeader { last: false, ..unit(10) }, 2, &contract, at(0));
+        astray.fragment(at(300), &UnitHeader { last: false, ..unit(10) }, 2, &granted, at(0));
         assert_eq!(astray.due, Some(at(315)), "the rest of the unit; a lost one makes it no less steady");
-        astray.fragment(at(301), &UnitHeader { fragment: 1, ..unit(10) }, 2, &contract, at(0));
+        astray.fragment(at(301), &UnitHeader { fragment: 1, ..unit(10) }, 2, &granted, at(0));
         assert_eq!(astray.due, Some(at(346)));
-        astray.fragment(at(401), &unit(11), 1, &contract, at(0));
+        astray.fragment(at(401), &unit(11), 1, &granted, at(0));
         assert_eq!(astray.due, None, "a pause of its sender does");
     }
 
     #[test]
     fn the_patience_follows_the_slots() {
-        assert_eq!(patience(&contract(30), true), MS * 45);
-        assert_eq!(patience(&contract(90), true), MS * 105);
-        assert_eq!(patience(&contract(90), false), MS * 45, "parts of it in each slot");
-        assert_eq!(patience(&contract(40), true), MS * 70, "in the second slot, or in the next one");
-        assert_eq!(patience(&contract(10), true), MS * 45, "three in each slot");
-        assert_eq!(patience(&contract(20), true), MS * 60, "one in a slot, two in the next one");
+        assert_eq!(patience(&granted(30), true), MS * 45);
+        assert_eq!(patience(&granted(90), true), MS * 105);
+        assert_eq!(patience(&granted(90), false), MS * 45, "parts of it in each slot");
+        assert_eq!(patience(&granted(40), true), MS * 70, "in the second slot, or in the next one");
+        assert_eq!(patience(&granted(10), true), MS * 45, "three in each slot");
+        assert_eq!(patience(&granted(20), true), MS * 60, "one in a slot, two in the next one");
     }
 }

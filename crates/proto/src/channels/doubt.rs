@@ -104,7 +104,7 @@ impl Channels {
 
     /// Remembers the ends that no receiver has acknowledged, of channels that were open.
     pub(super) fn remember_unheard(&mut self) {
-        let was_open = |channel: &&super::Outgoing| channel.contract.bound > rota_units::Span::ZERO;
+        let was_open = |channel: &&super::Outgoing| channel.granted.bound() > rota_units::Span::ZERO;
         for channel in self.outgoing.iter().filter(was_open).filter(|channel| channel.is_given_up()) {
             if self.unheard.len() == ENDED_MAX {
                 self.unheard.pop_front();

@@ -1,10 +1,10 @@
 //! Events of a node's channels.
 
-use super::{Contract, Shortage, Stated};
+use super::{Shortage, Stated};
 use crate::io::ChannelId;
 use crate::segment::Excluded;
 use rota_admission::Refusal;
-use rota_contract::CloseCause;
+use rota_contract::{CloseCause, Granted};
 use rota_wire::{MacAddr, Tally};
 
 /// An event of a channel, for the parent.
@@ -17,14 +17,14 @@ pub enum ChannelEvent {
         /// Its label on the wire.
         label: u16,
         /// The promise.
-        contract: Contract,
+        granted: Granted,
     },
     /// A probe would be granted this contract; it has ended, and its receiver listens again.
     Probed {
         /// Which.
         channel: ChannelId,
-        /// The contract.
-        contract: Contract,
+        /// The promise.
+        granted: Granted,
     },
     /// Admission refused it.
     Refused {
@@ -55,7 +55,7 @@ pub enum ChannelEvent {
         /// The sender's address.
         from: MacAddr,
         /// The contract asked for; the bound is known once the channel is reserved.
-        contract: Contract,
+        granted: Granted,
         /// Units of the channels that this one continues, as its sender states; 0 for a new stream.
         before: u64,
     },
@@ -64,14 +64,14 @@ pub enum ChannelEvent {
         /// Which.
         channel: ChannelId,
         /// The promise.
-        contract: Contract,
+        granted: Granted,
     },
     /// It carries units of another size from now on; told at both ends.
     Changed {
         /// Which.
         channel: ChannelId,
         /// The promise from now on.
-        contract: Contract,
+        granted: Granted,
     },
     /// It was not granted more, and keeps its contract.
     NotChanged {

@@ -1,10 +1,11 @@
 //! A channel whose receiver is here.
 
+use super::Listener;
 use super::astray::AstrayUnits;
 use super::doubt::Doubt;
 use super::meter::Meter;
-use super::{Contract, Listener};
 use crate::io::ChannelId;
+use rota_contract::Granted;
 use rota_units::Instant;
 use rota_wire::{MacAddr, Tally};
 
@@ -17,7 +18,7 @@ pub(super) struct Incoming {
     pub(super) last_number: u64,
     /// The newest fragment: what does not exceed it is a double or a replay.
     pub(super) newest: Option<(u64, u16)>,
-    pub(super) contract: Contract,
+    pub(super) granted: Granted,
     /// The parent is ready for its units: the sender may be told.
     pub(super) accepted: bool,
     pub(super) opened: bool,

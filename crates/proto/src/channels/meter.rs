@@ -5,6 +5,7 @@ use super::follow::{Follow, Followed};
 use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing, Stated, Unread, Want};
 use crate::io::{ChannelId, UnitDescriptor, UnitRef};
 use crate::segment::Segment;
+use rota_contract::Granted;
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, MacAddr, Signal, Tally, Verb};
 
@@ -160,13 +161,13 @@ impl Channels {
             return Some(channel.end(segment));
         }
         let channel = self.incoming.get(at - self.outgoing.len())?;
-        let contract = &channel.contract;
+        let granted = &channel.granted;
         Some(ChannelReport {
             channel: channel.remote,
             peer: segment.number(channel.peer),
             label: channel.label,
             sending: false,
-            ..of(&channel.meter, contract, channel.meter.tally())
+            ..of(&channel.meter, granted, channel.meter.tally())
         })
     }
 }
@@ -210,19 +211,19 @@ impl Outgoing {
             label: self.label,
             sending: true,
             units: self.units.sent,
-            ..of(&self.meter, &self.contract, self.tally())
+            ..of(&self.meter, &self.granted, self.tally())
         }
     }
 }
 
-fn of(meter: &Meter, contract: &super::Contract, tally: Tally) -> ChannelReport {
+fn of(meter: &Meter, granted: &Granted, tally: Tally) -> ChannelReport {
     let clip = |span: Span| u32::try_from(span.as_nanos()).unwrap_or(u32::MAX);
     ChannelReport {
         one_clock: meter.one_clock,
-        unit_octets_max: contract.unit_octets_max,
-        period_ns: clip(contract.period),
-        tht_ns: clip(contract.tht),
-        bound_ns: contract.bound.as_nanos(),
+        unit_octets_max: granted.contract.unit_octets_max,
+        period_ns: clip(granted.period()),
+        tht_ns: clip(granted.tht()),
+        bound_ns: granted.bound().as_nanos(),
         fragments: meter.fragments,
         octets: meter.octets,
         units: tally.units,

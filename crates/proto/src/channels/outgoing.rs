@@ -2,11 +2,11 @@
 
 use super::meter::Meter;
 use super::reach::Reach;
-use super::{Channels, Contract, OpenRequest, SIGNAL_INTERVAL, Stated, Want};
+use super::{Channels, OpenRequest, SIGNAL_INTERVAL, Stated, Want, request};
 use crate::io::ChannelId;
 use crate::segment::{Segment, Wants};
 use rota_admission::{Admitted, Pace, Refusal};
-use rota_contract::CloseCause;
+use rota_contract::{CloseCause, Granted};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Verb};
 
@@ -123,7 +123,7 @@ pub(super) struct Outgoing {
     pub(super) request: OpenRequest,
     pub(super) pace: Pace,
     pub(super) state: Sending,
-    pub(super) contract: Contract,
+    pub(super) granted: Granted,
     pub(super) units: Units,
     pub(super) meter: Meter,
     pub(super) ending: Ending,
@@ -192,15 +192,11 @@ impl Outgoing {
     }
 
     pub(super) fn promise(&mut self, admitted: &Admitted, cycle: Span) {
-        self.contract = Contract {
-            unit_octets_max: self.request.unit_octets_max,
-            period: self.request.period,
-            bound: admitted.bound,
-            offset: admitted.offset,
-            tht: admitted.tht,
-            cycle,
-            buffers: self.pace.buffers(),
-        };
+        let OpenRequest { unit_octets_max, period, .. } = self.request;
+        let mut granted = request::granted(unit_octets_max, period, admitted.bound, (self.pace, cycle));
+        granted.rether.slot_offset_ns = admitted.offset.as_nanos();
+        granted.rether.tht_ns = admitted.tht.as_nanos();
+        self.granted = granted;
     }
 
     pub(super) fn signal(&self, verb: Verb) -> Signal {
@@ -211,7 +207,7 @@ impl Outgoing {
             service: self.request.service,
             unit_octets_max: if verb == Verb::Connect { room_octets } else { unit_octets_max },
             period_ns: self.request.period.as_nanos() as u32,
-            bound_ns: self.contract.bound.as_nanos(),
+            bound_ns: self.granted.bound().as_nanos(),
             final_unit: if verb == Verb::Connect { self.units.before } else { self.stated().units },
             left_out: self.stated().left_out,
             unsent: u32::try_from(self.final_stated().unsent).unwrap_or(u32::MAX),

@@ -1,9 +1,9 @@
 //! A probe: it asks for a channel, hears the contract, and gives the reservation back before it opens. So its
 //! receiver takes it as a channel that admission refused, and listens again.
 
-use super::{Channels, Contract, Outgoing};
+use super::{Channels, Outgoing};
 use crate::io::ChannelId;
-use rota_contract::CloseCause;
+use rota_contract::{CloseCause, Granted};
 
 impl Channels {
     /// Makes a channel that was asked for just now a probe.
@@ -17,7 +17,7 @@ impl Channels {
 impl Outgoing {
     /// True for a probe that was granted a contract and ended by itself.
     pub(super) fn is_granted_probe(&self) -> bool {
-        let is_granted = self.contract != Contract::default() && self.ending.cause == CloseCause::Finished;
+        let is_granted = self.granted != Granted::default() && self.ending.cause == CloseCause::Finished;
         self.probe && !self.ending.silent && is_granted
     }
 }

@@ -1,6 +1,8 @@
 //! Requests of programs, and the contracts and refusals that answer them.
 
 use crate::io::{ChannelId, Destination, PortId};
+use rota_admission::Pace;
+use rota_contract::{Contract, Granted, RetherShare};
 use rota_units::Span;
 use rota_wire::MacAddr;
 
@@ -111,23 +113,29 @@ pub enum ResizeError {
     },
 }
 
-/// The promise to a channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Contract {
-    /// The largest unit, octets.
-    pub unit_octets_max: u32,
-    /// One unit every so long.
-    pub period: Span,
-    /// From ready to delivered, proven at admission.
-    pub bound: Span,
-    /// Where in the cycle its slot begins.
-    pub offset: Span,
-    /// Its share of each cycle.
-    pub tht: Span,
-    /// The segment's cycle: how often its slots come.
-    pub cycle: Span,
-    /// Units for which the sender needs buffers, so that each can wait for its slot.
-    pub buffers: u16,
+/// The promise to a channel whose units go with the cycles at this pace. The slot is not known yet.
+pub(super) fn granted(
+    unit_octets_max: u32,
+    period: Span,
+    bound: Span,
+    (pace, cycle): (Pace, Span),
+) -> Granted {
+    Granted {
+        contract: Contract {
+            unit_octets_max,
+            period_ns: period.as_nanos(),
+            bound_ns: bound.as_nanos(),
+            extra_ppm: pace.extra_ppm(cycle),
+        },
+        rether: RetherShare {
+            cycle_ns: cycle.as_nanos(),
+            buffers: pace.buffers(),
+            // One of the two is 1, the other at most 64.
+            reserved_units: pace.units() as u16,
+            reserved_cycles: pace.cycles() as u16,
+            ..RetherShare::default()
+        },
+    }
 }
 
 /// A program that takes a channel to a service.

@@ -4,12 +4,12 @@ use super::astray::AstrayUnits;
 use super::incoming::Incoming;
 use super::meter::Meter;
 use super::outgoing::{Outgoing, Sending};
-use super::{CHANNELS_MAX, ChannelEvent, Channels, Contract, Listener, OpenRequest, Stated, Want};
+use super::{CHANNELS_MAX, ChannelEvent, Channels, Listener, OpenRequest, Stated, Want, request};
 use crate::cause;
 use crate::io::{ChannelId, ShareRequest};
 use crate::segment::Segment;
 use rota_admission::Pace;
-use rota_contract::CloseCause;
+use rota_contract::{CloseCause, Granted};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Tally, Verb};
 
@@ -89,7 +89,7 @@ impl Channels {
         let listener = taker.id;
         self.taken = Some(listener);
         let id = self.next_id();
-        let contract = contract_of(signal, segment.trt());
+        let granted = granted_of(signal, segment.trt());
         let (remote, label) = (signal.channel, signal.label);
         // An old channel under the same label is over: its sender would not use the label again.
         while let Some(old) = self.incoming.iter().position(|c| c.peer == from && c.label == label) {
@@ -103,7 +103,7 @@ impl Channels {
             last_number: 0,
             newest: None,
             since: now,
-            contract,
+            granted,
             accepted: false,
             opened: false,
             taker,
@@ -120,7 +120,7 @@ impl Channels {
             label,
             listener,
             from,
-            contract,
+            granted,
             before: signal.final_unit,
         });
     }
@@ -175,15 +175,15 @@ impl Channels {
             self.wants.push(Want::Signal { to: from, signal });
             return;
         };
-        let contract = contract_of(signal, segment.trt());
-        let is_news = channel.contract != contract;
-        (channel.contract, channel.doubt) = (contract, None);
+        let granted = granted_of(signal, segment.trt());
+        let is_news = channel.granted != granted;
+        (channel.granted, channel.doubt) = (granted, None);
         let id = channel.id;
         if !channel.opened {
             channel.opened = true;
-            self.events.push_back(ChannelEvent::IncomingOpened { channel: id, contract });
+            self.events.push_back(ChannelEvent::IncomingOpened { channel: id, granted });
         } else if is_news {
-            self.events.push_back(ChannelEvent::Changed { channel: id, contract });
+            self.events.push_back(ChannelEvent::Changed { channel: id, granted });
         }
         self.wants.push(Want::Signal { to: from, signal: Signal { verb: Verb::OpenedAck, ..*signal } });
     }
@@ -252,14 +252,9 @@ impl Channels {
     }
 }
 
-pub(super) fn contract_of(signal: &Signal, cycle: Span) -> Contract {
+/// The promise as the sender states it; only the sender knows its slot.
+pub(super) fn granted_of(signal: &Signal, cycle: Span) -> Granted {
     let period = Span::from_nanos(u64::from(signal.period_ns));
-    Contract {
-        unit_octets_max: signal.unit_octets_max,
-        period,
-        bound: Span::from_nanos(signal.bound_ns),
-        cycle,
-        buffers: Pace::of(period, cycle).unwrap_or(Pace::EVERY_CYCLE).buffers(),
-        ..Contract::default()
-    }
+    let pace = Pace::of(period, cycle).unwrap_or(Pace::EVERY_CYCLE);
+    request::granted(signal.unit_octets_max, period, Span::from_nanos(signal.bound_ns), (pace, cycle))
 }

@@ -47,8 +47,8 @@ impl Incoming {
         // The sender's clock may be the quicker one. A cycle has begun, and another one may be shorter.
         // A ring without a periodic session begins cycles early, by far less than half of each.
         let cycles =
-            (age + age.div_down(1_000)).count_down(self.contract.cycle.div_down(2)).saturating_add(2);
-        let pace = Pace::of(self.contract.period, self.contract.cycle).unwrap_or(Pace::EVERY_CYCLE);
+            (age + age.div_down(1_000)).count_down(self.granted.cycle().div_down(2)).saturating_add(2);
+        let pace = Pace::of(self.granted.period(), self.granted.cycle()).unwrap_or(Pace::EVERY_CYCLE);
         let most = cycles.saturating_mul(pace.units()).saturating_add(WAITING_MAX);
         let handed = stated.units.checked_sub(stated.left_out);
         handed.is_some_and(|handed| handed <= most && stated.unsent <= handed)

@@ -126,7 +126,7 @@ impl Outgoing {
         let stated = self.stated();
         let leave = self.units.sent.saturating_add(u64::from(one_goes_on));
         let all = Stated { units: leave.saturating_add(stated.left_out), ..stated };
-        if all.units < stated.units && now <= due + self.contract.bound {
+        if all.units < stated.units && now <= due + self.granted.bound() {
             (self.units.offered, self.units.told) = (all, all);
         }
     }

@@ -251,7 +251,7 @@ fn who_was_taken_for_dead_asks_for_its_channels_and_is_told_of_their_end() {
 fn a_sender_repeats_an_end_that_its_receiver_could_not_hear() {
     let mut ledger = Ledger::new();
     let sent = ledger.open(B);
-    ledger.channels.outgoing[0].contract.bound = Span::from_millis(40);
+    ledger.channels.outgoing[0].granted.contract.bound_ns = Span::from_millis(40).as_nanos();
     ledger.channels.outgoing[0].state = Sending::Open { telling: None };
     ledger.sent();
     ledger.hear(B, Verb::Ask, sent.0);
@@ -480,7 +480,7 @@ fn units_that_wait_when_their_program_dies_are_stated_once_their_bound_is_over()
     for (after_ms, stated, unsent) in [(10, 3, 0), (11, 4, 1)] {
         let mut ledger = Ledger::new();
         let out = ledger.open(C);
-        ledger.channels.outgoing[0].contract.bound = Span::from_millis(10);
+        ledger.channels.outgoing[0].granted.contract.bound_ns = Span::from_millis(10).as_nanos();
         let schedule_ns = ledger.now.as_nanos();
         let unit = |number, left_out| UnitRef { number, octets: 9, schedule_ns, left_out };
         ledger.channels.note_offer(out, &unit(0, 0));
@@ -548,7 +548,7 @@ fn a_granted_probe_whose_receiver_vanishes_is_closed_and_not_probed() {
     let id = ledger.open(C);
     ledger.channels.probe(id);
     let channel = &mut ledger.channels.outgoing[0];
-    (channel.state, channel.contract.bound) = (Sending::Releasing, Span::from_millis(1));
+    (channel.state, channel.granted.contract.bound_ns) = (Sending::Releasing, 1_000_000);
     ledger.channels.begin_closing(ledger.now, id, CloseCause::PeerGone, false);
     ledger.gone(C);
     ledger.tick();

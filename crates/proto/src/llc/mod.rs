@@ -39,6 +39,7 @@ use answer::Answers;
 pub(crate) use answer::{ACKS_MAX, ANSWERS_MAX};
 use core::fmt;
 use receive::{Assembly, Heard};
+use rota_contract::MessageOutcome;
 use rota_medium::Budget;
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
@@ -129,36 +130,6 @@ pub struct LlcRequest {
     pub until: Instant,
 }
 
-/// Why a message failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LlcFailure {
-    /// Nobody has that node address.
-    NoSuchNode,
-    /// The destination is no socket, or the message is too large.
-    Impossible,
-    /// An acknowledgement from everybody was asked for.
-    AckFromAll,
-    /// No acknowledgement came, however often it was sent.
-    NoAnswer,
-    /// The other station answered that it did not take it, with this status.
-    Refused(u8),
-    /// The message's octets were gone.
-    Unreadable,
-}
-
-/// What became of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LlcOutcome {
-    /// All its frames were handed to the card.
-    Sent,
-    /// The other station has it.
-    Acknowledged,
-    /// It was given up.
-    Failed(LlcFailure),
-    /// Its time was over first.
-    TimedOut,
-}
-
 /// What happened to messages of this station's programs, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LlcEvent {
@@ -189,7 +160,7 @@ pub enum LlcEvent {
         /// Which message.
         number: u64,
         /// What became of it.
-        outcome: LlcOutcome,
+        outcome: MessageOutcome,
     },
 }
 

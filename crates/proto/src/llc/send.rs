@@ -2,11 +2,11 @@
 
 use super::table::{AckLink, Message, Stage};
 use super::{
-    BIT_LIFE, LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcEvent, LlcFailure, LlcOutcome, LlcRequest,
-    REPEAT_LIFE, Want, is_socket,
+    BIT_LIFE, LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcEvent, LlcRequest, REPEAT_LIFE, Want, is_socket,
 };
 use crate::io::FrameBuf;
 use crate::segment::{ModeName, Segment};
+use rota_contract::{MessageFailure, MessageOutcome};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use rota_wire::llc::{
@@ -24,14 +24,14 @@ impl Llc {
     ) -> Result<(), LlcBusy> {
         let to = request.to;
         let fault = if !is_socket(to.socket) || request.octets as usize > MESSAGE_OCTETS_MAX {
-            Some(LlcFailure::Impossible)
+            Some(MessageFailure::Impossible)
         } else if request.ack && to.node == LLC_BROADCAST {
-            Some(LlcFailure::AckFromAll)
+            Some(MessageFailure::AckFromAll)
         } else {
             None
         };
         if let Some(fault) = fault {
-            self.done(request, LlcOutcome::Failed(fault));
+            self.done(request, MessageOutcome::Failed(fault));
             return Ok(());
         }
         if to.node == self.settings.address && to.node != 0 {
@@ -39,7 +39,7 @@ impl Llc {
             return Ok(());
         }
         let Some(mac) = self.mac_of(to.node, segment) else {
-            self.done(request, LlcOutcome::Failed(LlcFailure::NoSuchNode));
+            self.done(request, MessageOutcome::Failed(MessageFailure::NoSuchNode));
             return Ok(());
         };
         let Some(slot) = self.free.pop() else { return Err(LlcBusy) };
@@ -72,9 +72,9 @@ impl Llc {
     /// A message to this station itself never sees the wire.
     fn send_home(&mut self, request: &LlcRequest) {
         let outcome = match (request.ack, self.is_open(request.to.socket)) {
-            (true, true) => LlcOutcome::Acknowledged,
-            (true, false) => LlcOutcome::Failed(LlcFailure::Refused(AckStatus::UNACTIVATED.0)),
-            (false, _) => LlcOutcome::Sent,
+            (true, true) => MessageOutcome::Acknowledged,
+            (true, false) => MessageOutcome::Failed(MessageFailure::Refused(AckStatus::UNACTIVATED.0)),
+            (false, _) => MessageOutcome::Sent,
         };
         self.local(request);
         self.done(request, outcome);
@@ -92,7 +92,7 @@ impl Llc {
         }
     }
 
-    fn done(&mut self, request: &LlcRequest, outcome: LlcOutcome) {
+    fn done(&mut self, request: &LlcRequest, outcome: MessageOutcome) {
         let LlcRequest { socket, number, .. } = *request;
         self.event(LlcEvent::Done { socket, number, outcome });
     }
@@ -139,11 +139,11 @@ impl Llc {
         }
         let message = &self.messages[usize::from(slot)];
         if now >= message.request.until {
-            self.finish(now, slot, LlcOutcome::TimedOut);
+            self.finish(now, slot, MessageOutcome::TimedOut);
             return None;
         }
         if self.is_outstanding(slot) && now.since(message.first_sent) >= self.repeat_max(message) {
-            self.finish(now, slot, LlcOutcome::Failed(LlcFailure::NoAnswer));
+            self.finish(now, slot, MessageOutcome::Failed(MessageFailure::NoAnswer));
             return None;
         }
         self.write_fragment(now, slot, frame, segment)
@@ -184,7 +184,7 @@ impl Llc {
         }
         let into = &mut frame.bytes[at..LLC_INFORMATION + information];
         if !frame.payloads.copy_message(socket, number, begin, into) {
-            self.finish(now, slot, LlcOutcome::Failed(LlcFailure::Unreadable));
+            self.finish(now, slot, MessageOutcome::Failed(MessageFailure::Unreadable));
             return None;
         }
         let len = emit_llc(frame.bytes, message.mac, self.mac, &header, information);
@@ -198,7 +198,7 @@ impl Llc {
             if to.node == LLC_BROADCAST {
                 self.local(&message.request);
             }
-            self.finish(now, slot, LlcOutcome::Sent);
+            self.finish(now, slot, MessageOutcome::Sent);
         } else {
             self.messages[usize::from(slot)].fragment += 1;
             self.queue(slot, true);
@@ -256,9 +256,9 @@ impl Llc {
         }
         self.messages[usize::from(slot)].stage = Stage::Held;
         if !status.is_ok() {
-            self.finish(now, slot, LlcOutcome::Failed(LlcFailure::Refused(status.0)));
+            self.finish(now, slot, MessageOutcome::Failed(MessageFailure::Refused(status.0)));
         } else if fragment + 1 == fragments {
-            self.finish(now, slot, LlcOutcome::Acknowledged);
+            self.finish(now, slot, MessageOutcome::Acknowledged);
         } else {
             let direction = &mut self.links[usize::from(of)];
             (direction.owner, direction.bit) = (None, !direction.bit);
@@ -274,17 +274,19 @@ impl Llc {
     // ---- endings --------------------------------------------------------------------------------------
 
     /// Tells what became of a message and gives its place and its direction back.
-    fn finish(&mut self, now: Instant, slot: u16, outcome: LlcOutcome) {
+    fn finish(&mut self, now: Instant, slot: u16, outcome: MessageOutcome) {
         let message = self.messages[usize::from(slot)];
         self.done(&message.request, outcome);
         self.give_up(now, slot, outcome);
     }
 
     /// What is queued or held is swept out later, by whoever ends many at once.
-    fn give_up(&mut self, now: Instant, slot: u16, outcome: LlcOutcome) {
+    fn give_up(&mut self, now: Instant, slot: u16, outcome: MessageOutcome) {
         let message = self.messages[usize::from(slot)];
-        let answered =
-            matches!(outcome, LlcOutcome::Acknowledged | LlcOutcome::Failed(LlcFailure::Refused(_)));
+        let answered = matches!(
+            outcome,
+            MessageOutcome::Acknowledged | MessageOutcome::Failed(MessageFailure::Refused(_))
+        );
         if message.stage == Stage::Parked {
             self.unpark(slot);
         }
@@ -338,7 +340,7 @@ impl Llc {
         for slot in 0..self.messages.len() as u16 {
             let message = &self.messages[usize::from(slot)];
             if message.request.socket == socket && !matches!(message.stage, Stage::Free | Stage::Gone) {
-                self.give_up(now, slot, LlcOutcome::TimedOut);
+                self.give_up(now, slot, MessageOutcome::TimedOut);
             }
         }
         self.sweep();
@@ -356,7 +358,7 @@ impl Llc {
                 continue;
             }
             if now >= message.request.until {
-                self.finish(now, slot, LlcOutcome::TimedOut);
+                self.finish(now, slot, MessageOutcome::TimedOut);
                 continue;
             }
             self.wake = self.wake.min(message.request.until);
@@ -367,7 +369,7 @@ impl Llc {
                 self.counters.frames_repeated += 1;
                 self.queue(slot, true);
             } else {
-                self.finish(now, slot, LlcOutcome::Failed(LlcFailure::NoAnswer));
+                self.finish(now, slot, MessageOutcome::Failed(MessageFailure::NoAnswer));
             }
         }
         for of in 0..self.links.len() as u16 {

@@ -1,8 +1,7 @@
 //! The ports of a node: how it comes to have several, how one is named, and how one is lost.
 
 use super::line::Line;
-use super::{HostSigns, Identity, Node, Port, ReportHead, Reports, Rether, Settings, Status, Turn};
-use crate::channels::{OpenError, OpenRequest};
+use super::{HostSigns, Identity, Node, Port, ReportHead, Reports, Rether, Settings, Turn};
 use crate::io::{ChannelId, PortId};
 use rota_units::Instant;
 use rota_wire::{Key, MacAddr};
@@ -138,43 +137,7 @@ impl Node {
         line.channels.has(channel).then(|| line.port.id())
     }
 
-    /// The status of a port; none where it is gone.
-    pub fn status_at(&self, port: PortId) -> Option<Status> {
-        self.port_at(port).map(super::status)
-    }
-
     // ---- one port of several --------------------------------------------------------------------------
-
-    /// As [`Node::go_on`], where the request names the port.
-    ///
-    /// # Errors
-    /// As [`Node::open`].
-    pub fn go_on_at(
-        &mut self,
-        now: Instant,
-        port: PortId,
-        request: &OpenRequest,
-        before: u64,
-    ) -> Result<ChannelId, OpenError> {
-        self.assert_drained();
-        let at = self.place(port).ok_or(OpenError::NoPort(port))?;
-        self.lines[at].open(now, request, before)
-    }
-
-    /// As [`Node::probe`], where the request names the port.
-    ///
-    /// # Errors
-    /// As [`Node::open`].
-    pub fn probe_at(
-        &mut self,
-        now: Instant,
-        port: PortId,
-        request: &OpenRequest,
-    ) -> Result<ChannelId, OpenError> {
-        self.assert_drained();
-        let at = self.place(port).ok_or(OpenError::NoPort(port))?;
-        self.lines[at].probe(now, request)
-    }
 
     /// When a port, or one of its machines, wants to be called.
     pub fn deadline_at(&self, port: PortId) -> Instant {
@@ -190,32 +153,21 @@ impl Node {
         }
     }
 
-    /// Tells the parent's knowledge of its host and of the first port, for reports and monitors.
-    pub fn tell_host(&mut self, signs: HostSigns) {
-        self.assert_drained();
-        self.lines[0].tell_host(signs);
-    }
-
-    /// The same of another port.
-    pub fn tell_host_at(&mut self, port: PortId, signs: HostSigns) {
+    /// Tells the parent's knowledge of its host and of a port, for reports and monitors.
+    pub fn tell_host(&mut self, port: PortId, signs: HostSigns) {
         self.assert_drained();
         if let Some(at) = self.place(port) {
             self.lines[at].tell_host(signs);
         }
     }
 
-    /// The report that this station would make now on its first port.
-    pub fn own_report(&self, now: Instant) -> ReportHead {
-        self.lines[0].own_report(now)
+    /// The report that this station would make now on a port; none where it is gone.
+    pub fn own_report(&self, now: Instant, port: PortId) -> Option<ReportHead> {
+        Some(self.lines[self.place(port)?].own_report(now))
     }
 
-    /// The reports of other stations on the first port.
-    pub fn reports(&self) -> &Reports {
-        &self.lines[0].reports
-    }
-
-    /// The same of a port; none where it is gone.
-    pub fn reports_at(&self, port: PortId) -> Option<&Reports> {
+    /// The reports of other stations on a port; none where it is gone.
+    pub fn reports(&self, port: PortId) -> Option<&Reports> {
         Some(&self.lines[self.place(port)?].reports)
     }
 }

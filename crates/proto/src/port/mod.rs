@@ -13,11 +13,13 @@ mod model;
 mod own;
 mod queue;
 mod spend;
+mod status;
 #[cfg(test)]
 mod tests;
 mod units;
 
 pub use counters::{Counters, Tally};
+pub use status::Status;
 
 use crate::io::{FrameBuf, GateOrder, HostTag, Output, PortId};
 use flush::Turning;

@@ -1,17 +1,19 @@
 //! Whole nodes with link control, in plain mode and under the token, on a wire that loses what it is told.
 #![allow(dead_code)] // Each test file uses a part of it.
 
+use rota_contract::{Granted, MessageOutcome};
+use rota_proto::drive::{self, Given};
 use rota_proto::{
-    ChannelEvent, ChannelId, Contract, Destination, FrameBuf, GateOrder, HostTag, Identity, Input,
-    LlcAddress, LlcEvent, LlcOutcome, LlcRequest, MessageDelivery, MessagePart, ModeName, Node, OpenRequest,
-    Output, Payloads, PortId, Received, Settings, TRT_30_HZ,
+    ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, LlcAddress, LlcEvent, LlcRequest,
+    MessageDelivery, MessagePart, ModeName, Node, OpenRequest, Output, Payloads, PortId, Received, Settings,
+    TRT_30_HZ,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::llc::{
     Control, FRAGMENT_OCTETS, Fragment, LLC_INFORMATION, LlcHeader, LlcView, SAP_SNAP, emit_llc, is_llc,
 };
 use rota_wire::{Key, MacAddr};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// A message's octets follow from its number, so that whoever gets it can check it.
 pub struct Pattern;
@@ -45,12 +47,6 @@ pub struct Got {
     pub level: u8,
 }
 
-/// The work that an output calls for once its node is drained.
-enum Due {
-    CardEmpty,
-    Accept(ChannelId),
-}
-
 pub struct Lan {
     pub now: Instant,
     pub nodes: Vec<Node>,
@@ -74,7 +70,7 @@ pub struct Lan {
     /// Whether admission refused a channel.
     pub refused: bool,
     /// The contract that the newest probe heard.
-    pub probed: Option<Contract>,
+    pub probed: Option<Granted>,
     /// The newest listener whose channel never opened, and its station.
     pub returned: Option<(usize, u64)>,
     /// Ends of channels, with the station that told of each.
@@ -198,7 +194,7 @@ impl Lan {
     /// The same of a probe.
     pub fn probe(&mut self, from: usize, to: usize, octets: u32) {
         let request = self.request_of(to, octets);
-        self.nodes[from].probe(self.now, &request).expect("a sound request");
+        self.nodes[from].probe(self.now, None, &request).expect("a sound request");
         self.drain(from);
     }
 
@@ -209,72 +205,46 @@ impl Lan {
     }
 
     pub fn drain(&mut self, k: usize) {
-        let mut due = VecDeque::new();
-        self.poll_all(k, &mut due);
-        while let Some(next) = due.pop_front() {
-            match next {
-                Due::CardEmpty => {
-                    self.nodes[k].handle(self.now, Input::CardEmpty { port: PortId(0) });
-                }
-                Due::Accept(channel) => {
-                    self.nodes[k].accept(self.now, channel);
-                }
-            }
-            self.poll_all(k, &mut due);
-        }
-    }
-
-    fn poll_all(&mut self, k: usize, due: &mut VecDeque<Due>) {
-        let mut bytes = [0; 1_600];
-        loop {
-            let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Pattern };
-            match self.nodes[k].poll(self.now, &mut frame) {
-                None => return,
-                Some(Output::Transmit { len, .. }) => {
-                    let octets = bytes[..usize::from(len)].to_vec();
-                    if is_llc(&octets) {
+        drive::drain(&mut self.nodes[k], self.now, &mut Pattern, |given, duties| {
+            let duty = given.duty();
+            match given {
+                Given::Output(Output::Transmit { .. }, frame) => {
+                    if is_llc(frame) {
                         let lost = (self.loses)(self.left.len());
-                        self.left.push((k, octets.clone()));
+                        self.left.push((k, frame.to_vec()));
                         self.turns.push((k, true));
                         if lost {
-                            continue;
+                            return;
                         }
                     }
-                    self.wire.push((k, octets));
+                    self.wire.push((k, frame.to_vec()));
                 }
-                Some(Output::TransmitHost { tag, .. }) => {
+                Given::Output(Output::TransmitHost { tag, .. }, _) => {
                     self.host_left.push((k, tag.0));
                     self.turns.push((k, false));
                 }
-                Some(Output::Gate { order: GateOrder::Divert, .. }) => {
-                    due.push_back(Due::CardEmpty);
-                }
-                Some(Output::Event) => {
-                    while let Some(event) = self.nodes[k].next_event() {
-                        self.refused |= matches!(event, ChannelEvent::Refused { .. });
-                        match event {
-                            ChannelEvent::Opened { .. } => (self.opened, self.opened_at) = (true, self.now),
-                            ChannelEvent::Incoming { channel, .. } if self.has_room => {
-                                due.push_back(Due::Accept(channel));
-                            }
-                            ChannelEvent::Incoming { channel, .. } => self.waiting = Some((k, channel)),
-                            ChannelEvent::Probed { contract, .. } => self.probed = Some(contract),
-                            ChannelEvent::Closed { listener: Some(id), .. } => self.returned = Some((k, id)),
-                            ended @ ChannelEvent::Closed { .. } => self.closed.push((k, ended)),
-                            _ => {}
-                        }
-                    }
-                    while let Some(event) = self.nodes[k].next_llc_event() {
-                        self.events.push((k, event));
-                        if let LlcEvent::Local { from, number, octets, to, level } = event {
-                            let (socket, octets) = (to, octets as usize);
-                            self.got.push(Got { station: k, socket, from, number, octets, level });
-                        }
+                Given::Output(..) => duties.extend(duty),
+                Given::Channel(event) => {
+                    self.refused |= matches!(event, ChannelEvent::Refused { .. });
+                    match event {
+                        ChannelEvent::Opened { .. } => (self.opened, self.opened_at) = (true, self.now),
+                        ChannelEvent::Incoming { .. } if self.has_room => duties.extend(duty),
+                        ChannelEvent::Incoming { channel, .. } => self.waiting = Some((k, channel)),
+                        ChannelEvent::Probed { granted, .. } => self.probed = Some(granted),
+                        ChannelEvent::Closed { listener: Some(id), .. } => self.returned = Some((k, id)),
+                        ended @ ChannelEvent::Closed { .. } => self.closed.push((k, ended)),
+                        _ => {}
                     }
                 }
-                Some(_) => {}
+                Given::Message(event) => {
+                    self.events.push((k, event));
+                    if let LlcEvent::Local { from, number, octets, to, level } = event {
+                        let (socket, octets) = (to, octets as usize);
+                        self.got.push(Got { station: k, socket, from, number, octets, level });
+                    }
+                }
             }
-        }
+        });
     }
 
     pub fn hear(&mut self, k: usize, frame: &[u8]) {
@@ -360,12 +330,12 @@ impl Lan {
         self.nodes[k].handle(self.now, frame);
     }
 
-    pub fn outcome(&self, message: u64) -> Option<LlcOutcome> {
+    pub fn outcome(&self, message: u64) -> Option<MessageOutcome> {
         let told = self.events.iter().filter_map(|(_, event)| match event {
             LlcEvent::Done { number, outcome, .. } if *number == message => Some(*outcome),
             _ => None,
         });
-        let told: Vec<LlcOutcome> = told.collect();
+        let told: Vec<MessageOutcome> = told.collect();
         assert!(told.len() <= 1, "an outcome is told once: {told:?}");
         told.first().copied()
     }

@@ -3,9 +3,10 @@
 
 pub mod hogs;
 
+use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, Disposition, FrameBuf, FrameVerdict, GateOrder, HostTag, Identity,
-    Input, Node, OpenRequest, Output, Payloads, PortId, Received, Settings, UnitRef,
+    ChannelEvent, ChannelId, Destination, Disposition, FrameVerdict, HostTag, Identity, Input, Node,
+    OpenRequest, Output, PortId, Received, Settings, UnitRef,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::bodies::StationState;
@@ -48,15 +49,6 @@ pub struct Sent {
 
 /// Generation counter, its station, sequence.
 pub type Stamp = (u32, u16, u64);
-
-struct Zeros;
-
-impl Payloads for Zeros {
-    fn copy_unit(&mut self, _: ChannelId, _: u64, _: u32, into: &mut [u8]) -> bool {
-        into.fill(0);
-        true
-    }
-}
 
 pub struct Rig {
     pub node: Node,
@@ -197,30 +189,23 @@ impl Rig {
     }
 
     pub fn drain(&mut self) {
-        while self.poll_all() {
-            self.node.handle(self.now, Input::CardEmpty { port: PortId(0) });
-        }
-    }
-
-    /// Polls until drained. True if the card is empty, which the node is to hear then.
-    fn poll_all(&mut self) -> bool {
-        let (mut bytes, mut is_card_empty) = ([0; 1_600], false);
-        for _ in 0..10_000 {
-            let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Zeros };
-            let Some(output) = self.node.poll(self.now, &mut frame) else { return is_card_empty };
-            self.outputs.push((self.now, output));
-            match output {
-                Output::Transmit { len, .. } => self.note(&bytes[..usize::from(len)]),
-                Output::Gate { order: GateOrder::Divert, .. } => is_card_empty |= self.card_empties,
-                Output::Event => {
-                    while let Some(event) = self.node.next_event() {
-                        self.events.push(event);
+        let Self { node, now, outputs, events, card_empties, .. } = self;
+        let mut frames = Vec::new();
+        drive::drain(node, *now, &mut Zeros, |given, duties| {
+            let is_done = |duty: &Duty| *card_empties && matches!(duty, Duty::CardEmpty(_));
+            duties.extend(given.duty().filter(is_done));
+            match given {
+                Given::Output(output, frame) => {
+                    outputs.push((*now, output));
+                    if !frame.is_empty() {
+                        frames.push(frame.to_vec());
                     }
                 }
-                _ => {}
+                Given::Channel(event) => events.push(event),
+                Given::Message(_) => {}
             }
-        }
-        panic!("never drained in state {}", self.state());
+        });
+        frames.iter().for_each(|frame| self.note(frame));
     }
 
     fn note(&mut self, frame: &[u8]) {
@@ -478,8 +463,8 @@ impl Rig {
 
     pub fn signal(&mut self, from: u16, verb: Verb, channel: ChannelId) {
         // An acknowledgement repeats the contract that it has heard.
-        let contract = match self.node.contract(channel) {
-            Some(contract) => (contract.unit_octets_max, contract.bound.as_nanos()),
+        let contract = match self.node.granted(channel) {
+            Some(granted) => (granted.contract.unit_octets_max, granted.contract.bound_ns),
             None => (0, 0),
         };
         self.signal_of(from, verb, channel, contract);
@@ -520,7 +505,7 @@ impl Rig {
     /// Whether a channel was opened, and with which holding time.
     pub fn opened(&self, channel: ChannelId) -> Option<Span> {
         self.events.iter().find_map(|event| match event {
-            ChannelEvent::Opened { channel: id, contract, .. } if *id == channel => Some(contract.tht),
+            ChannelEvent::Opened { channel: id, granted, .. } if *id == channel => Some(granted.tht()),
             _ => None,
         })
     }

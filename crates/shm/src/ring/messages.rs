@@ -73,6 +73,8 @@ pub struct MessageWriter {
     ring: RxRing,
     /// Cells that no message has.
     free: Vec<u16>,
+    /// Cells of published messages that are not retired.
+    published_cells: usize,
     published: u64,
     /// The oldest messages, whose cells others have by now.
     retired: u64,
@@ -83,13 +85,17 @@ impl MessageWriter {
         let octets = pages.read().octets();
         assert!(ring != RxRing::NONE && board_file_octets(ring).is_some_and(|file| octets >= file));
         let free = (0..ring.slots()).rev().map(|cell| cell as u16).collect();
-        Self { pages, ring, free, published: 0, retired: 0 }
+        Self { pages, ring, free, published_cells: 0, published: 0, retired: 0 }
     }
 
     /// Room for a message of which each part but the last has `size` octets. `None` if messages that are not
     /// whole have all cells, or if no message can be like that.
     pub fn reserve(&mut self, octets: u32, size: u16) -> Option<MessageRoom> {
         let shape = Shape::new(octets, size)?;
+        // Otherwise the oldest messages would be lost for nothing.
+        if self.free.len() + self.published_cells < shape.parts() {
+            return None;
+        }
         while self.free.len() < shape.parts() {
             self.retire()?;
         }
@@ -138,6 +144,7 @@ impl MessageWriter {
         }
         pages.store_release(slot + offset_of!(MessageDescriptor, sequence), sequence_shut(index));
         self.published += 1;
+        self.published_cells += room.shape.parts();
         pages.store_release(offset_of!(BoardHeader, rx_head), self.published);
     }
 
@@ -159,6 +166,7 @@ impl MessageWriter {
         let shape = Shape::from_word(pages.load(slot + offset_of!(MessageDescriptor, shape)))?;
         self.free.extend((0..shape.parts()).map(|part| named_cell(pages, slot, part)));
         self.retired += 1;
+        self.published_cells -= shape.parts();
         Some(())
     }
 

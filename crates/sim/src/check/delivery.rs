@@ -199,15 +199,15 @@ impl Checker for Deliveries {
 
 impl Deliveries {
     fn unit_ready(&mut self, view: &View<'_>, flow: usize, number: u64, octets: u32) {
-        let (watch, contract, ready) = (&mut self.flows[flow], &view.flows[flow].contract, view.now);
-        let bound = contract.bound;
+        let (watch, granted, ready) = (&mut self.flows[flow], &view.flows[flow].granted, view.now);
+        let bound = granted.bound();
         (watch.report.bound, watch.report.ready) = (bound, watch.report.ready + 1);
         let before = watch.made.replace((number, ready));
-        if octets > contract.unit_octets_max {
+        if octets > granted.contract.unit_octets_max {
             watch.too_large = true;
             return;
         }
-        let waits = before.filter(|before| contract.period > contract.cycle && Some(before.0) > watch.left);
+        let waits = before.filter(|before| granted.period() > granted.cycle() && Some(before.0) > watch.left);
         let (due, behind) = (ready + bound, waits.map(|before| before.1));
         watch.pending.push_back(Pending { number, ready, bound, due, behind, there: false, judged: false });
         self.due.push(Reverse((due, flow, ready, number)));
@@ -241,7 +241,7 @@ impl Deliveries {
         let watch = &mut self.flows[flow];
         let station = view.hosts[channel.from].node.as_ref().map_or(0, |node| node.link().station());
         let own = slots.iter().filter(|slot| slot.0 == station).count();
-        let size = (channel.contract.unit_octets_max, own);
+        let size = (channel.granted.contract.unit_octets_max, own);
         let Some((last, was_strict, before)) = watch.slot.replace((began, strict, size)) else { return };
         let gap = began.since(last);
         // Two slots at once happen when a cycle begins while the last one's slot was late.
@@ -256,7 +256,7 @@ impl Deliveries {
         let params = view.settings.params(view.hosts.len() as u16);
         let bound = if strict { params.trt } else { gap_early(&params, &slots) };
         // A unit of several cycles is told of when its last fragment leaves.
-        let bound = bound + channel.contract.period.minus(params.trt);
+        let bound = bound + channel.granted.period().minus(params.trt);
         // A session that has just grown ends its units in a slot further back, at most at the list's end.
         let grows = size.0 > before.0 || size.1 > before.1;
         let bound = if grows { bound + rota_admission::reserved(&slots) } else { bound };

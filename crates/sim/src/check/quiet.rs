@@ -10,7 +10,7 @@ pub fn agree(world: &World) -> Result<(), (&'static str, String)> {
     let states: Vec<&str> = nodes.iter().map(|node| node.link().state_name()).collect();
     let mode = world.agreed_mode().filter(|mode| matches!(mode, ModeName::Plain | ModeName::Token));
     let Some(mode) = mode else { return Err(("S9", format!("no common mode after quiet: {states:?}"))) };
-    let lists: Vec<_> = nodes.iter().map(|node| node.status().reservations).collect();
+    let lists: Vec<_> = nodes.iter().map(|node| node.link().slots()).collect();
     // Sessions do not change any more, so a list that is one cycle old is the same list.
     if lists.windows(2).any(|pair| pair[0] != pair[1]) {
         return Err(("S5", format!("reservations differ after quiet: {lists:?}")));
@@ -34,13 +34,14 @@ pub fn agree(world: &World) -> Result<(), (&'static str, String)> {
     if numbers.iter().any(|station| dead(station) && !waits(*station)) {
         return Err(("L4", "a living station is still on the dead list after quiet".to_owned()));
     }
-    let slots = lists.first().map_or(0, Vec::len);
+    let slots = lists.first().map_or(0, |list| list.len());
     let open = world.flows().iter().filter(|flow| flow.state == FlowState::Open).count();
     if mode == ModeName::Token && slots == 0 {
         return Err(("L5", "token mode although nothing is reserved".to_owned()));
     }
     // A channel that has grown may have a slot more for each time.
-    let own = |station| lists.first().into_iter().flatten().filter(|slot| slot.station == station).count();
+    let own =
+        |station| lists.first().into_iter().copied().flatten().filter(|slot| slot.station == station).count();
     let fits = |(at, host): (usize, &Host)| {
         let slots = own(host.node.as_ref().map_or(0, |node| node.link().station()));
         let open = world.flows().iter().filter(|flow| flow.from == at && flow.state == FlowState::Open);

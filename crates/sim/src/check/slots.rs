@@ -72,10 +72,10 @@ impl Slots {
 }
 
 fn check_length(view: &View<'_>, flow: usize, findings: &mut Findings) {
-    let (from, contract) = (view.flows[flow].from, &view.flows[flow].contract);
-    let (link, unit) = (&view.settings.link, Octets::new(contract.unit_octets_max.into()));
+    let (from, granted) = (view.flows[flow].from, &view.flows[flow].granted);
+    let (link, unit) = (&view.settings.link, Octets::new(granted.contract.unit_octets_max.into()));
     // What of its units leaves in one cycle.
-    let pace = Pace::of(contract.period, contract.cycle).unwrap_or(Pace::EVERY_CYCLE);
+    let pace = Pace::of(granted.period(), granted.cycle()).unwrap_or(Pace::EVERY_CYCLE);
     let needed = link.unit_span_joined_up(pace.share(unit, &link.framing)) * pace.units();
     if !own_slots(view, from).any(|slot| slot >= needed) {
         let what = format!("no slot of host {from} holds the {needed} of a unit of flow {flow}");

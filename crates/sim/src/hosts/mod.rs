@@ -217,8 +217,8 @@ impl Host {
     /// The last event that says how opening a channel ended: its bound, or `None` when it was refused.
     pub fn opened(&self, channel: ChannelId) -> Option<Option<Span>> {
         self.programs.events.iter().rev().find_map(|event| match event {
-            ChannelEvent::Opened { channel: id, contract, .. } if *id == channel => {
-                Some(Some(contract.bound))
+            ChannelEvent::Opened { channel: id, granted, .. } if *id == channel => {
+                Some(Some(granted.bound()))
             }
             ChannelEvent::Refused { channel: id, .. } if *id == channel => Some(None),
             _ => None,

@@ -4,9 +4,9 @@ use super::{World, mac};
 use crate::check::Seen;
 use crate::hosts::Receipt;
 use rota_admission::{Pace, SegmentParams};
+use rota_contract::Granted;
 use rota_proto::{
-    ChannelEvent, ChannelId, Contract, Destination, Input, OpenError, OpenRequest, ResizeError, UnitFate,
-    UnitRef,
+    ChannelEvent, ChannelId, Destination, Input, OpenError, OpenRequest, ResizeError, UnitFate, UnitRef,
 };
 use rota_units::{Instant, Span};
 use std::collections::VecDeque;
@@ -45,7 +45,7 @@ pub struct Flow {
     /// Its label on the wire, once it has one.
     pub label: Option<u16>,
     /// What it was promised.
-    pub contract: Contract,
+    pub granted: Granted,
     /// Whether it asked for the strict period.
     pub periodic: bool,
     /// How often its program asked for units of another size.
@@ -87,9 +87,9 @@ impl Flow {
     /// How long a unit of a healthy flow may wait for the slot in which it leaves, half of J included.
     fn patience(&self, params: &SegmentParams) -> Span {
         let slack = params.link.host_slack;
-        let wait = self.contract.period.max(self.contract.cycle);
+        let wait = self.granted.period().max(self.granted.cycle());
         // Off_i, where the bound has it.
-        let offset = self.contract.bound.minus(wait + self.contract.tht + params.transit() + slack);
+        let offset = self.granted.bound().minus(wait + self.granted.tht() + params.transit() + slack);
         wait + offset + slack.div_down(2)
     }
 
@@ -175,7 +175,7 @@ impl World {
                 return Err(error);
             }
         };
-        let (since, contract) = (self.now(), Contract::default());
+        let (since, granted) = (self.now(), Granted::default());
         let (state, next, skipped) = (FlowState::Asked, 0, 0);
         let (ready, unsent) = (VecDeque::new(), VecDeque::new());
         self.traffic.flows.push(Flow {
@@ -186,7 +186,7 @@ impl World {
             state,
             since,
             label: None,
-            contract,
+            granted,
             periodic,
             asked: 0,
             kept: 0,
@@ -258,7 +258,7 @@ impl World {
         let state = &mut self.traffic.flows[flow];
         let patience = state.patience(&params);
         let (from, channel, number) = (state.from, state.channel, state.next);
-        let carried = state.wish.map_or(octets, |(wish, _)| wish.min(state.contract.unit_octets_max));
+        let carried = state.wish.map_or(octets, |(wish, _)| wish.min(state.granted.contract.unit_octets_max));
         let octets = octets.min(carried);
         if state.state != FlowState::Open || !state.begun {
             return;
@@ -267,7 +267,7 @@ impl World {
         if overdue || (state.late > 0 && !state.unsent.is_empty()) {
             state.skipped += 1;
             // Of several units a cycle all are skipped until as many leave in time again.
-            if state.contract.period >= state.contract.cycle {
+            if state.granted.period() >= state.granted.cycle() {
                 state.late = 0;
             }
             return;
@@ -310,7 +310,7 @@ impl World {
                 unsent.pop_front();
             }
             let this = &mut self.traffic.flows[flow];
-            let pace = Pace::of(this.contract.period, this.contract.cycle).unwrap_or(Pace::EVERY_CYCLE);
+            let pace = Pace::of(this.granted.period(), this.granted.cycle()).unwrap_or(Pace::EVERY_CYCLE);
             this.late = if late { pace.units() } else { this.late.saturating_sub(1) };
         }
         self.judge.seen.push(Seen::Slot { flow, began, unit: unit.map(|(number, _)| number) });
@@ -333,16 +333,16 @@ impl World {
             })
         };
         match event {
-            ChannelEvent::Opened { channel, contract, label } => {
+            ChannelEvent::Opened { channel, granted, label } => {
                 if let Some(flow) = of(&self.traffic.flows, channel) {
                     self.traffic.flows[flow].label = Some(*label);
-                    self.traffic.flows[flow].contract = *contract;
+                    self.traffic.flows[flow].granted = *granted;
                     self.flow_is(flow, FlowState::Open);
                 }
             }
-            ChannelEvent::Changed { channel, contract } => {
+            ChannelEvent::Changed { channel, granted } => {
                 if let Some(flow) = of(&self.traffic.flows, channel) {
-                    self.traffic.flows[flow].contract = *contract;
+                    self.traffic.flows[flow].granted = *granted;
                 }
             }
             ChannelEvent::NotChanged { channel, .. } => {

@@ -2,7 +2,8 @@
 
 use crate::engine::Digest;
 use crate::hosts::Receipt;
-use rota_proto::{Delivery, LlcOutcome, MessageDelivery};
+use rota_contract::MessageOutcome;
+use rota_proto::{Delivery, MessageDelivery};
 use rota_units::Instant;
 
 /// Hashes of one run, or their sums over many. The first changes with each wake-up more; the others change
@@ -56,12 +57,12 @@ impl Hashes {
     }
 
     /// A sender was told the outcome of its message.
-    pub(super) fn outcome(&mut self, now: Instant, number: u64, outcome: LlcOutcome) {
+    pub(super) fn outcome(&mut self, now: Instant, number: u64, outcome: MessageOutcome) {
         let told = match outcome {
-            LlcOutcome::Sent => 1,
-            LlcOutcome::Acknowledged => 2,
-            LlcOutcome::Failed(_) => 3,
-            LlcOutcome::TimedOut => 4,
+            MessageOutcome::Sent => 1,
+            MessageOutcome::Acknowledged => 2,
+            MessageOutcome::Failed(_) => 3,
+            MessageOutcome::TimedOut => 4,
         };
         self.messages.note(now.as_nanos() ^ number << 32 ^ told << 60);
     }

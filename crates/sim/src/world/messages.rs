@@ -3,7 +3,8 @@
 use super::{Plant, World};
 use crate::check::Seen;
 use crate::traffic::Messages;
-use rota_proto::{LLC_BROADCAST, LlcAddress, LlcEvent, LlcOutcome, LlcRequest, Node};
+use rota_contract::MessageOutcome;
+use rota_proto::{LLC_BROADCAST, LlcAddress, LlcEvent, LlcRequest, Node};
 use rota_units::Instant;
 use rota_wire::llc::information_max;
 
@@ -97,8 +98,8 @@ impl World {
             match event {
                 LlcEvent::Begun { .. } => {}
                 LlcEvent::Local { .. } => counts.received += 1,
-                LlcEvent::Done { outcome: LlcOutcome::Sent, .. } => counts.sent += 1,
-                LlcEvent::Done { outcome: LlcOutcome::Acknowledged, .. } => counts.acknowledged += 1,
+                LlcEvent::Done { outcome: MessageOutcome::Sent, .. } => counts.sent += 1,
+                LlcEvent::Done { outcome: MessageOutcome::Acknowledged, .. } => counts.acknowledged += 1,
                 LlcEvent::Done { .. } => {
                     failed = true;
                     counts.failed += 1;

@@ -19,7 +19,7 @@ pub const PIECE_OCTETS: usize = 1_250;
 /// Octets before the piece.
 pub const HEADER_OCTETS: usize = 28;
 /// A unit is at most as long as its fragment numbers reach.
-pub const UNIT_OCTETS_MAX: usize = PIECE_OCTETS * u16::MAX as usize;
+pub const UDP_UNIT_OCTETS_MAX: usize = PIECE_OCTETS * u16::MAX as usize;
 
 const MAGIC: u16 = 0x5256;
 const KIND_FRAGMENT: u8 = 1;
@@ -108,7 +108,7 @@ pub fn parse(data: &[u8]) -> Option<Datagram<'_>> {
             // Index, count and length of the piece all follow from the unit's size: no two may disagree.
             let start = usize::from(index) * PIECE_OCTETS;
             let expected = octets.saturating_sub(start).min(PIECE_OCTETS);
-            if octets > UNIT_OCTETS_MAX
+            if octets > UDP_UNIT_OCTETS_MAX
                 || usize::from(count) != pieces(octets)
                 || index >= count
                 || piece.len() != expected

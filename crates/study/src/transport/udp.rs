@@ -1,7 +1,7 @@
 //! Units over a plain UDP socket: the way a program without Rota would send them, made as well as possible.
 //! Datagrams are marked EF so that a priority queue can know them; arrivals are the kernel's stamps.
 
-use super::datagram::{FragmentHead, PIECE_OCTETS, UNIT_OCTETS_MAX, emit_end};
+use super::datagram::{FragmentHead, PIECE_OCTETS, UDP_UNIT_OCTETS_MAX, emit_end};
 use super::reassembly::Reassembly;
 use super::{Closed, Event, Promise, Turn, UnitSink, UnitSource};
 use crate::came::Rest;
@@ -118,8 +118,10 @@ impl UnitSink for UdpSink {
     }
 
     fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
-        if unit.len() > UNIT_OCTETS_MAX {
-            return Err(Failure::wrong_use(format!("a unit has at most {UNIT_OCTETS_MAX} octets over UDP")));
+        if unit.len() > UDP_UNIT_OCTETS_MAX {
+            return Err(Failure::wrong_use(format!(
+                "a unit has at most {UDP_UNIT_OCTETS_MAX} octets over UDP"
+            )));
         }
         let mut head =
             FragmentHead { unit: number as u32, index: 0, unit_octets: unit.len() as u32, schedule };

@@ -4,8 +4,9 @@ use super::sinks::PATIENCE;
 use super::*;
 use crate::NodeId;
 use crate::commands::ControlEnd;
+use rota_contract::Mismatch;
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
-use rota_shm::{CounterReader, Mismatch, Monitor};
+use rota_shm::{CounterReader, Monitor};
 
 struct Station {
     data: Data<InProcessDevice, NoGate>,

@@ -336,7 +336,7 @@ fn a_report_that_waited_before_it_was_taken_is_told_to_the_program() {
     program.ring.try_write(b"one", now()).expect("room");
     lan.sender.control.say(Command::AttachSource { channel: there, memory });
     let reported = |lan: &mut Lan| {
-        let heard = lan.sender.data.node.reports().channels().iter();
+        let heard = lan.sender.data.node.reports(PortId(0)).expect("it is there").channels().iter();
         heard.filter(|heard| heard.said.units > 0 && !heard.said.sending).map(|heard| heard.at).next()
     };
     let at = lan.until("its receiver reports it", reported);

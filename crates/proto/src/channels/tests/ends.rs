@@ -83,7 +83,7 @@ fn of_more_ends_than_a_sender_can_keep_the_newest_are_repeated() {
     let mut ledger = Ledger::new();
     let ids: Vec<ChannelId> = (0..=ENDED_MAX).map(|_| ledger.open(B)).collect();
     for channel in &mut ledger.channels.outgoing {
-        channel.contract.bound = Span::from_millis(40);
+        channel.granted.contract.bound_ns = Span::from_millis(40).as_nanos();
         channel.state = Sending::Over;
     }
     ledger.channels.remember_unheard();

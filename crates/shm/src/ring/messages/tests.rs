@@ -152,6 +152,21 @@ fn cells_that_are_given_back_are_used_again_and_none_is_lost() {
     }
 }
 
+/// It retired the messages that stood there, and then found that their cells were too few.
+#[test]
+fn a_message_without_room_costs_no_other_message() {
+    let (mut writer, mut reader) = ring();
+    let slow = writer.reserve(1, SIZE).expect("one of three cells");
+    push(&mut writer, 1);
+    assert!(writer.reserve(3 * u32::from(SIZE), SIZE).is_none(), "one cell is not to be had");
+    assert_eq!(drain(&mut reader), (1, 0));
+    push(&mut writer, 2);
+    assert_eq!(drain(&mut reader), (1, 0), "two cells are");
+    writer.give_back(&slow);
+    let whole = writer.reserve(3 * u32::from(SIZE), SIZE).expect("all cells");
+    writer.publish(&whole, 3);
+}
+
 #[test]
 fn what_fits_no_message_is_refused() {
     let (mut node, mut client) = socket(40);

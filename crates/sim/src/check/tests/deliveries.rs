@@ -13,7 +13,7 @@ struct Units {
 impl Units {
     fn new() -> Self {
         let bench = Bench::ring(true);
-        let (now, bound) = (bench.start() + ms(1_000), bench.world.flows()[0].contract.bound);
+        let (now, bound) = (bench.start() + ms(1_000), bench.world.flows()[0].granted.bound());
         Self { bench, checker: Deliveries::default(), now, bound }
     }
 
@@ -196,8 +196,8 @@ fn s3_a_unit_of_several_cycles_is_put_off_behind_one_that_a_window_held_up() {
     // When a window begins and ends, from a little before the first was ready on.
     for (begin, end) in [(Span::ZERO, ms(5)), (ms(20), ms(25))] {
         let mut units = Units::new();
-        let contract = &mut units.bench.world.flows_mut()[0].contract;
-        contract.period = trt * 3;
+        let granted = &mut units.bench.world.flows_mut()[0].granted;
+        granted.contract.period_ns = (trt * 3).as_nanos();
         let (first, second) = (units.now, units.now + trt * 3);
         let before = first.minus(ms(5));
         units.bench.excuse(before + begin, before + end);
@@ -216,7 +216,7 @@ fn s3_a_unit_is_put_off_by_no_other_without_a_window() {
     for (cycles, window) in [(3, false), (1, true)] {
         let mut units = Units::new();
         let trt = units.bench.settings.trt;
-        units.bench.world.flows_mut()[0].contract.period = trt * cycles;
+        units.bench.world.flows_mut()[0].granted.contract.period_ns = (trt * cycles).as_nanos();
         let (first, second) = (units.now, units.now + trt * 3);
         let end = if window { first } else { first.minus(NS) };
         units.bench.excuse(first.minus(ms(5)), end);

@@ -89,10 +89,10 @@ fn r4_the_last_fragment_of_a_unit_of_several_cycles_is_told_of() {
     let mut gaps = Gaps::new(true);
     let trt = gaps.bench.settings.trt;
     let most = trt * 3 + gaps.slack();
-    gaps.bench.world.flows_mut()[0].contract.period = trt * 3;
+    gaps.bench.world.flows_mut()[0].granted.contract.period_ns = (trt * 3).as_nanos();
     gaps.is_most(most);
     // A short one has no shorter gap.
-    gaps.bench.world.flows_mut()[0].contract.period = trt.div_down(4);
+    gaps.bench.world.flows_mut()[0].granted.contract.period_ns = trt.div_down(4).as_nanos();
     let most = trt + gaps.slack();
     gaps.is_most(most);
 }
@@ -103,11 +103,11 @@ fn r4_a_session_that_grows_moves_to_the_end_of_the_list_at_most() {
     let all = rota_admission::reserved(&gaps.slots());
     let most = gaps.bench.settings.trt + gaps.slack();
     for (more, found) in [(Span::ZERO, none()), (NS, vec!["R4"])] {
-        gaps.bench.world.flows_mut()[0].contract.unit_octets_max += 1;
+        gaps.bench.world.flows_mut()[0].granted.contract.unit_octets_max += 1;
         assert_eq!(gaps.after(most + all + more), found);
     }
     assert_eq!(gaps.after(most + NS), ["R4"], "it has not grown since");
-    gaps.bench.world.flows_mut()[0].contract.unit_octets_max -= 1;
+    gaps.bench.world.flows_mut()[0].granted.contract.unit_octets_max -= 1;
     assert_eq!(gaps.after(most + NS), ["R4"], "it has shrunk");
     gaps.is_most(most);
 }
@@ -116,7 +116,7 @@ fn r4_a_session_that_grows_moves_to_the_end_of_the_list_at_most() {
 #[test]
 fn r4_a_program_that_sends_more_than_its_contract_says_is_to_blame_for_its_gaps() {
     let mut gaps = Gaps::new(true);
-    let most = gaps.bench.world.flows()[0].contract.unit_octets_max;
+    let most = gaps.bench.world.flows()[0].granted.contract.unit_octets_max;
     assert_eq!(gaps.see(Seen::Ready { flow: 0, number: 1, octets: most }), none());
     gaps.now += ms(500);
     assert!(gaps.slot().contains(&"R4"));

@@ -99,17 +99,17 @@ fn r3_a_slot_is_as_long_as_the_unit_of_the_contract() {
     let needs = |octets: u32| link.unit_span_joined_up(rota_units::Octets::new(octets.into()));
     let most = (1..60_000).take_while(|octets| needs(*octets) <= slot).last().expect("some");
     for (octets, found) in [(most, none()), (most + 1, vec!["R3"])] {
-        sender.bench.world.flows_mut()[0].contract.unit_octets_max = octets;
+        sender.bench.world.flows_mut()[0].granted.contract.unit_octets_max = octets;
         assert_eq!(sender.see(open.clone()), found, "{octets}");
     }
     // Two units a cycle need the slot twice.
-    let contract = &mut sender.bench.world.flows_mut()[0].contract;
-    contract.period = contract.cycle.div_down(2);
-    let pace = Pace::of(contract.period, contract.cycle).expect("a pace");
+    let granted = &mut sender.bench.world.flows_mut()[0].granted;
+    granted.contract.period_ns = granted.rether.cycle_ns / 2;
+    let pace = Pace::of(granted.period(), granted.cycle()).expect("a pace");
     assert_eq!(pace.units(), 2);
     let most = (1..60_000).take_while(|octets| needs(*octets) * 2 <= slot).last().expect("some");
     for (octets, found) in [(most, none()), (most + 1, vec!["R3"])] {
-        sender.bench.world.flows_mut()[0].contract.unit_octets_max = octets;
+        sender.bench.world.flows_mut()[0].granted.contract.unit_octets_max = octets;
         assert_eq!(sender.see(open.clone()), found, "{octets}");
     }
     assert_eq!(sender.see(Seen::Flow { flow: 0, state: FlowState::Ended }), none());

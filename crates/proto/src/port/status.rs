@@ -1,0 +1,53 @@
+//! A copy of what a port and its medium know, for people.
+
+use super::Port;
+use crate::io::StationId;
+use rota_medium::rether::{self, ModeName, Refused};
+use rota_wire::{MacAddr, Slot};
+
+/// What `rota status` shows of a port.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// This station's place.
+    pub station: StationId,
+    /// The mode.
+    pub mode: ModeName,
+    /// How many modes the segment has seen.
+    pub mode_epoch: u32,
+    /// The generation counter of the newest token.
+    pub generation: u32,
+    /// The slots of the list.
+    pub slots: Vec<Slot>,
+    /// Ordinary frames waiting here.
+    pub queued_frames: usize,
+    /// Who does not take part, and why.
+    pub refused: Vec<Refused>,
+    /// Addresses of stations that strangers use.
+    pub contested: Vec<MacAddr>,
+    /// Those of them to which frames go astray, while no station hears the stranger.
+    pub astray: Vec<MacAddr>,
+    /// The counters of the medium.
+    pub counters: rether::Counters,
+    /// The counters of units and ordinary frames.
+    pub port_counters: super::Counters,
+}
+
+impl Port {
+    /// The status of this port and its medium.
+    pub fn status(&self) -> Status {
+        let medium = self.medium();
+        Status {
+            station: medium.station(),
+            mode: medium.mode(),
+            mode_epoch: medium.mode_epoch(),
+            generation: medium.generation(),
+            slots: medium.slots().to_vec(),
+            queued_frames: self.queued_frames(),
+            refused: medium.refused().to_vec(),
+            contested: medium.contested().collect(),
+            astray: medium.contested().filter(|mac| medium.is_astray(*mac)).collect(),
+            counters: *medium.counters(),
+            port_counters: *self.counters(),
+        }
+    }
+}
