@@ -4,7 +4,7 @@ use crate::data::{DataCounts, HostFrames};
 use crate::meter::Meter;
 use crate::monitor::Rows;
 use rota_proto::Llc;
-use rota_proto::rether::Rether;
+use rota_proto::Medium;
 use rota_proto::{HostSigns, Node, Port};
 use rota_shm::{CounterTable, MemoryError};
 use rota_units::{Instant, Span};
@@ -17,7 +17,7 @@ const PUBLISH_EVERY: Span = Span::from_millis(1);
 
 /// Where the values come from.
 pub(crate) struct View<'a> {
-    pub(crate) link: &'a Rether,
+    pub(crate) link: &'a Medium,
     pub(crate) port: &'a Port,
     pub(crate) llc: &'a Llc,
     pub(crate) measured: &'a DataCounts,

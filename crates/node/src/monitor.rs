@@ -2,7 +2,8 @@
 
 use crate::data::DataCounts;
 use rota_admission::t_nrt;
-use rota_proto::rether::{Mismatched, Rether};
+use rota_proto::Medium;
+use rota_proto::rether::Mismatched;
 use rota_proto::{Mismatch, Node, ROTATION_PLACES, Setting};
 use rota_shm::{ChannelRow, MismatchRow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
@@ -38,7 +39,7 @@ impl Rows {
     /// Writes the rows: relaxed stores into our own pages, no lock, no system call.
     pub(crate) fn publish(&mut self, now: Instant, node: &Node, mac: MacAddr, measured: &DataCounts) {
         self.next_own = now + OWN_EVERY;
-        let link = node.link();
+        let link = node.medium();
         let own_channels = node.own_channels().count();
         let stands = (link.members().len(), own_channels, link.mismatches(now).count());
         let all = now >= self.next_all || stands != self.stood;
@@ -99,7 +100,7 @@ impl Rows {
     }
 
     fn segment(&mut self, now: Instant, node: &Node, measured: &DataCounts, own: usize) -> SegmentRow {
-        let link = node.link();
+        let link = node.medium();
         let (settings, tally) = (link.settings(), node.port().tally());
         let slots = slots(node);
         let reserved: u64 = slots.iter().map(|slot| u64::from(slot.tht_ns)).sum();
@@ -140,7 +141,7 @@ impl Rows {
 }
 
 /// What is known of the use of a station's address by strangers.
-fn used_by_strangers(link: &Rether, mac: MacAddr) -> u64 {
+fn used_by_strangers(link: &Medium, mac: MacAddr) -> u64 {
     match () {
         () if link.is_contested(mac) => StationRow::CONTESTED,
         () if link.is_astray(mac) => StationRow::ASTRAY,
@@ -149,7 +150,7 @@ fn used_by_strangers(link: &Rether, mac: MacAddr) -> u64 {
 }
 
 fn slots(node: &Node) -> &[Slot] {
-    node.link().list().map_or(&[], |list| list.slots.as_slice())
+    node.medium().list().map_or(&[], |list| list.slots.as_slice())
 }
 
 /// A row of nothing but what its station has reserved.

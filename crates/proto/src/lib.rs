@@ -30,7 +30,7 @@ pub use llc::{
     LlcSettings, MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
 pub use node::{Node, PORTS_MAX, PortSpec, PortsError, Reservation, Status, Timer};
-pub use port::{Port, Tally};
+pub use port::{Medium, Port, Tally};
 pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
 pub use rota_contract::CloseCause;
 pub use rota_medium::door::Identity;

@@ -48,7 +48,7 @@ impl<'a> Segment<'a> {
 
     /// Stations of the segment, this one included.
     pub(crate) fn stations(self) -> u16 {
-        self.0.medium().ring_size()
+        self.0.medium().stations()
     }
 
     /// The other stations.

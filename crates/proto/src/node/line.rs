@@ -246,7 +246,9 @@ impl Line {
     }
 
     pub(super) fn tell_host(&mut self, signs: HostSigns) {
-        self.port.medium_mut().note_own_address(signs.own_address);
+        if let Some(rether) = self.port.medium_mut().rether_mut() {
+            rether.note_own_address(signs.own_address);
+        }
         self.reports.tell_host(signs, Segment::of(&self.port));
     }
 
