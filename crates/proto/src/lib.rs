@@ -33,8 +33,8 @@ pub use node::{Node, PORTS_MAX, PortSpec, PortsError, Reservation, Status, Timer
 pub use port::{Medium, Port, Tally};
 pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
 pub use rota_contract::CloseCause;
-pub use rota_medium::door::Identity;
 pub use rota_medium::door::{Deadline, Grant, Lane, SessionId};
+pub use rota_medium::door::{Identity, MediumKind};
 pub use rota_medium::rether;
 #[cfg(feature = "model")]
 pub use rota_medium::rether::Visit;

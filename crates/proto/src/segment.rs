@@ -88,6 +88,11 @@ impl<'a> Segment<'a> {
         self.0.medium().mode()
     }
 
+    /// True while channels go on.
+    pub(crate) fn carries_channels(self) -> bool {
+        self.0.medium().carries_channels()
+    }
+
     /// The cycle of the segment.
     pub(crate) fn trt(self) -> Span {
         self.0.medium().settings().trt

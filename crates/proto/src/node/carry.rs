@@ -14,7 +14,7 @@ pub(crate) fn channels(now: Instant, channels: &mut Channels, port: &mut Port) {
             Want::Reserve { channel, asked } => port.reserve(now, channel, &asked),
             Want::Release { channel } => port.release(now, channel),
             Want::Resize { channel, unit_octets_max } => port.resize(channel, unit_octets_max),
-            Want::KeepUnitInPart { channel } => port.keep_unit_in_part(channel),
+            Want::KeepUnitInPart { channel } => port.keep_unit_in_part(now, channel),
             Want::Contest { mac } => port.tell(now, |medium| medium.contest(now, mac, Sign::Repeated)),
             Want::Doubt { mac } => tell_rether(now, port, |rether| rether.doubt(now, mac)),
             Want::DoubtOwn => tell_rether(now, port, |rether| rether.doubt_own(now)),

@@ -71,7 +71,7 @@ impl Line {
             }
             Input::UnitReady { channel, unit } => {
                 self.channels.note_offer(channel, &unit);
-                self.port.on_unit_ready(channel, unit);
+                self.port.on_unit_ready(now, channel, unit);
                 None
             }
         };

@@ -4,7 +4,8 @@
 //! another medium answers it with nothing.
 
 use rota_medium::door::{Deadline, Demand, Frame, Grant, Identity, Note, SessionId, Share, Timer};
-use rota_medium::door::{FrameVerdict, PortId, StationId, Turn, Visited, Way};
+use rota_medium::door::{FrameVerdict, MediumKind, PortId, StationId, Turn, Visited, Way};
+use rota_medium::link::Link;
 use rota_medium::rether::{
     Arrived, Counters, InForce, LinkEvent, Member, Mismatched, ModeName, Refused, Rether, Settings, Sign,
     Tally, WillName,
@@ -14,9 +15,12 @@ use rota_wire::{Key, Kind, MacAddr, Token};
 
 /// The medium of a port.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "RETHER stands in its port: no step to it on the frame path")]
 pub enum Medium {
     /// A timed token over a shared segment.
     Rether(Rether),
+    /// A full-duplex cable between two stations. It is apart, so that it takes no room beside RETHER.
+    Link(Box<Link>),
 }
 
 /// Asks the medium that is there.
@@ -24,6 +28,7 @@ macro_rules! each {
     ($of:expr, $medium:ident => $answer:expr) => {
         match $of {
             Self::Rether($medium) => $answer,
+            Self::Link($medium) => $answer,
         }
     };
 }
@@ -38,7 +43,10 @@ impl Medium {
         settings: Settings,
         seed: u64,
     ) -> Self {
-        Self::Rether(Rether::new(now, port, me, secret, settings, seed))
+        match settings.medium {
+            MediumKind::Rether => Self::Rether(Rether::new(now, port, me, secret, settings, seed)),
+            MediumKind::Link => Self::Link(Box::new(Link::new(now, port, me, secret, settings, seed))),
+        }
     }
 
     // ---- this station, and the others -----------------------------------------------------------------
@@ -84,7 +92,10 @@ impl Medium {
 
     /// Stations of the segment, this one included.
     pub fn stations(&self) -> u16 {
-        each!(self, medium => medium.ring_size())
+        match self {
+            Self::Rether(rether) => rether.ring_size(),
+            Self::Link(link) => link.stations(),
+        }
     }
 
     /// The other stations.
@@ -116,7 +127,12 @@ impl Medium {
 
     /// Stations that do not fit here, why, and both values.
     pub fn mismatches(&self, now: Instant) -> impl Iterator<Item = Mismatched<'_>> {
-        each!(self, medium => medium.mismatches(now))
+        let (rether, link) = match self {
+            Self::Rether(rether) => (Some(rether), None),
+            Self::Link(link) => (None, Some(link)),
+        };
+        let rether = rether.into_iter().flat_map(move |rether| rether.mismatches(now));
+        rether.chain(link.into_iter().flat_map(move |link| link.mismatches(now)))
     }
 
     /// What was counted.
@@ -171,7 +187,10 @@ impl Medium {
     /// One frame. Bad ones are counted, never an error.
     #[inline]
     pub(super) fn on_frame<'a>(&mut self, now: Instant, at: Option<Instant>, data: &'a [u8]) -> Arrived<'a> {
-        each!(self, medium => medium.on_frame(now, at, data))
+        match self {
+            Self::Rether(rether) => rether.on_frame(now, at, data),
+            Self::Link(link) => link.on_frame(now, data),
+        }
     }
 
     /// Notes a verdict on the newest frame that its content has shown.
@@ -230,7 +249,9 @@ impl Medium {
 
     /// The introduction has left the port's queue, and is written at its place among the own frames.
     pub(super) fn take_introduction(&mut self) {
-        each!(self, medium => medium.take_introduction());
+        if let Some(rether) = self.rether_mut() {
+            rether.take_introduction();
+        }
     }
 
     /// Before anything leaves: what was found out since goes first.
@@ -260,7 +281,10 @@ impl Medium {
     /// True if a frame of the medium has to leave before one that takes so long.
     #[inline]
     pub(super) fn answers_before(&mut self, now: Instant, frame: Span) -> bool {
-        each!(self, medium => medium.answers_before(now, frame))
+        match self {
+            Self::Rether(rether) => rether.answers_before(now, frame),
+            Self::Link(_) => false,
+        }
     }
 
     /// The number of the ordinary visit that is under way.
@@ -353,6 +377,27 @@ impl Medium {
         each!(self, medium => medium.units_a_cycle(id))
     }
 
+    /// The port says whether units of a session wait. RETHER's slots come whether they do or not.
+    #[inline]
+    pub(super) fn set_ready(&mut self, now: Instant, id: SessionId, waits: bool) {
+        if let Self::Link(link) = self {
+            link.set_ready(now, id, waits);
+        }
+    }
+
+    /// True while channels go on: in a ring, or on a link whose other end is known.
+    pub(crate) fn carries_channels(&self) -> bool {
+        match self {
+            Self::Rether(rether) => rether.mode() == ModeName::Token,
+            Self::Link(link) => link.mode() != ModeName::Joining,
+        }
+    }
+
+    /// The kind of the medium.
+    pub fn kind(&self) -> MediumKind {
+        self.settings().medium
+    }
+
     // ---- RETHER's own ---------------------------------------------------------------------------------
 
     /// The token machine, where the medium is RETHER.
@@ -360,6 +405,7 @@ impl Medium {
     pub fn rether(&self) -> Option<&Rether> {
         match self {
             Self::Rether(rether) => Some(rether),
+            Self::Link(_) => None,
         }
     }
 
@@ -367,6 +413,7 @@ impl Medium {
     pub(crate) fn rether_mut(&mut self) -> Option<&mut Rether> {
         match self {
             Self::Rether(rether) => Some(rether),
+            Self::Link(_) => None,
         }
     }
 
@@ -402,7 +449,10 @@ impl Medium {
 
     /// The timers in force and why.
     pub fn timers_in_force(&self, now: Instant) -> InForce {
-        each!(self, medium => medium.timers_in_force(now))
+        match self {
+            Self::Rether(rether) => rether.timers_in_force(now),
+            Self::Link(link) => link.timers_in_force(),
+        }
     }
 
     /// True if a ring runs without this station.
