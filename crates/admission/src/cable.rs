@@ -105,6 +105,11 @@ fn evaluate(before: Span, request: &Request, params: &SegmentParams) -> Result<A
     Ok(admitted)
 }
 
+/// What all shares of one sender may take of each window.
+pub fn link_capacity(params: &SegmentParams) -> Span {
+    link_window(params.trt).minus(link_blocking(params) + announcements(params) + ordinary(params))
+}
+
 /// May `request` join the shares of this sender, which take so long in each window? It goes to their end.
 ///
 /// # Errors

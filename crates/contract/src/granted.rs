@@ -44,14 +44,16 @@ pub struct Granted {
     /// The promise.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub contract: Contract,
-    /// The share of a RETHER segment.
-    pub rether: RetherShare,
+    /// The share of a RETHER segment; none where another medium keeps the promise.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub rether: Option<RetherShare>,
 }
 
 impl Granted {
     /// The reservation in words, if it is more than one unit in each period.
     pub fn reservation(&self) -> Option<String> {
         let Self { contract: Contract { extra_ppm, .. }, rether } = self;
+        let rether = rether.as_ref()?;
         let tenths = (u64::from(*extra_ppm) + 500) / 1_000;
         let units = if rether.reserved_units == 1 { "unit" } else { "units" };
         let cycles = match rether.reserved_cycles {
@@ -78,10 +80,11 @@ mod tests {
     fn a_reservation_has_words_only_where_it_exceeds_the_traffic() {
         let contract = Contract { extra_ppm: 200_000, ..Contract::default() };
         let rether = RetherShare { reserved_units: 1, reserved_cycles: 1, ..RetherShare::default() };
-        let told = |rether| Granted { contract, rether }.reservation().unwrap_or_default();
+        let told = |rether| Granted { contract, rether: Some(rether) }.reservation().unwrap_or_default();
         assert_eq!(told(rether), "1 unit reserved in each cycle of 0 ns, 20.0 % more than one each period");
         let rether = RetherShare { reserved_units: 2, reserved_cycles: 3, ..rether };
         assert!(told(rether).starts_with("2 units reserved in each 3 cycles of "));
-        assert_eq!(Granted { contract: Contract::default(), rether }.reservation(), None);
+        assert_eq!(Granted { contract: Contract::default(), rether: Some(rether) }.reservation(), None);
+        assert_eq!(Granted { contract, rether: None }.reservation(), None, "a link has no slots to tell of");
     }
 }

@@ -8,8 +8,8 @@ use rota_proto::Medium;
 use rota_proto::{HostSigns, Node, Port};
 use rota_shm::{CounterTable, MemoryError};
 use rota_units::{Instant, Span};
+use rota_wire::MacAddr;
 use rota_wire::llc::LlcMalformed;
-use rota_wire::{MacAddr, Slot};
 use std::sync::Arc;
 
 /// The file is written anew at most this often, so that it costs a token hop nothing.
@@ -32,13 +32,13 @@ type Counter = (&'static str, fn(&View<'_>) -> u64);
 const COUNTERS: [Counter; 89] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
-    // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
+    // 0 joining, 1 plain Ethernet, 2 switching, 3 token, 4 paced.
     ("mode", |v| v.link.mode() as u64),
     ("mode_epoch", |v| u64::from(v.link.mode_epoch())),
     ("generation", |v| u64::from(v.link.generation())),
     ("stations_known", |v| v.link.members().len() as u64 + 1),
-    ("slots_reserved", |v| slots(v).len() as u64),
-    ("slots_reserved_ns", |v| slots(v).iter().map(|slot| u64::from(slot.tht_ns)).sum()),
+    ("slots_reserved", |v| v.link.reservations().count() as u64),
+    ("slots_reserved_ns", |v| v.link.reservations().map(|slot| u64::from(slot.tht_ns)).sum()),
     ("queued_frames", |v| v.port.queued_frames() as u64),
     ("turn_longest_ns", |v| v.measured.turn_longest.as_nanos()),
     ("memory_octets", |v| v.measured.refused.memory_octets),
@@ -152,10 +152,6 @@ pub const SHOULD_BE_ZERO: [&str; 18] = [
     "host_dropped_no_room",
     "host_dropped_gate",
 ];
-
-fn slots<'a>(view: &View<'a>) -> &'a [Slot] {
-    view.link.list().map_or(&[], |list| list.slots.as_slice())
-}
 
 /// Names and values.
 pub(crate) fn all(view: &View<'_>) -> impl Iterator<Item = (&'static str, u64)> {

@@ -1,13 +1,12 @@
 //! The rows that a monitor reads: this station as it is, the others as they report themselves.
 
 use crate::data::DataCounts;
-use rota_admission::t_nrt;
-use rota_proto::Medium;
+use rota_admission::{link_capacity, t_nrt};
 use rota_proto::rether::Mismatched;
-use rota_proto::{Mismatch, Node, ROTATION_PLACES, Setting};
+use rota_proto::{Medium, MediumKind, Mismatch, Node, ROTATION_PLACES, Setting};
 use rota_shm::{ChannelRow, MismatchRow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
-use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Foul, MacAddr, Slot, Verdict};
+use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, Foul, MacAddr, Verdict};
 
 /// This station's own rows are written anew at most this often.
 const OWN_EVERY: Span = Span::from_millis(20);
@@ -102,13 +101,9 @@ impl Rows {
     fn segment(&mut self, now: Instant, node: &Node, measured: &DataCounts, own: usize) -> SegmentRow {
         let link = node.medium();
         let (settings, tally) = (link.settings(), node.port().tally());
-        let slots = slots(node);
-        let reserved: u64 = slots.iter().map(|slot| u64::from(slot.tht_ns)).sum();
+        let reserved: u64 = link.reservations().map(|slot| u64::from(slot.tht_ns)).sum();
         if self.capacity.0 != reserved {
-            let stations = link.members().len() as u16 + 1;
-            let params = settings.params(stations);
-            let ordinary = t_nrt(&params, Span::from_nanos(reserved));
-            self.capacity = (reserved, settings.trt.minus(ordinary));
+            self.capacity = (reserved, capacity(link, Span::from_nanos(reserved)));
         }
         let framing = &settings.link.framing;
         let own_octets = ETHERNET_HEADER_OCTETS as u64;
@@ -124,7 +119,7 @@ impl Rows {
             frame_overhead_octets: u64::from(framing.overhead_octets).saturating_sub(own_octets),
             reserved_ns: reserved,
             capacity_ns: self.capacity.1.as_nanos(),
-            slots: slots.len() as u64,
+            slots: link.reservations().count() as u64,
             rotation_ns: tally.rotation.last.as_nanos(),
             rotation_longest_ns: tally.rotation.longest.as_nanos(),
             rotation_tenths: tenths,
@@ -149,13 +144,19 @@ fn used_by_strangers(link: &Medium, mac: MacAddr) -> u64 {
     }
 }
 
-fn slots(node: &Node) -> &[Slot] {
-    node.medium().list().map_or(&[], |list| list.slots.as_slice())
+/// What all shares may take of a cycle: on a link of its window, and what this station alone may take.
+fn capacity(link: &Medium, reserved: Span) -> Span {
+    let settings = link.settings();
+    let params = settings.params(link.members().len() as u16 + 1);
+    match link.kind() {
+        MediumKind::Rether => settings.trt.minus(t_nrt(&params, reserved)),
+        MediumKind::Link => link_capacity(&params),
+    }
 }
 
 /// A row of nothing but what its station has reserved.
 fn reserved(node: &Node, station: u16) -> StationRow {
-    let own = slots(node).iter().filter(|slot| slot.station == station);
+    let own = node.medium().reservations().filter(move |slot| slot.station == station);
     let periodic = own.clone().any(|slot| slot.periodic);
     StationRow {
         reserved_ns: own.clone().map(|slot| u64::from(slot.tht_ns)).sum(),
@@ -172,6 +173,7 @@ fn mismatch_row(found: &Mismatched<'_>) -> MismatchRow {
         Mismatch::Segment { ours, theirs } => (Row::Segment, u64::from(ours), u64::from(theirs)),
         Mismatch::Link { ours, theirs } => (Row::Link, u64::from(ours), u64::from(theirs)),
         Mismatch::OwnAddress => (Row::OwnAddress, 0, 0),
+        Mismatch::ThirdStation => (Row::ThirdStation, 0, 0),
         Mismatch::Excluded { why, here, wait, held } => {
             let kind = match (why, here) {
                 (Foul::Held, false) => Row::Hog,
@@ -199,6 +201,7 @@ fn mismatch_row(found: &Mismatched<'_>) -> MismatchRow {
                 Setting::Death => Row::Death,
                 Setting::FollowStalls => Row::FollowStalls,
                 Setting::HalfDuplex => Row::HalfDuplex,
+                Setting::Medium => Row::Medium,
                 Setting::HopCost => Row::HopCost,
                 Setting::VisitCost => Row::VisitCost,
                 Setting::FrameCost => Row::FrameCost,

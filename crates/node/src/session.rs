@@ -6,7 +6,7 @@ use crate::log::{Level, say};
 use crate::status::Facts;
 use rota_admission::Pace;
 use rota_contract::{Granted, RetherShare};
-use rota_proto::{ChannelId, Contract, Listener};
+use rota_proto::{ChannelId, Contract, Listener, MediumKind};
 use rota_shm::control::{CONTROL_VERSION, Connection, Reply, Request, SocketError, UNASKED};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
@@ -438,14 +438,14 @@ pub(crate) fn contract_info(contract: &Contract) -> Granted {
             bound_ns: contract.bound.as_nanos(),
             extra_ppm: pace.extra_ppm(contract.cycle),
         },
-        rether: RetherShare {
+        rether: (contract.medium == MediumKind::Rether).then(|| RetherShare {
             slot_offset_ns: contract.offset.as_nanos(),
             tht_ns: contract.tht.as_nanos(),
             cycle_ns: contract.cycle.as_nanos(),
             buffers: contract.buffers,
             reserved_units: pace.units() as u16,
             reserved_cycles: pace.cycles() as u16,
-        },
+        }),
     }
 }
 

@@ -455,16 +455,12 @@ impl Node {
 
 /// The status of a port.
 fn status(port: &Port) -> Status {
-    let reservations = port.medium().list().map_or_else(Vec::new, |list| {
-        let slots = list.slots.as_slice().iter();
-        slots
-            .map(|slot| Reservation {
-                station: slot.station,
-                tht: Span::from_nanos(u64::from(slot.tht_ns)),
-                periodic: slot.periodic,
-            })
-            .collect()
-    });
+    let reservation = |slot: rota_wire::Slot| Reservation {
+        station: slot.station,
+        tht: Span::from_nanos(u64::from(slot.tht_ns)),
+        periodic: slot.periodic,
+    };
+    let reservations = port.medium().reservations().map(reservation).collect();
     Status {
         station: port.medium().station(),
         mode: port.medium().mode(),

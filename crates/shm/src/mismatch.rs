@@ -83,6 +83,10 @@ pub enum Mismatch {
     /// Two stations have one node id, `theirs`; `ours` is the address of the other one.
     #[strum(serialize = "double-node-id")]
     NodeId,
+    /// Another medium: 0 for RETHER, 1 for a point-to-point link.
+    Medium,
+    /// It is one too many on a point-to-point link.
+    ThirdStation,
 }
 
 impl Mismatch {
@@ -115,6 +119,7 @@ impl Mismatch {
         };
         let follows = |value| if value == 0 { "fixed" } else { "what the hosts' stalls allow" }.to_owned();
         let duplex = |value| if value == 0 { "full duplex" } else { "half duplex" }.to_owned();
+        let medium = |value| if value == 0 { "rether" } else { "link" }.to_owned();
         Some(match self {
             Self::Cycle => ("cycle (--trt)", values.map(time)),
             Self::Rate => ("rate (--rate)", values.map(rate)),
@@ -128,6 +133,7 @@ impl Mismatch {
             Self::Death => ("death timer (--death-timeout)", values.map(time)),
             Self::FollowStalls => ("death timer (fixed with --death-timeout)", values.map(follows)),
             Self::HalfDuplex => ("wire", values.map(duplex)),
+            Self::Medium => ("medium (--medium)", values.map(medium)),
             Self::HopCost => ("time of a hop (--calibration)", values.map(time)),
             Self::VisitCost => ("cost of a visit (--calibration)", values.map(time)),
             Self::FrameCost => ("cost of a frame (--calibration)", values.map(time)),
@@ -167,7 +173,7 @@ impl MismatchRow {
     /// there are none to compare: nobody can know another station's key, and none states its own.
     pub fn values(&self) -> Option<[String; 2]> {
         Some(match self.kind() {
-            Some(Mismatch::Key | Mismatch::OwnAddress) => return None,
+            Some(Mismatch::Key | Mismatch::OwnAddress | Mismatch::ThirdStation) => return None,
             Some(Mismatch::Name) => [self.other(), self.mac()],
             Some(Mismatch::LlcAddress) => [self.other(), self.theirs.to_string()],
             Some(Mismatch::NodeId) => [self.other(), format!("{:016x}", self.theirs)],
@@ -198,6 +204,10 @@ impl MismatchRow {
             Some(Mismatch::OwnAddress) => {
                 format!("somebody else sends with this station's own address {}", self.mac())
             }
+            Some(Mismatch::ThirdStation) => format!(
+                "station {who} does not take part: it is a third station on a link, which has two ends; take \
+                 one off, or run all with --medium rether"
+            ),
             Some(Mismatch::Name) => {
                 format!("two stations are called '{name}': {} and {}; rename one", self.other(), self.mac())
             }

@@ -309,7 +309,7 @@ impl World {
             reserved_cycles,
             slot_offset_ns: 0,
         };
-        let contract = Granted { contract: promise, rether: share };
+        let contract = Granted { contract: promise, rether: Some(share) };
         let source = NodeSource::create(SourceShape { buffers, unit_octets_max }).unwrap();
         let slots = rx_slots_for(units, unit_octets_max, FRAGMENT_OCTETS as u32);
         let shape = SinkShape { slots, fragment_octets: FRAGMENT_OCTETS as u32, unit_octets_max };

@@ -162,6 +162,18 @@ impl Link {
         Some(self.shares.get(id)?.share.unit_octets_max)
     }
 
+    /// The shares of this end, as a ring's list has those of all.
+    pub fn reservations(&self) -> impl Iterator<Item = rota_wire::Slot> + Clone + '_ {
+        let station = self.own.station;
+        self.shares.sessions.iter().filter_map(move |session| match session.state {
+            State::Admitted(load) => {
+                let tht_ns = u32::try_from(load.as_nanos()).unwrap_or(u32::MAX);
+                Some(rota_wire::Slot { station, tht_ns, periodic: session.share.periodic })
+            }
+            State::Waiting => None,
+        })
+    }
+
     /// Units that a session can send in one cycle.
     pub fn units_a_cycle(&self, id: SessionId) -> usize {
         self.shares.get(id).map_or(1, |session| session.share.pace.units() as usize)

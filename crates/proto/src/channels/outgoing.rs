@@ -7,7 +7,7 @@ use crate::io::ChannelId;
 use crate::segment::{Segment, Wants};
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_contract::CloseCause;
-use rota_units::{Instant, Span};
+use rota_units::Instant;
 use rota_wire::{MacAddr, Signal, Verb};
 
 /// A signal is repeated so often.
@@ -191,15 +191,16 @@ impl Outgoing {
         wants.push(Want::Release { channel: self.id });
     }
 
-    pub(super) fn promise(&mut self, admitted: &Admitted, cycle: Span) {
+    pub(super) fn promise(&mut self, admitted: &Admitted, segment: Segment<'_>) {
         self.contract = Contract {
             unit_octets_max: self.request.unit_octets_max,
             period: self.request.period,
             bound: admitted.bound,
             offset: admitted.offset,
             tht: admitted.tht,
-            cycle,
+            cycle: segment.trt(),
             buffers: self.pace.buffers(),
+            medium: segment.medium(),
         };
     }
 

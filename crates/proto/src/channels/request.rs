@@ -1,6 +1,7 @@
 //! Requests of programs, and the contracts and refusals that answer them.
 
 use crate::io::{ChannelId, Destination, PortId};
+use rota_medium::door::MediumKind;
 use rota_units::Span;
 use rota_wire::MacAddr;
 
@@ -128,6 +129,8 @@ pub struct Contract {
     pub cycle: Span,
     /// Units for which the sender needs buffers, so that each can wait for its slot.
     pub buffers: u16,
+    /// The medium that keeps it.
+    pub medium: MediumKind,
 }
 
 /// A program that takes a channel to a service.

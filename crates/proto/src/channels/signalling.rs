@@ -89,7 +89,7 @@ impl Channels {
         let listener = taker.id;
         self.taken = Some(listener);
         let id = self.next_id();
-        let contract = contract_of(signal, segment.trt());
+        let contract = contract_of(signal, segment);
         let (remote, label) = (signal.channel, signal.label);
         // An old channel under the same label is over: its sender would not use the label again.
         while let Some(old) = self.incoming.iter().position(|c| c.peer == from && c.label == label) {
@@ -175,7 +175,7 @@ impl Channels {
             self.wants.push(Want::Signal { to: from, signal });
             return;
         };
-        let contract = contract_of(signal, segment.trt());
+        let contract = contract_of(signal, segment);
         let is_news = channel.contract != contract;
         (channel.contract, channel.doubt) = (contract, None);
         let id = channel.id;
@@ -252,7 +252,8 @@ impl Channels {
     }
 }
 
-pub(super) fn contract_of(signal: &Signal, cycle: Span) -> Contract {
+pub(super) fn contract_of(signal: &Signal, segment: Segment<'_>) -> Contract {
+    let cycle = segment.trt();
     let period = Span::from_nanos(u64::from(signal.period_ns));
     Contract {
         unit_octets_max: signal.unit_octets_max,
@@ -260,6 +261,7 @@ pub(super) fn contract_of(signal: &Signal, cycle: Span) -> Contract {
         bound: Span::from_nanos(signal.bound_ns),
         cycle,
         buffers: Pace::of(period, cycle).unwrap_or(Pace::EVERY_CYCLE).buffers(),
+        medium: segment.medium(),
         ..Contract::default()
     }
 }

@@ -11,7 +11,7 @@ use rota_medium::rether::{
     Tally, WillName,
 };
 use rota_units::{Instant, Span};
-use rota_wire::{Key, Kind, MacAddr, Token};
+use rota_wire::{Key, Kind, MacAddr, Slot, Token};
 
 /// The medium of a port.
 #[derive(Clone, Debug)]
@@ -391,6 +391,16 @@ impl Medium {
             Self::Rether(rether) => rether.mode() == ModeName::Token,
             Self::Link(link) => link.mode() != ModeName::Joining,
         }
+    }
+
+    /// The shares that this station knows: all of a ring, and of a link those that it has itself.
+    pub fn reservations(&self) -> impl Iterator<Item = Slot> + Clone + '_ {
+        let (list, link) = match self {
+            Self::Rether(rether) => (rether.list(), None),
+            Self::Link(link) => (None, Some(link)),
+        };
+        let ring = list.into_iter().flat_map(|list| list.slots.as_slice().iter().copied());
+        ring.chain(link.into_iter().flat_map(|link| link.reservations()))
     }
 
     /// The kind of the medium.
