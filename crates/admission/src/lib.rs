@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+mod cable;
 mod grow;
 mod half_duplex;
 mod link;
@@ -42,6 +43,9 @@ mod rether;
 mod slots;
 mod timers;
 
+pub use cable::{
+    LINK_AHEAD, LINK_SHARES_MAX, admit_on_link, link_blocking, link_capacity, link_window, standing_on_link,
+};
 pub use grow::{Growth, Part, grow, shrunk, standing};
 pub use half_duplex::{BACKOFF_SLOTS, backoff_max, shared_buffer};
 pub use link::{Framing, LinkModel};

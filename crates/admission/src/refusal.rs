@@ -19,6 +19,8 @@ pub enum Test {
     SlotTableFull,
     /// A station would hold the token for longer than its lease.
     HoldTooLong,
+    /// The shares of this direction of a link, and what it keeps for other traffic, do not fit its window.
+    LinkCapacity,
 }
 
 impl Test {
@@ -31,13 +33,14 @@ impl Test {
             Self::UnitTooLarge => "UnitTooLarge",
             Self::SlotTableFull => "SlotTableFull",
             Self::HoldTooLong => "HoldTooLong",
+            Self::LinkCapacity => "LinkCapacity",
         }
     }
 
     /// The stream-reservation failure code (IEEE 802.1Q, 1–19) that says the same, where one does.
     pub const fn tsn_code(self) -> Option<u8> {
         match self {
-            Self::Eq3Capacity => Some(1),
+            Self::Eq3Capacity | Self::LinkCapacity => Some(1),
             Self::NrtFloor => Some(3),
             Self::NrtLatency | Self::HoldTooLong => None,
             Self::UnitTooLarge => Some(14),
@@ -76,6 +79,13 @@ impl fmt::Display for Refusal {
         match self.test {
             Test::Eq3Capacity => {
                 write!(f, "insufficient bandwidth ({}): the slots exceed the cycle by {margin}", self.test)
+            }
+            Test::LinkCapacity => {
+                write!(
+                    f,
+                    "insufficient bandwidth ({}): the link's shares exceed its window by {margin}",
+                    self.test
+                )
             }
             Test::NrtFloor => {
                 write!(

@@ -422,7 +422,7 @@ pub(crate) fn refusal(
         test: failure.test,
         margin: failure.margin,
         margin_bps: match failure.test {
-            Test::Eq3Capacity | Test::NrtFloor => params.rate_of_time_up(failure.margin),
+            Test::Eq3Capacity | Test::NrtFloor | Test::LinkCapacity => params.rate_of_time_up(failure.margin),
             Test::NrtLatency | Test::UnitTooLarge | Test::SlotTableFull | Test::HoldTooLong => 0,
         },
         counter_offer,

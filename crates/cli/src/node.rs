@@ -43,7 +43,12 @@ pub struct Args {
     /// The link's rate, such as 100mbit, or one for each interface: eth0=100mbit,eth1=1gbit; the driver's
     /// figure otherwise
     #[arg(long, env = "ROTA_RATE", value_parser = ports::rates)]
-    rate: Option<ports::Rates>,
+    rate: Option<ports::Given<BitRate>>,
+    /// The medium: 'rether', a token on a segment of any number of stations, or 'link', a full-duplex cable
+    /// between two, without a token; or one for each interface: eth0=rether,eth1=link. The same on all
+    /// stations
+    #[arg(long, env = "ROTA_MEDIUM", value_parser = ports::media, value_name = "MEDIUM")]
+    medium: Option<ports::Given<rota_node::MediumKind>>,
     /// The largest buffer of a switch port of the segment
     #[arg(
         long, env = "ROTA_PORT_QUEUE",

@@ -1,6 +1,6 @@
 //! The policy for overdue units: units whose turn has passed after the host or its node stood still.
 
-use rota_contract::Granted;
+use rota_contract::{Contract, Granted};
 use rota_shm::SlotMark;
 use rota_units::{Instant, Span};
 
@@ -42,6 +42,7 @@ pub(crate) fn is_behind(
     let Some(newest) = newest else {
         return waiting > 0 && now > first + Span::from_nanos(contract.bound_ns);
     };
+    let Some(rether) = rether else { return is_behind_on_link(contract, newest.at, waiting, now) };
     let step = Span::from_nanos(rether.cycle_ns.max(1)) * u64::from(rether.reserved_cycles.max(1));
     let told = step.div_down(4) + Span::from_nanos(rether.tht_ns);
     let missed = now.since(newest.at).minus(told).count_down(step);
@@ -53,10 +54,19 @@ pub(crate) fn is_behind(
     newest.at + slot > now + step + spare
 }
 
+/// A medium without fixed slots serves a unit as soon as it waits, and one each period at least. So units that
+/// wait leave a period apart from now on; the first of them may be leaving now, since its bound at most.
+fn is_behind_on_link(contract: &Contract, newest: Instant, waiting: u64, now: Instant) -> bool {
+    let (period, bound) = (Span::from_nanos(contract.period_ns.max(1)), Span::from_nanos(contract.bound_ns));
+    let next = (newest + period).max(now.minus(bound));
+    let behind = Span::from_nanos(period.as_nanos().saturating_mul(waiting));
+    waiting > 0 && next + behind > now + period.div_down(16)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rota_contract::{Contract, RetherShare};
+    use rota_contract::RetherShare;
 
     const CYCLE: u64 = 33_333_333;
     /// 24000/1001, 25, 30000/1001, 30, 50, 60000/1001 and 60 a second.
@@ -75,14 +85,14 @@ mod tests {
                 period_ns,
                 bound_ns: CYCLE * cycles + 2_000_000,
                 extra_ppm: if is_exact { 0 } else { 1_000 },
-            },
-            rether: RetherShare {
-                cycle_ns: CYCLE,
                 buffers: 4,
+            },
+            rether: Some(RetherShare {
+                cycle_ns: CYCLE,
                 reserved_units: units as u16,
                 reserved_cycles: cycles as u16,
                 ..RetherShare::default()
-            },
+            }),
         }
     }
 
@@ -111,15 +121,16 @@ mod tests {
         fn until(&mut self, now: u64) {
             loop {
                 let late = 1_000 * self.jitter[self.slots as usize % 4];
-                let at =
-                    self.offset + self.slots * CYCLE * u64::from(self.granted.rether.reserved_cycles) + late;
+                let at = self.offset
+                    + self.slots * CYCLE * u64::from(self.granted.rether.unwrap().reserved_cycles)
+                    + late;
                 if at > now {
                     return;
                 }
                 self.slots += 1;
                 if !self.none.contains(&at) {
                     self.newest = Some(SlotMark { number: self.slots, at: Instant::from_nanos(at) });
-                    self.waiting -= self.waiting.min(u64::from(self.granted.rether.reserved_units));
+                    self.waiting -= self.waiting.min(u64::from(self.granted.rether.unwrap().reserved_units));
                 }
             }
         }
@@ -190,7 +201,7 @@ mod tests {
         let at = |ns| Some(SlotMark { number: 7, at: Instant::from_nanos(ns) });
         let is_behind = |tht_ns, now| {
             let mut long = granted(CYCLE);
-            long.rether.tht_ns = tht_ns;
+            long.rether.as_mut().unwrap().tht_ns = tht_ns;
             is_behind(&long, (at(0), Instant::ZERO), 1, Instant::from_nanos(now))
         };
         let half = CYCLE / 2;
@@ -238,5 +249,27 @@ mod tests {
         let missed = CYCLE + CYCLE / 4;
         let behind = |now| is_behind(&granted(CYCLE), known, 1, Instant::from_nanos(now));
         assert!(!behind(missed - 1) && behind(missed));
+    }
+    /// On a link a unit that waits alone in its period is in time; one behind a unit that should have left is
+    /// not, and no unit is behind where none waits.
+    #[test]
+    fn on_a_link_units_leave_a_period_apart_when_they_wait() {
+        let link = Granted { rether: None, ..granted(CYCLE) };
+        let is_behind = |bound_ns, newest, waiting, now| {
+            let contract = Contract { bound_ns, ..link.contract };
+            let newest = Some(SlotMark { number: 7, at: Instant::from_nanos(newest) });
+            is_behind(
+                &Granted { contract, ..link },
+                (newest, Instant::ZERO),
+                waiting,
+                Instant::from_nanos(now),
+            )
+        };
+        let second = 1_000_000_000;
+        assert!(!is_behind(CYCLE / 3, second, 0, second + 1), "none waits");
+        assert!(is_behind(CYCLE / 3, second, 1, second + 2 * CYCLE), "the one before should have left");
+        assert!(!is_behind(CYCLE, second, 1, second + 2 * CYCLE), "it may be leaving");
+        assert!(is_behind(CYCLE, second, 2, second + 2 * CYCLE));
+        assert!(!is_behind(CYCLE, 0, 1, second), "the first two after a pause");
     }
 }

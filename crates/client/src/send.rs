@@ -305,7 +305,8 @@ impl SendChannel {
         self.written(answer)
     }
 
-    /// Waits for the next slot of the channel, which locks a live source to the cycle: a unit handed over a
+    /// Waits for the next slot of the channel; on a link, where a slot comes with a unit only, for the end of
+    /// the next unit's. On a segment of RETHER this locks a live source to the cycle: a unit handed over a
     /// quarter of a period before its slot leaves in it. Slots that passed between two calls are not
     /// returned later; the number tells how many there were.
     ///
@@ -325,14 +326,18 @@ impl SendChannel {
         self.source.board.slot().map(|mark| Slot { number: mark.number, at: mark.at })
     }
 
-    /// A pacer locked to this channel's slots; waits for the first of them.
+    /// A pacer locked to this channel's slots; waits for the first of them. On a link, which serves a unit as
+    /// soon as it waits, the turns follow this host's clock from now on.
     ///
     /// # Errors
     /// [`WaitError`].
     pub fn pacer(&mut self, timeout: Span) -> Result<Pacer, WaitError> {
-        let slot = self.wait_slot(timeout)?;
         let period = Span::from_nanos(self.granted.contract.period_ns.max(1));
-        let cycle = Span::from_nanos(self.granted.rether.cycle_ns);
+        let Some(rether) = &self.granted.rether else {
+            return Ok(Pacer::beside_slots(period, now(), now()));
+        };
+        let cycle = Span::from_nanos(rether.cycle_ns);
+        let slot = self.wait_slot(timeout)?;
         if self.granted.contract.extra_ppm > 0 {
             return Ok(Pacer::beside_slots(period, slot.at, now()));
         }

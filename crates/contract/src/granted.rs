@@ -17,6 +17,8 @@ pub struct Contract {
     /// The reservation beyond one unit in each period, in millionths. A period that is no multiple and no
     /// whole part of the cycle is served by slots that come more often than its units.
     pub extra_ppm: u32,
+    /// Units for which the sender needs buffers so that none waits for one; the node made at least as many.
+    pub buffers: u16,
 }
 
 /// RETHER's own numbers of a channel: for people and tools. A program needs none of them.
@@ -29,8 +31,6 @@ pub struct RetherShare {
     pub tht_ns: u64,
     /// The segment's cycle: how often the channel's slot comes.
     pub cycle_ns: u64,
-    /// Units for which the sender needs buffers so that none waits for one; the node made at least as many.
-    pub buffers: u16,
     /// Units that are reserved in each `reserved_cycles` cycles.
     pub reserved_units: u16,
     /// Cycles in which `reserved_units` units are reserved.
@@ -44,8 +44,9 @@ pub struct Granted {
     /// The promise.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub contract: Contract,
-    /// The share of a RETHER segment.
-    pub rether: RetherShare,
+    /// The share of a RETHER segment; none where another medium keeps the promise.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub rether: Option<RetherShare>,
 }
 
 impl Granted {
@@ -59,19 +60,20 @@ impl Granted {
         Span::from_nanos(self.contract.bound_ns)
     }
 
-    /// The segment's cycle.
-    pub const fn cycle(&self) -> Span {
-        Span::from_nanos(self.rether.cycle_ns)
+    /// The cycle of a RETHER segment; zero on another medium.
+    pub fn cycle(&self) -> Span {
+        Span::from_nanos(self.rether.map_or(0, |share| share.cycle_ns))
     }
 
-    /// Time on the medium reserved in each cycle.
-    pub const fn tht(&self) -> Span {
-        Span::from_nanos(self.rether.tht_ns)
+    /// Time reserved in each cycle of a RETHER segment; zero on another medium.
+    pub fn tht(&self) -> Span {
+        Span::from_nanos(self.rether.map_or(0, |share| share.tht_ns))
     }
 
     /// The reservation in words, if it is more than one unit in each period.
     pub fn reservation(&self) -> Option<String> {
         let Self { contract: Contract { extra_ppm, .. }, rether } = self;
+        let rether = rether.as_ref()?;
         let tenths = (u64::from(*extra_ppm) + 500) / 1_000;
         let units = if rether.reserved_units == 1 { "unit" } else { "units" };
         let cycles = match rether.reserved_cycles {
@@ -98,10 +100,11 @@ mod tests {
     fn a_reservation_has_words_only_where_it_exceeds_the_traffic() {
         let contract = Contract { extra_ppm: 200_000, ..Contract::default() };
         let rether = RetherShare { reserved_units: 1, reserved_cycles: 1, ..RetherShare::default() };
-        let told = |rether| Granted { contract, rether }.reservation().unwrap_or_default();
+        let told = |rether| Granted { contract, rether: Some(rether) }.reservation().unwrap_or_default();
         assert_eq!(told(rether), "1 unit reserved in each cycle of 0 ns, 20.0 % more than one each period");
         let rether = RetherShare { reserved_units: 2, reserved_cycles: 3, ..rether };
         assert!(told(rether).starts_with("2 units reserved in each 3 cycles of "));
-        assert_eq!(Granted { contract: Contract::default(), rether }.reservation(), None);
+        assert_eq!(Granted { contract: Contract::default(), rether: Some(rether) }.reservation(), None);
+        assert_eq!(Granted { contract, rether: None }.reservation(), None, "a link has no slots to tell of");
     }
 }

@@ -82,6 +82,10 @@ pub enum Mismatch {
     /// Two stations have one node id, `theirs`; `ours` is the address of the other one.
     #[strum(serialize = "double-node-id")]
     NodeId,
+    /// Another medium: 0 for RETHER, 1 for a point-to-point link.
+    Medium,
+    /// It is one too many on a point-to-point link, which has two ends.
+    ThirdStation,
 }
 
 impl Mismatch {

@@ -2,7 +2,7 @@
 
 use crate::build::Lab;
 use crate::kept::{Kept, PAUSE, end_all};
-use crate::topology::interface;
+use crate::topology::{Medium, Station, Topology, interface};
 use rota_driver::clock;
 use rota_sim::STATIONS_STATED;
 use rota_units::Span;
@@ -44,6 +44,7 @@ impl Nodes {
             let served = topology.served(this).into_iter();
             command.arg("node").args(served.flat_map(|port| ["--iface".to_owned(), interface(port)]));
             command.args(["--name", &this.name]);
+            command.args(media(topology, this));
             if (1..=254).contains(&station) {
                 command.args(["--llc-address", &station.to_string()]);
             }
@@ -120,6 +121,18 @@ impl Nodes {
     pub fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.all.iter().filter_map(|node| node.process.pipe())
     }
+}
+
+/// The media of the ports that a station's node serves, where one of them is a link.
+fn media(topology: &Topology, station: &Station) -> Vec<String> {
+    let is_link = |port: usize| topology.segments[station.ports[port]].medium == Medium::Link;
+    let served = topology.served(station);
+    if !served.iter().any(|port| is_link(*port)) {
+        return Vec::new();
+    }
+    let of = |port: usize| format!("{}={}", interface(port), if is_link(port) { "link" } else { "rether" });
+    let media: Vec<String> = served.into_iter().map(of).collect();
+    vec!["--medium".to_owned(), media.join(",")]
 }
 
 /// The part of a node's status that a lab reads.

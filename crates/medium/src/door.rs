@@ -13,6 +13,16 @@ use rota_wire::{Generation, MacAddr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct PortId(pub u8);
 
+/// The kinds of media. All stations of a segment have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum MediumKind {
+    /// A timed token over a shared segment.
+    #[default]
+    Rether,
+    /// A full-duplex cable between two stations.
+    Link,
+}
+
 /// A port's place on its segment, from 1.
 pub type StationId = u16;
 
@@ -196,6 +206,12 @@ pub enum Timer {
     Deaf,
     /// The others are to be told that an address is contested.
     Contested,
+    /// The station at the other end of a link is silent for too long.
+    Peer,
+    /// Frames that left before a link's gate was shut are still on their way.
+    Draining,
+    /// A slot of a link's session opens, or its card has room.
+    Slot,
 }
 
 /// When a machine wants to be called, and the timer that wants it.

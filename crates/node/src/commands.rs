@@ -5,7 +5,7 @@ use crate::limits::Refusals;
 use crate::status::Snapshot;
 use crate::waker::{Sleeper, Waker};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use rota_proto::rether::Rether;
+use rota_proto::Medium;
 use rota_proto::{ChannelEvent, ChannelId, Listener, OpenError, ResizeError, Shortage};
 use rota_shm::{Board, MessageWriter, NodeSocket, RxWriter, TxReader};
 use rota_units::{Instant, Span};
@@ -40,7 +40,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// What is known of it now.
-    pub(crate) fn at(mac: MacAddr, link: &Rether) -> Self {
+    pub(crate) fn at(mac: MacAddr, link: &Medium) -> Self {
         let said = link.member_at(mac).map(|member| &member.announce);
         let name = said.map(|said| said.name().to_owned()).filter(|name| !name.is_empty());
         let node = said.map_or(0, |said| said.llc_address);

@@ -368,7 +368,7 @@ impl Control<'_> {
             return;
         };
         let owned = &self.sessions[at].channels[place];
-        let buffers = owned.buffers.max(granted.rether.buffers);
+        let buffers = owned.buffers.max(granted.contract.buffers);
         let shape = SourceShape { buffers, unit_octets_max: owned.room_octets };
         let (unit_octets, number) = (granted.contract.unit_octets_max, owned.number);
         let (source, charge) = match self.make_source(at, shape, unit_octets) {
@@ -427,7 +427,7 @@ impl Control<'_> {
         let session = &self.sessions[at];
         let Listening { service, buffers, .. } = session.listens[place];
         // What it may grow to, which the sender's first word tells.
-        let buffers = buffers.max(4).max(granted.rether.buffers);
+        let buffers = buffers.max(4).max(granted.contract.buffers);
         let unit_octets_max = granted.contract.unit_octets_max;
         let sink = self.make_sink(at, buffers, unit_octets_max);
         // The program is told once the channel is reserved: one that admission refuses is none

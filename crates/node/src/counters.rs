@@ -4,7 +4,7 @@ use crate::data::{DataCounts, HostFrames};
 use crate::meter::Meter;
 use crate::monitor::Rows;
 use rota_proto::Llc;
-use rota_proto::rether::Rether;
+use rota_proto::Medium;
 use rota_proto::{HostSigns, Node, Port};
 use rota_shm::{CounterTable, MemoryError};
 use rota_units::{Instant, Span};
@@ -17,7 +17,7 @@ const PUBLISH_EVERY: Span = Span::from_millis(1);
 
 /// Where the values come from.
 pub(crate) struct View<'a> {
-    pub(crate) link: &'a Rether,
+    pub(crate) link: &'a Medium,
     pub(crate) port: &'a Port,
     pub(crate) llc: &'a Llc,
     pub(crate) measured: &'a DataCounts,
@@ -32,13 +32,13 @@ type Counter = (&'static str, fn(&View<'_>) -> u64);
 const COUNTERS: [Counter; 89] = [
     // Levels: what is so now.
     ("station", |v| u64::from(v.link.station())),
-    // 0 joining, 1 plain Ethernet, 2 switching, 3 token.
+    // 0 joining, 1 plain Ethernet, 2 switching, 3 token, 4 paced.
     ("mode", |v| v.link.mode() as u64),
     ("mode_epoch", |v| u64::from(v.link.mode_epoch())),
     ("generation", |v| u64::from(v.link.generation())),
     ("stations_known", |v| v.link.members().len() as u64 + 1),
-    ("slots_reserved", |v| v.link.slots().len() as u64),
-    ("slots_reserved_ns", |v| v.link.slots().iter().map(|slot| u64::from(slot.tht_ns)).sum()),
+    ("slots_reserved", |v| v.link.reservations().count() as u64),
+    ("slots_reserved_ns", |v| v.link.reservations().map(|slot| u64::from(slot.tht_ns)).sum()),
     ("queued_frames", |v| v.port.queued_frames() as u64),
     ("turn_longest_ns", |v| v.measured.turn_longest.as_nanos()),
     ("memory_octets", |v| v.measured.refused.memory_octets),

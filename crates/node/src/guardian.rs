@@ -7,8 +7,8 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use rota_driver::confine::keep_capabilities;
 use rota_driver::guardian::{Testament, WILL_OCTETS_MAX, has_pidfd};
+use rota_proto::Medium;
 use rota_proto::WillName;
-use rota_proto::rether::Rether;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -255,7 +255,7 @@ pub(crate) struct Wills {
 
 impl Wills {
     /// Asked once a turn; writes only when the will is another one.
-    pub(crate) fn renew(&mut self, link: &Rether) {
+    pub(crate) fn renew(&mut self, link: &Medium) {
         let name = link.will_name();
         if name == self.left {
             return;

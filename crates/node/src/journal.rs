@@ -343,7 +343,7 @@ fn used(row: &StationRow) -> Option<(&'static str, String)> {
 }
 
 fn mode(code: u64) -> &'static str {
-    ["joining", "plain Ethernet", "switching to the token", "token"].get(code as usize).unwrap_or(&"unknown")
+    ["joining", "plain Ethernet", "switching", "token", "paced"].get(code as usize).unwrap_or(&"unknown")
 }
 
 /// Counters of which each step is an event, with its level and its sentence.

@@ -58,7 +58,7 @@ use rota_driver::device::FrameDevice;
 use rota_driver::outsiders::Outsiders;
 use rota_driver::realtime::Realtime;
 pub use rota_proto::LlcSettings;
-pub use rota_proto::{PORTS_MAX, STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
+pub use rota_proto::{MediumKind, PORTS_MAX, STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
 use rota_shm::control::{ControlName, SocketError};
 use rota_shm::{MemoryError, TraceFile};
 use std::io;

@@ -1,9 +1,9 @@
 //! The rows that a monitor reads: this station as it is, the others as they report themselves.
 
 use crate::data::DataCounts;
-use rota_admission::t_nrt;
-use rota_proto::rether::{Difference, Mismatched, Rether};
-use rota_proto::{Node, ROTATION_PLACES};
+use rota_admission::{link_capacity, t_nrt};
+use rota_proto::rether::{Difference, Mismatched};
+use rota_proto::{Medium, MediumKind, Node, ROTATION_PLACES};
 use rota_shm::{ChannelRow, MismatchRow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, ETHERNET_HEADER_OCTETS, MacAddr, Verdict};
@@ -38,7 +38,7 @@ impl Rows {
     /// Writes the rows: relaxed stores into our own pages, no lock, no system call.
     pub(crate) fn publish(&mut self, now: Instant, node: &Node, mac: MacAddr, measured: &DataCounts) {
         self.next_own = now + OWN_EVERY;
-        let (link, port) = (node.link(), node.port().id());
+        let (link, port) = (node.medium(), node.port().id());
         let reports = node.reports(port);
         let own_channels = node.own_channels().count();
         let stands = (link.members().len(), own_channels, link.mismatches(now).count());
@@ -100,15 +100,11 @@ impl Rows {
     }
 
     fn segment(&mut self, now: Instant, node: &Node, measured: &DataCounts, own: usize) -> SegmentRow {
-        let link = node.link();
+        let link = node.medium();
         let (settings, tally) = (link.settings(), node.port().tally());
-        let slots = link.slots();
-        let reserved: u64 = slots.iter().map(|slot| u64::from(slot.tht_ns)).sum();
+        let reserved: u64 = link.reservations().map(|slot| u64::from(slot.tht_ns)).sum();
         if self.capacity.0 != reserved {
-            let stations = link.members().len() as u16 + 1;
-            let params = settings.params(stations);
-            let ordinary = t_nrt(&params, Span::from_nanos(reserved));
-            self.capacity = (reserved, settings.trt.minus(ordinary));
+            self.capacity = (reserved, capacity(link, Span::from_nanos(reserved)));
         }
         let framing = &settings.link.framing;
         let own_octets = ETHERNET_HEADER_OCTETS as u64;
@@ -124,7 +120,7 @@ impl Rows {
             frame_overhead_octets: u64::from(framing.overhead_octets).saturating_sub(own_octets),
             reserved_ns: reserved,
             capacity_ns: self.capacity.1.as_nanos(),
-            slots: slots.len() as u64,
+            slots: link.reservations().count() as u64,
             rotation_ns: tally.rotation.last.as_nanos(),
             rotation_longest_ns: tally.rotation.longest.as_nanos(),
             rotation_tenths: tenths,
@@ -141,7 +137,7 @@ impl Rows {
 }
 
 /// What is known of the use of a station's address by strangers.
-fn used_by_strangers(link: &Rether, mac: MacAddr) -> u64 {
+fn used_by_strangers(link: &Medium, mac: MacAddr) -> u64 {
     match () {
         () if link.is_contested(mac) => StationRow::CONTESTED,
         () if link.is_astray(mac) => StationRow::ASTRAY,
@@ -149,9 +145,19 @@ fn used_by_strangers(link: &Rether, mac: MacAddr) -> u64 {
     }
 }
 
+/// What all shares may take of a cycle: on a link of its window, and what this station alone may take.
+fn capacity(link: &Medium, reserved: Span) -> Span {
+    let settings = link.settings();
+    let params = settings.params(link.members().len() as u16 + 1);
+    match link.kind() {
+        MediumKind::Rether => settings.trt.minus(t_nrt(&params, reserved)),
+        MediumKind::Link => link_capacity(&params),
+    }
+}
+
 /// A row of nothing but what its station has reserved.
 fn reserved(node: &Node, station: u16) -> StationRow {
-    let own = node.link().slots().iter().filter(|slot| slot.station == station);
+    let own = node.medium().reservations().filter(move |slot| slot.station == station);
     let periodic = own.clone().any(|slot| slot.periodic);
     StationRow {
         reserved_ns: own.clone().map(|slot| u64::from(slot.tht_ns)).sum(),

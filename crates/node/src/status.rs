@@ -165,6 +165,7 @@ fn mode(mode: ModeName) -> RunMode {
         ModeName::Plain => RunMode::Plain,
         ModeName::Switching => RunMode::Switching,
         ModeName::Token => RunMode::Token,
+        ModeName::Paced => RunMode::Paced,
     }
 }
 

@@ -382,7 +382,7 @@ impl Tracer {
         if self.file.is_none() {
             return;
         }
-        let (link, counters) = (node.link(), node.link().counters());
+        let (link, counters) = (node.medium(), node.medium().counters());
         let seen = Seen {
             mode: link.mode(),
             station: link.station(),
@@ -436,7 +436,7 @@ impl Tracer {
     /// Stations were found, lost, or have their number now.
     pub(crate) fn members(&mut self, now: Instant, node: &Node) {
         let Some(file) = &self.file else { return };
-        let link = node.link();
+        let link = node.medium();
         let mut alive = StationSet::default();
         if link.station() != 0 {
             file.set_own(link.station());
@@ -493,7 +493,7 @@ impl Tracer {
                 self.contract(TraceEvent::Opened, now, *channel, *label, &granted.contract);
             }
             ChannelEvent::Incoming { channel, remote, from, granted, .. } => {
-                let member = node.link().member_at(*from);
+                let member = node.medium().member_at(*from);
                 let same_clock = member.is_some_and(|member| member.announce.boot_id == self.boot_id);
                 self.learn(*channel, *remote, 0, &granted.contract, same_clock);
             }
@@ -582,7 +582,7 @@ impl Tracer {
     ) {
         // Comes at most once a second, off the frame path.
         let words = crate::status::refusal(mac, why, here);
-        let src = node.link().number(mac);
+        let src = node.medium().number(mac);
         let (own, octets) = (self.own(TraceEvent::RefusedStation, now), words.as_bytes());
         self.note(&TraceRecord { src, octets, ..own });
     }

@@ -19,7 +19,7 @@ fn station() -> (Node, Instant) {
     (settings.llc.enabled, settings.llc.address) = (true, 1);
     settings.llc.peers.push((2, mac(2)));
     let mut node = Node::new(at, identity, &Key::new([1; 32]), settings, 1);
-    while node.link().mode() != ModeName::Plain || at < Instant::from_nanos(5_000_000_000) {
+    while node.medium().mode() != ModeName::Plain || at < Instant::from_nanos(5_000_000_000) {
         node.handle_deadline(at);
         drain(&mut node, at);
         at += Span::from_millis(5);

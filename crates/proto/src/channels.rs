@@ -427,7 +427,7 @@ impl Channels {
                 let id = ChannelId::from(session);
                 let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
                 channel.request.unit_octets_max = unit_octets_max;
-                channel.promise(&admitted, segment.trt());
+                channel.promise(&admitted, segment);
                 if matches!(channel.state, Sending::Open { .. }) {
                     channel.state = Sending::Open { telling: Some(Repeats::from(now)) };
                 }
@@ -479,7 +479,7 @@ impl Channels {
 
     fn on_reserved(&mut self, now: Instant, id: ChannelId, admitted: &Admitted, segment: Segment<'_>) {
         let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
-        channel.promise(admitted, segment.trt());
+        channel.promise(admitted, segment);
         if channel.state != Sending::Reserving {
             return;
         }

@@ -29,10 +29,10 @@ pub use llc::{
     MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
 pub use node::{Node, PORTS_MAX, PortSpec, PortsError, Timer};
-pub use port::{Port, Status, Tally};
+pub use port::{Medium, Port, Status, Tally};
 pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
-pub use rota_medium::door::Identity;
 pub use rota_medium::door::{Deadline, Grant, Lane, SessionId};
+pub use rota_medium::door::{Identity, MediumKind};
 pub use rota_medium::rether;
 #[cfg(feature = "model")]
 pub use rota_medium::rether::Visit;

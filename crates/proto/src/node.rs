@@ -16,7 +16,7 @@ use crate::channels::{
 };
 use crate::io::{ChannelId, Destination, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId};
 use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
-use crate::port::Port;
+use crate::port::{Medium, Port};
 use crate::report::{HostSigns, Reports};
 use crate::settings::Settings;
 use line::Line;
@@ -357,7 +357,11 @@ impl Node {
     pub fn keep_awake(&mut self, now: Instant, until: Instant) {
         self.assert_drained();
         for line in &mut self.lines {
-            line.port.tell(now, |medium| medium.keep_awake(now, until));
+            line.port.tell(now, |medium| {
+                if let Some(rether) = medium.rether_mut() {
+                    rether.keep_awake(now, until);
+                }
+            });
             line.settle(now);
         }
     }
@@ -365,10 +369,10 @@ impl Node {
     /// For tests: a station that has lived for so long that its counters are about to end.
     #[doc(hidden)]
     pub fn age(&mut self) {
-        self.lines.iter_mut().for_each(|line| line.port.medium_mut().age());
+        self.lines.iter_mut().filter_map(|line| line.port.medium_mut().rether_mut()).for_each(Rether::age);
     }
 
-    /// The station at the other end of a channel, by its address; [`Rether::member_at`] knows its number and
+    /// The station at the other end of a channel, by its address; [`Medium::member_at`] knows its number and
     /// its name, as they are now.
     pub fn peer(&self, channel: ChannelId) -> Option<MacAddr> {
         self.line_of(channel).channels.peer(channel)

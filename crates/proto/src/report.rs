@@ -226,14 +226,14 @@ mod tests {
         let (now, every) = (Instant::from_nanos(1), Span::from_millis(60_000));
         let mut link = Port::new(now, PortId(0), identity, &Key::new([1; 32]), settings.medium, 1);
         let mut reports = Reports::new(now, every);
-        link.medium_mut().meet(now, 2, other);
+        link.medium_mut().rether_mut().expect("RETHER").meet(now, 2, other);
         let head = ReportHead { channels_all: 1, ..reports.own(now, Segment::of(&link), 0) };
         let mut report = Report::new(head);
         report.push(ChannelReport::default());
         reports.take(now, other, &report, Segment::of(&link));
         reports.write(now + every, Segment::of(&link), 0, |_| None);
         assert_eq!((reports.stations().len(), reports.channels().len()), (1, 1));
-        link.medium_mut().forget(other);
+        link.medium_mut().rether_mut().expect("RETHER").forget(other);
         reports.write(now + every * 2, Segment::of(&link), 0, |_| None);
         assert_eq!((reports.stations().len(), reports.channels().len()), (0, 0));
     }

@@ -7,6 +7,7 @@
 
 use crate::io::{ChannelId, StationId};
 use crate::port::{Counters, Port, Tally};
+use rota_medium::door::MediumKind;
 use rota_medium::rether::{self, Member};
 pub(crate) use rota_medium::rether::{Excluded, LinkEvent, ModeName};
 use rota_units::{Instant, Span};
@@ -48,7 +49,7 @@ impl<'a> Segment<'a> {
 
     /// Stations of the segment, this one included.
     pub(crate) fn stations(self) -> u16 {
-        self.0.medium().ring_size()
+        self.0.medium().stations()
     }
 
     /// The other stations.
@@ -86,6 +87,16 @@ impl<'a> Segment<'a> {
     /// The mode of the segment.
     pub(crate) fn mode(self) -> ModeName {
         self.0.medium().mode()
+    }
+
+    /// The kind of the medium.
+    pub(crate) fn medium(self) -> MediumKind {
+        self.0.medium().kind()
+    }
+
+    /// True while channels go on.
+    pub(crate) fn carries_channels(self) -> bool {
+        self.0.medium().carries_channels()
     }
 
     /// The cycle of the segment.

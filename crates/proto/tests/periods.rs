@@ -49,7 +49,7 @@ fn changed(rig: &Rig, channel: ChannelId) -> Option<Granted> {
 fn a_unit_each_three_cycles_leaves_a_third_in_each() {
     let (mut rig, channel) = master(TRT * 3, 8_000);
     let granted = *rig.node.granted(channel).expect("it is open");
-    assert_eq!((granted.period(), granted.cycle(), granted.rether.buffers), (TRT * 3, TRT, 2));
+    assert_eq!((granted.period(), granted.cycle(), granted.contract.buffers), (TRT * 3, TRT, 2));
     assert!(granted.bound() > TRT * 3 && granted.bound() < TRT * 3 + ms(10), "{granted:?}");
     rig.unit(channel, 0, 8_000);
     for sent in [2, 4, 6] {
@@ -68,7 +68,7 @@ fn a_unit_each_three_cycles_leaves_a_third_in_each() {
 fn two_units_each_cycle_leave_in_one_slot() {
     let (mut rig, channel) = master(Span::from_nanos(16_666_666), 2_000);
     let granted = *rig.node.granted(channel).expect("it is open");
-    assert_eq!((granted.period().as_nanos(), granted.rether.buffers), (16_666_667, 4));
+    assert_eq!((granted.period().as_nanos(), granted.contract.buffers), (16_666_667, 4));
     (0..3).for_each(|unit| rig.unit(channel, unit, 2_000));
     rig.run(TRT);
     assert_eq!(fragments(&rig), [(0, 0), (0, 1), (1, 0), (1, 1)]);
@@ -93,7 +93,7 @@ fn each_unit_of_a_slot_counts_its_own_octets() {
 fn a_period_between_whole_ones_is_served_by_more_slots() {
     let (mut rig, channel) = master(ms(40), 2_000);
     let granted = *rig.node.granted(channel).expect("it is open");
-    assert_eq!((granted.period(), granted.cycle(), granted.rether.buffers), (ms(40), TRT, 2));
+    assert_eq!((granted.period(), granted.cycle(), granted.contract.buffers), (ms(40), TRT, 2));
     assert!(granted.bound() > TRT && granted.bound() < TRT + ms(10), "as with one each cycle: {granted:?}");
     rig.unit(channel, 0, 2_000);
     rig.run(TRT);
@@ -101,7 +101,7 @@ fn a_period_between_whole_ones_is_served_by_more_slots() {
     // 50 a second: two in each cycle of 33 ms.
     let (mut rig, channel) = master(ms(20), 2_000);
     let granted = *rig.node.granted(channel).expect("it is open");
-    assert_eq!((granted.period(), granted.rether.buffers), (ms(20), 4));
+    assert_eq!((granted.period(), granted.contract.buffers), (ms(20), 4));
     (0..3).for_each(|unit| rig.unit(channel, unit, 2_000));
     rig.run(TRT);
     assert_eq!(fragments(&rig), [(0, 0), (0, 1), (1, 0), (1, 1)]);

@@ -17,6 +17,7 @@ fn setting(kind: Mismatch, values: [u64; 2]) -> Option<(&'static str, [String; 2
         _ => format!("at most {frames} frames"),
     };
     let follows = |value| if value == 0 { "fixed" } else { "what the hosts' stalls allow" }.to_owned();
+    let medium = |value| if value == 0 { "rether" } else { "link" }.to_owned();
     let duplex = |value| if value == 0 { "full duplex" } else { "half duplex" }.to_owned();
     Some(match kind {
         Mismatch::Cycle => ("cycle (--trt)", values.map(time)),
@@ -31,6 +32,7 @@ fn setting(kind: Mismatch, values: [u64; 2]) -> Option<(&'static str, [String; 2
         Mismatch::Death => ("death timer (--death-timeout)", values.map(time)),
         Mismatch::FollowStalls => ("death timer (fixed with --death-timeout)", values.map(follows)),
         Mismatch::HalfDuplex => ("wire", values.map(duplex)),
+        Mismatch::Medium => ("medium (--medium)", values.map(medium)),
         Mismatch::HopCost => ("time of a hop (--calibration)", values.map(time)),
         Mismatch::VisitCost => ("cost of a visit (--calibration)", values.map(time)),
         Mismatch::FrameCost => ("cost of a frame (--calibration)", values.map(time)),
@@ -64,7 +66,7 @@ impl MismatchRow {
     /// there are none to compare: nobody can know another station's key, and none states its own.
     pub fn values(&self) -> Option<[String; 2]> {
         Some(match self.kind() {
-            Some(Mismatch::Key | Mismatch::OwnAddress) => return None,
+            Some(Mismatch::Key | Mismatch::OwnAddress | Mismatch::ThirdStation) => return None,
             Some(Mismatch::Name) => [self.other(), self.mac()],
             Some(Mismatch::LlcAddress) => [self.other(), self.theirs.to_string()],
             Some(Mismatch::NodeId) => [self.other(), format!("{:016x}", self.theirs)],
@@ -95,6 +97,10 @@ impl MismatchRow {
             Some(Mismatch::OwnAddress) => {
                 format!("somebody else sends with this station's own address {}", self.mac())
             }
+            Some(Mismatch::ThirdStation) => format!(
+                "station {who} does not take part: it is a third station on a link, which has two ends; take \
+                 one off, or run all with --medium rether"
+            ),
             Some(Mismatch::Name) => {
                 format!("two stations are called '{name}': {} and {}; rename one", self.other(), self.mac())
             }

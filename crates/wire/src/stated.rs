@@ -22,7 +22,7 @@ pub struct Stated {
     pub share: u8,
     /// The death timer, µs.
     pub death_us: u32,
-    /// [`Self::HALF_DUPLEX`] and [`Self::FOLLOW_STALLS`].
+    /// [`Self::HALF_DUPLEX`], [`Self::FOLLOW_STALLS`] and [`Self::LINK`].
     pub flags: u8,
     /// The host's cost of a frame, ns, below 2^24 as the three below.
     pub per_frame_ns: u32,
@@ -41,6 +41,8 @@ impl Stated {
     pub const HALF_DUPLEX: u8 = 1;
     /// The death timer follows the stalls of the hosts.
     pub const FOLLOW_STALLS: u8 = 2;
+    /// The medium is a point-to-point link, not RETHER.
+    pub const LINK: u8 = 4;
     /// The largest cost that fits, ns.
     pub const COST_MAX: u32 = (1 << 24) - 1;
 

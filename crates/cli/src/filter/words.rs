@@ -25,7 +25,7 @@ pub const EVENTS: &[&str] = TraceEvent::VARIANTS;
 pub const VERDICTS: &[&str] = TraceVerdict::VARIANTS.split_at(1).1;
 
 /// Modes of a station.
-pub const MODES: &[&str] = &["joining", "plain", "switching", "token"];
+pub const MODES: &[&str] = &["joining", "plain", "switching", "token", "paced"];
 
 /// What a filter may ask of what it selects from. A field that nothing there has would select nothing, which
 /// looks like a quiet wire, so it is refused.

@@ -1,51 +1,81 @@
-//! The interfaces of a node, and the rate of each.
+//! The interfaces of a node, with the rate and the medium of each.
 
 use super::{Args, guardian, settings};
 use rota_answer::Failure;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
 use rota_driver::packet::{OpenError, PacketDevice, PacketOptions, ethernet_mtu};
 use rota_lab::link_rate;
-use rota_node::{Beside, PORTS_MAX, Settings};
+use rota_node::{Beside, MediumKind, PORTS_MAX, Settings};
 use rota_study::interface::{driver_rate, only_interface};
 use rota_units::BitRate;
 
 /// Diverted frames that may wait in the kernel until the data thread's turn.
 const GATE_FRAMES: u32 = 512;
 
-/// The rates that were given: one for all interfaces, or one for each that is named.
+/// A setting that was given: one for all interfaces, or one for each that is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rates {
-    All(BitRate),
-    Each(Vec<(String, BitRate)>),
+pub enum Given<T> {
+    All(T),
+    Each(Vec<(String, T)>),
 }
 
-impl Rates {
-    /// The rate that was given for an interface.
-    pub fn of(&self, iface: &str) -> Option<BitRate> {
+impl<T: Copy> Given<T> {
+    /// What was given for an interface.
+    pub fn of(&self, iface: &str) -> Option<T> {
         match self {
-            Self::All(rate) => Some(*rate),
-            Self::Each(rates) => rates.iter().find(|(named, _)| named == iface).map(|(_, rate)| *rate),
+            Self::All(value) => Some(*value),
+            Self::Each(values) => values.iter().find(|(named, _)| named == iface).map(|(_, value)| *value),
         }
     }
+
+    /// The first interface that is named and not among these.
+    fn stranger(&self, ifaces: &[String]) -> Option<&str> {
+        let Self::Each(values) = self else { return None };
+        values
+            .iter()
+            .map(|(iface, _)| iface.as_str())
+            .find(|iface| !ifaces.iter().any(|known| known == iface))
+    }
+}
+
+/// Reads a value, or one for each interface.
+fn given<T>(
+    text: &str,
+    (what, example): (&str, &str),
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Given<T>, String> {
+    if !text.contains('=') {
+        return read(text).map(Given::All);
+    }
+    let mut values: Vec<(String, T)> = Vec::new();
+    for part in text.split(',') {
+        let (iface, value) = part
+            .split_once('=')
+            .filter(|(iface, _)| !iface.is_empty())
+            .ok_or_else(|| format!("'{part}' names no interface and {what}; write {example}"))?;
+        if values.iter().any(|(named, _)| named == iface) {
+            return Err(format!(
+                "interface {iface} has two {}",
+                if what == "rate" { "rates" } else { "media" }
+            ));
+        }
+        values.push((iface.to_owned(), read(value)?));
+    }
+    Ok(Given::Each(values))
 }
 
 /// Reads `100mbit`, or `eth0=100mbit,eth1=1gbit`.
-pub fn rates(text: &str) -> Result<Rates, String> {
-    if !text.contains('=') {
-        return link_rate(text).map(Rates::All);
-    }
-    let mut rates: Vec<(String, BitRate)> = Vec::new();
-    for part in text.split(',') {
-        let (iface, rate) = part
-            .split_once('=')
-            .filter(|(iface, _)| !iface.is_empty())
-            .ok_or_else(|| format!("'{part}' names no interface and rate; write eth0=100mbit,eth1=1gbit"))?;
-        if rates.iter().any(|(named, _)| named == iface) {
-            return Err(format!("interface {iface} has two rates"));
-        }
-        rates.push((iface.to_owned(), link_rate(rate)?));
-    }
-    Ok(Rates::Each(rates))
+pub fn rates(text: &str) -> Result<Given<BitRate>, String> {
+    given(text, ("rate", "eth0=100mbit,eth1=1gbit"), link_rate)
+}
+
+/// Reads `link`, or `eth0=rether,eth1=link`.
+pub fn media(text: &str) -> Result<Given<MediumKind>, String> {
+    given(text, ("medium", "eth0=rether,eth1=link"), |name| match name {
+        "rether" => Ok(MediumKind::Rether),
+        "link" => Ok(MediumKind::Link),
+        other => Err(format!("'{other}' is no medium; there are rether and link")),
+    })
 }
 
 /// The interfaces of the node, each once and each there.
@@ -70,10 +100,10 @@ pub fn interfaces(args: &Args) -> Result<Vec<String>, Failure> {
             return Err(Failure::failed(OpenError::NoSuchInterface(iface.clone()).to_string()));
         }
     }
-    if let Some(Rates::Each(rates)) = &args.rate
-        && let Some((iface, _)) = rates.iter().find(|(iface, _)| !ifaces.contains(iface))
-    {
-        let sentence = format!("a rate was given for {iface}, which is no interface of this node");
+    let rated = args.rate.as_ref().and_then(|rates| rates.stranger(&ifaces)).map(|iface| ("rate", iface));
+    let named = || args.medium.as_ref().and_then(|media| media.stranger(&ifaces)).map(|at| ("medium", at));
+    if let Some((what, iface)) = rated.or_else(named) {
+        let sentence = format!("a {what} was given for {iface}, which is no interface of this node");
         return Err(Failure::wrong_use(sentence));
     }
     Ok(ifaces)
@@ -93,6 +123,7 @@ pub fn claim(args: &Args, ifaces: &[String]) -> Result<Vec<Beside<PacketDevice, 
         };
         let mtu = ethernet_mtu(iface).map_err(Failure::failed)?;
         let mut settings = settings(args, rate, mtu)?;
+        settings.medium.medium = args.medium.as_ref().and_then(|media| media.of(iface)).unwrap_or_default();
         // Sockets are those of the first port; on the others the kernel keeps IEEE 802.2 to itself.
         settings.llc.enabled = at == 0;
         settings.llc.address = if at == 0 { settings.llc.address } else { 0 };
@@ -112,14 +143,33 @@ pub fn claim(args: &Args, ifaces: &[String]) -> Result<Vec<Beside<PacketDevice, 
 
 /// The interfaces and their rates, for the first line of the log.
 pub fn sentence(first: &str, settings: &Settings, others: &[Beside<PacketDevice, EgressGate>]) -> String {
-    let others = others.iter().map(|other| (&*other.interface, other.settings.link.rate));
-    let all = std::iter::once((first, settings.link.rate)).chain(others);
-    all.map(|(iface, rate)| format!("{iface} at {rate}")).collect::<Vec<_>>().join(" and ")
+    let others = others.iter().map(|other| (&*other.interface, &other.settings));
+    let all = std::iter::once((first, settings)).chain(others);
+    let sentence = |(iface, settings): (&str, &Settings)| {
+        let medium = if settings.medium.medium == MediumKind::Link { ", a link" } else { "" };
+        format!("{iface} at {}{medium}", settings.link.rate)
+    };
+    all.map(sentence).collect::<Vec<_>>().join(" and ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_medium_is_one_for_all_or_one_for_each_interface() {
+        assert_eq!(media("link").map(|media| media.of("eth7")), Ok(Some(MediumKind::Link)));
+        let each = media("eth0=rether,eth1=link").expect("two media");
+        assert_eq!(
+            ["eth0", "eth1", "eth2"].map(|iface| each.of(iface)),
+            [Some(MediumKind::Rether), Some(MediumKind::Link), None]
+        );
+        for (wrong, why) in
+            [("cable", "no medium"), ("eth0=link,eth0=link", "two media"), ("eth0=", "no medium")]
+        {
+            assert!(media(wrong).is_err_and(|error| error.contains(why)), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_rate_is_one_for_all_or_one_for_each_interface() {

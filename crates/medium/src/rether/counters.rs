@@ -3,7 +3,7 @@
 //! Mode epochs wrap. A sequence that runs out begins a new generation; generations or frame counters that run
 //! out begin a new incarnation, as if the station had just booted.
 
-use super::{Rether, Stamp};
+use super::{Counters, Rether, Stamp};
 use crate::door::FrameVerdict;
 use rota_units::Instant;
 use rota_wire::Generation;
@@ -13,7 +13,7 @@ pub(super) const JUMP_MAX: u32 = 1_000_000;
 /// Where generations end: far enough below the largest that every jump that is believed can be counted on.
 pub(super) const GENERATION_END: u32 = u32::MAX - 2 * JUMP_MAX;
 /// Where the 48-bit sequences of the link header end.
-pub(super) const SEQ_END: u64 = (1 << 48) - (1 << 20);
+pub(crate) const SEQ_END: u64 = (1 << 48) - (1 << 20);
 
 /// Whether mode epoch `a` comes after `b`. Neighbours are ordered across the wrap; epochs that lie far apart,
 /// as of a station that was alone, are ordered as numbers.
@@ -45,6 +45,30 @@ pub(super) const fn next_stamp(stamp: Stamp, station: u16) -> Stamp {
     Stamp { generation: Generation { counter: generation.counter.saturating_add(1), station }, seq: 2 }
 }
 
+impl Counters {
+    /// Counts a verdict on a frame.
+    pub(crate) fn judge(&mut self, verdict: FrameVerdict) {
+        let counter = match verdict {
+            FrameVerdict::Taken
+            | FrameVerdict::Foreign
+            | FrameVerdict::OtherSegment
+            | FrameVerdict::OwnAddress => None,
+            FrameVerdict::Accepted => Some(&mut self.tokens_accepted),
+            FrameVerdict::Stale => Some(&mut self.tokens_stale),
+            FrameVerdict::Expired => Some(&mut self.tokens_expired),
+            FrameVerdict::Unproven => Some(&mut self.frames_unproven),
+            FrameVerdict::Malformed => Some(&mut self.frames_malformed),
+            FrameVerdict::Replayed => Some(&mut self.frames_replayed),
+            FrameVerdict::Policed => Some(&mut self.fragments_policed),
+            FrameVerdict::UnknownChannel => Some(&mut self.fragments_unknown),
+            FrameVerdict::Jump => Some(&mut self.jumps_refused),
+        };
+        if let Some(counter) = counter {
+            *counter += 1;
+        }
+    }
+}
+
 impl Rether {
     /// The generation that a new token of this station would have; `None` when they are used up.
     pub(super) fn next_generation(&self) -> Option<Generation> {
@@ -56,25 +80,7 @@ impl Rether {
 
     /// Counts what was found about a frame; what is found first is the frame's verdict.
     pub fn judge(&mut self, verdict: FrameVerdict) {
-        let counters = &mut self.counters;
-        let counter = match verdict {
-            FrameVerdict::Taken
-            | FrameVerdict::Foreign
-            | FrameVerdict::OtherSegment
-            | FrameVerdict::OwnAddress => None,
-            FrameVerdict::Accepted => Some(&mut counters.tokens_accepted),
-            FrameVerdict::Stale => Some(&mut counters.tokens_stale),
-            FrameVerdict::Expired => Some(&mut counters.tokens_expired),
-            FrameVerdict::Unproven => Some(&mut counters.frames_unproven),
-            FrameVerdict::Malformed => Some(&mut counters.frames_malformed),
-            FrameVerdict::Replayed => Some(&mut counters.frames_replayed),
-            FrameVerdict::Policed => Some(&mut counters.fragments_policed),
-            FrameVerdict::UnknownChannel => Some(&mut counters.fragments_unknown),
-            FrameVerdict::Jump => Some(&mut counters.jumps_refused),
-        };
-        if let Some(counter) = counter {
-            *counter += 1;
-        }
+        self.counters.judge(verdict);
         if self.out.verdict == FrameVerdict::Taken {
             self.out.verdict = verdict;
         }

@@ -2,6 +2,9 @@
 
 use rota_wire::{FormMember, FrameView, Key, verify};
 
+/// The purpose for which a segment's secret is the key of its first frames.
+pub(crate) const SEGMENT_KEY_PURPOSE: &str = "rota 2026 bootstrap frames";
+
 /// The segment key and the two newest incarnation keys.
 #[derive(Clone, Debug)]
 pub(super) struct KeyRing {
@@ -13,7 +16,7 @@ pub(super) struct KeyRing {
 
 impl KeyRing {
     pub(super) fn new(segment_secret: &Key, segment: u32) -> Self {
-        let bootstrap = segment_secret.derive("rota 2026 bootstrap frames", [segment.to_be_bytes()].iter());
+        let bootstrap = segment_secret.derive(SEGMENT_KEY_PURPOSE, [segment.to_be_bytes()].iter());
         Self { bootstrap, ring: [None, None], taken: 0 }
     }
 

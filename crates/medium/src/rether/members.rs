@@ -80,7 +80,7 @@ impl Member {
 
 /// What a station's announcement changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(crate) enum Heard {
     /// Nothing: it was known.
     Known,
     /// It is new, or has booted again.
@@ -91,44 +91,44 @@ pub(super) enum Heard {
 
 /// The stations of the segment in the order of their numbers; this station is not among them.
 #[derive(Clone, Debug)]
-pub(super) struct Members {
+pub(crate) struct Members {
     list: Vec<Member>,
     /// Somebody has another number than before, which nobody has been told yet.
     renumbered: bool,
 }
 
 impl Members {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { list: Vec::with_capacity(usize::from(MAX_STATIONS)), renumbered: false }
     }
 
-    pub(super) fn as_slice(&self) -> &[Member] {
+    pub(crate) fn as_slice(&self) -> &[Member] {
         &self.list
     }
 
-    pub(super) fn get(&self, station: StationId) -> Option<&Member> {
+    pub(crate) fn get(&self, station: StationId) -> Option<&Member> {
         self.list.iter().find(|member| member.station == station && station != 0)
     }
 
-    pub(super) fn get_mut(&mut self, station: StationId) -> Option<&mut Member> {
+    pub(crate) fn get_mut(&mut self, station: StationId) -> Option<&mut Member> {
         self.list.iter_mut().find(|member| member.station == station && station != 0)
     }
 
-    pub(super) fn by_mac(&self, mac: MacAddr) -> Option<&Member> {
+    pub(crate) fn by_mac(&self, mac: MacAddr) -> Option<&Member> {
         self.list.iter().find(|member| member.mac == mac)
     }
 
     /// The same where it has a number: who has none for now is sent nothing that a program asked for.
-    pub(super) fn numbered(&self, mac: MacAddr) -> Option<&Member> {
+    pub(crate) fn numbered(&self, mac: MacAddr) -> Option<&Member> {
         self.by_mac(mac).filter(|member| member.station != 0)
     }
 
-    pub(super) fn by_mac_mut(&mut self, mac: MacAddr) -> Option<&mut Member> {
+    pub(crate) fn by_mac_mut(&mut self, mac: MacAddr) -> Option<&mut Member> {
         self.list.iter_mut().find(|member| member.mac == mac)
     }
 
     /// Notes a frame under the segment key.
-    pub(super) fn heard(&mut self, now: Instant, mac: MacAddr, incarnation: u32, seq: u64) -> Heard {
+    pub(crate) fn heard(&mut self, now: Instant, mac: MacAddr, incarnation: u32, seq: u64) -> Heard {
         let Some(member) = self.by_mac_mut(mac) else { return Heard::New };
         if member.incarnation != incarnation {
             let before = &member.before;
@@ -148,7 +148,7 @@ impl Members {
     }
 
     /// Takes up what a station says of itself. A full table ignores strangers.
-    pub(super) fn announce(
+    pub(crate) fn announce(
         &mut self,
         now: Instant,
         station: StationId,
@@ -223,7 +223,7 @@ impl Members {
     }
 
     /// Whether somebody has another number than when this was last asked.
-    pub(super) fn take_renumbered(&mut self) -> bool {
+    pub(crate) fn take_renumbered(&mut self) -> bool {
         core::mem::take(&mut self.renumbered)
     }
 
@@ -244,7 +244,7 @@ impl Members {
         self.list.iter_mut().for_each(|member| member.knew_ended = true);
     }
 
-    pub(super) fn retain(&mut self, keep: impl FnMut(&Member) -> bool) {
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&Member) -> bool) {
         self.list.retain(keep);
     }
 

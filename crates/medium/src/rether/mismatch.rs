@@ -32,7 +32,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    pub(super) fn new(what: Mismatch, ours: impl Into<u64>, theirs: impl Into<u64>) -> Self {
+    pub(crate) fn new(what: Mismatch, ours: impl Into<u64>, theirs: impl Into<u64>) -> Self {
         Self { what, ours: ours.into(), theirs: theirs.into() }
     }
 }
@@ -62,7 +62,7 @@ struct Known {
 
 /// The known mismatches. They are for reports only and do not change the protocol's actions.
 #[derive(Clone)]
-pub(super) struct Mismatches {
+pub(crate) struct Mismatches {
     known: Vec<Known>,
     next_trial: Instant,
     /// The next announcement states this station's settings, if a station with other ones is heard.
@@ -77,19 +77,19 @@ impl core::fmt::Debug for Mismatches {
 }
 
 impl Mismatches {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { known: Vec::with_capacity(ROOM), next_trial: Instant::ZERO, states_next: true }
     }
 
     /// A frame came that nothing proves, or with another segment's number, or with our own address.
-    pub(super) fn unproven(&mut self, now: Instant, mac: MacAddr, what: Difference) {
+    pub(crate) fn unproven(&mut self, now: Instant, mac: MacAddr, what: Difference) {
         let mut all = Differences::default();
         all[0] = Some(what);
         self.note(now, mac, None, all);
     }
 
     /// A station of this segment has announced other settings.
-    pub(super) fn disagrees(&mut self, now: Instant, mac: MacAddr, said: &Announce, ours: &Settings) {
+    pub(crate) fn disagrees(&mut self, now: Instant, mac: MacAddr, said: &Announce, ours: &Settings) {
         let same = self.known.iter_mut().find(|known| {
             known.mac == mac && known.said.is_some_and(|before| before.settings == said.settings)
         });
@@ -113,8 +113,15 @@ impl Mismatches {
         self.note(now, mac, Some(*said), differences(ours, said));
     }
 
+    /// A station that has the key and the settings is one too many here.
+    pub(crate) fn third(&mut self, now: Instant, mac: MacAddr, said: &Announce) {
+        let mut all = Differences::default();
+        all[0] = Some(Difference::new(Mismatch::ThirdStation, 0_u64, 0_u64));
+        self.note(now, mac, Some(*said), all);
+    }
+
     /// This station agrees with us: its mismatches are mended.
-    pub(super) fn agrees(&mut self, mac: MacAddr) {
+    pub(crate) fn agrees(&mut self, mac: MacAddr) {
         self.known.retain(|known| known.mac != mac);
     }
 
@@ -136,7 +143,7 @@ impl Mismatches {
     }
 
     /// The current mismatches.
-    pub(super) fn all(&self, now: Instant) -> impl Iterator<Item = Mismatched<'_>> {
+    pub(crate) fn all(&self, now: Instant) -> impl Iterator<Item = Mismatched<'_>> {
         let shown = move |known: &&Known| {
             let again = known.said.is_some() || known.heard.since(known.since) >= AGAIN;
             again && now.since(known.heard) < FORGOTTEN
@@ -152,7 +159,7 @@ impl Mismatches {
 
     /// True if the next announcement is to state this station's settings: each second one does while a
     /// station with other settings is heard.
-    pub(super) fn states(&mut self, now: Instant) -> bool {
+    pub(crate) fn states(&mut self, now: Instant) -> bool {
         let other = |known: &Known| known.said.is_some() && now.since(known.heard) < FORGOTTEN;
         let states = self.states_next && self.known.iter().any(other);
         self.states_next = !states;

@@ -49,8 +49,8 @@ mod hold;
 mod join;
 mod keys;
 mod leaps;
-mod members;
-mod mismatch;
+pub(crate) mod members;
+pub(crate) mod mismatch;
 #[cfg(feature = "model")]
 mod model;
 mod outbox;
@@ -86,12 +86,15 @@ use crate::door::Identity;
 use crate::door::{Deadline, Demand, Note, SessionId, Timer};
 use crate::door::{PortId, StationId};
 use crate::rng::Rng;
+use crate::sealing::Own;
 use claim::ClaimRound;
+pub(crate) use counters::SEQ_END;
 use form::Forming;
 use keys::KeyRing;
+pub(crate) use keys::SEGMENT_KEY_PURPOSE;
 use members::Members;
 use outbox::Pending;
-use parts::{Fence, Ordinary, Others, Out, Own, Shares, Tells};
+use parts::{Fence, Ordinary, Others, Out, Shares, Tells};
 use reserve::Session;
 use ring::Ring;
 use rota_units::{Instant, Span};
@@ -168,6 +171,8 @@ pub enum ModeName {
     Switching,
     /// Token mode.
     Token,
+    /// A link on which this station has shares: its ordinary frames wait behind them.
+    Paced,
 }
 
 /// When the current cycle began, by this station's clock.

@@ -5,12 +5,13 @@
 use super::{Mode, Rether, Stamp};
 use crate::door::StationId;
 use crate::door::{Frame, Grant, Way};
+use crate::sealing::{self, Head};
 use rota_admission::SegmentParams;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Claim, ClaimGrant, ETHERNET_HEADER_OCTETS, Generation, JoinAnswer, Kind, LINK_HEADER_OCTETS,
-    LinkHeader, MacAddr, ModeNotice, Nack, PayloadKind, Switch, SwitchAck, TAG_OCTETS, Token, emit_frame,
+    MacAddr, ModeNotice, Nack, PayloadKind, Switch, SwitchAck, TAG_OCTETS, Token,
 };
 
 /// A frame to write. What depends on the moment is filled in when it is written.
@@ -227,20 +228,10 @@ impl Rether {
                 (epoch, key, stamp)
             }
         };
-        let header = LinkHeader {
-            kind,
-            key_epoch,
-            payload: if kind == Kind::Data { PayloadKind::Unit } else { PayloadKind::None },
-            source: self.own.station,
-            segment: self.settings.segment,
-            incarnation: self.own.incarnation,
-            generation: stamp.generation,
-            seq: stamp.seq,
-        };
-        let ether_type = self.settings.ether_type;
-        let len = emit_frame(frame, to, self.own.me.mac, ether_type, &header, octets, key);
-        self.tally.count_sent(kind.class(), len);
-        Some(len as u16)
+        let payload = if kind == Kind::Data { PayloadKind::Unit } else { PayloadKind::None };
+        let head = Head { kind, payload, key_epoch, generation: stamp.generation, seq: stamp.seq };
+        let by = (&self.own, &self.settings);
+        Some(sealing::seal(by, &mut self.tally, frame, to, &head, octets, key))
     }
 
     fn announcement_of(&mut self, now: Instant, pending: &Pending) -> (MacAddr, Announce) {

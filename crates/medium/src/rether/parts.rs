@@ -9,24 +9,10 @@ use super::outbox::{ANNOUNCE_OCTETS, Pending};
 use super::patience::Patience;
 use super::reserve::{LinkEvent, Part, Session};
 use super::sound::Budgets;
-use crate::door::Identity;
+use crate::door::FrameVerdict;
 use crate::door::{Demand, Note};
-use crate::door::{FrameVerdict, StationId};
 use rota_units::Instant;
 use std::collections::VecDeque;
-
-/// This station, as the others know it.
-#[derive(Clone, Debug)]
-pub(super) struct Own {
-    pub(super) me: Identity,
-    /// Its place, 0 while it has none.
-    pub(super) station: StationId,
-    pub(super) incarnation: u32,
-    pub(super) nonce: u64,
-    /// The newest challenge of a cycle master, answered by every announcement.
-    pub(super) answers: u64,
-    pub(super) frame_seq: u64,
-}
 
 /// The memory that no later ring undoes.
 #[derive(Clone, Debug, Default)]

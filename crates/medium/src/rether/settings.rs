@@ -3,6 +3,7 @@
 //! Fulfils RETHER-2.2.2-9, RETHER-2.4-5.
 
 use super::members::STATIONS_MAX;
+use crate::door::MediumKind;
 use rota_admission::{Framing, LinkModel, NrtPolicy, RecoveryModel, SegmentParams, Timers};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::DEFAULT_ETHERTYPE;
@@ -181,6 +182,8 @@ pub struct Settings {
     pub follow_stalls: bool,
     /// The address of this station in link control, as it announces it; 0 for none.
     pub llc_address: u8,
+    /// The medium of the segment.
+    pub medium: MediumKind,
 }
 
 impl Settings {
@@ -221,6 +224,7 @@ impl Settings {
             burst: rate.span_of_up(params.card_burst_octets),
             follow_stalls: false,
             llc_address: 0,
+            medium: MediumKind::Rether,
         }
     }
 
@@ -414,6 +418,7 @@ impl Settings {
         ];
         let values = counts.into_iter().chain(framing).chain(spans.iter().map(|span| span.as_nanos()));
         let values = values.chain(self.follow_stalls.then_some(1));
+        let values = values.chain((self.medium == MediumKind::Link).then_some(2));
         values.flat_map(u64::to_be_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
             (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
         })

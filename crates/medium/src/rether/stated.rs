@@ -2,6 +2,7 @@
 
 use super::mismatch::Difference;
 use super::settings::Settings;
+use crate::door::MediumKind;
 use rota_admission::NrtPolicy;
 use rota_contract::Mismatch;
 use rota_units::Span;
@@ -15,7 +16,7 @@ pub(super) type Differences = [Option<Difference>; DIFFERENCES];
 
 impl Settings {
     /// The values that an announcement has room for.
-    pub(super) fn stated(&self) -> Stated {
+    pub(crate) fn stated(&self) -> Stated {
         let us = |span: Span| (span.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32;
         let cost = |span: Span| span.as_nanos().min(u64::from(Stated::COST_MAX)) as u32;
         let flag = |set, flag| if set { flag } else { 0 };
@@ -34,7 +35,8 @@ impl Settings {
             share: self.nrt_share_percent,
             death_us: us(self.death_timeout),
             flags: flag(self.half_duplex, Stated::HALF_DUPLEX)
-                | flag(self.follow_stalls, Stated::FOLLOW_STALLS),
+                | flag(self.follow_stalls, Stated::FOLLOW_STALLS)
+                | flag(self.medium == MediumKind::Link, Stated::LINK),
             per_frame_ns: cost(self.link.per_frame),
             prepare_ns: cost(self.link.prepare),
             per_visit_ns: cost(self.link.per_visit),
@@ -84,7 +86,10 @@ pub(super) fn differences(ours: &Settings, said: &Announce) -> Differences {
 
 fn named(found: &mut Found, settings: &Settings, said: &Announce, theirs: &Stated) {
     let ours = &settings.stated();
+    let flag = |stated: &Stated, flag| u64::from(stated.flags & flag != 0);
     found.differs(Mismatch::Version, ours.version, theirs.version);
+    let of = Stated::LINK;
+    found.differs(Mismatch::Medium, flag(ours, of), flag(theirs, of));
     let mtu = found.differs(Mismatch::Mtu, ours.mtu, theirs.mtu);
     let rate = found.differs(Mismatch::Rate, settings.link.rate.as_bps(), said.rate_bps);
     let cycle = found.differs(Mismatch::Cycle, settings.trt.as_nanos(), u64::from(said.trt_ns));
@@ -95,7 +100,6 @@ fn named(found: &mut Found, settings: &Settings, said: &Announce, theirs: &State
     let latency = !cycle && found.differs(Mismatch::Latency, ns(ours.latency_us), ns(theirs.latency_us));
     // A stated latency brings another share along.
     let _ = latency || found.differs(Mismatch::Share, ours.share, theirs.share);
-    let flag = |stated: &Stated, flag| u64::from(stated.flags & flag != 0);
     let of = Stated::FOLLOW_STALLS;
     let follows = found.differs(Mismatch::FollowStalls, flag(ours, of), flag(theirs, of));
     if !cycle && !follows {
@@ -159,6 +163,9 @@ mod tests {
         assert_eq!(of(&dead), [(Mismatch::Death, 500_000_000, 300_000_000)]);
         assert_eq!(of(&Settings { follow_stalls: true, ..base() }), [(Mismatch::FollowStalls, 0, 1)]);
         assert_eq!(of(&Settings { half_duplex: true, ..base() }), [(Mismatch::HalfDuplex, 0, 1)]);
+        let cable = Settings { medium: MediumKind::Link, ..base() };
+        assert_eq!(of(&cable), [(Mismatch::Medium, 0, 1)]);
+        assert_eq!(between(&cable, &said(&base())), [(Mismatch::Medium, 1, 0)]);
         let prepare = LinkModel { prepare: Span::from_micros(7), ..base().link };
         let measured = base().with_link(prepare);
         assert_eq!(of(&measured), [(Mismatch::PrepareCost, base().link.prepare.as_nanos(), 7_000)]);

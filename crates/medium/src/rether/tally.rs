@@ -45,7 +45,7 @@ impl Rotation {
         (self.began, self.last) = (None, Span::ZERO);
     }
 
-    pub(super) fn next_interval(&mut self) {
+    pub(crate) fn next_interval(&mut self) {
         self.recent = std::mem::take(&mut self.growing);
     }
 }
@@ -62,11 +62,11 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub(super) fn count_sent(&mut self, class: Class, octets: usize) {
+    pub(crate) fn count_sent(&mut self, class: Class, octets: usize) {
         self.sent[class as usize].add(octets as u64);
     }
 
-    pub(super) fn count_heard(&mut self, class: Class, octets: usize) {
+    pub(crate) fn count_heard(&mut self, class: Class, octets: usize) {
         self.heard[class as usize].add(octets as u64);
     }
 }

@@ -30,6 +30,13 @@ pub struct WillName {
     station: StationId,
 }
 
+impl WillName {
+    /// The will of one end of a link, whose key never changes.
+    pub(crate) const fn of_link(incarnation: u32, station: StationId) -> Self {
+        Self { keys: 0, incarnation, station }
+    }
+}
+
 /// Wills that were heard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wills {

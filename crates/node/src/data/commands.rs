@@ -5,7 +5,7 @@ use super::{Data, Stopped, way};
 use crate::commands::{AskError, Command, Note, Opening, Peer, Remains};
 use crate::gate::Egress;
 use rota_driver::device::FrameDevice;
-use rota_proto::rether::Rether;
+use rota_proto::Medium;
 use rota_proto::{ChannelId, Destination, Listener, Member, Node, OpenError, OpenRequest, PortId};
 use rota_units::Instant;
 use rota_wire::MacAddr;
@@ -103,7 +103,7 @@ pub(super) fn open(
     if let Some([one, other]) = node.ports().find_map(|port| doubled(port.medium(), to)) {
         return Err(AskError::Wrong(OpenError::DoubleName(one, other)));
     }
-    let link = node.link();
+    let link = node.medium();
     if link.name() == to {
         return Err(AskError::Wrong(OpenError::OwnStation(link.mac())));
     }
@@ -159,13 +159,13 @@ fn stations<'a>(node: &'a Node, called: &str) -> Result<(PortId, &'a Member), Ve
 }
 
 /// The station that is meant on one segment, if it lives.
-fn living<'a>(link: &'a Rether, called: &str) -> Option<&'a Member> {
+fn living<'a>(link: &'a Medium, called: &str) -> Option<&'a Member> {
     let member = meant(link.members(), called, |station| link.is_dead(station))?;
     (!link.is_dead(member.station)).then_some(member)
 }
 
 /// Two stations that live and have that name, this one among them.
-fn doubled(link: &Rether, name: &str) -> Option<[MacAddr; 2]> {
+fn doubled(link: &Medium, name: &str) -> Option<[MacAddr; 2]> {
     let lives = |member: &&Member| !link.is_dead(member.station) && member.announce.name() == name;
     let others = link.members().iter().filter(lives).map(|member| member.mac);
     let mut all = (link.name() == name).then(|| link.mac()).into_iter().chain(others);

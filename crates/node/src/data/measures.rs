@@ -147,7 +147,7 @@ impl Measures {
         own_frames: u64,
     ) -> View<'a> {
         let stalls = (self.stalls.total(), self.stalls.longest());
-        let (link, port, llc, measured) = (node.link(), node.port(), node.llc(), &self.counts);
+        let (link, port, llc, measured) = (node.medium(), node.port(), node.llc(), &self.counts);
         View { link, port, llc, measured, host, own_frames, stalls }
     }
 

@@ -6,8 +6,8 @@ use crate::gate::Egress;
 use crate::status::{MemberCopy, PortCopy, Snapshot};
 use rota_driver::clock::now;
 use rota_driver::device::FrameDevice;
+use rota_proto::Medium;
 use rota_proto::Node;
-use rota_proto::rether::Rether;
 use rota_shm::control::{LlcInfo, LlcPeer};
 use rota_wire::MacAddr;
 
@@ -16,7 +16,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let drops = self.ways.iter_mut().map(|way| way.wire.device.counters().receive_drops);
         self.measures.counts.receive_drops = drops.sum();
         self.measures.counts.refused = self.control.refusals().read();
-        let (link, host) = (self.node.link(), self.host_frames());
+        let (link, host) = (self.node.medium(), self.host_frames());
         Snapshot {
             status: self.node.port().status(),
             ports: self.ports_now(),
@@ -46,7 +46,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     fn ports_now(&self) -> Vec<PortCopy> {
         let ports = self.ways.iter().filter_map(|way| {
             let link = self.node.port_at(way.port)?.medium();
-            let (interface, members, slots) = (way.interface.clone(), members(link), link.slots().to_vec());
+            let (interface, members, slots) =
+                (way.interface.clone(), members(link), link.reservations().collect::<Vec<_>>());
             Some(PortCopy { interface, station: link.station(), mode: link.mode(), members, slots })
         });
         ports.collect()
@@ -54,7 +55,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 }
 
 /// The stations of the ring, this one among them.
-fn members(link: &Rether) -> Vec<MemberCopy> {
+fn members(link: &Medium) -> Vec<MemberCopy> {
     let mut members = Vec::with_capacity(link.members().len() + 1);
     if link.station() != 0 {
         let (name, mac) = (link.name().to_owned(), link.mac());
@@ -73,7 +74,7 @@ fn members(link: &Rether) -> Vec<MemberCopy> {
 }
 
 fn llc_info(node: &Node) -> LlcInfo {
-    let (llc, link) = (node.llc(), node.link());
+    let (llc, link) = (node.llc(), node.medium());
     let members = link.members().iter().filter(|member| member.announce.llc_address != 0);
     let named = members.map(|member| LlcPeer {
         node: member.announce.llc_address,

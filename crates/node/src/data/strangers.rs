@@ -2,7 +2,7 @@
 
 use super::wire::Wire;
 use rota_driver::device::{DeviceError, FrameDevice};
-use rota_proto::rether::Rether;
+use rota_proto::Medium;
 use rota_units::Instant;
 use rota_wire::MacAddr;
 
@@ -13,7 +13,7 @@ impl<D: FrameDevice> Wire<D> {
         &mut self,
         now: Instant,
         frame: &[u8],
-        link: &Rether,
+        link: &Medium,
     ) -> Result<(), DeviceError> {
         let Some(source) = frame.get(6..12).and_then(|octets| octets.try_into().ok()).map(MacAddr) else {
             return Ok(());
@@ -28,7 +28,7 @@ impl<D: FrameDevice> Wire<D> {
     }
 
     /// Accepts sources again whose time is over, and new stations at once.
-    pub(super) fn hear_again(&mut self, now: Instant, link: &Rether) -> Result<(), DeviceError> {
+    pub(super) fn hear_again(&mut self, now: Instant, link: &Medium) -> Result<(), DeviceError> {
         if self.garbage.is_quiet() {
             return Ok(());
         }
@@ -38,13 +38,13 @@ impl<D: FrameDevice> Wire<D> {
         Ok(())
     }
 
-    fn shut_door(&mut self, link: &Rether) -> Result<(), DeviceError> {
+    fn shut_door(&mut self, link: &Medium) -> Result<(), DeviceError> {
         let (sources, known) = self.garbage.door(known(link));
         self.device.shut_out(sources, known)
     }
 }
 
 /// The incarnations that a closed door lets in: the stations', this one's included.
-fn known(link: &Rether) -> impl Iterator<Item = u32> {
+fn known(link: &Medium) -> impl Iterator<Item = u32> {
     link.members().iter().map(|member| member.incarnation).chain([link.incarnation()])
 }

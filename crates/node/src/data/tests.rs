@@ -116,7 +116,7 @@ fn alone_with(log: Option<TraceFile>) -> (Data<Sink, NoGate>, crate::commands::C
         data.node.handle_deadline(begin + Span::from_millis(5) * step);
         assert!(data.drain().is_ok());
     }
-    assert_eq!(data.node.link().mode(), rota_proto::ModeName::Plain);
+    assert_eq!(data.node.medium().mode(), rota_proto::ModeName::Plain);
     (data, there)
 }
 

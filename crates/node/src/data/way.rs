@@ -11,7 +11,7 @@ use crate::guardian::Wills;
 use crate::meter::Meter;
 use rota_driver::clock::now;
 use rota_driver::device::{DeviceError, FrameDevice};
-use rota_proto::rether::Rether;
+use rota_proto::Medium;
 use rota_proto::{Node, Port, PortId, Settings};
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl<D: FrameDevice, G: Egress> Way<D, G> {
 }
 
 /// The medium of a port that is there.
-pub(super) fn link(node: &Node, port: PortId) -> &Rether {
+pub(super) fn link(node: &Node, port: PortId) -> &Medium {
     node.port_at(port).unwrap_or_else(|| node.port()).medium()
 }
 

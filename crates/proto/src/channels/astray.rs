@@ -18,7 +18,6 @@
 use super::{Channels, Want};
 use crate::io::ChannelId;
 use crate::segment::Segment;
-use rota_contract::Granted;
 use rota_units::{Instant, Span};
 use rota_wire::UnitHeader;
 
@@ -62,9 +61,15 @@ enum Missing {
     Astray,
 }
 
+/// How the units of a channel go with the cycles of its medium.
+#[derive(Clone, Copy, Debug)]
+struct Pattern {
+    period: Span,
+    cycle: Span,
+}
+
 /// How long after a fragment of a steady channel the next one comes at the latest, if it is sent.
-fn patience(granted: &Granted, last: bool) -> Span {
-    let (period, cycle) = (granted.period(), granted.cycle());
+fn patience(Pattern { period, cycle }: Pattern, last: bool) -> Span {
     if !last {
         let split = if period > cycle { cycle } else { Span::ZERO };
         return cycle.div_down(2) + split;
@@ -88,7 +93,7 @@ impl AstrayUnits {
         now: Instant,
         unit: &UnitHeader,
         of: u32,
-        granted: &Granted,
+        pattern: Pattern,
         lived: Instant,
     ) -> Missing {
         let before = unit.number.wrapping_sub(unit.left_out);
@@ -101,14 +106,14 @@ impl AstrayUnits {
             Some(newest) => {
                 let newest = *newest;
                 self.newest = Some(Newest { before, since: now, missing });
-                self.next_unit(now, &newest, before, of, granted, lived)
+                self.next_unit(now, &newest, before, of, pattern, lived)
             }
             None => {
                 self.newest = Some(Newest { before, since: now, missing });
                 Missing::Nothing
             }
         };
-        self.due = (self.steady >= STEADY).then_some(now + patience(granted, unit.last));
+        self.due = (self.steady >= STEADY).then_some(now + patience(pattern, unit.last));
         found
     }
 
@@ -118,7 +123,7 @@ impl AstrayUnits {
         newest: &Newest,
         before: u16,
         of: u32,
-        granted: &Granted,
+        pattern: Pattern,
         lived: Instant,
     ) -> Missing {
         let left = before.wrapping_sub(newest.before);
@@ -126,7 +131,7 @@ impl AstrayUnits {
         if left > u16::MAX / 2 {
             return Missing::Nothing;
         }
-        let in_time = now.since(newest.since) <= patience(granted, true) * u64::from(left);
+        let in_time = now.since(newest.since) <= patience(pattern, true) * u64::from(left);
         self.steady = if in_time { self.steady.saturating_add(1) } else { 0 };
         if newest.since < lived {
             // The ring stood: the missing units had no slots.
@@ -134,8 +139,8 @@ impl AstrayUnits {
             return Missing::Nothing;
         }
         let frames = newest.missing.saturating_add(u32::from(left - 1).saturating_mul(of));
-        let same_slot =
-            granted.period() < granted.cycle() && now.since(newest.since) < granted.cycle().div_down(2);
+        let Pattern { period, cycle } = pattern;
+        let same_slot = period < cycle && now.since(newest.since) < cycle.div_down(2);
         // The newest one's bit, then those of the units that did not come at all.
         let (tail, whole) = (u64::from(newest.missing > 0), u64::from(left.min(33)) - 1);
         let gap = if same_slot { 0 } else { (tail << whole | ((1 << whole) - 1)) as u32 };
@@ -165,7 +170,8 @@ impl Channels {
         let payload_max = segment.unit_payload_max().max(1) as u32;
         let of = unit.unit_octets.div_ceil(payload_max).max(1);
         let lived = segment.ring_lived_since();
-        match channel.astray.fragment(at, unit, of, &channel.granted, lived) {
+        let pattern = Pattern { period: channel.granted.period(), cycle: segment.trt() };
+        match channel.astray.fragment(at, unit, of, pattern, lived) {
             Missing::Nothing => {}
             Missing::Few => self.wants.push(Want::DoubtOwn),
             Missing::Astray => self.wants.push(Want::ContestOwn),
@@ -195,11 +201,8 @@ mod tests {
 
     const MS: Span = Span::from_millis(1);
 
-    fn granted(period: u64) -> Granted {
-        let mut granted = Granted::default();
-        granted.contract.period_ns = (MS * period).as_nanos();
-        granted.rether.cycle_ns = (MS * 30).as_nanos();
-        granted
+    fn pattern(period: u64) -> Pattern {
+        Pattern { period: MS * period, cycle: MS * 30 }
     }
 
     fn unit(before: u16) -> UnitHeader {
@@ -211,7 +214,7 @@ mod tests {
     }
 
     fn hear(astray: &mut AstrayUnits, ms: u64, unit: &UnitHeader, of: u32) -> Missing {
-        astray.fragment(at(ms), unit, of, &granted(30), at(0))
+        astray.fragment(at(ms), unit, of, pattern(30), at(0))
     }
 
     #[test]
@@ -269,8 +272,8 @@ mod tests {
 
     #[test]
     fn a_hole_in_which_this_station_had_no_slot_or_no_ring_is_no_evidence() {
-        let (mut astray, granted) = (AstrayUnits::default(), granted(10));
-        let mut hear = |ms, before, lived| astray.fragment(at(ms), &unit(before), 1, &granted, at(lived));
+        let (mut astray, pattern) = (AstrayUnits::default(), pattern(10));
+        let mut hear = |ms, before, lived| astray.fragment(at(ms), &unit(before), 1, pattern, at(lived));
         assert_eq!(hear(0, 0, 0), Missing::Nothing);
         for before in (2..40).step_by(2) {
             // Three units in each slot.
@@ -286,28 +289,28 @@ mod tests {
 
     #[test]
     fn only_a_steady_channel_has_a_silence() {
-        let (mut astray, granted) = (AstrayUnits::default(), granted(30));
+        let (mut astray, pattern) = (AstrayUnits::default(), pattern(30));
         for step in 0..8 {
-            astray.fragment(at(30 * step), &unit(step as u16), 1, &granted, at(0));
+            astray.fragment(at(30 * step), &unit(step as u16), 1, pattern, at(0));
             assert_eq!(astray.due, None);
         }
-        astray.fragment(at(240), &unit(8), 1, &granted, at(0));
+        astray.fragment(at(240), &unit(8), 1, pattern, at(0));
         assert_eq!(astray.due, Some(at(240 + 45)), "half a cycle after its time");
-        astray.fragment(at(300), &UnitHeader { last: false, ..unit(10) }, 2, &granted, at(0));
+        astray.fragment(at(300), &UnitHeader { last: false, ..unit(10) }, 2, pattern, at(0));
         assert_eq!(astray.due, Some(at(315)), "the rest of the unit; a lost one makes it no less steady");
-        astray.fragment(at(301), &UnitHeader { fragment: 1, ..unit(10) }, 2, &granted, at(0));
+        astray.fragment(at(301), &UnitHeader { fragment: 1, ..unit(10) }, 2, pattern, at(0));
         assert_eq!(astray.due, Some(at(346)));
-        astray.fragment(at(401), &unit(11), 1, &granted, at(0));
+        astray.fragment(at(401), &unit(11), 1, pattern, at(0));
         assert_eq!(astray.due, None, "a pause of its sender does");
     }
 
     #[test]
     fn the_patience_follows_the_slots() {
-        assert_eq!(patience(&granted(30), true), MS * 45);
-        assert_eq!(patience(&granted(90), true), MS * 105);
-        assert_eq!(patience(&granted(90), false), MS * 45, "parts of it in each slot");
-        assert_eq!(patience(&granted(40), true), MS * 70, "in the second slot, or in the next one");
-        assert_eq!(patience(&granted(10), true), MS * 45, "three in each slot");
-        assert_eq!(patience(&granted(20), true), MS * 60, "one in a slot, two in the next one");
+        assert_eq!(patience(pattern(30), true), MS * 45);
+        assert_eq!(patience(pattern(90), true), MS * 105);
+        assert_eq!(patience(pattern(90), false), MS * 45, "parts of it in each slot");
+        assert_eq!(patience(pattern(40), true), MS * 70, "in the second slot, or in the next one");
+        assert_eq!(patience(pattern(10), true), MS * 45, "three in each slot");
+        assert_eq!(patience(pattern(20), true), MS * 60, "one in a slot, two in the next one");
     }
 }

@@ -12,7 +12,7 @@
 
 use super::ended::confirms;
 use super::{ChannelEvent, Channels, ENDED_MAX, Incoming, SIGNAL_INTERVAL, Sending, Tells, Want};
-use crate::segment::{ModeName, Segment};
+use crate::segment::Segment;
 use rota_contract::CloseCause;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Verb};
@@ -48,7 +48,7 @@ impl Channels {
 
     /// Outside a ring no channel goes on. A sender that ends a channel in good order says so by itself.
     pub(super) fn on_mode_changed(&mut self, now: Instant, segment: Segment<'_>) {
-        if segment.mode() != ModeName::Token {
+        if !segment.carries_channels() {
             self.doubt(Doubt::new(now, now + SIGNAL_INTERVAL, CloseCause::PeerGone));
         }
         self.events.push_back(ChannelEvent::ModeChanged);

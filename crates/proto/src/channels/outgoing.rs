@@ -7,7 +7,7 @@ use crate::io::ChannelId;
 use crate::segment::{Segment, Wants};
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_contract::{CloseCause, Granted};
-use rota_units::{Instant, Span};
+use rota_units::Instant;
 use rota_wire::{MacAddr, Signal, Verb};
 
 /// A signal is repeated so often.
@@ -191,11 +191,13 @@ impl Outgoing {
         wants.push(Want::Release { channel: self.id });
     }
 
-    pub(super) fn promise(&mut self, admitted: &Admitted, cycle: Span) {
+    pub(super) fn promise(&mut self, admitted: &Admitted, segment: Segment<'_>) {
         let OpenRequest { unit_octets_max, period, .. } = self.request;
-        let mut granted = request::granted(unit_octets_max, period, admitted.bound, (self.pace, cycle));
-        granted.rether.slot_offset_ns = admitted.offset.as_nanos();
-        granted.rether.tht_ns = admitted.tht.as_nanos();
+        let mut granted = request::granted(unit_octets_max, period, admitted.bound, self.pace, segment);
+        if let Some(share) = &mut granted.rether {
+            share.slot_offset_ns = admitted.offset.as_nanos();
+            share.tht_ns = admitted.tht.as_nanos();
+        }
         self.granted = granted;
     }
 

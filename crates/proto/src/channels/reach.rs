@@ -189,7 +189,7 @@ mod tests {
         for channel in &mut ledger.channels.outgoing {
             channel.state = Sending::Open { telling: None };
         }
-        ledger.link.medium_mut().doubt(ledger.now, B);
+        ledger.link.medium_mut().rether_mut().expect("RETHER").doubt(ledger.now, B);
         ledger.channels.on_doubted(ledger.now, B, Segment::of(&ledger.link));
         ledger
     }

@@ -1,8 +1,10 @@
 //! Requests of programs, and the contracts and refusals that answer them.
 
 use crate::io::{ChannelId, Destination, PortId};
+use crate::segment::Segment;
 use rota_admission::Pace;
 use rota_contract::{Contract, Granted, RetherShare};
+use rota_medium::door::MediumKind;
 use rota_units::Span;
 use rota_wire::MacAddr;
 
@@ -118,23 +120,25 @@ pub(super) fn granted(
     unit_octets_max: u32,
     period: Span,
     bound: Span,
-    (pace, cycle): (Pace, Span),
+    pace: Pace,
+    segment: Segment<'_>,
 ) -> Granted {
+    let cycle = segment.trt();
     Granted {
         contract: Contract {
             unit_octets_max,
             period_ns: period.as_nanos(),
             bound_ns: bound.as_nanos(),
             extra_ppm: pace.extra_ppm(cycle),
-        },
-        rether: RetherShare {
-            cycle_ns: cycle.as_nanos(),
             buffers: pace.buffers(),
+        },
+        rether: (segment.medium() == MediumKind::Rether).then(|| RetherShare {
+            cycle_ns: cycle.as_nanos(),
             // One of the two is 1, the other at most 64.
             reserved_units: pace.units() as u16,
             reserved_cycles: pace.cycles() as u16,
             ..RetherShare::default()
-        },
+        }),
     }
 }
 

@@ -27,7 +27,7 @@ impl Channels {
         match signal.verb {
             Verb::Connect => self.on_connect(now, from, signal, segment),
             Verb::Opened => self.on_opened(from, signal, segment),
-            Verb::Close => self.on_close(now, from, signal),
+            Verb::Close => self.on_close(now, from, signal, segment),
             // A ring may form without a station that has no number. It is asked again, and answers again.
             Verb::Accept if segment.number(from) == 0 => {}
             Verb::Accept => {
@@ -89,7 +89,7 @@ impl Channels {
         let listener = taker.id;
         self.taken = Some(listener);
         let id = self.next_id();
-        let granted = granted_of(signal, segment.trt());
+        let granted = granted_of(signal, segment);
         let (remote, label) = (signal.channel, signal.label);
         // An old channel under the same label is over: its sender would not use the label again.
         while let Some(old) = self.incoming.iter().position(|c| c.peer == from && c.label == label) {
@@ -175,7 +175,7 @@ impl Channels {
             self.wants.push(Want::Signal { to: from, signal });
             return;
         };
-        let granted = granted_of(signal, segment.trt());
+        let granted = granted_of(signal, segment);
         let is_news = channel.granted != granted;
         (channel.granted, channel.doubt) = (granted, None);
         let id = channel.id;
@@ -188,16 +188,16 @@ impl Channels {
         self.wants.push(Want::Signal { to: from, signal: Signal { verb: Verb::OpenedAck, ..*signal } });
     }
 
-    pub(super) fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal) {
+    pub(super) fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal, segment: Segment<'_>) {
         if let Some(at) = self.incoming.iter().position(|c| c.peer == from && c.remote == signal.channel) {
             let stated = Stated::at_end(signal);
-            let may_be = self.incoming[at].may_have_had(now, &stated);
+            let may_be = self.incoming[at].may_have_had(now, &stated, segment.trt());
             if !may_be {
                 self.wants.push(Want::CountRefusedTally);
             }
             self.end_incoming(at, cause::of_sender(signal.code), may_be.then_some(stated), Tells::Nobody);
         } else {
-            self.on_late_end(now, from, signal);
+            self.on_late_end(now, from, signal, segment.trt());
         }
         self.wants.push(Want::Signal { to: from, signal: self.close_ack(from, signal) });
     }
@@ -253,8 +253,9 @@ impl Channels {
 }
 
 /// The promise as the sender states it; only the sender knows its slot.
-pub(super) fn granted_of(signal: &Signal, cycle: Span) -> Granted {
+pub(super) fn granted_of(signal: &Signal, segment: Segment<'_>) -> Granted {
     let period = Span::from_nanos(u64::from(signal.period_ns));
-    let pace = Pace::of(period, cycle).unwrap_or(Pace::EVERY_CYCLE);
-    request::granted(signal.unit_octets_max, period, Span::from_nanos(signal.bound_ns), (pace, cycle))
+    let pace = Pace::of(period, segment.trt()).unwrap_or(Pace::EVERY_CYCLE);
+    let bound = Span::from_nanos(signal.bound_ns);
+    request::granted(signal.unit_octets_max, period, bound, pace, segment)
 }

@@ -42,13 +42,12 @@ const LEFT_OUT_EVERY: Span = Span::from_nanos(100);
 
 impl Incoming {
     /// True if the sender of this channel may have had these units since it asked for it.
-    pub(super) fn may_have_had(&self, now: Instant, stated: &Stated) -> bool {
+    pub(super) fn may_have_had(&self, now: Instant, stated: &Stated, cycle: Span) -> bool {
         let age = now.since(self.since);
         // The sender's clock may be the quicker one. A cycle has begun, and another one may be shorter.
         // A ring without a periodic session begins cycles early, by far less than half of each.
-        let cycles =
-            (age + age.div_down(1_000)).count_down(self.granted.cycle().div_down(2)).saturating_add(2);
-        let pace = Pace::of(self.granted.period(), self.granted.cycle()).unwrap_or(Pace::EVERY_CYCLE);
+        let cycles = (age + age.div_down(1_000)).count_down(cycle.div_down(2)).saturating_add(2);
+        let pace = Pace::of(self.granted.period(), cycle).unwrap_or(Pace::EVERY_CYCLE);
         let most = cycles.saturating_mul(pace.units()).saturating_add(WAITING_MAX);
         let handed = stated.units.checked_sub(stated.left_out);
         handed.is_some_and(|handed| handed <= most && stated.unsent <= handed)

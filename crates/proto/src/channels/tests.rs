@@ -83,7 +83,8 @@ impl Ledger {
     }
 
     fn number(&mut self, station: u16, mac: MacAddr) {
-        self.link.medium_mut().meet(self.now, station, mac);
+        let rether = self.link.medium_mut().rether_mut().expect("RETHER");
+        rether.meet(self.now, station, mac);
         self.settle();
     }
 

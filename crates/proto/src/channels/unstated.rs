@@ -8,7 +8,7 @@
 use super::{ChannelEvent, Channels, ENDED_MAX, Incoming, Stated, Want};
 use crate::segment::Segment;
 use rota_contract::CloseCause;
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal};
 
 impl Channels {
@@ -24,11 +24,11 @@ impl Channels {
     }
 
     /// The end of a channel that has ended here without it.
-    pub(super) fn on_late_end(&mut self, now: Instant, from: MacAddr, signal: &Signal) {
+    pub(super) fn on_late_end(&mut self, now: Instant, from: MacAddr, signal: &Signal, cycle: Span) {
         let is_meant = |ended: &Incoming| ended.peer == from && ended.remote == signal.channel;
         let Some(at) = self.unstated.iter().position(is_meant) else { return };
         let stated = Stated::at_end(signal);
-        if !self.unstated[at].may_have_had(now, &stated) {
+        if !self.unstated[at].may_have_had(now, &stated, cycle) {
             self.wants.push(Want::CountRefusedTally);
             return;
         }

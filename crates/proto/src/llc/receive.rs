@@ -318,7 +318,11 @@ impl Llc {
     /// The message that has waited longest for a new fragment, if for [`PATIENCE`] at least. A source takes
     /// nothing from one that has fewer messages here, and a stranger nothing from a member.
     fn stalled(&self, now: Instant, mac: MacAddr, member: bool, segment: Segment<'_>) -> Option<usize> {
-        let cycle = if segment.mode() == ModeName::Token { segment.trt() } else { Span::ZERO };
+        let cycle = if matches!(segment.mode(), ModeName::Token | ModeName::Paced) {
+            segment.trt()
+        } else {
+            Span::ZERO
+        };
         let own = self.unfinished_of(mac);
         let all = self.assemblies.iter().enumerate().filter(|(_, it)| member || !it.member);
         let late = all.filter(|(_, it)| now >= it.at + PATIENCE + cycle && self.unfinished_of(it.mac) >= own);

@@ -236,7 +236,7 @@ impl Llc {
     fn ack_time(&self, mode: ModeName) -> Span {
         match mode {
             ModeName::Plain | ModeName::Joining => self.settings.ack_time,
-            ModeName::Switching | ModeName::Token => self.settings.ack_time_token,
+            ModeName::Switching | ModeName::Token | ModeName::Paced => self.settings.ack_time_token,
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::channels::{Channels, Want};
 use crate::llc::{Llc, Want as LlcWant};
 use crate::port::Port;
-use rota_medium::rether::Sign;
+use rota_medium::rether::{Rether, Sign};
 use rota_units::Instant;
 
 /// Does what the channels want of the port and of its medium, in order.
@@ -14,17 +14,26 @@ pub(crate) fn channels(now: Instant, channels: &mut Channels, port: &mut Port) {
             Want::Reserve { channel, asked } => port.reserve(now, channel, &asked),
             Want::Release { channel } => port.release(now, channel),
             Want::Resize { channel, unit_octets_max } => port.resize(channel, unit_octets_max),
-            Want::KeepUnitInPart { channel } => port.keep_unit_in_part(channel),
+            Want::KeepUnitInPart { channel } => port.keep_unit_in_part(now, channel),
             Want::Contest { mac } => port.tell(now, |medium| medium.contest(now, mac, Sign::Repeated)),
-            Want::Doubt { mac } => port.tell(now, |medium| medium.doubt(now, mac)),
-            Want::DoubtOwn => port.tell(now, |medium| medium.doubt_own(now)),
-            Want::ContestOwn => port.tell(now, |medium| medium.contest_astray(now)),
-            Want::ShowPlace { since } => port.tell(now, |medium| medium.show_place(now, since)),
-            Want::NoteReached => port.tell(now, |medium| medium.note_asked()),
-            Want::NoteReachedAgain => port.tell(now, |medium| medium.note_asked_again(now)),
+            Want::Doubt { mac } => tell_rether(now, port, |rether| rether.doubt(now, mac)),
+            Want::DoubtOwn => tell_rether(now, port, |rether| rether.doubt_own(now)),
+            Want::ContestOwn => tell_rether(now, port, |rether| rether.contest_astray(now)),
+            Want::ShowPlace { since } => tell_rether(now, port, |rether| rether.show_place(now, since)),
+            Want::NoteReached => tell_rether(now, port, |rether| rether.note_asked()),
+            Want::NoteReachedAgain => tell_rether(now, port, |rether| rether.note_asked_again(now)),
             Want::CountRefusedTally => port.count_refused_tally(),
         }
     }
+}
+
+/// Addresses that go astray are RETHER's affair: another medium has nothing to be told of them.
+fn tell_rether(now: Instant, port: &mut Port, tell: impl FnOnce(&mut Rether)) {
+    port.tell(now, |medium| {
+        if let Some(rether) = medium.rether_mut() {
+            tell(rether);
+        }
+    });
 }
 
 /// Does what link control wants of the queue of ordinary traffic, in order.

@@ -71,7 +71,7 @@ impl Line {
             }
             Input::UnitReady { channel, unit } => {
                 self.channels.note_offer(channel, &unit);
-                self.port.on_unit_ready(channel, unit);
+                self.port.on_unit_ready(now, channel, unit);
                 None
             }
         };
@@ -246,7 +246,9 @@ impl Line {
     }
 
     pub(super) fn tell_host(&mut self, signs: HostSigns) {
-        self.port.medium_mut().note_own_address(signs.own_address);
+        if let Some(rether) = self.port.medium_mut().rether_mut() {
+            rether.note_own_address(signs.own_address);
+        }
         self.reports.tell_host(signs, Segment::of(&self.port));
     }
 

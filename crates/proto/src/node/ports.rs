@@ -1,7 +1,7 @@
 //! The ports of a node: how it comes to have several, how one is named, and how one is lost.
 
 use super::line::Line;
-use super::{HostSigns, Identity, Node, Port, ReportHead, Reports, Rether, Settings, Turn};
+use super::{HostSigns, Identity, Medium, Node, Port, ReportHead, Reports, Rether, Settings, Turn};
 use crate::io::{ChannelId, PortId};
 use rota_units::Instant;
 use rota_wire::{Key, MacAddr};
@@ -112,8 +112,16 @@ impl Node {
     // ---- to look at -----------------------------------------------------------------------------------
 
     /// The medium of the first port: all there is to look at where a node has one.
-    pub fn link(&self) -> &Rether {
+    pub fn medium(&self) -> &Medium {
         self.port().medium()
+    }
+
+    /// The token machine of the first port, for simulators and tests of RETHER.
+    ///
+    /// # Panics
+    /// The medium of the first port is another one.
+    pub fn link(&self) -> &Rether {
+        self.medium().rether().expect("the first port's medium is RETHER")
     }
 
     /// The first port, to look at: the units and the ordinary frames that wait for the medium.

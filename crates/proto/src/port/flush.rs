@@ -166,7 +166,7 @@ impl Port {
         let by_switch = match &self.turning {
             Turning::No => false,
             Turning::In { since } => {
-                self.medium.mode() != ModeName::Token
+                !matches!(self.medium.mode(), ModeName::Token | ModeName::Paced)
                     && now.since(*since) > switch_span(self.medium.settings())
             }
             Turning::Out(flush) => flush.is_shrinking(now),

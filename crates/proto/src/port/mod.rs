@@ -8,6 +8,7 @@
 
 mod counters;
 mod flush;
+mod medium;
 #[cfg(feature = "model")]
 mod model;
 mod own;
@@ -19,6 +20,7 @@ mod tests;
 mod units;
 
 pub use counters::{Counters, Tally};
+pub use medium::Medium;
 pub use status::Status;
 
 use crate::io::{FrameBuf, GateOrder, HostTag, Output, PortId};
@@ -27,7 +29,7 @@ use own::Own;
 use queue::{Entry, NrtQueue, Origin};
 use rota_medium::door::Identity;
 use rota_medium::door::{Deadline, Demand, Frame, Note, Timer, Turn};
-use rota_medium::rether::{Arrived, LinkEvent, Rether, Settings};
+use rota_medium::rether::{Arrived, LinkEvent, Settings};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{Class, Key};
 use spend::Spending;
@@ -38,7 +40,7 @@ use units::Units;
 #[derive(Clone, Debug)]
 pub struct Port {
     id: PortId,
-    medium: Rether,
+    medium: Medium,
     units: Units,
     queue: NrtQueue,
     own: Own,
@@ -75,7 +77,7 @@ impl Port {
             ended_octets: 0,
             counters: Counters::default(),
             tally: counters::OwnTally::default(),
-            medium: Rether::new(now, id, me, secret, settings, seed),
+            medium: Medium::new(now, id, me, secret, settings, seed),
         }
     }
 
@@ -85,7 +87,7 @@ impl Port {
     }
 
     /// The medium, to look at.
-    pub fn medium(&self) -> &Rether {
+    pub fn medium(&self) -> &Medium {
         &self.medium
     }
 
@@ -162,12 +164,12 @@ impl Port {
     }
 
     /// The medium, for what leads to no note of it.
-    pub(crate) fn medium_mut(&mut self) -> &mut Rether {
+    pub(crate) fn medium_mut(&mut self) -> &mut Medium {
         &mut self.medium
     }
 
     /// Tells the medium what this station's other machines have found out about it.
-    pub(crate) fn tell<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Rether) -> R) -> R {
+    pub(crate) fn tell<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Medium) -> R) -> R {
         let answer = tell(&mut self.medium);
         self.heed(now);
         answer

@@ -23,7 +23,8 @@ impl Port {
             tally: _,
         } = self;
         assert!(outputs.is_empty() && own.is_drained(), "a drained machine is shown");
-        medium.visit(visit);
+        let rether = medium.rether().expect("models know RETHER only");
+        rether.visit(visit);
         let flags = [*gate == GateOrder::Divert, matches!(turning, Turning::Out(_))];
         visit.word(flags.iter().fold(1, |word, flag| word << 1 | u64::from(*flag)));
         for queue in units.iter() {
@@ -43,7 +44,7 @@ impl Port {
             visit.word(u64::from(entry.octets));
         }
         visit.word((queue.frames() as u64) << 1 | u64::from(queue.others_first));
-        if medium.granted() == Some(spending.number) {
+        if rether.granted() == Some(spending.number) {
             visit_spending(spending, visit);
         }
     }

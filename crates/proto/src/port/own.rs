@@ -120,7 +120,7 @@ impl Port {
     pub(crate) fn send_report(&mut self, now: Instant, report: &Report) {
         let (mode, leaving) = (self.medium.mode(), self.medium.is_leaving());
         let Some(place) = &mut self.own.report else { return };
-        if place.1 || leaving || !matches!(mode, ModeName::Token | ModeName::Plain) {
+        if place.1 || leaving || !matches!(mode, ModeName::Token | ModeName::Paced | ModeName::Plain) {
             return;
         }
         **place = (*report, true);

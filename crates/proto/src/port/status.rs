@@ -41,7 +41,7 @@ impl Port {
             mode: medium.mode(),
             mode_epoch: medium.mode_epoch(),
             generation: medium.generation(),
-            slots: medium.slots().to_vec(),
+            slots: medium.reservations().collect(),
             queued_frames: self.queued_frames(),
             refused: medium.refused().to_vec(),
             contested: medium.contested().collect(),

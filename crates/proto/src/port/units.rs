@@ -110,7 +110,15 @@ impl Port {
         self.tell_shrinks(channel);
     }
 
-    /// The units of a channel have changed: perhaps a smaller size may take effect now.
+    /// The units of a channel have changed: whether some wait, and whether a smaller size may take effect now.
+    fn tell_units(&mut self, now: Instant, channel: ChannelId) {
+        if let Some(queue) = self.units.get(channel) {
+            self.medium.set_ready(now, channel.into(), !queue.ready.is_empty());
+        }
+        self.tell_shrinks(channel);
+    }
+
+    /// Perhaps a smaller size may take effect now.
     fn tell_shrinks(&mut self, channel: ChannelId) {
         if let Some(queue) = self.units.get(channel).filter(|queue| queue.resize.is_some()) {
             self.medium.may_shrink(channel.into(), queue.may_shrink());
@@ -119,11 +127,11 @@ impl Port {
 
     /// A unit waits in the client's ring. Its octets must not exceed what the client's memory holds; a
     /// unit larger than the reservation takes several slots and is late, which its receiver will see.
-    pub(crate) fn on_unit_ready(&mut self, channel: ChannelId, unit: UnitRef) -> bool {
+    pub(crate) fn on_unit_ready(&mut self, now: Instant, channel: ChannelId, unit: UnitRef) -> bool {
         let queue = self.units.get_mut(channel).filter(|queue| queue.ready.len() < READY_MAX);
         let Some(queue) = queue else { return false };
         queue.ready.push_back(unit);
-        self.tell_shrinks(channel);
+        self.tell_units(now, channel);
         true
     }
 
@@ -151,11 +159,11 @@ impl Port {
     }
 
     /// Takes back the units of a channel that have not begun to leave.
-    pub(crate) fn keep_unit_in_part(&mut self, channel: ChannelId) {
+    pub(crate) fn keep_unit_in_part(&mut self, now: Instant, channel: ChannelId) {
         if let Some(queue) = self.units.get_mut(channel) {
             queue.ready.truncate(usize::from(queue.fragments_sent > 0));
         }
-        self.tell_shrinks(channel);
+        self.tell_units(now, channel);
     }
 
     /// Spends the grant of a slot on the units of its session.
@@ -185,12 +193,12 @@ impl Port {
             return None;
         }
         let Some((len, last)) = self.write_fragment(frame, channel, grant, (octets, payload_max)) else {
-            self.drop_unit(channel, grant.opens);
+            self.drop_unit(now, channel, grant.opens);
             return self.end_slot(now);
         };
         self.medium.spent(now, len);
         if last {
-            self.unit_sent(channel, grant.opens);
+            self.unit_sent(now, channel, grant.opens);
             self.spending.units = units + 1;
             if units + 1 >= grant.most {
                 self.end_slot(now);
@@ -238,24 +246,24 @@ impl Port {
         Some((len, last))
     }
 
-    fn unit_sent(&mut self, channel: ChannelId, at: Instant) {
+    fn unit_sent(&mut self, now: Instant, channel: ChannelId, at: Instant) {
         self.counters.units_sent += 1;
-        self.end_unit(channel, at, UnitFate::Sent);
+        self.end_unit(now, channel, at, UnitFate::Sent);
     }
 
     /// Gives up the unit at the head of a channel's queue.
-    fn drop_unit(&mut self, channel: ChannelId, at: Instant) {
+    fn drop_unit(&mut self, now: Instant, channel: ChannelId, at: Instant) {
         self.counters.units_dropped += 1;
-        self.end_unit(channel, at, UnitFate::Dropped);
+        self.end_unit(now, channel, at, UnitFate::Dropped);
     }
 
-    fn end_unit(&mut self, channel: ChannelId, at: Instant, fate: UnitFate) {
+    fn end_unit(&mut self, now: Instant, channel: ChannelId, at: Instant, fate: UnitFate) {
         let Some(queue) = self.units.get_mut(channel) else { return };
         queue.fragments_sent = 0;
         let ended = queue.ready.pop_front();
         self.ended_octets = ended.map_or(0, |unit| unit.octets);
         let unit = ended.map(|unit| (unit.number, fate));
         self.outputs.push_back(Output::Slot { channel, at, unit });
-        self.tell_shrinks(channel);
+        self.tell_units(now, channel);
     }
 }

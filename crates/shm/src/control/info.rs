@@ -157,6 +157,8 @@ pub enum RunMode {
     Switching,
     /// The token rules.
     Token,
+    /// A link on which this station has channels: its ordinary frames wait behind them.
+    Paced,
 }
 
 /// What the token did as seen by this node.

@@ -39,7 +39,7 @@ impl Checker for OneMode {
             let state = node.and_then(|node| match node.link().mode() {
                 ModeName::Token => Some((node.link().mode_epoch(), true)),
                 ModeName::Plain => Some((node.link().mode_epoch(), false)),
-                ModeName::Joining | ModeName::Switching => None,
+                ModeName::Joining | ModeName::Switching | ModeName::Paced => None,
             });
             if self.hosts[host] == state {
                 continue;

@@ -192,7 +192,7 @@ impl RecoveryTimes {
                 self.believed(view, part, findings);
             }
             Some(ModeName::Token) => {}
-            Some(ModeName::Joining) | None => {
+            Some(ModeName::Joining | ModeName::Paced) | None => {
                 if self.in_ring(view, part) == 0 {
                     self.parts[part].last = None;
                 }

@@ -159,7 +159,7 @@ impl Station {
     }
 
     fn mode(&self) -> ModeName {
-        self.data.node.link().mode()
+        self.data.node.medium().mode()
     }
 
     /// 60 Mbit/s, as far as this machine lets the test run.
@@ -188,8 +188,8 @@ fn lan() -> (Station, Station) {
     let segment = Segment::new(SegmentSpec { rate: None, port_queue: Octets::new(150_000) });
     let mut lan = (Station::new("a", &segment, 1), Station::new("b", &segment, 2));
     let knows = |station: &Station| {
-        let members = station.data.node.link().members();
-        members.len() == 1 && members[0].station != 0 && station.data.node.link().station() != 0
+        let members = station.data.node.medium().members();
+        members.len() == 1 && members[0].station != 0 && station.data.node.medium().station() != 0
     };
     until(&mut lan, "plain mode", |lan| {
         knows(&lan.0) && knows(&lan.1) && lan.0.mode() == ModeName::Plain && lan.1.mode() == ModeName::Plain
@@ -207,7 +207,7 @@ fn until(lan: &mut (Station, Station), what: &str, mut wanted: impl FnMut(&mut (
 }
 
 fn open(lan: &mut (Station, Station)) -> ChannelId {
-    let period = lan.0.data.node.link().settings().trt;
+    let period = lan.0.data.node.medium().settings().trt;
     let request =
         Opening { before: 0, probe: false, unit_octets_max: 100, room_octets: 100, period, periodic: true };
     let Ok((channel, _)) = commands::open(&mut lan.0.data.node, now(), "b", SERVICE, &request) else {

@@ -55,7 +55,7 @@ impl Station {
 
     /// A channel of units that fit [`SHAPE`], one in each cycle.
     fn opening(&self) -> Opening {
-        let (octets, period) = (SHAPE.unit_octets_max, self.data.node.link().settings().trt);
+        let (octets, period) = (SHAPE.unit_octets_max, self.data.node.medium().settings().trt);
         let (unit_octets_max, room_octets) = (octets, octets);
         Opening { before: 0, probe: false, unit_octets_max, room_octets, period, periodic: true }
     }
@@ -81,7 +81,7 @@ impl Lan {
         let mut lan = Self { sender, receiver };
         // Before that it would ask for nothing.
         let knows = |station: &Station| {
-            let link = station.data.node.link();
+            let link = station.data.node.medium();
             link.members().len() == 1 && link.mode() == rota_proto::ModeName::Plain
         };
         lan.until("they know each other", |lan| (knows(&lan.sender) && knows(&lan.receiver)).then_some(()));
@@ -281,9 +281,10 @@ fn memory_that_comes_when_its_channel_has_ended_is_not_kept() {
 #[test]
 fn a_station_that_was_named_by_its_number_is_kept_by_its_address() {
     let mut lan = Lan::new();
-    let numbered = |lan: &mut Lan| Some(lan.sender.data.node.link().members()[0].station).filter(|n| *n != 0);
+    let numbered =
+        |lan: &mut Lan| Some(lan.sender.data.node.medium().members()[0].station).filter(|n| *n != 0);
     let number = lan.until("it has a number", numbered);
-    let mac = lan.receiver.data.node.link().mac();
+    let mac = lan.receiver.data.node.medium().mac();
     let request = lan.sender.opening();
     let opened = open(&mut lan.sender.data.node, now(), &number.to_string(), SERVICE, &request);
     let Ok((channel, peer)) = opened else { panic!("the station is known") };
@@ -308,14 +309,14 @@ fn of_two_stations_of_one_name_the_one_that_lives_is_meant() {
     let mut stations = [("a", 1), ("b", 2), ("b", 3)].map(|(name, last)| Station::new(name, &segment, last));
     let give_up = now() + PATIENCE;
     let numbered = |station: &Station| {
-        let members = station.data.node.link().members();
+        let members = station.data.node.medium().members();
         members.len() == 2 && members.iter().all(|member| member.station != 0)
     };
     while !numbered(&stations[0]) {
         assert!(now() < give_up, "they never know each other");
         stations.iter_mut().for_each(Station::turn);
     }
-    let members = stations[0].data.node.link().members();
+    let members = stations[0].data.node.medium().members();
     for (dead, found) in [(0, 1), (1, 0)] {
         let is_dead = |station| station == members[dead].station;
         let meant = meant(members, "b", is_dead).map(|member| member.mac);

@@ -86,8 +86,7 @@ fn opened(ledger: &mut Ledger, units: u64) {
     ledger.opened_by(B, 70);
     let cycle = ledger.link.medium().settings().trt;
     let period = Span::from_nanos(cycle.as_nanos().div_ceil(units));
-    let granted = &mut ledger.channels.incoming[0].granted;
-    (granted.contract.period_ns, granted.rether.cycle_ns) = (period.as_nanos(), cycle.as_nanos());
+    ledger.channels.incoming[0].granted.contract.period_ns = period.as_nanos();
 }
 
 /// One close of 2^64 - 1 units, and the receiver had lost as many.

@@ -104,7 +104,7 @@ fn r3_a_slot_is_as_long_as_the_unit_of_the_contract() {
     }
     // Two units a cycle need the slot twice.
     let granted = &mut sender.bench.world.flows_mut()[0].granted;
-    granted.contract.period_ns = granted.rether.cycle_ns / 2;
+    granted.contract.period_ns = granted.cycle().as_nanos() / 2;
     let pace = Pace::of(granted.period(), granted.cycle()).expect("a pace");
     assert_eq!(pace.units(), 2);
     let most = (1..60_000).take_while(|octets| needs(*octets) * 2 <= slot).last().expect("some");

@@ -1,0 +1,231 @@
+//! Admission on a point-to-point link: each direction has one sender, and that sender alone admits its shares.
+//!
+//! # What is promised
+//!
+//! Let C be the link, F the wire time of the longest frame, TRT the cycle of the settings and **W = TRT −
+//! ⌊TRT/16⌋** the window. A session with pace (k cycles, u units) sends in *slots*: a slot carries one share
+//! of a unit (⌈n/k⌉ of its n fragments), and a slot opens when something of the session waits and the u-th
+//! slot before it opened W ago or more. So *(1)* in any half-open window of W at most u slots of a session
+//! open. A slot costs S: its frames as `docs/decisions/008-what-a-frame-is-charged.md` has them, and b.
+//!
+//! The sender serves open slots first, those of earlier sessions before those of later ones, and ordinary
+//! frames only while no slot is open. It hands a frame to the card only while at most A ([`LINK_AHEAD`]) of
+//! wire time is still there. So *(2)* at most **B = A + F** of other traffic is ahead of a slot that opens.
+//! Its own announcements take O in a window at most. A request is admitted if
+//!
+//! **Σ u_j·S_j + B + O + N ≤ W**
+//!
+//! where N is the ordinary share: `nrt_share_percent` of the cycle, at least one full frame.
+//!
+//! *Lemma.* A slot of session i ends within **Z_i = B + O + Σ_{j ≤ i} u_j·S_j** of its opening. Let s be the
+//! begin of the interval, around the slot, in which slots of the sessions 1 … i are always open. Nothing of
+//! them is open just before s. From s on the sender hands over only their frames and announcements, behind B
+//! at most (2). In [s, s + W) their slots cost Σ u_j·S_j at most (1), and Z_i ≤ W: so all of them are done by
+//! s + Z_i, before any further slot could count. The slot opened at s or later.
+//!
+//! *Units.* Let units be ready each p ≥ k·TRT/u. By induction a slot opens when its unit is ready (k = 1:
+//! the u-th unit before was ready u·p ≥ TRT ≥ W ago), or its parts open W apart and the last slot of the
+//! unit before opened (k − 1)·W after that one was ready, which is W before this one is. So
+//!
+//! **delivered ≤ ready + (k − 1)·W + Z_i + F + J**
+//!
+//! where F is a device on the cable that stores a frame, and J the host's slack. Ordinary frames have at
+//! least N in each window that begins with an open slot. A program that was late by d with one unit and keeps
+//! its schedule afterwards has its next units delayed by less each: slots come more often than units, by one
+//! sixteenth.
+//!
+//! *Changes.* A later session changes no Z of an earlier one, and an end makes those behind it earlier. A
+//! share that grows goes to the end of the list while nothing of it waits: those behind its old place get
+//! earlier, and it gets the Z of its new place. A smaller share keeps its place.
+//!
+//! Both directions are apart (full duplex), so that nothing is asked of the other station.
+
+use crate::pace::Pace;
+use crate::refusal::{Refusal, Test};
+use crate::rether::{Admitted, Failure, Request, SegmentParams, largest, refusal, share_of};
+use rota_units::{Octets, Span};
+
+/// A: the wire time up to which a link's sender hands frames to its card ahead of the wire.
+pub const LINK_AHEAD: Span = Span::from_micros(100);
+/// Shares of one sender.
+pub const LINK_SHARES_MAX: usize = 200;
+/// The window is shorter than the cycle by one part in so many.
+const GUARD: u64 = 16;
+/// Announcements in a window: one each half of a cycle, and two answers at once.
+const ANNOUNCEMENTS: u64 = 4;
+/// Further answers come one in so long.
+const ANSWERS_EVERY: Span = Span::from_millis(100);
+
+/// W: in so long a session opens as many slots as its pace has units in a cycle.
+pub fn link_window(trt: Span) -> Span {
+    trt.minus(trt.div_down(GUARD))
+}
+
+/// B: other traffic ahead of a slot that opens.
+pub fn link_blocking(params: &SegmentParams) -> Span {
+    LINK_AHEAD + params.link.frame_span_max()
+}
+
+/// O: the announcements of the sender in one window.
+fn announcements(params: &SegmentParams) -> Span {
+    let most = ANNOUNCEMENTS + params.trt.count_down(ANSWERS_EVERY);
+    params.link.frame_span_up(SegmentParams::ANNOUNCE_OCTETS) * most
+}
+
+/// N: what ordinary traffic has in each window.
+fn ordinary(params: &SegmentParams) -> Span {
+    let share = (params.trt * u64::from(params.nrt_share_percent)).as_nanos().div_ceil(100);
+    Span::from_nanos(share).max(params.link.frame_cost_max())
+}
+
+/// u·S: all slots of a session in one window, of which each carries so many octets.
+fn load(params: &SegmentParams, share: Octets, pace: Pace) -> Span {
+    (params.link.unit_span_joined_up(share) + params.link.per_visit) * pace.units()
+}
+
+/// The promise to a session behind shares that take `before` in each window, if it is admitted.
+fn promise(before: Span, request: &Request, share: Octets, params: &SegmentParams) -> Admitted {
+    let (pace, window) = (request.pace, link_window(params.trt));
+    let tht = load(params, share, pace);
+    let sending = link_blocking(params) + announcements(params) + before + tht;
+    let (device, slack) = (params.link.frame_span_max(), params.link.host_slack);
+    let bound = window * (pace.cycles() - 1) + sending + device + slack;
+    let t_nrt = ordinary(params);
+    Admitted { tht, offset: before, bound, t_nrt, gap: window, spare: window.minus(sending + t_nrt) }
+}
+
+fn evaluate(before: Span, request: &Request, params: &SegmentParams) -> Result<Admitted, Failure> {
+    let share = share_of(request, params)?;
+    let admitted = promise(before, request, share, params);
+    let fixed = link_blocking(params) + announcements(params) + admitted.t_nrt;
+    let excess = (before + admitted.tht + fixed).minus(link_window(params.trt));
+    if excess > Span::ZERO {
+        return Err(Failure { test: Test::LinkCapacity, margin: excess });
+    }
+    Ok(admitted)
+}
+
+/// What all shares of one sender may take of each window.
+pub fn link_capacity(params: &SegmentParams) -> Span {
+    link_window(params.trt).minus(link_blocking(params) + announcements(params) + ordinary(params))
+}
+
+/// May `request` join the shares of this sender, which take so long in each window? It goes to their end.
+///
+/// # Errors
+/// [`Refusal`]: the failed test, by how much, and the largest unit that fits now.
+pub fn admit_on_link(loads: &[Span], request: &Request, params: &SegmentParams) -> Result<Admitted, Refusal> {
+    let before: Span = loads.iter().copied().sum();
+    if loads.len() >= LINK_SHARES_MAX {
+        let failure = Failure { test: Test::SlotTableFull, margin: Span::ZERO };
+        return Err(refusal(params, request.pace, &failure, None));
+    }
+    evaluate(before, request, params).map_err(|failure| {
+        let fits = |unit| evaluate(before, &Request { unit_octets: unit, ..*request }, params).is_ok();
+        let (asked, smallest) = (request.unit_octets, Octets::new(1));
+        let offer = (asked > smallest && fits(smallest)).then(|| largest(smallest, asked, fits));
+        refusal(params, request.pace, &failure, offer)
+    })
+}
+
+/// The promise to a share that stands behind others that take `before`, with units of another, admitted size.
+pub fn standing_on_link(before: Span, request: &Request, params: &SegmentParams) -> Admitted {
+    let share = request.pace.share(request.unit_octets, &params.link.framing);
+    promise(before, request, share, params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rota_units::BitRate;
+
+    fn params(mbit: u64) -> SegmentParams {
+        SegmentParams::new(BitRate::from_mbit(mbit), 2)
+    }
+
+    fn unit(octets: u64, pace: Pace) -> Request {
+        Request { station: 1, unit_octets: Octets::new(octets), pace, periodic: false, receives: false }
+    }
+
+    /// By hand, at 10 Mbit/s: a unit of 6,250 octets takes 5 frames, 6,760 octets on the wire.
+    #[test]
+    fn the_first_stream_of_a_slow_link_has_the_bound_of_the_proof() {
+        let params = params(10);
+        let admitted = admit_on_link(&[], &unit(6_250, Pace::EVERY_CYCLE), &params).unwrap();
+        let (full, announcement) = (1_538 * 800, (135 + 38) * 800);
+        let slot = 6_760 * 800 + 5 * 2_000 + 50_000;
+        assert_eq!(admitted.tht.as_nanos(), slot);
+        let z = 100_000 + full + 4 * announcement + slot;
+        assert_eq!(admitted.bound.as_nanos(), z + full + 1_000_000);
+        assert_eq!(admitted.t_nrt.as_nanos(), 1_666_667, "5 % of the cycle");
+        assert_eq!(link_window(params.trt).as_nanos(), 33_333_333 - 2_083_333);
+    }
+
+    #[test]
+    fn a_full_link_refuses_with_what_is_missing_and_what_would_fit() {
+        let params = params(10);
+        let stream = unit(6_250, Pace::EVERY_CYCLE);
+        let mut loads = Vec::new();
+        let refused = loop {
+            match admit_on_link(&loads, &stream, &params) {
+                Ok(admitted) => loads.push(admitted.tht),
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!(loads.len(), 5, "as many as on a ring");
+        assert_eq!(refused.test, Test::LinkCapacity);
+        assert!(refused.margin > Span::ZERO && refused.margin_bps > 0);
+        let offer = refused.counter_offer.expect("a smaller unit fits");
+        assert!(admit_on_link(&loads, &Request { unit_octets: offer, ..stream }, &params).is_ok());
+        let more = Octets::new(offer.get() + 1);
+        assert!(admit_on_link(&loads, &Request { unit_octets: more, ..stream }, &params).is_err());
+    }
+
+    #[test]
+    fn a_link_has_so_many_shares_and_no_unit_beyond_its_fragments() {
+        let params = params(1_000);
+        let loads = vec![Span::ZERO; LINK_SHARES_MAX];
+        let refused = admit_on_link(&loads, &unit(1, Pace::EVERY_CYCLE), &params).unwrap_err();
+        assert_eq!((refused.test, refused.counter_offer), (Test::SlotTableFull, None));
+        let huge = params.unit_octets_max().get() + 1;
+        let refused = admit_on_link(&[], &unit(huge, Pace::EVERY_CYCLE), &params).unwrap_err();
+        assert_eq!(refused.test, Test::UnitTooLarge);
+    }
+
+    proptest! {
+        /// The inequality of the proof, and that an appended share changes no earlier promise.
+        #[test]
+        fn what_is_admitted_fits_the_window(
+            mbit in 1u64..100_000,
+            asked in proptest::collection::vec((1u64..200_000, 1u64..64, 1u64..32), 1..40),
+        ) {
+            let params = params(mbit);
+            let mut loads: Vec<Span> = Vec::new();
+            for (octets, cycles, units) in asked {
+                let period = if units > 1 { params.trt.div_down(units) } else { params.trt * cycles };
+                let Ok(pace) = Pace::of(period, params.trt) else { continue };
+                let request = unit(octets, pace);
+                let before: Span = loads.iter().copied().sum();
+                let window = link_window(params.trt);
+                match admit_on_link(&loads, &request, &params) {
+                    Ok(admitted) => {
+                        loads.push(admitted.tht);
+                        let all: Span = loads.iter().copied().sum();
+                        let fixed = link_blocking(&params) + announcements(&params) + ordinary(&params);
+                        prop_assert!(all + fixed <= window);
+                        prop_assert_eq!(admitted.spare, window.minus(all + fixed));
+                        prop_assert_eq!(standing_on_link(before, &request, &params), admitted);
+                        let transit = params.link.frame_span_max() + params.link.host_slack;
+                        prop_assert!(admitted.bound <= window * pace.cycles() + transit);
+                    }
+                    Err(refused) => if let Some(offer) = refused.counter_offer {
+                        prop_assert!(offer < request.unit_octets);
+                        let smaller = Request { unit_octets: offer, ..request };
+                        prop_assert!(admit_on_link(&loads, &smaller, &params).is_ok());
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The right to send: slots of sessions first, in the order of the shares, then ordinary frames one by one.
+//!
+//! Frames are handed to the card at the link's pace: while more than [`LINK_AHEAD`] of wire time is there
+//! already, nothing is granted. So a slot that opens finds one full frame and that time ahead of it at most.
+
+use super::{Gate, Link};
+use crate::door::{Demand, Grant, Lane, Turn, Visited};
+use rota_admission::{LINK_AHEAD, link_window};
+use rota_units::{Instant, Octets, Span};
+use rota_wire::{ETHERNET_HEADER_OCTETS, Generation};
+
+/// The pace of the frames that leave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    /// When the link has carried all frames that were handed over.
+    card_free: Instant,
+    /// The frame of the port that would leave next.
+    pub(super) first: Option<Demand>,
+    /// The ordinary visit that is under way.
+    visit: Option<u32>,
+    /// The number of the newest slot or visit.
+    number: u32,
+    /// A refusal has left no share: the gate opens at the next turn.
+    pub(super) is_idle: bool,
+}
+
+impl Pace {
+    /// The gate has changed: nothing of this end is on its way.
+    pub(super) fn begin(&mut self, now: Instant) {
+        (self.card_free, self.visit) = (now, None);
+    }
+
+    fn next_number(&mut self) -> u32 {
+        self.number = self.number.wrapping_add(1);
+        self.number
+    }
+}
+
+impl Link {
+    /// Before anything leaves: changes of shares that are due.
+    pub fn begin_turn(&mut self, now: Instant) {
+        self.resize_due();
+        if core::mem::take(&mut self.pace.is_idle) && self.shares.sessions.is_empty() {
+            self.open_gate(now);
+            self.say_hello_soon();
+        }
+    }
+
+    /// The port says which ordinary frame would leave next.
+    pub fn demand(&mut self, _now: Instant, first: Option<Demand>) {
+        self.set_demand(first);
+    }
+
+    /// Grants what comes next, or waits.
+    pub fn advance(&mut self, now: Instant) -> Turn {
+        if self.gate != Gate::Shut || self.pace.card_free > now + LINK_AHEAD {
+            return Turn::Wait;
+        }
+        if let Some(grant) = self.slot_grant(now) {
+            self.pace.visit = None;
+            return Turn::Grant(grant);
+        }
+        let Some(first) = self.pace.first else { return Turn::Wait };
+        let number = self.pace.visit.unwrap_or_else(|| self.pace.next_number());
+        self.pace.visit = Some(number);
+        // A frame beyond the MTU, as one with a tag of a virtual LAN, leaves too: it would block all others.
+        let budget = self.settings.link.frame_span_max().max(self.frame_time(first.octets));
+        let (port, lane, not_after) = (self.port, Lane::NonRealTime, Instant::FAR);
+        let stamp = (Generation::default(), 0);
+        Turn::Grant(Grant { port, lane, number, opens: now, most: 1, budget, not_after, stamp })
+    }
+
+    /// The right to send what is left of the first slot that is open.
+    fn slot_grant(&mut self, now: Instant) -> Option<Grant> {
+        let window = link_window(self.settings.trt);
+        let due = |at: Instant| now >= at;
+        for session in &mut self.shares.sessions {
+            if let Some(at) = session.opens_at(window).filter(|at| due(*at)) {
+                session.open(at, self.pace.next_number());
+            }
+        }
+        let mut open = self.shares.sessions.iter().filter_map(|session| Some((session, session.slot?)));
+        let (session, slot) = open.next()?;
+        let (link, pace) = (&self.settings.link, session.share.pace);
+        let share = pace.share(Octets::new(u64::from(session.share.unit_octets_max)), &link.framing);
+        let all = link.framing.unit_wire_octets(share).get();
+        let budget = link.rate.span_of_up(Octets::new(all.saturating_sub(slot.used.get())));
+        let (port, lane, not_after) = (self.port, Lane::RealTime(session.id), Instant::FAR);
+        let (number, opens, stamp) = (slot.number, slot.opens, (Generation::default(), 0));
+        Some(Grant { port, lane, number, opens, most: 1, budget, not_after, stamp })
+    }
+
+    /// The number of the ordinary visit that is under way.
+    pub fn visit_number(&self) -> Option<u32> {
+        self.pace.visit
+    }
+
+    /// A frame of so many octets, from the destination address on, has left under the grant.
+    pub fn spent(&mut self, now: Instant, octets: u16) {
+        self.occupy(now, octets);
+        if self.pace.visit.is_none() {
+            let wire = self.settings.link.framing.wire_octets(payload_of(octets));
+            if let Some(slot) = self.shares.sessions.iter_mut().find_map(|session| session.slot.as_mut()) {
+                slot.used = slot.used + wire;
+            }
+        }
+    }
+
+    /// Nothing more leaves under the grant of this slot or visit.
+    pub fn done(&mut self, now: Instant, _visited: Visited) {
+        if self.pace.visit.take().is_some() {
+            return;
+        }
+        if let Some(session) = self.shares.sessions.iter_mut().find(|session| session.slot.is_some()) {
+            session.end_slot(now);
+        }
+    }
+
+    /// How long an ordinary frame of so many octets occupies the wire.
+    pub fn frame_time(&self, octets: u16) -> Span {
+        self.settings.link.frame_span_up(payload_of(octets))
+    }
+
+    /// A frame was handed to the card.
+    pub(super) fn occupy(&mut self, now: Instant, octets: u16) {
+        self.pace.card_free = self.pace.card_free.max(now) + self.frame_time(octets);
+    }
+
+    /// When something that waits may go on.
+    pub(super) fn slot_deadline(&self) -> Instant {
+        if self.gate != Gate::Shut {
+            return Instant::FAR;
+        }
+        let window = link_window(self.settings.trt);
+        let opens = self.shares.sessions.iter().filter_map(|session| match session.slot {
+            Some(slot) => Some(slot.opens),
+            None => session.opens_at(window),
+        });
+        let ordinary = self.pace.first.map(|_| Instant::ZERO);
+        let at = opens.chain(ordinary).min().unwrap_or(Instant::FAR);
+        // Woken at half of what may be there ahead, so that the other half keeps the wire busy until then.
+        at.max(self.pace.card_free.minus(LINK_AHEAD.div_down(2)))
+    }
+}
+
+/// Octets of a frame behind its Ethernet header.
+const fn payload_of(octets: u16) -> u64 {
+    (octets as u64).saturating_sub(ETHERNET_HEADER_OCTETS as u64)
+}

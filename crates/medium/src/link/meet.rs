@@ -1,0 +1,276 @@
+//! The two ends find, prove and lose each other.
+//!
+//! Each hello has its sender's nonce and answers the nonce of the station that it has heard. An end takes the
+//! sender of a hello that answers its own nonce for its *peer*: no older boot can know it. Of a peer only
+//! frames with a rising counter count. An end that loses its peer draws another nonce, so that the other one
+//! notices that it was taken for dead; it asks the senders of its channels then, as on a RETHER segment.
+//!
+//! While a channel is open an end says hello at short intervals and says so (`StationState::Ring`): its peer
+//! may then take it for dead after the death timer of the settings, and otherwise after four hellos. A node
+//! that ends leaves a will with its guardian, and a node that stops says goodbye.
+
+use super::Link;
+use super::outbox::Pending;
+use crate::door::FrameVerdict;
+use crate::rether::members::Heard;
+use crate::rether::{LinkEvent, WillName};
+use rota_units::{Instant, Span};
+use rota_wire::bodies::StationState;
+use rota_wire::{Announce, LinkHeader, MacAddr};
+
+/// Hellos at once when a link begins.
+const FIRST_HELLOS: u8 = 10;
+/// Hellos at short intervals behind the last channel, so that the peer misses none of them.
+const FADING: u8 = 4;
+/// Hello intervals of silence after which a station is gone that has no channel.
+const HELLOS_MISSED: u64 = 4;
+
+/// The station that may be at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) mac: MacAddr,
+    heard: Instant,
+}
+
+/// Where the meeting stands.
+#[derive(Clone, Debug)]
+pub(super) struct Meeting {
+    pub(super) next_hello: Instant,
+    /// Hellos at short intervals that are still to come.
+    quick: u8,
+    candidate: Option<Candidate>,
+    /// When the peer last showed that it takes this end for its peer.
+    alive: Instant,
+}
+
+impl Meeting {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self { next_hello: now, quick: FIRST_HELLOS, candidate: None, alive: now }
+    }
+}
+
+impl Link {
+    /// True while a channel of this link is open here, or is about to be.
+    pub(super) fn is_engaged(&self) -> bool {
+        !self.shares.sessions.is_empty() || self.shares.receives
+    }
+
+    /// Is told if the other station has a channel to this one.
+    pub fn set_receives(&mut self, receives: bool) {
+        if self.shares.receives != receives {
+            self.shares.receives = receives;
+            self.say_hello_soon();
+        }
+    }
+
+    /// The peer is to learn at once whether this end says hello at short intervals.
+    pub(super) fn say_hello_soon(&mut self) {
+        (self.meeting.next_hello, self.meeting.quick) = (Instant::ZERO, FADING);
+    }
+
+    /// The short interval of hellos. Admission charges two of them in a cycle.
+    fn interval(&self) -> Span {
+        self.settings.death_timeout.div_down(5).max(self.settings.trt.div_down(2))
+    }
+
+    /// How long the peer may be silent while a channel is open.
+    pub(super) fn silence_max(&self) -> Span {
+        self.settings.death_timeout.max(self.interval() * 3)
+    }
+
+    /// How long this peer may be silent.
+    fn patience(&self, said: &Announce) -> Span {
+        match said.state {
+            StationState::Ring => self.silence_max(),
+            _ => self.settings.hello * HELLOS_MISSED,
+        }
+    }
+
+    /// When the next hello is due; none of a station that has said goodbye.
+    pub(super) fn hello_deadline(&self) -> Instant {
+        if self.leaving { Instant::FAR } else { self.meeting.next_hello }
+    }
+
+    pub(super) fn silence_deadline(&self) -> Instant {
+        self.peer().map_or(Instant::FAR, |peer| self.meeting.alive + self.patience(&peer.announce))
+    }
+
+    /// This host stood still for so long: its peer was not heard meanwhile, and has two intervals to be.
+    pub fn stood_still(&mut self, now: Instant, _stall: Span) {
+        if let Some(peer) = self.peer() {
+            let left = self.patience(&peer.announce).minus(self.interval() * 2);
+            self.meeting.alive = self.meeting.alive.max(now.minus(left));
+        }
+    }
+
+    /// A frame for this end alone has come from the peer.
+    pub(super) fn note_alive(&mut self, now: Instant) {
+        self.meeting.alive = now;
+    }
+
+    pub(super) fn meet_tick(&mut self, now: Instant) {
+        if now >= self.silence_deadline() {
+            self.counters.stations_declared_dead += 1;
+            self.lose_peer(now, false);
+        }
+        if self.own.frame_seq >= crate::rether::SEQ_END {
+            self.begin_anew(now);
+        }
+        if now < self.hello_deadline() {
+            return;
+        }
+        let short = if self.peer().is_some() { self.interval() } else { self.settings.join_interval };
+        let quick = self.peer().is_some() && self.is_engaged() || self.meeting.quick > 0;
+        self.meeting.quick = self.meeting.quick.saturating_sub(1);
+        self.meeting.next_hello = now + if quick { short } else { self.settings.hello };
+        self.out.outbox.push_back(Pending::Hello);
+    }
+
+    /// The counter of this boot ends: the station goes on as another boot.
+    fn begin_anew(&mut self, now: Instant) {
+        self.own.incarnation = (self.rng.next_u64() >> 32) as u32 | 1;
+        self.own.frame_seq = 0;
+        self.lose_peer(now, false);
+    }
+
+    /// The peer is gone. Its channels end, and give their shares back.
+    fn lose_peer(&mut self, now: Instant, stopped: bool) {
+        self.own.nonce = self.rng.next_u64() | 1;
+        let Some(mac) = self.peer().map(|peer| peer.mac) else { return };
+        self.members.retain(|_| false);
+        (self.own.station, self.own.answers) = (0, 0);
+        self.meeting = Meeting::new(now);
+        self.event(LinkEvent::MemberGone { mac, stopped });
+        self.event(LinkEvent::ModeChanged);
+    }
+
+    /// A hello that is proven.
+    pub(super) fn on_hello(&mut self, now: Instant, header: &LinkHeader, mac: MacAddr, said: &Announce) {
+        if said.settings != self.digest {
+            self.counters.stations_refused += 1;
+            self.mismatches.disagrees(now, mac, said, &self.settings);
+            return;
+        }
+        match self.peer().map(|peer| (peer.mac, peer.incarnation)) {
+            Some((peer, _)) if peer != mac => {
+                self.counters.stations_refused += 1;
+                self.mismatches.third(now, mac, said);
+            }
+            Some((_, boot)) if boot == header.incarnation => self.on_hello_of_peer(now, header, said),
+            _ => self.on_hello_of_new(now, header, mac, said),
+        }
+    }
+
+    /// A hello of the peer's own boot.
+    fn on_hello_of_peer(&mut self, now: Instant, header: &LinkHeader, said: &Announce) {
+        let Some(peer) = self.peer() else { return };
+        let (mac, station, nonce) = (peer.mac, peer.station, peer.announce.nonce);
+        match self.members.heard(now, mac, header.incarnation, header.seq) {
+            Heard::Known => {}
+            _ => return self.judge(FrameVerdict::Replayed),
+        }
+        if said.state == StationState::Leaving {
+            self.lose_peer(now, true);
+            return;
+        }
+        if said.answers == self.own.nonce {
+            self.meeting.alive = now;
+        }
+        if said.nonce != nonce {
+            // It has taken this station for dead: the shares of this end are over, and so are its channels.
+            self.own.answers = said.nonce;
+            self.event(LinkEvent::TakenForDead);
+            self.lose_shares();
+            self.open_gate(now);
+            self.answer(now);
+        }
+        self.members.announce(now, station, mac, header.incarnation, said, header.seq);
+    }
+
+    /// A hello of a boot that is no peer yet.
+    fn on_hello_of_new(&mut self, now: Instant, header: &LinkHeader, mac: MacAddr, said: &Announce) {
+        if said.state == StationState::Leaving {
+            return;
+        }
+        if said.answers == self.own.nonce {
+            self.meet(now, header, mac, said);
+            return;
+        }
+        let waits = self.settings.hello * HELLOS_MISSED;
+        let other = self.meeting.candidate.filter(|known| known.mac != mac);
+        if other.is_some_and(|known| now.since(known.heard) < waits) {
+            // Two others are heard: one of them, or this station, is one too many.
+            self.mismatches.third(now, mac, said);
+            return;
+        }
+        self.meeting.candidate = Some(Candidate { mac, heard: now });
+        if self.peer().is_none() {
+            self.own.answers = said.nonce;
+            self.answer(now);
+        } else if self.answers.take(now) {
+            // The peer seems to have booted again. Only an answer to our nonce proves it.
+            self.out.outbox.push_back(Pending::Answer { to: mac, nonce: said.nonce });
+        }
+    }
+
+    /// The other one learns of this end at once.
+    fn answer(&mut self, now: Instant) {
+        if self.answers.take(now) {
+            self.out.outbox.push_back(Pending::Hello);
+        } else {
+            self.counters.over_budget += 1;
+        }
+    }
+
+    /// A station has answered our nonce: it is the peer.
+    fn meet(&mut self, now: Instant, header: &LinkHeader, mac: MacAddr, said: &Announce) {
+        if self.peer().is_some() {
+            // Another boot of it: what the one before had is over.
+            let nonce = self.own.nonce;
+            self.counters.stations_declared_dead += 1;
+            self.lose_peer(now, false);
+            self.own.nonce = nonce;
+        }
+        let (own, station) = if self.own.me.mac < mac { (1, 2) } else { (2, 1) };
+        (self.own.station, self.own.answers) = (own, said.nonce);
+        self.members.announce(now, station, mac, header.incarnation, said, header.seq);
+        let _ = self.members.take_renumbered();
+        self.mismatches.agrees(mac);
+        self.meeting.candidate = Some(Candidate { mac, heard: now });
+        self.meeting.alive = now;
+        self.event(LinkEvent::Renumbered);
+        self.event(LinkEvent::MemberUp { station });
+        self.event(LinkEvent::ModeChanged);
+        self.say_hello_soon();
+    }
+
+    /// The will of this boot of the peer: its process has ended.
+    pub(super) fn on_will(&mut self, now: Instant, mac: MacAddr, header: &LinkHeader, body: &[u8]) {
+        let is_peer = |peer: &&crate::rether::Member| {
+            peer.mac == mac && peer.incarnation == header.incarnation && body.is_empty()
+        };
+        if self.peer().filter(is_peer).is_none() {
+            self.counters.wills_void += 1;
+            return;
+        }
+        self.counters.wills += 1;
+        self.counters.stations_declared_dead += 1;
+        self.lose_peer(now, false);
+    }
+
+    /// The name of the will that this station would leave if it died now.
+    pub fn will_name(&self) -> Option<WillName> {
+        let met = self.peer().is_some() && !self.leaving;
+        met.then(|| WillName::of_link(self.own.incarnation, self.own.station))
+    }
+
+    /// The state that this end tells.
+    pub(super) fn state(&self) -> StationState {
+        match self.peer() {
+            _ if self.leaving => StationState::Leaving,
+            None => StationState::Joining,
+            Some(_) if self.is_engaged() => StationState::Ring,
+            Some(_) => StationState::Plain,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The shares of this end: asked for, admitted, changed, given back. Nobody else has a say in them.
+
+use super::{Gate, Link};
+use crate::door::{SessionId, Share};
+use crate::rether::LinkEvent;
+use rota_admission::{LINK_SHARES_MAX, Pace, Request, admit_on_link, standing_on_link};
+use rota_units::{Instant, Octets, Span};
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Waits for the gate to be shut.
+    Waiting,
+    /// Has its share, which takes so long in each window.
+    Admitted(Span),
+}
+
+/// A slot that has opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) opens: Instant,
+    pub(super) used: Octets,
+    pub(super) number: u32,
+}
+
+/// The openings of a session's newest slots, as many as its pace has units in a cycle.
+#[derive(Clone, Copy, Debug)]
+struct Openings {
+    at: [Instant; Pace::UNITS_MAX as usize],
+    next: u8,
+}
+
+/// One share of this end.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub(super) id: SessionId,
+    pub(super) share: Share,
+    pub(super) state: State,
+    /// A new size asked for, and whether nothing is left that needs the old one.
+    resize: Option<(u32, bool)>,
+    /// Something of it waits since then.
+    pub(super) ready: Option<Instant>,
+    pub(super) slot: Option<Slot>,
+    openings: Openings,
+}
+
+impl Session {
+    /// When its next slot may open, at the earliest; none is open.
+    pub(super) fn opens_at(&self, window: Span) -> Option<Instant> {
+        let ready = self.ready.filter(|_| self.slot.is_none() && self.state != State::Waiting)?;
+        let before = self.openings.at[usize::from(self.openings.next)];
+        Some(if before == Instant::ZERO { ready } else { ready.max(before + window) })
+    }
+
+    /// Opens a slot.
+    pub(super) fn open(&mut self, opens: Instant, number: u32) {
+        self.slot = Some(Slot { opens, used: Octets::ZERO, number });
+        let Openings { at, next } = &mut self.openings;
+        at[usize::from(*next)] = opens;
+        *next = (*next + 1) % self.share.pace.units().clamp(1, u64::from(Pace::UNITS_MAX)) as u8;
+    }
+
+    /// Its slot is over; what waits still is ready for the next one.
+    pub(super) fn end_slot(&mut self, now: Instant) {
+        self.slot = None;
+        self.ready = self.ready.map(|ready| ready.max(now));
+    }
+
+    fn request(&self, octets: u32) -> Request {
+        let Share { pace, periodic, .. } = self.share;
+        let unit_octets = Octets::new(u64::from(octets));
+        Request { station: 0, unit_octets, pace, periodic, receives: false }
+    }
+}
+
+/// The shares, in the order in which they are served.
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    pub(super) sessions: Vec<Session>,
+    /// True if the other station has a channel to this one.
+    pub(super) receives: bool,
+    /// Room for the loads of an admission.
+    loads: Vec<Span>,
+}
+
+impl Shares {
+    pub(super) fn new() -> Self {
+        let room = LINK_SHARES_MAX;
+        Self { sessions: Vec::with_capacity(room), receives: false, loads: Vec::with_capacity(room) }
+    }
+
+    pub(super) fn get(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.iter().find(|session| session.id == id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: SessionId) -> Option<&mut Session> {
+        self.sessions.iter_mut().find(|session| session.id == id)
+    }
+
+    /// The loads of all that are admitted but for one.
+    fn load_without(&mut self, id: SessionId) {
+        self.loads.clear();
+        let others = self.sessions.iter().filter(|session| session.id != id);
+        self.loads.extend(others.filter_map(|session| match session.state {
+            State::Admitted(load) => Some(load),
+            State::Waiting => None,
+        }));
+    }
+}
+
+impl Link {
+    /// Asks for a share; the answer comes as an event.
+    pub fn reserve(&mut self, now: Instant, id: SessionId, share: Share) {
+        let openings = Openings { at: [Instant::ZERO; Pace::UNITS_MAX as usize], next: 0 };
+        let (state, resize, ready, slot) = (State::Waiting, None, None, None);
+        let was_engaged = self.is_engaged();
+        self.shares.sessions.push(Session { id, share, state, resize, ready, slot, openings });
+        if self.peer().is_none() {
+            // Its station has gone since it was asked for.
+            self.lose_shares();
+            self.open_gate(now);
+            return;
+        }
+        if !was_engaged {
+            self.say_hello_soon();
+        }
+        self.close_gate(now);
+        if self.gate == Gate::Shut {
+            self.admit_waiting();
+        }
+    }
+
+    /// Gives a share back.
+    pub fn release(&mut self, now: Instant, id: SessionId) {
+        let Some(at) = self.shares.sessions.iter().position(|session| session.id == id) else { return };
+        self.shares.sessions.remove(at);
+        self.event(LinkEvent::Released { session: id });
+        self.open_when_unshared(now);
+    }
+
+    fn open_when_unshared(&mut self, now: Instant) {
+        if self.shares.sessions.is_empty() {
+            self.open_gate(now);
+            self.say_hello_soon();
+        }
+    }
+
+    /// Every share of this end is gone.
+    pub(super) fn lose_shares(&mut self) {
+        while let Some(session) = self.shares.sessions.pop() {
+            self.event(LinkEvent::ReservationLost { session: session.id });
+        }
+    }
+
+    /// True if the session has a share, or waits for one.
+    pub fn has_share(&self, id: SessionId) -> bool {
+        self.shares.get(id).is_some()
+    }
+
+    /// The largest unit of a session; `None` when it has no such session.
+    pub fn share_octets(&self, id: SessionId) -> Option<u32> {
+        Some(self.shares.get(id)?.share.unit_octets_max)
+    }
+
+    /// The shares of this end, as a ring's list has those of all.
+    pub fn reservations(&self) -> impl Iterator<Item = rota_wire::Slot> + Clone + '_ {
+        let station = self.own.station;
+        self.shares.sessions.iter().filter_map(move |session| match session.state {
+            State::Admitted(load) => {
+                let tht_ns = u32::try_from(load.as_nanos()).unwrap_or(u32::MAX);
+                Some(rota_wire::Slot { station, tht_ns, periodic: session.share.periodic })
+            }
+            State::Waiting => None,
+        })
+    }
+
+    /// Units that a session can send in one cycle.
+    pub fn units_a_cycle(&self, id: SessionId) -> usize {
+        self.shares.get(id).map_or(1, |session| session.share.pace.units() as usize)
+    }
+
+    /// Changes the largest unit of a session; the answer comes as an event.
+    pub fn resize(&mut self, id: SessionId, unit_octets_max: u32) {
+        if let Some(session) = self.shares.get_mut(id) {
+            session.resize = Some((unit_octets_max, false));
+        }
+    }
+
+    /// True if a smaller size that was asked for may take effect.
+    pub fn may_shrink(&mut self, id: SessionId, allowed: bool) {
+        if let Some((_, may)) = self.shares.get_mut(id).and_then(|session| session.resize.as_mut()) {
+            *may = allowed;
+        }
+    }
+
+    /// The port says whether units of a session wait.
+    pub fn set_ready(&mut self, now: Instant, id: SessionId, waits: bool) {
+        if let Some(session) = self.shares.get_mut(id) {
+            session.ready = if waits { session.ready.or(Some(now)) } else { None };
+        }
+    }
+
+    /// Decides all requests that wait, in their order.
+    pub(super) fn admit_waiting(&mut self) {
+        let params = self.settings.params(2);
+        let waits = |session: &Session| session.state == State::Waiting;
+        while let Some(at) = self.shares.sessions.iter().position(waits) {
+            let session = &self.shares.sessions[at];
+            let (id, request) = (session.id, session.request(session.share.unit_octets_max));
+            self.shares.load_without(id);
+            match admit_on_link(&self.shares.loads, &request, &params) {
+                Ok(admitted) => {
+                    // Behind all that are admitted already.
+                    let mut session = self.shares.sessions.remove(at);
+                    session.state = State::Admitted(admitted.tht);
+                    let behind = self.shares.sessions.iter().take_while(|session| !waits(session)).count();
+                    self.shares.sessions.insert(behind, session);
+                    self.event(LinkEvent::Reserved { session: id, admitted });
+                }
+                Err(refusal) => {
+                    self.shares.sessions.remove(at);
+                    self.event(LinkEvent::Refused { session: id, refusal });
+                }
+            }
+        }
+        if self.shares.sessions.is_empty() {
+            self.pace.is_idle = true;
+        }
+    }
+
+    /// Changes of size take effect: less when nothing needs the old size, more when nothing waits.
+    pub(super) fn resize_due(&mut self) {
+        let is_due = |session: &Session| {
+            let grows = |octets: u32| octets > session.share.unit_octets_max;
+            let due = |(octets, may): (u32, bool)| if grows(octets) { session.ready.is_none() } else { may };
+            session.state != State::Waiting && session.slot.is_none() && session.resize.is_some_and(due)
+        };
+        while let Some(at) = self.shares.sessions.iter().position(is_due) {
+            let session = &mut self.shares.sessions[at];
+            let Some((octets, _)) = session.resize.take() else { return };
+            let (id, grows) = (session.id, octets > session.share.unit_octets_max);
+            let request = session.request(octets);
+            let params = self.settings.params(2);
+            let admitted = if grows {
+                self.shares.load_without(id);
+                match admit_on_link(&self.shares.loads, &request, &params) {
+                    Ok(admitted) => admitted,
+                    Err(refusal) => {
+                        self.event(LinkEvent::NotResized { session: id, refusal });
+                        continue;
+                    }
+                }
+            } else {
+                standing_on_link(self.load_before(at), &request, &params)
+            };
+            let mut session = self.shares.sessions.remove(at);
+            session.state = State::Admitted(admitted.tht);
+            session.share.unit_octets_max = octets;
+            let all = self.shares.sessions.len();
+            self.shares.sessions.insert(if grows { all } else { at }, session);
+            self.event(LinkEvent::Resized { session: id, unit_octets_max: octets, admitted });
+        }
+    }
+
+    fn load_before(&self, at: usize) -> Span {
+        let before = self.shares.sessions[..at].iter();
+        before.map(|session| if let State::Admitted(load) = session.state { load } else { Span::ZERO }).sum()
+    }
+}
