@@ -146,6 +146,11 @@ impl Pair {
         self.stations[k].is_up = false;
     }
 
+    /// It goes on after it has stood still.
+    pub fn wake(&mut self, k: usize) {
+        self.stations[k].is_up = true;
+    }
+
     /// It begins anew, as another boot.
     pub fn restart(&mut self, k: usize) {
         let station = &mut self.stations[k];
