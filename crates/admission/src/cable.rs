@@ -1,4 +1,4 @@
-//! Admission on a point-to-point link: each direction has one sender, and that sender alone admits its shares.
+//! Admission on a point-to-point link: each direction has one sender, which admits its shares alone.
 //!
 //! # What is promised
 //!
@@ -10,7 +10,7 @@
 //!
 //! The sender serves open slots first, those of earlier sessions before those of later ones, and ordinary
 //! frames only while no slot is open. It hands a frame to the card only while at most A ([`LINK_AHEAD`], of
-//! which ordinary frames have a part) of wire time is still there, and counts an ordinary frame 1/32 longer
+//! which ordinary frames have a part) of wire time is still there. It counts an ordinary frame 1/32 longer
 //! than it is, so that nothing adds up in a card that is slower than its rate. So *(2)* at most
 //! **B = A + F + F/32** of other traffic is ahead of a slot that opens. Its own announcements take O in a
 //! window at most. A request is admitted if
@@ -19,9 +19,9 @@
 //!
 //! where N is the ordinary share: `nrt_share_percent` of the cycle, at least one full frame.
 //!
-//! *Lemma.* A slot ends within W of its opening. Let s be the begin of the interval, around the slot, in which
-//! some slot is always open. No slot is open just before s. From s on the sender hands over only frames of
-//! slots and announcements, behind B at most (2). In [s, s + W) its slots cost Σ u_j·S_j at most (1): so all
+//! *Lemma.* A slot ends within W of its opening. Let s be the begin of the interval, around the slot, in
+//! which some slot is always open. No slot is open just before s. From s on the sender hands over only
+//! frames of slots and announcements, behind B at most (2). In [s, s + W) its slots cost Σ u_j·S_j at most (1): so all
 //! of them are done by s + Σ u_j·S_j + B + O ≤ s + W, before any further one could open. The slot opened at s
 //! or later. Those of the first i sessions, which go first, end sooner: within B + O + Σ_{j ≤ i} u_j·S_j.
 //!
@@ -47,13 +47,13 @@ use crate::refusal::{Refusal, Test};
 use crate::rether::{Admitted, Failure, Request, SegmentParams, largest, refusal, share_of};
 use rota_units::{Octets, Span};
 
-/// A: the wire time up to which a link's sender hands frames of its slots to the card ahead of the wire: while
-/// a host that wakes late by half of it hands over the next one, the wire is busy.
+/// A: the wire time up to which a link's sender hands frames of its slots to the card ahead of the wire. A
+/// host that wakes late by half of it leaves no gap.
 pub const LINK_AHEAD: Span = Span::from_micros(300);
 /// The same for ordinary frames, of which a slot that opens finds one and so much of another one ahead.
 pub const LINK_AHEAD_ORDINARY: Span = Span::from_micros(100);
-/// Ordinary frames are paced slower than the link by one part in so many: a card or a device on the cable that
-/// is slower than its rate then never keeps frames back for long.
+/// Ordinary frames are paced slower than the link by one part in so many: a card or a device on the cable
+/// that is slower than its rate then never keeps frames back for long.
 pub const LINK_CARD_SLOWER: u64 = 32;
 /// Shares of one sender.
 pub const LINK_SHARES_MAX: usize = 200;

@@ -70,7 +70,9 @@ fn both_directions_carry_a_full_link_at_the_same_time() {
     let channel = pair.node(B).open(now, &back).expect("a sound request");
     pair.drain(B);
     pair.run(ms(1_000));
-    let opened = |(k, event): &(usize, ChannelEvent)| matches!(event, ChannelEvent::Opened { channel: of, .. } if (*k, *of) == (B, channel));
+    let is_it =
+        |event: &ChannelEvent| matches!(event, ChannelEvent::Opened { channel: of, .. } if *of == channel);
+    let opened = |(k, event): &(usize, ChannelEvent)| *k == B && is_it(event);
     assert!(pair.events[before..].iter().any(opened), "the other direction has all of its room");
     assert_eq!((pair.mode(A), pair.mode(B)), (ModeName::Paced, ModeName::Paced));
 }

@@ -168,7 +168,7 @@ fn a_share_changes_its_size_when_it_fits(kind: MediumKind) {
     assert!(more.bound >= less.bound);
     let refusal = resized(&mut pair, UNIT * 8).expect("an answer").expect_err("50 kB are more than a cycle");
     let offer = refusal.counter_offer.expect("something larger than nothing fits").get() as u32;
-    assert!(offer >= UNIT && offer < UNIT * 8, "{offer}");
+    assert!((UNIT..UNIT * 8).contains(&offer), "{offer}");
     assert_eq!(pair.node(A).contract(channel).expect("it is open").unit_octets_max, UNIT);
     stream(&mut pair, channel, 0, 20, more.bound);
 }
