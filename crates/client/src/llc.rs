@@ -262,8 +262,8 @@ impl Socket {
     /// of the contract. From now on messages to there leave in the slots of this channel, whatever their
     /// priority, and those to elsewhere as before. Closing the socket closes it.
     ///
-    /// On such a channel [`MessageOutcome::Sent`] means that the channel has taken the message, which then leaves in
-    /// its slot; `time` and `tries` mean nothing. The node counts [`RESERVED_HEADER_OCTETS`] more in a unit.
+    /// On such a channel [`MessageOutcome::Sent`] means that the channel has taken the message, which then
+    /// leaves in its slot; `time` and `tries` mean nothing. The node counts [`RESERVED_HEADER_OCTETS`] more in a unit.
     ///
     /// # Errors
     /// [`LlcError::NotReserved`] with the counter-offer where admission refuses, or nobody listens there;

@@ -54,8 +54,8 @@ pub(crate) fn is_behind(
     newest.at + slot > now + step + spare
 }
 
-/// A medium without fixed slots serves a unit as soon as it waits, and one each period at least. So units that
-/// wait leave a period apart from now on; the first of them may be leaving now, since its bound at most.
+/// A medium without fixed slots serves a unit as soon as it waits, and one each period at least. So units
+/// that wait leave a period apart from now on. The first one may be leaving now, since its bound at most.
 fn is_behind_on_link(contract: &Contract, newest: Instant, waiting: u64, now: Instant) -> bool {
     let (period, bound) = (Span::from_nanos(contract.period_ns.max(1)), Span::from_nanos(contract.bound_ns));
     let next = (newest + period).max(now.minus(bound));

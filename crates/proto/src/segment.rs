@@ -89,9 +89,9 @@ impl<'a> Segment<'a> {
         self.0.medium().mode()
     }
 
-    /// The kind of the medium.
-    pub(crate) fn medium(self) -> MediumKind {
-        self.0.medium().kind()
+    /// True if each share has its slot in each cycle, as on RETHER.
+    pub(crate) fn has_cycles(self) -> bool {
+        self.0.medium().kind() == MediumKind::Rether
     }
 
     /// True while channels go on.

@@ -1,11 +1,12 @@
 //! The right to send: slots of sessions first, in the order of the shares, then ordinary frames one by one.
 //!
 //! Frames are handed to the card at the link's pace: while more than [`LINK_AHEAD`] of wire time is there
-//! already, nothing is granted. So a slot that opens finds one full frame and that time ahead of it at most.
+//! already, nothing is granted, and no ordinary frame above [`LINK_AHEAD_ORDINARY`]. So a slot that opens
+//! finds one full frame and such a time ahead of it at most.
 
 use super::{Gate, Link};
 use crate::door::{Demand, Grant, Lane, Turn, Visited};
-use rota_admission::{LINK_AHEAD, link_window};
+use rota_admission::{LINK_AHEAD, LINK_AHEAD_ORDINARY, LINK_CARD_SLOWER, link_window};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{ETHERNET_HEADER_OCTETS, Generation};
 
@@ -60,7 +61,8 @@ impl Link {
             self.pace.visit = None;
             return Turn::Grant(grant);
         }
-        let Some(first) = self.pace.first else { return Turn::Wait };
+        let has_room = self.pace.card_free <= now + LINK_AHEAD_ORDINARY;
+        let Some(first) = self.pace.first.filter(|_| has_room) else { return Turn::Wait };
         let number = self.pace.visit.unwrap_or_else(|| self.pace.next_number());
         self.pace.visit = Some(number);
         // A frame beyond the MTU, as one with a tag of a virtual LAN, leaves too: it would block all others.
@@ -98,7 +100,10 @@ impl Link {
     /// A frame of so many octets, from the destination address on, has left under the grant.
     pub fn spent(&mut self, now: Instant, octets: u16) {
         self.occupy(now, octets);
-        if self.pace.visit.is_none() {
+        if self.pace.visit.is_some() {
+            // The card's clock may be slower than this one. What it falls behind it makes up here.
+            self.pace.card_free += self.frame_time(octets).div_down(LINK_CARD_SLOWER);
+        } else {
             let wire = self.settings.link.framing.wire_octets(payload_of(octets));
             if let Some(slot) = self.shares.sessions.iter_mut().find_map(|session| session.slot.as_mut()) {
                 slot.used = slot.used + wire;
@@ -136,10 +141,10 @@ impl Link {
             Some(slot) => Some(slot.opens),
             None => session.opens_at(window),
         });
-        let ordinary = self.pace.first.map(|_| Instant::ZERO);
-        let at = opens.chain(ordinary).min().unwrap_or(Instant::FAR);
         // Woken at half of what may be there ahead, so that the other half keeps the wire busy until then.
-        at.max(self.pace.card_free.minus(LINK_AHEAD.div_down(2)))
+        let room = |ahead: Span| self.pace.card_free.minus(ahead.div_down(2));
+        let slot = opens.min().map_or(Instant::FAR, |at| at.max(room(LINK_AHEAD)));
+        slot.min(self.pace.first.map_or(Instant::FAR, |_| room(LINK_AHEAD_ORDINARY)))
     }
 }
 

@@ -14,6 +14,7 @@ use super::outbox::Pending;
 use crate::door::FrameVerdict;
 use crate::rether::members::Heard;
 use crate::rether::{LinkEvent, WillName};
+use crate::rng::Rng;
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, LinkHeader, MacAddr};
@@ -47,6 +48,11 @@ impl Meeting {
     pub(super) const fn new(now: Instant) -> Self {
         Self { next_hello: now, quick: FIRST_HELLOS, candidate: None, alive: now }
     }
+}
+
+/// A fresh nonce. The highest values in the place of an answer are signs on a RETHER segment, and 0 is none.
+pub(super) fn nonce(rng: &mut Rng) -> u64 {
+    rng.next_u64() >> 1 | 1
 }
 
 impl Link {
@@ -135,7 +141,7 @@ impl Link {
 
     /// The peer is gone. Its channels end, and give their shares back.
     fn lose_peer(&mut self, now: Instant, stopped: bool) {
-        self.own.nonce = self.rng.next_u64() | 1;
+        self.own.nonce = nonce(&mut self.rng);
         let Some(mac) = self.peer().map(|peer| peer.mac) else { return };
         self.members.retain(|_| false);
         (self.own.station, self.own.answers) = (0, 0);

@@ -1,10 +1,10 @@
 //! A point-to-point link: a full-duplex cable between two stations, for two hosts and for gateways.
 //!
 //! ```text
-//!            a hello answers ours                 first share asked for
-//!  Joining ──────────────────────► Plain ─────────────────────────────► Switching
-//!     ▲                            │   ▲                                    │ the card and the cable are empty
-//!     └── silence, will, goodbye ──┘   └───── last share given back ── Paced ◄┘
+//!            a hello answers ours        first share asked for
+//!  Joining ──────────────────────► Plain ────────────────────► Switching
+//!     ▲                            │   ▲                           │ card and cable are empty
+//!     └── silence, will, goodbye ──┘   └── last share given back ── Paced
 //! ```
 //!
 //! There is no token: each direction has one sender, which admits its own shares (`rota_admission`, the proof
@@ -98,7 +98,7 @@ impl Link {
         seed: u64,
     ) -> Self {
         let mut rng = Rng::new(seed);
-        let (incarnation, nonce) = ((rng.next_u64() >> 32) as u32 | 1, rng.next_u64() | 1);
+        let (incarnation, nonce) = ((rng.next_u64() >> 32) as u32 | 1, meet::nonce(&mut rng));
         let room = 1_024;
         Self {
             own: Own { me, station: 0, incarnation, nonce, answers: 0, frame_seq: 0 },

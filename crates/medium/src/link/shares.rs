@@ -228,42 +228,32 @@ impl Link {
         }
     }
 
-    /// Changes of size take effect: less when nothing needs the old size, more when nothing waits.
+    /// Changes of size take effect: less when nothing needs the old size, more when it fits.
     pub(super) fn resize_due(&mut self) {
         let is_due = |session: &Session| {
-            let grows = |octets: u32| octets > session.share.unit_octets_max;
-            let due = |(octets, may): (u32, bool)| if grows(octets) { session.ready.is_none() } else { may };
-            session.state != State::Waiting && session.slot.is_none() && session.resize.is_some_and(due)
+            let due = |(octets, may): (u32, bool)| may || octets > session.share.unit_octets_max;
+            session.state != State::Waiting && session.resize.is_some_and(due)
         };
         while let Some(at) = self.shares.sessions.iter().position(is_due) {
             let session = &mut self.shares.sessions[at];
             let Some((octets, _)) = session.resize.take() else { return };
             let (id, grows) = (session.id, octets > session.share.unit_octets_max);
-            let request = session.request(octets);
-            let params = self.settings.params(2);
+            let (request, params) = (session.request(octets), self.settings.params(2));
+            self.shares.load_without(id);
             let admitted = if grows {
-                self.shares.load_without(id);
-                match admit_on_link(&self.shares.loads, &request, &params) {
-                    Ok(admitted) => admitted,
-                    Err(refusal) => {
-                        self.event(LinkEvent::NotResized { session: id, refusal });
-                        continue;
-                    }
-                }
+                admit_on_link(&self.shares.loads, &request, &params)
             } else {
-                standing_on_link(self.load_before(at), &request, &params)
+                Ok(standing_on_link(self.shares.loads.iter().copied().sum(), &request, &params))
             };
-            let mut session = self.shares.sessions.remove(at);
-            session.state = State::Admitted(admitted.tht);
-            session.share.unit_octets_max = octets;
-            let all = self.shares.sessions.len();
-            self.shares.sessions.insert(if grows { all } else { at }, session);
-            self.event(LinkEvent::Resized { session: id, unit_octets_max: octets, admitted });
+            match admitted {
+                Ok(admitted) => {
+                    let session = &mut self.shares.sessions[at];
+                    session.state = State::Admitted(admitted.tht);
+                    session.share.unit_octets_max = octets;
+                    self.event(LinkEvent::Resized { session: id, unit_octets_max: octets, admitted });
+                }
+                Err(refusal) => self.event(LinkEvent::NotResized { session: id, refusal }),
+            }
         }
-    }
-
-    fn load_before(&self, at: usize) -> Span {
-        let before = self.shares.sessions[..at].iter();
-        before.map(|session| if let State::Admitted(load) = session.state { load } else { Span::ZERO }).sum()
     }
 }

@@ -10,7 +10,12 @@ const MS: u64 = 1_000_000;
 
 fn contract() -> Contract {
     let (period, bound) = (Span::from_millis(10), Span::from_millis(15));
-    Contract { unit_octets_max: 200, period_ns: period.as_nanos(), bound_ns: bound.as_nanos(), ..Contract::default() }
+    Contract {
+        unit_octets_max: 200,
+        period_ns: period.as_nanos(),
+        bound_ns: bound.as_nanos(),
+        ..Contract::default()
+    }
 }
 
 /// A fragment of 100 of a unit's 200 octets.

@@ -4,7 +4,6 @@ use crate::io::{ChannelId, Destination, PortId};
 use crate::segment::Segment;
 use rota_admission::Pace;
 use rota_contract::{Contract, Granted, RetherShare};
-use rota_medium::door::MediumKind;
 use rota_units::Span;
 use rota_wire::MacAddr;
 
@@ -132,7 +131,7 @@ pub(super) fn granted(
             extra_ppm: pace.extra_ppm(cycle),
             buffers: pace.buffers(),
         },
-        rether: (segment.medium() == MediumKind::Rether).then(|| RetherShare {
+        rether: segment.has_cycles().then(|| RetherShare {
             cycle_ns: cycle.as_nanos(),
             // One of the two is 1, the other at most 64.
             reserved_units: pace.units() as u16,

@@ -110,7 +110,8 @@ impl Port {
         self.tell_shrinks(channel);
     }
 
-    /// The units of a channel have changed: whether some wait, and whether a smaller size may take effect now.
+    /// The units of a channel have changed: the medium is told whether some wait, and whether a smaller size
+    /// may take effect now.
     fn tell_units(&mut self, now: Instant, channel: ChannelId) {
         if let Some(queue) = self.units.get(channel) {
             self.medium.set_ready(now, channel.into(), !queue.ready.is_empty());

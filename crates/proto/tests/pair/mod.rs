@@ -1,10 +1,10 @@
 //! Nodes of one port each on a wire that has the rate of its medium: a segment of RETHER, or a link.
 #![allow(dead_code)] // Each test file uses a part of it.
 
+use rota_contract::{CloseCause, Granted};
 use rota_proto::{
-    ChannelEvent, ChannelId, CloseCause, Contract, Destination, FrameBuf, GateOrder, HostTag, Identity,
-    Input, MediumKind, ModeName, Node, OpenRequest, Output, Payloads, PortId, Received, Settings, TRT_30_HZ,
-    UnitRef,
+    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, MediumKind,
+    ModeName, Node, OpenRequest, Output, Payloads, PortId, Received, Settings, TRT_30_HZ, UnitRef,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{DEFAULT_ETHERTYPE, FrameView, Key, Kind, MacAddr};
@@ -146,6 +146,11 @@ impl Pair {
         self.stations[k].is_up = false;
     }
 
+    /// It goes on after it has stood still.
+    pub fn wake(&mut self, k: usize) {
+        self.stations[k].is_up = true;
+    }
+
     /// It begins anew, as another boot.
     pub fn restart(&mut self, k: usize) {
         let station = &mut self.stations[k];
@@ -171,17 +176,17 @@ impl Pair {
     }
 
     /// One that is open when this returns.
-    pub fn open(&mut self, octets: u32) -> (ChannelId, Contract) {
+    pub fn open(&mut self, octets: u32) -> (ChannelId, Granted) {
         let channel = self.ask(octets, octets.max(UNIT) * 8);
         self.run(ms(1_500));
-        let contract = self.contract(channel);
-        (channel, contract.unwrap_or_else(|| panic!("it is open: {:?}", self.events)))
+        let granted = self.granted(channel);
+        (channel, granted.unwrap_or_else(|| panic!("it is open: {:?}", self.events)))
     }
 
-    /// The contract with which a channel was opened at A.
-    pub fn contract(&self, of: ChannelId) -> Option<Contract> {
+    /// The granted with which a channel was opened at A.
+    pub fn granted(&self, of: ChannelId) -> Option<Granted> {
         self.events.iter().find_map(|(k, event)| match event {
-            ChannelEvent::Opened { channel, contract, .. } if (*k, *channel) == (A, of) => Some(*contract),
+            ChannelEvent::Opened { channel, granted, .. } if (*k, *channel) == (A, of) => Some(*granted),
             _ => None,
         })
     }

@@ -1,0 +1,159 @@
+//! Two hosts on one cable: a channel beside a flood, a second one that is refused, and no token on the wire.
+
+mod common;
+
+use common::{PATIENCE, Program, ROTA, eventually, pid, signal, testdata, text};
+use serde_json::Value;
+use std::process::Command;
+
+/// The lab of `topologies/cable.toml`, with its nodes; it ends with this value, also when the test fails.
+struct Cable(String);
+
+impl Cable {
+    /// `None`, said aloud, where this machine has no namespaces for us.
+    fn up(test: &str, more: &[&str]) -> Option<Self> {
+        let cable = Self(format!("test-{test}-{}", std::process::id()));
+        let file = format!("{}/../../topologies/cable.toml", env!("CARGO_MANIFEST_DIR"));
+        let words = [&["--topology", &file], more].concat();
+        let out = cable.command(&["lab", "up"], &words).output().unwrap();
+        let errors = text(&out.stderr);
+        if common::labs_refused(&errors) {
+            return None;
+        }
+        assert!(out.status.success() && !errors.contains("has not found"), "{errors}");
+        Some(cable)
+    }
+
+    fn command(&self, verbs: &[&str], words: &[&str]) -> Command {
+        let mut command = Command::new(ROTA);
+        command.args(verbs).args(["--name", &self.0]).args(words).env("ROTA_DEATH_TIMEOUT", "500ms");
+        command
+    }
+
+    fn rota(&self, station: &str, words: &[&str]) -> Program {
+        Program::start(self.command(&["lab", "exec"], &[&[station, "--", ROTA], words].concat()))
+    }
+
+    fn node(&self, station: &str, more: &[&str]) -> Program {
+        let words = [&["node", "--iface", "eth0", "--name", station], more].concat();
+        let node = self.rota(station, &words);
+        node.wait_for_word("rota node");
+        node
+    }
+
+    fn status(&self, station: &str) -> Value {
+        self.rota(station, &["status", "--json"]).finish().well().json()
+    }
+
+    fn wait_for_mode(&self, station: &str, mode: &str) {
+        let is_there = || (self.status(station)["mode"] == mode).then_some(());
+        assert!(eventually(PATIENCE, is_there).is_some(), "{}", self.status(station));
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        let _ = self.command(&["lab", "down"], &[]).output();
+    }
+}
+
+const TOKENS: [&str; 13] = [
+    "kind=token",
+    "or",
+    "kind=token-ack",
+    "or",
+    "kind=list",
+    "or",
+    "kind=request",
+    "or",
+    "kind=switch",
+    "or",
+    "kind=form",
+    "or",
+    "kind=claim",
+];
+
+#[test]
+fn a_channel_beside_a_flood_and_a_second_one_that_is_refused_without_a_token() {
+    let Some(cable) = Cable::up("cable", &[]) else { return };
+    assert_eq!(cable.status("n1")["mode"], "plain");
+    let tokens = cable.rota("n2", &[&["trace", "follow", "--json"][..], &TOKENS].concat());
+    let data = cable.rota("n2", &["trace", "follow", "--json", "--count", "20", "kind=data"]);
+
+    // More than the cable carries, from the sender's host.
+    let sink = cable.rota("n2", &["load", "sink"]);
+    let flood = cable.rota("n1", &["load", "udp", "--to", "n2", "--seconds", "60"]);
+    let receiver = cable.rota("n2", &["recv", "--json", "--service", "1", "--out", "/dev/null"]);
+    receiver.wait_for_word("listening");
+    let clip = testdata("clip.h264");
+    let words = ["send", "--json", "--video", &clip, "--seconds", "6", "--to", "n2", "--service", "1"];
+    let sender = cable.rota("n1", &words);
+    sender.wait_for_word("open:");
+    cable.wait_for_mode("n1", "paced");
+    let reserved = cable.status("n1");
+    assert_eq!(reserved["reservations"].as_array().map(Vec::len), Some(1), "{reserved}");
+    assert_eq!(cable.status("n2")["mode"], "plain", "the other direction is its own");
+
+    // The contract has no numbers of RETHER, and what does not fit is refused with a counter-offer.
+    let _second = cable.rota("n2", &["recv", "--service", "2", "--out", "/dev/null"]);
+    _second.wait_for_word("listening");
+    let ask = |rate| ["channel", "open", "--json", "--probe", "--to", "n2", "--service", "2", "--rate", rate];
+    let granted = cable.rota("n1", &ask("10mbit")).finish().well().json();
+    let contract = &granted["contract"];
+    assert!(contract["bound_ns"].as_u64().is_some_and(|bound| bound < 34_000_000), "{granted}");
+    assert_eq!(contract.get("rether"), None, "{granted}");
+    let refused = cable.rota("n1", &ask("90mbit")).finish();
+    assert_eq!(refused.code(), 3, "{}", refused.err);
+    let refused = &refused.json()["refused"];
+    assert_eq!(refused["test"], "LinkCapacity");
+    assert!(refused["counter_offer_bps"].as_u64().is_some_and(|bps| bps > 50_000_000), "{refused}");
+
+    // No unit is late or lost beside the flood.
+    let (sent, came) = (sender.finish(), receiver.finish());
+    let sent = sent.well().json();
+    assert!(sent["sent"].as_u64().is_some_and(|units| units >= 150), "{sent}");
+    let came = came.well().json();
+    for nothing in ["late", "lost", "incomplete"] {
+        assert_eq!(came[nothing], 0, "{came}");
+    }
+    cable.wait_for_mode("n1", "plain");
+    let counters = &cable.status("n1")["extra"]["counters"];
+    assert!(counters["host_frames_sent"].as_u64().is_some_and(|frames| frames > 1_000), "{counters}");
+    assert_eq!(data.finish().code(), 0, "the trace follows");
+    tokens.interrupt();
+    let tokens = tokens.finish();
+    assert_eq!((tokens.code(), tokens.out.contains("\"kind\"")), (0, false), "{}{}", tokens.out, tokens.err);
+    drop((flood, sink));
+}
+
+#[test]
+fn a_node_that_dies_ends_the_channel_and_another_medium_is_named() {
+    let Some(cable) = Cable::up("cablend", &["--no-nodes"]) else { return };
+    let link = ["--medium", "eth0=link", "--rate", "100mbit"];
+    let (_n1, n2) = (cable.node("n1", &link), cable.node("n2", &link));
+    let met = || (cable.status("n1")["members"].as_array().map(Vec::len) == Some(2)).then_some(());
+    assert!(eventually(PATIENCE, met).is_some(), "{}", cable.status("n1"));
+    let receiver = cable.rota("n2", &["recv", "--service", "1", "--out", "/dev/null"]);
+    receiver.wait_for_word("listening");
+    let sender = cable.rota("n1", &["channel", "open", "--to", "n2", "--service", "1", "--rate", "1mbit"]);
+    let is_open = || sender.out().contains("open:").then_some(());
+    assert!(eventually(PATIENCE, is_open).is_some(), "{}", sender.err());
+    signal(pid(&cable.status("n2")), "KILL");
+    let ended = sender.finish();
+    assert!(ended.code() != 0 && ended.err.contains("fell silent"), "{}", ended.err);
+    cable.wait_for_mode("n1", "joining");
+    drop((receiver, n2));
+
+    let _other = cable.node("n2", &["--rate", "100mbit"]);
+    let named = |station: &str| {
+        let status = cable.status(station);
+        let rows = status["extra"]["mismatches"].as_array().cloned().unwrap_or_default();
+        rows.into_iter().find(|row| row["kind"] == "medium")
+    };
+    for (station, ours) in [("n1", "1"), ("n2", "0")] {
+        let row = eventually(PATIENCE, || named(station));
+        let row = row.unwrap_or_else(|| panic!("{station}: {}", cable.status(station)));
+        assert_eq!(row["ours"], ours, "{row}");
+        assert!(row["sentence"].as_str().is_some_and(|said| said.contains("--medium")), "{row}");
+    }
+}
