@@ -42,7 +42,7 @@ mod rether;
 mod slots;
 mod timers;
 
-pub use grow::{Growth, Part, grow, shrunk, standing};
+pub use grow::{Growth, SessionSlot, grow, shrunk, standing};
 pub use half_duplex::{BACKOFF_SLOTS, backoff_max, shared_buffer};
 pub use link::{Framing, LinkModel};
 pub use nrt_latency::{NrtNeed, NrtPolicy, NrtRing, nrt_need, t_nrt};

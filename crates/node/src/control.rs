@@ -24,7 +24,7 @@ use rota_driver::clock::now;
 use rota_driver::poller::{Poller, Ready, Trigger};
 use rota_driver::realtime::Realtime;
 use rota_proto::{ChannelEvent, ChannelId, Shortage, Stated};
-use rota_shm::control::{Listener, RefusalInfo, Reply, Request, UNASKED};
+use rota_shm::control::{ControlListener, RefusalInfo, Reply, Request, UNASKED};
 use rota_shm::{ChannelState, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
 use std::io;
@@ -67,7 +67,7 @@ struct Control<'a> {
 pub(crate) fn run(
     facts: &Facts,
     realtime: &Realtime,
-    listener: &Listener,
+    listener: &ControlListener,
     signals: &SignalFd,
     data: &ControlEnd,
 ) -> io::Result<()> {
@@ -99,7 +99,7 @@ pub(crate) fn run(
 }
 
 impl Control<'_> {
-    fn turns(&mut self, listener: &Listener, signals: &SignalFd) -> io::Result<()> {
+    fn turns(&mut self, listener: &ControlListener, signals: &SignalFd) -> io::Result<()> {
         let mut poller = Poller::new(64)?;
         poller.add(signals.as_fd(), SIGNALS, Trigger::Level)?;
         poller.add(listener.as_fd(), LISTENER, Trigger::Level)?;

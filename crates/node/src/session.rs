@@ -431,7 +431,7 @@ impl Session {
 mod tests {
     use super::*;
     use rota_shm::SocketShape;
-    use rota_shm::control::{ControlName, Listener as Door};
+    use rota_shm::control::{ControlListener as Door, ControlName};
 
     fn session(name: &str) -> (Session, Connection) {
         let name = ControlName::named(&format!("test-{}-{name}", std::process::id())).unwrap();

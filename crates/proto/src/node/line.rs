@@ -3,7 +3,7 @@
 use super::{Timer, carry};
 use crate::channels::{Channels, OpenError, OpenRequest};
 use crate::io::{
-    ChannelId, Delivery, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, Received, UnitFate,
+    ChannelId, Delivered, Delivery, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, UnitFate,
 };
 use crate::llc::Llc;
 use crate::port::Port;
@@ -52,12 +52,12 @@ impl Line {
         let received = match input {
             Input::Frame { data, .. } if is_llc(data) => {
                 self.port.llc_heard(data.len());
-                let received = self.llc.on_frame(now, data, Segment::of(&self.port)).map(Received::Message);
+                let received = self.llc.on_frame(now, data, Segment::of(&self.port)).map(Delivered::Message);
                 carry::llc(now, &mut self.llc, &mut self.port);
                 received
             }
             Input::Frame { at, data, .. } => {
-                let received = self.on_frame(now, at, data).map(Received::Fragment);
+                let received = self.on_frame(now, at, data).map(Delivered::Fragment);
                 verdict = self.port.medium_mut().take_verdict();
                 received
             }

@@ -1,6 +1,6 @@
 //! What is measured, on the thread and with the waits of a node.
 
-use super::file::{About, Calibration, Costs, Part};
+use super::file::{About, Calibration, Costs, Measurement};
 use super::fit::{Spread, line, up};
 use super::station::Station;
 use crate::clock;
@@ -81,15 +81,15 @@ impl Bench {
             host_slack: slack,
         };
         let mut measured = vec![
-            (Part::Prepare, prepare),
-            (Part::PrepareShort, short),
-            (Part::Frame, frame),
-            (Part::Visit, visit),
+            (Measurement::Prepare, prepare),
+            (Measurement::PrepareShort, short),
+            (Measurement::Frame, frame),
+            (Measurement::Visit, visit),
         ];
         if let Some(hop) = hop {
-            measured.extend([(Part::Hop, hop.spread), (Part::Receive, hop.receive)]);
+            measured.extend([(Measurement::Hop, hop.spread), (Measurement::Receive, hop.receive)]);
         }
-        measured.push((Part::Wake, wake));
+        measured.push((Measurement::Wake, wake));
         Ok(Calibration { about, admission, measured })
     }
 
