@@ -356,7 +356,7 @@ impl Node {
         self.assert_drained();
         for line in &mut self.lines {
             line.port.tell(now, |medium| medium.keep_awake(now, until));
-            line.settle(now);
+            line.carry_wants(now);
         }
     }
 
@@ -377,7 +377,7 @@ impl Node {
         self.assert_drained();
         for line in &mut self.lines {
             line.port.leave(now);
-            line.settle(now);
+            line.carry_wants(now);
         }
     }
 

@@ -62,13 +62,13 @@ pub(super) struct Behind {
 
 impl Behind {
     /// A newer frame has come.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn reset(&mut self) {
         (self.last, self.rising, self.challenge) = (0, 0, 0);
     }
 
     /// Another boot of it begins.
     pub(super) fn begin(&mut self) {
-        self.settle();
+        self.reset();
         self.asked = 0;
     }
 
@@ -106,7 +106,7 @@ impl Members {
         if seq > last || !leaps.fall(last, seq) {
             return None;
         }
-        member.behind.settle();
+        member.behind.reset();
         if incarnation == member.incarnation {
             member.frame_seq = seq;
             (member.heard, member.again) = (now, true);
@@ -259,7 +259,7 @@ mod tests {
     fn only_frames_that_rise_without_a_newer_one_provoke_a_question() {
         let (now, mut behind) = (Instant::ZERO, Behind::default());
         assert!(![5, 5, 4, 4].into_iter().any(|seq| behind.refused(now, seq)), "copies of one frame");
-        behind.settle();
+        behind.reset();
         assert!(!behind.refused(now, u64::MAX), "a leap");
         assert!(!behind.refused(now, 6));
         assert!(behind.refused(now, 7));

@@ -142,7 +142,7 @@ impl Members {
             return Announced::Replay;
         }
         member.frame_seq = seq;
-        member.behind.settle();
+        member.behind.reset();
         (member.heard, member.again) = (now, true);
         Announced::Known
     }

@@ -57,7 +57,7 @@ impl Control<'_> {
                 session.error(format!("nothing was said for {SILENT_MAX}: hello comes first"), true);
                 self.data.refusals().count(Limit::Silent);
             }
-            self.bury(poller, at);
+            self.forget(poller, at);
         }
         self.entrance.keep_reserve(listener);
         next = self.sessions.iter().map(silent_until).fold(next, Instant::min);
@@ -129,7 +129,7 @@ impl Control<'_> {
             self.data.refusals().count(Limit::Connections);
             return Err(full);
         };
-        self.bury(poller, at);
+        self.forget(poller, at);
         Ok(true)
     }
 

@@ -257,8 +257,8 @@ impl TxReader {
     }
 
     /// Brings the pages in and asks that they stay; true when the kernel agreed.
-    pub(crate) fn settle(&self) -> bool {
-        self.pages.settle()
+    pub(crate) fn prefault(&self) -> bool {
+        self.pages.prefault()
     }
 
     fn slot(&self, index: u64) -> usize {

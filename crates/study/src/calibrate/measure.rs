@@ -127,7 +127,7 @@ impl Bench {
             if before == begun {
                 return Err(Failure::failed("the device takes no frame; is its queue blocked?"));
             }
-            self.station.settle(begun + wire * ROW as u64)?;
+            self.station.wait_drained(begun + wire * ROW as u64)?;
         }
         Ok(Spread::of(times))
     }
@@ -176,7 +176,7 @@ impl Bench {
             now = clock::now();
         }
         let away = self.station.wait_until(card_free)?;
-        self.station.settle(away)?;
+        self.station.wait_drained(away)?;
         Ok(away.since(opens))
     }
 

@@ -161,7 +161,7 @@ impl Station {
     }
 
     /// Waits until what was handed over has left, as far as the device can say, and not before `from`.
-    pub fn settle(&mut self, from: Instant) -> Result<(), Failure> {
+    pub fn wait_drained(&mut self, from: Instant) -> Result<(), Failure> {
         self.wait_until(from)?;
         for _ in 0..BACKLOG_TRIES {
             if matches!(self.device.backlog(), rota_driver::device::Backlog::Empty { .. }) {
