@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd};
 
 use rota::llc::{
-    Address, Llc, LlcError, MessageOutcome, Progress, Received, Reservation, Socket, TransmitOptions,
+    Address, Llc, LlcError, MessageOutcome, Progress, ReceivedMessage, Reservation, Socket, TransmitOptions,
 };
 use rota::{Contract, Span};
 
@@ -87,7 +87,7 @@ fn transmit(socket: &mut Socket, message: &Message, options: &TransmitOptions) -
 fn receive(socket: &mut Socket, message: &mut Message) -> Done {
     let room = octets_mut(message.packet, message.octets, "packet")?;
     let received = socket.receive(room)?.ok_or_else(Fault::idle)?;
-    let Received { from, octets, truncated, priority, reserved, .. } = received;
+    let ReceivedMessage { from, octets, truncated, priority, reserved, .. } = received;
     message.octets = octets;
     message.address = SocketAddress { socket: from.socket, node: from.node };
     message.priority = priority;

@@ -14,7 +14,7 @@ use rota_units::{Octets, Span};
 
 /// One of a session's slots, as its station's ledger knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct SessionSlot {
     /// Which slot of the list.
     pub index: usize,
     /// Octets of each unit that it carries in a cycle.
@@ -54,7 +54,7 @@ pub enum Growth {
 /// nothing larger would.
 pub fn grow(
     slots: &[Slot],
-    parts: &[Part],
+    parts: &[SessionSlot],
     from: Octets,
     request: &Request,
     params: &SegmentParams,
@@ -68,7 +68,7 @@ pub fn grow(
 
 fn evaluate(
     slots: &[Slot],
-    parts: &[Part],
+    parts: &[SessionSlot],
     request: &Request,
     params: &SegmentParams,
 ) -> Result<Growth, Failure> {
@@ -96,12 +96,12 @@ fn evaluate(
     Ok(Growth::Added { share, tht: admitted.tht, kept: Octets::new(keeps * fragment) })
 }
 
-fn whole_fragments(parts: &[Part], fragment: u64) -> u64 {
+fn whole_fragments(parts: &[SessionSlot], fragment: u64) -> u64 {
     parts.iter().map(|part| part.share.get() / fragment).sum()
 }
 
 /// What a session's `part`-th slot carries when its units shrink to that of `request`; zero closes the slot.
-pub fn shrunk(parts: &[Part], part: usize, request: &Request, params: &SegmentParams) -> Octets {
+pub fn shrunk(parts: &[SessionSlot], part: usize, request: &Request, params: &SegmentParams) -> Octets {
     let framing = &params.link.framing;
     let fragment = framing.unit_payload_max();
     let share = request.pace.share(request.unit_octets, framing);
@@ -113,8 +113,13 @@ pub fn shrunk(parts: &[Part], part: usize, request: &Request, params: &SegmentPa
 }
 
 /// The figures of a session that stands in the list with these slots.
-pub fn standing(slots: &[Slot], parts: &[Part], request: &Request, params: &SegmentParams) -> Admitted {
-    let of = |part: &Part| slots.get(part.index).map_or(Span::ZERO, |slot| slot.tht);
+pub fn standing(
+    slots: &[Slot],
+    parts: &[SessionSlot],
+    request: &Request,
+    params: &SegmentParams,
+) -> Admitted {
+    let of = |part: &SessionSlot| slots.get(part.index).map_or(Span::ZERO, |slot| slot.tht);
     // The units of one slot leave one after another in order; between several slots any may be the last.
     let pace = if parts.len() > 1 { request.pace } else { Pace::EVERY_CYCLE };
     let sending = parts.iter().map(|part| tht_shared(params, part.share, pace)).max();
@@ -149,7 +154,7 @@ mod tests {
     }
 
     /// A session of station 1, and behind it one of each of `others`.
-    fn list(octets: u64, others: &[u64]) -> (Vec<Slot>, Vec<Part>) {
+    fn list(octets: u64, others: &[u64]) -> (Vec<Slot>, Vec<SessionSlot>) {
         let mut slots = Vec::new();
         for (at, octets) in std::iter::once(&octets).chain(others).enumerate() {
             let station = 1 + at as u16;
@@ -157,10 +162,10 @@ mod tests {
             let admitted = admit(&slots, &asked, &params()).expect("fits");
             slots.push(Slot { station, tht: admitted.tht, periodic: true });
         }
-        (slots, vec![Part { index: 0, share: Octets::new(octets) }])
+        (slots, vec![SessionSlot { index: 0, share: Octets::new(octets) }])
     }
 
-    fn cut(slots: &mut [Slot], part: &mut Part, share: Octets) {
+    fn cut(slots: &mut [Slot], part: &mut SessionSlot, share: Octets) {
         let joined = |share| tht_shared_joined(&params(), share, Pace::EVERY_CYCLE);
         let slot = &mut slots[part.index];
         slot.tht = slot.tht.minus(joined(part.share).minus(joined(share)));
@@ -168,7 +173,7 @@ mod tests {
     }
 
     /// Does to the list what was granted.
-    fn apply(slots: &mut Vec<Slot>, parts: &mut Vec<Part>, growth: Growth) {
+    fn apply(slots: &mut Vec<Slot>, parts: &mut Vec<SessionSlot>, growth: Growth) {
         let last = parts.len() - 1;
         match growth {
             Growth::Nothing => {}
@@ -187,7 +192,7 @@ mod tests {
                     slots.truncate(left);
                     parts.iter_mut().for_each(|part| part.index -= usize::from(part.index > gone));
                 }
-                parts.push(Part { index: slots.len() - 1, share });
+                parts.push(SessionSlot { index: slots.len() - 1, share });
             }
         }
     }
@@ -234,7 +239,7 @@ mod tests {
             let asked = Request { station, periodic: false, ..request(octets) };
             let granted = admit(&slots, &asked, &params).expect("fits");
             slots.push(Slot { station, tht: granted.tht, periodic: false });
-            let part = Part { index: slots.len() - 1, share: Octets::new(octets) };
+            let part = SessionSlot { index: slots.len() - 1, share: Octets::new(octets) };
             let stands = standing(&slots, &[part], &asked, &params);
             assert_eq!((stands.gap, stands.offset), (granted.gap, granted.offset), "station {station}");
         }
@@ -301,7 +306,7 @@ mod tests {
         let pace = Pace::of(params.trt.div_down(2), params.trt).expect("a part");
         let (unit_octets, periodic, receives) = (Octets::new(8_000), true, false);
         let request = Request { station: 2, unit_octets, pace, periodic, receives };
-        let part = |index| Part { index, share: Octets::new(2_872) };
+        let part = |index| SessionSlot { index, share: Octets::new(2_872) };
         let one = standing(&slots, &[part(2)], &request, &params);
         let two = standing(&slots, &[part(0), part(2)], &request, &params);
         let (alone, shared) = (
@@ -319,8 +324,8 @@ mod tests {
         let slot = |station| Slot { station, tht: Span::from_millis(4), periodic: false };
         let slots = [slot(1), slot(2), slot(3), slot(1)];
         let asked = Request { periodic: false, ..request(5_744) };
-        let part = |index| Part { index, share: Octets::new(2_872) };
-        let bound = |parts: &[Part]| standing(&slots, parts, &asked, &params).bound;
+        let part = |index| SessionSlot { index, share: Octets::new(2_872) };
+        let bound = |parts: &[SessionSlot]| standing(&slots, parts, &asked, &params).bound;
         assert_eq!(bound(&[part(0), part(3)]), bound(&[part(3)]));
         assert_eq!(bound(&[part(3)]).minus(bound(&[part(0)])), Span::from_millis(12));
     }

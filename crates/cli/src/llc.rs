@@ -3,7 +3,7 @@
 mod send;
 
 use rota::llc::{
-    Address, BROADCAST, Llc, LlcError, MESSAGE_OCTETS_MAX, Received, Socket, TAKEN, TransmitOptions,
+    Address, BROADCAST, Llc, LlcError, MESSAGE_OCTETS_MAX, ReceivedMessage, Socket, TAKEN, TransmitOptions,
     is_socket,
 };
 use rota::{ControlName, Instant, LlcPeer, now};
@@ -211,7 +211,7 @@ fn recv(args: &RecvArgs, format: Format) -> Result<Exit, Failure> {
         let payload = &room[..received.octets];
         let from = format!("{}@{}", received.from.socket, received.from.node);
         let text = String::from_utf8_lossy(payload);
-        let Received { octets, reserved, .. } = received;
+        let ReceivedMessage { octets, reserved, .. } = received;
         let line = json!({ "from": from, "octets": octets, "text": text, "reserved": reserved });
         format.tell(&line, |_| outln!("{from} {text}"));
         let _ = std::io::stdout().flush();
@@ -237,7 +237,7 @@ fn echo(args: &EchoArgs, format: Format) -> Result<Exit, Failure> {
     bind(args.near, &socket)?;
     eprintln!("answering at socket {}", args.socket);
     let (mut answered, mut refused) = (0_u64, 0_u64);
-    let each = |socket: &mut Socket, received: Received, payload: &[u8]| {
+    let each = |socket: &mut Socket, received: ReceivedMessage, payload: &[u8]| {
         let options = TransmitOptions { priority: received.priority, ..TransmitOptions::default() };
         // A sender without an address cannot be answered, and a flood is not answered in full.
         let counter = match socket.transmit(received.from, payload, &options) {

@@ -3,7 +3,7 @@
 use rota_answer::{Asked, Exit, Failure, Format, Output};
 use rota_study::came;
 use rota_study::clock;
-use rota_study::record::{Received, UnitRecord};
+use rota_study::record::{ReceivedRecord, UnitRecord};
 use rota_study::transport::udp::UdpSource;
 use rota_study::transport::{Event, Over, UnitSource, channel};
 use rota_units::{Span, parse_span};
@@ -67,7 +67,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     // A script that starts the sender waits for this line.
     eprintln!("listening as service {}", args.service);
     Asked::watch(format)?;
-    let mut report = Received::default();
+    let mut report = ReceivedRecord::default();
     let mut received = receive(source.as_mut(), args.silence, &mut out, &mut log, &mut report);
     // Received units are kept and counted for every kind of end.
     for output in out.iter_mut().chain(&mut log) {
@@ -99,7 +99,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     end.map_or(printed.map(|()| Exit::Done), Err)
 }
 
-fn print(report: &Received, format: Format) -> Result<(), Failure> {
+fn print(report: &ReceivedRecord, format: Format) -> Result<(), Failure> {
     if format == Format::Text {
         eprintln!("{}", summary(report));
         return Ok(());
@@ -113,7 +113,7 @@ fn receive(
     silence: Span,
     out: &mut Option<Output>,
     log: &mut Option<Output>,
-    report: &mut Received,
+    report: &mut ReceivedRecord,
 ) -> Result<(), Failure> {
     let mut unit = Vec::new();
     let mut has_begun = false;
@@ -156,7 +156,7 @@ fn next(source: &mut dyn UnitSource, unit: &mut Vec<u8>, patience: Span) -> Resu
     }
 }
 
-fn summary(report: &Received) -> String {
+fn summary(report: &ReceivedRecord) -> String {
     let (whole, in_part, lost) = (report.complete, report.came.incomplete, report.came.lost);
     match report.stated {
         Some(stated) => format!(
@@ -179,7 +179,7 @@ mod tests {
     /// It read "received 65 of an unknown number units whole".
     #[test]
     fn a_stream_whose_units_nobody_stated_is_told_in_a_sentence() {
-        let mut report = Received { complete: 65, octets: 9, ..Received::default() };
+        let mut report = ReceivedRecord { complete: 65, octets: 9, ..ReceivedRecord::default() };
         let said = "units received whole: 65, in part: 0, not at all: 0, of a number that the sender has not \
                     stated: 9 octets";
         assert_eq!(summary(&report), said);

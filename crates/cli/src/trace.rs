@@ -43,7 +43,7 @@ enum Command {
     Show(Show),
     /// Events as they happen, until Ctrl-C
     #[command(after_help = "Example: rota lab exec n2 -- rota trace follow 'host n1 and len > 500'")]
-    Follow(Follow),
+    Follow(FollowArgs),
     /// The last events as a capture for Wireshark, with a comment on every frame
     #[command(after_help = "Example: rota lab exec n2 -- rota trace save run.pcapng kind data")]
     Save(Save),
@@ -67,7 +67,7 @@ struct Show {
 }
 
 #[derive(clap::Args)]
-struct Follow {
+struct FollowArgs {
     /// End after so many events
     #[arg(long, value_name = "N", value_parser = how_many, allow_hyphen_values = true)]
     count: Option<u64>,
@@ -139,7 +139,7 @@ fn say_lost(lost: u64) {
 }
 
 /// Reads on until Ctrl-C, the node's end, or nobody reads us any more.
-fn follow(args: &Follow, format: Format) -> Result<Exit, Failure> {
+fn follow(args: &FollowArgs, format: Format) -> Result<Exit, Failure> {
     let filter = filter(&args.filter)?;
     let mut node = status::connect()?;
     let mut source = Source::of_node(node.trace()?);

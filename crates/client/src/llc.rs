@@ -91,7 +91,7 @@ pub enum Progress {
 /// A message that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Received {
+pub struct ReceivedMessage {
     /// From whom.
     pub from: Address,
     /// Octets that were copied.
@@ -263,7 +263,8 @@ impl Socket {
     /// priority, and those to elsewhere as before. Closing the socket closes it.
     ///
     /// On such a channel [`MessageOutcome::Sent`] means that the channel has taken the message, which then
-    /// leaves in its slot; `time` and `tries` mean nothing. The node counts [`RESERVED_HEADER_OCTETS`] more in a unit.
+    /// leaves in its slot; `time` and `tries` mean nothing. The node counts [`RESERVED_HEADER_OCTETS`] more
+    /// in a unit.
     ///
     /// # Errors
     /// [`LlcError::NotReserved`] with the counter-offer where admission refuses, or nobody listens there;
@@ -317,9 +318,9 @@ impl Socket {
     }
 
     /// From now on this socket also receives what comes on channels that others reserve to it: by the same
-    /// calls, with [`Received::reserved`]. Each such channel has a thread of this program, which inherits
-    /// what the caller of [`Socket::receive`] may do; one more takes the channels, and ends with the node. A
-    /// descriptor taken from the socket before is not told.
+    /// calls, with [`ReceivedMessage::reserved`]. Each such channel has a thread of this program, which
+    /// inherits what the caller of [`Socket::receive`] may do; one more takes the channels, and ends with
+    /// the node. A descriptor taken from the socket before is not told.
     ///
     /// # Errors
     /// [`LlcError::Node`] when the node does not answer or knows no more room, [`LlcError::System`].
@@ -435,7 +436,7 @@ impl Socket {
     ///
     /// # Errors
     /// [`LlcError::Node`] when the node has died and nothing is left, from the second time that nothing is.
-    pub fn receive(&mut self, into: &mut [u8]) -> Result<Option<Received>, LlcError> {
+    pub fn receive(&mut self, into: &mut [u8]) -> Result<Option<ReceivedMessage>, LlcError> {
         if let Some(received) = self.reserved.as_mut().and_then(|reserved| reserved.receive(into)) {
             self.is_silent = false;
             return Ok(Some(received));
@@ -457,7 +458,7 @@ impl Socket {
         let MessageRoute { socket, node, priority, .. } = MessageRoute::unpack(next.route);
         let (octets, truncated) = (next.octets.min(into.len()), next.octets > into.len());
         let from = Address { socket, node };
-        Ok(Some(Received { from, octets, truncated, priority, reserved: false }))
+        Ok(Some(ReceivedMessage { from, octets, truncated, priority, reserved: false }))
     }
 
     /// Received messages that were overwritten by newer ones before this program took them.

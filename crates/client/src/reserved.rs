@@ -23,7 +23,7 @@ use rota_shm::ChannelState;
 use rota_shm::control::ControlName;
 use rota_units::{Instant, Span};
 
-use crate::llc::{Address, LlcError, Received};
+use crate::llc::{Address, LlcError, ReceivedMessage};
 use crate::node::{Node, OpenError, OpenRequest};
 use crate::now;
 use crate::overdue::Overdue;
@@ -387,7 +387,7 @@ impl Reserved {
         false
     }
 
-    pub(crate) fn receive(&mut self, into: &mut [u8]) -> Option<Received> {
+    pub(crate) fn receive(&mut self, into: &mut [u8]) -> Option<ReceivedMessage> {
         if !self.has_next() {
             return None;
         }
@@ -396,7 +396,7 @@ impl Reserved {
         let octets = message.len().min(into.len());
         into[..octets].copy_from_slice(&message[..octets]);
         let truncated = message.len() > octets;
-        Some(Received { from, octets, truncated, priority: 0, reserved: true })
+        Some(ReceivedMessage { from, octets, truncated, priority: 0, reserved: true })
     }
 
     /// Sleeps until a bell rings, or a channel comes.

@@ -5,7 +5,8 @@ mod fake_node;
 use fake_node::{Behaviour, FakeNode, ms};
 use rota::circuit::{CircuitError, CircuitReceiver};
 use rota::llc::{
-    Address, Llc, LlcError, MessageOutcome, OUTCOMES_MAX, Received, Socket, TransmitOptions, reserved_service,
+    Address, Llc, LlcError, MessageOutcome, OUTCOMES_MAX, ReceivedMessage, Socket, TransmitOptions,
+    reserved_service,
 };
 use rota::{Node, OpenRequest, SocketError, Span, now};
 use rota_proto::circuit::{CIRCUIT_HEADER_OCTETS, CircuitHeader, CircuitVerb};
@@ -47,7 +48,7 @@ fn reserve_another(sender: &mut Socket, to: Address) -> Address {
     other
 }
 
-fn receive(socket: &mut Socket, room: &mut [u8]) -> Received {
+fn receive(socket: &mut Socket, room: &mut [u8]) -> ReceivedMessage {
     let until = now() + PATIENCE;
     loop {
         match socket.receive(room).unwrap() {

@@ -11,11 +11,13 @@ mod cause;
 mod granted;
 mod message;
 mod mismatch;
+mod unread;
 
 pub use cause::CloseCause;
 pub use granted::{Contract, Granted, RetherShare};
 pub use message::{MessageFailure, MessageOutcome};
 pub use mismatch::Mismatch;
+pub use unread::Unread;
 
 /// Octets of the largest unit of any channel: 12 bits number the fragments of a unit.
 pub const UNIT_OCTETS_MAX: u32 = 5_000_000;

@@ -4,7 +4,7 @@
 
 use crate::clock;
 use crate::device::ETHERNET_HEADER;
-use crate::packet::OpenError;
+use crate::packet::DeviceOpenError;
 use crate::sys::interface::{self, Name};
 use crate::sys::packet_socket::{self, LinkAddress};
 use nix::errno::Errno;
@@ -35,7 +35,7 @@ const TOKEN_WAIT_S: i64 = 5;
 pub enum BareRingError {
     /// The interface could not be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] DeviceOpenError),
     /// The ring never closed.
     #[error(
         "no probe came round within 10 s; start one station per namespace, each naming the next one's address"
@@ -83,11 +83,11 @@ pub fn bare_ring_station(
 
 /// A blocking socket for our EtherType.
 fn open(iface: &str) -> Result<(OwnedFd, [u8; 6]), BareRingError> {
-    let missing = || OpenError::NoSuchInterface(iface.into());
+    let missing = || DeviceOpenError::NoSuchInterface(iface.into());
     let name = Name::new(iface).ok_or_else(missing)?;
     let index = if_nametoindex(iface).map_err(|_| missing())?;
     let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None)
-        .map_err(|_| OpenError::NotPermitted(iface.into()))?;
+        .map_err(|_| DeviceOpenError::NotPermitted(iface.into()))?;
     let fd = socket.as_fd();
     let (mac, _) = interface::hardware_address(fd, &name).map_err(BareRingError::Os)?;
     packet_socket::set_packet_option(fd, libc::PACKET_IGNORE_OUTGOING, 1).map_err(BareRingError::Os)?;

@@ -105,7 +105,7 @@ fn compiled(rules: calls::Rules, others: SeccompAction, these: SeccompAction) ->
 
 /// The restrictions in force for this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct InForce {
+pub struct Confinement {
     /// No program that it runs gets more privileges than it has; in all threads.
     pub no_new_privs: bool,
     /// System calls are filtered; in all threads.
@@ -114,7 +114,7 @@ pub struct InForce {
     pub capabilities: u64,
 }
 
-impl InForce {
+impl Confinement {
     /// As the kernel says it now.
     pub fn here() -> Self {
         let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
@@ -153,7 +153,7 @@ impl InForce {
     }
 }
 
-impl std::fmt::Display for InForce {
+impl std::fmt::Display for Confinement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.seccomp { "system calls filtered" } else { "system calls NOT filtered" })?;
         f.write_str(if self.no_new_privs { ", no new privileges" } else { ", new privileges possible" })?;

@@ -24,7 +24,7 @@ pub enum Stamp {
 
 /// One received frame; its octets are in the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedFrame {
     /// Octets of the frame, Ethernet header included, frame check sequence not.
     pub len: usize,
     /// When the frame arrived, on the monotonic clock, never later than it truly did if `stamp` is
@@ -149,7 +149,7 @@ pub trait FrameDevice {
     /// # Errors
     /// [`DeviceError::LinkDown`] once after the link went down; [`DeviceError::Truncated`] for a frame that
     /// did not fit; [`DeviceError::Gone`] and [`DeviceError::Os`] as they say.
-    fn receive(&mut self, buf: &mut [u8]) -> Result<Option<Received>, DeviceError>;
+    fn receive(&mut self, buf: &mut [u8]) -> Result<Option<ReceivedFrame>, DeviceError>;
 
     /// Hands one whole frame, Ethernet header first, to the device.
     ///

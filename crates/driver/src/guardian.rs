@@ -11,7 +11,7 @@
 use crate::clock;
 use crate::device::Backlog;
 use crate::egress::Egress;
-use crate::packet::{OpenError, RawSocket};
+use crate::packet::{DeviceOpenError, RawSocket};
 use crate::realtime::{Realtime, Wish};
 use crate::sys::interface::{self, Name};
 use crate::sys::packet_socket::{self, LinkAddress};
@@ -119,7 +119,7 @@ fn read_will(file: &File, frame: &mut [u8; WILL_OCTETS_MAX]) -> io::Result<Left>
 ///
 /// # Errors
 /// As for a device.
-pub fn will_socket(iface: &str, mark: u32) -> Result<OwnedFd, OpenError> {
+pub fn will_socket(iface: &str, mark: u32) -> Result<OwnedFd, DeviceOpenError> {
     let raw = RawSocket::open(iface)?;
     if mark != 0 {
         setsockopt(&raw.socket, sockopt::Mark, &mark).map_err(raw.failed("SO_MARK"))?;

@@ -6,7 +6,8 @@
 
 use crate::clock;
 use crate::device::{
-    Backlog, DeviceCounters, DeviceError, ETHERNET_HEADER, Evidence, FrameDevice, Received, Stamp, Transmit,
+    Backlog, DeviceCounters, DeviceError, ETHERNET_HEADER, Evidence, FrameDevice, ReceivedFrame, Stamp,
+    Transmit,
 };
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use rota_units::{BitRate, Instant, Octets, Span};
@@ -220,7 +221,12 @@ impl Switch {
         }
     }
 
-    fn receive(&mut self, to: usize, buf: &mut [u8], now: Instant) -> Result<Option<Received>, DeviceError> {
+    fn receive(
+        &mut self,
+        to: usize,
+        buf: &mut [u8],
+        now: Instant,
+    ) -> Result<Option<ReceivedFrame>, DeviceError> {
         self.advance(now);
         let port = &mut self.ports[to];
         if port.went_down {
@@ -245,7 +251,7 @@ impl Switch {
         self.spare.push(frame);
         fits.ok_or(DeviceError::Truncated { room })?;
         // An unshaped frame arrives when it is sent, possibly after the caller of this read its clock.
-        Ok(Some(Received { len, at, stamp: Stamp::Kernel, dequeued: now.max(at), broadcast }))
+        Ok(Some(ReceivedFrame { len, at, stamp: Stamp::Kernel, dequeued: now.max(at), broadcast }))
     }
 
     /// Sets the port's timer anew: to its next arrival, or to the next frame that may be for it.
@@ -318,7 +324,7 @@ impl FrameDevice for InProcessDevice {
         self.mtu
     }
 
-    fn receive(&mut self, buf: &mut [u8]) -> Result<Option<Received>, DeviceError> {
+    fn receive(&mut self, buf: &mut [u8]) -> Result<Option<ReceivedFrame>, DeviceError> {
         let result = {
             let mut switch = lock(&self.shared);
             switch.receive(self.port, buf, clock::now())
@@ -389,7 +395,7 @@ mod tests {
         (port(A), port(B), port(C))
     }
 
-    fn await_one(device: &mut InProcessDevice) -> Received {
+    fn await_one(device: &mut InProcessDevice) -> ReceivedFrame {
         let mut poller = Poller::new(1).unwrap();
         poller.add(device.wait_fd().unwrap(), 0, Trigger::Level).unwrap();
         let limit = clock::now() + Span::from_millis(5_000);

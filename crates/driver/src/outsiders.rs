@@ -5,7 +5,7 @@
 //! full is counted as well, so that a flood costs no more than a trickle.
 
 use crate::device::ETHERNET_HEADER;
-use crate::packet::{OpenError, RawSocket};
+use crate::packet::{DeviceOpenError, RawSocket};
 use crate::sys::packet_socket::{self, LinkAddress};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
@@ -46,8 +46,8 @@ impl Outsiders {
     /// Listens on `iface`.
     ///
     /// # Errors
-    /// [`OpenError`].
-    pub fn open(iface: &str) -> Result<Self, OpenError> {
+    /// [`DeviceOpenError`].
+    pub fn open(iface: &str) -> Result<Self, DeviceOpenError> {
         let raw = RawSocket::open(iface)?;
         let fd = raw.socket.as_fd();
         packet_socket::set_packet_option(fd, libc::PACKET_IGNORE_OUTGOING, 1)

@@ -3,7 +3,8 @@
 use crate::claim::{Claim, ClaimError};
 use crate::clock::{Sandwich, StampConverter, nanoseconds};
 use crate::device::{
-    BROADCAST, Backlog, DeviceCounters, DeviceError, ETHERNET_HEADER, FrameDevice, Received, Stamp, Transmit,
+    BROADCAST, Backlog, DeviceCounters, DeviceError, ETHERNET_HEADER, FrameDevice, ReceivedFrame, Stamp,
+    Transmit,
 };
 use crate::egress::Egress;
 use crate::filter::{self, GROUPS_MAX, ShutOut};
@@ -76,7 +77,7 @@ impl PacketOptions {
 
 /// Why a device could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum OpenError {
+pub enum DeviceOpenError {
     /// No such name here.
     #[error("there is no interface '{0}' in this network namespace; `ip link` lists those that exist")]
     NoSuchInterface(String),
@@ -138,19 +139,19 @@ impl PacketDevice {
     /// Opens `iface` for frames of `ethertype`, marking what is sent with `mark`, exclusively.
     ///
     /// # Errors
-    /// See [`OpenError`].
-    pub fn open(iface: &str, ethertype: u16, mark: u32) -> Result<Self, OpenError> {
+    /// See [`DeviceOpenError`].
+    pub fn open(iface: &str, ethertype: u16, mark: u32) -> Result<Self, DeviceOpenError> {
         Self::open_with(&PacketOptions::new(iface, ethertype, mark))
     }
 
     /// Opens a device as `options` say.
     ///
     /// # Errors
-    /// See [`OpenError`].
-    pub fn open_with(options: &PacketOptions) -> Result<Self, OpenError> {
+    /// See [`DeviceOpenError`].
+    pub fn open_with(options: &PacketOptions) -> Result<Self, DeviceOpenError> {
         let iface = &options.iface;
         if options.groups.len() > GROUPS_MAX {
-            return Err(OpenError::TooManyGroups(options.groups.len()));
+            return Err(DeviceOpenError::TooManyGroups(options.groups.len()));
         }
         let raw = RawSocket::open(iface)?;
         let claim = if options.exclusive { Some(Claim::take(iface)?) } else { None };
@@ -177,7 +178,7 @@ impl PacketDevice {
             _claim: claim,
             socket,
         };
-        let failed = |step| move |errno| OpenError::of(iface, step, errno);
+        let failed = |step| move |errno| DeviceOpenError::of(iface, step, errno);
         // The group address, at which this station is reached while its own address is contested.
         packet_socket::join(device.socket.as_fd(), index, own_group(mac))
             .map_err(failed("listening to its group address"))?;
@@ -335,8 +336,8 @@ pub fn interface_mtu(iface: &str) -> Result<u16, Errno> {
 /// The same for an Ethernet interface that is up, as a node needs it.
 ///
 /// # Errors
-/// See [`OpenError`].
-pub fn ethernet_mtu(iface: &str) -> Result<u16, OpenError> {
+/// See [`DeviceOpenError`].
+pub fn ethernet_mtu(iface: &str) -> Result<u16, DeviceOpenError> {
     RawSocket::open(iface)?.mtu()
 }
 
@@ -346,7 +347,7 @@ const fn own_group([first, b, c, d, e, f]: [u8; 6]) -> [u8; 6] {
 }
 
 /// A socket that receives IEEE 802.2 frames for this station and for all.
-fn llc_socket(options: &PacketOptions) -> Result<OwnedFd, OpenError> {
+fn llc_socket(options: &PacketOptions) -> Result<OwnedFd, DeviceOpenError> {
     let raw = RawSocket::open(&options.iface)?;
     let fd = raw.socket.as_fd();
     packet_socket::set_packet_option(fd, libc::PACKET_IGNORE_OUTGOING, 1)
@@ -359,7 +360,7 @@ fn llc_socket(options: &PacketOptions) -> Result<OwnedFd, OpenError> {
     Ok(raw.socket)
 }
 
-fn configure(raw: &RawSocket, options: &PacketOptions) -> Result<(), OpenError> {
+fn configure(raw: &RawSocket, options: &PacketOptions) -> Result<(), DeviceOpenError> {
     let (socket, fd) = (&raw.socket, raw.socket.as_fd());
     setsockopt(socket, sockopt::ReceiveTimestampns, &true).map_err(raw.failed("SO_TIMESTAMPNS"))?;
     if options.mark != 0 {
@@ -377,7 +378,7 @@ fn configure(raw: &RawSocket, options: &PacketOptions) -> Result<(), OpenError> 
     raw.keep_waiting(options.receive_buffer)
 }
 
-impl OpenError {
+impl DeviceOpenError {
     fn of(iface: &str, step: &'static str, errno: Errno) -> Self {
         match errno {
             Errno::EPERM | Errno::EACCES => Self::NotPermitted(iface.into()),
@@ -397,9 +398,9 @@ pub(crate) struct RawSocket {
 }
 
 impl RawSocket {
-    pub(crate) fn open(iface: &str) -> Result<Self, OpenError> {
-        let failed = |step| move |errno| OpenError::of(iface, step, errno);
-        let missing = || OpenError::NoSuchInterface(iface.into());
+    pub(crate) fn open(iface: &str) -> Result<Self, DeviceOpenError> {
+        let failed = |step| move |errno| DeviceOpenError::of(iface, step, errno);
+        let missing = || DeviceOpenError::NoSuchInterface(iface.into());
         let name = Name::new(iface).ok_or_else(missing)?;
         let index = if_nametoindex(iface).map_err(|_| missing())?;
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
@@ -408,27 +409,27 @@ impl RawSocket {
         let fd = socket.as_fd();
         let (mac, kind) = interface::hardware_address(fd, &name).map_err(failed("reading the address"))?;
         if kind != ARPHRD_ETHER {
-            return Err(OpenError::NotEthernet(iface.into()));
+            return Err(DeviceOpenError::NotEthernet(iface.into()));
         }
         if interface::flags(fd, &name).map_err(failed("reading the flags"))? & libc::IFF_UP == 0 {
-            return Err(OpenError::Down(iface.into()));
+            return Err(DeviceOpenError::Down(iface.into()));
         }
         Ok(Self { socket, index, name, mac, iface: iface.into() })
     }
 
     /// The caller's error for a kernel error at `step`.
-    pub(crate) fn failed(&self, step: &'static str) -> impl FnOnce(Errno) -> OpenError + '_ {
-        move |errno| OpenError::of(&self.iface, step, errno)
+    pub(crate) fn failed(&self, step: &'static str) -> impl FnOnce(Errno) -> DeviceOpenError + '_ {
+        move |errno| DeviceOpenError::of(&self.iface, step, errno)
     }
 
-    pub(crate) fn mtu(&self) -> Result<u16, OpenError> {
+    pub(crate) fn mtu(&self) -> Result<u16, DeviceOpenError> {
         let mtu = interface::mtu(self.socket.as_fd(), &self.name).map_err(self.failed("reading the MTU"))?;
         Ok(u16::try_from(mtu).unwrap_or(u16::MAX - ETHERNET_HEADER as u16))
     }
 
     /// Lets so many octets wait in the kernel. Above the system's limit only the privileged may go; the
     /// others get what the limit allows.
-    pub(crate) fn keep_waiting(&self, octets: usize) -> Result<(), OpenError> {
+    pub(crate) fn keep_waiting(&self, octets: usize) -> Result<(), DeviceOpenError> {
         if setsockopt(&self.socket, sockopt::RcvBufForce, &octets).is_ok() {
             return Ok(());
         }
@@ -445,7 +446,7 @@ impl FrameDevice for PacketDevice {
         self.mtu
     }
 
-    fn receive(&mut self, buf: &mut [u8]) -> Result<Option<Received>, DeviceError> {
+    fn receive(&mut self, buf: &mut [u8]) -> Result<Option<ReceivedFrame>, DeviceError> {
         let room = buf.len();
         let mut control = Control([0; CONTROL_OCTETS]);
         let (len, truncated, real_ns) = {
@@ -472,7 +473,7 @@ impl FrameDevice for PacketDevice {
         }
         self.note_stamp(stamp);
         let broadcast = buf.first().is_some_and(|octet| octet & 1 == 1);
-        Ok(Some(Received { len, at, stamp, dequeued: clocks.before, broadcast }))
+        Ok(Some(ReceivedFrame { len, at, stamp, dequeued: clocks.before, broadcast }))
     }
 
     fn transmit(&mut self, frame: &[u8]) -> Result<Transmit, DeviceError> {

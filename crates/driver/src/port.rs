@@ -3,7 +3,7 @@
 use crate::claim::Claim;
 use crate::device::{DeviceError, ETHERNET_HEADER, Transmit};
 use crate::offload::{Cut, LARGEST, OFFLOAD_HEADER, Offload};
-use crate::packet::{OpenError, RawSocket};
+use crate::packet::{DeviceOpenError, RawSocket};
 use crate::sys::packet_socket::{self, LinkAddress};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
@@ -54,8 +54,8 @@ impl Port {
     /// Opens `iface`, from which no other rota process takes frames.
     ///
     /// # Errors
-    /// See [`OpenError`].
-    pub fn open(iface: &str) -> Result<Self, OpenError> {
+    /// See [`DeviceOpenError`].
+    pub fn open(iface: &str) -> Result<Self, DeviceOpenError> {
         let raw = RawSocket::open(iface)?;
         let claim = Claim::take(iface)?;
         let mtu = raw.mtu()?;

@@ -2,7 +2,7 @@
 
 use crate::door::Identity;
 use crate::door::StationId;
-use crate::rether::{Settings, Tally};
+use crate::rether::{MediumTally, Settings};
 use rota_wire::{Generation, Key, Kind, LinkHeader, MacAddr, PayloadKind, emit_frame};
 
 /// This station, as the others know it.
@@ -31,7 +31,7 @@ pub(crate) struct Head {
 /// Completes a frame whose body of so many octets stands in the buffer, and counts it.
 pub(crate) fn seal(
     (own, settings): (&Own, &Settings),
-    tally: &mut Tally,
+    tally: &mut MediumTally,
     frame: &mut [u8],
     to: MacAddr,
     head: &Head,

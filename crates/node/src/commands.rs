@@ -265,7 +265,7 @@ impl Wiring<Command, Note> {
 }
 
 /// Tells the control thread, when dropped, that the data thread has ended: in good order, with an error
-/// before it began, or by a panic. Without it the node would live on deaf.
+/// before it began, or by a panic. Without it the node would live on and answer nobody.
 pub(crate) struct Farewell {
     out: Sender<Note>,
     wake_other: OwnedFd,

@@ -24,7 +24,7 @@ use rota_driver::clock::now;
 use rota_driver::poller::{Poller, Ready, Trigger};
 use rota_driver::realtime::Realtime;
 use rota_proto::{ChannelEvent, ChannelId, Shortage, Stated};
-use rota_shm::control::{Listener, RefusalInfo, Reply, Request, UNASKED};
+use rota_shm::control::{ControlListener, RefusalInfo, Reply, Request, UNASKED};
 use rota_shm::{ChannelState, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
 use std::io;
@@ -67,7 +67,7 @@ struct Control<'a> {
 pub(crate) fn run(
     facts: &Facts,
     realtime: &Realtime,
-    listener: &Listener,
+    listener: &ControlListener,
     signals: &SignalFd,
     data: &ControlEnd,
 ) -> io::Result<()> {
@@ -99,7 +99,7 @@ pub(crate) fn run(
 }
 
 impl Control<'_> {
-    fn turns(&mut self, listener: &Listener, signals: &SignalFd) -> io::Result<()> {
+    fn turns(&mut self, listener: &ControlListener, signals: &SignalFd) -> io::Result<()> {
         let mut poller = Poller::new(64)?;
         poller.add(signals.as_fd(), SIGNALS, Trigger::Level)?;
         poller.add(listener.as_fd(), LISTENER, Trigger::Level)?;
@@ -177,7 +177,7 @@ impl Control<'_> {
         let (number, request) = match request {
             Ok(Some(request)) => request,
             Ok(None) => return,
-            Err(_) => return self.bury(poller, at),
+            Err(_) => return self.forget(poller, at),
         };
         let session = self.sessions[at].to(number);
         if self.is_beyond_asking(at, &request) || self.is_for_others(at, &request) {
@@ -231,19 +231,19 @@ impl Control<'_> {
         }
     }
 
-    fn bury(&mut self, poller: &Poller, at: usize) {
+    fn forget(&mut self, poller: &Poller, at: usize) {
         let mut session = self.sessions.swap_remove(at);
         let _ = poller.remove(session.connection.as_fd());
         // Of a request that was never granted no end is told.
         let told = session.channels.iter().filter(|owned| !owned.sending || owned.closing || owned.told);
         told.for_each(|owned| self.ended.keep_name(owned.channel, owned.called()));
-        session.bury(self.data);
+        session.forget(self.data);
     }
 
     /// Programs that died without a word.
     fn reap(&mut self, poller: &Poller) {
         while let Some(at) = self.sessions.iter().position(Session::is_over) {
-            self.bury(poller, at);
+            self.forget(poller, at);
         }
     }
 

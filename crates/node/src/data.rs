@@ -226,7 +226,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
             begin = done;
             // A note takes less time than a look at the clock.
-            if !matches!(output, Output::Rotation { .. } | Output::Hold { .. }) {
+            if !matches!(output, Output::Round { .. } | Output::Hold { .. }) {
                 at = done.unwrap_or_else(now);
             }
         }
@@ -262,8 +262,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Output::Slot { channel, at, unit } => self.slot(at, channel, unit),
             Output::Event => self.events(),
             // Those of the first port only: a log of holds, and a round, is of one ring.
-            Output::Rotation { port, .. } | Output::Hold { port, .. } if ways[0].port != port => {}
-            Output::Rotation { hops, span, .. } => measures.on_idle_round(hops, span),
+            Output::Round { port, .. } | Output::Hold { port, .. } if ways[0].port != port => {}
+            Output::Round { hops, span, .. } => measures.on_idle_round(hops, span),
             Output::Hold { generation, accepted, passed, .. } => {
                 measures.on_hold(generation, accepted, passed);
             }

@@ -3,7 +3,7 @@
 use crate::NodeSpec;
 use crate::log::{Level, say};
 use nix::unistd::{Gid, Group};
-use rota_shm::control::{Connection, ControlName, Listener, SocketError};
+use rota_shm::control::{Connection, ControlListener, ControlName, SocketError};
 
 /// A group whose members this node serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +44,11 @@ impl Guests {
 
 /// Listens at the place that `spec` names. The second node of a network namespace, which serves another
 /// interface, gets a name of its own if the operator has not chosen one.
-pub(crate) fn open(spec: &NodeSpec) -> Result<Listener, SocketError> {
+pub(crate) fn open(spec: &NodeSpec) -> Result<ControlListener, SocketError> {
     let group = spec.guests.as_ref().map(|guests| guests.gid);
-    let listener = match Listener::bind_for(&spec.control, group) {
+    let listener = match ControlListener::bind_for(&spec.control, group) {
         Err(SocketError::InUse(_)) if spec.control.is_default() => {
-            Listener::bind_for(&ControlName::of_interface(&spec.interface), group)
+            ControlListener::bind_for(&ControlName::of_interface(&spec.interface), group)
         }
         other => other,
     }?;

@@ -2,7 +2,7 @@
 
 use crate::broker::Broker;
 use crate::log::{Level, say};
-use rota_driver::confine::{self, IPC_LOCK, InForce, NET_ADMIN};
+use rota_driver::confine::{self, Confinement, IPC_LOCK, NET_ADMIN};
 use rota_driver::realtime::{PRIORITY_DEFAULT, Realtime, Wish};
 use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ pub(crate) struct Privileges {
     /// The sentence about the broker's end, once it has ended before its node.
     broker_end: OnceLock<String>,
     /// The restrictions in force, once they are final.
-    in_force: OnceLock<InForce>,
+    in_force: OnceLock<Confinement>,
 }
 
 impl Privileges {
@@ -120,8 +120,8 @@ impl Privileges {
 
     /// The restrictions in force. Nothing gives rights back, so the kernel is asked only until each thread
     /// has given its rights away.
-    fn in_force(&self) -> InForce {
-        settled(&self.in_force, InForce::here)
+    fn in_force(&self) -> Confinement {
+        settled(&self.in_force, Confinement::here)
     }
 
     /// Sentences for people; none for a node that is a guest in another process.
@@ -146,7 +146,7 @@ impl Privileges {
 }
 
 /// The known state, or the present one, which is known from now on if it is final.
-fn settled(known: &OnceLock<InForce>, read: impl FnOnce() -> InForce) -> InForce {
+fn settled(known: &OnceLock<Confinement>, read: impl FnOnce() -> Confinement) -> Confinement {
     if let Some(known) = known.get() {
         return known.clone();
     }
@@ -192,8 +192,8 @@ mod tests {
     #[test]
     fn the_kernel_is_asked_until_the_rights_are_given_away_and_not_again() {
         let known = OnceLock::new();
-        let begun = InForce { no_new_privs: false, seccomp: false, capabilities: 0x1ff };
-        let confined = InForce { no_new_privs: true, seccomp: true, capabilities: 1 << NET_ADMIN };
+        let begun = Confinement { no_new_privs: false, seccomp: false, capabilities: 0x1ff };
+        let confined = Confinement { no_new_privs: true, seccomp: true, capabilities: 1 << NET_ADMIN };
         assert_eq!(settled(&known, || begun.clone()), begun);
         assert_eq!(settled(&known, || confined.clone()), confined);
         assert_eq!(settled(&known, || panic!("it is known")), confined);

@@ -128,13 +128,13 @@ pub(crate) struct Session {
     answers: Cell<u64>,
     pub(crate) socket: Option<OwnedSocket>,
     /// It does not read its answers: nobody waits for it.
-    deaf: Cell<bool>,
+    unresponsive: Cell<bool>,
 }
 
 impl Session {
     pub(crate) fn new(id: u64, user: u32, connection: Connection) -> Self {
         let (channels, listens, asked) = (Vec::new(), Vec::new(), Vec::new());
-        let deaf = Cell::new(false);
+        let unresponsive = Cell::new(false);
         let heard = rota_driver::clock::now();
         let (greeted, only_asks, socket, answers) = (false, false, None, Cell::new(UNASKED));
         Self {
@@ -149,7 +149,7 @@ impl Session {
             asked,
             answers,
             socket,
-            deaf,
+            unresponsive,
         }
     }
 
@@ -187,7 +187,7 @@ impl Session {
             }
             sent => sent.is_ok(),
         };
-        self.deaf.set(self.deaf.get() || !is_heard);
+        self.unresponsive.set(self.unresponsive.get() || !is_heard);
         is_heard
     }
 
@@ -196,7 +196,7 @@ impl Session {
         match self.connection.send_reply(UNASKED, reply, &[]) {
             Err(SocketError::Stuck) => false,
             told => {
-                self.deaf.set(self.deaf.get() || told.is_err());
+                self.unresponsive.set(self.unresponsive.get() || told.is_err());
                 true
             }
         }
@@ -204,7 +204,7 @@ impl Session {
 
     /// Whether there is nobody to serve any more.
     pub(crate) fn is_over(&self) -> bool {
-        self.deaf.get() || self.connection.is_gone()
+        self.unresponsive.get() || self.connection.is_gone()
     }
 
     pub(crate) fn answer(&self, reply: &Reply) {
@@ -336,7 +336,7 @@ impl Session {
             _ => "the first message must be hello".to_owned(),
         };
         self.error(sentence, true);
-        self.deaf.set(true);
+        self.unresponsive.set(true);
     }
 
     /// The program has mapped its memory: nobody else can change it from now on, and units may flow.
@@ -409,7 +409,7 @@ impl Session {
     }
 
     /// The program is gone: everything it had is freed.
-    pub(crate) fn bury(&mut self, data: &ControlEnd) {
+    pub(crate) fn forget(&mut self, data: &ControlEnd) {
         self.close_socket(data);
         let asked = self.asked.iter().filter(|question| matches!(question.asked, Asked::Listen { .. }));
         let listens = self.listens.iter().map(|listener| listener.id);
@@ -431,7 +431,7 @@ impl Session {
 mod tests {
     use super::*;
     use rota_shm::SocketShape;
-    use rota_shm::control::{ControlName, Listener as Door};
+    use rota_shm::control::{ControlListener as Door, ControlName};
 
     fn session(name: &str) -> (Session, Connection) {
         let name = ControlName::named(&format!("test-{}-{name}", std::process::id())).unwrap();
@@ -522,7 +522,7 @@ mod tests {
         assert_eq!(session.weight(), 3);
         drop(client);
         assert!(session.is_over());
-        session.bury(&control);
+        session.forget(&control);
         let mut taken = vec![3_u64];
         while let Some(command) = data.heard() {
             match command {

@@ -7,7 +7,7 @@ use rota_driver::poller::Poller;
 use rota_proto::llc::ASSEMBLIES;
 use rota_proto::{LlcAddress, LlcEvent, LlcRequest, MessageDelivery, MessagePart, Node};
 use rota_shm::layout::{COMPLETIONS, MESSAGE_CELL_OCTETS};
-use rota_shm::{Hostile, MessageProgress, MessageRoom, MessageRoute, UnitRef};
+use rota_shm::{Hostile, MessageProgress, MessageRoom, MessageRoute, WaitingUnit};
 use rota_units::Instant;
 use std::os::fd::AsFd;
 
@@ -18,11 +18,11 @@ pub(crate) struct Socket {
     /// What the poller calls its doorbell.
     pub(crate) token: u64,
     /// The messages under way, by number modulo their count.
-    under_way: [Option<UnitRef>; COMPLETIONS],
+    under_way: [Option<WaitingUnit>; COMPLETIONS],
     /// Its doorbell rang, and its ring may still hold messages to offer.
     waits: bool,
     /// Read from the ring, but the machine had no room for it.
-    stuck: Option<UnitRef>,
+    stuck: Option<WaitingUnit>,
     /// Its board or its ring has changed since its program was last told.
     changed: bool,
     /// A message was delivered to it since then.

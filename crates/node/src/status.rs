@@ -10,7 +10,7 @@ use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
-use rota_proto::{InForce, LlcSettings, ModeName, Status};
+use rota_proto::{LlcSettings, ModeName, Status, TimersInForce};
 use rota_shm::control::{LlcInfo, MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
 use rota_shm::{CounterTable, TraceFile};
 use rota_units::Span;
@@ -177,7 +177,7 @@ pub(crate) struct Snapshot {
     pub(crate) ports: Vec<PortCopy>,
     /// A sentence for each port that is gone.
     pub(crate) lost: Vec<String>,
-    pub(crate) timers: InForce,
+    pub(crate) timers: TimersInForce,
     pub(crate) members: Vec<MemberCopy>,
     pub(crate) hops: Histogram<u64>,
     pub(crate) rounds: Histogram<u64>,

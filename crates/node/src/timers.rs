@@ -1,7 +1,7 @@
 //! The recovery timers in force, in numbers and in one sentence.
 
 use crate::status::{Facts, Snapshot};
-use rota_proto::{InForce, Why};
+use rota_proto::{TimersInForce, Why};
 use rota_shm::control::TimersInfo;
 use rota_units::Span;
 use rota_wire::Leases;
@@ -32,7 +32,7 @@ pub(crate) fn info(snapshot: &Snapshot, facts: &Facts) -> TimersInfo {
 }
 
 /// The death timer in force and its reason, as the monitor's file has them.
-pub(crate) fn words(timers: &InForce) -> [u64; 4] {
+pub(crate) fn words(timers: &TimersInForce) -> [u64; 4] {
     let (why, stall, station) = match timers.why {
         Why::Configured => (0, Span::ZERO, 0),
         Why::NoNews => (1, Span::ZERO, 0),
@@ -52,11 +52,11 @@ pub(crate) fn sentence_of(words: [u64; 4], configured: Span, watch: Span, statio
         _ => return None,
     };
     let (death, none) = (Span::from_nanos(death), Span::ZERO);
-    let timers = InForce { death, silence: none, hold: none, drain: none, why };
+    let timers = TimersInForce { death, silence: none, hold: none, drain: none, why };
     Some(sentence(&timers, configured, watch, station))
 }
 
-fn sentence(timers: &InForce, configured: Span, watch: Span, station: &str) -> String {
+fn sentence(timers: &TimersInForce, configured: Span, watch: Span, station: &str) -> String {
     let death = timers.death;
     let long = Span::from_millis(u64::from(Leases::LONG));
     match timers.why {
@@ -97,7 +97,7 @@ mod tests {
             (Why::Stall(ms(45), 3), true),
             (Why::Stall(ms(0), 0), true),
         ] {
-            let timers = InForce { death: ms(120), silence: ms(1), hold: ms(1), drain: ms(1), why };
+            let timers = TimersInForce { death: ms(120), silence: ms(1), hold: ms(1), drain: ms(1), why };
             let said = sentence_of(words(&timers), ms(500), ms(5_000), "n3");
             assert_eq!(said, follows.then(|| sentence(&timers, ms(500), ms(5_000), "n3")));
         }
@@ -107,7 +107,8 @@ mod tests {
     fn the_sentence_says_which_timer_is_in_force_and_why() {
         let ms = Span::from_millis;
         let of = |death, why| {
-            let timers = InForce { death: ms(death), silence: ms(death), hold: ms(1), drain: ms(1), why };
+            let timers =
+                TimersInForce { death: ms(death), silence: ms(death), hold: ms(1), drain: ms(1), why };
             sentence(&timers, ms(500), ms(5_000), "station 3 (n3)")
         };
         assert_eq!(of(500, Why::Configured), "death timer 500 ms, as configured");

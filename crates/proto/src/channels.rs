@@ -50,7 +50,6 @@ use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
 use signalling::Tells;
 pub use stated::Stated;
 use std::collections::VecDeque;
-pub use unread::Unread;
 pub(crate) use want::Want;
 
 /// The ledger.

@@ -177,7 +177,7 @@ pub enum Output {
     /// [`crate::Node::next_llc_event`].
     Event,
     /// An idle round came back: so many hops took so long.
-    Rotation {
+    Round {
         /// On which port.
         port: PortId,
         /// How many hops.
@@ -207,12 +207,12 @@ pub struct Disposition {
     /// The verdict on a frame; [`FrameVerdict::Taken`] for an input of another kind.
     pub verdict: FrameVerdict,
     /// Its content for a program of this host, to be copied out before the next call.
-    pub received: Option<Received>,
+    pub received: Option<Delivered>,
 }
 
 /// What a received frame carried for a program of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received {
+pub enum Delivered {
     /// A fragment of a unit.
     Fragment(Delivery),
     /// A message of link control, or a part of one.

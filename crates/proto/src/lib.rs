@@ -19,25 +19,26 @@ mod settings;
 
 pub use channels::follow::{Follow, Followed};
 pub use channels::lateness::OneWay;
-pub use channels::{ChannelEvent, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread};
+pub use channels::{ChannelEvent, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated};
 pub use io::{
-    ChannelId, Delivery, Destination, Disposition, FrameBuf, FrameVerdict, GateOrder, HostTag, Input, Output,
-    Payloads, PortId, Received, StationId, UnitDescriptor, UnitFate, UnitRef,
+    ChannelId, Delivered, Delivery, Destination, Disposition, FrameBuf, FrameVerdict, GateOrder, HostTag,
+    Input, Output, Payloads, PortId, StationId, UnitDescriptor, UnitFate, UnitRef,
 };
 pub use llc::{
     LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcRequest, LlcSettings,
     MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
 pub use node::{Node, PORTS_MAX, PortSpec, PortsError, Timer};
-pub use port::{Medium, Port, Status, Tally};
-pub use report::{CHANNELS_KEPT, Heard, HeardChannel, HostSigns, Reports};
+pub use port::{Medium, Port, PortTally, Status};
+pub use report::{CHANNELS_KEPT, HeardChannel, HeardStation, HostSigns, Reports};
 pub use rota_medium::door::{Deadline, Grant, Lane, SessionId};
 pub use rota_medium::door::{Identity, MediumKind};
 pub use rota_medium::rether;
 #[cfg(feature = "model")]
 pub use rota_medium::rether::Visit;
 pub use rota_medium::rether::{
-    Counters, Excluded, HOLD_OFF_MAX, HeldOff, InForce, Member, ModeName, Refused, SettingsError, TRT_30_HZ,
+    Counters, Excluded, HOLD_OFF_MAX, HeldOff, Member, ModeName, Refused, SettingsError, TRT_30_HZ,
+    TimersInForce,
 };
 pub use rota_medium::rether::{ROTATION_PLACES, Rotation};
 pub use rota_medium::rether::{STATIONS_MAX, STATIONS_STATED, Why, WillName};

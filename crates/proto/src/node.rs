@@ -11,9 +11,7 @@ pub(crate) mod carry;
 mod line;
 mod ports;
 
-use crate::channels::{
-    ChannelEvent, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated, Unread,
-};
+use crate::channels::{ChannelEvent, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated};
 use crate::io::{ChannelId, Destination, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId};
 use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
 use crate::port::{Medium, Port};
@@ -21,7 +19,7 @@ use crate::report::{HostSigns, Reports};
 use crate::settings::Settings;
 use line::Line;
 pub use ports::{PORTS_MAX, PortSpec, PortsError};
-use rota_contract::Granted;
+use rota_contract::{Granted, Unread};
 use rota_medium::door::{self, Deadline, Identity};
 use rota_medium::rether::Rether;
 use rota_units::{Instant, Span};
@@ -47,7 +45,7 @@ pub enum Timer {
 pub struct Node {
     /// The ports that are there, the first one first. Never empty.
     lines: Vec<Line>,
-    turn: Turn,
+    turn: Polling,
     /// Events of channels whose port is gone.
     orphaned: VecDeque<ChannelEvent>,
     /// The newest poll answered with something to do, so that another one must follow.
@@ -56,7 +54,7 @@ pub struct Node {
 
 /// The line that is polled next, and the outputs that it may still give before the next one is asked.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+struct Polling {
     line: usize,
     left: u16,
 }
@@ -137,7 +135,7 @@ impl Node {
     }
 
     fn pass_turn(&mut self) {
-        self.turn = Turn { line: (self.turn.line + 1) % self.lines.len(), left: OUTPUTS_A_TURN };
+        self.turn = Polling { line: (self.turn.line + 1) % self.lines.len(), left: OUTPUTS_A_TURN };
     }
 
     fn event(&self) -> Option<Output> {
@@ -362,7 +360,7 @@ impl Node {
                     rether.keep_awake(now, until);
                 }
             });
-            line.settle(now);
+            line.carry_wants(now);
         }
     }
 
@@ -383,7 +381,7 @@ impl Node {
         self.assert_drained();
         for line in &mut self.lines {
             line.port.leave(now);
-            line.settle(now);
+            line.carry_wants(now);
         }
     }
 

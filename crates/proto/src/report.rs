@@ -20,7 +20,7 @@ const STATIONS_A_INTERVAL: u64 = 50;
 pub struct HostSigns {
     /// All that the interface has sent since the start, the machines' own frames included.
     pub interface: Option<Load>,
-    /// Heard from hosts that are no live members, while the token ruled.
+    /// HeardStation from hosts that are no live members, while the token ruled.
     pub foreign: Load,
     /// The last of them.
     pub foreign_mac: MacAddr,
@@ -36,7 +36,7 @@ pub struct HostSigns {
 
 /// What a station has said of itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard {
+pub struct HeardStation {
     /// Who, by its address: its number may be another one before it says something again.
     pub mac: MacAddr,
     /// When.
@@ -68,7 +68,7 @@ pub struct Reports {
     signs: HostSigns,
     /// What the host sent past the machines, as far as it could be told apart.
     past: Load,
-    stations: Vec<Heard>,
+    stations: Vec<HeardStation>,
     channels: Vec<HeardChannel>,
 }
 
@@ -173,7 +173,7 @@ impl Reports {
         if self.every == Span::ZERO {
             return;
         }
-        let heard = Heard { mac, at: now, head: report.head };
+        let heard = HeardStation { mac, at: now, head: report.head };
         replace(&mut self.stations, heard, usize::from(Segment::STATIONS_MAX), |known| known.mac == mac);
         if usize::from(report.head.channels_all) == report.channels().len() {
             // It told them all: those that it does not name are over.
@@ -188,7 +188,7 @@ impl Reports {
     }
 
     /// The newest word of every other station.
-    pub fn stations(&self) -> &[Heard] {
+    pub fn stations(&self) -> &[HeardStation] {
         &self.stations
     }
 

@@ -6,7 +6,7 @@
 //! a machine needs pass through here as well, so that no machine's file names the medium.
 
 use crate::io::{ChannelId, StationId};
-use crate::port::{Counters, Port, Tally};
+use crate::port::{Counters, Port, PortTally};
 use rota_medium::door::MediumKind;
 use rota_medium::rether::{self, Member};
 pub(crate) use rota_medium::rether::{Excluded, LinkEvent, ModeName};
@@ -145,7 +145,7 @@ impl<'a> Segment<'a> {
     // ---- for monitors ---------------------------------------------------------------------------------
 
     /// The frames that were sent and heard.
-    pub(crate) fn tally(self) -> Tally {
+    pub(crate) fn tally(self) -> PortTally {
         self.0.tally()
     }
 

@@ -75,7 +75,7 @@ fn a_lap_of_the_idle_token_is_measured() {
         rig.clear();
         rig.hear_token(1, hops, &lap);
         let told = rig.outputs.iter().find_map(|(_, output)| match output {
-            Output::Rotation { hops, span, .. } => Some((*hops, *span)),
+            Output::Round { hops, span, .. } => Some((*hops, *span)),
             _ => None,
         });
         assert_eq!(told, wanted, "{hops}");

@@ -3,8 +3,8 @@
 use rota_contract::CloseCause;
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, ModeName, Node, OpenError, OpenRequest,
-    Output, PORTS_MAX, PortId, PortSpec, PortsError, Received, Settings, TRT_30_HZ, UnitRef,
+    ChannelEvent, ChannelId, Delivered, Destination, HostTag, Identity, Input, ModeName, Node, OpenError,
+    OpenRequest, Output, PORTS_MAX, PortId, PortSpec, PortsError, Settings, TRT_30_HZ, UnitRef,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
@@ -156,7 +156,7 @@ impl Net {
     fn hear(&mut self, plug: Plug, frame: &[u8]) {
         let input = Input::Frame { port: plug.port, at: Some(self.now), data: frame };
         let heard = self.nodes[plug.node].handle(self.now, input);
-        if let Some(Received::Fragment(delivery)) = heard.received {
+        if let Some(Delivered::Fragment(delivery)) = heard.received {
             self.came.push((plug.node, delivery.channel));
         }
         self.drain(plug.node);

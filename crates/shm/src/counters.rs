@@ -55,7 +55,7 @@ impl CounterTable {
         let file = memfd::create("rota-counters", octets).map_err(kernel("make a memory file"))?;
         let pages = WritePages::map(&file, octets).map_err(kernel("map a memory file"))?;
         memfd::seal(&file, FINAL_SEALS).map_err(kernel("seal a memory file"))?;
-        pages.read().settle();
+        pages.read().prefault();
         for (id, name) in names.iter().enumerate() {
             let shown = &name.as_bytes()[..name.len().min(COUNTER_NAME_OCTETS)];
             pages.copy_in(entry(id) + offset_of!(CounterEntry, name), shown);

@@ -16,7 +16,7 @@ use crate::layout::{
 use crate::memfd::{self, FINAL_SEALS};
 use crate::memory::{MemoryError, NodeSource, ReaderFile, SinkShape, SourceShape, open_sink, open_source};
 use crate::raw::WritePages;
-use crate::{Hostile, NodeSink, UnitDescriptor};
+use crate::{Hostile, NodeSink, RingFragment};
 
 const SHAPE: SourceShape = SourceShape { buffers: 4, unit_octets_max: 5_000 };
 
@@ -251,7 +251,7 @@ fn a_program_that_dies_with_any_index_on_its_page_ends_no_node() {
         page.store(0, index);
         let (mut ring, _) = node.into_parts();
         for number in 0..pushed {
-            let unit = UnitDescriptor { number, last: true, unit_octets: 1, ..UnitDescriptor::default() };
+            let unit = RingFragment { number, last: true, unit_octets: 1, ..RingFragment::default() };
             assert!(ring.push(&unit, b"x"));
         }
         assert!(ring.abandon().units() <= pushed, "{pushed} {index}");
@@ -326,12 +326,12 @@ fn a_slot_holds_what_its_ring_was_made_for_and_no_more() {
     for (fragment, piece) in sent.chunks(8_936).enumerate() {
         let offset = fragment as u32 * 8_936;
         let last = offset as usize + piece.len() == sent.len();
-        let unit = UnitDescriptor {
+        let unit = RingFragment {
             fragment: fragment as u16,
             last,
             unit_octets: 30_000,
             offset,
-            ..UnitDescriptor::default()
+            ..RingFragment::default()
         };
         assert!(node.ring.push(&unit, piece));
         assert!(!node.ring.push(&unit, &[0; 8_961]));

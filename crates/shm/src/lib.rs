@@ -46,7 +46,7 @@ pub use monitor::{ChannelRow, MismatchRow, Monitor, MonitorTable, SegmentRow, St
 pub use patience::Patience;
 pub use raw::{Waited, max_slice};
 pub use ring::{
-    Hostile, MessageReader, MessageRoom, MessageWriter, NextMessage, NextUnit, RxCounts, RxReader, RxUnit,
-    RxWriter, TryWriteError, TxReader, TxWriter, UnitDescriptor, UnitRef, Unread,
+    Hostile, MessageReader, MessageRoom, MessageWriter, NextMessage, NextUnit, RingFragment, RxCounts,
+    RxReader, RxUnit, RxWriter, TryWriteError, TxReader, TxWriter, WaitingUnit,
 };
 pub use trace::{Lost, TraceEvent, TraceFile, TraceReader, TraceRecord, TraceVerdict};

@@ -206,7 +206,7 @@ impl NodeSource {
             memfd::seal(&file, FINAL_SEALS).map_err(kernel("seal a client's memory file"))?;
         }
         // A hole punched before the seal would otherwise cost the data thread a page fault.
-        self.ring.settle();
+        self.ring.prefault();
         Ok(())
     }
 }
@@ -260,7 +260,7 @@ impl NodeSocket {
         if let Some([file, ..]) = self.files.take() {
             memfd::seal(&file, FINAL_SEALS).map_err(kernel("seal a client's memory file"))?;
         }
-        self.messages.settle();
+        self.messages.prefault();
         Ok(())
     }
 }
@@ -341,7 +341,7 @@ fn open_tx(
         return Err(MemoryError::NotOurs { found: "a file of another size", wanted: "the ring" });
     }
     let mine = WritePages::map(file, octets).map_err(kernel("map the client-written file"))?;
-    mine.read().settle();
+    mine.read().prefault();
     Ok(TxWriter::new(Arc::new(mine), BoardView::new(board.clone()), slots, unit_octets_max))
 }
 
@@ -378,7 +378,7 @@ impl ReaderFile {
         memfd::seal(&file, SIZE_SEALS).map_err(kernel("seal a memory file"))?;
         let pages = WritePages::map(&file, READER_OCTETS).map_err(kernel("map a memory file"))?;
         // A hole punched before the seals costs the data thread one page fault, once.
-        pages.read().settle();
+        pages.read().prefault();
         Ok(Self { file, pages: Arc::new(pages) })
     }
 
@@ -444,7 +444,7 @@ pub fn open_sink(descriptors: Vec<OwnedFd>) -> Result<ClientSink, MemoryError> {
     let read = WritePages::map(&reader, octets).map_err(kernel("map the file that both write"))?;
     // Before anything is read: the node counts what is read after this.
     memfd::seal(&reader, FINAL_SEALS).map_err(kernel("seal the file that both write"))?;
-    read.read().settle();
+    read.read().prefault();
     let ring = RxReader::new(pages.clone(), ring, facts.unit_octets_max).telling(Arc::new(read));
     Ok(ClientSink { ring, board: BoardView::new(pages) })
 }
@@ -467,7 +467,7 @@ fn board(
     let file = memfd::create("rota-board", octets).map_err(kernel("make a memory file"))?;
     let pages = WritePages::map(&file, octets).map_err(kernel("map a memory file"))?;
     memfd::seal(&file, FINAL_SEALS).map_err(kernel("seal a memory file"))?;
-    pages.read().settle();
+    pages.read().prefault();
     pages.store(offset_of!(BoardHeader, version), LAYOUT_VERSION);
     pages.store(offset_of!(BoardHeader, unit_octets_max), u64::from(unit_octets_max));
     pages.store(offset_of!(BoardHeader, tx_slots), u64::from(tx_slots));
@@ -505,7 +505,7 @@ fn open_board(file: OwnedFd) -> Result<(Arc<ReadPages>, BoardFacts), MemoryError
     if ring.and_then(board_file_octets) != Some(octets) || facts.unit_octets_max > RING_UNIT_OCTETS_MAX {
         return Err(MemoryError::NotOurs { found: "a board of another size", wanted: "a channel's board" });
     }
-    pages.settle();
+    pages.prefault();
     Ok((Arc::new(pages), facts))
 }
 

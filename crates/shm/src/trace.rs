@@ -46,7 +46,7 @@ impl TraceFile {
         let file = memfd::create("rota-trace", octets).map_err(kernel("make a memory file"))?;
         let pages = WritePages::map(&file, octets).map_err(kernel("map a memory file"))?;
         memfd::seal(&file, FINAL_SEALS).map_err(kernel("seal a memory file"))?;
-        pages.read().settle();
+        pages.read().prefault();
         pages.store(offset_of!(TraceHeader, version), LAYOUT_VERSION);
         pages.store(offset_of!(TraceHeader, slots), slots);
         pages.store(offset_of!(TraceHeader, wanted), wanted.into());

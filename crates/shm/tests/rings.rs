@@ -3,8 +3,8 @@
 use rota_contract::MessageOutcome;
 use rota_shm::control::{MessageError, Reply, Request, UNASKED};
 use rota_shm::{
-    Board, ChannelTally, ClientSink, MessageProgress, NodeSink, NodeSource, RxWriter, SinkShape, SourceShape,
-    UnitDescriptor, open_sink, open_source,
+    Board, ChannelTally, ClientSink, MessageProgress, NodeSink, NodeSource, RingFragment, RxWriter,
+    SinkShape, SourceShape, open_sink, open_source,
 };
 use rota_units::Instant;
 
@@ -43,8 +43,7 @@ fn push(ring: &mut RxWriter, numbers: std::ops::Range<u64>, torn: &[u64]) {
     for number in numbers {
         for fragment in 0..if torn.contains(&number) { 1 } else { 2 } {
             let (last, offset) = (fragment == 1, u32::from(fragment) * 2);
-            let unit =
-                UnitDescriptor { number, fragment, last, unit_octets: 4, offset, ..Default::default() };
+            let unit = RingFragment { number, fragment, last, unit_octets: 4, offset, ..Default::default() };
             assert!(ring.push(&unit, &[number as u8; 2]));
         }
     }
@@ -68,7 +67,7 @@ fn the_newest_whole_unit_comes_first_and_those_passed_over_are_counted() {
 #[test]
 fn a_fragment_as_large_as_its_slot_is_read() {
     let (mut ring, _, mut client) = channel();
-    let unit = UnitDescriptor { last: true, unit_octets: 128, ..Default::default() };
+    let unit = RingFragment { last: true, unit_octets: 128, ..Default::default() };
     assert!(ring.push(&unit, &[7; 128]) && !ring.push(&unit, &[7; 129]), "100 octets have room for 128");
     let mut into = Vec::new();
     let next = client.ring.next_unit(&mut into).expect("a unit");
@@ -81,7 +80,7 @@ fn a_fragment_as_large_as_its_slot_is_read() {
 fn a_whole_unit_is_preferred_to_a_newer_one_with_a_hole() {
     let (mut ring, _, mut client) = channel();
     push(&mut ring, 0..2, &[]);
-    let half = |number| UnitDescriptor {
+    let half = |number| RingFragment {
         number,
         fragment: 1,
         last: true,

@@ -1,7 +1,8 @@
 //! Units that a program did not read in time: the node counts what the program counts.
 
 use proptest::prelude::*;
-use rota_shm::{ClientSink, NodeSink, RxWriter, SinkShape, UnitDescriptor, Unread, open_sink};
+use rota_contract::Unread;
+use rota_shm::{ClientSink, NodeSink, RingFragment, RxWriter, SinkShape, open_sink};
 
 const FRAGMENT: usize = 8;
 
@@ -28,14 +29,14 @@ fn push(ring: &mut RxWriter, number: u64, octets: usize, lost: u16) -> Option<bo
             continue;
         }
         came += 1;
-        let descriptor = UnitDescriptor {
+        let descriptor = RingFragment {
             number,
             fragment: fragment as u16,
             last: fragment + 1 == all,
             unit_octets: octets as u32,
             offset: (fragment * FRAGMENT) as u32,
             late: came == all && is_late(number),
-            ..UnitDescriptor::default()
+            ..RingFragment::default()
         };
         assert!(ring.push(&descriptor, piece));
     }

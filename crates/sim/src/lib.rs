@@ -22,7 +22,7 @@ pub use engine::{Digest, Engine, Stamped, Stream};
 pub use faults::{Aim, Draw, Fault, Happened, Mix, Moment, Select, Tally, Timed, WireFault, Wires, ports};
 pub use hosts::{Host, HostProfile, Receipt};
 pub use rota_proto::{STATIONS_STATED, Settings};
-pub use scenario::{Change, Load, Outcome, Reservation, Run, Scenario, ScenarioError};
+pub use scenario::{Change, Load, Reservation, Run, RunResult, Scenario, ScenarioError};
 pub use traffic::{Messages, Purpose, Shape, Source};
 pub use world::{
     Custody, Flow, FlowState, Fragments, Hashes, Message, MessageCounts, Opening, Plant, Topology, Wills,

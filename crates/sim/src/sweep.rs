@@ -3,7 +3,7 @@
 use crate::check::Violation;
 use crate::engine::Stream;
 use crate::faults::{Draw, Mix};
-use crate::scenario::{Change, Load, Outcome, Reservation, Run, Scenario};
+use crate::scenario::{Change, Load, Reservation, Run, RunResult, Scenario};
 use crate::traffic::Shape;
 use crate::world::Wills;
 use rota_proto::Settings;
@@ -193,7 +193,7 @@ fn reservation(random: &mut Stream, scenario: &Scenario, unit: u32, period: Span
 ///
 /// # Errors
 /// It came to another.
-pub fn repeats(seed: u64, scenario: &Scenario, before: &Outcome) -> Result<(), Violation> {
+pub fn repeats(seed: u64, scenario: &Scenario, before: &RunResult) -> Result<(), Violation> {
     let again = run(seed, scenario);
     if (again.hashes, again.events) == (before.hashes, before.events) {
         return Ok(());
@@ -205,12 +205,12 @@ pub fn repeats(seed: u64, scenario: &Scenario, before: &Outcome) -> Result<(), V
 }
 
 /// Runs one seed of a scenario to its end. A panic is a violation like others (S7).
-pub fn run(seed: u64, scenario: &Scenario) -> Outcome {
+pub fn run(seed: u64, scenario: &Scenario) -> RunResult {
     run_with(seed, scenario, |_| {})
 }
 
 /// The same run, after `prepare` has had it: a log changes nothing of it.
-pub fn run_with<'a>(seed: u64, scenario: &'a Scenario, prepare: impl FnOnce(&mut Run<'a>)) -> Outcome {
+pub fn run_with<'a>(seed: u64, scenario: &'a Scenario, prepare: impl FnOnce(&mut Run<'a>)) -> RunResult {
     let caught = catch_unwind(AssertUnwindSafe(|| {
         let mut run = Run::new(seed, scenario);
         prepare(&mut run);
@@ -221,6 +221,6 @@ pub fn run_with<'a>(seed: u64, scenario: &'a Scenario, prepare: impl FnOnce(&mut
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
         let violation =
             Violation { at: Instant::ZERO, rule: "S7", what: format!("a machine panicked: {text}") };
-        Outcome { violations: vec![violation], ..Outcome::nothing(seed) }
+        RunResult { violations: vec![violation], ..RunResult::nothing(seed) }
     })
 }

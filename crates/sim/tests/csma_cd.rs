@@ -1,7 +1,7 @@
 //! The shared segment: nothing is lost or doubled, winners never overlap, seeds repeat, and capture shows.
 
 use proptest::prelude::*;
-use rota_sim::media::csma_cd::{Capture, Card, CsmaCd, Outcome, SendError, Spec, SpecError};
+use rota_sim::media::csma_cd::{Capture, Card, CsmaCd, FrameFate, SendError, Spec, SpecError};
 use rota_units::{Instant, Octets, Span};
 
 const FULL: Octets = Octets::new(1518);
@@ -19,7 +19,7 @@ fn segment(spec: Spec, stations: usize, fifo: usize) -> CsmaCd {
 }
 
 /// Runs until nothing happens any more.
-fn drain(medium: &mut CsmaCd) -> Vec<Outcome> {
+fn drain(medium: &mut CsmaCd) -> Vec<FrameFate> {
     let mut all = Vec::new();
     while medium.next_event() < Instant::FAR {
         let at = medium.next_event();
@@ -29,10 +29,10 @@ fn drain(medium: &mut CsmaCd) -> Vec<Outcome> {
 }
 
 /// From when to when each delivered frame was on the wire, and whose it was.
-fn delivered(outcomes: &[Outcome]) -> Vec<(Instant, Instant, usize)> {
-    let on_wire = |outcome: &Outcome| match *outcome {
-        Outcome::Delivered { started, sent, from, .. } => Some((started, sent, from)),
-        Outcome::Discarded { .. } => None,
+fn delivered(outcomes: &[FrameFate]) -> Vec<(Instant, Instant, usize)> {
+    let on_wire = |outcome: &FrameFate| match *outcome {
+        FrameFate::Delivered { started, sent, from, .. } => Some((started, sent, from)),
+        FrameFate::Discarded { .. } => None,
     };
     outcomes.iter().filter_map(on_wire).collect()
 }
@@ -45,7 +45,10 @@ fn a_frame_on_a_quiet_segment_takes_its_wire_time_and_the_way() {
     // Preamble and frame: 1,526 octets at 10 Mbit/s are 1,220.8 us, and 5 us of cable.
     let sent = us(100) + Span::from_nanos(1_220_800);
     let at = sent + Span::from_micros(5);
-    assert_eq!(outcomes, [Outcome::Delivered { from: 0, id: 7, started: us(100), sent, at, collisions: 0 }]);
+    assert_eq!(
+        outcomes,
+        [FrameFate::Delivered { from: 0, id: 7, started: us(100), sent, at, collisions: 0 }]
+    );
 }
 
 #[test]
@@ -175,7 +178,7 @@ fn load(
     stations: usize,
     frames: &[(u64, usize, u64)],
     propagation: u64,
-) -> (CsmaCd, Vec<Outcome>) {
+) -> (CsmaCd, Vec<FrameFate>) {
     let propagation = Span::from_nanos(propagation);
     let mut medium = segment(Spec { propagation, ..Spec::ethernet_10(seed) }, stations, 4);
     let (mut now, mut outcomes) = (Instant::ZERO, Vec::new());
@@ -210,7 +213,7 @@ proptest! {
             prop_assert!(pair[0].1 <= pair[1].0, "{:?} overlaps {:?}", pair[0], pair[1]);
         }
         let mut ids: Vec<u64> = outcomes.iter().map(|o| match o {
-            Outcome::Delivered { id, .. } | Outcome::Discarded { id, .. } => *id,
+            FrameFate::Delivered { id, .. } | FrameFate::Discarded { id, .. } => *id,
         }).collect();
         ids.sort_unstable();
         ids.dedup();
@@ -227,7 +230,7 @@ proptest! {
         prop_assert_eq!(&outcomes, &again);
         let mut last = [None; 4];
         for outcome in &outcomes {
-            let (Outcome::Delivered { from, id, .. } | Outcome::Discarded { from, id, .. }) = *outcome;
+            let (FrameFate::Delivered { from, id, .. } | FrameFate::Discarded { from, id, .. }) = *outcome;
             prop_assert!(last[from] < Some(id));
             last[from] = Some(id);
         }

@@ -1,6 +1,6 @@
 //! A run with a log is the run without one: the same events, judged by the same rules up to its end.
 
-use rota_sim::{Fault, Moment, Outcome, Reservation, Scenario, Settings, Shape, Timed, sweep};
+use rota_sim::{Fault, Moment, Reservation, RunResult, Scenario, Settings, Shape, Timed, sweep};
 use rota_units::{BitRate, Octets, Span};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ fn restless() -> Scenario {
     scenario
 }
 
-fn replayed(scenario: &Scenario, from: Span, to: Option<Span>) -> (Outcome, Vec<String>) {
+fn replayed(scenario: &Scenario, from: Span, to: Option<Span>) -> (RunResult, Vec<String>) {
     let lines = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&lines);
     let put = move |line: &str| {

@@ -7,7 +7,7 @@
 //! which builds up within that second does not flatter.
 
 use crate::record::UnitRecord;
-use crate::stall::{Stall, StallKind, StoodStill};
+use crate::stall::{Stall, StallEvidence, StoodStill};
 use hdrhistogram::Histogram;
 use rota_units::Span;
 use std::collections::BTreeMap;
@@ -214,7 +214,7 @@ struct Evidence {
 impl Evidence {
     fn of(stalls: &[Stall], has_slots: bool) -> Self {
         let (losing, delaying): (Vec<&Stall>, Vec<&Stall>) =
-            stalls.iter().partition(|s| s.kind == StallKind::Overflow);
+            stalls.iter().partition(|s| s.kind == StallEvidence::Overflow);
         Self { delaying: StoodStill::of(delaying), losing: StoodStill::of(losing), has_slots }
     }
 
@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn stall(from_ns: u64, to_ns: u64) -> Stall {
-        Stall { kind: StallKind::Timer, from_ns, to_ns }
+        Stall { kind: StallEvidence::Timer, from_ns, to_ns }
     }
 
     fn causes(records: &[UnitRecord], bound: Option<u64>, stalls: &[Stall]) -> Vec<Cause> {
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(causes(&records, bound, &[long]), [Cause::Incomplete, Cause::HostStall]);
         // A plain datagram does not care whether anybody runs, only whether its socket has room.
         assert_eq!(causes(&records, None, &[long]), [Cause::Incomplete, Cause::Lost]);
-        let overflow = Stall { kind: StallKind::Overflow, ..short };
+        let overflow = Stall { kind: StallEvidence::Overflow, ..short };
         assert_eq!(causes(&records, None, &[overflow]), [Cause::Incomplete, Cause::HostStall]);
     }
 

@@ -91,7 +91,7 @@ impl From<Arrival> for UnitRecord {
 
 /// The document of `rota recv --json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Received {
+pub struct ReceivedRecord {
     /// Units of the stream, sent or left out, as the sender states at its end; unknown when it vanished.
     pub stated: Option<u64>,
     /// Units that came whole.

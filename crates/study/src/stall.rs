@@ -14,7 +14,7 @@ const STALLS_MAX: usize = 20_000;
 /// How a stall was noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StallKind {
+pub enum StallEvidence {
     /// A timer of ours fired late.
     Timer,
     /// A datagram lay in the kernel between its receive stamp and our reading of it.
@@ -27,7 +27,7 @@ pub enum StallKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
     /// How it was noticed.
-    pub kind: StallKind,
+    pub kind: StallEvidence,
     /// When we should have run, in monotonic nanoseconds.
     pub from_ns: u64,
     /// When we did.
@@ -55,9 +55,9 @@ impl StallLog {
     }
 
     /// Notes that we ran at `to` though we should have at `from`, if that is worth noting.
-    pub fn note(&mut self, kind: StallKind, from: Instant, to: Instant) {
+    pub fn note(&mut self, kind: StallEvidence, from: Instant, to: Instant) {
         // Lost datagrams are worth noting however short the interval.
-        let is_short = to.since(from) <= self.least && kind != StallKind::Overflow;
+        let is_short = to.since(from) <= self.least && kind != StallEvidence::Overflow;
         if is_short || self.stalls.len() >= STALLS_MAX {
             return;
         }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn two_witnesses_of_one_stall_count_it_once() {
-        let stall = |from_ns, to_ns| Stall { kind: StallKind::Timer, from_ns, to_ns };
+        let stall = |from_ns, to_ns| Stall { kind: StallEvidence::Timer, from_ns, to_ns };
         let stood = StoodStill::of(&[stall(40, 50), stall(10, 20), stall(15, 30)]);
         assert_eq!([stood.within(&(0..100)), stood.within(&(18..45)), stood.within(&(30..40))], [30, 17, 0]);
         assert!(stood.touches(&(29..31)) && !stood.touches(&(30..40)));
@@ -130,10 +130,10 @@ mod tests {
     fn short_delays_are_no_stalls_and_overlapping_ones_are_one() {
         let at = |us: u64| Instant::from_nanos(us * 1_000);
         let mut log = StallLog::default();
-        log.note(StallKind::Timer, at(0), at(1_000));
-        log.note(StallKind::Dequeue, at(5_000), at(7_000));
-        log.note(StallKind::Dequeue, at(5_500), at(7_010));
-        log.note(StallKind::Dequeue, at(9_000), at(11_000));
+        log.note(StallEvidence::Timer, at(0), at(1_000));
+        log.note(StallEvidence::Dequeue, at(5_000), at(7_000));
+        log.note(StallEvidence::Dequeue, at(5_500), at(7_010));
+        log.note(StallEvidence::Dequeue, at(9_000), at(11_000));
         let stalls = log.into_stalls();
         assert_eq!(stalls.len(), 2);
         assert_eq!((stalls[0].from_ns, stalls[0].to_ns), (5_000_000, 7_010_000));

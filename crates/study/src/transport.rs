@@ -91,7 +91,7 @@ pub enum Event {
 
 /// The right to hand over one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct SendTurn {
     /// When it was due: the schedule that travels with the unit.
     pub schedule: Instant,
     /// When the first of the turns that passed unused was due, and so a unit that waited since then.
@@ -109,7 +109,7 @@ pub trait UnitSink {
         None
     }
     /// Waits until the unit of frame time `frame` may be handed over.
-    fn wait_slot(&mut self, frame: u64) -> Result<Turn, Failure>;
+    fn wait_slot(&mut self, frame: u64) -> Result<SendTurn, Failure>;
     /// Hands over one unit; false when a live sender had to drop it.
     fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure>;
     /// True if a unit handed over now would queue behind one that is late already.

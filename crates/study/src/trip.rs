@@ -3,7 +3,8 @@
 
 use crate::clock;
 use rota::llc::{
-    Address, LlcError, MESSAGE_OCTETS_MAX, MessageFailure, MessageOutcome, Received, Socket, TransmitOptions,
+    Address, LlcError, MESSAGE_OCTETS_MAX, MessageFailure, MessageOutcome, ReceivedMessage, Socket,
+    TransmitOptions,
 };
 use rota_answer::Failure;
 use rota_units::Span;
@@ -22,7 +23,7 @@ pub const TURN: u64 = 200;
 /// Hands every message to `each`, until the node has gone or `ends` says so; whether the latter was it.
 pub fn serve(
     mut socket: Socket,
-    mut each: impl FnMut(&mut Socket, Received, &[u8]),
+    mut each: impl FnMut(&mut Socket, ReceivedMessage, &[u8]),
     ends: impl Fn() -> bool,
 ) -> Result<bool, LlcError> {
     let mut room = vec![0; MESSAGE_OCTETS_MAX];

@@ -3,14 +3,15 @@
 use crate::ethernet::MacAddr;
 use crate::fields::{Malformed, Reader, Writer};
 use crate::header::Generation;
-use crate::stated::Stated;
+use crate::stated::StatedSettings;
 use crate::token::{MAX_STATIONS, Token};
 
 /// Longest station name, octets of UTF-8.
 pub const MAX_NAME_OCTETS: usize = 32;
 /// The length of a name that says that the settings stand in its place.
 const SETTINGS_FOLLOW: u8 = 255;
-const _: () = assert!(Stated::OCTETS == MAX_NAME_OCTETS, "no announcement is longer than with a name");
+const _: () =
+    assert!(StatedSettings::OCTETS == MAX_NAME_OCTETS, "no announcement is longer than with a name");
 /// Most members in one part of a [`Form`].
 pub const FORM_MEMBERS_MAX: usize = 64;
 
@@ -72,7 +73,7 @@ pub struct Announce {
     /// Its node address for logical link control, 1 to 254; 0 for none.
     pub llc_address: u8,
     /// Its settings, while it hears a station with other ones; the name is not on the wire then.
-    pub stated: Option<Stated>,
+    pub stated: Option<StatedSettings>,
     name: [u8; MAX_NAME_OCTETS],
     name_octets: u8,
 }
@@ -138,7 +139,7 @@ impl Announce {
         }
         let name_octets = reader.u8()?;
         if name_octets == SETTINGS_FOLLOW {
-            let stated = Some(Stated::read(&mut reader)?);
+            let stated = Some(StatedSettings::read(&mut reader)?);
             reader.end()?;
             let said = Self::new(node_id, nonce, boot_id, state, "");
             return Ok(Self { mode_epoch, trt_ns, rate_bps, settings, answers, llc_address, stated, ..said });

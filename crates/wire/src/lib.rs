@@ -40,5 +40,5 @@ pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, Report
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
 pub use seal::{Key, emit_frame, verify};
 pub use signalling::{Signal, Tally, Verb};
-pub use stated::Stated;
+pub use stated::StatedSettings;
 pub use token::{Foul, MAX_SLOTS, MAX_STATIONS, Phase, Slot, SlotList, StationSet, Struck, Token};

@@ -5,7 +5,7 @@ use crate::fields::{Malformed, Reader, Writer};
 /// Values of a station's settings. They stand in the place of the name, so that no announcement becomes
 /// longer: times are rounded down, and a value that does not fit is the largest that does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Stated {
+pub struct StatedSettings {
     /// The version of the protocol.
     pub version: u8,
     /// The longest payload of a frame, octets.
@@ -34,7 +34,7 @@ pub struct Stated {
     pub hop_ns: u32,
 }
 
-impl Stated {
+impl StatedSettings {
     /// Octets on the wire: as many as the longest name.
     pub const OCTETS: usize = 32;
     /// All stations share one half-duplex wire.

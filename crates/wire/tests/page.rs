@@ -45,7 +45,7 @@ fn the_page_says_what_the_code_writes() {
     assert_eq!(page["LLC fragment"], rota_wire::llc::FRAGMENT_OCTETS);
     let mut out = [0; 1_500];
     assert_eq!(page["Announce"], samples::announce("").emit(&mut out));
-    assert_eq!(page["Stated settings"], rota_wire::Stated::OCTETS);
+    assert_eq!(page["Stated settings"], rota_wire::StatedSettings::OCTETS);
     assert_eq!(page["Form"], Form::new(4, 1, 0, 1).emit(&mut out));
     assert_eq!(page["Form member"], samples::member(1).key_material().len());
     assert_eq!(page["Token"], samples::token(0, false).emit(&mut out));

@@ -12,8 +12,8 @@ use rota_wire::llc::{
 use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, Foul, FrameView,
     Generation, JoinAnswer, Key, Kind, Leases, LinkHeader, Load, MacAddr, ModeNotice, Nack, PayloadKind,
-    Phase, Report, ReportHead, Signal, Slot, SlotList, Stated, StationSet, Struck, Switch, SwitchAck, Tally,
-    Token, UnitHeader, Verb, Verdict, emit_frame, verify,
+    Phase, Report, ReportHead, Signal, Slot, SlotList, StatedSettings, StationSet, Struck, Switch, SwitchAck,
+    Tally, Token, UnitHeader, Verb, Verdict, emit_frame, verify,
 };
 
 fn generation() -> impl Strategy<Value = Generation> {
@@ -89,7 +89,7 @@ prop_compose! {
         let name = if trt_ns & 1 == 1 { "" } else { &*name };
         let mut said = Announce::new(node_id, nonce, boot_id, state, name);
         (said.mode_epoch, said.trt_ns, said.rate_bps) = (mode_epoch, trt_ns, rate_bps);
-        said.stated = (trt_ns & 1 == 1).then_some(Stated {
+        said.stated = (trt_ns & 1 == 1).then_some(StatedSettings {
             version: node_id as u8, mtu: nonce as u16, stations: boot_id as u8, policy: node_id as u16,
             port_queue: trt_ns, latency_us: mode_epoch, share: rate_bps as u8, death_us: !trt_ns,
             flags: nonce as u8, per_frame_ns: trt_ns >> 8, prepare_ns: mode_epoch >> 8,
@@ -127,7 +127,7 @@ proptest! {
 
     #[test]
     fn announcements_read_back(said in announce()) {
-        let behind = if said.stated.is_some() { Stated::OCTETS } else { said.name().len() };
+        let behind = if said.stated.is_some() { StatedSettings::OCTETS } else { said.name().len() };
         prop_assert!(said.emit(&mut [0; 200]) == Announce::OCTETS_MAX - MAX_NAME_OCTETS + behind);
         reads_back!(Announce, said);
     }

@@ -3,7 +3,7 @@
 use super::{Args, guardian, settings};
 use rota_answer::Failure;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
-use rota_driver::packet::{OpenError, PacketDevice, PacketOptions, ethernet_mtu};
+use rota_driver::packet::{DeviceOpenError, PacketDevice, PacketOptions, ethernet_mtu};
 use rota_lab::link_rate;
 use rota_node::{Beside, MediumKind, PORTS_MAX, Settings};
 use rota_study::interface::{driver_rate, only_interface};
@@ -97,7 +97,7 @@ pub fn interfaces(args: &Args) -> Result<Vec<String>, Failure> {
         }
         // A mistyped interface is said before anything that is the matter with files.
         if nix::net::if_::if_nametoindex(iface.as_str()).is_err() {
-            return Err(Failure::failed(OpenError::NoSuchInterface(iface.clone()).to_string()));
+            return Err(Failure::failed(DeviceOpenError::NoSuchInterface(iface.clone()).to_string()));
         }
     }
     let rated = args.rate.as_ref().and_then(|rates| rates.stranger(&ifaces)).map(|iface| ("rate", iface));

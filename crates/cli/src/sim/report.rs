@@ -4,7 +4,7 @@ use rota_admission::{NrtPolicy, NrtRing, SegmentParams, Slot};
 use rota_sim::check::bounds::switch;
 use rota_sim::check::{Recoveries, Recovery};
 use rota_sim::media::End;
-use rota_sim::{Hashes, Outcome, Scenario, Tally, Topology};
+use rota_sim::{Hashes, RunResult, Scenario, Tally, Topology};
 use rota_units::Span;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -77,7 +77,7 @@ fn beside(name: &str, (measured, bound): (Span, Span)) -> Option<String> {
 }
 
 /// For people.
-pub fn text(scenario: &Scenario, outcome: &Outcome) -> String {
+pub fn text(scenario: &Scenario, outcome: &RunResult) -> String {
     let mut out = String::new();
     let mut put = |line: String| {
         // Writing to a String cannot fail.
@@ -141,7 +141,7 @@ pub fn recoveries(worst: &Recoveries) -> Value {
 }
 
 /// What became of frames on the way.
-fn medium(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
+fn medium(scenario: &Scenario, outcome: &RunResult) -> Vec<String> {
     let frames = &outcome.medium;
     let mut lines = vec![format!(
         "  frames: {} sent, {} refused by full cards, {} copies lost in full ports",
@@ -175,7 +175,7 @@ fn medium(scenario: &Scenario, outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-fn medium_json(outcome: &Outcome) -> Value {
+fn medium_json(outcome: &RunResult) -> Value {
     let medium = &outcome.medium;
     json!({
         "sent": medium.sent,
@@ -189,7 +189,7 @@ fn medium_json(outcome: &Outcome) -> Value {
     })
 }
 
-fn fragments_json(outcome: &Outcome) -> Value {
+fn fragments_json(outcome: &RunResult) -> Value {
     let fragments = &outcome.fragments;
     let ended = End::NAMES.iter().zip(fragments.ended);
     let ended: serde_json::Map<String, Value> =
@@ -204,7 +204,7 @@ fn fragments_json(outcome: &Outcome) -> Value {
 }
 
 /// For programs.
-pub fn json(scenario: &Scenario, outcome: &Outcome) -> Value {
+pub fn json(scenario: &Scenario, outcome: &RunResult) -> Value {
     let settings = &scenario.world.settings;
     let bounds: serde_json::Map<String, Value> = bounds(scenario)
         .into_iter()

@@ -6,7 +6,7 @@ use nix::sys::signal::SigSet;
 use rota_answer::{Ends, Exit, Failure, Format, outln};
 use rota_driver::signals::ENDS;
 use rota_sim::check::Recoveries;
-use rota_sim::{Hashes, Outcome, Tally, sweep};
+use rota_sim::{Hashes, RunResult, Tally, sweep};
 use rota_study::clock;
 use rota_units::{Instant, Span};
 use serde_json::json;
@@ -68,7 +68,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, outcome: &Outcome) {
+    fn add(&mut self, outcome: &RunResult) {
         self.runs += 1;
         self.hops += outcome.hops;
         self.events += outcome.events;
@@ -196,7 +196,7 @@ fn watch_interrupt(
 }
 
 fn work(
-    one: &(dyn Fn(u64) -> Outcome + Sync),
+    one: &(dyn Fn(u64) -> RunResult + Sync),
     next: &AtomicU64,
     end: u64,
     stop: &AtomicBool,

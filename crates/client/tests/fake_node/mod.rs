@@ -13,11 +13,11 @@ use rota::{
     CloseCause, Contract, ControlName, Granted, Instant, LlcInfo, LlcPeer, RefusalInfo, RetherShare,
     SocketError, Span, StatusInfo, now,
 };
-use rota_shm::control::{Connection, Listener, Reply, Request, UNASKED};
+use rota_shm::control::{Connection, ControlListener, Reply, Request, UNASKED};
 use rota_shm::layout::rx_slots_for;
 use rota_shm::{
-    Board, ChannelState, ChannelTally, CounterTable, NodeSocket, NodeSource, RxWriter, SinkShape, SlotMark,
-    SocketShape, SourceShape, UnitDescriptor,
+    Board, ChannelState, ChannelTally, CounterTable, NodeSocket, NodeSource, RingFragment, RxWriter,
+    SinkShape, SlotMark, SocketShape, SourceShape,
 };
 
 /// Octets of payload in one fragment, as on an Ethernet of MTU 1,500.
@@ -81,7 +81,7 @@ impl FakeNode {
     pub fn start(behaviour: Behaviour) -> Self {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = ControlName::named(&format!("test-{}-{count}", std::process::id())).unwrap();
-        let listener = Listener::bind(&name).unwrap();
+        let listener = ControlListener::bind(&name).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let hurry = Arc::new(Mutex::new(behaviour));
         let (stopped, behaviour, listens) = (stop.clone(), hurry.clone(), Arc::default());
@@ -143,7 +143,7 @@ struct Flow {
 }
 
 struct World {
-    listener: Listener,
+    listener: ControlListener,
     clients: Vec<Option<Client>>,
     flows: Vec<Flow>,
     counters: CounterTable,
@@ -163,7 +163,7 @@ impl Client {
 }
 
 impl World {
-    fn new(listener: Listener, listens: Arc<AtomicU32>) -> Self {
+    fn new(listener: ControlListener, listens: Arc<AtomicU32>) -> Self {
         let counters = CounterTable::create(&["turns", "hops"]).unwrap();
         let (clients, flows) = (Vec::new(), Vec::new());
         Self { listener, clients, flows, counters, listens, next_channel: 1, cycle: 0 }
@@ -409,7 +409,7 @@ fn carry(flow: &mut Flow, loss: Loss) {
             if loss(unit.number, fragment as u16) {
                 continue;
             }
-            let descriptor = UnitDescriptor {
+            let descriptor = RingFragment {
                 number: unit.number,
                 fragment: fragment as u16,
                 last: fragment + 1 == fragments,

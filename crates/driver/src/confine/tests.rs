@@ -101,7 +101,7 @@ fn a_confined_thread_works_on() {
         nix::unistd::ftruncate(&file, 4_096).unwrap();
         let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
         drop((one, other));
-        let seccomp = InForce::parse(&std::fs::read_to_string("/proc/thread-self/status").unwrap());
+        let seccomp = Confinement::parse(&std::fs::read_to_string("/proc/thread-self/status").unwrap());
         (text.is_empty(), thread, seccomp.seccomp && seccomp.no_new_privs)
     });
     assert_eq!(done, (false, 7, true));
@@ -122,8 +122,8 @@ fn capabilities_go_and_do_not_come_back() {
 #[test]
 fn what_is_in_force_is_said() {
     let status = "Name:\trota\nCapPrm:\t0000000000001000\nNoNewPrivs:\t1\nSeccomp:\t2\n";
-    let text = InForce::parse(status).to_string();
+    let text = Confinement::parse(status).to_string();
     assert_eq!(text, "system calls filtered, no new privileges, capabilities net_admin");
-    let free = InForce::parse("CapPrm:\t0000000000000000\nNoNewPrivs:\t0\nSeccomp:\t0\n").to_string();
+    let free = Confinement::parse("CapPrm:\t0000000000000000\nNoNewPrivs:\t0\nSeccomp:\t0\n").to_string();
     assert_eq!(free, "system calls NOT filtered, new privileges possible, no capabilities");
 }

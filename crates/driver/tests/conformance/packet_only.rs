@@ -6,7 +6,7 @@ use rota_driver::claim::ClaimError;
 use rota_driver::clock;
 use rota_driver::device::{Backlog, DeviceError, Evidence, FrameDevice};
 use rota_driver::filter::GROUPS_MAX;
-use rota_driver::packet::{OpenError, PacketDevice, PacketOptions};
+use rota_driver::packet::{DeviceOpenError, PacketDevice, PacketOptions};
 use rota_driver::port::Port;
 use rota_driver::realtime::{Realtime, Wish};
 use rota_units::Span;
@@ -34,14 +34,17 @@ pub fn run(mut rig: PacketRig, chosen: &dyn Fn(&str) -> bool) {
 
 fn refusals(rig: &mut PacketRig) {
     let open = |iface: &str| PacketDevice::open(iface, ETHERTYPE, 0).unwrap_err();
-    assert_eq!(open("nosuch0"), OpenError::NoSuchInterface("nosuch0".into()));
-    assert_eq!(open("a-name-that-is-too-long"), OpenError::NoSuchInterface("a-name-that-is-too-long".into()));
-    assert_eq!(open("lo"), OpenError::NotEthernet("lo".into()));
-    assert_eq!(open("probe0"), OpenError::Down("probe0".into()));
+    assert_eq!(open("nosuch0"), DeviceOpenError::NoSuchInterface("nosuch0".into()));
+    assert_eq!(
+        open("a-name-that-is-too-long"),
+        DeviceOpenError::NoSuchInterface("a-name-that-is-too-long".into())
+    );
+    assert_eq!(open("lo"), DeviceOpenError::NotEthernet("lo".into()));
+    assert_eq!(open("probe0"), DeviceOpenError::Down("probe0".into()));
     assert!(open("probe0").to_string().contains("ip link set probe0 up"));
     let mut many = PacketOptions::new("e0", ETHERTYPE, 0);
     many.groups = vec![[3, 0, 0, 0, 0, 0]; GROUPS_MAX + 1];
-    assert_eq!(PacketDevice::open_with(&many).unwrap_err(), OpenError::TooManyGroups(GROUPS_MAX + 1));
+    assert_eq!(PacketDevice::open_with(&many).unwrap_err(), DeviceOpenError::TooManyGroups(GROUPS_MAX + 1));
     drain(rig);
 }
 
@@ -52,9 +55,9 @@ fn port(rig: &mut PacketRig) {
     rig.netlink.set_up("w0", true).unwrap();
     let mut station = PacketDevice::open("w0", ETHERTYPE, 0).unwrap();
     let mut port = Port::open("w1").unwrap();
-    let taken = OpenError::Claimed(ClaimError::Taken("w1".into()));
+    let taken = DeviceOpenError::Claimed(ClaimError::Taken("w1".into()));
     assert_eq!(Port::open("w1").unwrap_err(), taken);
-    assert_eq!(Port::open("lo").unwrap_err(), OpenError::NotEthernet("lo".into()));
+    assert_eq!(Port::open("lo").unwrap_err(), DeviceOpenError::NotEthernet("lo".into()));
     let of_type = |mut frame: Vec<u8>, ethertype: [u8; 2]| {
         frame[12..14].copy_from_slice(&ethertype);
         frame
@@ -86,7 +89,7 @@ fn port(rig: &mut PacketRig) {
 }
 
 fn second_daemon(rig: &mut PacketRig) {
-    let taken = OpenError::Claimed(ClaimError::Taken("e0".into()));
+    let taken = DeviceOpenError::Claimed(ClaimError::Taken("e0".into()));
     assert_eq!(PacketDevice::open("e0", ETHERTYPE, 0).unwrap_err(), taken);
     let mut beside = PacketOptions::new("e0", ETHERTYPE, 0);
     beside.exclusive = false;
@@ -96,7 +99,7 @@ fn second_daemon(rig: &mut PacketRig) {
     rig.netlink.set_up("c0", true).unwrap();
     beside.iface = "c0".into();
     let other = PacketDevice::open_with(&beside).unwrap();
-    let taken = OpenError::Claimed(ClaimError::Taken("c0".into()));
+    let taken = DeviceOpenError::Claimed(ClaimError::Taken("c0".into()));
     assert_eq!(PacketDevice::open("c0", ETHERTYPE, 0).unwrap_err(), taken);
     drop(other);
     PacketDevice::open("c0", ETHERTYPE, 0).unwrap();

@@ -1,7 +1,7 @@
 //! Three stations on one segment, on whatever carries it.
 
 use rota_driver::clock;
-use rota_driver::device::{DeviceError, FrameDevice, Received};
+use rota_driver::device::{DeviceError, FrameDevice, ReceivedFrame};
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
 use rota_driver::packet::{PacketDevice, PacketOptions};
 use rota_driver::poller::{Poller, Trigger};
@@ -134,7 +134,7 @@ pub fn number(frame: &[u8]) -> u32 {
 }
 
 /// The next frame of a station, or `None` if none comes within `wait`.
-pub fn next_within(rig: &mut dyn Rig, station: usize, wait: Span) -> Option<(Received, Vec<u8>)> {
+pub fn next_within(rig: &mut dyn Rig, station: usize, wait: Span) -> Option<(ReceivedFrame, Vec<u8>)> {
     let device = rig.device(station);
     let mut poller = Poller::new(1).unwrap();
     poller.add(device.wait_fd().unwrap(), 0, Trigger::Level).unwrap();
@@ -152,7 +152,7 @@ pub fn next_within(rig: &mut dyn Rig, station: usize, wait: Span) -> Option<(Rec
     }
 }
 
-pub fn next(rig: &mut dyn Rig, station: usize) -> (Received, Vec<u8>) {
+pub fn next(rig: &mut dyn Rig, station: usize) -> (ReceivedFrame, Vec<u8>) {
     next_within(rig, station, PATIENCE).expect("a frame comes in time")
 }
 

@@ -1,7 +1,7 @@
 //! The loop between the interfaces and the segment: wait, take in, let happen, hand out.
 
 use super::report::{PortLine, Report};
-use super::segment::{Outcome, Plan, Segment};
+use super::segment::{Plan, Segment, SegmentOutput};
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
 use rota_driver::clock;
@@ -32,7 +32,7 @@ pub struct Hub {
     poller: Poller,
     signals: SignalFd,
     start: Instant,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<SegmentOutput>,
 }
 
 fn failed(what: &str, error: impl std::fmt::Display) -> String {
@@ -136,14 +136,14 @@ impl Hub {
     fn hand_out(&mut self) {
         for outcome in std::mem::take(&mut self.outcomes).drain(..) {
             match outcome {
-                Outcome::Deliver { to, frame } => {
+                SegmentOutput::Deliver { to, frame } => {
                     let Some(port) = &mut self.ports[to] else { continue };
                     match port.send(&frame) {
                         Ok(_) | Err(DeviceError::LinkDown) => {}
                         Err(error) => self.lose(to, &error),
                     }
                 }
-                Outcome::Fault { number, at, begins } => {
+                SegmentOutput::Fault { number, at, begins } => {
                     let verb = if begins { "begins" } else { "ends" };
                     eprintln!("rota hub: fault {number} {verb} after {at}");
                 }

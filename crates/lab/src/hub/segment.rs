@@ -44,7 +44,7 @@ impl Stamped for Event {
 }
 
 /// A frame on its way out of the segment, or something to tell the user.
-pub enum Outcome {
+pub enum SegmentOutput {
     /// A frame is whole at a station.
     Deliver {
         /// Which port.
@@ -157,13 +157,13 @@ impl Segment {
     }
 
     /// Lets happen what is due until `now`, and hands out what comes of it.
-    pub fn advance(&mut self, now: Instant, mut out: impl FnMut(Outcome)) {
+    pub fn advance(&mut self, now: Instant, mut out: impl FnMut(SegmentOutput)) {
         while let Some(event) = self.engine.next(now) {
             self.happen(event, &mut out);
         }
     }
 
-    fn happen(&mut self, event: Event, out: &mut impl FnMut(Outcome)) {
+    fn happen(&mut self, event: Event, out: &mut impl FnMut(SegmentOutput)) {
         let now = self.engine.now();
         match event {
             Event::Medium(event) => {
@@ -171,7 +171,7 @@ impl Segment {
                 self.schedule_steps();
             }
             Event::Arrive { to, from, frame } => self.pass(to, from, frame, out),
-            Event::Late { to, frame } => out(Outcome::Deliver { to, frame }),
+            Event::Late { to, frame } => out(SegmentOutput::Deliver { to, frame }),
             Event::Begin(entry) if entry.reading == self.reading => self.begin(entry, out),
             Event::Beat { entry, until, down } if entry.reading == self.reading => {
                 self.beat(entry, until, down, out);
@@ -181,7 +181,11 @@ impl Segment {
                     self.partitions -= 1;
                     self.tally.count(Happened::Merged);
                 }
-                out(Outcome::Fault { number: entry.index + 1, at: now.since(self.start), begins: false });
+                out(SegmentOutput::Fault {
+                    number: entry.index + 1,
+                    at: now.since(self.start),
+                    begins: false,
+                });
             }
             Event::Begin(_) | Event::Beat { .. } | Event::End(_) => {}
         }
@@ -200,7 +204,7 @@ impl Segment {
     }
 
     /// A frame is at the end of its wire: it passes through whatever is wrong there.
-    fn pass(&mut self, to: usize, from: usize, frame: Frame, out: &mut impl FnMut(Outcome)) {
+    fn pass(&mut self, to: usize, from: usize, frame: Frame, out: &mut impl FnMut(SegmentOutput)) {
         // Nobody listens at a stranger's port.
         if to >= self.plan.world.stations {
             return;
@@ -215,14 +219,14 @@ impl Segment {
         }
         for Passed { late, frame, .. } in self.passed.drain(..) {
             if late == Span::ZERO {
-                out(Outcome::Deliver { to, frame });
+                out(SegmentOutput::Deliver { to, frame });
             } else {
                 self.engine.schedule(now + late, Event::Late { to, frame });
             }
         }
     }
 
-    fn begin(&mut self, entry: Entry, out: &mut impl FnMut(Outcome)) {
+    fn begin(&mut self, entry: Entry, out: &mut impl FnMut(SegmentOutput)) {
         let (now, number) = (self.engine.now(), entry.index + 1);
         let Timed { lasts, fault, .. } = &self.script[entry.index];
         let until = end(now, *lasts);
@@ -237,7 +241,7 @@ impl Segment {
         if until != Instant::FAR {
             self.engine.schedule(until, Event::End(entry));
         }
-        out(Outcome::Fault { number, at: now.since(self.start), begins: true });
+        out(SegmentOutput::Fault { number, at: now.since(self.start), begins: true });
     }
 
     /// How often a fault does what it does again, if it does.
@@ -248,7 +252,7 @@ impl Segment {
     }
 
     /// A flapping link goes down or comes up; or somebody sends what he should not.
-    fn beat(&mut self, entry: Entry, until: Instant, down: bool, out: &mut impl FnMut(Outcome)) {
+    fn beat(&mut self, entry: Entry, until: Instant, down: bool, out: &mut impl FnMut(SegmentOutput)) {
         let now = self.engine.now();
         let fault = &self.script[entry.index].fault;
         let Some(gap) = self.gap(fault).filter(|_| now < until) else { return };
@@ -262,7 +266,7 @@ impl Segment {
         if let Some((what, injected)) = injected {
             self.tally.count(what);
             match injected {
-                Injected::Arrived { to, frame, .. } => out(Outcome::Deliver { to, frame }),
+                Injected::Arrived { to, frame, .. } => out(SegmentOutput::Deliver { to, frame }),
                 Injected::Sent { from, frame } => {
                     self.medium.send(now, from, frame, &mut self.steps);
                     self.schedule_steps();

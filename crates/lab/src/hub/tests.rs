@@ -1,6 +1,6 @@
 //! The segment in a time of the test's own: what passes, what is struck, and when scripts begin and end.
 
-use super::segment::{Outcome, Plan, Segment};
+use super::segment::{Plan, Segment, SegmentOutput};
 use rota_sim::{Fault, Happened, Select, Timed, Topology, WireFault, WorldSpec};
 use rota_units::{BitRate, Instant, Octets, Span};
 
@@ -29,7 +29,7 @@ fn run(segment: &mut Segment, at: Instant) -> Vec<(usize, u64)> {
         // As the hub's loop does it: never beyond what is due.
         let due = segment.next_at().min(at);
         segment.advance(due, |outcome| {
-            if let Outcome::Deliver { to, .. } = outcome {
+            if let SegmentOutput::Deliver { to, .. } = outcome {
                 got.push((to, due.since(START).as_nanos() / 1_000));
             }
         });

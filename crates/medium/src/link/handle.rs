@@ -2,7 +2,7 @@
 
 use super::Link;
 use crate::door::FrameVerdict;
-use crate::rether::members::Heard;
+use crate::rether::members::Announced;
 use crate::rether::{Arrived, Difference};
 use rota_contract::Mismatch;
 use rota_units::Instant;
@@ -88,7 +88,7 @@ impl Link {
         }
         // Of the peer's present boot, and newer than all before; of another one it says nothing here.
         let is_peer = self.member_at(mac).is_some_and(|peer| peer.incarnation == header.incarnation);
-        if !is_peer || self.members.heard(now, mac, header.incarnation, header.seq) != Heard::Known {
+        if !is_peer || self.members.heard(now, mac, header.incarnation, header.seq) != Announced::Known {
             self.judge(FrameVerdict::Replayed);
             return Some(Arrived::Nothing);
         }

@@ -12,7 +12,7 @@
 use super::Link;
 use super::outbox::Pending;
 use crate::door::FrameVerdict;
-use crate::rether::members::Heard;
+use crate::rether::members::Announced;
 use crate::rether::{LinkEvent, WillName};
 use crate::rng::Rng;
 use rota_units::{Instant, Span};
@@ -172,7 +172,7 @@ impl Link {
         let Some(peer) = self.peer() else { return };
         let (mac, station, nonce) = (peer.mac, peer.station, peer.announce.nonce);
         match self.members.heard(now, mac, header.incarnation, header.seq) {
-            Heard::Known => {}
+            Announced::Known => {}
             _ => return self.judge(FrameVerdict::Replayed),
         }
         if said.state == StationState::Leaving {

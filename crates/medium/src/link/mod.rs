@@ -28,7 +28,7 @@ use crate::budget::Budget;
 use crate::door::{Deadline, Demand, FrameVerdict, Identity, Note, PortId, StationId, Timer};
 use crate::rether::members::{Member, Members};
 use crate::rether::mismatch::Mismatches;
-use crate::rether::{Counters, InForce, LinkEvent, Mismatched, ModeName, Settings, Tally, Why};
+use crate::rether::{Counters, LinkEvent, MediumTally, Mismatched, ModeName, Settings, TimersInForce, Why};
 use crate::rng::Rng;
 use crate::sealing::Own;
 use grant::Pace;
@@ -84,7 +84,7 @@ pub struct Link {
     answers: Budget,
     leaving: bool,
     counters: Counters,
-    tally: Tally,
+    tally: MediumTally,
 }
 
 impl Link {
@@ -118,7 +118,7 @@ impl Link {
             answers: Budget::new(10, 2),
             leaving: false,
             counters: Counters::default(),
-            tally: Tally::default(),
+            tally: MediumTally::default(),
             digest: settings.digest(),
             settings,
             port,
@@ -219,14 +219,14 @@ impl Link {
     }
 
     /// What was sent and heard.
-    pub fn tally(&self) -> &Tally {
+    pub fn tally(&self) -> &MediumTally {
         &self.tally
     }
 
     /// How long the other end may be silent while a channel is open.
-    pub fn timers_in_force(&self) -> InForce {
+    pub fn timers_in_force(&self) -> TimersInForce {
         let (death, none) = (self.silence_max(), Span::ZERO);
-        InForce { death, silence: death, hold: none, drain: none, why: Why::Configured }
+        TimersInForce { death, silence: death, hold: none, drain: none, why: Why::Configured }
     }
 
     // ---- the port -------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@
 //! 48-bit counter lasts for 178 years; at its end the station goes on as a new incarnation.
 
 use super::leaps::Leaps;
-use super::members::{Heard, Member, Members};
+use super::members::{Announced, Member, Members};
 use super::outbox::Pending;
 use super::{Mode, Rether};
 use crate::door::FrameVerdict;
@@ -62,13 +62,13 @@ pub(super) struct Behind {
 
 impl Behind {
     /// A newer frame has come.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn reset(&mut self) {
         (self.last, self.rising, self.challenge) = (0, 0, 0);
     }
 
     /// Another boot of it begins.
     pub(super) fn begin(&mut self) {
-        self.settle();
+        self.reset();
         self.asked = 0;
     }
 
@@ -98,7 +98,7 @@ impl Member {
 
 impl Members {
     /// The answer to the open challenge, if it is one: this boot's counter stands where its frame says.
-    fn answered(&mut self, now: Instant, mac: MacAddr, of: (u32, u64), challenge: u64) -> Option<Heard> {
+    fn answered(&mut self, now: Instant, mac: MacAddr, of: (u32, u64), challenge: u64) -> Option<Announced> {
         let member = self.by_mac_mut(mac).filter(|member| member.behind.challenge == challenge)?;
         let (incarnation, seq) = of;
         let (last, leaps) = member.counter_of(incarnation).filter(|_| challenge != 0)?;
@@ -106,14 +106,14 @@ impl Members {
         if seq > last || !leaps.fall(last, seq) {
             return None;
         }
-        member.behind.settle();
+        member.behind.reset();
         if incarnation == member.incarnation {
             member.frame_seq = seq;
             (member.heard, member.again) = (now, true);
-            return Some(Heard::Known);
+            return Some(Announced::Known);
         }
         member.before.seq = seq.saturating_sub(1);
-        Some(Heard::New)
+        Some(Announced::New)
     }
 }
 
@@ -124,7 +124,7 @@ impl Rether {
     }
 
     /// A proven frame under the segment key counts as a replay. `Some`: it counts after all.
-    pub(super) fn on_replay(&mut self, now: Instant, view: &FrameView<'_>) -> Option<Heard> {
+    pub(super) fn on_replay(&mut self, now: Instant, view: &FrameView<'_>) -> Option<Announced> {
         let (header, mac) = (view.header(), view.source_mac());
         match header.kind {
             // Each of two may be behind at the other. An old question costs an answer, and changes nothing.
@@ -132,7 +132,7 @@ impl Rether {
                 let asked = JoinAnswer::parse(view.body()).ok().filter(|it| it.verdict == Verdict::Behind);
                 if let Some(asked) = asked {
                     if is_well_asked(&asked) {
-                        self.on_asked_behind(now, Heard::Replay, mac, header, &asked);
+                        self.on_asked_behind(now, Announced::Replay, mac, header, &asked);
                     } else {
                         self.judge(FrameVerdict::Malformed);
                     }
@@ -175,7 +175,7 @@ impl Rether {
     pub(super) fn on_asked_behind(
         &mut self,
         now: Instant,
-        heard: Heard,
+        heard: Announced,
         mac: MacAddr,
         header: &LinkHeader,
         asked: &JoinAnswer,
@@ -187,7 +187,7 @@ impl Rether {
         let asker = self.members.by_mac_mut(mac).filter(boot).map(|member| member.behind);
         let (seq, is_known) = (header.seq, asker.is_some());
         // Of an asker that is behind here, a question above its answered ones is no replay.
-        let is_fresh = asker.is_some_and(|asker| heard == Heard::Known || seq > asker.asked);
+        let is_fresh = asker.is_some_and(|asker| heard == Announced::Known || seq > asker.asked);
         let taken = match asker {
             Some(_) if is_fresh => self.may_prove(now),
             Some(asker) => self.may_prove_again(now, now >= asker.again),
@@ -239,27 +239,27 @@ mod tests {
         let mut members = members(1_000_000, 77);
         assert_eq!(members.answered(Instant::ZERO, MAC, (7, 20), 78), None, "another challenge");
         assert_eq!(members.answered(Instant::ZERO, MAC, (9, 20), 77), None, "another boot");
-        assert_eq!(members.answered(Instant::ZERO, MAC, (7, 20), 77), Some(Heard::Known));
-        assert_eq!(members.heard(Instant::ZERO, MAC, 7, 20), Heard::Replay, "the answer's own counter");
+        assert_eq!(members.answered(Instant::ZERO, MAC, (7, 20), 77), Some(Announced::Known));
+        assert_eq!(members.heard(Instant::ZERO, MAC, 7, 20), Announced::Replay, "the answer's own counter");
         assert_eq!(members.answered(Instant::ZERO, MAC, (7, 20), 77), None, "the answer played again");
         assert_eq!(members.answered(Instant::ZERO, MAC, (7, 20), 0), None, "0 answers nothing");
-        assert_eq!(members.heard(Instant::ZERO, MAC, 7, 21), Heard::Known);
+        assert_eq!(members.heard(Instant::ZERO, MAC, 7, 21), Announced::Known);
     }
 
     /// An answer that comes late, behind newer frames of its sender, would make those new again.
     #[test]
     fn a_newer_frame_closes_the_challenge() {
         let mut members = members(10, 77);
-        assert_eq!(members.heard(Instant::ZERO, MAC, 7, 12), Heard::Known);
+        assert_eq!(members.heard(Instant::ZERO, MAC, 7, 12), Announced::Known);
         assert_eq!(members.answered(Instant::ZERO, MAC, (7, 11), 77), None);
-        assert_eq!(members.heard(Instant::ZERO, MAC, 7, 12), Heard::Replay);
+        assert_eq!(members.heard(Instant::ZERO, MAC, 7, 12), Announced::Replay);
     }
 
     #[test]
     fn only_frames_that_rise_without_a_newer_one_provoke_a_question() {
         let (now, mut behind) = (Instant::ZERO, Behind::default());
         assert!(![5, 5, 4, 4].into_iter().any(|seq| behind.refused(now, seq)), "copies of one frame");
-        behind.settle();
+        behind.reset();
         assert!(!behind.refused(now, u64::MAX), "a leap");
         assert!(!behind.refused(now, 6));
         assert!(behind.refused(now, 7));
@@ -279,9 +279,9 @@ mod tests {
             let leaps = step % 2 == 1;
             let (boot, seq) = if leaps { (7, counter + 1_000_000) } else { (9, step + 1) };
             match members.heard(now, MAC, boot, seq) {
-                Heard::New => members.announce(now, 3, MAC, boot, &said, seq),
-                Heard::Known => {}
-                Heard::Replay => refused += u64::from(leaps),
+                Announced::New => members.announce(now, 3, MAC, boot, &said, seq),
+                Announced::Known => {}
+                Announced::Replay => refused += u64::from(leaps),
             }
             let known = members.by_mac_mut(MAC).expect("known");
             counter = if known.incarnation == 7 { known.frame_seq } else { counter };

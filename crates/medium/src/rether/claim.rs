@@ -243,7 +243,7 @@ impl Rether {
         self.note_deaths(now, &token.dead);
         let tells = !self.mode.willed().is_empty() && token.phase != Phase::First;
         if let Some(ring) = self.mode.ring_mut() {
-            ring.wills.settle(&token.dead);
+            ring.wills.on_list(&token.dead);
             ring.list = Some(token);
         }
         self.fence.list_stamp = stamp;

@@ -242,7 +242,7 @@ impl Rether {
     }
 
     /// Reports newly contested addresses, before any frame leaves.
-    pub(super) fn settle_contested(&mut self, now: Instant) {
+    pub(super) fn report_contested(&mut self, now: Instant) {
         self.others.contested.expire(now);
         if core::mem::take(&mut self.others.contested.own_frames.1) {
             self.contest_own(now, Sign::Forged);

@@ -3,7 +3,7 @@
 use super::behind::is_well_asked;
 use super::contested::Sign;
 use super::counters::JUMP_MAX;
-use super::members::Heard;
+use super::members::Announced;
 use super::{Difference, Mode, Rether, Stamp};
 use crate::door::{FrameVerdict, StationId};
 use rota_contract::Mismatch;
@@ -154,20 +154,20 @@ impl Rether {
     fn on_bootstrap_frame<'a>(&mut self, now: Instant, view: &FrameView<'a>) -> Option<Arrived<'a>> {
         let (header, body, mac) = (view.header(), view.body(), view.source_mac());
         let mut heard = self.members.heard(now, mac, header.incarnation, header.seq);
-        if heard == Heard::Replay {
+        if heard == Announced::Replay {
             heard = self.on_replay(now, view).unwrap_or(heard);
         }
         match heard {
-            Heard::Replay => {
+            Announced::Replay => {
                 self.judge(FrameVerdict::Replayed);
                 return Some(Arrived::Nothing);
             }
             // Of a stranger only what introduces it, or names us with our own fresh nonce, is believed.
             // Outside a ring a stranger's claim is heard too: plain stations forget a ring they do not hear.
-            Heard::New if !self.believes_stranger(header.kind) => {
+            Announced::New if !self.believes_stranger(header.kind) => {
                 return Some(Arrived::Nothing);
             }
-            Heard::New | Heard::Known => {}
+            Announced::New | Announced::Known => {}
         }
         if !self.mode.is_ring() {
             self.learn_generation(header.generation);
@@ -177,11 +177,11 @@ impl Rether {
             Kind::Switch => self.on_switch(now, header.source, mac, &Switch::parse(body).ok()?),
             Kind::SwitchAck => self.on_switch_ack(now, header.source, &SwitchAck::parse(body).ok()?),
             Kind::Form => {
-                let known = heard == Heard::Known;
+                let known = heard == Announced::Known;
                 self.on_form(now, mac, known, header.generation, &Form::parse(body).ok()?);
             }
             Kind::Mode => {
-                let known = heard == Heard::Known;
+                let known = heard == Announced::Known;
                 self.on_mode(now, mac, known, header.generation, ModeNotice::parse(body).ok()?);
             }
             Kind::Claim => self.on_claim(now, header.source, mac, &Claim::parse(body).ok()?),
@@ -235,7 +235,7 @@ impl Rether {
         }
         // What no token orders has the sender's own counter, strictly rising like that of its other frames.
         if is_counted(header.kind)
-            && self.members.heard(now, mac, header.incarnation, header.seq) == Heard::Replay
+            && self.members.heard(now, mac, header.incarnation, header.seq) == Announced::Replay
         {
             self.on_refused(now, mac, header.incarnation, header.seq);
             self.judge(FrameVerdict::Replayed);

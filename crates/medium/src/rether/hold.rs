@@ -187,8 +187,8 @@ impl Rether {
         self.note_strikes(at, token);
         self.note_deaths(at, &token.dead);
         if let Some(ring) = self.mode.ring_mut() {
-            ring.changes.settle(&token.dead);
-            ring.wills.settle(&token.dead);
+            ring.changes.on_list(&token.dead);
+            ring.wills.on_list(&token.dead);
         }
         let known = self.mode.list().is_some_and(|list| list.dead.contains(self.own.station));
         self.note_list(token);

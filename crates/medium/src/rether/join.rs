@@ -133,7 +133,7 @@ impl Standing {
 impl Changes {
     /// A newer list shows which changes have been made. One that came to be undone since then, because the
     /// station was let in or died once more, must not be made again.
-    pub(super) fn settle(&mut self, dead: &StationSet) {
+    pub(super) fn on_list(&mut self, dead: &StationSet) {
         self.leavers = self.leavers.without(dead);
         self.revived = self.revived.within(dead);
     }
@@ -611,7 +611,7 @@ mod tests {
         assert_eq!(changes.revived_in(generation(3)), set(&[3, 5]));
         assert_eq!(changes.revived_in(generation(4)), StationSet::EMPTY);
         changes.leavers = set(&[3, 4]);
-        changes.settle(&set(&[3]));
+        changes.on_list(&set(&[3]));
         assert_eq!(changes.revived_in(generation(3)), set(&[3]), "5 lives already, and may die again");
         assert_eq!(changes.leavers, set(&[4]), "3 has left, and may be let in again");
     }

@@ -80,7 +80,7 @@ impl Member {
 
 /// What a station's announcement changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum Announced {
     /// Nothing: it was known.
     Known,
     /// It is new, or has booted again.
@@ -128,23 +128,23 @@ impl Members {
     }
 
     /// Notes a frame under the segment key.
-    pub(crate) fn heard(&mut self, now: Instant, mac: MacAddr, incarnation: u32, seq: u64) -> Heard {
-        let Some(member) = self.by_mac_mut(mac) else { return Heard::New };
+    pub(crate) fn heard(&mut self, now: Instant, mac: MacAddr, incarnation: u32, seq: u64) -> Announced {
+        let Some(member) = self.by_mac_mut(mac) else { return Announced::New };
         if member.incarnation != incarnation {
             let before = &member.before;
             let again = before.incarnation == incarnation && before.refuses(now, member.heard, seq);
-            return if again { Heard::Replay } else { Heard::New };
+            return if again { Announced::Replay } else { Announced::New };
         }
         if seq <= member.frame_seq {
-            return Heard::Replay;
+            return Announced::Replay;
         }
         if !member.leaps.admit(now, member.heard, member.frame_seq, seq) {
-            return Heard::Replay;
+            return Announced::Replay;
         }
         member.frame_seq = seq;
-        member.behind.settle();
+        member.behind.reset();
         (member.heard, member.again) = (now, true);
-        Heard::Known
+        Announced::Known
     }
 
     /// Takes up what a station says of itself. A full table ignores strangers.
@@ -296,12 +296,12 @@ mod tests {
         let formed = |incarnation| FormMember { station: 3, mac, incarnation, nonce: 1 };
         let mut members = Members::new();
         members.form(now, &formed(7));
-        assert_eq!(members.heard(now, mac, 7, 50), Heard::Known);
+        assert_eq!(members.heard(now, mac, 7, 50), Announced::Known);
         members.form(now, &formed(7));
-        assert_eq!(members.heard(now, mac, 7, 50), Heard::Replay, "50 has been heard");
-        assert_eq!(members.heard(now, mac, 7, 51), Heard::Known);
+        assert_eq!(members.heard(now, mac, 7, 50), Announced::Replay, "50 has been heard");
+        assert_eq!(members.heard(now, mac, 7, 51), Announced::Known);
         members.form(now, &formed(8));
-        assert_eq!(members.heard(now, mac, 7, 51), Heard::Replay, "of the boot before");
-        assert_eq!(members.heard(now, mac, 8, 1), Heard::Known, "a new boot counts from one");
+        assert_eq!(members.heard(now, mac, 7, 51), Announced::Replay, "of the boot before");
+        assert_eq!(members.heard(now, mac, 8, 1), Announced::Known, "a new boot counts from one");
     }
 }

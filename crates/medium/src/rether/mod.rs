@@ -77,10 +77,10 @@ pub use mismatch::{Difference, Mismatched};
 #[cfg(feature = "model")]
 pub use model::Visit;
 pub use outbox::{ANNOUNCE_OCTETS, BODY, FRAME_OCTETS};
-pub use patience::{InForce, Why};
+pub use patience::{TimersInForce, Why};
 pub use reserve::LinkEvent;
 pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
-pub use tally::{Counters, ROTATION_PLACES, Rotation, Tally};
+pub use tally::{Counters, MediumTally, ROTATION_PLACES, Rotation};
 
 use crate::door::Identity;
 use crate::door::{Deadline, Demand, Note, SessionId, Timer};
@@ -206,7 +206,7 @@ pub struct Rether {
     lane: Ordinary,
     out: Out,
     counters: Counters,
-    tally: Tally,
+    tally: MediumTally,
 }
 
 impl Rether {
@@ -236,7 +236,7 @@ impl Rether {
             lane: Ordinary::default(),
             out: Out::new(),
             counters: Counters::default(),
-            tally: Tally::default(),
+            tally: MediumTally::default(),
             digest: settings.digest(),
             settings,
             port,
@@ -280,7 +280,7 @@ impl Rether {
     }
 
     /// What was sent and heard.
-    pub fn tally(&self) -> &Tally {
+    pub fn tally(&self) -> &MediumTally {
         &self.tally
     }
 

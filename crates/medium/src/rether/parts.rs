@@ -6,8 +6,8 @@ use super::ended::Left;
 use super::join::Standing;
 use super::mismatch::Mismatches;
 use super::outbox::{ANNOUNCE_OCTETS, Pending};
-use super::patience::Patience;
-use super::reserve::{LinkEvent, Part, Session};
+use super::patience::KnownLeases;
+use super::reserve::{LinkEvent, Session, SlotUse};
 use super::sound::Budgets;
 use crate::door::FrameVerdict;
 use crate::door::{Demand, Note};
@@ -46,7 +46,7 @@ pub(super) struct Others {
     pub(super) mismatches: Mismatches,
     pub(super) budgets: Budgets,
     pub(super) contested: Contested,
-    pub(super) patience: Patience,
+    pub(super) patience: KnownLeases,
 }
 
 impl Others {
@@ -56,7 +56,7 @@ impl Others {
             mismatches: Mismatches::new(),
             budgets: Budgets::new(),
             contested: Contested::new(),
-            patience: Patience::new(now),
+            patience: KnownLeases::new(now),
         }
     }
 }
@@ -66,7 +66,7 @@ impl Others {
 pub(super) struct Shares {
     pub(super) sessions: Vec<Session>,
     /// What each of this station's slots in the token is for, in their order.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<SlotUse>,
     /// True if a station has a channel to this one.
     pub(super) receives: bool,
     /// How many slots and visits have been granted so far.

@@ -94,14 +94,14 @@ struct Reign {
 
 /// The leases that a station knows of.
 #[derive(Clone, Debug)]
-pub(super) struct Patience {
+pub(super) struct KnownLeases {
     stalls: Stalls,
     /// Of the newest list or token: its leases, its mode epoch, and until when they hold.
     news: Option<(Leases, u32, Instant)>,
     reign: Option<Reign>,
 }
 
-impl Patience {
+impl KnownLeases {
     pub(super) const fn new(now: Instant) -> Self {
         let stalls = Stalls { longest: [Span::ZERO; BUCKETS], at: 0, began: now, since: now, known: false };
         Self { stalls, news: None, reign: None }
@@ -110,7 +110,7 @@ impl Patience {
 
 /// The timers in force and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InForce {
+pub struct TimersInForce {
     /// How long a successor may be silent.
     pub death: Span,
     /// How long a ring may be silent before its first station claims the token.
@@ -269,7 +269,7 @@ impl Rether {
     }
 
     /// The timers in force at this station.
-    pub fn timers_in_force(&self, now: Instant) -> InForce {
+    pub fn timers_in_force(&self, now: Instant) -> TimersInForce {
         let (rank, lease) = (0, self.drain_at(now));
         let leases = self.leases_at(now).filter(|_| self.mode.is_ring());
         let why = match leases {
@@ -280,7 +280,7 @@ impl Rether {
                 Why::Stall(Span::from_millis(u64::from(stall)), u16::from(station))
             }
         };
-        InForce {
+        TimersInForce {
             death: self.death_timeout(now),
             silence: self.silence(now, rank),
             hold: leases.map_or(self.settings.lease, |leases| self.settings.lease_of(leases.hold)),
@@ -385,7 +385,7 @@ impl Rether {
 impl Rether {
     /// The part of this state that decides the next step of the station.
     pub(super) fn visit_patience(&self, visit: &mut dyn super::Visit) {
-        let Patience { stalls, news, reign } = &self.others.patience;
+        let KnownLeases { stalls, news, reign } = &self.others.patience;
         if !self.settings.follow_stalls {
             return;
         }

@@ -113,7 +113,7 @@ pub(super) enum SessionState {
 
 /// What one of this station's slots in the token is for; the list of them is in the order of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct SlotUse {
     pub(super) session: SessionId,
     /// Octets of each unit that it carries in a cycle.
     pub(super) share: u32,
@@ -131,7 +131,7 @@ pub(super) enum Fate {
     Due(u32),
 }
 
-impl Part {
+impl SlotUse {
     /// What it carries when all that was granted is done.
     fn share_in_the_end(&self) -> u32 {
         match self.fate {
@@ -308,7 +308,7 @@ impl Rether {
 
     /// A slot gets shorter, or is closed when it carries nothing more; those behind it get earlier.
     fn cut_part(&mut self, token: &mut Token, nth: usize, share: u32) {
-        let Part { session, share: old, .. } = self.shares.parts[nth];
+        let SlotUse { session, share: old, .. } = self.shares.parts[nth];
         let Some(index) = self.own_slot(token, nth) else { return };
         if share == 0 {
             self.remove_slot(token, index);
@@ -325,7 +325,7 @@ impl Rether {
         (self.shares.parts[nth].share, self.shares.parts[nth].fate) = (share, Fate::Stays);
     }
 
-    fn close_parts(&mut self, token: &mut Token, doomed: impl Fn(&Part) -> bool) {
+    fn close_parts(&mut self, token: &mut Token, doomed: impl Fn(&SlotUse) -> bool) {
         while let Some(nth) = self.shares.parts.iter().position(&doomed) {
             if let Some(slot) = self.own_slot(token, nth) {
                 self.remove_slot(token, slot);
@@ -361,12 +361,12 @@ impl Rether {
     }
 
     /// The slots of a session as admission names them, behind the indices of their parts.
-    fn parts_of(&self, token: &Token, session: SessionId) -> (Vec<usize>, Vec<rota_admission::Part>) {
-        let of = |(nth, part): (usize, &Part)| {
+    fn parts_of(&self, token: &Token, session: SessionId) -> (Vec<usize>, Vec<rota_admission::SessionSlot>) {
+        let of = |(nth, part): (usize, &SlotUse)| {
             let index = self.own_slot(token, nth)?;
             let share = Octets::new(u64::from(part.share_in_the_end()));
             let is_theirs = part.session == session && share > Octets::ZERO;
-            is_theirs.then_some((nth, rota_admission::Part { index, share }))
+            is_theirs.then_some((nth, rota_admission::SessionSlot { index, share }))
         };
         self.shares.parts.iter().enumerate().filter_map(of).unzip()
     }
@@ -449,12 +449,12 @@ impl Rether {
     fn append(&mut self, token: &mut Token, session: SessionId, share: Octets, tht: Span, periodic: bool) {
         let slot = Slot { station: self.own.station, tht_ns: tht.as_nanos() as u32, periodic };
         assert!(token.slots.push(slot), "admission counts slots");
-        self.shares.parts.push(Part { session, share: share.get() as u32, fate: Fate::Stays });
+        self.shares.parts.push(SlotUse { session, share: share.get() as u32, fate: Fate::Stays });
     }
 
     /// A slot has had its turn: the one that it relieves can be cut.
     pub(super) fn relieved(&mut self, nth: usize) {
-        let Some(&Part { session, fate: Fate::Stays, .. }) = self.shares.parts.get(nth) else { return };
+        let Some(&SlotUse { session, fate: Fate::Stays, .. }) = self.shares.parts.get(nth) else { return };
         let is_newest = self.shares.parts.iter().rposition(|part| part.session == session) == Some(nth);
         for part in self.shares.parts.iter_mut().filter(|part| part.session == session && is_newest) {
             if let Fate::Relieved(share) = part.fate {

@@ -6,7 +6,7 @@ use crate::door::MediumKind;
 use rota_admission::NrtPolicy;
 use rota_contract::Mismatch;
 use rota_units::Span;
-use rota_wire::{Announce, Stated};
+use rota_wire::{Announce, StatedSettings};
 
 /// Most differences between two stations that are told at a time.
 const DIFFERENCES: usize = 4;
@@ -16,16 +16,16 @@ pub(super) type Differences = [Option<Difference>; DIFFERENCES];
 
 impl Settings {
     /// The values that an announcement has room for.
-    pub(crate) fn stated(&self) -> Stated {
+    pub(crate) fn stated(&self) -> StatedSettings {
         let us = |span: Span| (span.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32;
-        let cost = |span: Span| span.as_nanos().min(u64::from(Stated::COST_MAX)) as u32;
+        let cost = |span: Span| span.as_nanos().min(u64::from(StatedSettings::COST_MAX)) as u32;
         let flag = |set, flag| if set { flag } else { 0 };
         let policy = match self.nrt_policy {
             NrtPolicy::One => 1,
             NrtPolicy::AtMost(frames) => frames.clamp(1, u32::from(u16::MAX)) as u16,
             NrtPolicy::AsManyAsFit => 0,
         };
-        Stated {
+        StatedSettings {
             version: Self::PROTOCOL_VERSION as u8,
             mtu: self.link.framing.mtu,
             stations: self.stations_max.min(255) as u8,
@@ -34,9 +34,9 @@ impl Settings {
             latency_us: us(self.nrt_latency_max),
             share: self.nrt_share_percent,
             death_us: us(self.death_timeout),
-            flags: flag(self.half_duplex, Stated::HALF_DUPLEX)
-                | flag(self.follow_stalls, Stated::FOLLOW_STALLS)
-                | flag(self.medium == MediumKind::Link, Stated::LINK),
+            flags: flag(self.half_duplex, StatedSettings::HALF_DUPLEX)
+                | flag(self.follow_stalls, StatedSettings::FOLLOW_STALLS)
+                | flag(self.medium == MediumKind::Link, StatedSettings::LINK),
             per_frame_ns: cost(self.link.per_frame),
             prepare_ns: cost(self.link.prepare),
             per_visit_ns: cost(self.link.per_visit),
@@ -84,11 +84,11 @@ pub(super) fn differences(ours: &Settings, said: &Announce) -> Differences {
     found.all
 }
 
-fn named(found: &mut Found, settings: &Settings, said: &Announce, theirs: &Stated) {
+fn named(found: &mut Found, settings: &Settings, said: &Announce, theirs: &StatedSettings) {
     let ours = &settings.stated();
-    let flag = |stated: &Stated, flag| u64::from(stated.flags & flag != 0);
+    let flag = |stated: &StatedSettings, flag| u64::from(stated.flags & flag != 0);
     found.differs(Mismatch::Version, ours.version, theirs.version);
-    let of = Stated::LINK;
+    let of = StatedSettings::LINK;
     found.differs(Mismatch::Medium, flag(ours, of), flag(theirs, of));
     let mtu = found.differs(Mismatch::Mtu, ours.mtu, theirs.mtu);
     let rate = found.differs(Mismatch::Rate, settings.link.rate.as_bps(), said.rate_bps);
@@ -100,12 +100,12 @@ fn named(found: &mut Found, settings: &Settings, said: &Announce, theirs: &State
     let latency = !cycle && found.differs(Mismatch::Latency, ns(ours.latency_us), ns(theirs.latency_us));
     // A stated latency brings another share along.
     let _ = latency || found.differs(Mismatch::Share, ours.share, theirs.share);
-    let of = Stated::FOLLOW_STALLS;
+    let of = StatedSettings::FOLLOW_STALLS;
     let follows = found.differs(Mismatch::FollowStalls, flag(ours, of), flag(theirs, of));
     if !cycle && !follows {
         found.differs(Mismatch::Death, ns(ours.death_us), ns(theirs.death_us));
     }
-    let of = Stated::HALF_DUPLEX;
+    let of = StatedSettings::HALF_DUPLEX;
     found.differs(Mismatch::HalfDuplex, flag(ours, of), flag(theirs, of));
     // Another rate or MTU brings another policy and other costs along.
     if !mtu && !rate {
@@ -198,7 +198,7 @@ mod tests {
         (older.settings, older.stated) = (settings().digest_of_version(here - 1), None);
         assert_eq!(between(&settings(), &older), [(Mismatch::Version, here, here - 1)]);
         let version = here as u8 + 1;
-        older.stated = Some(Stated { version, ..settings().stated() });
+        older.stated = Some(StatedSettings { version, ..settings().stated() });
         assert_eq!(between(&settings(), &older), [(Mismatch::Version, here, here + 1)]);
         (older.settings, older.stated) = (4711, None);
         assert_eq!(between(&settings(), &older), [(Mismatch::Other, settings().digest(), 4711)]);

@@ -52,7 +52,7 @@ impl Rotation {
 
 /// The frames that a medium has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct MediumTally {
     /// Sent, by [`Class`].
     pub sent: [Load; Class::ALL.len()],
     /// Heard and proven, by [`Class`].
@@ -61,7 +61,7 @@ pub struct Tally {
     pub rotation: Rotation,
 }
 
-impl Tally {
+impl MediumTally {
     pub(crate) fn count_sent(&mut self, class: Class, octets: usize) {
         self.sent[class as usize].add(octets as u64);
     }

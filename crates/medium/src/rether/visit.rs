@@ -41,7 +41,7 @@ const ROUND_CYCLES: u32 = 32;
 impl Rether {
     /// Before anything leaves: what was found out since goes first.
     pub fn begin_turn(&mut self, now: Instant) {
-        self.settle_contested(now);
+        self.report_contested(now);
     }
 
     /// Drives the hold by one stage: it grants something, waits, or moves on.

@@ -54,7 +54,7 @@ impl Default for Wills {
 
 impl Wills {
     /// Drops the wills that a newer list takes account of.
-    pub(super) fn settle(&mut self, dead: &StationSet) {
+    pub(super) fn on_list(&mut self, dead: &StationSet) {
         self.fresh = self.fresh.without(dead);
         if self.fresh.is_empty() {
             self.due = Instant::FAR;

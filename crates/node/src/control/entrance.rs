@@ -5,7 +5,7 @@ use crate::limits::Limit;
 use crate::log::{Level, say};
 use crate::session::Session;
 use rota_driver::poller::{Poller, Trigger};
-use rota_shm::control::{Connection, Listener, Reply, Request, SocketError, UNASKED};
+use rota_shm::control::{Connection, ControlListener, Reply, Request, SocketError, UNASKED};
 use rota_units::{Instant, Span};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -30,7 +30,7 @@ pub(super) struct Entrance {
 }
 
 impl Entrance {
-    pub(super) fn new(listener: &Listener) -> Self {
+    pub(super) fn new(listener: &ControlListener) -> Self {
         let mut new = Self { reserve: None, paused: None };
         new.keep_reserve(listener);
         new
@@ -49,7 +49,7 @@ impl Entrance {
 impl Control<'_> {
     /// Ends silent connections, takes back the reserved descriptor and listens again after a pause. When to
     /// look next.
-    pub(super) fn attend(&mut self, poller: &Poller, listener: &Listener, now: Instant) -> Instant {
+    pub(super) fn attend(&mut self, poller: &Poller, listener: &ControlListener, now: Instant) -> Instant {
         let mut next = Instant::FAR;
         while let Some(at) = self.sessions.iter().position(|session| silent_until(session) <= now) {
             let session = &self.sessions[at];
@@ -57,7 +57,7 @@ impl Control<'_> {
                 session.error(format!("nothing was said for {SILENT_MAX}: hello comes first"), true);
                 self.data.refusals().count(Limit::Silent);
             }
-            self.bury(poller, at);
+            self.forget(poller, at);
         }
         self.entrance.keep_reserve(listener);
         next = self.sessions.iter().map(silent_until).fold(next, Instant::min);
@@ -72,7 +72,7 @@ impl Control<'_> {
         next
     }
 
-    pub(super) fn accept(&mut self, poller: &Poller, listener: &Listener) {
+    pub(super) fn accept(&mut self, poller: &Poller, listener: &ControlListener) {
         loop {
             self.entrance.keep_reserve(listener);
             match listener.accept() {
@@ -129,7 +129,7 @@ impl Control<'_> {
             self.data.refusals().count(Limit::Connections);
             return Err(full);
         };
-        self.bury(poller, at);
+        self.forget(poller, at);
         Ok(true)
     }
 
@@ -165,7 +165,7 @@ impl Control<'_> {
 
     /// Refuses a connection because no descriptor is left. One descriptor is reserved to send the refusal.
     /// Without it the listener pauses: a listener that is always ready would take all of this thread's time.
-    fn turn_away(&mut self, poller: &Poller, listener: &Listener, error: &SocketError) {
+    fn turn_away(&mut self, poller: &Poller, listener: &ControlListener, error: &SocketError) {
         self.data.refusals().count(Limit::Descriptors);
         say(Level::Warn, "connection", &format!("a program could not be let in: {error}"));
         self.entrance.reserve = None;

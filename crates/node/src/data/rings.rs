@@ -7,8 +7,9 @@ use crate::commands::{DataEnd, Note, Remains, SinkMemory};
 use crate::sockets::Sockets;
 use crate::tally::on_board;
 use crate::waker::Wakes;
+use rota_contract::Unread;
 use rota_proto::{ChannelId, Delivery, Node, Payloads};
-use rota_shm::{ChannelCounter, UnitDescriptor, Unread};
+use rota_shm::{ChannelCounter, RingFragment};
 use rota_units::Instant;
 use std::os::fd::AsFd;
 
@@ -85,7 +86,7 @@ impl Rings {
         let start = usize::from(delivery.offset);
         let payload = frame.get(start..start + usize::from(delivery.octets))?;
         let unit = &delivery.descriptor;
-        let descriptor = UnitDescriptor {
+        let descriptor = RingFragment {
             number: unit.number,
             fragment: unit.fragment,
             last: unit.last,

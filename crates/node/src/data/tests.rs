@@ -15,7 +15,7 @@ use crate::commands::{Command, Note, Opening, Remains, SocketMemory, SourceMemor
 use crate::counters;
 use crate::gate::NoGate;
 use crate::waker::Waker;
-use rota_driver::device::{Backlog, Evidence, Received as FromDevice, Transmit};
+use rota_driver::device::{Backlog, Evidence, ReceivedFrame, Transmit};
 use rota_driver::poller::Trigger;
 use rota_proto::{ChannelEvent, ChannelId, HeardChannel, Listener, Settings, UnitFate};
 use rota_shm::control::ControlName;
@@ -43,7 +43,7 @@ impl FrameDevice for Sink {
         1_500
     }
 
-    fn receive(&mut self, _: &mut [u8]) -> Result<Option<FromDevice>, DeviceError> {
+    fn receive(&mut self, _: &mut [u8]) -> Result<Option<ReceivedFrame>, DeviceError> {
         Ok(None)
     }
 

@@ -8,7 +8,7 @@ use crate::trace::Tracer;
 use rota_driver::clock::now;
 use rota_driver::device::FrameDevice;
 use rota_proto::{ChannelId, HeardChannel, Input, Node, Stated, UnitFate};
-use rota_shm::{ChannelCounter, SlotMark, UnitRef};
+use rota_shm::{ChannelCounter, SlotMark, WaitingUnit};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use std::collections::VecDeque;
@@ -66,7 +66,7 @@ pub(super) enum Due {
 
 /// A unit of the ring, and its number on the wire.
 pub(super) struct Offered {
-    pub(super) unit: UnitRef,
+    pub(super) unit: WaitingUnit,
     pub(super) number: u64,
 }
 
@@ -246,7 +246,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
     }
 
-    fn offer_unit(&mut self, at: Instant, index: usize, unit: UnitRef) {
+    fn offer_unit(&mut self, at: Instant, index: usize, unit: WaitingUnit) {
         let source = &mut self.rings.sources[index];
         let (channel, own) = (source.channel, unit.number);
         let (number, left_out) = source.numbers.take(own);

@@ -2,9 +2,9 @@
 
 use super::rings::{Rings, Sink};
 use crate::trace::Tracer;
+use rota_contract::Unread;
 use rota_driver::clock::now;
 use rota_proto::{ChannelId, Node};
-use rota_shm::Unread;
 
 impl Sink {
     /// True if the fragment that the machine has just taken makes a unit whole that came behind its bound.
@@ -35,8 +35,7 @@ impl Rings {
         let sink = &mut self.sinks[index];
         let more = unread.units().saturating_sub(sink.unread.units());
         sink.unread = unread;
-        let Unread { lost, in_part, incomplete, late } = unread;
-        node.unread(sink.channel, rota_proto::Unread { lost, in_part, incomplete, late });
+        node.unread(sink.channel, unread);
         // Late units that were not read have left this count.
         sink.late = node.received(sink.channel).map_or(sink.late, |tally| tally.late);
         if more > 0 {

@@ -9,7 +9,7 @@ use crate::gate::Egress;
 use crate::trace::Tracer;
 use rota_driver::clock::now;
 use rota_driver::device::{DeviceError, FrameDevice, Stamp, Transmit};
-use rota_proto::{Disposition, FrameVerdict, HostTag, Input, Received};
+use rota_proto::{Delivered, Disposition, FrameVerdict, HostTag, Input};
 use rota_units::Instant;
 
 const FRAMES_A_TURN: usize = 64;
@@ -214,7 +214,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let Disposition { verdict, received } = self.node.handle(dequeued, input);
         let handled = self.measures.sample();
         let fragment = match &received {
-            Some(Received::Fragment(fragment)) => Some(fragment),
+            Some(Delivered::Fragment(fragment)) => Some(fragment),
             _ => None,
         };
         // A flood of frames without valid content would overwrite what came before it.
@@ -225,12 +225,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             tracer.received(at.unwrap_or(dequeued), dequeued, octets, verdict, &self.node, fragment);
         }
         match &received {
-            Some(Received::Fragment(delivery)) => {
+            Some(Delivered::Fragment(delivery)) => {
                 if let Some(index) = self.rings.deliver(delivery, octets, dequeued, &self.node) {
                     self.rings.note_unread(index, &mut self.node, tracer);
                 }
             }
-            Some(Received::Message(message)) => self.rings.sockets.deliver(message, octets),
+            Some(Delivered::Message(message)) => self.rings.sockets.deliver(message, octets),
             None => {}
         }
         (verdict, handled)

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::commands::SocketMemory;
-use rota_proto::{FrameBuf, Identity, Input, Output, Payloads, PortId, Received, Settings};
+use rota_proto::{Delivered, FrameBuf, Identity, Input, Output, Payloads, PortId, Settings};
 use rota_shm::{ClientSocket, NodeSocket, SocketShape, open_socket};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::llc::{
@@ -88,7 +88,7 @@ impl Station {
     /// A frame has come.
     fn hear(&mut self, frame: &[u8]) {
         let input = Input::Frame { port: PortId(0), at: None, data: frame };
-        if let Some(Received::Message(message)) = self.node.handle(self.at, input).received {
+        if let Some(Delivered::Message(message)) = self.node.handle(self.at, input).received {
             self.sockets.deliver(&message, frame);
         }
         self.drain();

@@ -2,10 +2,10 @@
 
 use super::ended::confirms;
 use super::follow::{Follow, Followed};
-use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing, Stated, Unread, Want};
+use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing, Stated, Want, unread::less_unread};
 use crate::io::{ChannelId, UnitDescriptor, UnitRef};
 use crate::segment::Segment;
-use rota_contract::Granted;
+use rota_contract::{Granted, Unread};
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, MacAddr, Signal, Tally, Verb};
 
@@ -51,7 +51,7 @@ impl Meter {
 
     /// The counts so far.
     pub(super) fn tally(&self) -> Tally {
-        self.unread.of(self.tally)
+        less_unread(self.tally, self.unread)
     }
 
     /// A unit waits in the sender's ring.

@@ -5,6 +5,7 @@ use crate::io::{FrameBuf, Output, Payloads, UnitRef};
 use crate::node::carry;
 use crate::port::Port;
 use crate::{Identity, PortId, Settings};
+use rota_contract::Unread;
 use rota_units::{BitRate, Octets};
 use rota_wire::{FrameView, Key, Kind, Tally};
 

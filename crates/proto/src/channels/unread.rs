@@ -5,35 +5,21 @@
 
 use super::Channels;
 use crate::io::ChannelId;
+use rota_contract::Unread;
 use rota_wire::Tally;
 
-/// Units of one channel that came and were not read, since it began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unread {
-    /// Units of which the program read nothing.
-    pub lost: u64,
-    /// Of these: units that had come in part only.
-    pub in_part: u64,
-    /// Units that had come whole, and of which the program read a part.
-    pub incomplete: u64,
-    /// Of all these: units that had come behind their bound.
-    pub late: u64,
-}
-
-impl Unread {
-    /// The counts of a channel of which these units were not read: each unit still counts once, by what its
-    /// program has of it. A late unit that was not read is lost, and not late.
-    pub(super) fn of(self, came: Tally) -> Tally {
-        let late = came.late.saturating_sub(self.late);
-        let whole = self.lost.saturating_sub(self.in_part).saturating_add(self.incomplete);
-        Tally {
-            units: came.units.saturating_sub(whole),
-            lost: came.lost.saturating_add(self.lost),
-            incomplete: came.incomplete.saturating_sub(self.in_part).saturating_add(self.incomplete),
-            unread: self.lost.saturating_add(self.incomplete),
-            late,
-            latest_by_ns: if late > 0 { came.latest_by_ns } else { 0 },
-        }
+/// The counts of a channel of which these units were not read: each unit still counts once, by what its
+/// program has of it. A late unit that was not read is lost, and not late.
+pub(super) fn less_unread(came: Tally, unread: Unread) -> Tally {
+    let late = came.late.saturating_sub(unread.late);
+    let whole = unread.lost.saturating_sub(unread.in_part).saturating_add(unread.incomplete);
+    Tally {
+        units: came.units.saturating_sub(whole),
+        lost: came.lost.saturating_add(unread.lost),
+        incomplete: came.incomplete.saturating_sub(unread.in_part).saturating_add(unread.incomplete),
+        unread: unread.lost.saturating_add(unread.incomplete),
+        late,
+        latest_by_ns: if late > 0 { came.latest_by_ns } else { 0 },
     }
 }
 
@@ -53,11 +39,11 @@ mod tests {
     #[test]
     fn each_unit_counts_once_however_it_was_missed() {
         let came = Tally { units: 100, late: 7, lost: 3, incomplete: 2, latest_by_ns: 5, unread: 0 };
-        assert_eq!(Unread::default().of(came), came);
-        let found = Unread { lost: 11, in_part: 1, incomplete: 4, late: 5 }.of(came);
+        assert_eq!(less_unread(came, Unread::default()), came);
+        let found = less_unread(came, Unread { lost: 11, in_part: 1, incomplete: 4, late: 5 });
         assert_eq!((found.units, found.lost, found.incomplete, found.unread), (86, 14, 5, 15));
         assert_eq!((found.late, found.latest_by_ns), (2, 5));
-        let none = Unread { lost: 7, late: 7, ..Unread::default() }.of(came);
+        let none = less_unread(came, Unread { lost: 7, late: 7, ..Unread::default() });
         assert_eq!((none.lost, none.late, none.latest_by_ns), (10, 0, 0));
         assert_eq!(found.units + found.lost + found.incomplete, 105);
     }

@@ -16,7 +16,7 @@ pub struct Taken {
 
 /// A sender in one of its lives, heard in this life of ours.
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct HeardSender {
     sender: u64,
     epoch: u64,
     /// Messages the program is done with.
@@ -27,10 +27,10 @@ struct Heard {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     next_epoch: u64,
-    current: Option<Heard>,
+    current: Option<HeardSender>,
     /// A sender that has asked, but sent no message yet. Whoever asks next takes its place: the asking may be
     /// an old duplicate, and costs the current sender nothing.
-    candidate: Option<Heard>,
+    candidate: Option<HeardSender>,
     /// Whether the program has the message `current.count` in its hands, and of which attempt.
     held: bool,
     attempt: u32,
@@ -54,7 +54,7 @@ impl Receiver {
 
     /// The receiver of a former life, as far as its program has kept it.
     pub const fn resume(seed: u64, mark: Mark) -> Self {
-        let current = Heard { sender: mark.sender, epoch: seed, count: mark.number };
+        let current = HeardSender { sender: mark.sender, epoch: seed, count: mark.number };
         Self { current: Some(current), next_epoch: seed.wrapping_add(1), ..Self::new(seed) }
     }
 
@@ -77,12 +77,12 @@ impl Receiver {
     }
 
     fn on_open(&mut self, header: &CircuitHeader) {
-        let is_it = |heard: &&Heard| heard.sender == header.sender;
+        let is_it = |heard: &&HeardSender| heard.sender == header.sender;
         let (heard, remembered) = match (self.current.as_ref().filter(is_it), &self.candidate) {
             (Some(heard), _) => (*heard, true),
             (None, Some(heard)) if is_it(&heard) => (*heard, false),
             (None, _) => {
-                let heard = Heard { sender: header.sender, epoch: self.next_epoch, count: 0 };
+                let heard = HeardSender { sender: header.sender, epoch: self.next_epoch, count: 0 };
                 self.next_epoch = self.next_epoch.wrapping_add(1);
                 self.candidate = Some(heard);
                 (heard, false)
@@ -94,7 +94,7 @@ impl Receiver {
     }
 
     fn on_data(&mut self, header: &CircuitHeader) -> Option<Taken> {
-        let is_it = |heard: &Heard| (heard.sender, heard.epoch) == (header.sender, header.epoch);
+        let is_it = |heard: &HeardSender| (heard.sender, heard.epoch) == (header.sender, header.epoch);
         let begins = self.candidate.as_ref().is_some_and(is_it);
         if begins && self.held {
             // The program is still busy with the last message of the sender before; this one comes again.
@@ -102,7 +102,7 @@ impl Receiver {
         }
         if begins {
             // Nobody but a live sender can know an epoch that was told a moment ago.
-            self.current = self.candidate.take().map(|heard| Heard { count: header.number, ..heard });
+            self.current = self.candidate.take().map(|heard| HeardSender { count: header.number, ..heard });
         }
         let Some(heard) = self.current.filter(is_it) else {
             self.answer = Some(CircuitHeader { verb: CircuitVerb::Strange, number: 0, ..*header });

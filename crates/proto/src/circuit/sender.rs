@@ -58,7 +58,7 @@ pub struct Sender {
     outstanding: bool,
     transmit_now: bool,
     resend_at: Option<Instant>,
-    settled: Option<Fate>,
+    concluded: Option<Fate>,
     stale: u64,
 }
 
@@ -75,7 +75,7 @@ impl Sender {
             outstanding: false,
             transmit_now: false,
             resend_at: None,
-            settled: None,
+            concluded: None,
             stale: 0,
         }
     }
@@ -102,10 +102,10 @@ impl Sender {
         self.stale
     }
 
-    /// Takes up the next message; its octets stay with the caller until it is settled. Returns its number, or
-    /// `None` while another one is on its way.
+    /// Takes up the next message; its octets stay with the caller until it is concluded. Returns its
+    /// number, or `None` while another one is on its way.
     pub const fn offer(&mut self) -> Option<u64> {
-        if self.outstanding || self.settled.is_some() {
+        if self.outstanding || self.concluded.is_some() {
             return None;
         }
         self.outstanding = true;
@@ -128,7 +128,7 @@ impl Sender {
             }
             CircuitVerb::Ack if in_epoch && header.number == self.next.number => {
                 self.round_trip.answered(now, Some(header.serial).filter(|attempt| *attempt > 0));
-                self.settle(Fate::Delivered { number: header.number });
+                self.conclude(Fate::Delivered { number: header.number });
             }
             CircuitVerb::Strange if in_epoch => {
                 self.epoch = None;
@@ -146,16 +146,16 @@ impl Sender {
         self.epoch = Some(header.epoch);
         match (remembered, header.number) {
             (true, taken) if taken == number => self.transmit_now = true,
-            (true, taken) if taken == number.wrapping_add(1) => self.settle(Fate::Delivered { number }),
-            (true, taken) => self.settle(Fate::Disagreed { number, taken }),
-            (false, _) if self.next.may_be_taken => self.settle(Fate::InDoubt { number }),
+            (true, taken) if taken == number.wrapping_add(1) => self.conclude(Fate::Delivered { number }),
+            (true, taken) => self.conclude(Fate::Disagreed { number, taken }),
+            (false, _) if self.next.may_be_taken => self.conclude(Fate::InDoubt { number }),
             (false, _) => self.transmit_now = true,
         }
     }
 
-    fn settle(&mut self, fate: Fate) {
-        assert!(self.outstanding, "only what is on its way can be settled");
-        self.settled = Some(fate);
+    fn conclude(&mut self, fate: Fate) {
+        assert!(self.outstanding, "only what is on its way can be concluded");
+        self.concluded = Some(fate);
         self.outstanding = false;
         self.transmit_now = false;
         self.resend_at = None;
@@ -172,7 +172,7 @@ impl Sender {
 
     /// The next thing to do.
     pub fn poll(&mut self, now: Instant) -> Option<SenderOutput> {
-        if let Some(fate) = self.settled.take() {
+        if let Some(fate) = self.concluded.take() {
             return Some(SenderOutput::Settled(fate));
         }
         if !self.transmit_now {

@@ -38,7 +38,7 @@ use crate::segment::{Segment, Wants};
 use answer::Answers;
 pub(crate) use answer::{ACKS_MAX, ANSWERS_MAX};
 use core::fmt;
-use receive::{Assembly, Heard};
+use receive::{Assembly, HeardCommand};
 use rota_contract::MessageOutcome;
 use rota_medium::Budget;
 use rota_units::{Instant, Span};
@@ -212,7 +212,7 @@ pub struct Llc {
     /// Nothing that is over has an entry in the queue.
     swept: bool,
     links: Vec<AckLink>,
-    heard: Vec<Heard>,
+    heard: Vec<HeardCommand>,
     assemblies: Vec<Assembly>,
     answers: Answers,
     events: VecDeque<LlcEvent>,

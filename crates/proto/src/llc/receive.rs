@@ -68,7 +68,7 @@ pub enum MessagePart {
 
 /// The sender of an acknowledged command.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
+pub(super) struct HeardCommand {
     sap: u8,
     mac: MacAddr,
     /// The sender's boot: after another one its bits begin anew.
@@ -82,7 +82,7 @@ pub(super) struct Heard {
     at: Instant,
 }
 
-impl Heard {
+impl HeardCommand {
     /// Whether a command is this one again.
     fn is_again(&self, now: Instant, command: &Self, poll: bool) -> bool {
         // Whoever is not known as one of ours yet, or not any more, has not booted for that.
@@ -367,7 +367,7 @@ impl Llc {
         }
         let (status, at) = (AckStatus::OK, now);
         let incarnation = self.node_of(mac, segment).1;
-        let mut heard = Heard { sap, mac, incarnation, bit, print: print_of(view), status, at };
+        let mut heard = HeardCommand { sap, mac, incarnation, bit, print: print_of(view), status, at };
         let known = self.heard.iter().position(|heard| heard.sap == sap && heard.mac == mac);
         let again = known.map(|at| self.heard[at]).filter(|old| old.is_again(now, &heard, poll));
         let mut delivery = None;

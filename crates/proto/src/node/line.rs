@@ -3,7 +3,7 @@
 use super::{Timer, carry};
 use crate::channels::{Channels, OpenError, OpenRequest};
 use crate::io::{
-    ChannelId, Delivery, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, Received, UnitFate,
+    ChannelId, Delivered, Delivery, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, UnitFate,
 };
 use crate::llc::Llc;
 use crate::port::Port;
@@ -27,7 +27,7 @@ pub(super) struct Line {
 
 /// How often one poll asks the link. Each further time needs an event that the time before brought; one
 /// suffices, and the rest keeps two machines that answer each other from going on for ever.
-const SETTLE_TURNS: usize = 4;
+const CARRY_TURNS: usize = 4;
 
 impl Line {
     pub(super) fn new(
@@ -52,12 +52,12 @@ impl Line {
         let received = match input {
             Input::Frame { data, .. } if is_llc(data) => {
                 self.port.llc_heard(data.len());
-                let received = self.llc.on_frame(now, data, Segment::of(&self.port)).map(Received::Message);
+                let received = self.llc.on_frame(now, data, Segment::of(&self.port)).map(Delivered::Message);
                 carry::llc(now, &mut self.llc, &mut self.port);
                 received
             }
             Input::Frame { at, data, .. } => {
-                let received = self.on_frame(now, at, data).map(Received::Fragment);
+                let received = self.on_frame(now, at, data).map(Delivered::Fragment);
                 verdict = self.port.medium_mut().take_verdict();
                 received
             }
@@ -75,7 +75,7 @@ impl Line {
                 None
             }
         };
-        self.settle(now);
+        self.carry_wants(now);
         Disposition { verdict, received }
     }
 
@@ -119,7 +119,7 @@ impl Line {
         self.tick_llc(now);
         self.tick_channels(now);
         self.tick_reports(now);
-        self.settle(now);
+        self.carry_wants(now);
     }
 
     fn tick_llc(&mut self, now: Instant) {
@@ -146,7 +146,7 @@ impl Line {
     /// Tells the channels something, and does what they want then.
     pub(super) fn tell<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Channels, Segment<'_>) -> R) -> R {
         let answer = tell(&mut self.channels, Segment::of(&self.port));
-        self.settle(now);
+        self.carry_wants(now);
         answer
     }
 
@@ -179,21 +179,21 @@ impl Line {
 
     /// What the channels want is done, and what the token machine found out goes to them at once. True if it
     /// found out anything: the channels may have queued signals then.
-    pub(super) fn settle(&mut self, now: Instant) -> bool {
+    pub(super) fn carry_wants(&mut self, now: Instant) -> bool {
         carry::channels(now, &mut self.channels, &mut self.port);
-        let mut settled = false;
+        let mut found = false;
         while let Some(event) = self.port.next_event() {
             self.channels.on_link_event(now, event, Segment::of(&self.port));
             carry::channels(now, &mut self.channels, &mut self.port);
-            settled = true;
+            found = true;
         }
-        settled
+        found
     }
 
     /// The next thing to do but for events; `None` when drained.
     pub(super) fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         self.port.medium_mut().set_receives(self.channels.has_incoming());
-        for _ in 0..SETTLE_TURNS {
+        for _ in 0..CARRY_TURNS {
             let output = self.poll_link(now, frame);
             if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {
                 if fate == UnitFate::Sent {
@@ -202,8 +202,8 @@ impl Line {
                 }
                 self.tick_channels(now);
             }
-            let settled = self.settle(now);
-            if output.is_some() || !settled {
+            let found = self.carry_wants(now);
+            if output.is_some() || !found {
                 return output;
             }
             // A signal that the channels have just queued leaves now, not with the next frame or timer

@@ -1,7 +1,7 @@
 //! The ports of a node: how it comes to have several, how one is named, and how one is lost.
 
 use super::line::Line;
-use super::{HostSigns, Identity, Medium, Node, Port, ReportHead, Reports, Rether, Settings, Turn};
+use super::{HostSigns, Identity, Medium, Node, Polling, Port, ReportHead, Reports, Rether, Settings};
 use crate::io::{ChannelId, PortId};
 use rota_units::Instant;
 use rota_wire::{Key, MacAddr};
@@ -61,7 +61,7 @@ impl Node {
     }
 
     pub(super) fn of_lines(lines: Vec<Line>) -> Self {
-        let turn = Turn { line: 0, left: super::OUTPUTS_A_TURN };
+        let turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
         Self { lines, turn, orphaned: VecDeque::new(), is_draining: false }
     }
 
@@ -77,7 +77,7 @@ impl Node {
             return 0;
         }
         let line = self.lines.remove(at);
-        self.turn = Turn { line: 0, left: super::OUTPUTS_A_TURN };
+        self.turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
         let (events, returning) = line.channels.end_with_port();
         self.orphaned.extend(events);
         // They are named in an event, and listen again when the parent says so.

@@ -31,7 +31,7 @@ pub struct Counters {
 
 /// All that is counted of frames at a port, its medium's included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct PortTally {
     /// Sent, by [`Class`]; of the host's own frames only those that waited for a grant.
     pub sent: [Load; Class::ALL.len()],
     /// Heard and proven, by [`Class`].
@@ -63,7 +63,7 @@ impl OwnTally {
 
 impl Port {
     /// The frames that were sent and heard.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> PortTally {
         let medium = self.medium.tally();
         let (mut sent, mut heard) = (medium.sent, medium.heard);
         let add = |into: &mut Load, more: Load| {
@@ -72,7 +72,7 @@ impl Port {
         };
         sent.iter_mut().zip(self.tally.sent).for_each(|(into, more)| add(into, more));
         add(&mut heard[Class::Llc as usize], self.tally.llc_heard);
-        Tally { sent, heard, levels: self.tally.levels, rotation: medium.rotation }
+        PortTally { sent, heard, levels: self.tally.levels, rotation: medium.rotation }
     }
 
     /// A fragment found its channel here.

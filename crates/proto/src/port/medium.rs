@@ -7,8 +7,8 @@ use rota_medium::door::{Deadline, Demand, Frame, Grant, Identity, Note, SessionI
 use rota_medium::door::{FrameVerdict, MediumKind, PortId, StationId, Turn, Visited, Way};
 use rota_medium::link::Link;
 use rota_medium::rether::{
-    Arrived, Counters, InForce, LinkEvent, Member, Mismatched, ModeName, Refused, Rether, Settings, Sign,
-    Tally, WillName,
+    Arrived, Counters, LinkEvent, MediumTally, Member, Mismatched, ModeName, Refused, Rether, Settings, Sign,
+    TimersInForce, WillName,
 };
 use rota_units::{Instant, Span};
 use rota_wire::{Key, Kind, MacAddr, Slot, Token};
@@ -141,7 +141,7 @@ impl Medium {
     }
 
     /// What was sent and heard.
-    pub fn tally(&self) -> &Tally {
+    pub fn tally(&self) -> &MediumTally {
         each!(self, medium => medium.tally())
     }
 
@@ -458,7 +458,7 @@ impl Medium {
     }
 
     /// The timers in force and why.
-    pub fn timers_in_force(&self, now: Instant) -> InForce {
+    pub fn timers_in_force(&self, now: Instant) -> TimersInForce {
         match self {
             Self::Rether(rether) => rether.timers_in_force(now),
             Self::Link(link) => link.timers_in_force(),

@@ -19,7 +19,7 @@ mod status;
 mod tests;
 mod units;
 
-pub use counters::{Counters, Tally};
+pub use counters::{Counters, PortTally};
 pub use medium::Medium;
 pub use status::Status;
 
@@ -194,7 +194,7 @@ impl Port {
                     self.outputs.push_back(Output::Hold { port: self.id, generation, accepted, passed });
                 }
                 Note::Round { hops, span } => {
-                    self.outputs.push_back(Output::Rotation { port: self.id, hops, span })
+                    self.outputs.push_back(Output::Round { port: self.id, hops, span })
                 }
             }
         }

@@ -24,7 +24,7 @@ fn signal_octets(signal: &Signal) -> u16 {
 
 /// A frame whose turn among the medium's frames is to come.
 #[derive(Clone, Copy, Debug)]
-enum Turn {
+enum OwnFrame {
     Signal(MacAddr, Signal),
     Report,
     Introduction,
@@ -35,7 +35,7 @@ enum Turn {
 /// This station's own frames that wait.
 #[derive(Clone, Debug)]
 pub(super) struct Own {
-    turns: VecDeque<Turn>,
+    turns: VecDeque<OwnFrame>,
     /// Their turn has come, up to the next mark.
     writing: bool,
     /// Signals that wait in the queue; an entry there names its place here.
@@ -59,16 +59,16 @@ impl Own {
     }
 
     pub(super) fn push_mark(&mut self) {
-        self.turns.push_back(Turn::Mark);
+        self.turns.push_back(OwnFrame::Mark);
     }
 
     /// An entry has left the queue.
     pub(super) fn push_entry(&mut self, origin: Origin) {
         let turn = match origin {
-            Origin::Announce => Some(Turn::Introduction),
-            Origin::Report => Some(Turn::Report),
+            Origin::Announce => Some(OwnFrame::Introduction),
+            Origin::Report => Some(OwnFrame::Report),
             Origin::Control(index) => {
-                self.signals[usize::from(index)].take().map(|(to, signal)| Turn::Signal(to, signal))
+                self.signals[usize::from(index)].take().map(|(to, signal)| OwnFrame::Signal(to, signal))
             }
             Origin::Host(_) | Origin::Llc(_) => None,
         };
@@ -92,7 +92,7 @@ impl Port {
     pub(crate) fn send_signal(&mut self, now: Instant, to: MacAddr, signal: Signal) {
         self.heed(now);
         if matches!(self.medium.mode(), ModeName::Plain | ModeName::Joining) {
-            self.own.turns.push_back(Turn::Signal(to, signal));
+            self.own.turns.push_back(OwnFrame::Signal(to, signal));
             self.own.push_mark();
             self.medium.queue_ports();
             return;
@@ -126,7 +126,7 @@ impl Port {
         **place = (*report, true);
         if mode == ModeName::Plain {
             self.heed(now);
-            self.own.turns.push_back(Turn::Report);
+            self.own.turns.push_back(OwnFrame::Report);
             self.own.push_mark();
             self.medium.queue_ports();
             return;
@@ -154,10 +154,10 @@ impl Port {
     pub(super) fn write_own(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<u16> {
         while self.own.writing {
             let written = match self.own.turns.pop_front() {
-                Some(Turn::Signal(to, signal)) => self.write_signal(to, &signal, frame.bytes),
-                Some(Turn::Report) => self.write_report(frame.bytes),
-                Some(Turn::Introduction) => self.medium.write_introduction(now, frame.bytes),
-                Some(Turn::Mark) | None => {
+                Some(OwnFrame::Signal(to, signal)) => self.write_signal(to, &signal, frame.bytes),
+                Some(OwnFrame::Report) => self.write_report(frame.bytes),
+                Some(OwnFrame::Introduction) => self.medium.write_introduction(now, frame.bytes),
+                Some(OwnFrame::Mark) | None => {
                     self.own.writing = false;
                     None
                 }

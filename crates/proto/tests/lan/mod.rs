@@ -4,9 +4,9 @@
 use rota_contract::{Granted, MessageOutcome};
 use rota_proto::drive::{self, Given};
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, LlcAddress, LlcEvent, LlcRequest,
-    MessageDelivery, MessagePart, ModeName, Node, OpenRequest, Output, Payloads, PortId, Received, Settings,
-    TRT_30_HZ,
+    ChannelEvent, ChannelId, Delivered, Destination, HostTag, Identity, Input, LlcAddress, LlcEvent,
+    LlcRequest, MessageDelivery, MessagePart, ModeName, Node, OpenRequest, Output, Payloads, PortId,
+    Settings, TRT_30_HZ,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::llc::{
@@ -252,7 +252,7 @@ impl Lan {
             return;
         }
         let input = Input::Frame { port: PortId(0), at: Some(self.now), data: frame };
-        if let Some(Received::Message(message)) = self.nodes[k].handle(self.now, input).received {
+        if let Some(Delivered::Message(message)) = self.nodes[k].handle(self.now, input).received {
             self.take(k, &message, frame);
         }
         self.drain(k);

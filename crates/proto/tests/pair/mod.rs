@@ -3,8 +3,8 @@
 
 use rota_contract::{CloseCause, Granted};
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, FrameBuf, GateOrder, HostTag, Identity, Input, MediumKind,
-    ModeName, Node, OpenRequest, Output, Payloads, PortId, Received, Settings, TRT_30_HZ, UnitRef,
+    ChannelEvent, ChannelId, Delivered, Destination, FrameBuf, GateOrder, HostTag, Identity, Input,
+    MediumKind, ModeName, Node, OpenRequest, Output, Payloads, PortId, Settings, TRT_30_HZ, UnitRef,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{DEFAULT_ETHERTYPE, FrameView, Key, Kind, MacAddr};
@@ -299,7 +299,7 @@ impl Pair {
             return;
         }
         let (now, input) = (self.now, Input::Frame { port: PORT, at: Some(self.now), data: frame });
-        if let Some(Received::Fragment(part)) = self.node(k).handle(now, input).received {
+        if let Some(Delivered::Fragment(part)) = self.node(k).handle(now, input).received {
             self.octets += u64::from(part.octets);
             if part.descriptor.last {
                 let took = now.since(Instant::from_nanos(part.descriptor.schedule_ns));

@@ -5,8 +5,8 @@ pub mod hogs;
 
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, Disposition, FrameVerdict, HostTag, Identity, Input, Node,
-    OpenRequest, Output, PortId, Received, Settings, UnitRef,
+    ChannelEvent, ChannelId, Delivered, Destination, Disposition, FrameVerdict, HostTag, Identity, Input,
+    Node, OpenRequest, Output, PortId, Settings, UnitRef,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::bodies::StationState;
@@ -258,8 +258,8 @@ impl Rig {
         let Disposition { verdict, received } = self.node.handle(self.now, input);
         self.verdict = verdict;
         let fits = |received| match received {
-            Received::Fragment(delivery) => usize::from(delivery.offset) < frame.len(),
-            Received::Message(message) => usize::from(message.offset + message.came) <= frame.len(),
+            Delivered::Fragment(delivery) => usize::from(delivery.offset) < frame.len(),
+            Delivered::Message(message) => usize::from(message.offset + message.came) <= frame.len(),
         };
         assert!(received.is_none_or(fits));
         self.drain();

@@ -20,4 +20,4 @@ pub use message::{
     TextTooLong, UNASKED,
 };
 pub use name::{ControlName, ControlNameError};
-pub use socket::{Connection, Listener, Message, SocketError};
+pub use socket::{Connection, ControlListener, Message, SocketError};

@@ -92,7 +92,7 @@ pub struct Message<T> {
 
 /// A node's end of the control socket before anybody has connected.
 #[derive(Debug)]
-pub struct Listener {
+pub struct ControlListener {
     socket: OwnedFd,
     path: PathBuf,
     _lock: Lock,
@@ -104,7 +104,7 @@ pub struct Connection {
     socket: OwnedFd,
 }
 
-impl Listener {
+impl ControlListener {
     /// Starts to listen, for root and this user.
     ///
     /// # Errors
@@ -335,7 +335,7 @@ impl Connection {
     }
 }
 
-impl Drop for Listener {
+impl Drop for ControlListener {
     fn drop(&mut self) {
         // The lock is still ours, and so is what bears the name.
         let _ = std::fs::remove_file(&self.path);
@@ -376,7 +376,7 @@ fn closed_to_us(path: &Path) -> SocketError {
     })
 }
 
-impl AsFd for Listener {
+impl AsFd for ControlListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -417,7 +417,7 @@ mod tests {
     #[test]
     fn requests_replies_and_descriptors_pass() {
         let name = name();
-        let listener = Listener::bind(&name).unwrap();
+        let listener = ControlListener::bind(&name).unwrap();
         assert!(listener.accept().unwrap().is_none());
         let client = Connection::connect(&name).unwrap();
         let node = listener.accept().unwrap().unwrap();
@@ -441,10 +441,10 @@ mod tests {
     #[test]
     fn a_name_is_taken_once_and_free_again_afterwards() {
         let name = name();
-        let first = Listener::bind(&name).unwrap();
-        assert!(matches!(Listener::bind(&name), Err(SocketError::InUse(_))));
+        let first = ControlListener::bind(&name).unwrap();
+        assert!(matches!(ControlListener::bind(&name), Err(SocketError::InUse(_))));
         drop(first);
-        Listener::bind(&name).unwrap();
+        ControlListener::bind(&name).unwrap();
         assert!(name.places().unwrap().iter().all(|place| !place.exists()), "nothing is left behind");
     }
 
@@ -475,13 +475,13 @@ mod tests {
         bind(dead.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
         drop(dead);
         assert!(matches!(Connection::connect(&name), Err(SocketError::NoNode(_))));
-        let listener = Listener::bind(&name).unwrap();
+        let listener = ControlListener::bind(&name).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         Connection::connect(&name).unwrap();
         drop(listener);
         assert!(!path.exists());
         std::fs::write(&path, "precious").unwrap();
-        let error = Listener::bind(&name).unwrap_err().to_string();
+        let error = ControlListener::bind(&name).unwrap_err().to_string();
         assert!(error.contains("is no socket"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
     }
@@ -490,7 +490,7 @@ mod tests {
     fn of_many_nodes_that_race_for_a_name_one_has_it_and_is_reached() {
         let name = name();
         let bound: Vec<_> = std::thread::scope(|scope| {
-            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| Listener::bind(&name))).collect();
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| ControlListener::bind(&name))).collect();
             all.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         let good: Vec<_> = bound.into_iter().filter_map(Result::ok).collect();
@@ -503,12 +503,12 @@ mod tests {
     fn a_group_of_ours_may_be_let_in_and_a_foreign_one_only_by_root() {
         let (scratch, name) = Scratch::new("group");
         let own = nix::unistd::getegid().as_raw();
-        let listener = Listener::bind_for(&name, Some(own)).unwrap();
+        let listener = ControlListener::bind_for(&name, Some(own)).unwrap();
         let there = std::fs::metadata(scratch.0.join("control")).unwrap();
         assert_eq!((there.mode() & 0o777, there.gid()), (0o660, own));
         drop(listener);
         if !nix::unistd::geteuid().is_root() {
-            let error = Listener::bind_for(&name, Some(0)).unwrap_err().to_string();
+            let error = ControlListener::bind_for(&name, Some(0)).unwrap_err().to_string();
             assert!(error.contains("cannot be given to group 0"), "{error}");
             assert!(!scratch.0.join("control").exists());
         }

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 
 /// One datagram.
 #[derive(Debug)]
-pub(crate) struct Received {
+pub(crate) struct Datagram {
     /// Octets written into the caller's buffer.
     pub octets: usize,
     /// The datagram was longer than the buffer.
@@ -30,7 +30,7 @@ const _: () = assert!(16 + DESCRIPTORS_MAX * size_of::<RawFd>() <= size_of::<Con
 
 /// Receives one datagram without waiting for it. With `descriptors` false there is no room for any, so
 /// that the kernel itself drops whatever a hostile peer attached.
-pub(crate) fn receive(socket: impl AsFd, into: &mut [u8], descriptors: bool) -> nix::Result<Received> {
+pub(crate) fn receive(socket: impl AsFd, into: &mut [u8], descriptors: bool) -> nix::Result<Datagram> {
     let mut space = ControlSpace([0; 128]);
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     // SAFETY: all-zero is a valid msghdr: no name, no parts, no control space.
@@ -47,7 +47,7 @@ pub(crate) fn receive(socket: impl AsFd, into: &mut [u8], descriptors: bool) -> 
     let octets = usize::try_from(answer).map_err(|_| Errno::last())?;
     // SAFETY: the kernel has just filled the header and the control space.
     let descriptors = unsafe { take_descriptors(&header) };
-    Ok(Received {
+    Ok(Datagram {
         octets,
         cut: header.msg_flags & libc::MSG_TRUNC != 0,
         descriptors_cut: header.msg_flags & libc::MSG_CTRUNC != 0,

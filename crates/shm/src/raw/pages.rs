@@ -68,7 +68,7 @@ impl ReadPages {
 
     /// Brings every page in now, so that no later access waits for the kernel, and asks that they stay.
     /// True when the kernel agreed to keep them (an unprivileged process may be over its limit).
-    pub(crate) fn settle(&self) -> bool {
+    pub(crate) fn prefault(&self) -> bool {
         for at in (0..self.octets / 8 * 8).step_by(4096) {
             let _ = self.load(at);
         }

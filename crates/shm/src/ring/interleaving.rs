@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use rota_units::Instant;
 
-use super::{RxReader, RxWriter, TryWriteError, UnitDescriptor};
+use super::{RingFragment, RxReader, RxWriter, TryWriteError};
 use crate::memory::{ClientSource, NodeSink, NodeSource, SinkShape, SourceShape, open_sink, open_source};
 use crate::raw::hook::{Access, with_hook};
 
@@ -44,14 +44,14 @@ fn sink() -> (RxWriter, RxReader) {
 fn push_unit(ring: &mut RxWriter, number: u64) {
     let half = UNIT_OCTETS / 2;
     for fragment in 0..2u16 {
-        let descriptor = UnitDescriptor {
+        let descriptor = RingFragment {
             number,
             fragment,
             last: fragment == 1,
             unit_octets: UNIT_OCTETS as u32,
             offset: u32::from(fragment) * half as u32,
             schedule_ns: schedule(number).as_nanos(),
-            ..UnitDescriptor::default()
+            ..RingFragment::default()
         };
         assert!(ring.push(&descriptor, &octets(number)[..half]));
     }
@@ -313,8 +313,8 @@ fn a_long_ring_is_abandoned_in_few_steps() {
         let units = 8_192 / u64::from(fragments);
         for (number, fragment) in (0..units).flat_map(|number| (0..fragments).map(move |at| (number, at))) {
             let (unit_octets, offset) = (u32::from(fragments) * 8, u32::from(fragment) * 8);
-            let (last, rest) = (fragment + 1 == fragments, UnitDescriptor::default());
-            let descriptor = UnitDescriptor { number, fragment, last, unit_octets, offset, ..rest };
+            let (last, rest) = (fragment + 1 == fragments, RingFragment::default());
+            let descriptor = RingFragment { number, fragment, last, unit_octets, offset, ..rest };
             assert!(writer.push(&descriptor, &[1; 8]));
         }
         let mut into = Vec::new();

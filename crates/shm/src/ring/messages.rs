@@ -10,7 +10,7 @@
 use std::mem::offset_of;
 use std::sync::Arc;
 
-use super::tx_reader::{TxReader, UnitRef};
+use super::tx_reader::{TxReader, WaitingUnit};
 use crate::layout::{
     BoardHeader, MESSAGE_CELL_OCTETS, MESSAGE_PARTS_MAX, MessageDescriptor, RxRing, board_file_octets,
     sequence_open, sequence_shut,
@@ -119,7 +119,7 @@ impl MessageWriter {
     /// Copies a whole message from the ring of the program that sends it. False if that program has spoilt it
     /// meanwhile, or if it is another message than the room was made for.
     #[must_use]
-    pub fn fill_from(&self, room: &MessageRoom, ring: &TxReader, unit: &UnitRef) -> bool {
+    pub fn fill_from(&self, room: &MessageRoom, ring: &TxReader, unit: &WaitingUnit) -> bool {
         let shape = room.shape;
         shape.octets == unit.octets
             && (0..shape.parts()).all(|part| {

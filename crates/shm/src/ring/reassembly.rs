@@ -2,7 +2,7 @@
 
 use rota_units::Instant;
 
-use super::rx_writer::UnitDescriptor;
+use super::rx_writer::RingFragment;
 
 /// What is known about a unit that is handed to the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +53,8 @@ impl Reassembly {
     }
 
     /// Puts a fragment in its place. The caller has taken away any other unit first.
-    pub(super) fn place(&mut self, descriptor: &UnitDescriptor, payload: &[u8]) -> Placed {
-        let UnitDescriptor { number, fragment, last, unit_octets, offset, .. } = *descriptor;
+    pub(super) fn place(&mut self, descriptor: &RingFragment, payload: &[u8]) -> Placed {
+        let RingFragment { number, fragment, last, unit_octets, offset, .. } = *descriptor;
         let end = u64::from(offset) + payload.len() as u64;
         if unit_octets > self.unit_octets_max || end > u64::from(unit_octets) {
             return Placed::Bad;
@@ -88,7 +88,7 @@ impl Reassembly {
         Some(unit)
     }
 
-    fn begin(&mut self, descriptor: &UnitDescriptor) {
+    fn begin(&mut self, descriptor: &RingFragment) {
         self.buffer.clear();
         self.buffer.resize(descriptor.unit_octets as usize, 0);
         self.seen.fill(0);
@@ -106,8 +106,8 @@ impl Reassembly {
 mod tests {
     use super::*;
 
-    fn fragment(number: u64, fragment: u16, last: bool, unit_octets: u32, offset: u32) -> UnitDescriptor {
-        UnitDescriptor { number, fragment, last, unit_octets, offset, ..UnitDescriptor::default() }
+    fn fragment(number: u64, fragment: u16, last: bool, unit_octets: u32, offset: u32) -> RingFragment {
+        RingFragment { number, fragment, last, unit_octets, offset, ..RingFragment::default() }
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_unit_has_arrived_when_its_last_fragment_has() {
         let at = |ns| Instant::from_nanos(ns);
-        let came = |number, last, offset, ns| UnitDescriptor {
+        let came = |number, last, offset, ns| RingFragment {
             arrived_at: Some(at(ns)),
             dequeued_at: at(ns + 5),
             ..fragment(0, number, last, 4, offset)

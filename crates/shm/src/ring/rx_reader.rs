@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rota_units::Instant;
 
 use super::reassembly::{Placed, Reassembly, RxUnit};
-use super::rx_writer::{LAST_BIT, LATE_BIT, STAMPED_BIT, UnitDescriptor};
+use super::rx_writer::{LAST_BIT, LATE_BIT, RingFragment, STAMPED_BIT};
 use super::unread::Reading;
 use crate::layout::{BoardHeader, RxDescriptor, RxRing, board_file_octets, sequence_shut};
 use crate::raw::{ReadPages, WritePages};
@@ -52,7 +52,7 @@ pub struct RxReader {
     payload: Box<[u8]>,
     // A fragment of the next unit, read while the one before it was still incomplete; it stands in
     // `payload`.
-    held: Option<(UnitDescriptor, usize)>,
+    held: Option<(RingFragment, usize)>,
     spare: Vec<u8>,
     counts: RxCounts,
     // What tells the node how far this has read, on a channel.
@@ -157,7 +157,7 @@ impl RxReader {
     }
 
     /// Copies the next fragment into `payload`.
-    fn fetch(&mut self) -> Option<(UnitDescriptor, usize)> {
+    fn fetch(&mut self) -> Option<(RingFragment, usize)> {
         loop {
             let head = self.pages.load_acquire(offset_of!(BoardHeader, rx_head));
             if head <= self.at {
@@ -198,12 +198,12 @@ impl RxReader {
     }
 
     /// Reads a slot that may change underneath; nothing in it is believed until the sequence is read again.
-    fn read_slot(&mut self, slot: usize) -> (UnitDescriptor, usize) {
+    fn read_slot(&mut self, slot: usize) -> (RingFragment, usize) {
         let pages = &self.pages;
         let place = pages.load(slot + offset_of!(RxDescriptor, place));
         let shape = pages.load(slot + offset_of!(RxDescriptor, shape));
         let arrived = Instant::from_nanos(pages.load(slot + offset_of!(RxDescriptor, arrived_ns)));
-        let descriptor = UnitDescriptor {
+        let descriptor = RingFragment {
             number: pages.load(slot + offset_of!(RxDescriptor, number)),
             // The casts cut out fields of a packed word.
             fragment: (shape >> 16) as u16,

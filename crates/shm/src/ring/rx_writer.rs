@@ -5,16 +5,17 @@
 use std::mem::offset_of;
 use std::sync::Arc;
 
+use rota_contract::Unread;
 use rota_units::Instant;
 
-use super::unread::{Fragment, Readings, Unread};
+use super::unread::{Fragment, Readings};
 use crate::layout::{BoardHeader, RxDescriptor, RxRing, board_file_octets, sequence_open, sequence_shut};
 use crate::memory::ReaderFile;
 use crate::raw::WritePages;
 
 /// One fragment as the node parsed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct UnitDescriptor {
+pub struct RingFragment {
     /// The unit's number; a channel's first unit is number 0.
     pub number: u64,
     /// Index of this fragment inside the unit.
@@ -71,11 +72,11 @@ impl RxWriter {
     /// Writes one fragment over the oldest. False, with nothing written, when the payload is longer than
     /// a slot. Call [`crate::Board::notify`] after the last change of a turn.
     #[must_use]
-    pub fn push(&mut self, descriptor: &UnitDescriptor, payload: &[u8]) -> bool {
+    pub fn push(&mut self, descriptor: &RingFragment, payload: &[u8]) -> bool {
         if payload.len() > self.ring.room() {
             return false;
         }
-        let UnitDescriptor {
+        let RingFragment {
             number,
             fragment,
             last,

@@ -48,7 +48,7 @@ pub enum Hostile {
 
 /// A unit that waits in the ring: a validated copy of its descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnitRef {
+pub struct WaitingUnit {
     /// The unit's number, larger than all before.
     pub number: u64,
     /// Its length, at most the channel's largest unit.
@@ -113,7 +113,7 @@ impl TxReader {
     ///
     /// # Errors
     /// [`Hostile`] when index or descriptor are impossible; from then on every call says so.
-    pub fn show(&mut self) -> Result<Option<UnitRef>, Hostile> {
+    pub fn show(&mut self) -> Result<Option<WaitingUnit>, Hostile> {
         let (waiting, shown) = (self.waiting()?, self.looked - self.taken);
         if waiting < shown {
             // The head has moved back, behind what was published and shown.
@@ -133,7 +133,7 @@ impl TxReader {
     ///
     /// # Errors
     /// [`Hostile`] as with [`TxReader::show`], and for a message whose number is not its place in the ring.
-    pub fn look(&mut self) -> Result<Option<UnitRef>, Hostile> {
+    pub fn look(&mut self) -> Result<Option<WaitingUnit>, Hostile> {
         debug_assert!(self.slots <= u64::BITS, "a bit for each slot");
         let previous = self.looked;
         match self.show()? {
@@ -175,7 +175,7 @@ impl TxReader {
         Sleep::from_code(self.pages.load(offset_of!(TxHeader, asleep)))
     }
 
-    fn read(&mut self, index: u64) -> Result<UnitRef, Hostile> {
+    fn read(&mut self, index: u64) -> Result<WaitingUnit, Hostile> {
         let slot = self.slot(index);
         let expected = sequence_shut(index);
         let found = self.pages.load_acquire(slot + offset_of!(TxDescriptor, sequence));
@@ -194,14 +194,14 @@ impl TxReader {
             return self.fail(Hostile::Number { number, previous });
         }
         let schedule = Instant::from_nanos(schedule);
-        Ok(UnitRef { number, octets: length, schedule, route, index })
+        Ok(WaitingUnit { number, octets: length, schedule, route, index })
     }
 
     /// Copies part of a unit, from `offset` on. False when the range is not inside the
     /// unit, the unit has been released, or the client changed the slot meanwhile: then the octets are
     /// not to be used.
     #[must_use]
-    pub fn copy(&self, unit: &UnitRef, offset: u32, into: &mut [u8]) -> bool {
+    pub fn copy(&self, unit: &WaitingUnit, offset: u32, into: &mut [u8]) -> bool {
         let Some(payload) = self.payload(unit, offset, into.len()) else { return false };
         copy_from(&self.pages, payload, into);
         self.is_unchanged(unit)
@@ -211,7 +211,7 @@ impl TxReader {
     #[must_use]
     pub(super) fn copy_across(
         &self,
-        unit: &UnitRef,
+        unit: &WaitingUnit,
         offset: u32,
         octets: usize,
         pages: &WritePages,
@@ -223,7 +223,7 @@ impl TxReader {
     }
 
     /// Where these octets of a unit are; `None` unless they are inside a unit that is not released.
-    fn payload(&self, unit: &UnitRef, offset: u32, octets: usize) -> Option<usize> {
+    fn payload(&self, unit: &WaitingUnit, offset: u32, octets: usize) -> Option<usize> {
         let end = (offset as usize).checked_add(octets);
         let held = (self.taken..self.taken + u64::from(self.slots)).contains(&unit.index);
         let inside = held && end.is_some_and(|end| end <= unit.octets as usize);
@@ -231,7 +231,7 @@ impl TxReader {
     }
 
     /// Everything read so far of a unit was the unit's.
-    fn is_unchanged(&self, unit: &UnitRef) -> bool {
+    fn is_unchanged(&self, unit: &WaitingUnit) -> bool {
         self.pages.read_barrier();
         let sequence = self.slot(unit.index) + offset_of!(TxDescriptor, sequence);
         self.pages.load(sequence) == sequence_shut(unit.index)
@@ -239,7 +239,7 @@ impl TxReader {
 
     /// Gives the slot of the oldest unit back to the client. Nothing happens unless `unit` is the oldest.
     /// Call [`Board::notify`] after the last change of a turn.
-    pub fn release(&mut self, unit: &UnitRef) {
+    pub fn release(&mut self, unit: &WaitingUnit) {
         if unit.index == self.taken && self.taken < self.looked && self.hostile.is_none() {
             self.taken += 1;
             self.board.set_released(self.taken);
@@ -257,8 +257,8 @@ impl TxReader {
     }
 
     /// Brings the pages in and asks that they stay; true when the kernel agreed.
-    pub(crate) fn settle(&self) -> bool {
-        self.pages.settle()
+    pub(crate) fn prefault(&self) -> bool {
+        self.pages.prefault()
     }
 
     fn slot(&self, index: u64) -> usize {

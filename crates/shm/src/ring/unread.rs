@@ -11,31 +11,11 @@ use std::sync::Arc;
 use crate::layout::ReaderHeader;
 use crate::memory::ReaderFile;
 use crate::raw::WritePages;
+use rota_contract::Unread;
 
 const TAKEN: usize = offset_of!(ReaderHeader, taken);
 /// A correct peer changes the index once between two tries.
 const TRIES: usize = 4;
-
-/// Units of a channel that its node had received and its program did not read in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Unread {
-    /// Units of which the program read nothing.
-    pub lost: u64,
-    /// Of these: units that had come in part only.
-    pub in_part: u64,
-    /// Units that had come whole, and of which the program read a part.
-    pub incomplete: u64,
-    /// Of all these: units that had come whole, but behind their bound. They are not late any more: each unit
-    /// counts once, by what its program has of it.
-    pub late: u64,
-}
-
-impl Unread {
-    /// All units that the program missed.
-    pub fn units(&self) -> u64 {
-        self.lost.saturating_add(self.incomplete)
-    }
-}
 
 /// What the head of a slot says of its fragment.
 #[derive(Clone, Copy, Debug)]

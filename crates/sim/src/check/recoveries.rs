@@ -89,7 +89,7 @@ impl Recoveries {
 
 /// One part of the segment: all of it, unless it has fallen apart.
 #[derive(Clone, Copy, Debug, Default)]
-struct Part {
+struct SegmentPart {
     /// When the last token was believed in it; none while it runs no ring.
     last: Option<Instant>,
     /// Said already that its token is overdue.
@@ -108,7 +108,7 @@ pub struct RecoveryTimes {
     listed: (Instant, (Generation, u64)),
     /// The hosts of the second part.
     second: u64,
-    parts: [Part; 2],
+    parts: [SegmentPart; 2],
     /// Since when two parts hear each other without anything else having gone wrong, and how long they may
     /// take to be one ring.
     meeting: Option<(Instant, Span)>,
@@ -279,7 +279,7 @@ impl RecoveryTimes {
         let hosts = || view.hosts.iter().enumerate();
         let has_ring =
             |part| hosts().any(|(at, host)| self.part(at) == part && host.mode() == Some(ModeName::Token));
-        self.parts = [0, 1].map(|part| Part { last: last.filter(|_| has_ring(part)), told: false });
+        self.parts = [0, 1].map(|part| SegmentPart { last: last.filter(|_| has_ring(part)), told: false });
     }
 
     fn recent<'a>(&'a self, from: Instant, view: &View<'_>) -> impl Iterator<Item = (Instant, Blow)> + 'a {
@@ -343,7 +343,8 @@ impl RecoveryTimes {
     }
 
     fn believed(&mut self, view: &View<'_>, part: usize, findings: &mut Findings) {
-        let known = std::mem::replace(&mut self.parts[part], Part { last: Some(view.now), told: false });
+        let known =
+            std::mem::replace(&mut self.parts[part], SegmentPart { last: Some(view.now), told: false });
         let Some(last) = known.last else { return };
         self.judge(view, part, last, findings);
         (self.outdated, self.unnoticed) = (0, 0);

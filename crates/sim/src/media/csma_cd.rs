@@ -106,7 +106,7 @@ pub type StationIndex = usize;
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum FrameFate {
     /// Every other station has it.
     Delivered {
         /// Who sent it.
@@ -213,7 +213,7 @@ pub struct Counters {
 pub struct CsmaCd {
     spec: Spec,
     stations: Vec<Station>,
-    outcomes: VecDeque<Outcome>,
+    outcomes: VecDeque<FrameFate>,
     counters: Counters,
 }
 
@@ -295,7 +295,7 @@ impl CsmaCd {
     }
 
     /// Lets everything happen up to and including `now`, and returns what became of frames, oldest first.
-    pub fn advance(&mut self, now: Instant) -> Vec<Outcome> {
+    pub fn advance(&mut self, now: Instant) -> Vec<FrameFate> {
         self.run(now);
         self.outcomes.drain(..).collect()
     }
@@ -422,7 +422,7 @@ impl CsmaCd {
         let (from, id) = (station, frame.id);
         if hit {
             self.counters.discarded += 1;
-            self.outcomes.push_back(Outcome::Discarded { from, id, at: now });
+            self.outcomes.push_back(FrameFate::Discarded { from, id, at: now });
             return;
         }
         if self.spec.capture == Capture::Avoided {
@@ -430,7 +430,7 @@ impl CsmaCd {
         }
         self.counters.delivered += 1;
         let at = now + self.spec.propagation;
-        self.outcomes.push_back(Outcome::Delivered { from, id, started, sent: now, at, collisions });
+        self.outcomes.push_back(FrameFate::Delivered { from, id, started, sent: now, at, collisions });
     }
 
     /// Slots to wait after the collision that was just counted.
@@ -441,7 +441,7 @@ impl CsmaCd {
     }
 }
 
-impl Outcome {
+impl FrameFate {
     /// When the medium knew it.
     const fn known(&self) -> Instant {
         match self {

@@ -3,7 +3,7 @@
 //! [`CsmaCd`] knows when who is on the wire; here are the frames, what a card's queue holds, who waits until
 //! a card is empty, and the instants at which the segment must be looked at again.
 
-use super::csma_cd::{Card, CsmaCd, Outcome, Spec};
+use super::csma_cd::{Card, CsmaCd, FrameFate, Spec};
 use super::{End, Frame, MediumCounters, MediumEvent, Step, Steps};
 use rota_units::{Instant, Octets, Span};
 use std::collections::VecDeque;
@@ -72,12 +72,12 @@ impl Shared {
     pub(super) fn happen(&mut self, now: Instant, steps: &mut Steps) {
         for outcome in self.segment.advance(now) {
             match outcome {
-                Outcome::Delivered { from, at, .. } => {
+                FrameFate::Delivered { from, at, .. } => {
                     if let Some(frame) = self.left(now, from, steps) {
                         self.hear(at + self.latency, from, &frame, steps);
                     }
                 }
-                Outcome::Discarded { from, .. } => {
+                FrameFate::Discarded { from, .. } => {
                     self.counters.discarded += 1;
                     if let Some(frame) = self.left(now, from, steps) {
                         steps.push((now, Step::Gone { frame, end: End::Collisions }));

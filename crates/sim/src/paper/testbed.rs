@@ -6,7 +6,7 @@
 //! is not charged: UDP and IP, system calls, the scheduler.
 
 use super::profile::{FIRST_BESIDE_COPY, PER_PACKET, copy_to_nic};
-use crate::media::csma_cd::{Card, CsmaCd, Outcome, Spec};
+use crate::media::csma_cd::{Card, CsmaCd, FrameFate, Spec};
 use rota_units::{Instant, Octets, Span};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -161,18 +161,18 @@ impl Testbed {
 
     fn on_medium(&mut self, now: Instant) {
         for outcome in self.medium.advance(now) {
-            let (Outcome::Delivered { from, .. } | Outcome::Discarded { from, .. }) = outcome;
+            let (FrameFate::Delivered { from, .. } | FrameFate::Discarded { from, .. }) = outcome;
             let host = &mut self.hosts[from];
             host.on_wire = false;
             let Some(packet) = host.card.pop_front() else { continue };
             // The interrupt of the completed one starts the next one.
             host.interrupts.push_back((PER_PACKET, Job::Started));
             match outcome {
-                Outcome::Delivered { at, .. } => {
+                FrameFate::Delivered { at, .. } => {
                     self.order += 1;
                     self.arrivals.insert((at, self.order), (from, packet));
                 }
-                Outcome::Discarded { .. } => self.told.push_back(Happened::Lost { host: from, packet }),
+                FrameFate::Discarded { .. } => self.told.push_back(Happened::Lost { host: from, packet }),
             }
             self.dispatch(from);
         }

@@ -4,7 +4,7 @@ mod limits;
 mod run;
 pub mod schedule;
 
-pub use run::{Outcome, Run, Stream as StreamOutcome};
+pub use run::{Run, RunResult, Stream as StreamOutcome};
 
 use crate::faults::{Fault, Mix, Moment, Timed};
 use crate::media::csma_cd::slot;

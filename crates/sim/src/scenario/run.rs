@@ -51,7 +51,7 @@ pub struct Stream {
 
 /// What came of a run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunResult {
     /// Its seed.
     pub seed: u64,
     /// The same for the same seed, always.
@@ -92,7 +92,7 @@ pub struct Outcome {
     pub is_cut_short: bool,
 }
 
-impl Outcome {
+impl RunResult {
     /// Nothing came of it.
     pub fn nothing(seed: u64) -> Self {
         Self {
@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
     }
 
     /// Runs to the end and says what came of it.
-    pub fn finish(mut self) -> Outcome {
+    pub fn finish(mut self) -> RunResult {
         self.advance(self.end);
         // Most have settled long before the longest hold-off is over.
         let mut settled = Ok(());
@@ -394,7 +394,7 @@ impl<'a> Run<'a> {
         units.worst_gap = units.worst_gap.max(report.worst_gap);
     }
 
-    fn outcome(mut self) -> Outcome {
+    fn outcome(mut self) -> RunResult {
         for index in 0..self.flows.len() {
             if let Some(flow) = self.flows[index].take() {
                 self.count(index, flow);
@@ -404,7 +404,7 @@ impl<'a> Run<'a> {
         let (events, hops) = world.speed();
         let now = world.now();
         let sum = |of: fn(&Flow) -> u64| world.flows().iter().map(of).sum();
-        Outcome {
+        RunResult {
             seed: self.seed,
             hashes: world.hashes(),
             events,

@@ -6,8 +6,8 @@ use crate::faults::{Happened, is_token_for, kind_of};
 use crate::hosts::{INBOX_MAX, Pattern};
 use crate::media::{End, Frame};
 use rota_proto::{
-    ChannelEvent, Disposition, FrameBuf, FrameVerdict, GateOrder, Input, ModeName, Node, Output, PortId,
-    Received,
+    ChannelEvent, Delivered, Disposition, FrameBuf, FrameVerdict, GateOrder, Input, ModeName, Node, Output,
+    PortId,
 };
 use rota_units::{Instant, Span};
 use rota_wire::Kind;
@@ -164,13 +164,13 @@ impl World {
             Input::Frame { port: PortId(0), at: (!host.flaws.stampless).then_some(stamp), data: frame };
         let Disposition { verdict, received } = node.handle(now, input);
         let delivery = match received {
-            Some(Received::Fragment(delivery)) => Some(delivery),
-            Some(Received::Message(message)) if message.completes() => {
+            Some(Delivered::Fragment(delivery)) => Some(delivery),
+            Some(Delivered::Message(message)) if message.completes() => {
                 self.traffic.messages.received += 1;
                 self.hashes.message(self.engine.now(), to, &message);
                 None
             }
-            Some(Received::Message(_)) | None => None,
+            Some(Delivered::Message(_)) | None => None,
         };
         let accepted = verdict == FrameVerdict::Accepted;
         self.counts.hops += u64::from(accepted);
@@ -366,7 +366,7 @@ impl World {
                 let began = self.hosts[index].clock.was(at).min(self.engine.now());
                 self.flow_slot(index, channel, began, unit);
             }
-            Output::Hold { .. } | Output::Rotation { .. } | Output::TransmitLlc { .. } => {}
+            Output::Hold { .. } | Output::Round { .. } | Output::TransmitLlc { .. } => {}
         }
     }
 

@@ -65,7 +65,7 @@ pub struct NodeHop {
 
 /// The outcome, as `--json` prints it.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct Results {
     nodes: u8,
     rounds: u64,
     link_bps: u64,
@@ -148,7 +148,7 @@ fn turn_of_bare_ring(stage: &Stage, laps: u32) -> Result<BareHop, Failure> {
     finished.document().ok_or_else(|| finished.failure())
 }
 
-fn conclude(args: &Args, rate: BitRate, ours: &[NodeHop], bare: &[BareHop]) -> Outcome {
+fn conclude(args: &Args, rate: BitRate, ours: &[NodeHop], bare: &[BareHop]) -> Results {
     let of = |part: fn(&NodeHop) -> u64| median(ours.iter().map(part).collect());
     let bare_of = |part: fn(&BareHop) -> u64| median(bare.iter().map(part).collect());
     // The machine has slow and fast phases: neighbours are compared, and the median of those is the ratio.
@@ -156,7 +156,7 @@ fn conclude(args: &Args, rate: BitRate, ours: &[NodeHop], bare: &[BareHop]) -> O
         ours.iter().zip(bare).map(|(a, b)| a.p50_ns as f64 / b.p50_ns.max(1) as f64).collect();
     ratios.sort_by(f64::total_cmp);
     let ratio = |at: usize| (ratios.get(at).copied().unwrap_or(0.0) * 1000.0).round() / 1000.0;
-    Outcome {
+    Results {
         nodes: args.nodes,
         rounds: args.rounds,
         link_bps: rate.as_bps(),
@@ -189,7 +189,7 @@ fn us(ns: u64) -> String {
     format!("{}.{:02}", ns / 1_000, ns % 1_000 / 10)
 }
 
-fn print(o: &Outcome) {
+fn print(o: &Results) {
     outln!(
         "A token hop among {} nodes, each in its own namespace on one bridge, ports {}; {} turns each.",
         o.nodes,

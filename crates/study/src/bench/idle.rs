@@ -46,7 +46,7 @@ struct Share {
 
 /// The outcome, as `--json` prints it.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct Results {
     nodes: u8,
     seconds: u64,
     link_bps: u64,
@@ -64,7 +64,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let plain = watch(&nodes, span)?;
     let (token, units_sent) = with_a_channel(&mut nodes, span)?;
     let link_bps = args.rate.as_bps();
-    let outcome = Outcome { nodes: STATIONS, seconds: args.seconds, link_bps, plain, token, units_sent };
+    let outcome = Results { nodes: STATIONS, seconds: args.seconds, link_bps, plain, token, units_sent };
     format.tell(&outcome, print);
     Ok(())
 }
@@ -116,7 +116,7 @@ pub fn cost(pid: u32) -> Result<(u64, u64), Failure> {
     Ok((ran, ticks * 10_000_000))
 }
 
-fn print(o: &Outcome) {
+fn print(o: &Results) {
     outln!(
         "CPU of a station's node, percent of a core; {} stations at {} Mbit/s, {} s each.\n",
         o.nodes,

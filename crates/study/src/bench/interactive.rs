@@ -71,7 +71,7 @@ struct Talk {
 
 /// The outcome, as `--json` prints it.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct Results {
     link_bps: u64,
     stations: u8,
     rounds: u64,
@@ -98,7 +98,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         idle.push(ring);
         beside.push(busy);
     }
-    let outcome = Outcome {
+    let outcome = Results {
         link_bps: args.rate.as_bps(),
         stations: args.stations,
         rounds: args.rounds,
@@ -204,7 +204,7 @@ fn ratio(ours: &[Talk], plain: &[Talk]) -> f64 {
     median(each.collect()) as f64 / 10_000.0
 }
 
-fn print(o: &Outcome) {
+fn print(o: &Results) {
     outln!(
         "TCP request and response of {} octets between two bystanders; {} stations at {} Mbit/s (a virtual \
          wire), {} rounds in turn.\n",

@@ -47,7 +47,7 @@ pub struct Args {
 
 /// The outcome, as `--json` prints it.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct Results {
     link_bps: u64,
     reserved_percent: u8,
     rounds: u64,
@@ -82,7 +82,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         nodes.close(channel)?;
     }
     let left = 1.0 - f64::from(args.reserved) / 100.0;
-    let outcome = Outcome {
+    let outcome = Results {
         link_bps: args.rate.as_bps(),
         reserved_percent: args.reserved,
         rounds: args.rounds,
@@ -124,7 +124,7 @@ fn tcp_goodput(stage: &Stage, seconds: u64) -> Result<u64, Failure> {
     Ok(goodput.tcp_bps)
 }
 
-fn print(o: &Outcome) {
+fn print(o: &Results) {
     let mbit = |bps: u64| format!("{}.{}", bps / 1_000_000, bps % 1_000_000 / 100_000);
     outln!(
         "One TCP connection from n1 to n{STATIONS} in a lab of {} Mbit/s (a virtual wire); {} rounds \

@@ -26,7 +26,7 @@ pub struct Calibration {
     /// What admission uses.
     pub admission: Costs,
     /// What it was derived from.
-    pub measured: Vec<(Part, Spread)>,
+    pub measured: Vec<(Measurement, Spread)>,
 }
 
 /// Where and when.
@@ -104,7 +104,7 @@ pub struct Costs {
 /// A measurement, by its name in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Part {
+pub enum Measurement {
     /// A full frame from the application's octets to the card.
     Prepare,
     /// The shortest frame.
@@ -121,7 +121,7 @@ pub enum Part {
     Wake,
 }
 
-impl Part {
+impl Measurement {
     /// In the file.
     pub fn name(self) -> &'static str {
         self.into()
@@ -225,7 +225,7 @@ impl Calibration {
     }
 
     /// The measured spread of `part`; nothing where it was not measured.
-    pub fn spread(&self, part: Part) -> Spread {
+    pub fn spread(&self, part: Measurement) -> Spread {
         self.measured.iter().find(|(of, _)| *of == part).map_or(Spread::NONE, |(_, spread)| *spread)
     }
 
@@ -233,14 +233,14 @@ impl Calibration {
     /// late by up to the slack.
     pub fn profile(&self) -> HostProfile {
         let median = |part| self.spread(part).p50;
-        let (receive, send_control) = (median(Part::Receive), median(Part::PrepareShort));
+        let (receive, send_control) = (median(Measurement::Receive), median(Measurement::PrepareShort));
         HostProfile {
-            wake: median(Part::Hop).minus(receive + send_control),
+            wake: median(Measurement::Hop).minus(receive + send_control),
             receive,
             send_control,
-            send_data: median(Part::Prepare),
+            send_data: median(Measurement::Prepare),
             // A visit was measured from a timer on; what the token itself opens does not wait for one.
-            first_data: median(Part::Visit).minus(median(Part::Wake)),
+            first_data: median(Measurement::Visit).minus(median(Measurement::Wake)),
             late_ppm: 1_000,
             late_max: self.admission.host_slack,
         }
@@ -300,13 +300,13 @@ pub fn parse(text: &str) -> Result<Calibration, (usize, String)> {
     let line = line_of(text, file.format.span().start);
     let measured = &file.measured;
     let tables = [
-        (Part::Prepare, Some(&measured.prepare)),
-        (Part::PrepareShort, Some(&measured.prepare_short)),
-        (Part::Frame, Some(&measured.frame)),
-        (Part::Visit, Some(&measured.visit)),
-        (Part::Hop, measured.hop.as_ref()),
-        (Part::Receive, measured.receive.as_ref()),
-        (Part::Wake, Some(&measured.wake)),
+        (Measurement::Prepare, Some(&measured.prepare)),
+        (Measurement::PrepareShort, Some(&measured.prepare_short)),
+        (Measurement::Frame, Some(&measured.frame)),
+        (Measurement::Visit, Some(&measured.visit)),
+        (Measurement::Hop, measured.hop.as_ref()),
+        (Measurement::Receive, measured.receive.as_ref()),
+        (Measurement::Wake, Some(&measured.wake)),
     ];
     let spreads: Vec<_> =
         tables.iter().filter_map(|(part, table)| Some((*part, (*table)?.spread()))).collect();

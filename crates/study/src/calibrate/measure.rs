@@ -1,6 +1,6 @@
 //! What is measured, on the thread and with the waits of a node.
 
-use super::file::{About, Calibration, Costs, Part};
+use super::file::{About, Calibration, Costs, Measurement};
 use super::fit::{Spread, line, up};
 use super::station::Station;
 use crate::clock;
@@ -81,15 +81,15 @@ impl Bench {
             host_slack: slack,
         };
         let mut measured = vec![
-            (Part::Prepare, prepare),
-            (Part::PrepareShort, short),
-            (Part::Frame, frame),
-            (Part::Visit, visit),
+            (Measurement::Prepare, prepare),
+            (Measurement::PrepareShort, short),
+            (Measurement::Frame, frame),
+            (Measurement::Visit, visit),
         ];
         if let Some(hop) = hop {
-            measured.extend([(Part::Hop, hop.spread), (Part::Receive, hop.receive)]);
+            measured.extend([(Measurement::Hop, hop.spread), (Measurement::Receive, hop.receive)]);
         }
-        measured.push((Part::Wake, wake));
+        measured.push((Measurement::Wake, wake));
         Ok(Calibration { about, admission, measured })
     }
 
@@ -127,7 +127,7 @@ impl Bench {
             if before == begun {
                 return Err(Failure::failed("the device takes no frame; is its queue blocked?"));
             }
-            self.station.settle(begun + wire * ROW as u64)?;
+            self.station.wait_drained(begun + wire * ROW as u64)?;
         }
         Ok(Spread::of(times))
     }
@@ -176,7 +176,7 @@ impl Bench {
             now = clock::now();
         }
         let away = self.station.wait_until(card_free)?;
-        self.station.settle(away)?;
+        self.station.wait_drained(away)?;
         Ok(away.since(opens))
     }
 

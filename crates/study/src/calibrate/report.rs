@@ -1,6 +1,6 @@
 //! What `rota calibrate` prints.
 
-use super::file::{Calibration, Medium, Part};
+use super::file::{Calibration, Measurement, Medium};
 use rota_answer::{Format, outln};
 use rota_units::Span;
 use serde_json::{Map, Value, json};
@@ -10,15 +10,15 @@ fn us(span: Span) -> String {
     format!("{}.{:02}", span.as_nanos() / 1_000, span.as_nanos() % 1_000 / 10)
 }
 
-fn words(part: Part) -> &'static str {
+fn words(part: Measurement) -> &'static str {
     match part {
-        Part::Prepare => "prepare: build, tag and hand over a full frame",
-        Part::PrepareShort => "prepare the shortest data frame",
-        Part::Frame => "a: per frame beyond wire and preparation",
-        Part::Visit => "b: a visit beyond its frames",
-        Part::Hop => "h without its wire",
-        Part::Receive => "receive: take from the card, check the tag",
-        Part::Wake => "J: how late a timer wakes",
+        Measurement::Prepare => "prepare: build, tag and hand over a full frame",
+        Measurement::PrepareShort => "prepare the shortest data frame",
+        Measurement::Frame => "a: per frame beyond wire and preparation",
+        Measurement::Visit => "b: a visit beyond its frames",
+        Measurement::Hop => "h without its wire",
+        Measurement::Receive => "receive: take from the card, check the tag",
+        Measurement::Wake => "J: how late a timer wakes",
     }
 }
 
@@ -60,7 +60,7 @@ fn text(calibration: &Calibration, out: &Path) {
     outln!("{:<54}{names}", "us");
     for (part, spread) in &calibration.measured {
         let mut values = [spread.p50, spread.p90, spread.p99, spread.p999, spread.max].map(us);
-        if *part == Part::Frame {
+        if *part == Measurement::Frame {
             // A slope has no percentiles.
             values[1..].fill(String::new());
         }
@@ -75,7 +75,7 @@ fn text(calibration: &Calibration, out: &Path) {
     row("b, a visit that sends", costs.per_visit);
     row("h, a hop of the longest token over two links", costs.hop);
     row("J, host slack in every bound", costs.host_slack);
-    if calibration.spread(Part::Hop).samples == 0 {
+    if calibration.spread(Measurement::Hop).samples == 0 {
         outln!(
             "\nNo station answered: h is the default. 'rota calibrate --echo' on another station answers."
         );

@@ -37,7 +37,7 @@ pub struct Station {
 
 /// An authentic frame that came.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard {
+pub struct ProvenFrame {
     /// What it is.
     pub kind: Kind,
     /// From whom.
@@ -119,12 +119,12 @@ impl Station {
     }
 
     /// Sends a frame back to where it came from, as long as it was.
-    pub fn answer(&mut self, heard: &Heard) -> Result<(), Failure> {
+    pub fn answer(&mut self, heard: &ProvenFrame) -> Result<(), Failure> {
         self.send(heard.from, heard.kind, heard.seq, heard.body).map(drop)
     }
 
     /// The next authentic frame, until `deadline`.
-    pub fn hear(&mut self, deadline: Instant) -> Result<Option<Heard>, Failure> {
+    pub fn hear(&mut self, deadline: Instant) -> Result<Option<ProvenFrame>, Failure> {
         loop {
             let begin = clock::now();
             match self.device.receive(&mut self.heard[..]) {
@@ -136,7 +136,7 @@ impl Station {
                     }
                     let (header, from, body) = (view.header(), view.source_mac(), view.body().len());
                     let (kind, seq) = (header.kind, header.seq);
-                    return Ok(Some(Heard { kind, from, seq, body, cost: clock::now().since(begin) }));
+                    return Ok(Some(ProvenFrame { kind, from, seq, body, cost: clock::now().since(begin) }));
                 }
                 Ok(None) if clock::now() >= deadline => return Ok(None),
                 Ok(None) => drop(self.poller.wait(deadline).map_err(Failure::failed)?),
@@ -161,7 +161,7 @@ impl Station {
     }
 
     /// Waits until what was handed over has left, as far as the device can say, and not before `from`.
-    pub fn settle(&mut self, from: Instant) -> Result<(), Failure> {
+    pub fn wait_drained(&mut self, from: Instant) -> Result<(), Failure> {
         self.wait_until(from)?;
         for _ in 0..BACKLOG_TRIES {
             if matches!(self.device.backlog(), rota_driver::device::Backlog::Empty { .. }) {

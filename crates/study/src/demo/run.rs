@@ -7,9 +7,9 @@ use super::progress::Progress;
 use crate::clock;
 use crate::load::Goodput;
 use crate::measure;
-use crate::record::{Received, Sent, SentRecord, UnitRecord};
+use crate::record::{ReceivedRecord, Sent, SentRecord, UnitRecord};
 use crate::stall::witness::StallWatch;
-use crate::stall::{Stall, StallKind};
+use crate::stall::{Stall, StallEvidence};
 use crate::worker::{Finished, Worker};
 use rota::StatusInfo;
 use rota_answer::{Exit, Failure};
@@ -242,7 +242,7 @@ fn over(mode: Mode) -> &'static str {
 fn node_stall(told: &serde_json::Value) -> Option<Stall> {
     let at = |key: &str| told.get(key)?.as_u64();
     let is_timer = told.get("kind")?.as_str()? == "TimerLate";
-    let kind = if is_timer { StallKind::Timer } else { StallKind::Dequeue };
+    let kind = if is_timer { StallEvidence::Timer } else { StallEvidence::Dequeue };
     Some(Stall { kind, from_ns: at("from_ns")?, to_ns: at("to_ns")? })
 }
 
@@ -300,10 +300,10 @@ fn conclude(
         }
         stalls.extend(sent.stalls);
         // The last line is the receiver's summary, unless it had to be ended.
-        let summary: Option<Received> = receiver.document();
+        let summary: Option<ReceivedRecord> = receiver.document();
         // That one receiver's socket overflowed says nothing about the others.
         let (overflows, seen): (Vec<Stall>, Vec<Stall>) =
-            summary.into_iter().flat_map(|s| s.stalls).partition(|s| s.kind == StallKind::Overflow);
+            summary.into_iter().flat_map(|s| s.stalls).partition(|s| s.kind == StallEvidence::Overflow);
         stalls.extend(seen);
         let bound = sent.promise.map(|p| Span::from_nanos(p.bound_ns));
         // A channel starts in a slot of the ring, not when its sender was asked to.

@@ -1,7 +1,7 @@
 //! A witness of host stalls that has nothing to do with the frames: on each processor a thread sleeps half a
 //! millisecond at a time and notes when it wakes late.
 
-use super::{Stall, StallKind, StallLog};
+use super::{Stall, StallEvidence, StallLog};
 use crate::clock;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
@@ -62,7 +62,7 @@ fn watch(cpu: usize, stop: &AtomicBool) -> Vec<Stall> {
     while !stop.load(Ordering::Relaxed) {
         let due = clock::now() + TICK;
         clock::sleep_until(due);
-        log.note(StallKind::Timer, due, clock::now());
+        log.note(StallEvidence::Timer, due, clock::now());
     }
     log.into_stalls()
 }

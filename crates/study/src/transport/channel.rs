@@ -2,10 +2,10 @@
 
 use super::reattach::{Change, is_of_node, turns_between};
 use super::stream::Stream;
-use super::{Arrival, Closed, Event, Promise, Refusal, Turn, UnitSink, UnitSource};
+use super::{Arrival, Closed, Event, Promise, Refusal, SendTurn, UnitSink, UnitSource};
 use crate::came::Rest;
 use crate::clock;
-use crate::stall::{Stall, StallKind, StallLog};
+use crate::stall::{Stall, StallEvidence, StallLog};
 use rota::{
     AcceptError, ChannelTally, CloseCause, CloseError, ControlName, Listener, Node, OpenRequest, Overdue,
     Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, WaitError,
@@ -147,7 +147,7 @@ impl UnitSink for ChannelSink {
         self.channel.granted().reservation()
     }
 
-    fn wait_slot(&mut self, _frame: u64) -> Result<Turn, Failure> {
+    fn wait_slot(&mut self, _frame: u64) -> Result<SendTurn, Failure> {
         self.channel.follow(&mut self.pacer);
         let due = self.pacer.due();
         let tick = loop {
@@ -155,7 +155,7 @@ impl UnitSink for ChannelSink {
             clock::sleep_until_or_asked_to_end(due)?;
             let now = clock::now();
             // A turn that is found after its slot is skipped; the sleep until the next one is no stall.
-            self.stalls.note(StallKind::Timer, due, now);
+            self.stalls.note(StallEvidence::Timer, due, now);
             if let Some(tick) = self.pacer.take(now) {
                 break tick;
             }
@@ -163,7 +163,7 @@ impl UnitSink for ChannelSink {
         let skipped = self.unsent.take().map_or(tick.skipped, |last| {
             turns_between(last, tick.due, Span::from_nanos(self.channel.contract().period_ns.max(1)))
         });
-        Ok(Turn { schedule: tick.due, waited: due, skipped })
+        Ok(SendTurn { schedule: tick.due, waited: due, skipped })
     }
 
     fn send(&mut self, _number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
@@ -391,7 +391,7 @@ impl UnitSource for ChannelSource {
         match channel.recv(unit, patience) {
             Ok(Received::Unit(got)) => {
                 let arrived = got.arrived_at.unwrap_or(got.dequeued_at);
-                self.stalls.note(StallKind::Dequeue, arrived, got.dequeued_at);
+                self.stalls.note(StallEvidence::Dequeue, arrived, got.dequeued_at);
                 let number = self.stream.number(got.number);
                 self.reattach.iter_mut().for_each(Change::over);
                 Ok(Event::Unit(Arrival {

@@ -3,10 +3,10 @@
 
 use super::datagram::{FragmentHead, PIECE_OCTETS, UDP_UNIT_OCTETS_MAX, emit_end};
 use super::reassembly::Reassembly;
-use super::{Closed, Event, Promise, Turn, UnitSink, UnitSource};
+use super::{Closed, Event, Promise, SendTurn, UnitSink, UnitSource};
 use crate::came::Rest;
 use crate::clock;
-use crate::stall::{Stall, StallKind, StallLog};
+use crate::stall::{Stall, StallEvidence, StallLog};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
@@ -109,12 +109,12 @@ impl UnitSink for UdpSink {
         None
     }
 
-    fn wait_slot(&mut self, frame: u64) -> Result<Turn, Failure> {
+    fn wait_slot(&mut self, frame: u64) -> Result<SendTurn, Failure> {
         let schedule = self.start + self.period * frame;
         clock::sleep_until_or_asked_to_end(schedule)?;
-        self.stalls.note(StallKind::Timer, schedule, clock::now());
+        self.stalls.note(StallEvidence::Timer, schedule, clock::now());
         // Late turns are taken at once: a socket accepts a burst.
-        Ok(Turn { schedule, waited: schedule, skipped: 0 })
+        Ok(SendTurn { schedule, waited: schedule, skipped: 0 })
     }
 
     fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
@@ -225,10 +225,10 @@ impl UdpSource {
         let clocks = Sandwich::take();
         let dequeued = clocks.after;
         let (arrived, _) = self.stamps.convert(stamp, &clocks);
-        self.stalls.note(StallKind::Dequeue, arrived, dequeued);
+        self.stalls.note(StallEvidence::Dequeue, arrived, dequeued);
         if dropped != self.dropped {
             self.dropped = dropped;
-            self.stalls.note(StallKind::Overflow, self.last_arrival.unwrap_or(arrived), arrived);
+            self.stalls.note(StallEvidence::Overflow, self.last_arrival.unwrap_or(arrived), arrived);
         }
         self.last_arrival = Some(arrived);
         self.reassembly.on_datagram(&self.buffer[..length], arrived, dequeued);

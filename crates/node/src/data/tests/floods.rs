@@ -22,7 +22,7 @@ impl FrameDevice for Flood {
         1_500
     }
 
-    fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<FromDevice>, DeviceError> {
+    fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<ReceivedFrame>, DeviceError> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -33,7 +33,7 @@ impl FrameDevice for Flood {
         buffer[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
         buffer[12..16].copy_from_slice(&[0x88, 0xb5, 0x11, 0x0d]);
         buffer[25] = 1;
-        Ok(Some(FromDevice { len: 60, at, stamp: Stamp::Kernel, dequeued: at, broadcast: true }))
+        Ok(Some(ReceivedFrame { len: 60, at, stamp: Stamp::Kernel, dequeued: at, broadcast: true }))
     }
 
     fn transmit(&mut self, _: &[u8]) -> Result<Transmit, DeviceError> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::commands::ControlEnd;
 use crate::data::ease::PAUSE;
 use crate::gate::EgressError;
-use rota_driver::device::Received as FromDevice;
+use rota_driver::device::ReceivedFrame;
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
 use rota_proto::ModeName;
 use std::cell::RefCell;
@@ -82,7 +82,7 @@ impl FrameDevice for Card {
         self.inner.mtu()
     }
 
-    fn receive(&mut self, into: &mut [u8]) -> Result<Option<FromDevice>, DeviceError> {
+    fn receive(&mut self, into: &mut [u8]) -> Result<Option<ReceivedFrame>, DeviceError> {
         self.inner.receive(into)
     }
 

@@ -357,7 +357,7 @@ fn the_log_names_the_first_of_the_units_that_were_not_read() {
     lan.attach(here);
     let Station { data, log, .. } = &mut lan.receiver;
     for number in 0..u64::from(SHAPE.slots) + 2 {
-        let unit = rota_shm::UnitDescriptor { number, last: true, unit_octets: 3, ..Default::default() };
+        let unit = rota_shm::RingFragment { number, last: true, unit_octets: 3, ..Default::default() };
         assert!(data.rings.sinks[0].memory.ring.push(&unit, b"one"));
         data.rings.note_unread(0, &mut data.node, &mut data.told.tracer);
     }

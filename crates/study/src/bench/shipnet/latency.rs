@@ -322,13 +322,13 @@ fn one_way(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stall::{Stall, StallKind};
+    use crate::stall::{Stall, StallEvidence};
 
     #[test]
     fn a_late_message_is_excused_only_by_as_much_standstill_as_it_was_late() {
         let at = |us: u64| Instant::from_nanos(us * 1_000);
         let stall = |from: u64, to: u64| Stall {
-            kind: StallKind::Timer,
+            kind: StallEvidence::Timer,
             from_ns: at(from).as_nanos(),
             to_ns: at(to).as_nanos(),
         };

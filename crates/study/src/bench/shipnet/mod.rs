@@ -61,7 +61,7 @@ pub struct Args {
 
 /// The outcome, as `--json` prints it.
 #[derive(Debug, Serialize)]
-pub struct Outcome {
+pub struct Results {
     virtual_wire: bool,
     /// Quiet wire, plain mode: LLC and UDP in turn, one message at a time.
     latency: Vec<Latency>,
@@ -150,7 +150,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     }
     let loaded = beside_tcp_in_a_lab_of_its_own(args)?;
     let (latency, directed, broadcast, batches) = quiet(args)?;
-    let outcome = Outcome { virtual_wire: true, latency, directed, broadcast, batches, loaded };
+    let outcome = Results { virtual_wire: true, latency, directed, broadcast, batches, loaded };
     format.tell(&outcome, print::print);
     Ok(())
 }

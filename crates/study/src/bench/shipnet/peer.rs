@@ -4,7 +4,7 @@
 use super::latency::run_before_tcp;
 use crate::trip::{serve, udp_echo};
 use rota::ControlName;
-use rota::llc::{Llc, LlcError, Received, Socket, TransmitOptions};
+use rota::llc::{Llc, LlcError, ReceivedMessage, Socket, TransmitOptions};
 use rota_answer::Failure;
 
 /// Sends every message back.
@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn echo_messages(socket: Socket) -> Result<(), LlcError> {
-    let each = |socket: &mut Socket, received: Received, payload: &[u8]| {
+    let each = |socket: &mut Socket, received: ReceivedMessage, payload: &[u8]| {
         // The question's priority comes back in its first octet: Ethernet itself carries none.
         let priority = payload.first().map_or(0, |first| first & 7);
         let _ = socket.transmit(received.from, payload, &TransmitOptions { priority, ..Default::default() });
@@ -61,7 +61,7 @@ fn echo_messages(socket: Socket) -> Result<(), LlcError> {
 
 fn count_messages(socket: Socket) -> Result<(), LlcError> {
     let mut count = 0u64;
-    let each = |socket: &mut Socket, received: Received, payload: &[u8]| {
+    let each = |socket: &mut Socket, received: ReceivedMessage, payload: &[u8]| {
         if payload.len() == QUESTION_OCTETS {
             let _ = socket.transmit(received.from, &count.to_be_bytes(), &TransmitOptions::default());
             count = 0;

@@ -1,6 +1,6 @@
 //! The tables, with the columns of the paper's figures beside ours.
 
-use super::Outcome;
+use super::Results;
 use crate::times::Times;
 use crate::trip::TURN;
 use rota_answer::outln;
@@ -14,7 +14,7 @@ fn us(ns: u64) -> String {
 }
 
 /// Everything for people.
-pub fn print(o: &Outcome) {
+pub fn print(o: &Results) {
     outln!("SHIPNET's measurements between two station processes, a node in each station, on virtual wires.");
     outln!("The paper's columns are those of the PC/AT (80286, 8 MHz) on a 4 Mbit/s token ring.\n");
     quiet(o);
@@ -22,7 +22,7 @@ pub fn print(o: &Outcome) {
     loaded(o);
 }
 
-fn quiet(o: &Outcome) {
+fn quiet(o: &Results) {
     outln!("End-to-end delay (paper: figure 5), quiet wire, plain mode; half a round trip, us");
     outln!("octets   rota p50      p99   UDP p50      p99   ratio   rota, free p50   ratio   paper us");
     for (row, paper) in o.latency.iter().zip(PC_AT.end_to_end) {
@@ -43,7 +43,7 @@ fn quiet(o: &Outcome) {
     outln!("stay_near_node in the library); free, as UDP's, wherever the kernel puts them.\n");
 }
 
-fn transmitters(o: &Outcome) {
+fn transmitters(o: &Results) {
     outln!("Transmitter, one message at a time to its completion (paper: figures 2, 3, 4, 6, 7, 8)");
     outln!("octets   messages/s  paper   Mbit/s   delay us  paper us   idle %  paper  received/s  idle %");
     for (at, row) in o.directed.iter().enumerate() {
@@ -83,7 +83,7 @@ fn transmitters(o: &Outcome) {
     outln!("{} a second reached the other program. These messages have no flow control.\n", b.received_per_s);
 }
 
-fn loaded(o: &Outcome) {
+fn loaded(o: &Results) {
     let l = &o.loaded;
     outln!("Beside a greedy TCP flow, ports of {} Mbit/s, 100 octets, us", l.link_bps / 1_000_000);
     let class = |is_fifo| if is_fifo { "real-time class FIFO" } else { "the ORDINARY class" };

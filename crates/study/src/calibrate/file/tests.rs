@@ -56,10 +56,10 @@ fn a_file_holds_for_its_rate_and_its_mtu() {
 fn a_machine_of_the_simulator_costs_the_medians() {
     let read = parse(&good()).expect("it is sound");
     let profile = read.profile();
-    assert_eq!(profile.send_data, read.spread(Part::Prepare).p50);
-    assert_eq!(profile.first_data + read.spread(Part::Wake).p50, read.spread(Part::Visit).p50);
+    assert_eq!(profile.send_data, read.spread(Measurement::Prepare).p50);
+    assert_eq!(profile.first_data + read.spread(Measurement::Wake).p50, read.spread(Measurement::Visit).p50);
     let hop = profile.wake + profile.receive + profile.send_control;
-    assert_eq!(hop, read.spread(Part::Hop).p50);
+    assert_eq!(hop, read.spread(Measurement::Hop).p50);
     assert_eq!((profile.late_ppm, profile.late_max), (1_000, read.admission.host_slack));
 }
 
