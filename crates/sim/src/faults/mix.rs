@@ -204,6 +204,6 @@ impl Mix {
                 Fault::Flood { octets, broadcast: random.below(2) == 0 }
             }
         };
-        Timed { at, lasts, fault }
+        Timed { at, lasts, segment: 0, fault }
     }
 }

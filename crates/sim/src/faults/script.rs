@@ -105,6 +105,11 @@ pub enum Fault {
         /// Down and up.
         period: Span,
     },
+    /// 23: an interface disappears, and its process runs on with the others. Its next process finds it again.
+    PortLoss {
+        /// Whose.
+        host: usize,
+    },
     /// 26: a station sends ordinary frames whether it may or not.
     Babble {
         /// Who.
@@ -200,6 +205,7 @@ impl Fault {
             | Self::WallClock { host }
             | Self::Drift { host, .. }
             | Self::Flap { host, .. }
+            | Self::PortLoss { host }
             | Self::Babble { host, .. }
             | Self::Hog { host, .. }
             | Self::Keep { host, .. }
@@ -243,6 +249,15 @@ pub struct Timed {
     pub at: Span,
     /// For so long; zero for what happens in an instant.
     pub lasts: Span,
+    /// The segment whose frames it strikes, from 0. What strikes a process is felt on all its segments.
+    pub segment: usize,
     /// What.
     pub fault: Fault,
+}
+
+impl Timed {
+    /// A fault of the first segment.
+    pub fn new(at: Span, lasts: Span, fault: Fault) -> Self {
+        Self { at, lasts, segment: 0, fault }
+    }
 }

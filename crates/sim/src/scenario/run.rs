@@ -8,7 +8,7 @@ use crate::engine::Stream as Random;
 use crate::faults::{Fault, Tally, Timed};
 use crate::media::MediumCounters;
 use crate::traffic::{Purpose, Shape};
-use crate::world::{Flow, FlowState, Fragments, Hashes, Opening, World};
+use crate::world::{Flow, FlowState, Fragments, Hashes, Opening, Segment, World};
 use rota_units::{Instant, Span};
 use std::collections::BTreeMap;
 
@@ -189,7 +189,8 @@ impl<'a> Run<'a> {
             let (at, lasts) = (zero + self.faults[index].at, self.faults[index].lasts);
             self.at(at, Action::Begin(index));
             self.at((at + lasts).min(end), Action::End(index));
-            if self.world.beat(&self.faults[index].fault).is_some() {
+            let Timed { segment, fault, .. } = &self.faults[index];
+            if self.world.beat_on(*segment, fault).is_some() {
                 self.at(at, Action::Beat(index));
             }
         }
@@ -292,25 +293,25 @@ impl<'a> Run<'a> {
                 self.plan_faults();
             }
             Action::Begin(index) => {
-                let Timed { at, lasts, fault } = self.faults[index].clone();
+                let Timed { at, lasts, segment, fault } = self.faults[index].clone();
                 let until = (self.zero + at + lasts).min(self.end);
-                self.world.begin_fault(index, &fault, until);
+                self.world.begin_fault_on(segment, index, &fault, until);
             }
             Action::Beat(index) => {
-                let Timed { at, lasts, fault } = self.faults[index].clone();
+                let Timed { at, lasts, segment, fault } = self.faults[index].clone();
                 let over = self.world.now() >= (self.zero + at + lasts).min(self.end);
-                if let Some(beat) = self.world.beat(&fault)
+                if let Some(beat) = self.world.beat_on(segment, &fault)
                     && !over
                 {
-                    self.world.beat_fault(index, &fault);
+                    self.world.beat_fault_on(segment, index, &fault);
                     let next = self.world.now() + beat;
                     self.at(next, Action::Beat(index));
                 }
             }
             Action::Heal => self.world.heal_all(),
             Action::End(index) => {
-                let fault = self.faults[index].fault.clone();
-                self.world.end_fault(index, &fault);
+                let Timed { segment, fault, .. } = self.faults[index].clone();
+                self.world.end_fault_on(segment, index, &fault);
             }
         }
     }
@@ -368,7 +369,8 @@ impl<'a> Run<'a> {
         }
         self.world.wish(flow, unit);
         if self.world.keeps_larger(flow) {
-            self.at(now + self.scenario.world.settings.trt, Action::Change(index, nth));
+            let on = self.world.flows()[flow].on;
+            self.at(now + self.world.segments[on].settings.trt, Action::Change(index, nth));
             return;
         }
         // Who has closed meanwhile is told so.
@@ -381,7 +383,8 @@ impl<'a> Run<'a> {
 
     /// Adds up what a channel did.
     fn count(&mut self, index: usize, flow: usize) {
-        let report = self.world.checks().deliveries.report(flow);
+        let on = self.world.flows()[flow].on;
+        let report = self.world.segments[on].checks().deliveries.report(flow);
         let stream = &mut self.streams[index];
         stream.skipped += self.world.flows()[flow].skipped;
         let units = &mut stream.units;
@@ -403,6 +406,8 @@ impl<'a> Run<'a> {
         let world = self.world;
         let (events, hops) = world.speed();
         let now = world.now();
+        let segments = || world.segments.iter();
+        let checks = || segments().map(Segment::checks);
         let sum = |of: fn(&Flow) -> u64| world.flows().iter().map(of).sum();
         Outcome {
             seed: self.seed,
@@ -415,12 +420,21 @@ impl<'a> Run<'a> {
             streams: self.streams,
             changes: (sum(|flow| flow.asked), sum(|flow| flow.kept)),
             listened_again: world.counts.listened_again,
-            excused: world.windows.total(now),
-            worst_silence: world.checks().visits().worst_silence,
-            recoveries: *world.checks().recoveries(),
+            excused: segments().map(|segment| segment.windows.total(now)).max().unwrap_or(Span::ZERO),
+            worst_silence: checks().map(|checks| checks.visits().worst_silence).max().unwrap_or(Span::ZERO),
+            recoveries: checks().fold(Recoveries::default(), |mut all, checks| {
+                all.add(checks.recoveries());
+                all
+            }),
             faults: self.faults,
-            measured: *world.checks().measured(),
-            medium: *world.medium.counters(),
+            measured: checks().fold(Measured::default(), |mut all, checks| {
+                all.add(checks.measured());
+                all
+            }),
+            medium: segments().fold(MediumCounters::default(), |mut all, segment| {
+                all.add(segment.medium.counters());
+                all
+            }),
             fragments: world.custody().total(),
             ring_aborts: world.counts.ring_aborts,
             is_cut_short: world.is_cut_short(),

@@ -88,7 +88,7 @@ impl FaultTable {
         self.check_sense(index, stations)?;
         let place = Place { table: self, index, stations };
         let lasts = self.lasts.map_or(Span::ZERO, |time| time.0);
-        Ok(Timed { at: self.at.0, lasts, fault: place.fault()? })
+        Ok(Timed { at: self.at.0, lasts, segment: 0, fault: place.fault()? })
     }
 }
 
