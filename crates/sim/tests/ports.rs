@@ -5,10 +5,12 @@ mod support;
 
 use rota_proto::{ChannelEvent, CloseCause, ModeName};
 use rota_sim::check::{Scope, Seen};
+use rota_sim::sweep::{self, Campaign, PORTS};
 use rota_sim::{
     Fault, FlowState, Happened, SegmentSpec, Select, Settings, Topology, WireFault, World, WorldSpec,
 };
 use rota_units::{BitRate, Octets, Span};
+use std::sync::Mutex;
 use support::ms;
 
 const GATEWAY: usize = 2;
@@ -163,4 +165,36 @@ fn the_same_seed_is_the_same_run() {
         (world.hashes(), world.speed())
     };
     assert_eq!(run(), run());
+}
+
+/// Random worlds of two or three segments with gateways: every fault of the default campaign on each segment,
+/// and interfaces that disappear. Repeat one with `rota sim run --timers proven --seed N`.
+#[test]
+fn worlds_of_several_segments_keep_every_rule() {
+    let worlds = [(Campaign::Proven, 200), (Campaign::Product, 60)];
+    let worlds =
+        worlds.into_iter().flat_map(|(of, seeds)| (PORTS..PORTS + seeds).map(move |seed| (of, seed)));
+    let (worlds, sums) = (Mutex::new(worlds), Mutex::new((Vec::new(), [0; 3])));
+    let run = || {
+        while let Some((campaign, seed)) = { worlds.lock().unwrap().next() } {
+            let scenario = campaign.scenario(seed);
+            assert_eq!(scenario.check(), Ok(()), "{campaign:?} seed {seed}");
+            let outcome = sweep::run(seed, &scenario);
+            if seed % 50 == 0 {
+                sweep::repeats(seed, &scenario, &outcome).expect("the same run");
+            }
+            let (bad, [lost, whole, gateways]) = &mut *sums.lock().unwrap();
+            bad.extend(
+                outcome.violations.first().map(|first| format!("{campaign:?} seed {seed}: {first:?}")),
+            );
+            *lost += outcome.tally.of(Happened::PortLost);
+            *whole += outcome.streams.iter().map(|stream| stream.units.whole).sum::<u64>();
+            *gateways += scenario.world.ports.iter().filter(|ports| ports.len() > 1).count() as u64;
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(run))));
+    let (bad, [lost, whole, gateways]) = sums.into_inner().unwrap();
+    assert!(bad.is_empty(), "{} bad\n{}", bad.len(), bad.join("\n"));
+    assert!(lost > 20 && whole > 5_000 && gateways > 400, "{lost} {whole} {gateways}");
 }

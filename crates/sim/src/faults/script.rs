@@ -105,7 +105,8 @@ pub enum Fault {
         /// Down and up.
         period: Span,
     },
-    /// 23: an interface disappears, and its process runs on with the others. Its next process finds it again.
+    /// 23: an interface disappears, and its process runs on with the others, or ends where it was the only one.
+    /// At the end a new process finds it again.
     PortLoss {
         /// Whose.
         host: usize,
@@ -223,6 +224,39 @@ impl Fault {
             | Self::Insider { .. }
             | Self::Replay { .. }
             | Self::Flood { .. } => Vec::new(),
+        }
+    }
+
+    /// Gives each host that it names another number.
+    pub fn renumber(&mut self, number: impl Fn(usize) -> usize) {
+        match self {
+            Self::Crash { host, .. }
+            | Self::CrashLoop { host, .. }
+            | Self::Pause { host, .. }
+            | Self::Starve { host, .. }
+            | Self::WallClock { host }
+            | Self::Drift { host, .. }
+            | Self::Flap { host, .. }
+            | Self::PortLoss { host }
+            | Self::Babble { host, .. }
+            | Self::Hog { host, .. }
+            | Self::Keep { host, .. }
+            | Self::Stray { host, .. }
+            | Self::Spoof { host, .. }
+            | Self::Skew { host } => *host = number(*host),
+            Self::OneWay { from: one, to: other } | Self::Clone { host: one, of: other } => {
+                (*one, *other) = (number(*one), number(*other));
+            }
+            Self::Partition { part: hosts } | Self::Storm { hosts } => {
+                hosts.iter_mut().for_each(|host| *host = number(*host));
+            }
+            Self::Wire { .. }
+            | Self::Boundary { .. }
+            | Self::PauseAll
+            | Self::Forge { .. }
+            | Self::Insider { .. }
+            | Self::Replay { .. }
+            | Self::Flood { .. } => {}
         }
     }
 

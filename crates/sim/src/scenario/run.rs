@@ -5,7 +5,7 @@ use crate::check::Violation;
 use crate::check::bounds::Measured;
 use crate::check::{FlowReport, Recoveries, agree};
 use crate::engine::Stream as Random;
-use crate::faults::{Fault, Tally, Timed};
+use crate::faults::{Fault, Mix, Tally, Timed};
 use crate::media::MediumCounters;
 use crate::traffic::{Purpose, Shape};
 use crate::world::{Flow, FlowState, Fragments, Hashes, Opening, Segment, World};
@@ -137,6 +137,19 @@ pub struct Run<'a> {
     seed: u64,
 }
 
+/// The faults that a mix draws for a segment, with a stream of its own.
+fn drawn(seed: u64, scenario: &Scenario, mix: &Mix, on: usize) -> Vec<Timed> {
+    let world = &scenario.world;
+    let hosts: Vec<usize> = world.hosts_on(on).collect();
+    let mut random = Random::named(seed, &if on == 0 { "mix".to_owned() } else { format!("mix {on}") });
+    let mut faults = mix.draw(&mut random, hosts.len(), world.settings_of(on), scenario.duration);
+    for timed in &mut faults {
+        timed.segment = on;
+        timed.fault.renumber(|station| hosts[station]);
+    }
+    faults
+}
+
 impl<'a> Run<'a> {
     /// A run that has not begun.
     pub fn new(seed: u64, scenario: &'a Scenario) -> Self {
@@ -146,9 +159,7 @@ impl<'a> Run<'a> {
             .for_each(|host| world.start(host));
         let mut faults = scenario.faults.clone();
         if let Some(mix) = &scenario.mix {
-            let (stations, settings) = (scenario.world.stations, &scenario.world.settings);
-            let mut random = Random::named(seed, "mix");
-            faults.extend(mix.draw(&mut random, stations, settings, scenario.duration));
+            (0..scenario.world.segments()).for_each(|on| faults.extend(drawn(seed, scenario, mix, on)));
         }
         let evil = |timed: &Timed| matches!(timed.fault, Fault::Replay { .. } | Fault::Forge { .. });
         world.mischief.remembers = faults.iter().any(evil);

@@ -199,12 +199,15 @@ impl World {
     pub fn lose_port(&mut self, index: usize, on: usize) {
         let host = &self.hosts[index];
         let Some(port) = host.port_on(on).filter(|port| !host.card(*port).is_gone) else { return };
+        self.tally.count(Happened::PortLost);
         if host.node.is_none() || host.ports.iter().filter(|port| !port.is_gone).count() == 1 {
-            // A host without any interface has no node, and so has one whose process was dead.
-            self.kill(index);
+            // Without any interface there is no node.
+            if host.node.is_some() {
+                self.kill(index);
+            }
+            self.hosts[index].card_mut(port).is_gone = true;
             return;
         }
-        self.tally.count(Happened::PortLost);
         let mut stations = self.hosts.iter().filter_map(|host| host.on(on));
         let switching = stations.any(|station| station.mode() == Some(ModeName::Switching));
         self.fragments_end_at(index, port);

@@ -405,6 +405,7 @@ impl World {
                 self.check();
             }
             Fault::Clone { host, .. } | Fault::Skew { host } => self.replace(*host),
+            Fault::PortLoss { host } => self.find_ports(*host),
             _ => {}
         }
     }
@@ -414,6 +415,17 @@ impl World {
         self.kill(host);
         for port in &mut self.hosts[host].ports {
             (port.mac, port.settings) = (mac_on(port.segment, host), None);
+        }
+        self.start(host);
+    }
+
+    /// A host that has lost an interface is started anew, and finds it again.
+    fn find_ports(&mut self, host: usize) {
+        if !self.hosts[host].ports.iter().any(|port| port.is_gone) {
+            return;
+        }
+        if self.hosts[host].node.is_some() {
+            self.kill(host);
         }
         self.start(host);
     }
@@ -433,9 +445,7 @@ impl World {
         let now = self.now();
         for host in 0..self.hosts.len() {
             (self.hosts[host].flaws.keeps, self.hosts[host].flaws.units_late) = (None, Span::ZERO);
-            if self.hosts[host].ports.iter().any(|port| port.is_gone) && self.hosts[host].node.is_some() {
-                self.kill(host);
-            }
+            self.find_ports(host);
             if self.hosts[host].boots > 0 && self.hosts[host].node.is_none() {
                 self.start(host);
             }
