@@ -168,14 +168,24 @@ impl Topology {
         self.stations.iter().zip(1..).filter_map(port)
     }
 
-    /// The ports of a station that its node serves. A lab gives its nodes one port so far: the first that is
-    /// on no link, or the first of all.
+    /// The ports of a station that its node serves: all that are on a switch or a hub. A node runs a ring on a
+    /// link only where its station has links alone, and then on the first one.
     pub fn served(&self, station: &Station) -> Vec<usize> {
-        let is_shared = |at: &usize| self.segments[*at].medium != Medium::Link;
-        vec![station.ports.iter().position(is_shared).unwrap_or(0)]
+        let is_shared = |port: &usize| self.segments[station.ports[*port]].medium != Medium::Link;
+        let shared: Vec<usize> = (0..station.ports.len()).filter(is_shared).collect();
+        if shared.is_empty() { vec![0] } else { shared }
     }
 
-    /// The segment of the first port that a station's node serves; it sets the node's rate and cycle.
+    /// The stations whose nodes serve their port on a segment.
+    pub fn served_on(&self, segment: usize) -> impl Iterator<Item = u8> + '_ {
+        let serves = move |number: u8, port: usize| {
+            self.served(&self.stations[usize::from(number) - 1]).contains(&port)
+        };
+        self.on(segment).filter(move |(number, port)| serves(*number, *port)).map(|(number, _)| number)
+    }
+
+    /// The segment of the first port that a station's node serves; programs of the station find its rate in
+    /// their environment.
     pub fn main_segment(&self, station: &Station) -> usize {
         station.ports[self.served(station)[0]]
     }
