@@ -3,6 +3,7 @@
 mod guardian;
 mod ports;
 
+use ports::PerPort;
 use rota_admission::NrtPolicy;
 use rota_answer::{Exit, Failure, Format};
 use rota_node::log::{LevelFilter, Log};
@@ -25,6 +26,9 @@ const DEATH_MAX: Span = Span::from_millis(60_000);
 const FRAME_OCTETS: u64 = 18;
 
 /// Arguments of `rota node`.
+/// The port queue of an interface for which none is given.
+const PORT_QUEUE: Octets = Octets::new(150_000);
+
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
@@ -43,23 +47,23 @@ pub struct Args {
     /// The link's rate, such as 100mbit, or one for each interface: eth0=100mbit,eth1=1gbit; the driver's
     /// figure otherwise
     #[arg(long, env = "ROTA_RATE", value_parser = ports::rates)]
-    rate: Option<ports::Given<BitRate>>,
+    rate: Option<PerPort<BitRate>>,
     /// The medium: 'rether', a token on a segment of any number of stations, or 'link', a full-duplex cable
     /// between two, without a token; or one for each interface: eth0=rether,eth1=link. The same on all
     /// stations
     #[arg(long, env = "ROTA_MEDIUM", value_parser = ports::media, value_name = "MEDIUM")]
-    medium: Option<ports::Given<rota_node::MediumKind>>,
-    /// The largest buffer of a switch port of the segment
+    medium: Option<PerPort<rota_node::MediumKind>>,
+    /// The largest buffer of a switch port of the segment, or one for each interface: eth0=150kB,eth1=1MB
     #[arg(
         long, env = "ROTA_PORT_QUEUE",
-        value_parser = parse_octets,
+        value_parser = ports::port_queues,
         default_value = "150kB",
         value_name = "SIZE"
     )]
-    port_queue: Octets,
-    /// The cycle; the same on all stations
-    #[arg(long, value_parser = parse_span, value_name = "TIME")]
-    trt: Option<Span>,
+    port_queue: PerPort<Octets>,
+    /// The cycle; the same on all stations of a segment. One for each interface: eth0=10ms,eth1=20ms
+    #[arg(long, value_parser = ports::cycles, value_name = "TIME")]
+    trt: Option<PerPort<Span>>,
     /// The limit of an ordinary visit: 'one' frame, at most so many frames, or 'all' that fit; the frames of
     /// 2 ms of the link otherwise (paper section 2.2.3); the same on all stations
     #[arg(long, value_parser = nrt_policy, value_name = "POLICY")]
@@ -78,9 +82,10 @@ pub struct Args {
     death_timeout: Option<Span>,
     /// Number of stations that admission assumes; the same on all stations. With
     /// 14 (the default) five streams of 1.5 Mbit/s fit at 10 Mbit/s, with 15 four; a station beyond the
-    /// stated number joins a running ring only while its reservations keep their promise
-    #[arg(long, value_name = "N")]
-    stations: Option<u16>,
+    /// stated number joins a running ring only while its reservations keep their promise. One for each
+    /// interface: eth0=14,eth1=40
+    #[arg(long, value_parser = ports::sizes, value_name = "N")]
+    stations: Option<PerPort<u16>>,
     /// The file with the segment's secret: 32 octets, the same on all stations
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -294,14 +299,14 @@ fn check_name(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn settings(args: &Args, rate: BitRate, mtu: u16) -> Result<Settings, Failure> {
+fn settings(args: &Args, iface: &str, rate: BitRate, mtu: u16) -> Result<Settings, Failure> {
     let frame = u64::from(mtu) + FRAME_OCTETS;
-    if args.port_queue.get() < frame {
-        let sentence =
-            format!("a port buffer of {} holds no frame; give {frame}octets or more", args.port_queue);
+    let port_queue = args.port_queue.of(iface).unwrap_or(PORT_QUEUE);
+    if port_queue.get() < frame {
+        let sentence = format!("a port buffer of {port_queue} holds no frame; give {frame}octets or more");
         return Err(Failure::wrong_use(sentence));
     }
-    let mut settings = Settings::ethernet_of(rate, args.port_queue, mtu);
+    let mut settings = Settings::ethernet_of(rate, port_queue, mtu);
     settings.segment = args.segment;
     settings.ether_type = args.ethertype;
     if args.report != Span::ZERO && args.report < REPORT_MIN || args.report > DEATH_MAX {
@@ -324,10 +329,10 @@ fn settings(args: &Args, rate: BitRate, mtu: u16) -> Result<Settings, Failure> {
     }
     let wrong = |error: SettingsError| Failure::wrong_use(error.to_string());
     // Before the cycle, which must be long enough for so many.
-    if let Some(stations) = args.stations {
+    if let Some(stations) = args.stations.as_ref().and_then(|values| values.of(iface)) {
         settings.stations_max = stations;
     }
-    if let Some(trt) = args.trt {
+    if let Some(trt) = args.trt.as_ref().and_then(|values| values.of(iface)) {
         settings = settings.with_cycle(trt).map_err(wrong)?;
     }
     if let Some(policy) = args.nrt {

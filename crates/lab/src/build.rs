@@ -117,14 +117,14 @@ impl Lab {
         self.isolation
     }
 
-    /// What every program in a station finds in its environment: the rate and queue of the segment that its
-    /// node is on.
+    /// What every program in a station finds in its environment: the rate and queue of the segment of its
+    /// first port.
     ///
     /// # Panics
     /// When the lab has no such station.
     pub fn environment(&self, station: u8) -> [(String, String); 3] {
         let topology = &self.spec.topology;
-        let main = topology.main_segment(&topology.stations[usize::from(station) - 1]);
+        let main = topology.stations[usize::from(station) - 1].ports[0];
         let Segment { rate, port_queue, .. } = topology.segments[main];
         [
             ("ROTA_LAB".to_owned(), "1".to_owned()),

@@ -39,22 +39,10 @@ impl Nodes {
         let mut nodes = Self { all: Vec::new(), aloud };
         let topology = &lab.spec().topology;
         for (this, station) in topology.stations.iter().zip(1..=u8::MAX) {
-            let main = topology.main_segment(this);
             let mut command = lab.command(station, &program);
-            let served = topology.served(this).into_iter();
-            command.arg("node").args(served.flat_map(|port| ["--iface".to_owned(), interface(port)]));
-            command.args(["--name", &this.name]);
-            command.args(media(topology, this));
+            command.args(words(topology, this));
             if (1..=254).contains(&station) {
                 command.args(["--llc-address", &station.to_string()]);
-            }
-            if let Some(trt) = topology.segments[main].trt {
-                command.args(["--trt", &format!("{}ns", trt.as_nanos())]);
-            }
-            // A segment states its own size where that is more than one is taken to have.
-            let size = topology.on(main).count();
-            if size > usize::from(STATIONS_STATED) {
-                command.args(["--stations", &size.to_string()]);
             }
             command.stdout(Stdio::null());
             let process = Kept::start(format!("the node of {}", this.name), command)?;
@@ -92,10 +80,15 @@ impl Nodes {
     fn wait_until_met(&mut self, lab: &Lab, program: &Path) -> Vec<String> {
         let deadline = clock::now() + READY_WITHIN;
         let topology = &lab.spec().topology;
-        let segment = |k: u8| topology.main_segment(&topology.stations[usize::from(k) - 1]);
+        let wanted: Vec<usize> =
+            (0..topology.segments.len()).map(|segment| topology.on(segment).count()).collect();
         loop {
-            let wanted = |k| self.all.iter().filter(|other| segment(other.station) == segment(k)).count();
-            let is_alone = |node: &&NodeProcess| members(lab, node.station, program) < wanted(node.station);
+            let is_alone = |node: &&NodeProcess| {
+                let this = &topology.stations[usize::from(node.station) - 1];
+                let status = Status::of(lab, node.station, program);
+                let mut ports = this.ports.iter().enumerate();
+                ports.any(|(port, segment)| status.members(port) < wanted[*segment])
+            };
             let strangers: Vec<_> = self.all.iter().filter(is_alone).collect();
             if strangers.is_empty() || clock::now() > deadline {
                 let late = |n: &NodeProcess| format!("{} has not found all other stations yet", n.name);
@@ -123,29 +116,69 @@ impl Nodes {
     }
 }
 
-/// The media of the ports that a station's node serves, where one of them is a link.
-fn media(topology: &Topology, station: &Station) -> Vec<String> {
-    let is_link = |port: usize| topology.segments[station.ports[port]].medium == Medium::Link;
-    let served = topology.served(station);
-    if !served.iter().any(|port| is_link(*port)) {
-        return Vec::new();
+/// The words by which a station's node is started: its ports, and what its segments say of each.
+fn words(topology: &Topology, station: &Station) -> Vec<String> {
+    let ports: Vec<(String, usize)> =
+        station.ports.iter().enumerate().map(|(port, segment)| (interface(port), *segment)).collect();
+    let mut words = vec!["node".to_owned(), "--name".to_owned(), station.name.clone()];
+    words.extend(ports.iter().flat_map(|(iface, _)| ["--iface".to_owned(), iface.clone()]));
+    let mut each = |option: &str, value: &dyn Fn(usize) -> Option<String>| {
+        let given = ports.iter().filter_map(|(iface, at)| Some(format!("{iface}={}", value(*at)?)));
+        let given: Vec<String> = given.collect();
+        if !given.is_empty() {
+            words.extend([option.to_owned(), given.join(",")]);
+        }
+    };
+    let segment = |at: usize| &topology.segments[at];
+    each("--rate", &|at| Some(format!("{}bit", segment(at).rate.as_bps())));
+    each("--port-queue", &|at| Some(format!("{}octets", segment(at).port_queue.get())));
+    each("--trt", &|at| segment(at).trt.map(|trt| format!("{}ns", trt.as_nanos())));
+    // A segment states its own size where that is more than one is taken to have.
+    let size = |at: usize| topology.on(at).count();
+    each("--stations", &|at| (size(at) > usize::from(STATIONS_STATED)).then(|| size(at).to_string()));
+    // RETHER is what a node has without a word.
+    let is_link = |at: usize| segment(at).medium == Medium::Link;
+    if ports.iter().any(|(_, at)| is_link(*at)) {
+        each("--medium", &|at| Some(if is_link(at) { "link" } else { "rether" }.to_owned()));
     }
-    let of = |port: usize| format!("{}={}", interface(port), if is_link(port) { "link" } else { "rether" });
-    let media: Vec<String> = served.into_iter().map(of).collect();
-    vec!["--medium".to_owned(), media.join(",")]
+    words
 }
 
 /// The part of a node's status that a lab reads.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Status {
+    members: Vec<IgnoredAny>,
+    #[serde(default)]
+    extra: Extra,
+}
+
+#[derive(Default, Deserialize)]
+struct Extra {
+    #[serde(default)]
+    ports: Vec<PortStatus>,
+}
+
+#[derive(Deserialize)]
+struct PortStatus {
+    interface: String,
     members: Vec<IgnoredAny>,
 }
 
-/// How many stations the node of station `station` knows, itself included.
-fn members(lab: &Lab, station: u8, program: &Path) -> usize {
-    let output = lab.command(station, program).args(["status", "--json"]).stderr(Stdio::null()).output();
-    let status = output.ok().and_then(|output| serde_json::from_slice::<Status>(&output.stdout).ok());
-    status.map_or(0, |status| status.members.len())
+impl Status {
+    /// What the node of a station says of itself; nothing where it does not answer.
+    fn of(lab: &Lab, station: u8, program: &Path) -> Self {
+        let output = lab.command(station, program).args(["status", "--json"]).stderr(Stdio::null()).output();
+        let status = output.ok().and_then(|output| serde_json::from_slice(&output.stdout).ok());
+        status.unwrap_or_default()
+    }
+
+    /// How many stations it knows on a port, itself included.
+    fn members(&self, port: usize) -> usize {
+        let name = interface(port);
+        let named = self.extra.ports.iter().find(|of| of.interface == name).map(|of| of.members.len());
+        // A node of one port says it of the first one only.
+        named.unwrap_or(if self.extra.ports.is_empty() { self.members.len() } else { 0 })
+    }
 }
 
 /// Whether somebody serves the control socket of the station's network namespace.
@@ -162,5 +195,48 @@ impl Drop for Nodes {
     fn drop(&mut self) {
         let mut all: Vec<&mut Kept> = self.all.iter_mut().map(|node| &mut node.process).collect();
         end_all(&mut all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{Medium, Segment};
+    use rota_units::BitRate;
+
+    #[test]
+    fn a_node_serves_all_ports_of_its_station() {
+        let mut segments = ["left", "right", "cable"].map(|name| Segment::new(name, BitRate::from_mbit(100)));
+        segments[1] =
+            Segment { trt: Some(Span::from_millis(20)), ..Segment::new("right", BitRate::from_mbit(1_000)) };
+        segments[2].medium = Medium::Link;
+        let station = |name: &str, ports: &[usize]| Station { name: name.to_owned(), ports: ports.to_vec() };
+        let mut stations = vec![station("gateway", &[0, 2, 1]), station("n1", &[0]), station("n2", &[2])];
+        // More stations than a segment is taken to have.
+        stations.extend((0..STATIONS_STATED).map(|k| station(&format!("m{k}"), &[1])));
+        let topology = Topology { segments: segments.to_vec(), stations };
+        let words = |at: usize| words(&topology, &topology.stations[at]).join(" ");
+        assert_eq!(
+            words(0),
+            "node --name gateway --iface eth0 --iface eth1 --iface eth2 \
+             --rate eth0=100000000bit,eth1=100000000bit,eth2=1000000000bit \
+             --port-queue eth0=150000octets,eth1=150000octets,eth2=1000000octets --trt eth2=20000000ns \
+             --stations eth2=15 --medium eth0=rether,eth1=link,eth2=rether"
+        );
+        assert_eq!(
+            words(1),
+            "node --name n1 --iface eth0 --rate eth0=100000000bit --port-queue eth0=150000octets"
+        );
+        assert!(words(2).ends_with(" --medium eth0=link"), "{}", words(2));
+    }
+
+    #[test]
+    fn a_status_tells_the_stations_of_each_port() {
+        let of = |text: &str| serde_json::from_str::<Status>(text).expect("a status");
+        let one = of(r#"{"members": [1, 2, 3], "mode": "plain"}"#);
+        assert_eq!(one.members(1), 3, "a node of one port, whatever its name");
+        let two = of(r#"{"members": [1, 2], "extra": {"ports": [{"interface": "eth0", "members": [1, 2]},
+                {"interface": "eth2", "members": [1, 2, 3, 4]}]}}"#);
+        assert_eq!([0, 1, 2].map(|port| two.members(port)), [2, 0, 4]);
     }
 }

@@ -7,10 +7,10 @@ use crate::hub::Report;
 use crate::spec::LabSpec;
 use crate::topology::{Segment, Station, Topology, address, interface};
 use nix::errno::Errno;
-use nix::sys::socket::sockopt::PeerCredentials;
+use nix::sys::socket::sockopt::{PeerCredentials, SndBuf};
 use nix::sys::socket::{
     AddressFamily, Backlog, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, bind, connect,
-    getsockopt, listen, sendmsg, socket,
+    getsockopt, listen, sendmsg, setsockopt, socket,
 };
 use rota_driver::sys::receive_with_fds;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -141,12 +141,11 @@ impl About {
             hub_pid: None,
         };
         let station = |(station, k): (&Station, u8)| {
-            let served = spec.topology.served(station);
             let port = |(port, at): (usize, &usize)| PortAbout {
                 interface: interface(port),
                 segment: segments[*at].name.clone(),
                 address: address(*at, k),
-                node: nodes && served.contains(&port),
+                node: nodes,
             };
             let ports = station.ports.iter().enumerate().map(port).collect();
             StationAbout { name: station.name.clone(), address: address(station.ports[0], k), ports }
@@ -191,8 +190,9 @@ pub struct Place {
     uid: u32,
 }
 
-/// A lab of 200 stations with several ports each has the most to tell.
-const MESSAGE_MAX: usize = 192 * 1024;
+/// A lab of 200 stations with eight ports each and the longest names has the most to tell: 210 KiB and a
+/// warning for each.
+const MESSAGE_MAX: usize = 384 * 1024;
 
 impl Place {
     /// Of this user's lab called `name`. To be called before a user namespace changes the user's number.
@@ -250,7 +250,7 @@ impl Place {
             let sentence = format!("the lab '{name}' belongs to user {keeper}, not to user {}", self.uid);
             return Err(AskError::Failed(sentence));
         }
-        Ok(Connection { fd })
+        Ok(Connection::of(fd))
     }
 
     /// Ends the lab and waits until all of it is gone; returns what its hubs counted.
@@ -283,7 +283,14 @@ impl Connection {
     /// The keeper's end of an accepted connection; `None` when somebody else than this user is at the other.
     pub fn accepted(fd: OwnedFd) -> Option<Self> {
         let peer = getsockopt(&fd, PeerCredentials).ok()?.uid();
-        (peer == nix::unistd::geteuid().as_raw()).then_some(Self { fd })
+        (peer == nix::unistd::geteuid().as_raw()).then_some(Self::of(fd))
+    }
+
+    /// A message goes as a whole, and the kernel's default has less room than a large lab needs. It doubles
+    /// what is asked for. Where it gives less, the largest labs alone cannot be asked about.
+    fn of(fd: OwnedFd) -> Self {
+        let _ = setsockopt(&fd, SndBuf, &MESSAGE_MAX);
+        Self { fd }
     }
 
     /// Sends one message with descriptors.
@@ -352,6 +359,7 @@ impl AsFd for Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rota_units::BitRate;
 
     #[test]
     fn names_that_would_not_fit_an_address_are_refused() {
@@ -359,6 +367,34 @@ mod tests {
             assert!(Place::of(bad).is_err(), "{bad}");
         }
         assert!(Place::of("lab-2_b.c").is_ok());
+    }
+
+    /// 200 stations, 64 segments, eight ports each, the longest names and a warning for each station.
+    #[test]
+    fn what_the_largest_lab_is_like_goes_in_one_message() {
+        let name = |kind: &str, at: usize| format!("{kind}{at:0>31}");
+        let segment = |at| Segment::new(name("s", at), BitRate::from_mbit(800_000));
+        let station = |at: usize| Station {
+            name: name("n", at),
+            ports: (0..Topology::PORTS_MAX).map(|port| (at + port) % Topology::SEGMENTS_MAX).collect(),
+        };
+        let topology = Topology {
+            segments: (0..Topology::SEGMENTS_MAX).map(segment).collect(),
+            stations: (0..usize::from(Topology::STATIONS_MAX)).map(station).collect(),
+        };
+        topology.check().expect("it can be built");
+        let mut about = About::of(&LabSpec::of("largest", topology), true, "user-namespace".to_owned());
+        let sentence = "has ended with exit code 1, and the last that it said was one line of some length";
+        about.warnings =
+            about.stations.iter().map(|station| format!("the node of {} {sentence}", station.name)).collect();
+        let place = Place::of(&format!("largest-{}", std::process::id())).expect("a name");
+        let listener = std::os::unix::net::UnixListener::from(place.listen().expect("a place"));
+        let asker = place.connect().expect("a keeper listens");
+        let (stream, _) = listener.accept().expect("somebody asks");
+        let keeper = Connection::accepted(stream.into()).expect("it is us");
+        keeper.send(&Answer::About(about.clone()), &[]).expect("it fits");
+        let (answer, _) = asker.receive::<Answer>().expect("it comes").expect("and is not the end");
+        assert!(answer == Answer::About(about), "it comes whole");
     }
 
     #[test]

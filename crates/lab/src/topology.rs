@@ -168,18 +168,6 @@ impl Topology {
         self.stations.iter().zip(1..).filter_map(port)
     }
 
-    /// The ports of a station that its node serves. A lab gives its nodes one port so far: the first that is
-    /// on no link, or the first of all.
-    pub fn served(&self, station: &Station) -> Vec<usize> {
-        let is_shared = |at: &usize| self.segments[*at].medium != Medium::Link;
-        vec![station.ports.iter().position(is_shared).unwrap_or(0)]
-    }
-
-    /// The segment of the first port that a station's node serves; it sets the node's rate and cycle.
-    pub fn main_segment(&self, station: &Station) -> usize {
-        station.ports[self.served(station)[0]]
-    }
-
     /// Checks that it can be built.
     ///
     /// # Errors

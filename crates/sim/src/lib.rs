@@ -20,11 +20,11 @@ mod world;
 pub use clocks::Clock;
 pub use engine::{Digest, Engine, Stamped, Stream};
 pub use faults::{Aim, Draw, Fault, Happened, Mix, Moment, Select, Tally, Timed, WireFault, Wires, ports};
-pub use hosts::{Host, HostProfile, Receipt};
-pub use rota_proto::{STATIONS_STATED, Settings};
+pub use hosts::{Host, HostPort, HostProfile, Receipt, Station};
+pub use rota_proto::{PORTS_MAX, STATIONS_STATED, Settings};
 pub use scenario::{Change, Load, Reservation, Run, RunResult, Scenario, ScenarioError};
 pub use traffic::{Messages, Purpose, Shape, Source};
 pub use world::{
-    Custody, Flow, FlowState, Fragments, Hashes, Message, MessageCounts, Opening, Plant, Topology, Wills,
-    World, WorldSpec, mac,
+    Custody, Flow, FlowState, Fragments, Hashes, Message, MessageCounts, Opening, Plant, Segment,
+    SegmentSpec, Topology, Wills, World, WorldSpec, mac, mac_on,
 };

@@ -5,7 +5,7 @@ use crate::engine::Stream;
 use crate::faults::{Draw, Mix};
 use crate::scenario::{Change, Load, Reservation, Run, RunResult, Scenario};
 use crate::traffic::Shape;
-use crate::world::Wills;
+use crate::world::{SegmentSpec, Topology, Wills, WorldSpec};
 use rota_proto::Settings;
 use rota_units::{BitRate, Instant, Octets, Span};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -53,6 +53,10 @@ pub const WILLS: u64 = 10_000_000_000;
 /// From this seed on lease and death timer follow the stalls of the hosts; one host of every second world
 /// never tells of its own.
 pub const STALLS: u64 = 20_000_000_000;
+
+/// From this seed on worlds have two or three segments with one to three gateways between them, each segment
+/// with faults of its own, and interfaces that disappear.
+pub const PORTS: u64 = 40_000_000_000;
 
 /// From this seed on three of four worlds have another MTU than Ethernet's: 576, 1,400 or 9,000 octets.
 pub const MTUS: u64 = 30_000_000_000;
@@ -108,6 +112,9 @@ impl Campaign {
             scenario.duration = scenario.duration.max(scenario.world.settings.death_timeout * 30);
             scenario.world.hides_stalls = seed.is_multiple_of(2).then_some(seed as usize / 2 % stations);
         }
+        if seed >= PORTS {
+            self.join(seed, &mut scenario.world, mtu);
+        }
         let span = scenario.duration.as_nanos() / 1_000_000;
         let mut periods = Stream::named(seed, "campaign periods");
         for _ in 0..random.between(1, 4) {
@@ -123,14 +130,40 @@ impl Campaign {
             scenario.world.wills = if seed.is_multiple_of(2) { Wills::Always } else { Wills::Drawn };
         }
         for _ in 0..random.below(3) {
-            let (from, to) = pair(&mut random, stations);
+            let (from, to) = pair(&mut random, &scenario.world);
             let mean = Span::from_micros(random.between(2_000, 50_000));
             let octets = random.between(60, 1_514).min(u64::from(mtu) + 14) as u32;
             let shape = Shape::Poisson { mean, octets };
             scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape, messages: None });
         }
-        scenario.mix = Some(Mix { weights: CAMPAIGN.to_vec(), every, longest });
+        let mut weights = CAMPAIGN.to_vec();
+        weights.extend((seed >= PORTS).then_some((Draw::PortLoss, 4)));
+        scenario.mix = Some(Mix { weights, every, longest });
         scenario
+    }
+
+    /// Further segments of other rates, and the ports of all hosts.
+    fn join(self, seed: u64, world: &mut WorldSpec, mtu: u16) {
+        let mut random = Stream::named(seed, "campaign ports");
+        let segments = random.between(2, 3) as usize;
+        world.stations = world.stations.max(2 * segments);
+        for _ in 1..segments {
+            let settings = match self {
+                Self::Product if random.below(2) == 0 => {
+                    Settings::ethernet_of(BitRate::from_mbit(100), Octets::new(150_000), mtu)
+                }
+                _ => self.settings(&mut random, mtu),
+            };
+            let settings = follows(seed, settings);
+            let card_queue = settings.port_queue;
+            world.more.push(SegmentSpec { settings, topology: Topology::Switch, card_queue });
+        }
+        world.ports = (0..world.stations).map(|host| vec![host % segments]).collect();
+        for gateway in 0..random.between(1, 3) as usize {
+            let most = if random.below(2) == 0 { segments } else { 2 };
+            let first = gateway % segments;
+            world.ports[gateway] = (0..most).map(|nth| (first + nth) % segments).collect();
+        }
     }
 }
 
@@ -152,9 +185,12 @@ fn follows(seed: u64, settings: Settings) -> Settings {
     settings.with(|medium| medium.follow_stalls = true)
 }
 
-fn pair(random: &mut Stream, stations: usize) -> (usize, usize) {
-    let from = random.below(stations as u64) as usize;
-    (from, (from + 1 + random.below(stations as u64 - 1) as usize) % stations)
+/// Two hosts with a segment in common.
+fn pair(random: &mut Stream, world: &WorldSpec) -> (usize, usize) {
+    let from = random.below(world.stations as u64) as usize;
+    let others = (1..world.stations).map(|more| (from + more) % world.stations);
+    let reached: Vec<usize> = others.filter(|to| world.common(from, *to).is_some()).collect();
+    (from, reached[random.below(reached.len() as u64) as usize])
 }
 
 /// Half of all channels grow and shrink up to six times, whatever goes wrong meanwhile.
@@ -180,7 +216,7 @@ fn period(random: &mut Stream, trt: Span) -> Span {
 
 /// A channel that is opened within `late` milliseconds and perhaps closed.
 fn reservation(random: &mut Stream, scenario: &Scenario, unit: u32, period: Span, late: u64) -> Reservation {
-    let (from, to) = pair(random, scenario.world.stations);
+    let (from, to) = pair(random, &scenario.world);
     let open = Span::from_millis(random.below(late));
     let close = (random.below(4) == 0).then(|| open + Span::from_millis(random.between(1, late * 2)));
     let shape = Shape::Periodic { period, octets: unit };

@@ -3,7 +3,7 @@
 
 mod support;
 
-use rota_sim::check::{Checker, Deliveries, Findings, Scope, Seen, View, Windows};
+use rota_sim::check::{Checker, Deliveries, Findings, Scope, Seen, Stations, View, Windows};
 use rota_sim::{Opening, Receipt, World};
 use rota_units::{Instant, Span};
 use support::{booted, ms};
@@ -37,9 +37,9 @@ impl Watch {
         let view = View {
             now: self.begin + at,
             settings: &world.spec().settings,
-            hosts: &world.hosts,
+            stations: Stations::new(&world.hosts, 0, world.hosts.len()),
             flows: world.flows(),
-            wires: &world.wires,
+            wires: &world.segments[0].wires,
             windows: &self.windows,
             recovery: &recovery,
             seen: &[seen],

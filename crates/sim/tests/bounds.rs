@@ -180,7 +180,7 @@ fn a5_a_switch_that_is_tried_too_often() {
     (0..5).for_each(|host| world.start(host));
     world.run_for(ms(2_000));
     let random = world.stream("test");
-    world.wires.disturb(WireFault::Cut, Select::kind(Kind::SwitchAck), Instant::FAR, random);
+    world.segments[0].wires.disturb(WireFault::Cut, Select::kind(Kind::SwitchAck), Instant::FAR, random);
     world.open_flow(0, 4, 3_000, true).expect("a sound request");
     world.run_for(ms(8_000));
     assert!(world.violations().iter().any(|found| found.rule == "A5"), "{:?}", world.violations());

@@ -67,7 +67,7 @@ fn whatever_goes_wrong_every_copy_ends_under_one_name() {
             _ => {}
         }
     }
-    world.wires.heal();
+    world.segments[0].wires.heal();
     world.run_for(ms(3_000));
     let books = world.custody().total();
     for end in [End::Wire, End::Altered, End::Silent, End::Refused, End::PortFull] {
@@ -88,7 +88,7 @@ fn a_fragment_for_a_channel_that_is_over_is_counted() {
     // On their way for longer than the cycle in which they leave.
     let late = WireFault::Delay { ppm: 1_000_000, min: ms(60), max: ms(60) };
     let random = world.stream("test");
-    world.wires.disturb(late, Select::kind(Kind::Data), Instant::FAR, random);
+    world.segments[0].wires.disturb(late, Select::kind(Kind::Data), Instant::FAR, random);
     world.flow_unit(flows[0], 6_250);
     world.run_for(ms(50));
     world.with(4, |node, now| node.abort(now, channel));

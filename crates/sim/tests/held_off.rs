@@ -64,7 +64,7 @@ fn a_receiver_that_is_held_off_says_so_and_learns_the_units_of_its_channel_after
     for by in 0..5 {
         let told = held_off(&world, by);
         let [held] = told[..] else { panic!("station {by} tells {told:?}") };
-        assert_eq!((held.mac, held.silences), (world.hosts[SLEEPER].mac, 5), "station {by}");
+        assert_eq!((held.mac, held.silences), (world.hosts[SLEEPER].mac(), 5), "station {by}");
         assert_eq!(held.here, by == SLEEPER, "station {by}");
         let wait = if held.here { ms(2_200)..=ms(4_000) } else { ms(4_000)..=ms(4_000) };
         assert!(wait.contains(&held.wait), "station {by}: {held:?}");

@@ -53,7 +53,7 @@ fn excluded(world: &World, by: usize) -> Vec<(rota_wire::MacAddr, Foul, bool)> {
 
 /// The belief of the others about `hog`, once the news is everywhere.
 fn all_name(world: &World, hog: usize, why: Foul) {
-    let mac = world.hosts[hog].mac;
+    let mac = world.hosts[hog].mac();
     for by in 0..5 {
         assert_eq!(excluded(world, by), [(mac, why, by == hog)], "station {by} of {hog}");
     }

@@ -30,7 +30,7 @@ fn saturate(world: &mut World) {
 }
 
 fn counters(world: &World) -> MediumCounters {
-    *world.medium.counters()
+    *world.segments[0].medium.counters()
 }
 
 /// One cycle after another with a unit in each.
@@ -129,7 +129,7 @@ fn wires_fail_on_it_like_on_any_medium() {
         world.flow_unit(flow, 3_000);
         world.run_for(TRT);
     }
-    world.wires.heal();
+    world.segments[0].wires.heal();
     world.run_for(ms(2_000));
     assert!(world.tally.iter().filter(|(.., count)| *count > 0).count() >= 3);
     assert!(world.checks().deliveries.report(flow).whole > 40);

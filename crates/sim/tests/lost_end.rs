@@ -20,7 +20,7 @@ fn a_station_that_missed_the_end_of_its_ring_keeps_nobody_from_the_next() {
         let random = world.stream("test");
         let select =
             Select { kinds: vec![Kind::Mode], from: rota_sim::ports(0..5), to: rota_sim::ports([deaf]) };
-        world.wires.disturb(WireFault::Nth { first: 1, count: 3 }, select, Instant::FAR, random);
+        world.segments[0].wires.disturb(WireFault::Nth { first: 1, count: 3 }, select, Instant::FAR, random);
         let closed = world.now();
         world.close_flow(flow);
         world.run_for(ms(300));

@@ -26,7 +26,7 @@ fn a_hundred_stations_form_one_ring_and_go_back_to_plain_ethernet() {
         world.disturb(WireFault::Loss { ppm: loss_ppm, burst: 1 });
         let channel = world.open(0, 99, 6_250).expect("the request is sound");
         world.run_for(ms(3_000));
-        world.wires.heal();
+        world.segments[0].wires.heal();
         world.run_for(ms(8_000));
         assert_eq!(world.agreed_mode(), Some(ModeName::Token), "loss {loss_ppm}");
         assert!(world.hosts[0].opened(channel).flatten().is_some(), "loss {loss_ppm}");

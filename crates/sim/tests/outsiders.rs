@@ -15,7 +15,7 @@ fn a_station_with_other_settings_never_enters_the_ring_and_the_others_go_on() {
     let mut other = spec.settings.clone();
     other.lease = ms(200);
     let mut world = World::dark(72, spec);
-    world.hosts[4].settings = Some(other);
+    world.hosts[4].ports[0].settings = Some(other);
     (0..5).for_each(|index| world.start(index));
     world.run_for(ms(2_000));
     let channel = world.open(0, 3, 6_250).expect("the request is sound");

@@ -149,7 +149,7 @@ fn r9_a_station_that_answers_is_declared_dead() {
     let from = rota_sim::ports([3]);
     let select = rota_sim::Select { from, ..rota_sim::Select::all() };
     let random = world.stream("test");
-    world.wires.disturb(rota_sim::WireFault::Cut, select, Instant::FAR, random);
+    world.segments[0].wires.disturb(rota_sim::WireFault::Cut, select, Instant::FAR, random);
     world.run_for(ms(5_000));
     assert!(rules(&world).contains(&"R9"), "{:?}", rules(&world));
 }
@@ -212,11 +212,13 @@ fn s7_a_panic_is_a_violation_and_ends_no_sweep() {
     scenario.faults.push(rota_sim::Timed {
         at: Span::ZERO,
         lasts: Span::ZERO,
+        segment: 0,
         fault: rota_sim::Fault::WallClock { host: 0 },
     });
     scenario.faults.push(rota_sim::Timed {
         at: Span::ZERO,
         lasts: Span::ZERO,
+        segment: 0,
         fault: rota_sim::Fault::Crash { host: 99, moment: rota_sim::Moment::Now, down: None },
     });
     assert!(scenario.check().is_err());
@@ -342,7 +344,7 @@ fn slow_to_notice() -> World {
     (0..5).for_each(|host| world.set_settings(host, slow.clone()));
     (0..5).for_each(|host| world.start(host));
     // Theirs are everybody's, and the checkers know only those that were meant.
-    (0..5).for_each(|host| world.hosts[host].settings = None);
+    (0..5).for_each(|host| world.hosts[host].ports[0].settings = None);
     world.run_for(ms(10_000));
     world.open_flow(0, 1, 1_000, true).expect("a sound request");
     world.run_for(ms(1_500));
@@ -384,7 +386,7 @@ fn one_is_elsewhere() -> World {
 #[test]
 fn l4_a_station_that_nobody_finds() {
     let mut world = one_is_elsewhere();
-    world.hosts[3].settings = None;
+    world.hosts[3].ports[0].settings = None;
     world.run_for(ms(30_000));
     assert_eq!(world.agreed_mode(), Some(rota_proto::ModeName::Plain));
     assert_eq!(rules(&world), ["L4"], "{:?}", world.violations());
@@ -396,7 +398,7 @@ fn s9_a_station_in_another_mode_than_all_others() {
     let mut world = one_is_elsewhere();
     world.open_flow(0, 1, 1_000, true).expect("a sound request");
     world.run_for(ms(1_500));
-    world.hosts[3].settings = None;
+    world.hosts[3].ports[0].settings = None;
     world.run_for(ms(30_000));
     // Nobody knows it either, and that is told by its own name.
     assert_eq!(rules(&world), ["L4", "S9"], "{:?}", world.violations());

@@ -202,7 +202,7 @@ fn scenario(tape: &mut Tape<'_>) -> Scenario {
     }
     for _ in 0..tape.below(4) {
         let (at, lasts) = (tape.span(100_000), tape.span(100_000));
-        scenario.faults.push(Timed { at, lasts, fault: fault(tape, some) });
+        scenario.faults.push(Timed::new(at, lasts, fault(tape, some)));
     }
     if tape.is(5) {
         let all = <Draw as strum::VariantArray>::VARIANTS;
@@ -239,7 +239,7 @@ fn refused(change: impl FnOnce(&mut Scenario)) -> (&'static str, &'static str) {
 }
 
 fn timed(fault: Fault) -> Timed {
-    Timed { at: Span::ZERO, lasts: Span::from_millis(1_000), fault }
+    Timed::new(Span::ZERO, Span::from_millis(1_000), fault)
 }
 
 /// Found by the random ones: the stranger's frames left the end of the list of ports.

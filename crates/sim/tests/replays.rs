@@ -25,7 +25,7 @@ fn restless() -> Scenario {
         changes: Vec::new(),
     });
     let fault = Fault::Crash { host: 0, moment: Moment::Now, down: None };
-    scenario.faults.push(Timed { at: Span::from_millis(990), lasts: Span::ZERO, fault });
+    scenario.faults.push(Timed::new(Span::from_millis(990), Span::ZERO, fault));
     scenario
 }
 

@@ -181,7 +181,7 @@ fn loss_and_duplication_never_make_two_holders() {
             world.kill(victim);
         }
         world.run_for(ms(3_000));
-        world.wires.heal();
+        world.segments[0].wires.heal();
         world.run_for(ms(3_000));
         assert_eq!(world.violations(), [], "seed {seed}");
         assert!(world.agreed_mode().is_some(), "seed {seed}: {:?}", modes(&world));

@@ -24,7 +24,7 @@ impl Checker for Turns {
         let mut turns = self.0.lock().expect("one thread");
         for seen in view.seen {
             let Seen::Sent { host, kind, holding: true, .. } = seen else { continue };
-            let station = view.hosts[*host].node.as_ref().map_or(0, |node| node.link().station());
+            let station = view.at(*host).link().map_or(0, |link| link.station());
             let turn = (station, *kind == Some(Kind::Data));
             if kind.is_none_or(|kind| kind == Kind::Data) && turns.last() != Some(&turn) {
                 turns.push(turn);
@@ -103,7 +103,7 @@ fn two_initiators_of_which_one_missed_the_other_are_soon_one_ring() {
     let random = world.stream("test");
     let select =
         Select { kinds: vec![Kind::Switch], from: rota_sim::ports([low]), to: rota_sim::ports([high]) };
-    world.wires.disturb(WireFault::Nth { first: 1, count: 1 }, select, Instant::FAR, random);
+    world.segments[0].wires.disturb(WireFault::Nth { first: 1, count: 1 }, select, Instant::FAR, random);
     let began = world.now();
     let flows = [low, high].map(|from| world.open_flow(from, other, 1_000, true).expect("a sound request"));
     world.run_for(ms(1));

@@ -32,7 +32,7 @@ fn spoofed(victim: usize, to: Aim, octets: u32) -> Seen {
         }
         world.flow_unit(flow, octets);
         world.run_for(TRT.minus(ms(7)));
-        let mac = world.hosts[victim].mac;
+        let mac = world.hosts[victim].mac();
         named |= world.hosts.iter().any(|host| {
             host.node.as_ref().is_some_and(|node| node.link().contested().any(|contested| contested == mac))
         });
@@ -108,7 +108,7 @@ fn unheard(cycle: Span, period: Span, to: Aim, octets: u32, phase: Span) -> (u64
         world.run_until(unit);
         world.flow_unit(flow, octets);
         units += 1;
-        let mac = world.hosts[4].mac;
+        let mac = world.hosts[4].mac();
         let mut links = world.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| node.link());
         named |= links.all(|link| link.contested().any(|contested| contested == mac));
     }

@@ -81,7 +81,7 @@ fn a_silent_death_costs_others_what_the_announced_stalls_allow() {
         let mut world = ring(seed, true);
         world.run_for(ms(10_000));
         let random = world.stream("test");
-        world.wires.unplug(victim, rota_units::Instant::FAR, &random);
+        world.segments[0].wires.unplug(victim, rota_units::Instant::FAR, &random);
         let gap = longest_gap(&mut world, ms(1_500));
         assert!(gap > ms(60) && gap < ms(260), "{victim}: {gap}");
         assert_eq!(world.violations(), []);
@@ -89,7 +89,7 @@ fn a_silent_death_costs_others_what_the_announced_stalls_allow() {
     let mut world = ring(2, false);
     world.run_for(ms(10_000));
     let random = world.stream("test");
-    world.wires.unplug(1, rota_units::Instant::FAR, &random);
+    world.segments[0].wires.unplug(1, rota_units::Instant::FAR, &random);
     let gap = longest_gap(&mut world, ms(2_000));
     assert!(gap > ms(500), "with fixed timers it takes {gap}");
 }

@@ -3,6 +3,7 @@
 //! `docs/scenarios.md` explains every field; a test holds the page to the structures below.
 
 mod faults;
+mod ports;
 pub mod script;
 mod sense;
 
@@ -16,8 +17,8 @@ use rota_answer::Failure;
 use rota_sim::media::csma_cd::Capture;
 use rota_sim::scenario::{check_stations, schedule};
 use rota_sim::{
-    Change, Draw, HostProfile, Load, Messages, Mix, Reservation, Scenario, ScenarioError, Settings, Shape,
-    Topology, WorldSpec, sweep,
+    Change, Draw, HostProfile, Load, Messages, Mix, Reservation, Scenario, ScenarioError, SegmentSpec,
+    Settings, Shape, Topology, WorldSpec, sweep,
 };
 use rota_units::{BitRate, Octets, Span};
 use serde::Deserialize;
@@ -53,9 +54,14 @@ struct File {
     #[serde(default)]
     fault: Vec<FaultTable>,
     mix: Option<MixTable>,
+    #[serde(default)]
+    segment: Vec<ports::SegmentTable>,
+    /// The segment of each port by its interface, and a `name` for the reader.
+    #[serde(default)]
+    station: Vec<BTreeMap<String, String>>,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum MediumKind {
     #[default]
@@ -72,7 +78,7 @@ enum CaptureKind {
     Avoided,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Medium {
     #[serde(default)]
@@ -294,10 +300,9 @@ fn wrong(part: &'static str, index: usize, field: &'static str, sentence: impl I
 impl File {
     fn scenario(self, folder: &Path) -> Result<Scenario, Wrong> {
         check_stations(self.stations)?;
-        let (port_queue, card_queue) = self.medium.queues(self.rate.0, self.stations);
-        let settings = self.settings(self.rate.0, port_queue)?;
-        let mut settings = settings;
-        settings.stations_max = settings.stations_max.max(self.stations.min(usize::from(u16::MAX)) as u16);
+        let ports = self.ports()?;
+        let mut segments = self.segments(&ports)?.into_iter();
+        let SegmentSpec { settings, topology, card_queue } = segments.next().expect("there is one at least");
         let name = self.name.clone().unwrap_or_else(|| "scenario".to_owned());
         let mut scenario = Scenario::new(&name, self.stations, settings);
         scenario.duration = self.duration.0;
@@ -306,29 +311,33 @@ impl File {
         let world = &mut scenario.world;
         world.card_queue = card_queue;
         world.latency = self.medium.latency.map_or(world.latency, |time| time.0);
-        world.topology = self.medium.topology()?;
+        (world.topology, world.ports) = (topology, ports);
+        world.more = segments.collect();
         world.profile = self.hosts.profile(folder)?;
         world.drift_ppm = self.clocks.drift.map_or(0, |share| share.0);
-        world.strangers = 1;
-        if matches!(world.topology, Topology::Link { .. }) {
-            world.strangers = 0;
-        }
+        let is_link = |segment| matches!(world.topology_of(segment), Topology::Link { .. });
+        world.strangers = usize::from((0..world.segments()).any(|segment| !is_link(segment)));
         for station in &self.dark {
             scenario.dark.push(station_index(*station, self.stations, "", 0, "dark")?);
         }
         let trt = scenario.world.settings.trt;
+        let links = (0..scenario.world.segments())
+            .any(|at| matches!(scenario.world.topology_of(at), Topology::Link { .. }));
         for (index, table) in self.reservation.iter().enumerate() {
             scenario.reservations.push(table.reservation(index, trt, self.stations, folder)?);
         }
         for (index, table) in self.traffic.iter().enumerate() {
             scenario.traffic.push(table.load(index, (self.stations, self.frame_octets()), folder)?);
         }
-        scenario.world.settings.llc.enabled = scenario.traffic.iter().any(|load| load.messages.is_some());
+        let messages = scenario.traffic.iter().any(|load| load.messages.is_some());
+        scenario.world.settings.llc.enabled = messages;
+        scenario.world.more.iter_mut().for_each(|segment| segment.settings.llc.enabled = messages);
+        let names: Vec<&str> = self.segment.iter().map(|segment| segment.name.as_str()).collect();
         for (index, table) in self.fault.iter().enumerate() {
-            scenario.faults.push(table.timed(index, self.stations)?);
+            scenario.faults.push(table.timed(index, &scenario.world, &names)?);
         }
         self.check_sense(&scenario)?;
-        scenario.mix = self.mix.map(|mix| mix.mix(scenario.world.strangers > 0)).transpose()?;
+        scenario.mix = self.mix.map(|mix| mix.mix(!links)).transpose()?;
         Ok(scenario)
     }
 
@@ -337,7 +346,7 @@ impl File {
         u64::from(self.mtu.unwrap_or(1_500)) + 14
     }
 
-    fn settings(&self, rate: BitRate, port_queue: Octets) -> Result<Settings, Wrong> {
+    fn settings(&self, rate: BitRate, port_queue: Octets, kind: MediumKind) -> Result<Settings, Wrong> {
         let mut settings = Settings::ethernet_of(rate, port_queue, self.mtu.unwrap_or(1_500));
         let or = |time: &Option<Time>, otherwise: Span| time.map_or(otherwise, |time| time.0);
         if let Some(trt) = self.trt {
@@ -347,7 +356,7 @@ impl File {
             settings = settings.proven();
         }
         settings.follow_stalls = self.timers.follow_stalls;
-        settings.half_duplex = self.medium.kind == MediumKind::CsmaCd;
+        settings.half_duplex = kind == MediumKind::CsmaCd;
         settings.hop_timeout = or(&self.timers.hop, settings.hop_timeout);
         settings.death_timeout = or(&self.timers.death, settings.death_timeout);
         let delay = or(&self.timers.delay, settings.delay_max);

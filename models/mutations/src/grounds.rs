@@ -105,7 +105,7 @@ pub fn deaf(seed: u64) -> Scenario {
     let lost = WireFault::Loss { ppm: 1_000_000, burst: 1 };
     let into = Select { to: ports([one]), ..Select::all() };
     let deaf = Fault::Wire { fault: lost, select: into };
-    scenario.faults.push(Timed { at: begin, lasts: length, fault: deaf });
+    scenario.faults.push(Timed::new(begin, length, deaf));
     let lease = scenario.world.settings.lease.as_nanos();
     for _ in 0..random.between(1, 3) {
         let at = begin + some_ms(&mut random, 900);
@@ -120,7 +120,7 @@ pub fn deaf(seed: u64) -> Scenario {
                 (Fault::Pause { host: other, moment }, Span::from_nanos(random.below(lease)))
             }
         };
-        scenario.faults.push(Timed { at, lasts, fault });
+        scenario.faults.push(Timed::new(at, lasts, fault));
     }
     scenario
 }
@@ -132,11 +132,11 @@ pub fn replays(seed: u64) -> Scenario {
     let host = random.below(scenario.world.stations as u64) as usize;
     let crash = |down: Span| Fault::Crash { host, moment: Moment::Now, down: Some(down) };
     scenario.duration = ms(9_000);
-    scenario.faults.push(Timed { at: ms(200), lasts: Span::ZERO, fault: crash(some_ms(&mut random, 800)) });
+    scenario.faults.push(Timed::new(ms(200), Span::ZERO, crash(some_ms(&mut random, 800))));
     let (at, down) = (ms(1_500) + some_ms(&mut random, 1_000), ms(500) + some_ms(&mut random, 6_000));
-    scenario.faults.push(Timed { at, lasts: Span::ZERO, fault: crash(down) });
+    scenario.faults.push(Timed::new(at, Span::ZERO, crash(down)));
     let fault = Fault::Replay { gap: Span::from_micros(random.between(500, 5_000)) };
-    scenario.faults.push(Timed { at: ms(300), lasts: ms(8_700), fault });
+    scenario.faults.push(Timed::new(ms(300), ms(8_700), fault));
     scenario
 }
 

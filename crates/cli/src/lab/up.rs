@@ -156,10 +156,7 @@ fn print(about: &About, foreground: bool) {
         outln!("{}: a {} at {rate}, port queues of {queue}{hub}", segment.name, segment.medium);
     }
     for station in about.stations.iter().filter(|station| station.ports.len() > 1) {
-        let port = |port: &PortAbout| {
-            let node = if about.nodes && !port.node { " (no node yet)" } else { "" };
-            format!("{} {} on {}{node}", port.interface, port.address, port.segment)
-        };
+        let port = |port: &PortAbout| format!("{} {} on {}", port.interface, port.address, port.segment);
         let ports: Vec<String> = station.ports.iter().map(port).collect();
         outln!("{}: {}", station.name, ports.join(", "));
     }

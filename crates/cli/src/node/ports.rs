@@ -1,4 +1,4 @@
-//! The interfaces of a node, with the rate and the medium of each.
+//! The interfaces of a node, and what was given for each.
 
 use super::{Args, guardian, settings};
 use rota_answer::Failure;
@@ -7,20 +7,20 @@ use rota_driver::packet::{DeviceOpenError, PacketDevice, PacketOptions, ethernet
 use rota_lab::link_rate;
 use rota_node::{Beside, MediumKind, PORTS_MAX, Settings};
 use rota_study::interface::{driver_rate, only_interface};
-use rota_units::BitRate;
+use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
 
 /// Diverted frames that may wait in the kernel until the data thread's turn.
 const GATE_FRAMES: u32 = 512;
 
-/// A setting that was given: one for all interfaces, or one for each that is named.
+/// The values that were given: one for all interfaces, or one for each that is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Given<T> {
+pub enum PerPort<T> {
     All(T),
     Each(Vec<(String, T)>),
 }
 
-impl<T: Copy> Given<T> {
-    /// What was given for an interface.
+impl<T: Copy> PerPort<T> {
+    /// The value that was given for an interface.
     pub fn of(&self, iface: &str) -> Option<T> {
         match self {
             Self::All(value) => Some(*value),
@@ -28,50 +28,65 @@ impl<T: Copy> Given<T> {
         }
     }
 
-    /// The first interface that is named and not among these.
+    /// An interface that has a value and is none of these.
     fn stranger(&self, ifaces: &[String]) -> Option<&str> {
         let Self::Each(values) = self else { return None };
-        values
-            .iter()
-            .map(|(iface, _)| iface.as_str())
-            .find(|iface| !ifaces.iter().any(|known| known == iface))
+        values.iter().map(|(iface, _)| iface.as_str()).find(|iface| !ifaces.iter().any(|of| of == iface))
     }
 }
 
-/// Reads a value, or one for each interface.
-fn given<T>(
+/// Reads `VALUE`, or `eth0=VALUE,eth1=VALUE`.
+fn per_port<T>(
     text: &str,
-    (what, example): (&str, &str),
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Result<Given<T>, String> {
+    what: &str,
+    examples: [&str; 2],
+    one: impl Fn(&str) -> Result<T, String>,
+) -> Result<PerPort<T>, String> {
     if !text.contains('=') {
-        return read(text).map(Given::All);
+        return one(text).map(PerPort::All);
     }
     let mut values: Vec<(String, T)> = Vec::new();
     for part in text.split(',') {
-        let (iface, value) = part
-            .split_once('=')
-            .filter(|(iface, _)| !iface.is_empty())
-            .ok_or_else(|| format!("'{part}' names no interface and {what}; write {example}"))?;
+        let (iface, value) =
+            part.split_once('=').filter(|(iface, _)| !iface.is_empty()).ok_or_else(|| {
+                let [first, second] = examples;
+                format!("'{part}' names no interface and {what}; write eth0={first},eth1={second}")
+            })?;
         if values.iter().any(|(named, _)| named == iface) {
-            return Err(format!(
-                "interface {iface} has two {}",
-                if what == "rate" { "rates" } else { "media" }
-            ));
+            return Err(format!("interface {iface} has two {what}s"));
         }
-        values.push((iface.to_owned(), read(value)?));
+        values.push((iface.to_owned(), one(value)?));
     }
-    Ok(Given::Each(values))
+    Ok(PerPort::Each(values))
 }
 
 /// Reads `100mbit`, or `eth0=100mbit,eth1=1gbit`.
-pub fn rates(text: &str) -> Result<Given<BitRate>, String> {
-    given(text, ("rate", "eth0=100mbit,eth1=1gbit"), link_rate)
+pub fn rates(text: &str) -> Result<PerPort<BitRate>, String> {
+    per_port(text, "rate", ["100mbit", "1gbit"], link_rate)
+}
+
+/// Reads `150kB`, or `eth0=150kB,eth1=1MB`.
+pub fn port_queues(text: &str) -> Result<PerPort<Octets>, String> {
+    per_port(text, "port queue", ["150kB", "1MB"], |text| {
+        parse_octets(text).map_err(|error| error.to_string())
+    })
+}
+
+/// Reads `10ms`, or `eth0=10ms,eth1=20ms`.
+pub fn cycles(text: &str) -> Result<PerPort<Span>, String> {
+    per_port(text, "cycle", ["10ms", "20ms"], |text| parse_span(text).map_err(|error| error.to_string()))
+}
+
+/// Reads `14`, or `eth0=14,eth1=40`.
+pub fn sizes(text: &str) -> Result<PerPort<u16>, String> {
+    per_port(text, "number of stations", ["14", "40"], |text| {
+        text.parse().map_err(|_| format!("'{text}' is no number of stations; write it like 14"))
+    })
 }
 
 /// Reads `link`, or `eth0=rether,eth1=link`.
-pub fn media(text: &str) -> Result<Given<MediumKind>, String> {
-    given(text, ("medium", "eth0=rether,eth1=link"), |name| match name {
+pub fn media(text: &str) -> Result<PerPort<MediumKind>, String> {
+    per_port(text, "medium", ["rether", "link"], |name| match name {
         "rether" => Ok(MediumKind::Rether),
         "link" => Ok(MediumKind::Link),
         other => Err(format!("'{other}' is no medium; there are rether and link")),
@@ -100,9 +115,14 @@ pub fn interfaces(args: &Args) -> Result<Vec<String>, Failure> {
             return Err(Failure::failed(DeviceOpenError::NoSuchInterface(iface.clone()).to_string()));
         }
     }
-    let rated = args.rate.as_ref().and_then(|rates| rates.stranger(&ifaces)).map(|iface| ("rate", iface));
-    let named = || args.medium.as_ref().and_then(|media| media.stranger(&ifaces)).map(|at| ("medium", at));
-    if let Some((what, iface)) = rated.or_else(named) {
+    let given = [
+        ("rate", args.rate.as_ref().and_then(|values| values.stranger(&ifaces))),
+        ("port queue", args.port_queue.stranger(&ifaces)),
+        ("cycle", args.trt.as_ref().and_then(|values| values.stranger(&ifaces))),
+        ("number of stations", args.stations.as_ref().and_then(|values| values.stranger(&ifaces))),
+        ("medium", args.medium.as_ref().and_then(|values| values.stranger(&ifaces))),
+    ];
+    if let Some((what, iface)) = given.into_iter().find_map(|(what, iface)| Some((what, iface?))) {
         let sentence = format!("a {what} was given for {iface}, which is no interface of this node");
         return Err(Failure::wrong_use(sentence));
     }
@@ -122,7 +142,7 @@ pub fn claim(args: &Args, ifaces: &[String]) -> Result<Vec<Beside<PacketDevice, 
             None => driver_rate(iface)?,
         };
         let mtu = ethernet_mtu(iface).map_err(Failure::failed)?;
-        let mut settings = settings(args, rate, mtu)?;
+        let mut settings = settings(args, iface, rate, mtu)?;
         settings.medium.medium = args.medium.as_ref().and_then(|media| media.of(iface)).unwrap_or_default();
         // Sockets are those of the first port; on the others the kernel keeps IEEE 802.2 to itself.
         settings.llc.enabled = at == 0;

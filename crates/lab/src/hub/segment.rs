@@ -78,7 +78,7 @@ pub struct Segment {
     /// Who sends frames that no station sent, at whom, and where the stations are by what they sent.
     evil: Evil,
     targets: Stream,
-    macs: Vec<MacAddr>,
+    macs: Vec<(usize, MacAddr)>,
     remembers: bool,
     steps: Steps,
     passed: Vec<Passed>,
@@ -100,7 +100,7 @@ impl Segment {
             partitions: 0,
             evil: Evil::new(Stream::named(plan.seed, "evil")),
             targets: Stream::named(plan.seed, "evil targets"),
-            macs: vec![MacAddr([0; 6]); plan.world.stations],
+            macs: (0..plan.world.stations).map(|port| (port, MacAddr([0; 6]))).collect(),
             remembers: false,
             steps: Steps::new(),
             passed: Vec::new(),
@@ -150,7 +150,7 @@ impl Segment {
         if let Some(source) = frame.get(6..).and_then(<[u8]>::first_chunk)
             && source[0] & 1 == 0
         {
-            self.macs[from] = MacAddr(*source);
+            self.macs[from].1 = MacAddr(*source);
         }
         self.medium.send(self.engine.now(), from, frame.into(), &mut self.steps);
         self.schedule_steps();
@@ -262,7 +262,8 @@ impl Segment {
                 self.wires.unplug(*host, now + gap, &Stream::named(self.plan.seed, "flap"));
             }
         }
-        let injected = self.evil.inject(fault, &self.plan.world.settings, &self.macs, &mut self.targets);
+        let (settings, stranger) = (&self.plan.world.settings, self.macs.len());
+        let injected = self.evil.inject(fault, settings, &self.macs, stranger, &mut self.targets);
         if let Some((what, injected)) = injected {
             self.tally.count(what);
             match injected {

@@ -44,7 +44,7 @@ fn after(ms: u64) -> Instant {
 }
 
 fn timed(at: u64, lasts: u64, fault: Fault) -> Timed {
-    Timed { at: Span::from_millis(at), lasts: Span::from_millis(lasts), fault }
+    Timed::new(Span::from_millis(at), Span::from_millis(lasts), fault)
 }
 
 #[test]

@@ -34,16 +34,16 @@ impl Announced {
         let (lease, death_timeout) = (self.longest, view.settings.death_of(self.longest));
         let settings = view.settings.clone();
         let announced = settings.with(|medium| (medium.lease, medium.death_timeout) = (lease, death_timeout));
-        Recovery::new(&announced, view.hosts.len())
+        Recovery::new(&announced, view.stations.count())
     }
 }
 
 fn longest(view: &View<'_>) -> Span {
-    let running = view.hosts.iter().filter(|host| host.is_running(view.now));
-    let in_force = running.filter_map(|host| {
-        let link = host.node.as_ref()?.link();
+    let running = view.stations.iter().filter(|(_, station)| station.is_running(view.now));
+    let in_force = running.filter_map(|(_, station)| {
+        let link = station.link()?;
         let in_ring = link.mode() == ModeName::Token;
-        in_ring.then(|| link.timers_in_force(host.clock.read(view.now)).drain)
+        in_ring.then(|| link.timers_in_force(station.clock.read(view.now)).drain)
     });
     in_force.max().unwrap_or(view.settings.lease)
 }

@@ -49,8 +49,7 @@ fn flooded(view: &View<'_>, since: Instant, slots: usize) -> Span {
 }
 
 fn is_left_out(view: &View<'_>, station: u16) -> bool {
-    let mut nodes = view.hosts.iter().filter_map(|host| host.node.as_ref());
-    nodes.any(|node| node.link().is_dead(station))
+    view.stations.iter().filter_map(|(_, other)| other.link()).any(|link| link.is_dead(station))
 }
 
 /// What was measured beside those bounds, windows apart.
@@ -133,7 +132,7 @@ pub struct Bounds {
 
 impl Checker for Bounds {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
-        self.waits.resize(view.hosts.len(), Waits::default());
+        self.waits.resize(view.stations.places(), Waits::default());
         for host in view.acted() {
             self.access(view, host, findings);
             self.switch(view, host, findings);
@@ -156,7 +155,7 @@ impl Bounds {
     }
 
     fn access(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
-        let port = view.hosts[host].node.as_ref().map(|node| node.port());
+        let port = view.at(host).port();
         let port = port.filter(|port| is_token(port) && port.queued_frames() > 0);
         // Whom the others have declared dead, as after three hogged tokens, no token visits until it rejoins.
         let port = port.filter(|port| !is_left_out(view, port.medium().station()));
@@ -170,7 +169,7 @@ impl Bounds {
         let slots = list.slots.as_slice();
         let reserved: Span = slots.iter().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
         let strict = slots.iter().any(|slot| slot.periodic);
-        let live = view.hosts.iter().filter(|host| host.node.is_some()).count() as u64;
+        let live = view.stations.iter().filter(|(_, station)| station.port().is_some()).count() as u64;
         let since = self.waits[host].any.map_or(view.now, |wait| wait.since);
         // A babbler takes as if it had reserved; where it leaves a cycle no room for a frame, nothing is
         // promised.
@@ -198,7 +197,7 @@ impl Bounds {
 
     /// A visit in which all that waits leaves ends a wait, too.
     fn emptied(&mut self, view: &View<'_>, host: usize) {
-        let port = view.hosts[host].node.as_ref().map(|node| node.port());
+        let port = view.at(host).port();
         let port = port.filter(|port| is_token(port) && port.queued_frames() == 0);
         let (Some(wait), Some(port)) = (self.waits[host].any, port) else { return };
         let waited = view.now.since(wait.since);
@@ -211,12 +210,12 @@ impl Bounds {
 
     /// From the first station that wants a ring to the first that is in one; or to plain Ethernet again.
     fn switch(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
-        let mode = view.hosts[host].mode();
+        let mode = view.at(host).mode();
         let Some(since) = self.switching else {
             self.switching = (mode == Some(ModeName::Switching)).then_some(view.now);
             return;
         };
-        let bound = switch(view.settings, view.hosts.len() as u64);
+        let bound = switch(view.settings, view.stations.count() as u64);
         let took = view.now.since(since);
         let excused = view.windows.excuse(since, view.now, usize::MAX, usize::MAX);
         if took > bound && !excused {
@@ -229,7 +228,8 @@ impl Bounds {
                 (self.worst.switch, self.worst.switch_bound) = (self.worst.switch.max(took), bound);
             }
         } else {
-            let switches = view.hosts.iter().any(|host| host.mode() == Some(ModeName::Switching));
+            let switches =
+                view.stations.iter().any(|(_, station)| station.mode() == Some(ModeName::Switching));
             self.switching = switches.then_some(since);
         }
     }

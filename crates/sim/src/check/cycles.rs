@@ -40,7 +40,7 @@ impl Checker for Cycles {
             }
             let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { continue };
             let Ok(list) = Token::parse(frame.body()) else { continue };
-            let by_clock = view.hosts[*host].clock.read(view.now);
+            let by_clock = view.at(*host).clock.read(view.now);
             let slots = list.slots.as_slice().iter();
             let reserved = slots.map(|slot| Span::from_nanos(slot.tht_ns.into())).sum();
             let begun = Begun { host: *host, cycle: list.cycle, at: view.now, by_clock, reserved };
@@ -88,8 +88,8 @@ impl Checker for Cycles {
 /// than a thousandth.
 fn undisturbed(view: &View<'_>, host: usize) -> Span {
     let link = &view.settings.link;
-    let slack = if view.hosts[host].profile.is_ideal() { Span::ZERO } else { link.host_slack };
-    let members = view.hosts.len().min(FORM_MEMBERS_MAX);
+    let slack = if view.at(host).profile.is_ideal() { Span::ZERO } else { link.host_slack };
+    let members = view.stations.count().min(FORM_MEMBERS_MAX);
     let form = (LINK_HEADER_OCTETS + Form::octets_for(members) + TAG_OCTETS) as u64;
     link.frame_span_max() + link.frame_span_up(form) + slack
 }

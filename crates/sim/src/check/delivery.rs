@@ -113,8 +113,8 @@ impl Deliveries {
             let ended = channel.state != FlowState::Open && channel.since <= due;
             // Who is dead, or began anew and knows no channel, receives nothing: how soon the sender must be
             // told is another rule.
-            let receiver = &view.hosts[channel.to];
-            let ended = ended || receiver.node.is_none() || receiver.boots != channel.receiver_boots;
+            let receiver = view.at(channel.to);
+            let ended = ended || receiver.link().is_none() || receiver.boots != channel.receiver_boots;
             let excuse = |begin| view.windows.excuse(begin, due, channel.from, channel.to);
             // It is judged at the later time that it was given, or will be given: see `unit_left`.
             if unit.due > due || (!unit.there && !ended && unit.behind.is_some_and(excuse)) {
@@ -233,13 +233,13 @@ impl Deliveries {
         if channel.state != FlowState::Open {
             return;
         }
-        let list = view.hosts[channel.from].node.as_ref().and_then(|node| node.link().list());
+        let list = view.at(channel.from).link().and_then(|link| link.list());
         let Some(list) = list else { return };
         let slots: Vec<(u16, u32, bool)> =
             list.slots.as_slice().iter().map(|slot| (slot.station, slot.tht_ns, slot.periodic)).collect();
         let strict = slots.iter().any(|slot| slot.2);
         let watch = &mut self.flows[flow];
-        let station = view.hosts[channel.from].node.as_ref().map_or(0, |node| node.link().station());
+        let station = view.at(channel.from).link().map_or(0, |link| link.station());
         let own = slots.iter().filter(|slot| slot.0 == station).count();
         let size = (channel.granted.contract.unit_octets_max, own);
         let Some((last, was_strict, before)) = watch.slot.replace((began, strict, size)) else { return };
@@ -253,7 +253,7 @@ impl Deliveries {
         // The first slot of a ring that has become strict may follow one that came as early as it could.
         let strict = strict && was_strict;
         let slots: Vec<Slot> = super::ledger::admission_slots(&slots);
-        let params = view.settings.params(view.hosts.len() as u16);
+        let params = view.settings.params(view.stations.count() as u16);
         let bound = if strict { params.trt } else { gap_early(&params, &slots) };
         // A unit of several cycles is told of when its last fragment leaves.
         let bound = bound + channel.granted.period().minus(params.trt);
@@ -279,12 +279,12 @@ fn flooded(view: &View<'_>, by: Instant) -> Span {
 /// token next goes round, at the latest after 32 cycles, and then by the claim that it takes.
 fn check_notice(view: &View<'_>, flow: usize, findings: &mut Findings) {
     let channel = &view.flows[flow];
-    let receiver = &view.hosts[channel.to];
-    if receiver.node.is_some() && receiver.boots == channel.receiver_boots {
+    let receiver = view.at(channel.to);
+    if receiver.link().is_some() && receiver.boots == channel.receiver_boots {
         return;
     }
-    let bound = view.settings.trt * 33 + view.recovery.crash(view.hosts.len() as u64) * 2;
-    let told = view.now.since(receiver.died.max(channel.since));
+    let bound = view.settings.trt * 33 + view.recovery.crash(view.stations.count() as u64) * 2;
+    let told = view.now.since(receiver.card.died.max(channel.since));
     if told > bound && !view.windows.cover(view.now) {
         let what = format!("flow {flow} still sends {told} after its receiver died");
         findings.add(view.now, "S5", what);

@@ -49,10 +49,10 @@ impl Checker for OneHolder {
 
 /// No claim in the same ring reckons with a shorter hold than any token has (decision 017).
 fn reckons_with_less(view: &View<'_>, holder: usize, findings: &mut Findings) {
-    let Some(node) = view.hosts[holder].node.as_ref() else { return };
-    let (link, Some(hold)) = (node.link(), node.link().holding()) else { return };
-    for (at, host) in view.hosts.iter().enumerate().filter(|(at, _)| *at != holder) {
-        let Some(other) = host.node.as_ref().map(|node| node.link()) else { continue };
+    let Some(link) = view.at(holder).link() else { return };
+    let Some(hold) = link.holding() else { return };
+    for (at, host) in view.stations.iter().filter(|(at, _)| *at != holder) {
+        let Some(other) = host.link() else { continue };
         let same = other.mode() == ModeName::Token
             && other.mode_epoch() == link.mode_epoch()
             && other.newest() <= link.newest()
@@ -70,7 +70,8 @@ fn connected(view: &View<'_>, from: usize, to: usize) -> bool {
     if view.wires.are_sound() {
         return true;
     }
-    let mut reached = vec![false; view.hosts.len()];
+    let mut reached = vec![true; view.stations.places()];
+    view.stations.iter().for_each(|(host, _)| reached[host] = false);
     let mut edge = vec![from];
     reached[from] = true;
     while let Some(host) = edge.pop() {

@@ -14,12 +14,12 @@ pub struct Ledgers {
 
 impl Checker for Ledgers {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
-        self.lists.resize(view.hosts.len(), Vec::new());
+        self.lists.resize(view.stations.places(), Vec::new());
         for host in view.acted() {
-            let Some(node) = &view.hosts[host].node else { continue };
-            let link = node.link();
+            let Some(port) = view.at(host).port() else { continue };
+            let link = port.medium();
             let queue_max = view.settings.link.rate.octets_in_down(view.settings.nrt_queue).get() / 60 + 2;
-            let queued = node.port().queued_frames();
+            let queued = port.queued_frames();
             if queued as u64 > queue_max {
                 let what = format!("host {host} keeps {queued} ordinary frames");
                 findings.add(view.now, "S6", what);
@@ -53,14 +53,14 @@ fn check_list(view: &View<'_>, host: usize, slots: &[(u16, u32, bool)], findings
         findings.add(view.now, "R3", what);
     }
     // Slots that a number's earlier owner left behind stand until the number's owner has held the token.
-    let Some(node) = &view.hosts[host].node else { return };
-    if node.link().counters().tokens_accepted == 0 {
+    let Some(link) = view.at(host).link() else { return };
+    if link.counters().tokens_accepted == 0 {
         return;
     }
-    let station = node.link().station();
+    let station = link.station();
     let own = slots.iter().filter(|slot| slot.0 == station).count();
     // A channel that grows may get one more slot each time.
-    let asked: u64 = view.flows.iter().filter(|flow| flow.from == host).map(|flow| 1 + flow.asked).sum();
+    let asked: u64 = view.own_flows().filter(|flow| flow.from == host).map(|flow| 1 + flow.asked).sum();
     if own as u64 > asked {
         findings.add(view.now, "R5", format!("host {host} has {own} slots and asked for {asked}"));
     }

@@ -6,7 +6,7 @@
 //! often as it likes.
 
 use super::{Checker, Findings, Seen, View};
-use crate::world::{Message, level_of, mac};
+use crate::world::{Message, level_of};
 use rota_wire::host_level;
 use rota_wire::llc::{Control, Fragment, LlcView, SAP_SNAP, fragment_payload};
 use std::collections::BTreeMap;
@@ -98,24 +98,26 @@ impl Station {
 
 impl Checker for HighestFirst {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
-        self.stations.resize(view.hosts.len(), Station::default());
+        self.stations.resize(view.stations.places(), Station::default());
         let mtu = view.settings.link.framing.mtu;
         for seen in view.seen {
             match seen {
                 Seen::Message(Message { from, level: 7, ack, to, cut }) => {
-                    let (station, boots) = (&mut self.stations[*from], view.hosts[*from].boots);
+                    let (station, boots) = (&mut self.stations[*from], view.at(*from).boots);
                     if station.boots != boots {
                         *station = Station { boots, ..Station::default() };
                     }
                     match to.filter(|_| *ack) {
-                        Some(to) if *cut => station.directions.entry(mac(to).0).or_default().0.one_more(),
+                        Some(to) if *cut => {
+                            station.directions.entry(view.at(to).card.mac.0).or_default().0.one_more()
+                        }
                         Some(_) => {}
                         None => station.own.one_more(),
                     }
                 }
                 Seen::Sent { host, frame, kind: None, .. } => {
                     let station = &mut self.stations[*host];
-                    if station.boots == view.hosts[*host].boots && station.sent(frame, mtu) {
+                    if station.boots == view.at(*host).boots && station.sent(frame, mtu) {
                         let what = format!("host {host}: a message of priority 7 waits behind lower frames");
                         findings.add(view.now, "P7", what);
                     }

@@ -17,6 +17,7 @@ mod right;
 mod settling;
 mod slots;
 mod stamps;
+mod stations;
 #[cfg(test)]
 mod tests;
 mod visits;
@@ -38,12 +39,13 @@ pub use right::RightToSend;
 pub use settling::Settling;
 pub use slots::Slots;
 pub use stamps::Rising;
+pub use stations::Stations;
 pub use visits::Visits;
 pub use waste::Waste;
 pub use windows::{Recovery, Scope, Windows};
 
 use crate::faults::Wires;
-use crate::hosts::{Host, Receipt};
+use crate::hosts::{Receipt, Station};
 use crate::media::Frame;
 use crate::world::{Flow, FlowState, Message};
 use rota_proto::Settings;
@@ -144,15 +146,15 @@ pub enum Seen {
     },
 }
 
-/// The world as checkers see it.
+/// A segment of the world as checkers see it. Hosts have the same numbers on all segments.
 pub struct View<'a> {
     /// The present.
     pub now: Instant,
     /// The settings of all stations that were not given others.
     pub settings: &'a Settings,
-    /// The stations.
-    pub hosts: &'a [Host],
-    /// The channels.
+    /// The stations: hosts with their ports on the segment.
+    pub stations: Stations<'a>,
+    /// The channels of all segments.
     pub flows: &'a [Flow],
     /// What is wrong with the wires.
     pub wires: &'a Wires,
@@ -165,10 +167,19 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
+    /// A host as a station of the segment; only those that are on it are asked for.
+    pub fn at(&self, host: usize) -> Station<'_> {
+        self.stations.at(host)
+    }
+
     /// Whether a host holds a token whose lease has not ended, by its own clock.
     pub fn holds(&self, host: usize) -> bool {
-        let host = &self.hosts[host];
-        host.node.as_ref().is_some_and(|node| node.link().holds_token(host.clock.read(self.now)))
+        self.at(host).holds(self.now)
+    }
+
+    /// The channels that go over the segment.
+    pub fn own_flows(&self) -> impl Iterator<Item = &Flow> {
+        self.flows.iter().filter(|flow| flow.on == self.stations.segment())
     }
 
     /// The hosts whose nodes acted in this event.

@@ -33,12 +33,11 @@ impl OneMode {
 
 impl Checker for OneMode {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
-        self.hosts.resize(view.hosts.len(), None);
+        self.hosts.resize(view.stations.places(), None);
         for host in view.acted() {
-            let node = view.hosts[host].node.as_ref();
-            let state = node.and_then(|node| match node.link().mode() {
-                ModeName::Token => Some((node.link().mode_epoch(), true)),
-                ModeName::Plain => Some((node.link().mode_epoch(), false)),
+            let state = view.at(host).link().and_then(|link| match link.mode() {
+                ModeName::Token => Some((link.mode_epoch(), true)),
+                ModeName::Plain => Some((link.mode_epoch(), false)),
                 ModeName::Joining | ModeName::Switching | ModeName::Paced => None,
             });
             if self.hosts[host] == state {

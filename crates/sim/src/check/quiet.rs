@@ -1,55 +1,69 @@
-//! S9, S5, L3–L5: after the last fault and enough quiet all stations agree.
+//! S9, S5, L3–L5: after the last fault and enough quiet all stations of each segment agree.
 
-use crate::hosts::Host;
+use crate::check::Stations;
+use crate::hosts::Station;
 use crate::world::{FlowState, World};
 use rota_proto::ModeName;
+use rota_proto::rether::Rether;
 
-/// What does not agree, if anything.
+/// What does not agree on some segment, if anything.
+///
+/// # Errors
+/// The rule, and what does not agree.
 pub fn agree(world: &World) -> Result<(), (&'static str, String)> {
-    let nodes: Vec<_> = world.hosts.iter().filter_map(|host| host.node.as_ref()).collect();
-    let states: Vec<&str> = nodes.iter().map(|node| node.link().state_name()).collect();
-    let mode = world.agreed_mode().filter(|mode| matches!(mode, ModeName::Plain | ModeName::Token));
+    (0..world.segments.len()).try_for_each(|segment| agree_on(world, segment))
+}
+
+fn agree_on(world: &World, segment: usize) -> Result<(), (&'static str, String)> {
+    let stations = Stations::new(&world.hosts, segment, world.segments[segment].stations);
+    let there = || stations.iter().filter_map(|(at, station)| Some((at, station, station.link()?)));
+    let links: Vec<&Rether> = there().map(|(.., link)| link).collect();
+    let states: Vec<&str> = links.iter().map(|link| link.state_name()).collect();
+    let mode = world.agreed_mode_on(segment);
+    let mode = mode.filter(|mode| matches!(mode, ModeName::Plain | ModeName::Token));
     let Some(mode) = mode else { return Err(("S9", format!("no common mode after quiet: {states:?}"))) };
-    let lists: Vec<_> = nodes.iter().map(|node| node.link().slots()).collect();
+    let lists: Vec<_> = links.iter().map(|link| link.slots()).collect();
     // Sessions do not change any more, so a list that is one cycle old is the same list.
     if lists.windows(2).any(|pair| pair[0] != pair[1]) {
         return Err(("S5", format!("reservations differ after quiet: {lists:?}")));
     }
-    let mut numbers: Vec<u16> = nodes.iter().map(|node| node.link().station()).collect();
+    let mut numbers: Vec<u16> = links.iter().map(|link| link.station()).collect();
     numbers.sort_unstable();
     if numbers.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(("S9", format!("two stations have one number: {numbers:?}")));
     }
-    if nodes.iter().any(|node| node.link().members().len() + 1 != nodes.len()) {
-        let known: Vec<usize> = nodes.iter().map(|node| node.link().members().len()).collect();
+    if links.iter().any(|link| link.members().len() + 1 != links.len()) {
+        let known: Vec<usize> = links.iter().map(|link| link.members().len()).collect();
         return Err(("L4", format!("not everybody knows everybody after quiet: {known:?} {states:?}")));
     }
     // Who died again and again has to wait, for longer than this quiet lasts after the seventh time.
-    let hosts = || world.hosts.iter().filter_map(|host| Some((host, host.node.as_ref()?.link())));
-    let waits = |station| {
-        let mac = hosts().find(|(_, link)| link.station() == station).map(|(host, _)| host.mac);
-        mac.is_some_and(|mac| hosts().any(|(host, link)| link.is_held_off(host.clock.read(world.now()), mac)))
+    let waits = |number| {
+        let mac = there().find(|(.., link)| link.station() == number).map(|(_, station, _)| station.card.mac);
+        let held_off =
+            |mac| there().any(|(_, station, link)| link.is_held_off(station.clock.read(world.now()), mac));
+        mac.is_some_and(held_off)
     };
-    let dead = |station: &u16| nodes.iter().any(|node| node.link().is_dead(*station));
+    let dead = |station: &u16| links.iter().any(|link| link.is_dead(*station));
     if numbers.iter().any(|station| dead(station) && !waits(*station)) {
         return Err(("L4", "a living station is still on the dead list after quiet".to_owned()));
     }
     let slots = lists.first().map_or(0, |list| list.len());
-    let open = world.flows().iter().filter(|flow| flow.state == FlowState::Open).count();
+    let flows = || world.flows().iter().filter(|flow| flow.on == segment && flow.state == FlowState::Open);
     if mode == ModeName::Token && slots == 0 {
         return Err(("L5", "token mode although nothing is reserved".to_owned()));
     }
     // A channel that has grown may have a slot more for each time.
     let own =
         |station| lists.first().into_iter().copied().flatten().filter(|slot| slot.station == station).count();
-    let fits = |(at, host): (usize, &Host)| {
-        let slots = own(host.node.as_ref().map_or(0, |node| node.link().station()));
-        let open = world.flows().iter().filter(|flow| flow.from == at && flow.state == FlowState::Open);
+    let fits = |(at, station): (usize, Station<'_>)| {
+        let slots = own(station.link().map_or(0, |link| link.station()));
+        let open = flows().filter(|flow| flow.from == at);
         let (least, more) = open.fold((0, 0), |(least, more), flow| (least + 1, more + flow.asked as usize));
         (least..=least + more).contains(&slots)
     };
     let known: usize = numbers.iter().map(|station| own(*station)).sum();
-    if known != slots || !world.hosts.iter().enumerate().all(fits) {
+    if known != slots || !stations.iter().all(fits) {
+        let open = flows().count();
         return Err(("S5", format!("{slots} slots are reserved and {open} channels are open after quiet")));
     }
     Ok(())

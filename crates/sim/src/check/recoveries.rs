@@ -5,9 +5,10 @@
 
 use super::announced::Announced;
 use super::windows::Recovery;
-use super::{Checker, Findings, Seen, View};
-use crate::hosts::Host;
-use rota_proto::{Member, ModeName, Node};
+use super::{Checker, Findings, Seen, Stations, View};
+use crate::hosts::Station;
+use rota_proto::rether::Rether;
+use rota_proto::{Member, ModeName};
 use rota_units::{Instant, Span};
 use rota_wire::{FrameView, Generation, Kind, MacAddr};
 use std::collections::VecDeque;
@@ -159,8 +160,8 @@ impl RecoveryTimes {
     }
 
     /// Those of a part whose processes run.
-    fn running<'a>(&'a self, view: &'a View<'_>, part: usize) -> impl Iterator<Item = (usize, &'a Host)> {
-        let hosts = view.hosts.iter().enumerate();
+    fn running<'a>(&'a self, view: &'a View<'_>, part: usize) -> impl Iterator<Item = (usize, Station<'a>)> {
+        let hosts = view.stations.iter();
         hosts.filter(move |(at, host)| self.part(*at) == part && host.is_running(view.now))
     }
 
@@ -178,12 +179,12 @@ impl RecoveryTimes {
     /// alone takes no token from anybody.
     fn acted(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
         let part = self.part(host);
-        match view.hosts[host].mode() {
+        match view.at(host).mode() {
             Some(ModeName::Plain | ModeName::Switching) => {
                 self.parts[part].last = None;
                 // Where all have booted since the last ring, the next one may count from one again (seed
                 // 137499 of the product's timers).
-                if !view.hosts.iter().any(|host| host.mode() == Some(ModeName::Token)) {
+                if !view.stations.iter().any(|(_, host)| host.mode() == Some(ModeName::Token)) {
                     (self.newest, self.listed) = Default::default();
                 }
             }
@@ -212,7 +213,7 @@ impl RecoveryTimes {
             return;
         }
         let stamp = stamp(&frame);
-        let link = view.hosts[host].node.as_ref().map(|node| node.link());
+        let link = view.at(host).link();
         // What the node took, not what the frame says: its bits may have been turned over on the way.
         let believed = link.is_some_and(|link| link.mode() == ModeName::Token && link.list_stamp() == stamp);
         if believed && stamp > self.newest {
@@ -239,13 +240,13 @@ impl RecoveryTimes {
         // A part that is amid a switch has that to end, or to give up, before it can be anybody's ring (seed
         // 87934 of the product's timers); S9 and L4 have their deadlines for it.
         let switches = self.running(view, 0).any(|(_, host)| host.mode() == Some(ModeName::Switching));
-        let strangers = are_strangers(view.hosts, view.now);
+        let strangers = are_strangers(view.stations, view.now);
         let bound = if strangers { view.recovery.meeting_of_strangers() } else { view.recovery.meeting() };
         self.meeting = (blow == Blow::Meeting && others == 0 && !switches).then_some((view.now, bound));
         // What is lost while a station stands still or is late may be sent again to it, or by it.
         let lost = matches!(blow, Blow::TokenLost(_));
-        let silent = view.hosts.iter().any(|host| is_missed(view, host));
-        let late = view.hosts.iter().any(|host| host.profile.late_ppm > 0);
+        let silent = view.stations.iter().any(|(_, host)| is_missed(view, host));
+        let late = view.stations.iter().any(|(_, host)| host.profile.late_ppm > 0);
         let other = Blow::Other { ends: view.now, silent: 1 };
         let also = [(silent, Blow::Death), (late, other)].into_iter().filter(|(is, _)| lost && *is);
         for blow in also.map(|(_, blow)| blow).chain([blow]) {
@@ -276,14 +277,14 @@ impl RecoveryTimes {
     fn unite(&mut self, view: &View<'_>, second: u64) {
         let last = self.parts[0].last.max(self.parts[1].last);
         self.second = second;
-        let hosts = || view.hosts.iter().enumerate();
+        let hosts = || view.stations.iter();
         let has_ring =
             |part| hosts().any(|(at, host)| self.part(at) == part && host.mode() == Some(ModeName::Token));
         self.parts = [0, 1].map(|part| SegmentPart { last: last.filter(|_| has_ring(part)), told: false });
     }
 
     fn recent<'a>(&'a self, from: Instant, view: &View<'_>) -> impl Iterator<Item = (Instant, Blow)> + 'a {
-        let slowest = view.recovery.crash(view.hosts.len() as u64);
+        let slowest = view.recovery.crash(view.stations.count() as u64);
         let trt = view.settings.trt;
         let reaches = move |at: Instant, blow: &Blow| blow.ends(at) + blow.reach(trt).max(slowest) >= from;
         self.blows.iter().copied().filter(move |(at, blow)| reaches(*at, blow))
@@ -308,7 +309,7 @@ impl RecoveryTimes {
         }
         let lasts = blows.iter().any(|(at, blow)| blow.ends(*at) > *at);
         let over = if lasts { self.outdated } else { self.unnoticed };
-        let silent = (silenced(view, part, blows) + over).min(view.hosts.len() as u64 - 1);
+        let silent = (silenced(view, part, blows) + over).min(view.stations.count() as u64 - 1);
         let again = if blows.len() > 1 { recovery.round(silent) } else { Span::ZERO };
         recovery.crash(silent) + again
     }
@@ -396,7 +397,7 @@ impl RecoveryTimes {
 
 /// How many stations these blows can have silenced to a part.
 fn silenced(view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> u64 {
-    let stations = view.hosts.len() as u64;
+    let stations = view.stations.count() as u64;
     let silent = blows.iter().map(|(_, blow)| blow.silent(part, stations));
     silent.sum::<u64>().min(stations - 1)
 }
@@ -406,17 +407,17 @@ fn silenced(view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> u64 {
 /// claim (seed 2899303 of the product's timers). A boot on which all count has ended unnoticed, however long
 /// ago: where units take all of each cycle, no round of all comes to pass (seed 2974067).
 fn outdated(view: &View<'_>) -> (u64, u64) {
-    let boots = nodes(view.hosts, view.now).map(|(mac, node)| (mac, node.link().incarnation()));
-    let rings = nodes(view.hosts, view.now).filter(|(_, node)| node.link().mode() == ModeName::Token);
+    let boots = links(view.stations, view.now).map(|(mac, link)| (mac, link.incarnation()));
+    let rings = links(view.stations, view.now).filter(|(_, link)| link.mode() == ModeName::Token);
     // The claim takes the newest list of all.
-    let lives = |station| rings.clone().any(|(_, node)| !node.link().is_dead(station));
+    let lives = |station| rings.clone().any(|(_, link)| !link.is_dead(station));
     let is_over =
         |member: &&Member| boots.clone().any(|(mac, boot)| mac == member.mac && boot != member.incarnation);
-    let count = |node: &Node| {
-        let members = node.link().members().iter();
+    let count = |link: &Rether| {
+        let members = link.members().iter();
         members.filter(|member| member.station != 0 && lives(member.station)).filter(is_over).count() as u64
     };
-    let counts = rings.clone().map(|(_, node)| count(node));
+    let counts = rings.clone().map(|(_, link)| count(link));
     (counts.clone().max().unwrap_or(0), counts.min().unwrap_or(0))
 }
 
@@ -457,32 +458,30 @@ pub(crate) fn stamp(frame: &FrameView<'_>) -> (Generation, u64) {
     (frame.header().generation, frame.header().seq)
 }
 
-/// The nodes whose processes run, with their addresses.
-fn nodes(hosts: &[Host], now: Instant) -> impl Iterator<Item = (MacAddr, &Node)> + Clone {
-    let running = hosts.iter().filter(move |host| host.is_running(now));
-    running.filter_map(|host| Some((host.mac, host.node.as_ref()?)))
+/// The stations that run, by their addresses.
+fn links(stations: Stations<'_>, now: Instant) -> impl Iterator<Item = (MacAddr, &Rether)> + Clone {
+    let running = stations.iter().filter(move |(_, station)| station.is_running(now));
+    running.filter_map(|(_, station)| Some((station.card.mac, station.link()?)))
 }
 
 /// Whether two of them run rings whose keys are not the same, so that neither believes the other's lists.
-pub(crate) fn are_strangers(hosts: &[Host], now: Instant) -> bool {
-    let links = nodes(hosts, now).map(|(_, node)| node.link());
-    let mut rings = links.filter(|link| link.mode() == ModeName::Token);
+pub(crate) fn are_strangers(stations: Stations<'_>, now: Instant) -> bool {
+    let mut rings = links(stations, now).map(|(_, link)| link).filter(|link| link.mode() == ModeName::Token);
     rings.next().is_some_and(|first| rings.any(|link| !first.shares_key(link)))
 }
 
 /// Whether all stations that any ring counts on run in one ring, under one generation, and have this list.
 fn is_whole(view: &View<'_>, list: (Generation, u64)) -> bool {
-    let rings = nodes(view.hosts, view.now).filter(|(_, node)| node.link().mode() == ModeName::Token);
+    let rings = links(view.stations, view.now).filter(|(_, link)| link.mode() == ModeName::Token);
     let is_in = |mac| rings.clone().any(|(of, _)| of == mac);
     rings.clone().next().is_some()
-        && rings.clone().all(|(_, node)| {
-            let link = node.link();
+        && rings.clone().all(|(_, link)| {
             let mut members = link.members().iter().filter(|member| member.station != 0);
             let stamp = link.list_stamp();
             let has_it = link.generation() == list.0.counter && stamp.0 == list.0 && stamp >= list;
             // Nor does any count on one that has died since it proved that it lives.
             let runs = |(mac, boot)| {
-                nodes(view.hosts, view.now).any(|(of, node)| (of, node.link().incarnation()) == (mac, boot))
+                links(view.stations, view.now).any(|(of, link)| (of, link.incarnation()) == (mac, boot))
             };
             has_it
                 && members.all(|member| link.is_dead(member.station) || is_in(member.mac))
@@ -490,20 +489,20 @@ fn is_whole(view: &View<'_>, list: (Generation, u64)) -> bool {
         })
 }
 
-/// Whether a host is silent and some ring does not know it yet, so that a token may be sent to it.
-fn is_missed(view: &View<'_>, host: &Host) -> bool {
-    let knows = |node: &Node| {
-        let link = node.link();
-        let member = link.member_at(host.mac);
+/// Whether a station is silent and some ring does not know it yet, so that a token may be sent to it.
+fn is_missed(view: &View<'_>, station: Station<'_>) -> bool {
+    let knows = |link: &Rether| {
+        let member = link.member_at(station.card.mac);
         link.mode() != ModeName::Token || member.is_none_or(|member| link.is_dead(member.station))
     };
-    host.boots > 0 && !host.is_running(view.now) && !nodes(view.hosts, view.now).all(|(_, node)| knows(node))
+    let is_silent = station.boots > 0 && !station.is_running(view.now);
+    is_silent && !links(view.stations, view.now).all(|(_, link)| knows(link))
 }
 
 /// Whether all stations that run share one generation and key, or none runs a ring. Who asks to be let in is
 /// outside until its hold-off ends.
 fn is_one_ring(view: &View<'_>) -> bool {
-    let links = nodes(view.hosts, view.now).map(|(_, node)| node.link());
+    let links = links(view.stations, view.now).map(|(_, link)| link);
     let mut links = links.filter(|link| link.mode() != ModeName::Joining);
     links.next().is_none_or(|first| {
         let first_is = first.mode() == ModeName::Token;

@@ -1,7 +1,8 @@
 //! R2: in token mode only a holder sends. R8: nobody sends a unit for which the token shows no slot.
 
 use super::{Checker, Findings, Seen, View};
-use rota_proto::{ModeName, Node};
+use rota_proto::ModeName;
+use rota_proto::rether::Rether;
 use rota_wire::Kind;
 
 /// Watches what leaves the stations.
@@ -13,22 +14,22 @@ pub struct RightToSend {
 
 impl Checker for RightToSend {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
-        self.slotted.resize(view.hosts.len(), false);
+        self.slotted.resize(view.stations.places(), false);
         for seen in view.seen {
             let Seen::Sent { host, kind, holding, .. } = seen else { continue };
-            let Some(node) = &view.hosts[*host].node else { continue };
+            let Some(link) = view.at(*host).link() else { continue };
             match kind {
                 Some(Kind::Data) => {
                     if !holding {
                         findings.add(view.now, "R2", format!("host {host} sent a fragment without a token"));
                     }
                     // The unit may leave in the event that closes its slot: it had one before then.
-                    let is_slotted = has_slot(node) || self.slotted[*host];
-                    if node.link().list().is_some() && !is_slotted {
+                    let is_slotted = has_slot(link) || self.slotted[*host];
+                    if link.list().is_some() && !is_slotted {
                         findings.add(view.now, "R8", format!("host {host} sent a unit without a slot"));
                     }
                 }
-                None if node.link().mode() == ModeName::Token && !holding => {
+                None if link.mode() == ModeName::Token && !holding => {
                     findings.add(
                         view.now,
                         "R2",
@@ -39,12 +40,12 @@ impl Checker for RightToSend {
             }
         }
         for host in view.acted() {
-            self.slotted[host] = view.hosts[host].node.as_ref().is_some_and(has_slot);
+            self.slotted[host] = view.at(host).link().is_some_and(has_slot);
         }
     }
 }
 
-fn has_slot(node: &Node) -> bool {
-    let (station, list) = (node.link().station(), node.link().list());
+fn has_slot(link: &Rether) -> bool {
+    let (station, list) = (link.station(), link.list());
     list.is_some_and(|list| list.slots.as_slice().iter().any(|slot| slot.station == station))
 }

@@ -3,9 +3,10 @@
 //! from begins it anew. `quiet` asks for all of it once more in the end, where nothing changes any more.
 
 use super::{Checker, Findings, View};
-use crate::hosts::Host;
+use crate::hosts::Station;
 use crate::world::{Flow, FlowState};
-use rota_proto::{HOLD_OFF_MAX, ModeName, Node};
+use rota_proto::rether::Rether;
+use rota_proto::{HOLD_OFF_MAX, ModeName};
 use rota_units::{Instant, Span};
 use std::collections::BTreeMap;
 
@@ -38,7 +39,7 @@ impl Checker for Settling {
             return;
         }
         // A large segment costs more to look at, and takes longer to settle.
-        let stretch = 1 + view.hosts.len() as u64 / 16;
+        let stretch = 1 + view.stations.count() as u64 / 16;
         self.next = view.now + view.settings.trt.div_down(2) * stretch;
         if view.windows.cover(view.now) {
             (self.since, self.clear) = (Default::default(), view.now);
@@ -78,59 +79,58 @@ fn now_wrong(what: String) -> Option<Wrong> {
 
 /// How long each may take when nothing goes wrong any more.
 fn bound(view: &View<'_>, rule: usize) -> Span {
-    view.recovery.settled(view.hosts.len() as u64, rule == MODE || rule == LEFT_OUT)
+    view.recovery.settled(view.stations.count() as u64, rule == MODE || rule == LEFT_OUT)
 }
 
 /// The stations that take part: their processes run, and their settings are everybody's.
-fn running<'a>(view: &'a View<'_>) -> impl Iterator<Item = (usize, &'a Host, &'a Node)> + Clone {
-    let hosts = view.hosts.iter().enumerate().filter(|(at, _)| is_there(view, *at));
-    hosts.filter_map(|(at, host)| Some((at, host, host.node.as_ref()?)))
+fn running<'a>(view: &'a View<'_>) -> impl Iterator<Item = (usize, Station<'a>, &'a Rether)> + Clone {
+    let stations = view.stations.iter().filter(|(at, _)| is_there(view, *at));
+    stations.filter_map(|(at, station)| Some((at, station, station.link()?)))
 }
 
 /// What is not so, by the order of `RULES`. Nobody is held off for longer than allowed since `clear`, when
 /// the last reason for it was over.
 fn wrong(view: &View<'_>, clear: Instant) -> [Option<Wrong>; RULES.len()] {
     let mut wrong: [Option<Wrong>; RULES.len()] = Default::default();
-    let places: BTreeMap<_, _> = view.hosts.iter().enumerate().map(|(at, host)| (host.mac.0, at)).collect();
+    let places: BTreeMap<_, _> = view.stations.iter().map(|(at, station)| (station.card.mac.0, at)).collect();
     let may_be = view.now < clear + HOLD_OFF_MAX;
-    let is_held_off = |mac| {
-        may_be && running(view).any(|(_, host, node)| node.link().is_held_off(host.clock.read(view.now), mac))
-    };
-    let held_off: Vec<bool> = view.hosts.iter().map(|host| is_held_off(host.mac)).collect();
-    let ring = |node: &Node| node.link().mode() == ModeName::Token;
-    let rings = running(view).any(|(_, _, node)| ring(node));
-    let plain = running(view).any(|(_, _, node)| node.link().mode() == ModeName::Plain);
-    let lost = |node: &Node| matches!(node.link().mode(), ModeName::Joining | ModeName::Switching);
+    let is_held_off =
+        |mac| may_be && running(view).any(|(_, host, link)| link.is_held_off(host.clock.read(view.now), mac));
+    let mut held_off = vec![false; view.stations.places()];
+    view.stations.iter().for_each(|(at, station)| held_off[at] = is_held_off(station.card.mac));
+    let ring = |link: &Rether| link.mode() == ModeName::Token;
+    let rings = running(view).any(|(_, _, link)| ring(link));
+    let plain = running(view).any(|(_, _, link)| link.mode() == ModeName::Plain);
+    let lost = |link: &Rether| matches!(link.mode(), ModeName::Joining | ModeName::Switching);
     if rings && plain {
         wrong[MODE] = now_wrong("some run a ring and others plain Ethernet".to_owned());
-    } else if let Some((at, ..)) = running(view).find(|(at, _, node)| lost(node) && !held_off[*at]) {
+    } else if let Some((at, ..)) = running(view).find(|(at, _, link)| lost(link) && !held_off[*at]) {
         wrong[MODE] = now_wrong(format!("host {at} is in neither mode"));
     }
     let asked = |flow: &&Flow| flow.state == FlowState::Asked && is_there(view, flow.from);
-    if let Some(flow) = view.flows.iter().filter(asked).min_by_key(|flow| flow.since) {
+    if let Some(flow) = view.own_flows().filter(asked).min_by_key(|flow| flow.since) {
         let what = format!("a request of host {} has no answer", flow.from);
         wrong[MODE].get_or_insert(Wrong { what, since: Some(flow.since) });
     }
-    let mut lists = running(view).filter_map(|(_, _, node)| Some(node.link().list()?.slots.as_slice()));
+    let mut lists = running(view).filter_map(|(_, _, link)| Some(link.list()?.slots.as_slice()));
     if let Some(first) = lists.next()
         && lists.any(|list| list != first)
     {
         wrong[LISTS] = now_wrong("stations list other reservations".to_owned());
     }
-    for (at, _, node) in running(view) {
-        let link = node.link();
+    for (at, _, link) in running(view) {
         let mut known = 0;
         for member in link.members().iter().filter(|member| member.station != 0) {
             let Some(other) = places.get(&member.mac.0).copied() else { continue };
             let dead = link.is_dead(member.station);
-            if view.hosts[other].node.is_none() && !dead && ring(node) {
+            if view.at(other).link().is_none() && !dead && ring(link) {
                 wrong[DEAD_LISTED] =
                     now_wrong(format!("host {at} still counts on host {other}, which is dead"));
             }
-            known += usize::from(is_there(view, other) && !held_off[other] && !(dead && ring(node)));
+            known += usize::from(is_there(view, other) && !held_off[other] && !(dead && ring(link)));
         }
         let others = running(view).filter(|(other, ..)| *other != at && !held_off[*other]).count();
-        if known < others && !lost(node) && !held_off[at] {
+        if known < others && !lost(link) && !held_off[at] {
             wrong[LEFT_OUT] = now_wrong(format!("host {at} knows {known} of {others} others that run"));
         }
         if link.list().is_some_and(|list| list.slots.as_slice().is_empty()) {
@@ -141,5 +141,5 @@ fn wrong(view: &View<'_>, clear: Instant) -> [Option<Wrong>; RULES.len()] {
 }
 
 fn is_there(view: &View<'_>, host: usize) -> bool {
-    view.hosts[host].settings.is_none() && view.hosts[host].is_running(view.now)
+    view.at(host).card.settings.is_none() && view.at(host).is_running(view.now)
 }

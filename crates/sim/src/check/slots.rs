@@ -21,8 +21,8 @@ pub struct Slots {
 
 impl Checker for Slots {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
-        self.sent.resize(view.hosts.len(), Default::default());
-        self.reserved.resize(view.hosts.len(), Span::ZERO);
+        self.sent.resize(view.stations.places(), Default::default());
+        self.reserved.resize(view.stations.places(), Span::ZERO);
         for seen in view.seen {
             match seen {
                 Seen::Sent { host, frame, kind: Some(Kind::Data), .. } => {
@@ -39,7 +39,7 @@ impl Checker for Slots {
 
 /// The slots of a host in its newest list.
 fn own_slots<'a>(view: &'a View<'_>, host: usize) -> impl Iterator<Item = Span> + 'a {
-    let link = view.hosts[host].node.as_ref().map(|node| node.link());
+    let link = view.at(host).link();
     let station = link.map_or(0, |link| link.station());
     let slots = link.and_then(|link| link.list()).map_or(&[][..], |list| list.slots.as_slice());
     slots.iter().filter(move |slot| slot.station == station).map(|slot| Span::from_nanos(slot.tht_ns.into()))
@@ -57,7 +57,7 @@ impl Slots {
 
     fn count(&mut self, view: &View<'_>, host: usize, frame: &Frame, findings: &mut Findings) {
         let Ok(parsed) = FrameView::parse(frame, view.settings.ether_type) else { return };
-        let stamp = (view.hosts[host].boots, parsed.header().generation, parsed.header().seq);
+        let stamp = (view.at(host).boots, parsed.header().generation, parsed.header().seq);
         let (known, sent) = &mut self.sent[host];
         if *known != stamp {
             (*known, *sent) = (stamp, Span::ZERO);

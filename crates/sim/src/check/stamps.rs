@@ -23,10 +23,10 @@ pub struct Rising {
 
 impl Rising {
     fn of(&mut self, view: &View<'_>, host: usize) -> &mut Last {
-        self.last.resize(view.hosts.len(), Last::default());
+        self.last.resize(view.stations.places(), Last::default());
         let last = &mut self.last[host];
-        let incarnation = view.hosts[host].node.as_ref().map_or(0, |node| node.link().incarnation());
-        let life = (view.hosts[host].boots, incarnation);
+        let incarnation = view.at(host).link().map_or(0, |link| link.incarnation());
+        let life = (view.at(host).boots, incarnation);
         if last.life != life {
             *last = Last { life, ..Last::default() };
         }
@@ -54,12 +54,12 @@ impl Checker for Rising {
                     last.named = last.named.max(frame.header().generation);
                 }
                 Seen::Acted { host } => {
-                    let Some(node) = &view.hosts[*host].node else { continue };
-                    let (generation, epoch) = (node.link().generation(), node.link().mode_epoch());
+                    let Some(link) = view.at(*host).link() else { continue };
+                    let (generation, epoch) = (link.generation(), link.mode_epoch());
                     let last = self.of(view, *host);
                     // A claim that never left may be taken back: nobody else has heard of its generation.
-                    let own = node.link().station() == last.newest.station && last.newest > last.named;
-                    let taken_back = own && node.link().newest() >= last.named.max(last.token.0);
+                    let own = link.station() == last.newest.station && last.newest > last.named;
+                    let taken_back = own && link.newest() >= last.named.max(last.token.0);
                     if generation < last.generation && generation != 0 && !taken_back {
                         let what = format!("host {host}: generation {generation} after {}", last.generation);
                         findings.add(view.now, "S2", what);
@@ -70,7 +70,7 @@ impl Checker for Rising {
                         findings.add(view.now, "R6", what);
                     }
                     (last.generation, last.mode_epoch) = (generation, epoch);
-                    last.newest = node.link().newest();
+                    last.newest = link.newest();
                 }
                 _ => {}
             }

@@ -15,19 +15,19 @@ pub struct Visits {
 
 impl Checker for Visits {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
-        self.declared_dead.resize(view.hosts.len(), (0, 0));
+        self.declared_dead.resize(view.stations.places(), (0, 0));
         for seen in view.seen {
             match seen {
                 Seen::Took { accepted: true, .. } => self.visit(view, findings),
                 Seen::Acted { host } => {
-                    let Some(node) = &view.hosts[*host].node else { continue };
-                    let dead = node.link().counters().stations_declared_dead;
-                    let boots = view.hosts[*host].boots;
+                    let Some(link) = view.at(*host).link() else { continue };
+                    let dead = link.counters().stations_declared_dead;
+                    let boots = view.at(*host).boots;
                     let known = std::mem::replace(&mut self.declared_dead[*host], (boots, dead));
                     if known.0 == boots && dead > known.1 && !view.windows.cover(view.now) {
                         living_dead(view, *host, findings);
                     }
-                    if node.link().mode() != ModeName::Token {
+                    if link.mode() != ModeName::Token {
                         self.last = None;
                     }
                 }
@@ -55,11 +55,11 @@ impl Visits {
 
 /// Who answers is not declared dead. A number that a restarted station has given up may be.
 fn living_dead(view: &View<'_>, host: usize, findings: &mut Findings) {
-    let Some(judge) = &view.hosts[host].node else { return };
-    for (other, alive) in view.hosts.iter().enumerate().filter(|(_, alive)| alive.is_running(view.now)) {
-        let Some(node) = &alive.node else { continue };
-        let station = node.link().station();
-        if node.link().mode() == ModeName::Token && station != 0 && judge.link().is_dead(station) {
+    let Some(judge) = view.at(host).link() else { return };
+    for (other, alive) in view.stations.iter().filter(|(_, alive)| alive.is_running(view.now)) {
+        let Some(link) = alive.link() else { continue };
+        let station = link.station();
+        if link.mode() == ModeName::Token && station != 0 && judge.is_dead(station) {
             let what = format!("host {host} declared host {other} dead, which answers");
             findings.add(view.now, "R9", what);
         }

@@ -3,7 +3,7 @@
 
 use super::{Checker, Findings, Seen, View};
 use crate::faults::is_token_for;
-use crate::hosts::Host;
+use crate::hosts::Station;
 use rota_proto::ModeName;
 use rota_wire::{FrameView, Generation, Kind};
 
@@ -28,15 +28,15 @@ pub struct Waste {
 
 impl Checker for Waste {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
-        self.last.resize(view.hosts.len(), Last::default());
+        self.last.resize(view.stations.places(), Last::default());
         for seen in view.seen {
             match seen {
                 Seen::Sent { host, frame, kind: Some(Kind::Token), .. } => {
                     let ether_type = view.settings.ether_type;
                     // Who has gone back to plain mode meanwhile tells so behind all that its queue held.
-                    let to = view.hosts.iter().filter(|to| is_token_for(frame, to.mac, ether_type));
-                    let mut to = to.filter_map(|to| to.node.as_ref());
-                    let rings = to.any(|node| node.link().mode() == ModeName::Token);
+                    let to =
+                        view.stations.iter().filter(|(_, to)| is_token_for(frame, to.card.mac, ether_type));
+                    let rings = to.map(|(_, to)| to.mode()).any(|mode| mode == Some(ModeName::Token));
                     if let Ok(frame) = FrameView::parse(frame, ether_type)
                         && rings
                     {
@@ -63,19 +63,18 @@ impl Waste {
     }
 
     fn claim(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
-        let Some(node) = &view.hosts[host].node else { return };
-        let (boots, claims) = (view.hosts[host].boots, node.link().counters().claims);
+        let Some(link) = view.at(host).link() else { return };
+        let (boots, claims) = (view.at(host).boots, link.counters().claims);
         let last = &mut self.last[host];
         let (more, newest) = (claims > last.claims && boots == last.boots, last.newest);
-        (last.boots, last.claims, last.newest) = (boots, claims, node.link().newest());
+        (last.boots, last.claims, last.newest) = (boots, claims, link.newest());
         // Who comes back from a ring of a newer generation believes no token of this one: only a claim makes
         // a generation that is new to both, whatever the other's mode is by now (seed 346679 of the proven
         // timers). The claimant itself knows the generation that it claims, and is no stranger.
-        let stranger = |(at, other): (usize, &Host)| {
-            let link = other.node.as_ref().map(|node| node.link());
-            at != host && link.is_some_and(|link| link.newest() > newest)
+        let stranger = |(at, other): (usize, Station<'_>)| {
+            at != host && other.link().is_some_and(|link| link.newest() > newest)
         };
-        if more && !view.windows.cover(view.now) && !view.hosts.iter().enumerate().any(stranger) {
+        if more && !view.windows.cover(view.now) && !view.stations.iter().any(stranger) {
             findings.add(view.now, "R9", format!("host {host} claimed, and nothing had gone wrong"));
         }
     }

@@ -65,48 +65,53 @@ impl Evil {
         }
     }
 
-    /// What one beat of a fault sends among stations of these addresses, if it is one that needs no key and
-    /// no part in a station. `targets` says whom it meets.
+    /// What one beat of a fault sends among the stations of a segment, each by its port and its address, if it
+    /// is one that needs no key and no part in a station. `targets` says whom it meets; the port `stranger` is
+    /// no station's.
     pub fn inject(
         &mut self,
         fault: &Fault,
         settings: &Settings,
-        macs: &[MacAddr],
+        stations: &[(usize, MacAddr)],
+        stranger: usize,
         targets: &mut Stream,
     ) -> Option<(Happened, Injected)> {
-        let to = targets.below(macs.len() as u64) as usize;
+        let count = stations.len();
+        let to = targets.below(count as u64) as usize;
+        let of = |host: &usize| stations.iter().position(|(at, _)| at == host);
+        let other = |host| stations[if to == host { (to + 1) % count } else { to }].1;
         match fault {
             Fault::Babble { host, octets, .. } => {
-                let other = if to == *host { (to + 1) % macs.len() } else { to };
-                let frame = ordinary(macs[other], macs[*host], *octets);
+                let place = of(host)?;
+                let frame = ordinary(other(place), stations[place].1, *octets);
                 Some((Happened::Babbled, Injected::Sent { from: *host, frame }))
             }
             Fault::Forge { .. } => {
-                let from = targets.below(macs.len() as u64) as usize;
-                let frame = self.forge(settings, macs[to], macs[from]);
-                Some((Happened::Forged, Injected::Arrived { to, frame, lie: true }))
+                let from = targets.below(count as u64) as usize;
+                let frame = self.forge(settings, stations[to].1, stations[from].1);
+                Some((Happened::Forged, Injected::Arrived { to: stations[to].0, frame, lie: true }))
             }
             Fault::Replay { .. } => {
                 let (to, frame) = self.replay()?;
                 Some((Happened::Replayed, Injected::Arrived { to, frame, lie: false }))
             }
             Fault::Spoof { host, to: aim, .. } => {
-                let other = if to == *host { (to + 1) % macs.len() } else { to };
+                let place = of(host)?;
                 let to = match aim {
                     Aim::All => MacAddr::BROADCAST,
-                    Aim::One => macs[other],
-                    Aim::Itself => macs[*host],
+                    Aim::One => other(place),
+                    Aim::Itself => stations[place].1,
                 };
-                let mut frame = ordinary(to, macs[*host], 60).to_vec();
+                let mut frame = ordinary(to, stations[place].1, 60).to_vec();
                 if *aim == Aim::All {
                     frame[12..14].copy_from_slice(&settings.ether_type.to_be_bytes());
                 }
-                Some((Happened::Spoofed, Injected::Sent { from: macs.len(), frame: frame.into() }))
+                Some((Happened::Spoofed, Injected::Sent { from: stranger, frame: frame.into() }))
             }
             Fault::Flood { octets, broadcast } => {
-                let to = if *broadcast { MacAddr::BROADCAST } else { macs[to] };
+                let to = if *broadcast { MacAddr::BROADCAST } else { stations[to].1 };
                 let frame = ordinary(to, MacAddr([2, 0x46, 0x4c, 0x4f, 0x4f, 1]), *octets);
-                Some((Happened::Flooded, Injected::Sent { from: macs.len(), frame }))
+                Some((Happened::Flooded, Injected::Sent { from: stranger, frame }))
             }
             _ => None,
         }

@@ -75,6 +75,8 @@ pub enum Happened {
     Kept,
     /// 27: a unit's frame left its station behind the token.
     Strayed,
+    /// 23: an interface disappeared while its process ran on.
+    PortLost,
 }
 
 impl Happened {
@@ -121,6 +123,7 @@ impl Happened {
         (Self::Spoofed, "address used by a stranger", "28"),
         (Self::Kept, "token kept below its lease", "27"),
         (Self::Strayed, "unit outside its slot", "27"),
+        (Self::PortLost, "interface gone", "23"),
     ];
 }
 

@@ -43,6 +43,7 @@ pub enum Draw {
     Skew,
     Storm,
     Flood,
+    PortLoss,
 }
 
 /// What a campaign draws from.
@@ -197,6 +198,7 @@ impl Mix {
             Draw::Replay => Fault::Replay { gap },
             Draw::Clone => Fault::Clone { host, of: other },
             Draw::Skew => Fault::Skew { host },
+            Draw::PortLoss => Fault::PortLoss { host },
             Draw::Storm => Fault::Storm { hosts: some(random, stations, host) },
             Draw::Flood => {
                 lasts = part_of(random, settings.trt * 10);
@@ -204,6 +206,6 @@ impl Mix {
                 Fault::Flood { octets, broadcast: random.below(2) == 0 }
             }
         };
-        Timed { at, lasts, fault }
+        Timed { at, lasts, segment: 0, fault }
     }
 }

@@ -105,6 +105,12 @@ pub enum Fault {
         /// Down and up.
         period: Span,
     },
+    /// 23: an interface disappears, and its process runs on with the others, or ends where it was the only one.
+    /// At the end a new process finds it again.
+    PortLoss {
+        /// Whose.
+        host: usize,
+    },
     /// 26: a station sends ordinary frames whether it may or not.
     Babble {
         /// Who.
@@ -200,6 +206,7 @@ impl Fault {
             | Self::WallClock { host }
             | Self::Drift { host, .. }
             | Self::Flap { host, .. }
+            | Self::PortLoss { host }
             | Self::Babble { host, .. }
             | Self::Hog { host, .. }
             | Self::Keep { host, .. }
@@ -217,6 +224,39 @@ impl Fault {
             | Self::Insider { .. }
             | Self::Replay { .. }
             | Self::Flood { .. } => Vec::new(),
+        }
+    }
+
+    /// Gives each host that it names another number.
+    pub fn renumber(&mut self, number: impl Fn(usize) -> usize) {
+        match self {
+            Self::Crash { host, .. }
+            | Self::CrashLoop { host, .. }
+            | Self::Pause { host, .. }
+            | Self::Starve { host, .. }
+            | Self::WallClock { host }
+            | Self::Drift { host, .. }
+            | Self::Flap { host, .. }
+            | Self::PortLoss { host }
+            | Self::Babble { host, .. }
+            | Self::Hog { host, .. }
+            | Self::Keep { host, .. }
+            | Self::Stray { host, .. }
+            | Self::Spoof { host, .. }
+            | Self::Skew { host } => *host = number(*host),
+            Self::OneWay { from: one, to: other } | Self::Clone { host: one, of: other } => {
+                (*one, *other) = (number(*one), number(*other));
+            }
+            Self::Partition { part: hosts } | Self::Storm { hosts } => {
+                hosts.iter_mut().for_each(|host| *host = number(*host));
+            }
+            Self::Wire { .. }
+            | Self::Boundary { .. }
+            | Self::PauseAll
+            | Self::Forge { .. }
+            | Self::Insider { .. }
+            | Self::Replay { .. }
+            | Self::Flood { .. } => {}
         }
     }
 
@@ -243,6 +283,15 @@ pub struct Timed {
     pub at: Span,
     /// For so long; zero for what happens in an instant.
     pub lasts: Span,
+    /// The segment whose frames it strikes, from 0. What strikes a process is felt on all its segments.
+    pub segment: usize,
     /// What.
     pub fault: Fault,
+}
+
+impl Timed {
+    /// A fault of the first segment.
+    pub fn new(at: Span, lasts: Span, fault: Fault) -> Self {
+        Self { at, lasts, segment: 0, fault }
+    }
 }

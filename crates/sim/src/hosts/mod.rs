@@ -1,15 +1,17 @@
 //! A simulated host: the node, its processor, its queue of received frames, and what its programs saw.
 
+mod ports;
 mod profile;
 
+pub use ports::{HostPort, Station};
 pub use profile::HostProfile;
 
 use crate::clocks::Clock;
 use crate::engine::Stream;
 use crate::media::Frame;
-use rota_proto::{ChannelEvent, ChannelId, Delivery, ModeName, Node, Payloads, Settings};
+use rota_proto::{ChannelEvent, ChannelId, Delivery, Node, Payloads, PortId};
 use rota_units::{Instant, Span};
-use rota_wire::{FrameView, Kind, MacAddr};
+use rota_wire::{FrameView, Kind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A unit as its receiver got it.
@@ -79,16 +81,23 @@ pub(crate) struct Process {
     pub(crate) paused_until: Instant,
     /// For how long it stood still since it was last told.
     pub(crate) stood: Span,
-    pub(crate) inbox: VecDeque<(Instant, Instant, Frame)>,
+    pub(crate) inbox: VecDeque<Waiting>,
     /// True if an event will come when the processor is free.
     pub(crate) serving: bool,
     /// When the earliest wake-up that is still to come will come.
     pub(crate) alarm: Instant,
-    pub(crate) gated: bool,
-    /// Ordinary frames that the node keeps, by their tags.
-    pub(crate) host_frames: BTreeMap<u32, Frame>,
-    /// Ordinary frames that this process was told to drop.
-    pub(crate) dropped: u64,
+}
+
+/// A received frame that the process has not looked at.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    /// The port that it came to.
+    pub(crate) port: PortId,
+    /// When it came, in the world's time.
+    pub(crate) at: Instant,
+    /// What the host's clock said then.
+    pub(crate) stamp: Instant,
+    pub(crate) frame: Frame,
 }
 
 impl Default for Process {
@@ -99,9 +108,6 @@ impl Default for Process {
             inbox: VecDeque::new(),
             serving: false,
             alarm: Instant::FAR,
-            gated: false,
-            host_frames: BTreeMap::new(),
-            dropped: 0,
         }
     }
 }
@@ -120,18 +126,14 @@ pub(crate) struct Processor {
 pub struct Host {
     /// The node, unless it was killed.
     pub node: Option<Node>,
-    /// The card's address.
-    pub mac: MacAddr,
+    /// Its cards, one on each of its segments; the places are the numbers of the node's ports.
+    pub ports: Vec<HostPort>,
     /// How often it has been started.
     pub boots: u32,
-    /// When its last process ended.
-    pub died: Instant,
     /// Its monotonic clock.
     pub clock: Clock,
     /// What its processor costs.
     pub profile: HostProfile,
-    /// Its own settings, where they are not everybody's: a mistake.
-    pub settings: Option<Settings>,
     /// Its faults.
     pub flaws: Flaws,
     /// The observations of its programs; it is forgotten with the process.
@@ -142,8 +144,6 @@ pub struct Host {
     pub inbox_drops: u64,
     pub(crate) process: Process,
     pub(crate) processor: Processor,
-    /// Until when ordinary frames that its gate let pass are in its card.
-    pub(crate) ordinary_until: Instant,
     pub(crate) next_tag: u32,
     pub(crate) random: Stream,
 }
@@ -152,33 +152,26 @@ pub struct Host {
 pub(crate) const INBOX_MAX: usize = 4_096;
 
 impl Host {
-    /// In which mode its node is, if it has one.
-    pub(crate) fn mode(&self) -> Option<ModeName> {
-        self.node.as_ref().map(|node| node.link().mode())
-    }
-
     /// A frame waits for the process, with the stamp that the kernel gave it: the clock may change its rate
     /// before it is read.
-    pub(crate) fn queue(&mut self, at: Instant, frame: Frame) {
-        self.process.inbox.push_back((at, self.clock.read(at), frame));
+    pub(crate) fn queue(&mut self, port: PortId, at: Instant, frame: Frame) {
+        let stamp = self.clock.read(at);
+        self.process.inbox.push_back(Waiting { port, at, stamp, frame });
     }
 
-    pub(crate) fn new(mac: MacAddr, clock: Clock, profile: HostProfile, random: Stream) -> Self {
+    pub(crate) fn new(ports: Vec<HostPort>, clock: Clock, profile: HostProfile, random: Stream) -> Self {
         Self {
             node: None,
-            mac,
+            ports,
             boots: 0,
-            died: Instant::ZERO,
             clock,
             profile,
-            settings: None,
             flaws: Flaws::default(),
             programs: Programs::default(),
             ordinary_received: 0,
             inbox_drops: 0,
             process: Process::default(),
             processor: Processor { busy_until: Instant::ZERO, card_warm_until: Instant::ZERO },
-            ordinary_until: Instant::ZERO,
             next_tag: 0,
             random,
         }
@@ -189,12 +182,7 @@ impl Host {
         self.node = None;
         self.process = Process::default();
         self.programs = Programs::default();
-    }
-
-    /// True if the card takes a frame: for its own address, its own group address, or everybody.
-    pub fn picks(&self, frame: &[u8]) -> bool {
-        let own = [self.mac, self.mac.own_group(), MacAddr::BROADCAST];
-        frame.first_chunk::<6>().is_some_and(|mac| own.contains(&MacAddr(*mac)))
+        self.ports.iter_mut().for_each(HostPort::lose_gate);
     }
 
     /// The channels that it receives, and which flow of the world each is.

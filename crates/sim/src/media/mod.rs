@@ -140,7 +140,18 @@ pub struct MediumCounters {
     pub aborted: u64,
 }
 
-/// The medium of a world.
+impl MediumCounters {
+    /// Those of another medium too.
+    pub fn add(&mut self, other: &Self) {
+        let Self { sent, copies, arrived, card_drops, port_drops, discarded, aborted } = other;
+        (self.sent, self.copies) = (self.sent + sent, self.copies + copies);
+        (self.arrived, self.aborted) = (self.arrived + arrived, self.aborted + aborted);
+        (self.card_drops, self.port_drops) = (self.card_drops + card_drops, self.port_drops + port_drops);
+        self.discarded += discarded;
+    }
+}
+
+/// The medium of a segment.
 #[derive(Debug)]
 pub enum Medium {
     /// A full-duplex learning switch.

@@ -45,7 +45,8 @@ impl Scenario {
         }
         let Some(mix) = &self.mix else { return Ok(()) };
         let floods = |(kind, weight): &(Draw, u32)| *kind == Draw::Flood && *weight > 0;
-        if !self.has_stranger() && mix.weights.iter().any(floods) {
+        let has_strangers = (0..self.world.segments()).all(|segment| self.has_stranger(segment));
+        if !has_strangers && mix.weights.iter().any(floods) {
             return Err(wrong("mix", 0, "weights", format!("flood: {NO_PORT}")));
         }
         // Two faults are half of `every` apart on average.
@@ -57,9 +58,9 @@ impl Scenario {
         Ok(())
     }
 
-    /// Whether the medium has a port for who does not belong; a link has two ends.
-    fn has_stranger(&self) -> bool {
-        self.world.strangers > 0 && !matches!(self.world.topology, Topology::Link { .. })
+    /// Whether the medium of a segment has a port for who does not belong; a link has two ends.
+    fn has_stranger(&self, segment: usize) -> bool {
+        self.world.strangers > 0 && !matches!(self.world.topology_of(segment), Topology::Link { .. })
     }
 
     fn check_hosts(&self) -> Result<(), ScenarioError> {
@@ -92,7 +93,7 @@ impl Scenario {
             return error("at", format!("the fault ends after the {} of the scenario", self.duration));
         }
         match &timed.fault {
-            Fault::Flood { .. } | Fault::Spoof { .. } if !self.has_stranger() => {
+            Fault::Flood { .. } | Fault::Spoof { .. } if !self.has_stranger(timed.segment) => {
                 error("kind", NO_PORT.to_owned())
             }
             Fault::Flood { octets, .. } | Fault::Babble { octets, .. } if *octets > 1_514 => {

@@ -1,18 +1,18 @@
 //! A scenario: a list of parts, put together and checked before anything runs.
 
 mod limits;
+mod ports;
 mod run;
 pub mod schedule;
 
 pub use run::{Run, RunResult, Stream as StreamOutcome};
 
 use crate::faults::{Fault, Mix, Moment, Timed};
-use crate::media::csma_cd::slot;
 use crate::traffic::{Messages, Shape};
-use crate::world::{Topology, WorldSpec};
-use rota_admission::{Admitted, Pace, Request, Slot, admit};
-use rota_proto::{Settings, SettingsError};
-use rota_units::{BitRate, Octets, Span};
+use crate::world::WorldSpec;
+use rota_admission::{Pace, Request};
+use rota_proto::Settings;
+use rota_units::{Octets, Span};
 use rota_wire::llc::MESSAGE_OCTETS_MAX;
 
 /// One channel that a program opens, feeds and, when it is lost, opens again.
@@ -187,8 +187,9 @@ impl Scenario {
                 let sentence = format!("{} changes are too many; up to {CHANGES_MAX}", channel.changes.len());
                 return error("reservation", index, "change", sentence);
             }
-            if let Err(nearest) = Pace::of(channel.period, self.world.settings.trt) {
-                let (asked, trt) = (channel.period.as_nanos(), self.world.settings.trt.as_nanos());
+            let trt = self.world.settings_of(self.segment_of(channel.from, channel.to)).trt;
+            if let Err(nearest) = Pace::of(channel.period, trt) {
+                let (asked, trt) = (channel.period.as_nanos(), trt.as_nanos());
                 let which =
                     if channel.period > nearest { "long; the longest" } else { "short; the shortest" };
                 let sentence = format!(
@@ -207,6 +208,12 @@ impl Scenario {
                 let sentence = "messages are not sent by how many wait; give one of the other shapes";
                 return error("traffic", index, "shape", sentence.to_owned());
             }
+            let first = |host: usize| self.world.ports_of(host)[0];
+            if load.messages.is_some() && first(load.from) != first(load.to) {
+                let sentence = "messages go over the first port of a station, and these two are on other \
+                                segments with theirs";
+                return error("traffic", index, "to", sentence.to_owned());
+            }
         }
         for (index, timed) in self.faults.iter().enumerate() {
             let wrong = timed.fault.hosts().into_iter().find(|host| *host >= stations);
@@ -214,6 +221,7 @@ impl Scenario {
                 let sentence = format!("there is no station {}; they are 1 to {stations}", host + 1);
                 return error("fault", index, "station", sentence);
             }
+            self.check_segment_of(index, timed)?;
             if let Fault::Crash { moment: Moment::In(state), .. }
             | Fault::Pause { moment: Moment::In(state), .. } = &timed.fault
                 && !STATES.contains(state)
@@ -239,24 +247,8 @@ impl Scenario {
         let spec = &self.world;
         let error = |part, field, sentence| Err(ScenarioError { part, index: 0, field, sentence });
         check_stations(spec.stations)?;
-        if matches!(spec.topology, Topology::Link { .. }) && spec.stations != 2 {
-            let sentence = format!("a link joins 2 stations, not {}; a switch joins more", spec.stations);
-            return error("medium", "kind", sentence);
-        }
-        self.check_shared()?;
-        if let Err(wrong) = spec.settings.check() {
-            let (part, field) = match wrong {
-                SettingsError::Cycle { .. } | SettingsError::Latency { .. } => ("", "trt"),
-                SettingsError::NoCycle { .. } => ("", "rate"),
-                SettingsError::Stations(_) => ("", "stations"),
-                SettingsError::Mtu(_) => ("", "mtu"),
-                SettingsError::Death { .. } => ("timers", "death"),
-                SettingsError::Lease { .. } => ("timers", "lease"),
-                SettingsError::Hop { .. } => ("timers", "hop"),
-                SettingsError::Delay { .. } | SettingsError::Claim { .. } => ("timers", "delay"),
-            };
-            return error(part, field, wrong.to_string());
-        }
+        self.check_ports()?;
+        (0..spec.segments()).try_for_each(|segment| self.check_segment(segment))?;
         if spec.drift_ppm > 500_000 {
             return error("clocks", "drift", "clocks drift by at most 50%".to_owned());
         }
@@ -267,29 +259,6 @@ impl Scenario {
         if total > RUN_MAX {
             let sentence = format!("a run of {total} is too long; up to {RUN_MAX} can be simulated");
             return error("", "duration", sentence);
-        }
-        Ok(())
-    }
-
-    /// Half duplex ends where a slot of 512 bit times does, and a collision must be heard within a slot.
-    /// Whether a shared segment, if it has one, can be.
-    ///
-    /// # Errors
-    /// It is too fast or too long.
-    pub fn check_shared(&self) -> Result<(), ScenarioError> {
-        let Topology::CsmaCd { propagation, .. } = self.world.topology else { return Ok(()) };
-        let error = |field, sentence| Err(ScenarioError { part: "medium", index: 0, field, sentence });
-        let rate = self.world.settings.link.rate;
-        if rate > BitRate::from_mbit(100) {
-            let rate = rate.as_bps();
-            let sentence = format!("no segment is shared at {rate} bit/s; up to 100 Mbit/s can be");
-            return error("kind", sentence);
-        }
-        let (slot, longest) = (slot(rate), slot(rate).div_down(2));
-        if propagation > longest {
-            let sentence =
-                format!("a cable of {propagation} is too long for a slot of {slot}; {longest} would do");
-            return error("delay", sentence);
         }
         Ok(())
     }
@@ -311,6 +280,14 @@ impl Scenario {
         }
         if from == to {
             let sentence = "a station sends nothing to itself; name two stations".to_owned();
+            return Err(ScenarioError { part, index, field: "to", sentence });
+        }
+        if self.world.common(from, to).is_none() {
+            let sentence = format!(
+                "stations {} and {} have no segment in common, and nothing is forwarded",
+                from + 1,
+                to + 1
+            );
             return Err(ScenarioError { part, index, field: "to", sentence });
         }
         Ok(())
@@ -340,50 +317,6 @@ impl Scenario {
         }
         if period < Span::from_micros(1) {
             return error(field, format!("a period of {period} is too short to be simulated; 1us is not"));
-        }
-        Ok(())
-    }
-
-    /// Whether a reservation before this one sends to the host.
-    fn sends_to(&self, index: usize, host: usize) -> bool {
-        self.reservations[..index].iter().any(|one| one.to == host)
-    }
-
-    /// The reservations that fit, one after another in the order of the file, with what each is promised.
-    pub fn admitted(&self) -> Vec<(usize, Slot, Admitted)> {
-        let params = self.world.settings.params(self.world.stations as u16);
-        let mut slots: Vec<Slot> = Vec::new();
-        let mut all = Vec::new();
-        for (index, channel) in self.reservations.iter().enumerate() {
-            let request = channel.request(params.trt, self.sends_to(index, channel.from));
-            if let Ok(admitted) = admit(&slots, &request, &params) {
-                let slot = Slot { station: request.station, tht: admitted.tht, periodic: request.periodic };
-                slots.push(slot);
-                all.push((index, slot, admitted));
-            }
-        }
-        all
-    }
-
-    /// Reservations that must be admitted and are open together must fit together.
-    fn check_capacity(&self) -> Result<(), ScenarioError> {
-        let params = self.world.settings.params(self.world.stations as u16);
-        let mut slots: Vec<Slot> = Vec::new();
-        for (index, channel) in self.reservations.iter().enumerate().filter(|(_, one)| one.must_admit) {
-            let request = channel.request(self.world.settings.trt, self.sends_to(index, channel.from));
-            match admit(&slots, &request, &params) {
-                Ok(admitted) => slots.push(Slot {
-                    station: request.station,
-                    tht: admitted.tht,
-                    periodic: channel.periodic,
-                }),
-                Err(refusal) => {
-                    let before = slots.len();
-                    let sentence =
-                        format!("it must be admitted and cannot be behind {before} before it: {refusal}");
-                    return Err(ScenarioError { part: "reservation", index, field: "unit", sentence });
-                }
-            }
         }
         Ok(())
     }

@@ -5,10 +5,10 @@ use crate::check::Violation;
 use crate::check::bounds::Measured;
 use crate::check::{FlowReport, Recoveries, agree};
 use crate::engine::Stream as Random;
-use crate::faults::{Fault, Tally, Timed};
+use crate::faults::{Fault, Mix, Tally, Timed};
 use crate::media::MediumCounters;
 use crate::traffic::{Purpose, Shape};
-use crate::world::{Flow, FlowState, Fragments, Hashes, Opening, World};
+use crate::world::{Flow, FlowState, Fragments, Hashes, Opening, Segment, World};
 use rota_units::{Instant, Span};
 use std::collections::BTreeMap;
 
@@ -137,6 +137,19 @@ pub struct Run<'a> {
     seed: u64,
 }
 
+/// The faults that a mix draws for a segment, with a stream of its own.
+fn drawn(seed: u64, scenario: &Scenario, mix: &Mix, on: usize) -> Vec<Timed> {
+    let world = &scenario.world;
+    let hosts: Vec<usize> = world.hosts_on(on).collect();
+    let mut random = Random::named(seed, &if on == 0 { "mix".to_owned() } else { format!("mix {on}") });
+    let mut faults = mix.draw(&mut random, hosts.len(), world.settings_of(on), scenario.duration);
+    for timed in &mut faults {
+        timed.segment = on;
+        timed.fault.renumber(|station| hosts[station]);
+    }
+    faults
+}
+
 impl<'a> Run<'a> {
     /// A run that has not begun.
     pub fn new(seed: u64, scenario: &'a Scenario) -> Self {
@@ -146,9 +159,7 @@ impl<'a> Run<'a> {
             .for_each(|host| world.start(host));
         let mut faults = scenario.faults.clone();
         if let Some(mix) = &scenario.mix {
-            let (stations, settings) = (scenario.world.stations, &scenario.world.settings);
-            let mut random = Random::named(seed, "mix");
-            faults.extend(mix.draw(&mut random, stations, settings, scenario.duration));
+            (0..scenario.world.segments()).for_each(|on| faults.extend(drawn(seed, scenario, mix, on)));
         }
         let evil = |timed: &Timed| matches!(timed.fault, Fault::Replay { .. } | Fault::Forge { .. });
         world.mischief.remembers = faults.iter().any(evil);
@@ -189,7 +200,8 @@ impl<'a> Run<'a> {
             let (at, lasts) = (zero + self.faults[index].at, self.faults[index].lasts);
             self.at(at, Action::Begin(index));
             self.at((at + lasts).min(end), Action::End(index));
-            if self.world.beat(&self.faults[index].fault).is_some() {
+            let Timed { segment, fault, .. } = &self.faults[index];
+            if self.world.beat_on(*segment, fault).is_some() {
                 self.at(at, Action::Beat(index));
             }
         }
@@ -292,25 +304,25 @@ impl<'a> Run<'a> {
                 self.plan_faults();
             }
             Action::Begin(index) => {
-                let Timed { at, lasts, fault } = self.faults[index].clone();
+                let Timed { at, lasts, segment, fault } = self.faults[index].clone();
                 let until = (self.zero + at + lasts).min(self.end);
-                self.world.begin_fault(index, &fault, until);
+                self.world.begin_fault_on(segment, index, &fault, until);
             }
             Action::Beat(index) => {
-                let Timed { at, lasts, fault } = self.faults[index].clone();
+                let Timed { at, lasts, segment, fault } = self.faults[index].clone();
                 let over = self.world.now() >= (self.zero + at + lasts).min(self.end);
-                if let Some(beat) = self.world.beat(&fault)
+                if let Some(beat) = self.world.beat_on(segment, &fault)
                     && !over
                 {
-                    self.world.beat_fault(index, &fault);
+                    self.world.beat_fault_on(segment, index, &fault);
                     let next = self.world.now() + beat;
                     self.at(next, Action::Beat(index));
                 }
             }
             Action::Heal => self.world.heal_all(),
             Action::End(index) => {
-                let fault = self.faults[index].fault.clone();
-                self.world.end_fault(index, &fault);
+                let Timed { segment, fault, .. } = self.faults[index].clone();
+                self.world.end_fault_on(segment, index, &fault);
             }
         }
     }
@@ -368,7 +380,8 @@ impl<'a> Run<'a> {
         }
         self.world.wish(flow, unit);
         if self.world.keeps_larger(flow) {
-            self.at(now + self.scenario.world.settings.trt, Action::Change(index, nth));
+            let on = self.world.flows()[flow].on;
+            self.at(now + self.world.segments[on].settings.trt, Action::Change(index, nth));
             return;
         }
         // Who has closed meanwhile is told so.
@@ -381,7 +394,8 @@ impl<'a> Run<'a> {
 
     /// Adds up what a channel did.
     fn count(&mut self, index: usize, flow: usize) {
-        let report = self.world.checks().deliveries.report(flow);
+        let on = self.world.flows()[flow].on;
+        let report = self.world.segments[on].checks().deliveries.report(flow);
         let stream = &mut self.streams[index];
         stream.skipped += self.world.flows()[flow].skipped;
         let units = &mut stream.units;
@@ -403,6 +417,8 @@ impl<'a> Run<'a> {
         let world = self.world;
         let (events, hops) = world.speed();
         let now = world.now();
+        let segments = || world.segments.iter();
+        let checks = || segments().map(Segment::checks);
         let sum = |of: fn(&Flow) -> u64| world.flows().iter().map(of).sum();
         RunResult {
             seed: self.seed,
@@ -415,12 +431,21 @@ impl<'a> Run<'a> {
             streams: self.streams,
             changes: (sum(|flow| flow.asked), sum(|flow| flow.kept)),
             listened_again: world.counts.listened_again,
-            excused: world.windows.total(now),
-            worst_silence: world.checks().visits().worst_silence,
-            recoveries: *world.checks().recoveries(),
+            excused: segments().map(|segment| segment.windows.total(now)).max().unwrap_or(Span::ZERO),
+            worst_silence: checks().map(|checks| checks.visits().worst_silence).max().unwrap_or(Span::ZERO),
+            recoveries: checks().fold(Recoveries::default(), |mut all, checks| {
+                all.add(checks.recoveries());
+                all
+            }),
             faults: self.faults,
-            measured: *world.checks().measured(),
-            medium: *world.medium.counters(),
+            measured: checks().fold(Measured::default(), |mut all, checks| {
+                all.add(checks.measured());
+                all
+            }),
+            medium: segments().fold(MediumCounters::default(), |mut all, segment| {
+                all.add(segment.medium.counters());
+                all
+            }),
             fragments: world.custody().total(),
             ring_aborts: world.counts.ring_aborts,
             is_cut_short: world.is_cut_short(),

@@ -273,7 +273,7 @@ fn fault(name: &str, line: &mut Line<'_>) -> Result<Timed, Wrong> {
             ));
         }
     };
-    Ok(Timed { at, lasts, fault })
+    Ok(Timed { at, lasts, segment: 0, fault })
 }
 
 /// The k-th frame of a kind from one station to another.

@@ -3,10 +3,11 @@
 //! way.
 
 use super::World;
+use crate::hosts::Waiting;
 use crate::media::{End, Frame};
-use rota_proto::FrameVerdict;
+use rota_proto::{FrameVerdict, PortId};
 use rota_wire::{FrameView, Kind, UnitHeader};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The fragments of one channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,9 +96,9 @@ impl World {
     }
 
     /// A station gives a frame to its card.
-    pub(super) fn fragment_sent(&mut self, from: usize, frame: &Frame) {
-        let Some(label) = label(frame, self.spec().settings.ether_type) else { return };
-        let of = |flow: &super::Flow| flow.from == from && flow.label == Some(label);
+    pub(super) fn fragment_sent(&mut self, on: usize, from: usize, frame: &Frame) {
+        let Some(label) = label(frame, self.segments[on].settings.ether_type) else { return };
+        let of = |flow: &super::Flow| (flow.from, flow.on) == (from, on) && flow.label == Some(label);
         // A channel that the world did not open is nobody's here.
         let Some(flow) = self.traffic.flows.iter().rposition(of) else { return };
         self.traffic.custody.track(frame, flow);
@@ -135,6 +136,7 @@ impl World {
     pub(super) fn fragment_looked_at(
         &mut self,
         host: usize,
+        port: PortId,
         frame: &[u8],
         taken: bool,
         verdict: FrameVerdict,
@@ -146,13 +148,14 @@ impl World {
             self.traffic.custody.book(flow).ended[End::Refused as usize] += 1;
         }
         // Only a host with settings of its own may live on another segment.
-        let elsewhere = verdict == FrameVerdict::OtherSegment && self.hosts[host].settings.is_some();
+        let elsewhere =
+            verdict == FrameVerdict::OtherSegment && self.hosts[host].card(port).settings.is_some();
         let is_unnamed =
             matches!(verdict, FrameVerdict::Taken | FrameVerdict::Foreign | FrameVerdict::OtherSegment);
         if !taken && !elsewhere && is_unnamed {
             let now = self.now();
             let what = format!("host {host} swallowed a fragment of flow {flow} without a verdict");
-            self.judge.findings.add(now, "S10", what);
+            self.findings.add(now, "S10", what);
         }
         self.audit(flow);
     }
@@ -164,7 +167,17 @@ impl World {
     /// What a process had not looked at ends with it.
     pub(super) fn fragments_die(&mut self, host: usize) {
         let inbox = std::mem::take(&mut self.hosts[host].process.inbox);
-        for (.., frame) in inbox {
+        for Waiting { frame, .. } in inbox {
+            self.fragment_ends(&frame, End::Silent);
+        }
+    }
+
+    /// What a process had not looked at of one port ends with the port.
+    pub(super) fn fragments_end_at(&mut self, host: usize, port: PortId) {
+        let inbox = std::mem::take(&mut self.hosts[host].process.inbox);
+        let (gone, kept): (VecDeque<_>, VecDeque<_>) = inbox.into_iter().partition(|of| of.port == port);
+        self.hosts[host].process.inbox = kept;
+        for Waiting { frame, .. } in gone {
             self.fragment_ends(&frame, End::Silent);
         }
     }
@@ -175,11 +188,7 @@ impl World {
         if fragments.on_their_way() < 0 && self.traffic.custody.overdrawn != Some(flow) {
             self.traffic.custody.overdrawn = Some(flow);
             let now = self.now();
-            self.judge.findings.add(
-                now,
-                "S10",
-                format!("more of flow {flow} ended than was sent: {fragments:?}"),
-            );
+            self.findings.add(now, "S10", format!("more of flow {flow} ended than was sent: {fragments:?}"));
         }
     }
 
@@ -188,23 +197,21 @@ impl World {
     pub(super) fn count_ordinary(&mut self, index: usize) {
         let host = &self.hosts[index];
         let Some(node) = &host.node else { return };
-        let (port, counters) = (node.port(), node.port().counters());
-        let named = counters.host_frames_dropped + counters.host_dropped_switch;
-        let (queued, kept) = (port.queued_host_frames(), host.process.host_frames.len());
-        let what = if queued != kept {
-            format!("host {index}: {kept} ordinary frames are kept and {queued} wait")
-        } else if named != host.process.dropped {
-            format!(
-                "host {index}: {} ordinary frames were dropped, {named} under a name",
-                host.process.dropped
-            )
-        } else if kept > 0 && !host.process.gated {
-            format!("host {index}: the gate is open, and {kept} ordinary frames wait")
-        } else {
-            return;
-        };
-        let now = self.now();
-        self.judge.findings.add(now, "S10", what);
+        for port in node.ports() {
+            let (card, counters) = (host.card(port.id()), port.counters());
+            let named = counters.host_frames_dropped + counters.host_dropped_switch;
+            let (queued, kept) = (port.queued_host_frames(), card.host_frames.len());
+            let what = if queued != kept {
+                format!("host {index}: {kept} ordinary frames are kept and {queued} wait")
+            } else if named != card.dropped {
+                format!("host {index}: {} ordinary frames were dropped, {named} under a name", card.dropped)
+            } else if kept > 0 && !card.gated {
+                format!("host {index}: the gate is open, and {kept} ordinary frames wait")
+            } else {
+                continue;
+            };
+            self.findings.add(self.engine.now(), "S10", what);
+        }
     }
 
     /// S10 when everything is at rest: nothing is on its way any more.

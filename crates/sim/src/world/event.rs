@@ -9,20 +9,27 @@ use rota_wire::FrameView;
 /// Something that happens at an instant.
 #[derive(Debug)]
 pub(super) enum Event {
-    Medium(MediumEvent),
+    /// Of the medium of a segment.
+    Medium {
+        on: usize,
+        event: MediumEvent,
+    },
     Arrive {
+        on: usize,
         to: usize,
         from: usize,
         frame: Frame,
     },
     /// A frame that the wires held back.
     Late {
+        on: usize,
         to: usize,
         frame: Frame,
         lie: bool,
     },
     /// The processor has finished with a frame, which goes to the card.
     Hand {
+        on: usize,
         from: usize,
         frame: Frame,
     },
@@ -34,6 +41,7 @@ pub(super) enum Event {
         host: usize,
     },
     CardEmpty {
+        on: usize,
         host: usize,
     },
     Resume {
@@ -47,11 +55,13 @@ pub(super) enum Event {
     },
     /// A guardian looks whether its station's card is empty, and speaks.
     Will {
+        on: usize,
         host: usize,
         will: Will,
     },
     /// A will should have been heard by now.
     WillHeard {
+        on: usize,
         host: usize,
         will: Will,
     },
@@ -66,31 +76,56 @@ pub(super) enum Event {
 impl Stamped for Event {
     fn stamp(&self) -> u64 {
         let mark = |frame: &Frame| frame.len() as u64 ^ frame.last().map_or(0, |last| u64::from(*last) << 16);
-        match self {
-            Self::Medium(MediumEvent::AtSwitch { from, frame }) => {
-                1 << 56 ^ (*from as u64) << 32 ^ mark(frame)
+        // The first segment adds nothing.
+        let segment = self.segment().map_or(0, |on| (on as u64) << 48);
+        segment
+            ^ match self {
+                Self::Medium { event: MediumEvent::AtSwitch { from, frame }, .. } => {
+                    1 << 56 ^ (*from as u64) << 32 ^ mark(frame)
+                }
+                Self::Medium { event: MediumEvent::PortFree { port }, .. } => 2 << 56 ^ *port as u64,
+                Self::Medium { event: MediumEvent::Carrier, .. } => 12 << 56,
+                Self::Arrive { to, frame, .. } => 3 << 56 ^ (*to as u64) << 32 ^ mark(frame),
+                Self::Late { to, frame, .. } => 4 << 56 ^ (*to as u64) << 32 ^ mark(frame),
+                Self::Hand { from, frame, .. } => 5 << 56 ^ (*from as u64) << 32 ^ mark(frame),
+                Self::Serve { host } => 6 << 56 ^ *host as u64,
+                Self::Wake { host } => 7 << 56 ^ *host as u64,
+                Self::CardEmpty { host, .. } => 8 << 56 ^ *host as u64,
+                Self::Resume { host } => 9 << 56 ^ *host as u64,
+                Self::Emit { source } => 10 << 56 ^ *source as u64,
+                Self::Start { host } => 11 << 56 ^ *host as u64,
+                Self::Will { host, .. } => 14 << 56 ^ *host as u64,
+                Self::WillHeard { host, .. } => 15 << 56 ^ *host as u64,
+                Self::ListenAgain { host, listener, .. } => 13 << 56 ^ (*host as u64) << 32 ^ *listener,
             }
-            Self::Medium(MediumEvent::PortFree { port }) => 2 << 56 ^ *port as u64,
-            Self::Medium(MediumEvent::Carrier) => 12 << 56,
-            Self::Arrive { to, frame, .. } => 3 << 56 ^ (*to as u64) << 32 ^ mark(frame),
-            Self::Late { to, frame, .. } => 4 << 56 ^ (*to as u64) << 32 ^ mark(frame),
-            Self::Hand { from, frame } => 5 << 56 ^ (*from as u64) << 32 ^ mark(frame),
-            Self::Serve { host } => 6 << 56 ^ *host as u64,
-            Self::Wake { host } => 7 << 56 ^ *host as u64,
-            Self::CardEmpty { host } => 8 << 56 ^ *host as u64,
-            Self::Resume { host } => 9 << 56 ^ *host as u64,
-            Self::Emit { source } => 10 << 56 ^ *source as u64,
-            Self::Start { host } => 11 << 56 ^ *host as u64,
-            Self::Will { host, .. } => 14 << 56 ^ *host as u64,
-            Self::WillHeard { host, .. } => 15 << 56 ^ *host as u64,
-            Self::ListenAgain { host, listener, .. } => 13 << 56 ^ (*host as u64) << 32 ^ *listener,
-        }
     }
 }
 
 impl Event {
-    /// The event in words, for a log.
+    /// The segment on which it happens; none where it is a host's own.
+    fn segment(&self) -> Option<usize> {
+        match self {
+            Self::Medium { on, .. }
+            | Self::Arrive { on, .. }
+            | Self::Late { on, .. }
+            | Self::Hand { on, .. }
+            | Self::CardEmpty { on, .. }
+            | Self::Will { on, .. }
+            | Self::WillHeard { on, .. } => Some(*on),
+            _ => None,
+        }
+    }
+
+    /// The event in words, for a log. A segment behind the first is named.
     pub(super) fn line(&self, settings: &Settings) -> String {
+        let words = self.words(settings);
+        match self.segment() {
+            Some(on @ 1..) => format!("segment {}: {words}", on + 1),
+            _ => words,
+        }
+    }
+
+    fn words(&self, settings: &Settings) -> String {
         let named = |frame: &Frame| match FrameView::parse(frame, settings.ether_type) {
             Ok(view) => {
                 let header = view.header();
@@ -100,19 +135,19 @@ impl Event {
             Err(_) => format!("ordinary frame of {} octets", frame.len()),
         };
         match self {
-            Self::Medium(MediumEvent::AtSwitch { from, frame }) => {
+            Self::Medium { event: MediumEvent::AtSwitch { from, frame }, .. } => {
                 format!("port {from}: the switch has {}", named(frame))
             }
-            Self::Medium(MediumEvent::PortFree { port }) => format!("port {port} is free"),
-            Self::Medium(MediumEvent::Carrier) => "the carrier".to_owned(),
+            Self::Medium { event: MediumEvent::PortFree { port }, .. } => format!("port {port} is free"),
+            Self::Medium { event: MediumEvent::Carrier, .. } => "the carrier".to_owned(),
             Self::Arrive { to, frame, .. } => format!("host {to} <- {}", named(frame)),
-            Self::Late { to, frame, lie } => {
+            Self::Late { to, frame, lie, .. } => {
                 format!("host {to} <- late {}{}", named(frame), if *lie { ", which is a lie" } else { "" })
             }
-            Self::Hand { from, frame } => format!("host {from} hands over {}", named(frame)),
+            Self::Hand { from, frame, .. } => format!("host {from} hands over {}", named(frame)),
             Self::Serve { host } => format!("host {host} looks at its queue"),
             Self::Wake { host } => format!("host {host} wakes"),
-            Self::CardEmpty { host } => format!("host {host}: card empty"),
+            Self::CardEmpty { host, .. } => format!("host {host}: card empty"),
             Self::Resume { host } => format!("host {host} goes on"),
             Self::Emit { source } => format!("source {source}"),
             Self::Start { host } => format!("host {host} is started"),

@@ -1,7 +1,7 @@
 //! How a world does what a fault says.
 
-use super::{EPOCH, SECRET, World, mac};
-use crate::check::{Blow, Scope, Seen, are_strangers};
+use super::{EPOCH, SECRET, Segment, World, mac_on};
+use crate::check::{Blow, Scope, Seen, Stations, are_strangers};
 use crate::engine::Stream;
 use crate::faults::{Aim, Fault, Happened, Injected, Moment};
 use crate::hosts::{HostProfile, Keeps};
@@ -13,6 +13,8 @@ use rota_wire::{Key, MacAddr};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Armed {
     pub(super) host: usize,
+    /// The segment on which its station is to be in the state.
+    on: usize,
     state: &'static str,
     /// By when it happens anyway.
     by: Instant,
@@ -28,31 +30,44 @@ enum Strike {
 }
 
 impl World {
-    /// How often a fault does what it does again.
+    /// How often a fault of the first segment does what it does again.
     pub fn beat(&self, fault: &Fault) -> Option<Span> {
-        let octets = if let Fault::Flood { octets, .. } = fault { usize::from(*octets) } else { 0 };
-        fault.beat(wire_time(self.spec.settings.link.rate, octets))
+        self.beat_on(0, fault)
     }
 
-    /// A fault begins; it ends by itself, or [`Self::end_fault`] ends it.
+    /// The same of a segment.
+    pub fn beat_on(&self, on: usize, fault: &Fault) -> Option<Span> {
+        let octets = if let Fault::Flood { octets, .. } = fault { usize::from(*octets) } else { 0 };
+        fault.beat(wire_time(self.segments[on].settings.link.rate, octets))
+    }
+
+    /// A fault of the first segment begins; it ends by itself, or [`Self::end_fault`] ends it.
     pub fn begin_fault(&mut self, index: usize, fault: &Fault, until: Instant) {
+        self.begin_fault_on(0, index, fault, until);
+    }
+
+    /// A fault begins. What happens to frames happens to those of the segment `on`; what happens to a process
+    /// is felt on all its segments.
+    pub fn begin_fault_on(&mut self, on: usize, index: usize, fault: &Fault, until: Instant) {
         let now = self.now();
-        let (lasts, stations) = (until.since(now), self.hosts.len() as u64);
-        let slot = self.recovery.slot();
+        let lasts = until.since(now);
         let random = Stream::named(self.chance.seed, &format!("fault {index}"));
         match fault {
-            Fault::Wire { .. } | Fault::Boundary { .. } => self.begin_on_wires(fault, until, &random),
+            Fault::Wire { .. } | Fault::Boundary { .. } => self.begin_on_wires(on, fault, until, &random),
             Fault::Crash { host, moment, down } => {
-                self.arm(*host, *moment, Strike::Kill { down: *down }, 1, until)
+                self.arm(on, *host, *moment, Strike::Kill { down: *down }, 1, until)
             }
-            Fault::CrashLoop { host, up, down } => self.crash_loop(*host, *up, *down, until),
-            Fault::Pause { host, moment } => self.arm(*host, *moment, Strike::Pause(lasts), 1, until),
+            Fault::CrashLoop { host, up, down } => self.crash_loop(on, *host, *up, *down, until),
+            Fault::Pause { host, moment } => self.arm(on, *host, *moment, Strike::Pause(lasts), 1, until),
             Fault::PauseAll => {
                 self.tally.count(Happened::PausedAll);
                 (0..self.hosts.len()).for_each(|host| self.pause(host, lasts));
-                let recovery = self.recovery.crash(stations) + slot;
-                self.windows.open(now, lasts + recovery, Scope::All);
+                for Segment { recovery, windows, stations, .. } in &mut self.segments {
+                    let span = lasts + recovery.crash(*stations as u64) + recovery.slot();
+                    windows.open(now, span, Scope::All);
+                }
             }
+            Fault::PortLoss { host } => self.lose_port(*host, on),
             Fault::Starve { host, late_ppm, late_max } => {
                 self.tally.count(Happened::Starved);
                 let profile =
@@ -60,9 +75,12 @@ impl World {
                 self.hosts[*host].profile = profile;
                 // A holder that sleeps through its lease has lost the token, and only a claim makes another.
                 // One at which it rests needs only to miss the cycle in which it would have gone round.
-                let sleeps = *late_max >= self.spec.settings.lease.min(self.spec.settings.trt);
-                let lost = if sleeps { self.recovery.crash(0) } else { self.recovery.token_loss(4) };
-                self.windows.open(now, lasts + lost + *late_max + slot, Scope::All);
+                self.excuse_host(*host, |segment| {
+                    let Segment { settings, recovery, .. } = segment;
+                    let sleeps = *late_max >= settings.lease.min(settings.trt);
+                    let lost = if sleeps { recovery.crash(0) } else { recovery.token_loss(4) };
+                    lasts + lost + *late_max + recovery.slot()
+                });
             }
             // No machine is given a wall clock: there is nothing that could be set.
             Fault::WallClock { .. } => self.tally.count(Happened::WallClock),
@@ -70,35 +88,61 @@ impl World {
                 self.tally.count(Happened::Drifted);
                 self.set_clock(*host, *rate);
                 if rate.abs_diff(1_000_000_000) > 500_000 {
-                    let recovery = self.recovery.crash(1) + slot;
-                    self.windows.open(now, lasts + recovery, Scope::All);
+                    self.excuse_host(*host, |Segment { recovery, .. }| {
+                        lasts + (recovery.crash(1) + recovery.slot())
+                    });
                 }
             }
             Fault::Hog { host, times } => {
-                let span = self.spec.settings.lease + Span::from_millis(1);
+                let span = self.segments[on].settings.lease + Span::from_millis(1);
                 self.tally.count(Happened::Hogged);
-                self.arm(*host, Moment::In("holding"), Strike::Pause(span), *times, until);
+                self.arm(on, *host, Moment::In("holding"), Strike::Pause(span), *times, until);
             }
             Fault::Keep { host, hold, nth } => {
                 self.hosts[*host].flaws.keeps = Some(Keeps { hold: *hold, nth: (*nth).max(1), tokens: 0 });
             }
             Fault::Stray { host, late } => self.hosts[*host].flaws.units_late = *late,
-            Fault::Partition { .. } | Fault::OneWay { .. } => self.cut(fault, until, &random),
-            _ => self.begin_evil(fault, lasts),
+            Fault::Partition { .. } | Fault::OneWay { .. } => self.cut(on, fault, until, &random),
+            _ => self.begin_evil(on, fault, lasts),
         }
         // What strikes by itself says so when it does.
-        if let Some(blow) = self.blow_of(fault, until) {
-            self.judge.seen.push(Seen::Struck { blow });
+        let mut struck = false;
+        for segment in self.felt_on(on, fault) {
+            if let Some(blow) = self.blow_of(segment, fault, until) {
+                self.segments[segment].saw(Seen::Struck { blow });
+                struck = true;
+            }
+        }
+        if struck {
             self.check();
         }
     }
 
+    /// The segments on which a fault is felt.
+    fn felt_on(&self, on: usize, fault: &Fault) -> Vec<usize> {
+        match fault {
+            Fault::PauseAll => (0..self.segments.len()).collect(),
+            Fault::Starve { host, .. } | Fault::Drift { host, .. } => self.spec.ports_of(*host).to_vec(),
+            _ => vec![on],
+        }
+    }
+
+    /// Opens a window on each segment of a host.
+    fn excuse_host(&mut self, host: usize, span: impl Fn(&Segment) -> Span) {
+        let now = self.now();
+        for on in self.spec.ports_of(host) {
+            let span = span(&self.segments[*on]);
+            self.segments[*on].windows.open(now, span, Scope::All);
+        }
+    }
+
     /// What a fault does to the token where it strikes all the time, or at once and as a whole.
-    fn blow_of(&self, fault: &Fault, until: Instant) -> Option<Blow> {
-        let stations = self.hosts.len() as u64;
+    fn blow_of(&self, on: usize, fault: &Fault, until: Instant) -> Option<Blow> {
+        let Segment { settings, stations, .. } = &self.segments[on];
+        let stations = *stations as u64;
         let other = |ends, silent| Some(Blow::Other { ends, silent });
         match fault {
-            Fault::Partition { part } if stations <= 64 => {
+            Fault::Partition { part } if self.hosts.len() <= 64 => {
                 Some(Blow::Parting(part.iter().fold(0, |hosts, host| hosts | 1 << host)))
             }
             Fault::Partition { .. } | Fault::PauseAll => other(until, stations),
@@ -116,7 +160,7 @@ impl World {
             Fault::Babble { .. } | Fault::Insider { .. } => other(until, 0),
             // What waits at the ports must leave them first.
             Fault::Flood { .. } => {
-                let port = self.spec.settings.link.rate.span_of_up(self.spec.settings.port_queue);
+                let port = settings.link.rate.span_of_up(settings.port_queue);
                 other(until + port, stations)
             }
             Fault::Drift { rate, .. } if rate.abs_diff(1_000_000_000) > 500_000 => other(until, 1),
@@ -126,42 +170,50 @@ impl World {
     }
 
     /// Somebody is not what he should be, or does what he should not.
-    fn begin_evil(&mut self, fault: &Fault, lasts: Span) {
-        let (now, slot) = (self.now(), self.recovery.slot());
+    fn begin_evil(&mut self, on: usize, fault: &Fault, lasts: Span) {
+        let now = self.now();
+        let Segment { settings, windows, recovery, .. } = &mut self.segments[on];
+        let slot = recovery.slot();
         match fault {
             Fault::Insider { .. } | Fault::Flood { .. } => {
-                let recovery = self.recovery.crash(1) + slot;
-                self.windows.open(now, lasts + recovery, Scope::All);
+                windows.open(now, lasts + (recovery.crash(1) + slot), Scope::All);
             }
             Fault::Babble { gap, octets, .. } => {
                 // Excused from nothing: but what it takes of each cycle is missing for ordinary traffic. Its
                 // last frames may wait in its card for the end of a cycle.
-                let trt = self.spec.settings.trt;
-                let frame = wire_time(self.spec.settings.link.rate, usize::from(*octets));
+                let trt = settings.trt;
+                let frame = wire_time(settings.link.rate, usize::from(*octets));
                 let frames = trt.count_down((*gap).max(Span::from_micros(1))) + 2;
-                self.windows.burden(now, lasts + trt, frame * frames);
+                windows.burden(now, lasts + trt, frame * frames);
             }
             // One unit, or a token, may be under way when the first frame comes. If no station of the segment
             // hears the stranger, all units are at risk for as long as the victim sends nothing.
             Fault::Spoof { to, .. } => {
                 let lasts = if *to == Aim::All { Span::ZERO } else { lasts };
-                self.windows.open(now, lasts + self.recovery.slot(), Scope::All);
+                windows.open(now, lasts + slot, Scope::All);
             }
             Fault::Clone { host, of } => {
                 self.tally.count(Happened::Cloned);
                 self.kill(*host);
-                self.hosts[*host].mac = self.hosts[*of].mac;
+                let of = self.hosts[*of].on(on).map(|station| station.card.mac);
+                if let (Some(mac), Some(port)) = (of, self.hosts[*host].port_on(on)) {
+                    self.hosts[*host].card_mut(port).mac = mac;
+                }
                 self.start(*host);
-                self.windows.open(now, lasts + self.recovery.crash(2) + slot, Scope::All);
+                let Segment { windows, recovery, .. } = &mut self.segments[on];
+                windows.open(now, lasts + recovery.crash(2) + slot, Scope::All);
             }
             Fault::Skew { host } => {
                 self.tally.count(Happened::Skewed);
                 self.kill(*host);
-                let mut settings = self.spec.settings.clone();
+                let mut settings = self.segments[on].settings.clone();
                 settings.trt = settings.trt.div_down(4) * 3;
-                self.hosts[*host].settings = Some(settings);
+                if let Some(port) = self.hosts[*host].port_on(on) {
+                    self.hosts[*host].card_mut(port).settings = Some(settings);
+                }
                 self.start(*host);
-                self.windows.open(now, lasts + self.recovery.crash(1) + slot, Scope::All);
+                let Segment { windows, recovery, .. } = &mut self.segments[on];
+                windows.open(now, lasts + recovery.crash(1) + slot, Scope::All);
             }
             Fault::Storm { hosts } => {
                 self.tally.count(Happened::TogetherStarted);
@@ -173,56 +225,61 @@ impl World {
         }
     }
 
-    fn begin_on_wires(&mut self, fault: &Fault, until: Instant, random: &Stream) {
-        let stations = self.hosts.len();
-        let what = self.wires.begin(fault, stations, &self.spec.settings, until, random);
+    fn begin_on_wires(&mut self, on: usize, fault: &Fault, until: Instant, random: &Stream) {
+        let hosts = self.hosts.len();
+        let Segment { wires, settings, .. } = &mut self.segments[on];
+        let what = wires.begin(fault, hosts, settings, until, random);
         what.into_iter().for_each(|what| self.tally.count(what));
     }
 
-    fn cut(&mut self, fault: &Fault, until: Instant, random: &Stream) {
-        self.begin_on_wires(fault, until, random);
+    fn cut(&mut self, on: usize, fault: &Fault, until: Instant, random: &Stream) {
+        self.begin_on_wires(on, fault, until, random);
         if let Fault::Partition { part } = fault {
-            self.parted(part, until);
+            self.parted(on, part, until);
             return;
         }
-        self.parts_meet(until);
+        self.parts_meet(on, until);
     }
 
     /// Until `until` some do not hear others, and from then on they become one ring again.
-    fn parts_meet(&mut self, until: Instant) {
-        let (now, merge) = (self.now(), self.merge());
-        self.windows.open(now, until.since(now) + merge, Scope::All);
-        self.windows.merging_until = self.windows.merging_until.max(until + merge);
+    fn parts_meet(&mut self, on: usize, until: Instant) {
+        let (now, merge) = (self.now(), self.merge(on));
+        let windows = &mut self.segments[on].windows;
+        windows.open(now, until.since(now) + merge, Scope::All);
+        windows.merging_until = windows.merging_until.max(until + merge);
     }
 
     /// One ring again, and every unit in its slot.
-    fn merge(&self) -> Span {
-        let mut merge = self.recovery.merge(self.hosts.len() as u64);
-        if are_strangers(&self.hosts, self.now()) {
-            merge = merge.max(self.recovery.meeting_of_strangers());
+    fn merge(&self, on: usize) -> Span {
+        let Segment { recovery, stations, .. } = &self.segments[on];
+        let mut merge = recovery.merge(*stations as u64);
+        if are_strangers(Stations::new(&self.hosts, on, *stations), self.now()) {
+            merge = merge.max(recovery.meeting_of_strangers());
         }
-        merge + self.recovery.slot()
+        merge + recovery.slot()
     }
 
     /// Each part has a ring again after it has found the others silent, and keeps its promises until they
     /// meet. Between the parts nothing is promised.
-    fn parted(&mut self, part: &[usize], until: Instant) {
-        let (now, stations) = (self.now(), self.hosts.len());
-        let recovery = self.recovery.crash(stations as u64) + self.recovery.slot();
-        self.windows.open(now, recovery, Scope::All);
-        let (one, other): (Vec<usize>, Vec<usize>) = (0..stations).partition(|host| part.contains(host));
+    fn parted(&mut self, on: usize, part: &[usize], until: Instant) {
+        let now = self.now();
+        let (one, other): (Vec<usize>, Vec<usize>) =
+            self.spec.hosts_on(on).partition(|host| part.contains(host));
+        let Segment { recovery, windows, stations, .. } = &mut self.segments[on];
+        windows.open(now, recovery.crash(*stations as u64) + recovery.slot(), Scope::All);
         for (from, to) in one.iter().flat_map(|from| other.iter().map(move |to| (*from, *to))) {
-            self.windows.open(now, until.since(now), Scope::Pair(from, to));
-            self.windows.open(now, until.since(now), Scope::Pair(to, from));
+            windows.open(now, until.since(now), Scope::Pair(from, to));
+            windows.open(now, until.since(now), Scope::Pair(to, from));
         }
     }
 
-    fn crash_loop(&mut self, host: usize, up: Span, down: Span, until: Instant) {
+    fn crash_loop(&mut self, on: usize, host: usize, up: Span, down: Span, until: Instant) {
         self.tally.count(Happened::CrashLoop);
         let mut at = self.now();
         while at < until {
             self.mischief.armed.push(Armed {
                 host,
+                on,
                 state: "",
                 by: at,
                 what: Strike::Kill { down: Some(down) },
@@ -232,12 +289,12 @@ impl World {
         }
     }
 
-    fn arm(&mut self, host: usize, moment: Moment, what: Strike, left: u32, until: Instant) {
+    fn arm(&mut self, on: usize, host: usize, moment: Moment, what: Strike, left: u32, until: Instant) {
         let (state, by) = match moment {
             Moment::Now => ("", self.now()),
             Moment::In(state) => (state, until.max(self.now() + Span::from_millis(500))),
         };
-        self.mischief.armed.push(Armed { host, state, by, what, left });
+        self.mischief.armed.push(Armed { host, on, state, by, what, left });
         self.fire();
     }
 
@@ -247,9 +304,9 @@ impl World {
         let mut at = 0;
         while at < self.mischief.armed.len() {
             let armed = self.mischief.armed[at];
-            let node = self.hosts[armed.host].node.as_ref();
+            let link = self.hosts[armed.host].on(armed.on).and_then(|station| station.link());
             let reached =
-                !armed.state.is_empty() && node.is_some_and(|node| node.link().state_name() == armed.state);
+                !armed.state.is_empty() && link.is_some_and(|link| link.state_name() == armed.state);
             if !(reached && self.hosts[armed.host].is_running(now)) && now < armed.by {
                 at += 1;
                 continue;
@@ -272,20 +329,27 @@ impl World {
         }
     }
 
-    /// One beat of a fault that goes on.
+    /// One beat of a fault of the first segment that goes on.
     pub fn beat_fault(&mut self, index: usize, fault: &Fault) {
+        self.beat_fault_on(0, index, fault);
+    }
+
+    /// The same of a segment.
+    pub fn beat_fault_on(&mut self, on: usize, index: usize, fault: &Fault) {
         let now = self.now();
-        let settings = self.spec.settings.clone();
-        let macs: Vec<MacAddr> = self.hosts.iter().map(|host| host.mac).collect();
-        let injected = self.mischief.evil.inject(fault, &settings, &macs, &mut self.mischief.random);
+        let hosts = self.hosts.len();
+        let stations: Vec<(usize, MacAddr)> = self.stations_on(on).collect();
+        let Segment { settings, evil, .. } = &mut self.segments[on];
+        let settings = settings.clone();
+        let injected = evil.inject(fault, &settings, &stations, hosts, &mut self.mischief.random);
         injected.iter().for_each(|(what, _)| self.tally.count(*what));
         match injected.map(|(_, injected)| injected) {
-            Some(Injected::Sent { from, frame }) => self.send(from, frame),
+            Some(Injected::Sent { from, frame }) => self.send(on, from, frame),
             Some(Injected::Arrived { to, frame, lie }) => {
                 if matches!(fault, Fault::Replay { .. }) {
                     self.fragment_copied(&frame, 1);
                 }
-                self.arrive_or_lie(to, frame, lie);
+                self.arrive_or_lie(on, to, frame, lie);
             }
             None => {}
         }
@@ -293,18 +357,19 @@ impl World {
             Fault::Insider { wrap, .. } => {
                 self.tally.count(if *wrap { Happened::Wrapped } else { Happened::Insider });
                 let stranger = MacAddr([2, 0x45, 0x56, 0x49, 0x4c, index as u8]);
-                let station = self.hosts.len() as u16 + 1;
-                let frame =
-                    self.mischief.evil.insider(&settings, &Key::new(SECRET), station, stranger, *wrap);
-                (0..self.hosts.len()).for_each(|host| self.arrive(host, frame.clone()));
+                let station = hosts as u16 + 1;
+                let evil = &mut self.segments[on].evil;
+                let frame = evil.insider(&settings, &Key::new(SECRET), station, stranger, *wrap);
+                stations.iter().for_each(|(host, _)| self.arrive(on, *host, frame.clone()));
             }
             Fault::Flap { host, period } => {
                 self.tally.count(Happened::Flapped);
                 self.mischief.flaps ^= 1 << (index % 64);
                 if self.mischief.flaps >> (index % 64) & 1 == 1 {
                     let until = now + period.div_down(2);
-                    self.wires.unplug(*host, until, &Stream::named(self.chance.seed, "flap"));
-                    self.parts_meet(until);
+                    let random = Stream::named(self.chance.seed, "flap");
+                    self.segments[on].wires.unplug(*host, until, &random);
+                    self.parts_meet(on, until);
                 }
             }
             _ => {}
@@ -312,8 +377,19 @@ impl World {
         self.check();
     }
 
-    /// A fault is over.
-    pub fn end_fault(&mut self, _index: usize, fault: &Fault) {
+    /// The hosts that have a port on a segment, with its addresses.
+    fn stations_on(&self, on: usize) -> impl Iterator<Item = (usize, MacAddr)> + '_ {
+        let hosts = self.hosts.iter().enumerate();
+        hosts.filter_map(move |(at, host)| Some((at, host.on(on)?.card.mac)))
+    }
+
+    /// A fault of the first segment is over.
+    pub fn end_fault(&mut self, index: usize, fault: &Fault) {
+        self.end_fault_on(0, index, fault);
+    }
+
+    /// The same of a segment.
+    pub fn end_fault_on(&mut self, on: usize, _index: usize, fault: &Fault) {
         match fault {
             Fault::Starve { host, .. } => {
                 let clean = self.spec.profile;
@@ -324,11 +400,12 @@ impl World {
             Fault::Drift { host, .. } => self.set_clock(*host, 1_000_000_000),
             Fault::Partition { .. } => {
                 self.tally.count(Happened::Merged);
-                self.parts_meet(self.now());
-                self.judge.seen.push(Seen::Struck { blow: Blow::Meeting });
+                self.parts_meet(on, self.now());
+                self.segments[on].saw(Seen::Struck { blow: Blow::Meeting });
                 self.check();
             }
             Fault::Clone { host, .. } | Fault::Skew { host } => self.replace(*host),
+            Fault::PortLoss { host } => self.find_ports(*host),
             _ => {}
         }
     }
@@ -336,8 +413,20 @@ impl World {
     /// A station that was not itself is started anew as what it should be.
     fn replace(&mut self, host: usize) {
         self.kill(host);
-        self.hosts[host].mac = mac(host);
-        self.hosts[host].settings = None;
+        for port in &mut self.hosts[host].ports {
+            (port.mac, port.settings) = (mac_on(port.segment, host), None);
+        }
+        self.start(host);
+    }
+
+    /// A host that has lost an interface is started anew, and finds it again.
+    fn find_ports(&mut self, host: usize) {
+        if !self.hosts[host].ports.iter().any(|port| port.is_gone) {
+            return;
+        }
+        if self.hosts[host].node.is_some() {
+            self.kill(host);
+        }
         self.start(host);
     }
 
@@ -348,19 +437,24 @@ impl World {
         self.settle(host);
     }
 
-    /// Ends everything that is wrong, and starts whoever is down.
+    /// Ends everything that is wrong, and starts whoever is down. A host that has lost an interface is started
+    /// anew, and finds it again.
     pub fn heal_all(&mut self) {
-        self.wires.heal();
+        self.segments.iter_mut().for_each(|segment| segment.wires.heal());
         self.mischief.armed.clear();
         let now = self.now();
         for host in 0..self.hosts.len() {
             (self.hosts[host].flaws.keeps, self.hosts[host].flaws.units_late) = (None, Span::ZERO);
+            self.find_ports(host);
             if self.hosts[host].boots > 0 && self.hosts[host].node.is_none() {
                 self.start(host);
             }
         }
-        if self.windows.cover(now) {
-            self.windows.open(now, self.merge(), Scope::All);
+        for on in 0..self.segments.len() {
+            if self.segments[on].windows.cover(now) {
+                let merge = self.merge(on);
+                self.segments[on].windows.open(now, merge, Scope::All);
+            }
         }
         debug_assert!(now >= EPOCH, "time begins there");
     }

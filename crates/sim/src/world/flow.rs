@@ -1,6 +1,6 @@
 //! Channels as the world sees them: both ends, and every unit from ready to delivered in the world's time.
 
-use super::{World, mac};
+use super::{World, mac_on};
 use crate::check::Seen;
 use crate::hosts::Receipt;
 use rota_admission::{Pace, SegmentParams};
@@ -34,6 +34,8 @@ pub struct Flow {
     pub from: usize,
     /// The receiving host.
     pub to: usize,
+    /// The segment that it goes over, from its sender to its receiver.
+    pub on: usize,
     /// The sender's name for it.
     pub channel: ChannelId,
     /// The service that it asks for, and the number of the listener to it.
@@ -120,7 +122,8 @@ impl World {
         octets: u32,
         periodic: bool,
     ) -> Result<usize, OpenError> {
-        let period = self.spec.settings.trt;
+        let on = self.spec.common(from, to).unwrap_or(0);
+        let period = self.segments[on].settings.trt;
         self.open_flow_as(from, to, &Opening { octets, room: octets, period, periodic })
     }
 
@@ -156,9 +159,10 @@ impl World {
         opening: &Opening,
     ) -> Result<usize, OpenError> {
         let Opening { octets, room, period, periodic } = *opening;
+        let on = self.spec.common(from, to).unwrap_or(0);
         let flow = self.traffic.flows.len();
         let request = OpenRequest {
-            to: Destination::Station(mac(to)),
+            to: Destination::Station(mac_on(on, to)),
             service,
             unit_octets_max: octets,
             room_octets: room,
@@ -181,6 +185,7 @@ impl World {
         self.traffic.flows.push(Flow {
             from,
             to,
+            on,
             channel,
             service,
             state,
@@ -254,7 +259,7 @@ impl World {
     /// would be one rotation late for ever.
     pub fn flow_unit(&mut self, flow: usize, octets: u32) {
         let now = self.now();
-        let params = self.spec.settings.params(self.spec.stations as u16);
+        let params = self.params_of(flow);
         let state = &mut self.traffic.flows[flow];
         let patience = state.patience(&params);
         let (from, channel, number) = (state.from, state.channel, state.next);
@@ -278,13 +283,26 @@ impl World {
             state.ready.pop_front();
         }
         state.ready.push_back((number, now));
+        if self.hosts[from].node.is_none() {
+            return;
+        }
+        self.saw_at(flow, Seen::Ready { flow, number, octets });
         let host = &mut self.hosts[from];
         let local = host.clock.read(now);
         let Some(node) = &mut host.node else { return };
-        self.judge.seen.push(Seen::Ready { flow, number, octets });
         let unit = UnitRef { number, octets, schedule_ns: local.as_nanos(), left_out: 0 };
         node.handle(local, Input::UnitReady { channel, unit });
         self.settle(from);
+    }
+
+    fn params_of(&self, flow: usize) -> SegmentParams {
+        let segment = &self.segments[self.traffic.flows[flow].on];
+        segment.settings.params(segment.stations as u16)
+    }
+
+    fn saw_at(&mut self, flow: usize, seen: Seen) {
+        let on = self.traffic.flows[flow].on;
+        self.segments[on].saw(seen);
     }
 
     /// A slot of a channel is over, and perhaps a unit has left in it.
@@ -297,8 +315,7 @@ impl World {
     ) {
         let of = |flow: &Flow| flow.from == host && flow.channel == channel && flow.state == FlowState::Open;
         let Some(flow) = self.traffic.flows.iter().rposition(of) else { return };
-        let patience =
-            self.traffic.flows[flow].patience(&self.spec.settings.params(self.spec.stations as u16));
+        let patience = self.traffic.flows[flow].patience(&self.params_of(flow));
         self.traffic.flows[flow].begun = true;
         let unsent = &mut self.traffic.flows[flow].unsent;
         if let Some((number, _)) = unit {
@@ -313,7 +330,7 @@ impl World {
             let pace = Pace::of(this.granted.period(), this.granted.cycle()).unwrap_or(Pace::EVERY_CYCLE);
             this.late = if late { pace.units() } else { this.late.saturating_sub(1) };
         }
-        self.judge.seen.push(Seen::Slot { flow, began, unit: unit.map(|(number, _)| number) });
+        self.saw_at(flow, Seen::Slot { flow, began, unit: unit.map(|(number, _)| number) });
     }
 
     pub(super) fn flow_is(&mut self, flow: usize, state: FlowState) {
@@ -321,7 +338,7 @@ impl World {
         let this = &mut self.traffic.flows[flow];
         if this.state != state {
             (this.state, this.since) = (state, now);
-            self.judge.seen.push(Seen::Flow { flow, state });
+            self.saw_at(flow, Seen::Flow { flow, state });
         }
     }
 
@@ -387,7 +404,7 @@ impl World {
         if let Some(flow) = known {
             let ready = self.traffic.flows[flow].take_ready(receipt.number);
             receipt.delay = ready.map_or(receipt.delay, |ready| receipt.at.since(ready));
-            self.judge.seen.push(Seen::Delivered { flow, receipt });
+            self.saw_at(flow, Seen::Delivered { flow, receipt });
         }
         self.hosts[host].programs.receipts.entry(channel).or_default().push(receipt);
     }

@@ -55,7 +55,7 @@ impl super::World {
     /// Writes the rules that were broken since it was last called.
     pub(super) fn log_broken(&mut self) {
         if let Some(log) = &mut self.log {
-            log.broken(&self.judge.findings.violations);
+            log.broken(&self.findings.violations);
         }
     }
 }

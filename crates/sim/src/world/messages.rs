@@ -81,8 +81,9 @@ impl World {
         self.traffic.messages.failed += u64::from(!taken);
         // A message to nobody is over before it waits for anything.
         if taken && !self.message_events(from) {
-            let cut = octets as usize > information_max(self.spec.settings.link.framing.mtu);
-            self.judge.seen.push(Seen::Message(Message { from, level, ack, to, cut }));
+            let on = self.hosts[from].ports[0].segment;
+            let cut = octets as usize > information_max(self.segments[on].settings.link.framing.mtu);
+            self.segments[on].saw(Seen::Message(Message { from, level, ack, to, cut }));
         }
         self.settle(from);
     }

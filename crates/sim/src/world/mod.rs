@@ -1,4 +1,4 @@
-//! The world: hosts on a medium, the order of events, and the check after each of them.
+//! The world: hosts, the segments that their ports are on, the order of events, and the check after each.
 
 mod act;
 mod custody;
@@ -8,46 +8,44 @@ mod flow;
 mod hashes;
 mod log;
 mod messages;
+mod segment;
 mod spec;
 mod station;
 mod wills;
+mod wire;
 
 pub use custody::{Custody, Fragments};
 pub use flow::{Flow, FlowState, Opening};
 pub use hashes::Hashes;
 pub(crate) use messages::level_of;
 pub use messages::{Message, MessageCounts};
-pub use spec::{Plant, Topology, WorldSpec};
+use segment::Judge;
+pub use segment::Segment;
+pub use spec::{Plant, SegmentSpec, Topology, WorldSpec};
 pub(crate) use wills::WILL_LASTS;
 pub use wills::Wills;
 
-use crate::check::{All, Blow, Checker, Findings, Recovery, Scope, Seen, View, Violation, Windows, stamp};
+use crate::check::{All, Checker, Findings, Seen, Stations, View, Violation};
 use crate::clocks::Clock;
 use crate::engine::{Engine, Stream};
-use crate::faults::{Evil, Happened, Passed, Strike, Tally, Wires, is_token_for};
-use crate::hosts::Host;
-use crate::media::{End, Frame, Medium, Step, Steps};
+use crate::faults::{Passed, Strike, Tally};
+use crate::hosts::{Host, HostPort};
+use crate::media::{Frame, Steps};
 use crate::traffic::{Purpose, Source};
 use event::Event;
-use rota_proto::{ChannelId, Identity, ModeName, Node};
+use rota_proto::{ChannelId, Identity, Node, PortSpec};
 use rota_units::{Instant, Span};
-use rota_wire::{FrameView, Generation, Key, Kind, MacAddr};
+use rota_wire::{Key, MacAddr};
 use std::collections::VecDeque;
 
 /// The world.
 pub struct World {
-    /// The stations, from 0; their numbers on the segment are their own affair.
+    /// The hosts, from 0; the numbers of their stations on the segments are their own affair.
     pub hosts: Vec<Host>,
-    /// What joins them.
-    pub medium: Medium,
-    /// What goes wrong on the wires.
-    pub wires: Wires,
+    /// What joins them, and the rules that are judged there.
+    pub segments: Vec<Segment>,
     /// What went wrong, and how often.
     pub tally: Tally,
-    /// What is excused.
-    pub windows: Windows,
-    /// How long recovery may take.
-    pub recovery: Recovery,
     /// The other counts.
     pub counts: Counts,
     /// Every frame of ours that a station has sent, where a test wants to play them again.
@@ -56,8 +54,7 @@ pub struct World {
     pub stops_when_broken: bool,
     spec: WorldSpec,
     engine: Engine<Event>,
-    judge: Judge,
-    losses: Losses,
+    findings: Findings,
     chance: Chance,
     traffic: Traffic,
     pub(crate) mischief: Mischief,
@@ -71,23 +68,12 @@ pub struct World {
 pub struct Counts {
     /// Transmissions that a collision cut short while all stations agreed that the token rules.
     pub ring_aborts: u64,
-    /// All that were cut short so far.
-    aborts: u64,
     /// How often a program whose incoming channel never opened listened again.
     pub listened_again: u64,
     /// Tokens that were accepted.
     hops: u64,
     /// Lists that masters sent.
     lists: u64,
-}
-
-/// The rules, what has happened since they were last looked at, and what they found.
-#[derive(Default)]
-struct Judge {
-    checks: All,
-    checkers: Vec<Box<dyn Checker>>,
-    findings: Findings,
-    seen: Vec<Seen>,
 }
 
 /// All randomness of a world that is not a host's own.
@@ -126,7 +112,6 @@ struct Traffic {
 /// Faults that strike by themselves, and those who mean ill.
 pub(crate) struct Mischief {
     armed: Vec<faults::Armed>,
-    evil: Evil,
     /// Draws the victims.
     random: Stream,
     /// Which plugs are out, one bit for each fault.
@@ -137,13 +122,7 @@ pub(crate) struct Mischief {
 
 impl Mischief {
     fn new(seed: u64) -> Self {
-        Self {
-            armed: Vec::new(),
-            evil: Evil::new(Stream::named(seed, "evil")),
-            random: Stream::named(seed, "evil targets"),
-            flaps: 0,
-            remembers: false,
-        }
+        Self { armed: Vec::new(), random: Stream::named(seed, "evil targets"), flaps: 0, remembers: false }
     }
 }
 
@@ -159,29 +138,14 @@ struct Spare {
 }
 
 impl Spare {
-    fn new(mtu: u16) -> Self {
+    fn new(mtu: Option<u16>) -> Self {
         Self {
             steps: Steps::with_capacity(64),
             passed: Vec::with_capacity(8),
             strikes: Vec::with_capacity(8),
-            buffer: vec![0; usize::from(mtu).max(2_240) + 64],
+            buffer: vec![0; usize::from(mtu.unwrap_or(0)).max(2_240) + 64],
             incoming: VecDeque::with_capacity(8),
         }
-    }
-}
-
-/// Control frames lost in a row.
-#[derive(Debug)]
-struct Losses {
-    in_a_row: u32,
-    over: Instant,
-    /// The last tokens that were lost at a cut wire.
-    cut: VecDeque<(Generation, u64)>,
-}
-
-impl Default for Losses {
-    fn default() -> Self {
-        Self { in_a_row: 0, over: Instant::ZERO, cut: VecDeque::new() }
     }
 }
 
@@ -207,32 +171,27 @@ impl World {
             let drift = u64::from(spec.drift_ppm) * 1_000;
             clock.set_rate(EPOCH, 1_000_000_000 - drift + clocks.below(2 * drift + 1));
             let random = Stream::named(seed, &format!("host {index}"));
-            let mut host = Host::new(mac(index), clock, spec.profile, random);
+            let ports =
+                spec.ports_of(index).iter().map(|segment| HostPort::new(*segment, mac_on(*segment, index)));
+            let mut host = Host::new(ports.collect(), clock, spec.profile, random);
             host.flaws.hides_stalls = spec.hides_stalls == Some(index);
             host
         };
         Self {
             hosts: (0..spec.stations).map(host).collect(),
-            medium: spec.medium(seed),
-            wires: Wires::new(
-                spec.settings.ether_type,
-                spec.settings.delay_max.minus(spec.settings.link.hop),
-            ),
+            segments: (0..spec.segments()).map(|at| Segment::new(at, seed, &spec)).collect(),
             tally: Tally::default(),
-            windows: Windows::new(spec.plant == Some(Plant::NoExcuse)),
-            recovery: Recovery::new(&spec.settings, spec.stations),
             counts: Counts::default(),
             tape: None,
             stops_when_broken: false,
             engine: Engine::new(EPOCH),
-            judge: Judge::default(),
-            losses: Losses::default(),
+            findings: Findings::default(),
             chance: Chance::new(seed),
             traffic: Traffic::default(),
             mischief: Mischief::new(seed),
             hashes: Hashes::default(),
             log: None,
-            spare: Spare::new(spec.settings.link.framing.mtu),
+            spare: Spare::new((0..spec.segments()).map(|at| spec.settings_of(at).link.framing.mtu).max()),
             spec,
         }
     }
@@ -275,29 +234,29 @@ impl World {
 
     /// The rules that were broken, oldest first.
     pub fn violations(&self) -> &[Violation] {
-        &self.judge.findings.violations
+        &self.findings.violations
     }
 
-    /// What the standing checkers measured.
+    /// What the standing checkers of the first segment measured.
     pub fn checks(&self) -> &All {
-        &self.judge.checks
+        self.segments[0].checks()
     }
 
     /// Whether time stands still: a rule was broken, or the log wants no more.
     pub fn is_stopped(&self) -> bool {
-        self.stops_when_broken && self.judge.findings.count > 0 || self.is_cut_short()
+        self.stops_when_broken && self.findings.count > 0 || self.is_cut_short()
     }
 
     /// A rule that is judged from outside was broken.
     pub fn broke(&mut self, rule: &'static str, what: String) {
         let now = self.now();
-        self.judge.findings.add(now, rule, what);
+        self.findings.add(now, rule, what);
         self.log_broken();
     }
 
-    /// Adds a checker.
+    /// Adds a checker of the first segment.
     pub fn watch(&mut self, checker: Box<dyn Checker>) {
-        self.judge.checkers.push(checker);
+        self.segments[0].judge.checkers.push(checker);
     }
 
     /// Runs so long, checking the rules after each event.
@@ -310,7 +269,7 @@ impl World {
         while self.step(until) {}
         // Where nothing happens at all, nobody but time says that something is overdue.
         if !self.is_stopped() {
-            self.look();
+            self.look_all();
         }
         self.log_broken();
     }
@@ -323,7 +282,7 @@ impl World {
         let Some(event) = self.engine.next(until) else { return false };
         if self.engine.is_stuck() {
             let now = self.now();
-            self.judge.findings.add(now, "S7", format!("time stands still at {event:?}"));
+            self.findings.add(now, "S7", format!("time stands still at {event:?}"));
             return false;
         }
         let now = self.engine.now();
@@ -342,42 +301,59 @@ impl World {
     }
 
     fn check(&mut self) {
-        if !self.judge.seen.is_empty() {
-            self.look();
+        for segment in 0..self.segments.len() {
+            if !self.segments[segment].judge.seen.is_empty() {
+                self.look(segment);
+            }
         }
     }
 
-    fn look(&mut self) {
+    fn look_all(&mut self) {
+        (0..self.segments.len()).for_each(|segment| self.look(segment));
+    }
+
+    /// Judges what was seen on a segment.
+    fn look(&mut self, at: usize) {
+        let Segment { settings, wires, windows, recovery, stations, judge, .. } = &mut self.segments[at];
+        let Judge { checks, checkers, seen } = judge;
         let view = View {
             now: self.engine.now(),
-            settings: &self.spec.settings,
-            hosts: &self.hosts,
+            settings,
+            stations: Stations::new(&self.hosts, at, *stations),
             flows: &self.traffic.flows,
-            wires: &self.wires,
-            windows: &self.windows,
-            recovery: &self.recovery,
-            seen: &self.judge.seen,
+            wires,
+            windows,
+            recovery,
+            seen,
         };
-        self.judge.checks.after(&view, &mut self.judge.findings);
-        for checker in &mut self.judge.checkers {
-            checker.after(&view, &mut self.judge.findings);
+        checks.after(&view, &mut self.findings);
+        for checker in checkers {
+            checker.after(&view, &mut self.findings);
         }
-        self.judge.seen.clear();
+        seen.clear();
+    }
+
+    /// Something was seen that concerns a host on all its segments.
+    fn saw_of(&mut self, host: usize, seen: &Seen) {
+        for port in 0..self.hosts[host].ports.len() {
+            let segment = self.hosts[host].ports[port].segment;
+            self.segments[segment].saw(seen.clone());
+        }
     }
 
     fn happen(&mut self, event: Event) {
         let now = self.now();
         match event {
-            Event::Medium(event) => {
-                self.medium.happen(now, event, &mut self.spare.steps);
-                self.follow();
+            Event::Medium { on, event } => {
+                self.segments[on].medium.happen(now, event, &mut self.spare.steps);
+                self.follow(on);
             }
-            Event::Arrive { to, from, frame } => self.pass(to, from, frame),
-            Event::Late { to, frame, lie } => self.arrive_or_lie(to, frame, lie),
-            Event::Hand { from, frame } => self.send(from, frame),
+            Event::Arrive { on, to, from, frame } => self.pass(on, to, from, frame),
+            Event::Late { on, to, frame, lie } => self.arrive_or_lie(on, to, frame, lie),
+            Event::Hand { on, from, frame } => self.send(on, from, frame),
             Event::Serve { host } => self.serve(host),
             Event::Wake { host } => self.wake(host),
-            Event::CardEmpty { host } => self.card_empty(host),
+            Event::CardEmpty { on, host } => self.card_empty(on, host),
             Event::Resume { host } => self.resume(host),
             Event::Emit { source } => self.emit(source),
             Event::Start { host } => {
@@ -385,173 +361,10 @@ impl World {
                     self.start(host);
                 }
             }
-            Event::Will { host, will } => self.send_will(host, will),
-            Event::WillHeard { host, will } => self.will_heard(host, &will),
+            Event::Will { on, host, will } => self.send_will(on, host, will),
+            Event::WillHeard { on, host, will } => self.will_heard(on, host, &will),
             Event::ListenAgain { host, boot, listener } => self.listen_again(host, boot, listener),
         }
-    }
-
-    /// Schedules what the medium wants.
-    fn follow(&mut self) {
-        let shared = self.medium.is_shared();
-        let mut steps = std::mem::take(&mut self.spare.steps);
-        for (at, step) in steps.drain(..) {
-            let event = match step {
-                Step::Later(event) => Event::Medium(event),
-                // What a card does not pick from the segment never reaches its host.
-                Step::Arrive { to, ref frame, .. }
-                    if shared && !self.hosts.get(to).is_some_and(|host| host.picks(frame)) =>
-                {
-                    self.fragment_ends(frame, End::PassedBy);
-                    continue;
-                }
-                Step::Split { frame, more } => {
-                    self.fragment_copied(&frame, more);
-                    continue;
-                }
-                Step::Gone { frame, end } => {
-                    self.fragment_ends(&frame, end);
-                    continue;
-                }
-                Step::Arrive { to, from, frame } => Event::Arrive { to, from, frame },
-                Step::CardEmpty { station } => Event::CardEmpty { host: station },
-            };
-            self.engine.schedule(at, event);
-        }
-        self.spare.steps = steps;
-        let aborts = self.medium.counters().aborted;
-        if aborts > self.counts.aborts {
-            let more = aborts - std::mem::replace(&mut self.counts.aborts, aborts);
-            if self.agreed_mode() == Some(ModeName::Token) {
-                self.counts.ring_aborts += more;
-                // Whoever collides backs off, and nothing under the token bounds for how long.
-                let span = self.token_lost() + self.recovery.slot();
-                self.windows.open(self.now(), span, Scope::All);
-            }
-        }
-    }
-
-    fn send(&mut self, from: usize, frame: Frame) {
-        if let Some(tape) = &mut self.tape {
-            tape.push(frame.clone());
-        }
-        self.medium.send(self.engine.now(), from, frame, &mut self.spare.steps);
-        self.follow();
-    }
-
-    /// A frame is at the end of its wire: it passes through whatever is wrong there.
-    fn pass(&mut self, to: usize, from: usize, frame: Frame) {
-        // Nobody we know listens at a stranger's port.
-        if to >= self.hosts.len() {
-            self.fragment_ends(&frame, End::PassedBy);
-            return;
-        }
-        match self.spec.plant {
-            Some(Plant::Swallow) if self.is_fragment(&frame) && self.chance.test.below(4) == 0 => return,
-            Some(Plant::Double) if self.is_fragment(&frame) => self.arrive(to, frame.clone()),
-            _ => {}
-        }
-        if self.wires.are_sound() {
-            self.arrive(to, frame);
-            return;
-        }
-        let now = self.now();
-        let mut passed = std::mem::take(&mut self.spare.passed);
-        let mut strikes = std::mem::take(&mut self.spare.strikes);
-        let view = FrameView::parse(&frame, self.spec.settings.ether_type);
-        let token = view.ok().map_or_else(Default::default, |view| stamp(&view));
-        let sent = frame.clone();
-        self.wires.pass(now, from, to, frame, &mut strikes, &mut passed);
-        let lost = strikes.iter().filter(|strike| strike.what.is_loss()).count();
-        self.fragment_copied(&sent, (passed.len() + lost) as u64 - 1);
-        (0..lost).for_each(|_| self.fragment_ends(&sent, End::Wire));
-        for passed in &passed {
-            self.fragment_changed(&sent, &passed.frame, passed.lie);
-        }
-        let is_token = strikes.iter().any(|strike| strike.kind == Some(Kind::Token));
-        let mac = self.hosts.get(to).map(|host| host.mac);
-        let ether_type = self.spec.settings.ether_type;
-        // A station that only overhears an audited token loses nothing with it.
-        let harmless = is_token && mac.is_some_and(|mac| !is_token_for(&sent, mac, ether_type));
-        for strike in strikes.drain(..) {
-            if harmless {
-                self.tally.count(strike.what);
-            } else {
-                self.struck(from, to, &strike, token);
-            }
-        }
-        for Passed { late, frame, lie } in passed.drain(..) {
-            if late == Span::ZERO {
-                self.arrive_or_lie(to, frame, lie);
-            } else {
-                self.engine.schedule(now + late, Event::Late { to, frame, lie });
-            }
-        }
-        (self.spare.passed, self.spare.strikes) = (passed, strikes);
-    }
-
-    pub(super) fn arrive_or_lie(&mut self, to: usize, frame: Frame, lie: bool) {
-        if lie { self.lie_to(to, frame) } else { self.arrive(to, frame) }
-    }
-
-    /// Counts a fault that touched a frame, and opens the window that it excuses.
-    fn struck(&mut self, from: usize, to: usize, strike: &Strike, token: (Generation, u64)) {
-        self.tally.count(strike.what);
-        let now = self.now();
-        let slot = self.recovery.slot();
-        let (span, scope) = match (strike.what, strike.kind) {
-            (Happened::Duplicated, _) => return,
-            (Happened::DelayedWithin | Happened::DelayedBeyond, Some(Kind::Data)) => {
-                (strike.late, Scope::Pair(from, to))
-            }
-            (Happened::DelayedWithin, Some(_)) => (strike.late + slot, Scope::All),
-            // Later than D it counts as lost, and comes all the same.
-            (Happened::DelayedBeyond, Some(kind)) => {
-                self.blow_at(kind, token, strike.late);
-                (strike.late + self.token_lost() + slot, Scope::All)
-            }
-            (_, Some(Kind::Data)) => (Span::ZERO, Scope::Pair(from, to)),
-            (Happened::Cut, Some(kind)) => {
-                if kind == Kind::Token {
-                    self.losses.cut.truncate(15);
-                    self.losses.cut.push_front(token);
-                }
-                (self.token_lost() + slot, Scope::All)
-            }
-            (_, Some(kind)) => {
-                self.blow_at(kind, token, Span::ZERO);
-                let lost = self.token_lost();
-                // Who misses that a ring has ended waits for its token (seed 161014 of the product's timers).
-                let mode = self.hosts.get(from).and_then(Host::mode);
-                let is_farewell = kind == Kind::Mode && mode != Some(ModeName::Token);
-                let notice = if is_farewell { self.recovery.lost_switch_back() } else { Span::ZERO };
-                (lost.max(notice) + slot, Scope::All)
-            }
-            // Ordinary frames were promised nothing.
-            (_, None) => return,
-        };
-        self.windows.open(now, span, scope);
-    }
-
-    /// A control frame did not come, or not within D. One that is only late may do harm when it comes.
-    fn blow_at(&mut self, kind: Kind, token: (Generation, u64), late: Span) {
-        let other = Blow::Other { ends: self.now() + late, silent: 0 };
-        // One that was lost at a cut wire before is sent again ever more rarely: not the loss of one token.
-        let alone = !self.losses.cut.contains(&token);
-        let is_lost_token = kind == Kind::Token && late == Span::ZERO && alone;
-        let blow = if is_lost_token { Blow::TokenLost(token) } else { other };
-        self.judge.seen.push(Seen::Struck { blow });
-    }
-
-    /// How long it may take until what a control frame was for happens after all. Losses close together are
-    /// losses of one token in a row.
-    fn token_lost(&mut self) -> Span {
-        let now = self.now();
-        let again = now <= self.losses.over;
-        self.losses.in_a_row = if again { self.losses.in_a_row + 1 } else { 1 };
-        let span = self.recovery.token_loss(self.losses.in_a_row);
-        self.losses.over = now + span;
-        span
     }
 
     fn emit(&mut self, index: usize) {
@@ -560,11 +373,10 @@ impl World {
             return;
         }
         let waiting = match self.traffic.sources[index].purpose {
-            Purpose::Ordinary { from, .. } => {
+            Purpose::Ordinary { from, to } => {
                 // A socket that is written to as fast as it takes: it takes what its card has room for.
                 let size = u64::from(self.traffic.sources[index].shape.octets_max().max(60));
-                let in_card = self.medium.backlog(now, from).get() / size;
-                self.hosts[from].process.host_frames.len() + in_card as usize
+                self.waiting(from, to, size)
             }
             Purpose::Units { .. } | Purpose::Messages(_) => 0,
         };
@@ -582,6 +394,14 @@ impl World {
         }
     }
 
+    /// How many frames of `size` octets wait at a host for another one, in its queue and its card.
+    fn waiting(&self, from: usize, to: usize, size: u64) -> usize {
+        let Some(on) = self.spec.common(from, to) else { return 0 };
+        let in_card = self.segments[on].medium.backlog(self.now(), from).get() / size;
+        let queued = self.hosts[from].on(on).map_or(0, |station| station.card.host_frames.len());
+        queued + in_card as usize
+    }
+
     fn boot(&mut self, index: usize) -> Node {
         let host = &mut self.hosts[index];
         host.boots += 1;
@@ -589,17 +409,27 @@ impl World {
             node_id: index as u64 + 1,
             // Hosts have clocks of their own, and so they say.
             boot_id: (index as u64 + 1) << 32 | u64::from(host.boots),
-            mac: host.mac,
+            mac: host.mac(),
             name: format!("n{}", index + 1),
         };
         let (now, seed) = (host.clock.read(self.engine.now()), host.random.draw());
-        let mut settings = host.settings.as_ref().unwrap_or(&self.spec.settings).clone();
-        if !settings.llc.enabled {
-            return Node::new(now, identity, &Key::new(SECRET), settings, seed);
+        let mut specs: Vec<PortSpec> = Vec::with_capacity(host.ports.len());
+        for port in &mut host.ports {
+            port.is_gone = false;
+            let mut settings =
+                port.settings.as_ref().unwrap_or(&self.segments[port.segment].settings).clone();
+            // Messages go over the first port alone.
+            settings.llc.enabled &= specs.is_empty();
+            if settings.llc.enabled {
+                settings.llc.address = messages::address_of(index);
+            }
+            specs.push(PortSpec { mac: port.mac, settings, secret: Key::new(SECRET) });
         }
-        settings.llc.address = messages::address_of(index);
-        let mut node = Node::new(now, identity, &Key::new(SECRET), settings, seed);
-        messages::open_sockets(&mut node);
+        let talks = specs[0].settings.llc.enabled;
+        let mut node = Node::with_ports(now, &identity, &specs, seed).expect("ports as the world has them");
+        if talks {
+            messages::open_sockets(&mut node);
+        }
         node
     }
 }
@@ -607,4 +437,11 @@ impl World {
 /// The address of a host's card.
 pub fn mac(index: usize) -> MacAddr {
     MacAddr([2, 0x52, 0x4f, 0x54, ((index + 1) >> 8) as u8 ^ 0x41, (index + 1) as u8])
+}
+
+/// The address of a host's card on a segment; on the first one it is [`mac`].
+pub fn mac_on(segment: usize, index: usize) -> MacAddr {
+    let MacAddr(mut octets) = mac(index);
+    octets[4] = octets[4].wrapping_add(segment as u8);
+    MacAddr(octets)
 }

@@ -43,15 +43,31 @@ pub enum Plant {
     OneLevel,
 }
 
-/// The specification of a world.
+/// A segment behind the first.
 #[derive(Clone, Debug)]
-pub struct WorldSpec {
-    /// How many stations.
-    pub stations: usize,
-    /// Settings of all of them.
+pub struct SegmentSpec {
+    /// Settings of all its stations.
     pub settings: Settings,
     /// The medium that joins them.
     pub topology: Topology,
+    /// The capacity of a card's queue.
+    pub card_queue: Octets,
+}
+
+/// The specification of a world.
+#[derive(Clone, Debug)]
+pub struct WorldSpec {
+    /// How many hosts.
+    pub stations: usize,
+    /// Settings of the stations of the first segment.
+    pub settings: Settings,
+    /// The medium of the first segment.
+    pub topology: Topology,
+    /// The segments behind the first.
+    pub more: Vec<SegmentSpec>,
+    /// The segments of each host's ports, in the order of the ports. A host that is not listed has one port,
+    /// on the first segment.
+    pub ports: Vec<Vec<usize>>,
     /// The capacity of a card's queue.
     pub card_queue: Octets,
     /// From the wire to the process.
@@ -60,7 +76,7 @@ pub struct WorldSpec {
     pub profile: HostProfile,
     /// How much a clock may be off at most, either way, in parts per million.
     pub drift_ppm: u32,
-    /// Ports of the medium behind the stations', for whoever does not belong.
+    /// Ports of each medium behind the stations', for whoever does not belong.
     pub strangers: usize,
     /// Which of those that die leave a last will.
     pub wills: Wills,
@@ -83,6 +99,8 @@ impl WorldSpec {
             card_queue: settings.port_queue,
             settings,
             topology: Topology::Switch,
+            more: Vec::new(),
+            ports: Vec::new(),
             latency: Span::from_micros(20),
             profile: HostProfile::IDEAL,
             drift_ppm: 0,
@@ -107,21 +125,66 @@ impl WorldSpec {
     /// The capacity of a card of that time, some ten full frames.
     pub const CARD_OF_ITS_TIME: Octets = Octets::new(16_000);
 
-    /// The medium that joins the stations.
+    /// How many segments there are.
+    pub fn segments(&self) -> usize {
+        1 + self.more.len()
+    }
+
+    /// The segments of a host's ports, in their order.
+    pub fn ports_of(&self, host: usize) -> &[usize] {
+        self.ports.get(host).map_or(&[0], Vec::as_slice)
+    }
+
+    /// The hosts that have a port on a segment.
+    pub fn hosts_on(&self, segment: usize) -> impl Iterator<Item = usize> + Clone + '_ {
+        (0..self.stations).filter(move |host| self.ports_of(*host).contains(&segment))
+    }
+
+    /// How many stations a segment has.
+    pub fn stations_on(&self, segment: usize) -> usize {
+        self.hosts_on(segment).count()
+    }
+
+    /// The first segment, by the ports of `from`, that both hosts are on: channels and frames end at it.
+    pub fn common(&self, from: usize, to: usize) -> Option<usize> {
+        self.ports_of(from).iter().copied().find(|segment| self.ports_of(to).contains(segment))
+    }
+
+    /// The settings of the stations of a segment.
+    pub fn settings_of(&self, segment: usize) -> &Settings {
+        self.more_of(segment).map_or(&self.settings, |more| &more.settings)
+    }
+
+    /// The medium of a segment.
+    pub fn topology_of(&self, segment: usize) -> Topology {
+        self.more_of(segment).map_or(self.topology, |more| more.topology)
+    }
+
+    fn more_of(&self, segment: usize) -> Option<&SegmentSpec> {
+        segment.checked_sub(1).and_then(|at| self.more.get(at))
+    }
+
+    /// The medium that joins the stations of the first segment.
     pub fn medium(&self, seed: u64) -> Medium {
-        let (rate, cards) = (self.settings.link.rate, self.card_queue);
-        match self.topology {
-            Topology::Switch => Medium::Switch(Switch::new(
-                self.stations + self.strangers,
-                rate,
-                cards,
-                self.settings.port_queue,
-                self.latency,
-            )),
-            Topology::Link { delay } => Medium::Link(Link::new(rate, cards, delay + self.latency)),
+        self.medium_of(0, seed)
+    }
+
+    /// The medium of a segment. It has a port for each host of the world, so that a host is known by one
+    /// number everywhere; a host that is not on the segment never sends there.
+    pub fn medium_of(&self, segment: usize, seed: u64) -> Medium {
+        let settings = self.settings_of(segment);
+        let (rate, port_queue) = (settings.link.rate, settings.port_queue);
+        let cards = self.more_of(segment).map_or(self.card_queue, |more| more.card_queue);
+        let ports = self.stations + self.strangers;
+        match self.topology_of(segment) {
+            Topology::Switch => Medium::Switch(Switch::new(ports, rate, cards, port_queue, self.latency)),
+            Topology::Link { delay } => {
+                let mut hosts = self.hosts_on(segment);
+                let ends = [hosts.next().unwrap_or(0), hosts.next().unwrap_or(1)];
+                Medium::Link(Link::new(rate, cards, delay + self.latency, ends))
+            }
             Topology::CsmaCd { propagation, capture } => {
-                let spec = Spec::ethernet(rate, propagation, capture, seed);
-                let ports = self.stations + self.strangers;
+                let spec = Spec::ethernet(rate, propagation, capture, seed.wrapping_add(segment as u64));
                 Medium::Shared(Shared::new(ports, spec, cards, self.latency))
             }
         }

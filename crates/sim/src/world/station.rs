@@ -1,9 +1,9 @@
 //! One station's part of an event: taking frames, waking up, and doing what the node says.
 
-use super::{Event, Plant, World};
+use super::{Event, Plant, Segment, World};
 use crate::check::{Scope, Seen};
 use crate::faults::{Happened, is_token_for, kind_of};
-use crate::hosts::{INBOX_MAX, Pattern};
+use crate::hosts::{INBOX_MAX, Pattern, Waiting};
 use crate::media::{End, Frame};
 use rota_proto::{
     ChannelEvent, Delivered, Disposition, FrameBuf, FrameVerdict, GateOrder, Input, ModeName, Node, Output,
@@ -22,79 +22,87 @@ const OUTPUTS_MAX: u32 = 100_000;
 
 impl World {
     /// A frame is whole at a station's card.
-    pub(super) fn arrive(&mut self, to: usize, frame: Frame) {
+    pub(super) fn arrive(&mut self, on: usize, to: usize, frame: Frame) {
         let now = self.engine.now();
         let host = &mut self.hosts[to];
-        if !host.picks(&frame) {
+        let id = host.port_on(on).filter(|id| host.card(*id).picks(&frame));
+        let Some(id) = id else {
             self.fragment_ends(&frame, End::PassedBy);
             return;
-        }
-        let ether_type = self.spec.settings.ether_type;
+        };
+        let Segment { settings, recovery, stations, .. } = &self.segments[on];
+        let ether_type = settings.ether_type;
         let ours = frame.get(12..14) == Some(&ether_type.to_be_bytes());
-        let is_message = self.spec.settings.llc.enabled && is_llc(&frame);
+        let is_message = settings.llc.enabled && id == PortId(0) && is_llc(&frame);
+        let card = host.card(id);
         if !ours && !is_message {
-            host.ordinary_received += 1;
-            self.ordinary_arrived(to, &frame);
+            host.ordinary_received += u64::from(!card.is_gone);
+            self.ordinary_arrived(on, to, &frame);
             return;
         }
-        if host.node.is_none() || host.process.inbox.len() >= INBOX_MAX {
+        if host.node.is_none() || card.is_gone || host.process.inbox.len() >= INBOX_MAX {
+            // By then its death must be known: whoever still sends it a token has no excuse.
+            let known = now.since(card.died) > settings.trt * 33 + recovery.crash(*stations as u64) * 2;
             host.inbox_drops += 1;
             self.fragment_ends(&frame, End::Silent);
-            let known = self.now().since(self.hosts[to].died);
-            // By then its death must be known: whoever still sends it a token has no excuse.
-            let recovery = self.recovery.crash(self.hosts.len() as u64) * 2;
-            if known <= self.spec.settings.trt * 33 + recovery {
-                self.lost_on_silent(to, &frame);
+            if !known {
+                self.lost_on_silent(on, to, &frame);
             }
             return;
         }
-        if now >= host.process.paused_until && is_token_for(&frame, host.mac, ether_type) && host.keeps_this()
-        {
+        let is_token = is_token_for(&frame, card.mac, ether_type);
+        if now >= host.process.paused_until && is_token && host.keeps_this() {
             let hold = host.flaws.keeps.map_or(Span::ZERO, |keeps| keeps.hold);
-            host.queue(now, frame);
+            host.queue(id, now, frame);
             self.tally.count(Happened::Kept);
             self.pause(to, hold);
             return;
         }
         if now < host.process.paused_until {
-            host.queue(now, frame.clone());
-            self.lost_on_silent(to, &frame);
+            host.queue(id, now, frame.clone());
+            self.lost_on_silent(on, to, &frame);
         } else if host.process.serving {
-            host.queue(now, frame);
+            host.queue(id, now, frame);
         } else if host.profile.is_ideal() {
             let stamp = host.clock.read(now);
-            self.receive(to, now, stamp, &frame);
+            self.receive(to, &Waiting { port: id, at: now, stamp, frame });
             self.settle(to);
         } else {
             let late = host.lateness();
             let host = &mut self.hosts[to];
             let start = (now + host.profile.wake + late).max(host.processor.busy_until);
-            host.queue(now, frame);
+            host.queue(id, now, frame);
             host.process.serving = true;
             self.engine.schedule(start + host.profile.receive, Event::Serve { host: to });
         }
     }
 
     /// A token that goes to who cannot take it is as good as lost there.
-    fn lost_on_silent(&mut self, to: usize, frame: &Frame) {
-        if is_token_for(frame, self.hosts[to].mac, self.spec.settings.ether_type) {
-            let silent = self.silent_hosts();
-            let span = self.recovery.crash(silent.max(1)) + self.recovery.slot();
-            self.windows.open(self.engine.now(), span, Scope::All);
+    fn lost_on_silent(&mut self, on: usize, to: usize, frame: &Frame) {
+        let Some(station) = self.hosts[to].on(on) else { return };
+        if is_token_for(frame, station.card.mac, self.segments[on].settings.ether_type) {
+            let (now, silent) = (self.engine.now(), self.silent_on(on));
+            let Segment { recovery, windows, .. } = &mut self.segments[on];
+            windows.open(now, recovery.crash(silent.max(1)) + recovery.slot(), Scope::All);
         }
     }
 
-    /// How many stations cannot answer now.
-    pub(super) fn silent_hosts(&self) -> u64 {
+    /// How many stations of a segment cannot answer now.
+    pub(super) fn silent_on(&self, on: usize) -> u64 {
         let now = self.engine.now();
-        self.hosts.iter().filter(|host| host.boots > 0 && !host.is_running(now)).count() as u64
+        let stations = self.hosts.iter().filter_map(|host| host.on(on));
+        stations.filter(|station| station.boots > 0 && !station.is_running(now)).count() as u64
     }
 
-    /// A frame that nobody with a key made: all that it may change is a counter (S12).
+    /// A frame that nobody with a key made, on the first segment: all that it may change is a counter (S12).
     pub fn lie_to(&mut self, to: usize, frame: Frame) {
+        self.lie_at(0, to, frame);
+    }
+
+    pub(super) fn lie_at(&mut self, on: usize, to: usize, frame: Frame) {
         // Ordinary frames are the affair of the host's own TCP/IP, which may answer a damaged one.
         if frame.get(12..14) != Some(&self.spec.settings.ether_type.to_be_bytes()) {
-            self.arrive(to, frame);
+            self.arrive(on, to, frame);
             return;
         }
         // What time alone changes is not the frame's doing.
@@ -102,25 +110,27 @@ impl World {
             self.wake_now(to);
         }
         let before = self.state_of(to);
-        self.arrive(to, frame);
+        self.arrive(on, to, frame);
         let after = self.state_of(to);
         if before != after && self.hosts[to].profile.is_ideal() {
             let now = self.engine.now();
             let what = changed(before.as_deref().unwrap_or(""), after.as_deref().unwrap_or(""));
-            self.judge.findings.add(
-                now,
-                "S12",
-                format!("host {to} believed a frame that nobody made: {what}"),
-            );
+            self.findings.add(now, "S12", format!("host {to} believed a frame that nobody made: {what}"));
         }
         self.check();
     }
 
-    /// Everything a node knows, counters apart.
+    /// Everything a node knows, the counters of its media apart.
     fn state_of(&self, index: usize) -> Option<String> {
         let text = format!("{:?}", self.hosts[index].node.as_ref()?);
-        let (before, rest) = text.split_once("counters: Counters {")?;
-        Some(format!("{before}{}", rest.split_once('}')?.1))
+        let lines = text.split("Line {").map(|line| {
+            let Some((before, rest)) = line.split_once("counters: Counters {") else {
+                return line.to_owned();
+            };
+            let rest = rest.split_once('}').map_or("", |(_, rest)| rest);
+            format!("{before}{rest}")
+        });
+        Some(lines.collect())
     }
 
     /// The processor takes the next frame out of the queue.
@@ -132,12 +142,12 @@ impl World {
             return;
         }
         host.tell_stall(now);
-        let Some((at, stamp, frame)) = host.process.inbox.pop_front() else {
+        let Some(waiting) = host.process.inbox.pop_front() else {
             host.process.serving = false;
             self.wake_now(index);
             return;
         };
-        self.receive(index, at, stamp, &frame);
+        self.receive(index, &waiting);
         self.drain(index);
         let host = &mut self.hosts[index];
         // One frame at a time, as a process dequeues them: what it does in between can be seen.
@@ -149,9 +159,10 @@ impl World {
         self.engine.schedule(at, Event::Serve { host: index });
     }
 
-    /// `at` is when the frame came, in the world's time, and `stamp` what the host's clock said then.
-    fn receive(&mut self, to: usize, at: Instant, stamp: Instant, frame: &Frame) {
+    fn receive(&mut self, to: usize, waiting: &Waiting) {
+        let Waiting { port, at, stamp, ref frame } = *waiting;
         let host = &mut self.hosts[to];
+        let on = host.card(port).segment;
         // Like a kernel: when the frame came, up to 5 µs early, as clocks are converted.
         let early = Span::from_nanos(host.random.below(5_000));
         let stamp = match self.spec.plant {
@@ -160,8 +171,7 @@ impl World {
         };
         let now = host.clock.read(self.engine.now());
         let Some(node) = &mut host.node else { return };
-        let input =
-            Input::Frame { port: PortId(0), at: (!host.flaws.stampless).then_some(stamp), data: frame };
+        let input = Input::Frame { port, at: (!host.flaws.stampless).then_some(stamp), data: frame };
         let Disposition { verdict, received } = node.handle(now, input);
         let delivery = match received {
             Some(Delivered::Fragment(delivery)) => Some(delivery),
@@ -175,12 +185,13 @@ impl World {
         let accepted = verdict == FrameVerdict::Accepted;
         self.counts.hops += u64::from(accepted);
         // A process that began anew knows no ring: a token sent to it is lost like one sent to the dead.
-        let stranger = host.boots > 1 && node.link().mode() != ModeName::Token;
-        self.judge.seen.push(Seen::Took { host: to, frame: frame.clone(), accepted });
+        let stranger =
+            host.boots > 1 && host.link_at(port).is_some_and(|link| link.mode() != ModeName::Token);
+        self.segments[on].saw(Seen::Took { host: to, frame: frame.clone(), accepted });
         if self.mischief.remembers {
-            self.mischief.evil.remember(to, frame);
+            self.segments[on].evil.remember(to, frame);
         }
-        self.fragment_looked_at(to, frame, delivery.is_some(), verdict);
+        self.fragment_looked_at(to, port, frame, delivery.is_some(), verdict);
         if let Some(delivery) = delivery {
             let host = &mut self.hosts[to];
             let begin = usize::from(delivery.offset);
@@ -192,7 +203,7 @@ impl World {
             }
         }
         if stranger {
-            self.lost_on_silent(to, frame);
+            self.lost_on_silent(on, to, frame);
         }
     }
 
@@ -227,11 +238,11 @@ impl World {
         self.settle(index);
     }
 
-    pub(super) fn card_empty(&mut self, index: usize) {
+    pub(super) fn card_empty(&mut self, on: usize, index: usize) {
         let host = &mut self.hosts[index];
         let now = host.clock.read(self.engine.now());
-        if let Some(node) = &mut host.node {
-            node.handle(now, Input::CardEmpty { port: PortId(0) });
+        if let (Some(port), Some(node)) = (host.port_on(on), &mut host.node) {
+            node.handle(now, Input::CardEmpty { port });
         }
         self.settle(index);
     }
@@ -244,7 +255,7 @@ impl World {
         }
         host.process.serving = true;
         self.serve(index);
-        self.judge.seen.push(Seen::Acted { host: index });
+        self.saw_of(index, &Seen::Acted { host: index });
     }
 
     /// Polls a node until it is drained and sets its alarm.
@@ -264,7 +275,7 @@ impl World {
     }
 
     pub(super) fn drain(&mut self, index: usize) {
-        self.judge.seen.push(Seen::Acted { host: index });
+        self.saw_of(index, &Seen::Acted { host: index });
         let world_now = self.engine.now();
         if world_now < self.hosts[index].process.paused_until {
             return;
@@ -292,7 +303,7 @@ impl World {
             if outputs > OUTPUTS_MAX {
                 node.break_off();
                 let world_now = self.engine.now();
-                self.judge.findings.add(world_now, "S7", format!("host {index} never drains"));
+                self.findings.add(world_now, "S7", format!("host {index} never drains"));
                 break;
             }
             let mut frame = FrameBuf { bytes: &mut *buffer, payloads: &mut Pattern };
@@ -327,24 +338,26 @@ impl World {
     fn perform(&mut self, index: usize, output: Output, bytes: &[u8]) {
         let world_now = self.engine.now();
         match output {
-            Output::Transmit { len, .. } => {
+            Output::Transmit { port, len } => {
                 let frame = Frame::from(&bytes[..usize::from(len)]);
-                self.transmit(index, frame);
+                self.transmit(index, port, frame);
             }
-            Output::TransmitHost { tag, .. } => {
-                if let Some(frame) = self.hosts[index].process.host_frames.remove(&tag.0) {
-                    self.transmit(index, frame);
+            Output::TransmitHost { port, tag } => {
+                if let Some(frame) = self.hosts[index].card_mut(port).host_frames.remove(&tag.0) {
+                    self.transmit(index, port, frame);
                 }
             }
-            Output::DropHost { tag, .. } => {
-                let host = &mut self.hosts[index];
-                host.process.dropped += u64::from(host.process.host_frames.remove(&tag.0).is_some());
+            Output::DropHost { port, tag } => {
+                let card = self.hosts[index].card_mut(port);
+                card.dropped += u64::from(card.host_frames.remove(&tag.0).is_some());
             }
-            Output::Gate { order, .. } => {
-                self.hosts[index].process.gated = order == GateOrder::Divert;
+            Output::Gate { port, order } => {
+                let card = self.hosts[index].card_mut(port);
+                card.gated = order == GateOrder::Divert;
                 if order == GateOrder::Divert {
-                    self.medium.watch_card(self.engine.now(), index, &mut self.spare.steps);
-                    self.follow();
+                    let on = card.segment;
+                    self.segments[on].medium.watch_card(self.engine.now(), index, &mut self.spare.steps);
+                    self.follow(on);
                 }
             }
             Output::Event => {
@@ -371,37 +384,40 @@ impl World {
     }
 
     /// The process hands a frame to its card, which costs the processor time.
-    fn transmit(&mut self, from: usize, frame: Frame) {
+    fn transmit(&mut self, from: usize, port: PortId, frame: Frame) {
         let now = self.engine.now();
-        let host = &mut self.hosts[from];
+        let host = &self.hosts[from];
+        let on = host.card(port).segment;
+        let ether_type = self.segments[on].settings.ether_type;
         let local = host.clock.read(now);
-        let kind = kind_of(&frame, self.spec.settings.ether_type);
+        let kind = kind_of(&frame, ether_type);
         if kind == Some(Kind::Data) {
-            self.fragment_sent(from, &frame);
+            self.fragment_sent(on, from, &frame);
         }
         let host = &mut self.hosts[from];
-        let holding = host.node.as_ref().is_some_and(|node| node.link().holds_token(local));
+        let holding = host.link_at(port).is_some_and(|link| link.holds_token(local));
         self.counts.lists += u64::from(kind == Some(Kind::List));
-        if host.ordinary_until > now && kind == Some(Kind::SwitchAck) {
+        if host.card(port).ordinary_until > now && kind == Some(Kind::SwitchAck) {
             let what = format!("host {from} says that its card is empty, and it is not");
-            self.judge.findings.add(now, "R7", what);
+            self.findings.add(now, "R7", what);
         }
-        self.windows.flooded.sent(now, from, &frame, kind);
-        self.judge.seen.push(Seen::Sent { host: from, frame: frame.clone(), kind, holding });
-        let late = host.flaws.units_late;
+        let Segment { windows, recovery, .. } = &mut self.segments[on];
+        windows.flooded.sent(now, from, &frame, kind);
+        let (late, slot) = (host.flaws.units_late, recovery.slot());
+        self.segments[on].saw(Seen::Sent { host: from, frame: frame.clone(), kind, holding });
         if kind == Some(Kind::Data) && late > Span::ZERO {
             // It leaves when another station has the token, and takes its time.
             self.tally.count(Happened::Strayed);
-            self.windows.open(now, late + self.recovery.slot(), Scope::All);
-            self.engine.schedule(now + late, Event::Hand { from, frame });
+            self.segments[on].windows.open(now, late + slot, Scope::All);
+            self.engine.schedule(now + late, Event::Hand { on, from, frame });
             return;
         }
         if host.profile.is_ideal() {
-            self.send(from, frame);
+            self.send(on, from, frame);
             return;
         }
-        let at = host.charge(now, &frame, self.spec.settings.ether_type);
-        self.engine.schedule(at, Event::Hand { from, frame });
+        let at = host.charge(now, &frame, ether_type);
+        self.engine.schedule(at, Event::Hand { on, from, frame });
     }
 }
 

@@ -3,8 +3,9 @@
 use super::{Event, World};
 use crate::check::Seen;
 use crate::faults::Happened;
+use crate::hosts::Station;
 use crate::media::Frame;
-use rota_proto::ModeName;
+use rota_proto::{ModeName, PortId};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 
@@ -48,14 +49,21 @@ const PATIENCE: Span = Span::from_millis(100);
 
 impl World {
     /// The process of a host ends, and its guardian is told.
-    pub(super) fn leave_will(&mut self, host: usize) {
+    pub(super) fn leave_wills(&mut self, host: usize) {
         let leaves = match self.spec.wills {
             Wills::Never => false,
             Wills::Always => true,
             Wills::Drawn => self.chance.guardians.below(4) > 0,
         };
-        let link = self.hosts[host].node.as_ref().map(|node| node.link());
+        for port in 0..self.hosts[host].ports.len() {
+            self.leave_will(host, PortId(port as u8), leaves);
+        }
+    }
+
+    /// A guardian has a will for each port.
+    fn leave_will(&mut self, host: usize, port: PortId, leaves: bool) {
         let mut octets = vec![0; 128];
+        let link = self.hosts[host].link_at(port);
         let Some((link, len)) = link.and_then(|link| Some((link, link.write_will(&mut octets)?))) else {
             return;
         };
@@ -63,18 +71,19 @@ impl World {
             return;
         }
         octets.truncate(len);
-        let (mac, incarnation, died) = (self.hosts[host].mac, link.incarnation(), self.engine.now());
+        let card = self.hosts[host].card(port);
+        let (on, mac, incarnation, died) = (card.segment, card.mac, link.incarnation(), self.engine.now());
         let will = Will { frame: octets.into(), mac, incarnation, died, first: Instant::FAR, copies: COPIES };
         let wait = GUARDIAN_MIN + Span::from_nanos(self.chance.guardians.below(GUARDIAN.as_nanos()));
-        self.engine.schedule(died + wait, Event::Will { host, will });
+        self.engine.schedule(died + wait, Event::Will { on, host, will });
     }
 
     /// Sends the will after all frames that the process handed over: none may follow it.
-    pub(super) fn send_will(&mut self, host: usize, mut will: Will) {
+    pub(super) fn send_will(&mut self, on: usize, host: usize, mut will: Will) {
         let now = self.engine.now();
-        if self.medium.backlog(now, host).get() > 0 && will.copies == COPIES {
+        if self.segments[on].medium.backlog(now, host).get() > 0 && will.copies == COPIES {
             if now.since(will.died) < PATIENCE {
-                self.engine.schedule(now + LOOK, Event::Will { host, will });
+                self.engine.schedule(now + LOOK, Event::Will { on, host, will });
             }
             return;
         }
@@ -82,24 +91,26 @@ impl World {
             will.first = now;
             self.tally.count(Happened::Willed);
         }
-        self.send(host, will.frame.clone());
+        self.send(on, host, will.frame.clone());
         will.copies -= 1;
-        let heard = now + self.spec.settings.delay_max;
-        self.engine.schedule(heard, Event::WillHeard { host, will: will.clone() });
+        let heard = now + self.segments[on].settings.delay_max;
+        self.engine.schedule(heard, Event::WillHeard { on, host, will: will.clone() });
         if will.copies > 0 {
-            self.engine.schedule(now + BETWEEN, Event::Will { host, will });
+            self.engine.schedule(now + BETWEEN, Event::Will { on, host, will });
         }
     }
 
     /// Notes that all running stations have heard the will, so that none waits for the dead station.
-    pub(super) fn will_heard(&mut self, host: usize, will: &Will) {
+    pub(super) fn will_heard(&mut self, on: usize, host: usize, will: &Will) {
         let now = self.engine.now();
-        let running = self.hosts.iter().filter(|host| host.is_running(now));
-        let mut rings = running.filter_map(|host| host.node.as_ref()).map(|node| node.link());
+        let stations = self.hosts.iter().filter_map(|host| host.on(on));
+        let mut rings =
+            stations.filter(|station| station.is_running(now)).filter_map(|station| station.link());
         let knows = rings
             .all(|link| link.mode() == ModeName::Token && link.has_heard_will(will.mac, will.incarnation));
-        if knows && self.hosts[host].node.is_none() && self.hosts[host].died == will.died {
-            self.judge.seen.push(Seen::Willed { died: will.died, first: will.first });
+        let is_it = |station: Station<'_>| station.node.is_none() && station.card.died == will.died;
+        if knows && self.hosts[host].on(on).is_some_and(is_it) {
+            self.segments[on].saw(Seen::Willed { died: will.died, first: will.first });
             self.check();
         }
     }

@@ -3,7 +3,7 @@
 use super::{Wrong, station_index, wrong};
 use crate::quantity::{Share, Time};
 use rota_sim::ports;
-use rota_sim::{Aim, Fault, Moment, Select, Timed, WireFault, scenario::STATES};
+use rota_sim::{Aim, Fault, Moment, Select, Timed, WireFault, WorldSpec, scenario::STATES};
 use rota_units::Span;
 use serde::Deserialize;
 
@@ -31,6 +31,7 @@ pub(super) enum Kind {
     Partition,
     OneWay,
     Flap,
+    PortLoss,
     Babble,
     Hog,
     Stray,
@@ -73,6 +74,7 @@ pub struct FaultTable {
     pub(super) broadcast: Option<bool>,
     pub(super) unheard: Option<bool>,
     pub(super) hold: Option<Time>,
+    segment: Option<String>,
 }
 
 /// One table and what its errors must name.
@@ -83,12 +85,15 @@ struct Place<'a> {
 }
 
 impl FaultTable {
-    /// The fault that the table means.
-    pub fn timed(&self, index: usize, stations: usize) -> Result<Timed, Wrong> {
-        self.check_sense(index, stations)?;
-        let place = Place { table: self, index, stations };
+    /// The fault that the table means in this world, whose segments have these names; none of them where it
+    /// has one segment without a table.
+    pub fn timed(&self, index: usize, world: &WorldSpec, names: &[&str]) -> Result<Timed, Wrong> {
+        self.check_sense(index, world.stations)?;
+        let place = Place { table: self, index, stations: world.stations };
         let lasts = self.lasts.map_or(Span::ZERO, |time| time.0);
-        Ok(Timed { at: self.at.0, lasts, fault: place.fault()? })
+        let fault = place.fault()?;
+        let segment = place.segment(&fault, world, names)?;
+        Ok(Timed { at: self.at.0, lasts, segment, fault })
     }
 }
 
@@ -99,6 +104,42 @@ impl Place<'_> {
 
     fn need<T: Copy>(&self, value: Option<T>, field: &'static str) -> Result<T, Wrong> {
         value.ok_or_else(|| self.wrong(field, format!("is missing, and {:?} needs it", self.table.kind)))
+    }
+
+    /// The segment that is named, or the first that all stations of the fault are on.
+    fn segment(&self, fault: &Fault, world: &WorldSpec, names: &[&str]) -> Result<usize, Wrong> {
+        let named = [self.table.station, self.table.other].into_iter().flatten();
+        let named: Vec<usize> = named.chain(self.table.stations.iter().flatten().copied()).collect();
+        let is_on = |segment: usize| move |station: &usize| world.ports_of(station - 1).contains(&segment);
+        let segment = match &self.table.segment {
+            Some(_) if names.is_empty() => {
+                return Err(self.wrong("segment", "there is one segment only; leave it out"));
+            }
+            Some(_) if !fault.is_of_one_segment() => {
+                let sentence = "what strikes a process is felt on all its segments; leave it out";
+                return Err(self.wrong("segment", sentence));
+            }
+            Some(name) => {
+                let sentence = || format!("there is no segment '{name}'; there are {}", names.join(", "));
+                let at = names.iter().position(|of| of == name);
+                at.ok_or_else(|| self.wrong("segment", sentence()))?
+            }
+            None if names.is_empty() || !fault.is_of_one_segment() => return Ok(0),
+            None => {
+                let all_on = |segment: &usize| named.iter().all(is_on(*segment));
+                let sentence = "the stations of this fault have no segment in common";
+                (0..names.len()).find(all_on).ok_or_else(|| self.wrong("station", sentence))?
+            }
+        };
+        if let Some(station) = named.iter().find(|station| !is_on(segment)(station)) {
+            let sentence = format!("station {station} has no port on '{}'", names[segment]);
+            return Err(self.wrong("segment", sentence));
+        }
+        if matches!(fault, Fault::Partition { part } if part.len() >= world.stations_on(segment)) {
+            let sentence = "nobody is parted from anybody; name some of the segment's stations, not all";
+            return Err(self.wrong("stations", sentence));
+        }
+        Ok(segment)
     }
 
     /// The length of a frame, without its check sequence.
@@ -220,6 +261,7 @@ impl Place<'_> {
             Kind::Partition => Fault::Partition { part: self.hosts()? },
             Kind::OneWay => Fault::OneWay { from: self.host()?, to: self.other()? },
             Kind::Flap => Fault::Flap { host: self.host()?, period: gap()? },
+            Kind::PortLoss => Fault::PortLoss { host: self.host()? },
             Kind::Babble => Fault::Babble { host: self.host()?, gap: gap()?, octets: self.octets(1_000)? },
             Kind::Hog if table.hold.is_some() => {
                 let nth = u32::try_from(table.count.unwrap_or(1)).ok().filter(|nth| *nth > 0);

@@ -33,7 +33,7 @@ pub fn parse(text: &str, world: &WorldSpec) -> Result<Vec<Timed>, (usize, String
     // A hub runs until somebody ends it.
     scenario.duration = Span::from_nanos(u64::MAX);
     let timed = |(index, table): (usize, &FaultTable)| {
-        let timed = table.timed(index, world.stations)?;
+        let timed = table.timed(index, world, &[])?;
         scenario.check_fault(index, &timed)?;
         if timed.fault.is_of_segment() {
             return Ok(timed);

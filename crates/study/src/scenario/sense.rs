@@ -3,7 +3,7 @@
 
 use super::faults::{FaultTable, Kind};
 use super::{File, ReservationTable, ShapeKind, TrafficTable, Wrong, wrong};
-use rota_sim::Scenario;
+use rota_sim::{Scenario, Settings};
 use rota_units::{Octets, Span};
 
 /// The shortest port or card that carries every frame.
@@ -27,7 +27,7 @@ fn fields(kind: Kind) -> &'static [&'static str] {
         Kind::Pause => &["station", "moment"],
         Kind::PauseAll => &[],
         Kind::Starve => &["station", "share", "max"],
-        Kind::WallClock | Kind::Skew => &["station"],
+        Kind::WallClock | Kind::Skew | Kind::PortLoss => &["station"],
         Kind::Drift => &["station", "rate"],
         Kind::Partition | Kind::Storm => &["stations"],
         Kind::OneWay | Kind::Clone => &["station", "other"],
@@ -226,7 +226,11 @@ impl File {
 
 /// A silence that is noticed, a claim, the drain of a silent master, and a station that joins again.
 fn recovery(scenario: &Scenario) -> Span {
-    let settings = &scenario.world.settings;
+    let world = &scenario.world;
+    (0..world.segments()).map(|at| recovery_on(world.settings_of(at))).max().unwrap_or(Span::ZERO)
+}
+
+fn recovery_on(settings: &Settings) -> Span {
     let claim = settings.claim_interval * (u64::from(settings.claim_tries) + 1);
     let join = settings.join_interval * (u64::from(settings.join_tries) + 1);
     settings.silence(0) + claim + settings.drain(1, true) + join + settings.trt * 2

@@ -178,6 +178,95 @@ fn a_fault_that_could_do_nothing_is_an_error_with_its_place() {
     ]);
 }
 
+const SEGMENTS: &str = "[[segment]]\nname = \"left\"\n[[segment]]\nname = \"right\"\nrate = \"100mbit\"\n";
+
+/// A gateway and a station on each of two segments.
+fn two_segments(more: &str) -> String {
+    let stations = "[[station]]\neth0 = \"left\"\n[[station]]\neth0 = \"left\"\neth1 = \"right\"\n\
+                    [[station]]\neth0 = \"right\"\n";
+    format!("{GOOD}{SEGMENTS}{stations}{more}")
+}
+
+#[test]
+fn hosts_have_ports_on_segments() {
+    let fault = "[[fault]]\nat = \"1ms\"\nlasts = \"9ms\"\n";
+    let text = two_segments(&format!("{fault}kind = \"port-loss\"\nstation = 2\nsegment = \"right\"\n"));
+    let scenario = parse(&text, Path::new(".")).expect("it is sound");
+    let world = &scenario.world;
+    assert_eq!(world.ports, [vec![0], vec![0, 1], vec![1]]);
+    let rates = [0, 1].map(|segment| world.settings_of(segment).link.rate.as_bps());
+    assert_eq!(rates, [10_000_000, 100_000_000]);
+    assert_eq!(scenario.faults[0].segment, 1);
+    // Without its name it is the first one that the station is on.
+    let text = two_segments(&format!("{fault}kind = \"flap\"\nperiod = \"1ms\"\nstation = 3\n"));
+    assert_eq!(parse(&text, Path::new(".")).expect("it is sound").faults[0].segment, 1);
+}
+
+#[test]
+fn wrong_segments_and_ports_are_errors_with_their_place() {
+    let fault = "[[fault]]\nat = \"1ms\"\nlasts = \"9ms\"\n";
+    let one = "[[station]]\neth0 = \"left\"\n";
+    all_refused([
+        (format!("{GOOD}{one}"), 5, "station.eth0: there are no segments to name"),
+        (format!("{GOOD}{SEGMENTS}{one}"), 1, "stations: is 3, and there are 1 [[station]] tables"),
+        (two_segments("").replace("\"right\"\nrate", "\"left\"\nrate"), 7, "segment.name: 'left' has been"),
+        (
+            two_segments("").replace("eth1 = \"right\"", "eth1 = \"up\""),
+            13,
+            "station.eth1: there is no segment",
+        ),
+        (
+            two_segments("").replace("eth1 = \"right\"", "eth1 = \"left\""),
+            13,
+            "station.eth1: has another port",
+        ),
+        (two_segments("").replace("eth1", "eth2"), 11, "station.eth1: 'eth2' is no field here"),
+        (
+            two_segments("").replace("eth1 = \"right\"\n", ""),
+            7,
+            "segment.name: a segment joins 2 stations or",
+        ),
+        (
+            two_segments("[[traffic]]\nfrom = 1\nto = 3\nshape = \"greedy\"\n"),
+            18,
+            "traffic.to: stations 1 and 3 have",
+        ),
+        (
+            two_segments(&format!("{fault}kind = \"pause\"\nstation = 1\nsegment = \"left\"\n")),
+            21,
+            "fault.segment: what strikes a process",
+        ),
+        (
+            two_segments(&format!("{fault}kind = \"forge\"\nperiod = \"1ms\"\nsegment = \"up\"\n")),
+            21,
+            "fault.segment: there is no segment 'up'",
+        ),
+        (
+            two_segments(&format!("{fault}kind = \"port-loss\"\nstation = 1\nsegment = \"right\"\n")),
+            21,
+            "fault.segment: station 1 has no",
+        ),
+        (
+            two_segments(&format!("{fault}kind = \"one-way\"\nstation = 1\nother = 3\n")),
+            20,
+            "fault.station: the stations of",
+        ),
+        (
+            format!("{GOOD}{fault}kind = \"forge\"\nperiod = \"1ms\"\nsegment = \"a\"\n"),
+            9,
+            "fault.segment: there is one segment",
+        ),
+        (
+            two_segments("").replace(
+                "left\"\n[[segment]]",
+                "left\"\nmedium = \"csma-cd\"\nrate = \"1gbit\"\n[[segment]]",
+            ),
+            6,
+            "segment.medium: no segment is shared at",
+        ),
+    ]);
+}
+
 #[test]
 fn every_scenario_of_the_project_can_be_run() {
     let mut count = 0;
@@ -215,7 +304,7 @@ fn every_schedule_of_the_project_can_be_run() {
 #[test]
 fn the_page_of_scenarios_names_every_field() {
     let page = std::fs::read_to_string(root().join("docs/scenarios.md")).expect("docs/scenarios.md");
-    let sources = [include_str!("../scenario.rs"), include_str!("faults.rs")];
+    let sources = [include_str!("../scenario.rs"), include_str!("faults.rs"), include_str!("ports.rs")];
     let mut fields = 0;
     for source in sources {
         let mut inside = false;

@@ -160,7 +160,8 @@ impl Switch {
         let mut bench = Bench::plain();
         bench.world.open_flow(0, 1, 1_000, true).expect("a sound request");
         let give_up = bench.start() + ms(1_000);
-        while bench.world.hosts[0].mode() != Some(rota_proto::ModeName::Switching) {
+        while bench.world.hosts[0].on(0).and_then(|host| host.mode()) != Some(rota_proto::ModeName::Switching)
+        {
             assert!(bench.world.step(give_up), "it switches");
         }
         let mut switch = Self { start: bench.start() + ms(100), bench, checker: Bounds::default() };

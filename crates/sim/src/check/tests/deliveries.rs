@@ -165,7 +165,7 @@ fn s3_the_end_of_a_channel_excuses_what_is_due_behind_it() {
         units.is_judged(found);
     }
     let mut units = Units::new();
-    units.bench.world.hosts[4].died = units.now;
+    units.bench.world.hosts[4].ports[0].died = units.now;
     units.bench.world.hosts[4].boots += 1;
     assert_eq!(units.ready(units.now, 1), none());
     assert_eq!(units.rest(due + NS), none(), "a receiver that began anew");
@@ -232,9 +232,9 @@ fn s3_a_unit_is_put_off_by_no_other_without_a_window() {
 fn s5_a_sender_knows_of_a_dead_receiver_in_time() {
     let mut units = Units::new();
     let died = units.now;
-    let bound = units.bench.settings.trt * 33 + units.bench.world.recovery.crash(5) * 2;
+    let bound = units.bench.settings.trt * 33 + units.bench.world.segments[0].recovery.crash(5) * 2;
     assert_eq!(units.ready(died + bound + NS, 1), none(), "it lives");
-    units.bench.world.hosts[4].died = died;
+    units.bench.world.hosts[4].ports[0].died = died;
     units.bench.world.hosts[4].boots += 1;
     assert_eq!(units.ready(died + bound, 2), none());
     assert_eq!(units.ready(died + bound + NS, 3), ["S5"]);

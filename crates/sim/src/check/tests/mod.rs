@@ -11,7 +11,7 @@ mod slots;
 mod tokens;
 
 use super::*;
-use crate::world::{FlowState, World, WorldSpec};
+use crate::world::{FlowState, Segment, World, WorldSpec};
 use rota_proto::Node;
 use rota_wire::{DEFAULT_ETHERTYPE, Generation, Key, LinkHeader, MacAddr, PayloadKind, Token, emit_frame};
 use std::rc::Rc;
@@ -64,9 +64,10 @@ impl Bench {
 
     /// What a checker finds when it sees this then: the names of the rules.
     fn look(&self, checker: &mut impl Checker, now: Instant, seen: &[Seen]) -> Vec<&'static str> {
-        let World { hosts, wires, recovery, .. } = &self.world;
+        let Segment { wires, recovery, .. } = &self.world.segments[0];
         let (settings, windows, flows) = (&self.settings, &self.windows, self.world.flows());
-        let view = View { now, settings, hosts, flows, wires, windows, recovery, seen };
+        let stations = Stations::new(&self.world.hosts, 0, self.world.hosts.len());
+        let view = View { now, settings, stations, flows, wires, windows, recovery, seen };
         let mut findings = Findings::default();
         checker.after(&view, &mut findings);
         findings.violations.iter().map(|found| found.rule).collect()

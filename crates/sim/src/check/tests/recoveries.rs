@@ -32,7 +32,7 @@ impl Ring {
     }
 
     fn recovery(&self) -> Recovery {
-        self.bench.world.recovery
+        self.bench.world.segments[0].recovery
     }
 
     fn see(&mut self, after: Span, seen: Seen) -> Vec<&'static str> {
@@ -295,7 +295,7 @@ fn l6_two_parts_that_hear_each_other_are_one_ring_in_time() {
         for (more, found) in [(Span::ZERO, none()), (NS, vec!["L6"])] {
             let mut ring = Ring::new();
             let own = std::mem::replace(&mut ring.bench.world.hosts[3].node, other.clone());
-            assert!(are_strangers(&ring.bench.world.hosts, ring.at(ms(1))));
+            assert!(are_strangers(Stations::new(&ring.bench.world.hosts, 0, 5), ring.at(ms(1))));
             let blow = if met { Blow::Meeting } else { Blow::Parting(0) };
             ring.strikes(ms(1), blow);
             // Tokens go round in both all the time.

@@ -17,7 +17,7 @@ impl Disagreement {
     }
 
     fn bound(&self, joins: bool) -> Span {
-        self.bench.world.recovery.settled(5, joins)
+        self.bench.world.segments[0].recovery.settled(5, joins)
     }
 
     /// What is found when it is looked at first at these times.
@@ -49,7 +49,7 @@ fn s9_all_are_in_one_mode_in_time() {
     let mut bench = Bench::ring(true);
     let mut joining = World::dark(7, WorldSpec::new(5));
     joining.start(3);
-    assert_eq!(joining.hosts[3].mode(), Some(ModeName::Joining));
+    assert_eq!(joining.hosts[3].on(0).and_then(|host| host.mode()), Some(ModeName::Joining));
     bench.world.hosts[3].node = node_of(&joining, 3);
     let all = Disagreement::of(bench);
     all.is_most("S9", all.bound(true));
@@ -92,7 +92,7 @@ fn l4_all_know_all_others_that_run_in_time() {
     let mut alone = World::dark(7, WorldSpec::new(5));
     alone.start(3);
     alone.run_for(ms(3_000));
-    assert_eq!(alone.hosts[3].mode(), Some(ModeName::Plain));
+    assert_eq!(alone.hosts[3].on(0).and_then(|host| host.mode()), Some(ModeName::Plain));
     let mut bench = Bench::plain();
     bench.world.hosts[3].node = node_of(&alone, 3);
     let all = Disagreement::of(bench);
@@ -104,7 +104,7 @@ fn what_settles_meanwhile_or_is_excused_has_its_time_anew() {
     let mut bench = Bench::ring(true);
     let (right, wrong) = (node_of(&bench.world, 3), node_of(&Bench::plain().world, 3));
     let (start, half) = (bench.start() + ms(1_000), bench.settings.trt.div_down(2));
-    let most = bench.world.recovery.settled(5, true);
+    let most = bench.world.segments[0].recovery.settled(5, true);
     // It is looked for twice in a cycle: what is right for a moment in between is not seen.
     for (moment, found) in [(half, none()), (half.minus(NS), vec!["S9"])] {
         let mut checker = Settling::default();
@@ -190,7 +190,7 @@ fn l6_where_timers_follow_stalls_a_ring_is_back_sooner() {
         recovery.crash(1)
     };
     let most = bound(drain(start));
-    assert!(most < bench.world.recovery.crash(1));
+    assert!(most < bench.world.segments[0].recovery.crash(1));
     for (more, found) in [(Span::ZERO, none()), (NS, vec!["L6"])] {
         let mut checker = RecoveryTimes::default();
         let took = |seq| {

@@ -66,7 +66,7 @@ fn s1_two_parts_that_do_not_hear_each_other_may_hold_one_token_each() {
         bench.world.hosts[1].node = held_by(1).world.hosts[1].node.clone();
         let select = crate::Select { from: crate::ports(cut.clone()), ..crate::Select::all() };
         let random = bench.world.stream("test");
-        bench.world.wires.disturb(crate::WireFault::Cut, select, Instant::FAR, random);
+        bench.world.segments[0].wires.disturb(crate::WireFault::Cut, select, Instant::FAR, random);
         let start = bench.start().max(held_by(1).start());
         let found = bench.look(&mut OneHolder::default(), start, &both);
         assert_eq!(found, vec!["S1"; usize::from(one_ring)], "{cut:?}");
@@ -183,7 +183,7 @@ fn r9_nobody_is_declared_dead_who_answers() {
 fn r9_a_token_is_sent_twice_at_most() {
     let mut bench = Bench::ring(true);
     let mut checker = Waste::default();
-    let to = bench.world.hosts[1].mac;
+    let to = bench.world.hosts[1].mac();
     let token = |seq| {
         let token = frame(Kind::Token, 1, (generation(5), seq), |_| 40);
         let mut token = token.to_vec();
