@@ -21,9 +21,10 @@
 //!
 //! *Lemma.* A slot ends within W of its opening. Let s be the begin of the interval, around the slot, in
 //! which some slot is always open. No slot is open just before s. From s on the sender hands over only
-//! frames of slots and announcements, behind B at most (2). In [s, s + W) its slots cost Σ u_j·S_j at most (1): so all
-//! of them are done by s + Σ u_j·S_j + B + O ≤ s + W, before any further one could open. The slot opened at s
-//! or later. Those of the first i sessions, which go first, end sooner: within B + O + Σ_{j ≤ i} u_j·S_j.
+//! frames of slots and announcements, behind B at most (2). In [s, s + W) its slots cost Σ u_j·S_j at most
+//! (1): so all of them are done by s + Σ u_j·S_j + B + O ≤ s + W, before any further one could open. The slot
+//! opened at s or later. Those of the first i sessions, which go first, end sooner: within
+//! B + O + Σ_{j ≤ i} u_j·S_j.
 //!
 //! *Units.* Let units be ready each p ≥ k·TRT/u. By induction a slot opens when its unit is ready (k = 1:
 //! the u-th unit before was ready u·p ≥ TRT ≥ W ago), or its parts open W apart and the last slot of the
