@@ -3,8 +3,8 @@
 
 use rota_proto::drive::{self, Given, Zeros};
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, Node, OpenRequest, Output, PortId,
-    Settings, TRT_30_HZ, UnitRef,
+    ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, MediumKind, Node, OpenRequest, Output,
+    PortId, Settings, TRT_30_HZ, UnitRef,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
@@ -28,12 +28,13 @@ struct Pair {
 }
 
 impl Pair {
-    fn new() -> Self {
+    fn new(medium: MediumKind) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let node = |k: u8| {
             let mac = MacAddr([2, 0, 0, 0, 0, k]);
             let me = Identity { node_id: u64::from(k), boot_id: 1, mac, name: format!("n{k}") };
-            let settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
+            let mut settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
+            settings.medium.medium = medium;
             Node::new(now, me, &Key::new([1; 32]), settings, u64::from(k))
         };
         let inbox = || Inbox { frames: Box::new([[0; 1_600]; FRAMES]), lengths: [0; FRAMES], count: 0 };
@@ -94,10 +95,21 @@ impl Pair {
 
 #[test]
 fn a_running_ring_allocates_nothing() {
-    let mut pair = Pair::new();
+    // The second station waits for the token with its ordinary frames.
+    allocates_nothing(MediumKind::Rether, 1);
+}
+
+#[test]
+fn a_link_with_a_channel_allocates_nothing() {
+    // The sender's own ordinary frames wait behind its units.
+    allocates_nothing(MediumKind::Link, 0);
+}
+
+fn allocates_nothing(medium: MediumKind, host_of: usize) {
+    let mut pair = Pair::new(medium);
     pair.run(Span::from_millis(1_500));
     pair.nodes[1].listen(7);
-    let to = Destination::Station(pair.nodes[1].link().mac());
+    let to = Destination::Station(pair.nodes[1].medium().mac());
     let (unit_octets_max, room_octets) = (6_250, 6_250);
     let period = TRT_30_HZ;
     let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: true };
@@ -107,7 +119,7 @@ fn a_running_ring_allocates_nothing() {
     pair.run(Span::from_millis(1_000));
     let channel = pair
         .opened
-        .unwrap_or_else(|| panic!("{:?} {:?}", pair.nodes[0].link().mode(), pair.nodes[1].link().mode()));
+        .unwrap_or_else(|| panic!("{:?} {:?}", pair.nodes[0].medium().mode(), pair.nodes[1].medium().mode()));
     let (received, ordinary) = (pair.received, pair.ordinary);
     let counted = allocation_counter::measure(|| {
         for number in 0..100 {
@@ -116,7 +128,7 @@ fn a_running_ring_allocates_nothing() {
             pair.nodes[0].handle(now, Input::UnitReady { channel, unit });
             let host =
                 Input::HostFrame { port: PortId(0), tag: HostTag(number as u32), octets: 1_514, level: 0 };
-            pair.nodes[1].handle(now, host);
+            pair.nodes[host_of].handle(now, host);
             pair.drain(0);
             pair.drain(1);
             pair.run(TRT_30_HZ);
