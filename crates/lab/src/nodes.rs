@@ -120,8 +120,9 @@ impl Nodes {
 fn words(topology: &Topology, station: &Station) -> Vec<String> {
     let ports: Vec<(String, usize)> =
         station.ports.iter().enumerate().map(|(port, segment)| (interface(port), *segment)).collect();
-    let mut words = vec!["node".to_owned(), "--name".to_owned(), station.name.clone()];
+    let mut words = vec!["node".to_owned()];
     words.extend(ports.iter().flat_map(|(iface, _)| ["--iface".to_owned(), iface.clone()]));
+    words.extend(["--name".to_owned(), station.name.clone()]);
     let mut each = |option: &str, value: &dyn Fn(usize) -> Option<String>| {
         let given = ports.iter().filter_map(|(iface, at)| Some(format!("{iface}={}", value(*at)?)));
         let given: Vec<String> = given.collect();
@@ -218,14 +219,14 @@ mod tests {
         let words = |at: usize| words(&topology, &topology.stations[at]).join(" ");
         assert_eq!(
             words(0),
-            "node --name gateway --iface eth0 --iface eth1 --iface eth2 \
+            "node --iface eth0 --iface eth1 --iface eth2 --name gateway \
              --rate eth0=100000000bit,eth1=100000000bit,eth2=1000000000bit \
              --port-queue eth0=150000octets,eth1=150000octets,eth2=1000000octets --trt eth2=20000000ns \
              --stations eth2=15 --medium eth0=rether,eth1=link,eth2=rether"
         );
         assert_eq!(
             words(1),
-            "node --name n1 --iface eth0 --rate eth0=100000000bit --port-queue eth0=150000octets"
+            "node --iface eth0 --name n1 --rate eth0=100000000bit --port-queue eth0=150000octets"
         );
         assert!(words(2).ends_with(" --medium eth0=link"), "{}", words(2));
     }

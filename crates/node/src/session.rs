@@ -392,12 +392,13 @@ impl Session {
         }
     }
 
-    /// Closes its socket if `attached` is that socket's number, and says so to the program and the log.
-    pub(crate) fn hostile_socket(&mut self, attached: u64, why: &str, data: &ControlEnd) {
+    /// Closes its socket if `attached` is that socket's number, and says so to the program and, as this event,
+    /// to the log.
+    pub(crate) fn end_socket(&mut self, attached: u64, event: &'static str, why: &str, data: &ControlEnd) {
         let is_it = |owned: &&OwnedSocket| owned.memory.is_none() && owned.attached == attached;
         let Some(socket) = self.socket.as_ref().filter(is_it).map(|owned| owned.number) else { return };
         let text = format!("socket {socket} was closed: {why}");
-        say(Level::Warn, "hostile", &format!("{text}; {}", self.program()));
+        say(Level::Warn, event, &format!("{text}; {}", self.program()));
         self.close_socket(data);
         self.to(UNASKED).error(text, true);
     }
@@ -447,9 +448,9 @@ mod tests {
         let (control, data) = ControlEnd::pair().unwrap();
         let (mut session, client) = session("hostile");
         session.socket = Some(OwnedSocket { number: 2, memory: None, charge: None, attached: 9 });
-        session.hostile_socket(8, "it wrote nonsense", &control);
+        session.end_socket(8, "hostile", "it wrote nonsense", &control);
         assert!(session.socket.is_some() && data.heard().is_none() && client.try_reply().unwrap().is_none());
-        session.hostile_socket(9, "it wrote nonsense", &control);
+        session.end_socket(9, "hostile", "it wrote nonsense", &control);
         assert!(session.socket.is_none());
         assert!(matches!(data.heard(), Some(Command::DetachSocket { socket: 2 })));
         let Reply::Error { sentence, wrong_use: true } = client.try_reply().unwrap().unwrap().body else {
@@ -470,7 +471,7 @@ mod tests {
         session.socket = Some(OwnedSocket { number: 2, memory, charge: None, attached: 0 });
         session.socket_mapped(9, &control);
         let Some(Command::AttachSocket { memory, .. }) = data.heard() else { panic!("it is attached") };
-        session.hostile_socket(memory.attached, "it wrote nonsense", &control);
+        session.end_socket(memory.attached, "hostile", "it wrote nonsense", &control);
         assert!(session.socket.is_none());
         assert!(matches!(client.try_reply().unwrap().unwrap().body, Reply::Error { wrong_use: true, .. }));
     }

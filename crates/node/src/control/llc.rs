@@ -69,11 +69,11 @@ impl Control<'_> {
         }
     }
 
-    /// A program wrote something impossible: it has no socket any more, and is told. Another program that has
-    /// opened the same socket meanwhile is not concerned.
-    pub(super) fn on_hostile_socket(&mut self, attached: u64, why: &str) {
+    /// A program wrote something impossible, or the interface of the sockets is gone: it has no socket any
+    /// more, and is told. Another program that has opened the same socket meanwhile is not concerned.
+    pub(super) fn on_socket_ended(&mut self, attached: u64, event: &'static str, why: &str) {
         for session in &mut self.sessions {
-            session.hostile_socket(attached, why, self.data);
+            session.end_socket(attached, event, why, self.data);
         }
     }
 }

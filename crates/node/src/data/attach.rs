@@ -27,8 +27,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     pub(super) fn attach_socket(&mut self, ask: u64, socket: u8, memory: SocketMemory) {
         if self.node.port().id() != PortId(0) {
-            let (attached, why) = (memory.attached, NO_SOCKETS.to_owned());
-            self.control.say(Note::HostileSocket { attached, why });
+            self.control.say(Note::SocketEnded { attached: memory.attached, why: NO_SOCKETS });
             self.control.say(Note::Remains(Remains::Socket(memory)));
             return;
         }

@@ -96,7 +96,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// Sockets of link control are those of the first port, and end with it.
     fn sockets_lost(&mut self) {
         while let Some((number, attached)) = self.rings.sockets.first() {
-            self.control.say(Note::HostileSocket { attached, why: NO_SOCKETS.to_owned() });
+            self.control.say(Note::SocketEnded { attached, why: NO_SOCKETS });
             if let Some(remains) = self.rings.sockets.detach(number, &self.waits.all) {
                 self.control.say(Note::Remains(remains));
             }

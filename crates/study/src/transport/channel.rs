@@ -116,7 +116,7 @@ impl ChannelSink {
             }
             match self.channel.pacer(FIRST_SLOT_PATIENCE.min(change.left(clock::now()))) {
                 Ok(pacer) => break pacer,
-                Err(WaitError::Closed(cause)) if !is_of_node(cause) => return Err(cause.into()),
+                Err(WaitError::Closed(cause)) if !is_of_node(cause) => return Err(end_of_sender(cause)),
                 Err(ended @ (WaitError::Closed(_) | WaitError::NodeGone)) => end = end_of_wait(ended),
                 Err(other) => return Err(other.into()),
             }
@@ -176,7 +176,7 @@ impl UnitSink for ChannelSink {
             }
             Err(SendError::LeftOut) => Ok(false),
             Err(SendError::Closed(cause)) if is_of_node(cause) => self.again(end_of_sender(cause), schedule),
-            Err(SendError::Closed(cause)) => Err(cause.into()),
+            Err(SendError::Closed(cause)) => Err(end_of_sender(cause)),
             Err(gone @ SendError::NodeGone) => {
                 self.again(uncounted(gone.to_string(), NOT_REPORTED), schedule)
             }
@@ -288,7 +288,8 @@ const NOT_REPORTED: &str = "what became of its newest units is not known";
 /// What a receiver cannot know then.
 const NOT_STATED: &str = "how many units the stream had is not known";
 
-/// The end of a stream where the node of one end can tell no count any more: it died, or it fell silent.
+/// The end of a stream where the node of one end can tell no count any more: it died, it fell silent, or its
+/// interface is gone.
 /// Nobody knows how many units were lost, and the promise is broken at both ends.
 fn uncounted(sentence: String, not_known: &str) -> Failure {
     Failure { exit: Exit::Broken, sentence: format!("{sentence}; {not_known}") }
@@ -297,7 +298,9 @@ fn uncounted(sentence: String, not_known: &str) -> Failure {
 fn end_of(cause: CloseCause, not_known: &str) -> Failure {
     let end = Failure::from(cause);
     match cause {
-        CloseCause::PeerGone | CloseCause::WasSilent => uncounted(end.sentence, not_known),
+        CloseCause::PeerGone | CloseCause::WasSilent | CloseCause::PortGone => {
+            uncounted(end.sentence, not_known)
+        }
         _ => end,
     }
 }
@@ -409,7 +412,7 @@ impl UnitSource for ChannelSource {
                 self.again(end)?;
                 self.next(unit, patience)
             }
-            Err(RecvError::Broken(cause)) => Err(cause.into()),
+            Err(RecvError::Broken(cause)) => Err(end_of(cause, NOT_STATED)),
             Err(gone @ RecvError::NodeGone) => {
                 self.again(uncounted(gone.to_string(), NOT_STATED))?;
                 self.next(unit, patience)
@@ -451,7 +454,7 @@ mod tests {
     /// It said that the units of the stream were not known, beside "received 38 of 39 units".
     #[test]
     fn a_statement_that_is_there_is_not_called_unknown() {
-        for cause in [CloseCause::WasSilent, CloseCause::PeerGone] {
+        for cause in [CloseCause::WasSilent, CloseCause::PeerGone, CloseCause::PortGone] {
             let (known, unknown) = (end_with(cause, Some(39)), end_with(cause, None));
             assert!(!known.sentence.contains("is not known"), "{known:?}");
             assert!(unknown.sentence.ends_with(NOT_STATED), "{unknown:?}");
