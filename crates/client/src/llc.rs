@@ -262,8 +262,9 @@ impl Socket {
     /// of the contract. From now on messages to there leave in the slots of this channel, whatever their
     /// priority, and those to elsewhere as before. Closing the socket closes it.
     ///
-    /// On such a channel [`MessageOutcome::Sent`] means that the channel has taken the message, which then leaves in
-    /// its slot; `time` and `tries` mean nothing. The node counts [`RESERVED_HEADER_OCTETS`] more in a unit.
+    /// On such a channel [`MessageOutcome::Sent`] means that the channel has taken the message, which then
+    /// leaves in its slot; `time` and `tries` mean nothing. The node counts [`RESERVED_HEADER_OCTETS`] more
+    /// in a unit.
     ///
     /// # Errors
     /// [`LlcError::NotReserved`] with the counter-offer where admission refuses, or nobody listens there;
@@ -317,9 +318,9 @@ impl Socket {
     }
 
     /// From now on this socket also receives what comes on channels that others reserve to it: by the same
-    /// calls, with [`ReceivedMessage::reserved`]. Each such channel has a thread of this program, which inherits
-    /// what the caller of [`Socket::receive`] may do; one more takes the channels, and ends with the node. A
-    /// descriptor taken from the socket before is not told.
+    /// calls, with [`ReceivedMessage::reserved`]. Each such channel has a thread of this program, which
+    /// inherits what the caller of [`Socket::receive`] may do; one more takes the channels, and ends with the
+    /// node. A descriptor taken from the socket before is not told.
     ///
     /// # Errors
     /// [`LlcError::Node`] when the node does not answer or knows no more room, [`LlcError::System`].

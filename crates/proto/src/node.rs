@@ -230,8 +230,8 @@ impl Node {
         self.lines[at].open(now, request, before)
     }
 
-    /// The line of this port, else the one on which the destination is a member; where none knows it the first
-    /// one says so.
+    /// The line of this port, else the one on which the destination is a member; where none knows it the
+    /// first one says so.
     fn towards(&self, port: Option<PortId>, to: &Destination) -> Result<usize, OpenError> {
         if let Some(port) = port {
             return self.place(port).ok_or(OpenError::NoPort(port));
