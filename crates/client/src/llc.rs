@@ -319,8 +319,8 @@ impl Socket {
 
     /// From now on this socket also receives what comes on channels that others reserve to it: by the same
     /// calls, with [`ReceivedMessage::reserved`]. Each such channel has a thread of this program, which
-    /// inherits what the caller of [`Socket::receive`] may do; one more takes the channels, and ends with
-    /// the node. A descriptor taken from the socket before is not told.
+    /// inherits what the caller of [`Socket::receive`] may do; one more takes the channels, and ends with the
+    /// node. A descriptor taken from the socket before is not told.
     ///
     /// # Errors
     /// [`LlcError::Node`] when the node does not answer or knows no more room, [`LlcError::System`].

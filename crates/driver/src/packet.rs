@@ -246,30 +246,6 @@ impl PacketDevice {
         Ok(if taken == 1 { Transmit::Sent } else { Transmit::NoRoom })
     }
 
-    /// Sends host frames in order, in as few system calls as possible and without allocating; returns how
-    /// many were sent before the device had no more room. The caller keeps the others.
-    ///
-    /// # Errors
-    /// What is wrong with the first frame, if nothing was sent.
-    pub fn transmit_batch(&mut self, frames: &[&[u8]]) -> Result<usize, DeviceError> {
-        let fits = |frame: &&&[u8]| frame.len() >= ETHERNET_HEADER && frame.len() <= longest(self.mtu, frame);
-        let good = frames.iter().take_while(fits).count();
-        if let (0, Some(first)) = (good, frames.first()) {
-            self.check_length(first)?;
-        }
-        let mut done = 0;
-        while done < good {
-            let sent = packet_socket::send_batch(self.socket.as_fd(), &frames[done..good], &self.any);
-            match self.settle_send("sendmmsg", sent) {
-                Ok(0) => break,
-                Ok(count) => done += count,
-                Err(error) if done == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        Ok(done)
-    }
-
     fn check_length(&self, frame: &[u8]) -> Result<(), DeviceError> {
         let (len, max) = (frame.len(), longest(self.mtu, frame));
         if len > max {

@@ -590,17 +590,22 @@ mod tests {
         assert!(gone(&watch.picture(now, &source(joining, &[(0, 1)]))).is_empty());
         assert!(gone(&watch.picture(now, &source(plain, &[(1, 1), (2, 2)]))).is_empty());
     }
+    /// The units of a channel whose two ends say this, in either order.
+    fn units_of(ends: [ChannelReport; 2]) -> [crate::top::picture::Units; 2] {
+        [ends, [ends[1], ends[0]]].map(|rows| {
+            let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
+            let mut seen = source(1, &[(1, 1), (2, 2)]);
+            seen.rows.channels = rows.map(|said| ChannelRow { said, ..ChannelRow::default() }).to_vec();
+            watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen).channels[0].units.clone()
+        })
+    }
+
     /// Its sender was told that it was late, and its receiver knows by now that it was not read.
     #[test]
     fn a_late_unit_that_was_not_read_counts_once() {
         let sender = ChannelReport { sending: true, late: 1, latest_by_ns: 5, ..ChannelReport::default() };
         let receiver = ChannelReport { lost: 1, unread: 1, ..ChannelReport::default() };
-        for rows in [[sender, receiver], [receiver, sender]] {
-            let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
-            let mut seen = source(1, &[(1, 1), (2, 2)]);
-            seen.rows.channels = rows.map(|said| ChannelRow { said, ..ChannelRow::default() }).to_vec();
-            let picture = watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen);
-            let units = &picture.channels[0].units;
+        for units in units_of([sender, receiver]) {
             assert_eq!((units.late, units.lost, units.unread), (0, 1, 1));
             assert_eq!(units.latest_by_ns, Some(0));
         }
@@ -611,12 +616,7 @@ mod tests {
     fn units_that_the_sender_left_out_hide_no_late_ones_of_the_receiver() {
         let sender = ChannelReport { sending: true, lost: 3, ..ChannelReport::default() };
         let receiver = ChannelReport { incomplete: 2, late: 4, latest_by_ns: 5, ..ChannelReport::default() };
-        for rows in [[sender, receiver], [receiver, sender]] {
-            let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
-            let mut seen = source(1, &[(1, 1), (2, 2)]);
-            seen.rows.channels = rows.map(|said| ChannelRow { said, ..ChannelRow::default() }).to_vec();
-            let picture = watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen);
-            let units = &picture.channels[0].units;
+        for units in units_of([sender, receiver]) {
             assert_eq!((units.late, units.lost, units.incomplete), (4, 3, 2));
         }
     }

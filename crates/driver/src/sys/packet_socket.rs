@@ -4,9 +4,6 @@ use libc::{c_int, c_void, sockaddr, sockaddr_ll, socklen_t};
 use nix::errno::Errno;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Frames handed over in one system call at most.
-pub(crate) const BATCH_MAX: usize = 32;
-
 /// Where frames go: an interface and the protocol noted beside them (0: the kernel reads it in the frame).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkAddress(sockaddr_ll);
@@ -115,30 +112,4 @@ pub(crate) fn send_to(fd: BorrowedFd<'_>, frame: &[u8], address: &LinkAddress) -
         )
     };
     Errno::result(sent).map(drop)
-}
-
-/// Hands over as many frames as the kernel takes in one call, at most [`BATCH_MAX`]; returns how many.
-/// An error is about the first frame: none was sent.
-pub(crate) fn send_batch(
-    fd: BorrowedFd<'_>,
-    frames: &[&[u8]],
-    address: &LinkAddress,
-) -> Result<usize, Errno> {
-    let count = frames.len().min(BATCH_MAX);
-    let mut vectors = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH_MAX];
-    // SAFETY: mmsghdr consists of integers and pointers, for which all zeros is a valid value.
-    let mut messages: [libc::mmsghdr; BATCH_MAX] = unsafe { std::mem::zeroed() };
-    for ((vector, message), frame) in vectors.iter_mut().zip(&mut messages).zip(&frames[..count]) {
-        vector.iov_base = frame.as_ptr().cast_mut().cast();
-        vector.iov_len = frame.len();
-        message.msg_hdr.msg_iov = vector;
-        message.msg_hdr.msg_iovlen = 1;
-        message.msg_hdr.msg_name = address.as_ptr().cast_mut().cast();
-        message.msg_hdr.msg_namelen = ADDRESS_LEN;
-    }
-    // SAFETY: the first `count` messages point to vectors, frames and an address that outlive the call; the
-    // kernel only reads through them, and writes msg_len into `messages`, which is exclusively ours.
-    let sent =
-        unsafe { libc::sendmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT) };
-    Errno::result(sent).map(|n| n as usize)
 }

@@ -22,8 +22,6 @@ pub trait Rig {
     fn set_link(&mut self, station: usize, up: bool);
     /// Sends a frame of any EtherType from station 0; false where the device cannot.
     fn send_any(&mut self, frame: &[u8]) -> bool;
-    /// Sends a batch from station 0; `None` where the device cannot.
-    fn batch(&mut self, frames: &[&[u8]]) -> Option<Result<usize, DeviceError>>;
 }
 
 pub fn mac(station: usize) -> [u8; 6] {
@@ -55,9 +53,6 @@ impl Rig for InProcessRig {
     }
     fn send_any(&mut self, _frame: &[u8]) -> bool {
         false
-    }
-    fn batch(&mut self, _frames: &[&[u8]]) -> Option<Result<usize, DeviceError>> {
-        None
     }
 }
 
@@ -111,9 +106,6 @@ impl Rig for PacketRig {
     fn send_any(&mut self, frame: &[u8]) -> bool {
         self.devices[0].send_any(frame).unwrap();
         true
-    }
-    fn batch(&mut self, frames: &[&[u8]]) -> Option<Result<usize, DeviceError>> {
-        Some(self.devices[0].transmit_batch(frames))
     }
 }
 

@@ -17,7 +17,6 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("broadcast_reaches_all_but_the_sender", broadcast),
     ("stamps_rise_and_precede_the_dequeue", stamps),
     ("foreign_frames_do_not_wake", foreign),
-    ("a_batch_is_sent_in_order", batch),
     ("the_backlog_empties", backlog),
     ("a_link_that_was_down_works_again", link),
 ];
@@ -135,24 +134,6 @@ fn foreign(rig: &mut dyn Rig) {
     assert_eq!(woken, 0, "a foreign frame woke the device");
     send(rig, 0, &frame(0, mac(1), 60, 3));
     assert_eq!(number(&next(rig, 1).1), 3);
-}
-
-fn batch(rig: &mut dyn Rig) {
-    let frames: Vec<Vec<u8>> = (0..100).map(|k| frame(0, mac(1), 100 + k as usize, k)).collect();
-    let views: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
-    let Some(sent) = rig.batch(&views) else {
-        return;
-    };
-    assert_eq!(sent, Ok(100));
-    for k in 0..100 {
-        let (received, octets) = next(rig, 1);
-        assert_eq!((number(&octets), received.len), (k, 100 + k as usize));
-    }
-    let long = vec![0; MTU + 15];
-    assert_eq!(rig.batch(&[&frames[0], &long, &frames[1]]), Some(Ok(1)), "the batch ends before a bad frame");
-    assert_eq!(number(&next(rig, 1).1), 0);
-    assert_eq!(rig.batch(&[&long]), Some(Err(DeviceError::FrameTooLong { len: MTU + 15, max: MTU + 14 })));
-    assert_eq!(rig.batch(&[]), Some(Ok(0)));
 }
 
 fn backlog(rig: &mut dyn Rig) {

@@ -102,8 +102,8 @@ impl Sender {
         self.stale
     }
 
-    /// Takes up the next message; its octets stay with the caller until it is concluded. Returns its
-    /// number, or `None` while another one is on its way.
+    /// Takes up the next message; its octets stay with the caller until it is concluded. Returns its number,
+    /// or `None` while another one is on its way.
     pub const fn offer(&mut self) -> Option<u64> {
         if self.outstanding || self.concluded.is_some() {
             return None;

@@ -180,42 +180,26 @@ fn as_many_units_are_offered_ahead_as_a_slot_carries() {
     assert!(!lan.sender.data.offer(now(), 0), "its channel ends");
 }
 
-/// Nothing of these units ever leaves, and its program tells of them no more.
+/// Nothing of these units ever leaves. The end that a program asks for tells of them, as its death does.
 #[test]
-fn the_units_of_a_program_that_dies_are_stated_to_the_receiver() {
-    let mut lan = Lan::new();
-    let (there, here) = lan.comes();
-    lan.attach(here);
-    lan.until("it opens", |lan| lan.sender.took(opened));
-    let (mut program, memory) = source(SHORT);
-    lan.sender.control.say(Command::AttachSource { channel: there, memory });
-    program.ring.leave_out(3);
-    lan.sender.control.say(Command::Abort { channel: there });
-    let stated = |event: &ChannelEvent| match event {
-        ChannelEvent::Closed { stated, .. } => *stated,
-        _ => None,
-    };
-    let told = lan.until("it ends", |lan| lan.receiver.took(stated));
-    assert_eq!(told, rota_proto::Stated { units: 3, left_out: 3, unsent: 0 });
-}
-
-/// The end that its program asks for tells of them too, as the end of the program does.
-#[test]
-fn the_units_of_a_channel_that_its_program_closes_are_stated_to_the_receiver() {
-    let mut lan = Lan::new();
-    let (there, here) = lan.comes();
-    lan.attach(here);
-    lan.until("it opens", |lan| lan.sender.took(opened));
-    let (mut program, memory) = source(SHORT);
-    lan.sender.control.say(Command::AttachSource { channel: there, memory });
-    program.ring.leave_out(3);
-    lan.sender.control.say(Command::Close { channel: there });
-    let stated = |event: &ChannelEvent| match event {
-        ChannelEvent::Closed { stated, .. } => *stated,
-        _ => None,
-    };
-    let told = lan.until("it ends", |lan| lan.receiver.took(stated));
-    assert_eq!(told, rota_proto::Stated { units: 3, left_out: 3, unsent: 0 });
+fn the_units_of_a_program_that_dies_or_closes_are_stated_to_the_receiver() {
+    let ends = [|channel| Command::Abort { channel }, |channel| Command::Close { channel }];
+    for end in ends {
+        let mut lan = Lan::new();
+        let (there, here) = lan.comes();
+        lan.attach(here);
+        lan.until("it opens", |lan| lan.sender.took(opened));
+        let (mut program, memory) = source(SHORT);
+        lan.sender.control.say(Command::AttachSource { channel: there, memory });
+        program.ring.leave_out(3);
+        lan.sender.control.say(end(there));
+        let stated = |event: &ChannelEvent| match event {
+            ChannelEvent::Closed { stated, .. } => *stated,
+            _ => None,
+        };
+        let told = lan.until("it ends", |lan| lan.receiver.took(stated));
+        assert_eq!(told, rota_proto::Stated { units: 3, left_out: 3, unsent: 0 });
+    }
 }
 
 #[test]
