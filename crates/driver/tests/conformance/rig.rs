@@ -1,7 +1,7 @@
 //! Three stations on one segment, on whatever carries it.
 
 use rota_driver::clock;
-use rota_driver::device::{DeviceError, FrameDevice, ReceivedFrame};
+use rota_driver::device::{FrameDevice, ReceivedFrame};
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
 use rota_driver::packet::{PacketDevice, PacketOptions};
 use rota_driver::poller::{Poller, Trigger};
