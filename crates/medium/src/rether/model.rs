@@ -8,7 +8,7 @@ use super::claim::ClaimRound;
 use super::ended::Ended;
 use super::hold::{Hold, Watch};
 use super::join::Changes;
-use super::parts::{Fence, Ordinary, Out, Own, Shares, Tells};
+use super::parts::{Fence, Ordinary, Out, Shares, Tells};
 use super::reserve::Fate;
 use super::ring::Ring;
 use super::visit::Stage;
@@ -16,6 +16,7 @@ use super::wake::Wakes;
 use super::{CycleClock, Initiating, Joining, Mode, Rether, Settings, Stamp, Yielding};
 use crate::door::Share;
 use crate::door::StationId;
+use crate::sealing::Own;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Key, Leases, MacAddr, StationSet, Token};
 
