@@ -240,3 +240,23 @@ fn a_link_without_a_channel_outlasts_a_short_cut() {
     assert_eq!(pair.events.iter().filter(|event| gone(event)).count(), changes);
     assert_eq!((pair.mode(A), pair.mode(B)), (ModeName::Plain, ModeName::Plain));
 }
+
+/// It is refused for its counter, before anything of it is looked at.
+#[test]
+fn a_fragment_that_comes_again_is_a_replay() {
+    let mut pair = Pair::new(LINK);
+    let (channel, _) = pair.open(UNIT);
+    pair.unit(channel, 0, UNIT);
+    let mut frames = Vec::new();
+    for _ in 0..100 {
+        pair.run(Span::from_micros(100));
+        frames.extend(pair.on_wire(A));
+    }
+    frames.dedup();
+    assert!(frames.len() >= 5 && pair.came.len() == 1);
+    let before = *pair.node(B).medium().counters();
+    frames.iter().for_each(|frame| pair.inject(B, frame));
+    let after = *pair.node(B).medium().counters();
+    assert_eq!(after.frames_replayed - before.frames_replayed, frames.len() as u64);
+    assert_eq!(after.fragments_unknown, before.fragments_unknown);
+}
