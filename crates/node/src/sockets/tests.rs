@@ -177,10 +177,13 @@ fn a_ring_that_is_full_amid_a_message_overwrites_what_is_whole_and_unread() {
     let mut station = Station::new();
     station.hear_parts(8, 5, 0..6);
     (20..30).for_each(|message| station.hear_short(message));
-    // Another long one has no room beside it. It takes none from the one that has begun.
+    // Another long one has no room beside it. It takes none from the one that has begun, nor from the whole
+    // ones, whose cells would not suffice.
     station.hear_parts(10, 6, 0..12);
     station.hear_parts(8, 5, 6..12);
-    assert_eq!(station.read(), Some((5, 16_384, 10)));
+    assert_eq!(station.read(), Some((26, 10, 6)));
+    (27..30).for_each(|message| assert_eq!(station.read(), Some((message, 10, 0))));
+    assert_eq!(station.read(), Some((5, 16_384, 0)));
     assert_eq!(station.read(), None);
     station.hear_parts(10, 7, 0..12);
     assert_eq!(station.read(), Some((7, 16_384, 0)));
