@@ -12,9 +12,13 @@ struct Lab(String);
 impl Lab {
     /// Without nodes; `None`, said aloud, where this machine has no namespaces for us.
     fn up(test: &str) -> Option<Self> {
+        Self::up_with(test, &["--no-nodes"])
+    }
+
+    fn up_with(test: &str, words: &[&str]) -> Option<Self> {
         let lab = Self(format!("test-{test}-{}", std::process::id()));
         let file = format!("{}/../../topologies/two-segments.toml", env!("CARGO_MANIFEST_DIR"));
-        let out = lab.command(&["lab", "up"], &["--topology", &file, "--no-nodes"]).output().unwrap();
+        let out = lab.command(&["lab", "up"], &[&["--topology", &file], words].concat()).output().unwrap();
         let errors = text(&out.stderr);
         if common::labs_refused(&errors) {
             return None;
@@ -129,6 +133,50 @@ fn a_gateway_serves_two_segments_and_survives_the_loss_of_one() {
     lab.exec("gateway", &["ip", "link", "del", "eth1"]).finish().well();
     let ended = gateway.finish();
     assert!(ended.code() == 1 && ended.err.contains("interface eth1"), "{} {}", ended.code(), ended.err);
+}
+
+/// The node that a lab starts at its gateway has a port on each segment, with the rate of each.
+#[test]
+fn a_labs_gateway_keeps_a_bound_on_each_segment_and_one_outlives_the_other() {
+    let Some(lab) = Lab::up_with("gateway", &[]) else { return };
+    let found = ports(&lab.status("gateway"));
+    assert_eq!(found, [("eth0".to_owned(), 3), ("eth1".to_owned(), 3)], "the lab has waited for them");
+    let clip = testdata("clip.h264");
+    let both = [("n1", "1"), ("n3", "3")];
+    let receivers = both.map(|(to, service)| {
+        let receiver = lab.rota(to, &["recv", "--json", "--service", service]);
+        receiver.wait_for_word("listening");
+        receiver
+    });
+    let send = |(to, service): (&str, &str)| {
+        let words = ["send", "--json", "--frames", "90", "--video", &clip, "--to", to, "--service", service];
+        lab.rota("gateway", &words)
+    };
+    let senders = both.map(send);
+    let told: Vec<Value> = senders.into_iter().map(|sender| sender.finish().carried().json()).collect();
+    // The slower segment has the later bound: each has its own rate.
+    let bound = |told: &Value| told["promise"]["bound_ns"].as_u64().expect("a bound");
+    assert!(bound(&told[0]) < bound(&told[1]), "{told:?}");
+    for (told, receiver) in told.iter().zip(receivers) {
+        // A host that stood still leaves frames out, and is late with one.
+        assert!(told["units"].as_u64() > Some(70) && told["late"].as_u64() < Some(5), "{told}");
+        receiver.finish().carried();
+    }
+
+    let (_to_n1, at_n1) = lab.stream("n1", "1");
+    let (to_n3, at_n3) = lab.stream("n3", "3");
+    lab.exec("gateway", &["ip", "link", "del", "eth1"]).finish().well();
+    let ended = to_n3.finish();
+    assert!(
+        ended.code() == 4 && ended.err.contains("interface of this station"),
+        "{} {}",
+        ended.code(),
+        ended.err
+    );
+    let ended = at_n3.finish();
+    assert_eq!(ended.code(), 4, "the far end is told too: {}", ended.err);
+    assert_goes_on(&at_n1);
+    assert_eq!(ports(&lab.status("gateway")), [("eth0".to_owned(), 3)]);
 }
 
 #[test]

@@ -120,8 +120,9 @@ impl Nodes {
 fn words(topology: &Topology, station: &Station) -> Vec<String> {
     let served: Vec<(String, usize)> =
         topology.served(station).into_iter().map(|port| (interface(port), station.ports[port])).collect();
-    let mut words = vec!["node".to_owned(), "--name".to_owned(), station.name.clone()];
+    let mut words = vec!["node".to_owned()];
     words.extend(served.iter().flat_map(|(iface, _)| ["--iface".to_owned(), iface.clone()]));
+    words.extend(["--name".to_owned(), station.name.clone()]);
     let mut each = |option: &str, value: &dyn Fn(usize) -> Option<String>| {
         let given = served.iter().filter_map(|(iface, at)| Some(format!("{iface}={}", value(*at)?)));
         let given: Vec<String> = given.collect();
@@ -213,14 +214,14 @@ mod tests {
         let words = |at: usize| words(&topology, &topology.stations[at]).join(" ");
         assert_eq!(
             words(0),
-            "node --name gateway --iface eth0 --iface eth2 --rate eth0=100000000bit,eth2=1000000000bit \
+            "node --iface eth0 --iface eth2 --name gateway --rate eth0=100000000bit,eth2=1000000000bit \
              --port-queue eth0=150000octets,eth2=1000000octets --trt eth2=20000000ns --stations eth2=15"
         );
         assert_eq!(
             words(1),
-            "node --name n1 --iface eth0 --rate eth0=100000000bit --port-queue eth0=150000octets"
+            "node --iface eth0 --name n1 --rate eth0=100000000bit --port-queue eth0=150000octets"
         );
-        assert!(words(2).starts_with("node --name n2 --iface eth0 "), "{}", words(2));
+        assert!(words(2).starts_with("node --iface eth0 --name n2 "), "{}", words(2));
         assert_eq!([0, 2].map(|segment| topology.served_on(segment).count()), [2, 1]);
     }
 
