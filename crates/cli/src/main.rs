@@ -65,7 +65,7 @@ enum Command {
     /// An Ethernet segment in user space, with faults, for your own tests
     Hub(hub::Args),
     /// The daemon of one station
-    Node(node::Args),
+    Node(Box<node::Args>),
     /// Pipe data or a video into a channel
     Send(send::Args),
     /// Receive what a channel carries

@@ -168,8 +168,8 @@ impl Topology {
         self.stations.iter().zip(1..).filter_map(port)
     }
 
-    /// The ports of a station that its node serves: all that are on a switch or a hub. A node runs a ring on a
-    /// link only where its station has links alone, and then on the first one.
+    /// The ports of a station that its node serves: all that are on a switch or a hub. A node runs a ring on
+    /// a link only where its station has links alone, and then on the first one.
     pub fn served(&self, station: &Station) -> Vec<usize> {
         let is_shared = |port: &usize| self.segments[station.ports[*port]].medium != Medium::Link;
         let shared: Vec<usize> = (0..station.ports.len()).filter(is_shared).collect();
