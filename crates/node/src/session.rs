@@ -392,8 +392,8 @@ impl Session {
         }
     }
 
-    /// Closes its socket if `attached` is that socket's number, and says so to the program and, as this event,
-    /// to the log.
+    /// Closes its socket if `attached` is that socket's number, and says so to the program and, as this
+    /// event, to the log.
     pub(crate) fn end_socket(&mut self, attached: u64, event: &'static str, why: &str, data: &ControlEnd) {
         let is_it = |owned: &&OwnedSocket| owned.memory.is_none() && owned.attached == attached;
         let Some(socket) = self.socket.as_ref().filter(is_it).map(|owned| owned.number) else { return };

@@ -172,7 +172,7 @@ fn the_same_seed_is_the_same_run() {
 /// and interfaces that disappear. Repeat one with `rota sim run --timers proven --seed N`.
 #[test]
 fn worlds_of_several_segments_keep_every_rule() {
-    let worlds = [(Campaign::Proven, 200), (Campaign::Product, 60)];
+    let worlds = [(Campaign::Proven, 160), (Campaign::Product, 40)];
     let worlds =
         worlds.into_iter().flat_map(|(of, seeds)| (PORTS..PORTS + seeds).map(move |seed| (of, seed)));
     let (worlds, sums) = (Mutex::new(worlds), Mutex::new((Vec::new(), [0; 3])));
@@ -197,5 +197,5 @@ fn worlds_of_several_segments_keep_every_rule() {
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(run))));
     let (bad, [lost, whole, gateways]) = sums.into_inner().unwrap();
     assert!(bad.is_empty(), "{} bad\n{}", bad.len(), bad.join("\n"));
-    assert!(lost > 20 && whole > 5_000 && gateways > 400, "{lost} {whole} {gateways}");
+    assert!(lost > 20 && whole > 5_000 && gateways > 250, "{lost} {whole} {gateways}");
 }

@@ -149,10 +149,9 @@ impl Mix {
         let host = random.below(stations as u64) as usize;
         let other = (host + 1 + random.below(stations as u64 - 1) as usize) % stations;
         let ppm = random.between(1, 60_000) as u32;
-        let (lease, trt) = (settings.lease, settings.trt);
+        let (lease, trt, second) = (settings.lease, settings.trt, self.longest);
         let moment = MOMENTS[random.below(MOMENTS.len() as u64) as usize];
         let gap = Span::from_micros(random.between(100, 20_000));
-        let second = self.longest;
         let mut lasts = lasts;
         let fault = match kind {
             Draw::Loss

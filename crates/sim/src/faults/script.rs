@@ -105,8 +105,8 @@ pub enum Fault {
         /// Down and up.
         period: Span,
     },
-    /// 23: an interface disappears, and its process runs on with the others, or ends where it was the only one.
-    /// At the end a new process finds it again.
+    /// 23: an interface disappears, and its process runs on with the others, or ends where it was the only
+    /// one. At the end a new process finds it again.
     PortLoss {
         /// Whose.
         host: usize,

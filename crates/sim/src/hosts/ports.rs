@@ -1,4 +1,5 @@
-//! The ports of a host: one card on each of its segments. A host with its port on one segment is a station there.
+//! The ports of a host: one card on each of its segments. A host with its port on a segment is a station
+//! there.
 
 use super::Host;
 use crate::media::Frame;

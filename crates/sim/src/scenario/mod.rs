@@ -170,7 +170,6 @@ impl Scenario {
     /// The first part that is wrong.
     pub fn check(&self) -> Result<(), ScenarioError> {
         self.check_world()?;
-        let stations = self.world.stations;
         let error = |part, index, field, sentence| Err(ScenarioError { part, index, field, sentence });
         for (index, channel) in self.reservations.iter().enumerate() {
             self.check_pair("reservation", index, channel.from, channel.to)?;
@@ -215,22 +214,7 @@ impl Scenario {
                 return error("traffic", index, "to", sentence.to_owned());
             }
         }
-        for (index, timed) in self.faults.iter().enumerate() {
-            let wrong = timed.fault.hosts().into_iter().find(|host| *host >= stations);
-            if let Some(host) = wrong {
-                let sentence = format!("there is no station {}; they are 1 to {stations}", host + 1);
-                return error("fault", index, "station", sentence);
-            }
-            self.check_segment_of(index, timed)?;
-            if let Fault::Crash { moment: Moment::In(state), .. }
-            | Fault::Pause { moment: Moment::In(state), .. } = &timed.fault
-                && !STATES.contains(state)
-            {
-                let sentence =
-                    format!("no station is ever \"{state}\"; the states are {}", STATES.join(", "));
-                return error("fault", index, "moment", sentence);
-            }
-        }
+        self.check_faults()?;
         if self.mix.as_ref().is_some_and(|mix| mix.every == Span::ZERO) {
             let sentence = "a mix needs a time of more than zero between two faults";
             return error("mix", 0, "every", sentence.to_owned());
@@ -241,6 +225,28 @@ impl Scenario {
         }
         self.check_limits()?;
         self.check_capacity()
+    }
+
+    fn check_faults(&self) -> Result<(), ScenarioError> {
+        let stations = self.world.stations;
+        let error = |index, field, sentence| Err(ScenarioError { part: "fault", index, field, sentence });
+        for (index, timed) in self.faults.iter().enumerate() {
+            let wrong = timed.fault.hosts().into_iter().find(|host| *host >= stations);
+            if let Some(host) = wrong {
+                let sentence = format!("there is no station {}; they are 1 to {stations}", host + 1);
+                return error(index, "station", sentence);
+            }
+            self.check_segment_of(index, timed)?;
+            if let Fault::Crash { moment: Moment::In(state), .. }
+            | Fault::Pause { moment: Moment::In(state), .. } = &timed.fault
+                && !STATES.contains(state)
+            {
+                let sentence =
+                    format!("no station is ever \"{state}\"; the states are {}", STATES.join(", "));
+                return error(index, "moment", sentence);
+            }
+        }
+        Ok(())
     }
 
     fn check_world(&self) -> Result<(), ScenarioError> {

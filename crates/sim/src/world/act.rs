@@ -252,7 +252,8 @@ impl World {
         self.engine.schedule(until, Event::Resume { host: index });
     }
 
-    /// Gives the checkers of the first segment something to see that did not happen: a test's way to plant what no machine does.
+    /// Gives the checkers of the first segment something to see that did not happen: a test's way to plant
+    /// what no machine does.
     pub fn pretend(&mut self, seen: Seen) {
         self.segments[0].saw(seen);
         self.check();

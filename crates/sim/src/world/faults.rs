@@ -437,8 +437,8 @@ impl World {
         self.settle(host);
     }
 
-    /// Ends everything that is wrong, and starts whoever is down. A host that has lost an interface is started
-    /// anew, and finds it again.
+    /// Ends everything that is wrong, and starts whoever is down. A host that has lost an interface is
+    /// started anew, and finds it again.
     pub fn heal_all(&mut self) {
         self.segments.iter_mut().for_each(|segment| segment.wires.heal());
         self.mischief.armed.clear();
