@@ -74,7 +74,7 @@ impl Told {
 
     fn begins(&mut self, what: &'static str, of: u8, now: u64, world: &World) {
         let node = world.stations[usize::from(of)].node.as_ref();
-        let state = node.map_or("", |node| node.link().state_name());
+        let state = node.map_or("", |node| node.rether().state_name());
         let told = matches!(state, "holding" | "claiming");
         let moment = if told { format!(" while {state}") } else { String::new() };
         self.since.insert((what, of), (now, moment));

@@ -129,7 +129,7 @@ impl Bug {
         let kind = frame.header.kind;
         let octets = frame.octets.clone();
         let dead = |station: u16| {
-            world.stations[index].node.as_ref().is_some_and(|node| node.link().is_dead(station))
+            world.stations[index].node.as_ref().is_some_and(|node| node.rether().is_dead(station))
         };
         match (self, kind) {
             (Self::StampAtDequeue, _) => return Incoming::Is { octets, at: world.now },
@@ -229,8 +229,8 @@ fn forked(world: &World, index: usize, frame: &Frame) -> Vec<Vec<u8>> {
 
 fn asks_the_living(world: &World, index: usize, frame: &Frame) -> Vec<Vec<u8>> {
     let Some(node) = &world.stations[index].node else { return Vec::new() };
-    let members = node.link().members().iter();
-    let living = members.filter(|member| member.station != 0 && !node.link().is_dead(member.station));
+    let members = node.rether().members().iter();
+    let living = members.filter(|member| member.station != 0 && !node.rether().is_dead(member.station));
     living.filter_map(|member| reseal(frame, &frame.header, member.mac, &bootstrap_key())).collect()
 }
 
@@ -259,7 +259,7 @@ fn grant_everything(world: &mut World, spec: &Spec, index: usize, claim: &Frame)
     let Some(asked) = view.and_then(|view| Claim::parse(view.body()).ok()) else { return };
     let epoch = world.keys(index).first().map_or(0, |(epoch, _)| *epoch);
     let Some(node) = &world.stations[index].node else { return };
-    let members: Vec<_> = node.link().members().iter().map(|m| (m.station, m.mac, m.incarnation)).collect();
+    let members: Vec<_> = node.rether().members().iter().map(|m| (m.station, m.mac, m.incarnation)).collect();
     for (source, from, incarnation) in members {
         let seq = world.stations[index].items.heard_of(from) + 1;
         let header = LinkHeader { source, incarnation, seq, ..claim.header };

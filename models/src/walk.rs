@@ -77,7 +77,7 @@ fn settle(spec: &Spec, mut world: World, mut actions: Vec<Action>) -> Walk {
     let calm = Spec { delays: Delays::Exact, ..spec.clone() };
     let last_fault = world.now;
     let accepted = |world: &World| -> Vec<u64> {
-        world.nodes().map(|(_, node)| node.link().counters().tokens_accepted).collect()
+        world.nodes().map(|(_, node)| node.rether().counters().tokens_accepted).collect()
     };
     let (mut mark, mut before) = (world.now, accepted(&world));
     let window = settings().trt * 4;
@@ -91,7 +91,7 @@ fn settle(spec: &Spec, mut world: World, mut actions: Vec<Action>) -> Walk {
         }
         let after = accepted(&world);
         let visited = before.iter().zip(&after).all(|(before, after)| before < after);
-        let modes: Vec<ModeName> = world.nodes().map(|(_, node)| node.link().mode()).collect();
+        let modes: Vec<ModeName> = world.nodes().map(|(_, node)| node.rether().mode()).collect();
         let ring = modes.iter().all(|mode| *mode == ModeName::Token) && visited;
         let plain = modes.iter().all(|mode| *mode == ModeName::Plain);
         if ring || plain {
@@ -100,7 +100,7 @@ fn settle(spec: &Spec, mut world: World, mut actions: Vec<Action>) -> Walk {
         }
         (mark, before) = (world.now, after);
     }
-    let states: Vec<&str> = world.nodes().map(|(_, node)| node.link().state_name()).collect();
+    let states: Vec<&str> = world.nodes().map(|(_, node)| node.rether().state_name()).collect();
     let stuck = format!("L1: nothing has settled {SETTLE_TICKS} ticks after the last fault: {states:?}");
     Walk { actions, violation: world.violation.or(Some(stuck)), settled_ticks: None }
 }

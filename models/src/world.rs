@@ -237,7 +237,7 @@ impl World {
         let formed = |world: &Self| {
             world.net.is_empty()
                 && world.nodes().all(|(_, node)| {
-                    let list = node.link().list();
+                    let list = node.rether().list();
                     list.is_some_and(|list| list.slots.as_slice().len() == spec.channels.len())
                 })
         };
@@ -245,7 +245,7 @@ impl World {
             if formed(&world) {
                 world.budget = spec.budget;
                 world.repeats =
-                    world.nodes().map(|(_, node)| node.link().counters().tokens_retransmitted).sum();
+                    world.nodes().map(|(_, node)| node.rether().counters().tokens_retransmitted).sum();
                 return Ok(world);
             }
             world.go_on(&healthy);
@@ -343,7 +343,7 @@ impl World {
 
     /// The will that a station would leave now, as a holder of its key can make it.
     fn will_of(&self, index: usize) -> Option<Arc<Frame>> {
-        let link = self.stations[index].node.as_ref()?.link();
+        let link = self.stations[index].node.as_ref()?.rether();
         let mut octets = vec![0; 128];
         let length = link.write_will(&mut octets)?;
         octets.truncate(length);
@@ -466,11 +466,11 @@ impl World {
         let Some(node) = node else { return };
         let node = Arc::make_mut(node);
         let before = items.seen();
-        let accepted = node.link().counters().tokens_accepted;
+        let accepted = node.rether().counters().tokens_accepted;
         let mut sent = Vec::new();
         act(node, now);
         drain(node, now, &mut sent);
-        let cycle = node.link().list().map_or(0, |list| list.cycle);
+        let cycle = node.rether().list().map_or(0, |list| list.cycle);
         if spec.load && cycle != *fed && node.port().queued_frames() == 0 {
             *fed = cycle;
             let port = PortId(0);
@@ -485,7 +485,7 @@ impl World {
             drain(node, now, &mut sent);
         }
         let stuck = node.deadline() <= now;
-        let took_token = node.link().counters().tokens_accepted > accepted;
+        let took_token = node.rether().counters().tokens_accepted > accepted;
         let mut items = Items::default();
         node.visit(&mut items);
         let (seen, station) = (items.seen(), &mut self.stations[index]);

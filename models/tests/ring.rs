@@ -106,6 +106,6 @@ fn two_rings_whose_keys_changed_apart_become_one() {
         world.step(&spec, action);
         run(&mut world, &spec, TICK * ticks);
     }
-    let generations: Vec<u32> = world.nodes().map(|(_, node)| node.link().generation()).collect();
+    let generations: Vec<u32> = world.nodes().map(|(_, node)| node.rether().generation()).collect();
     assert!(generations.windows(2).all(|pair| pair[0] == pair[1]), "{generations:?}");
 }

@@ -65,7 +65,7 @@ pub fn drain(
     let mut duties = Duties::new();
     loop {
         let is_drained = poll(node, now, OUTPUTS_MAX, payloads, |given| take(given, &mut duties));
-        assert!(is_drained, "never drained in state {}", node.link().state_name());
+        assert!(is_drained, "never drained in state {}", node.rether().state_name());
         match duties.pop_front() {
             None => return,
             Some(Duty::CardEmpty(port)) => _ = node.handle(now, Input::CardEmpty { port }),

@@ -50,9 +50,9 @@ fn a_station_that_stalls_longer_than_its_lease_finds_nothing_astray() {
         rig.run(ms(30));
         rig.stamp.2 += 3;
     }
-    let counters = rig.node.link().counters();
+    let counters = rig.node.rether().counters();
     assert_eq!((counters.tokens_accepted, counters.tokens_expired), (32, 8));
-    assert!(!rig.node.link().is_astray(mac(ME)), "each first token came to its own address");
+    assert!(!rig.node.rether().is_astray(mac(ME)), "each first token came to its own address");
 }
 
 /// It was a minute.
@@ -61,9 +61,9 @@ fn an_address_stays_astray_for_25_s_after_its_station_last_said_so() {
     let mut rig = Rig::ring();
     rig.answers = ASTRAY;
     rig.announce(3, StationState::Ring);
-    assert!(rig.node.link().is_astray(mac(3)));
+    assert!(rig.node.rether().is_astray(mac(3)));
     rig.run(ms(24_000));
-    assert!(rig.node.link().is_astray(mac(3)), "one lost announcement of those each ten seconds is no end");
+    assert!(rig.node.rether().is_astray(mac(3)), "one lost announcement of those each ten seconds is no end");
     rig.run(ms(2_000));
-    assert!(!rig.node.link().is_astray(mac(3)));
+    assert!(!rig.node.rether().is_astray(mac(3)));
 }

@@ -113,12 +113,12 @@ fn a_claim_that_never_left_is_taken_back_with_its_fence() {
         rig.now = rig.node.deadline();
         rig.node.handle_deadline(rig.now);
     }
-    let own = rig.node.link().newest();
+    let own = rig.node.rether().newest();
     rig.now += rig.settings.silence(4);
     rig.stamp = (own.counter, 3, 1);
     assert!(Generation { counter: own.counter, station: 3 } < own);
     rig.hear_token(3, 5, &token);
-    assert_eq!(rig.node.link().list_stamp().0, Generation { counter: own.counter, station: 3 });
+    assert_eq!(rig.node.rether().list_stamp().0, Generation { counter: own.counter, station: 3 });
     rig.run(ms(1));
     assert_eq!(rig.count(Kind::Claim), 0);
 }
@@ -128,13 +128,13 @@ fn a_claim_that_never_left_is_taken_back_with_its_fence() {
 fn a_claim_that_has_left_keeps_its_fence() {
     let mut rig = claiming();
     rig.run(ms(30));
-    let (own, before) = (rig.node.link().newest(), rig.node.link().list_stamp());
+    let (own, before) = (rig.node.rether().newest(), rig.node.rether().list_stamp());
     assert_eq!(rig.last(Kind::Claim).header.generation, own);
     rig.now += rig.settings.silence(4);
     rig.stamp = (own.counter, 3, 1);
     let token = rig.token(Phase::NonRealTime, &[(1, 6_000, true)]);
     rig.hear_token(3, 5, &token);
-    assert_eq!((rig.node.link().list_stamp(), rig.node.link().newest()), (before, own));
+    assert_eq!((rig.node.rether().list_stamp(), rig.node.rether().newest()), (before, own));
 }
 
 /// Station 3 dies so often and then answers a claim; whether the new token visits it.
@@ -153,7 +153,7 @@ fn visits_after_deaths(deaths: usize) -> bool {
     grant(&mut rig, 3, false);
     rig.run(ms(1));
     assert_ne!(rig.state(), "claiming", "all have answered");
-    !rig.node.link().is_dead(3)
+    !rig.node.rether().is_dead(3)
 }
 
 /// Each claim brought back who had to wait: where a wire was deaf in one direction, the next claim followed.
@@ -180,9 +180,9 @@ fn strikes_after(newer_by: u64, cycles: u32, said: u64, after: Span) -> u64 {
     let length = list.emit(&mut body);
     rig.hear_ring(1, Kind::List, (1, 1, 20), &body[..length]);
     rig.run(ms(2_000).min(rig.settings.silence(3)));
-    assert_eq!((rig.state(), rig.node.link().list_stamp().1), ("claiming", 20));
+    assert_eq!((rig.state(), rig.node.rether().list_stamp().1), ("claiming", 20));
     let claim = rig.last(Kind::Claim).header.generation;
-    let (seen, seq) = rig.node.link().list_stamp();
+    let (seen, seq) = rig.node.rether().list_stamp();
     rig.run(after);
     for from in [3, 1] {
         let list = Some(Token { cycle: list.cycle + cycles, ..list });
@@ -194,7 +194,7 @@ fn strikes_after(newer_by: u64, cycles: u32, said: u64, after: Span) -> u64 {
     }
     rig.run(ms(1));
     assert_ne!(rig.state(), "claiming", "all have answered");
-    rig.node.link().counters().strikes
+    rig.node.rether().counters().strikes
 }
 
 /// A newer list shows which station had the token last. An equal list shows nothing.

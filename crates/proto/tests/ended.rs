@@ -14,7 +14,7 @@ fn back_in_plain() -> (Rig, u32) {
     let mut body = [0; 5];
     ModeNotice { mode_epoch: ring + 1, ring: false }.emit(&mut body);
     rig.hear_ring(1, Kind::Mode, stamp, &body);
-    assert_eq!((rig.state(), rig.node.link().mode_epoch()), ("plain", ring + 1));
+    assert_eq!((rig.state(), rig.node.rether().mode_epoch()), ("plain", ring + 1));
     rig.mode_epoch = ring + 1;
     rig.clear();
     (rig, ring)
@@ -119,7 +119,7 @@ fn a_claim_of_another_ring_is_not_told_off_in_a_switch() {
 fn ends_with(stated: u32, others: &[u32]) -> (u32, Option<ModeNotice>) {
     let (mut rig, channel) = Rig::master(6_250, true);
     rig.run(ms(2));
-    let ring = rig.node.link().mode_epoch();
+    let ring = rig.node.rether().mode_epoch();
     rig.node.close(rig.now, channel);
     for _ in 0..200 {
         if rig.state() == "ring" {
@@ -160,12 +160,12 @@ fn last_before_the_wrap(known: u32) -> u32 {
 #[test]
 fn a_hello_of_an_epoch_that_leads_nowhere_is_not_adopted() {
     let mut rig = Rig::plain();
-    let known = rig.node.link().mode_epoch();
+    let known = rig.node.rether().mode_epoch();
     let far = last_before_the_wrap(known);
     for (said, adopted) in [(far, known), (far - 1, far - 1)] {
         rig.mode_epoch = said;
         rig.announce(3, StationState::Plain);
-        assert_eq!(rig.node.link().mode_epoch(), adopted);
+        assert_eq!(rig.node.rether().mode_epoch(), adopted);
     }
 }
 
@@ -175,10 +175,10 @@ fn a_joiner_of_an_epoch_that_leads_nowhere_does_not_change_the_ring_s() {
     for (ahead, adopts) in [(0, false), (1, true)] {
         let (mut rig, _) = Rig::master(6_250, true);
         rig.run(ms(2));
-        let ring = rig.node.link().mode_epoch();
+        let ring = rig.node.rether().mode_epoch();
         let said = last_before_the_wrap(ring) - ahead;
         for _ in 0..40 {
-            if rig.node.link().number(mac(9)) == 0 {
+            if rig.node.rether().number(mac(9)) == 0 {
                 rig.mode_epoch = said;
                 rig.announce(9, StationState::Joining);
                 rig.mode_epoch = ring;
@@ -188,12 +188,12 @@ fn a_joiner_of_an_epoch_that_leads_nowhere_does_not_change_the_ring_s() {
                 let to = sent.to;
                 rig.pass_back(if to == mac(3) { 3 } else { 1 }, 1, |_| ());
             }
-            if rig.node.link().number(mac(9)) != 0 {
+            if rig.node.rether().number(mac(9)) != 0 {
                 break;
             }
         }
-        assert_ne!(rig.node.link().number(mac(9)), 0, "it is let in");
-        assert_eq!(rig.node.link().mode_epoch(), if adopts { said } else { ring });
+        assert_ne!(rig.node.rether().number(mac(9)), 0, "it is let in");
+        assert_eq!(rig.node.rether().mode_epoch(), if adopts { said } else { ring });
     }
 }
 

@@ -51,7 +51,7 @@ fn a_round_that_ends_early_answers_whom_it_does_not_pass() {
 #[test]
 fn a_channel_ends_when_the_list_says_that_its_peer_is_dead() {
     let (mut rig, channel) = Rig::master(3_000, true);
-    let mut list = *rig.node.link().list().expect("a ring has a list");
+    let mut list = *rig.node.rether().list().expect("a ring has a list");
     list.dead.insert(3);
     let mut body = [0; 400];
     let length = list.emit(&mut body);

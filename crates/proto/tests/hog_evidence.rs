@@ -190,7 +190,7 @@ fn a_station_that_knows_of_an_exclusion_speaks_for_itself() {
     let mut rig = Rig::ring();
     assert_eq!(holds(&mut rig, 6, ms(50)), HELD);
     let now = rig.now;
-    assert_eq!(rig.node.link().excluded(now).count(), 1);
+    assert_eq!(rig.node.rether().excluded(now).count(), 1);
     rig.clear();
     begin(&mut rig, 40, |list| {
         list.dead.insert(3);

@@ -18,12 +18,12 @@ fn an_audited_token_is_taken_by_the_one_that_it_names() {
     begin(&mut rig, 5, |_| ());
     rig.run(ms(2));
     rig.clear();
-    let before = rig.node.link().list_stamp();
+    let before = rig.node.rether().list_stamp();
     let token = token(&rig, 5, Phase::RealTime, 1, ms(2));
     hop(&mut rig, (1, 3), 1, &token);
     rig.run(ms(1));
     assert_eq!((rig.state(), rig.sent.len()), ("ring", 0), "{:?}", rig.sent);
-    assert_eq!(rig.node.link().list_stamp(), before, "who overhears believes nothing");
+    assert_eq!(rig.node.rether().list_stamp(), before, "who overhears believes nothing");
     let home = Token { phase: Phase::NonRealTime, position: 2, ..token };
     hop(&mut rig, (3, ME), 1, &home);
     rig.run(ms(2));
@@ -45,14 +45,14 @@ fn who_lies_about_its_hold_is_measured_all_the_same() {
     cycle(&mut rig, 22, ms(50));
     visit(&mut rig, 24);
     assert_eq!(struck(&rig), Some(Struck { station: 3, why: Foul::Held }));
-    assert_eq!(rig.node.link().counters().hogs, 1);
+    assert_eq!(rig.node.rether().counters().hogs, 1);
     let named = rig.events.iter().find_map(|event| match event {
         ChannelEvent::Struck(Excluded { mac, why, here, wait, .. }) => Some((*mac, *why, *here, *wait)),
         _ => None,
     });
     assert_eq!(named, Some((mac(3), Foul::Held, false, ms(8_000))));
     let now = rig.now;
-    let excluded: Vec<_> = rig.node.link().excluded(now).map(|excluded| excluded.held).collect();
+    let excluded: Vec<_> = rig.node.rether().excluded(now).map(|excluded| excluded.held).collect();
     assert!(matches!(excluded[..], [held] if held >= ms(50) && held < ms(52)), "{excluded:?}");
 }
 
@@ -67,7 +67,7 @@ fn what_was_seen_before_a_claim_is_no_evidence() {
         cycle(&mut rig, 10 + at * 2, ms(50));
     }
     visit(&mut rig, 26);
-    assert_eq!((struck(&rig), rig.node.link().counters().hogs), (None, 0));
+    assert_eq!((struck(&rig), rig.node.rether().counters().hogs), (None, 0));
     for at in 14..16 {
         cycle(&mut rig, at * 2, ms(50));
     }
@@ -98,7 +98,7 @@ fn late_tokens_of_an_earlier_ring_are_forgotten() {
     let mut rig = Rig::ring();
     two_late_tokens(&mut rig);
     assert_eq!(rig.last(Kind::Token).to, MacAddr::BROADCAST, "two were late");
-    assert!(rig.node.link().counters().tokens_audited > 0);
+    assert!(rig.node.rether().counters().tokens_audited > 0);
     let mut body = [0; 5];
     rig.mode_epoch += 1;
     ModeNotice { mode_epoch: rig.mode_epoch, ring: false }.emit(&mut body);
@@ -123,7 +123,7 @@ fn what_its_slots_allow_and_a_stall_now_and_then_are_no_strike() {
         cycle(&mut rig, 10 + at * 2, kept);
     }
     visit(&mut rig, 90);
-    assert_eq!((struck(&rig), rig.node.link().counters().hogs), (None, 0));
+    assert_eq!((struck(&rig), rig.node.rether().counters().hogs), (None, 0));
 }
 
 /// Frames wait at this station's own port: what it measures is not the others' doing.
@@ -143,7 +143,7 @@ fn who_hears_late_blames_nobody() {
         rig.run(ms(3));
     }
     visit(&mut rig, 40);
-    assert_eq!((struck(&rig), rig.node.link().counters().hogs), (None, 0));
+    assert_eq!((struck(&rig), rig.node.rether().counters().hogs), (None, 0));
 }
 
 /// A member of this ring says that it lives.
@@ -154,7 +154,7 @@ fn lives(rig: &mut Rig, station: u16, seq: u64) {
     said.settings = rig.settings.digest();
     let mut body = [0; 96];
     let length = said.emit(&mut body);
-    let generation = rig.node.link().newest();
+    let generation = rig.node.rether().newest();
     let header = LinkHeader { seq, generation, ..rig.header(station, Kind::Announce) };
     let frame = rig.frame(&header, &body[..length], &rig.segment_key);
     rig.hear_raw(Some(rig.now), &frame);
@@ -166,7 +166,7 @@ fn who_was_struck_waits() {
     let mut rig = Rig::ring();
     (0..6).for_each(|at| cycle(&mut rig, 10 + at * 2, ms(50)));
     visit(&mut rig, 30);
-    assert!(struck(&rig).is_some() && rig.node.link().is_dead(3));
+    assert!(struck(&rig).is_some() && rig.node.rether().is_dead(3));
     let dead = |rig: &Rig| Token::parse(&rig.last(Kind::Token).body).expect("sound").dead;
     let gone = dead(&rig);
     for at in 0..2u32 {
@@ -197,7 +197,7 @@ fn who_is_struck_itself_says_so_and_does_not_ask_before_its_time() {
     begin(&mut rig, 10, out);
     rig.run(ms(3));
     let now = rig.now;
-    let own = rig.node.link().excluded(now).next().copied().expect("it knows");
+    let own = rig.node.rether().excluded(now).next().copied().expect("it knows");
     assert!(own.here && own.why == Foul::Sent && own.mac == mac(ME) && own.wait == ms(8_000), "{own:?}");
     assert!(
         rig.events.iter().any(|event| matches!(event, ChannelEvent::Struck(Excluded { here: true, .. })))
@@ -263,7 +263,7 @@ fn an_audit_ends_with_its_ring() {
         }
     }
     assert_eq!(rig.state(), "plain", "the last reservation is closed");
-    rig.mode_epoch = rig.node.link().mode_epoch();
+    rig.mode_epoch = rig.node.rether().mode_epoch();
     for _ in 0..8 {
         for station in [1, 3] {
             rig.announce(station, StationState::Plain);

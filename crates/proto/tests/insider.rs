@@ -215,7 +215,7 @@ impl Segment {
     // ---- what the insider sends ------------------------------------------------------------------------
 
     fn generation(&mut self) -> Generation {
-        let known = self.nodes[0].link().newest();
+        let known = self.nodes[0].rether().newest();
         Generation { counter: self.dice.near32(known.counter), station: self.dice.station() }
     }
 
@@ -234,7 +234,7 @@ impl Segment {
         let sound = base.is_some();
         let trt_ns = if sound { trt } else { self.dice.near32(trt).max(1) };
         Token {
-            mode_epoch: self.dice.near32(self.nodes[0].link().mode_epoch()),
+            mode_epoch: self.dice.near32(self.nodes[0].rether().mode_epoch()),
             cycle: self.dice.near32(base.map_or(0, |token| token.cycle)),
             residual_ns: self.dice.near32(trt / 2).min(trt_ns),
             trt_ns,
@@ -269,7 +269,7 @@ impl Segment {
 
     fn body(&mut self, kind: Kind, into: &mut [u8]) -> usize {
         let (any, digest) = (self.dice.next(), self.settings.digest());
-        let epoch = self.dice.near32(self.nodes[1].link().mode_epoch());
+        let epoch = self.dice.near32(self.nodes[1].rether().mode_epoch());
         let settings = if self.dice.once_in(8) { any } else { digest };
         let (trt_ns, rate_bps) = (self.dice.near32(33_333_333), self.dice.near(10_000_000, u64::MAX));
         let states = [StationState::Joining, StationState::Plain, StationState::Ring, StationState::Leaving];
@@ -390,7 +390,8 @@ impl Segment {
         let ring = ring != self.dice.once_in(10);
         let whom = self.dice.next() as usize % (STATIONS + 1);
         let known = self.headers[whom];
-        let generation = if self.dice.once_in(2) { self.nodes[0].link().newest() } else { self.generation() };
+        let generation =
+            if self.dice.once_in(2) { self.nodes[0].rether().newest() } else { self.generation() };
         let header = LinkHeader {
             kind,
             key_epoch: if ring { self.ring_key.0 } else { 0 },
@@ -453,7 +454,7 @@ fn no_number_of_a_holder_of_the_key_panics_a_station_and_the_segment_serves_agai
         let mut segment = attacked(seed);
         // A station with strikes for stopping the ring is held off for 64 s at most.
         segment.run(Span::from_millis(150_000));
-        let modes: Vec<ModeName> = segment.nodes.iter().map(|node| node.link().mode()).collect();
+        let modes: Vec<ModeName> = segment.nodes.iter().map(|node| node.rether().mode()).collect();
         let before = segment.opened;
         // A station that was made to skip its own counters may have to skip once more, ten seconds later.
         for _ in 0..2 {
@@ -472,8 +473,9 @@ fn the_last_generation_is_refused_where_none_is_known() {
     segment.run(Span::from_millis(2_500));
     segment.open(0, 1);
     segment.run(Span::from_millis(2));
-    assert!(segment.nodes.iter().any(|node| node.link().mode() == ModeName::Token));
-    for counter in [u32::MAX, u32::MAX - 1, 3_000_000_000, 1_000_001 + segment.nodes[0].link().generation()] {
+    assert!(segment.nodes.iter().any(|node| node.rether().mode() == ModeName::Token));
+    for counter in [u32::MAX, u32::MAX - 1, 3_000_000_000, 1_000_001 + segment.nodes[0].rether().generation()]
+    {
         let (epoch, key) = segment.ring_key.clone();
         let generation = Generation { counter, station: 3 };
         let header = LinkHeader { kind: Kind::Token, key_epoch: epoch, generation, ..segment.headers[2] };
@@ -481,7 +483,7 @@ fn the_last_generation_is_refused_where_none_is_known() {
         let token = Token {
             trt_ns,
             residual_ns: trt_ns,
-            mode_epoch: segment.nodes[0].link().mode_epoch(),
+            mode_epoch: segment.nodes[0].rether().mode_epoch(),
             ..segment.tokens_like()
         };
         let mut frame = vec![0; 1_514];
@@ -495,11 +497,11 @@ fn the_last_generation_is_refused_where_none_is_known() {
             segment.drain(k);
         }
     }
-    assert!(segment.nodes[..2].iter().all(|node| node.link().generation() < 10));
+    assert!(segment.nodes[..2].iter().all(|node| node.rether().generation() < 10));
     segment.run(Span::from_millis(5_000));
     assert_eq!(segment.opened, 1);
-    assert!(segment.nodes.iter().all(|node| node.link().mode() == ModeName::Token));
-    assert!(segment.nodes.iter().all(|node| node.link().counters().claims == 0));
+    assert!(segment.nodes.iter().all(|node| node.rether().mode() == ModeName::Token));
+    assert!(segment.nodes.iter().all(|node| node.rether().counters().claims == 0));
 }
 
 /// A flood of invented stations, each heard once, keeps no real one out and provokes no flood of answers.
@@ -540,9 +542,9 @@ fn invented_stations_fill_no_table_and_provoke_no_flood() {
         }
         assert!(provoked < 1_500, "{provoked} answers to 20,000 frames, in a ring: {ring}");
         for (k, node) in segment.nodes.iter().enumerate() {
-            let known = |mac: MacAddr| node.link().member_at(mac).is_some();
+            let known = |mac: MacAddr| node.rether().member_at(mac).is_some();
             assert!((0..STATIONS).all(|other| other == k || known(mac(other))), "station {k}, ring: {ring}");
-            assert!(node.link().members().len() <= 200);
+            assert!(node.rether().members().len() <= 200);
         }
     }
 }

@@ -397,6 +397,6 @@ fn link_control_allocates_nothing_once_it_runs() {
             }
         });
         assert_eq!(counted.count_total, 0, "allocations on the frame path");
-        assert!(frames > 0 || node.link().mode() == ModeName::Token);
+        assert!(frames > 0 || node.rether().mode() == ModeName::Token);
     }
 }

@@ -31,7 +31,7 @@ fn stations_of_another_mtu_and_another_link_version_are_named_with_both_values()
         here.hear_raw(None, &foreign);
     }
     let found = |rig: &Rig| {
-        let all = rig.node.link().mismatches(rig.now).map(|found| (found.mac, found.difference));
+        let all = rig.node.rether().mismatches(rig.now).map(|found| (found.mac, found.difference));
         all.collect::<Vec<_>>()
     };
     let mtu = |ours, theirs| (mac(4), Difference { what: Mismatch::Mtu, ours, theirs });
@@ -39,6 +39,6 @@ fn stations_of_another_mtu_and_another_link_version_are_named_with_both_values()
     all.sort_by_key(|(mac, _)| *mac);
     assert_eq!(all, [mtu(1_500, 9_000), (mac(5), Difference { what: Mismatch::Link, ours: 1, theirs: 2 })]);
     assert_eq!(found(&there), [mtu(9_000, 1_500)]);
-    let named = here.node.link().mismatches(here.now).find(|found| found.mac == mac(4));
+    let named = here.node.rether().mismatches(here.now).find(|found| found.mac == mac(4));
     assert_eq!(named.expect("it was found").name, "n2", "its other announcements have its name");
 }

@@ -40,7 +40,7 @@ fn a_booting_station_announces_itself_and_takes_the_lowest_free_place() {
     assert_eq!(rig.count(Kind::Announce), 1);
     rig.announce(1, StationState::Plain);
     rig.run(ms(400));
-    assert_eq!((rig.state(), rig.node.link().station()), ("plain", 2));
+    assert_eq!((rig.state(), rig.node.rether().station()), ("plain", 2));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_card_that_never_empties_does_not_keep_the_host_silent() {
 fn of_several_initiators_the_smaller_id_wins() {
     let mut rig = Rig::plain();
     rig.open(6_250, true);
-    rig.mode_epoch = rig.node.link().mode_epoch();
+    rig.mode_epoch = rig.node.rether().mode_epoch();
     rig.switch(3, 0);
     assert_eq!(rig.state(), "initiating", "the greater id gets no acknowledgement");
     rig.run(ms(5));
@@ -110,7 +110,7 @@ fn an_initiator_that_missed_a_better_one_is_told_so_at_once() {
     let mut rig = Rig::plain();
     rig.card_empties = false;
     rig.open(6_250, true);
-    rig.mode_epoch = rig.node.link().mode_epoch();
+    rig.mode_epoch = rig.node.rether().mode_epoch();
     rig.switch(3, 0);
     rig.run(ms(5));
     assert_eq!(rig.count(Kind::Switch), 0, "whoever cannot be silent yet asks nobody to be");
@@ -135,7 +135,7 @@ fn an_initiator_that_missed_a_better_one_is_told_so_at_once() {
 fn of_two_initiators_of_one_number_the_smaller_address_goes_on_and_answers_once() {
     let mut rig = Rig::plain();
     rig.open(6_250, true);
-    rig.mode_epoch = rig.node.link().mode_epoch();
+    rig.mode_epoch = rig.node.rether().mode_epoch();
     rig.run(ms(1));
     assert_eq!((rig.state(), rig.count(Kind::Switch)), ("initiating", 1));
     rig.switch_numbered(3, ME);
@@ -145,7 +145,7 @@ fn of_two_initiators_of_one_number_the_smaller_address_goes_on_and_answers_once(
     rig.switch_numbered(1, ME);
     rig.run(ms(1));
     assert_eq!((rig.state(), rig.count(Kind::Switch)), ("joining", 2));
-    assert_eq!(rig.node.link().station(), 0);
+    assert_eq!(rig.node.rether().station(), 0);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn stations_that_never_answer_are_left_out_after_the_retries() {
     let form = Form::parse(&rig.sent.iter().find(|s| s.header.kind == Kind::Form).expect("formed").body);
     let named: Vec<u16> = form.expect("sound").members().iter().map(|member| member.station).collect();
     assert_eq!(named, [2, 3]);
-    assert_eq!(rig.node.link().counters().stations_declared_dead, 1);
+    assert_eq!(rig.node.rether().counters().stations_declared_dead, 1);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_switch_heard_in_a_ring_is_answered_with_the_mode() {
 fn an_initiator_that_hears_of_a_ring_joins_it() {
     let mut rig = Rig::plain();
     rig.open(6_250, true);
-    let epoch = rig.node.link().mode_epoch();
+    let epoch = rig.node.rether().mode_epoch();
     mode(&mut rig, 1, epoch, true);
     assert_eq!(rig.state(), "joining a ring");
     rig.run(ms(200));
@@ -273,7 +273,7 @@ fn switch_to_csma_is_adopted_with_a_newer_epoch_only() {
     mode(&mut rig, 1, epoch, false);
     assert_eq!(rig.state(), "ring", "an equal epoch speaks of the mode before this ring");
     mode(&mut rig, 1, epoch + 1, false);
-    assert_eq!((rig.state(), rig.node.link().mode_epoch()), ("plain", epoch + 1));
+    assert_eq!((rig.state(), rig.node.rether().mode_epoch()), ("plain", epoch + 1));
 }
 
 #[test]
@@ -398,7 +398,7 @@ fn drains(late: Option<Span>, span: Span) {
     rig.run(Span::from_nanos(1));
     assert_ne!(rig.state(), "claiming", "{late:?}: at {span}");
     if late.is_some() {
-        let dead = rig.node.link().list().expect("a ring has a list").dead;
+        let dead = rig.node.rether().list().expect("a ring has a list").dead;
         assert_eq!((dead.contains(1), dead.contains(3)), (true, false));
     }
 }
@@ -425,11 +425,11 @@ fn a_claimant_that_stood_still_asks_again_instead_of_making_a_token() {
     }
     rig.run(ms(150));
     assert_eq!((rig.state(), rig.count(Kind::Token)), ("claiming", 0), "it drains");
-    let claims = rig.node.link().counters().claims;
+    let claims = rig.node.rether().counters().claims;
     rig.now += ms(450);
     rig.run(ms(1));
     assert_eq!((rig.state(), rig.count(Kind::Token)), ("claiming", 0));
-    assert_eq!(rig.node.link().counters().claims, claims + 1);
+    assert_eq!(rig.node.rether().counters().claims, claims + 1);
 }
 
 #[test]
@@ -463,7 +463,7 @@ fn a_claim_in_plain_mode_is_told_that_the_ring_is_over() {
 #[test]
 fn a_claim_of_an_equal_mode_epoch_is_not_told_off_but_joined() {
     let mut rig = Rig::plain();
-    rig.mode_epoch = rig.node.link().mode_epoch();
+    rig.mode_epoch = rig.node.rether().mode_epoch();
     claim(&mut rig, 3, 9);
     assert_eq!((rig.state(), rig.count(Kind::Mode)), ("joining a ring", 0));
 }
@@ -488,7 +488,7 @@ fn a_replayed_frame_changes_nothing_but_a_counter() {
     Claim { generation: Generation { counter: 9, station: 3 }, mode_epoch: 0 }.emit(&mut body);
     let frame = rig.frame(&header, &body, &key);
     rig.hear_raw(Some(rig.now), &frame);
-    assert_eq!((rig.count(Kind::Mode), rig.node.link().counters().frames_replayed), (0, 1));
+    assert_eq!((rig.count(Kind::Mode), rig.node.rether().counters().frames_replayed), (0, 1));
 }
 
 /// Found by the sweep: the timer was due all the while, and a node would have spun.
@@ -544,7 +544,7 @@ fn a_slot_granted_a_moment_ago_travels_with_a_newer_stamp_than_the_list_before_i
     let token = Token { position: 1, ..token };
     rig.hear_token(1, 3, &token);
     let given = rig.stamp.2;
-    assert!(rig.node.link().slots().iter().any(|slot| slot.station == rig::ME));
+    assert!(rig.node.rether().slots().iter().any(|slot| slot.station == rig::ME));
     let counter = rig.stamp.0 + 1;
     claim(&mut rig, 1, counter);
     let grant = ClaimGrant::parse(&rig.last(Kind::ClaimGrant).body).expect("sound");
@@ -564,8 +564,8 @@ fn a_generation_that_no_honest_station_can_have_reached_is_refused() {
     assert_eq!((rig.count(Kind::ClaimGrant), rig.count(Kind::Nack)), (0, 0));
     rig.stamp.0 = rig::FAR_GENERATION;
     rig.hear_token(1, 1, &token);
-    assert_eq!(rig.node.link().generation(), 1);
-    assert_eq!(rig.node.link().counters().jumps_refused, 2);
+    assert_eq!(rig.node.rether().generation(), 1);
+    assert_eq!(rig.node.rether().counters().jumps_refused, 2);
 }
 
 #[test]
@@ -590,7 +590,7 @@ fn half_a_form_puts_nobody_into_a_ring() {
         rig.hear(1, Kind::Form, &body[..length]);
         assert_eq!(rig.state(), state, "part {part}");
     }
-    assert_eq!(rig.node.link().members().len(), 2);
+    assert_eq!(rig.node.rether().members().len(), 2);
 }
 
 /// An acknowledgement of an earlier switch says nothing of this one: its station may not be silent yet.
@@ -599,7 +599,7 @@ fn an_acknowledgement_of_an_earlier_switch_does_not_count() {
     let mut rig = Rig::plain();
     rig.open(6_250, true);
     rig.run(ms(1));
-    let epoch = rig.node.link().mode_epoch();
+    let epoch = rig.node.rether().mode_epoch();
     rig.ack_switch_of(1, epoch.wrapping_sub(1));
     rig.ack_switch_of(3, epoch.wrapping_sub(1));
     rig.run(ms(2));
@@ -614,27 +614,27 @@ fn an_acknowledgement_of_an_earlier_switch_does_not_count() {
 #[test]
 fn a_frame_of_another_segment_changes_nothing() {
     let mut rig = Rig::plain();
-    let before = *rig.node.link().counters();
-    let members = rig.node.link().members().len();
+    let before = *rig.node.rether().counters();
+    let members = rig.node.rether().members().len();
     for from in [3, 7] {
         let header = LinkHeader { segment: rig.settings.segment + 1, ..rig.header(from, Kind::Announce) };
         let key = rig.segment_key.clone();
         let frame = rig.frame(&header, &[0; 40], &key);
         rig.hear_raw(Some(rig.now), &frame);
     }
-    let after = rig.node.link().counters();
+    let after = rig.node.rether().counters();
     assert_eq!(
         (after.frames_unproven, after.frames_malformed),
         (before.frames_unproven, before.frames_malformed)
     );
-    assert_eq!(rig.node.link().members().len(), members);
+    assert_eq!(rig.node.rether().members().len(), members);
 }
 
 /// A ring of 1, [`ME`] and 3, which 3 leaves; then the ring ends, and 3 is back in plain mode.
 fn left_and_back() -> Rig {
     let mut rig = Rig::ring();
     rig.announce(3, StationState::Leaving);
-    let epoch = rig.node.link().mode_epoch() + 1;
+    let epoch = rig.node.rether().mode_epoch() + 1;
     let mut body = [0; 8];
     let length = ModeNotice { mode_epoch: epoch, ring: false }.emit(&mut body);
     let stamp = rig.stamp;
@@ -680,7 +680,7 @@ fn a_station_of_a_large_segment_is_known_until_its_fourth_hello_is_missed() {
         rig.announce(station, StationState::Plain);
         rig.run(ms(20));
     }
-    let (hello, known) = (rig.settings.hello, |rig: &Rig| rig.node.link().members().len());
+    let (hello, known) = (rig.settings.hello, |rig: &Rig| rig.node.rether().members().len());
     assert_eq!(known(&rig), 119);
     rig.run(hello * 8);
     assert_eq!(known(&rig), 119, "each says hello every third time");

@@ -55,7 +55,7 @@ fn claims_after(rig: &mut Rig) -> Span {
 #[test]
 fn silence_and_death_timer_follow_the_announced_drain_and_no_other() {
     let mut rig = ring(settings());
-    assert_eq!(rig.node.link().timers_in_force(rig.now).why, Why::NoNews);
+    assert_eq!(rig.node.rether().timers_in_force(rig.now).why, Why::NoNews);
     for (leases, least, most) in [(leases(0, 0, 0), 70, 110), (leases(0, 90, 60), 180, 270)] {
         let list = token(&rig, Phase::RealTime, leases);
         rig.stamp.2 += 5;
@@ -63,7 +63,7 @@ fn silence_and_death_timer_follow_the_announced_drain_and_no_other() {
         let length = list.emit(&mut body);
         let stamp = rig.stamp;
         rig.hear_ring(1, Kind::List, stamp, &body[..length]);
-        let timers = rig.node.link().timers_in_force(rig.now);
+        let timers = rig.node.rether().timers_in_force(rig.now);
         assert_eq!(timers.why, Why::Stall(ms(u64::from(leases.stall)), 3));
         assert!(timers.hold <= timers.drain && timers.silence > timers.drain, "{timers:?}");
         let took = claims_after(&mut rig);
@@ -80,7 +80,7 @@ fn news_that_are_old_count_for_nothing() {
     let list = token(&rig, Phase::NonRealTime, leases(0, 0, 0));
     rig.hear_token(1, 5, &list);
     let valid = rig.settings.death_timeout * 4;
-    let at = |rig: &Rig, later: Span| rig.node.link().timers_in_force(rig.now + later);
+    let at = |rig: &Rig, later: Span| rig.node.rether().timers_in_force(rig.now + later);
     assert!(at(&rig, valid.minus(ms(1))).drain < ms(40));
     let old = at(&rig, valid);
     assert_eq!((old.drain, old.death, old.why), (ms(250), ms(500), Why::NoNews));
@@ -99,7 +99,7 @@ fn a_token_may_be_held_for_as_long_as_it_says() {
         let passed = rig.last_token().leases.expect("leases");
         assert_eq!((passed.hold, passed.drain), (hold, 255));
         let mut rig = ring(settings());
-        let taken = |rig: &Rig| rig.node.link().counters().tokens_accepted;
+        let taken = |rig: &Rig| rig.node.rether().counters().tokens_accepted;
         let before = taken(&rig);
         for (late, counts) in [(lease + ms(1), 0), (lease.minus(ms(1)), 1)] {
             let came = rig.now;
@@ -149,11 +149,11 @@ fn leases_that_lie_are_counted_and_dropped() {
     let length = sound.emit(&mut body);
     // The hold is the first octet behind the slots.
     body[length - Leases::OCTETS] = 9;
-    let before = *rig.node.link().counters();
+    let before = *rig.node.rether().counters();
     rig.stamp.2 += 5;
     let stamp = rig.stamp;
     rig.hear_ring(1, Kind::Token, stamp, &body[..length]);
-    let after = *rig.node.link().counters();
+    let after = *rig.node.rether().counters();
     assert_eq!(after.frames_malformed, before.frames_malformed + 1);
     assert_eq!(after.tokens_accepted, before.tokens_accepted);
 
@@ -162,9 +162,9 @@ fn leases_that_lie_are_counted_and_dropped() {
     let mut rig = ring(fixed);
     let token = token(&rig, Phase::NonRealTime, leases(0, 0, 0));
     rig.hear_token(1, 5, &token);
-    let after = *rig.node.link().counters();
+    let after = *rig.node.rether().counters();
     assert_eq!((after.tokens_unsound, after.tokens_accepted), (1, 0));
-    assert_eq!(rig.node.link().timers_in_force(rig.now).death, ms(500));
+    assert_eq!(rig.node.rether().timers_in_force(rig.now).death, ms(500));
 }
 
 /// Stations that follow and stations that do not are of two minds about the segment.
@@ -201,7 +201,7 @@ fn a_list_without_a_stamp_tells_no_leases() {
         let length = list.emit(&mut body);
         let frame = rig.ring_frame(1, Kind::List, rig.stamp, &body[..length]);
         rig.hear_raw(stamped.then_some(rig.now), &frame);
-        assert_eq!(rig.node.link().timers_in_force(rig.now).why, why);
+        assert_eq!(rig.node.rether().timers_in_force(rig.now).why, why);
     }
 }
 
@@ -278,12 +278,12 @@ fn a_longer_stall_prolongs_the_drain_at_once_and_the_hold_later() {
 #[test]
 fn the_drain_covers_each_stall_with_the_slots() {
     let (mut rig, _) = calm_master();
-    let slots = rig.node.link().list().expect("a list").slots;
+    let slots = rig.node.rether().list().expect("a list").slots;
     let slots: Span = slots.as_slice().iter().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
     assert!(slots > ms(1));
     for stall in 1..=140 {
         rig.lists(1, 1, gathers(stall));
-        let timers = rig.node.link().timers_in_force(rig.now);
+        let timers = rig.node.rether().timers_in_force(rig.now);
         assert_eq!(timers.why, Why::Stall(ms(u64::from(stall)), 3));
         let least = Span::from_micros(u64::from(stall) * 1_500) + slots;
         assert!(

@@ -34,7 +34,7 @@ fn quiet(rig: &mut Rig, channel: ChannelId) {
 }
 
 fn slots(rig: &Rig) -> Vec<(u16, u64)> {
-    let list = rig.node.link().list().expect("a ring has a list");
+    let list = rig.node.rether().list().expect("a ring has a list");
     list.slots.as_slice().iter().map(|slot| (slot.station, u64::from(slot.tht_ns))).collect()
 }
 
@@ -153,7 +153,7 @@ fn the_last_slot_of_the_list_grows_where_it_stands() {
 /// The master's ring with a slot of another station behind its own, in front of a new cycle.
 fn followed(octets: u32, other: Span) -> (Rig, ChannelId) {
     let (mut rig, channel) = Rig::master(octets, true);
-    let mut own = rig.node.link().list().expect("a ring").slots;
+    let mut own = rig.node.rether().list().expect("a ring").slots;
     rig.run(ms(8));
     assert!(own.push(Slot { station: 3, tht_ns: other.as_nanos() as u32, periodic: true }));
     rig.pass_back(1, 1, |token| {

@@ -275,7 +275,7 @@ fn a_lost_port_ends_its_channels_and_leaves_nothing_behind() {
     let node = &net.nodes[GATEWAY];
     assert_eq!((node.own_channels().count(), node.port_of(one), node.port_of(other)), (1, None, Some(B)));
     assert!(node.port_at(A).is_none() && node.reports(A).is_none() && node.ports().count() == 1);
-    assert_eq!(node.link().mac(), mac(0x20), "the first port is the one that is left");
+    assert_eq!(node.rether().mac(), mac(0x20), "the first port is the one that is left");
     // A channel that is gone, and frames and orders for a port that is gone, do nothing.
     let now = net.now;
     net.nodes[GATEWAY].close(now, one);
@@ -342,7 +342,7 @@ fn the_last_port_ends_no_node_by_itself() {
     let now = Instant::from_nanos(1);
     let mut node = Node::with_ports(now, &identity(0), &[spec(1)], 1).expect("one port");
     assert_eq!((node.lose_port(now, B), node.lose_port(now, A)), (1, 0));
-    assert_eq!(node.link().mac(), mac(1));
+    assert_eq!(node.rether().mac(), mac(1));
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn probes_hear_the_contract_and_leave_the_listener_to_a_channel() {
     listen_again(&mut lan);
     // Nothing is reserved any more: the segment is plain again.
     lan.run(Span::from_millis(5_000));
-    assert!(lan.nodes.iter().all(|node| node.link().mode() == ModeName::Plain));
+    assert!(lan.nodes.iter().all(|node| node.rether().mode() == ModeName::Plain));
     lan.request(2, 1);
     lan.run(Span::from_millis(1_500));
     assert!(lan.opened, "the listener waits for a channel");

@@ -31,7 +31,8 @@ fn cycles_that_a_stall_ate_are_counted_once_each() {
     let (mut rig, _) = Rig::master(6_250, true);
     rig.rest();
     rig.run(TRT);
-    let counts = |rig: &Rig| (rig.node.link().counters().cycles, rig.node.link().counters().cycles_skipped);
+    let counts =
+        |rig: &Rig| (rig.node.rether().counters().cycles, rig.node.rether().counters().cycles_skipped);
     let ((cycles, skipped), last) = (counts(&rig), rig.last(Kind::List).at);
     let before = Token::parse(&rig.last(Kind::List).body).expect("sound").cycle;
     assert_eq!(skipped, 0);
@@ -110,7 +111,7 @@ fn second_session(rig: &mut Rig, octets: u32) -> ChannelId {
 }
 
 fn slots_of(rig: &Rig) -> Vec<(u16, u64)> {
-    let list = rig.node.link().list().expect("a ring has a list");
+    let list = rig.node.rether().list().expect("a ring has a list");
     list.slots.as_slice().iter().map(|slot| (slot.station, u64::from(slot.tht_ns))).collect()
 }
 
@@ -195,7 +196,7 @@ fn a_slot_that_is_lost_while_its_channel_closes_is_given_back() {
     let (mut rig, channel) = Rig::master(3_000, true);
     rig.node.close(rig.now, channel);
     rig.drain();
-    let mut list = *rig.node.link().list().expect("a ring has a list");
+    let mut list = *rig.node.rether().list().expect("a ring has a list");
     (list.slots, list.position) = (SlotList::EMPTY, 0);
     let mut body = [0; 400];
     let length = list.emit(&mut body);

@@ -50,7 +50,7 @@ fn questions_that_are_played_again_do_not_starve_true_ones() {
     // One that was never heard here, as of a station of an earlier time.
     recorded.push(question(&rig, 9, 5, 0, 77));
     rig.clear();
-    let before = rig.node.link().counters().over_budget;
+    let before = rig.node.rether().counters().over_budget;
     for second in 0..5 {
         for hundredth in 0..100_usize {
             let old = recorded[hundredth % recorded.len()].clone();
@@ -66,7 +66,7 @@ fn questions_that_are_played_again_do_not_starve_true_ones() {
     let played = answered(&rig, 1).iter().filter(|challenge| **challenge < 1_000).count();
     assert!((1..=6).contains(&played), "{played} answers to old questions in five seconds");
     assert!(answered(&rig, 9).len() <= 6, "{}", answered(&rig, 9).len());
-    assert!(rig.node.link().counters().over_budget > before + 400, "the others are counted");
+    assert!(rig.node.rether().counters().over_budget > before + 400, "the others are counted");
 }
 
 /// Two that are behind at each other: the question itself counts as a replay, but is not one.
@@ -135,7 +135,7 @@ fn a_station_skips_at_most_half_of_what_others_believe_and_for_known_ones_only()
 #[test]
 fn a_challenge_that_no_station_makes_is_not_echoed() {
     let mut rig = Rig::plain();
-    let malformed = |rig: &Rig| rig.node.link().counters().frames_malformed;
+    let malformed = |rig: &Rig| rig.node.rether().counters().frames_malformed;
     for (at, challenge) in [0, 1 << 63, u64::MAX - 1, u64::MAX].into_iter().enumerate() {
         let before = malformed(&rig);
         let asked = question(&rig, 1, 100 + at as u64, 0, challenge);
@@ -166,6 +166,6 @@ fn a_joiner_repeats_no_challenge_that_no_master_makes() {
         rig.run(ms(2_000));
         let said = rig.sent.iter().filter(|sent| sent.header.kind == Kind::Announce);
         assert!(said.map(|sent| Announce::parse(&sent.body).expect("sound").answers).all(|it| it == 0));
-        assert_eq!(rig.node.link().counters().frames_malformed, 1);
+        assert_eq!(rig.node.rether().counters().frames_malformed, 1);
     }
 }

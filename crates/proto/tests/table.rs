@@ -53,7 +53,7 @@ fn claim(rig: &mut Rig, counter: u32) {
 
 fn mode(rig: &mut Rig, above: u32, ring: bool) {
     let mut body = [0; 5];
-    let mode_epoch = rig.node.link().mode_epoch() + above;
+    let mode_epoch = rig.node.rether().mode_epoch() + above;
     ModeNotice { mode_epoch, ring }.emit(&mut body);
     rig.hear(1, Kind::Mode, &body);
 }
@@ -71,7 +71,7 @@ fn events() -> Vec<(&'static str, Event)> {
         ("Form without us", |rig| rig.form(&[1, 3])),
         ("Form with us", |rig| rig.form(&[1, ME, 3])),
         ("Token, newer", |rig| {
-            rig.mode_epoch = rig.node.link().mode_epoch();
+            rig.mode_epoch = rig.node.rether().mode_epoch();
             let token = rig.token(Phase::NonRealTime, &[(1, 6_000, true)]);
             rig.hear_token(1, 5, &token);
         }),

@@ -47,7 +47,7 @@ fn a_stale_or_doubled_token_is_acknowledged_and_changes_nothing() {
         assert_eq!((ack.header.seq, ack.to), (seq, if seq == stamp.2 { mac(1).own_group() } else { ack.to }));
         assert_eq!((rig.state(), rig.count(Kind::Token)), ("ring", 0));
     }
-    assert_eq!(rig.node.link().counters().tokens_stale, 2);
+    assert_eq!(rig.node.rether().counters().tokens_stale, 2);
 }
 
 /// The log and the simulator read the verdict; they compared counters before and after.
@@ -89,7 +89,7 @@ fn each_frame_has_its_verdict() {
     rig.settings.segment += 1;
     rig.announce(3, StationState::Ring);
     assert_eq!(rig.verdict, FrameVerdict::Foreign);
-    let counters = rig.node.link().counters();
+    let counters = rig.node.rether().counters();
     let judged = [counters.tokens_stale, counters.jumps_refused, counters.fragments_unknown];
     assert_eq!(judged, [1; 3], "each is counted once, by its verdict");
 }
@@ -123,14 +123,14 @@ fn the_lease_runs_from_the_kernels_stamp_and_without_one_there_is_none() {
         rig.hear_raw(at, &frame);
         assert_eq!(rig.state(), "ring");
     }
-    assert_eq!(rig.node.link().counters().tokens_expired, 2);
+    assert_eq!(rig.node.rether().counters().tokens_expired, 2);
     let young = Instant::from_nanos(rig.now.as_nanos() - 3_000_000);
     rig.host_frame(1, 1_514, 0);
     let frame = rig.ring_frame(1, Kind::Token, (1, 1, 9), &body[..length]);
     rig.hear_raw(Some(young), &frame);
-    assert!(rig.node.link().holds_token(rig.now));
+    assert!(rig.node.rether().holds_token(rig.now));
     assert!(
-        !rig.node.link().holds_token(young + rig.settings.lease + Span::from_nanos(1)),
+        !rig.node.rether().holds_token(young + rig.settings.lease + Span::from_nanos(1)),
         "250 ms from the stamp"
     );
 }
@@ -147,7 +147,7 @@ fn a_token_no_key_proves_is_counted_and_ignored() {
     let mut frame = rig.ring_frame(1, Kind::Token, (1, 1, 9), &body[..length]);
     frame[16] = 77;
     rig.hear_raw(Some(rig.now), &frame);
-    assert_eq!((rig.state(), rig.node.link().counters().frames_unproven), ("ring", 2));
+    assert_eq!((rig.state(), rig.node.rether().counters().frames_unproven), ("ring", 2));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_frame_of_another_boot_or_a_stranger_is_dropped() {
     let length = token.emit(&mut body);
     // The rig's stations have incarnation 0x100 + number: number 9 is nobody, and 1 has booted again.
     rig.hear_ring(9, Kind::Token, (1, 1, 9), &body[..length]);
-    assert_eq!((rig.state(), rig.node.link().counters().frames_replayed), ("ring", 1));
+    assert_eq!((rig.state(), rig.node.rether().counters().frames_replayed), ("ring", 1));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_newer_list_takes_an_old_token_out_of_the_hand() {
 fn the_lease_of_a_rest_runs_from_the_stamp_of_the_token_that_rests() {
     let (mut rig, _) = Rig::master(6_250, true);
     rig.run(ms(20));
-    let slots = rig.node.link().list().expect("a ring has a list").slots;
+    let slots = rig.node.rether().list().expect("a ring has a list").slots;
     let mut token = rig.last_token();
     (token.slots, token.phase, token.rested) = (slots, Phase::Home, true);
     let mut body = [0; 100];
@@ -197,9 +197,9 @@ fn the_lease_of_a_rest_runs_from_the_stamp_of_the_token_that_rests() {
     let frame = rig.ring_frame(1, Kind::Token, rig.stamp, &body[..length]);
     let came = rig.now.minus(ms(7));
     rig.hear_raw(Some(came), &frame);
-    assert_eq!((rig.state(), rig.node.link().counters().rests), ("holding", 1));
+    assert_eq!((rig.state(), rig.node.rether().counters().rests), ("holding", 1));
     let end = came + rig.settings.lease + TRT;
-    let holds = |at: Instant| rig.node.link().holds_token(at);
+    let holds = |at: Instant| rig.node.rether().holds_token(at);
     assert!(holds(end) && !holds(end + Span::from_nanos(1)));
 }
 
@@ -315,7 +315,7 @@ fn a_frame_that_does_not_fit_with_the_way_home_is_not_sent_and_its_station_is_ne
     assert_eq!(rig.host_frames(), [0u32; 0]);
     let passed = rig.last_token();
     assert_eq!((passed.next_nrt, passed.phase, rig.last(Kind::Token).to), (ME, Phase::Home, mac(1)));
-    assert_eq!(rig.node.link().counters().nrt_refusals, 1);
+    assert_eq!(rig.node.rether().counters().nrt_refusals, 1);
     // With the whole need left it is sent.
     let token = Token { cycle: 6, residual_ns: residual as u32 + 2_000, ..nrt_token(&rig) };
     rig.hear_token(1, 5, &token);
@@ -369,7 +369,7 @@ fn an_idle_ring_rests_and_a_request_wakes_it_in_two_hops() {
     let (mut rig, _) = Rig::master(6_250, true);
     rig.rest();
     rig.run(ms(3));
-    assert_eq!((rig.state(), rig.node.link().counters().rests), ("holding", 1));
+    assert_eq!((rig.state(), rig.node.rether().counters().rests), ("holding", 1));
     rig.clear();
     let stamp = rig.stamp;
     rig.hear_ring(3, Kind::Request, stamp, &[]);
@@ -516,7 +516,7 @@ fn a_token_that_is_sent_again_goes_to_the_group_address_of_its_station() {
     rig.clear();
     rig.run(rig.settings.hop_timeout + ms(1));
     assert_eq!(rig.last(Kind::Token).to, to.own_group());
-    assert!(!rig.node.link().is_contested(to), "a station that is slow uses nobody's address");
+    assert!(!rig.node.rether().is_contested(to), "a station that is slow uses nobody's address");
 }
 
 #[test]
@@ -526,17 +526,17 @@ fn while_a_stranger_uses_an_address_its_station_is_reached_elsewhere_and_nothing
     forged[..6].fill(0xff);
     forged[6..12].copy_from_slice(&mac(3).0);
     forged[12..14].copy_from_slice(&[0x88, 0xb5]);
-    let before = (rig.node.link().newest(), rig.state());
+    let before = (rig.node.rether().newest(), rig.state());
     rig.hear_raw(Some(rig.now), &forged);
-    assert_eq!(rig.node.link().contested().collect::<Vec<_>>(), [mac(3)]);
-    assert_eq!((rig.node.link().newest(), rig.state()), before);
+    assert_eq!(rig.node.rether().contested().collect::<Vec<_>>(), [mac(3)]);
+    assert_eq!((rig.node.rether().newest(), rig.state()), before);
     rig.unit(channel, 0, 1_000);
     rig.rest();
     rig.run(TRT + ms(1));
     let data = rig.last(Kind::Data);
     assert_eq!(data.to, mac(3).own_group());
     rig.run(ms(6_000));
-    assert_eq!(rig.node.link().contested().count(), 0, "five seconds of quiet");
+    assert_eq!(rig.node.rether().contested().count(), 0, "five seconds of quiet");
 }
 
 #[test]
@@ -548,6 +548,6 @@ fn a_frame_for_another_stations_group_address_is_not_for_this_one() {
     let mut frame = rig.ring_frame(1, Kind::Token, (1, 1, 5), &body[..length]);
     frame[..6].copy_from_slice(&mac(3).own_group().0);
     rig.hear_raw(Some(rig.now), &frame);
-    assert_eq!((rig.node.link().counters().tokens_accepted, rig.state()), (0, "ring"));
-    assert_eq!(rig.node.link().counters().frames_unproven, 0, "it is not even looked at");
+    assert_eq!((rig.node.rether().counters().tokens_accepted, rig.state()), (0, "ring"));
+    assert_eq!(rig.node.rether().counters().frames_unproven, 0, "it is not even looked at");
 }

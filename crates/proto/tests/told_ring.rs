@@ -31,13 +31,13 @@ fn a_plain_station_that_hears_no_ring_is_back_in_its_place_when_one_would_have_c
     told(&mut rig);
     let (waited, silence) = (waits(&mut rig), rig.settings.silence(2));
     assert!(waited >= silence && waited < silence + rig.settings.join_interval * 2, "{waited}");
-    assert_eq!((rig.state(), rig.node.link().station()), ("plain", ME));
+    assert_eq!((rig.state(), rig.node.rether().station()), ("plain", ME));
     let mut gate = rig.outputs.iter().rev().map(|(_, output)| *output);
     let gate = gate.find(|output| matches!(output, Output::Gate { .. }));
     assert!(matches!(gate, Some(Output::Gate { order: GateOrder::Pass, .. })), "ordinary traffic flows");
     // The others learn that it is there, and what it has heard since is not forgotten.
     let said = Announce::parse(&rig.last(Kind::Announce).body).expect("sound");
-    assert_eq!((said.state, rig.node.link().members().len()), (StationState::Plain, 2));
+    assert_eq!((said.state, rig.node.rether().members().len()), (StationState::Plain, 2));
 }
 
 /// A station that boots has been silent for long enough by then: it only has to learn which places are taken.

@@ -18,7 +18,7 @@ fn what_is_found_first_about_a_frame_is_its_verdict() {
     let frame = rig.frame(&header, &body[..length], &rig.segment_key);
     rig.hear_raw(Some(rig.now), &frame);
     assert_eq!(rig.verdict, FrameVerdict::Malformed);
-    let counters = rig.node.link().counters();
+    let counters = rig.node.rether().counters();
     assert_eq!((counters.frames_malformed, counters.frames_replayed), (1, 1));
 }
 
@@ -39,7 +39,7 @@ fn what_is_found_between_frames_is_no_verdict_on_the_next() {
         rig.run(ms(40));
     }
     assert!(rig.count(Kind::Form) > 0, "it was let in");
-    assert_eq!(rig.node.link().counters().jumps_refused, 1);
+    assert_eq!(rig.node.rether().counters().jumps_refused, 1);
     rig.announce(3, StationState::Ring);
     assert_eq!(rig.verdict, FrameVerdict::Taken);
 }
@@ -63,7 +63,7 @@ fn frames_of_another_segment_and_with_this_stations_address_have_verdicts_of_the
     rig.hear_raw(Some(rig.now), &rig.frame(&other, &[], &rig.segment_key));
     assert_eq!(rig.verdict, FrameVerdict::OtherSegment);
     let mut own = rig.frame(&header, &[], &rig.segment_key);
-    own[6..12].copy_from_slice(&rig.node.link().mac().0);
+    own[6..12].copy_from_slice(&rig.node.rether().mac().0);
     rig.hear_raw(Some(rig.now), &own);
     assert_eq!(rig.verdict, FrameVerdict::OwnAddress);
 }
@@ -72,7 +72,7 @@ fn frames_of_another_segment_and_with_this_stations_address_have_verdicts_of_the
 fn a_report_that_cannot_be_read_is_malformed() {
     let mut rig = Rig::ring();
     rig.hear(1, Kind::Report, &[1]);
-    assert_eq!((rig.verdict, rig.node.link().counters().frames_malformed), (FrameVerdict::Malformed, 1));
+    assert_eq!((rig.verdict, rig.node.rether().counters().frames_malformed), (FrameVerdict::Malformed, 1));
 }
 
 /// A frame of an earlier boot of a station that lives counts as a replay, though its counter is new here.
@@ -90,7 +90,7 @@ fn the_announcement_of_another_boot_of_a_living_station_is_a_replay() {
     let header = LinkHeader { seq: 1, incarnation: header.incarnation + 7, ..header };
     let frame = rig.frame(&header, &body[..length], &rig.segment_key);
     rig.hear_raw(Some(rig.now), &frame);
-    assert_eq!((rig.verdict, rig.node.link().counters().frames_replayed), (FrameVerdict::Replayed, 1));
+    assert_eq!((rig.verdict, rig.node.rether().counters().frames_replayed), (FrameVerdict::Replayed, 1));
 }
 
 /// A will of an earlier boot is a replay; one of this boot under another key is a forgery.
@@ -98,11 +98,11 @@ fn the_announcement_of_another_boot_of_a_living_station_is_a_replay() {
 fn a_will_in_this_stations_name_is_a_replay_or_a_forgery() {
     for (boots, wanted) in [(1, FrameVerdict::Replayed), (0, FrameVerdict::Unproven)] {
         let mut rig = Rig::ring();
-        let incarnation = rig.node.link().incarnation() + boots;
+        let incarnation = rig.node.rether().incarnation() + boots;
         let header = LinkHeader { incarnation, key_epoch: 1, ..rig.header(rig::ME, Kind::Will) };
         let frame = rig.frame(&header, &[], &Key::new([9; 32]));
         rig.hear_raw(Some(rig.now), &frame);
-        let counters = rig.node.link().counters();
+        let counters = rig.node.rether().counters();
         assert_eq!((rig.verdict, counters.wills_own), (wanted, 0));
         let counted = (counters.frames_replayed, counters.frames_unproven);
         assert_eq!(counted, (u64::from(boots), 1 - u64::from(boots)));
@@ -121,7 +121,7 @@ fn a_frame_in_this_stations_name_is_no_station_of_another_version() {
             rig.hear_raw(None, &frame);
             assert_eq!(rig.verdict, FrameVerdict::Malformed);
         }
-        assert_eq!(rig.node.link().mismatches(rig.now).count(), found, "{from}");
+        assert_eq!(rig.node.rether().mismatches(rig.now).count(), found, "{from}");
     }
 }
 
@@ -136,6 +136,6 @@ fn a_frame_of_another_protocol_contests_no_address() {
         frame[12..14].copy_from_slice(&[if low == 0 { 0x08 } else { 0x88 }, low]);
         rig.hear_raw(None, &frame);
         assert_eq!(rig.verdict, FrameVerdict::Malformed);
-        assert_eq!(rig.node.link().contested().collect::<Vec<_>>(), contested);
+        assert_eq!(rig.node.rether().contested().collect::<Vec<_>>(), contested);
     }
 }

@@ -209,7 +209,7 @@ fn a_replayed_request_and_a_strangers_wake_nobody() {
     rig.hear_raw(Some(rig.now), &nobody);
     rig.run(us(10));
     assert_eq!((rig.state(), rig.count(Kind::Token)), ("holding", 0));
-    assert_eq!(rig.node.link().counters().requests, 1);
+    assert_eq!(rig.node.rether().counters().requests, 1);
 }
 
 #[test]

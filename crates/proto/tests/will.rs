@@ -19,7 +19,7 @@ fn ring() -> Lan {
 
 fn will(lan: &Lan, k: usize) -> Vec<u8> {
     let mut frame = vec![0; 100];
-    let octets = lan.nodes[k].link().write_will(&mut frame).expect("a ring station has a will");
+    let octets = lan.nodes[k].rether().write_will(&mut frame).expect("a ring station has a will");
     frame.truncate(octets);
     frame
 }
@@ -40,15 +40,15 @@ fn living(lan: &Lan) -> Vec<usize> {
 
 /// True if all living stations have heard of a list without the dead ones.
 fn knows(lan: &Lan, k: usize) -> bool {
-    let dead = lan.nodes[k].link().station();
-    living(lan).iter().all(|of| lan.nodes[*of].link().is_dead(dead))
+    let dead = lan.nodes[k].rether().station();
+    living(lan).iter().all(|of| lan.nodes[*of].rether().is_dead(dead))
 }
 
 /// Until when, counted from `from`, no cycle has begun again.
 fn until_next_cycle(lan: &mut Lan, from: Instant) -> Span {
     let cycles = |lan: &Lan| {
         let all = living(lan).into_iter();
-        all.map(|k| lan.nodes[k].link().counters().cycles).sum::<u64>()
+        all.map(|k| lan.nodes[k].rether().counters().cycles).sum::<u64>()
     };
     let before = cycles(lan);
     while cycles(lan) == before {
@@ -72,7 +72,7 @@ fn whoever_dies_and_whenever_the_next_cycle_begins_on_time() {
             if victim < 2 {
                 // Sender or receiver of the only channel: with it the ring ends.
                 lan.run(MS * 300);
-                let modes: Vec<_> = living(&lan).iter().map(|k| lan.nodes[*k].link().mode()).collect();
+                let modes: Vec<_> = living(&lan).iter().map(|k| lan.nodes[*k].rether().mode()).collect();
                 assert!(modes.iter().all(|mode| *mode == ModeName::Plain), "{victim} {moment}: {modes:?}");
                 continue;
             }
@@ -81,7 +81,7 @@ fn whoever_dies_and_whenever_the_next_cycle_begins_on_time() {
             assert!(took < MS * 60, "{victim} died {moment} ms later: {took}");
             lan.run(MS * 40);
             assert!(knows(&lan, victim), "{victim} {moment}");
-            assert_eq!(lan.nodes.iter().map(|node| node.link().counters().wills).sum::<u64>(), 4);
+            assert_eq!(lan.nodes.iter().map(|node| node.rether().counters().wills).sum::<u64>(), 4);
         }
     }
 }
@@ -93,7 +93,7 @@ fn a_ring_whose_token_lives_does_not_stop() {
     for moment in 0..40 {
         let mut lan = ring();
         lan.run(MS * moment);
-        let link = |lan: &Lan| lan.nodes[4].link().state_name();
+        let link = |lan: &Lan| lan.nodes[4].rether().state_name();
         if link(&lan) == "holding" {
             continue;
         }
@@ -102,7 +102,7 @@ fn a_ring_whose_token_lives_does_not_stop() {
         tell(&mut lan, &will);
         lan.run(MS * 80);
         assert!(knows(&lan, 4), "{moment}");
-        claims += lan.nodes.iter().map(|node| node.link().counters().claims).sum::<u64>();
+        claims += lan.nodes.iter().map(|node| node.rether().counters().claims).sum::<u64>();
         cases += 1;
     }
     assert!(cases > 20 && claims <= 2, "{claims} claims in {cases} deaths of who had no token");
@@ -115,25 +115,25 @@ fn a_copy_a_replay_and_an_older_will_are_counted_and_change_nothing() {
     die(&mut lan, 4);
     tell(&mut lan, &will);
     lan.run(MS * 100);
-    let before: Vec<_> = (0..4).map(|k| lan.nodes[k].link().newest()).collect();
+    let before: Vec<_> = (0..4).map(|k| lan.nodes[k].rether().newest()).collect();
     for _ in 0..3 {
         tell(&mut lan, &will);
         lan.run(MS * 50);
     }
-    let after: Vec<_> = (0..4).map(|k| lan.nodes[k].link().newest()).collect();
+    let after: Vec<_> = (0..4).map(|k| lan.nodes[k].rether().newest()).collect();
     assert_eq!(before, after, "no claim");
-    assert!(lan.nodes[..4].iter().all(|node| node.link().counters().wills_void == 3));
+    assert!(lan.nodes[..4].iter().all(|node| node.rether().counters().wills_void == 3));
     // The station comes back as another boot; the will of the one before is not its own.
     let now = lan.now;
     lan.nodes[4] = Lan::boot(now, 4, |_| (), 99);
     lan.dead.clear();
     lan.run(SECOND);
-    assert_eq!(lan.nodes[4].link().mode(), ModeName::Token);
+    assert_eq!(lan.nodes[4].rether().mode(), ModeName::Token);
     tell(&mut lan, &will);
     lan.run(MS * 100);
-    let station = lan.nodes[4].link().station();
-    assert!((0..4).all(|k| !lan.nodes[k].link().is_dead(station)));
-    assert_eq!(lan.nodes[4].link().counters().wills_own, 0);
+    let station = lan.nodes[4].rether().station();
+    assert!((0..4).all(|k| !lan.nodes[k].rether().is_dead(station)));
+    assert_eq!(lan.nodes[4].rether().counters().wills_own, 0);
 }
 
 #[test]
@@ -150,10 +150,10 @@ fn a_will_without_the_newest_key_is_no_will() {
     tell(&mut lan, &forged);
     lan.run(MS * 100);
     for node in &lan.nodes {
-        let counters = node.link().counters();
+        let counters = node.rether().counters();
         assert_eq!((counters.wills, counters.claims, counters.frames_unproven > 0), (0, 0, true));
     }
-    assert_eq!(lan.nodes[4].link().counters().wills_own, 0);
+    assert_eq!(lan.nodes[4].rether().counters().wills_own, 0);
 }
 
 /// A holder of the key replays the will of a living station.
@@ -162,16 +162,16 @@ fn who_hears_its_own_will_lets_go_and_comes_back_as_another_boot() {
     for moment in 0..35 {
         let mut lan = ring();
         lan.run(MS * moment);
-        let (will, boot) = (will(&lan, 3), lan.nodes[3].link().incarnation());
+        let (will, boot) = (will(&lan, 3), lan.nodes[3].rether().incarnation());
         tell(&mut lan, &will);
-        let holders = lan.nodes.iter().filter(|node| node.link().holds_token(lan.now)).count();
-        assert!(holders <= 1 && !lan.nodes[3].link().holds_token(lan.now), "{moment}: {holders}");
+        let holders = lan.nodes.iter().filter(|node| node.rether().holds_token(lan.now)).count();
+        assert!(holders <= 1 && !lan.nodes[3].rether().holds_token(lan.now), "{moment}: {holders}");
         lan.run(SECOND * 2);
-        assert_ne!(lan.nodes[3].link().incarnation(), boot);
-        assert_eq!(lan.nodes[3].link().counters().wills_own, 1);
-        assert!(lan.nodes.iter().all(|node| node.link().mode() == ModeName::Token), "{moment}");
-        let station = lan.nodes[3].link().station();
-        assert!(lan.nodes.iter().all(|node| !node.link().is_dead(station)), "{moment}");
+        assert_ne!(lan.nodes[3].rether().incarnation(), boot);
+        assert_eq!(lan.nodes[3].rether().counters().wills_own, 1);
+        assert!(lan.nodes.iter().all(|node| node.rether().mode() == ModeName::Token), "{moment}");
+        let station = lan.nodes[3].rether().station();
+        assert!(lan.nodes.iter().all(|node| !node.rether().is_dead(station)), "{moment}");
     }
 }
 
@@ -180,13 +180,16 @@ fn who_hears_its_own_will_lets_go_and_comes_back_as_another_boot() {
 fn only_a_station_of_a_ring_has_a_will() {
     let mut frame = [0; 100];
     let mut lan = Lan::plain(3);
-    assert!(lan.nodes.iter().all(|node| node.link().write_will(&mut frame).is_none()));
+    assert!(lan.nodes.iter().all(|node| node.rether().write_will(&mut frame).is_none()));
     lan = Lan::token(3);
-    let name = lan.nodes[2].link().will_name();
-    assert!(name.is_some() && name == lan.nodes[2].link().will_name());
+    let name = lan.nodes[2].rether().will_name();
+    assert!(name.is_some() && name == lan.nodes[2].rether().will_name());
     let now = lan.now;
     lan.nodes[2].leave(now);
-    assert_eq!((lan.nodes[2].link().will_name(), lan.nodes[2].link().write_will(&mut frame)), (None, None));
+    assert_eq!(
+        (lan.nodes[2].rether().will_name(), lan.nodes[2].rether().write_will(&mut frame)),
+        (None, None)
+    );
 }
 
 /// Two die at once: each has a will, and the ring goes on with the rest.
@@ -220,14 +223,14 @@ fn a_will_ends_with_its_ring() {
         tell(&mut lan, &will);
         lan.run(MS * 300);
         let victim = mac(0);
-        assert!((1..4).all(|k| lan.nodes[k].link().mode() == ModeName::Plain), "{moment}");
-        assert!((1..4).all(|k| lan.nodes[k].link().member_at(victim).is_none()), "{moment}: it is gone");
+        assert!((1..4).all(|k| lan.nodes[k].rether().mode() == ModeName::Plain), "{moment}");
+        assert!((1..4).all(|k| lan.nodes[k].rether().member_at(victim).is_none()), "{moment}: it is gone");
         let now = lan.now;
         lan.nodes[0] = Lan::boot(now, 0, |_| (), 99);
         lan.dead.clear();
         lan.run(SECOND * 2);
         let dead = |lan: &Lan| -> u64 {
-            lan.nodes.iter().map(|node| node.link().counters().stations_declared_dead).sum()
+            lan.nodes.iter().map(|node| node.rether().counters().stations_declared_dead).sum()
         };
         let before = dead(&lan);
         for initiator in 1..4 {

@@ -60,7 +60,7 @@ fn the_will_of_a_dead_station_changes_nothing() {
     rig.clear();
     let from = rig.now;
     will(&mut rig, 3);
-    assert_eq!(rig.node.link().counters().wills, 1);
+    assert_eq!(rig.node.rether().counters().wills, 1);
     assert_eq!(claims_after(&mut rig, from), None);
 }
 
@@ -83,7 +83,7 @@ fn a_token_that_waits_for_the_card_goes_to_a_living_station() {
 #[test]
 fn a_slot_that_waits_is_used_though_one_before_it_is_gone() {
     let (mut rig, channel) = Rig::master(1_000, true);
-    let own = *rig.node.link().list().expect("a list").slots.as_slice().first().expect("its slot");
+    let own = *rig.node.rether().list().expect("a list").slots.as_slice().first().expect("its slot");
     rig.run(ms(20));
     rig.pass_back(1, 1, |token| {
         token.slots = rota_wire::SlotList::EMPTY;
@@ -135,13 +135,13 @@ fn a_sign_of_life_counts_two_cycles_behind_a_will_and_not_before() {
         said.settings = rig.settings.digest();
         let mut body = [0; 96];
         let length = said.emit(&mut body);
-        let generation = rig.node.link().newest();
+        let generation = rig.node.rether().newest();
         let header = LinkHeader { seq: 1_000, generation, ..rig.header(3, Kind::Announce) };
         let frame = rig.frame(&header, &body[..length], &rig.segment_key);
         rig.hear_raw(Some(rig.now), &frame);
         // The next holder, who has heard it, clears the mark.
         rig.clear();
-        let dead = rig.node.link().list().expect("a list").dead;
+        let dead = rig.node.rether().list().expect("a list").dead;
         let token = Token { next_nrt: ME, dead, ..rig.token(Phase::NonRealTime, &[SLOT]) };
         rig.hear_token(1, 5, &token);
         rig.run(ms(2));
@@ -154,9 +154,9 @@ fn a_sign_of_life_counts_two_cycles_behind_a_will_and_not_before() {
 fn a_will_is_known_by_its_boot() {
     let mut rig = Rig::ring();
     will(&mut rig, 3);
-    let heard = |boot| rig.node.link().has_heard_will(mac(3), boot);
+    let heard = |boot| rig.node.rether().has_heard_will(mac(3), boot);
     assert!(heard(0x103) && !heard(0x104));
-    assert!(!rig.node.link().has_heard_will(mac(1), 0x101));
+    assert!(!rig.node.rether().has_heard_will(mac(1), 0x101));
 }
 
 /// The others take its reservations from it: it must not go on as if it had them.
@@ -164,9 +164,9 @@ fn a_will_is_known_by_its_boot() {
 fn a_station_that_hears_its_own_will_loses_its_channels() {
     let (mut rig, channel) = Rig::master(1_000, true);
     let mut frame = [0; 100];
-    let octets = rig.node.link().write_will(&mut frame).expect("a ring station has a will");
+    let octets = rig.node.rether().write_will(&mut frame).expect("a ring station has a will");
     rig.hear_raw(Some(rig.now), &frame[..octets]);
-    assert_eq!(rig.node.link().counters().wills_own, 1);
+    assert_eq!(rig.node.rether().counters().wills_own, 1);
     rig.run(ms(3_000));
     let lost = rig.events.iter().any(|event| match event {
         ChannelEvent::Closed { channel: id, cause, .. } => {
@@ -203,7 +203,7 @@ fn a_form_of_its_next_boot_ends_the_wait_behind_a_will() {
         }
         let mut body = [0; 200];
         let length = form.emit(&mut body);
-        let generation = rig.node.link().newest();
+        let generation = rig.node.rether().newest();
         let header = LinkHeader { seq: 1_000, generation, ..rig.header(1, Kind::Form) };
         let frame = rig.frame(&header, &body[..length], &rig.segment_key);
         rig.take_key(&form);

@@ -93,7 +93,7 @@ fn a_fragment_for_a_channel_that_is_over_is_counted() {
     world.run_for(ms(50));
     world.with(4, |node, now| node.abort(now, channel));
     world.run_for(ms(200));
-    let unknown = world.hosts[4].node.as_ref().map(|node| node.link().counters().fragments_unknown);
+    let unknown = world.hosts[4].node.as_ref().map(|node| node.rether().counters().fragments_unknown);
     assert!(unknown > Some(0), "{unknown:?}");
     assert_eq!(ended(&world.custody().of(flows[0]), End::Refused), unknown.unwrap_or(0));
     assert!(world.violations().iter().all(|found| found.rule != "S10"), "{:?}", world.violations());

@@ -13,12 +13,12 @@ const SLEEPER: usize = 3;
 
 fn held_off(world: &World, by: usize) -> Vec<HeldOff> {
     let host = &world.hosts[by];
-    let link = host.node.as_ref().expect("it runs").link();
+    let link = host.node.as_ref().expect("it runs").rether();
     link.held_off(host.clock.read(world.now())).collect()
 }
 
 fn is_in(world: &World) -> bool {
-    let link = |host: usize| world.hosts[host].node.as_ref().expect("it runs").link();
+    let link = |host: usize| world.hosts[host].node.as_ref().expect("it runs").rether();
     let mac = link(SLEEPER).mac();
     let number = link(0).number(mac);
     let known = number != 0 && !link(0).is_dead(number);

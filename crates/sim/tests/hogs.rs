@@ -34,7 +34,7 @@ fn feed(world: &mut World, cycles: u32) {
 }
 
 fn sum(world: &World, of: fn(&Counters) -> u64) -> u64 {
-    world.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| of(node.link().counters())).sum()
+    world.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| of(node.rether().counters())).sum()
 }
 
 fn delivered(world: &World, flow: usize) -> u64 {
@@ -47,7 +47,7 @@ fn now_of(world: &World, host: usize) -> Instant {
 }
 
 fn excluded(world: &World, by: usize) -> Vec<(rota_wire::MacAddr, Foul, bool)> {
-    let link = world.hosts[by].node.as_ref().expect("it runs").link();
+    let link = world.hosts[by].node.as_ref().expect("it runs").rether();
     link.excluded(now_of(world, by)).map(|excluded| (excluded.mac, excluded.why, excluded.here)).collect()
 }
 
@@ -142,7 +142,7 @@ fn each_exclusion_is_twice_as_long_and_who_mends_comes_back() {
         if hogs > last {
             last = hogs;
             world.run_for(ms(2));
-            let link = world.hosts[1].node.as_ref().expect("it runs").link();
+            let link = world.hosts[1].node.as_ref().expect("it runs").rether();
             waits.extend(link.excluded(now_of(&world, 1)).map(|excluded| excluded.wait));
             if waits.len() == 2 {
                 break;
@@ -155,9 +155,9 @@ fn each_exclusion_is_twice_as_long_and_who_mends_comes_back() {
         feed(&mut world, 30);
     }
     let out = (0..5).any(|by| !excluded(&world, by).is_empty());
-    let station = world.hosts[2].node.as_ref().expect("it runs").link().station();
+    let station = world.hosts[2].node.as_ref().expect("it runs").rether().station();
     let dead =
-        (0..5).any(|by| world.hosts[by].node.as_ref().is_some_and(|node| node.link().is_dead(station)));
+        (0..5).any(|by| world.hosts[by].node.as_ref().is_some_and(|node| node.rether().is_dead(station)));
     assert!(!out && !dead, "{out} {dead}");
     assert_eq!(world.violations(), []);
 }
@@ -195,7 +195,7 @@ fn honest_stalls_bring_nobody_out() {
                 world.begin_fault(second * 5 + host, &Fault::Pause { host, moment }, world.now() + lasts);
                 feed(&mut world, 6);
             }
-            let lists = world.hosts.iter().filter_map(|host| host.node.as_ref()?.link().list());
+            let lists = world.hosts.iter().filter_map(|host| host.node.as_ref()?.rether().list());
             audited += lists.filter(|list| list.audit.is_some()).count();
         }
         assert_eq!(sum(&world, |counters| counters.hogs), 0, "seed {seed}");

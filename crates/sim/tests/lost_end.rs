@@ -25,7 +25,7 @@ fn a_station_that_missed_the_end_of_its_ring_keeps_nobody_from_the_next() {
         world.close_flow(flow);
         world.run_for(ms(300));
         let modes: Vec<_> =
-            world.hosts.iter().map(|host| host.node.as_ref().map(|node| node.link().mode())).collect();
+            world.hosts.iter().map(|host| host.node.as_ref().map(|node| node.rether().mode())).collect();
         assert_eq!(modes.iter().filter(|mode| **mode == Some(ModeName::Plain)).count(), 4, "{modes:?}");
         assert_eq!(modes[deaf], Some(ModeName::Token), "it waits for the token");
         let again = world.open_flow(1, 4, 1_000, true).expect("a sound request");

@@ -31,7 +31,7 @@ fn a_hundred_stations_form_one_ring_and_go_back_to_plain_ethernet() {
         assert_eq!(world.agreed_mode(), Some(ModeName::Token), "loss {loss_ppm}");
         assert!(world.hosts[0].opened(channel).flatten().is_some(), "loss {loss_ppm}");
         for host in &world.hosts {
-            let link = host.node.as_ref().expect("alive").link();
+            let link = host.node.as_ref().expect("alive").rether();
             assert_eq!(link.members().len(), 99, "{}", link.name());
         }
         for _ in 0..30 {
@@ -61,6 +61,6 @@ fn a_station_joins_a_ring_of_a_hundred() {
     world.start(50);
     world.run_for(ms(3_000));
     let node = world.hosts[50].node.as_ref().expect("alive");
-    assert_eq!((node.link().mode(), node.link().members().len()), (ModeName::Token, 99));
+    assert_eq!((node.rether().mode(), node.rether().members().len()), (ModeName::Token, 99));
     assert_eq!(world.violations(), []);
 }

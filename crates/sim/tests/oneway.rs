@@ -13,7 +13,7 @@ const TRT: Span = Span::from_nanos(33_333_333);
 const CYCLES: u64 = 1_800;
 
 fn sum(world: &World, of: fn(&Counters) -> u64) -> u64 {
-    world.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| of(node.link().counters())).sum()
+    world.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| of(node.rether().counters())).sum()
 }
 
 /// A minute with the fault.

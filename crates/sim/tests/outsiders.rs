@@ -27,14 +27,14 @@ fn a_station_with_other_settings_never_enters_the_ring_and_the_others_go_on() {
         }
         world.unit(0, channel, 6_250);
         world.run_for(ms(5_000));
-        let stranger = world.hosts[4].node.as_ref().expect("alive").link();
+        let stranger = world.hosts[4].node.as_ref().expect("alive").rether();
         assert_ne!(stranger.mode(), ModeName::Token);
         assert_eq!(stranger.members().len(), 0);
         let told = stranger.refused().first().expect("it says why it is alone");
         assert_eq!(told.why, Verdict::Settings);
     }
     for index in 0..4 {
-        let link = world.hosts[index].node.as_ref().expect("alive").link();
+        let link = world.hosts[index].node.as_ref().expect("alive").rether();
         assert_eq!((link.mode(), link.members().len()), (ModeName::Token, 3));
         assert_eq!(
             link.refused().first().map(|told| (told.why, told.here)),
@@ -65,16 +65,16 @@ fn a_joiner_for_whom_the_reservations_leave_no_room_is_refused_with_the_reason()
             world.open(0, 1, octets).expect("sound");
             world.run_for(ms(500));
         }
-        let before = world.hosts[0].node.as_ref().expect("alive").link().slots().to_vec();
+        let before = world.hosts[0].node.as_ref().expect("alive").rether().slots().to_vec();
         world.start(3);
         world.start(4);
         world.run_for(ms(4_000));
         let link = |world: &World, index: usize| {
-            world.hosts[index].node.as_ref().expect("alive").link().refused().to_vec()
+            world.hosts[index].node.as_ref().expect("alive").rether().refused().to_vec()
         };
         let node = world.hosts[0].node.as_ref().expect("alive");
-        assert_eq!(node.link().members().len() + 1, members, "N = {stations_max}");
-        assert_eq!(node.link().slots(), before, "nobody's reservation suffers");
+        assert_eq!(node.rether().members().len() + 1, members, "N = {stations_max}");
+        assert_eq!(node.rether().slots(), before, "nobody's reservation suffers");
         let full = |told: &Vec<Refused>| told.iter().any(|told| told.why == Verdict::Full);
         assert_eq!(full(&link(&world, 0)), members == 3);
         assert_eq!(full(&link(&world, 3)) && full(&link(&world, 4)), members == 3);
@@ -89,7 +89,7 @@ fn a_station_that_stalls_the_ring_again_and_again_waits_ever_longer() {
     world.hosts[2].flaws.stampless = true;
     let claims = |world: &World| -> u64 {
         let nodes = world.hosts.iter().filter_map(|host| host.node.as_ref());
-        nodes.map(|node| node.link().counters().tokens_regenerated).sum()
+        nodes.map(|node| node.rether().counters().tokens_regenerated).sum()
     };
     let mut each = Vec::new();
     for _ in 0..5 {
@@ -108,7 +108,7 @@ fn a_station_that_stalls_the_ring_again_and_again_waits_ever_longer() {
     world.run_for(ms(70_000));
     let station = world.station(2);
     let node = world.hosts[0].node.as_ref().expect("alive");
-    assert!(!node.link().is_dead(station) && node.link().members().len() == 4);
+    assert!(!node.rether().is_dead(station) && node.rether().members().len() == 4);
 }
 
 // ---- replay (fault 30) ---------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ fn a_station_that_stalls_the_ring_again_and_again_waits_ever_longer() {
 fn lasting(world: &World) -> Vec<String> {
     let of = |host: &rota_sim::Host| {
         let Some(node) = &host.node else { return "dead".to_owned() };
-        let (link, status) = (node.link(), node.port().status());
+        let (link, status) = (node.rether(), node.port().status());
         let members: Vec<_> = link.members().iter().map(|m| (m.station, m.mac, m.incarnation)).collect();
         let c = link.counters();
         let repairs = (c.claims, c.tokens_regenerated, c.stations_declared_dead, c.switches, c.strikes);
@@ -129,7 +129,9 @@ fn lasting(world: &World) -> Vec<String> {
 
 fn replayed(world: &World) -> u64 {
     let nodes = world.hosts.iter().filter_map(|host| host.node.as_ref());
-    nodes.map(|node| node.link().counters().frames_replayed + node.link().counters().frames_unproven).sum()
+    nodes
+        .map(|node| node.rether().counters().frames_replayed + node.rether().counters().frames_unproven)
+        .sum()
 }
 
 #[test]

@@ -293,7 +293,7 @@ fn r5_a_slot_that_nobody_asked_for() {
 #[test]
 fn r7_one_epoch_and_two_modes() {
     let mut world = ring(None);
-    let epoch = world.hosts[0].node.as_ref().map_or(0, |node| node.link().mode_epoch());
+    let epoch = world.hosts[0].node.as_ref().map_or(0, |node| node.rether().mode_epoch());
     // A station of another segment, so that it does not hear the ring, is told the ring's epoch.
     let mut deaf = world.spec().settings.clone();
     deaf.segment = 2;

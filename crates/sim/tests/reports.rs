@@ -28,7 +28,7 @@ fn told(world: &World, at: usize, class: Class) -> Vec<(Load, Option<Load>)> {
             let node = world.hosts[index].node.as_ref().expect("alive");
             let own = node.port().tally().sent[class as usize];
             let heard = watcher.reports(PortId(0)).expect("it is there").stations().iter();
-            let heard = heard.filter(|heard| heard.mac == node.link().mac());
+            let heard = heard.filter(|heard| heard.mac == node.rether().mac());
             (own, heard.map(|heard| heard.head.kinds[class as usize]).next())
         })
         .collect()

@@ -21,7 +21,7 @@ fn stations_find_each_other_without_settings() {
     stations.sort_unstable();
     assert_eq!(stations, [1, 2, 3, 4, 5]);
     for host in &world.hosts {
-        assert_eq!(host.node.as_ref().map(|node| node.link().members().len()), Some(4));
+        assert_eq!(host.node.as_ref().map(|node| node.rether().members().len()), Some(4));
     }
     assert_eq!(world.agreed_mode(), Some(ModeName::Plain));
 }
@@ -37,7 +37,7 @@ fn the_first_reservation_switches_and_the_last_close_switches_back() {
     assert_eq!(world.violations(), []);
     // A monitor warns of strangers by this counter: a ring that ends in good order must not look like one.
     for host in &world.hosts {
-        let link = host.node.as_ref().map(|node| *node.link().counters());
+        let link = host.node.as_ref().map(|node| *node.rether().counters());
         assert_eq!(link.map(|counters| counters.frames_unproven), Some(0));
     }
 }
@@ -96,7 +96,7 @@ fn the_ring_survives_the_death_of_any_station() {
         for index in (0..5).filter(|index| *index != victim) {
             let node = world.hosts[index].node.as_ref().expect("alive");
             assert_eq!(
-                node.link().slots().len(),
+                node.rether().slots().len(),
                 3,
                 "the dead station's slot is free, victim {victim} at {index}"
             );
@@ -104,8 +104,8 @@ fn the_ring_survives_the_death_of_any_station() {
         world.start(victim);
         world.run_for(ms(1_500));
         let node = world.hosts[victim].node.as_ref().expect("restarted");
-        assert_eq!(node.link().mode(), ModeName::Token, "it joins the running ring, victim {victim}");
-        assert_eq!(node.link().members().len(), 4);
+        assert_eq!(node.rether().mode(), ModeName::Token, "it joins the running ring, victim {victim}");
+        assert_eq!(node.rether().members().len(), 4);
         assert_eq!(world.violations(), []);
         everybody_knows_all_names(&world);
     }
@@ -115,11 +115,11 @@ fn the_ring_survives_the_death_of_any_station() {
 fn everybody_knows_all_names(world: &World) {
     for host in &world.hosts {
         let Some(node) = &host.node else { continue };
-        for member in node.link().members() {
+        for member in node.rether().members() {
             assert!(
                 !member.announce.name().is_empty(),
                 "{} knows no name of {}",
-                node.link().name(),
+                node.rether().name(),
                 member.mac
             );
         }
@@ -139,7 +139,7 @@ fn a_station_that_leaves_takes_no_token_with_it() {
         world.run_for(ms(1_000));
         for (index, host) in world.hosts.iter().enumerate().filter(|(index, _)| *index != leaver) {
             let Some(node) = &host.node else { continue };
-            assert_eq!(node.link().counters().claims, 0, "leaver {leaver}, host {index}");
+            assert_eq!(node.rether().counters().claims, 0, "leaver {leaver}, host {index}");
         }
         assert_eq!(world.violations(), []);
     }
@@ -161,7 +161,7 @@ fn a_paused_holder_never_makes_a_second_token() {
         assert_eq!(world.violations(), [], "seed {seed}");
         assert_eq!(world.agreed_mode(), Some(ModeName::Token), "seed {seed}");
         assert!(
-            (0..5).all(|i| world.hosts[i].node.as_ref().is_some_and(|n| n.link().members().len() == 4)),
+            (0..5).all(|i| world.hosts[i].node.as_ref().is_some_and(|n| n.rether().members().len() == 4)),
             "seed {seed}"
         );
     }
@@ -189,7 +189,7 @@ fn loss_and_duplication_never_make_two_holders() {
 }
 
 fn modes(world: &World) -> Vec<Option<ModeName>> {
-    world.hosts.iter().map(|host| host.node.as_ref().map(|node| node.link().mode())).collect()
+    world.hosts.iter().map(|host| host.node.as_ref().map(|node| node.rether().mode())).collect()
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn rings_of_long_and_short_cycles_rest_recover_and_end() {
         let received: usize = world.hosts[4].programs.receipts.values().map(Vec::len).sum();
         assert_eq!(received, 8, "{trt}");
         for host in &world.hosts {
-            let counters = *host.node.as_ref().expect("alive").link().counters();
+            let counters = *host.node.as_ref().expect("alive").rether().counters();
             let told = (counters.leases_expired, counters.claims, counters.tokens_expired);
             assert_eq!(told, (0, 0, 0), "{trt}");
         }
@@ -240,7 +240,7 @@ fn rings_of_long_and_short_cycles_rest_recover_and_end() {
         world.run_for(ms(2_000) + trt * 80);
         assert_eq!(world.agreed_mode(), Some(ModeName::Token), "{trt}");
         let nodes = world.hosts.iter().filter_map(|host| host.node.as_ref());
-        let dead: u64 = nodes.map(|node| node.link().counters().stations_declared_dead).sum();
+        let dead: u64 = nodes.map(|node| node.rether().counters().stations_declared_dead).sum();
         assert_eq!(dead, 1, "{trt}");
         world.with(0, |node, now| node.close(now, channel));
         world.run_for(ms(500) + trt * 4);
@@ -267,7 +267,7 @@ fn a_claim_is_repeated_sooner_than_a_short_lease_ends() {
     world.run_for(ms(500));
     let claims = |world: &World| -> Vec<u64> {
         let nodes = world.hosts.iter().filter_map(|host| host.node.as_ref());
-        nodes.map(|node| node.link().counters().claims).collect()
+        nodes.map(|node| node.rether().counters().claims).collect()
     };
     assert_eq!(claims(&world).iter().sum::<u64>(), 1, "{:?}", claims(&world));
     assert_eq!(world.agreed_mode(), Some(ModeName::Token));
@@ -283,7 +283,7 @@ fn an_idle_ring_sends_no_token_twice() {
     world.run_for(ms(10_000));
     for host in &world.hosts {
         let node = host.node.as_ref().expect("alive");
-        assert_eq!(node.link().counters().tokens_retransmitted, 0, "{}", node.link().name());
+        assert_eq!(node.rether().counters().tokens_retransmitted, 0, "{}", node.rether().name());
     }
 }
 
@@ -328,7 +328,7 @@ fn stations_whose_counters_end_go_on_as_new_incarnations() {
         assert!(broken.is_empty(), "round {round}: {broken:?}");
     }
     for host in &world.hosts {
-        let link = host.node.as_ref().expect("alive").link();
+        let link = host.node.as_ref().expect("alive").rether();
         assert_eq!(link.members().len(), 4, "{}", link.name());
         assert!(link.mode_epoch() < 100, "the epoch has wrapped: {}", link.mode_epoch());
     }

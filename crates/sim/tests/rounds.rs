@@ -24,7 +24,7 @@ impl Checker for Turns {
         let mut turns = self.0.lock().expect("one thread");
         for seen in view.seen {
             let Seen::Sent { host, kind, holding: true, .. } = seen else { continue };
-            let station = view.at(*host).link().map_or(0, |link| link.station());
+            let station = view.at(*host).rether().map_or(0, |link| link.station());
             let turn = (station, *kind == Some(Kind::Data));
             if kind.is_none_or(|kind| kind == Kind::Data) && turns.last() != Some(&turn) {
                 turns.push(turn);
@@ -152,7 +152,7 @@ fn when_two_rings_meet_the_list_of_one_holds_and_whoever_is_not_in_it_is_told() 
         let told = ends(&world, *host, *channel);
         assert!(told.is_empty() || told == [CloseCause::ReservationLost], "{told:?}");
         let node = world.hosts[*host].node.as_ref().expect("alive");
-        assert_eq!(node.link().slots().len(), 4);
+        assert_eq!(node.rether().slots().len(), 4);
     }
     assert_eq!(world.violations(), []);
 }

@@ -34,14 +34,14 @@ fn spoofed(victim: usize, to: Aim, octets: u32) -> Seen {
         world.run_for(TRT.minus(ms(7)));
         let mac = world.hosts[victim].mac();
         named |= world.hosts.iter().any(|host| {
-            host.node.as_ref().is_some_and(|node| node.link().contested().any(|contested| contested == mac))
+            host.node.as_ref().is_some_and(|node| node.rether().contested().any(|contested| contested == mac))
         });
     }
     world.run_for(ms(300));
     let books = world.custody().of(flow);
     let of = |count: fn(&rota_proto::Counters) -> u64| {
         let nodes = world.hosts.iter().filter_map(|host| host.node.as_ref());
-        nodes.map(|node| count(node.link().counters())).sum()
+        nodes.map(|node| count(node.rether().counters())).sum()
     };
     Seen {
         lost: books.sent - books.delivered,
@@ -109,7 +109,7 @@ fn unheard(cycle: Span, period: Span, to: Aim, octets: u32, phase: Span) -> (u64
         world.flow_unit(flow, octets);
         units += 1;
         let mac = world.hosts[4].mac();
-        let mut links = world.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| node.link());
+        let mut links = world.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| node.rether());
         named |= links.all(|link| link.contested().any(|contested| contested == mac));
     }
     world.run_for(ms(300));
@@ -155,7 +155,7 @@ fn lossy(octets: u32, ppm: u32, burst: u32) -> (u64, u64) {
     for _ in 0..3_600 {
         world.flow_unit(flow, octets);
         world.run_for(TRT);
-        let mut links = world.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| node.link());
+        let mut links = world.hosts.iter().filter_map(|host| host.node.as_ref()).map(|node| node.rether());
         astray += u64::from(links.any(|link| link.contested().next().is_some()));
     }
     let books = world.custody().of(flow);

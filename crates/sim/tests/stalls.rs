@@ -25,7 +25,7 @@ fn ring(seed: u64, follow_stalls: bool) -> World {
 /// The death timer in force at a station, and why.
 fn death_timer(world: &mut World, index: usize) -> (Span, Why) {
     let of = |node: &mut rota_proto::Node, now| {
-        let timers = node.link().timers_in_force(now);
+        let timers = node.rether().timers_in_force(now);
         (timers.death, timers.why)
     };
     world.with(index, of).expect("alive")
@@ -140,7 +140,7 @@ fn a_station_that_is_stopped_stops_no_other_channel_for_longer() {
         assert!(gap <= ms(200) + TRT * 2, "{victim}: {gap}");
         assert_eq!(death_timer(&mut world, victim).0, ms(500), "it has announced what it needs");
         let node = world.hosts[victim].node.as_ref().expect("alive");
-        let (station, list) = (node.link().station(), node.link().list().expect("in the ring"));
+        let (station, list) = (node.rether().station(), node.rether().list().expect("in the ring"));
         assert!(station != 0 && !list.dead.contains(station));
         assert_eq!(world.violations(), []);
     }

@@ -39,7 +39,7 @@ impl World {
             if self.budget.will > 0 && station.will.is_some() {
                 actions.push(Action::Will(at));
             }
-            let would = |node: &Arc<Node>| node.link().will_name().is_some();
+            let would = |node: &Arc<Node>| node.rether().will_name().is_some();
             if self.budget.early > 0 && station.node.as_ref().is_some_and(would) {
                 actions.push(Action::Will(at));
             }
@@ -72,7 +72,7 @@ impl World {
         self.net.is_empty()
             && self.cut == 0
             && self.stations.iter().all(|station| !station.paused)
-            && self.nodes().all(|(_, node)| node.link().mode() == ModeName::Plain)
+            && self.nodes().all(|(_, node)| node.rether().mode() == ModeName::Plain)
     }
 
     /// When the next timer or frame is due, on the grid of ticks.

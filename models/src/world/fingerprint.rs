@@ -20,7 +20,7 @@ impl World {
         since.map(Span::as_nanos).hash(&mut hasher);
         for station in &self.stations {
             let node = station.node.as_ref();
-            let cycle = node.and_then(|node| node.link().list()).map(|list| list.cycle);
+            let cycle = node.and_then(|node| node.rether().list()).map(|list| list.cycle);
             (node.is_some(), station.paused, station.boots, station.memory).hash(&mut hasher);
             if let Some(will) = &station.will {
                 canon.hash(&will.items, &mut hasher);

@@ -10,7 +10,7 @@ impl World {
 
     /// The stations that hold a token whose lease has not ended, by index.
     pub fn holders(&self) -> Vec<usize> {
-        let holds = self.nodes().filter(|(_, node)| node.link().holds_token(self.now));
+        let holds = self.nodes().filter(|(_, node)| node.rether().holds_token(self.now));
         holds.map(|(index, _)| index).collect()
     }
 
@@ -40,8 +40,9 @@ impl World {
         if left != given && left != one_loss {
             return;
         }
-        let claimed = self.nodes().any(|(_, node)| node.link().counters().claims > 0);
-        let repeats = self.nodes().map(|(_, node)| node.link().counters().tokens_retransmitted).sum::<u64>();
+        let claimed = self.nodes().any(|(_, node)| node.rether().counters().claims > 0);
+        let repeats =
+            self.nodes().map(|(_, node)| node.rether().counters().tokens_retransmitted).sum::<u64>();
         if claimed {
             let why = if left == given { "without a fault" } else { "after one lost frame" };
             self.violates(format!("R9: a claim {why}"));

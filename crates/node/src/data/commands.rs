@@ -108,7 +108,7 @@ pub(super) fn open(
         return Err(AskError::Wrong(OpenError::OwnStation(link.mac())));
     }
     let (port, peer) = stations(node, to).map_err(|known| AskError::Unknown { known })?;
-    let (peer, link) = (peer.mac, way::link(node, port));
+    let (peer, link) = (peer.mac, way::medium(node, port));
     let others = node.ports().filter(|other| other.id() != port);
     let mut others = others.filter_map(|other| Some((other.id(), living(other.medium(), to)?.mac)));
     let other = others.next();

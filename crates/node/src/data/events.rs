@@ -26,7 +26,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 }
                 _ => None,
             };
-            let peer = peer.map(|mac| Peer::at(mac, way::link(&self.node, port.unwrap_or_default())));
+            let peer = peer.map(|mac| Peer::at(mac, way::medium(&self.node, port.unwrap_or_default())));
             match &event {
                 ChannelEvent::Told { channel, tally } => self.rings.tell_tally(*channel, *tally),
                 ChannelEvent::Closed { channel, tally, stated, .. } => {

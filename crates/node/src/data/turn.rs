@@ -136,7 +136,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         // process that was stopped wakes without being told of the frames that wait.
         for place in 0..self.ways.len() {
             let Way { port, wire, .. } = &mut self.ways[place];
-            let heard = wire.hear_again(woke, way::link(&self.node, *port));
+            let heard = wire.hear_again(woke, way::medium(&self.node, *port));
             heard.map_err(|error| Stopped::Device(*port, error))?;
             if ready.contains(&waits::of(DEVICE, *port)) || behind::overslept(due.max(armed), woke) {
                 self.receive(place)?;
@@ -153,7 +153,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.ports(woke)?;
         self.rings.wake_receivers(&self.node);
         for way in &mut self.ways {
-            way.wills.renew(way::link(&self.node, way.port));
+            way.wills.renew(way::medium(&self.node, way.port));
         }
         let turned = self.end_turn(woke);
         Ok(self.work.leaving.is_none_or(|leaving| woke < leaving.until).then_some(turned))

@@ -48,7 +48,7 @@ impl<D: FrameDevice, G: Egress> Way<D, G> {
 }
 
 /// The medium of a port that is there.
-pub(super) fn link(node: &Node, port: PortId) -> &Medium {
+pub(super) fn medium(node: &Node, port: PortId) -> &Medium {
     node.port_at(port).unwrap_or_else(|| node.port()).medium()
 }
 

@@ -134,7 +134,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let (verdict, handled) = self.arrived(place, at, received.dequeued, &buffer[..received.len]);
             if verdict.is_invalid() {
                 let Way { port, wire, .. } = &mut self.ways[place];
-                let link = way::link(&self.node, *port);
+                let link = way::medium(&self.node, *port);
                 let noted = wire.note_unproven(received.dequeued, &buffer[..received.len], link);
                 noted.map_err(|error| Stopped::Device(*port, error))?;
                 strange = true;

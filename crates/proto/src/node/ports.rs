@@ -120,7 +120,7 @@ impl Node {
     ///
     /// # Panics
     /// The medium of the first port is another one.
-    pub fn link(&self) -> &Rether {
+    pub fn rether(&self) -> &Rether {
         self.medium().rether().expect("the first port's medium is RETHER")
     }
 

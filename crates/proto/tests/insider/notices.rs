@@ -15,7 +15,7 @@ fn says(segment: &mut Segment, seq: u64, kind: Kind, body: &[u8]) {
 
 fn introduce(segment: &mut Segment, seq: u64) {
     let mut said = Announce::new(9, 9, 9, StationState::Plain, "insider");
-    (said.settings, said.mode_epoch) = (segment.settings.digest(), segment.nodes[0].link().mode_epoch());
+    (said.settings, said.mode_epoch) = (segment.settings.digest(), segment.nodes[0].rether().mode_epoch());
     let mut body = [0; 96];
     let length = said.emit(&mut body);
     says(segment, seq, Kind::Announce, &body[..length]);
@@ -23,7 +23,7 @@ fn introduce(segment: &mut Segment, seq: u64) {
 
 fn notice(segment: &mut Segment, seq: u64) {
     let mut body = [0; 5];
-    ModeNotice { mode_epoch: segment.nodes[0].link().mode_epoch(), ring: true }.emit(&mut body);
+    ModeNotice { mode_epoch: segment.nodes[0].rether().mode_epoch(), ring: true }.emit(&mut body);
     says(segment, seq, Kind::Mode, &body);
 }
 
@@ -34,11 +34,11 @@ fn opens_in(notices: &[Option<Span>]) -> Span {
     segment.run(Span::from_millis(2_500));
     introduce(&mut segment, 1);
     segment.run(Span::from_millis(50));
-    assert!(segment.nodes.iter().all(|node| node.link().state_name() == "plain"));
+    assert!(segment.nodes.iter().all(|node| node.rether().state_name() == "plain"));
     if notices.contains(&None) {
         notice(&mut segment, 2);
         segment.run(Span::from_millis(1));
-        assert!(segment.nodes.iter().all(|node| node.link().state_name() == "joining a ring"));
+        assert!(segment.nodes.iter().all(|node| node.rether().state_name() == "joining a ring"));
     }
     let asked = segment.now;
     segment.open(0, 1);

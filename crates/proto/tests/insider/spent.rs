@@ -4,10 +4,10 @@ use super::*;
 
 /// A frame for station `to` in the name of station `whom`.
 fn forged(segment: &Segment, whom: usize, to: usize, of: (u32, u64), answers: u64) -> Vec<u8> {
-    let known = segment.nodes[to].link().member_at(mac(whom)).expect("known").clone();
+    let known = segment.nodes[to].rether().member_at(mac(whom)).expect("known").clone();
     let mut said = known.announce;
     (said.answers, said.settings) = (answers, segment.settings.digest());
-    let generation = segment.nodes[to].link().newest();
+    let generation = segment.nodes[to].rether().newest();
     let (source, kind, (incarnation, seq)) = (known.station, Kind::Announce, of);
     let header = LinkHeader { kind, source, incarnation, generation, seq, ..segment.headers[INSIDER] };
     let mut frame = vec![0; 1_514];
@@ -20,7 +20,7 @@ fn forged(segment: &Segment, whom: usize, to: usize, of: (u32, u64), answers: u6
 
 /// A frame reaches this station alone: nobody else notices it. True if it counts.
 fn hears(segment: &mut Segment, to: usize, frame: &[u8]) -> bool {
-    let refused = |segment: &Segment| segment.nodes[to].link().counters().frames_replayed;
+    let refused = |segment: &Segment| segment.nodes[to].rether().counters().frames_replayed;
     let before = refused(segment);
     let input = Input::Frame { port: PortId(0), at: Some(segment.now), data: frame };
     segment.nodes[to].handle(segment.now, input);
@@ -39,7 +39,7 @@ fn asked_and_answered(leaps: u64, each: u64) -> (Segment, Vec<Vec<u8>>) {
     let mut segment = Segment::new(1);
     segment.recorded = Some(Vec::new());
     segment.run(Span::from_millis(5_500));
-    let incarnation = segment.nodes[0].link().incarnation();
+    let incarnation = segment.nodes[0].rether().incarnation();
     (1..=leaps).for_each(|leap| spend(&mut segment, 0, 1, incarnation, leap * each));
     segment.run(Span::from_millis(8_000));
     let recorded = segment.recorded.take().expect("recorded");
@@ -84,7 +84,7 @@ fn a_station_whose_frame_counter_another_spends_is_heard_again() {
         }
         let before = segment.opened;
         for (whom, to) in [(0, 1), (1, 0)].into_iter().take(1 + usize::from(both)) {
-            let incarnation = segment.nodes[whom].link().incarnation();
+            let incarnation = segment.nodes[whom].rether().incarnation();
             for leap in 1..=leaps {
                 spend(&mut segment, whom, to, incarnation, leap * 1_000_000);
             }
@@ -96,7 +96,7 @@ fn a_station_whose_frame_counter_another_spends_is_heard_again() {
         segment.open(0, 1);
         segment.run(Span::from_millis(10_000));
         assert_eq!(segment.opened, before + 1, "{what}");
-        let asked: u64 = segment.nodes.iter().map(|node| node.link().counters().senders_behind).sum();
+        let asked: u64 = segment.nodes.iter().map(|node| node.rether().counters().senders_behind).sum();
         assert!((1..20).contains(&asked), "{what}: {asked} questions");
     }
 }
@@ -105,7 +105,7 @@ fn a_station_whose_frame_counter_another_spends_is_heard_again() {
 #[test]
 fn after_the_answer_no_frame_of_the_station_is_new_again() {
     let (mut segment, recorded) = asked_and_answered(5, 1_000_000);
-    let counters = |segment: &Segment| *segment.nodes[1].link().counters();
+    let counters = |segment: &Segment| *segment.nodes[1].rether().counters();
     assert_eq!(counters(&segment).senders_behind, 1, "asked once, then it is heard again");
     assert!(recorded.len() >= 8, "{} frames", recorded.len());
     let before = counters(&segment);
@@ -123,7 +123,7 @@ fn after_the_answer_no_frame_of_the_station_is_new_again() {
 fn frames_between_the_old_counter_and_the_answers_are_old() {
     let mut segment = Segment::new(1);
     segment.run(Span::from_millis(5_500));
-    let incarnation = segment.nodes[0].link().incarnation();
+    let incarnation = segment.nodes[0].rether().incarnation();
     let mut between = Vec::new();
     for seq in [1_000_000, 1_500_000, 2_000_000, 2_500_000] {
         let frame = forged(&segment, 0, 1, (incarnation, seq), 0);
@@ -133,7 +133,7 @@ fn frames_between_the_old_counter_and_the_answers_are_old() {
     }
     assert!(!between.is_empty());
     segment.run(Span::from_millis(8_000));
-    assert_eq!(segment.nodes[1].link().counters().senders_behind, 1, "asked once, then it is heard again");
+    assert_eq!(segment.nodes[1].rether().counters().senders_behind, 1, "asked once, then it is heard again");
     for frame in &between {
         assert!(!hears(&mut segment, 1, frame), "{} counts again", counter_of(frame));
     }
@@ -154,7 +154,7 @@ fn an_answer_of_the_insider_makes_no_recorded_frame_new() {
         let own = |frame: &&Vec<u8>| frame[..6] == MacAddr::BROADCAST.0 || frame[..6] == mac(1).0;
         let recorded: Vec<Vec<u8>> = recorded.iter().filter(own).cloned().collect();
         assert!(recorded.len() >= 20, "{} frames", recorded.len());
-        let incarnation = segment.nodes[0].link().incarnation();
+        let incarnation = segment.nodes[0].rether().incarnation();
         for leap in 1..=leaps {
             spend(&mut segment, 0, 1, incarnation, leap * 300_000);
         }
@@ -175,7 +175,7 @@ fn an_answer_of_the_insider_makes_no_recorded_frame_new() {
 #[test]
 fn an_answer_counts_once() {
     let (mut segment, recorded) = asked_and_answered(3, 300_000);
-    let incarnation = segment.nodes[0].link().incarnation();
+    let incarnation = segment.nodes[0].rether().incarnation();
     let is_answer = |frame: &&Vec<u8>| {
         let view = FrameView::parse(frame, DEFAULT_ETHERTYPE).expect("sound");
         let said = Announce::parse(view.body()).ok().filter(|_| view.header().kind == Kind::Announce);

@@ -144,7 +144,7 @@ impl Lan {
         };
         lan.run(Span::from_millis(2_500));
         for node in &mut lan.nodes {
-            assert_eq!(node.link().mode(), ModeName::Plain);
+            assert_eq!(node.rether().mode(), ModeName::Plain);
             node.llc_open(2);
         }
         lan
@@ -173,7 +173,7 @@ impl Lan {
         let mut lan = Self::plain_with(stations, change);
         lan.open(0, 1);
         lan.run(Span::from_millis(1_500));
-        assert!(lan.opened && lan.nodes.iter().all(|node| node.link().mode() == ModeName::Token));
+        assert!(lan.opened && lan.nodes.iter().all(|node| node.rether().mode() == ModeName::Token));
         lan
     }
 
@@ -199,7 +199,7 @@ impl Lan {
     }
 
     fn request_of(&self, to: usize, octets: u32) -> OpenRequest {
-        let to = Destination::Station(self.nodes[to].link().mac());
+        let to = Destination::Station(self.nodes[to].rether().mac());
         let (unit_octets_max, room_octets, period) = (octets, octets, TRT_30_HZ);
         OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false }
     }

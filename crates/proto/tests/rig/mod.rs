@@ -116,7 +116,7 @@ impl Rig {
         self.announce(1, StationState::Plain);
         self.announce(3, StationState::Plain);
         self.run(ms(450));
-        assert_eq!((self.state(), self.node.link().station()), ("plain", ME));
+        assert_eq!((self.state(), self.node.rether().station()), ("plain", ME));
         self.clear();
         self
     }
@@ -158,11 +158,11 @@ impl Rig {
     }
 
     pub fn in_ring(&self) -> bool {
-        self.node.link().mode() == rota_proto::ModeName::Token
+        self.node.rether().mode() == rota_proto::ModeName::Token
     }
 
     pub fn state(&self) -> &'static str {
-        self.node.link().state_name()
+        self.node.rether().state_name()
     }
 
     pub fn clear(&mut self) {
@@ -337,7 +337,7 @@ impl Rig {
     }
 
     pub fn ack_switch(&mut self, from: u16) {
-        let epoch = self.node.link().mode_epoch();
+        let epoch = self.node.rether().mode_epoch();
         self.ack_switch_of(from, epoch);
     }
 
@@ -373,7 +373,7 @@ impl Rig {
         let mut body = [0; 200];
         let length = form.emit(&mut body);
         // Whoever forms a ring knows its generation.
-        let (generation, seq) = (self.node.link().newest(), self.next_seq(1));
+        let (generation, seq) = (self.node.rether().newest(), self.next_seq(1));
         let header = LinkHeader { seq, generation, ..self.header(1, Kind::Form) };
         let frame = self.frame(&header, &body[..length], &self.segment_key);
         self.hear_raw(Some(self.now), &frame);
@@ -433,7 +433,7 @@ impl Rig {
         if self.state() == "holding" {
             return;
         }
-        let slots = self.node.link().list().expect("a ring has a list").slots;
+        let slots = self.node.rether().list().expect("a ring has a list").slots;
         self.pass_back(1, 1, |token| {
             token.slots = slots;
             token.phase = Phase::Home;
@@ -447,7 +447,7 @@ impl Rig {
         let mut lists = Vec::new();
         for at in 0..cycles {
             if self.state() != "holding" {
-                let slots = self.node.link().list().expect("a ring has a list").slots;
+                let slots = self.node.rether().list().expect("a ring has a list").slots;
                 self.pass_back(from, 1, |token| {
                     (token.phase, token.rested, token.slots) = (Phase::Home, false, slots);
                     token.audit = token.audit.map(|_| mac(ME));

@@ -49,7 +49,7 @@ fn flooded(view: &View<'_>, since: Instant, slots: usize) -> Span {
 }
 
 fn is_left_out(view: &View<'_>, station: u16) -> bool {
-    view.stations.iter().filter_map(|(_, other)| other.link()).any(|link| link.is_dead(station))
+    view.stations.iter().filter_map(|(_, other)| other.rether()).any(|link| link.is_dead(station))
 }
 
 /// What was measured beside those bounds, windows apart.

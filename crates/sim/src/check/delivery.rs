@@ -114,7 +114,7 @@ impl Deliveries {
             // Who is dead, or began anew and knows no channel, receives nothing: how soon the sender must be
             // told is another rule.
             let receiver = view.at(channel.to);
-            let ended = ended || receiver.link().is_none() || receiver.boots != channel.receiver_boots;
+            let ended = ended || receiver.rether().is_none() || receiver.boots != channel.receiver_boots;
             let excuse = |begin| view.windows.excuse(begin, due, channel.from, channel.to);
             // It is judged at the later time that it was given, or will be given: see `unit_left`.
             if unit.due > due || (!unit.there && !ended && unit.behind.is_some_and(excuse)) {
@@ -233,13 +233,13 @@ impl Deliveries {
         if channel.state != FlowState::Open {
             return;
         }
-        let list = view.at(channel.from).link().and_then(|link| link.list());
+        let list = view.at(channel.from).rether().and_then(|link| link.list());
         let Some(list) = list else { return };
         let slots: Vec<(u16, u32, bool)> =
             list.slots.as_slice().iter().map(|slot| (slot.station, slot.tht_ns, slot.periodic)).collect();
         let strict = slots.iter().any(|slot| slot.2);
         let watch = &mut self.flows[flow];
-        let station = view.at(channel.from).link().map_or(0, |link| link.station());
+        let station = view.at(channel.from).rether().map_or(0, |link| link.station());
         let own = slots.iter().filter(|slot| slot.0 == station).count();
         let size = (channel.granted.contract.unit_octets_max, own);
         let Some((last, was_strict, before)) = watch.slot.replace((began, strict, size)) else { return };
@@ -280,7 +280,7 @@ fn flooded(view: &View<'_>, by: Instant) -> Span {
 fn check_notice(view: &View<'_>, flow: usize, findings: &mut Findings) {
     let channel = &view.flows[flow];
     let receiver = view.at(channel.to);
-    if receiver.link().is_some() && receiver.boots == channel.receiver_boots {
+    if receiver.rether().is_some() && receiver.boots == channel.receiver_boots {
         return;
     }
     let bound = view.settings.trt * 33 + view.recovery.crash(view.stations.count() as u64) * 2;

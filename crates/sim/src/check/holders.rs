@@ -49,10 +49,10 @@ impl Checker for OneHolder {
 
 /// No claim in the same ring reckons with a shorter hold than any token has (decision 017).
 fn reckons_with_less(view: &View<'_>, holder: usize, findings: &mut Findings) {
-    let Some(link) = view.at(holder).link() else { return };
+    let Some(link) = view.at(holder).rether() else { return };
     let Some(hold) = link.holding() else { return };
     for (at, host) in view.stations.iter().filter(|(at, _)| *at != holder) {
-        let Some(other) = host.link() else { continue };
+        let Some(other) = host.rether() else { continue };
         let same = other.mode() == ModeName::Token
             && other.mode_epoch() == link.mode_epoch()
             && other.newest() <= link.newest()

@@ -53,7 +53,7 @@ fn check_list(view: &View<'_>, host: usize, slots: &[(u16, u32, bool)], findings
         findings.add(view.now, "R3", what);
     }
     // Slots that a number's earlier owner left behind stand until the number's owner has held the token.
-    let Some(link) = view.at(host).link() else { return };
+    let Some(link) = view.at(host).rether() else { return };
     if link.counters().tokens_accepted == 0 {
         return;
     }

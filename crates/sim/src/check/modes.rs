@@ -35,7 +35,7 @@ impl Checker for OneMode {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
         self.hosts.resize(view.stations.places(), None);
         for host in view.acted() {
-            let state = view.at(host).link().and_then(|link| match link.mode() {
+            let state = view.at(host).rether().and_then(|link| match link.mode() {
                 ModeName::Token => Some((link.mode_epoch(), true)),
                 ModeName::Plain => Some((link.mode_epoch(), false)),
                 ModeName::Joining | ModeName::Switching | ModeName::Paced => None,

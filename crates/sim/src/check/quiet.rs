@@ -16,7 +16,7 @@ pub fn agree(world: &World) -> Result<(), (&'static str, String)> {
 
 fn agree_on(world: &World, segment: usize) -> Result<(), (&'static str, String)> {
     let stations = Stations::new(&world.hosts, segment, world.segments[segment].stations);
-    let there = || stations.iter().filter_map(|(at, station)| Some((at, station, station.link()?)));
+    let there = || stations.iter().filter_map(|(at, station)| Some((at, station, station.rether()?)));
     let links: Vec<&Rether> = there().map(|(.., link)| link).collect();
     let states: Vec<&str> = links.iter().map(|link| link.state_name()).collect();
     let mode = world.agreed_mode_on(segment);
@@ -56,7 +56,7 @@ fn agree_on(world: &World, segment: usize) -> Result<(), (&'static str, String)>
     let own =
         |station| lists.first().into_iter().copied().flatten().filter(|slot| slot.station == station).count();
     let fits = |(at, station): (usize, Station<'_>)| {
-        let slots = own(station.link().map_or(0, |link| link.station()));
+        let slots = own(station.rether().map_or(0, |link| link.station()));
         let open = flows().filter(|flow| flow.from == at);
         let (least, more) = open.fold((0, 0), |(least, more), flow| (least + 1, more + flow.asked as usize));
         (least..=least + more).contains(&slots)

@@ -213,7 +213,7 @@ impl RecoveryTimes {
             return;
         }
         let stamp = stamp(&frame);
-        let link = view.at(host).link();
+        let link = view.at(host).rether();
         // What the node took, not what the frame says: its bits may have been turned over on the way.
         let believed = link.is_some_and(|link| link.mode() == ModeName::Token && link.list_stamp() == stamp);
         if believed && stamp > self.newest {
@@ -461,7 +461,7 @@ pub(crate) fn stamp(frame: &FrameView<'_>) -> (Generation, u64) {
 /// The stations that run, by their addresses.
 fn links(stations: Stations<'_>, now: Instant) -> impl Iterator<Item = (MacAddr, &Rether)> + Clone {
     let running = stations.iter().filter(move |(_, station)| station.is_running(now));
-    running.filter_map(|(_, station)| Some((station.card.mac, station.link()?)))
+    running.filter_map(|(_, station)| Some((station.card.mac, station.rether()?)))
 }
 
 /// Whether two of them run rings whose keys are not the same, so that neither believes the other's lists.

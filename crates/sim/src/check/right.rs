@@ -17,7 +17,7 @@ impl Checker for RightToSend {
         self.slotted.resize(view.stations.places(), false);
         for seen in view.seen {
             let Seen::Sent { host, kind, holding, .. } = seen else { continue };
-            let Some(link) = view.at(*host).link() else { continue };
+            let Some(link) = view.at(*host).rether() else { continue };
             match kind {
                 Some(Kind::Data) => {
                     if !holding {
@@ -40,7 +40,7 @@ impl Checker for RightToSend {
             }
         }
         for host in view.acted() {
-            self.slotted[host] = view.at(host).link().is_some_and(has_slot);
+            self.slotted[host] = view.at(host).rether().is_some_and(has_slot);
         }
     }
 }

@@ -85,7 +85,7 @@ fn bound(view: &View<'_>, rule: usize) -> Span {
 /// The stations that take part: their processes run, and their settings are everybody's.
 fn running<'a>(view: &'a View<'_>) -> impl Iterator<Item = (usize, Station<'a>, &'a Rether)> + Clone {
     let stations = view.stations.iter().filter(|(at, _)| is_there(view, *at));
-    stations.filter_map(|(at, station)| Some((at, station, station.link()?)))
+    stations.filter_map(|(at, station)| Some((at, station, station.rether()?)))
 }
 
 /// What is not so, by the order of `RULES`. Nobody is held off for longer than allowed since `clear`, when
@@ -123,7 +123,7 @@ fn wrong(view: &View<'_>, clear: Instant) -> [Option<Wrong>; RULES.len()] {
         for member in link.members().iter().filter(|member| member.station != 0) {
             let Some(other) = places.get(&member.mac.0).copied() else { continue };
             let dead = link.is_dead(member.station);
-            if view.at(other).link().is_none() && !dead && ring(link) {
+            if view.at(other).rether().is_none() && !dead && ring(link) {
                 wrong[DEAD_LISTED] =
                     now_wrong(format!("host {at} still counts on host {other}, which is dead"));
             }

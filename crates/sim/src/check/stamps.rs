@@ -25,7 +25,7 @@ impl Rising {
     fn of(&mut self, view: &View<'_>, host: usize) -> &mut Last {
         self.last.resize(view.stations.places(), Last::default());
         let last = &mut self.last[host];
-        let incarnation = view.at(host).link().map_or(0, |link| link.incarnation());
+        let incarnation = view.at(host).rether().map_or(0, |link| link.incarnation());
         let life = (view.at(host).boots, incarnation);
         if last.life != life {
             *last = Last { life, ..Last::default() };
@@ -54,7 +54,7 @@ impl Checker for Rising {
                     last.named = last.named.max(frame.header().generation);
                 }
                 Seen::Acted { host } => {
-                    let Some(link) = view.at(*host).link() else { continue };
+                    let Some(link) = view.at(*host).rether() else { continue };
                     let (generation, epoch) = (link.generation(), link.mode_epoch());
                     let last = self.of(view, *host);
                     // A claim that never left may be taken back: nobody else has heard of its generation.

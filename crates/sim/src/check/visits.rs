@@ -20,7 +20,7 @@ impl Checker for Visits {
             match seen {
                 Seen::Took { accepted: true, .. } => self.visit(view, findings),
                 Seen::Acted { host } => {
-                    let Some(link) = view.at(*host).link() else { continue };
+                    let Some(link) = view.at(*host).rether() else { continue };
                     let dead = link.counters().stations_declared_dead;
                     let boots = view.at(*host).boots;
                     let known = std::mem::replace(&mut self.declared_dead[*host], (boots, dead));
@@ -55,9 +55,9 @@ impl Visits {
 
 /// Who answers is not declared dead. A number that a restarted station has given up may be.
 fn living_dead(view: &View<'_>, host: usize, findings: &mut Findings) {
-    let Some(judge) = view.at(host).link() else { return };
+    let Some(judge) = view.at(host).rether() else { return };
     for (other, alive) in view.stations.iter().filter(|(_, alive)| alive.is_running(view.now)) {
-        let Some(link) = alive.link() else { continue };
+        let Some(link) = alive.rether() else { continue };
         let station = link.station();
         if link.mode() == ModeName::Token && station != 0 && judge.is_dead(station) {
             let what = format!("host {host} declared host {other} dead, which answers");

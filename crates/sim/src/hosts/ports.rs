@@ -87,7 +87,7 @@ impl Host {
     }
 
     /// The medium that its node runs on a port.
-    pub(crate) fn link_at(&self, port: PortId) -> Option<&Rether> {
+    pub(crate) fn rether_at(&self, port: PortId) -> Option<&Rether> {
         self.node.as_ref()?.port_at(port)?.medium().rether()
     }
 }
@@ -121,13 +121,13 @@ impl<'a> Station<'a> {
     }
 
     /// The medium of that port.
-    pub fn link(&self) -> Option<&'a Rether> {
-        self.host.link_at(self.id)
+    pub fn rether(&self) -> Option<&'a Rether> {
+        self.host.rether_at(self.id)
     }
 
     /// Its mode on the segment.
     pub fn mode(&self) -> Option<ModeName> {
-        self.link().map(Rether::mode)
+        self.rether().map(Rether::mode)
     }
 
     /// Whether its process can run at `now` and has the interface.
@@ -137,6 +137,6 @@ impl<'a> Station<'a> {
 
     /// Whether it holds a token whose lease has not ended, by its own clock.
     pub fn holds(&self, now: Instant) -> bool {
-        self.link().is_some_and(|link| link.holds_token(self.host.clock.read(now)))
+        self.rether().is_some_and(|link| link.holds_token(self.host.clock.read(now)))
     }
 }

@@ -122,7 +122,7 @@ pub fn access(scene: &Scene, seed: u64) -> Option<Seen> {
 }
 
 fn accepted(world: &World, host: usize) -> u64 {
-    world.hosts[host].node.as_ref().map_or(0, |node| node.link().counters().tokens_accepted)
+    world.hosts[host].node.as_ref().map_or(0, |node| node.rether().counters().tokens_accepted)
 }
 
 fn received(world: &World) -> u64 {

@@ -21,7 +21,7 @@ impl World {
 
     /// The station number that a host has got on the segment of its first port.
     pub fn station(&self, index: usize) -> StationId {
-        self.hosts[index].link_at(PortId(0)).map_or(0, |link| link.station())
+        self.hosts[index].rether_at(PortId(0)).map_or(0, |link| link.station())
     }
 
     /// Opens a channel for units of `octets`, one each period, from one host to a listening one.
@@ -234,7 +234,7 @@ impl World {
             // whole one to send and go round before (seed 90807 of the product's timers).
             let host = &self.hosts[index];
             let Segment { settings, recovery, windows, .. } = &mut self.segments[host.ports[port].segment];
-            let (local, link) = (host.clock.read(now), host.link_at(PortId(port as u8)));
+            let (local, link) = (host.clock.read(now), host.rether_at(PortId(port as u8)));
             let back = local + span + settings.trt * 2;
             let loses = link.is_some_and(|link| link.holds_token(local) && !link.holds_token(back));
             let long = loses || span > settings.lease_least();

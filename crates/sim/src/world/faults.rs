@@ -304,7 +304,7 @@ impl World {
         let mut at = 0;
         while at < self.mischief.armed.len() {
             let armed = self.mischief.armed[at];
-            let link = self.hosts[armed.host].on(armed.on).and_then(|station| station.link());
+            let link = self.hosts[armed.host].on(armed.on).and_then(|station| station.rether());
             let reached =
                 !armed.state.is_empty() && link.is_some_and(|link| link.state_name() == armed.state);
             if !(reached && self.hosts[armed.host].is_running(now)) && now < armed.by {

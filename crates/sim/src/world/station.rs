@@ -186,7 +186,7 @@ impl World {
         self.counts.hops += u64::from(accepted);
         // A process that began anew knows no ring: a token sent to it is lost like one sent to the dead.
         let stranger =
-            host.boots > 1 && host.link_at(port).is_some_and(|link| link.mode() != ModeName::Token);
+            host.boots > 1 && host.rether_at(port).is_some_and(|link| link.mode() != ModeName::Token);
         self.segments[on].saw(Seen::Took { host: to, frame: frame.clone(), accepted });
         if self.mischief.remembers {
             self.segments[on].evil.remember(to, frame);
@@ -395,7 +395,7 @@ impl World {
             self.fragment_sent(on, from, &frame);
         }
         let host = &mut self.hosts[from];
-        let holding = host.link_at(port).is_some_and(|link| link.holds_token(local));
+        let holding = host.rether_at(port).is_some_and(|link| link.holds_token(local));
         self.counts.lists += u64::from(kind == Some(Kind::List));
         if host.card(port).ordinary_until > now && kind == Some(Kind::SwitchAck) {
             let what = format!("host {from} says that its card is empty, and it is not");

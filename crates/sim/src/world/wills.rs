@@ -63,7 +63,7 @@ impl World {
     /// A guardian has a will for each port.
     fn leave_will(&mut self, host: usize, port: PortId, leaves: bool) {
         let mut octets = vec![0; 128];
-        let link = self.hosts[host].link_at(port);
+        let link = self.hosts[host].rether_at(port);
         let Some((link, len)) = link.and_then(|link| Some((link, link.write_will(&mut octets)?))) else {
             return;
         };
@@ -105,7 +105,7 @@ impl World {
         let now = self.engine.now();
         let stations = self.hosts.iter().filter_map(|host| host.on(on));
         let mut rings =
-            stations.filter(|station| station.is_running(now)).filter_map(|station| station.link());
+            stations.filter(|station| station.is_running(now)).filter_map(|station| station.rether());
         let knows = rings
             .all(|link| link.mode() == ModeName::Token && link.has_heard_will(will.mac, will.incarnation));
         let is_it = |station: Station<'_>| station.node.is_none() && station.card.died == will.died;

@@ -32,7 +32,7 @@ impl Waits {
     /// What is reserved, and the bound of admission with so much more.
     fn bound(&self, more: Span) -> Span {
         let settings = &self.bench.settings;
-        let slots = self.bench.node(3).link().list().expect("a ring").slots;
+        let slots = self.bench.node(3).rether().list().expect("a ring").slots;
         let reserved: Span = slots.as_slice().iter().map(|slot| Span::from_nanos(slot.tht_ns.into())).sum();
         let params = rota_admission::SegmentParams { stations: 5, ..settings.params(5) };
         let ring = NrtRing::new(&params, reserved + more, slots.is_strict());

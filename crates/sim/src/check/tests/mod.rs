@@ -91,7 +91,7 @@ impl Bench {
 
     /// The list of this ring, with other slots.
     fn list(&self, cycle: u32, slots: &[(u16, Span, bool)]) -> Token {
-        let mut list = *self.node(0).link().list().expect("a ring");
+        let mut list = *self.node(0).rether().list().expect("a ring");
         list.slots.retain(|_| false);
         for (station, tht, periodic) in slots.iter().copied() {
             let tht_ns = tht.as_nanos() as u32;

@@ -238,7 +238,7 @@ fn l6_a_ring_that_is_whole_has_done_with_what_was_over_before_its_list() {
     for (more, forgotten) in [(Span::ZERO, false), (NS, true)] {
         let mut ring = Ring { seq: 1, ..Ring::new() };
         ring.checker = RecoveryTimes::default();
-        let stamps = (0..5).map(|host| (ring.bench.node(host).link().list_stamp(), host));
+        let stamps = (0..5).map(|host| (ring.bench.node(host).rether().list_stamp(), host));
         let (stamp, of) = stamps.min().expect("five stations");
         ring.strikes(died, DEATH);
         let list = ring.bench.list(9, &[]);

@@ -177,7 +177,7 @@ fn l6_where_timers_follow_stalls_a_ring_is_back_sooner() {
         let hosts = bench.world.hosts.iter();
         let drains = hosts.map(|host| {
             let node = host.node.as_ref().expect("it runs");
-            node.link().timers_in_force(host.clock.read(at)).drain
+            node.rether().timers_in_force(host.clock.read(at)).drain
         });
         drains.max().expect("five")
     };

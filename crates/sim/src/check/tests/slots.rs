@@ -23,7 +23,7 @@ impl Sender {
     }
 
     fn own(&self) -> Span {
-        let link = self.bench.node(0).link();
+        let link = self.bench.node(0).rether();
         let slots = link.list().expect("a ring").slots.as_slice().iter();
         let own = slots.filter(|slot| slot.station == link.station());
         own.map(|slot| Span::from_nanos(slot.tht_ns.into())).sum()
@@ -119,7 +119,7 @@ fn r3_a_slot_is_as_long_as_the_unit_of_the_contract() {
 fn r3_slots_and_ordinary_traffic_fit_the_rotation() {
     let acted = [Seen::Acted { host: 1 }];
     let mut bench = Bench::ring(true);
-    let slots = bench.node(1).link().list().expect("a ring").slots;
+    let slots = bench.node(1).rether().list().expect("a ring").slots;
     let all: Span = slots.as_slice().iter().map(|slot| Span::from_nanos(slot.tht_ns.into())).sum();
     // The rotation that is just long enough: what ordinary traffic needs depends on it.
     let fits = |trt: Span| {
@@ -150,7 +150,7 @@ fn r5_a_station_has_one_slot_for_each_time_it_asked() {
     let mut bench = Bench::ring(true);
     bench.world.open_flow(0, 4, 500, true).expect("a sound request");
     bench.world.run_for(ms(1_500));
-    let link = bench.node(0).link();
+    let link = bench.node(0).rether();
     let own = link.list().expect("a ring").slots.as_slice().iter().filter(|s| s.station == link.station());
     assert_eq!(own.count(), 2);
     let look = |bench: &Bench| bench.look(&mut Ledgers::default(), bench.start(), &[Seen::Acted { host: 0 }]);

@@ -10,7 +10,7 @@ fn held_by(host: usize) -> Bench {
     let give_up = bench.start() + ms(2_000);
     let holds = |world: &World| {
         let clock = &world.hosts[host].clock;
-        world.hosts[host].node.as_ref().is_some_and(|node| node.link().holds_token(clock.read(world.now())))
+        world.hosts[host].node.as_ref().is_some_and(|node| node.rether().holds_token(clock.read(world.now())))
     };
     while !holds(&bench.world) {
         assert!(bench.world.step(give_up), "it has its turn");
@@ -20,7 +20,7 @@ fn held_by(host: usize) -> Bench {
 
 /// The last instant at which this host still holds its token.
 fn lease_end(bench: &Bench, host: usize) -> Instant {
-    let holds = |at: Instant| bench.node(host).link().holds_token(bench.world.hosts[host].clock.read(at));
+    let holds = |at: Instant| bench.node(host).rether().holds_token(bench.world.hosts[host].clock.read(at));
     let (mut low, mut high) = (bench.start(), bench.start() + ms(10_000));
     assert!(holds(low) && !holds(high));
     while high.since(low) > NS {
@@ -111,7 +111,7 @@ fn s2_r6_generations_and_epochs_of_a_station_rise() {
     bench.world.kill(0);
     bench.world.run_for(ms(3_000));
     let claimed = bench.world.hosts[2].node.clone();
-    let generation = |node: &Option<Node>| node.as_ref().map_or(0, |node| node.link().generation());
+    let generation = |node: &Option<Node>| node.as_ref().map_or(0, |node| node.rether().generation());
     assert!(generation(&ring) > 0 && generation(&claimed) > generation(&ring));
     let mut checker = Rising::default();
     let mut look = |node: &Option<Node>| {
@@ -208,7 +208,7 @@ fn r9_nobody_claims_where_nothing_goes_wrong() {
     let mut bench = Bench::ring(true);
     let before: Vec<_> = bench.world.hosts.iter().map(|host| host.node.clone()).collect();
     bench.world.kill(0);
-    let claims = |node: &Option<Node>| node.as_ref().map_or(0, |node| node.link().counters().claims);
+    let claims = |node: &Option<Node>| node.as_ref().map_or(0, |node| node.rether().counters().claims);
     let claimed = |host: &usize, world: &World| claims(&world.hosts[*host].node) > claims(&before[*host]);
     let give_up = bench.start() + ms(5_000);
     let host = loop {
@@ -263,7 +263,7 @@ fn r7_an_epoch_is_of_one_mode() {
     bench.world.run_for(ms(1_000));
     let plain: Vec<_> = bench.world.hosts.iter().map(|host| host.node.clone()).collect();
     assert_eq!(bench.world.agreed_mode(), Some(ModeName::Plain));
-    let epoch = |node: &Option<Node>| node.as_ref().expect("a node").link().mode_epoch();
+    let epoch = |node: &Option<Node>| node.as_ref().expect("a node").rether().mode_epoch();
     assert_ne!(epoch(&ring[0]), epoch(&plain[0]));
     // Stations leave the ring one after another: no epoch is ever of both modes.
     let mut checker = OneMode::default();
