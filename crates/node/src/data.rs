@@ -40,7 +40,7 @@ use rota_wire::MacAddr;
 use std::io;
 use turn::Work;
 use waits::Waits;
-use way::Way;
+use way::{LostPort, Way};
 
 /// How often one drain goes on with what its outputs have called for. Each time needs a slot that came since
 /// the time before, so that once nearly always suffices.
@@ -83,8 +83,7 @@ struct Data<D, G> {
     frame: Box<[u8]>,
     /// Frames of ours handed to devices so far.
     own_frames: u64,
-    /// A sentence for each port that is gone.
-    lost: Vec<String>,
+    lost: Vec<LostPort<D, G>>,
     rings: Rings,
     waits: Waits,
     control: DataEnd,

@@ -262,7 +262,9 @@ pub fn meaning(name: &str) -> &'static str {
         "receive_too_long" => "a station sends frames longer than this interface's MTU allows",
         "host_dropped_too_long" => "this host sends frames longer than the interface's MTU allows",
         "host_dropped_no_room" => "the card's queue was full, so that ordinary frames were lost here",
-        "host_dropped_gate" => "the kernel dropped ordinary frames because this node stood still",
+        "host_dropped_gate" => {
+            "the kernel dropped ordinary frames: this host sent more than the node fetches, or the node stood still"
+        }
         _ => "it should be zero",
     }
 }

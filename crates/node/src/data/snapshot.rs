@@ -20,7 +20,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Snapshot {
             status: self.node.port().status(),
             ports: self.ports_now(),
-            lost: self.lost.clone(),
+            lost: self.lost.iter().map(|lost| lost.note.clone()).collect(),
             timers: link.timers_in_force(now()),
             members: members(link),
             hops: self.measures.hops.clone(),

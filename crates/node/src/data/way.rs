@@ -38,6 +38,14 @@ pub(super) struct Way<D, G> {
     pub(super) meter: Arc<Meter>,
 }
 
+/// A port that is gone. Its sockets and its tap are closed when the node ends: the kernel takes tens of
+/// milliseconds for that, and units of the other ports would be late meanwhile.
+pub(super) struct LostPort<D, G> {
+    pub(super) note: String,
+    _device: D,
+    _gate: G,
+}
+
 impl<D: FrameDevice, G: Egress> Way<D, G> {
     pub(super) fn new(plug: Plug<D, G>, port: &Port, waits: &Waits) -> Result<Self, Stopped> {
         let Plug { interface, device, gate, wills, meter, .. } = plug;
@@ -82,7 +90,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             lost.interface,
             if left == 1 { "is" } else { "are" }
         );
-        self.lost.push(note.clone());
+        if let Some(fd) = lost.host.gate.wait_fd() {
+            let _ = self.waits.all.remove(fd);
+        }
+        let Way { wire, host, .. } = lost;
+        self.lost.push(LostPort { note: note.clone(), _device: wire.device, _gate: host.gate });
         self.control.say(Note::PortLost { note });
         // The turn was broken off: what its wait had told is looked at now, because it is not told again.
         self.work.has_commands = true;
