@@ -4,9 +4,9 @@
 //!
 //! Let C be the link, F the wire time of the longest frame, TRT the cycle of the settings and **W = TRT −
 //! ⌊TRT/16⌋** the window. A session with pace (k cycles, u units) sends in *slots*: a slot carries one share
-//! of a unit (⌈n/k⌉ of its n fragments), and a slot opens when something of the session waits and the u-th
-//! slot before it opened W ago or more. So *(1)* in any half-open window of W at most u slots of a session
-//! open. A slot costs S: its frames as `docs/decisions/008-what-a-frame-is-charged.md` has them, and b.
+//! of a unit (⌈n/k⌉ of its n fragments). The i-th slot opens at **o_i = max(r_i, o_(i−u) + W)**, where r_i is
+//! when its unit was ready, also while earlier slots of the session are open. So *(1)* in any half-open window
+//! of W at most u slots of a session open. A slot costs S: its frames as `docs/decisions/008-what-a-frame-is-charged.md` has them, and b.
 //!
 //! The sender serves open slots first, those of earlier sessions before those of later ones, and ordinary
 //! frames only while no slot is open. It hands a frame to the card only while at most A ([`LINK_AHEAD`], of
@@ -26,17 +26,22 @@
 //! slot opened at s or later. Those of the first i sessions, which go first, end sooner: within B + O +
 //! Σ_{j ≤ i} u_j·S_j.
 //!
-//! *Units.* Let units be ready each p ≥ k·TRT/u. By induction a slot opens when its unit is ready (k = 1:
-//! the u-th unit before was ready u·p ≥ TRT ≥ W ago), or its parts open W apart and the last slot of the
-//! unit before opened (k − 1)·W after that one was ready, which is W before this one is. So
+//! *Units.* Let units be ready each p ≥ k·TRT/u. With k = 1 each unit has one slot, and o_i = r_i by
+//! induction: o_(i−u) + W = r_(i−u) + W ≤ r_i, since u·p ≥ TRT ≥ W. With u = 1 the k slots of a unit open W
+//! apart, the last one (k − 1)·W after the unit was ready, which is W before the next unit is. A unit that is
+//! ready before its time opens no slot later than if it were ready then: o_i rises with each r_i. So, counted
+//! from the time at which a unit is due,
 //!
-//! **delivered ≤ ready + k·W + F + J**
+//! **delivered ≤ due + k·W + F + J**
 //!
 //! where F is a device on the cable that stores a frame, and J the host's slack. The promise does not use
 //! that a slot of an early session ends sooner: it is what a host has left that stands still for a moment.
 //! Ordinary frames have at least N in each window that begins with an open slot. A program that was late with
 //! one unit and keeps its schedule afterwards has its next units delayed by less each: slots come more often
 //! than units, by one sixteenth.
+//!
+//! A sender that was late by more than J opens no slot earlier than J before: what it missed it makes up for
+//! slot by slot, W apart, and not at the cost of the others.
 //!
 //! *Changes.* The promise of a session names no other one, and the lemma asks only for the inequality, which
 //! each change keeps: a share that grows is tested with its new size in the place of its old one.

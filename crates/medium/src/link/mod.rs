@@ -23,6 +23,9 @@ mod handle;
 mod meet;
 mod outbox;
 mod shares;
+mod slots;
+#[cfg(test)]
+mod tests;
 
 use crate::budget::Budget;
 use crate::door::{Deadline, Demand, FrameVerdict, Identity, Note, PortId, StationId, Timer};

@@ -1,9 +1,10 @@
 //! The shares of this end: asked for, admitted, changed, given back. Nobody else has a say in them.
 
+use super::slots::Slots;
 use super::{Gate, Link};
-use crate::door::{SessionId, Share};
+use crate::door::{SessionId, Share, Units};
 use crate::rether::LinkEvent;
-use rota_admission::{LINK_SHARES_MAX, Pace, Request, admit_on_link, standing_on_link};
+use rota_admission::{LINK_SHARES_MAX, Request, admit_on_link, standing_on_link};
 use rota_units::{Instant, Octets, Span};
 
 /// Where a session stands.
@@ -15,21 +16,6 @@ pub(super) enum State {
     Admitted(Span),
 }
 
-/// A slot that has opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
-    pub(super) opens: Instant,
-    pub(super) used: Octets,
-    pub(super) number: u32,
-}
-
-/// The openings of a session's newest slots, as many as its pace has units in a cycle.
-#[derive(Clone, Copy, Debug)]
-struct Openings {
-    at: [Instant; Pace::UNITS_MAX as usize],
-    next: u8,
-}
-
 /// One share of this end.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
@@ -38,32 +24,13 @@ pub(super) struct Session {
     pub(super) state: State,
     /// A new size asked for, and whether nothing is left that needs the old one.
     resize: Option<(u32, bool)>,
-    /// Something of it waits since then.
-    pub(super) ready: Option<Instant>,
-    pub(super) slot: Option<Slot>,
-    openings: Openings,
+    pub(super) slots: Slots,
 }
 
 impl Session {
-    /// When its next slot may open, at the earliest; none is open.
+    /// When its next slot may open, at the earliest.
     pub(super) fn opens_at(&self, window: Span) -> Option<Instant> {
-        let ready = self.ready.filter(|_| self.slot.is_none() && self.state != State::Waiting)?;
-        let before = self.openings.at[usize::from(self.openings.next)];
-        Some(if before == Instant::ZERO { ready } else { ready.max(before + window) })
-    }
-
-    /// Opens a slot.
-    pub(super) fn open(&mut self, opens: Instant, number: u32) {
-        self.slot = Some(Slot { opens, used: Octets::ZERO, number });
-        let Openings { at, next } = &mut self.openings;
-        at[usize::from(*next)] = opens;
-        *next = (*next + 1) % self.share.pace.units().clamp(1, u64::from(Pace::UNITS_MAX)) as u8;
-    }
-
-    /// Its slot is over; what waits still is ready for the next one.
-    pub(super) fn end_slot(&mut self, now: Instant) {
-        self.slot = None;
-        self.ready = self.ready.map(|ready| ready.max(now));
+        self.slots.opens_at(window).filter(|_| self.state != State::Waiting)
     }
 
     fn request(&self, octets: u32) -> Request {
@@ -111,10 +78,9 @@ impl Shares {
 impl Link {
     /// Asks for a share; the answer comes as an event.
     pub fn reserve(&mut self, now: Instant, id: SessionId, share: Share) {
-        let openings = Openings { at: [Instant::ZERO; Pace::UNITS_MAX as usize], next: 0 };
-        let (state, resize, ready, slot) = (State::Waiting, None, None, None);
+        let (state, resize, slots) = (State::Waiting, None, Slots::new(share.pace));
         let was_engaged = self.is_engaged();
-        self.shares.sessions.push(Session { id, share, state, resize, ready, slot, openings });
+        self.shares.sessions.push(Session { id, share, state, resize, slots });
         if self.peer().is_none() {
             // Its station has gone since it was asked for.
             self.lose_shares();
@@ -193,10 +159,13 @@ impl Link {
         }
     }
 
-    /// The port says whether units of a session wait.
-    pub fn set_ready(&mut self, now: Instant, id: SessionId, waits: bool) {
-        if let Some(session) = self.shares.get_mut(id) {
-            session.ready = if waits { session.ready.or(Some(now)) } else { None };
+    /// The port says what has become of the units of a session that wait.
+    pub fn note_units(&mut self, now: Instant, id: SessionId, units: Units) {
+        let Some(session) = self.shares.get_mut(id) else { return };
+        match units {
+            Units::Join => session.slots.unit_joins(now),
+            Units::Leave => session.slots.unit_leaves(),
+            Units::Kept(kept) => session.slots.keep_units(kept),
         }
     }
 

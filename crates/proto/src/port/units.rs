@@ -2,7 +2,7 @@
 
 use super::Port;
 use crate::io::{ChannelId, FrameBuf, Output, ShareRequest, UnitFate, UnitRef};
-use rota_medium::door::{Grant, SessionId, Share};
+use rota_medium::door::{self, Grant, SessionId, Share, UNITS_WAITING_MAX};
 use rota_units::Instant;
 use rota_wire::{
     ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, MAX_SLOTS, MacAddr, TAG_OCTETS, UNIT_HEADER_OCTETS,
@@ -11,7 +11,7 @@ use rota_wire::{
 use std::collections::VecDeque;
 
 /// Units of one session that may wait; a number of its own, since a clone keeps no spare room.
-const READY_MAX: usize = 64;
+const READY_MAX: usize = UNITS_WAITING_MAX;
 /// Where a unit's octets stand in a frame.
 const DATA_OFFSET: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS;
 
@@ -110,12 +110,10 @@ impl Port {
         self.tell_shrinks(channel);
     }
 
-    /// The units of a channel have changed: the medium is told whether some wait, and whether a smaller size
-    /// may take effect now.
-    fn tell_units(&mut self, now: Instant, channel: ChannelId) {
-        if let Some(queue) = self.units.get(channel) {
-            self.medium.set_ready(now, channel.into(), !queue.ready.is_empty());
-        }
+    /// The units of a channel have changed: the medium is told how, and whether a smaller size may take effect
+    /// now.
+    fn tell_units(&mut self, now: Instant, channel: ChannelId, units: door::Units) {
+        self.medium.note_units(now, channel.into(), units);
         self.tell_shrinks(channel);
     }
 
@@ -132,7 +130,7 @@ impl Port {
         let queue = self.units.get_mut(channel).filter(|queue| queue.ready.len() < READY_MAX);
         let Some(queue) = queue else { return false };
         queue.ready.push_back(unit);
-        self.tell_units(now, channel);
+        self.tell_units(now, channel, door::Units::Join);
         true
     }
 
@@ -161,10 +159,10 @@ impl Port {
 
     /// Takes back the units of a channel that have not begun to leave.
     pub(crate) fn keep_unit_in_part(&mut self, now: Instant, channel: ChannelId) {
-        if let Some(queue) = self.units.get_mut(channel) {
-            queue.ready.truncate(usize::from(queue.fragments_sent > 0));
-        }
-        self.tell_units(now, channel);
+        let Some(queue) = self.units.get_mut(channel) else { return };
+        let kept = usize::from(queue.fragments_sent > 0);
+        queue.ready.truncate(kept);
+        self.tell_units(now, channel, door::Units::Kept(kept));
     }
 
     /// Spends the grant of a slot on the units of its session.
@@ -265,6 +263,6 @@ impl Port {
         self.ended_octets = ended.map_or(0, |unit| unit.octets);
         let unit = ended.map(|unit| (unit.number, fate));
         self.outputs.push_back(Output::Slot { channel, at, unit });
-        self.tell_units(now, channel);
+        self.tell_units(now, channel, door::Units::Leave);
     }
 }
