@@ -43,8 +43,10 @@
 //! A sender that was late by more than J opens no slot earlier than J before: what it missed it makes up for
 //! slot by slot, W apart, and not at the cost of the others.
 //!
-//! *Changes.* The promise of a session names no other one, and the lemma asks only for the inequality, which
-//! each change keeps: a share that grows is tested with its new size in the place of its old one.
+//! *Changes.* The promise of a session names no other one, and the lemma asks only for the inequality, for all
+//! slots that open in one window. Each change keeps it: a share that grows is tested with its new size in the
+//! place of its old one, and what a share has less, or one that is gone had, counts until W after its last
+//! opening. A request that only such a load keeps out is answered behind it.
 //!
 //! Both directions are apart (full duplex), so that nothing is asked of the other station.
 

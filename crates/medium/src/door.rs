@@ -224,7 +224,7 @@ pub enum Timer {
     Peer,
     /// Frames that left before a link's gate was shut are still on their way.
     Draining,
-    /// A slot of a link's session opens, or its card has room.
+    /// A slot of a link's session opens, its card has room, or a load that is past ends.
     Slot,
 }
 

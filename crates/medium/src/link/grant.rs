@@ -41,7 +41,8 @@ impl Pace {
 impl Link {
     /// Before anything leaves: changes of shares that are due.
     pub fn begin_turn(&mut self, now: Instant) {
-        self.resize_due();
+        self.retry_held(now);
+        self.resize_due(now);
         if core::mem::take(&mut self.pace.is_idle) && self.shares.sessions.is_empty() {
             self.open_gate(now);
             self.say_hello_soon();
@@ -159,6 +160,7 @@ impl Link {
         let room = |ahead: Span| self.pace.card_free.minus(ahead.div_down(2));
         let is_open = sessions.iter().any(|session| session.slots.first().is_some());
         let slot = opens.unwrap_or(Instant::FAR).min(if is_open { room(LINK_AHEAD) } else { Instant::FAR });
+        let slot = slot.min(self.shares.retry_deadline());
         slot.min(self.pace.first.map_or(Instant::FAR, |_| room(LINK_AHEAD_ORDINARY)))
     }
 }

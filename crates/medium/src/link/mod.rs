@@ -327,8 +327,9 @@ impl Link {
     fn shut_gate(&mut self, now: Instant) {
         self.gate = Gate::Shut;
         self.pace.begin(now);
+        self.shares.begin();
         self.event(LinkEvent::ModeChanged);
-        self.admit_waiting();
+        self.admit_waiting(now);
     }
 
     /// The card does not empty, so that no share could be kept.

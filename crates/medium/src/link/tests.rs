@@ -303,3 +303,109 @@ fn each_admitted_share_keeps_its_promise_whatever_is_admitted_beside_it() {
     }
     assert!(shares > 100 && many > 40, "{shares} shares, {many} of them with several units a cycle");
 }
+
+impl Bench {
+    fn units(&mut self, at: &[usize]) {
+        at.iter().for_each(|at| self.unit(*at));
+    }
+
+    /// Octets of a unit whose slot takes so many percent of a window.
+    fn percent(&self, percent: u64) -> u64 {
+        let octets = self.link.settings.link.rate.octets_in_down(self.window()).get();
+        octets * percent / 108
+    }
+
+    fn close(&mut self, at: usize) {
+        self.link.release(self.now, self.queues[at].id);
+        self.queues[at].waits.clear();
+    }
+
+    /// The newest unit of a queue took a window at most.
+    fn assert_newest(&self, at: usize, ready: Instant) {
+        let through = *self.queues[at].through.last().expect("it has left");
+        let took = through.since(ready);
+        assert!(took <= self.window() + STEP, "{took}");
+    }
+}
+
+/// X is served and closes, and another one grows in its place: the window had slots of both.
+#[test]
+fn a_share_that_is_given_back_counts_until_a_window_behind_its_last_slot() {
+    let mut bench = Bench::new(10);
+    let trt = bench.trt();
+    let grows = bench.open(bench.percent(2), trt);
+    let [served, last] = [60, 15].map(|percent| bench.open(bench.percent(percent), trt));
+    let begin = bench.now;
+    bench.units(&[served, last]);
+    bench.run(ms(19));
+    assert_eq!((bench.queues[served].through.len(), bench.queues[last].through.len()), (1, 0));
+    bench.close(served);
+    let large = bench.percent(60);
+    let id = bench.queues[grows].id;
+    bench.link.resize(id, large as u32);
+    bench.queues[grows].octets = large;
+    let is_resized = |event: &LinkEvent| matches!(event, LinkEvent::Resized { .. });
+    let is_refused = |event: &LinkEvent| matches!(event, LinkEvent::NotResized { .. });
+    while !bench.heard.iter().any(is_resized) && bench.now < begin + ms(100) {
+        bench.run(Span::from_micros(100));
+    }
+    assert!(bench.now.since(begin) >= bench.window(), "{} is no window", bench.now.since(begin));
+    assert!(bench.now.since(begin) <= bench.window() + ms(1), "it is admitted then");
+    assert!(!bench.heard.iter().any(is_refused));
+    bench.assert_newest(last, begin);
+    bench.unit(grows);
+    let ready = bench.now;
+    bench.run(ms(50));
+    bench.assert_newest(grows, ready);
+}
+
+/// The same with a new session, in a busy interval whose last slot is a third one's.
+#[test]
+fn a_share_in_the_place_of_one_that_was_just_served_begins_a_window_later() {
+    let mut bench = Bench::new(10);
+    let trt = bench.trt();
+    let [first, last] = [60, 15].map(|percent| bench.open(bench.percent(percent), trt));
+    let begin = bench.now;
+    bench.unit(first);
+    bench.run(ms(19));
+    bench.close(first);
+    let second = bench.ask(bench.percent(60), trt);
+    bench.run(ms(1));
+    assert!(bench.answer(second).is_none(), "neither admitted nor refused");
+    let too_much = bench.ask(bench.percent(99), trt);
+    bench.unit(last);
+    bench.run_until(begin + bench.window() + ms(1));
+    assert!(bench.answer(second).is_some_and(|answer| answer.is_ok()), "a window later");
+    assert_eq!(bench.answer(too_much), Some(Err(())), "no wait helps it");
+    assert!(bench.answer(last).is_some());
+    // One that was not served lately gives its room at once.
+    bench.run(trt * 2);
+    bench.close(second);
+    let third = bench.ask(bench.percent(60), trt);
+    bench.run(ms(1));
+    assert!(bench.answer(third).is_some_and(|answer| answer.is_ok()));
+}
+
+/// What a session had before it shrank counts, too.
+#[test]
+fn a_share_that_shrinks_gives_its_room_a_window_behind_its_last_slot() {
+    let mut bench = Bench::new(10);
+    let trt = bench.trt();
+    let first = bench.open(bench.percent(60), trt);
+    let (begin, id) = (bench.now, bench.queues[first].id);
+    bench.unit(first);
+    bench.run(ms(19));
+    bench.link.resize(id, 100);
+    bench.link.may_shrink(id, true);
+    bench.queues[first].octets = 100;
+    bench.run(ms(1));
+    let second = bench.ask(bench.percent(60), trt);
+    bench.run(ms(1));
+    assert!(
+        bench.heard.iter().any(|event| matches!(event, LinkEvent::Resized { .. })),
+        "less is less at once"
+    );
+    assert!(bench.answer(second).is_none());
+    bench.run_until(begin + bench.window() + ms(1));
+    assert!(bench.answer(second).is_some_and(|answer| answer.is_ok()));
+}
