@@ -9,8 +9,8 @@
 //! may then take it for dead after the death timer of the settings, and otherwise after four hellos. A node
 //! that ends leaves a will with its guardian, and a node that stops says goodbye.
 
-use super::Link;
 use super::outbox::Pending;
+use super::{Gate, Link};
 use crate::door::FrameVerdict;
 use crate::rether::members::Announced;
 use crate::rether::{LinkEvent, WillName};
@@ -36,7 +36,9 @@ pub(super) struct Candidate {
 /// Where the meeting stands.
 #[derive(Clone, Debug)]
 pub(super) struct Meeting {
-    pub(super) next_hello: Instant,
+    next_hello: Instant,
+    /// The newest hello that was no answer.
+    last_hello: Instant,
     /// Hellos at short intervals that are still to come.
     quick: u8,
     candidate: Option<Candidate>,
@@ -46,7 +48,8 @@ pub(super) struct Meeting {
 
 impl Meeting {
     pub(super) const fn new(now: Instant) -> Self {
-        Self { next_hello: now, quick: FIRST_HELLOS, candidate: None, alive: now }
+        let last_hello = Instant::ZERO;
+        Self { next_hello: now, last_hello, quick: FIRST_HELLOS, candidate: None, alive: now }
     }
 }
 
@@ -69,7 +72,9 @@ impl Link {
         }
     }
 
-    /// The peer is to learn at once whether this end says hello at short intervals.
+    /// The peer is to learn at once whether this end says hello at short intervals. Beside shares a hello
+    /// comes no sooner than half a cycle behind the one before: admission charges two in a cycle, and programs
+    /// at the other end may open and close channels as often as they like.
     pub(super) fn say_hello_soon(&mut self) {
         (self.meeting.next_hello, self.meeting.quick) = (Instant::ZERO, FADING);
     }
@@ -94,7 +99,12 @@ impl Link {
 
     /// When the next hello is due; none of a station that has said goodbye.
     pub(super) fn hello_deadline(&self) -> Instant {
-        if self.leaving { Instant::FAR } else { self.meeting.next_hello }
+        if self.leaving {
+            return Instant::FAR;
+        }
+        let Meeting { next_hello, last_hello, .. } = self.meeting;
+        let is_free = self.gate == Gate::Open;
+        if is_free { next_hello } else { next_hello.max(last_hello + self.settings.trt.div_down(2)) }
     }
 
     pub(super) fn silence_deadline(&self) -> Instant {
@@ -128,6 +138,7 @@ impl Link {
         let short = if self.peer().is_some() { self.interval() } else { self.settings.join_interval };
         let quick = self.peer().is_some() && self.is_engaged() || self.meeting.quick > 0;
         self.meeting.quick = self.meeting.quick.saturating_sub(1);
+        self.meeting.last_hello = now;
         self.meeting.next_hello = now + if quick { short } else { self.settings.hello };
         self.out.outbox.push_back(Pending::Hello);
     }
@@ -145,7 +156,7 @@ impl Link {
         let Some(mac) = self.peer().map(|peer| peer.mac) else { return };
         self.members.retain(|_| false);
         (self.own.station, self.own.answers) = (0, 0);
-        self.meeting = Meeting::new(now);
+        self.meeting = Meeting { last_hello: self.meeting.last_hello, ..Meeting::new(now) };
         self.event(LinkEvent::MemberGone { mac, stopped });
         self.event(LinkEvent::ModeChanged);
     }

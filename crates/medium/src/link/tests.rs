@@ -409,3 +409,31 @@ fn a_share_that_shrinks_gives_its_room_a_window_behind_its_last_slot() {
     bench.run_until(begin + bench.window() + ms(1));
     assert!(bench.answer(second).is_some_and(|answer| answer.is_ok()));
 }
+
+/// Each channel that the other end opened or closed had a hello sent at once.
+#[test]
+fn hellos_beside_a_share_come_no_sooner_than_half_a_cycle_apart() {
+    let mut bench = Bench::new(10);
+    let trt = bench.trt();
+    let share = bench.open(6_250, trt);
+    bench.hellos.clear();
+    for number in 0..4_000 {
+        bench.link.set_receives(number % 2 == 0);
+        if number % 130 == 0 {
+            bench.unit(share);
+        }
+        bench.run(Span::from_micros(300));
+    }
+    let cycles = Span::from_micros(300 * 4_000).count_down(trt);
+    assert!((cycles..=2 * cycles + 1).contains(&(bench.hellos.len() as u64)), "{}", bench.hellos.len());
+    for two in bench.hellos.windows(2) {
+        assert!(two[1].since(two[0]) >= trt.div_down(2), "{two:?}");
+    }
+    // Without a share the other end learns it at once.
+    bench.close(share);
+    bench.run(ms(1_500));
+    bench.hellos.clear();
+    bench.link.set_receives(true);
+    bench.run(ms(1));
+    assert_eq!(bench.hellos.len(), 1);
+}
