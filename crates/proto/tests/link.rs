@@ -260,3 +260,28 @@ fn a_fragment_that_comes_again_is_a_replay() {
     assert_eq!(after.frames_replayed - before.frames_replayed, frames.len() as u64);
     assert_eq!(after.fragments_unknown, before.fragments_unknown);
 }
+
+/// A hello of a station that was here once, played to both ends again and again, does not keep two stations
+/// from each other.
+#[test]
+fn a_recorded_hello_of_a_third_station_keeps_no_link_from_forming() {
+    for every in [20, 150, 900, 3_500] {
+        let mut pair = Pair::of(LINK, &[LINK, LINK, LINK]);
+        [A, B].into_iter().for_each(|k| pair.kill(k));
+        let mut old = Vec::new();
+        for _ in 0..1_000 {
+            pair.run(Span::from_micros(100));
+            old.extend(pair.on_wire(C));
+        }
+        pair.kill(C);
+        let hello = old.first().expect("it has said hello").clone();
+        pair.inject(A, &hello);
+        pair.inject(B, &hello);
+        [A, B].into_iter().for_each(|k| pair.restart(k));
+        for _ in 0..8_000 / every {
+            [A, B].into_iter().for_each(|k| pair.inject(k, &hello));
+            pair.run(ms(every));
+        }
+        assert_eq!((pair.mode(A), pair.mode(B)), (ModeName::Plain, ModeName::Plain), "each {every} ms");
+    }
+}

@@ -26,11 +26,15 @@ const FADING: u8 = 4;
 /// Hello intervals of silence after which a station is gone that has no channel.
 const HELLOS_MISSED: u64 = 4;
 
-/// The station that may be at the other end.
+/// Intervals of joining in which a candidate has to answer our nonce before another station may take its place.
+const CANDIDATE_INTERVALS: u64 = 3;
+
+/// The station that may be at the other end. A hello that was recorded makes one, too, and holds its place for
+/// a short time only, however often it is played again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) mac: MacAddr,
-    heard: Instant,
+    since: Instant,
 }
 
 /// Where the meeting stands.
@@ -213,14 +217,13 @@ impl Link {
             self.meet(now, header, mac, said);
             return;
         }
-        let waits = self.settings.hello * HELLOS_MISSED;
-        let other = self.meeting.candidate.filter(|known| known.mac != mac);
-        if other.is_some_and(|known| now.since(known.heard) < waits) {
+        let known = self.meeting.candidate.filter(|known| known.mac == mac);
+        if known.is_none() && !self.takes_place(now) {
             // Two others are heard: one of them, or this station, is one too many.
             self.mismatches.third(now, mac, said);
             return;
         }
-        self.meeting.candidate = Some(Candidate { mac, heard: now });
+        self.meeting.candidate = Some(known.unwrap_or(Candidate { mac, since: now }));
         if self.peer().is_none() {
             self.own.answers = said.nonce;
             self.answer(now);
@@ -228,6 +231,12 @@ impl Link {
             // The peer seems to have booted again. Only an answer to our nonce proves it.
             self.out.outbox.push_back(Pending::Answer { to: mac, nonce: said.nonce });
         }
+    }
+
+    /// True if another station may take the candidate's place, which has not answered in its time.
+    fn takes_place(&self, now: Instant) -> bool {
+        let time = self.settings.join_interval * CANDIDATE_INTERVALS;
+        self.meeting.candidate.is_none_or(|candidate| now.since(candidate.since) >= time)
     }
 
     /// The other one learns of this end at once.
@@ -253,7 +262,7 @@ impl Link {
         self.members.announce(now, station, mac, header.incarnation, said, header.seq);
         let _ = self.members.take_renumbered();
         self.mismatches.agrees(mac);
-        self.meeting.candidate = Some(Candidate { mac, heard: now });
+        self.meeting.candidate = Some(Candidate { mac, since: now });
         self.meeting.alive = now;
         self.event(LinkEvent::Renumbered);
         self.event(LinkEvent::MemberUp { station });
