@@ -285,3 +285,30 @@ fn a_recorded_hello_of_a_third_station_keeps_no_link_from_forming() {
         assert_eq!((pair.mode(A), pair.mode(B)), (ModeName::Plain, ModeName::Plain), "each {every} ms");
     }
 }
+
+/// Hundreds of recorded frames a second looked like a station's.
+#[test]
+fn frames_of_a_boot_before_are_counted_as_a_strangers() {
+    let mut pair = Pair::new(LINK);
+    let mut hellos = Vec::new();
+    for _ in 0..15_000 {
+        pair.run(Span::from_micros(100));
+        hellos.extend(pair.on_wire(B));
+    }
+    let mut will = [0; 200];
+    let octets = pair.node(B).medium().write_will(&mut will).expect("it has a peer");
+    pair.restart(B);
+    pair.run(ms(4_000));
+    let replayed = |pair: &mut Pair| pair.node(A).medium().counters().frames_replayed;
+    let hello = hellos.first().expect("it has said hello").clone();
+    for (frame, answered) in [(&will[..octets], 0), (&hello[..], 5)] {
+        let before = replayed(&mut pair);
+        (0..500).for_each(|_| pair.inject(A, frame));
+        let counted = replayed(&mut pair) - before;
+        assert!((500 - answered..=500).contains(&counted), "{counted}");
+    }
+    let (channel, granted) = pair.open(UNIT);
+    pair.unit(channel, 0, UNIT);
+    pair.run(ms(50));
+    assert!(pair.came.iter().all(|came| came.took <= granted.bound()) && pair.came.len() == 1);
+}

@@ -1,7 +1,8 @@
 //! The two ends find, prove and lose each other.
 //!
 //! Each hello has its sender's nonce and answers the nonce of the station that it has heard. An end takes the
-//! sender of a hello that answers its own nonce for its *peer*: no older boot can know it. Of a peer only
+//! sender of a hello that answers its own nonce for its *peer*: no older boot can know it. A boot that seems
+//! to follow the peer's has to answer another nonce, since the boots before knew this one. Of a peer only
 //! frames with a rising counter count. An end that loses its peer draws another nonce, so that the other one
 //! notices that it was taken for dead; it asks the senders of its channels then, as on a RETHER segment.
 //!
@@ -46,6 +47,8 @@ pub(super) struct Meeting {
     /// Hellos at short intervals that are still to come.
     quick: u8,
     candidate: Option<Candidate>,
+    /// What the next boot of the peer has to answer; 0 until it is heard. It is the nonce of this end then.
+    challenge: u64,
     /// When the peer last showed that it takes this end for its peer.
     alive: Instant,
 }
@@ -53,7 +56,8 @@ pub(super) struct Meeting {
 impl Meeting {
     pub(super) const fn new(now: Instant) -> Self {
         let last_hello = Instant::ZERO;
-        Self { next_hello: now, last_hello, quick: FIRST_HELLOS, candidate: None, alive: now }
+        let (quick, candidate, challenge) = (FIRST_HELLOS, None, 0);
+        Self { next_hello: now, last_hello, quick, candidate, challenge, alive: now }
     }
 }
 
@@ -211,9 +215,11 @@ impl Link {
     /// A hello of a boot that is no peer yet.
     fn on_hello_of_new(&mut self, now: Instant, header: &LinkHeader, mac: MacAddr, said: &Announce) {
         if said.state == StationState::Leaving {
+            self.judge(FrameVerdict::Replayed);
             return;
         }
-        if said.answers == self.own.nonce {
+        let asked = if self.peer().is_some() { self.meeting.challenge } else { self.own.nonce };
+        if asked != 0 && said.answers == asked {
             self.meet(now, header, mac, said);
             return;
         }
@@ -228,8 +234,14 @@ impl Link {
             self.own.answers = said.nonce;
             self.answer(now);
         } else if self.answers.take(now) {
-            // The peer seems to have booted again. Only an answer to our nonce proves it.
-            self.out.outbox.push_back(Pending::Answer { to: mac, nonce: said.nonce });
+            // The peer seems to have booted again. Only an answer proves it.
+            if self.meeting.challenge == 0 {
+                self.meeting.challenge = nonce(&mut self.rng);
+            }
+            let challenge = self.meeting.challenge;
+            self.out.outbox.push_back(Pending::Answer { to: mac, nonce: said.nonce, challenge });
+        } else {
+            self.exceeds_budget();
         }
     }
 
@@ -244,18 +256,24 @@ impl Link {
         if self.answers.take(now) {
             self.out.outbox.push_back(Pending::Hello);
         } else {
-            self.counters.over_budget += 1;
+            self.exceeds_budget();
         }
     }
 
-    /// A station has answered our nonce: it is the peer.
+    /// More hellos than a station says: they may be recorded ones.
+    fn exceeds_budget(&mut self) {
+        self.counters.over_budget += 1;
+        self.judge(FrameVerdict::Replayed);
+    }
+
+    /// A station has answered what it was asked: it is the peer.
     fn meet(&mut self, now: Instant, header: &LinkHeader, mac: MacAddr, said: &Announce) {
         if self.peer().is_some() {
             // Another boot of it: what the one before had is over.
-            let nonce = self.own.nonce;
+            let challenge = self.meeting.challenge;
             self.counters.stations_declared_dead += 1;
             self.lose_peer(now, false);
-            self.own.nonce = nonce;
+            self.own.nonce = challenge;
         }
         let (own, station) = if self.own.me.mac < mac { (1, 2) } else { (2, 1) };
         (self.own.station, self.own.answers) = (own, said.nonce);
@@ -277,6 +295,7 @@ impl Link {
         };
         if self.peer().filter(is_peer).is_none() {
             self.counters.wills_void += 1;
+            self.judge(FrameVerdict::Replayed);
             return;
         }
         self.counters.wills += 1;
