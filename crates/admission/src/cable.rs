@@ -113,7 +113,7 @@ fn promise(before: Span, request: &Request, share: Octets, params: &SegmentParam
 fn evaluate(before: Span, request: &Request, params: &SegmentParams) -> Result<Admitted, Failure> {
     let share = share_of(request, params)?;
     let admitted = promise(before, request, share, params);
-    let excess = (before + admitted.tht).minus(link_capacity(params));
+    let excess = (before + admitted.tht + overhead(params)).minus(link_window(params.trt));
     if excess > Span::ZERO {
         return Err(Failure { test: Test::LinkCapacity, margin: excess });
     }
@@ -122,7 +122,29 @@ fn evaluate(before: Span, request: &Request, params: &SegmentParams) -> Result<A
 
 /// What all shares of one sender may take of each window.
 pub fn link_capacity(params: &SegmentParams) -> Span {
-    link_window(params.trt).minus(link_blocking(params) + announcements(params) + ordinary(params))
+    link_window(params.trt).minus(overhead(params))
+}
+
+/// B + O + N: what no share has of a window.
+fn overhead(params: &SegmentParams) -> Span {
+    link_blocking(params) + announcements(params) + ordinary(params)
+}
+
+/// The shortest cycle, from `least` on, of which a link's window has room for more than that, in whole
+/// microseconds; `None` where none up to `most` has.
+pub fn link_cycle_min(params: &SegmentParams, least: Span, most: Span) -> Option<Span> {
+    let mut trt = least;
+    while trt <= most {
+        let of = SegmentParams { trt, ..*params };
+        if link_capacity(&of) > Span::ZERO {
+            return Some(trt);
+        }
+        // What the overhead takes now it takes of a longer cycle, too.
+        let window = overhead(&of).as_nanos().saturating_add(1);
+        let longer = window.saturating_add(window.div_ceil(GUARD - 1)).div_ceil(1_000);
+        trt = Span::from_micros(longer.max(trt.as_nanos() / 1_000 + 1));
+    }
+    None
 }
 
 /// May `request` join the shares of this sender, which take so long in each window?
@@ -208,6 +230,34 @@ mod tests {
         let huge = params.unit_octets_max().get() + 1;
         let refused = admit_on_link(&[], &unit(huge, Pace::EVERY_CYCLE), &params).unwrap_err();
         assert_eq!(refused.test, Test::UnitTooLarge);
+    }
+
+    /// Where nothing fits at all, the margin was what the request takes alone.
+    #[test]
+    fn a_refusal_says_what_is_missing_where_not_even_the_overhead_fits() {
+        let mut params = params(10);
+        params.trt = Span::from_millis(2);
+        let request = unit(100, Pace::EVERY_CYCLE);
+        let refused = admit_on_link(&[], &request, &params).unwrap_err();
+        let load = load(&params, Octets::new(100), Pace::EVERY_CYCLE);
+        let missing = (load + overhead(&params)).minus(link_window(params.trt));
+        assert!(link_capacity(&params) == Span::ZERO && missing > load);
+        assert_eq!(refused.margin, missing);
+    }
+
+    #[test]
+    fn the_shortest_cycle_has_room_for_a_share_and_a_shorter_one_has_none() {
+        for (mbit, mtu) in [(1, 1_500), (10, 1_500), (10, 9_000), (100, 1_500), (1_000, 9_000)] {
+            let rate = BitRate::from_mbit(mbit);
+            let params = SegmentParams::with_framing(rate, crate::link::Framing::ethernet(mtu), 2);
+            let (least, most) = (Span::from_micros(100), Span::from_millis(1_000));
+            let trt = link_cycle_min(&params, least, most).expect("some cycle has room");
+            let room = |trt| link_capacity(&SegmentParams { trt, ..params });
+            assert!(room(trt) > Span::ZERO, "{mbit} {mtu}: {trt}");
+            assert_eq!(room(trt.minus(Span::from_micros(1))), Span::ZERO, "{mbit} {mtu}: {trt}");
+        }
+        let slow = SegmentParams::new(BitRate::new(10_000).expect("more than zero"), 2);
+        assert_eq!(link_cycle_min(&slow, Span::from_millis(1), Span::from_millis(1_000)), None);
     }
 
     proptest! {
