@@ -64,8 +64,9 @@ impl Link {
             return Turn::Wait;
         }
         if let Some(grant) = self.slot_grant() {
-            self.pace.visit = None;
-            return Turn::Grant(grant);
+            // A visit that a slot interrupts ends first, and the port learns it: nothing fits any more.
+            let rest = self.pace.visit.map(|number| self.visit_grant(now, number, Span::ZERO));
+            return Turn::Grant(rest.unwrap_or(grant));
         }
         let has_room = self.pace.card_free <= now + LINK_AHEAD_ORDINARY;
         let Some(first) = self.pace.first.filter(|_| has_room) else { return Turn::Wait };
@@ -73,9 +74,13 @@ impl Link {
         self.pace.visit = Some(number);
         // A frame beyond the MTU, as one with a tag of a virtual LAN, leaves too: it would block all others.
         let budget = self.settings.link.frame_span_max().max(self.frame_time(first.octets));
-        let (port, lane, not_after) = (self.port, Lane::NonRealTime, Instant::FAR);
-        let stamp = (Generation::default(), 0);
-        Turn::Grant(Grant { port, lane, number, opens: now, most: 1, budget, not_after, stamp })
+        Turn::Grant(self.visit_grant(now, number, budget))
+    }
+
+    fn visit_grant(&self, opens: Instant, number: u32, budget: Span) -> Grant {
+        let (port, lane) = (self.port, Lane::NonRealTime);
+        let (not_after, stamp) = (Instant::FAR, (Generation::default(), 0));
+        Grant { port, lane, number, opens, most: 1, budget, not_after, stamp }
     }
 
     /// Opens the slots that are due. A host that is late by more than its slack makes nothing of that up: the

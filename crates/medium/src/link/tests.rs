@@ -437,3 +437,24 @@ fn hellos_beside_a_share_come_no_sooner_than_half_a_cycle_apart() {
     bench.run(ms(1));
     assert_eq!(bench.hellos.len(), 1);
 }
+
+/// The port learned of no end, and signalling went first in the next visit, too.
+#[test]
+fn a_visit_that_a_slot_interrupts_ends_before_the_slot() {
+    let mut bench = Bench::new(10);
+    let share = bench.open(6_250, bench.trt());
+    while bench.link.visit_number().is_none() {
+        bench.run(Span::from_micros(10));
+    }
+    let visit = bench.link.visit_number().expect("it is under way");
+    bench.unit(share);
+    bench.now = bench.now + ms(2);
+    let lane = |turn| match turn {
+        Turn::Grant(grant) => Some((grant.lane, grant.number == visit, grant.budget == Span::ZERO)),
+        _ => None,
+    };
+    assert_eq!(lane(bench.link.advance(bench.now)), Some((Lane::NonRealTime, true, true)));
+    bench.link.done(bench.now, Visited::Used(1));
+    let session = Lane::RealTime(bench.queues[share].id);
+    assert_eq!(lane(bench.link.advance(bench.now)), Some((session, false, false)));
+}
