@@ -26,6 +26,7 @@ both!(
     two_stations_meet,
     a_share_is_granted_and_its_units_are_in_time,
     units_leave_within_their_share_only,
+    a_unit_whose_first_frame_no_slot_takes_is_given_up,
     ordinary_frames_are_served_beside_a_channel_and_never_faster_than_the_link,
     a_share_changes_its_size_when_it_fits,
     a_share_that_is_given_back_leaves_nothing_behind,
@@ -117,6 +118,19 @@ fn units_leave_within_their_share_only(kind: MediumKind) {
         let within = data[at..].iter().take_while(|sent| sent.at < first.at + window).count();
         assert!(within <= 5, "{within} frames from {:?} on", first.at);
     }
+}
+
+/// It stuck, and all units behind it.
+fn a_unit_whose_first_frame_no_slot_takes_is_given_up(kind: MediumKind) {
+    let mut pair = Pair::new(kind);
+    let (channel, _) = pair.open(200);
+    for (number, octets) in [(0, 200), (1, UNIT), (2, 200)] {
+        pair.unit(channel, number, octets);
+    }
+    pair.run(TRT * 5);
+    let came: Vec<_> = pair.came.iter().map(|came| came.number).collect();
+    assert_eq!(came, [0, 2]);
+    assert_eq!(pair.node(A).port().counters().units_dropped, 1);
 }
 
 fn ordinary_frames_are_served_beside_a_channel_and_never_faster_than_the_link(kind: MediumKind) {

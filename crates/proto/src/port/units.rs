@@ -110,8 +110,8 @@ impl Port {
         self.tell_shrinks(channel);
     }
 
-    /// The units of a channel have changed: the medium is told how, and whether a smaller size may take effect
-    /// now.
+    /// The units of a channel have changed: the medium is told how, and whether a smaller size may take
+    /// effect now.
     fn tell_units(&mut self, now: Instant, channel: ChannelId, units: door::Units) {
         self.medium.note_units(now, channel.into(), units);
         self.tell_shrinks(channel);
@@ -126,6 +126,7 @@ impl Port {
 
     /// A unit waits in the client's ring. Its octets must not exceed what the client's memory holds; a
     /// unit larger than the reservation takes several slots and is late, which its receiver will see.
+    /// One whose first fragment no slot takes is given up in its slot.
     pub(crate) fn on_unit_ready(&mut self, now: Instant, channel: ChannelId, unit: UnitRef) -> bool {
         let queue = self.units.get_mut(channel).filter(|queue| queue.ready.len() < READY_MAX);
         let Some(queue) = queue else { return false };
@@ -185,7 +186,10 @@ impl Port {
         let octets = queue.fragment_octets(payload_max);
         let takes = self.frame_time((DATA_OFFSET + octets as usize + TAG_OCTETS) as u16);
         if !grant.fits(now, takes) {
-            // The rest of the unit waits for the session's next slot.
+            if self.never_fits(now, channel, grant, octets) {
+                self.drop_unit(now, channel, grant.opens);
+            }
+            // The rest of a unit waits for the session's next slot.
             return self.end_slot(now);
         }
         if self.medium.answers_before(now, takes) {
@@ -204,6 +208,15 @@ impl Port {
             }
         }
         Some(Output::Transmit { port: self.id, len })
+    }
+
+    /// True if no slot takes the first fragment of a unit, which did not fit a whole one: all behind it would
+    /// wait for ever.
+    fn never_fits(&self, now: Instant, channel: ChannelId, grant: &Grant, octets: u32) -> bool {
+        let begins = self.units.get(channel).is_some_and(|queue| queue.fragments_sent == 0);
+        let is_whole = begins && self.spending.units == 0 && now <= grant.not_after;
+        let carried = self.medium.share_octets(channel.into()).map(|most| most.saturating_mul(grant.most));
+        is_whole && carried.is_some_and(|carried| octets > carried)
     }
 
     fn end_slot(&mut self, now: Instant) -> Option<Output> {
