@@ -4,9 +4,10 @@
 //!
 //! Let C be the link, F the wire time of the longest frame, TRT the cycle of the settings and **W = TRT −
 //! ⌊TRT/16⌋** the window. A session with pace (k cycles, u units) sends in *slots*: a slot carries one share
-//! of a unit (⌈n/k⌉ of its n fragments). The i-th slot opens at **o_i = max(r_i, o_(i−u) + W)**, where r_i is
-//! when its unit was ready, also while earlier slots of the session are open. So *(1)* in any half-open window
-//! of W at most u slots of a session open. A slot costs S: its frames as `docs/decisions/008-what-a-frame-is-charged.md` has them, and b.
+//! of a unit (⌈n/k⌉ of its n fragments). The i-th slot opens at **o_i = max(r_i, o_(i−u) + W)**, where r_i
+//! is when its unit was ready, also while earlier slots of the session are open. So *(1)* in any half-open
+//! window of W at most u slots of a session open. A slot costs S: its frames as
+//! `docs/decisions/008-what-a-frame-is-charged.md` has them, and b.
 //!
 //! The sender serves open slots first, those of earlier sessions before those of later ones, and ordinary
 //! frames only while no slot is open. It hands a frame to the card only while at most A ([`LINK_AHEAD`], of
@@ -43,10 +44,10 @@
 //! A sender that was late by more than J opens no slot earlier than J before: what it missed it makes up for
 //! slot by slot, W apart, and not at the cost of the others.
 //!
-//! *Changes.* The promise of a session names no other one, and the lemma asks only for the inequality, for all
-//! slots that open in one window. Each change keeps it: a share that grows is tested with its new size in the
-//! place of its old one, and what a share has less, or one that is gone had, counts until W after its last
-//! opening. A request that only such a load keeps out is answered behind it.
+//! *Changes.* The promise of a session names no other one, and the lemma asks only for the inequality, for
+//! all slots that open in one window. Each change keeps it: a share that grows is tested with its new
+//! size in the place of its old one, and what a share has less, or one that is gone had, counts until W after
+//! its last opening. A request that only such a load keeps out is answered behind it.
 //!
 //! Both directions are apart (full duplex), so that nothing is asked of the other station.
 

@@ -80,7 +80,7 @@ impl Link {
                 return Some(Arrived::Nothing);
             }
             Kind::Data | Kind::Signal | Kind::Report => {}
-            // A RETHER station's, or recorded on a ring: the announcement of a station that is there names it.
+            // A RETHER station's, or recorded on a ring. The announcement of one that is there names it.
             _ => {
                 self.judge(FrameVerdict::Replayed);
                 return Some(Arrived::Nothing);

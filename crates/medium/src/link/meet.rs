@@ -27,11 +27,11 @@ const FADING: u8 = 4;
 /// Hello intervals of silence after which a station is gone that has no channel.
 const HELLOS_MISSED: u64 = 4;
 
-/// Intervals of joining in which a candidate has to answer our nonce before another station may take its place.
+/// Intervals of joining in which a candidate has to answer our nonce. Then another one may take its place.
 const CANDIDATE_INTERVALS: u64 = 3;
 
-/// The station that may be at the other end. A hello that was recorded makes one, too, and holds its place for
-/// a short time only, however often it is played again.
+/// The station that may be at the other end. A hello that was recorded makes one, too, and holds its place
+/// for a short time only, however often it is played again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) mac: MacAddr,
@@ -81,8 +81,8 @@ impl Link {
     }
 
     /// The peer is to learn at once whether this end says hello at short intervals. Beside shares a hello
-    /// comes no sooner than half a cycle behind the one before: admission charges two in a cycle, and programs
-    /// at the other end may open and close channels as often as they like.
+    /// comes no sooner than half a cycle behind the one before: admission charges two in a cycle, and
+    /// programs at the other end may open and close channels as often as they like.
     pub(super) fn say_hello_soon(&mut self) {
         (self.meeting.next_hello, self.meeting.quick) = (Instant::ZERO, FADING);
     }

@@ -195,14 +195,14 @@ impl Bench {
         let share = queue.pace.share(Octets::new(queue.octets), framing);
         let parts = framing.frames_of(Octets::new(queue.octets)).div_ceil(framing.frames_of(share).max(1));
         let mut openings: Vec<Instant> = Vec::new();
-        let mut end = |ready: &Instant| {
+        let end = |ready: &Instant| {
             for _ in 0..parts {
                 let before = openings.len().checked_sub(queue.pace.units() as usize);
                 openings.push(before.map_or(*ready, |before| (openings[before] + window).max(*ready)));
             }
             *openings.last().expect("a part at least") + window
         };
-        ready.iter().map(|ready| end(ready)).collect()
+        ready.iter().map(end).collect()
     }
 
     fn assert_in_time(&self, at: usize, ready: &[Instant]) {
@@ -448,7 +448,7 @@ fn a_visit_that_a_slot_interrupts_ends_before_the_slot() {
     }
     let visit = bench.link.visit_number().expect("it is under way");
     bench.unit(share);
-    bench.now = bench.now + ms(2);
+    bench.now += ms(2);
     let lane = |turn| match turn {
         Turn::Grant(grant) => Some((grant.lane, grant.number == visit, grant.budget == Span::ZERO)),
         _ => None,
