@@ -4,9 +4,10 @@
 //!
 //! Let C be the link, F the wire time of the longest frame, TRT the cycle of the settings and **W = TRT −
 //! ⌊TRT/16⌋** the window. A session with pace (k cycles, u units) sends in *slots*: a slot carries one share
-//! of a unit (⌈n/k⌉ of its n fragments), and a slot opens when something of the session waits and the u-th
-//! slot before it opened W ago or more. So *(1)* in any half-open window of W at most u slots of a session
-//! open. A slot costs S: its frames as `docs/decisions/008-what-a-frame-is-charged.md` has them, and b.
+//! of a unit (⌈n/k⌉ of its n fragments). The i-th slot opens at **o_i = max(r_i, o_(i−u) + W)**, where r_i
+//! is when its unit was ready, also while earlier slots of the session are open. So *(1)* in any half-open
+//! window of W at most u slots of a session open. A slot costs S: its frames as
+//! `docs/decisions/008-what-a-frame-is-charged.md` has them, and b.
 //!
 //! The sender serves open slots first, those of earlier sessions before those of later ones, and ordinary
 //! frames only while no slot is open. It hands a frame to the card only while at most A ([`LINK_AHEAD`], of
@@ -26,11 +27,13 @@
 //! slot opened at s or later. Those of the first i sessions, which go first, end sooner: within B + O +
 //! Σ_{j ≤ i} u_j·S_j.
 //!
-//! *Units.* Let units be ready each p ≥ k·TRT/u. By induction a slot opens when its unit is ready (k = 1:
-//! the u-th unit before was ready u·p ≥ TRT ≥ W ago), or its parts open W apart and the last slot of the
-//! unit before opened (k − 1)·W after that one was ready, which is W before this one is. So
+//! *Units.* Let units be ready each p ≥ k·TRT/u. With k = 1 each unit has one slot, and o_i = r_i by
+//! induction: o_(i−u) + W = r_(i−u) + W ≤ r_i, since u·p ≥ TRT ≥ W. With u = 1 the k slots of a unit open W
+//! apart, the last one (k − 1)·W after the unit was ready, which is W before the next unit is. A unit that is
+//! ready before its time opens no slot later than if it were ready then: o_i rises with each r_i. So, counted
+//! from the time at which a unit is due,
 //!
-//! **delivered ≤ ready + k·W + F + J**
+//! **delivered ≤ due + k·W + F + J**
 //!
 //! where F is a device on the cable that stores a frame, and J the host's slack. The promise does not use
 //! that a slot of an early session ends sooner: it is what a host has left that stands still for a moment.
@@ -38,8 +41,13 @@
 //! one unit and keeps its schedule afterwards has its next units delayed by less each: slots come more often
 //! than units, by one sixteenth.
 //!
-//! *Changes.* The promise of a session names no other one, and the lemma asks only for the inequality, which
-//! each change keeps: a share that grows is tested with its new size in the place of its old one.
+//! A sender that was late by more than J opens no slot earlier than J before: what it missed it makes up for
+//! slot by slot, W apart, and not at the cost of the others.
+//!
+//! *Changes.* The promise of a session names no other one, and the lemma asks only for the inequality, for
+//! all slots that open in one window. Each change keeps it: a share that grows is tested with its new
+//! size in the place of its old one, and what a share has less, or one that is gone had, counts until W after
+//! its last opening. A request that only such a load keeps out is answered behind it.
 //!
 //! Both directions are apart (full duplex), so that nothing is asked of the other station.
 
@@ -106,7 +114,7 @@ fn promise(before: Span, request: &Request, share: Octets, params: &SegmentParam
 fn evaluate(before: Span, request: &Request, params: &SegmentParams) -> Result<Admitted, Failure> {
     let share = share_of(request, params)?;
     let admitted = promise(before, request, share, params);
-    let excess = (before + admitted.tht).minus(link_capacity(params));
+    let excess = (before + admitted.tht + overhead(params)).minus(link_window(params.trt));
     if excess > Span::ZERO {
         return Err(Failure { test: Test::LinkCapacity, margin: excess });
     }
@@ -115,7 +123,29 @@ fn evaluate(before: Span, request: &Request, params: &SegmentParams) -> Result<A
 
 /// What all shares of one sender may take of each window.
 pub fn link_capacity(params: &SegmentParams) -> Span {
-    link_window(params.trt).minus(link_blocking(params) + announcements(params) + ordinary(params))
+    link_window(params.trt).minus(overhead(params))
+}
+
+/// B + O + N: what no share has of a window.
+fn overhead(params: &SegmentParams) -> Span {
+    link_blocking(params) + announcements(params) + ordinary(params)
+}
+
+/// The shortest cycle, from `least` on, of which a link's window has room for more than that, in whole
+/// microseconds; `None` where none up to `most` has.
+pub fn link_cycle_min(params: &SegmentParams, least: Span, most: Span) -> Option<Span> {
+    let mut trt = least;
+    while trt <= most {
+        let of = SegmentParams { trt, ..*params };
+        if link_capacity(&of) > Span::ZERO {
+            return Some(trt);
+        }
+        // What the overhead takes now it takes of a longer cycle, too.
+        let window = overhead(&of).as_nanos().saturating_add(1);
+        let longer = window.saturating_add(window.div_ceil(GUARD - 1)).div_ceil(1_000);
+        trt = Span::from_micros(longer.max(trt.as_nanos() / 1_000 + 1));
+    }
+    None
 }
 
 /// May `request` join the shares of this sender, which take so long in each window?
@@ -201,6 +231,34 @@ mod tests {
         let huge = params.unit_octets_max().get() + 1;
         let refused = admit_on_link(&[], &unit(huge, Pace::EVERY_CYCLE), &params).unwrap_err();
         assert_eq!(refused.test, Test::UnitTooLarge);
+    }
+
+    /// Where nothing fits at all, the margin was what the request takes alone.
+    #[test]
+    fn a_refusal_says_what_is_missing_where_not_even_the_overhead_fits() {
+        let mut params = params(10);
+        params.trt = Span::from_millis(2);
+        let request = unit(100, Pace::EVERY_CYCLE);
+        let refused = admit_on_link(&[], &request, &params).unwrap_err();
+        let load = load(&params, Octets::new(100), Pace::EVERY_CYCLE);
+        let missing = (load + overhead(&params)).minus(link_window(params.trt));
+        assert!(link_capacity(&params) == Span::ZERO && missing > load);
+        assert_eq!(refused.margin, missing);
+    }
+
+    #[test]
+    fn the_shortest_cycle_has_room_for_a_share_and_a_shorter_one_has_none() {
+        for (mbit, mtu) in [(1, 1_500), (10, 1_500), (10, 9_000), (100, 1_500), (1_000, 9_000)] {
+            let rate = BitRate::from_mbit(mbit);
+            let params = SegmentParams::with_framing(rate, crate::link::Framing::ethernet(mtu), 2);
+            let (least, most) = (Span::from_micros(100), Span::from_millis(1_000));
+            let trt = link_cycle_min(&params, least, most).expect("some cycle has room");
+            let room = |trt| link_capacity(&SegmentParams { trt, ..params });
+            assert!(room(trt) > Span::ZERO, "{mbit} {mtu}: {trt}");
+            assert_eq!(room(trt.minus(Span::from_micros(1))), Span::ZERO, "{mbit} {mtu}: {trt}");
+        }
+        let slow = SegmentParams::new(BitRate::new(10_000).expect("more than zero"), 2);
+        assert_eq!(link_cycle_min(&slow, Span::from_millis(1), Span::from_millis(1_000)), None);
     }
 
     proptest! {

@@ -307,6 +307,8 @@ fn settings(args: &Args, iface: &str, rate: BitRate, mtu: u16) -> Result<Setting
         return Err(Failure::wrong_use(sentence));
     }
     let mut settings = Settings::ethernet_of(rate, port_queue, mtu);
+    // Before the cycle: each medium has a shortest one of its own.
+    settings.medium.medium = args.medium.as_ref().and_then(|media| media.of(iface)).unwrap_or_default();
     settings.segment = args.segment;
     settings.ether_type = args.ethertype;
     if args.report != Span::ZERO && args.report < REPORT_MIN || args.report > DEATH_MAX {

@@ -165,6 +165,20 @@ pub enum Way {
     },
 }
 
+/// Most units of one session that wait at a port: the buffers of a channel.
+pub const UNITS_WAITING_MAX: usize = 64;
+
+/// What has become of the units of a session that wait at the port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Units {
+    /// One more waits.
+    Join,
+    /// The first one has left, or was given up.
+    Leave,
+    /// Only so many are left, the oldest ones.
+    Kept(usize),
+}
+
 /// The load of a share.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
@@ -210,7 +224,7 @@ pub enum Timer {
     Peer,
     /// Frames that left before a link's gate was shut are still on their way.
     Draining,
-    /// A slot of a link's session opens, or its card has room.
+    /// A slot of a link's session opens, its card has room, or a load that is past ends.
     Slot,
 }
 

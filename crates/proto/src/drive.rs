@@ -5,11 +5,16 @@ use crate::channels::{ChannelEvent, Listener};
 use crate::io::{ChannelId, FrameBuf, GateOrder, Input, Output, Payloads, PortId};
 use crate::llc::LlcEvent;
 use crate::node::Node;
+use rota_admission::Framing;
 use rota_units::Instant;
+use rota_wire::{ETHERNET_HEADER_OCTETS, TAG_OCTETS};
 use std::collections::VecDeque;
 
 /// More outputs than any node gives between two inputs.
 const OUTPUTS_MAX: usize = 20_000;
+
+/// The longest frame of any MTU, with its header and a tag.
+const FRAME_OCTETS_MAX: usize = Framing::MTU_MAX as usize + ETHERNET_HEADER_OCTETS + TAG_OCTETS;
 
 /// What a node gives its parent.
 #[derive(Debug)]
@@ -65,7 +70,7 @@ pub fn drain(
     let mut duties = Duties::new();
     loop {
         let is_drained = poll(node, now, OUTPUTS_MAX, payloads, |given| take(given, &mut duties));
-        assert!(is_drained, "never drained in state {}", node.rether().state_name());
+        assert!(is_drained, "never drained in mode {:?}", node.medium().mode());
         match duties.pop_front() {
             None => return,
             Some(Duty::CardEmpty(port)) => _ = node.handle(now, Input::CardEmpty { port }),
@@ -85,7 +90,7 @@ pub fn poll(
     payloads: &mut dyn Payloads,
     mut take: impl FnMut(Given<'_>),
 ) -> bool {
-    let mut bytes = [0; 1_600];
+    let mut bytes = [0; FRAME_OCTETS_MAX];
     for _ in 0..most {
         let Some(output) = node.poll(now, &mut FrameBuf { bytes: &mut bytes, payloads: &mut *payloads })
         else {

@@ -95,7 +95,8 @@ pub enum Input<'a> {
 pub enum UnitFate {
     /// All its fragments were handed to the card in its slot.
     Sent,
-    /// It was given up: the channel ended, or its octets could not be read.
+    /// It was given up: the channel ended, its octets could not be read, or its first frame is longer than
+    /// its share.
     Dropped,
 }
 

@@ -26,6 +26,7 @@ both!(
     two_stations_meet,
     a_share_is_granted_and_its_units_are_in_time,
     units_leave_within_their_share_only,
+    a_unit_whose_first_frame_no_slot_takes_is_given_up,
     ordinary_frames_are_served_beside_a_channel_and_never_faster_than_the_link,
     a_share_changes_its_size_when_it_fits,
     a_share_that_is_given_back_leaves_nothing_behind,
@@ -103,12 +104,33 @@ fn units_leave_within_their_share_only(kind: MediumKind) {
     pair.run(TRT * 33);
     let data = data(&pair);
     assert_eq!(data.len(), 30 * 5, "all leave in their turn");
+    if kind == MediumKind::Link {
+        // Its slots open a window apart, and nothing is ahead of them here.
+        let first: Vec<Instant> = data.chunks(5).map(|unit| unit[0].at).collect();
+        let apart = first.windows(2).map(|two| two[1].since(two[0])).min().expect("thirty");
+        let window = rota_admission::link_window(TRT);
+        assert!(apart >= window && apart <= window + ms(1), "{apart}, and a window is {window}");
+        return;
+    }
     // From its slot's beginning a unit may take its time: the fifteenth part is for that.
     let window = TRT.minus(TRT.div_down(15)).minus(ms(6));
     for (at, first) in data.iter().enumerate() {
         let within = data[at..].iter().take_while(|sent| sent.at < first.at + window).count();
         assert!(within <= 5, "{within} frames from {:?} on", first.at);
     }
+}
+
+/// It stuck, and all units behind it.
+fn a_unit_whose_first_frame_no_slot_takes_is_given_up(kind: MediumKind) {
+    let mut pair = Pair::new(kind);
+    let (channel, _) = pair.open(200);
+    for (number, octets) in [(0, 200), (1, UNIT), (2, 200)] {
+        pair.unit(channel, number, octets);
+    }
+    pair.run(TRT * 5);
+    let came: Vec<_> = pair.came.iter().map(|came| came.number).collect();
+    assert_eq!(came, [0, 2]);
+    assert_eq!(pair.node(A).port().counters().units_dropped, 1);
 }
 
 fn ordinary_frames_are_served_beside_a_channel_and_never_faster_than_the_link(kind: MediumKind) {
@@ -228,8 +250,20 @@ fn a_full_medium_refuses_and_leaves_old_shares_untouched(kind: MediumKind) {
     for (channel, granted) in &open {
         assert_eq!(pair.node(A).granted(*channel), Some(granted), "no promise has changed");
     }
-    let worst = open.iter().map(|(_, granted)| granted.bound()).max().expect("five");
-    assert!(pair.came.iter().all(|came| came.took <= worst));
+    // Each unit has its own channel's promise, as its receiver knows it.
+    let promised = |of: ChannelId| {
+        pair.events.iter().find_map(|(k, event)| match event {
+            ChannelEvent::IncomingOpened { channel, granted } if (*k, *channel) == (B, of) => {
+                Some(granted.bound())
+            }
+            _ => None,
+        })
+    };
+    for came in &pair.came {
+        let bound = promised(came.channel).expect("it was told");
+        assert!(open.iter().any(|(_, granted)| granted.bound() == bound));
+        assert!(came.took <= bound, "{came:?}, over {bound}");
+    }
     let mut offer = Pair::request(refusal.counter_offer.map_or(1, |octets| octets.get() as u32), UNIT);
     offer.room_octets = UNIT;
     if refusal.counter_offer.is_some() {

@@ -88,7 +88,7 @@ fn each_frame_has_its_verdict() {
     assert_eq!(rig.verdict, FrameVerdict::Taken);
     rig.settings.segment += 1;
     rig.announce(3, StationState::Ring);
-    assert_eq!(rig.verdict, FrameVerdict::Foreign);
+    assert_eq!(rig.verdict, FrameVerdict::OtherSegment);
     let counters = rig.node.rether().counters();
     let judged = [counters.tokens_stale, counters.jumps_refused, counters.fragments_unknown];
     assert_eq!(judged, [1; 3], "each is counted once, by its verdict");

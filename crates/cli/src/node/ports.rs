@@ -143,7 +143,6 @@ pub fn claim(args: &Args, ifaces: &[String]) -> Result<Vec<Beside<PacketDevice, 
         };
         let mtu = ethernet_mtu(iface).map_err(Failure::failed)?;
         let mut settings = settings(args, iface, rate, mtu)?;
-        settings.medium.medium = args.medium.as_ref().and_then(|media| media.of(iface)).unwrap_or_default();
         // Sockets are those of the first port; on the others the kernel keeps IEEE 802.2 to itself.
         settings.llc.enabled = at == 0;
         settings.llc.address = if at == 0 { settings.llc.address } else { 0 };

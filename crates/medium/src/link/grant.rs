@@ -4,6 +4,7 @@
 //! already, nothing is granted, and no ordinary frame above [`LINK_AHEAD_ORDINARY`]. So a slot that opens
 //! finds one full frame and such a time ahead of it at most.
 
+use super::slots::Slots;
 use super::{Gate, Link};
 use crate::door::{Demand, Grant, Lane, Turn, Visited};
 use rota_admission::{LINK_AHEAD, LINK_AHEAD_ORDINARY, LINK_CARD_SLOWER, link_window};
@@ -40,7 +41,8 @@ impl Pace {
 impl Link {
     /// Before anything leaves: changes of shares that are due.
     pub fn begin_turn(&mut self, now: Instant) {
-        self.resize_due();
+        self.retry_held(now);
+        self.resize_due(now);
         if core::mem::take(&mut self.pace.is_idle) && self.shares.sessions.is_empty() {
             self.open_gate(now);
             self.say_hello_soon();
@@ -54,12 +56,17 @@ impl Link {
 
     /// Grants what comes next, or waits.
     pub fn advance(&mut self, now: Instant) -> Turn {
-        if self.gate != Gate::Shut || self.pace.card_free > now + LINK_AHEAD {
+        if self.gate != Gate::Shut {
             return Turn::Wait;
         }
-        if let Some(grant) = self.slot_grant(now) {
-            self.pace.visit = None;
-            return Turn::Grant(grant);
+        self.open_slots(now);
+        if self.pace.card_free > now + LINK_AHEAD {
+            return Turn::Wait;
+        }
+        if let Some(grant) = self.slot_grant() {
+            // A visit that a slot interrupts ends first, and the port learns it: nothing fits any more.
+            let rest = self.pace.visit.map(|number| self.visit_grant(now, number, Span::ZERO));
+            return Turn::Grant(rest.unwrap_or(grant));
         }
         let has_room = self.pace.card_free <= now + LINK_AHEAD_ORDINARY;
         let Some(first) = self.pace.first.filter(|_| has_room) else { return Turn::Wait };
@@ -67,21 +74,30 @@ impl Link {
         self.pace.visit = Some(number);
         // A frame beyond the MTU, as one with a tag of a virtual LAN, leaves too: it would block all others.
         let budget = self.settings.link.frame_span_max().max(self.frame_time(first.octets));
-        let (port, lane, not_after) = (self.port, Lane::NonRealTime, Instant::FAR);
-        let stamp = (Generation::default(), 0);
-        Turn::Grant(Grant { port, lane, number, opens: now, most: 1, budget, not_after, stamp })
+        Turn::Grant(self.visit_grant(now, number, budget))
+    }
+
+    fn visit_grant(&self, opens: Instant, number: u32, budget: Span) -> Grant {
+        let (port, lane) = (self.port, Lane::NonRealTime);
+        let (not_after, stamp) = (Instant::FAR, (Generation::default(), 0));
+        Grant { port, lane, number, opens, most: 1, budget, not_after, stamp }
+    }
+
+    /// Opens the slots that are due. A host that is late by more than its slack makes nothing of that up: the
+    /// slot counts from then on, or slots of many windows would leave at once.
+    fn open_slots(&mut self, now: Instant) {
+        let (window, earliest) = (link_window(self.settings.trt), now.minus(self.settings.link.host_slack));
+        for session in &mut self.shares.sessions {
+            while let Some(at) = session.opens_at(window).filter(|at| *at <= now) {
+                session.slots.open(at.max(earliest), self.pace.next_number());
+            }
+        }
     }
 
     /// The right to send what is left of the first slot that is open.
-    fn slot_grant(&mut self, now: Instant) -> Option<Grant> {
-        let window = link_window(self.settings.trt);
-        let due = |at: Instant| now >= at;
-        for session in &mut self.shares.sessions {
-            if let Some(at) = session.opens_at(window).filter(|at| due(*at)) {
-                session.open(at, self.pace.next_number());
-            }
-        }
-        let mut open = self.shares.sessions.iter().filter_map(|session| Some((session, session.slot?)));
+    fn slot_grant(&mut self) -> Option<Grant> {
+        let mut open =
+            self.shares.sessions.iter().filter_map(|session| Some((session, session.slots.first()?)));
         let (session, slot) = open.next()?;
         let (link, pace) = (&self.settings.link, session.share.pace);
         let share = pace.share(Octets::new(u64::from(session.share.unit_octets_max)), &link.framing);
@@ -105,20 +121,26 @@ impl Link {
             self.pace.card_free += self.frame_time(octets).div_down(LINK_CARD_SLOWER);
         } else {
             let wire = self.settings.link.framing.wire_octets(payload_of(octets));
-            if let Some(slot) = self.shares.sessions.iter_mut().find_map(|session| session.slot.as_mut()) {
-                slot.used = slot.used + wire;
+            if let Some(slots) = self.served() {
+                slots.spend(wire);
             }
         }
     }
 
     /// Nothing more leaves under the grant of this slot or visit.
-    pub fn done(&mut self, now: Instant, _visited: Visited) {
+    pub fn done(&mut self, _now: Instant, _visited: Visited) {
         if self.pace.visit.take().is_some() {
             return;
         }
-        if let Some(session) = self.shares.sessions.iter_mut().find(|session| session.slot.is_some()) {
-            session.end_slot(now);
+        if let Some(slots) = self.served() {
+            slots.end_first();
         }
+    }
+
+    /// The slots of which the first one is served.
+    fn served(&mut self) -> Option<&mut Slots> {
+        let mut all = self.shares.sessions.iter_mut().map(|session| &mut session.slots);
+        all.find(|slots| slots.first().is_some())
     }
 
     /// How long an ordinary frame of so many octets occupies the wire.
@@ -137,13 +159,13 @@ impl Link {
             return Instant::FAR;
         }
         let window = link_window(self.settings.trt);
-        let opens = self.shares.sessions.iter().filter_map(|session| match session.slot {
-            Some(slot) => Some(slot.opens),
-            None => session.opens_at(window),
-        });
+        let sessions = &self.shares.sessions;
+        let opens = sessions.iter().filter_map(|session| session.opens_at(window)).min();
         // Woken at half of what may be there ahead, so that the other half keeps the wire busy until then.
         let room = |ahead: Span| self.pace.card_free.minus(ahead.div_down(2));
-        let slot = opens.min().map_or(Instant::FAR, |at| at.max(room(LINK_AHEAD)));
+        let is_open = sessions.iter().any(|session| session.slots.first().is_some());
+        let slot = opens.unwrap_or(Instant::FAR).min(if is_open { room(LINK_AHEAD) } else { Instant::FAR });
+        let slot = slot.min(self.shares.retry_deadline());
         slot.min(self.pace.first.map_or(Instant::FAR, |_| room(LINK_AHEAD_ORDINARY)))
     }
 }

@@ -80,9 +80,9 @@ impl Link {
                 return Some(Arrived::Nothing);
             }
             Kind::Data | Kind::Signal | Kind::Report => {}
-            // A RETHER station's: its announcement has another digest, and names it.
+            // A RETHER station's, or recorded on a ring. The announcement of one that is there names it.
             _ => {
-                self.judge(FrameVerdict::Foreign);
+                self.judge(FrameVerdict::Replayed);
                 return Some(Arrived::Nothing);
             }
         }

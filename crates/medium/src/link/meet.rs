@@ -1,7 +1,8 @@
 //! The two ends find, prove and lose each other.
 //!
 //! Each hello has its sender's nonce and answers the nonce of the station that it has heard. An end takes the
-//! sender of a hello that answers its own nonce for its *peer*: no older boot can know it. Of a peer only
+//! sender of a hello that answers its own nonce for its *peer*: no older boot can know it. A boot that seems
+//! to follow the peer's has to answer another nonce, since the boots before knew this one. Of a peer only
 //! frames with a rising counter count. An end that loses its peer draws another nonce, so that the other one
 //! notices that it was taken for dead; it asks the senders of its channels then, as on a RETHER segment.
 //!
@@ -9,8 +10,8 @@
 //! may then take it for dead after the death timer of the settings, and otherwise after four hellos. A node
 //! that ends leaves a will with its guardian, and a node that stops says goodbye.
 
-use super::Link;
 use super::outbox::Pending;
+use super::{Gate, Link};
 use crate::door::FrameVerdict;
 use crate::rether::members::Announced;
 use crate::rether::{LinkEvent, WillName};
@@ -26,27 +27,37 @@ const FADING: u8 = 4;
 /// Hello intervals of silence after which a station is gone that has no channel.
 const HELLOS_MISSED: u64 = 4;
 
-/// The station that may be at the other end.
+/// Intervals of joining in which a candidate has to answer our nonce. Then another one may take its place.
+const CANDIDATE_INTERVALS: u64 = 3;
+
+/// The station that may be at the other end. A hello that was recorded makes one, too, and holds its place
+/// for a short time only, however often it is played again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) mac: MacAddr,
-    heard: Instant,
+    since: Instant,
 }
 
 /// Where the meeting stands.
 #[derive(Clone, Debug)]
 pub(super) struct Meeting {
-    pub(super) next_hello: Instant,
+    next_hello: Instant,
+    /// The newest hello that was no answer.
+    last_hello: Instant,
     /// Hellos at short intervals that are still to come.
     quick: u8,
     candidate: Option<Candidate>,
+    /// What the next boot of the peer has to answer; 0 until it is heard. It is the nonce of this end then.
+    challenge: u64,
     /// When the peer last showed that it takes this end for its peer.
     alive: Instant,
 }
 
 impl Meeting {
     pub(super) const fn new(now: Instant) -> Self {
-        Self { next_hello: now, quick: FIRST_HELLOS, candidate: None, alive: now }
+        let last_hello = Instant::ZERO;
+        let (quick, candidate, challenge) = (FIRST_HELLOS, None, 0);
+        Self { next_hello: now, last_hello, quick, candidate, challenge, alive: now }
     }
 }
 
@@ -69,7 +80,9 @@ impl Link {
         }
     }
 
-    /// The peer is to learn at once whether this end says hello at short intervals.
+    /// The peer is to learn at once whether this end says hello at short intervals. Beside shares a hello
+    /// comes no sooner than half a cycle behind the one before: admission charges two in a cycle, and
+    /// programs at the other end may open and close channels as often as they like.
     pub(super) fn say_hello_soon(&mut self) {
         (self.meeting.next_hello, self.meeting.quick) = (Instant::ZERO, FADING);
     }
@@ -94,7 +107,12 @@ impl Link {
 
     /// When the next hello is due; none of a station that has said goodbye.
     pub(super) fn hello_deadline(&self) -> Instant {
-        if self.leaving { Instant::FAR } else { self.meeting.next_hello }
+        if self.leaving {
+            return Instant::FAR;
+        }
+        let Meeting { next_hello, last_hello, .. } = self.meeting;
+        let is_free = self.gate == Gate::Open;
+        if is_free { next_hello } else { next_hello.max(last_hello + self.settings.trt.div_down(2)) }
     }
 
     pub(super) fn silence_deadline(&self) -> Instant {
@@ -128,6 +146,7 @@ impl Link {
         let short = if self.peer().is_some() { self.interval() } else { self.settings.join_interval };
         let quick = self.peer().is_some() && self.is_engaged() || self.meeting.quick > 0;
         self.meeting.quick = self.meeting.quick.saturating_sub(1);
+        self.meeting.last_hello = now;
         self.meeting.next_hello = now + if quick { short } else { self.settings.hello };
         self.out.outbox.push_back(Pending::Hello);
     }
@@ -145,7 +164,7 @@ impl Link {
         let Some(mac) = self.peer().map(|peer| peer.mac) else { return };
         self.members.retain(|_| false);
         (self.own.station, self.own.answers) = (0, 0);
-        self.meeting = Meeting::new(now);
+        self.meeting = Meeting { last_hello: self.meeting.last_hello, ..Meeting::new(now) };
         self.event(LinkEvent::MemberGone { mac, stopped });
         self.event(LinkEvent::ModeChanged);
     }
@@ -196,27 +215,40 @@ impl Link {
     /// A hello of a boot that is no peer yet.
     fn on_hello_of_new(&mut self, now: Instant, header: &LinkHeader, mac: MacAddr, said: &Announce) {
         if said.state == StationState::Leaving {
+            self.judge(FrameVerdict::Replayed);
             return;
         }
-        if said.answers == self.own.nonce {
+        let asked = if self.peer().is_some() { self.meeting.challenge } else { self.own.nonce };
+        if asked != 0 && said.answers == asked {
             self.meet(now, header, mac, said);
             return;
         }
-        let waits = self.settings.hello * HELLOS_MISSED;
-        let other = self.meeting.candidate.filter(|known| known.mac != mac);
-        if other.is_some_and(|known| now.since(known.heard) < waits) {
+        let known = self.meeting.candidate.filter(|known| known.mac == mac);
+        if known.is_none() && !self.takes_place(now) {
             // Two others are heard: one of them, or this station, is one too many.
             self.mismatches.third(now, mac, said);
             return;
         }
-        self.meeting.candidate = Some(Candidate { mac, heard: now });
+        self.meeting.candidate = Some(known.unwrap_or(Candidate { mac, since: now }));
         if self.peer().is_none() {
             self.own.answers = said.nonce;
             self.answer(now);
         } else if self.answers.take(now) {
-            // The peer seems to have booted again. Only an answer to our nonce proves it.
-            self.out.outbox.push_back(Pending::Answer { to: mac, nonce: said.nonce });
+            // The peer seems to have booted again. Only an answer proves it.
+            if self.meeting.challenge == 0 {
+                self.meeting.challenge = nonce(&mut self.rng);
+            }
+            let challenge = self.meeting.challenge;
+            self.out.outbox.push_back(Pending::Answer { to: mac, nonce: said.nonce, challenge });
+        } else {
+            self.exceeds_budget();
         }
+    }
+
+    /// True if another station may take the candidate's place, which has not answered in its time.
+    fn takes_place(&self, now: Instant) -> bool {
+        let time = self.settings.join_interval * CANDIDATE_INTERVALS;
+        self.meeting.candidate.is_none_or(|candidate| now.since(candidate.since) >= time)
     }
 
     /// The other one learns of this end at once.
@@ -224,25 +256,31 @@ impl Link {
         if self.answers.take(now) {
             self.out.outbox.push_back(Pending::Hello);
         } else {
-            self.counters.over_budget += 1;
+            self.exceeds_budget();
         }
     }
 
-    /// A station has answered our nonce: it is the peer.
+    /// More hellos than a station says: they may be recorded ones.
+    fn exceeds_budget(&mut self) {
+        self.counters.over_budget += 1;
+        self.judge(FrameVerdict::Replayed);
+    }
+
+    /// A station has answered what it was asked: it is the peer.
     fn meet(&mut self, now: Instant, header: &LinkHeader, mac: MacAddr, said: &Announce) {
         if self.peer().is_some() {
             // Another boot of it: what the one before had is over.
-            let nonce = self.own.nonce;
+            let challenge = self.meeting.challenge;
             self.counters.stations_declared_dead += 1;
             self.lose_peer(now, false);
-            self.own.nonce = nonce;
+            self.own.nonce = challenge;
         }
         let (own, station) = if self.own.me.mac < mac { (1, 2) } else { (2, 1) };
         (self.own.station, self.own.answers) = (own, said.nonce);
         self.members.announce(now, station, mac, header.incarnation, said, header.seq);
         let _ = self.members.take_renumbered();
         self.mismatches.agrees(mac);
-        self.meeting.candidate = Some(Candidate { mac, heard: now });
+        self.meeting.candidate = Some(Candidate { mac, since: now });
         self.meeting.alive = now;
         self.event(LinkEvent::Renumbered);
         self.event(LinkEvent::MemberUp { station });
@@ -257,6 +295,7 @@ impl Link {
         };
         if self.peer().filter(is_peer).is_none() {
             self.counters.wills_void += 1;
+            self.judge(FrameVerdict::Replayed);
             return;
         }
         self.counters.wills += 1;

@@ -23,6 +23,9 @@ mod handle;
 mod meet;
 mod outbox;
 mod shares;
+mod slots;
+#[cfg(test)]
+mod tests;
 
 use crate::budget::Budget;
 use crate::door::{Deadline, Demand, FrameVerdict, Identity, Note, PortId, StationId, Timer};
@@ -324,8 +327,9 @@ impl Link {
     fn shut_gate(&mut self, now: Instant) {
         self.gate = Gate::Shut;
         self.pace.begin(now);
+        self.shares.begin();
         self.event(LinkEvent::ModeChanged);
-        self.admit_waiting();
+        self.admit_waiting(now);
     }
 
     /// The card does not empty, so that no share could be kept.

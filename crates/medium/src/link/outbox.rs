@@ -16,6 +16,8 @@ pub(super) enum Pending {
     Answer {
         to: MacAddr,
         nonce: u64,
+        /// The nonce that this boot has to answer.
+        challenge: u64,
     },
     Leaving,
     /// The port's own frames, up to its next mark.
@@ -29,9 +31,9 @@ impl Link {
             Pending::Ports => return Some(Frame::Ports),
             Pending::Hello => (MacAddr::BROADCAST, self.hello(now, self.state())),
             Pending::Leaving => (MacAddr::BROADCAST, self.hello(now, StationState::Leaving)),
-            Pending::Answer { to, nonce } => {
+            Pending::Answer { to, nonce, challenge } => {
                 let mut said = self.hello(now, self.state());
-                said.answers = nonce;
+                (said.answers, said.nonce) = (nonce, challenge);
                 (to, said)
             }
         };

@@ -1,9 +1,11 @@
 //! The shares of this end: asked for, admitted, changed, given back. Nobody else has a say in them.
 
+use super::slots::Slots;
 use super::{Gate, Link};
-use crate::door::{SessionId, Share};
+use crate::door::{SessionId, Share, Units};
 use crate::rether::LinkEvent;
-use rota_admission::{LINK_SHARES_MAX, Pace, Request, admit_on_link, standing_on_link};
+use rota_admission::{Admitted, LINK_SHARES_MAX, Refusal, Request, SegmentParams};
+use rota_admission::{admit_on_link, link_window, standing_on_link};
 use rota_units::{Instant, Octets, Span};
 
 /// Where a session stands.
@@ -15,19 +17,22 @@ pub(super) enum State {
     Admitted(Span),
 }
 
-/// A slot that has opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
-    pub(super) opens: Instant,
-    pub(super) used: Octets,
-    pub(super) number: u32,
+/// A load whose newest slots are no window old: slots of another load beside them would be more than a window
+/// carries.
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    load: Span,
+    /// A window behind its last slot.
+    until: Instant,
 }
 
-/// The openings of a session's newest slots, as many as its pace has units in a cycle.
-#[derive(Clone, Copy, Debug)]
-struct Openings {
-    at: [Instant; Pace::UNITS_MAX as usize],
-    next: u8,
+impl Past {
+    const NONE: Self = Self { load: Span::ZERO, until: Instant::ZERO };
+
+    /// What it takes at this moment.
+    fn load(&self, now: Instant) -> Span {
+        if now < self.until { self.load } else { Span::ZERO }
+    }
 }
 
 /// One share of this end.
@@ -38,32 +43,32 @@ pub(super) struct Session {
     pub(super) state: State,
     /// A new size asked for, and whether nothing is left that needs the old one.
     resize: Option<(u32, bool)>,
-    /// Something of it waits since then.
-    pub(super) ready: Option<Instant>,
-    pub(super) slot: Option<Slot>,
-    openings: Openings,
+    /// Its request fits, but for loads that are past.
+    is_held: bool,
+    /// The greater load that it had.
+    past: Past,
+    pub(super) slots: Slots,
 }
 
 impl Session {
-    /// When its next slot may open, at the earliest; none is open.
+    /// When its next slot may open, at the earliest.
     pub(super) fn opens_at(&self, window: Span) -> Option<Instant> {
-        let ready = self.ready.filter(|_| self.slot.is_none() && self.state != State::Waiting)?;
-        let before = self.openings.at[usize::from(self.openings.next)];
-        Some(if before == Instant::ZERO { ready } else { ready.max(before + window) })
+        self.slots.opens_at(window).filter(|_| self.state != State::Waiting)
     }
 
-    /// Opens a slot.
-    pub(super) fn open(&mut self, opens: Instant, number: u32) {
-        self.slot = Some(Slot { opens, used: Octets::ZERO, number });
-        let Openings { at, next } = &mut self.openings;
-        at[usize::from(*next)] = opens;
-        *next = (*next + 1) % self.share.pace.units().clamp(1, u64::from(Pace::UNITS_MAX)) as u8;
+    /// Its load with the greater one before; none while it waits for its share.
+    fn charged(&self, now: Instant) -> Option<Span> {
+        match self.state {
+            State::Admitted(load) => Some(load.max(self.past.load(now))),
+            State::Waiting => None,
+        }
     }
 
-    /// Its slot is over; what waits still is ready for the next one.
-    pub(super) fn end_slot(&mut self, now: Instant) {
-        self.slot = None;
-        self.ready = self.ready.map(|ready| ready.max(now));
+    /// What stays charged of it from now on, if it has less or nothing.
+    fn to_past(&self, now: Instant, window: Span) -> Option<Past> {
+        let until = self.slots.last_opening()? + window;
+        let load = self.charged(now)?;
+        (now < until).then_some(Past { load, until })
     }
 
     fn request(&self, octets: u32) -> Request {
@@ -73,12 +78,24 @@ impl Session {
     }
 }
 
+/// The answer to a request.
+enum Answer {
+    Admitted(Admitted),
+    /// It fits, but for loads that are past.
+    Later,
+    Refused(Refusal),
+}
+
 /// The shares, in the order in which they are served.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     pub(super) sessions: Vec<Session>,
     /// True if the other station has a channel to this one.
     pub(super) receives: bool,
+    /// Loads of sessions that are gone.
+    gone: Vec<Past>,
+    /// When a request that is held is looked at again.
+    retry: Instant,
     /// Room for the loads of an admission.
     loads: Vec<Span>,
 }
@@ -86,7 +103,23 @@ pub(super) struct Shares {
 impl Shares {
     pub(super) fn new() -> Self {
         let room = LINK_SHARES_MAX;
-        Self { sessions: Vec::with_capacity(room), receives: false, loads: Vec::with_capacity(room) }
+        Self {
+            sessions: Vec::with_capacity(room),
+            receives: false,
+            gone: Vec::with_capacity(room),
+            retry: Instant::FAR,
+            loads: Vec::with_capacity(room),
+        }
+    }
+
+    /// When a request that is held is looked at again.
+    pub(super) fn retry_deadline(&self) -> Instant {
+        self.retry
+    }
+
+    /// Nothing that was before counts: the card and the cable are empty.
+    pub(super) fn begin(&mut self) {
+        self.gone.clear();
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<&Session> {
@@ -97,24 +130,51 @@ impl Shares {
         self.sessions.iter_mut().find(|session| session.id == id)
     }
 
-    /// The loads of all that are admitted but for one.
-    fn load_without(&mut self, id: SessionId) {
+    /// The loads of all that are admitted but for one; with those that are past.
+    fn load_without(&mut self, now: Instant, id: SessionId) {
+        self.gone.retain(|past| now < past.until);
         self.loads.clear();
         let others = self.sessions.iter().filter(|session| session.id != id);
-        self.loads.extend(others.filter_map(|session| match session.state {
-            State::Admitted(load) => Some(load),
-            State::Waiting => None,
-        }));
+        self.loads.extend(others.filter_map(|session| session.charged(now)));
+        self.loads.extend(self.gone.iter().map(|past| past.load));
+    }
+
+    /// When the first of those that are past ends.
+    fn past_ends(&self, now: Instant) -> Instant {
+        let smaller = self.sessions.iter().map(|session| session.past.until);
+        let all = smaller.chain(self.gone.iter().map(|past| past.until));
+        all.filter(|until| now < *until).min().unwrap_or(Instant::FAR)
+    }
+
+    /// The answer to a request beside all other shares.
+    fn ask(&mut self, now: Instant, id: SessionId, request: &Request, params: &SegmentParams) -> Answer {
+        let ends = self.past_ends(now);
+        self.load_without(now, id);
+        match admit_on_link(&self.loads, request, params) {
+            Ok(admitted) => return Answer::Admitted(admitted),
+            Err(refusal) if ends == Instant::FAR => return Answer::Refused(refusal),
+            Err(_) => {}
+        }
+        let others = self.sessions.iter().filter(|session| session.id != id);
+        self.loads.clear();
+        self.loads.extend(others.filter_map(|session| session.charged(Instant::FAR)));
+        match admit_on_link(&self.loads, request, params) {
+            Ok(_) => {
+                self.retry = self.retry.min(ends);
+                Answer::Later
+            }
+            Err(refusal) => Answer::Refused(refusal),
+        }
     }
 }
 
 impl Link {
     /// Asks for a share; the answer comes as an event.
     pub fn reserve(&mut self, now: Instant, id: SessionId, share: Share) {
-        let openings = Openings { at: [Instant::ZERO; Pace::UNITS_MAX as usize], next: 0 };
-        let (state, resize, ready, slot) = (State::Waiting, None, None, None);
+        let (state, resize, slots) = (State::Waiting, None, Slots::new(share.pace));
+        let (is_held, past) = (false, Past::NONE);
         let was_engaged = self.is_engaged();
-        self.shares.sessions.push(Session { id, share, state, resize, ready, slot, openings });
+        self.shares.sessions.push(Session { id, share, state, resize, is_held, past, slots });
         if self.peer().is_none() {
             // Its station has gone since it was asked for.
             self.lose_shares();
@@ -126,14 +186,15 @@ impl Link {
         }
         self.close_gate(now);
         if self.gate == Gate::Shut {
-            self.admit_waiting();
+            self.admit_waiting(now);
         }
     }
 
     /// Gives a share back.
     pub fn release(&mut self, now: Instant, id: SessionId) {
         let Some(at) = self.shares.sessions.iter().position(|session| session.id == id) else { return };
-        self.shares.sessions.remove(at);
+        let session = self.shares.sessions.remove(at);
+        self.shares.gone.extend(session.to_past(now, link_window(self.settings.trt)));
         self.event(LinkEvent::Released { session: id });
         self.open_when_unshared(now);
     }
@@ -182,7 +243,7 @@ impl Link {
     /// Changes the largest unit of a session; the answer comes as an event.
     pub fn resize(&mut self, id: SessionId, unit_octets_max: u32) {
         if let Some(session) = self.shares.get_mut(id) {
-            session.resize = Some((unit_octets_max, false));
+            (session.resize, session.is_held) = (Some((unit_octets_max, false)), false);
         }
     }
 
@@ -193,23 +254,37 @@ impl Link {
         }
     }
 
-    /// The port says whether units of a session wait.
-    pub fn set_ready(&mut self, now: Instant, id: SessionId, waits: bool) {
-        if let Some(session) = self.shares.get_mut(id) {
-            session.ready = if waits { session.ready.or(Some(now)) } else { None };
+    /// The port says what has become of the units of a session that wait.
+    pub fn note_units(&mut self, now: Instant, id: SessionId, units: Units) {
+        let Some(session) = self.shares.get_mut(id) else { return };
+        match units {
+            Units::Join => session.slots.unit_joins(now),
+            Units::Leave => session.slots.unit_leaves(),
+            Units::Kept(kept) => session.slots.keep_units(kept),
+        }
+    }
+
+    /// Requests that were held are looked at again, once a load that is past has ended.
+    pub(super) fn retry_held(&mut self, now: Instant) {
+        if now < self.shares.retry {
+            return;
+        }
+        self.shares.retry = Instant::FAR;
+        self.shares.sessions.iter_mut().for_each(|session| session.is_held = false);
+        if self.gate == Gate::Shut {
+            self.admit_waiting(now);
         }
     }
 
     /// Decides all requests that wait, in their order.
-    pub(super) fn admit_waiting(&mut self) {
+    pub(super) fn admit_waiting(&mut self, now: Instant) {
         let params = self.settings.params(2);
         let waits = |session: &Session| session.state == State::Waiting;
         while let Some(at) = self.shares.sessions.iter().position(waits) {
             let session = &self.shares.sessions[at];
             let (id, request) = (session.id, session.request(session.share.unit_octets_max));
-            self.shares.load_without(id);
-            match admit_on_link(&self.shares.loads, &request, &params) {
-                Ok(admitted) => {
+            match self.shares.ask(now, id, &request, &params) {
+                Answer::Admitted(admitted) => {
                     // Behind all that are admitted already.
                     let mut session = self.shares.sessions.remove(at);
                     session.state = State::Admitted(admitted.tht);
@@ -217,7 +292,9 @@ impl Link {
                     self.shares.sessions.insert(behind, session);
                     self.event(LinkEvent::Reserved { session: id, admitted });
                 }
-                Err(refusal) => {
+                // Those behind it wait, too.
+                Answer::Later => return,
+                Answer::Refused(refusal) => {
                     self.shares.sessions.remove(at);
                     self.event(LinkEvent::Refused { session: id, refusal });
                 }
@@ -229,30 +306,34 @@ impl Link {
     }
 
     /// Changes of size take effect: less when nothing needs the old size, more when it fits.
-    pub(super) fn resize_due(&mut self) {
+    pub(super) fn resize_due(&mut self, now: Instant) {
         let is_due = |session: &Session| {
             let due = |(octets, may): (u32, bool)| may || octets > session.share.unit_octets_max;
-            session.state != State::Waiting && session.resize.is_some_and(due)
+            session.state != State::Waiting && !session.is_held && session.resize.is_some_and(due)
         };
         while let Some(at) = self.shares.sessions.iter().position(is_due) {
-            let session = &mut self.shares.sessions[at];
-            let Some((octets, _)) = session.resize.take() else { return };
+            let session = &self.shares.sessions[at];
+            let Some((octets, _)) = session.resize else { return };
             let (id, grows) = (session.id, octets > session.share.unit_octets_max);
             let (request, params) = (session.request(octets), self.settings.params(2));
-            self.shares.load_without(id);
-            let admitted = if grows {
-                admit_on_link(&self.shares.loads, &request, &params)
+            let answer = if grows {
+                self.shares.ask(now, id, &request, &params)
             } else {
-                Ok(standing_on_link(self.shares.loads.iter().copied().sum(), &request, &params))
+                self.shares.load_without(now, id);
+                Answer::Admitted(standing_on_link(self.shares.loads.iter().copied().sum(), &request, &params))
             };
-            match admitted {
-                Ok(admitted) => {
-                    let session = &mut self.shares.sessions[at];
+            let session = &mut self.shares.sessions[at];
+            session.is_held = matches!(answer, Answer::Later);
+            session.resize = session.resize.filter(|_| session.is_held);
+            match answer {
+                Answer::Admitted(admitted) => {
+                    session.past = session.to_past(now, link_window(self.settings.trt)).unwrap_or(Past::NONE);
                     session.state = State::Admitted(admitted.tht);
                     session.share.unit_octets_max = octets;
                     self.event(LinkEvent::Resized { session: id, unit_octets_max: octets, admitted });
                 }
-                Err(refusal) => self.event(LinkEvent::NotResized { session: id, refusal }),
+                Answer::Later => {}
+                Answer::Refused(refusal) => self.event(LinkEvent::NotResized { session: id, refusal }),
             }
         }
     }

@@ -4,7 +4,7 @@
 //! another medium answers it with nothing.
 
 use rota_medium::door::{Deadline, Demand, Frame, Grant, Identity, Note, SessionId, Share, Timer};
-use rota_medium::door::{FrameVerdict, MediumKind, PortId, StationId, Turn, Visited, Way};
+use rota_medium::door::{FrameVerdict, MediumKind, PortId, StationId, Turn, Units, Visited, Way};
 use rota_medium::link::Link;
 use rota_medium::rether::{
     Arrived, Counters, LinkEvent, MediumTally, Member, Mismatched, ModeName, Refused, Rether, Settings, Sign,
@@ -377,11 +377,12 @@ impl Medium {
         each!(self, medium => medium.units_a_cycle(id))
     }
 
-    /// The port says whether units of a session wait. RETHER's slots come whether they do or not.
+    /// The port says what has become of the units of a session that wait. RETHER's slots come whether any
+    /// wait or not.
     #[inline]
-    pub(super) fn set_ready(&mut self, now: Instant, id: SessionId, waits: bool) {
+    pub(super) fn note_units(&mut self, now: Instant, id: SessionId, units: Units) {
         if let Self::Link(link) = self {
-            link.set_ready(now, id, waits);
+            link.note_units(now, id, units);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Port;
 use crate::io::{ChannelId, FrameBuf, Output, ShareRequest, UnitFate, UnitRef};
-use rota_medium::door::{Grant, SessionId, Share};
+use rota_medium::door::{self, Grant, SessionId, Share, UNITS_WAITING_MAX};
 use rota_units::Instant;
 use rota_wire::{
     ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, MAX_SLOTS, MacAddr, TAG_OCTETS, UNIT_HEADER_OCTETS,
@@ -11,7 +11,7 @@ use rota_wire::{
 use std::collections::VecDeque;
 
 /// Units of one session that may wait; a number of its own, since a clone keeps no spare room.
-const READY_MAX: usize = 64;
+const READY_MAX: usize = UNITS_WAITING_MAX;
 /// Where a unit's octets stand in a frame.
 const DATA_OFFSET: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS;
 
@@ -110,12 +110,10 @@ impl Port {
         self.tell_shrinks(channel);
     }
 
-    /// The units of a channel have changed: the medium is told whether some wait, and whether a smaller size
-    /// may take effect now.
-    fn tell_units(&mut self, now: Instant, channel: ChannelId) {
-        if let Some(queue) = self.units.get(channel) {
-            self.medium.set_ready(now, channel.into(), !queue.ready.is_empty());
-        }
+    /// The units of a channel have changed: the medium is told how, and whether a smaller size may take
+    /// effect now.
+    fn tell_units(&mut self, now: Instant, channel: ChannelId, units: door::Units) {
+        self.medium.note_units(now, channel.into(), units);
         self.tell_shrinks(channel);
     }
 
@@ -128,11 +126,12 @@ impl Port {
 
     /// A unit waits in the client's ring. Its octets must not exceed what the client's memory holds; a
     /// unit larger than the reservation takes several slots and is late, which its receiver will see.
+    /// One whose first fragment no slot takes is given up in its slot.
     pub(crate) fn on_unit_ready(&mut self, now: Instant, channel: ChannelId, unit: UnitRef) -> bool {
         let queue = self.units.get_mut(channel).filter(|queue| queue.ready.len() < READY_MAX);
         let Some(queue) = queue else { return false };
         queue.ready.push_back(unit);
-        self.tell_units(now, channel);
+        self.tell_units(now, channel, door::Units::Join);
         true
     }
 
@@ -161,10 +160,10 @@ impl Port {
 
     /// Takes back the units of a channel that have not begun to leave.
     pub(crate) fn keep_unit_in_part(&mut self, now: Instant, channel: ChannelId) {
-        if let Some(queue) = self.units.get_mut(channel) {
-            queue.ready.truncate(usize::from(queue.fragments_sent > 0));
-        }
-        self.tell_units(now, channel);
+        let Some(queue) = self.units.get_mut(channel) else { return };
+        let kept = usize::from(queue.fragments_sent > 0);
+        queue.ready.truncate(kept);
+        self.tell_units(now, channel, door::Units::Kept(kept));
     }
 
     /// Spends the grant of a slot on the units of its session.
@@ -187,7 +186,10 @@ impl Port {
         let octets = queue.fragment_octets(payload_max);
         let takes = self.frame_time((DATA_OFFSET + octets as usize + TAG_OCTETS) as u16);
         if !grant.fits(now, takes) {
-            // The rest of the unit waits for the session's next slot.
+            if self.never_fits(now, channel, grant, octets) {
+                self.drop_unit(now, channel, grant.opens);
+            }
+            // The rest of a unit waits for the session's next slot.
             return self.end_slot(now);
         }
         if self.medium.answers_before(now, takes) {
@@ -206,6 +208,15 @@ impl Port {
             }
         }
         Some(Output::Transmit { port: self.id, len })
+    }
+
+    /// True if no slot takes the first fragment of a unit, which did not fit a whole one: all behind it would
+    /// wait for ever.
+    fn never_fits(&self, now: Instant, channel: ChannelId, grant: &Grant, octets: u32) -> bool {
+        let begins = self.units.get(channel).is_some_and(|queue| queue.fragments_sent == 0);
+        let is_whole = begins && self.spending.units == 0 && now <= grant.not_after;
+        let carried = self.medium.share_octets(channel.into()).map(|most| most.saturating_mul(grant.most));
+        is_whole && carried.is_some_and(|carried| octets > carried)
     }
 
     fn end_slot(&mut self, now: Instant) -> Option<Output> {
@@ -265,6 +276,6 @@ impl Port {
         self.ended_octets = ended.map_or(0, |unit| unit.octets);
         let unit = ended.map(|unit| (unit.number, fate));
         self.outputs.push_back(Output::Slot { channel, at, unit });
-        self.tell_units(now, channel);
+        self.tell_units(now, channel, door::Units::Leave);
     }
 }

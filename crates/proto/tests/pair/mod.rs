@@ -2,9 +2,10 @@
 #![allow(dead_code)] // Each test file uses a part of it.
 
 use rota_contract::{CloseCause, Granted};
+use rota_proto::drive::Zeros;
 use rota_proto::{
     ChannelEvent, ChannelId, Delivered, Destination, FrameBuf, GateOrder, HostTag, Identity, Input,
-    MediumKind, ModeName, Node, OpenRequest, Output, Payloads, PortId, Settings, TRT_30_HZ, UnitRef,
+    MediumKind, ModeName, Node, OpenRequest, Output, PortId, Settings, TRT_30_HZ, UnitRef,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{DEFAULT_ETHERTYPE, FrameView, Key, Kind, MacAddr};
@@ -16,15 +17,6 @@ pub const C: usize = 2;
 pub const PORT: PortId = PortId(0);
 /// Octets of a unit that is five frames long.
 pub const UNIT: u32 = 6_250;
-
-struct Zeros;
-
-impl Payloads for Zeros {
-    fn copy_unit(&mut self, _: ChannelId, _: u64, _: u32, into: &mut [u8]) -> bool {
-        into.fill(0);
-        true
-    }
-}
 
 pub fn mac(k: usize) -> MacAddr {
     MacAddr([2, 0, 0, 0, 0, k as u8 + 1])

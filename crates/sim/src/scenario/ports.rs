@@ -60,9 +60,13 @@ impl Scenario {
         self.check_shared_on(segment)?;
         if let Err(wrong) = spec.settings_of(segment).check() {
             let (part, field) = match wrong {
-                SettingsError::Cycle { .. } | SettingsError::Latency { .. } => ("", "trt"),
-                SettingsError::NoCycle { .. } if several => ("segment", "rate"),
-                SettingsError::NoCycle { .. } => ("", "rate"),
+                SettingsError::Cycle { .. }
+                | SettingsError::LinkCycle { .. }
+                | SettingsError::Latency { .. } => ("", "trt"),
+                SettingsError::NoCycle { .. } | SettingsError::NoLinkCycle { .. } if several => {
+                    ("segment", "rate")
+                }
+                SettingsError::NoCycle { .. } | SettingsError::NoLinkCycle { .. } => ("", "rate"),
                 SettingsError::Stations(_) => ("", "stations"),
                 SettingsError::Mtu(_) => ("", "mtu"),
                 SettingsError::Death { .. } => ("timers", "death"),
