@@ -263,7 +263,7 @@ pub fn meaning(name: &str) -> &'static str {
         "host_dropped_too_long" => "this host sends frames longer than the interface's MTU allows",
         "host_dropped_no_room" => "the card's queue was full, so that ordinary frames were lost here",
         "host_dropped_gate" => {
-            "the kernel dropped ordinary frames: this host sent more than the node fetches, or the node stood still"
+            "this host sent more than the node fetches, or the node stood still: the kernel dropped frames"
         }
         _ => "it should be zero",
     }
