@@ -306,15 +306,20 @@ impl Rether {
         }
     }
 
-    /// A slot gets shorter, or is closed when it carries nothing more; those behind it get earlier.
+    /// A slot gets shorter, or is closed when it carries nothing more; those behind it get earlier. The list
+    /// may have lost the slot meanwhile: then there is the part alone (seed 3448724 of the product's timers).
     fn cut_part(&mut self, token: &mut Token, nth: usize, share: u32) {
         let SlotUse { session, share: old, .. } = self.shares.parts[nth];
-        let Some(index) = self.own_slot(token, nth) else { return };
+        let index = self.own_slot(token, nth);
         if share == 0 {
-            self.remove_slot(token, index);
+            if let Some(index) = index {
+                self.remove_slot(token, index);
+            }
             self.shares.parts.remove(nth);
             return;
         }
+        (self.shares.parts[nth].share, self.shares.parts[nth].fate) = (share, Fate::Stays);
+        let Some(index) = index else { return };
         let pace = self.session(session).map_or(Pace::EVERY_CYCLE, |session| session.share.pace);
         let params = self.settings.params(self.ring_size());
         let joined =
@@ -322,7 +327,6 @@ impl Rether {
         let saved = joined(old).minus(joined(share));
         let slot = &mut token.slots.as_mut_slice()[index];
         slot.tht_ns = Span::from_nanos(u64::from(slot.tht_ns)).minus(saved).as_nanos() as u32;
-        (self.shares.parts[nth].share, self.shares.parts[nth].fate) = (share, Fate::Stays);
     }
 
     fn close_parts(&mut self, token: &mut Token, doomed: impl Fn(&SlotUse) -> bool) {
