@@ -53,7 +53,7 @@ fn per_port<T>(
                 format!("'{part}' names no interface and {what}; write eth0={first},eth1={second}")
             })?;
         if values.iter().any(|(named, _)| named == iface) {
-            return Err(format!("interface {iface} has two {what}s"));
+            return Err(format!("interface {iface} has a second {what}"));
         }
         values.push((iface.to_owned(), one(value)?));
     }
@@ -184,7 +184,7 @@ mod tests {
             [Some(MediumKind::Rether), Some(MediumKind::Link), None]
         );
         for (wrong, why) in
-            [("cable", "no medium"), ("eth0=link,eth0=link", "two media"), ("eth0=", "no medium")]
+            [("cable", "no medium"), ("eth0=link,eth0=link", "a second medium"), ("eth0=", "no medium")]
         {
             assert!(media(wrong).is_err_and(|error| error.contains(why)), "{wrong}");
         }
