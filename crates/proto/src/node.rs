@@ -48,7 +48,8 @@ pub struct Node {
     turn: Polling,
     /// Events of channels whose port is gone.
     orphaned: VecDeque<ChannelEvent>,
-    drain: Drain,
+    /// The newest poll answered with something to do, so that another one must follow.
+    is_draining: bool,
 }
 
 /// The line that is polled next, and the outputs that it may still give before the next one is asked.
@@ -56,17 +57,6 @@ pub struct Node {
 struct Polling {
     line: usize,
     left: u16,
-}
-
-/// How far the parent has come with what this node wants done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Drain {
-    /// Something was handled: polls are due.
-    Due,
-    /// The newest poll answered with something to do, so that another one must follow.
-    Amid,
-    /// The newest poll had nothing to do.
-    Done,
 }
 
 /// Outputs of one port in a row while others may have some: a busy port delays another one by so many frames.
@@ -81,29 +71,19 @@ impl Node {
 
     /// The one rule: nothing is handled between two polls of one drain. What an output calls for waits for
     /// the drain's end, or its effects would overtake the outputs that are still to come.
-    fn begin_call(&mut self) {
-        debug_assert!(
-            self.drain != Drain::Amid,
-            "handled amid a drain: poll until `None` first, or break off"
-        );
-        self.drain = Drain::Due;
-    }
-
-    /// True if the newest poll had nothing to do and nothing was handled since: until the deadline the next
-    /// poll has nothing to do either.
-    pub fn is_drained(&self) -> bool {
-        self.drain == Drain::Done
+    fn assert_drained(&self) {
+        debug_assert!(!self.is_draining, "handled amid a drain: poll until `None` first, or break off");
     }
 
     /// Ends a drain whose caller has no budget left for it: the remaining outputs come with later polls.
     /// Until then they wait behind whatever is handled, so a caller without such a limit polls until `None`.
     pub fn break_off(&mut self) {
-        self.drain = Drain::Due;
+        self.is_draining = false;
     }
 
     /// One frame, request or indication. One for a port that is gone does nothing.
     pub fn handle(&mut self, now: Instant, input: Input<'_>) -> Disposition {
-        self.begin_call();
+        self.assert_drained();
         let line = match input {
             Input::Frame { port, .. } | Input::CardEmpty { port } | Input::HostFrame { port, .. } => {
                 self.place(port)
@@ -127,7 +107,7 @@ impl Node {
 
     /// Timers. Harmless when early.
     pub fn handle_deadline(&mut self, now: Instant) {
-        self.begin_call();
+        self.assert_drained();
         self.lines.iter_mut().for_each(|line| line.handle_deadline(now));
     }
 
@@ -135,7 +115,7 @@ impl Node {
     /// handled: a debug build panics.
     pub fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         let output = self.next_output(now, frame).or_else(|| self.event());
-        self.drain = if output.is_some() { Drain::Amid } else { Drain::Done };
+        self.is_draining = output.is_some();
         output
     }
 
@@ -197,13 +177,13 @@ impl Node {
 
     /// A program has this socket from now on.
     pub fn llc_open(&mut self, socket: u8) {
-        self.begin_call();
+        self.assert_drained();
         self.lines[0].llc.open(socket);
     }
 
     /// Nobody has this socket any more; what it still wanted sent is given up.
     pub fn llc_close(&mut self, now: Instant, socket: u8) {
-        self.begin_call();
+        self.assert_drained();
         self.lines[0].tell_llc(now, |llc, _| llc.close(now, socket));
     }
 
@@ -212,13 +192,13 @@ impl Node {
     /// # Errors
     /// [`LlcBusy`]: offer it again when an event has told of another one's end.
     pub fn llc_send(&mut self, now: Instant, request: &LlcRequest) -> Result<(), LlcBusy> {
-        self.begin_call();
+        self.assert_drained();
         self.lines[0].tell_llc(now, |llc, segment| llc.send(now, request, segment))
     }
 
     /// Gives up whatever a socket still wants sent; nothing is told of it.
     pub fn llc_cancel(&mut self, now: Instant, socket: u8) {
-        self.begin_call();
+        self.assert_drained();
         self.lines[0].tell_llc(now, |llc, _| llc.cancel(now, socket));
     }
 
@@ -245,7 +225,7 @@ impl Node {
         request: &OpenRequest,
         before: u64,
     ) -> Result<ChannelId, OpenError> {
-        self.begin_call();
+        self.assert_drained();
         let at = self.towards(port, &request.to)?;
         self.lines[at].open(now, request, before)
     }
@@ -280,7 +260,7 @@ impl Node {
         port: Option<PortId>,
         request: &OpenRequest,
     ) -> Result<ChannelId, OpenError> {
-        self.begin_call();
+        self.assert_drained();
         let at = self.towards(port, &request.to)?;
         self.lines[at].probe(now, request)
     }
@@ -347,14 +327,14 @@ impl Node {
 
     /// Accepts one channel for this listener, on any port.
     pub fn listen(&mut self, listener: impl Into<Listener>) {
-        self.begin_call();
+        self.assert_drained();
         let listener = listener.into();
         self.lines.iter_mut().for_each(|line| line.channels.listen(listener.clone()));
     }
 
     /// Has a listener whose channel never opened listen again, as [`ChannelEvent::Closed`] names it.
     pub fn listen_again(&mut self, listener: u64) {
-        self.begin_call();
+        self.assert_drained();
         let returned = self.lines.iter_mut().enumerate().find_map(|(at, line)| {
             let listener = line.channels.listen_again(listener)?;
             Some((at, listener.clone()))
@@ -367,13 +347,13 @@ impl Node {
 
     /// Takes a listener back.
     pub fn unlisten(&mut self, listener: u64) {
-        self.begin_call();
+        self.assert_drained();
         self.lines.iter_mut().for_each(|line| line.channels.unlisten(listener));
     }
 
     /// Keeps an idle token going round until then, so that hops can be measured.
     pub fn keep_awake(&mut self, now: Instant, until: Instant) {
-        self.begin_call();
+        self.assert_drained();
         for line in &mut self.lines {
             line.port.tell(now, |medium| {
                 if let Some(rether) = medium.rether_mut() {
@@ -398,7 +378,7 @@ impl Node {
 
     /// Leaves all segments in good order.
     pub fn leave(&mut self, now: Instant) {
-        self.begin_call();
+        self.assert_drained();
         for line in &mut self.lines {
             line.port.leave(now);
             line.carry_wants(now);
@@ -418,7 +398,7 @@ impl Node {
 
     /// This host stood still for so long until now.
     pub fn stood_still(&mut self, now: Instant, stall: Span) {
-        self.begin_call();
+        self.assert_drained();
         self.lines.iter_mut().for_each(|line| line.port.tell(now, |medium| medium.stood_still(now, stall)));
     }
 

@@ -112,9 +112,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// One turn: a look at the device, and a bounded amount of other work. `at` is the end of the turn
     /// before. Returns the end of this one, or nothing if it was the last.
     pub(super) fn turn(&mut self, at: Instant) -> Result<Option<Instant>, Stopped> {
-        // The turn before has drained them, as a rule; what waits for a time has its timer below.
-        let is_drained = self.node.is_drained() && !self.rings.has_due;
-        let drained = if is_drained { at } else { self.drain_from(at)? };
+        let drained = self.drain_from(at)?;
         let armed = self.pause(drained)?;
         let due = self.due();
         let mut ready = [0; READY_MAX];

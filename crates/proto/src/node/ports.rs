@@ -62,7 +62,7 @@ impl Node {
 
     pub(super) fn of_lines(lines: Vec<Line>) -> Self {
         let turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
-        Self { lines, turn, orphaned: VecDeque::new(), drain: super::Drain::Due }
+        Self { lines, turn, orphaned: VecDeque::new(), is_draining: false }
     }
 
     /// A port is gone, and with it its segment: all its channels end here as [`crate::CloseCause::PortGone`],
@@ -70,7 +70,7 @@ impl Node {
     /// ports are left. The last port stays to be looked at: without it there is no node, and its owner is to
     /// drop that.
     pub fn lose_port(&mut self, now: Instant, port: PortId) -> usize {
-        self.begin_call();
+        self.assert_drained();
         let Some(at) = self.place(port) else { return self.lines.len() };
         if self.lines.len() == 1 {
             self.leave(now);
@@ -104,7 +104,7 @@ impl Node {
     }
 
     pub(super) fn line_mut(&mut self, channel: ChannelId) -> &mut Line {
-        self.begin_call();
+        self.assert_drained();
         let at = self.place_of(channel);
         &mut self.lines[at]
     }
@@ -155,7 +155,7 @@ impl Node {
     /// As [`Node::handle_deadline`], for one port: frames of another one may have to be read before its
     /// timers are judged.
     pub fn handle_deadline_at(&mut self, now: Instant, port: PortId) {
-        self.begin_call();
+        self.assert_drained();
         if let Some(at) = self.place(port) {
             self.lines[at].handle_deadline(now);
         }
@@ -163,7 +163,7 @@ impl Node {
 
     /// Tells the parent's knowledge of its host and of a port, for reports and monitors.
     pub fn tell_host(&mut self, port: PortId, signs: HostSigns) {
-        self.begin_call();
+        self.assert_drained();
         if let Some(at) = self.place(port) {
             self.lines[at].tell_host(signs);
         }
