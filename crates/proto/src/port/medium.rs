@@ -215,7 +215,7 @@ impl Medium {
         each!(self, medium => medium.handle_deadline(now));
     }
 
-    /// When [`Self::handle_deadline`] wants to be called, and by which timer.
+    /// When `handle_deadline` wants to be called, and by which timer.
     #[inline]
     pub fn deadline(&self) -> Deadline<Timer> {
         each!(self, medium => medium.deadline())
