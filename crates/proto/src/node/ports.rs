@@ -65,10 +65,10 @@ impl Node {
         Self { lines, turn, orphaned: VecDeque::new(), is_draining: false }
     }
 
-    /// A port is gone, and with it its segment: all its channels end here as [`rota_contract::CloseCause::PortGone`],
-    /// and what they had is dropped whole. Listeners go on listening on the other ports. Returns how many
-    /// ports are left. The last port stays to be looked at: without it there is no node, and its owner is to
-    /// drop that.
+    /// A port is gone, and with it its segment: all its channels end here as
+    /// [`rota_contract::CloseCause::PortGone`], and what they had is dropped whole. Listeners go on
+    /// listening on the other ports. Returns how many ports are left. The last port stays to be looked at:
+    /// without it there is no node, and its owner is to drop that.
     pub fn lose_port(&mut self, now: Instant, port: PortId) -> usize {
         self.assert_drained();
         let Some(at) = self.place(port) else { return self.lines.len() };
