@@ -2,60 +2,10 @@
 
 mod common;
 
-use common::{PATIENCE, Program, ROTA, eventually, pid, signal, testdata, text};
-use serde_json::Value;
-use std::process::Command;
+use common::topology::TopologyLab;
+use common::{PATIENCE, eventually, pid, signal, testdata};
 
-/// The lab of `topologies/cable.toml`, with its nodes; it ends with this value, also when the test fails.
-struct Cable(String);
-
-impl Cable {
-    /// `None`, said aloud, where this machine has no namespaces for us.
-    fn up(test: &str, more: &[&str]) -> Option<Self> {
-        let cable = Self(format!("test-{test}-{}", std::process::id()));
-        let file = format!("{}/../../topologies/cable.toml", env!("CARGO_MANIFEST_DIR"));
-        let words = [&["--topology", &file], more].concat();
-        let out = cable.command(&["lab", "up"], &words).output().unwrap();
-        let errors = text(&out.stderr);
-        if common::labs_refused(&errors) {
-            return None;
-        }
-        assert!(out.status.success() && !errors.contains("has not found"), "{errors}");
-        Some(cable)
-    }
-
-    fn command(&self, verbs: &[&str], words: &[&str]) -> Command {
-        let mut command = Command::new(ROTA);
-        command.args(verbs).args(["--name", &self.0]).args(words).env("ROTA_DEATH_TIMEOUT", "500ms");
-        command
-    }
-
-    fn rota(&self, station: &str, words: &[&str]) -> Program {
-        Program::start(self.command(&["lab", "exec"], &[&[station, "--", ROTA], words].concat()))
-    }
-
-    fn node(&self, station: &str, more: &[&str]) -> Program {
-        let words = [&["node", "--iface", "eth0", "--name", station], more].concat();
-        let node = self.rota(station, &words);
-        node.wait_for_word("rota node");
-        node
-    }
-
-    fn status(&self, station: &str) -> Value {
-        self.rota(station, &["status", "--json"]).finish().well().json()
-    }
-
-    fn wait_for_mode(&self, station: &str, mode: &str) {
-        let is_there = || (self.status(station)["mode"] == mode).then_some(());
-        assert!(eventually(PATIENCE, is_there).is_some(), "{}", self.status(station));
-    }
-}
-
-impl Drop for Cable {
-    fn drop(&mut self) {
-        let _ = self.command(&["lab", "down"], &[]).output();
-    }
-}
+const CABLE: &str = "cable.toml";
 
 const TOKENS: [&str; 13] = [
     "kind=token",
@@ -75,7 +25,7 @@ const TOKENS: [&str; 13] = [
 
 #[test]
 fn a_channel_beside_a_flood_and_a_second_one_that_is_refused_without_a_token() {
-    let Some(cable) = Cable::up("cable", &[]) else { return };
+    let Some(cable) = TopologyLab::up("cable", CABLE, &[]) else { return };
     assert_eq!(cable.status("n1")["mode"], "plain");
     let tokens = cable.rota("n2", &[&["trace", "follow", "--json"][..], &TOKENS].concat());
     let data = cable.rota("n2", &["trace", "follow", "--json", "--count", "20", "kind=data"]);
@@ -108,16 +58,14 @@ fn a_channel_beside_a_flood_and_a_second_one_that_is_refused_without_a_token() {
     assert_eq!(refused["test"], "LinkCapacity");
     assert!(refused["counter_offer_bps"].as_u64().is_some_and(|bps| bps > 50_000_000), "{refused}");
 
-    // Without a channel nearly all units are lost in the flood. Beside it a two-core host that stands still
-    // for some milliseconds makes a few late, which both programs then tell.
+    // No unit is late or lost beside the flood.
     let (sent, came) = (sender.finish(), receiver.finish());
-    for ended in [&sent, &came] {
-        assert!(matches!(ended.code(), 0 | 4), "{}{}", ended.out, ended.err);
-    }
-    let (sent, came) = (sent.json(), came.json());
+    let sent = sent.well().json();
     assert!(sent["sent"].as_u64().is_some_and(|units| units >= 150), "{sent}");
-    let broken = ["late", "lost", "incomplete"].map(|what| came[what].as_u64().expect("a count"));
-    assert!(broken.iter().sum::<u64>() <= 9, "more than one in twenty: {came}");
+    let came = came.well().json();
+    for nothing in ["late", "lost", "incomplete"] {
+        assert_eq!(came[nothing], 0, "{came}");
+    }
     cable.wait_for_mode("n1", "plain");
     let counters = &cable.status("n1")["extra"]["counters"];
     assert!(counters["host_frames_sent"].as_u64().is_some_and(|frames| frames > 1_000), "{counters}");
@@ -130,7 +78,7 @@ fn a_channel_beside_a_flood_and_a_second_one_that_is_refused_without_a_token() {
 
 #[test]
 fn a_node_that_dies_ends_the_channel_and_another_medium_is_named() {
-    let Some(cable) = Cable::up("cablend", &["--no-nodes"]) else { return };
+    let Some(cable) = TopologyLab::up("cablend", CABLE, &["--no-nodes"]) else { return };
     let link = ["--medium", "eth0=link", "--rate", "100mbit"];
     let (_n1, n2) = (cable.node("n1", &link), cable.node("n2", &link));
     let met = || (cable.status("n1")["members"].as_array().map(Vec::len) == Some(2)).then_some(());

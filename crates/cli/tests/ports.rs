@@ -2,72 +2,23 @@
 
 mod common;
 
+use common::topology::TopologyLab;
 use common::{PATIENCE, Program, ROTA, eventually, signal, testdata, text};
 use serde_json::Value;
 use std::process::Command;
 
-/// A lab of two segments; it ends with this value, also when the test fails.
-struct Lab(String);
+const TWO_SEGMENTS: &str = "two-segments.toml";
 
-impl Lab {
-    /// Without nodes; `None`, said aloud, where this machine has no namespaces for us.
-    fn up(test: &str) -> Option<Self> {
-        Self::up_with(test, &["--no-nodes"])
-    }
-
-    fn up_with(test: &str, words: &[&str]) -> Option<Self> {
-        let lab = Self(format!("test-{test}-{}", std::process::id()));
-        let file = format!("{}/../../topologies/two-segments.toml", env!("CARGO_MANIFEST_DIR"));
-        let out = lab.command(&["lab", "up"], &[&["--topology", &file], words].concat()).output().unwrap();
-        let errors = text(&out.stderr);
-        if common::labs_refused(&errors) {
-            return None;
-        }
-        assert!(out.status.success(), "{errors}");
-        Some(lab)
-    }
-
-    fn command(&self, verbs: &[&str], words: &[&str]) -> Command {
-        let mut command = Command::new(ROTA);
-        command.args(verbs).args(["--name", &self.0]).args(words).env("ROTA_DEATH_TIMEOUT", "500ms");
-        command
-    }
-
-    fn exec(&self, station: &str, words: &[&str]) -> Program {
-        Program::start(self.command(&["lab", "exec"], &[&[station, "--"], words].concat()))
-    }
-
-    fn rota(&self, station: &str, words: &[&str]) -> Program {
-        self.exec(station, &[&[ROTA], words].concat())
-    }
-
-    fn node(&self, station: &str, words: &[&str]) -> Program {
-        let node = self.rota(station, &[&["node", "--name", station], words].concat());
-        node.wait_for_word("rota node");
-        node
-    }
-
-    fn status(&self, station: &str) -> Value {
-        self.rota(station, &["status", "--json"]).finish().well().json()
-    }
-
-    /// A video of the gateway to a station that has begun to arrive.
-    fn stream(&self, to: &str, service: &str) -> (Program, Program) {
-        let receiver = self.rota(to, &["recv", "--json", "--service", service, "--log", "-"]);
-        receiver.wait_for_word("listening");
-        let clip = testdata("clip.h264");
-        let words = ["send", "--overdue", "keep", "--seconds", "60", "--video", &clip, "--to", to];
-        let sender = self.rota("gateway", &[&words[..], &["--service", service]].concat());
-        let begun = eventually(PATIENCE, || (lines(&receiver) > 5).then_some(()));
-        assert!(begun.is_some(), "{}{}", sender.err(), self.status("gateway"));
-        (sender, receiver)
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        let _ = self.command(&["lab", "down"], &[]).output();
-    }
+/// A video of the gateway to a station that has begun to arrive.
+fn stream(lab: &TopologyLab, to: &str, service: &str) -> (Program, Program) {
+    let receiver = lab.rota(to, &["recv", "--json", "--service", service, "--log", "-"]);
+    receiver.wait_for_word("listening");
+    let clip = testdata("clip.h264");
+    let words = ["send", "--overdue", "keep", "--seconds", "60", "--video", &clip, "--to", to];
+    let sender = lab.rota("gateway", &[&words[..], &["--service", service]].concat());
+    let begun = eventually(PATIENCE, || (lines(&receiver) > 5).then_some(()));
+    assert!(begun.is_some(), "{}{}", sender.err(), lab.status("gateway"));
+    (sender, receiver)
 }
 
 fn lines(receiver: &Program) -> usize {
@@ -90,7 +41,7 @@ fn ports(status: &Value) -> Vec<(String, usize)> {
 
 #[test]
 fn a_gateway_serves_two_segments_and_survives_the_loss_of_one() {
-    let Some(lab) = Lab::up("ports") else { return };
+    let Some(lab) = TopologyLab::up("ports", TWO_SEGMENTS, &["--no-nodes"]) else { return };
     let single = |station: &str| lab.node(station, &["--iface", "eth0"]);
     let one = single("n1");
     let _others = ["n2", "n3", "n4"].map(single);
@@ -103,8 +54,8 @@ fn a_gateway_serves_two_segments_and_survives_the_loss_of_one() {
     assert!(eventually(PATIENCE, met).is_some(), "{}", lab.status("gateway"));
 
     // One node, one name of it on each segment, and a channel on each at the same time.
-    let (to_n1, _at_n1) = lab.stream("n1", "1");
-    let (_to_n3, at_n3) = lab.stream("n3", "3");
+    let (to_n1, _at_n1) = stream(&lab, "n1", "1");
+    let (_to_n3, at_n3) = stream(&lab, "n3", "3");
     let status = lab.status("gateway");
     let modes: Vec<&Value> =
         status["extra"]["ports"].as_array().unwrap().iter().map(|port| &port["mode"]).collect();
@@ -117,7 +68,7 @@ fn a_gateway_serves_two_segments_and_survives_the_loss_of_one() {
     assert_goes_on(&at_n3);
 
     // The first interface is gone: so are its channels, and nothing else.
-    let (to_n2, _at_n2) = lab.stream("n2", "2");
+    let (to_n2, _at_n2) = stream(&lab, "n2", "2");
     lab.exec("gateway", &["ip", "link", "del", "eth0"]).finish().well();
     let ended = to_n2.finish();
     assert!(ended.err.contains("interface of this station"), "{}", ended.err);
@@ -138,7 +89,7 @@ fn a_gateway_serves_two_segments_and_survives_the_loss_of_one() {
 /// The node that a lab starts at its gateway has a port on each segment, with the rate of each.
 #[test]
 fn a_labs_gateway_keeps_a_bound_on_each_segment_and_one_outlives_the_other() {
-    let Some(lab) = Lab::up_with("gateway", &[]) else { return };
+    let Some(lab) = TopologyLab::up("gateway", TWO_SEGMENTS, &[]) else { return };
     let found = ports(&lab.status("gateway"));
     assert_eq!(found, [("eth0".to_owned(), 3), ("eth1".to_owned(), 3)], "the lab has waited for them");
     let clip = testdata("clip.h264");
@@ -163,8 +114,8 @@ fn a_labs_gateway_keeps_a_bound_on_each_segment_and_one_outlives_the_other() {
         receiver.finish().carried();
     }
 
-    let (_to_n1, at_n1) = lab.stream("n1", "1");
-    let (to_n3, at_n3) = lab.stream("n3", "3");
+    let (_to_n1, at_n1) = stream(&lab, "n1", "1");
+    let (to_n3, at_n3) = stream(&lab, "n3", "3");
     lab.exec("gateway", &["ip", "link", "del", "eth1"]).finish().well();
     let ended = to_n3.finish();
     assert!(

@@ -3,6 +3,7 @@
 
 pub mod holds;
 pub mod stream;
+pub mod topology;
 
 use serde_json::Value;
 use std::collections::BTreeSet;
