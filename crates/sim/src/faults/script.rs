@@ -198,37 +198,16 @@ pub enum Fault {
 impl Fault {
     /// Hosts that it names.
     pub fn hosts(&self) -> Vec<usize> {
-        match self {
-            Self::Crash { host, .. }
-            | Self::CrashLoop { host, .. }
-            | Self::Pause { host, .. }
-            | Self::Starve { host, .. }
-            | Self::WallClock { host }
-            | Self::Drift { host, .. }
-            | Self::Flap { host, .. }
-            | Self::PortLoss { host }
-            | Self::Babble { host, .. }
-            | Self::Hog { host, .. }
-            | Self::Keep { host, .. }
-            | Self::Stray { host, .. }
-            | Self::Spoof { host, .. }
-            | Self::Skew { host } => vec![*host],
-            Self::OneWay { from, to } => vec![*from, *to],
-            Self::Clone { host, of } => vec![*host, *of],
-            Self::Partition { part } => part.clone(),
-            Self::Storm { hosts } => hosts.clone(),
-            Self::Wire { .. }
-            | Self::Boundary { .. }
-            | Self::PauseAll
-            | Self::Forge { .. }
-            | Self::Insider { .. }
-            | Self::Replay { .. }
-            | Self::Flood { .. } => Vec::new(),
-        }
+        let mut hosts = Vec::new();
+        self.clone().renumber(|host| {
+            hosts.push(host);
+            host
+        });
+        hosts
     }
 
     /// Gives each host that it names another number.
-    pub fn renumber(&mut self, number: impl Fn(usize) -> usize) {
+    pub fn renumber(&mut self, mut number: impl FnMut(usize) -> usize) {
         match self {
             Self::Crash { host, .. }
             | Self::CrashLoop { host, .. }
@@ -283,7 +262,7 @@ pub struct Timed {
     pub at: Span,
     /// For so long; zero for what happens in an instant.
     pub lasts: Span,
-    /// The segment whose frames it strikes, from 0. What strikes a process is felt on all its segments.
+    /// The segment whose frames it strikes, from 0. A fault of a process is felt on all its segments.
     pub segment: usize,
     /// What.
     pub fault: Fault,
