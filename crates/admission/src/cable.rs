@@ -121,7 +121,7 @@ fn evaluate(before: Span, request: &Request, params: &SegmentParams) -> Result<A
     Ok(admitted)
 }
 
-/// What all shares of one sender may take of each window.
+/// The most that all shares of one sender take of each window.
 pub fn link_capacity(params: &SegmentParams) -> Span {
     link_window(params.trt).minus(overhead(params))
 }
@@ -140,7 +140,7 @@ pub fn link_cycle_min(params: &SegmentParams, least: Span, most: Span) -> Option
         if link_capacity(&of) > Span::ZERO {
             return Some(trt);
         }
-        // What the overhead takes now it takes of a longer cycle, too.
+        // The overhead of a longer cycle is the same.
         let window = overhead(&of).as_nanos().saturating_add(1);
         let longer = window.saturating_add(window.div_ceil(GUARD - 1)).div_ceil(1_000);
         trt = Span::from_micros(longer.max(trt.as_nanos() / 1_000 + 1));

@@ -1,4 +1,4 @@
-//! What became of messages of link control.
+//! Outcomes of messages of link control.
 
 /// Why a message failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum MessageFailure {
     Unreadable,
 }
 
-/// What the lower half of an acknowledgement's status means (ISO 8802-2, type 3).
+/// The meaning of the lower half of an acknowledgement's status (ISO 8802-2, type 3).
 fn refused(status: u8) -> &'static str {
     match status & 0x0f {
         1 => "nobody there has opened the socket",
@@ -34,7 +34,7 @@ fn refused(status: u8) -> &'static str {
     }
 }
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageOutcome {
     /// All of it was handed to the network card.

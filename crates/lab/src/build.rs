@@ -117,7 +117,7 @@ impl Lab {
         self.isolation
     }
 
-    /// What every program in a station finds in its environment: the rate and queue of the segment of its
+    /// The environment of every program in a station: the rate and queue of the segment of its
     /// first port.
     ///
     /// # Panics

@@ -166,7 +166,7 @@ struct PortStatus {
 }
 
 impl Status {
-    /// What the node of a station says of itself; nothing where it does not answer.
+    /// The status of a station's node; nothing where it does not answer.
     fn of(lab: &Lab, station: u8, program: &Path) -> Self {
         let output = lab.command(station, program).args(["status", "--json"]).stderr(Stdio::null()).output();
         let status = output.ok().and_then(|output| serde_json::from_slice(&output.stdout).ok());

@@ -168,7 +168,7 @@ pub enum Way {
 /// Most units of one session that wait at a port: the buffers of a channel.
 pub const UNITS_WAITING_MAX: usize = 64;
 
-/// What has become of the units of a session that wait at the port.
+/// The waiting units of a session at the port: a change of their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Units {
     /// One more waits.

@@ -18,7 +18,7 @@ pub(crate) struct Own {
     pub(crate) frame_seq: u64,
 }
 
-/// What the header of a frame says beside its sender.
+/// The fields of a frame's header beside its sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub(crate) kind: Kind,

@@ -145,7 +145,7 @@ fn used_by_strangers(link: &Medium, mac: MacAddr) -> u64 {
     }
 }
 
-/// What all shares may take of a cycle: on a link of its window, and what this station alone may take.
+/// The most that all shares take of a cycle; on a link the most that those of this station take of a window.
 fn capacity(link: &Medium, reserved: Span) -> Span {
     let settings = link.settings();
     let params = settings.params(link.members().len() as u16 + 1);

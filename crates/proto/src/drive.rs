@@ -16,7 +16,7 @@ const OUTPUTS_MAX: usize = 20_000;
 /// The longest frame of any MTU, with its header and a tag.
 const FRAME_OCTETS_MAX: usize = Framing::MTU_MAX as usize + ETHERNET_HEADER_OCTETS + TAG_OCTETS;
 
-/// What a node gives its parent.
+/// An output or an event of a node.
 #[derive(Debug)]
 pub enum Given<'a> {
     /// An output, and the octets of the frame that it transmits. [`Output::Event`] is taken already.
@@ -28,7 +28,7 @@ pub enum Given<'a> {
 }
 
 impl Given<'_> {
-    /// What a parent without limits does about it: its card is empty at once, and it has memory for every
+    /// The duty of a parent without limits: its card is empty at once, and it has memory for every
     /// channel.
     pub fn duty(&self) -> Option<Duty> {
         match *self {
@@ -40,7 +40,7 @@ impl Given<'_> {
     }
 }
 
-/// What a parent does to its node once the node is drained.
+/// A duty of a parent once its node is drained.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Duty {

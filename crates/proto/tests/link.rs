@@ -1,4 +1,4 @@
-//! What only a point-to-point link has: two ends that prove each other, and no token.
+//! Tests of a point-to-point link alone: two ends prove each other, and there is no token.
 
 mod pair;
 
@@ -11,7 +11,7 @@ use rota_wire::Kind;
 
 const LINK: MediumKind = MediumKind::Link;
 
-/// What a station says of those that do not fit.
+/// The mismatches that a station names.
 fn mismatches(pair: &mut Pair, k: usize) -> Vec<(rota_wire::MacAddr, Difference)> {
     let now = pair.now;
     pair.node(k).medium().mismatches(now).map(|found| (found.mac, found.difference)).collect()

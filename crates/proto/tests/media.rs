@@ -1,4 +1,4 @@
-//! What every medium keeps, checked of each by the same tests: two stations on a wire with the rate of the
+//! The conformance suite of media: each passes the same tests. Two stations on a wire with the rate of the
 //! link. The wire hands on frames one after another, and the calls of `Pair` fail where a node spins: a call
 //! at its deadline has to do something or to move it.
 

@@ -117,7 +117,7 @@ impl Link {
     pub fn spent(&mut self, now: Instant, octets: u16) {
         self.occupy(now, octets);
         if self.pace.visit.is_some() {
-            // The card's clock may be slower than this one. What it falls behind it makes up here.
+            // The card's clock may be slower than this one. Its delay is made up here.
             self.pace.card_free += self.frame_time(octets).div_down(LINK_CARD_SLOWER);
         } else {
             let wire = self.settings.link.framing.wire_octets(payload_of(octets));

@@ -47,7 +47,8 @@ pub(super) struct Meeting {
     /// Hellos at short intervals that are still to come.
     quick: u8,
     candidate: Option<Candidate>,
-    /// What the next boot of the peer has to answer; 0 until it is heard. It is the nonce of this end then.
+    /// The nonce that the next boot of the peer has to answer; 0 until it is heard. It is this end's own
+    /// then.
     challenge: u64,
     /// When the peer last showed that it takes this end for its peer.
     alive: Instant,

@@ -55,7 +55,7 @@ enum Gate {
     Shut,
 }
 
-/// What leaves the machine beside grants.
+/// The frames, notes and events of the machine.
 #[derive(Clone, Debug)]
 struct Out {
     outbox: VecDeque<Pending>,
@@ -216,12 +216,12 @@ impl Link {
         self.mismatches.all(now)
     }
 
-    /// What was counted. A link has no token, so that most of them stay zero.
+    /// The counters. A link has no token, so that most of them stay zero.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What was sent and heard.
+    /// The counts of frames sent and heard.
     pub fn tally(&self) -> &MediumTally {
         &self.tally
     }

@@ -8,7 +8,7 @@ use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Generation, Kind, MacAddr, PayloadKind};
 
-/// A frame to write. What depends on the moment is filled in when it is written.
+/// A frame to write. Values of the moment are filled in when it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pending {
     Hello,

@@ -29,7 +29,7 @@ struct Past {
 impl Past {
     const NONE: Self = Self { load: Span::ZERO, until: Instant::ZERO };
 
-    /// What it takes at this moment.
+    /// Its load at this moment.
     fn load(&self, now: Instant) -> Span {
         if now < self.until { self.load } else { Span::ZERO }
     }
@@ -64,7 +64,7 @@ impl Session {
         }
     }
 
-    /// What stays charged of it from now on, if it has less or nothing.
+    /// The load that stays charged for it from now on, if it has less or nothing.
     fn to_past(&self, now: Instant, window: Span) -> Option<Past> {
         let until = self.slots.last_opening()? + window;
         let load = self.charged(now)?;

@@ -9,7 +9,7 @@ use rota_wire::bodies::StationState;
 use rota_wire::{Announce, ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, TAG_OCTETS, UNIT_HEADER_OCTETS};
 
 const HEADERS: u64 = (ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS + TAG_OCTETS) as u64;
-/// What the clock of the bench steps over.
+/// A step of the bench's clock.
 const STEP: Span = Span::from_micros(1);
 
 fn ms(millis: u64) -> Span {
@@ -386,7 +386,7 @@ fn a_share_in_the_place_of_one_that_was_just_served_begins_a_window_later() {
     assert!(bench.answer(third).is_some_and(|answer| answer.is_ok()));
 }
 
-/// What a session had before it shrank counts, too.
+/// The load of a session before it shrank counts, too.
 #[test]
 fn a_share_that_shrinks_gives_its_room_a_window_behind_its_last_slot() {
     let mut bench = Bench::new(10);

@@ -20,7 +20,7 @@ const TRIAL_EVERY: Span = Span::from_millis(100);
 /// A setting that cannot be identified is reported after this time: stations state their settings by then.
 const UNNAMED: Span = Span::from_millis(3_000);
 
-/// What does not fit, and both values as [`Mismatch`] says them.
+/// A mismatch, and both values as [`Mismatch`] says them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// What.

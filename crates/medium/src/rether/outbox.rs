@@ -90,7 +90,7 @@ enum Proof {
     Farewell(Stamp),
 }
 
-/// What the header of a frame says: its kind, and by what it is proven.
+/// The kind of a frame, and its proof.
 struct Heading {
     kind: Kind,
     proof: Proof,

@@ -34,7 +34,7 @@ pub enum SettingsError {
         long_frames(*.mtu)
     )]
     Cycle {
-        /// What was asked for.
+        /// The cycle that was asked for.
         trt: Span,
         /// The shortest that works.
         least: Span,
@@ -63,7 +63,7 @@ pub enum SettingsError {
         long_frames(*.mtu)
     )]
     LinkCycle {
-        /// What was asked for.
+        /// The cycle that was asked for.
         trt: Span,
         /// The shortest that works.
         least: Span,
@@ -88,7 +88,7 @@ pub enum SettingsError {
     /// A live successor would be declared dead before its token was repeated.
     #[error("a death timeout of {death} is too short; {least} would do, three hop timeouts")]
     Death {
-        /// What was asked for.
+        /// The cycle that was asked for.
         death: Span,
         /// The shortest that works.
         least: Span,
@@ -99,7 +99,7 @@ pub enum SettingsError {
         "a lease of {lease} is too short; {least} would do, one ordinary visit or three delays of a frame"
     )]
     Lease {
-        /// What was asked for.
+        /// The cycle that was asked for.
         lease: Span,
         /// The shortest that works.
         least: Span,
@@ -110,7 +110,7 @@ pub enum SettingsError {
     /// Ordinary traffic can never be served that soon.
     #[error("ordinary traffic cannot be served within {latency} when a cycle lasts {trt}")]
     Latency {
-        /// What was asked for.
+        /// The cycle that was asked for.
         latency: Span,
         /// The cycle.
         trt: Span,
@@ -118,7 +118,7 @@ pub enum SettingsError {
     /// A frame that is in time would count as lost, and two stations could hold a token.
     #[error("a delay of {delay} is shorter than a control frame behind a full one takes, {least}")]
     Delay {
-        /// What was asked for.
+        /// The cycle that was asked for.
         delay: Span,
         /// The shortest that works.
         least: Span,
@@ -126,7 +126,7 @@ pub enum SettingsError {
     /// A claim would be repeated before its answer can be there.
     #[error("claims every {claim} come sooner than an answer, which takes {least}: twice the delay")]
     Claim {
-        /// What was asked for.
+        /// The cycle that was asked for.
         claim: Span,
         /// The shortest that works.
         least: Span,
@@ -134,7 +134,7 @@ pub enum SettingsError {
     /// A token would be sent again before its acknowledgement can be there.
     #[error("a hop timeout of {hop} is shorter than a token and its acknowledgement take, {least}")]
     Hop {
-        /// What was asked for.
+        /// The cycle that was asked for.
         hop: Span,
         /// The shortest that works.
         least: Span,

@@ -135,12 +135,12 @@ impl Medium {
         rether.chain(link.into_iter().flat_map(move |link| link.mismatches(now)))
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> &Counters {
         each!(self, medium => medium.counters())
     }
 
-    /// What was sent and heard.
+    /// The counts of frames sent and heard.
     pub fn tally(&self) -> &MediumTally {
         each!(self, medium => medium.tally())
     }

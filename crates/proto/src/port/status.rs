@@ -5,7 +5,7 @@ use crate::io::StationId;
 use rota_medium::rether::{self, ModeName, Refused};
 use rota_wire::{MacAddr, Slot};
 
-/// What `rota status` shows of a port.
+/// The status of a port for `rota status`.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// This station's place.
@@ -20,7 +20,7 @@ pub struct Status {
     pub slots: Vec<Slot>,
     /// Ordinary frames waiting here.
     pub queued_frames: usize,
-    /// Who does not take part, and why.
+    /// Stations that do not take part, and why.
     pub refused: Vec<Refused>,
     /// Addresses of stations that strangers use.
     pub contested: Vec<MacAddr>,

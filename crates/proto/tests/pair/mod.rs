@@ -71,7 +71,7 @@ pub struct Pair {
     pub events: Vec<(usize, ChannelEvent)>,
     pub gates: Vec<(usize, GateOrder)>,
     pub listener: u64,
-    /// What the receivers of units have got of the newest one of a channel.
+    /// The part of the newest unit of a channel that has come.
     octets: u64,
 }
 

@@ -6,7 +6,7 @@ use crate::world::{FlowState, World};
 use rota_proto::ModeName;
 use rota_proto::rether::Rether;
 
-/// What does not agree on some segment, if anything.
+/// Checks that the stations of each segment agree.
 ///
 /// # Errors
 /// The rule, and what does not agree.

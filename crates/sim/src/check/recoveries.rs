@@ -489,7 +489,7 @@ fn is_whole(view: &View<'_>, list: (Generation, u64)) -> bool {
         })
 }
 
-/// Whether a station is silent and some ring does not know it yet, so that a token may be sent to it.
+/// True if a station is silent and some ring does not know it yet, so that a token may be sent to it.
 fn is_missed(view: &View<'_>, station: Station<'_>) -> bool {
     let knows = |link: &Rether| {
         let member = link.member_at(station.card.mac);

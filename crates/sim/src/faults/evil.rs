@@ -65,9 +65,9 @@ impl Evil {
         }
     }
 
-    /// What one beat of a fault sends among the stations of a segment, each by its port and its address, if
-    /// it is one that needs no key and no part in a station. `targets` says whom it meets; the port
-    /// `stranger` is no station's.
+    /// The frames that one beat of a fault sends among the stations of a segment, each by its port and its
+    /// address, if it is one that needs no key and no part in a station. `targets` says whom it meets; the
+    /// port `stranger` is no station's.
     pub fn inject(
         &mut self,
         fault: &Fault,

@@ -95,7 +95,7 @@ pub(crate) struct Waiting {
     pub(crate) port: PortId,
     /// When it came, in the world's time.
     pub(crate) at: Instant,
-    /// What the host's clock said then.
+    /// The time of the host's clock then.
     pub(crate) stamp: Instant,
     pub(crate) frame: Frame,
 }

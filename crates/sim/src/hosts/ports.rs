@@ -130,12 +130,12 @@ impl<'a> Station<'a> {
         self.rether().map(Rether::mode)
     }
 
-    /// Whether its process can run at `now` and has the interface.
+    /// True if its process can run at `now` and has the interface.
     pub fn is_running(&self, now: Instant) -> bool {
         !self.card.is_gone && self.host.is_running(now)
     }
 
-    /// Whether it holds a token whose lease has not ended, by its own clock.
+    /// True if it holds a token whose lease has not ended, by its own clock.
     pub fn holds(&self, now: Instant) -> bool {
         self.rether().is_some_and(|link| link.holds_token(self.host.clock.read(now)))
     }

@@ -58,7 +58,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Whether the medium of a segment has a port for who does not belong; a link has two ends.
+    /// True if the medium of a segment has a port for a stranger; a link has two ends.
     fn has_stranger(&self, segment: usize) -> bool {
         self.world.strangers > 0 && !matches!(self.world.topology_of(segment), Topology::Link { .. })
     }

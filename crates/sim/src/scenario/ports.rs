@@ -1,4 +1,4 @@
-//! Whether the segments and ports of a scenario make sense, and what fits on each segment.
+//! Checks of the segments and ports of a scenario, and of the load of each segment.
 
 use super::{Scenario, ScenarioError};
 use crate::faults::{Fault, Moment, Timed};
@@ -39,7 +39,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Whether a segment can be.
+    /// Checks a segment.
     pub(super) fn check_segment(&self, segment: usize) -> Result<(), ScenarioError> {
         let spec = &self.world;
         let several = spec.segments() > 1;
@@ -81,7 +81,7 @@ impl Scenario {
     }
 
     /// Half duplex ends where a slot of 512 bit times does, and a collision must be heard within a slot.
-    /// Whether a shared first segment, if it is one, can be.
+    /// Checks the first segment, if it is a shared one.
     ///
     /// # Errors
     /// It is too fast or too long.
@@ -110,7 +110,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Whether the hosts of a fault have ports on its segment.
+    /// Checks that the hosts of a fault have ports on its segment.
     pub(super) fn check_segment_of(&self, index: usize, timed: &Timed) -> Result<(), ScenarioError> {
         let Timed { segment, fault, .. } = timed;
         let error = |field, sentence| Err(ScenarioError { part: "fault", index, field, sentence });
@@ -165,14 +165,14 @@ impl Scenario {
         Ok(())
     }
 
-    /// Whether a reservation before this one sends to the host on this segment.
+    /// True if a reservation before this one sends to the host on this segment.
     fn sends_to(&self, index: usize, host: usize, on: usize) -> bool {
         self.reservations[..index].iter().any(|one| one.to == host && self.segment_of(one.from, one.to) == on)
     }
 }
 
 impl Fault {
-    /// Whether it matters on which segment it strikes: what strikes a process is felt on all its segments.
+    /// True if it strikes one segment: a fault of a process is felt on all its segments.
     pub fn is_of_one_segment(&self) -> bool {
         match self {
             Self::Crash { moment, .. } | Self::Pause { moment, .. } => *moment != Moment::Now,

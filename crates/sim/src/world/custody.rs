@@ -172,7 +172,7 @@ impl World {
         }
     }
 
-    /// What a process had not looked at of one port ends with the port.
+    /// Frames of a port that its process had not looked at end with the port.
     pub(super) fn fragments_end_at(&mut self, host: usize, port: PortId) {
         let inbox = std::mem::take(&mut self.hosts[host].process.inbox);
         let (gone, kept): (VecDeque<_>, VecDeque<_>) = inbox.into_iter().partition(|of| of.port == port);

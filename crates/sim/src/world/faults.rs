@@ -46,8 +46,8 @@ impl World {
         self.begin_fault_on(0, index, fault, until);
     }
 
-    /// A fault begins. What happens to frames happens to those of the segment `on`; what happens to a process
-    /// is felt on all its segments.
+    /// A fault begins. One of frames strikes those of the segment `on`; one of a process is felt on all its
+    /// segments.
     pub fn begin_fault_on(&mut self, on: usize, index: usize, fault: &Fault, until: Instant) {
         let now = self.now();
         let lasts = until.since(now);

@@ -42,7 +42,7 @@ use std::collections::VecDeque;
 pub struct World {
     /// The hosts, from 0; the numbers of their stations on the segments are their own affair.
     pub hosts: Vec<Host>,
-    /// What joins them, and the rules that are judged there.
+    /// The media that join them, and the rules that are judged there.
     pub segments: Vec<Segment>,
     /// What went wrong, and how often.
     pub tally: Tally,
@@ -237,7 +237,7 @@ impl World {
         &self.findings.violations
     }
 
-    /// What the standing checkers of the first segment measured.
+    /// The measurements of the standing checkers of the first segment.
     pub fn checks(&self) -> &All {
         self.segments[0].checks()
     }

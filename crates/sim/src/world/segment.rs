@@ -15,11 +15,11 @@ use std::collections::VecDeque;
 pub struct Segment {
     /// Settings of all its stations that were not given others.
     pub settings: Settings,
-    /// What joins them.
+    /// The medium that joins them.
     pub medium: Medium,
-    /// What goes wrong on the wires.
+    /// The faults of the wires.
     pub wires: Wires,
-    /// What is excused.
+    /// The times that are excused.
     pub windows: Windows,
     /// How long recovery may take.
     pub recovery: Recovery,
@@ -73,7 +73,7 @@ impl Segment {
         }
     }
 
-    /// What the standing checkers measured.
+    /// The measurements of the standing checkers.
     pub fn checks(&self) -> &All {
         &self.judge.checks
     }

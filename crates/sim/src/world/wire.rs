@@ -16,7 +16,7 @@ impl World {
         for (at, step) in steps.drain(..) {
             let event = match step {
                 Step::Later(event) => Event::Medium { on, event },
-                // What a card does not pick from the segment never reaches its host.
+                // A frame that the card does not pick from the segment never reaches its host.
                 Step::Arrive { to, ref frame, .. } if !self.is_reached(on, to, frame, shared) => {
                     self.fragment_ends(frame, End::PassedBy);
                     continue;
@@ -41,7 +41,7 @@ impl World {
             let more = aborts - std::mem::replace(&mut segment.aborts, aborts);
             if self.agreed_mode_on(on) == Some(ModeName::Token) {
                 self.counts.ring_aborts += more;
-                // Whoever collides backs off, and nothing under the token bounds for how long.
+                // A station that collides backs off, and nothing under the token bounds for how long.
                 let (now, span) = (self.now(), self.token_lost(on));
                 let segment = &mut self.segments[on];
                 segment.windows.open(now, span + segment.recovery.slot(), Scope::All);
@@ -49,7 +49,7 @@ impl World {
         }
     }
 
-    /// Whether a frame at this port of the medium can reach a host. On a shared wire its card looks first;
+    /// True if a frame at this port of the medium can reach a host. On a shared wire its card looks first;
     /// a switch has ports of hosts that are not on the segment, and no plug is in them.
     fn is_reached(&self, on: usize, to: usize, frame: &Frame, shared: bool) -> bool {
         let Some(host) = self.hosts.get(to) else { return !shared };
@@ -146,7 +146,8 @@ impl World {
             (_, Some(kind)) => {
                 self.blow_at(on, kind, token, Span::ZERO);
                 let lost = self.token_lost(on);
-                // Who misses that a ring has ended waits for its token (seed 161014 of the product's timers).
+                // A station that misses the end of a ring waits for its token (seed 161014 of the product's
+                // timers).
                 let mode = self.hosts.get(from).and_then(|host| host.on(on)?.mode());
                 let is_farewell = kind == Kind::Mode && mode != Some(ModeName::Token);
                 let notice =

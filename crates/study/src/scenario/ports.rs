@@ -18,7 +18,7 @@ pub(super) struct SegmentTable {
 }
 
 impl SegmentTable {
-    /// What `[medium]` says, with this segment's own words in front.
+    /// The words of `[medium]`, behind this segment's own.
     fn medium(&self, of_all: &Medium) -> Medium {
         let kind = self.medium.unwrap_or(of_all.kind);
         let same = kind == of_all.kind;
@@ -59,7 +59,7 @@ impl File {
         self.station.iter().enumerate().map(|(index, table)| station(index, table, &names)).collect()
     }
 
-    /// What the segments are made of; one where there are no tables of them.
+    /// The segments; one where there are no tables of them.
     pub(super) fn segments(&self, ports: &[Vec<usize>]) -> Result<Vec<SegmentSpec>, Wrong> {
         if self.segment.is_empty() {
             return Ok(vec![self.segment_of(&self.medium, self.rate.0, self.stations)?]);

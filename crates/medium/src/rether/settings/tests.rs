@@ -107,7 +107,7 @@ fn claims_wait_for_their_answers_whatever_agrees() {
     let short = Settings { lease: settings(10).delay_max * 2, ..settings(10) };
     let error = short.check().unwrap_err().to_string();
     assert!(error.ends_with(" would do, one ordinary visit or three delays of a frame"), "{error}");
-    // What is said to do does: the delay has more digits than are printed.
+    // The delay that the error names suffices: it has more digits than are printed.
     let base = Settings { delay_max: Span::from_nanos(1_234_567), ..settings(10) };
     let SettingsError::Lease { least, .. } =
         Settings { lease: Span::ZERO, ..base.clone() }.check().unwrap_err()
@@ -118,7 +118,7 @@ fn claims_wait_for_their_answers_whatever_agrees() {
     let claim_interval = settings(10).delay_max;
     let error = Settings { claim_interval, ..settings(10) }.check().unwrap_err().to_string();
     assert!(error.starts_with("claims every "), "{error}");
-    // Whoever states a longer delay gets claims that wait for it.
+    // With a longer delay claims wait for it.
     let patient = settings(10).with_delay(us(30_000));
     assert_eq!(patient.claim_interval, us(60_000));
 }
