@@ -47,7 +47,7 @@ pub fn settings() -> Settings {
         claim_interval: TICK * 4,
         claim_tries: 2,
         switch_tries: 2,
-        nrt_policy: NrtPolicy::One,
+        nrt_policy: Some(NrtPolicy::One),
         ack_spacing: TICK,
         ..base.medium
     };

@@ -126,17 +126,18 @@ impl SegmentParams {
         let token_octets = Self::TOKEN_FIXED_OCTETS + Self::SLOT_OCTETS * u64::from(slots_max);
         let link = LinkModel::new(rate, framing, token_octets);
         let burst_frames = link.frames_in(Span::from_micros(100)).max(2);
+        let (trt, latency_max) = (Self::TRT_30HZ, Span::from_millis(500));
         Self {
-            trt: Self::TRT_30HZ,
+            trt,
             link,
             stations,
-            nrt_policy: NrtPolicy::default_for(&link),
-            nrt_latency_max: Span::from_millis(500),
+            nrt_policy: NrtPolicy::default_for(&link, stations, trt, latency_max),
+            nrt_latency_max: latency_max,
             nrt_share_percent: 5,
             master_broadcasts: Self::master_broadcasts(&link, token_octets),
             card_burst_octets: link.framing.frame_wire_octets_max() * burst_frames,
             slots_max,
-            hold_max: Self::TRT_30HZ,
+            hold_max: trt,
         }
     }
 

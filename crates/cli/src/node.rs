@@ -64,8 +64,8 @@ pub struct Args {
     /// The cycle; the same on all stations of a segment. One for each interface: eth0=10ms,eth1=20ms
     #[arg(long, value_parser = ports::cycles, value_name = "TIME")]
     trt: Option<PerPort<Span>>,
-    /// The limit of an ordinary visit: 'one' frame, at most so many frames, or 'all' that fit; the frames of
-    /// 2 ms of the link otherwise (paper section 2.2.3); the same on all stations
+    /// The limit of an ordinary visit: 'one' frame, at most so many frames, or 'all' that fit; otherwise the
+    /// frames of 4 ms, or of 2 ms with many stations (paper section 2.2.3); the same on all stations
     #[arg(long, value_parser = nrt_policy, value_name = "POLICY")]
     nrt: Option<NrtPolicy>,
     /// The costs of frames, visits and hops, measured by 'rota calibrate'; the same file on all stations
@@ -337,9 +337,7 @@ fn settings(args: &Args, iface: &str, rate: BitRate, mtu: u16) -> Result<Setting
     if let Some(trt) = args.trt.as_ref().and_then(|values| values.of(iface)) {
         settings = settings.with_cycle(trt).map_err(wrong)?;
     }
-    if let Some(policy) = args.nrt {
-        settings.nrt_policy = policy;
-    }
+    settings.nrt_policy = args.nrt;
     if let Some(latency) = args.nrt_latency {
         if latency == Span::ZERO || latency > Span::from_millis(1_000) {
             let sentence =

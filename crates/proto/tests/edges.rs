@@ -85,7 +85,7 @@ fn a_lap_of_the_idle_token_is_measured() {
 /// A station in a ring of three, which lets one ordinary frame leave in a visit.
 fn ring_of_one_frame() -> Rig {
     let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
-    settings.nrt_policy = NrtPolicy::One;
+    settings.nrt_policy = Some(NrtPolicy::One);
     let mut rig = Rig::with(settings).settle();
     rig.switch(1, 1);
     rig.run(ms(50));

@@ -34,7 +34,7 @@ fn command(from: rota_wire::MacAddr, sap: u8, bit: bool, information: &[u8]) -> 
 
 #[test]
 fn what_is_over_spends_no_place_in_a_visit() {
-    let mut lan = Lan::token_with(2, |settings| settings.nrt_policy = NrtPolicy::One);
+    let mut lan = Lan::token_with(2, |settings| settings.nrt_policy = Some(NrtPolicy::One));
     lan.nodes[1].llc_open(4);
     (0..6).for_each(|tag| lan.host_frame(1, tag, 0));
     let until = lan.now + Span::from_nanos(1);
@@ -419,7 +419,7 @@ fn who_was_refused_and_asks_for_less_at_once_finds_it_listening() {
 
 #[test]
 fn a_long_message_takes_its_turns_in_the_round() {
-    let mut lan = Lan::token_with(3, |settings| settings.nrt_policy = NrtPolicy::One);
+    let mut lan = Lan::token_with(3, |settings| settings.nrt_policy = Some(NrtPolicy::One));
     for tag in 0..30 {
         lan.host_frame(1, tag, 0);
         lan.host_frame(2, 100 + tag, 0);

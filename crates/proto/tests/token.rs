@@ -13,7 +13,7 @@ const SLOT: (u16, u32, bool) = (1, 6_000, true);
 
 fn policed(policy: NrtPolicy, rate: BitRate) -> Rig {
     let mut settings = Settings::ethernet(rate, Octets::new(150_000));
-    settings.nrt_policy = policy;
+    settings.nrt_policy = Some(policy);
     let mut rig = Rig::with(settings).settle();
     rig.switch(1, 1);
     rig.run(ms(50));

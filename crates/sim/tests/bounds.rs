@@ -33,7 +33,7 @@ fn ordinary_access_keeps_its_bound_under_all_three_policies() {
     for policy in [NrtPolicy::One, NrtPolicy::AtMost(4), NrtPolicy::AsManyAsFit] {
         for strict in [true, false] {
             let mut spec = WorldSpec::new(5);
-            spec.settings.nrt_policy = policy;
+            spec.settings.nrt_policy = Some(policy);
             let world = loaded(World::new(4, spec), strict, 60);
             let measured = world.checks().measured();
             let broken = world.violations().iter().find(|found| ["L2", "A5"].contains(&found.rule));
@@ -52,7 +52,7 @@ fn ordinary_access_keeps_its_bound_under_all_three_policies() {
 #[test]
 fn cycles_that_restart_early_keep_the_period_with_several_frames_a_visit() {
     let mut spec = WorldSpec::new(5);
-    spec.settings.nrt_policy = NrtPolicy::AtMost(4);
+    spec.settings.nrt_policy = Some(NrtPolicy::AtMost(4));
     let world = loaded(World::new(4, spec), false, 60);
     assert_eq!(world.violations(), []);
 }
@@ -133,7 +133,7 @@ fn l2_a_station_that_is_never_visited_for_its_frames() {
 fn l2_a_station_that_asks_without_end_still_has_visits_for_its_frames() {
     for (policy, asked) in [(NrtPolicy::One, 4), (NrtPolicy::AtMost(4), 60)] {
         let mut spec = WorldSpec::new(5);
-        spec.settings.nrt_policy = policy;
+        spec.settings.nrt_policy = Some(policy);
         let mut world = loaded(World::new(4, spec), true, 3);
         let visits = |world: &World| {
             let counters = world.hosts[3].node.as_ref().map(|node| *node.port().counters());

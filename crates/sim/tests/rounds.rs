@@ -39,7 +39,7 @@ impl Checker for Turns {
 #[test]
 fn the_ordinary_round_goes_on_where_the_last_cycle_stopped_it() {
     let mut spec = WorldSpec::new(11);
-    spec.settings.nrt_policy = NrtPolicy::One;
+    spec.settings.nrt_policy = Some(NrtPolicy::One);
     let mut world = World::new(5, spec);
     world.run_for(ms(2_500));
     let host_of = |world: &World, station| (0..11).find(|index| world.station(*index) == station);

@@ -152,8 +152,9 @@ pub struct Settings {
     pub trt: Span,
     /// What a frame costs on this link.
     pub link: LinkModel,
-    /// How much a station may send at a non-real-time visit (paper section 2.2.3).
-    pub nrt_policy: NrtPolicy,
+    /// How much a station may send at a non-real-time visit (paper section 2.2.3); without it the default,
+    /// which follows the number of live stations.
+    pub nrt_policy: Option<NrtPolicy>,
     /// The stated worst-case access latency of ordinary traffic, from which T_NRT follows (equations 4–6).
     pub nrt_latency_max: Span,
     /// Percent of the cycle kept for ordinary data whatever that latency needs: 5 in eq. 6, where the paper
@@ -224,7 +225,7 @@ impl Settings {
             ether_type: DEFAULT_ETHERTYPE,
             trt: TRT_30_HZ,
             link: params.link,
-            nrt_policy: params.nrt_policy,
+            nrt_policy: None,
             nrt_latency_max: params.nrt_latency_max,
             nrt_share_percent: params.nrt_share_percent,
             nrt_queue: Span::from_millis(50),
@@ -252,15 +253,25 @@ impl Settings {
 
     /// What admission needs to know, for a segment of `stations` live stations, or N where that is more.
     pub fn params(&self, stations: u16) -> SegmentParams {
+        let stations = stations.max(self.stations_max);
         SegmentParams {
             trt: self.trt,
             link: self.link,
-            nrt_policy: self.nrt_policy,
+            nrt_policy: self.policy(stations),
             nrt_latency_max: self.nrt_latency_max,
             hold_max: self.lease,
             nrt_share_percent: self.nrt_share_percent,
-            ..SegmentParams::with_framing(self.link.rate, self.link.framing, stations.max(self.stations_max))
+            ..SegmentParams::with_framing(self.link.rate, self.link.framing, stations)
         }
+    }
+
+    /// The limit of an ordinary visit on a segment of `stations` live stations, or N where that is more.
+    pub fn policy(&self, stations: u16) -> NrtPolicy {
+        let default = || {
+            let stations = stations.max(self.stations_max);
+            NrtPolicy::default_for(&self.link, stations, self.trt, self.nrt_latency_max)
+        };
+        self.nrt_policy.unwrap_or_else(default)
     }
 
     /// The same with measured costs of this link. Where a hop takes longer than assumed, the times that are
@@ -415,9 +426,10 @@ impl Settings {
     pub(super) fn digest_of_version(&self, version: u64) -> u64 {
         let link = &self.link;
         let (policy, frames) = match self.nrt_policy {
-            NrtPolicy::One => (0, 1),
-            NrtPolicy::AtMost(frames) => (1, u64::from(frames.max(1))),
-            NrtPolicy::AsManyAsFit => (2, 0),
+            Some(NrtPolicy::One) => (0, 1),
+            Some(NrtPolicy::AtMost(frames)) => (1, u64::from(frames.max(1))),
+            Some(NrtPolicy::AsManyAsFit) => (2, 0),
+            None => (3, 0),
         };
         let framing = [
             u64::from(link.framing.mtu),

@@ -366,8 +366,8 @@ impl Rether {
     }
 
     /// How many frames an ordinary visit may send.
-    pub(super) fn frames_of_visit(&self) -> u32 {
-        match self.settings.nrt_policy {
+    fn frames_of_visit(&self, stations: u16) -> u32 {
+        match self.settings.policy(stations) {
             NrtPolicy::One => 1,
             NrtPolicy::AtMost(frames) => frames.max(1),
             NrtPolicy::AsManyAsFit => u32::MAX,
@@ -389,7 +389,8 @@ impl Rether {
         let hold = self.mode.hold()?;
         let budget = self.residual(now.max(hold.card_free)).minus(self.hop());
         let stamp = (hold.stamp.generation, hold.stamp.seq);
-        let (port, lane, opens, most) = (self.port, Lane::NonRealTime, hold.taken, self.frames_of_visit());
+        let most = self.frames_of_visit(self.live_stations(&hold.token));
+        let (port, lane, opens) = (self.port, Lane::NonRealTime, hold.taken);
         Some(Grant { port, lane, number, opens, most, budget, not_after: hold.lease_end, stamp })
     }
 
