@@ -45,13 +45,14 @@ pub enum NrtPolicy {
 }
 
 impl NrtPolicy {
-    /// The default (`RETHER-2.2.3-10`): the frames of 4 ms, 3 at 10 Mbit/s and 325 at 1 Gbit/s. The hops of a
-    /// round are idle wire, so longer visits carry more. Where N·TRT + R may exceed the stated latency, the
-    /// length of a visit counts in T_NRT, and the default is the frames of 2 ms.
+    /// The default (`RETHER-2.2.3-10`): the frames of 3.5 ms, 2 at 10 Mbit/s and 284 at 1 Gbit/s. The hops of
+    /// a round are idle wire, so longer visits carry more; but a round in which one station sends is to end
+    /// before the idle ones owe their acknowledgements, 4 ms after a pass. Where N·TRT + R may exceed the
+    /// stated latency, the length of a visit counts in T_NRT, and the default is the frames of 2 ms.
     pub fn default_for(link: &LinkModel, stations: u16, trt: Span, latency_max: Span) -> Self {
         let any_policy_max = trt * (u64::from(stations) + 1);
-        let millis = if any_policy_max <= latency_max { 4 } else { 2 };
-        let frames = link.frames_in(Span::from_millis(millis));
+        let micros = if any_policy_max <= latency_max { 3_500 } else { 2_000 };
+        let frames = link.frames_in(Span::from_micros(micros));
         Self::AtMost(u32::try_from(frames).unwrap_or(u32::MAX))
     }
 
@@ -210,10 +211,10 @@ mod tests {
     use rota_units::BitRate;
 
     #[test]
-    fn the_default_is_the_frames_of_4_ms_where_that_costs_no_reservation() {
+    fn the_default_is_the_frames_of_3500_us_where_that_costs_no_reservation() {
         let params = |mbit, stations| SegmentParams::new(BitRate::from_mbit(mbit), stations);
         let policies = |stations| [10, 100, 1_000].map(|mbit| params(mbit, stations).nrt_policy);
-        assert_eq!(policies(14), [3, 32, 325].map(NrtPolicy::AtMost));
+        assert_eq!(policies(14), [2, 28, 284].map(NrtPolicy::AtMost));
         assert_eq!(policies(15), [1, 16, 162].map(NrtPolicy::AtMost), "a visit of each counts in T_NRT");
         assert_eq!(NrtPolicy::AtMost(0).frames_max(), Some(1));
         let longer = params(100, 14);

@@ -65,7 +65,7 @@ pub struct Args {
     #[arg(long, value_parser = ports::cycles, value_name = "TIME")]
     trt: Option<PerPort<Span>>,
     /// The limit of an ordinary visit: 'one' frame, at most so many frames, or 'all' that fit; otherwise the
-    /// frames of 4 ms, or of 2 ms with many stations (paper section 2.2.3); the same on all stations
+    /// frames of 3.5 ms, or of 2 ms with many stations (paper section 2.2.3); the same on all stations
     #[arg(long, value_parser = nrt_policy, value_name = "POLICY")]
     nrt: Option<NrtPolicy>,
     /// The costs of frames, visits and hops, measured by 'rota calibrate'; the same file on all stations
