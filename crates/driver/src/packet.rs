@@ -1,7 +1,7 @@
 //! The AF_PACKET device: raw frames of one EtherType on one real (or virtual) interface.
 
 use crate::claim::{Claim, ClaimError};
-use crate::clock::{Sandwich, StampConverter, nanoseconds};
+use crate::clock::{Sandwich, StampConverter};
 use crate::device::{
     BROADCAST, Backlog, DeviceCounters, DeviceError, ETHERNET_HEADER, FrameDevice, ReceivedFrame, Stamp,
     Transmit,
@@ -9,27 +9,24 @@ use crate::device::{
 use crate::egress::Egress;
 use crate::filter::{self, GROUPS_MAX, ShutOut};
 use crate::sys::interface::{self, Name};
+use crate::sys::packet_ring::{ReceiveRing, Taken};
 use crate::sys::packet_socket::{self, LinkAddress};
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, recv, recvmsg, setsockopt, socket,
-    sockopt,
+    AddressFamily, MsgFlags, SockFlag, SockType, getsockopt, recv, setsockopt, socket, sockopt,
 };
 use rota_units::BitRate;
-use std::io::IoSliceMut;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use thiserror::Error;
 
-/// Room for frames that wait while the host stalls: 200 ms at 100 Mbit/s are 2.5 MB, and the kernel counts
-/// more than a frame's octets.
-const RECEIVE_BUFFER: usize = 4 << 20;
+/// Room for frames that wait while the host stalls: 200 ms at 100 Mbit/s are 2.5 MB, and each frame takes the
+/// room of the longest. A flood of the shortest frames fills it within 34 ms.
+const RECEIVE_BUFFER: usize = 8 << 20;
 const ARPHRD_ETHER: u16 = 1;
 /// IEEE 802.1Q, the tag that the kernel does not count against the MTU, and its octets.
 const VLAN: [u8; 2] = [0x81, 0x00];
 const VLAN_TAG: usize = 4;
-/// Room for one receive stamp and its header.
-const CONTROL_OCTETS: usize = 64;
 
 /// How a device is opened.
 #[derive(Clone, Debug)]
@@ -42,7 +39,7 @@ pub struct PacketOptions {
     pub mark: u32,
     /// Group addresses to listen to, at most [`GROUPS_MAX`].
     pub groups: Vec<[u8; 6]>,
-    /// Octets that may wait in the kernel, its own overhead included.
+    /// Octets for frames that wait, the kernel's own overhead included: a ring in memory, taken at birth.
     pub receive_buffer: usize,
     /// The kernel's packet priority of our frames (SO_PRIORITY); above 6 needs privilege.
     pub priority: Option<u8>,
@@ -124,16 +121,13 @@ pub struct PacketDevice {
     ours: LinkAddress,
     /// Host frames: the kernel reads the protocol in each.
     any: LinkAddress,
+    ring: ReceiveRing,
     stamps: StampConverter,
     egress: Egress,
     counters: DeviceCounters,
     llc: Option<OwnedFd>,
     _claim: Option<Claim>,
 }
-
-/// The control buffer, aligned as the kernel's headers in it need.
-#[repr(align(8))]
-struct Control([u8; CONTROL_OCTETS]);
 
 impl PacketDevice {
     /// Opens `iface` for frames of `ethertype`, marking what is sent with `mark`, exclusively.
@@ -157,6 +151,9 @@ impl PacketDevice {
         let claim = if options.exclusive { Some(Claim::take(iface)?) } else { None };
         let mtu = raw.mtu()?;
         configure(&raw, options)?;
+        let room = usize::from(mtu) + ETHERNET_HEADER + VLAN_TAG;
+        let ring = ReceiveRing::open(raw.socket.as_fd(), room, options.receive_buffer)
+            .map_err(raw.failed("the receive ring"))?;
         let llc = if options.llc { Some(llc_socket(options)?) } else { None };
         let RawSocket { socket, name, index, mac, .. } = raw;
         let ours = LinkAddress::new(index, options.ethertype);
@@ -171,6 +168,7 @@ impl PacketDevice {
             program: Vec::with_capacity(filter::INSTRUCTIONS_MAX),
             ours,
             any: LinkAddress::new(index, 0),
+            ring,
             stamps: StampConverter::new(),
             egress,
             counters: DeviceCounters::default(),
@@ -282,6 +280,15 @@ impl PacketDevice {
         }
     }
 
+    /// No frame waits; an error of the socket, which makes it readable too, is told instead.
+    fn on_empty(&mut self) -> Result<Option<ReceivedFrame>, DeviceError> {
+        self.stamps.on_drained();
+        match getsockopt(&self.socket, sockopt::SocketError).map(Errno::from_raw) {
+            Ok(Errno::UnknownErrno) | Err(_) => Ok(None),
+            Ok(errno) => Err(self.failure("receive", errno)),
+        }
+    }
+
     fn note_stamp(&mut self, stamp: Stamp) {
         self.counters.received += 1;
         match stamp {
@@ -328,7 +335,8 @@ fn llc_socket(options: &PacketOptions) -> Result<OwnedFd, DeviceOpenError> {
     let fd = raw.socket.as_fd();
     packet_socket::set_packet_option(fd, libc::PACKET_IGNORE_OUTGOING, 1)
         .map_err(raw.failed("PACKET_IGNORE_OUTGOING (kernel 4.20 or later)"))?;
-    raw.keep_waiting(options.receive_buffer)?;
+    // The kernel doubles the number.
+    raw.keep_waiting(options.receive_buffer / 2)?;
     packet_socket::attach_filter(fd, &filter::llc(&[raw.mac, BROADCAST]))
         .map_err(raw.failed("the receive filter"))?;
     let address = LinkAddress::new(raw.index, libc::ETH_P_802_2 as u16);
@@ -351,7 +359,7 @@ fn configure(raw: &RawSocket, options: &PacketOptions) -> Result<(), DeviceOpenE
     if let Some(priority) = options.priority {
         setsockopt(socket, sockopt::Priority, &i32::from(priority)).map_err(raw.failed("SO_PRIORITY"))?;
     }
-    raw.keep_waiting(options.receive_buffer)
+    Ok(())
 }
 
 impl DeviceOpenError {
@@ -423,29 +431,12 @@ impl FrameDevice for PacketDevice {
     }
 
     fn receive(&mut self, buf: &mut [u8]) -> Result<Option<ReceivedFrame>, DeviceError> {
-        let room = buf.len();
-        let mut control = Control([0; CONTROL_OCTETS]);
-        let (len, truncated, real_ns) = {
-            let mut parts = [IoSliceMut::new(buf)];
-            let flags = MsgFlags::MSG_DONTWAIT;
-            match recvmsg::<()>(self.socket.as_raw_fd(), &mut parts, Some(&mut control.0), flags) {
-                Ok(message) => {
-                    let stamp = message.cmsgs().ok().and_then(|mut all| all.find_map(stamp_of));
-                    (message.bytes, message.flags.contains(MsgFlags::MSG_TRUNC), stamp)
-                }
-                Err(Errno::EAGAIN) => {
-                    self.stamps.on_drained();
-                    return Ok(None);
-                }
-                Err(Errno::EINTR) => return Ok(None),
-                Err(errno) => return Err(self.failure("recvmsg", errno)),
-            }
-        };
+        let Some(Taken { len, truncated, real_ns }) = self.ring.take(buf) else { return self.on_empty() };
         let clocks = Sandwich::take();
-        let (at, stamp) = self.stamps.convert(real_ns, &clocks);
+        let (at, stamp) = self.stamps.convert(Some(real_ns), &clocks);
         if truncated {
             self.counters.truncated += 1;
-            return Err(DeviceError::Truncated { room });
+            return Err(DeviceError::Truncated { room: buf.len() });
         }
         self.note_stamp(stamp);
         let broadcast = buf.first().is_some_and(|octet| octet & 1 == 1);
@@ -507,13 +498,6 @@ impl FrameDevice for PacketDevice {
             self.counters.receive_drops += u64::from(drops);
         }
         self.counters
-    }
-}
-
-fn stamp_of(message: ControlMessageOwned) -> Option<u64> {
-    match message {
-        ControlMessageOwned::ScmTimestampns(time) => Some(nanoseconds(time)),
-        _ => None,
     }
 }
 

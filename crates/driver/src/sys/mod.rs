@@ -5,6 +5,7 @@ mod ethtool;
 mod fds;
 pub(crate) mod interface;
 mod packet_bind;
+pub(crate) mod packet_ring;
 pub(crate) mod packet_socket;
 pub(crate) mod pidfd;
 pub(crate) mod privileges;

@@ -34,7 +34,8 @@ pub(crate) fn bind(fd: BorrowedFd<'_>, address: &LinkAddress) -> Result<(), Errn
     Errno::result(unsafe { libc::bind(fd.as_raw_fd(), address.as_ptr(), ADDRESS_LEN) }).map(drop)
 }
 
-fn set<T>(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> Result<(), Errno> {
+/// Sets an option whose value is one `T`.
+pub(super) fn set<T>(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> Result<(), Errno> {
     let pointer: *const c_void = std::ptr::from_ref(value).cast();
     // SAFETY: the kernel reads size_of::<T>() octets from a reference to T that outlives the call.
     let done = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, pointer, size_of::<T>() as socklen_t) };

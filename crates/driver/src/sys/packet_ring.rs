@@ -1,0 +1,117 @@
+//! The receive ring of a packet socket (TPACKET_V2): memory into which the kernel writes each frame that
+//! passes the filter, so that taking one needs no system call.
+//!
+//! Each slot begins with a status word. A slot is the kernel's until the kernel sets TP_STATUS_USER in it, and
+//! then this program's until it writes TP_STATUS_KERNEL there. Frames stand in the slots in their order.
+
+use super::packet_socket::set;
+use libc::{tpacket_req, tpacket2_hdr};
+use nix::errno::Errno;
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use std::num::NonZeroUsize;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Octets of a block, in which slots lie side by side: a contiguous piece of the kernel's memory.
+const BLOCK_OCTETS: usize = 64 << 10;
+/// A block is a whole number of pages, of whatever size pages have here.
+const PAGE_OCTETS_MAX: usize = 64 << 10;
+/// Octets of a slot before the Ethernet header of its frame: the kernel's header and the link's address, and
+/// room so that the octets behind an Ethernet header are aligned.
+const BEFORE_FRAME: usize = 66;
+const SLOT_ALIGNMENT: usize = 16;
+/// So often half the memory is asked for where the kernel has no more.
+const HALVINGS: u32 = 3;
+
+/// A frame that was taken from a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Octets that were copied.
+    pub(crate) len: usize,
+    /// The frame was longer than a slot, or than the caller's buffer.
+    pub(crate) truncated: bool,
+    /// When the frame came, on the wall clock, in nanoseconds since 1970.
+    pub(crate) real_ns: u64,
+}
+
+/// The kernel's memory, mapped, and the slot that is read next.
+#[derive(Debug)]
+pub(crate) struct ReceiveRing {
+    memory: NonNull<u8>,
+    octets: NonZeroUsize,
+    block_octets: usize,
+    slot_octets: usize,
+    slots: usize,
+    next: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone, and no method of it works without `&mut self`.
+unsafe impl Send for ReceiveRing {}
+
+impl ReceiveRing {
+    /// Gives the socket, which is not bound yet, a ring of about `octets` for frames of up to `frame_octets`.
+    /// Where the kernel has no such memory the ring is smaller.
+    pub(crate) fn open(fd: BorrowedFd<'_>, frame_octets: usize, octets: usize) -> Result<Self, Errno> {
+        set(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as i32))?;
+        let slot_octets = (BEFORE_FRAME + frame_octets).next_multiple_of(SLOT_ALIGNMENT);
+        let block_octets = BLOCK_OCTETS.max(slot_octets.next_multiple_of(PAGE_OCTETS_MAX));
+        let mut blocks = (octets / block_octets).max(1 << HALVINGS);
+        for _ in 0..HALVINGS {
+            match Self::of(fd, slot_octets, block_octets, blocks) {
+                Err(Errno::ENOMEM) => blocks /= 2,
+                other => return other,
+            }
+        }
+        Self::of(fd, slot_octets, block_octets, blocks)
+    }
+
+    fn of(fd: BorrowedFd<'_>, slot_octets: usize, block_octets: usize, blocks: usize) -> Result<Self, Errno> {
+        let slots = block_octets / slot_octets * blocks;
+        let wide = |number: usize| u32::try_from(number).map_err(|_| Errno::EINVAL);
+        let request = tpacket_req {
+            tp_block_size: wide(block_octets)?,
+            tp_block_nr: wide(blocks)?,
+            tp_frame_size: wide(slot_octets)?,
+            tp_frame_nr: wide(slots)?,
+        };
+        set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let octets = NonZeroUsize::new(block_octets * blocks).ok_or(Errno::EINVAL)?;
+        let (readable, shared) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED);
+        // SAFETY: a new mapping of the ring, of its whole length, at an address that the kernel chooses.
+        let memory = unsafe { mmap(None, octets, readable, shared, fd, 0) }?.cast();
+        Ok(Self { memory, octets, block_octets, slot_octets, slots, next: 0 })
+    }
+
+    /// Takes the oldest frame into `buf`; `None` if no frame waits.
+    pub(crate) fn take(&mut self, buf: &mut [u8]) -> Option<Taken> {
+        let in_block = self.block_octets / self.slot_octets;
+        let at = self.next / in_block * self.block_octets + self.next % in_block * self.slot_octets;
+        assert!(at + self.slot_octets <= self.octets.get(), "a slot lies within the mapping");
+        // SAFETY: the slot lies within the mapping, which lives as long as `self`.
+        let slot: *mut u8 = unsafe { self.memory.as_ptr().add(at) };
+        // SAFETY: the slot begins with an aligned status word, which the kernel too accesses atomically.
+        let status = unsafe { AtomicU32::from_ptr(slot.cast()) };
+        if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: the slot is aligned and longer than the header, and is not the kernel's now.
+        let header = unsafe { slot.cast::<tpacket2_hdr>().read() };
+        let (from, there) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
+        let len = there.min(buf.len()).min(self.slot_octets.saturating_sub(from));
+        // SAFETY: `from + len` octets of the slot were written and are not the kernel's now, `buf` has room
+        // for `len`, and no reference to memory of the ring exists.
+        unsafe { slot.add(from.min(self.slot_octets)).copy_to_nonoverlapping(buf.as_mut_ptr(), len) };
+        status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.next = (self.next + 1) % self.slots;
+        let real_ns = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
+        Some(Taken { len, truncated: header.tp_len as usize > len, real_ns })
+    }
+}
+
+impl Drop for ReceiveRing {
+    fn drop(&mut self) {
+        // SAFETY: `memory` and `octets` are those of the mapping, and nothing refers to it any more.
+        let _ = unsafe { munmap(self.memory.cast(), self.octets.get()) };
+    }
+}
