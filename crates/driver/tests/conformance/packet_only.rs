@@ -1,6 +1,6 @@
 //! What only the AF_PACKET device offers: opening and its refusals, groups, evidence, the bare ring.
 
-use crate::rig::{ETHERTYPE, PacketRig, Rig, drain, frame, mac, next, number};
+use crate::rig::{ETHERTYPE, MTU, PATIENCE, PacketRig, Rig, drain, frame, mac, next, number};
 use rota_driver::bare_ring::bare_ring_station;
 use rota_driver::claim::ClaimError;
 use rota_driver::clock;
@@ -15,13 +15,14 @@ use std::thread;
 type Check = fn(&mut PacketRig);
 
 pub fn run(mut rig: PacketRig, chosen: &dyn Fn(&str) -> bool) {
-    let checks: [(&str, Check); 8] = [
+    let checks: [(&str, Check); 9] = [
         ("opening_says_what_is_wrong", refusals),
         ("a_port_carries_every_frame_whole", port),
         ("a_second_daemon_is_refused", second_daemon),
         ("only_chosen_groups_are_heard", groups),
         ("a_queueing_discipline_changes_the_evidence", evidence),
         ("nothing_is_lost_uncounted", drops),
+        ("a_small_ring_keeps_the_oldest_frames_and_comes_round", small_ring),
         ("the_bare_ring_turns", bare_ring),
         // The last one: it takes station 2 away.
         ("a_removed_interface_is_gone", removed),
@@ -175,6 +176,63 @@ fn drops(rig: &mut PacketRig) {
     };
     assert!(dropped > 0, "a buffer without end");
     println!("    of {sent} frames {heard} were heard and {dropped} dropped, all counted");
+    drain(rig);
+}
+
+/// Frames of all sizes through a ring that comes round several times, and a burst that it has no room for.
+fn small_ring(rig: &mut PacketRig) {
+    rig.netlink.add_veth("r0", mac(8), "r1").unwrap();
+    for iface in ["r0", "r1"] {
+        rig.netlink.set_up(iface, true).unwrap();
+    }
+    let mut options = PacketOptions::new("r0", ETHERTYPE, 0);
+    options.receive_buffer = 1;
+    let mut near = PacketDevice::open_with(&options).unwrap();
+    let mut far = PacketDevice::open("r1", ETHERTYPE, 0).unwrap();
+    let mut buf = [0; MTU + 14];
+    let mut take =
+        |near: &mut PacketDevice| near.receive(&mut buf).unwrap().map(|got| buf[..got.len].to_vec());
+    let limit = clock::now() + PATIENCE;
+    let as_sent = |k: u32| frame(9, mac(8), 60 + (k as usize * 37) % (MTU + 14 - 60), k);
+    let (mut sent, mut read) = (0, 0);
+    while read < 2_000 {
+        for _ in 0..150 {
+            far.transmit(&as_sent(sent)).unwrap();
+            sent += 1;
+        }
+        // Some of each burst wait for the next one, so that bursts end anywhere in the ring.
+        while read + 40 < sent {
+            assert!(clock::now() < limit, "frame {read} of {sent} never came");
+            let Some(octets) = take(&mut near) else { continue };
+            assert!(octets == as_sent(read), "frame {read} of {sent}");
+            read += 1;
+        }
+    }
+    while read < sent {
+        assert!(clock::now() < limit, "frame {read} of {sent} never came");
+        read += u32::from(take(&mut near).is_some());
+    }
+    assert_eq!(near.counters().receive_drops, 0);
+    for k in 0..1_000 {
+        far.transmit(&as_sent(k)).unwrap();
+    }
+    let mut dropped = || near.counters().receive_drops as usize;
+    let lost = loop {
+        let before = dropped();
+        clock::sleep_until(clock::now() + Span::from_millis(20));
+        if before > 0 && dropped() == before {
+            break before;
+        }
+        assert!(clock::now() < limit, "a ring without end");
+    };
+    let kept: Vec<_> = std::iter::from_fn(|| take(&mut near)).collect();
+    assert_eq!(kept.len() + lost, 1_000);
+    assert!(kept.iter().zip(0..).all(|(octets, k)| *octets == as_sent(k)), "the oldest are kept");
+    far.transmit(&as_sent(7)).unwrap();
+    let next =
+        std::iter::repeat_with(|| take(&mut near)).take_while(|_| clock::now() < limit).flatten().next();
+    assert_eq!(next, Some(as_sent(7)), "and the next one comes");
+    println!("    a ring of {} frames", kept.len());
     drain(rig);
 }
 

@@ -4,7 +4,7 @@
 //! time after which no frame is sent. The remaining work waits for the next turn, which looks at the device
 //! first, and which waits a moment where the work is not for the wire. Another thread unmaps memory.
 
-use super::ease::{Ease, PAUSE};
+use super::ease::{self, Ease, PAUSE};
 use super::measures::DataCounts;
 use super::waits::{self, COMMANDS, DEVICE, DOORBELL, GATE, LLC, READY_MAX};
 use super::way::{self, Way};
@@ -249,18 +249,19 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// Waits for frames and nothing else, where other threads are to get the CPU; see [`super::ease`].
     /// Returns the end of the wait, or `at` if there was none.
     pub(super) fn pause(&mut self, at: Instant) -> Result<Instant, Stopped> {
-        let flooded = self.ways.iter().any(|way| way.wire.flooded);
+        let flood = self.ways.iter().map(|way| way.wire.flood).max().unwrap_or(0);
         let serves = self.rings.sockets.has_more();
         let is_due = self.work.ease.owes(at, serves)
             || self.work.ease.sent_nothing(self.frames_left(), self.leaves_work());
-        if !(is_due || flooded) || self.node.ports().any(|port| port.medium().holds_token(at)) {
+        if !(is_due || flood > 0) || self.node.ports().any(|port| port.medium().holds_token(at)) {
             return Ok(at);
         }
-        let until = self.node.deadline().min(at + PAUSE);
-        if flooded {
+        let until = self.node.deadline();
+        if flood > 0 {
             // Frames of a flood cost a third if many are taken in one turn.
-            sleep_until(until);
+            sleep_until(until.min(at + ease::pause_of_flood(flood)));
         } else {
+            let until = until.min(at + PAUSE);
             let _frames = self.waits.wire.wait_from(at, until).map_err(system("epoll"))?;
         }
         let woke = now();

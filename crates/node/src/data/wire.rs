@@ -13,6 +13,9 @@ use rota_proto::{Delivered, Disposition, FrameVerdict, HostTag, Input};
 use rota_units::Instant;
 
 const FRAMES_A_TURN: usize = 64;
+/// The same while strangers flood the wire: each of their frames takes less than a microsecond, and a keyed
+/// frame waits behind all that came before it.
+const FRAMES_A_TURN_OF_FLOOD: usize = 256;
 /// Frames of ours may be longer than an interface's MTU allows; such a one is then refused and counted.
 const BUFFER_OCTETS: usize = 2_048;
 
@@ -24,9 +27,9 @@ pub(super) struct Wire<D> {
     /// The turn before had frames of link control too.
     pub(super) llc_streams: bool,
     pub(super) garbage: Garbage,
-    /// The newest look brought frames of strangers alone, though the door is closed to them: they name a
-    /// station of the segment.
-    pub(super) flooded: bool,
+    /// Frames of the newest look, if strangers alone sent them though the door is closed to them: they name a
+    /// station of the segment. Otherwise 0.
+    pub(super) flood: usize,
 }
 
 impl<D: FrameDevice> Wire<D> {
@@ -38,14 +41,14 @@ impl<D: FrameDevice> Wire<D> {
             behind: Behind::default(),
             llc_streams: false,
             garbage: Garbage::new(),
-            flooded: false,
+            flood: 0,
         }
     }
 
     /// No frame waits.
     pub(super) fn heard_nothing(&mut self) {
         self.behind.read_all();
-        self.flooded = false;
+        self.flood = 0;
     }
 
     /// Octets of the longest frame that may be sent here.
@@ -103,8 +106,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     fn receive_into(&mut self, place: usize, buffer: &mut [u8]) -> Result<(), Stopped> {
         // Frames without valid content bring only announcements forward; those can wait for the next turn.
-        let (mut due, mut strange, mut sound) = (None, false, false);
-        for _ in 0..FRAMES_A_TURN {
+        let (mut due, mut strange, mut sound) = (None, 0, false);
+        let is_flood = self.ways[place].wire.flood > 0;
+        for _ in 0..if is_flood { FRAMES_A_TURN_OF_FLOOD } else { FRAMES_A_TURN } {
             self.measures.count_frame();
             let begin = self.measures.sample();
             let received = match self.ways[place].wire.device.receive(buffer) {
@@ -137,7 +141,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let link = way::medium(&self.node, *port);
                 let noted = wire.note_unproven(received.dequeued, &buffer[..received.len], link);
                 noted.map_err(|error| Stopped::Device(*port, error))?;
-                strange = true;
+                strange += 1;
                 // The frame has changed no state from which a frame to send could follow.
                 let due = *due.get_or_insert_with(|| self.node.deadline());
                 if !self.work.has_more && due > received.dequeued {
@@ -158,7 +162,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
         }
         let wire = &mut self.ways[place].wire;
-        wire.flooded = strange && !sound && wire.garbage.is_closed();
+        wire.flood = if sound || !wire.garbage.is_closed() { 0 } else { strange };
         Ok(())
     }
 
