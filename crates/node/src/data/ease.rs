@@ -21,7 +21,7 @@ use rota_units::{Instant, Span};
 /// So long the thread waits for frames at most.
 pub(super) const PAUSE: Span = Span::from_micros(100);
 /// A pause in a flood is longer by this for each frame that the look before it brought.
-const A_FRAME: Span = Span::from_micros(2);
+const A_FRAME: Span = Span::from_micros(3);
 /// Work that no wait has made up for: with so much a pause is due.
 const OWED: Span = Span::from_millis(1);
 /// A wait makes up for so many times its length beyond [`CALL`].

@@ -32,7 +32,7 @@ fn strangers_behind_a_closed_door_are_taken_many_at_once() {
 
 #[test]
 fn a_denser_flood_is_taken_after_longer_pauses_and_none_is_longer_than_two() {
-    assert_eq!(pause_of_flood(1), PAUSE + Span::from_micros(2));
+    assert_eq!(pause_of_flood(1), PAUSE + Span::from_micros(3));
     assert_eq!([50, 256].map(pause_of_flood), [PAUSE * 2; 2]);
 }
 
