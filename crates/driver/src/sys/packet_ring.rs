@@ -1,8 +1,8 @@
 //! The receive ring of a packet socket (TPACKET_V2): memory into which the kernel writes each frame that
 //! passes the filter, so that taking one needs no system call.
 //!
-//! Each slot begins with a status word. A slot is the kernel's until the kernel sets TP_STATUS_USER in it, and
-//! then this program's until it writes TP_STATUS_KERNEL there. Frames stand in the slots in their order.
+//! Each slot begins with a status word. A slot is the kernel's until the kernel sets TP_STATUS_USER in it,
+//! and then this program's until it writes TP_STATUS_KERNEL there. Frames stand in the slots in their order.
 
 use super::packet_socket::set;
 use libc::{tpacket_req, tpacket2_hdr};
@@ -35,6 +35,23 @@ pub(crate) struct Taken {
     pub(crate) real_ns: u64,
 }
 
+/// How the memory of a ring is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    slot_octets: usize,
+    block_octets: usize,
+    blocks: usize,
+}
+
+impl Shape {
+    /// For frames of up to `frame_octets`, in about `octets` and not less than a few slots.
+    fn of(frame_octets: usize, octets: usize) -> Self {
+        let slot_octets = (BEFORE_FRAME + frame_octets).next_multiple_of(SLOT_ALIGNMENT);
+        let block_octets = BLOCK_OCTETS.max(slot_octets.next_multiple_of(PAGE_OCTETS_MAX));
+        Self { slot_octets, block_octets, blocks: (octets / block_octets).max(1 << HALVINGS) }
+    }
+}
+
 /// The kernel's memory, mapped, and the slot that is read next.
 #[derive(Debug)]
 pub(crate) struct ReceiveRing {
@@ -54,19 +71,18 @@ impl ReceiveRing {
     /// Where the kernel has no such memory the ring is smaller.
     pub(crate) fn open(fd: BorrowedFd<'_>, frame_octets: usize, octets: usize) -> Result<Self, Errno> {
         set(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as i32))?;
-        let slot_octets = (BEFORE_FRAME + frame_octets).next_multiple_of(SLOT_ALIGNMENT);
-        let block_octets = BLOCK_OCTETS.max(slot_octets.next_multiple_of(PAGE_OCTETS_MAX));
-        let mut blocks = (octets / block_octets).max(1 << HALVINGS);
+        let mut shape = Shape::of(frame_octets, octets);
         for _ in 0..HALVINGS {
-            match Self::of(fd, slot_octets, block_octets, blocks) {
-                Err(Errno::ENOMEM) => blocks /= 2,
+            match Self::mapped(fd, &shape) {
+                Err(Errno::ENOMEM) => shape.blocks /= 2,
                 other => return other,
             }
         }
-        Self::of(fd, slot_octets, block_octets, blocks)
+        Self::mapped(fd, &shape)
     }
 
-    fn of(fd: BorrowedFd<'_>, slot_octets: usize, block_octets: usize, blocks: usize) -> Result<Self, Errno> {
+    fn mapped(fd: BorrowedFd<'_>, shape: &Shape) -> Result<Self, Errno> {
+        let Shape { slot_octets, block_octets, blocks } = *shape;
         let slots = block_octets / slot_octets * blocks;
         let wide = |number: usize| u32::try_from(number).map_err(|_| Errno::EINVAL);
         let request = tpacket_req {
@@ -113,5 +129,26 @@ impl Drop for ReceiveRing {
     fn drop(&mut self) {
         // SAFETY: `memory` and `octets` are those of the mapping, and nothing refers to it any more.
         let _ = unsafe { munmap(self.memory.cast(), self.octets.get()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_has_room_for_frames_of_every_mtu() {
+        for mtu in 68..=usize::from(u16::MAX) {
+            let (frame, ring) = (mtu + 18, Shape::of(mtu + 18, 8 << 20));
+            assert!(ring.slot_octets >= BEFORE_FRAME + frame && ring.slot_octets.is_multiple_of(16), "{mtu}");
+            assert!(ring.block_octets >= ring.slot_octets && ring.block_octets.is_multiple_of(64 << 10));
+            assert!(ring.block_octets * ring.blocks <= 8 << 20 && ring.blocks >= 64, "{mtu}: {ring:?}");
+        }
+        let frames = |mtu: usize| {
+            let ring = Shape::of(mtu + 18, 8 << 20);
+            ring.block_octets / ring.slot_octets * ring.blocks
+        };
+        assert_eq!([576, 1_500, 9_000].map(frames), [12_416, 5_248, 896]);
+        assert_eq!(Shape::of(1_518, 0).blocks, 8, "it can be halved");
     }
 }

@@ -13,8 +13,8 @@
 //! hold of the token.
 //!
 //! A third case is a flood of frames that no key proves and that name a station, so that the kernel passes
-//! them on: after a turn that brought nothing else the thread sleeps, and takes many at once. A turn costs more
-//! than the frames in it, so a denser flood is taken after longer sleeps; see [`pause_of_flood`].
+//! them on: after a turn that brought nothing else the thread sleeps, and takes many at once. A turn costs
+//! more than the frames in it, so a denser flood is taken after longer sleeps; see [`pause_of_flood`].
 
 use rota_units::{Instant, Span};
 
@@ -29,8 +29,8 @@ const WORTH: u64 = 10;
 /// So much of a wait is the system call and no rest. A wait for a doorbell that has rung takes less.
 const CALL: Span = Span::from_micros(10);
 
-/// The pause after a look that brought so many frames of a flood, and nothing else. A keyed frame may wait for
-/// its end, at most twice [`PAUSE`].
+/// The pause after a look that brought so many frames of a flood, and nothing else. A keyed frame may wait
+/// for its end, at most twice [`PAUSE`].
 pub(super) fn pause_of_flood(frames: usize) -> Span {
     (PAUSE + A_FRAME * frames as u64).min(PAUSE * 2)
 }
