@@ -8,6 +8,7 @@ use crate::canon::Items;
 use crate::frame::Frame;
 use crate::planted::{Bug, Incoming};
 use rota_admission::NrtPolicy;
+use rota_proto::NodeId;
 use rota_proto::drive::{self, Given, Zeros};
 use rota_proto::{
     ChannelId, Destination, HostTag, Identity, Input, Node, OpenRequest, PortId, Settings, rether,
@@ -378,7 +379,7 @@ impl World {
         station.boots += 1;
         let boots = u64::from(station.boots);
         let identity = Identity {
-            node_id: index as u64 + 1,
+            node_id: NodeId(index as u64 + 1),
             boot_id: boots,
             mac: mac(index),
             name: format!("n{}", index + 1),

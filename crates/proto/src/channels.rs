@@ -44,7 +44,7 @@ use meter::Meter;
 use outgoing::{Ending, Outgoing, Repeats, Sending, Units};
 pub use request::{Listener, OpenError, OpenRequest, ResizeError};
 use rota_admission::{Admitted, Pace};
-use rota_contract::{CloseCause, Granted, UNIT_OCTETS_MAX};
+use rota_contract::{CloseCause, Granted, NodeId, UNIT_OCTETS_MAX};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
 use signalling::Tells;
@@ -55,7 +55,8 @@ pub(crate) use want::Want;
 /// The ledger.
 #[derive(Clone, Debug)]
 pub(crate) struct Channels {
-    origin: u64,
+    /// This host.
+    own: NodeId,
     counter: u64,
     next_label: u16,
     outgoing: Vec<Outgoing>,
@@ -87,9 +88,9 @@ const CHANNELS_MAX: usize = 200;
 impl Channels {
     /// `seed` differs at each boot: a receiver that has not noticed a restart must not take a new channel
     /// for one of the old boot, so that ids do not begin anew.
-    pub(crate) fn new(origin: u64, seed: u64) -> Self {
+    pub(crate) fn new(own: NodeId, seed: u64) -> Self {
         Self {
-            origin,
+            own,
             counter: seed & 0x7fff_ffff,
             next_label: 1,
             outgoing: Vec::with_capacity(CHANNELS_MAX),
@@ -122,7 +123,7 @@ impl Channels {
     fn next_id(&mut self) -> ChannelId {
         // Below the origin's bits: after 2^32 channels the first ones are long closed.
         self.counter = self.counter % u64::from(u32::MAX) + 1;
-        ChannelId((self.origin << 32) | self.counter)
+        ChannelId((self.own.0 << 32) | self.counter)
     }
 
     /// Whether anybody sends here, or is about to.

@@ -1,5 +1,6 @@
 //! The loop of simple parents serves every medium and every MTU.
 
+use rota_contract::NodeId;
 use rota_proto::drive::{Duty, Given, Zeros, drain};
 use rota_proto::{
     ChannelEvent, Destination, Identity, Input, Listener, MediumKind, Node, OpenRequest, Output, PortId,
@@ -15,7 +16,7 @@ fn mac(k: usize) -> MacAddr {
 fn node(now: Instant, k: usize) -> Node {
     let mut settings = Settings::ethernet_of(BitRate::from_mbit(100), Octets::new(150_000), 9_000);
     settings.medium.medium = MediumKind::Link;
-    let identity = Identity { node_id: k as u64 + 1, boot_id: 9, mac: mac(k), name: format!("n{k}") };
+    let identity = Identity { node_id: NodeId(k as u64 + 1), boot_id: 9, mac: mac(k), name: format!("n{k}") };
     Node::new(now, identity, &Key::new([1; 32]), settings, k as u64)
 }
 

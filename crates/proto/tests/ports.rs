@@ -1,6 +1,7 @@
 //! A node with two ports, each on a segment of its own.
 
 use rota_contract::CloseCause;
+use rota_contract::NodeId;
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
     ChannelEvent, ChannelId, Delivered, Destination, HostTag, Identity, Input, ModeName, Node, OpenError,
@@ -51,7 +52,7 @@ fn spec(last: u8) -> PortSpec {
 }
 
 fn identity(k: usize) -> Identity {
-    Identity { node_id: k as u64 + 1, boot_id: k as u64 + 1, mac: mac(0), name: format!("n{k}") }
+    Identity { node_id: NodeId(k as u64 + 1), boot_id: k as u64 + 1, mac: mac(0), name: format!("n{k}") }
 }
 
 type Taken<'a> =

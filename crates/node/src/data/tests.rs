@@ -86,7 +86,7 @@ fn spec(name: &str, settings: Settings) -> NodeSpec {
     NodeSpec {
         interface: "none".into(),
         name: name.into(),
-        node_id: crate::NodeId::drawn().expect("randomness"),
+        node_id: crate::KeptNodeId::drawn().expect("randomness"),
         settings,
         key: crate::SegmentKey::lab(),
         control: ControlName::default(),

@@ -5,6 +5,7 @@ use crate::io::{FrameBuf, Output, Payloads, UnitRef};
 use crate::node::carry;
 use crate::port::Port;
 use crate::{Identity, PortId, Settings};
+use rota_contract::NodeId;
 use rota_contract::Unread;
 use rota_units::{BitRate, Octets};
 use rota_wire::{FrameView, Key, Kind, Tally};
@@ -37,11 +38,11 @@ impl Ledger {
     /// A plain segment of station 1, of B with number 2 and of C with number 3.
     pub(super) fn new() -> Self {
         let mac = MacAddr([2, 0, 0, 0, 0, 0xa]);
-        let identity = Identity { node_id: 1, boot_id: 1, mac, name: "n1".to_owned() };
+        let identity = Identity { node_id: NodeId(1), boot_id: 1, mac, name: "n1".to_owned() };
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         let now = Instant::from_nanos(1);
         let link = Port::new(now, PortId(0), identity, &Key::new([1; 32]), settings.medium, 1);
-        let mut ledger = Self { now, link, channels: Channels::new(1, 1) };
+        let mut ledger = Self { now, link, channels: Channels::new(NodeId(1), 1) };
         while ledger.link.medium().station() == 0 {
             ledger.now += Span::from_millis(5);
             ledger.link.handle_deadline(ledger.now);

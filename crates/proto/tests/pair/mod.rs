@@ -1,6 +1,7 @@
 //! Nodes of one port each on a wire that has the rate of its medium: a segment of RETHER, or a link.
 #![allow(dead_code)] // Each test file uses a part of it.
 
+use rota_contract::NodeId;
 use rota_contract::{CloseCause, Granted};
 use rota_proto::drive::Zeros;
 use rota_proto::{
@@ -357,6 +358,7 @@ impl Pair {
 }
 
 fn boot(now: Instant, k: usize, kind: MediumKind, seed: u64) -> Node {
-    let identity = Identity { node_id: k as u64 + 1, boot_id: 9, mac: mac(k), name: format!("n{}", k + 1) };
+    let identity =
+        Identity { node_id: NodeId(k as u64 + 1), boot_id: 9, mac: mac(k), name: format!("n{}", k + 1) };
     Node::new(now, identity, &Key::new([1; 32]), settings(kind), seed)
 }

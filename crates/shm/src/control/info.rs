@@ -3,7 +3,7 @@
 
 use crate::{ChannelTally, TraceEvent, TraceRecord, TraceVerdict};
 use rota_admission::Refusal;
-use rota_contract::Granted;
+use rota_contract::{Granted, NodeId};
 use rota_units::Span;
 use serde::{Deserialize, Serialize};
 
@@ -409,9 +409,9 @@ pub struct StatusInfo {
     pub station: Option<u16>,
     /// Its name.
     pub name: String,
-    /// Its id as 16 hexadecimal digits: drawn once, and kept.
+    /// Its id: drawn once, and kept.
     #[serde(default)]
-    pub node_id: String,
+    pub node_id: NodeId,
     /// Its interface.
     pub interface: String,
     /// How it treats the medium.
