@@ -258,7 +258,7 @@ impl World {
     fn open(&mut self, spec: &Spec, from: usize, to: usize, service: u16) -> Result<(), String> {
         self.with(spec, to, |node, _| node.listen(service));
         let request = OpenRequest {
-            to: Destination::Station(mac(to)),
+            to: Destination::Node(NodeId(to as u64 + 1)),
             service,
             unit_octets_max: 1_000,
             room_octets: 1_000,

@@ -43,7 +43,7 @@ fn two_nodes_of_a_link_send_long_frames() {
     let (mut channel, mut longest, mut is_ready, mut wire) = (None, 0, false, Vec::new());
     for round in 0..6_000 {
         if round == 3_000 {
-            let (to, period) = (Destination::Station(mac(1)), TRT_30_HZ);
+            let (to, period) = (Destination::Node(NodeId(2)), TRT_30_HZ);
             let (unit_octets_max, room_octets) = (20_000, 20_000);
             let request =
                 OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };

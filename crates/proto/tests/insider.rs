@@ -202,7 +202,7 @@ impl Segment {
     }
 
     fn open(&mut self, from: usize, to: usize) {
-        let to = Destination::Station(mac(to));
+        let to = Destination::Node(NodeId(to as u64 + 1));
         let (unit_octets_max, room_octets, period) = (1_000, 4_000, self.settings.trt);
         let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
         if let Ok(channel) = self.nodes[from].open(self.now, &request) {

@@ -110,7 +110,7 @@ fn allocates_nothing(medium: MediumKind, host_of: usize) {
     let mut pair = Pair::new(medium);
     pair.run(Span::from_millis(1_500));
     pair.nodes[1].listen(7);
-    let to = Destination::Station(pair.nodes[1].medium().mac());
+    let to = Destination::Node(pair.nodes[1].medium().node_id());
     let (unit_octets_max, room_octets) = (6_250, 6_250);
     let period = TRT_30_HZ;
     let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: true };

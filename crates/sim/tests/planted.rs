@@ -254,7 +254,7 @@ fn r2_r8_units_without_token_and_without_slot() {
 
 /// Opens a channel behind the world's back, which therefore takes its slot for nobody's.
 fn reserve_unseen(world: &mut World, from: usize, unit_octets_max: u32, period: Span) {
-    let to = rota_proto::Destination::Station(rota_sim::mac(4));
+    let to = rota_proto::Destination::Node(rota_sim::node_id(4));
     world.with(4, |node, _| node.listen(77));
     let request = rota_proto::OpenRequest {
         to,

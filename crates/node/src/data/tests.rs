@@ -8,7 +8,7 @@ mod host;
 mod sinks;
 mod turns;
 
-use super::commands::{COMMANDS_A_TURN, listen, meant, open};
+use super::commands::{COMMANDS_A_TURN, listen, open};
 use super::turn::{FRAMES_OUT_A_TURN, Leaving, Mtu};
 use super::*;
 use crate::commands::{Command, Note, Opening, Remains, SocketMemory, SourceMemory, Wiring};

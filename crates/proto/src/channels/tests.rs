@@ -5,7 +5,6 @@ use crate::io::{FrameBuf, Output, Payloads, UnitRef};
 use crate::node::carry;
 use crate::port::Port;
 use crate::{Identity, PortId, Settings};
-use rota_contract::NodeId;
 use rota_contract::Unread;
 use rota_units::{BitRate, Octets};
 use rota_wire::{FrameView, Key, Kind, Tally};
@@ -18,6 +17,11 @@ pub(super) const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xb]);
 const C: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xc]);
 /// Reports of counts are no closer to each other.
 const TALLY_EVERY: Span = Span::from_millis(1_000);
+
+/// The node of a station, as `meet` has it.
+fn node_of(mac: MacAddr) -> NodeId {
+    NodeId(mac.word())
+}
 
 struct Nothing;
 
@@ -96,9 +100,10 @@ impl Ledger {
 
     pub(super) fn open(&mut self, to: MacAddr) -> ChannelId {
         let period = self.link.medium().settings().trt;
-        let (service, unit_octets_max, room_octets, to) = (5, 100, 100, Destination::Station(to));
+        let (service, unit_octets_max, room_octets) = (5, 100, 100);
+        let (hop, to) = (Some(to), Destination::Node(node_of(to)));
         let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic: true };
-        let opened = self.channels.open(self.now, &request, 0, Segment::of(&self.link));
+        let opened = self.channels.open(self.now, &request, hop, 0, Segment::of(&self.link));
         self.carry();
         opened.expect("a sound request")
     }
@@ -347,8 +352,8 @@ fn what_was_asked_of_a_station_without_a_number_waits_until_it_has_one_again() {
     ledger.number(4, B);
     assert_eq!((ledger.repeated(), ledger.peers()), (vec![(B, Verb::Connect)], vec![4, 0]));
     let request = ledger.channels.outgoing[0].request.clone();
-    let request = OpenRequest { to: Destination::Station(C), ..request };
-    let refused = ledger.channels.open(ledger.now, &request, 0, Segment::of(&ledger.link));
+    let request = OpenRequest { to: Destination::Node(node_of(C)), ..request };
+    let refused = ledger.channels.open(ledger.now, &request, Some(C), 0, Segment::of(&ledger.link));
     assert_eq!(refused, Err(OpenError::PeerNotJoined(C)));
 }
 

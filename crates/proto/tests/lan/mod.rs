@@ -204,7 +204,7 @@ impl Lan {
     }
 
     fn request_of(&self, to: usize, octets: u32) -> OpenRequest {
-        let to = Destination::Station(self.nodes[to].rether().mac());
+        let to = Destination::Node(self.nodes[to].rether().node_id());
         let (unit_octets_max, room_octets, period) = (octets, octets, TRT_30_HZ);
         OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false }
     }

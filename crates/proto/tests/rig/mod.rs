@@ -494,7 +494,7 @@ impl Rig {
 
     /// The same with another period.
     pub fn open_every(&mut self, period: Span, octets: u32, periodic: bool) -> ChannelId {
-        let to = Destination::Station(mac(3));
+        let to = Destination::Node(NodeId(3));
         let (service, unit_octets_max, room_octets) = (5, octets, octets * 4);
         let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic };
         let channel = self.node.open(self.now, &request).expect("a sound request");
