@@ -29,7 +29,7 @@ impl From<ChannelId> for SessionId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostTag(pub u32);
 
-/// The destination of a channel. Only single nodes are built; the others are refused when a channel is opened.
+/// The destination of a channel. Only single nodes are built; the others are refused when one is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// One node, wherever it is. It may be [`NodeId::UNKNOWN`] where the way is stated, and is then the node
