@@ -8,6 +8,7 @@ use crate::canon::Items;
 use crate::frame::Frame;
 use crate::planted::{Bug, Incoming};
 use rota_admission::NrtPolicy;
+use rota_proto::NodeId;
 use rota_proto::drive::{self, Given, Zeros};
 use rota_proto::{
     ChannelId, Destination, HostTag, Identity, Input, Node, OpenRequest, PortId, Settings, rether,
@@ -257,7 +258,7 @@ impl World {
     fn open(&mut self, spec: &Spec, from: usize, to: usize, service: u16) -> Result<(), String> {
         self.with(spec, to, |node, _| node.listen(service));
         let request = OpenRequest {
-            to: Destination::Station(mac(to)),
+            to: Destination::Node(NodeId(to as u64 + 1)),
             service,
             unit_octets_max: 1_000,
             room_octets: 1_000,
@@ -378,7 +379,7 @@ impl World {
         station.boots += 1;
         let boots = u64::from(station.boots);
         let identity = Identity {
-            node_id: index as u64 + 1,
+            node_id: NodeId(index as u64 + 1),
             boot_id: boots,
             mac: mac(index),
             name: format!("n{}", index + 1),

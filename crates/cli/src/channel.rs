@@ -181,6 +181,9 @@ fn list(format: Format) -> Result<Exit, Failure> {
 /// how many units came.
 fn entry(channel: &ChannelInfo) -> Value {
     let mut entry = json!(channel);
+    if !channel.peer_node_id.is_known() {
+        entry["peer_node_id"] = Value::Null;
+    }
     entry["sent"] = json!(channel.sent());
     entry["came"] = json!(channel.came());
     entry

@@ -7,7 +7,7 @@ use ports::PerPort;
 use rota_admission::NrtPolicy;
 use rota_answer::{Exit, Failure, Format};
 use rota_node::log::{LevelFilter, Log};
-use rota_node::{Beside, Guests, NodeId, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
+use rota_node::{Beside, Guests, KeptNodeId, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
 use rota_study::calibrate;
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
 use rota_wire::MacAddr;
@@ -255,7 +255,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
     let rates = ports::sentence(&iface, &settings, &claimed);
     let lab = key.lab;
     // Behind the claim to the interface, so that the node before this one has left its file.
-    let node_id = NodeId::find(args.node_id_file.as_deref());
+    let node_id = KeptNodeId::find(args.node_id_file.as_deref());
     let node_id = node_id.map_err(|error| Failure::failed(format!("no node id can be drawn: {error}")))?;
     let for_now = node_id.note().map(str::to_owned);
     let spec = NodeSpec {

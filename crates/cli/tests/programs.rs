@@ -29,7 +29,7 @@ fn station(test: &str) -> Stand {
     let spec = NodeSpec {
         interface: "in-process".into(),
         name: "n1".into(),
-        node_id: rota_node::NodeId::drawn().expect("randomness"),
+        node_id: rota_node::KeptNodeId::drawn().expect("randomness"),
         settings: Settings::ethernet(rate, port_queue),
         key: SegmentKey::lab(),
         control: name.clone(),

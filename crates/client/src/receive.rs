@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
-use rota_contract::{CloseCause, Contract};
+use rota_contract::{CloseCause, Contract, NodeId};
 use rota_shm::control::{Reply, Request, SocketError};
 use rota_shm::{
     BoardView, ChannelCounter, ChannelState, ChannelTally, ClientSink, MemoryError, NextUnit, RxCounts,
@@ -100,7 +100,9 @@ pub struct End {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Peer {
-    /// Its station's address, which never changes as numbers may.
+    /// Its node, which never changes as names and numbers may.
+    pub node_id: NodeId,
+    /// The address of its station on this segment.
     pub mac: String,
     /// Station name.
     pub name: String,
@@ -146,6 +148,7 @@ impl Listener {
             // Anything else is news about channels accepted before, which their boards tell as well.
             if let Reply::Accepted {
                 channel,
+                from_node_id: node_id,
                 from_mac: mac,
                 from_name: name,
                 from_node: node,
@@ -154,7 +157,7 @@ impl Listener {
             } = message.body
             {
                 let sink = open_sink(message.descriptors)?;
-                let peer = Peer { mac, name, node };
+                let peer = Peer { node_id, mac, name, node };
                 let session = self.session.clone();
                 let came = ChannelTally::default();
                 let (newest, lost_after) = (false, None);

@@ -11,12 +11,14 @@ mod cause;
 mod granted;
 mod message;
 mod mismatch;
+mod node_id;
 mod unread;
 
 pub use cause::CloseCause;
 pub use granted::{Contract, Granted, RetherShare};
 pub use message::{MessageFailure, MessageOutcome};
 pub use mismatch::Mismatch;
+pub use node_id::{NodeId, NotANodeId};
 pub use unread::Unread;
 
 /// Octets of the largest unit of any channel: 12 bits number the fragments of a unit.

@@ -6,6 +6,7 @@
 //! notes tell the port about the gate and its frames, and its events tell the parent about stations and
 //! shares.
 
+use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, MacAddr};
 
@@ -30,7 +31,7 @@ pub type StationId = u16;
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// The host.
-    pub node_id: u64,
+    pub node_id: NodeId,
     /// Which boot of the host.
     pub boot_id: u64,
     /// The port's Ethernet address.

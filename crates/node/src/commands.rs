@@ -5,8 +5,8 @@ use crate::limits::Refusals;
 use crate::status::Snapshot;
 use crate::waker::{Sleeper, Waker};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use rota_proto::Medium;
-use rota_proto::{ChannelEvent, ChannelId, Listener, OpenError, ResizeError, Shortage};
+use rota_contract::NodeId;
+use rota_proto::{ChannelEvent, ChannelId, Node, NotFound, ResizeError, Shortage};
 use rota_shm::{Board, MessageWriter, NodeSocket, RxWriter, TxReader};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
@@ -28,23 +28,28 @@ pub(crate) struct Opening {
     pub(crate) probe: bool,
 }
 
-/// The station at the other end of a channel. Its number is looked up when somebody asks: it may change.
+/// The other end of a channel.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peer {
-    pub(crate) mac: MacAddr,
-    /// Its address where no name of it is known.
+    pub(crate) node_id: NodeId,
+    /// The station of this node's segment on the way there. Its number is looked up when somebody asks: it
+    /// may change.
+    pub(crate) hop: MacAddr,
+    /// The address of that station where no name of it is known.
     pub(crate) name: String,
     /// Its node address of link control; 0 where it has none.
     pub(crate) node: u8,
 }
 
 impl Peer {
-    /// What is known of it now.
-    pub(crate) fn at(mac: MacAddr, link: &Medium) -> Self {
-        let said = link.member_at(mac).map(|member| &member.announce);
+    /// What is known now of the other end of a channel.
+    pub(crate) fn of(channel: ChannelId, node: &Node) -> Option<Self> {
+        let (node_id, hop) = (node.peer(channel)?, node.hop(channel)?);
+        let link = node.port_at(node.port_of(channel)?)?.medium();
+        let said = link.member_at(hop).map(|member| &member.announce);
         let name = said.map(|said| said.name().to_owned()).filter(|name| !name.is_empty());
         let node = said.map_or(0, |said| said.llc_address);
-        Self { mac, name: name.unwrap_or_else(|| mac.to_string()), node }
+        Some(Self { node_id, hop, name: name.unwrap_or_else(|| hop.to_string()), node })
     }
 }
 
@@ -71,7 +76,9 @@ pub(crate) enum Command {
     },
     Listen {
         ask: u64,
-        listener: Listener,
+        service: u16,
+        /// The only station that it takes a channel from.
+        from: Option<String>,
     },
     ListenAgain {
         listener: u64,
@@ -120,7 +127,7 @@ pub(crate) enum Note {
     /// The request was taken, or was wrong from the start.
     Asked {
         ask: u64,
-        result: Result<(ChannelId, Peer), AskError>,
+        result: Result<(ChannelId, Peer), NotFound>,
     },
     /// Something happened to a channel; of an incoming one with what is known of its sender.
     Channel {
@@ -130,7 +137,7 @@ pub(crate) enum Note {
     /// Whether the station that a listener wants to hear is known; if not, who is.
     Listening {
         ask: u64,
-        result: Result<(), Vec<String>>,
+        result: Result<(), NotFound>,
     },
     /// Whether the change of a channel was asked for; what came of it is an event.
     Resizing {
@@ -221,14 +228,6 @@ impl SocketMemory {
         let sleeper = waker.sleeper(board.clone(), Some(bell));
         Self { messages, received, board, sleeper, doorbell, attached, _charge: charge }
     }
-}
-
-/// Why a request for a channel was not even taken.
-pub(crate) enum AskError {
-    /// No station of that name.
-    Unknown { known: Vec<String> },
-    /// The request is wrong.
-    Wrong(OpenError),
 }
 
 /// One thread's end.

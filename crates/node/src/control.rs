@@ -9,7 +9,7 @@ mod memory;
 mod modify;
 mod rights;
 
-use crate::commands::{AskError, Command, ControlEnd, Note, Peer, SinkMemory};
+use crate::commands::{Command, ControlEnd, Note, Peer, SinkMemory};
 use crate::incidents::Incidents;
 use crate::journal::Journal;
 use crate::log::{Level, say};
@@ -23,7 +23,7 @@ use rota_contract::{CloseCause, Granted};
 use rota_driver::clock::now;
 use rota_driver::poller::{Poller, Ready, Trigger};
 use rota_driver::realtime::Realtime;
-use rota_proto::{ChannelEvent, ChannelId, Shortage, Stated};
+use rota_proto::{ChannelEvent, ChannelId, NotFound, Shortage, Stated};
 use rota_shm::control::{ControlListener, RefusalInfo, Reply, Request, UNASKED};
 use rota_shm::{ChannelState, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
@@ -280,7 +280,7 @@ impl Control<'_> {
         }
     }
 
-    fn on_asked(&mut self, ask: u64, result: Result<(ChannelId, Peer), AskError>) {
+    fn on_asked(&mut self, ask: u64, result: Result<(ChannelId, Peer), NotFound>) {
         let Some((session, Asked::Open { to, service, buffers, room_octets, name })) = self.asked(ask) else {
             // The program left while its request was on its way.
             if let Ok((channel, _)) = result {
@@ -301,19 +301,22 @@ impl Control<'_> {
                 number: session.number(),
                 ..Owned::default()
             }),
-            Err(AskError::Unknown { known }) => session.answer(&no_station(&to, &known)),
-            Err(AskError::Wrong(error)) => session.error(error.to_string(), true),
+            Err(NotFound::Unknown { known }) => session.answer(&no_station(&to, &known)),
+            Err(NotFound::Wrong(error)) => session.error(error.to_string(), true),
         }
     }
 
-    fn on_listening(&mut self, ask: u64, result: Result<(), Vec<String>>) {
+    fn on_listening(&mut self, ask: u64, result: Result<(), NotFound>) {
         let Some((session, Asked::Listen { from, listener })) = self.asked(ask) else { return };
         match result {
             Ok(()) => {
                 session.listens.push(listener);
                 session.answer(&Reply::Listening { service: listener.service });
             }
-            Err(known) => session.answer(&no_station(&from.unwrap_or_default(), &known)),
+            Err(NotFound::Unknown { known }) => {
+                session.answer(&no_station(&from.unwrap_or_default(), &known));
+            }
+            Err(NotFound::Wrong(error)) => session.error(error.to_string(), true),
         }
     }
 
@@ -329,7 +332,7 @@ impl Control<'_> {
             && let Some((at, place)) = self.owner(*channel)
         {
             let owned = &self.sessions[at].channels[place];
-            self.incidents.met(owned.shared, owned.peer.mac.word());
+            self.incidents.met(owned.shared, owned.peer.hop.word());
         }
         match event {
             ChannelEvent::Opened { channel, label, granted } => self.on_opened(channel, label, granted),
@@ -484,7 +487,8 @@ impl Control<'_> {
         }
         let reply = Reply::Accepted {
             channel: owned.shared,
-            from_mac: owned.peer.mac.to_string(),
+            from_node_id: owned.peer.node_id,
+            from_mac: owned.peer.hop.to_string(),
             from_name: owned.peer.name.clone(),
             from_node: owned.peer.node,
             before: owned.before,

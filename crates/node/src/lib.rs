@@ -49,7 +49,7 @@ pub use gate::{Egress, EgressError, NoGate};
 pub use guardian::GuardianSpec;
 pub use key::{KeyError, SegmentKey};
 pub use log::warning;
-pub use node_id::NodeId;
+pub use node_id::KeptNodeId;
 pub use quota::Quota;
 
 use commands::Wiring;
@@ -73,7 +73,7 @@ pub struct NodeSpec {
     /// Its station's name.
     pub name: String,
     /// Its id, by which nodes tell it from every other one.
-    pub node_id: NodeId,
+    pub node_id: KeptNodeId,
     /// Times, rates and limits of the segment.
     pub settings: Settings,
     /// The segment's secret.

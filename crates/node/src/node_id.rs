@@ -7,6 +7,7 @@
 //! node that finds the same file draws an id for itself.
 
 use nix::fcntl::{Flock, FlockArg};
+use rota_contract::NodeId;
 use rota_rundir::{NODE_ID, RunDirError};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,8 +17,6 @@ use std::time::Duration;
 
 /// Where root's node keeps it.
 const STATE: &str = "/var/lib/rota";
-/// Hexadecimal digits of an id.
-const DIGITS: usize = 16;
 /// A file that holds more is none of a node.
 const OCTETS_MAX: u64 = 64;
 /// How often a file is looked for that another node makes at the same time.
@@ -64,15 +63,15 @@ impl Unfit {
     }
 }
 
-/// A node's id. The file that it came from is locked until this is dropped.
+/// This node's id. The file that it came from is locked until this is dropped.
 #[derive(Debug)]
-pub struct NodeId {
-    id: u64,
+pub struct KeptNodeId {
+    id: NodeId,
     note: Option<String>,
     _kept: Option<Flock<File>>,
 }
 
-impl NodeId {
+impl KeptNodeId {
     /// The id in the file that the operator names, or in this node's usual one. The file is made where there
     /// is none. One that cannot be used is [noted](Self::note), and the node has an id for this run.
     ///
@@ -86,7 +85,7 @@ impl NodeId {
             Err(unfit) => {
                 let drawn = Self::drawn()?;
                 let note =
-                    format!("{unfit}. This run goes on with the node id {}, kept nowhere", drawn.hex());
+                    format!("{unfit}. This run goes on with the node id {}, kept nowhere", drawn.get());
                 Ok(Self { note: Some(note), ..drawn })
             }
         }
@@ -101,18 +100,13 @@ impl NodeId {
     }
 
     #[cfg(test)]
-    pub(crate) fn of(id: u64) -> Self {
+    pub(crate) fn of(id: NodeId) -> Self {
         Self { id, note: None, _kept: None }
     }
 
     /// The id.
-    pub fn get(&self) -> u64 {
+    pub fn get(&self) -> NodeId {
         self.id
-    }
-
-    /// The id as people and programs read it.
-    pub fn hex(&self) -> String {
-        hex(self.id)
     }
 
     /// Why the id is for this run only, in one sentence, if it is and should not be.
@@ -121,17 +115,13 @@ impl NodeId {
     }
 }
 
-pub(crate) fn hex(id: u64) -> String {
-    format!("{id:016x}")
-}
-
 /// Ids of channels begin with the lower half of their origin's id, which is therefore not 0 either.
-fn draw() -> io::Result<u64> {
+fn draw() -> io::Result<NodeId> {
     loop {
         let id =
             getrandom::u64().map_err(|error| io::Error::new(ErrorKind::Unsupported, error.to_string()))?;
         if id as u32 != 0 {
-            return Ok(id);
+            return Ok(NodeId(id));
         }
     }
 }
@@ -154,7 +144,7 @@ fn usual() -> Result<PathBuf, RunDirError> {
 }
 
 /// The id that the file holds, and the locked file; made where there is none.
-fn kept(path: &Path) -> Result<(u64, Flock<File>), Unfit> {
+fn kept(path: &Path) -> Result<(NodeId, Flock<File>), Unfit> {
     for _ in 0..ATTEMPTS {
         if let Some(file) = open(path)? {
             let id = read(&file, path)?;
@@ -191,14 +181,13 @@ fn open(path: &Path) -> Result<Option<File>, Unfit> {
     Ok(Some(file))
 }
 
-fn read(file: &File, path: &Path) -> Result<u64, Unfit> {
+fn read(file: &File, path: &Path) -> Result<NodeId, Unfit> {
     let mut octets = Vec::new();
     let read = Read::take(file, OCTETS_MAX + 1).read_to_end(&mut octets);
     read.map_err(Unfit::io("read from", path))?;
     let text = std::str::from_utf8(&octets).unwrap_or_default().trim_end();
-    let is_id = text.len() == DIGITS && text.bytes().all(|octet| octet.is_ascii_hexdigit());
-    let id = if is_id { u64::from_str_radix(text, 16).ok() } else { None };
-    id.filter(|id| *id != 0).ok_or_else(|| Unfit::Content(path.to_owned()))
+    let id = text.parse::<NodeId>().ok();
+    id.filter(|id| id.is_known()).ok_or_else(|| Unfit::Content(path.to_owned()))
 }
 
 fn lock(mut file: File, path: &Path) -> Result<Flock<File>, Unfit> {
@@ -214,14 +203,14 @@ fn lock(mut file: File, path: &Path) -> Result<Flock<File>, Unfit> {
 }
 
 /// Writes the file whole or not at all. One that another node has made meanwhile stays.
-fn write(path: &Path, id: u64) -> io::Result<()> {
+fn write(path: &Path, id: NodeId) -> io::Result<()> {
     let name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
     // No two nodes draw one id; processes of two containers can have one number.
-    let new = path.with_file_name(format!(".{name}.{}", hex(id)));
+    let new = path.with_file_name(format!(".{name}.{id}"));
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(0o644).open(&new)?;
     let written = file
-        .write_all(format!("{}\n", hex(id)).as_bytes())
+        .write_all(format!("{id}\n").as_bytes())
         .and_then(|()| file.set_permissions(Permissions::from_mode(0o644)))
         .and_then(|()| file.sync_all())
         .and_then(|()| std::fs::hard_link(&new, path));

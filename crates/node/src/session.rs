@@ -5,7 +5,7 @@ use crate::ledger::Charge;
 use crate::log::{Level, say};
 use crate::status::Facts;
 use rota_contract::Granted;
-use rota_proto::{ChannelId, Listener};
+use rota_proto::ChannelId;
 use rota_shm::control::{CONTROL_VERSION, Connection, Reply, Request, SocketError, UNASKED};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
@@ -259,8 +259,7 @@ impl Session {
             Request::Mapped { channel } => self.mapped(ChannelId(channel), data),
             Request::Listen { service, from, buffers } => {
                 let listener = Listening { id: ask, service, buffers: buffers.clamp(1, 64) };
-                let command =
-                    Command::Listen { ask, listener: Listener { id: ask, service, from: from.clone() } };
+                let command = Command::Listen { ask, service, from: from.clone() };
                 self.ask(ask, Asked::Listen { from, listener }, command, data)
             }
             Request::Close { channel } => self.close(channel, data),
@@ -515,9 +514,8 @@ mod tests {
         let listening = |id, service| Listening { id, service, buffers: 4 };
         session.listens.push(listening(3, 5));
         for id in [4, 6] {
-            let listener = Listener { id, service: 5, from: None };
             let asked = Asked::Listen { from: None, listener: listening(id, 5) };
-            session.ask(id, asked, Command::Listen { ask: id, listener }, &control);
+            session.ask(id, asked, Command::Listen { ask: id, service: 5, from: None }, &control);
         }
         session.wait_for(5, Asked::Status);
         assert_eq!(session.weight(), 3);

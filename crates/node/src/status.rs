@@ -8,6 +8,7 @@ use crate::ledger::Ledger;
 use crate::privileges::Privileges;
 use crate::quota::Quota;
 use hdrhistogram::Histogram;
+use rota_contract::NodeId;
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
 use rota_proto::{LlcSettings, ModeName, Status, TimersInForce};
@@ -42,7 +43,7 @@ pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
 /// What does not change.
 pub(crate) struct Facts {
     pub(crate) name: String,
-    pub(crate) node_id: String,
+    pub(crate) node_id: NodeId,
     /// Why it is for this run only.
     pub(crate) node_id_note: Option<String>,
     pub(crate) interface: String,
@@ -76,7 +77,7 @@ impl Facts {
         Ok(Self {
             log: log.map_err(crate::system("the event log cannot be shared"))?,
             name: spec.name.clone(),
-            node_id: spec.node_id.hex(),
+            node_id: spec.node_id.get(),
             node_id_note: spec.node_id.note().map(str::to_owned),
             interface: spec.interface.clone(),
             trt_ns: spec.settings.trt.as_nanos(),
@@ -256,7 +257,7 @@ impl Snapshot {
             pid: std::process::id(),
             station: (self.status.station != 0).then_some(self.status.station),
             name: facts.name.clone(),
-            node_id: facts.node_id.clone(),
+            node_id: facts.node_id,
             interface: self.ports.first().map_or(&facts.interface, |port| &port.interface).clone(),
             mode: mode(self.status.mode),
             members: members.collect(),

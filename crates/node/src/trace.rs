@@ -492,8 +492,10 @@ impl Tracer {
                 self.learn(*channel, channel.0, *label, &granted.contract, false);
                 self.contract(TraceEvent::Opened, now, *channel, *label, &granted.contract);
             }
-            ChannelEvent::Incoming { channel, remote, from, granted, .. } => {
-                let member = node.medium().member_at(*from);
+            ChannelEvent::Incoming { channel, remote, granted, .. } => {
+                let port = node.port_of(*channel).and_then(|port| node.port_at(port));
+                let member =
+                    port.zip(node.hop(*channel)).and_then(|(port, hop)| port.medium().member_at(hop));
                 let same_clock = member.is_some_and(|member| member.announce.boot_id == self.boot_id);
                 self.learn(*channel, *remote, 0, &granted.contract, same_clock);
             }

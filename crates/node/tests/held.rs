@@ -1,5 +1,6 @@
 //! What it costs the data thread that many acknowledged messages wait for one station.
 
+use rota_contract::NodeId;
 use rota_driver::clock::now;
 use rota_proto::drive::{self, Zeros};
 use rota_proto::{Identity, LlcAddress, LlcRequest, ModeName, Node, Settings};
@@ -14,7 +15,7 @@ fn drain(node: &mut Node, at: Instant) {
 fn station() -> (Node, Instant) {
     let mut at = Instant::from_nanos(1);
     let mac = |k| MacAddr([2, 0, 0, 0, 0, k]);
-    let identity = Identity { node_id: 1, boot_id: 1, mac: mac(1), name: "n1".to_owned() };
+    let identity = Identity { node_id: NodeId(1), boot_id: 1, mac: mac(1), name: "n1".to_owned() };
     let mut settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
     (settings.llc.enabled, settings.llc.address) = (true, 1);
     settings.llc.peers.push((2, mac(2)));

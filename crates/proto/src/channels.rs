@@ -42,9 +42,9 @@ use incoming::Incoming;
 use lateness::OneWay;
 use meter::Meter;
 use outgoing::{Ending, Outgoing, Repeats, Sending, Units};
-pub use request::{Listener, OpenError, OpenRequest, ResizeError};
+pub use request::{Listener, OpenError, OpenRequest, ResizeError, Sender};
 use rota_admission::{Admitted, Pace};
-use rota_contract::{CloseCause, Granted, UNIT_OCTETS_MAX};
+use rota_contract::{CloseCause, Granted, NodeId, UNIT_OCTETS_MAX};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
 use signalling::Tells;
@@ -55,7 +55,8 @@ pub(crate) use want::Want;
 /// The ledger.
 #[derive(Clone, Debug)]
 pub(crate) struct Channels {
-    origin: u64,
+    /// This host.
+    own: NodeId,
     counter: u64,
     next_label: u16,
     outgoing: Vec<Outgoing>,
@@ -87,9 +88,9 @@ const CHANNELS_MAX: usize = 200;
 impl Channels {
     /// `seed` differs at each boot: a receiver that has not noticed a restart must not take a new channel
     /// for one of the old boot, so that ids do not begin anew.
-    pub(crate) fn new(origin: u64, seed: u64) -> Self {
+    pub(crate) fn new(own: NodeId, seed: u64) -> Self {
         Self {
-            origin,
+            own,
             counter: seed & 0x7fff_ffff,
             next_label: 1,
             outgoing: Vec::with_capacity(CHANNELS_MAX),
@@ -122,7 +123,7 @@ impl Channels {
     fn next_id(&mut self) -> ChannelId {
         // Below the origin's bits: after 2^32 channels the first ones are long closed.
         self.counter = self.counter % u64::from(u32::MAX) + 1;
-        ChannelId((self.origin << 32) | self.counter)
+        ChannelId((self.own.0 << 32) | self.counter)
     }
 
     /// Whether anybody sends here, or is about to.
@@ -152,26 +153,28 @@ impl Channels {
         self.returning.retain(|listener| listener.id != id);
     }
 
+    /// Opens a channel. `hop` is the station of this segment through which the destination is reached.
     pub(crate) fn open(
         &mut self,
         now: Instant,
         request: &OpenRequest,
+        hop: Option<MacAddr>,
         before: u64,
         segment: Segment<'_>,
     ) -> Result<ChannelId, OpenError> {
-        let Destination::Station(to) = request.to else { return Err(OpenError::Group) };
+        let Destination::Node(peer) = request.to else { return Err(OpenError::Group) };
         if segment.station() == 0 {
             return Err(OpenError::NotJoined);
         }
         if segment.stations() > Segment::STATIONS_MAX {
             return Err(OpenError::TooManyStations(segment.stations()));
         }
-        if to == segment.mac() {
-            return Err(OpenError::OwnStation(to));
+        if peer == self.own {
+            return Err(OpenError::OwnStation(segment.mac()));
         }
-        let Some(peer) = segment.member_at(to) else { return Err(OpenError::NoSuchStation(to)) };
-        if peer.station == 0 {
-            return Err(OpenError::PeerNotJoined(to));
+        let hop = hop.and_then(|hop| segment.member_at(hop)).ok_or(OpenError::NoSuchNode(peer))?;
+        if hop.station == 0 {
+            return Err(OpenError::PeerNotJoined(hop.mac));
         }
         if request.unit_octets_max == 0 || request.unit_octets_max > UNIT_OCTETS_MAX {
             return Err(OpenError::UnitSize(request.unit_octets_max));
@@ -192,7 +195,8 @@ impl Channels {
         let label = self.free_label();
         let outgoing = Outgoing {
             id,
-            peer: to,
+            peer,
+            hop: hop.mac,
             label,
             request: OpenRequest { period: pace.period(trt), ..request.clone() },
             pace,
@@ -240,9 +244,9 @@ impl Channels {
             // A sender without a reservation only wants to know whether somebody listens.
             let cause = if channel.opened { receiver_cause } else { CloseCause::NoListener };
             let refuse = Signal::new(Verb::Refuse, channel.remote, channel.label);
-            let (peer, refuse) = (channel.peer, Signal { code: cause.code(), ..refuse });
+            let (hop, refuse) = (channel.hop, Signal { code: cause.code(), ..refuse });
             self.end_incoming(at, receiver_cause, None, Tells::Sender);
-            self.wants.push(Want::Signal { to: peer, signal: refuse });
+            self.wants.push(Want::Signal { to: hop, signal: refuse });
             return;
         }
         let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
@@ -255,16 +259,16 @@ impl Channels {
         self.tick(now, segment);
     }
 
-    /// The station at the other end of a channel.
-    pub(crate) fn peer(&self, id: ChannelId) -> Option<MacAddr> {
-        let outgoing = self.outgoing.iter().map(|channel| (channel.id, channel.peer));
-        let mut all = outgoing.chain(self.incoming.iter().map(|channel| (channel.id, channel.peer)));
-        all.find(|(known, _)| *known == id).map(|(_, peer)| peer)
+    /// The node at the other end of a channel, and the station of this segment on the way there.
+    pub(crate) fn peer(&self, id: ChannelId) -> Option<(NodeId, MacAddr)> {
+        let outgoing = self.outgoing.iter().map(|channel| (channel.id, channel.peer, channel.hop));
+        let incoming = self.incoming.iter().map(|channel| (channel.id, channel.peer, channel.hop));
+        outgoing.chain(incoming).find(|(known, ..)| *known == id).map(|(_, peer, hop)| (peer, hop))
     }
 
     /// The channel that a station's signal answers.
     fn answered(&mut self, from: MacAddr, signal: &Signal) -> Option<&mut Outgoing> {
-        self.outgoing.iter_mut().find(|channel| channel.id.0 == signal.channel && channel.peer == from)
+        self.outgoing.iter_mut().find(|channel| channel.id.0 == signal.channel && channel.hop == from)
     }
 
     /// Asks for units of another size; the answer comes as an event.
@@ -349,7 +353,7 @@ impl Channels {
     fn reap(&mut self, over: impl Fn(&Outgoing) -> bool) {
         while let Some(at) = self.outgoing.iter().position(&over) {
             let channel = self.outgoing.swap_remove(at);
-            self.hand_on_asking(channel.peer, channel.reach.due);
+            self.hand_on_asking(channel.hop, channel.reach.due);
             self.finish(&channel);
         }
     }
@@ -377,7 +381,7 @@ impl Channels {
         (octets, payload_max): (usize, u32),
         one_clock: bool,
     ) -> Option<(ChannelId, UnitDescriptor)> {
-        let channel = self.incoming.iter_mut().find(|c| c.peer == from && c.label == unit.label)?;
+        let channel = self.incoming.iter_mut().find(|c| c.hop == from && c.label == unit.label)?;
         // Sixteen bits on the wire; the rest follows from the last unit, either side of it.
         let step = unit.number.wrapping_sub(channel.last_number as u16).cast_signed();
         let number = channel.last_number.checked_add_signed(i64::from(step))?;
@@ -482,7 +486,7 @@ impl Channels {
         if channel.state != Sending::Reserving {
             return;
         }
-        let is_absent = segment.number(channel.peer) == 0;
+        let is_absent = segment.number(channel.hop) == 0;
         if channel.probe || is_absent {
             // The ring may have formed without the receiver, whose units would reach nobody.
             channel.ending.cause = if is_absent { CloseCause::PeerGone } else { channel.ending.cause };
@@ -507,17 +511,17 @@ impl Channels {
     /// Stations have other numbers. Who is in a ring has one: an open channel's sender that has none has left
     /// it. What was asked of, or by, one that has none for now goes on when it has one again.
     fn end_unnumbered(&mut self, segment: Segment<'_>) {
-        let over = |channel: &Incoming| channel.opened && segment.number(channel.peer) == 0;
+        let over = |channel: &Incoming| channel.opened && segment.number(channel.hop) == 0;
         while let Some(at) = self.incoming.iter().position(over) {
             self.end_incoming(at, CloseCause::PeerGone, None, Tells::Nobody);
         }
     }
 
-    fn on_member_gone(&mut self, peer: MacAddr, cause: CloseCause) {
-        while let Some(at) = self.incoming.iter().position(|channel| channel.peer == peer) {
+    fn on_member_gone(&mut self, hop: MacAddr, cause: CloseCause) {
+        while let Some(at) = self.incoming.iter().position(|channel| channel.hop == hop) {
             self.end_incoming(at, cause, None, Tells::Nobody);
         }
-        for channel in self.outgoing.iter_mut().filter(|channel| channel.peer == peer) {
+        for channel in self.outgoing.iter_mut().filter(|channel| channel.hop == hop) {
             match channel.state {
                 Sending::Open { .. } | Sending::Draining | Sending::Reserving => {
                     channel.ending.cause = cause;

@@ -2,6 +2,7 @@
 
 use crate::llc::MessageDelivery;
 use rota_admission::Pace;
+use rota_contract::NodeId;
 use rota_medium::door::SessionId;
 pub use rota_medium::door::{FrameVerdict, PortId, StationId};
 use rota_units::{Instant, Span};
@@ -28,15 +29,25 @@ impl From<ChannelId> for SessionId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostTag(pub u32);
 
-/// Whom a channel reaches. Only single stations are built; the others are refused when a channel is opened.
+/// The destination of a channel. Only single nodes are built; the others are refused when one is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// One station, by its address: two may share a number for a moment, and numbers change.
-    Station(MacAddr),
+    /// One node, wherever it is. It may be [`NodeId::UNKNOWN`] where the way is stated, and is then the node
+    /// of the next hop.
+    Node(NodeId),
     /// A multicast group of the segment.
     Group(u32),
     /// Everybody.
     All,
+}
+
+/// The way of a channel: a port of this node, and the next hop on its segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The port.
+    pub port: PortId,
+    /// The station to which the frames of the channel go, by its address.
+    pub hop: MacAddr,
 }
 
 /// A unit that waits in a client's ring.

@@ -19,18 +19,19 @@ mod settings;
 
 pub use channels::follow::{Follow, Followed};
 pub use channels::lateness::OneWay;
-pub use channels::{ChannelEvent, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated};
+pub use channels::{ChannelEvent, Listener, OpenError, OpenRequest, ResizeError, Sender, Shortage, Stated};
 pub use io::{
     ChannelId, Delivered, Delivery, Destination, Disposition, FrameBuf, FrameVerdict, GateOrder, HostTag,
-    Input, Output, Payloads, PortId, StationId, UnitDescriptor, UnitFate, UnitRef,
+    Input, Output, Payloads, PortId, StationId, UnitDescriptor, UnitFate, UnitRef, Way,
 };
 pub use llc::{
     LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcRequest, LlcSettings,
     MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
-pub use node::{Node, PORTS_MAX, PortSpec, PortsError, Timer};
+pub use node::{Found, Node, NotFound, PORTS_MAX, PortSpec, PortsError, Timer};
 pub use port::{Medium, Port, PortTally, Status};
 pub use report::{CHANNELS_KEPT, HeardChannel, HeardStation, HostSigns, Reports};
+pub use rota_contract::NodeId;
 pub use rota_medium::door::{Deadline, Grant, Lane, SessionId};
 pub use rota_medium::door::{Identity, MediumKind};
 pub use rota_medium::rether;

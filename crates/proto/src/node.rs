@@ -9,17 +9,21 @@
 
 pub(crate) mod carry;
 mod line;
+mod peers;
 mod ports;
 
 use crate::channels::{ChannelEvent, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated};
-use crate::io::{ChannelId, Destination, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId};
+use crate::io::{ChannelId, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, Way};
 use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
 use crate::port::{Medium, Port};
 use crate::report::{HostSigns, Reports};
+use crate::segment::Segment;
 use crate::settings::Settings;
 use line::Line;
+use peers::Route;
+pub use peers::{Found, NotFound};
 pub use ports::{PORTS_MAX, PortSpec, PortsError};
-use rota_contract::{Granted, Unread};
+use rota_contract::{Granted, NodeId, Unread};
 use rota_medium::door::{self, Deadline, Identity};
 use rota_medium::rether::Rether;
 use rota_units::{Instant, Span};
@@ -213,40 +217,21 @@ impl Node {
     }
 
     /// Opens a channel that continues others, on which its program had handed over `before` units. The
-    /// receiver is told that number, so that it can count the units that did not arrive. It goes over `port`,
-    /// or over the one on which the destination is a member.
+    /// receiver is told that number, so that it can count the units that did not arrive. It goes this
+    /// `way`, or the only one that is known to the destination.
     ///
     /// # Errors
     /// As [`Node::open`].
     pub fn go_on(
         &mut self,
         now: Instant,
-        port: Option<PortId>,
+        way: Option<Way>,
         request: &OpenRequest,
         before: u64,
     ) -> Result<ChannelId, OpenError> {
         self.assert_drained();
-        let at = self.towards(port, &request.to)?;
-        self.lines[at].open(now, request, before)
-    }
-
-    /// The line of this port, else the one on which the destination is a member; where none knows it the
-    /// first one says so.
-    fn towards(&self, port: Option<PortId>, to: &Destination) -> Result<usize, OpenError> {
-        if let Some(port) = port {
-            return self.place(port).ok_or(OpenError::NoPort(port));
-        }
-        let Destination::Station(to) = *to else { return Ok(0) };
-        if self.lines.len() > 1 && self.ports().any(|port| port.medium().mac() == to) {
-            return Err(OpenError::OwnStation(to));
-        }
-        let knows = |line: &&Line| line.port.medium().member_at(to).is_some();
-        let mut known = self.lines.iter().filter(knows).map(|line| line.port.id());
-        match (known.next(), known.next()) {
-            (Some(one), Some(other)) => Err(OpenError::TwoPorts { to, one, other }),
-            (Some(one), None) => Ok(self.place(one).unwrap_or(0)),
-            _ => Ok(0),
-        }
+        let Route { line, hop } = self.route(way, &request.to)?;
+        self.lines[line].open(now, request, hop, before)
     }
 
     /// Asks for the contract that a channel would be granted. The receiver listens again afterwards; then the
@@ -257,12 +242,12 @@ impl Node {
     pub fn probe(
         &mut self,
         now: Instant,
-        port: Option<PortId>,
+        way: Option<Way>,
         request: &OpenRequest,
     ) -> Result<ChannelId, OpenError> {
         self.assert_drained();
-        let at = self.towards(port, &request.to)?;
-        self.lines[at].probe(now, request)
+        let Route { line, hop } = self.route(way, &request.to)?;
+        self.lines[line].probe(now, request, hop)
     }
 
     /// How many units of a channel its parent is to offer ahead of their slots: those that its slots of one
@@ -370,10 +355,18 @@ impl Node {
         self.lines.iter_mut().filter_map(|line| line.port.medium_mut().rether_mut()).for_each(Rether::age);
     }
 
-    /// The station at the other end of a channel, by its address; [`Medium::member_at`] knows its number and
-    /// its name, as they are now.
-    pub fn peer(&self, channel: ChannelId) -> Option<MacAddr> {
-        self.line_of(channel).channels.peer(channel)
+    /// The node at the other end of a channel; [`NodeId::UNKNOWN`] where its announcement has not been heard.
+    pub fn peer(&self, channel: ChannelId) -> Option<NodeId> {
+        let line = self.line_of(channel);
+        let (peer, hop) = line.channels.peer(channel)?;
+        // A peer that is not known is the node of the next hop, which may have announced itself since.
+        Some(if peer.is_known() { peer } else { Segment::of(&line.port).node_at(hop) })
+    }
+
+    /// The next hop of a channel: the station of its port's segment with which its frames are exchanged, by
+    /// its address. [`Medium::member_at`] knows its number and its name, as they are now.
+    pub fn hop(&self, channel: ChannelId) -> Option<MacAddr> {
+        self.line_of(channel).channels.peer(channel).map(|(_, hop)| hop)
     }
 
     /// Leaves all segments in good order.

@@ -212,6 +212,7 @@ mod tests {
     use super::*;
     use crate::port::Port;
     use crate::{Identity, PortId, Settings};
+    use rota_contract::NodeId;
     use rota_units::{BitRate, Octets};
     use rota_wire::Key;
 
@@ -221,7 +222,7 @@ mod tests {
     fn who_is_forgotten_is_forgotten_with_its_channels() {
         let mac = MacAddr([2, 0, 0, 0, 0, 0xa]);
         let other = MacAddr([2, 0, 0, 0, 0, 0xb]);
-        let identity = Identity { node_id: 1, boot_id: 1, mac, name: "n1".to_owned() };
+        let identity = Identity { node_id: NodeId(1), boot_id: 1, mac, name: "n1".to_owned() };
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         let (now, every) = (Instant::from_nanos(1), Span::from_millis(60_000));
         let mut link = Port::new(now, PortId(0), identity, &Key::new([1; 32]), settings.medium, 1);

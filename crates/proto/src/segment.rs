@@ -7,8 +7,10 @@
 
 use crate::io::{ChannelId, StationId};
 use crate::port::{Counters, Port, PortTally};
+use rota_contract::NodeId;
 use rota_medium::door::MediumKind;
-use rota_medium::rether::{self, Member};
+use rota_medium::rether;
+pub(crate) use rota_medium::rether::Member;
 pub(crate) use rota_medium::rether::{Excluded, LinkEvent, ModeName};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
@@ -60,6 +62,11 @@ impl<'a> Segment<'a> {
     /// The other station of this address.
     pub(crate) fn member_at(self, mac: MacAddr) -> Option<&'a Member> {
         self.0.medium().member_at(mac)
+    }
+
+    /// The node of the other station of this address, if that has announced it.
+    pub(crate) fn node_at(self, mac: MacAddr) -> NodeId {
+        self.member_at(mac).map_or(NodeId::UNKNOWN, |member| member.announce.node_id)
     }
 
     /// The number that the station of this address has now, this one included; 0 while it has none.

@@ -1,5 +1,6 @@
 //! The loop of simple parents serves every medium and every MTU.
 
+use rota_contract::NodeId;
 use rota_proto::drive::{Duty, Given, Zeros, drain};
 use rota_proto::{
     ChannelEvent, Destination, Identity, Input, Listener, MediumKind, Node, OpenRequest, Output, PortId,
@@ -15,7 +16,7 @@ fn mac(k: usize) -> MacAddr {
 fn node(now: Instant, k: usize) -> Node {
     let mut settings = Settings::ethernet_of(BitRate::from_mbit(100), Octets::new(150_000), 9_000);
     settings.medium.medium = MediumKind::Link;
-    let identity = Identity { node_id: k as u64 + 1, boot_id: 9, mac: mac(k), name: format!("n{k}") };
+    let identity = Identity { node_id: NodeId(k as u64 + 1), boot_id: 9, mac: mac(k), name: format!("n{k}") };
     Node::new(now, identity, &Key::new([1; 32]), settings, k as u64)
 }
 
@@ -42,7 +43,7 @@ fn two_nodes_of_a_link_send_long_frames() {
     let (mut channel, mut longest, mut is_ready, mut wire) = (None, 0, false, Vec::new());
     for round in 0..6_000 {
         if round == 3_000 {
-            let (to, period) = (Destination::Station(mac(1)), TRT_30_HZ);
+            let (to, period) = (Destination::Node(NodeId(2)), TRT_30_HZ);
             let (unit_octets_max, room_octets) = (20_000, 20_000);
             let request =
                 OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };

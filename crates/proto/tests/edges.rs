@@ -6,12 +6,13 @@ mod rig;
 use lan::{Lan, SECOND};
 use rig::{ME, Rig, TRT, mac, ms};
 use rota_admission::NrtPolicy;
+use rota_contract::NodeId;
 use rota_proto::{ChannelId, Destination, Input, OpenError, OpenRequest, Output, Settings, UnitRef};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::{Kind, Phase, Token};
 
 fn open(rig: &mut Rig, to: u16, octets: u32, room_octets: u32) -> Result<ChannelId, OpenError> {
-    let to = Destination::Station(mac(to));
+    let to = Destination::Node(NodeId(to.into()));
     let request =
         OpenRequest { to, service: 5, unit_octets_max: octets, room_octets, period: TRT, periodic: true };
     let opened = rig.node.open(rig.now, &request);
@@ -38,9 +39,11 @@ fn the_peer_of_each_channel_is_known() {
     let mut rig = Rig::plain();
     let channels = [1, 3].map(|to| (to, open(&mut rig, to, 100, 100).expect("a sound request")));
     for (to, channel) in channels {
-        assert_eq!(rig.node.peer(channel), Some(mac(to)));
+        assert_eq!(rig.node.peer(channel), Some(NodeId(to.into())));
+        assert_eq!(rig.node.hop(channel), Some(mac(to)));
     }
-    assert_eq!(rig.node.peer(ChannelId(u64::MAX)), None);
+    let unknown = ChannelId(u64::MAX);
+    assert_eq!((rig.node.peer(unknown), rig.node.hop(unknown)), (None, None));
 }
 
 /// Each frame without room in the queue counts once.
@@ -161,7 +164,7 @@ fn no_more_signals_leave_in_one_visit_than_take_one_frames_time() {
 fn units_of_any_length_and_number_end_no_receiver() {
     let mut lan = Lan::plain(3);
     lan.nodes[1].listen(7);
-    let (to, period) = (Destination::Station(lan::mac(1)), TRT);
+    let (to, period) = (Destination::Node(lan::node_id(1)), TRT);
     let (unit_octets_max, room_octets) = (6_000, 6_000);
     let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
     let channel = lan.nodes[0].open(lan.now, &request).expect("room for one");

@@ -4,6 +4,7 @@
 mod rig;
 
 use rig::{Rig, mac, ms};
+use rota_contract::NodeId;
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Claim, Generation, Kind, ModeNotice};
 
@@ -42,7 +43,7 @@ fn a_ring_whose_token_is_destroyed_does_not_run_whoever_says_so() {
     says_ring(&mut rig, 1, ring);
     assert_eq!(rig.state(), "plain");
     rig.run(ms(10));
-    let mut said = Announce::new(3, 0x903, 1, StationState::Ring, "n3");
+    let mut said = Announce::new(NodeId(3), 0x903, 1, StationState::Ring, "n3");
     (said.mode_epoch, said.trt_ns) = (ring, rig.settings.trt.as_nanos() as u32);
     (said.rate_bps, said.settings) = (rig.settings.link.rate.as_bps(), rig.settings.digest());
     let mut body = [0; 96];

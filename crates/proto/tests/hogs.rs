@@ -5,6 +5,7 @@ mod rig;
 
 use rig::hogs::{begin, cycle, hop, struck, token, visit};
 use rig::{ME, Rig, TRT, mac, ms};
+use rota_contract::NodeId;
 use rota_proto::{ChannelEvent, Excluded};
 use rota_units::Span;
 use rota_wire::bodies::{ModeNotice, StationState};
@@ -148,7 +149,7 @@ fn who_hears_late_blames_nobody() {
 
 /// A member of this ring says that it lives.
 fn lives(rig: &mut Rig, station: u16, seq: u64) {
-    let mut said = Announce::new(u64::from(station), 0x903, 1, StationState::Ring, "n3");
+    let mut said = Announce::new(NodeId(u64::from(station)), 0x903, 1, StationState::Ring, "n3");
     said.mode_epoch = rig.mode_epoch;
     (said.trt_ns, said.rate_bps) = (TRT.as_nanos() as u32, rig.settings.link.rate.as_bps());
     said.settings = rig.settings.digest();

@@ -7,6 +7,7 @@ mod notices;
 #[path = "insider/spent.rs"]
 mod spent;
 
+use rota_contract::NodeId;
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
     ChannelEvent, Destination, HostTag, Identity, Input, ModeName, Node, OpenRequest, PortId, Settings,
@@ -97,7 +98,8 @@ impl Segment {
         let key = secret.derive("rota 2026 bootstrap frames", [settings.segment.to_be_bytes()].iter());
         let now = Instant::from_nanos(1_000_000_000);
         let node = |k: usize| {
-            let identity = Identity { node_id: k as u64, boot_id: 1, mac: mac(k), name: format!("n{k}") };
+            let identity =
+                Identity { node_id: NodeId(k as u64 + 1), boot_id: 1, mac: mac(k), name: format!("n{k}") };
             let mut node = Node::new(now, identity, &secret, settings.clone(), seed ^ k as u64);
             node.listen(7);
             node
@@ -200,7 +202,7 @@ impl Segment {
     }
 
     fn open(&mut self, from: usize, to: usize) {
-        let to = Destination::Station(mac(to));
+        let to = Destination::Node(NodeId(to as u64 + 1));
         let (unit_octets_max, room_octets, period) = (1_000, 4_000, self.settings.trt);
         let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
         if let Ok(channel) = self.nodes[from].open(self.now, &request) {
@@ -276,7 +278,7 @@ impl Segment {
         match kind {
             Kind::Announce => {
                 let state = self.dice.of(&states);
-                let mut said = Announce::new(any, any, any, state, "x\u{1b}[2Jx");
+                let mut said = Announce::new(NodeId(any), any, any, state, "x\u{1b}[2Jx");
                 (said.mode_epoch, said.trt_ns, said.rate_bps) = (epoch, trt_ns, rate_bps);
                 (said.settings, said.answers) = (settings, self.dice.near(0, u64::MAX));
                 said.emit(into)
@@ -517,7 +519,7 @@ fn invented_stations_fill_no_table_and_provoke_no_flood() {
         let mut provoked = 0;
         for number in 0..20_000_u32 {
             let state = if number % 2 == 0 { StationState::Plain } else { StationState::Joining };
-            let mut said = Announce::new(0, u64::from(number), 0, state, "ghost");
+            let mut said = Announce::new(NodeId::UNKNOWN, u64::from(number), 0, state, "ghost");
             said.settings = segment.settings.digest();
             let [a, b, c, d] = number.to_be_bytes();
             let source = if state == StationState::Plain { 4 + (number % 250) as u16 } else { 0 };

@@ -3,12 +3,13 @@
 mod rig;
 
 use rig::{Rig, ms};
+use rota_contract::NodeId;
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Kind, LinkHeader};
 
 /// Boot `boot` of station 7 asks to be let in, with the answer to the newest challenge.
 fn ask(rig: &mut Rig, boot: u32, seq: u64) {
-    let mut said = Announce::new(7, u64::from(boot), 1, StationState::Joining, "n7");
+    let mut said = Announce::new(NodeId(7), u64::from(boot), 1, StationState::Joining, "n7");
     (said.mode_epoch, said.trt_ns) = (rig.mode_epoch, rig.settings.trt.as_nanos() as u32);
     said.rate_bps = rig.settings.link.rate.as_bps();
     (said.settings, said.answers) = (rig.settings.digest(), rig.answers);

@@ -2,7 +2,7 @@
 
 mod lan;
 
-use lan::{Lan, SECOND, mac};
+use lan::{Lan, SECOND, node_id};
 use rota_contract::CloseCause;
 use rota_proto::{ChannelEvent, ChannelId, Destination, Input, OpenRequest, TRT_30_HZ as TRT, UnitRef};
 use rota_units::Span;
@@ -12,7 +12,7 @@ use rota_units::Span;
 fn in_part(octets: u32) -> (Lan, ChannelId) {
     let mut lan = Lan::plain(3);
     lan.nodes[1].listen(7);
-    let (to, period) = (Destination::Station(mac(1)), TRT);
+    let (to, period) = (Destination::Node(node_id(1)), TRT);
     let (unit_octets_max, room_octets) = (6_000, 20_000);
     let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
     let channel = lan.nodes[0].open(lan.now, &request).expect("room for one");

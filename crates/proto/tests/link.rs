@@ -2,7 +2,7 @@
 
 mod pair;
 
-use pair::{A, B, C, Pair, UNIT, mac, ms};
+use pair::{A, B, C, Pair, UNIT, mac, ms, node_id};
 use rota_contract::{CloseCause, Mismatch};
 use rota_proto::rether::Difference;
 use rota_proto::{ChannelEvent, MediumKind, ModeName};
@@ -67,7 +67,7 @@ fn both_directions_carry_a_full_link_at_the_same_time() {
     let before = pair.events.len();
     pair.node(A).listen(7);
     let mut back = Pair::request(UNIT, UNIT);
-    back.to = rota_proto::Destination::Station(mac(A));
+    back.to = rota_proto::Destination::Node(node_id(A));
     let now = pair.now;
     let channel = pair.node(B).open(now, &back).expect("a sound request");
     pair.drain(B);

@@ -372,7 +372,7 @@ fn the_token_s_own_signalling_does_not_wait_behind_messages() {
     let mut lan = Lan::token(3);
     lan.nodes[0].listen(9);
     let numbers: Vec<u64> = (0..800).map(|_| lan.send(1, 3, 1_400, |request| request.level = 7)).collect();
-    let to = Destination::Station(lan.nodes[0].rether().mac());
+    let to = Destination::Node(lan.nodes[0].rether().node_id());
     let (unit_octets_max, room_octets, period) = (500, 500, TRT_30_HZ);
     let request = OpenRequest { to, service: 9, unit_octets_max, room_octets, period, periodic: false };
     lan.opened_at = Instant::FAR;
@@ -389,7 +389,7 @@ fn the_token_s_own_signalling_does_not_wait_behind_messages() {
 fn who_was_refused_and_asks_for_less_at_once_finds_it_listening() {
     let mut lan = Lan::token(2);
     lan.nodes[1].listen(9);
-    let to = Destination::Station(lan.nodes[1].rether().mac());
+    let to = Destination::Node(lan.nodes[1].rether().node_id());
     let request = |octets| OpenRequest {
         to,
         service: 9,
@@ -505,7 +505,7 @@ fn whatever_is_lost_and_given_up_each_message_ends_once_and_no_place_is_lost() {
 fn a_sender_waits_until_the_receiver_has_room() {
     let mut lan = Lan::token(2);
     lan.nodes[1].listen(9);
-    let to = Destination::Station(lan.nodes[1].rether().mac());
+    let to = Destination::Node(lan.nodes[1].rether().node_id());
     let (unit_octets_max, room_octets, period) = (1_000, 1_000, TRT_30_HZ);
     let request = OpenRequest { to, service: 9, unit_octets_max, room_octets, period, periodic: false };
     (lan.opened, lan.has_room) = (false, false);
@@ -524,7 +524,7 @@ fn a_sender_waits_until_the_receiver_has_room() {
 fn a_channel_that_has_ended_before_it_has_room_is_not_accepted() {
     let mut lan = Lan::token(2);
     lan.nodes[1].listen(9);
-    let to = Destination::Station(lan.nodes[1].rether().mac());
+    let to = Destination::Node(lan.nodes[1].rether().node_id());
     let (unit_octets_max, room_octets, period) = (1_000, 1_000, TRT_30_HZ);
     let request = OpenRequest { to, service: 9, unit_octets_max, room_octets, period, periodic: false };
     lan.has_room = false;

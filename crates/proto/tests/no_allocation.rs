@@ -1,6 +1,7 @@
 //! After its start the frame path allocates nothing: two stations exchange units and ordinary frames for a
 //! hundred cycles under a counting allocator.
 
+use rota_contract::NodeId;
 use rota_proto::drive::{self, Given, Zeros};
 use rota_proto::{
     ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, MediumKind, Node, OpenRequest, Output,
@@ -32,7 +33,7 @@ impl Pair {
         let now = Instant::from_nanos(1_000_000_000);
         let node = |k: u8| {
             let mac = MacAddr([2, 0, 0, 0, 0, k]);
-            let me = Identity { node_id: u64::from(k), boot_id: 1, mac, name: format!("n{k}") };
+            let me = Identity { node_id: NodeId(u64::from(k)), boot_id: 1, mac, name: format!("n{k}") };
             let mut settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
             settings.medium.medium = medium;
             Node::new(now, me, &Key::new([1; 32]), settings, u64::from(k))
@@ -109,7 +110,7 @@ fn allocates_nothing(medium: MediumKind, host_of: usize) {
     let mut pair = Pair::new(medium);
     pair.run(Span::from_millis(1_500));
     pair.nodes[1].listen(7);
-    let to = Destination::Station(pair.nodes[1].medium().mac());
+    let to = Destination::Node(pair.nodes[1].medium().node_id());
     let (unit_octets_max, room_octets) = (6_250, 6_250);
     let period = TRT_30_HZ;
     let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: true };

@@ -4,6 +4,7 @@ mod rig;
 
 use rig::{ME, Rig, TRT, ms};
 use rota_contract::Granted;
+use rota_contract::NodeId;
 use rota_proto::{ChannelEvent, ChannelId, Destination, OpenError, OpenRequest};
 use rota_units::Span;
 use rota_wire::{Kind, Phase, Signal, Slot, UnitHeader, Verb};
@@ -112,7 +113,7 @@ fn a_period_out_of_range_is_refused_with_the_end_of_the_range() {
     let mut rig = Rig::plain();
     let mut refused = |period| {
         let request = OpenRequest {
-            to: Destination::Station(rig::mac(3)),
+            to: Destination::Node(NodeId(3)),
             service: 5,
             unit_octets_max: 100,
             room_octets: 100,

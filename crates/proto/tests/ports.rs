@@ -1,10 +1,11 @@
 //! A node with two ports, each on a segment of its own.
 
 use rota_contract::CloseCause;
+use rota_contract::NodeId;
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
     ChannelEvent, ChannelId, Delivered, Destination, HostTag, Identity, Input, ModeName, Node, OpenError,
-    OpenRequest, Output, PORTS_MAX, PortId, PortSpec, PortsError, Settings, TRT_30_HZ, UnitRef,
+    OpenRequest, Output, PORTS_MAX, PortId, PortSpec, PortsError, Settings, TRT_30_HZ, UnitRef, Way,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
@@ -12,6 +13,8 @@ use rota_wire::{Key, MacAddr};
 const GATEWAY: usize = 0;
 const A: PortId = PortId(0);
 const B: PortId = PortId(1);
+/// No node has this id.
+const NOBODY: NodeId = NodeId(0x33);
 
 /// A port of a node, and the segment that it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +54,7 @@ fn spec(last: u8) -> PortSpec {
 }
 
 fn identity(k: usize) -> Identity {
-    Identity { node_id: k as u64 + 1, boot_id: k as u64 + 1, mac: mac(0), name: format!("n{k}") }
+    Identity { node_id: NodeId(k as u64 + 1), boot_id: k as u64 + 1, mac: mac(0), name: format!("n{k}") }
 }
 
 type Taken<'a> =
@@ -95,8 +98,14 @@ impl Net {
         self.nodes[GATEWAY].port_at(port).expect("it is there").medium().mode()
     }
 
+    /// The node that has a port of that address; another one where none has.
+    fn node_at(&self, mac: MacAddr) -> NodeId {
+        let has = |node: &Node| node.ports().any(|port| port.medium().mac() == mac);
+        self.nodes.iter().find(|node| has(node)).map_or(NOBODY, |node| node.medium().node_id())
+    }
+
     fn try_open(&mut self, from: usize, to: MacAddr) -> Result<ChannelId, OpenError> {
-        let (octets, to) = (1_000, Destination::Station(to));
+        let (octets, to) = (1_000, Destination::Node(self.node_at(to)));
         let request = OpenRequest {
             to,
             service: 7,
@@ -361,23 +370,27 @@ fn ports_that_no_node_can_have_are_refused() {
 #[test]
 fn a_request_that_two_ports_could_serve_names_both() {
     let mut net = Net::new();
-    assert_eq!(net.try_open(GATEWAY, mac(0x20)), Err(OpenError::OwnStation(mac(0x20))));
-    assert_eq!(net.try_open(GATEWAY, mac(0x33)), Err(OpenError::NoSuchStation(mac(0x33))));
+    assert_eq!(net.try_open(GATEWAY, mac(0x20)), Err(OpenError::OwnStation(mac(0x10))));
+    assert_eq!(net.try_open(GATEWAY, mac(0x33)), Err(OpenError::NoSuchNode(NOBODY)));
     // Both segments become one: a station is a member on both ports.
     net.plugs.iter_mut().for_each(|plug| plug.segment = 0);
     net.run(Span::from_millis(3_000));
+    let node = net.node_at(mac(0x11));
     let refused = net.try_open(GATEWAY, mac(0x11));
     assert_eq!(refused, Err(OpenError::TwoPorts { to: mac(0x11), one: A, other: B }));
     let request = OpenRequest {
-        to: Destination::Station(mac(0x11)),
+        to: Destination::Node(node),
         service: 7,
         unit_octets_max: 100,
         room_octets: 100,
         period: TRT_30_HZ,
         periodic: false,
     };
-    let named = net.nodes[GATEWAY].go_on(net.now, Some(B), &request, 0).expect("it names its port");
+    let named = net.nodes[GATEWAY]
+        .go_on(net.now, Some(Way { port: B, hop: mac(0x11) }), &request, 0)
+        .expect("it names its way");
     assert_eq!(net.nodes[GATEWAY].port_of(named), Some(B));
-    let unknown = net.nodes[GATEWAY].go_on(net.now, Some(PortId(7)), &request, 0);
+    let unknown =
+        net.nodes[GATEWAY].go_on(net.now, Some(Way { port: PortId(7), hop: mac(0x11) }), &request, 0);
     assert_eq!(unknown, Err(OpenError::NoPort(PortId(7))));
 }

@@ -3,6 +3,7 @@
 mod rig;
 
 use rig::{FAR_GENERATION, Rig, TRT, mac, ms};
+use rota_contract::NodeId;
 use rota_proto::FrameVerdict;
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Generation, JoinAnswer, Key, Kind, LinkHeader, Verdict};
@@ -29,7 +30,7 @@ fn what_is_found_between_frames_is_no_verdict_on_the_next() {
     rig.rest();
     let generation = Generation { counter: FAR_GENERATION, station: 7 };
     for _ in 0..2 {
-        let mut said = Announce::new(7, 0x907, 1, StationState::Joining, "n7");
+        let mut said = Announce::new(NodeId(7), 0x907, 1, StationState::Joining, "n7");
         (said.mode_epoch, said.trt_ns) = (rig.mode_epoch, TRT.as_nanos() as u32);
         said.rate_bps = rig.settings.link.rate.as_bps();
         (said.settings, said.answers) = (rig.settings.digest(), rig.answers);
@@ -81,7 +82,7 @@ fn the_announcement_of_another_boot_of_a_living_station_is_a_replay() {
     let mut rig = Rig::ring();
     rig.announce(3, StationState::Ring);
     assert_eq!(rig.verdict, FrameVerdict::Taken);
-    let mut said = Announce::new(3, 0x903, 9, StationState::Ring, "n3");
+    let mut said = Announce::new(NodeId(3), 0x903, 9, StationState::Ring, "n3");
     (said.mode_epoch, said.trt_ns) = (rig.mode_epoch, TRT.as_nanos() as u32);
     (said.rate_bps, said.settings) = (rig.settings.link.rate.as_bps(), rig.settings.digest());
     let mut body = [0; 96];

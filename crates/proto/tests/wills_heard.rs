@@ -4,6 +4,7 @@ mod rig;
 
 use rig::{ME, Rig, mac, ms};
 use rota_contract::CloseCause;
+use rota_contract::NodeId;
 use rota_proto::ChannelEvent;
 use rota_units::{Instant, Span};
 use rota_wire::{Form, FormMember, Kind, LinkHeader, Phase, Token};
@@ -129,7 +130,7 @@ fn a_sign_of_life_counts_two_cycles_behind_a_will_and_not_before() {
         will(&mut rig, 3);
         list(&mut rig, |list| list.dead.insert(3));
         rig.run(later);
-        let mut said = Announce::new(3, 0x903, 1, StationState::Ring, "n3");
+        let mut said = Announce::new(NodeId(3), 0x903, 1, StationState::Ring, "n3");
         said.mode_epoch = rig.mode_epoch;
         (said.trt_ns, said.rate_bps) = (rig::TRT.as_nanos() as u32, rig.settings.link.rate.as_bps());
         said.settings = rig.settings.digest();

@@ -1,7 +1,7 @@
 //! Stations that do not fit: the same words in the status, the log and the monitor.
 
 use crate::monitor::{MismatchRow, Monitor, StationRow};
-use rota_contract::Mismatch;
+use rota_contract::{Mismatch, NodeId};
 use rota_wire::MacAddr;
 
 /// The setting in which two stations differ, and these values of it as text.
@@ -69,7 +69,7 @@ impl MismatchRow {
             Some(Mismatch::Key | Mismatch::OwnAddress | Mismatch::ThirdStation) => return None,
             Some(Mismatch::Name) => [self.other(), self.mac()],
             Some(Mismatch::LlcAddress) => [self.other(), self.theirs.to_string()],
-            Some(Mismatch::NodeId) => [self.other(), format!("{:016x}", self.theirs)],
+            Some(Mismatch::NodeId) => [self.other(), NodeId(self.theirs).to_string()],
             _ => [self.ours, self.theirs].map(|value| value.to_string()),
         })
     }
@@ -109,8 +109,9 @@ impl MismatchRow {
                 format!("two stations have the node address {theirs} (--llc-address): {other} and {who}")
             }
             Some(Mismatch::NodeId) => format!(
-                "two stations have the node id {theirs:016x}: {} and {who}; end one, remove its file of the \
+                "two stations have the node id {}: {} and {who}; end one, remove its file of the \
                  node id, and start it again",
+                NodeId(theirs),
                 self.other()
             ),
             Some(kind) if kind.is_exclusion() => self.exclusion(kind, &who),
@@ -190,8 +191,8 @@ impl Monitor {
                 if row.llc_address == before.llc_address && row.llc_address != 0 {
                     all.push(MismatchRow { kind: Mismatch::LlcAddress.code(), ..found });
                 }
-                if row.node_id == before.node_id && row.node_id != 0 {
-                    let theirs = row.node_id;
+                if row.node_id == before.node_id && row.node_id.is_known() {
+                    let theirs = row.node_id.0;
                     all.push(MismatchRow { kind: Mismatch::NodeId.code(), theirs, ..found });
                 }
             }
@@ -262,10 +263,10 @@ mod tests {
         let found = Monitor { stations, ..Monitor::default() }.all_mismatches();
         assert_eq!(found.iter().map(|row| (row.theirs, row.heard_ns)).collect::<Vec<_>>(), [(7, 5)]);
         assert_eq!(found[0].name(), "n2");
-        for node_id in [0, 0xa5] {
+        for node_id in [NodeId::UNKNOWN, NodeId(0xa5)] {
             let stations = both.iter().map(|row| StationRow { node_id, llc_address: 0, ..*row }).collect();
             let found = Monitor { stations, ..Monitor::default() }.all_mismatches();
-            assert_eq!(found.len(), usize::from(node_id != 0), "0 for a station whose id is not known");
+            assert_eq!(found.len(), usize::from(node_id.is_known()), "0 for a station whose id is not known");
             for row in found {
                 assert_eq!(row.kind(), Some(Mismatch::NodeId));
                 assert_eq!(row.values().unwrap(), ["00:00:00:00:00:01", "00000000000000a5"]);

@@ -2,6 +2,7 @@
 //! segment, one of each station, one of each end of a channel. One writer; a reader gets all rows of one
 //! moment or none (a sequence word is odd while they are written), and never makes the writer wait.
 
+use rota_contract::NodeId;
 use rota_wire::{ChannelReport, Load, ReportHead};
 use std::sync::Arc;
 
@@ -34,6 +35,16 @@ impl Words for u64 {
     }
     fn take(take: &mut impl FnMut() -> u64) -> Self {
         take()
+    }
+}
+
+impl Words for NodeId {
+    const COUNT: usize = 1;
+    fn put(&self, put: &mut impl FnMut(u64)) {
+        put(self.0);
+    }
+    fn take(take: &mut impl FnMut() -> u64) -> Self {
+        Self(take())
     }
 }
 
@@ -167,8 +178,8 @@ row! {
         received: Load,
         /// Its node address of link control; 0 for none.
         llc_address: u64,
-        /// Its node's id; 0 where none is known.
-        node_id: u64,
+        /// Its node's id.
+        node_id: NodeId,
         /// Its newest report; of this station what it would report now.
         said: ReportHead,
     }

@@ -26,5 +26,5 @@ pub use scenario::{Change, Load, Reservation, Run, RunResult, Scenario, Scenario
 pub use traffic::{Messages, Purpose, Shape, Source};
 pub use world::{
     Custody, Flow, FlowState, Fragments, Hashes, Message, MessageCounts, Opening, Plant, Segment,
-    SegmentSpec, Topology, Wills, World, WorldSpec, mac, mac_on,
+    SegmentSpec, Topology, Wills, World, WorldSpec, mac, mac_on, node_id,
 };

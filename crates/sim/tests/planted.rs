@@ -1,6 +1,7 @@
 //! The checkers can fail: for each rule something is planted that breaks it, and its checker must say so.
 //! And where nothing is planted, random worlds keep every rule.
 
+use rota_contract::NodeId;
 use rota_sim::check::{Seen, agree};
 use rota_sim::{FlowState, Plant, Receipt, Scenario, World, WorldSpec, sweep};
 use rota_units::{BitRate, Instant, Octets, Span};
@@ -63,7 +64,7 @@ fn frame(kind: Kind, station: u16, generation: u32, seq: u64, body: impl Fn(&mut
 
 fn announce(mode_epoch: u32) -> Rc<[u8]> {
     frame(Kind::Announce, 9, 0, 1, |body| {
-        let mut said = Announce::new(9, 9, 1, StationState::Plain, "n9");
+        let mut said = Announce::new(NodeId(9), 9, 1, StationState::Plain, "n9");
         (said.mode_epoch, said.trt_ns, said.rate_bps) = (mode_epoch, 33_333_333, 10_000_000);
         said.emit(body)
     })
@@ -253,7 +254,7 @@ fn r2_r8_units_without_token_and_without_slot() {
 
 /// Opens a channel behind the world's back, which therefore takes its slot for nobody's.
 fn reserve_unseen(world: &mut World, from: usize, unit_octets_max: u32, period: Span) {
-    let to = rota_proto::Destination::Station(rota_sim::mac(4));
+    let to = rota_proto::Destination::Node(rota_sim::node_id(4));
     world.with(4, |node, _| node.listen(77));
     let request = rota_proto::OpenRequest {
         to,

@@ -5,6 +5,7 @@ use crate::fields::{Malformed, Reader, Writer};
 use crate::header::Generation;
 use crate::stated::StatedSettings;
 use crate::token::{MAX_STATIONS, Token};
+use rota_contract::NodeId;
 
 /// Longest station name, octets of UTF-8.
 pub const MAX_NAME_OCTETS: usize = 32;
@@ -53,7 +54,7 @@ impl StationState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announce {
     /// The host.
-    pub node_id: u64,
+    pub node_id: NodeId,
     /// This station's part of the incarnation key.
     pub nonce: u64,
     /// Which boot of the host: one-way delay is reported only between equal ones.
@@ -83,7 +84,7 @@ impl Announce {
     pub const OCTETS_MAX: usize = 3 * 8 + 1 + 2 * 4 + 3 * 8 + 2 + MAX_NAME_OCTETS;
 
     /// An announcement; a name longer than [`MAX_NAME_OCTETS`] is cut at a character.
-    pub fn new(node_id: u64, nonce: u64, boot_id: u64, state: StationState, name: &str) -> Self {
+    pub fn new(node_id: NodeId, nonce: u64, boot_id: u64, state: StationState, name: &str) -> Self {
         let mut end = name.len().min(MAX_NAME_OCTETS);
         while !name.is_char_boundary(end) {
             end -= 1;
@@ -129,7 +130,7 @@ impl Announce {
     /// What is wrong with it.
     pub fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader(body);
-        let (node_id, nonce, boot_id) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let (node_id, nonce, boot_id) = (NodeId(reader.u64()?), reader.u64()?, reader.u64()?);
         let state = StationState::from_code(reader.u8()?)?;
         let (mode_epoch, trt_ns, rate_bps) = (reader.u32()?, reader.u32()?, reader.u64()?);
         let (settings, answers) = (reader.u64()?, reader.u64()?);
@@ -158,7 +159,7 @@ impl Announce {
     /// Writes the body and returns its length.
     pub fn emit(&self, body: &mut [u8]) -> usize {
         let mut writer = Writer::new(body);
-        writer.u64(self.node_id).u64(self.nonce).u64(self.boot_id).u8(self.state.code());
+        writer.u64(self.node_id.0).u64(self.nonce).u64(self.boot_id).u8(self.state.code());
         writer.u32(self.mode_epoch).u32(self.trt_ns).u64(self.rate_bps).u64(self.settings).u64(self.answers);
         writer.u8(self.llc_address);
         if let Some(stated) = &self.stated {

@@ -42,7 +42,8 @@ mod tests {
             ),
         ] {
             let mut body = [0; Announce::OCTETS_MAX];
-            let length = Announce::new(1, 2, 3, StationState::Plain, said).emit(&mut body);
+            let length =
+                Announce::new(rota_contract::NodeId(1), 2, 3, StationState::Plain, said).emit(&mut body);
             let read = Announce::parse(&body[..length]).expect("a strange name is no reason to go unheard");
             assert_eq!(read.name(), heard);
             assert!(read.name().chars().all(is_printable));

@@ -3,6 +3,7 @@
 mod samples;
 
 use proptest::prelude::*;
+use rota_contract::NodeId;
 use rota_wire::bodies::{MAX_NAME_OCTETS, StationState};
 use rota_wire::fuzz::{fuzz_bodies, fuzz_frame, fuzz_llc};
 use rota_wire::llc::{
@@ -87,7 +88,7 @@ prop_compose! {
     ) -> Announce {
         // The settings stand in the place of the name.
         let name = if trt_ns & 1 == 1 { "" } else { &*name };
-        let mut said = Announce::new(node_id, nonce, boot_id, state, name);
+        let mut said = Announce::new(NodeId(node_id), nonce, boot_id, state, name);
         (said.mode_epoch, said.trt_ns, said.rate_bps) = (mode_epoch, trt_ns, rate_bps);
         said.stated = (trt_ns & 1 == 1).then_some(StatedSettings {
             version: node_id as u8, mtu: nonce as u16, stations: boot_id as u8, policy: node_id as u16,

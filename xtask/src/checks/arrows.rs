@@ -7,8 +7,8 @@ use crate::tree::{Report, Tree, room};
 pub const ROOMS: &[(&str, &str, &[&str])] = &[
     ("units", "rota-units", &[]),
     ("rundir", "rota-rundir", &[]),
-    ("wire", "rota-wire", &[]),
     ("contract", "rota-contract", &["units"]),
+    ("wire", "rota-wire", &["contract"]),
     ("admission", "rota-admission", &["contract", "units"]),
     ("medium", "rota-medium", &["wire", "admission", "contract", "units"]),
     ("proto", "rota-proto", &["medium", "wire", "admission", "contract", "units"]),

@@ -21,7 +21,7 @@ pub fn station_with(segment: &Segment, test: &str, nth: u8, quota: Quota) -> Sta
     let spec = NodeSpec {
         interface: "in-process".into(),
         name: format!("n{nth}"),
-        node_id: rota_node::NodeId::drawn().expect("randomness"),
+        node_id: rota_node::KeptNodeId::drawn().expect("randomness"),
         settings: Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000)),
         key: SegmentKey::lab(),
         control: name.clone(),

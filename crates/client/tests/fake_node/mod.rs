@@ -3,6 +3,7 @@
 
 #![allow(dead_code)] // Each test program uses its part.
 
+use rota_contract::NodeId;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -312,6 +313,7 @@ impl World {
         self.next_channel += 1;
         let accepted = Reply::Accepted {
             channel: id,
+            from_node_id: NodeId(u64::from(from.node)),
             from_mac: from.mac,
             from_name: from.name,
             from_node: from.node,

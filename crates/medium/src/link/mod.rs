@@ -37,6 +37,7 @@ use crate::sealing::Own;
 use grant::Pace;
 use meet::Meeting;
 use outbox::Pending;
+use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{Key, MacAddr};
 use shares::Shares;
@@ -157,7 +158,7 @@ impl Link {
     }
 
     /// This host's id.
-    pub fn node_id(&self) -> u64 {
+    pub fn node_id(&self) -> NodeId {
         self.own.me.node_id
     }
 

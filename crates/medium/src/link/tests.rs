@@ -4,6 +4,7 @@
 use super::*;
 use crate::door::{Grant, Lane, SessionId, Share, Turn, Units, Visited};
 use rota_admission::{Admitted, Pace, link_window};
+use rota_contract::NodeId;
 use rota_units::{BitRate, Octets};
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, TAG_OCTETS, UNIT_HEADER_OCTETS};
@@ -45,11 +46,11 @@ impl Bench {
     fn new(mbit: u64) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
-        let me = Identity { node_id: 1, boot_id: 9, mac: mac(1), name: "a".to_owned() };
+        let me = Identity { node_id: NodeId(1), boot_id: 9, mac: mac(1), name: "a".to_owned() };
         let mut settings = Settings::ethernet(BitRate::from_mbit(mbit), Octets::new(15_000));
         settings.medium = crate::door::MediumKind::Link;
         let mut link = Link::new(now, PortId(0), me, &Key::new([1; 32]), settings, 7);
-        let said = Announce::new(2, 5, 9, StationState::Plain, "b");
+        let said = Announce::new(NodeId(2), 5, 9, StationState::Plain, "b");
         link.members.announce(now, 2, mac(2), 3, &said, 1);
         link.own.station = 1;
         let (heard, hellos) = (Vec::new(), Vec::new());

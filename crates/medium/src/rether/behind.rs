@@ -222,13 +222,14 @@ impl Rether {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rota_contract::NodeId;
     use rota_wire::bodies::StationState;
 
     const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 3]);
 
     fn members(seq: u64, challenge: u64) -> Members {
         let mut members = Members::new();
-        let said = Announce::new(0, 1, 0, StationState::Plain, "");
+        let said = Announce::new(NodeId::UNKNOWN, 1, 0, StationState::Plain, "");
         members.announce(Instant::ZERO, 3, MAC, 7, &said, seq);
         members.by_mac_mut(MAC).expect("known").behind.challenge = challenge;
         members
@@ -272,7 +273,7 @@ mod tests {
     #[test]
     fn leaps_of_boots_that_take_turns_have_the_same_rate() {
         let mut members = members(1_000, 0);
-        let said = Announce::new(0, 1, 0, StationState::Plain, "");
+        let said = Announce::new(NodeId::UNKNOWN, 1, 0, StationState::Plain, "");
         let (mut counter, mut refused) = (1_000, 0);
         for step in 0..6_500 {
             let now = Instant::ZERO + Span::from_millis(1_000 + step * 10);

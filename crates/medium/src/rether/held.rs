@@ -111,6 +111,7 @@ mod tests {
     use super::*;
     use crate::door::{Identity, PortId};
     use crate::rether::Settings;
+    use rota_contract::NodeId;
     use rota_units::{BitRate, Octets};
     use rota_wire::Key;
 
@@ -119,7 +120,7 @@ mod tests {
     /// The cycle master of a ring whose list calls station 2 dead.
     fn master(now: Instant) -> Rether {
         let mac = MacAddr([2, 0, 0, 0, 0, 0xa]);
-        let identity = Identity { node_id: 1, boot_id: 1, mac, name: "n1".to_owned() };
+        let identity = Identity { node_id: NodeId(1), boot_id: 1, mac, name: "n1".to_owned() };
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         let mut link = Rether::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
         link.own.station = 1;

@@ -3,6 +3,7 @@
 use super::behind::Behind;
 use super::leaps::{Leaps, Line};
 use crate::door::StationId;
+use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{Announce, FormMember, Load, MAX_STATIONS, MacAddr, StationSet};
 
@@ -217,7 +218,8 @@ impl Members {
             self.renumbered |= renumbered;
             self.list.sort_unstable_by_key(|member| (member.station, member.mac));
         } else {
-            let said = Announce::new(0, formed.nonce, 0, rota_wire::bodies::StationState::Ring, "");
+            let said =
+                Announce::new(NodeId::UNKNOWN, formed.nonce, 0, rota_wire::bodies::StationState::Ring, "");
             self.announce(now, formed.station, formed.mac, formed.incarnation, &said, 0);
         }
     }
@@ -269,12 +271,18 @@ impl Members {
 }
 
 impl super::Rether {
-    /// For tests: a station says that it is there, under this number.
+    /// For tests: a station says that it is there, under this number. Its address is its node's id.
     #[doc(hidden)]
     pub fn meet(&mut self, now: Instant, station: StationId, mac: MacAddr) {
+        let said = Announce::new(NodeId(mac.word()), 7, 0, rota_wire::bodies::StationState::Plain, "");
+        self.meet_as(now, station, mac, &said);
+    }
+
+    /// For tests: the same in these words.
+    #[doc(hidden)]
+    pub fn meet_as(&mut self, now: Instant, station: StationId, mac: MacAddr, said: &Announce) {
         let seq = self.members.by_mac(mac).map_or(1, |member| member.frame_seq + 1);
-        let said = Announce::new(0, 7, 0, rota_wire::bodies::StationState::Plain, "");
-        self.members.announce(now, station, mac, 1, &said, seq);
+        self.members.announce(now, station, mac, 1, said, seq);
         self.tell_renumbered();
     }
 

@@ -218,6 +218,7 @@ impl super::Rether {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use rota_contract::NodeId;
     use rota_units::{BitRate, Octets};
 
     const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
@@ -229,7 +230,7 @@ pub(super) mod tests {
     /// An announcement of a station with these settings, which states none.
     pub(in crate::rether) fn said(settings: &Settings) -> Announce {
         let trt_ns = u32::try_from(settings.trt.as_nanos()).unwrap();
-        let mut said = Announce::new(1, 2, 3, StationState::Plain, "n9");
+        let mut said = Announce::new(NodeId(1), 2, 3, StationState::Plain, "n9");
         (said.trt_ns, said.rate_bps) = (trt_ns, settings.link.rate.as_bps());
         said.settings = settings.digest();
         said
@@ -253,7 +254,7 @@ pub(super) mod tests {
         all.disagrees(at(0), MAC, &heard, &settings());
         assert_eq!(all.all(at(1)).count(), 0, "its settings come within seconds");
         assert!(all.states(at(1)) && !all.states(at(2)) && all.states(at(3)), "each second announcement");
-        let mut stated = Announce::new(1, 2, 3, StationState::Plain, "");
+        let mut stated = Announce::new(NodeId(1), 2, 3, StationState::Plain, "");
         (stated.settings, stated.stated) = (heard.settings, Some(large.stated()));
         (stated.trt_ns, stated.rate_bps) = (heard.trt_ns, heard.rate_bps);
         all.disagrees(at(50), MAC, &stated, &settings());

@@ -97,6 +97,7 @@ use outbox::Pending;
 use parts::{Fence, Ordinary, Others, Out, Shares, Tells};
 use reserve::Session;
 use ring::Ring;
+use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Key, MacAddr, Slot, Token};
 pub use will::WillName;
@@ -260,7 +261,7 @@ impl Rether {
     }
 
     /// This host's id.
-    pub fn node_id(&self) -> u64 {
+    pub fn node_id(&self) -> NodeId {
         self.own.me.node_id
     }
 

@@ -12,7 +12,7 @@ use rota_units::Instant;
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn attach(&mut self, at: Instant, channel: ChannelId, memory: SourceMemory) {
-        let peer = self.node.peer(channel);
+        let hop = self.node.hop(channel);
         let (token, watched) = self.waits.doorbell(&memory.doorbell);
         if let Err(error) = watched {
             let why = format!("its doorbell cannot be waited on: {error}");
@@ -21,7 +21,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.control.say(Note::Remains(Remains::Source(memory)));
             return;
         }
-        self.rings.sources.push(Source::new((channel, peer), memory, token, at));
+        self.rings.sources.push(Source::new((channel, hop), memory, token, at));
         self.offer(at, self.rings.sources.len() - 1);
     }
 

@@ -1,6 +1,6 @@
 //! The machines' events about messages and channels, for programs and for the control thread.
 
-use super::{Data, way};
+use super::Data;
 use crate::commands::{Note, Peer};
 use crate::gate::Egress;
 use rota_driver::clock::now;
@@ -16,17 +16,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         while let Some(event) = self.node.next_event() {
             self.told.tracer.channel(at, &event, &self.node);
             let peer = match &event {
-                ChannelEvent::Incoming { from, .. } => Some(*from),
-                ChannelEvent::IncomingOpened { channel, .. } => self.node.peer(*channel),
-                _ => None,
-            };
-            let port = match &event {
-                ChannelEvent::Incoming { channel, .. } | ChannelEvent::IncomingOpened { channel, .. } => {
-                    self.node.port_of(*channel)
+                ChannelEvent::Incoming { channel, peer, .. } => {
+                    // One that has ended meanwhile is told of too, and its end afterwards.
+                    let known = Peer::of(*channel, &self.node);
+                    let gone = || Peer { node_id: *peer, name: peer.to_string(), ..Peer::default() };
+                    Some(known.unwrap_or_else(gone))
                 }
+                ChannelEvent::IncomingOpened { channel, .. } => Peer::of(*channel, &self.node),
                 _ => None,
             };
-            let peer = peer.map(|mac| Peer::at(mac, way::medium(&self.node, port.unwrap_or_default())));
             match &event {
                 ChannelEvent::Told { channel, tally } => self.rings.tell_tally(*channel, *tally),
                 ChannelEvent::Closed { channel, tally, stated, .. } => {

@@ -8,7 +8,7 @@ mod host;
 mod sinks;
 mod turns;
 
-use super::commands::{COMMANDS_A_TURN, listen, meant, open};
+use super::commands::{COMMANDS_A_TURN, listen, open};
 use super::turn::{FRAMES_OUT_A_TURN, Leaving, Mtu};
 use super::*;
 use crate::commands::{Command, Note, Opening, Remains, SocketMemory, SourceMemory, Wiring};
@@ -86,7 +86,7 @@ fn spec(name: &str, settings: Settings) -> NodeSpec {
     NodeSpec {
         interface: "none".into(),
         name: name.into(),
-        node_id: crate::NodeId::drawn().expect("randomness"),
+        node_id: crate::KeptNodeId::drawn().expect("randomness"),
         settings,
         key: crate::SegmentKey::lab(),
         control: ControlName::default(),

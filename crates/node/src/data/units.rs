@@ -27,8 +27,8 @@ const CHANGED: &str = "a unit changed while it was sent";
 /// The ring of a channel that sends, and the units at its head.
 pub(super) struct Source {
     pub(super) channel: ChannelId,
-    /// The station that receives it; the machine forgets the channel before its end is told.
-    peer: Option<MacAddr>,
+    /// The station that it goes to; the machine forgets the channel before its end is told.
+    hop: Option<MacAddr>,
     pub(super) memory: SourceMemory,
     pub(super) token: u64,
     /// The units that the machine knows of, in their order; no more than the ring holds. A slot may carry
@@ -120,7 +120,7 @@ fn bounded(schedule: Instant, since: Instant, now: Instant) -> Instant {
 
 impl Source {
     pub(super) fn new(
-        (channel, peer): (ChannelId, Option<MacAddr>),
+        (channel, hop): (ChannelId, Option<MacAddr>),
         memory: SourceMemory,
         token: u64,
         since: Instant,
@@ -130,7 +130,7 @@ impl Source {
         let (slot_at, reported_at) = (Instant::ZERO, Instant::ZERO);
         Self {
             channel,
-            peer,
+            hop,
             memory,
             token,
             offered,
@@ -152,7 +152,7 @@ impl Source {
     /// since that some of these units were not read. Another station's word about this channel counts for
     /// nothing.
     pub(super) fn reported(&mut self, heard: &HeardChannel, own: MacAddr) -> u64 {
-        let is_other_end = Some(heard.mac) == self.peer && heard.peer == Some(own) && !heard.said.sending;
+        let is_other_end = Some(heard.mac) == self.hop && heard.peer == Some(own) && !heard.said.sending;
         let is_it = is_other_end && heard.said.channel == self.channel.0 && heard.at >= self.since;
         let is_new = is_it && heard.at > self.reported_at;
         self.reported_at = if is_new { heard.at } else { self.reported_at };

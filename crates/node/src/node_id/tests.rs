@@ -16,8 +16,8 @@ impl Place {
         self.0.join(NODE_ID)
     }
 
-    fn find(&self) -> NodeId {
-        NodeId::find(Some(&self.file())).expect("randomness")
+    fn find(&self) -> KeptNodeId {
+        KeptNodeId::find(Some(&self.file())).expect("randomness")
     }
 
     /// The sentence about a file with that content and mode.
@@ -25,9 +25,9 @@ impl Place {
         std::fs::write(self.file(), content).expect("room");
         std::fs::set_permissions(self.file(), Permissions::from_mode(mode)).expect("its mode");
         let found = self.find();
-        assert_ne!(found.get(), 0);
+        assert!(found.get().is_known());
         let said = found.note().expect("a sentence").to_owned();
-        assert!(said.ends_with(&format!("goes on with the node id {}, kept nowhere", found.hex())), "{said}");
+        assert!(said.ends_with(&format!("goes on with the node id {}, kept nowhere", found.get())), "{said}");
         assert_eq!(std::fs::read(self.file()).expect("it stays as it was"), content);
         said
     }
@@ -43,10 +43,10 @@ impl Drop for Place {
 fn an_id_is_drawn_once_and_kept() {
     let place = Place::new("kept");
     let first = place.find();
-    assert_eq!((first.note(), first.get() as u32 != 0), (None, true));
+    assert_eq!((first.note(), first.get().0 as u32 != 0), (None, true));
     let data = std::fs::metadata(place.file()).expect("a file");
     assert_eq!(data.mode() & 0o7777, 0o644);
-    assert_eq!(std::fs::read_to_string(place.file()).expect("text"), format!("{}\n", first.hex()));
+    assert_eq!(std::fs::read_to_string(place.file()).expect("text"), format!("{}\n", first.get()));
     let id = first.get();
     drop(first);
     let again = place.find();
@@ -58,9 +58,9 @@ fn an_id_is_drawn_once_and_kept() {
 #[test]
 fn a_file_that_another_node_has_made_meanwhile_is_read() {
     let place = Place::new("meanwhile");
-    write(&place.file(), 0x1122_3344_5566_7788).expect("room");
-    write(&place.file(), 5).expect("it stays");
-    assert_eq!(place.find().get(), 0x1122_3344_5566_7788);
+    write(&place.file(), NodeId(0x1122_3344_5566_7788)).expect("room");
+    write(&place.file(), NodeId(5)).expect("it stays");
+    assert_eq!(place.find().get(), NodeId(0x1122_3344_5566_7788));
 }
 
 /// Two nodes of one host would be one for their segments.
@@ -98,13 +98,13 @@ fn a_file_that_cannot_be_one_is_named_and_left_alone() {
     assert!(said.contains("writable by others (mode 0666)") && said.contains("chmod 0644"), "{said}");
     std::fs::set_permissions(place.file(), Permissions::from_mode(0o600)).expect("its mode");
     let found = place.find();
-    assert_eq!((found.get(), found.note()), (0x0123_4567_89ab_cdef, None));
+    assert_eq!((found.get(), found.note()), (NodeId(0x0123_4567_89ab_cdef), None));
 }
 
 #[test]
 fn a_place_that_cannot_hold_it_is_named() {
     let place = Place::new("place");
-    let said = |path: PathBuf| NodeId::find(Some(&path)).expect("randomness").note().map(str::to_owned);
+    let said = |path: PathBuf| KeptNodeId::find(Some(&path)).expect("randomness").note().map(str::to_owned);
     let missing = said(place.0.join("missing/node-id")).expect("a sentence");
     assert!(missing.contains("cannot be written to") && missing.contains("missing/node-id"), "{missing}");
     let directory = said(place.0.clone()).expect("a sentence");

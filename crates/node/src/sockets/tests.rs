@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::commands::SocketMemory;
+use rota_contract::NodeId;
 use rota_proto::{Delivered, FrameBuf, Identity, Input, Output, Payloads, PortId, Settings};
 use rota_shm::{ClientSocket, NodeSocket, SocketShape, open_socket};
 use rota_units::{BitRate, Octets, Span};
@@ -44,7 +45,8 @@ fn program(sockets: &mut Sockets) -> ClientSocket {
 impl Station {
     /// Alone in plain mode, with a program on socket 2.
     fn new() -> Self {
-        let identity = Identity { node_id: 1, boot_id: 1, mac: MacAddr([2; 6]), name: "n1".to_owned() };
+        let identity =
+            Identity { node_id: NodeId(1), boot_id: 1, mac: MacAddr([2; 6]), name: "n1".to_owned() };
         let mut settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
         (settings.llc.enabled, settings.llc.address) = (true, 1);
         settings.llc.peers.push((2, MacAddr([4; 6])));

@@ -29,7 +29,7 @@ impl Channels {
             final_unit: short.left_octets,
             ..Signal::new(Verb::Refuse, channel.remote, channel.label)
         };
-        self.wants.push(Want::Signal { to: channel.peer, signal: refuse });
+        self.wants.push(Want::Signal { to: channel.hop, signal: refuse });
         self.end_incoming(at, CloseCause::NoMemory, None, Tells::Nobody);
     }
 

@@ -78,7 +78,7 @@ impl Channels {
             }
             doubt.tries += 1;
             if doubt.tries <= TRIES {
-                self.wants.push(Want::Signal { to: channel.peer, signal: ask });
+                self.wants.push(Want::Signal { to: channel.hop, signal: ask });
             }
         }
         let is_over = |channel: &Incoming| channel.doubt.is_some_and(|doubt| doubt.tries > TRIES);
@@ -114,7 +114,7 @@ impl Channels {
     }
 
     fn unheard_at(&self, from: MacAddr, signal: &Signal) -> Option<usize> {
-        self.unheard.iter().position(|channel| channel.peer == from && channel.id.0 == signal.channel)
+        self.unheard.iter().position(|channel| channel.hop == from && channel.id.0 == signal.channel)
     }
 
     /// A receiver that was silent has counted an end that was repeated to it. The program has gone by then;

@@ -19,7 +19,7 @@ impl Channels {
         let tally = ended.meter.tally();
         let is_whole = tally.broken() == 0;
         // Its counts without the sender's statement have had their time.
-        self.ended.retain(|(peer, end)| *peer != ended.peer || end.channel != ended.remote);
+        self.ended.retain(|(hop, end)| *hop != ended.hop || end.channel != ended.remote);
         if is_whole && !is_counted {
             return;
         }
@@ -31,12 +31,12 @@ impl Channels {
         let tally = if is_whole { Tally::default() } else { tally };
         let code = if is_counted { CloseCause::Finished.code() } else { UNCOUNTED };
         let end = Signal { code, tally, ..Signal::new(Verb::CloseAck, ended.remote, ended.label) };
-        self.ended.push_back((ended.peer, end));
+        self.ended.push_back((ended.hop, end));
     }
 
     /// The answer to a close. Each has the counts: the first one makes the sender forget the channel.
     pub(super) fn close_ack(&self, from: MacAddr, close: &Signal) -> Signal {
-        let ended = self.ended.iter().find(|(peer, end)| *peer == from && end.channel == close.channel);
+        let ended = self.ended.iter().find(|(hop, end)| *hop == from && end.channel == close.channel);
         let unknown = Signal { code: UNCOUNTED, ..Signal::new(Verb::CloseAck, close.channel, close.label) };
         ended.map_or(unknown, |(_, end)| Signal { label: close.label, ..*end })
     }

@@ -4,7 +4,7 @@ use super::{Shortage, Stated};
 use crate::io::ChannelId;
 use crate::segment::Excluded;
 use rota_admission::Refusal;
-use rota_contract::{CloseCause, Granted};
+use rota_contract::{CloseCause, Granted, NodeId};
 use rota_wire::{MacAddr, Tally};
 
 /// An event of a channel, for the parent.
@@ -52,8 +52,8 @@ pub enum ChannelEvent {
         label: u16,
         /// The program that takes it; it takes no second one.
         listener: u64,
-        /// The sender's address.
-        from: MacAddr,
+        /// The sender's node; [`NodeId::UNKNOWN`] where its announcement has not been heard.
+        peer: NodeId,
         /// The contract asked for; the bound is known once the channel is reserved.
         granted: Granted,
         /// Units of the channels that this one continues, as its sender states; 0 for a new stream.

@@ -5,14 +5,17 @@ use super::astray::AstrayUnits;
 use super::doubt::Doubt;
 use super::meter::Meter;
 use crate::io::ChannelId;
-use rota_contract::Granted;
+use rota_contract::{Granted, NodeId};
 use rota_units::Instant;
 use rota_wire::{MacAddr, Tally};
 
 #[derive(Clone, Debug)]
 pub(super) struct Incoming {
     pub(super) id: ChannelId,
-    pub(super) peer: MacAddr,
+    /// The node at the other end; [`NodeId::UNKNOWN`] where its announcement has not been heard.
+    pub(super) peer: NodeId,
+    /// The station of the segment that its frames come from, and that its signals go to.
+    pub(super) hop: MacAddr,
     pub(super) remote: u64,
     pub(super) label: u16,
     pub(super) last_number: u64,

@@ -136,7 +136,7 @@ impl Channels {
             if now >= channel.tell_at {
                 channel.tell_at = now + TALLY_INTERVAL;
                 channel.told = channel.meter.tally();
-                self.wants.push(Want::Signal { to: channel.peer, signal: channel.tally_signal() });
+                self.wants.push(Want::Signal { to: channel.hop, signal: channel.tally_signal() });
             }
         }
     }
@@ -164,7 +164,7 @@ impl Channels {
         let granted = &channel.granted;
         Some(ChannelReport {
             channel: channel.remote,
-            peer: segment.number(channel.peer),
+            peer: segment.number(channel.hop),
             label: channel.label,
             sending: false,
             ..of(&channel.meter, granted, channel.meter.tally())
@@ -207,7 +207,7 @@ impl Outgoing {
     fn end(&self, segment: Segment<'_>) -> ChannelReport {
         ChannelReport {
             channel: self.id.0,
-            peer: segment.number(self.peer),
+            peer: segment.number(self.hop),
             label: self.label,
             sending: true,
             units: self.units.sent,

@@ -19,7 +19,7 @@ impl Channels {
                 Sending::Over => (7, None),
             };
             let tries = repeats.map_or(0, |repeats| repeats.tries);
-            visit.word(u64::from(channel.peer.0[5]) << 16 | u64::from(tries) << 8 | state);
+            visit.word(u64::from(channel.hop.0[5]) << 16 | u64::from(tries) << 8 | state);
             let bits = u64::from(channel.probe) << 1 | u64::from(channel.ending.silent);
             visit.word(u64::from(channel.ending.cause.code()) << 2 | bits);
             if let Some(repeats) = repeats {
@@ -29,7 +29,7 @@ impl Channels {
         for channel in &self.incoming {
             visit.word(channel.id.0);
             let told = u64::from(channel.accepted) << 1 | u64::from(channel.opened);
-            visit.word(u64::from(channel.peer.0[5]) << 2 | told);
+            visit.word(u64::from(channel.hop.0[5]) << 2 | told);
             visit.word(channel.remote);
             if channel.has_news() {
                 visit.until(channel.tell_at);

@@ -6,7 +6,7 @@ use super::{Channels, OpenRequest, SIGNAL_INTERVAL, Stated, Want, request};
 use crate::io::ChannelId;
 use crate::segment::{Segment, Wants};
 use rota_admission::{Admitted, Pace, Refusal};
-use rota_contract::{CloseCause, Granted};
+use rota_contract::{CloseCause, Granted, NodeId};
 use rota_units::Instant;
 use rota_wire::{MacAddr, Signal, Verb};
 
@@ -117,8 +117,11 @@ impl Ending {
 #[derive(Clone, Debug)]
 pub(super) struct Outgoing {
     pub(super) id: ChannelId,
-    /// By its address: numbers change while rings form.
-    pub(super) peer: MacAddr,
+    /// The node at the other end.
+    pub(super) peer: NodeId,
+    /// The station of the segment that its frames go to, by its address: numbers change while rings form.
+    /// It is a port of the peer where the peer is on this segment.
+    pub(super) hop: MacAddr,
     pub(super) label: u16,
     pub(super) request: OpenRequest,
     pub(super) pace: Pace,
@@ -153,16 +156,16 @@ impl Outgoing {
         }
         if self.state == Sending::Over {
             // It may have fallen silent because somebody uses its address.
-            wants.push(Want::Contest { mac: self.peer });
+            wants.push(Want::Contest { mac: self.hop });
         }
         let Some((verb, repeats)) = self.state.repeated() else { return };
         let Some(tries) = repeats.next(now) else { return };
         if tries > 1 {
-            wants.push(Want::Contest { mac: self.peer });
+            wants.push(Want::Contest { mac: self.hop });
         }
         let most = if verb == Verb::Close { self.ending.close_tries() } else { SIGNAL_TRIES };
         if tries <= most {
-            wants.push(Want::Signal { to: self.peer, signal: self.signal(verb) });
+            wants.push(Want::Signal { to: self.hop, signal: self.signal(verb) });
         } else {
             self.give_up(segment, wants);
         }
@@ -171,7 +174,7 @@ impl Outgoing {
     /// No answer has come to any of the tries.
     fn give_up(&mut self, segment: Segment<'_>, wants: &mut Wants<Want>) {
         match self.state {
-            Sending::Open { .. } if segment.number(self.peer) == 0 => {
+            Sending::Open { .. } if segment.number(self.hop) == 0 => {
                 // It accepted and was forgotten since, maybe without a word: nobody receives.
                 self.ending.cause = CloseCause::PeerGone;
                 self.release(wants);

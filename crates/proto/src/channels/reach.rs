@@ -53,8 +53,8 @@ impl Channels {
     }
 
     /// A receiver says that frames for its own address go astray, or may do so: the sender asks from now on.
-    pub(super) fn on_doubted(&mut self, now: Instant, peer: MacAddr, segment: Segment<'_>) {
-        self.hand_on_asking(peer, Some(now + interval(peer, segment)));
+    pub(super) fn on_doubted(&mut self, now: Instant, hop: MacAddr, segment: Segment<'_>) {
+        self.hand_on_asking(hop, Some(now + interval(hop, segment)));
     }
 
     /// Asks the receivers whose units go to their group addresses.
@@ -65,16 +65,16 @@ impl Channels {
             if channel.is_open() {
                 channel.go_on_asking(now, segment, &mut self.wants);
             } else {
-                let peer = channel.peer;
+                let hop = channel.hop;
                 channel.reach = Reach::default();
-                self.hand_on_asking(peer, Some(due));
+                self.hand_on_asking(hop, Some(due));
             }
         }
     }
 
     /// The first open channel to that station asks at that time, if none to it asks already.
-    pub(super) fn hand_on_asking(&mut self, peer: MacAddr, due: Option<Instant>) {
-        let mut to_it = self.outgoing.iter_mut().filter(|channel| channel.peer == peer && channel.is_open());
+    pub(super) fn hand_on_asking(&mut self, hop: MacAddr, due: Option<Instant>) {
+        let mut to_it = self.outgoing.iter_mut().filter(|channel| channel.hop == hop && channel.is_open());
         let first = to_it.next().filter(|first| first.reach.due.is_none());
         if let Some(channel) = first
             && to_it.all(|other| other.reach.due.is_none())
@@ -85,7 +85,7 @@ impl Channels {
 
     /// A sender asks if its frames arrive.
     pub(super) fn on_reach(&mut self, from: MacAddr, signal: &Signal) {
-        let known = self.incoming.iter_mut().find(|c| c.peer == from && c.remote == signal.channel);
+        let known = self.incoming.iter_mut().find(|c| c.hop == from && c.remote == signal.channel);
         let Some(Incoming { reached, .. }) = known else { return };
         if signal.code != AGAIN {
             self.wants.push(Want::NoteReached);
@@ -128,7 +128,7 @@ impl Outgoing {
 
     /// The next question, or the last one again.
     fn go_on_asking(&mut self, now: Instant, segment: Segment<'_>, wants: &mut Wants<Want>) {
-        let (to, reach) = (self.peer, &mut self.reach);
+        let (to, reach) = (self.hop, &mut self.reach);
         let code = match reach.asked {
             Asked::Nothing if segment.is_doubted(now, to) => {
                 (reach.number, reach.asked) = (reach.number + 1, Asked::Once);

@@ -1,16 +1,16 @@
 //! Requests of programs, and the contracts and refusals that answer them.
 
-use crate::io::{ChannelId, Destination, PortId};
-use crate::segment::Segment;
+use crate::io::{ChannelId, Destination, PortId, Way};
+use crate::segment::{Member, Segment};
 use rota_admission::Pace;
-use rota_contract::{Contract, Granted, RetherShare};
+use rota_contract::{Contract, Granted, NodeId, RetherShare};
 use rota_units::Span;
 use rota_wire::MacAddr;
 
 /// A program's request for a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRequest {
-    /// The station that the channel reaches.
+    /// The end of the channel.
     pub to: Destination,
     /// The service at the destination, like a port number.
     pub service: u16,
@@ -28,13 +28,13 @@ pub struct OpenRequest {
 /// Why a request for a channel was wrong from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// No such station on the segment.
-    #[error("no station {0} on this segment")]
-    NoSuchStation(MacAddr),
+    /// No port of this node has a station of this node on its segment.
+    #[error("no station on this segment has the node id {0}")]
+    NoSuchNode(NodeId),
     /// A station does not send to itself over the wire.
     #[error("a channel needs two stations; {0} is this one")]
     OwnStation(MacAddr),
-    /// This address is a member on the segments of two ports.
+    /// One address is a member on the segments of two ports.
     #[error(
         "station {to} is on port {} and on port {}: two interfaces of this node share a segment, or two \
          stations share an address", .one.0, .other.0
@@ -46,6 +46,32 @@ pub enum OpenError {
         one: PortId,
         /// The other one.
         other: PortId,
+    },
+    /// One node has two addresses here.
+    #[error(
+        "node {node} has the address {} on port {} and {} on port {}: name the address that is meant",
+        .one.hop, .one.port.0, .other.hop, .other.port.0
+    )]
+    TwoWays {
+        /// The node.
+        node: NodeId,
+        /// One of the ways.
+        one: Way,
+        /// The other one.
+        other: Way,
+    },
+    /// Stations of two nodes have one node id, and live.
+    #[error(
+        "two nodes have the node id {node}, at {one} and {other}: end one, remove its file of the node id, \
+         and start it again"
+    )]
+    DoubleNode {
+        /// The id.
+        node: NodeId,
+        /// One of the stations.
+        one: MacAddr,
+        /// The other one.
+        other: MacAddr,
     },
     /// The port is gone, or never was.
     #[error("this node has no port {}", .0.0)]
@@ -98,6 +124,16 @@ pub enum OpenError {
     TooMany(usize),
 }
 
+impl OpenError {
+    /// A node is reached by two ways.
+    pub(crate) fn two_ports(node: NodeId, one: Way, other: Way) -> Self {
+        if one.hop == other.hop {
+            return Self::TwoPorts { to: one.hop, one: one.port, other: other.port };
+        }
+        Self::TwoWays { node, one, other }
+    }
+}
+
 /// Why a channel was not even asked to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResizeError {
@@ -148,8 +184,30 @@ pub struct Listener {
     pub id: u64,
     /// The service.
     pub service: u16,
-    /// The only station that it takes a channel from, by name, number or address; anybody otherwise.
-    pub from: Option<String>,
+    /// The only sender that it takes a channel from; anybody otherwise.
+    pub from: Option<Sender>,
+}
+
+/// The sender that a listener waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// The station that has this name when it asks: another machine may take its place.
+    Named(String),
+    /// This node.
+    Node(NodeId),
+    /// This station, whose node is not known.
+    Station(MacAddr),
+}
+
+impl Sender {
+    /// True if this station is the one.
+    pub(super) fn is(&self, station: &Member) -> bool {
+        match self {
+            Self::Named(name) => station.announce.name() == name,
+            Self::Node(node) => station.announce.node_id == *node,
+            Self::Station(mac) => station.mac == *mac,
+        }
+    }
 }
 
 impl From<u16> for Listener {

@@ -54,7 +54,7 @@ impl Channels {
                 self.on_tally(now, from, signal);
                 self.on_late_count(now, from, signal);
                 self.reap(|channel| {
-                    let meant = channel.id.0 == signal.channel && channel.peer == from;
+                    let meant = channel.id.0 == signal.channel && channel.hop == from;
                     meant && channel.has_stated_its_end()
                 });
             }
@@ -68,7 +68,7 @@ impl Channels {
 
     pub(super) fn on_connect(&mut self, now: Instant, from: MacAddr, signal: &Signal, segment: Segment<'_>) {
         let answer = Signal::new(Verb::Accept, signal.channel, signal.label);
-        if let Some(known) = self.incoming.iter().find(|c| c.peer == from && c.remote == signal.channel) {
+        if let Some(known) = self.incoming.iter().find(|c| c.hop == from && c.remote == signal.channel) {
             if known.accepted {
                 self.wants.push(Want::Contest { mac: from });
                 self.wants.push(Want::Signal { to: from, signal: answer });
@@ -90,14 +90,15 @@ impl Channels {
         self.taken = Some(listener);
         let id = self.next_id();
         let granted = granted_of(signal, segment);
-        let (remote, label) = (signal.channel, signal.label);
+        let (remote, label, peer) = (signal.channel, signal.label, segment.node_at(from));
         // An old channel under the same label is over: its sender would not use the label again.
-        while let Some(old) = self.incoming.iter().position(|c| c.peer == from && c.label == label) {
+        while let Some(old) = self.incoming.iter().position(|c| c.hop == from && c.label == label) {
             self.end_incoming(old, CloseCause::PeerGone, None, Tells::Nobody);
         }
         self.incoming.push(Incoming {
             id,
-            peer: from,
+            peer,
+            hop: from,
             remote,
             label,
             last_number: 0,
@@ -119,7 +120,7 @@ impl Channels {
             remote,
             label,
             listener,
-            from,
+            peer,
             granted,
             before: signal.final_unit,
         });
@@ -132,7 +133,7 @@ impl Channels {
         if !channel.accepted {
             channel.accepted = true;
             let signal = Signal::new(Verb::Accept, channel.remote, channel.label);
-            self.wants.push(Want::Signal { to: channel.peer, signal });
+            self.wants.push(Want::Signal { to: channel.hop, signal });
         }
         true
     }
@@ -152,7 +153,7 @@ impl Channels {
         let rank = |listener: &Listener| match &listener.from {
             _ if listener.service != service => None,
             None => Some(1),
-            Some(name) => sender.is_some_and(|sender| sender.is_called(name)).then_some(2),
+            Some(from) => sender.is_some_and(|sender| from.is(sender)).then_some(2),
         };
         let ranked =
             self.listeners.iter().enumerate().filter_map(|(at, listener)| Some((rank(listener)?, at)));
@@ -167,7 +168,7 @@ impl Channels {
     }
 
     pub(super) fn on_opened(&mut self, from: MacAddr, signal: &Signal, segment: Segment<'_>) {
-        let Some(channel) = self.incoming.iter_mut().find(|c| c.peer == from && c.remote == signal.channel)
+        let Some(channel) = self.incoming.iter_mut().find(|c| c.hop == from && c.remote == signal.channel)
         else {
             // The sender was thought dead between our answer and its reservation: it would send to nobody.
             let gone = Signal::new(Verb::Refuse, signal.channel, signal.label);
@@ -189,7 +190,7 @@ impl Channels {
     }
 
     pub(super) fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal, segment: Segment<'_>) {
-        if let Some(at) = self.incoming.iter().position(|c| c.peer == from && c.remote == signal.channel) {
+        if let Some(at) = self.incoming.iter().position(|c| c.hop == from && c.remote == signal.channel) {
             let stated = Stated::at_end(signal);
             let may_be = self.incoming[at].may_have_had(now, &stated, segment.trt());
             if !may_be {
@@ -203,7 +204,7 @@ impl Channels {
     }
 
     pub(super) fn on_refuse(&mut self, from: MacAddr, signal: &Signal) {
-        let meant = |channel: &&mut Outgoing| channel.id.0 == signal.channel && channel.peer == from;
+        let meant = |channel: &&mut Outgoing| channel.id.0 == signal.channel && channel.hop == from;
         let Some(channel) = self.outgoing.iter_mut().find(meant) else { return };
         match channel.state {
             Sending::Connecting(_) => {
@@ -239,7 +240,7 @@ impl Channels {
         let tally = ended.meter.end(counted);
         self.remember_end(&ended, counted.is_some());
         if tells == Tells::Sender && tally.broken() > 0 {
-            self.wants.push(Want::Signal { to: ended.peer, signal: ended.tally_signal() });
+            self.wants.push(Want::Signal { to: ended.hop, signal: ended.tally_signal() });
         }
         let Incoming { id: channel, opened, taker, .. } = ended;
         let listener = (!opened).then_some(taker.id);

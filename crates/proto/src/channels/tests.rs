@@ -18,6 +18,11 @@ const C: MacAddr = MacAddr([2, 0, 0, 0, 0, 0xc]);
 /// Reports of counts are no closer to each other.
 const TALLY_EVERY: Span = Span::from_millis(1_000);
 
+/// The node of a station, as `meet` has it.
+fn node_of(mac: MacAddr) -> NodeId {
+    NodeId(mac.word())
+}
+
 struct Nothing;
 
 impl Payloads for Nothing {
@@ -37,11 +42,11 @@ impl Ledger {
     /// A plain segment of station 1, of B with number 2 and of C with number 3.
     pub(super) fn new() -> Self {
         let mac = MacAddr([2, 0, 0, 0, 0, 0xa]);
-        let identity = Identity { node_id: 1, boot_id: 1, mac, name: "n1".to_owned() };
+        let identity = Identity { node_id: NodeId(1), boot_id: 1, mac, name: "n1".to_owned() };
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         let now = Instant::from_nanos(1);
         let link = Port::new(now, PortId(0), identity, &Key::new([1; 32]), settings.medium, 1);
-        let mut ledger = Self { now, link, channels: Channels::new(1, 1) };
+        let mut ledger = Self { now, link, channels: Channels::new(NodeId(1), 1) };
         while ledger.link.medium().station() == 0 {
             ledger.now += Span::from_millis(5);
             ledger.link.handle_deadline(ledger.now);
@@ -95,9 +100,10 @@ impl Ledger {
 
     pub(super) fn open(&mut self, to: MacAddr) -> ChannelId {
         let period = self.link.medium().settings().trt;
-        let (service, unit_octets_max, room_octets, to) = (5, 100, 100, Destination::Station(to));
+        let (service, unit_octets_max, room_octets) = (5, 100, 100);
+        let (hop, to) = (Some(to), Destination::Node(node_of(to)));
         let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic: true };
-        let opened = self.channels.open(self.now, &request, 0, Segment::of(&self.link));
+        let opened = self.channels.open(self.now, &request, hop, 0, Segment::of(&self.link));
         self.carry();
         opened.expect("a sound request")
     }
@@ -346,8 +352,8 @@ fn what_was_asked_of_a_station_without_a_number_waits_until_it_has_one_again() {
     ledger.number(4, B);
     assert_eq!((ledger.repeated(), ledger.peers()), (vec![(B, Verb::Connect)], vec![4, 0]));
     let request = ledger.channels.outgoing[0].request.clone();
-    let request = OpenRequest { to: Destination::Station(C), ..request };
-    let refused = ledger.channels.open(ledger.now, &request, 0, Segment::of(&ledger.link));
+    let request = OpenRequest { to: Destination::Node(node_of(C)), ..request };
+    let refused = ledger.channels.open(ledger.now, &request, Some(C), 0, Segment::of(&ledger.link));
     assert_eq!(refused, Err(OpenError::PeerNotJoined(C)));
 }
 

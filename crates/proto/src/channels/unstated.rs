@@ -25,7 +25,7 @@ impl Channels {
 
     /// The end of a channel that has ended here without it.
     pub(super) fn on_late_end(&mut self, now: Instant, from: MacAddr, signal: &Signal, cycle: Span) {
-        let is_meant = |ended: &Incoming| ended.peer == from && ended.remote == signal.channel;
+        let is_meant = |ended: &Incoming| ended.hop == from && ended.remote == signal.channel;
         let Some(at) = self.unstated.iter().position(is_meant) else { return };
         let stated = Stated::at_end(signal);
         if !self.unstated[at].may_have_had(now, &stated, cycle) {
@@ -42,8 +42,8 @@ impl Channels {
     /// A station has a number: the senders there are asked for the ends that are not stated yet.
     pub(super) fn ask_unstated(&mut self, station: u16, segment: Segment<'_>) {
         for ended in &self.unstated {
-            if segment.number(ended.peer) == station {
-                self.wants.push(Want::Signal { to: ended.peer, signal: ended.ask_signal() });
+            if segment.number(ended.hop) == station {
+                self.wants.push(Want::Signal { to: ended.hop, signal: ended.ask_signal() });
             }
         }
     }

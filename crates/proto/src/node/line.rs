@@ -14,7 +14,7 @@ use rota_medium::door::{Deadline, Identity};
 use rota_medium::rether::Arrived;
 use rota_units::Instant;
 use rota_wire::llc::is_llc;
-use rota_wire::{ChannelReport, Key, Report, ReportHead, UNIT_HEADER_OCTETS};
+use rota_wire::{ChannelReport, Key, MacAddr, Report, ReportHead, UNIT_HEADER_OCTETS};
 
 /// One port, and its machines.
 #[derive(Clone, Debug)]
@@ -161,14 +161,20 @@ impl Line {
         &mut self,
         now: Instant,
         request: &OpenRequest,
+        hop: Option<MacAddr>,
         before: u64,
     ) -> Result<ChannelId, OpenError> {
-        self.tell(now, |channels, segment| channels.open(now, request, before, segment))
+        self.tell(now, |channels, segment| channels.open(now, request, hop, before, segment))
     }
 
-    pub(super) fn probe(&mut self, now: Instant, request: &OpenRequest) -> Result<ChannelId, OpenError> {
+    pub(super) fn probe(
+        &mut self,
+        now: Instant,
+        request: &OpenRequest,
+        hop: Option<MacAddr>,
+    ) -> Result<ChannelId, OpenError> {
         self.tell(now, |channels, segment| {
-            let opened = channels.open(now, request, 0, segment);
+            let opened = channels.open(now, request, hop, 0, segment);
             opened.inspect(|channel| channels.probe(*channel))
         })
     }

@@ -3,6 +3,7 @@
 //! Most calls are the door that every medium has (`medium/src/door.rs`). The part at the end is RETHER's own:
 //! another medium answers it with nothing.
 
+use rota_contract::NodeId;
 use rota_medium::door::{Deadline, Demand, Frame, Grant, Identity, Note, SessionId, Share, Timer};
 use rota_medium::door::{FrameVerdict, MediumKind, PortId, StationId, Turn, Units, Visited, Way};
 use rota_medium::link::Link;
@@ -75,7 +76,7 @@ impl Medium {
     }
 
     /// This host's id.
-    pub fn node_id(&self) -> u64 {
+    pub fn node_id(&self) -> NodeId {
         each!(self, medium => medium.node_id())
     }
 

@@ -2,6 +2,7 @@ use super::queue::{Entry, Origin, SIGNALLING};
 use super::spend::Sent;
 use super::*;
 use crate::io::{ChannelId, Payloads, ShareRequest};
+use rota_contract::NodeId;
 use rota_medium::rether::ModeName;
 use rota_units::BitRate;
 use rota_wire::{MacAddr, Signal, Verb};
@@ -15,7 +16,7 @@ impl Payloads for Nothing {
 }
 
 fn port(now: Instant) -> Port {
-    let me = Identity { node_id: 1, boot_id: 1, mac: MacAddr([2; 6]), name: "n1".to_owned() };
+    let me = Identity { node_id: NodeId(1), boot_id: 1, mac: MacAddr([2; 6]), name: "n1".to_owned() };
     let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
     Port::new(now, PortId(0), me, &Key::new([1; 32]), settings, 1)
 }

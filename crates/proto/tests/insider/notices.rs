@@ -1,6 +1,7 @@
 //! A holder of the key that says of a ring that it runs while none does.
 
 use super::*;
+use rota_contract::NodeId;
 
 /// A frame of a station of its own, which has introduced itself as a plain one.
 fn says(segment: &mut Segment, seq: u64, kind: Kind, body: &[u8]) {
@@ -14,7 +15,7 @@ fn says(segment: &mut Segment, seq: u64, kind: Kind, body: &[u8]) {
 }
 
 fn introduce(segment: &mut Segment, seq: u64) {
-    let mut said = Announce::new(9, 9, 9, StationState::Plain, "insider");
+    let mut said = Announce::new(NodeId(9), 9, 9, StationState::Plain, "insider");
     (said.settings, said.mode_epoch) = (segment.settings.digest(), segment.nodes[0].rether().mode_epoch());
     let mut body = [0; 96];
     let length = said.emit(&mut body);

@@ -1,6 +1,7 @@
 //! Whole nodes with link control, in plain mode and under the token, on a wire that loses what it is told.
 #![allow(dead_code)] // Each test file uses a part of it.
 
+use rota_contract::NodeId;
 use rota_contract::{Granted, MessageOutcome};
 use rota_proto::drive::{self, Given};
 use rota_proto::{
@@ -82,6 +83,10 @@ pub struct Lan {
     pub next: u64,
 }
 
+pub fn node_id(k: usize) -> NodeId {
+    NodeId(k as u64 + 1)
+}
+
 pub fn mac(k: usize) -> MacAddr {
     MacAddr([2, 0, 0, 0, 0, k as u8 + 1])
 }
@@ -156,7 +161,7 @@ impl Lan {
 
     /// The same as another boot, which its seed makes it.
     pub fn boot(now: Instant, k: usize, change: impl Fn(&mut Settings) + Copy, seed: u64) -> Node {
-        let identity = Identity { node_id: k as u64, boot_id: 1, mac: mac(k), name: format!("n{k}") };
+        let identity = Identity { node_id: node_id(k), boot_id: 1, mac: mac(k), name: format!("n{k}") };
         let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         (settings.llc.enabled, settings.llc.address) = (true, k as u8 + 1);
         settings.llc.peers.push((0x77, FOREIGN));
@@ -199,7 +204,7 @@ impl Lan {
     }
 
     fn request_of(&self, to: usize, octets: u32) -> OpenRequest {
-        let to = Destination::Station(self.nodes[to].rether().mac());
+        let to = Destination::Node(self.nodes[to].rether().node_id());
         let (unit_octets_max, room_octets, period) = (octets, octets, TRT_30_HZ);
         OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false }
     }

@@ -1,6 +1,7 @@
 //! Nodes of one port each on a wire that has the rate of its medium: a segment of RETHER, or a link.
 #![allow(dead_code)] // Each test file uses a part of it.
 
+use rota_contract::NodeId;
 use rota_contract::{CloseCause, Granted};
 use rota_proto::drive::Zeros;
 use rota_proto::{
@@ -17,6 +18,11 @@ pub const C: usize = 2;
 pub const PORT: PortId = PortId(0);
 /// Octets of a unit that is five frames long.
 pub const UNIT: u32 = 6_250;
+
+/// The identity of a node.
+pub fn node_id(k: usize) -> NodeId {
+    NodeId(k as u64 + 1)
+}
 
 pub fn mac(k: usize) -> MacAddr {
     MacAddr([2, 0, 0, 0, 0, k as u8 + 1])
@@ -152,7 +158,7 @@ impl Pair {
     }
 
     pub fn request(octets: u32, room: u32) -> OpenRequest {
-        let (to, period) = (Destination::Station(mac(B)), TRT_30_HZ);
+        let (to, period) = (Destination::Node(node_id(B)), TRT_30_HZ);
         OpenRequest { to, service: 7, unit_octets_max: octets, room_octets: room, period, periodic: true }
     }
 
@@ -357,6 +363,6 @@ impl Pair {
 }
 
 fn boot(now: Instant, k: usize, kind: MediumKind, seed: u64) -> Node {
-    let identity = Identity { node_id: k as u64 + 1, boot_id: 9, mac: mac(k), name: format!("n{}", k + 1) };
+    let identity = Identity { node_id: node_id(k), boot_id: 9, mac: mac(k), name: format!("n{}", k + 1) };
     Node::new(now, identity, &Key::new([1; 32]), settings(kind), seed)
 }

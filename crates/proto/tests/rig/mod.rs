@@ -3,6 +3,7 @@
 
 pub mod hogs;
 
+use rota_contract::NodeId;
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
     ChannelEvent, ChannelId, Delivered, Destination, Disposition, FrameVerdict, HostTag, Identity, Input,
@@ -82,7 +83,7 @@ impl Rig {
         let segment_key =
             secret.derive("rota 2026 bootstrap frames", [settings.segment.to_be_bytes()].iter());
         let now = Instant::from_nanos(1_000_000_000);
-        let identity = Identity { node_id: 2, boot_id: 1, mac: mac(ME), name: "n2".to_owned() };
+        let identity = Identity { node_id: NodeId(2), boot_id: 1, mac: mac(ME), name: "n2".to_owned() };
         let node = Node::new(now, identity, &secret, settings.clone(), 5);
         let ring_key = (1, Key::new([0; 32]));
         let (sent, outputs, events) = (Vec::new(), Vec::new(), Vec::new());
@@ -302,7 +303,7 @@ impl Rig {
 
     pub fn announce(&mut self, from: u16, state: StationState) {
         let name = format!("n{from}");
-        let mut said = Announce::new(u64::from(from), 0x900 + u64::from(from), 1, state, &name);
+        let mut said = Announce::new(NodeId(u64::from(from)), 0x900 + u64::from(from), 1, state, &name);
         (said.mode_epoch, said.trt_ns) = (self.mode_epoch, TRT.as_nanos() as u32);
         said.rate_bps = self.settings.link.rate.as_bps();
         (said.settings, said.answers) = (self.settings.digest(), self.answers);
@@ -493,7 +494,7 @@ impl Rig {
 
     /// The same with another period.
     pub fn open_every(&mut self, period: Span, octets: u32, periodic: bool) -> ChannelId {
-        let to = Destination::Station(mac(3));
+        let to = Destination::Node(NodeId(3));
         let (service, unit_octets_max, room_octets) = (5, octets, octets * 4);
         let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic };
         let channel = self.node.open(self.now, &request).expect("a sound request");

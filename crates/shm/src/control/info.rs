@@ -3,7 +3,7 @@
 
 use crate::{ChannelTally, TraceEvent, TraceRecord, TraceVerdict};
 use rota_admission::Refusal;
-use rota_contract::Granted;
+use rota_contract::{Granted, NodeId};
 use rota_units::Span;
 use serde::{Deserialize, Serialize};
 
@@ -61,8 +61,12 @@ pub struct ChannelInfo {
     pub name: Option<String>,
     /// True on the sender's station.
     pub sending: bool,
+    /// The node at the other end.
+    pub peer_node_id: NodeId,
     /// The other end's station id as it is now; 0 while it has none.
     pub peer_station: u16,
+    /// The other end's address on the segment.
+    pub peer_mac: String,
     /// The other end's name.
     pub peer_name: String,
     /// The service it leads to.
@@ -409,9 +413,9 @@ pub struct StatusInfo {
     pub station: Option<u16>,
     /// Its name.
     pub name: String,
-    /// Its id as 16 hexadecimal digits: drawn once, and kept.
+    /// Its id: drawn once, and kept.
     #[serde(default)]
-    pub node_id: String,
+    pub node_id: NodeId,
     /// Its interface.
     pub interface: String,
     /// How it treats the medium.
@@ -453,7 +457,9 @@ mod tests {
             label: 1,
             name: None,
             sending,
+            peer_node_id: NodeId(1),
             peer_station: 1,
+            peer_mac: "02:00:00:00:00:01".to_owned(),
             peer_name: "n1".to_owned(),
             service: 1,
             state: "open".to_owned(),

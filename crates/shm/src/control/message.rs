@@ -1,13 +1,13 @@
 //! The messages themselves, and the one place that parses them.
 
-use rota_contract::Granted;
+use rota_contract::{Granted, NodeId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::info::{ChannelInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 13;
+pub const CONTROL_VERSION: u32 = 14;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for a station, in octets of UTF-8.
@@ -164,7 +164,9 @@ pub enum Reply {
     Accepted {
         /// The channel.
         channel: u64,
-        /// The address of the sender's station, which never changes.
+        /// The sender's node.
+        from_node_id: NodeId,
+        /// The address of the station of this segment that its units come from.
         from_mac: String,
         /// Its name.
         from_name: String,

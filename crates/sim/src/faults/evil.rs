@@ -4,6 +4,7 @@ use super::happened::Happened;
 use super::script::{Aim, Fault};
 use crate::engine::Stream;
 use crate::media::Frame;
+use rota_contract::NodeId;
 use rota_proto::Settings;
 use rota_wire::bodies::StationState;
 use rota_wire::{
@@ -167,7 +168,7 @@ impl Evil {
             0 => (Kind::Claim, Claim { generation, mode_epoch }.emit(body)),
             1 => (Kind::Mode, ModeNotice { mode_epoch, ring: self.random.below(2) == 0 }.emit(body)),
             2 => {
-                let mut said = Announce::new(9, nonce, 1, StationState::Plain, "evil");
+                let mut said = Announce::new(NodeId(9), nonce, 1, StationState::Plain, "evil");
                 (said.mode_epoch, said.trt_ns, said.rate_bps) = (mode_epoch, trt_ns, rate_bps);
                 said.settings = settings.digest();
                 (Kind::Announce, said.emit(body))

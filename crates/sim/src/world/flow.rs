@@ -1,12 +1,12 @@
 //! Channels as the world sees them: both ends, and every unit from ready to delivered in the world's time.
 
-use super::{World, mac_on};
+use super::{World, mac_on, node_id};
 use crate::check::Seen;
 use crate::hosts::Receipt;
 use rota_admission::{Pace, SegmentParams};
 use rota_contract::Granted;
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, Input, OpenError, OpenRequest, ResizeError, UnitFate, UnitRef,
+    ChannelEvent, ChannelId, Destination, Input, OpenError, OpenRequest, ResizeError, UnitFate, UnitRef, Way,
 };
 use rota_units::{Instant, Span};
 use std::collections::VecDeque;
@@ -162,14 +162,16 @@ impl World {
         let on = self.spec.common(from, to).unwrap_or(0);
         let flow = self.traffic.flows.len();
         let request = OpenRequest {
-            to: Destination::Station(mac_on(on, to)),
+            to: Destination::Node(node_id(to)),
             service,
             unit_octets_max: octets,
             room_octets: room,
             period,
             periodic,
         };
-        let opened = self.with(from, |node, now| node.open(now, &request));
+        // Its program names the station's address.
+        let way = self.hosts[from].port_on(on).map(|port| Way { port, hop: mac_on(on, to) });
+        let opened = self.with(from, |node, now| node.go_on(now, way, &request, 0));
         let channel = opened.unwrap_or(Err(OpenError::NotJoined));
         let channel = match channel {
             Ok(channel) => channel,

@@ -19,6 +19,7 @@ pub use flow::{Flow, FlowState, Opening};
 pub use hashes::Hashes;
 pub(crate) use messages::level_of;
 pub use messages::{Message, MessageCounts};
+use rota_contract::NodeId;
 use segment::Judge;
 pub use segment::Segment;
 pub use spec::{Plant, SegmentSpec, Topology, WorldSpec};
@@ -406,7 +407,7 @@ impl World {
         let host = &mut self.hosts[index];
         host.boots += 1;
         let identity = Identity {
-            node_id: index as u64 + 1,
+            node_id: node_id(index),
             // Hosts have clocks of their own, and so they say.
             boot_id: (index as u64 + 1) << 32 | u64::from(host.boots),
             mac: host.mac(),
@@ -432,6 +433,11 @@ impl World {
         }
         node
     }
+}
+
+/// The identity of a host.
+pub fn node_id(index: usize) -> NodeId {
+    NodeId(index as u64 + 1)
 }
 
 /// The address of a host's card.

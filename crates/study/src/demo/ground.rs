@@ -5,7 +5,7 @@ use rota::ControlName;
 use rota_answer::Failure;
 use rota_driver::in_process::{Segment, SegmentSpec};
 use rota_lab::{Lab, LabSpec, PrioritySpec, mac};
-use rota_node::{NoGate, NodeId, NodeSpec, Quota, SegmentKey, Settings};
+use rota_node::{KeptNodeId, NoGate, NodeSpec, Quota, SegmentKey, Settings};
 use std::path::Path;
 use std::process::Command;
 
@@ -34,7 +34,7 @@ impl Ground {
             let node = NodeSpec {
                 interface: format!("in-process port {station}"),
                 name: format!("n{station}"),
-                node_id: NodeId::drawn().map_err(|e| Failure::failed(format!("no randomness: {e}")))?,
+                node_id: KeptNodeId::drawn().map_err(|e| Failure::failed(format!("no randomness: {e}")))?,
                 settings: Settings::ethernet(rate, port_queue),
                 key: SegmentKey::lab(),
                 control: control.map_err(Failure::failed)?,

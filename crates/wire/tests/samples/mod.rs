@@ -1,5 +1,6 @@
 //! One value of each kind of body, the same for the page, the captured frames and the properties.
 
+use rota_contract::NodeId;
 use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, Form, FormMember, Generation, JoinAnswer, Kind, Load,
@@ -13,7 +14,7 @@ pub fn mac(station: u8) -> MacAddr {
 }
 
 pub fn announce(name: &str) -> Announce {
-    let mut said = Announce::new(0x11, 0x2222, 0x3333, StationState::Plain, name);
+    let mut said = Announce::new(NodeId(0x11), 0x2222, 0x3333, StationState::Plain, name);
     (said.mode_epoch, said.trt_ns, said.rate_bps) = (4, 33_333_333, 10_000_000);
     (said.settings, said.answers, said.llc_address) = (0x5e77, 0xa2, 1);
     said

@@ -2,9 +2,9 @@
 
 use super::sinks::PATIENCE;
 use super::*;
-use crate::NodeId;
+use crate::KeptNodeId;
 use crate::commands::ControlEnd;
-use rota_contract::Mismatch;
+use rota_contract::{Mismatch, NodeId};
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
 use rota_shm::{CounterReader, Monitor};
 
@@ -15,9 +15,9 @@ struct Station {
 }
 
 impl Station {
-    fn new(segment: &Segment, last: u8, node_id: u64) -> Self {
+    fn new(segment: &Segment, last: u8, node_id: NodeId) -> Self {
         let settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
-        let spec = NodeSpec { node_id: NodeId::of(node_id), ..spec(&format!("n{last}"), settings) };
+        let spec = NodeSpec { node_id: KeptNodeId::of(node_id), ..spec(&format!("n{last}"), settings) };
         let device = segment.port([2, 0, 0, 0, 0, last], 1_500).expect("a timer");
         let (control, end) = Wiring::pair().expect("two ends");
         let (table, published, _) = counters::file().expect("memory");
@@ -50,7 +50,8 @@ impl Station {
 #[test]
 fn two_stations_with_one_node_id_are_named_until_one_has_gone() {
     let segment = Segment::new(SegmentSpec { rate: None, port_queue: Octets::new(150_000) });
-    let mut all = [(1, 0xa5), (2, 0xb6), (3, 0xa5)].map(|(last, id)| Station::new(&segment, last, id));
+    let mut all =
+        [(1, 0xa5), (2, 0xb6), (3, 0xa5)].map(|(last, id)| Station::new(&segment, last, NodeId(id)));
     let give_up = now() + PATIENCE;
     let until = |what: &str, all: &mut [Station; 3], reached: &dyn Fn(&[Station; 3]) -> bool| {
         while !reached(all) {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::commands::{ControlEnd, SinkMemory};
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
-use rota_proto::{ChannelEvent, Listener};
+use rota_proto::ChannelEvent;
 use rota_shm::{NodeSink, SinkShape};
 
 const SERVICE: u16 = 7;
@@ -106,7 +106,7 @@ impl Lan {
     }
 
     fn comes_as(&mut self, request: Opening) -> (ChannelId, ChannelId) {
-        self.receiver.control.say(Command::Listen { ask: 2, listener: Listener::from(SERVICE) });
+        self.receiver.control.say(Command::Listen { ask: 2, service: SERVICE, from: None });
         self.receiver.turn();
         self.sender.control.say(Command::Open { ask: 1, to: "b".into(), service: SERVICE, request });
         let incoming = |event: &ChannelEvent| match event {
@@ -263,7 +263,7 @@ fn memory_that_comes_when_its_channel_has_ended_is_not_kept() {
 /// Who is meant by a number is meant still when another station has that number; and what the control thread
 /// keeps of a channel's other end is no number.
 #[test]
-fn a_station_that_was_named_by_its_number_is_kept_by_its_address() {
+fn a_station_that_was_named_by_its_number_is_kept_by_its_node() {
     let mut lan = Lan::new();
     let numbered =
         |lan: &mut Lan| Some(lan.sender.data.node.medium().members()[0].station).filter(|n| *n != 0);
@@ -272,42 +272,14 @@ fn a_station_that_was_named_by_its_number_is_kept_by_its_address() {
     let request = lan.sender.opening();
     let opened = open(&mut lan.sender.data.node, now(), &number.to_string(), SERVICE, &request);
     let Ok((channel, peer)) = opened else { panic!("the station is known") };
-    assert_eq!((peer.mac, peer.name.as_str()), (mac, "b"));
-    assert_eq!(lan.sender.data.node.peer(channel), Some(mac));
+    assert_eq!((peer.hop, peer.name.as_str()), (mac, "b"));
+    let node_id = lan.receiver.data.node.medium().node_id();
+    assert_eq!((peer.node_id, lan.sender.data.node.peer(channel)), (node_id, Some(node_id)));
+    assert_eq!(lan.sender.data.node.hop(channel), Some(mac));
     assert_eq!(lan.sender.data.snapshot().number_of(mac), number);
-    let listener = |from: &str| Listener { id: 1, service: SERVICE, from: Some(from.into()) };
-    let mut by_number = listener(&number.to_string());
-    assert!(listen(&mut lan.sender.data.node, &mut by_number).is_ok());
-    assert_eq!(by_number.from, Some(mac.to_string()));
-    let mut by_name = listener("b");
-    assert!(listen(&mut lan.sender.data.node, &mut by_name).is_ok());
-    assert_eq!(by_name.from.as_deref(), Some("b"), "another machine may take its place");
-    assert!(listen(&mut lan.sender.data.node, &mut listener("99")).is_err());
-}
-
-/// In a ring the dead stay members: a machine that had come back under another address was not found while
-/// its old self had the lower number.
-#[test]
-fn of_two_stations_of_one_name_the_one_that_lives_is_meant() {
-    let segment = Segment::new(SegmentSpec { rate: None, port_queue: Octets::new(150_000) });
-    let mut stations = [("a", 1), ("b", 2), ("b", 3)].map(|(name, last)| Station::new(name, &segment, last));
-    let give_up = now() + PATIENCE;
-    let numbered = |station: &Station| {
-        let members = station.data.node.medium().members();
-        members.len() == 2 && members.iter().all(|member| member.station != 0)
-    };
-    while !numbered(&stations[0]) {
-        assert!(now() < give_up, "they never know each other");
-        stations.iter_mut().for_each(Station::turn);
-    }
-    let members = stations[0].data.node.medium().members();
-    for (dead, found) in [(0, 1), (1, 0)] {
-        let is_dead = |station| station == members[dead].station;
-        let meant = meant(members, "b", is_dead).map(|member| member.mac);
-        assert_eq!(meant, Some(members[found].mac));
-    }
-    assert_eq!(meant(members, "b", |_| true).map(|member| member.mac), Some(members[0].mac));
-    assert!(meant(members, "c", |_| false).is_none());
+    let mut hears = |from: &str| listen(&mut lan.sender.data.node, 1, SERVICE, Some(from));
+    assert!(hears(&number.to_string()).is_ok() && hears("b").is_ok());
+    assert!(matches!(hears("99"), Err(rota_proto::NotFound::Unknown { known }) if known == ["b"]));
 }
 
 /// A report has the time at which its frame came, and programs may have been told of others since then.
