@@ -171,7 +171,8 @@ impl Campaign {
             let shape = Shape::Poisson { mean, octets };
             scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape, messages: None });
         }
-        if seed >= LINKS && random.below(2) == 0 {
+        let is_slow = scenario.world.settings.link.rate <= BitRate::from_mbit(100);
+        if seed >= LINKS && random.below(2) == 0 && is_slow {
             // Each direction has always something to send.
             let shape = Shape::Greedy { octets: u32::from(mtu.min(1_500)) + 14, backlog: 40 };
             for (from, to) in [(0, 1), (1, 0)] {

@@ -6,7 +6,7 @@ use rota_proto::{ChannelEvent, ModeName};
 use rota_sim::check::Seen;
 use rota_sim::sweep::{self, Campaign, LINKS};
 use rota_sim::{FlowState, Plant, Purpose, Shape, World, WorldSpec};
-use rota_units::{BitRate, Instant};
+use rota_units::{BitRate, Instant, Span};
 use rota_wire::Kind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
