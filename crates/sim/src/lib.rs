@@ -21,7 +21,7 @@ pub use clocks::Clock;
 pub use engine::{Digest, Engine, Stamped, Stream};
 pub use faults::{Aim, Draw, Fault, Happened, Mix, Moment, Select, Tally, Timed, WireFault, Wires, ports};
 pub use hosts::{Host, HostPort, HostProfile, Receipt, Station};
-pub use rota_proto::{PORTS_MAX, STATIONS_STATED, Settings};
+pub use rota_proto::{MediumKind, PORTS_MAX, STATIONS_STATED, Settings};
 pub use scenario::{Change, Load, Reservation, Run, RunResult, Scenario, ScenarioError};
 pub use traffic::{Messages, Purpose, Shape, Source};
 pub use world::{

@@ -6,7 +6,7 @@ use crate::faults::{Draw, Mix};
 use crate::scenario::{Change, Load, Reservation, Run, RunResult, Scenario};
 use crate::traffic::Shape;
 use crate::world::{SegmentSpec, Topology, Wills, WorldSpec};
-use rota_proto::Settings;
+use rota_proto::{MediumKind, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -57,6 +57,39 @@ pub const STALLS: u64 = 20_000_000_000;
 /// From this seed on worlds have two or three segments with one to three gateways between them, each segment
 /// with faults of its own, and interfaces that disappear.
 pub const PORTS: u64 = 40_000_000_000;
+
+/// From this seed on worlds are links: two stations on one cable, without a token. Every fourth world has a
+/// segment with a token beside it, and one of the two stations is a gateway.
+pub const LINKS: u64 = 50_000_000_000;
+
+/// The faults of a link: those of the campaign that are about no token and need no third port.
+pub const LINK_CAMPAIGN: &[(Draw, u32)] = &[
+    (Draw::Loss, 4),
+    (Draw::Burst, 2),
+    (Draw::Gilbert, 2),
+    (Draw::Corrupt, 2),
+    (Draw::Resize, 2),
+    (Draw::Duplicate, 4),
+    (Draw::Delay, 2),
+    (Draw::LateDelay, 2),
+    (Draw::Crash, 6),
+    (Draw::CrashLoop, 1),
+    (Draw::PauseShort, 4),
+    (Draw::PauseLong, 4),
+    (Draw::PauseAll, 1),
+    (Draw::Starve, 2),
+    (Draw::WallClock, 1),
+    (Draw::Drift, 2),
+    (Draw::Partition, 2),
+    (Draw::OneWay, 2),
+    (Draw::Flap, 1),
+    (Draw::Clone, 1),
+    (Draw::Skew, 1),
+    (Draw::Forge, 2),
+    (Draw::Replay, 2),
+    (Draw::Storm, 2),
+    (Draw::PortLoss, 1),
+];
 
 /// From this seed on three of four worlds have another MTU than Ethernet's: 576, 1,400 or 9,000 octets.
 pub const MTUS: u64 = 30_000_000_000;
@@ -112,13 +145,15 @@ impl Campaign {
             scenario.duration = scenario.duration.max(scenario.world.settings.death_timeout * 30);
             scenario.world.hides_stalls = seed.is_multiple_of(2).then_some(seed as usize / 2 % stations);
         }
-        if seed >= PORTS {
+        if seed >= LINKS {
+            self.link(seed, &mut scenario.world, mtu);
+        } else if seed >= PORTS {
             self.join(seed, &mut scenario.world, mtu);
         }
         let span = scenario.duration.as_nanos() / 1_000_000;
         let mut periods = Stream::named(seed, "campaign periods");
         for _ in 0..random.between(1, 4) {
-            let unit = random.between(100, 6_250) as u32;
+            let unit = random.between(100, 6_250) as u32 * if seed >= LINKS { heavier(&scenario) } else { 1 };
             let period = period(&mut periods, scenario.world.settings.trt);
             scenario.reservations.push(reservation(&mut random, &scenario, unit, period, span / 3));
         }
@@ -136,10 +171,43 @@ impl Campaign {
             let shape = Shape::Poisson { mean, octets };
             scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape, messages: None });
         }
-        let mut weights = CAMPAIGN.to_vec();
-        weights.extend((seed >= PORTS).then_some((Draw::PortLoss, 4)));
+        let is_slow = scenario.world.settings.link.rate <= BitRate::from_mbit(100);
+        if seed >= LINKS && random.below(2) == 0 && is_slow {
+            // Each direction has always something to send.
+            let shape = Shape::Greedy { octets: u32::from(mtu.min(1_500)) + 14, backlog: 40 };
+            for (from, to) in [(0, 1), (1, 0)] {
+                let shape = shape.clone();
+                scenario.traffic.push(Load { from, to, begin: Span::ZERO, end: None, shape, messages: None });
+            }
+        }
+        let mut weights = if seed >= LINKS { LINK_CAMPAIGN.to_vec() } else { CAMPAIGN.to_vec() };
+        weights.extend((PORTS..LINKS).contains(&seed).then_some((Draw::PortLoss, 4)));
         scenario.mix = Some(Mix { weights, every, longest });
         scenario
+    }
+
+    /// A link between the first two hosts, and in every fourth world a segment behind it.
+    fn link(self, seed: u64, world: &mut WorldSpec, mtu: u16) {
+        let mut random = Stream::named(seed, "campaign link");
+        let rates = if self == Self::Product { [10, 10, 100] } else { [10, 100, 1_000] };
+        let rate = BitRate::from_mbit(rates[random.below(3) as usize]);
+        let mut settings = Settings::ethernet_of(rate, Octets::new(150_000), mtu);
+        if self == Self::Proven {
+            settings = settings.proven();
+        }
+        settings.medium.medium = MediumKind::Link;
+        let others = std::mem::replace(&mut world.settings, settings);
+        world.topology = Topology::Link { delay: Span::from_nanos(random.below(100_000)) };
+        (world.stations, world.strangers) = (2, 0);
+        if random.below(4) == 0 {
+            world.stations = 4;
+            world.ports = vec![vec![0], vec![0, 1], vec![1], vec![1]];
+            let card_queue = others.port_queue;
+            let settings = others.with(|medium| medium.medium = MediumKind::Rether);
+            world.more.push(SegmentSpec { settings, topology: Topology::Switch, card_queue });
+        }
+        world.card_queue = world.settings.port_queue;
+        world.hides_stalls = world.hides_stalls.filter(|host| *host < world.stations);
     }
 
     /// Further segments of other rates, and the ports of all hosts.
@@ -165,6 +233,12 @@ impl Campaign {
             world.ports[gateway] = (0..most).map(|nth| (first + nth) % segments).collect();
         }
     }
+}
+
+/// How many times larger the units of a link's channels are, so that its window becomes full.
+fn heavier(scenario: &Scenario) -> u32 {
+    let mbit = scenario.world.settings.link.rate.as_bps() / 1_000_000;
+    u32::try_from(mbit.div_ceil(5)).unwrap_or(1)
 }
 
 /// The MTU of this seed's world.

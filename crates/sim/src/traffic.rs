@@ -112,6 +112,8 @@ pub struct Source {
     pub until: Instant,
     /// How many it has sent.
     pub sent: u64,
+    /// The newest of its frames that has come, of those that no fault held up.
+    pub(crate) newest: u64,
     pub(crate) window: Window,
     pub(crate) random: Stream,
     began: Option<Instant>,
@@ -154,7 +156,7 @@ impl Source {
     /// A source that sends until then.
     pub fn new(shape: Shape, purpose: Purpose, until: Instant, random: Stream) -> Self {
         let window = Window { size: 2, ..Window::default() };
-        Self { shape, purpose, until, sent: 0, window, random, began: None }
+        Self { shape, purpose, until, sent: 0, newest: 0, window, random, began: None }
     }
 
     /// What is ready now, in octets each, and when to ask again. `waiting` is what its host still keeps.

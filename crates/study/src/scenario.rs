@@ -66,7 +66,10 @@ struct File {
 enum MediumKind {
     #[default]
     Switch,
+    /// A cable that the link medium serves.
     Link,
+    /// A cable with a token.
+    Cable,
     CsmaCd,
 }
 
@@ -115,7 +118,7 @@ impl Medium {
                 return Err(wrong("medium", 0, "delay", "a switch has none; the other kinds have"));
             }
             MediumKind::Switch => Topology::Switch,
-            MediumKind::Link => Topology::Link { delay: delay.unwrap_or(Span::ZERO) },
+            MediumKind::Link | MediumKind::Cable => Topology::Link { delay: delay.unwrap_or(Span::ZERO) },
             MediumKind::CsmaCd => Topology::CsmaCd {
                 propagation: delay.unwrap_or(WorldSpec::CABLE),
                 capture: match self.capture.unwrap_or_default() {
@@ -321,8 +324,9 @@ impl File {
             scenario.dark.push(station_index(*station, self.stations, "", 0, "dark")?);
         }
         let trt = scenario.world.settings.trt;
-        let links = (0..scenario.world.segments())
-            .any(|at| matches!(scenario.world.topology_of(at), Topology::Link { .. }));
+        let world = &scenario.world;
+        let links = (0..world.segments()).any(|at| matches!(world.topology_of(at), Topology::Link { .. }));
+        let tokens = (0..world.segments()).all(|at| !world.is_link(at));
         for (index, table) in self.reservation.iter().enumerate() {
             scenario.reservations.push(table.reservation(index, trt, self.stations, folder)?);
         }
@@ -337,7 +341,7 @@ impl File {
             scenario.faults.push(table.timed(index, &scenario.world, &names)?);
         }
         self.check_sense(&scenario)?;
-        scenario.mix = self.mix.map(|mix| mix.mix(!links)).transpose()?;
+        scenario.mix = self.mix.map(|mix| mix.mix(!links, tokens)).transpose()?;
         Ok(scenario)
     }
 
@@ -348,6 +352,9 @@ impl File {
 
     fn settings(&self, rate: BitRate, port_queue: Octets, kind: MediumKind) -> Result<Settings, Wrong> {
         let mut settings = Settings::ethernet_of(rate, port_queue, self.mtu.unwrap_or(1_500));
+        if kind == MediumKind::Link {
+            settings.medium.medium = rota_sim::MediumKind::Link;
+        }
         let or = |time: &Option<Time>, otherwise: Span| time.map_or(otherwise, |time| time.0);
         if let Some(trt) = self.trt {
             settings = settings.with_cycle(trt.0).map_err(|error| wrong("", 0, "trt", error.to_string()))?;
@@ -538,12 +545,14 @@ fn clip(path: &Path, part: &'static str, index: usize) -> Result<Arc<[u32]>, Wro
 }
 
 impl MixTable {
-    /// The default campaign leaves out what needs a stranger where none finds a port.
-    fn mix(self, strangers: bool) -> Result<Mix, Wrong> {
+    /// The default campaign leaves out what needs a stranger where none finds a port; where a segment has no
+    /// token it is that of links.
+    fn mix(self, strangers: bool, tokens: bool) -> Result<Mix, Wrong> {
         let longest = self.longest.map_or(Span::from_millis(1_000), |time| time.0);
         let Some(weights) = self.weights else {
             let drawn = |(kind, _): &&(Draw, u32)| strangers || *kind != Draw::Flood;
-            let weights = sweep::CAMPAIGN.iter().filter(drawn).copied().collect();
+            let campaign = if tokens { sweep::CAMPAIGN } else { sweep::LINK_CAMPAIGN };
+            let weights = campaign.iter().filter(drawn).copied().collect();
             return Ok(Mix { weights, every: self.every.0, longest });
         };
         let named = |(name, weight): (String, u32)| match name.parse() {

@@ -1,6 +1,6 @@
 //! What a run is told to people and to programs: bounds beside what was measured.
 
-use rota_admission::{NrtPolicy, NrtRing, SegmentParams, Slot};
+use rota_admission::{Admitted, NrtPolicy, NrtRing, SegmentParams, Slot};
 use rota_sim::check::bounds::switch;
 use rota_sim::check::{Recoveries, Recovery};
 use rota_sim::media::End;
@@ -14,7 +14,8 @@ pub fn head(scenario: &Scenario, seed: u64) -> String {
     let settings = &scenario.world.settings;
     let medium = match scenario.world.topology {
         Topology::Switch => "a switch",
-        Topology::Link { .. } => "a link",
+        Topology::Link { .. } if scenario.world.is_link(0) => "a link",
+        Topology::Link { .. } => "a cable",
         Topology::CsmaCd { .. } => "CSMA/CD",
     };
     format!(
@@ -53,6 +54,13 @@ fn bounds(scenario: &Scenario) -> Vec<(String, Option<Span>)> {
     let (reserved, strict) = (rota_admission::reserved(&slots), rota_admission::is_strict(&slots));
     let recovery = Recovery::new(settings, scenario.world.stations);
     let mut list = Vec::new();
+    if scenario.world.is_link(0) {
+        let delay =
+            |(index, _, of): &(usize, Slot, Admitted)| (format!("delay of stream {}", index + 1), of.bound);
+        list.extend(admitted.iter().map(delay).map(|(name, bound)| (name, Some(bound))));
+        list.push(("an end that is gone is noticed".to_owned(), Some(recovery.crash(1))));
+        return list;
+    }
     for (index, _, admitted) in &admitted {
         let gap = if strict { rota_admission::gap_strict(&params) } else { admitted.gap };
         list.push((format!("gap between slots of stream {}", index + 1), Some(gap)));

@@ -114,7 +114,7 @@ impl Deliveries {
             // Who is dead, or began anew and knows no channel, receives nothing: how soon the sender must be
             // told is another rule.
             let receiver = view.at(channel.to);
-            let ended = ended || receiver.rether().is_none() || receiver.boots != channel.receiver_boots;
+            let ended = ended || receiver.port().is_none() || receiver.boots != channel.receiver_boots;
             let excuse = |begin| view.windows.excuse(begin, due, channel.from, channel.to);
             // It is judged at the later time that it was given, or will be given: see `unit_left`.
             if unit.due > due || (!unit.there && !ended && unit.behind.is_some_and(excuse)) {
@@ -202,12 +202,12 @@ impl Deliveries {
         let (watch, granted, ready) = (&mut self.flows[flow], &view.flows[flow].granted, view.now);
         let bound = granted.bound();
         (watch.report.bound, watch.report.ready) = (bound, watch.report.ready + 1);
-        let before = watch.made.replace((number, ready));
+        let (before, cycle) = (watch.made.replace((number, ready)), view.flows[flow].cycle());
         if octets > granted.contract.unit_octets_max {
             watch.too_large = true;
             return;
         }
-        let waits = before.filter(|before| granted.period() > granted.cycle() && Some(before.0) > watch.left);
+        let waits = before.filter(|before| granted.period() > cycle && Some(before.0) > watch.left);
         let (due, behind) = (ready + bound, waits.map(|before| before.1));
         watch.pending.push_back(Pending { number, ready, bound, due, behind, there: false, judged: false });
         self.due.push(Reverse((due, flow, ready, number)));
@@ -280,7 +280,7 @@ fn flooded(view: &View<'_>, by: Instant) -> Span {
 fn check_notice(view: &View<'_>, flow: usize, findings: &mut Findings) {
     let channel = &view.flows[flow];
     let receiver = view.at(channel.to);
-    if receiver.rether().is_some() && receiver.boots == channel.receiver_boots {
+    if receiver.port().is_some() && receiver.boots == channel.receiver_boots {
         return;
     }
     let bound = view.settings.trt * 33 + view.recovery.crash(view.stations.count() as u64) * 2;

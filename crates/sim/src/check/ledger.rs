@@ -3,6 +3,7 @@
 
 use super::{Checker, Findings, View};
 use rota_admission::{Slot, nrt_need};
+use rota_proto::Port;
 use rota_units::Span;
 
 /// Watches each station's newest list.
@@ -18,12 +19,7 @@ impl Checker for Ledgers {
         for host in view.acted() {
             let Some(port) = view.at(host).port() else { continue };
             let link = port.medium();
-            let queue_max = view.settings.link.rate.octets_in_down(view.settings.nrt_queue).get() / 60 + 2;
-            let queued = port.queued_frames();
-            if queued as u64 > queue_max {
-                let what = format!("host {host} keeps {queued} ordinary frames");
-                findings.add(view.now, "S6", what);
-            }
+            check_queue(view, host, port, findings);
             let Some(list) = link.list() else { continue };
             let slots = list.slots.as_slice();
             let known = &mut self.lists[host];
@@ -40,6 +36,16 @@ impl Checker for Ledgers {
             std::mem::swap(known, &mut self.buffer);
             check_list(view, host, &self.lists[host], findings);
         }
+    }
+}
+
+/// S6: the queue of ordinary frames is below its cap.
+pub(super) fn check_queue(view: &View<'_>, host: usize, port: &Port, findings: &mut Findings) {
+    let queue_max = view.settings.link.rate.octets_in_down(view.settings.nrt_queue).get() / 60 + 2;
+    let queued = port.queued_frames();
+    if queued as u64 > queue_max {
+        let what = format!("host {host} keeps {queued} ordinary frames");
+        findings.add(view.now, "S6", what);
     }
 }
 

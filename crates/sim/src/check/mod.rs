@@ -9,6 +9,7 @@ mod flooded;
 mod holders;
 mod isolation;
 mod ledger;
+mod link;
 mod messages;
 mod modes;
 mod quiet;
@@ -30,6 +31,7 @@ pub use flooded::Flooded;
 pub use holders::OneHolder;
 pub use isolation::Got;
 pub use ledger::Ledgers;
+pub use link::LinkEnds;
 pub use messages::HighestFirst;
 pub use modes::OneMode;
 pub use quiet::agree;
@@ -231,6 +233,7 @@ pub struct All {
     cycles: Cycles,
     waste: Waste,
     messages: HighestFirst,
+    link: LinkEnds,
     bounds: bounds::Bounds,
     /// The deliveries, to be reported at the end.
     pub deliveries: Deliveries,
@@ -238,6 +241,13 @@ pub struct All {
 
 impl Checker for All {
     fn after(&mut self, view: &View<'_>, findings: &mut Findings) {
+        if view.recovery.is_of_link() {
+            // The others are about the token.
+            self.link.after(view, findings);
+            self.messages.after(view, findings);
+            self.deliveries.after(view, findings);
+            return;
+        }
         self.holders.after(view, findings);
         self.stamps.after(view, findings);
         self.right.after(view, findings);

@@ -1,5 +1,6 @@
 //! S9, S5, L3–L5: after the last fault and enough quiet all stations of each segment agree.
 
+use super::link;
 use crate::check::Stations;
 use crate::hosts::Station;
 use crate::world::{FlowState, World};
@@ -16,6 +17,9 @@ pub fn agree(world: &World) -> Result<(), (&'static str, String)> {
 
 fn agree_on(world: &World, segment: usize) -> Result<(), (&'static str, String)> {
     let stations = Stations::new(&world.hosts, segment, world.segments[segment].stations);
+    if world.spec().is_link(segment) {
+        return link::agree(world.flows(), stations, world.now());
+    }
     let there = || stations.iter().filter_map(|(at, station)| Some((at, station, station.rether()?)));
     let links: Vec<&Rether> = there().map(|(.., link)| link).collect();
     let states: Vec<&str> = links.iter().map(|link| link.state_name()).collect();

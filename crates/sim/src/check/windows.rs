@@ -7,7 +7,7 @@
 use super::Flooded;
 use crate::world::WILL_LASTS;
 use rota_admission::Timers;
-use rota_proto::Settings;
+use rota_proto::{MediumKind, Settings};
 use rota_units::{Instant, Span};
 
 /// How long recovery may take on one segment: what admission computes for its timers, to the nanosecond. The
@@ -25,6 +25,9 @@ pub struct Recovery {
     shortest: Span,
     /// On a shared wire what repairs a loss collides as well; no paper bounds that, so two cycles.
     collides: Span,
+    /// On a link there is no token: so long after one end has died or was cut off the other one knows it,
+    /// and so long after it comes back both have met.
+    link: Option<Span>,
 }
 
 impl Recovery {
@@ -40,6 +43,7 @@ impl Recovery {
             death: settings.death_timeout,
             switch: settings.switch_timeout(255) * (u64::from(settings.switch_tries) + 1),
             join: settings.join_interval,
+            link: (settings.medium.medium == MediumKind::Link).then(|| link_notice(settings)),
             one_way: settings.delay_max + collides,
             collides,
         }
@@ -48,6 +52,9 @@ impl Recovery {
     /// Token circulating again after the `nth` loss of one token in a row, from 1: it is sent again ever
     /// more rarely, and behind the death timer a claim decides.
     pub fn token_loss(&self, nth: u32) -> Span {
+        if self.link.is_some() {
+            return Span::ZERO;
+        }
         let waits: Span = (0..nth.min(64)).map(|try_| self.hop_timeout * (1 << try_.min(4))).sum();
         if waits >= self.death {
             return self.crash(0);
@@ -62,6 +69,9 @@ impl Recovery {
 
     /// … after the last of any number of faults, of whose victims `dead` are silent: T_w + claim + W + h.
     pub fn crash(&self, dead: u64) -> Span {
+        if let Some(notice) = self.link {
+            return notice;
+        }
         let dead = u16::try_from(dead).unwrap_or(u16::MAX);
         self.timers.after_silent_crash(dead, true) + self.collides
     }
@@ -83,7 +93,8 @@ impl Recovery {
 
     /// … after a station died while the mode was being switched: who waits for it waits for all its tries.
     pub fn switch_crash(&self, dead: u64) -> Span {
-        self.switch + self.crash(dead)
+        let switch = if self.link.is_some() { Span::ZERO } else { self.switch };
+        switch + self.crash(dead)
     }
 
     /// One generation everywhere after two parts can hear each other: the list of one within a cycle, or a
@@ -113,10 +124,23 @@ impl Recovery {
         if joins { known + self.switch + self.join * 60 } else { known }
     }
 
-    /// From the token's return to a unit in its slot: the rest of this cycle and the next.
+    /// True if the segment is a link.
+    pub fn is_of_link(&self) -> bool {
+        self.link.is_some()
+    }
+
+    /// From the token's return to a unit in its slot: the rest of this cycle and the next. On a link from the
+    /// end of a stall on: a unit that it held up takes the slot of the next one, and the one behind is skipped.
     pub fn slot(&self) -> Span {
         self.trt * 2
     }
+}
+
+/// Until one end of a link has noticed that the other one is gone, with a channel between them, and three
+/// hellos of a station that looks for its peer.
+fn link_notice(settings: &Settings) -> Span {
+    let hello = settings.death_timeout.div_down(5).max(settings.trt.div_down(2));
+    settings.death_timeout.max(hello * 3) + settings.join_interval * 3
 }
 
 /// For whom a window counts.

@@ -4,7 +4,7 @@
 use super::Host;
 use crate::media::Frame;
 use rota_proto::rether::Rether;
-use rota_proto::{ModeName, Port, PortId, Settings};
+use rota_proto::{Medium, ModeName, Port, PortId, Settings};
 use rota_units::Instant;
 use rota_wire::MacAddr;
 use std::collections::BTreeMap;
@@ -87,8 +87,13 @@ impl Host {
     }
 
     /// The medium that its node runs on a port.
+    pub(crate) fn medium_at(&self, port: PortId) -> Option<&Medium> {
+        Some(self.node.as_ref()?.port_at(port)?.medium())
+    }
+
+    /// The same where it is RETHER.
     pub(crate) fn rether_at(&self, port: PortId) -> Option<&Rether> {
-        self.node.as_ref()?.port_at(port)?.medium().rether()
+        self.medium_at(port)?.rether()
     }
 }
 
@@ -121,6 +126,11 @@ impl<'a> Station<'a> {
     }
 
     /// The medium of that port.
+    pub fn medium(&self) -> Option<&'a Medium> {
+        self.host.medium_at(self.id)
+    }
+
+    /// The same where it is RETHER.
     pub fn rether(&self) -> Option<&'a Rether> {
         self.host.rether_at(self.id)
     }

@@ -96,6 +96,11 @@ impl Scenario {
             Fault::Flood { .. } | Fault::Spoof { .. } if !self.has_stranger(timed.segment) => {
                 error("kind", NO_PORT.to_owned())
             }
+            Fault::Hog { .. } | Fault::Keep { .. } | Fault::Boundary { .. }
+                if self.world.is_link(timed.segment) =>
+            {
+                error("kind", "a link has no token; name a segment that has one".to_owned())
+            }
             Fault::Flood { octets, .. } | Fault::Babble { octets, .. } if *octets > 1_514 => {
                 error("octets", format!("{octets} octets are no frame; up to 1514 are"))
             }

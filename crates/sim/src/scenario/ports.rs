@@ -4,9 +4,9 @@ use super::{Scenario, ScenarioError};
 use crate::faults::{Fault, Moment, Timed};
 use crate::media::csma_cd::slot;
 use crate::world::Topology;
-use rota_admission::{Admitted, Slot, admit};
+use rota_admission::{Admitted, Refusal, Slot, admit, admit_on_link};
 use rota_proto::{PORTS_MAX, SettingsError};
-use rota_units::BitRate;
+use rota_units::{BitRate, Span};
 
 /// The most segments of a world.
 pub const SEGMENTS_MAX: usize = 64;
@@ -127,39 +127,39 @@ impl Scenario {
     /// The reservations that fit, one after another in the order of the file, with what each is promised.
     pub fn admitted(&self) -> Vec<(usize, Slot, Admitted)> {
         let mut slots: Vec<Vec<Slot>> = vec![Vec::new(); self.world.segments()];
-        let mut all = Vec::new();
-        for (index, channel) in self.reservations.iter().enumerate() {
-            let on = self.segment_of(channel.from, channel.to);
-            let params = self.world.settings_of(on).params(self.world.stations_on(on) as u16);
-            let request = channel.request(params.trt, self.sends_to(index, channel.from, on));
-            if let Ok(admitted) = admit(&slots[on], &request, &params) {
-                let slot = Slot { station: request.station, tht: admitted.tht, periodic: request.periodic };
-                slots[on].push(slot);
-                all.push((index, slot, admitted));
-            }
-        }
-        all
+        let mut admit = |index| Some((index, self.admit_next(&mut slots, index).ok()?));
+        let all = (0..self.reservations.len()).filter_map(&mut admit);
+        all.map(|(index, (slot, admitted))| (index, slot, admitted)).collect()
+    }
+
+    /// Asks admission for a reservation beside the slots of each segment, and adds its slot. On a link each
+    /// sender admits its own.
+    fn admit_next(&self, slots: &mut [Vec<Slot>], index: usize) -> Result<(Slot, Admitted), Refusal> {
+        let channel = &self.reservations[index];
+        let on = self.segment_of(channel.from, channel.to);
+        let params = self.world.settings_of(on).params(self.world.stations_on(on) as u16);
+        let request = channel.request(params.trt, self.sends_to(index, channel.from, on));
+        let admitted = if self.world.is_link(on) {
+            let own = slots[on].iter().filter(|slot| slot.station == request.station);
+            let loads: Vec<Span> = own.map(|slot| slot.tht).collect();
+            admit_on_link(&loads, &request, &params)?
+        } else {
+            admit(&slots[on], &request, &params)?
+        };
+        let slot = Slot { station: request.station, tht: admitted.tht, periodic: request.periodic };
+        slots[on].push(slot);
+        Ok((slot, admitted))
     }
 
     /// Reservations that must be admitted and are open together must fit together.
     pub(super) fn check_capacity(&self) -> Result<(), ScenarioError> {
         let mut slots: Vec<Vec<Slot>> = vec![Vec::new(); self.world.segments()];
         for (index, channel) in self.reservations.iter().enumerate().filter(|(_, one)| one.must_admit) {
-            let on = self.segment_of(channel.from, channel.to);
-            let params = self.world.settings_of(on).params(self.world.stations_on(on) as u16);
-            let request = channel.request(params.trt, self.sends_to(index, channel.from, on));
-            match admit(&slots[on], &request, &params) {
-                Ok(admitted) => slots[on].push(Slot {
-                    station: request.station,
-                    tht: admitted.tht,
-                    periodic: channel.periodic,
-                }),
-                Err(refusal) => {
-                    let before = slots[on].len();
-                    let sentence =
-                        format!("it must be admitted and cannot be behind {before} before it: {refusal}");
-                    return Err(ScenarioError { part: "reservation", index, field: "unit", sentence });
-                }
+            if let Err(refusal) = self.admit_next(&mut slots, index) {
+                let before = slots[self.segment_of(channel.from, channel.to)].len();
+                let sentence =
+                    format!("it must be admitted and cannot be behind {before} before it: {refusal}");
+                return Err(ScenarioError { part: "reservation", index, field: "unit", sentence });
             }
         }
         Ok(())

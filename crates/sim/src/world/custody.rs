@@ -5,6 +5,7 @@
 use super::World;
 use crate::hosts::Waiting;
 use crate::media::{End, Frame};
+use crate::traffic::Purpose;
 use rota_proto::{FrameVerdict, PortId};
 use rota_wire::{FrameView, Kind, UnitHeader};
 use std::collections::{BTreeMap, VecDeque};
@@ -214,6 +215,27 @@ impl World {
         }
     }
 
+    /// S10 for ordinary frames that no fault has held up: those of one program come in the order in which it
+    /// sent them.
+    pub(super) fn check_order(&mut self, on: usize, to: usize, frame: &[u8]) {
+        let word = |at: usize| frame.get(at..at + 8).and_then(|octets| octets.try_into().ok());
+        let (Some(source), Some(number)) = (word(34).map(u64::from_be_bytes), word(42)) else { return };
+        let is_ordinary = frame.get(12..14) == Some(&[8, 0]);
+        let sources = &mut self.traffic.sources;
+        let Some(source) = usize::try_from(source).ok().and_then(|at| sources.get_mut(at)) else { return };
+        let Purpose::Ordinary { from, to: receiver } = source.purpose else { return };
+        let sender = self.hosts[from].on(on).map(|station| station.card.mac.0);
+        if !is_ordinary || receiver != to || sender.as_ref().map(|mac| &mac[..]) != frame.get(6..12) {
+            return;
+        }
+        let (number, newest) = (u64::from_be_bytes(number), source.newest);
+        source.newest = newest.max(number);
+        if number < newest {
+            let what = format!("frame {number} of host {from} came to host {to} behind frame {newest}");
+            self.findings.add(self.engine.now(), "S10", what);
+        }
+    }
+
     /// S10 when everything is at rest: nothing is on its way any more.
     ///
     /// # Errors
@@ -224,5 +246,33 @@ impl World {
             let books = self.traffic.custody.of(flow);
             Err(format!("{} fragments of flow {flow} vanished: {books:?}", books.on_their_way()))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::traffic::{Purpose, Shape};
+    use crate::world::{World, WorldSpec};
+    use rota_units::Span;
+
+    /// S10: two frames of one program, and the first one behind the second.
+    #[test]
+    fn an_ordinary_frame_that_overtakes_is_found() {
+        let mut world = World::new(1, WorldSpec::new(2));
+        let shape = Shape::Periodic { period: Span::from_millis(1), octets: 100 };
+        let until = world.now();
+        world.feed(Purpose::Ordinary { from: 0, to: 1 }, shape, until);
+        let frame = |number: u64| {
+            let mut frame = [0u8; 100];
+            frame[..6].copy_from_slice(&crate::world::mac(1).0);
+            frame[6..12].copy_from_slice(&crate::world::mac(0).0);
+            frame[12..14].copy_from_slice(&[8, 0]);
+            frame[42..50].copy_from_slice(&number.to_be_bytes());
+            frame
+        };
+        [3, 4, 4].iter().for_each(|number| world.check_order(0, 1, &frame(*number)));
+        assert_eq!(world.violations(), []);
+        world.check_order(0, 1, &frame(3));
+        assert_eq!(world.violations().iter().map(|found| found.rule).collect::<Vec<_>>(), ["S10"]);
     }
 }

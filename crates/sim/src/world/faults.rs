@@ -77,7 +77,7 @@ impl World {
                 // One at which it rests needs only to miss the cycle in which it would have gone round.
                 self.excuse_host(*host, |segment| {
                     let Segment { settings, recovery, .. } = segment;
-                    let sleeps = *late_max >= settings.lease.min(settings.trt);
+                    let sleeps = *late_max >= settings.lease.min(settings.trt) && !recovery.is_of_link();
                     let lost = if sleeps { recovery.crash(0) } else { recovery.token_loss(4) };
                     lasts + lost + *late_max + recovery.slot()
                 });
@@ -185,6 +185,10 @@ impl World {
                 let frame = wire_time(settings.link.rate, usize::from(*octets));
                 let frames = trt.count_down((*gap).max(Span::from_micros(1))) + 2;
                 windows.burden(now, lasts + trt, frame * frames);
+                // On a link its frames pass the gate of their own station, whose slots find them in the card.
+                if recovery.is_of_link() {
+                    windows.open(now, lasts + trt + slot, Scope::All);
+                }
             }
             // One unit, or a token, may be under way when the first frame comes. If no station of the segment
             // hears the stranger, all units are at risk for as long as the victim sends nothing.

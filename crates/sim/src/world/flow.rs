@@ -3,7 +3,7 @@
 use super::{World, mac_on, node_id};
 use crate::check::Seen;
 use crate::hosts::Receipt;
-use rota_admission::{Pace, SegmentParams};
+use rota_admission::{Pace, SegmentParams, link_window};
 use rota_contract::Granted;
 use rota_proto::{
     ChannelEvent, ChannelId, Destination, Input, OpenError, OpenRequest, ResizeError, UnitFate, UnitRef, Way,
@@ -63,13 +63,22 @@ pub struct Flow {
     /// Units that were not made because an older one had not left in its period.
     pub skipped: u64,
     ready: VecDeque<(u64, Instant)>,
+    turns: Turns,
+    /// Units that wait at the sender.
+    unsent: VecDeque<(u64, Instant)>,
+}
+
+/// How a program keeps step with its slots.
+#[derive(Clone, Copy, Debug)]
+struct Turns {
     /// So many units are still to leave before the last late one is a cycle's units back: late is who left
     /// later after it was ready than its slots come, or than its period.
     late: u64,
-    /// Its first slot has come: programs begin with it, as the promise does.
+    /// Its first slot has come: programs begin with it, as the promise does. On a link no slot comes before a
+    /// unit is ready.
     begun: bool,
-    /// Units that wait at the sender.
-    unsent: VecDeque<(u64, Instant)>,
+    /// The cycle of its segment, if that is a link.
+    link_cycle: Option<Span>,
 }
 
 /// What a program asks for when it opens a channel.
@@ -86,10 +95,23 @@ pub struct Opening {
 }
 
 impl Flow {
-    /// How long a unit of a healthy flow may wait for the slot in which it leaves, half of J included.
+    /// The cycle of its segment.
+    pub fn cycle(&self) -> Span {
+        self.turns.link_cycle.unwrap_or(self.granted.cycle())
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::of(self.granted.period(), self.cycle()).unwrap_or(Pace::EVERY_CYCLE)
+    }
+
+    /// How long a unit of a healthy flow may wait for the slot in which it leaves, half of J included. On a
+    /// link the first slot of a unit opens when it is ready, and others a window behind each other.
     fn patience(&self, params: &SegmentParams) -> Span {
         let slack = params.link.host_slack;
-        let wait = self.granted.period().max(self.granted.cycle());
+        if let Some(cycle) = self.turns.link_cycle {
+            return link_window(cycle) * self.pace().cycles().saturating_sub(1) + slack.div_down(2);
+        }
+        let wait = self.granted.period().max(self.cycle());
         // Off_i, where the bound has it.
         let offset = self.granted.bound().minus(wait + self.granted.tht() + params.transit() + slack);
         wait + offset + slack.div_down(2)
@@ -184,6 +206,8 @@ impl World {
         let (since, granted) = (self.now(), Granted::default());
         let (state, next, skipped) = (FlowState::Asked, 0, 0);
         let (ready, unsent) = (VecDeque::new(), VecDeque::new());
+        let link_cycle = self.spec.is_link(on).then_some(self.segments[on].settings.trt);
+        let turns = Turns { late: 0, begun: link_cycle.is_some(), link_cycle };
         self.traffic.flows.push(Flow {
             from,
             to,
@@ -202,8 +226,7 @@ impl World {
             receiver_boots: self.hosts[to].boots,
             skipped,
             ready,
-            late: 0,
-            begun: false,
+            turns,
             unsent,
         });
         Ok(flow)
@@ -263,19 +286,25 @@ impl World {
         let now = self.now();
         let params = self.params_of(flow);
         let state = &mut self.traffic.flows[flow];
-        let patience = state.patience(&params);
+        let (patience, is_link) = (state.patience(&params), state.turns.link_cycle.is_some());
         let (from, channel, number) = (state.from, state.channel, state.next);
         let carried = state.wish.map_or(octets, |(wish, _)| wish.min(state.granted.contract.unit_octets_max));
         let octets = octets.min(carried);
-        if state.state != FlowState::Open || !state.begun {
+        if state.state != FlowState::Open || !state.turns.begun {
             return;
         }
+        if is_link && state.turns.late > 0 {
+            // Its slots are no more often than its units by much: skipped, so that the next one is in time.
+            (state.skipped, state.turns.late) = (state.skipped + 1, state.turns.late - 1);
+            return;
+        }
+        let patience = if is_link { state.granted.bound().div_down(2) } else { patience };
         let overdue = state.unsent.front().is_some_and(|(_, ready)| now.since(*ready) > patience + patience);
-        if overdue || (state.late > 0 && !state.unsent.is_empty()) {
+        if overdue || (state.turns.late > 0 && !state.unsent.is_empty()) {
             state.skipped += 1;
             // Of several units a cycle all are skipped until as many leave in time again.
-            if state.granted.period() >= state.granted.cycle() {
-                state.late = 0;
+            if state.granted.period() >= state.cycle() {
+                state.turns.late = 0;
             }
             return;
         }
@@ -318,7 +347,7 @@ impl World {
         let of = |flow: &Flow| flow.from == host && flow.channel == channel && flow.state == FlowState::Open;
         let Some(flow) = self.traffic.flows.iter().rposition(of) else { return };
         let patience = self.traffic.flows[flow].patience(&self.params_of(flow));
-        self.traffic.flows[flow].begun = true;
+        self.traffic.flows[flow].turns.begun = true;
         let unsent = &mut self.traffic.flows[flow].unsent;
         if let Some((number, _)) = unit {
             let mut late = false;
@@ -329,8 +358,7 @@ impl World {
                 unsent.pop_front();
             }
             let this = &mut self.traffic.flows[flow];
-            let pace = Pace::of(this.granted.period(), this.granted.cycle()).unwrap_or(Pace::EVERY_CYCLE);
-            this.late = if late { pace.units() } else { this.late.saturating_sub(1) };
+            this.turns.late = if late { this.pace().units() } else { this.turns.late.saturating_sub(1) };
         }
         self.saw_at(flow, Seen::Slot { flow, began, unit: unit.map(|(number, _)| number) });
     }

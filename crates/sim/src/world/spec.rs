@@ -5,7 +5,7 @@ use crate::hosts::HostProfile;
 use crate::media::csma_cd::{Capture, Spec};
 use crate::media::{Link, Medium, Shared, Switch};
 use rota_admission::shared_buffer;
-use rota_proto::Settings;
+use rota_proto::{MediumKind, Settings};
 use rota_units::{BitRate, Octets, Span};
 
 /// The medium that joins the stations.
@@ -13,7 +13,7 @@ use rota_units::{BitRate, Octets, Span};
 pub enum Topology {
     /// A full-duplex learning switch.
     Switch,
-    /// A full-duplex link; two stations.
+    /// A full-duplex cable; two stations.
     Link {
         /// From the last bit sent to the last bit received.
         delay: Span,
@@ -120,6 +120,13 @@ impl WorldSpec {
         Self { topology, card_queue, ..Self::with(stations, settings) }
     }
 
+    /// Two ideal stations on a cable of `rate`, served by the link medium.
+    pub fn link(rate: BitRate) -> Self {
+        let mut settings = Settings::ethernet(rate, Octets::new(150_000));
+        settings.medium.medium = MediumKind::Link;
+        Self { topology: Topology::Link { delay: Self::CABLE }, ..Self::with(2, settings) }
+    }
+
     /// From one end of a laboratory's cable to the other.
     pub const CABLE: Span = Span::from_micros(5);
     /// The capacity of a card of that time, some ten full frames.
@@ -158,6 +165,11 @@ impl WorldSpec {
     /// The medium of a segment.
     pub fn topology_of(&self, segment: usize) -> Topology {
         self.more_of(segment).map_or(self.topology, |more| more.topology)
+    }
+
+    /// True if a segment has the link medium: its two stations send without a token.
+    pub fn is_link(&self, segment: usize) -> bool {
+        self.settings_of(segment).medium.medium == MediumKind::Link
     }
 
     fn more_of(&self, segment: usize) -> Option<&SegmentSpec> {

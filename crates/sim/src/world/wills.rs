@@ -63,8 +63,8 @@ impl World {
     /// A guardian has a will for each port.
     fn leave_will(&mut self, host: usize, port: PortId, leaves: bool) {
         let mut octets = vec![0; 128];
-        let link = self.hosts[host].rether_at(port);
-        let Some((link, len)) = link.and_then(|link| Some((link, link.write_will(&mut octets)?))) else {
+        let medium = self.hosts[host].medium_at(port);
+        let Some((medium, len)) = medium.and_then(|of| Some((of, of.write_will(&mut octets)?))) else {
             return;
         };
         if !leaves {
@@ -72,7 +72,7 @@ impl World {
         }
         octets.truncate(len);
         let card = self.hosts[host].card(port);
-        let (on, mac, incarnation, died) = (card.segment, card.mac, link.incarnation(), self.engine.now());
+        let (on, mac, incarnation, died) = (card.segment, card.mac, medium.incarnation(), self.engine.now());
         let will = Will { frame: octets.into(), mac, incarnation, died, first: Instant::FAR, copies: COPIES };
         let wait = GUARDIAN_MIN + Span::from_nanos(self.chance.guardians.below(GUARDIAN.as_nanos()));
         self.engine.schedule(died + wait, Event::Will { on, host, will });

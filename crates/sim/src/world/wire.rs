@@ -8,6 +8,10 @@ use rota_proto::ModeName;
 use rota_units::Span;
 use rota_wire::{FrameView, Generation, Kind};
 
+/// So many control frames of a link have to be lost close together, of the five that are said before a
+/// station counts as dead.
+const LINK_LOSSES: u32 = 4;
+
 impl World {
     /// Schedules what a segment's medium wants.
     pub(super) fn follow(&mut self, on: usize) {
@@ -77,6 +81,7 @@ impl World {
             _ => {}
         }
         if self.segments[on].wires.are_sound() {
+            self.check_order(on, to, &frame);
             self.arrive(on, to, frame);
             return;
         }
@@ -107,6 +112,9 @@ impl World {
         }
         for Passed { late, frame, lie } in passed.drain(..) {
             if late == Span::ZERO {
+                if !lie {
+                    self.check_order(on, to, &frame);
+                }
                 self.arrive_or_lie(on, to, frame, lie);
             } else {
                 self.engine.schedule(now + late, Event::Late { on, to, frame, lie });
@@ -123,6 +131,9 @@ impl World {
     fn struck(&mut self, on: usize, from: usize, to: usize, strike: &Strike, token: (Generation, u64)) {
         self.tally.count(strike.what);
         let now = self.now();
+        if self.spec.is_link(on) {
+            return self.struck_on_link(on, from, to, strike);
+        }
         let slot = self.segments[on].recovery.slot();
         let (span, scope) = match (strike.what, strike.kind) {
             (Happened::Duplicated, _) => return,
@@ -158,6 +169,26 @@ impl World {
             (_, None) => return,
         };
         self.segments[on].windows.open(now, span, scope);
+    }
+
+    /// The same on a link. No unit waits for a control frame there; but an end that hears none for long takes
+    /// the other one for dead, and all that it sends until it knows.
+    fn struck_on_link(&mut self, on: usize, from: usize, to: usize, strike: &Strike) {
+        let now = self.now();
+        match (strike.what, strike.kind) {
+            (Happened::Duplicated, _) | (_, None) => {}
+            (_, Some(Kind::Data)) => {
+                self.segments[on].windows.open(now, strike.late, Scope::Pair(from, to));
+            }
+            (_, Some(_)) => {
+                let Segment { losses, recovery, windows, .. } = &mut self.segments[on];
+                losses.in_a_row = if now <= losses.over { losses.in_a_row + 1 } else { 1 };
+                losses.over = now + recovery.crash(1);
+                if losses.in_a_row >= LINK_LOSSES {
+                    windows.go_on(now, recovery.crash(1) + recovery.slot());
+                }
+            }
+        }
     }
 
     /// A control frame did not come, or not within D. One that is only late may do harm when it comes.
