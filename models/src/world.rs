@@ -10,9 +10,7 @@ use crate::planted::{Bug, Incoming};
 use rota_admission::NrtPolicy;
 use rota_proto::NodeId;
 use rota_proto::drive::{self, Given, Zeros};
-use rota_proto::{
-    ChannelId, Destination, HostTag, Identity, Input, Node, OpenRequest, PortId, Settings, rether,
-};
+use rota_proto::{ChannelId, Destination, HostTag, Identity, Input, Node, OpenRequest, PortId, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
 use std::hash::Hash;
@@ -37,22 +35,13 @@ const LATE_LIFE: u64 = 72;
 pub fn settings() -> Settings {
     // One frame a visit, so that holds are short.
     let base = Settings::ethernet(BitRate::from_mbit(10), Octets::new(1_500));
-    let medium = rether::Settings {
-        trt: TICK * 24,
-        delay_max: TICK,
-        hop_timeout: TICK * 15,
-        death_timeout: TICK * 40,
-        lease: TICK * 40,
-        hello: TICK * 1_000,
-        join_interval: TICK * 20,
-        claim_interval: TICK * 4,
-        claim_tries: 2,
-        switch_tries: 2,
-        nrt_policy: Some(NrtPolicy::One),
-        ack_spacing: TICK,
-        ..base.medium
-    };
-    medium.into()
+    base.with(|medium| {
+        (medium.trt, medium.hello, medium.join_interval) = (TICK * 24, TICK * 1_000, TICK * 20);
+        (medium.death_timeout, medium.lease) = (TICK * 40, TICK * 40);
+        (medium.delay_max, medium.hop_timeout, medium.ack_spacing) = (TICK, TICK * 15, TICK);
+        (medium.claim_interval, medium.claim_tries, medium.switch_tries) = (TICK * 4, 2, 2);
+        medium.nrt_policy = Some(NrtPolicy::One);
+    })
 }
 
 /// How many of each fault may still happen.

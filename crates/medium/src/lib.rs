@@ -8,10 +8,23 @@
 
 mod budget;
 pub mod door;
+mod event;
+mod leaps;
 pub mod link;
+mod members;
+mod mismatch;
 pub mod rether;
 mod rng;
 mod sealing;
+mod settings;
+mod stated;
+mod tally;
 
 pub use budget::Budget;
+pub use event::{Arrived, Excluded, LinkEvent, ModeName, TimersInForce, Why, WillName};
+pub use members::{Member, STATIONS_MAX};
+pub use mismatch::{Difference, Mismatched};
 pub use rng::Rng;
+pub use sealing::{BODY, FRAME_OCTETS};
+pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ, TokenSettings};
+pub use tally::{Counters, MediumTally, ROTATION_PLACES, Rotation};

@@ -2,8 +2,21 @@
 
 use crate::door::Identity;
 use crate::door::StationId;
-use crate::rether::{MediumTally, Settings};
+use crate::settings::Settings;
+use crate::tally::MediumTally;
+use rota_wire::{ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, TAG_OCTETS};
 use rota_wire::{Generation, Key, Kind, LinkHeader, MacAddr, PayloadKind, emit_frame};
+
+/// The octets of every frame of a segment before its body, and behind it.
+pub const FRAME_OCTETS: u16 = (BODY + TAG_OCTETS) as u16;
+/// Where the body of a frame begins.
+pub const BODY: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS;
+/// No honest station's counter is further ahead than this.
+pub(crate) const JUMP_MAX: u32 = 1_000_000;
+/// Where the 48-bit sequences of the link header end.
+pub(crate) const SEQ_END: u64 = (1 << 48) - (1 << 20);
+/// The purpose for which a segment's secret is the key of its first frames.
+pub(crate) const SEGMENT_KEY_PURPOSE: &str = "rota 2026 bootstrap frames";
 
 /// This station, as the others know it.
 #[derive(Clone, Debug)]

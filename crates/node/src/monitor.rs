@@ -2,7 +2,7 @@
 
 use crate::data::DataCounts;
 use rota_admission::{link_capacity, t_nrt};
-use rota_proto::rether::{Difference, Mismatched};
+use rota_proto::{Difference, Mismatched};
 use rota_proto::{Medium, MediumKind, Node, ROTATION_PLACES};
 use rota_shm::{ChannelRow, MismatchRow, MonitorTable, SegmentRow, StationRow};
 use rota_units::{Instant, Span};

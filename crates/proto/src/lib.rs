@@ -37,10 +37,8 @@ pub use rota_medium::door::{Identity, MediumKind};
 pub use rota_medium::rether;
 #[cfg(feature = "model")]
 pub use rota_medium::rether::Visit;
-pub use rota_medium::rether::{
-    Counters, Excluded, HOLD_OFF_MAX, HeldOff, Member, ModeName, Refused, SettingsError, TRT_30_HZ,
-    TimersInForce,
-};
-pub use rota_medium::rether::{ROTATION_PLACES, Rotation};
-pub use rota_medium::rether::{STATIONS_MAX, STATIONS_STATED, Why, WillName};
+pub use rota_medium::rether::{HOLD_OFF_MAX, HeldOff, Refused};
+pub use rota_medium::{Counters, Excluded, Member, ModeName, SettingsError, TRT_30_HZ, TimersInForce};
+pub use rota_medium::{Difference, Mismatched, ROTATION_PLACES, Rotation};
+pub use rota_medium::{STATIONS_MAX, STATIONS_STATED, Why, WillName};
 pub use settings::Settings;

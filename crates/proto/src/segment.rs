@@ -10,8 +10,7 @@ use crate::port::{Counters, Port, PortTally};
 use rota_contract::NodeId;
 use rota_medium::door::MediumKind;
 use rota_medium::rether;
-pub(crate) use rota_medium::rether::Member;
-pub(crate) use rota_medium::rether::{Excluded, LinkEvent, ModeName};
+pub(crate) use rota_medium::{Excluded, LinkEvent, Member, ModeName};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use std::collections::VecDeque;
@@ -22,7 +21,7 @@ pub(crate) struct Segment<'a>(&'a Port);
 
 impl<'a> Segment<'a> {
     /// Most stations among which something can be reserved.
-    pub(crate) const STATIONS_MAX: u16 = rether::STATIONS_MAX;
+    pub(crate) const STATIONS_MAX: u16 = rota_medium::STATIONS_MAX;
     /// No station is held off for longer at a time.
     pub(crate) const HOLD_OFF_MAX: Span = rether::HOLD_OFF_MAX;
 

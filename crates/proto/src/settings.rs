@@ -2,7 +2,7 @@
 
 use crate::llc::LlcSettings;
 use rota_admission::LinkModel;
-use rota_medium::rether::{self, SettingsError};
+use rota_medium::SettingsError;
 use rota_units::{BitRate, Octets, Span};
 use std::ops::{Deref, DerefMut};
 
@@ -11,7 +11,7 @@ use std::ops::{Deref, DerefMut};
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The medium's.
-    pub medium: rether::Settings,
+    pub medium: rota_medium::Settings,
     /// Logical link control, each station's own affair.
     pub llc: LlcSettings,
 }
@@ -19,45 +19,45 @@ pub struct Settings {
 impl Settings {
     /// Settings for an Ethernet segment of `rate` whose largest port buffer is `port_queue`.
     pub fn ethernet(rate: BitRate, port_queue: Octets) -> Self {
-        rether::Settings::ethernet(rate, port_queue).into()
+        rota_medium::Settings::ethernet(rate, port_queue).into()
     }
 
     /// The same with another MTU: what a frame costs, how units are cut and how long timers wait follow it.
     pub fn ethernet_of(rate: BitRate, port_queue: Octets, mtu: u16) -> Self {
-        rether::Settings::ethernet_of(rate, port_queue, mtu).into()
+        rota_medium::Settings::ethernet_of(rate, port_queue, mtu).into()
     }
 
     /// The same with other settings of the medium.
     #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut rether::Settings)) -> Self {
+    pub fn with(mut self, change: impl FnOnce(&mut rota_medium::Settings)) -> Self {
         change(&mut self.medium);
         self
     }
 
     /// The medium's, as it tells them.
-    pub(crate) fn of_medium(&self) -> rether::Settings {
-        rether::Settings { llc_address: self.llc.address, ..self.medium.clone() }
+    pub(crate) fn of_medium(&self) -> rota_medium::Settings {
+        rota_medium::Settings { llc_address: self.llc.address, ..self.medium.clone() }
     }
 
-    /// See [`rether::Settings::with_link`].
+    /// See [`rota_medium::Settings::with_link`].
     #[must_use]
     pub fn with_link(self, link: LinkModel) -> Self {
         Self { medium: self.medium.with_link(link), ..self }
     }
 
-    /// See [`rether::Settings::with_delay`].
+    /// See [`rota_medium::Settings::with_delay`].
     #[must_use]
     pub fn with_delay(self, delay: Span) -> Self {
         Self { medium: self.medium.with_delay(delay), ..self }
     }
 
-    /// See [`rether::Settings::with_nrt_latency`].
+    /// See [`rota_medium::Settings::with_nrt_latency`].
     #[must_use]
     pub fn with_nrt_latency(self, latency: Span) -> Self {
         Self { medium: self.medium.with_nrt_latency(latency), ..self }
     }
 
-    /// See [`rether::Settings::with_cycle`].
+    /// See [`rota_medium::Settings::with_cycle`].
     ///
     /// # Errors
     /// No cycle of that length can be kept.
@@ -65,13 +65,13 @@ impl Settings {
         Ok(Self { medium: self.medium.with_cycle(trt)?, ..self })
     }
 
-    /// See [`rether::Settings::proven`].
+    /// See [`rota_medium::Settings::proven`].
     #[must_use]
     pub fn proven(self) -> Self {
         Self { medium: self.medium.proven(), ..self }
     }
 
-    /// See [`rether::Settings::with_death_timeout`].
+    /// See [`rota_medium::Settings::with_death_timeout`].
     ///
     /// # Errors
     /// The timer is too short for the others.
@@ -80,22 +80,22 @@ impl Settings {
     }
 }
 
-impl From<rether::Settings> for Settings {
-    fn from(medium: rether::Settings) -> Self {
+impl From<rota_medium::Settings> for Settings {
+    fn from(medium: rota_medium::Settings) -> Self {
         Self { medium, llc: LlcSettings::default() }
     }
 }
 
 impl Deref for Settings {
-    type Target = rether::Settings;
+    type Target = rota_medium::Settings;
 
-    fn deref(&self) -> &rether::Settings {
+    fn deref(&self) -> &rota_medium::Settings {
         &self.medium
     }
 }
 
 impl DerefMut for Settings {
-    fn deref_mut(&mut self) -> &mut rether::Settings {
+    fn deref_mut(&mut self) -> &mut rota_medium::Settings {
         &mut self.medium
     }
 }

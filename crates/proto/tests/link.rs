@@ -4,7 +4,7 @@ mod pair;
 
 use pair::{A, B, C, Pair, UNIT, mac, ms, node_id};
 use rota_contract::{CloseCause, Mismatch};
-use rota_proto::rether::Difference;
+use rota_proto::Difference;
 use rota_proto::{ChannelEvent, MediumKind, ModeName};
 use rota_units::Span;
 use rota_wire::Kind;

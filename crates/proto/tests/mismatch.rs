@@ -4,8 +4,8 @@ mod rig;
 
 use rig::{Rig, mac, ms};
 use rota_contract::Mismatch;
+use rota_proto::Difference;
 use rota_proto::Settings;
-use rota_proto::rether::Difference;
 use rota_units::{BitRate, Octets};
 use rota_wire::{Announce, Kind};
 

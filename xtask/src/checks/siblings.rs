@@ -12,8 +12,29 @@ const MACHINES: &[(&[&str], &str)] = &[
     (&[], "Rether"),
 ];
 
+/// The media: the folder of each, and the words by which another one would name it. Both use the values of the
+/// room that they are in.
+const MEDIA: &[(&str, &[&str])] = &[
+    ("crates/medium/src/rether/", &["rether", "Rether"]),
+    ("crates/medium/src/link/", &["crate::link", "super::link"]),
+];
+
+/// Checks each file of each medium but its tests.
+fn check_media(tree: &Tree, report: &mut Report) {
+    for (path, source) in tree.rust.iter().filter(|(path, _)| !path.contains("/tests")) {
+        let Some((own, _)) = MEDIA.iter().find(|(folder, _)| path.starts_with(folder)) else { continue };
+        for (folder, words) in MEDIA.iter().filter(|(folder, _)| folder != own) {
+            for at in words.iter().filter_map(|word| source.words(word).next()) {
+                let sentence = format!("a medium names its sibling in {folder}: move the value to the room");
+                report.violation(path, source.line_at(at), sentence);
+            }
+        }
+    }
+}
+
 /// Checks each file of each machine but its tests, which may put several together.
 pub fn check(tree: &Tree, report: &mut Report) {
+    check_media(tree, report);
     for (path, source) in tree.rust.iter().filter(|(path, _)| !path.contains("/tests")) {
         let is_of = |files: &[&str]| files.iter().any(|file| path.starts_with(file));
         let Some((_, own)) = MACHINES.iter().find(|(files, _)| is_of(files)) else { continue };
@@ -47,5 +68,20 @@ mod tests {
         assert!(sentences("crates/proto/src/channels/tests.rs", text).is_empty(), "a test");
         let text = format!("//! Like Rether.\n#[cfg(test)]\nmod tests {{\n    {text}}}\n");
         assert!(sentences("crates/proto/src/report.rs", &text).is_empty(), "a comment, and its tests");
+    }
+
+    #[test]
+    fn a_medium_that_names_another_one_is_refused() {
+        let (own, other) = ("use crate::rether::Rether;\n", "use crate::link::Link;\n");
+        for (path, text) in [("link/mod.rs", own), ("rether/mod.rs", other)] {
+            let found = sentences(&format!("crates/medium/src/{path}"), text);
+            assert!(
+                !found.is_empty() && found[0].contains("move the value to the room"),
+                "{path}: {found:?}"
+            );
+        }
+        assert!(sentences("crates/medium/src/link/mod.rs", "use crate::event::LinkEvent;\n").is_empty());
+        assert!(sentences("crates/medium/src/rether/mod.rs", own).is_empty());
+        assert!(sentences("crates/medium/src/lib.rs", "pub mod link;\npub mod rether;\n").is_empty());
     }
 }

@@ -15,8 +15,7 @@ struct Exempt {
 
 const EXEMPT: &[Exempt] = &[
     exempt("crates/cli/src/node.rs", "Args", "arguments: clap reads one structure"),
-    exempt("crates/medium/src/rether/settings.rs", "Settings", "settings: each is read and told by its name"),
-    exempt("crates/medium/src/rether/tally.rs", "Counters", "flat counters"),
+    exempt("crates/medium/src/tally.rs", "Counters", "flat counters"),
     exempt("crates/shm/src/layout.rs", "BoardHeader", "a memory layout"),
     exempt("crates/study/src/scenario/faults.rs", "FaultTable", "a flat table of a file, key by key"),
 ];

@@ -2,8 +2,9 @@
 
 use super::Link;
 use crate::door::FrameVerdict;
-use crate::rether::members::Announced;
-use crate::rether::{Arrived, Difference};
+use crate::event::Arrived;
+use crate::members::Announced;
+use crate::mismatch::Difference;
 use rota_contract::Mismatch;
 use rota_units::Instant;
 use rota_wire::{Announce, FrameView, Kind, LINK_VERSION, MacAddr, Malformed, Signal, UnitHeader, verify};

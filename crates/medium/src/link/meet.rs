@@ -13,8 +13,8 @@
 use super::outbox::Pending;
 use super::{Gate, Link};
 use crate::door::FrameVerdict;
-use crate::rether::members::Announced;
-use crate::rether::{LinkEvent, WillName};
+use crate::event::{LinkEvent, WillName};
+use crate::members::Announced;
 use crate::rng::Rng;
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
@@ -138,7 +138,7 @@ impl Link {
             self.counters.stations_declared_dead += 1;
             self.lose_peer(now, false);
         }
-        if self.own.frame_seq >= crate::rether::SEQ_END {
+        if self.own.frame_seq >= crate::sealing::SEQ_END {
             self.begin_anew(now);
         }
         if now < self.hello_deadline() {
@@ -291,7 +291,7 @@ impl Link {
 
     /// The will of this boot of the peer: its process has ended.
     pub(super) fn on_will(&mut self, now: Instant, mac: MacAddr, header: &LinkHeader, body: &[u8]) {
-        let is_peer = |peer: &&crate::rether::Member| {
+        let is_peer = |peer: &&crate::members::Member| {
             peer.mac == mac && peer.incarnation == header.incarnation && body.is_empty()
         };
         if self.peer().filter(is_peer).is_none() {

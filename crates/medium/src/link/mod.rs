@@ -29,11 +29,14 @@ mod tests;
 
 use crate::budget::Budget;
 use crate::door::{Deadline, Demand, FrameVerdict, Identity, Note, PortId, StationId, Timer};
-use crate::rether::members::{Member, Members};
-use crate::rether::mismatch::Mismatches;
-use crate::rether::{Counters, LinkEvent, MediumTally, Mismatched, ModeName, Settings, TimersInForce, Why};
+use crate::event::{LinkEvent, ModeName, TimersInForce, Why};
+use crate::members::{Member, Members};
+use crate::mismatch::Mismatched;
+use crate::mismatch::Mismatches;
 use crate::rng::Rng;
 use crate::sealing::Own;
+use crate::settings::Settings;
+use crate::tally::{Counters, MediumTally};
 use grant::Pace;
 use meet::Meeting;
 use outbox::Pending;
@@ -106,7 +109,7 @@ impl Link {
         let room = 1_024;
         Self {
             own: Own { me, station: 0, incarnation, nonce, answers: 0, frame_seq: 0 },
-            key: secret.derive(crate::rether::SEGMENT_KEY_PURPOSE, [settings.segment.to_be_bytes()].iter()),
+            key: secret.derive(crate::sealing::SEGMENT_KEY_PURPOSE, [settings.segment.to_be_bytes()].iter()),
             members: Members::new(),
             mismatches: Mismatches::new(),
             meeting: Meeting::new(now),

@@ -2,7 +2,7 @@
 
 use super::Link;
 use crate::door::{Frame, Grant, Way};
-use crate::rether::BODY;
+use crate::sealing::BODY;
 use crate::sealing::{self, Head};
 use rota_units::Instant;
 use rota_wire::bodies::StationState;

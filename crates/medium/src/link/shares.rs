@@ -3,7 +3,7 @@
 use super::slots::Slots;
 use super::{Gate, Link};
 use crate::door::{SessionId, Share, Units};
-use crate::rether::LinkEvent;
+use crate::event::LinkEvent;
 use rota_admission::{Admitted, LINK_SHARES_MAX, Refusal, Request, SegmentParams};
 use rota_admission::{admit_on_link, link_window, standing_on_link};
 use rota_units::{Instant, Octets, Span};

@@ -15,11 +15,11 @@
 //! have budgets; questions that were played again have one of their own. At `SKIP_MAX` in ten seconds the
 //! 48-bit counter lasts for 178 years; at its end the station goes on as a new incarnation.
 
-use super::leaps::Leaps;
-use super::members::{Announced, Member, Members};
 use super::outbox::Pending;
 use super::{Mode, Rether};
 use crate::door::FrameVerdict;
+use crate::leaps::Leaps;
+use crate::members::{Announced, Behind, Member, Members};
 use core::cmp::Ordering;
 use rota_units::{Instant, Span};
 use rota_wire::{Announce, FrameView, JoinAnswer, Kind, LinkHeader, MacAddr, Verdict};
@@ -43,35 +43,7 @@ pub(super) const fn is_well_asked(answer: &JoinAnswer) -> bool {
     !matches!(answer.verdict, Verdict::Prove | Verdict::Behind) || is_challenge(answer.challenge)
 }
 
-/// The refused frames of one sender since its newest one, and the question to it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Behind {
-    /// The last refused counter.
-    pub(super) last: u64,
-    /// How many of the last ones rose.
-    pub(super) rising: u8,
-    /// The open challenge; 0: none.
-    pub(super) challenge: u64,
-    /// When it may be asked again.
-    pub(super) next: Instant,
-    /// The greatest counter of its own questions that were answered.
-    pub(super) asked: u64,
-    /// When a question of it that is not above that counter is answered again.
-    pub(super) again: Instant,
-}
-
 impl Behind {
-    /// A newer frame has come.
-    pub(super) fn reset(&mut self) {
-        (self.last, self.rising, self.challenge) = (0, 0, 0);
-    }
-
-    /// Another boot of it begins.
-    pub(super) fn begin(&mut self) {
-        self.reset();
-        self.asked = 0;
-    }
-
     /// A frame with this counter was refused. True when its sender is to be asked.
     fn refused(&mut self, now: Instant, seq: u64) -> bool {
         self.rising = match seq.cmp(&self.last) {

@@ -10,9 +10,9 @@
 
 use super::astray::Astray;
 use super::outbox::Pending;
-use super::reserve::LinkEvent;
 use super::{Mode, Rether};
 use crate::door::StationId;
+use crate::event::LinkEvent;
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 

@@ -3,17 +3,15 @@
 //! Mode epochs wrap. A sequence that runs out begins a new generation; generations or frame counters that run
 //! out begin a new incarnation, as if the station had just booted.
 
-use super::{Counters, Rether, Stamp};
+use super::{Rether, Stamp};
 use crate::door::FrameVerdict;
+use crate::sealing::{JUMP_MAX, SEQ_END};
+use crate::tally::Counters;
 use rota_units::Instant;
 use rota_wire::Generation;
 
-/// No honest station is further ahead than this.
-pub(super) const JUMP_MAX: u32 = 1_000_000;
 /// Where generations end: far enough below the largest that every jump that is believed can be counted on.
 pub(super) const GENERATION_END: u32 = u32::MAX - 2 * JUMP_MAX;
-/// Where the 48-bit sequences of the link header end.
-pub(crate) const SEQ_END: u64 = (1 << 48) - (1 << 20);
 
 /// Whether mode epoch `a` comes after `b`. Neighbours are ordered across the wrap; epochs that lie far apart,
 /// as of a station that was alone, are ordered as numbers.

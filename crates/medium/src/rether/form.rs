@@ -4,9 +4,9 @@
 
 use super::counters::newer;
 use super::outbox::Pending;
-use super::reserve::LinkEvent;
 use super::{Mode, Rether};
 use crate::door::{FrameVerdict, StationId};
+use crate::event::LinkEvent;
 use rota_admission::Framing;
 use rota_units::Instant;
 use rota_wire::bodies::FORM_MEMBERS_MAX;

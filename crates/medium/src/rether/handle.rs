@@ -2,10 +2,12 @@
 
 use super::behind::is_well_asked;
 use super::contested::Sign;
-use super::counters::JUMP_MAX;
-use super::members::Announced;
-use super::{Difference, Mode, Rether, Stamp};
+use super::{Mode, Rether, Stamp};
 use crate::door::{FrameVerdict, StationId};
+use crate::event::Arrived;
+use crate::members::Announced;
+use crate::mismatch::Difference;
+use crate::sealing::JUMP_MAX;
 use rota_contract::Mismatch;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
@@ -22,18 +24,6 @@ fn source_of(frame: &[u8]) -> Option<MacAddr> {
 /// Whether a frame under a ring's key has its sender's own counter: no token orders it.
 const fn is_counted(kind: Kind) -> bool {
     matches!(kind, Kind::Request | Kind::Signal | Kind::Report)
-}
-
-/// What a proven frame means for the parent of this machine.
-pub enum Arrived<'a> {
-    /// Nothing beyond this machine.
-    Nothing,
-    /// A signalling message for the channels.
-    Signal(MacAddr, Signal),
-    /// Another station's report, still to be read.
-    Report(MacAddr, &'a [u8]),
-    /// A fragment of a unit, with its octets.
-    Fragment(MacAddr, UnitHeader, &'a [u8]),
 }
 
 impl Rether {

@@ -110,7 +110,7 @@ mod tests {
     use super::super::join::FORGIVEN;
     use super::*;
     use crate::door::{Identity, PortId};
-    use crate::rether::Settings;
+    use crate::settings::Settings;
     use rota_contract::NodeId;
     use rota_units::{BitRate, Octets};
     use rota_wire::Key;

@@ -12,10 +12,11 @@
 
 use super::counters::newer;
 use super::join::{HOLD_OFF_MIN, hold_off};
-use super::reserve::LinkEvent;
 use super::ring::Ring;
 use super::{Rether, Stamp};
 use crate::door::StationId;
+use crate::event::Excluded;
+use crate::event::LinkEvent;
 use rota_units::{Instant, Span};
 use rota_wire::{Foul, Generation, MacAddr, Phase, StationSet, Struck, Token, UnitHeader};
 
@@ -67,23 +68,6 @@ struct Watched {
     unit: (Stamp, u16, u16, u16),
     /// The longest of these holds.
     held: Span,
-}
-
-/// A station that is left out for a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Excluded {
-    /// Its address; this station's own where it is the one.
-    pub mac: MacAddr,
-    /// For what.
-    pub why: Foul,
-    /// True if this station is the one.
-    pub here: bool,
-    /// The longest that it kept the token, as far as this station has seen.
-    pub held: Span,
-    /// For how long.
-    pub wait: Span,
-    /// When it may come back.
-    pub until: Instant,
 }
 
 /// All that is known of hogs.

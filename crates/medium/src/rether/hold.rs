@@ -7,9 +7,10 @@ use super::contested::Sign;
 use super::counters::next_stamp;
 use super::outbox::Pending;
 use super::visit::Stage;
-use super::{CycleClock, LinkEvent, Rether, Stamp};
+use super::{CycleClock, Rether, Stamp};
 use crate::door::Note;
 use crate::door::{FrameVerdict, StationId};
+use crate::event::LinkEvent;
 use rota_units::{Instant, Span};
 use rota_wire::{Phase, Token};
 

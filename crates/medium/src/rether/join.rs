@@ -9,13 +9,14 @@
 use super::contested::Sign;
 use super::counters::{leads_on, newer};
 use super::held::HeldOff;
-use super::hog::Excluded;
-use super::members::STATIONS_MAX;
 use super::outbox::Pending;
-use super::reserve::{LinkEvent, admission_slots};
+use super::reserve::admission_slots;
 use super::visit::is_over;
 use super::{Mode, Rether, Stamp};
 use crate::door::StationId;
+use crate::event::Excluded;
+use crate::event::LinkEvent;
+use crate::members::STATIONS_MAX;
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Generation, JoinAnswer, LinkHeader, MacAddr, Phase, StationSet, Token, Verdict};

@@ -1,9 +1,7 @@
 //! Which key proves which frame.
 
+use crate::sealing::SEGMENT_KEY_PURPOSE;
 use rota_wire::{FormMember, FrameView, Key, verify};
-
-/// The purpose for which a segment's secret is the key of its first frames.
-pub(crate) const SEGMENT_KEY_PURPOSE: &str = "rota 2026 bootstrap frames";
 
 /// The segment key and the two newest incarnation keys.
 #[derive(Clone, Debug)]

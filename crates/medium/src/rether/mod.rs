@@ -35,6 +35,7 @@
 //! 12. Residual time is measured, not computed from nominal holding times (theory.md §2.2), so that overruns
 //!     take ordinary time of the same cycle and not of the next period.
 
+mod apart;
 mod astray;
 mod behind;
 mod claim;
@@ -48,9 +49,6 @@ mod hog;
 mod hold;
 mod join;
 mod keys;
-mod leaps;
-pub(crate) mod members;
-pub(crate) mod mismatch;
 #[cfg(feature = "model")]
 mod model;
 mod outbox;
@@ -59,40 +57,30 @@ mod patience;
 mod plain;
 mod reserve;
 mod ring;
-mod settings;
 mod sound;
-mod stated;
-mod tally;
 mod visit;
 mod wake;
 mod will;
 
 pub use contested::Sign;
-pub use handle::Arrived;
 pub use held::HeldOff;
-pub use hog::Excluded;
 pub use join::{HOLD_OFF_MAX, Refused};
-pub use members::{Member, STATIONS_MAX};
-pub use mismatch::{Difference, Mismatched};
 #[cfg(feature = "model")]
 pub use model::Visit;
-pub use outbox::{ANNOUNCE_OCTETS, BODY, FRAME_OCTETS};
-pub use patience::{TimersInForce, Why};
-pub use reserve::LinkEvent;
-pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ};
-pub use tally::{Counters, MediumTally, ROTATION_PLACES, Rotation};
+pub use outbox::ANNOUNCE_OCTETS;
 
 use crate::door::Identity;
 use crate::door::{Deadline, Demand, Note, SessionId, Timer};
 use crate::door::{PortId, StationId};
+use crate::event::{LinkEvent, ModeName};
+use crate::members::{Member, Members};
 use crate::rng::Rng;
 use crate::sealing::Own;
+use crate::settings::Settings;
+use crate::tally::{Counters, MediumTally};
 use claim::ClaimRound;
-pub(crate) use counters::SEQ_END;
 use form::Forming;
 use keys::KeyRing;
-pub(crate) use keys::SEGMENT_KEY_PURPOSE;
-use members::Members;
 use outbox::Pending;
 use parts::{Fence, Ordinary, Others, Out, Shares, Tells};
 use reserve::Session;
@@ -100,7 +88,6 @@ use ring::Ring;
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Key, MacAddr, Slot, Token};
-pub use will::WillName;
 
 /// Names a token: its generation and its hop in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -159,21 +146,6 @@ enum Mode {
     Yielding(Yielding),
     /// All state of the ring lives and dies with the mode.
     Ring(Box<Ring>),
-}
-
-/// The mode as users see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModeName {
-    /// Looking for the segment.
-    Joining,
-    /// Plain Ethernet: nothing is regulated.
-    Plain,
-    /// Between plain Ethernet and token mode.
-    Switching,
-    /// Token mode.
-    Token,
-    /// A link on which this station has shares: its ordinary frames wait behind them.
-    Paced,
 }
 
 /// When the current cycle began, by this station's clock.

@@ -3,7 +3,6 @@
 //!
 //! The patterns name every field, so that a new one does not compile before somebody has decided about it.
 
-use super::behind::Behind;
 use super::claim::ClaimRound;
 use super::ended::Ended;
 use super::hold::{Hold, Watch};
@@ -13,10 +12,12 @@ use super::reserve::Fate;
 use super::ring::Ring;
 use super::visit::Stage;
 use super::wake::Wakes;
-use super::{CycleClock, Initiating, Joining, Mode, Rether, Settings, Stamp, Yielding};
+use super::{CycleClock, Initiating, Joining, Mode, Rether, Stamp, Yielding};
 use crate::door::Share;
 use crate::door::StationId;
+use crate::members::Behind;
 use crate::sealing::Own;
+use crate::settings::Settings;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Key, Leases, MacAddr, StationSet, Token};
 

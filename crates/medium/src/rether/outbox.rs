@@ -5,13 +5,13 @@
 use super::{Mode, Rether, Stamp};
 use crate::door::StationId;
 use crate::door::{Frame, Grant, Way};
-use crate::sealing::{self, Head};
+use crate::sealing::{self, BODY, Head};
 use rota_admission::SegmentParams;
 use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
-    Announce, Claim, ClaimGrant, ETHERNET_HEADER_OCTETS, Generation, JoinAnswer, Kind, LINK_HEADER_OCTETS,
-    MacAddr, ModeNotice, Nack, PayloadKind, Switch, SwitchAck, TAG_OCTETS, Token,
+    Announce, Claim, ClaimGrant, ETHERNET_HEADER_OCTETS, Generation, JoinAnswer, Kind, MacAddr, ModeNotice,
+    Nack, PayloadKind, Switch, SwitchAck, TAG_OCTETS, Token,
 };
 
 /// A frame to write. What depends on the moment is filled in when it is written.
@@ -68,11 +68,6 @@ pub(super) enum Pending {
     Ports,
 }
 
-/// The octets of every frame of this segment before its body, and behind it.
-pub const FRAME_OCTETS: u16 = (BODY + TAG_OCTETS) as u16;
-
-/// Where the body of a frame begins.
-pub const BODY: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS;
 /// What a visit is charged for this station's introduction: its frame with the longest name.
 pub const ANNOUNCE_OCTETS: u16 = (BODY + Announce::OCTETS_MAX + TAG_OCTETS) as u16;
 // Admission counts no Ethernet header, which is part of a link's framing.

@@ -4,13 +4,14 @@ use super::Stamp;
 use super::contested::Contested;
 use super::ended::Left;
 use super::join::Standing;
-use super::mismatch::Mismatches;
 use super::outbox::{ANNOUNCE_OCTETS, Pending};
 use super::patience::KnownLeases;
-use super::reserve::{LinkEvent, Session, SlotUse};
+use super::reserve::{Session, SlotUse};
 use super::sound::Budgets;
 use crate::door::FrameVerdict;
 use crate::door::{Demand, Note};
+use crate::event::LinkEvent;
+use crate::mismatch::Mismatches;
 use rota_units::Instant;
 use std::collections::VecDeque;
 

@@ -22,6 +22,8 @@
 
 use super::Rether;
 use crate::door::StationId;
+use crate::event::{TimersInForce, Why};
+use crate::settings::Settings;
 use rota_admission::Timers;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Leases, Token};
@@ -108,35 +110,7 @@ impl KnownLeases {
     }
 }
 
-/// The timers in force and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimersInForce {
-    /// How long a successor may be silent.
-    pub death: Span,
-    /// How long a ring may be silent before its first station claims the token.
-    pub silence: Span,
-    /// How long a token may be held.
-    pub hold: Span,
-    /// The hold that a claim reckons with.
-    pub drain: Span,
-    /// Why.
-    pub why: Why,
-}
-
-/// Why timers are what they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// They do not follow stalls.
-    Configured,
-    /// No ring runs, or nothing was heard of it for too long.
-    NoNews,
-    /// This station, or another one, has not been watched for long enough; 0 for none that is known.
-    Unwatched(StationId),
-    /// They follow the longest stall announced, and who announced it.
-    Stall(Span, StationId),
-}
-
-impl super::Settings {
+impl Settings {
     /// The shortest lease that is ever announced: no reservation is refused with it.
     pub fn lease_least(&self) -> Span {
         if self.follow_stalls { self.lease_for_all().min(self.lease) } else { self.lease }

@@ -6,12 +6,13 @@
 //! REPAIR-B9, REPAIR-B10, REPAIR-B11, REPAIR-B13.
 
 use super::contested::Sign;
-use super::counters::{GENERATION_END, JUMP_MAX, leads_on, newer};
+use super::counters::{GENERATION_END, leads_on, newer};
 use super::outbox::Pending;
-use super::reserve::LinkEvent;
 use super::ring::Ring;
 use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
 use crate::door::{FrameVerdict, StationId};
+use crate::event::LinkEvent;
+use crate::sealing::JUMP_MAX;
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{

@@ -6,99 +6,13 @@
 
 use super::Rether;
 use super::counters::next_stamp;
-use super::hog::Excluded;
 use super::outbox::Pending;
 use crate::door::StationId;
 use crate::door::{SessionId, Share};
-use rota_admission::{Admitted, Growth, Pace, Refusal, Request, admit, grow, shrunk, standing};
+use crate::event::LinkEvent;
+use rota_admission::{Growth, Pace, Request, admit, grow, shrunk, standing};
 use rota_units::{Instant, Octets, Span};
-use rota_wire::{MAX_SLOTS, MacAddr, Slot, SlotList, StationSet, Token, Verdict};
-
-/// News of a medium for its parent, of shares and stations.
-#[derive(Clone, Debug)]
-pub enum LinkEvent {
-    /// A session has its slot.
-    Reserved {
-        /// Whose.
-        session: SessionId,
-        /// The proof's figures.
-        admitted: Admitted,
-    },
-    /// A session was refused.
-    Refused {
-        /// Whose.
-        session: SessionId,
-        /// Why, and what would fit.
-        refusal: Refusal,
-    },
-    /// A session carries units of another size from now on.
-    Resized {
-        /// Whose.
-        session: SessionId,
-        /// The new largest unit, octets.
-        unit_octets_max: u32,
-        /// The proof's figures with the slots that it now has.
-        admitted: Admitted,
-    },
-    /// A session was not granted more; it keeps what it had.
-    NotResized {
-        /// Whose.
-        session: SessionId,
-        /// Why, and what would be granted.
-        refusal: Refusal,
-    },
-    /// A reservation is gone: this station was declared dead, or the ring was dissolved under it.
-    ReservationLost {
-        /// Whose.
-        session: SessionId,
-    },
-    /// A session's slot has been given back.
-    Released {
-        /// Whose.
-        session: SessionId,
-    },
-    /// A station is new on the segment.
-    MemberUp {
-        /// Which.
-        station: StationId,
-    },
-    /// A station is gone or dead.
-    MemberGone {
-        /// Which.
-        mac: MacAddr,
-        /// Whether it said goodbye.
-        stopped: bool,
-    },
-    /// Stations have other numbers than before: who knows one by its number asks for it anew.
-    Renumbered,
-    /// A station does not take part.
-    Refusal {
-        /// Its address; where this station is refused, who said so.
-        mac: MacAddr,
-        /// Why.
-        why: Verdict,
-        /// Whether this station is the refused one.
-        here: bool,
-    },
-    /// A stranger uses a station's address.
-    Contested {
-        /// Which.
-        mac: MacAddr,
-        /// No station hears the stranger.
-        astray: bool,
-    },
-    /// A station says that frames for its own address go astray, or may do so.
-    Doubted {
-        /// Which.
-        mac: MacAddr,
-    },
-    /// A station is left out for what it did.
-    Struck(Excluded),
-    /// The others have declared this station dead.
-    TakenForDead,
-    /// The mode changed.
-    ModeChanged,
-}
+use rota_wire::{MAX_SLOTS, Slot, SlotList, StationSet, Token};
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

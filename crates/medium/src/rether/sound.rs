@@ -2,8 +2,8 @@
 //! broken or hostile: a frame with a number that contradicts the settings is refused whole (faults 29, 33).
 
 use super::Rether;
-use super::leaps::Skips;
 use crate::budget::Budget;
+use crate::leaps::Skips;
 use rota_units::Instant;
 use rota_wire::{MAX_STATIONS, Token};
 

@@ -11,31 +11,17 @@
 
 use super::counters::next_stamp;
 use super::hold::Hold;
-use super::members::Member;
 use super::outbox::Pending;
 use super::visit::Stage;
-use super::{ClaimRound, LinkEvent, Rether};
+use super::{ClaimRound, Rether};
 use crate::door::{FrameVerdict, StationId};
+use crate::event::LinkEvent;
+use crate::event::WillName;
+use crate::members::Member;
 use rota_units::{Instant, Span};
 use rota_wire::{
     FrameView, Generation, Kind, LinkHeader, MacAddr, PayloadKind, Phase, StationSet, emit_frame,
 };
-
-/// Which will a station would leave now: while this stays the same, so does the frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WillName {
-    /// How many ring keys this station has had.
-    keys: u64,
-    incarnation: u32,
-    station: StationId,
-}
-
-impl WillName {
-    /// The will of one end of a link, whose key never changes.
-    pub(crate) const fn of_link(incarnation: u32, station: StationId) -> Self {
-        Self { keys: 0, incarnation, station }
-    }
-}
 
 /// Wills that were heard.
 #[derive(Clone, Copy, Debug)]

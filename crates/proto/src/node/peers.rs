@@ -9,7 +9,7 @@ use crate::channels::{OpenError, Sender};
 use crate::io::{Destination, Way};
 use crate::port::Medium;
 use rota_contract::NodeId;
-use rota_medium::rether::Member;
+use rota_medium::Member;
 use rota_wire::MacAddr;
 
 /// A station that somebody has named.

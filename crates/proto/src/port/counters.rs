@@ -1,7 +1,6 @@
 //! The counts of a port, of units and ordinary frames. Nothing here changes what it does.
 
 use super::Port;
-use rota_medium::rether;
 use rota_wire::{Class, Load};
 
 /// The counters of a port. Those marked (zero) must stay zero on a healthy segment.
@@ -39,7 +38,7 @@ pub struct PortTally {
     /// The host's frames and link control's, sent under a grant, by level.
     pub levels: [Load; 8],
     /// How long cycles lasted.
-    pub rotation: rether::Rotation,
+    pub rotation: rota_medium::Rotation,
 }
 
 /// The part of it that the medium does not know.

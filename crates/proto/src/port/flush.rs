@@ -10,7 +10,7 @@
 use super::Port;
 use super::queue::Origin;
 use crate::io::{FrameBuf, GateOrder, Output};
-use rota_medium::rether::{ModeName, Settings};
+use rota_medium::{ModeName, Settings};
 use rota_units::{Instant, Octets, Span};
 
 /// How long the queue keeps its whole room while it leaves for plain mode.

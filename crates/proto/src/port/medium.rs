@@ -7,9 +7,10 @@ use rota_contract::NodeId;
 use rota_medium::door::{Deadline, Demand, Frame, Grant, Identity, Note, SessionId, Share, Timer};
 use rota_medium::door::{FrameVerdict, MediumKind, PortId, StationId, Turn, Units, Visited, Way};
 use rota_medium::link::Link;
-use rota_medium::rether::{
-    Arrived, Counters, LinkEvent, MediumTally, Member, Mismatched, ModeName, Refused, Rether, Settings, Sign,
-    TimersInForce, WillName,
+use rota_medium::rether::{Refused, Rether, Sign};
+use rota_medium::{
+    Arrived, Counters, LinkEvent, MediumTally, Member, Mismatched, ModeName, Settings, TimersInForce,
+    WillName,
 };
 use rota_units::{Instant, Span};
 use rota_wire::{Key, Kind, MacAddr, Slot, Token};

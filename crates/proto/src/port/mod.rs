@@ -29,7 +29,7 @@ use own::Own;
 use queue::{Entry, NrtQueue, Origin};
 use rota_medium::door::Identity;
 use rota_medium::door::{Deadline, Demand, Frame, Note, Timer, Turn};
-use rota_medium::rether::{Arrived, LinkEvent, Settings};
+use rota_medium::{Arrived, LinkEvent, Settings};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{Class, Key};
 use spend::Spending;

@@ -7,7 +7,7 @@ use super::Port;
 use super::queue::{Entry, Origin, SIGNALLING};
 use crate::io::FrameBuf;
 use rota_medium::door::Way;
-use rota_medium::rether::{BODY, FRAME_OCTETS, ModeName};
+use rota_medium::{BODY, FRAME_OCTETS, ModeName};
 use rota_units::Instant;
 use rota_wire::{Kind, MacAddr, Report, ReportHead, Signal, Tally, Verb};
 use std::collections::VecDeque;

@@ -2,7 +2,8 @@
 
 use super::Port;
 use crate::io::StationId;
-use rota_medium::rether::{self, ModeName, Refused};
+use rota_medium::ModeName;
+use rota_medium::rether::Refused;
 use rota_wire::{MacAddr, Slot};
 
 /// The status of a port for `rota status`.
@@ -27,7 +28,7 @@ pub struct Status {
     /// Those of them to which frames go astray, while no station hears the stranger.
     pub astray: Vec<MacAddr>,
     /// The counters of the medium.
-    pub counters: rether::Counters,
+    pub counters: rota_medium::Counters,
     /// The counters of units and ordinary frames.
     pub port_counters: super::Counters,
 }

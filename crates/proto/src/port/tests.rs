@@ -3,7 +3,7 @@ use super::spend::Sent;
 use super::*;
 use crate::io::{ChannelId, Payloads, ShareRequest};
 use rota_contract::NodeId;
-use rota_medium::rether::ModeName;
+use rota_medium::ModeName;
 use rota_units::BitRate;
 use rota_wire::{MacAddr, Signal, Verb};
 

@@ -1,8 +1,7 @@
 //! Who is on the segment.
 
-use super::behind::Behind;
-use super::leaps::{Leaps, Line};
 use crate::door::StationId;
+use crate::leaps::{Leaps, Line};
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{Announce, FormMember, Load, MAX_STATIONS, MacAddr, StationSet};
@@ -13,6 +12,36 @@ pub const STATIONS_MAX: u16 = 200;
 /// Stations that may have been heard once and not again: whole segments boot at a time, and floods of
 /// invented ones do not fill the table.
 const ONCE_HEARD_MAX: usize = 160;
+
+/// The refused frames of one sender since its newest one, and the question to it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Behind {
+    /// The last refused counter.
+    pub(crate) last: u64,
+    /// How many of the last ones rose.
+    pub(crate) rising: u8,
+    /// The open challenge; 0: none.
+    pub(crate) challenge: u64,
+    /// When it may be asked again.
+    pub(crate) next: Instant,
+    /// The greatest counter of its own questions that were answered.
+    pub(crate) asked: u64,
+    /// When a question of it that is not above that counter is answered again.
+    pub(crate) again: Instant,
+}
+
+impl Behind {
+    /// A newer frame has come.
+    pub(crate) fn reset(&mut self) {
+        (self.last, self.rising, self.challenge) = (0, 0, 0);
+    }
+
+    /// Another boot of it begins.
+    pub(crate) fn begin(&mut self) {
+        self.reset();
+        self.asked = 0;
+    }
+}
 
 /// A station that has been heard.
 #[derive(Clone, Debug)]
@@ -28,23 +57,23 @@ pub struct Member {
     /// When it was last heard.
     pub heard: Instant,
     /// It was heard again after its first frame, which any station can invent.
-    pub(super) again: bool,
+    pub(crate) again: bool,
     /// What was heard of it and proven.
     pub received: Load,
     /// Its part of the ring's key.
-    pub(super) nonce: u64,
+    pub(crate) nonce: u64,
     /// Its last frame counter under the segment key: what does not exceed it is a replay.
-    pub(super) frame_seq: u64,
+    pub(crate) frame_seq: u64,
     /// The leaps of that counter.
-    pub(super) leaps: Leaps,
+    pub(crate) leaps: Leaps,
     /// The boot before, and its frame counter: what is heard of it and not newer was played again.
-    pub(super) before: Line,
+    pub(crate) before: Line,
     /// When the last will of this boot was heard: it counts once.
-    pub(super) willed: Option<Instant>,
+    pub(crate) willed: Option<Instant>,
     /// Its frames that were refused for their counter.
-    pub(super) behind: Behind,
+    pub(crate) behind: Behind,
     /// It was known here when the last ring of this station ended, and may have missed that end.
-    pub(super) knew_ended: bool,
+    pub(crate) knew_ended: bool,
 }
 
 impl Member {
@@ -193,7 +222,7 @@ impl Members {
 
     /// Makes room for a newcomer: of the stations heard only once, it removes the one silent for longest, if
     /// for more than `patience`. `None`: there is no room; `Some(None)`: no station had to be removed.
-    pub(super) fn make_room(&mut self, now: Instant, patience: Span) -> Option<Option<MacAddr>> {
+    pub(crate) fn make_room(&mut self, now: Instant, patience: Span) -> Option<Option<MacAddr>> {
         let silent = |member: &&Member| !member.again;
         let full = self.list.len() >= usize::from(MAX_STATIONS);
         if !full && self.list.iter().filter(silent).count() < ONCE_HEARD_MAX {
@@ -209,7 +238,7 @@ impl Members {
     }
 
     /// Takes up a member of a formed ring. What it said of itself before stays.
-    pub(super) fn form(&mut self, now: Instant, formed: &FormMember) {
+    pub(crate) fn form(&mut self, now: Instant, formed: &FormMember) {
         if let Some(member) = self.by_mac_mut(formed.mac) {
             let renumbered = member.number(formed.station);
             member.begin(now, formed.incarnation, 0);
@@ -230,19 +259,19 @@ impl Members {
     }
 
     /// A station's fresh part of the ring's key.
-    pub(super) fn set_nonce(&mut self, station: StationId, nonce: u64) {
+    pub(crate) fn set_nonce(&mut self, station: StationId, nonce: u64) {
         if let Some(member) = self.list.iter_mut().find(|member| member.station == station && station != 0) {
             member.nonce = nonce;
         }
     }
 
     /// Counts everybody's silence from now on.
-    pub(super) fn heard_all(&mut self, now: Instant) {
+    pub(crate) fn heard_all(&mut self, now: Instant) {
         self.list.iter_mut().for_each(|member| member.heard = now);
     }
 
     /// The ring has ended: all that are known here were known while it ran.
-    pub(super) fn note_end(&mut self) {
+    pub(crate) fn note_end(&mut self) {
         self.list.iter_mut().for_each(|member| member.knew_ended = true);
     }
 
@@ -251,7 +280,7 @@ impl Members {
     }
 
     /// Forgets who shares its number with a smaller address or with this station.
-    pub(super) fn keep_one_of_each_number(&mut self, own: StationId) {
+    pub(crate) fn keep_one_of_each_number(&mut self, own: StationId) {
         let mut taken = own;
         // In the order of numbers, and of addresses within one.
         self.list.retain(|member| {
@@ -262,34 +291,11 @@ impl Members {
     }
 
     /// The lowest free station number; `None` on a full segment.
-    pub(super) fn lowest_free(&self, taken: StationId) -> Option<StationId> {
+    pub(crate) fn lowest_free(&self, taken: StationId) -> Option<StationId> {
         let mut used = StationSet::EMPTY;
         used.insert(taken);
         self.list.iter().for_each(|member| used.insert(member.station));
         (1..=MAX_STATIONS).find(|station| !used.contains(*station))
-    }
-}
-
-impl super::Rether {
-    /// For tests: a station says that it is there, under this number. Its address is its node's id.
-    #[doc(hidden)]
-    pub fn meet(&mut self, now: Instant, station: StationId, mac: MacAddr) {
-        let said = Announce::new(NodeId(mac.word()), 7, 0, rota_wire::bodies::StationState::Plain, "");
-        self.meet_as(now, station, mac, &said);
-    }
-
-    /// For tests: the same in these words.
-    #[doc(hidden)]
-    pub fn meet_as(&mut self, now: Instant, station: StationId, mac: MacAddr, said: &Announce) {
-        let seq = self.members.by_mac(mac).map_or(1, |member| member.frame_seq + 1);
-        self.members.announce(now, station, mac, 1, said, seq);
-        self.tell_renumbered();
-    }
-
-    /// For tests: a station is no member any more, and nobody is told.
-    #[doc(hidden)]
-    pub fn forget(&mut self, mac: MacAddr) {
-        self.members.retain(|member| member.mac != mac);
     }
 }
 

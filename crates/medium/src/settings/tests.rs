@@ -59,7 +59,10 @@ fn a_cycle_has_room_for_its_overhead_and_one_full_frame() {
 #[test]
 fn a_link_has_a_shortest_cycle_of_its_own() {
     for (mbit, stations) in [(10, 2), (10, 200), (100, 14), (1_000, 14)] {
-        let link = Settings { medium: MediumKind::Link, stations_max: stations, ..settings(mbit) };
+        let link = settings(mbit).with(|of| {
+            of.medium = MediumKind::Link;
+            of.stations_max = stations;
+        });
         let at = |trt| link.clone().with_cycle(trt).map(|_| ());
         let SettingsError::LinkCycle { least, .. } = at(Span::from_micros(10)).unwrap_err() else {
             panic!("the cycle is too short");
@@ -68,13 +71,21 @@ fn a_link_has_a_shortest_cycle_of_its_own() {
         assert!(at(least.minus(Span::from_micros(1))).is_err());
         assert!(at(Span::from_millis(1_001)).is_err());
     }
-    let link = Settings { medium: MediumKind::Link, ..settings(10) };
-    assert_eq!(Settings { lease: Span::ZERO, hop_timeout: Span::ZERO, ..link.clone() }.check(), Ok(()));
+    let link = settings(10).with(|of| of.medium = MediumKind::Link);
+    assert_eq!(
+        link.clone()
+            .with(|of| {
+                of.lease = Span::ZERO;
+                of.hop_timeout = Span::ZERO;
+            })
+            .check(),
+        Ok(())
+    );
     let error = link.with_cycle(Span::from_millis(1)).unwrap_err().to_string();
     assert!(error.starts_with("a cycle of 1 ms has no room for a channel on a link; "), "{error}");
     assert!(error.ends_with(" to 1 s has, at 10 Mbit/s"), "{error}");
     let slow = Settings::ethernet(BitRate::new(10_000).expect("more than zero"), Octets::new(150_000));
-    let error = Settings { medium: MediumKind::Link, ..slow }.check().unwrap_err().to_string();
+    let error = slow.with(|of| of.medium = MediumKind::Link).check().unwrap_err().to_string();
     assert_eq!(error, "no cycle up to 1 s has room for a channel on a link at 10 kbit/s");
 }
 
@@ -90,7 +101,12 @@ fn claims_wait_for_their_answers_whatever_agrees() {
                     let (delay_max, lease, claim_interval) = (us(delay), us(lease), us(claim));
                     let hop_timeout = delay_max * 2 + RecoveryModel::GUARD;
                     let base = settings(mbit);
-                    let set = Settings { delay_max, lease, claim_interval, hop_timeout, ..base };
+                    let set = base.with(|of| {
+                        of.delay_max = delay_max;
+                        of.lease = lease;
+                        of.claim_interval = claim_interval;
+                        of.hop_timeout = hop_timeout;
+                    });
                     let hasty = lease < delay_max * 3 || claim_interval < delay_max * 2;
                     match set.check() {
                         Ok(()) => {
@@ -104,19 +120,19 @@ fn claims_wait_for_their_answers_whatever_agrees() {
         }
     }
     assert!(agreed > 50 && refused > 50, "{agreed} {refused}");
-    let short = Settings { lease: settings(10).delay_max * 2, ..settings(10) };
+    let short = settings(10).with(|of| of.lease = settings(10).delay_max * 2);
     let error = short.check().unwrap_err().to_string();
     assert!(error.ends_with(" would do, one ordinary visit or three delays of a frame"), "{error}");
     // The delay that the error names suffices: it has more digits than are printed.
-    let base = Settings { delay_max: Span::from_nanos(1_234_567), ..settings(10) };
+    let base = settings(10).with(|of| of.delay_max = Span::from_nanos(1_234_567));
     let SettingsError::Lease { least, .. } =
-        Settings { lease: Span::ZERO, ..base.clone() }.check().unwrap_err()
+        base.clone().with(|of| of.lease = Span::ZERO).check().unwrap_err()
     else {
         panic!("a lease of nothing is too short");
     };
     assert_eq!(least.as_nanos() % 1_000, 0, "{least}");
     let claim_interval = settings(10).delay_max;
-    let error = Settings { claim_interval, ..settings(10) }.check().unwrap_err().to_string();
+    let error = settings(10).with(|of| of.claim_interval = claim_interval).check().unwrap_err().to_string();
     assert!(error.starts_with("claims every "), "{error}");
     // With a longer delay claims wait for it.
     let patient = settings(10).with_delay(us(30_000));
@@ -152,9 +168,9 @@ fn a_contradiction_is_named_in_one_sentence() {
         "a death timeout of 14 ms is too short; 15 ms would do, three hop timeouts"
     );
     let lease = Span::from_micros(900);
-    let error = Settings { lease, ..long }.check().unwrap_err().to_string();
+    let error = long.with(|of| of.lease = lease).check().unwrap_err().to_string();
     assert!(error.starts_with("a lease of 900 us is too short; "), "{error}");
-    let hasty = Settings { delay_max: Span::from_micros(1), ..settings(10) }.check().unwrap_err();
+    let hasty = settings(10).with(|of| of.delay_max = Span::from_micros(1)).check().unwrap_err();
     assert!(hasty.to_string().starts_with("a delay of 1 us is shorter than "), "{hasty}");
 }
 

@@ -1,8 +1,8 @@
 //! Settings in announcements, and the differences between two stations' settings.
 
-use super::mismatch::Difference;
-use super::settings::Settings;
 use crate::door::MediumKind;
+use crate::mismatch::Difference;
+use crate::settings::Settings;
 use rota_admission::NrtPolicy;
 use rota_contract::Mismatch;
 use rota_units::Span;
@@ -12,7 +12,7 @@ use rota_wire::{Announce, StatedSettings};
 const DIFFERENCES: usize = 4;
 
 /// The differences between two stations' settings that are told.
-pub(super) type Differences = [Option<Difference>; DIFFERENCES];
+pub(crate) type Differences = [Option<Difference>; DIFFERENCES];
 
 impl Settings {
     /// The values that an announcement has room for.
@@ -66,7 +66,7 @@ impl Found {
 
 /// Finds the settings that differ. Each announcement has the cycle and the rate; the others are known once
 /// the station has stated them.
-pub(super) fn differences(ours: &Settings, said: &Announce) -> Differences {
+pub(crate) fn differences(ours: &Settings, said: &Announce) -> Differences {
     let mut found = Found { all: [None; DIFFERENCES], count: 0 };
     if let Some(theirs) = &said.stated {
         named(&mut found, ours, said, theirs);
@@ -119,8 +119,8 @@ fn named(found: &mut Found, settings: &Settings, said: &Announce, theirs: &State
 
 #[cfg(test)]
 mod tests {
-    use super::super::mismatch::{self, tests::settings};
     use super::*;
+    use crate::mismatch::{self, tests::settings};
     use rota_admission::LinkModel;
     use rota_units::{BitRate, Octets};
 
@@ -151,19 +151,19 @@ mod tests {
         assert_eq!(of(&large), [(Mismatch::Mtu, 1_500, 9_000)], "its costs follow from it");
         let slow = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         assert_eq!(of(&slow)[0], (Mismatch::Rate, 100_000_000, 10_000_000));
-        assert_eq!(of(&Settings { stations_max: 20, ..base() }), [(Mismatch::Stations, 14, 20)]);
-        let all = Settings { nrt_policy: Some(NrtPolicy::AsManyAsFit), ..base() };
+        assert_eq!(of(&base().with(|of| of.stations_max = 20)), [(Mismatch::Stations, 14, 20)]);
+        let all = base().with(|of| of.nrt_policy = Some(NrtPolicy::AsManyAsFit));
         assert!(matches!(of(&all)[..], [(Mismatch::Policy, 1.., 0)]), "{:?}", of(&all));
-        let buffers = Settings { port_queue: Octets::new(99_000), ..base() };
+        let buffers = base().with(|of| of.port_queue = Octets::new(99_000));
         assert_eq!(of(&buffers), [(Mismatch::PortQueue, 150_000, 99_000)]);
         let prompt = base().with_nrt_latency(ms(100));
         assert_eq!(of(&prompt), [(Mismatch::Latency, 500_000_000, 100_000_000)]);
         assert_eq!(of(&base().with_nrt_latency(ms(500))), [(Mismatch::Share, 5, 0)]);
         let dead = base().with_death_timeout(ms(300)).unwrap();
         assert_eq!(of(&dead), [(Mismatch::Death, 500_000_000, 300_000_000)]);
-        assert_eq!(of(&Settings { follow_stalls: true, ..base() }), [(Mismatch::FollowStalls, 0, 1)]);
-        assert_eq!(of(&Settings { half_duplex: true, ..base() }), [(Mismatch::HalfDuplex, 0, 1)]);
-        let cable = Settings { medium: MediumKind::Link, ..base() };
+        assert_eq!(of(&base().with(|of| of.follow_stalls = true)), [(Mismatch::FollowStalls, 0, 1)]);
+        assert_eq!(of(&base().with(|of| of.half_duplex = true)), [(Mismatch::HalfDuplex, 0, 1)]);
+        let cable = base().with(|of| of.medium = MediumKind::Link);
         assert_eq!(of(&cable), [(Mismatch::Medium, 0, 1)]);
         assert_eq!(between(&cable, &said(&base())), [(Mismatch::Medium, 1, 0)]);
         let prepare = LinkModel { prepare: Span::from_micros(7), ..base().link };
@@ -183,10 +183,10 @@ mod tests {
 
     #[test]
     fn several_are_told_at_a_time_and_a_setting_without_room_is_told_by_its_digest() {
-        let two = Settings { stations_max: 20, ..settings().with_cycle(Span::from_millis(50)).unwrap() };
+        let two = settings().with_cycle(Span::from_millis(50)).unwrap().with(|of| of.stations_max = 20);
         let kinds: Vec<_> = of(&two).iter().map(|(what, ..)| *what).collect();
         assert_eq!(kinds, [Mismatch::Cycle, Mismatch::Stations]);
-        let tries = Settings { claim_tries: 9, ..settings() };
+        let tries = settings().with(|of| of.claim_tries = 9);
         assert_eq!(of(&tries), [(Mismatch::Other, settings().digest(), tries.digest())]);
     }
 

@@ -2,8 +2,9 @@
 //!
 //! Fulfils RETHER-2.2.2-9, RETHER-2.4-5.
 
-use super::members::STATIONS_MAX;
 use crate::door::MediumKind;
+use crate::members::STATIONS_MAX;
+use core::ops::{Deref, DerefMut};
 use rota_admission::{Framing, LinkModel, NrtPolicy, RecoveryModel, SegmentParams, Timers};
 use rota_admission::{link_capacity, link_cycle_min};
 use rota_units::{BitRate, Octets, Span};
@@ -141,7 +142,7 @@ pub enum SettingsError {
     },
 }
 
-/// The settings of one port.
+/// The settings of one port: those that every medium has, and those of the token.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Which segment; frames of another one are not ours.
@@ -152,11 +153,6 @@ pub struct Settings {
     pub trt: Span,
     /// What a frame costs on this link.
     pub link: LinkModel,
-    /// How much a station may send at a non-real-time visit (paper section 2.2.3); without it the default,
-    /// which follows the number of live stations.
-    pub nrt_policy: Option<NrtPolicy>,
-    /// The stated worst-case access latency of ordinary traffic, from which T_NRT follows (equations 4–6).
-    pub nrt_latency_max: Span,
     /// Percent of the cycle kept for ordinary data whatever that latency needs: 5 in eq. 6, where the paper
     /// assumes such a load; 0 where the latency is stated and T_NRT follows from it alone (repair A4).
     pub nrt_share_percent: u8,
@@ -164,19 +160,39 @@ pub struct Settings {
     pub nrt_queue: Span,
     /// The largest buffer of any switch port or card on the segment.
     pub port_queue: Octets,
-    /// Longest one-way delay of a control frame in token mode, with receive processing.
-    pub delay_max: Span,
-    /// Hop retransmission: how long a successor may stay silent before it is sent the same token again.
-    pub hop_timeout: Span,
     /// How long a ring may be silent before somebody claims the token.
     pub death_timeout: Span,
-    /// L: how long a station may hold the token at most, from the kernel's receive stamp. A cycle master that
-    /// rests may hold it for a cycle longer. Admission refuses what would need a longer hold.
-    pub lease: Span,
     /// Announcements in plain mode.
     pub hello: Span,
     /// Announcements while joining.
     pub join_interval: Span,
+    /// How often this station reports what it has sent, for monitors; zero for never. Not every station
+    /// needs the same.
+    pub report: Span,
+    /// The address of this station in link control, as it announces it; 0 for none.
+    pub llc_address: u8,
+    /// The medium of the segment.
+    pub medium: MediumKind,
+    /// What the token alone needs. They are read and set here as well.
+    pub token: TokenSettings,
+}
+
+/// Times, tries and policies of RETHER. On another medium they have no effect, but both ends have to state the
+/// same.
+#[derive(Clone, Debug)]
+pub struct TokenSettings {
+    /// How much a station may send at a non-real-time visit (paper section 2.2.3); without it the default,
+    /// which follows the number of live stations.
+    pub nrt_policy: Option<NrtPolicy>,
+    /// The stated worst-case access latency of ordinary traffic, from which T_NRT follows (equations 4–6).
+    pub nrt_latency_max: Span,
+    /// Longest one-way delay of a control frame in token mode, with receive processing.
+    pub delay_max: Span,
+    /// Hop retransmission: how long a successor may stay silent before it is sent the same token again.
+    pub hop_timeout: Span,
+    /// L: how long a station may hold the token at most, from the kernel's receive stamp. A cycle master that
+    /// rests may hold it for a cycle longer. Admission refuses what would need a longer hold.
+    pub lease: Span,
     /// How many of those before a silent segment counts as plain.
     pub join_tries: u8,
     /// How often a switch is repeated before the silent count as dead.
@@ -192,9 +208,6 @@ pub struct Settings {
     /// is the most that 500 ms of latency at 30 Hz serve without a second visit in some cycle: five streams
     /// of 1.5 Mbit/s still fit at 10 Mbit/s, with 15 stations four.
     pub stations_max: u16,
-    /// How often this station reports what it has sent, for monitors; zero for never. Not every station
-    /// needs the same.
-    pub report: Span,
     /// All stations share one half-duplex wire: a token is acknowledged before anything else is sent, since
     /// an acknowledgement behind it would meet the next holder's frames. It costs what it costs anyway.
     pub half_duplex: bool,
@@ -203,10 +216,20 @@ pub struct Settings {
     /// Lease and death timer follow how long the stations' hosts stand still; the values here are the
     /// longest then (decision 017).
     pub follow_stalls: bool,
-    /// The address of this station in link control, as it announces it; 0 for none.
-    pub llc_address: u8,
-    /// The medium of the segment.
-    pub medium: MediumKind,
+}
+
+impl Deref for Settings {
+    type Target = TokenSettings;
+
+    fn deref(&self) -> &TokenSettings {
+        &self.token
+    }
+}
+
+impl DerefMut for Settings {
+    fn deref_mut(&mut self) -> &mut TokenSettings {
+        &mut self.token
+    }
 }
 
 impl Settings {
@@ -215,39 +238,49 @@ impl Settings {
         Self::ethernet_of(rate, port_queue, Framing::ETHERNET.mtu)
     }
 
+    /// The same with other values.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// The same with another MTU: what a frame costs, how units are cut and how long timers wait follow it.
     pub fn ethernet_of(rate: BitRate, port_queue: Octets, mtu: u16) -> Self {
         let params = SegmentParams::with_framing(rate, Framing::ethernet(mtu), 2);
         let delay_max = params.link.one_way() + RecoveryModel::HOST_DELAY_LAB;
         let (lease, death_timeout) = (RecoveryModel::LEASE_LAB, RecoveryModel::DEATH_MIN_LAB);
-        Self {
-            segment: 1,
-            ether_type: DEFAULT_ETHERTYPE,
-            trt: TRT_30_HZ,
-            link: params.link,
+        let token = TokenSettings {
             nrt_policy: None,
             nrt_latency_max: params.nrt_latency_max,
-            nrt_share_percent: params.nrt_share_percent,
-            nrt_queue: Span::from_millis(50),
-            port_queue,
             delay_max,
             hop_timeout: RecoveryModel::ACK_MIN.max(delay_max * 2 + RecoveryModel::GUARD),
-            death_timeout,
             lease,
-            hello: Span::from_millis(1000),
-            join_interval: Span::from_millis(100),
             join_tries: 3,
             switch_tries: 5,
             claim_interval: RecoveryModel::CLAIM_MIN_LAB.max(delay_max * 2),
             claim_tries: 3,
             ack_spacing: RecoveryModel::SPACING_LAB,
             stations_max: STATIONS_STATED,
-            report: Span::ZERO,
             half_duplex: false,
             burst: rate.span_of_up(params.card_burst_octets),
             follow_stalls: false,
+        };
+        Self {
+            segment: 1,
+            ether_type: DEFAULT_ETHERTYPE,
+            trt: TRT_30_HZ,
+            link: params.link,
+            nrt_share_percent: params.nrt_share_percent,
+            nrt_queue: Span::from_millis(50),
+            port_queue,
+            death_timeout,
+            hello: Span::from_millis(1000),
+            join_interval: Span::from_millis(100),
+            report: Span::ZERO,
             llc_address: 0,
             medium: MediumKind::Rether,
+            token,
         }
     }
 
@@ -315,7 +348,7 @@ impl Settings {
     }
 
     /// The shortest lease for which no reservation is refused.
-    pub(super) fn lease_for_all(&self) -> Span {
+    pub(crate) fn lease_for_all(&self) -> Span {
         RecoveryModel::lease_min(self.trt, self.delay_max).max(self.delay_max * LEASE_DELAYS)
     }
 
@@ -420,10 +453,10 @@ impl Settings {
     }
 
     /// The version of the protocol that this build speaks.
-    pub(super) const PROTOCOL_VERSION: u64 = PROTOCOL_VERSION;
+    pub(crate) const PROTOCOL_VERSION: u64 = PROTOCOL_VERSION;
 
     /// The digest of the same settings in a build with another protocol version.
-    pub(super) fn digest_of_version(&self, version: u64) -> u64 {
+    pub(crate) fn digest_of_version(&self, version: u64) -> u64 {
         let link = &self.link;
         let (policy, frames) = match self.nrt_policy {
             Some(NrtPolicy::One) => (0, 1),
@@ -481,7 +514,7 @@ impl Settings {
     }
 
     /// The same with another lease and death timer.
-    pub(super) fn timers_with(&self, stations: u16, lease: Span, death: Span) -> Timers {
+    pub(crate) fn timers_with(&self, stations: u16, lease: Span, death: Span) -> Timers {
         Timers::new(RecoveryModel {
             trt: self.trt,
             lease,

@@ -2,12 +2,11 @@
 //! number, other settings, or this station's own address. This part does not change the protocol's actions.
 //! It records the station, the mismatch and both values for the operator, and forgets mended mismatches.
 
-use super::settings::Settings;
-use super::stated::{Differences, differences};
+use crate::settings::Settings;
+use crate::stated::{Differences, differences};
 use rota_contract::Mismatch;
 use rota_units::{Instant, Span};
-use rota_wire::bodies::StationState;
-use rota_wire::{Announce, Foul, MacAddr, Verdict};
+use rota_wire::{Announce, MacAddr};
 
 /// Most mismatches that are kept; further ones wait until one is forgotten.
 const ROOM: usize = 16;
@@ -167,68 +166,21 @@ impl Mismatches {
     }
 }
 
-impl super::Rether {
-    /// Stations that do not fit here, why, and both values.
-    pub fn mismatches(&self, now: Instant) -> impl Iterator<Item = Mismatched<'_>> {
-        let excluded = self.excluded(now).map(|excluded| {
-            let super::Excluded { mac, why, here, held, wait, .. } = *excluded;
-            let what = match (why, here) {
-                (Foul::Held, false) => Mismatch::Hog,
-                (Foul::Sent, false) => Mismatch::Stray,
-                (Foul::Held, true) => Mismatch::HogHere,
-                (Foul::Sent, true) => Mismatch::StrayHere,
-            };
-            let difference = Difference::new(what, wait.as_nanos(), held.as_nanos());
-            Mismatched { mac, name: self.name_of(mac), difference, heard: excluded.until.minus(wait) }
-        });
-        let held_off = self.held_off(now).map(|held| {
-            let super::HeldOff { mac, here, silences, wait, until } = held;
-            let what = if here { Mismatch::HeldOffHere } else { Mismatch::HeldOff };
-            let difference = Difference::new(what, wait.as_nanos(), silences);
-            Mismatched { mac, name: self.name_of(mac), difference, heard: until.minus(wait) }
-        });
-        excluded.chain(held_off).chain(self.others.mismatches.all(now))
-    }
-
-    /// The name of a station, this one included; empty where none is known.
-    fn name_of(&self, mac: MacAddr) -> &str {
-        let other = || self.members.by_mac(mac).map_or("", |member| member.announce.name());
-        if mac == self.own.me.mac { &self.own.me.name } else { other() }
-    }
-
-    /// A station of this segment has announced itself: whether it takes part.
-    pub(super) fn agrees_with(&mut self, now: Instant, mac: MacAddr, said: &Announce) -> bool {
-        if !self.agrees(now, mac, said.settings) {
-            self.others.mismatches.disagrees(now, mac, said, &self.settings);
-            return false;
-        }
-        self.others.mismatches.agrees(mac);
-        let rules = self.mode.is_ring();
-        // A refusal by the ring ends when the refused station is in it.
-        let is_over = |refused: &super::Refused| {
-            let settings = refused.mac == mac && refused.why == Verdict::Settings;
-            let taken_in = refused.mac == mac && said.state == StationState::Ring && rules;
-            settings || (taken_in && !refused.here) || (refused.here && rules)
-        };
-        self.others.standing.refused.retain(|refused| !is_over(refused));
-        true
-    }
-}
-
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use rota_contract::NodeId;
     use rota_units::{BitRate, Octets};
+    use rota_wire::bodies::StationState;
 
     const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
 
-    pub(in crate::rether) fn settings() -> Settings {
+    pub(crate) fn settings() -> Settings {
         Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000))
     }
 
     /// An announcement of a station with these settings, which states none.
-    pub(in crate::rether) fn said(settings: &Settings) -> Announce {
+    pub(crate) fn said(settings: &Settings) -> Announce {
         let trt_ns = u32::try_from(settings.trt.as_nanos()).unwrap();
         let mut said = Announce::new(NodeId(1), 2, 3, StationState::Plain, "n9");
         (said.trt_ns, said.rate_bps) = (trt_ns, settings.link.rate.as_bps());
@@ -269,7 +221,7 @@ pub(super) mod tests {
     #[test]
     fn a_setting_that_stays_unknown_is_told_by_its_digest() {
         let mut all = Mismatches::new();
-        let tries = Settings { claim_tries: 9, ..settings() };
+        let tries = settings().with(|of| of.claim_tries = 9);
         for ms in [0, 1_000, 2_000, 3_000] {
             all.disagrees(at(ms), MAC, &said(&tries), &settings());
             assert_eq!(all.all(at(ms)).count(), usize::from(ms == 3_000), "{ms} ms");

@@ -18,13 +18,13 @@
 //! time t at most 2·J + J·t/patience, so receivers that heard none of the skips believe the next frame. Each
 //! counter that a receiver names is reached at that rate, if no gap helps earlier.
 
-use super::counters::JUMP_MAX;
+use crate::sealing::JUMP_MAX;
 use rota_units::{Instant, Span};
 
 /// Receivers believe leaps of `JUMP_MAX` in so long.
-pub(super) const LEAP_PATIENCE: Span = Span::from_millis(10_000);
+pub(crate) const LEAP_PATIENCE: Span = Span::from_millis(10_000);
 /// A station skips at most so many of its own counters in any `LEAP_PATIENCE`.
-pub(super) const SKIP_MAX: u64 = JUMP_MAX as u64 / 2;
+pub(crate) const SKIP_MAX: u64 = JUMP_MAX as u64 / 2;
 /// The time that one counter of a leap costs.
 const EACH: Span = LEAP_PATIENCE.div_down(JUMP_MAX as u64);
 /// A smaller step is no leap: frames to others are not heard here.
@@ -60,7 +60,7 @@ impl Gap {
 
 /// The leaps of one boot's counter.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Leaps {
+pub(crate) struct Leaps {
     gaps: [Gap; 2],
     /// Until then the late gap stays, unless a wider one comes.
     kept: Instant,
@@ -72,7 +72,7 @@ pub(super) struct Leaps {
 
 impl Leaps {
     /// True if a frame with a counter above the last one counts, by its counter. It has counted then.
-    pub(super) fn admit(&mut self, now: Instant, heard: Instant, last: u64, seq: u64) -> bool {
+    pub(crate) fn admit(&mut self, now: Instant, heard: Instant, last: u64, seq: u64) -> bool {
         let ahead = seq.saturating_sub(last);
         if ahead <= STEP_MAX && self.spent.1 == 0 {
             return true;
@@ -102,7 +102,7 @@ impl Leaps {
     }
 
     /// A frame with this counter has counted, above the last one and not spent.
-    pub(super) fn rise(&mut self, now: Instant, last: u64, seq: u64) {
+    pub(crate) fn rise(&mut self, now: Instant, last: u64, seq: u64) {
         let high = if last < self.spent.0 { seq.min(self.spent.0) } else { seq };
         let width = high.saturating_sub(last);
         if seq > self.spent.1 {
@@ -122,7 +122,7 @@ impl Leaps {
 
     /// A frame was refused for this counter. The same one again says nothing new: played for ever, it would
     /// keep its sender's answers out for as long.
-    pub(super) fn refuse(&mut self, now: Instant, seq: u64) {
+    pub(crate) fn refuse(&mut self, now: Instant, seq: u64) {
         for gap in self.gaps.iter_mut().filter(|gap| gap.has(seq)) {
             let gives_way = seq != gap.refused && now.since(gap.at) >= LEAP_PATIENCE;
             if seq > gap.refused || gives_way {
@@ -132,7 +132,7 @@ impl Leaps {
     }
 
     /// The counter that its sender has to exceed, whose last refused one is given.
-    pub(super) fn goal(&self, last: u64, refused: u64) -> u64 {
+    pub(crate) fn goal(&self, last: u64, refused: u64) -> u64 {
         if self.is_spent(refused) {
             return self.spent.1;
         }
@@ -143,7 +143,7 @@ impl Leaps {
     /// Falls from the last counter to this one of a fresh answer, if that is inside a gap and above all that
     /// was refused there. Frames before the first one may have counted at an earlier boot of this
     /// station: there it falls only where the sender could not have skipped to the last one.
-    pub(super) fn fall(&mut self, last: u64, seq: u64) -> bool {
+    pub(crate) fn fall(&mut self, last: u64, seq: u64) -> bool {
         let far = last.saturating_sub(seq) > SKIP_MAX;
         let mut gaps = self.gaps.iter().enumerate();
         let gap = gaps.find(|(at, gap)| gap.has(seq) && seq > gap.floor() && (*at != FIRST || far));
@@ -162,15 +162,15 @@ impl Leaps {
 
 /// The frame counter of a boot that is over, or seems to be.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Line {
-    pub(super) incarnation: u32,
-    pub(super) seq: u64,
-    pub(super) leaps: Leaps,
+pub(crate) struct Line {
+    pub(crate) incarnation: u32,
+    pub(crate) seq: u64,
+    pub(crate) leaps: Leaps,
 }
 
 impl Line {
     /// True if a frame of it is refused for its counter; `heard`: when a frame of its station last counted.
-    pub(super) fn refuses(&self, now: Instant, heard: Instant, seq: u64) -> bool {
+    pub(crate) fn refuses(&self, now: Instant, heard: Instant, seq: u64) -> bool {
         let is_old = seq <= self.seq || self.leaps.is_spent(seq);
         is_old || self.leaps.affords(now, heard, self.seq, seq).is_none()
     }
@@ -178,16 +178,16 @@ impl Line {
 
 /// The counters that this station has skipped lately.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Skips {
+pub(crate) struct Skips {
     until: Instant,
     sum: u64,
 }
 
 impl Skips {
-    pub(super) const NONE: Self = Self { until: Instant::ZERO, sum: 0 };
+    pub(crate) const NONE: Self = Self { until: Instant::ZERO, sum: 0 };
 
     /// How many of so many counters may be skipped now: `SKIP_MAX` in any `LEAP_PATIENCE`.
-    pub(super) fn take(&mut self, now: Instant, wanted: u64) -> u64 {
+    pub(crate) fn take(&mut self, now: Instant, wanted: u64) -> u64 {
         if now >= self.until {
             self.sum = 0;
         }

@@ -24,7 +24,7 @@ pub struct Rotation {
 impl Rotation {
     /// A cycle begins; what is heard of it again says nothing new. Only neighbours are measured: where a
     /// beginning was missed, nobody knows how long its cycle was.
-    pub(super) fn begin(&mut self, at: Instant, cycle: u32, trt: Span) {
+    pub(crate) fn begin(&mut self, at: Instant, cycle: u32, trt: Span) {
         if self.began.is_some_and(|(_, known)| known == cycle) {
             return;
         }
@@ -41,7 +41,7 @@ impl Rotation {
     }
 
     /// The ring is over: the next cycle is no neighbour of the last.
-    pub(super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         (self.began, self.last) = (None, Span::ZERO);
     }
 
