@@ -1,4 +1,4 @@
-//! Values of every medium that its parent sees: its mode, what it tells, what a frame was, the timers in force.
+//! Values of every medium that its parent sees: its mode, its events, what a frame was, the timers in force.
 
 use crate::door::{SessionId, StationId};
 use rota_admission::{Admitted, Refusal};

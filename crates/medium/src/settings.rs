@@ -177,8 +177,8 @@ pub struct Settings {
     pub token: TokenSettings,
 }
 
-/// Times, tries and policies of RETHER. On another medium they have no effect, but both ends have to state the
-/// same.
+/// Times, tries and policies of RETHER. On another medium they have no effect, but both ends have to state
+/// the same.
 #[derive(Clone, Debug)]
 pub struct TokenSettings {
     /// How much a station may send at a non-real-time visit (paper section 2.2.3); without it the default,

@@ -12,8 +12,8 @@ const MACHINES: &[(&[&str], &str)] = &[
     (&[], "Rether"),
 ];
 
-/// The media: the folder of each, and the words by which another one would name it. Both use the values of the
-/// room that they are in.
+/// The media: the folder of each, and the words by which another one would name it. Both use the values of
+/// the room that they are in.
 const MEDIA: &[(&str, &[&str])] = &[
     ("crates/medium/src/rether/", &["rether", "Rether"]),
     ("crates/medium/src/link/", &["crate::link", "super::link"]),

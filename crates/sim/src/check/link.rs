@@ -1,8 +1,8 @@
 //! The rules of a link, which has no token: each end sends by its own admission.
 //!
-//! R2, R8: no unit leaves without a share, and no ordinary frame while the gate is being shut. R3: the shares of
-//! an end fit its window. S5, S9, L4, L5: in time after the last fault both ends have met, a request has its
-//! answer, shares are those of the channels that are open, and both ends agree which ones are over.
+//! R2, R8: no unit leaves without a share, and no ordinary frame while the gate is being shut. R3: the shares
+//! of an end fit its window. S5, S9, L4, L5: in time after the last fault both ends have met, a request has
+//! its answer, shares are those of the channels that are open, and both ends agree which ones are over.
 
 use super::ledger::check_queue;
 use super::{Checker, Findings, Seen, Stations, View};

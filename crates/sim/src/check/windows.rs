@@ -130,7 +130,7 @@ impl Recovery {
     }
 
     /// From the token's return to a unit in its slot: the rest of this cycle and the next. On a link from the
-    /// end of a stall on: a unit that it held up takes the slot of the next one, and the one behind is skipped.
+    /// end of a stall on: a unit that it held up takes the slot of the next one, and another one is skipped.
     pub fn slot(&self) -> Span {
         self.trt * 2
     }
