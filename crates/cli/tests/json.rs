@@ -192,6 +192,13 @@ fn a_lab_prints_the_keys_of_the_page() {
         assert!(channel[named].as_u64() > Some(5), "{list}");
         assert_eq!(channel["units"], channel[named], "the same under the older name");
     }
+    for (list, station, name) in [(&list, 3, "n3"), (&other, 1, "n1")] {
+        let (channel, status) =
+            (&list["channels"][0], lab.rota(station, &["status", "--json"]).well().json());
+        assert_eq!(channel["peer_node_id"].as_str(), status["node_id"].as_str(), "{list}");
+        assert_eq!(channel["peer_name"], name, "people read the name");
+        assert!(channel["peer_mac"].as_str().is_some_and(|mac| mac.len() == 17), "{list}");
+    }
     let text = |k| lab.rota(k, &["channel", "list"]).well().out;
     assert!(text(1).contains(" sent") && text(3).contains(" came"), "{} {}", text(1), text(3));
     assert_as_on_the_page("status", &lab.rota(2, &["status", "--json"]).well().json());
