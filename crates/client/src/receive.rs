@@ -100,7 +100,8 @@ pub struct End {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Peer {
-    /// Its node, which never changes as names and numbers may.
+    /// Its node, which never changes as names and numbers may; [`NodeId::UNKNOWN`] where it had not announced
+    /// itself when the channel was opened.
     pub node_id: NodeId,
     /// The address of its station on this segment.
     pub mac: String,

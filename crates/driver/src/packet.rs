@@ -21,9 +21,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use thiserror::Error;
 
 /// Room for frames that wait while the host stalls: 200 ms at 100 Mbit/s are 2.5 MB, and each frame takes the
-/// room of the longest. A flood of the shortest frames fills it within 34 ms.
+/// room of the longest. A flood of the shortest frames fills it within 35 ms.
 const RECEIVE_BUFFER: usize = 8 << 20;
 const ARPHRD_ETHER: u16 = 1;
+/// The kernel's own stamp, and not the card's.
+const SOF_TIMESTAMPING_SOFTWARE: i32 = libc::SOF_TIMESTAMPING_SOFTWARE as i32;
 /// IEEE 802.1Q, the tag that the kernel does not count against the MTU, and its octets.
 const VLAN: [u8; 2] = [0x81, 0x00];
 const VLAN_TAG: usize = 4;
@@ -347,6 +349,9 @@ fn llc_socket(options: &PacketOptions) -> Result<OwnedFd, DeviceOpenError> {
 fn configure(raw: &RawSocket, options: &PacketOptions) -> Result<(), DeviceOpenError> {
     let (socket, fd) = (&raw.socket, raw.socket.as_fd());
     setsockopt(socket, sockopt::ReceiveTimestampns, &true).map_err(raw.failed("SO_TIMESTAMPNS"))?;
+    // The ring's stamps, too, are those of arrival; older kernels would take the time of the copy.
+    packet_socket::set_packet_option(fd, libc::PACKET_TIMESTAMP, SOF_TIMESTAMPING_SOFTWARE)
+        .map_err(raw.failed("PACKET_TIMESTAMP"))?;
     if options.mark != 0 {
         setsockopt(socket, sockopt::Mark, &options.mark).map_err(raw.failed("SO_MARK"))?;
     }

@@ -20,7 +20,7 @@ const TRT_MAX: Span = Span::from_millis(1_000);
 /// L is at least so many D: half of L + D is then 2D, the way of a claim and its answer.
 const LEASE_DELAYS: u64 = 3;
 /// Raised with every change that a station of the version before would misread.
-const PROTOCOL_VERSION: u64 = 10;
+const PROTOCOL_VERSION: u64 = 11;
 /// Default N.
 pub const STATIONS_STATED: u16 = 14;
 
@@ -182,7 +182,7 @@ pub struct Settings {
 #[derive(Clone, Debug)]
 pub struct TokenSettings {
     /// How much a station may send at a non-real-time visit (paper section 2.2.3); without it the default,
-    /// which follows the number of live stations.
+    /// which follows the number of stations of the ring.
     pub nrt_policy: Option<NrtPolicy>,
     /// The stated worst-case access latency of ordinary traffic, from which T_NRT follows (equations 4–6).
     pub nrt_latency_max: Span,

@@ -20,10 +20,12 @@ impl Settings {
         let us = |span: Span| (span.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32;
         let cost = |span: Span| span.as_nanos().min(u64::from(StatedSettings::COST_MAX)) as u32;
         let flag = |set, flag| if set { flag } else { 0 };
-        let policy = match self.policy(self.stations_max) {
-            NrtPolicy::One => 1,
-            NrtPolicy::AtMost(frames) => frames.clamp(1, u32::from(u16::MAX)) as u16,
-            NrtPolicy::AsManyAsFit => 0,
+        let most = u32::from(StatedSettings::DEFAULT_VISITS - 1);
+        let policy = match self.nrt_policy {
+            None => StatedSettings::DEFAULT_VISITS,
+            Some(NrtPolicy::One) => 1,
+            Some(NrtPolicy::AtMost(frames)) => frames.clamp(1, most) as u16,
+            Some(NrtPolicy::AsManyAsFit) => 0,
         };
         StatedSettings {
             version: Self::PROTOCOL_VERSION as u8,
@@ -93,7 +95,7 @@ fn named(found: &mut Found, settings: &Settings, said: &Announce, theirs: &State
     let mtu = found.differs(Mismatch::Mtu, ours.mtu, theirs.mtu);
     let rate = found.differs(Mismatch::Rate, settings.link.rate.as_bps(), said.rate_bps);
     let cycle = found.differs(Mismatch::Cycle, settings.trt.as_nanos(), u64::from(said.trt_ns));
-    let stations = found.differs(Mismatch::Stations, ours.stations, theirs.stations);
+    found.differs(Mismatch::Stations, ours.stations, theirs.stations);
     found.differs(Mismatch::PortQueue, ours.port_queue, theirs.port_queue);
     let ns = |us: u32| u64::from(us) * 1_000;
     // A long cycle brings another latency and another death timer along.
@@ -107,9 +109,9 @@ fn named(found: &mut Found, settings: &Settings, said: &Announce, theirs: &State
     }
     let of = StatedSettings::HALF_DUPLEX;
     found.differs(Mismatch::HalfDuplex, flag(ours, of), flag(theirs, of));
-    // Another rate or MTU brings another policy and other costs along; the policy follows these three, too.
+    found.differs(Mismatch::Policy, ours.policy, theirs.policy);
+    // Another rate or MTU brings other costs along.
     if !mtu && !rate {
-        let _ = cycle || stations || latency || found.differs(Mismatch::Policy, ours.policy, theirs.policy);
         found.differs(Mismatch::HopCost, ours.hop_ns, theirs.hop_ns);
         found.differs(Mismatch::VisitCost, ours.per_visit_ns, theirs.per_visit_ns);
         found.differs(Mismatch::FrameCost, ours.per_frame_ns, theirs.per_frame_ns);
@@ -153,7 +155,12 @@ mod tests {
         assert_eq!(of(&slow)[0], (Mismatch::Rate, 100_000_000, 10_000_000));
         assert_eq!(of(&base().with(|of| of.stations_max = 20)), [(Mismatch::Stations, 14, 20)]);
         let all = base().with(|of| of.nrt_policy = Some(NrtPolicy::AsManyAsFit));
-        assert!(matches!(of(&all)[..], [(Mismatch::Policy, 1.., 0)]), "{:?}", of(&all));
+        let default = u64::from(StatedSettings::DEFAULT_VISITS);
+        assert_eq!(of(&all), [(Mismatch::Policy, default, 0)]);
+        let same_today = base().with(|of| of.nrt_policy = Some(base().policy(14)));
+        assert_eq!(of(&same_today), [(Mismatch::Policy, default, 28)], "the default follows the stations");
+        let both = base().with(|of| (of.nrt_policy, of.stations_max) = (Some(NrtPolicy::One), 20));
+        assert_eq!(of(&both), [(Mismatch::Stations, 14, 20), (Mismatch::Policy, default, 1)]);
         let buffers = base().with(|of| of.port_queue = Octets::new(99_000));
         assert_eq!(of(&buffers), [(Mismatch::PortQueue, 150_000, 99_000)]);
         let prompt = base().with_nrt_latency(ms(100));

@@ -100,6 +100,7 @@ impl Facts {
 /// A member, as the data thread copied it.
 #[derive(Debug)]
 pub(crate) struct MemberCopy {
+    pub(crate) node_id: NodeId,
     pub(crate) station: u16,
     pub(crate) name: String,
     pub(crate) mac: MacAddr,
@@ -218,6 +219,11 @@ impl Snapshot {
     /// The number of another station; 0 while it has none.
     pub(crate) fn number_of(&self, mac: MacAddr) -> u16 {
         self.members.iter().find(|member| member.mac == mac).map_or(0, |member| member.station)
+    }
+
+    /// The node of another station, once it has announced itself.
+    pub(crate) fn node_of(&self, mac: MacAddr) -> NodeId {
+        self.members.iter().find(|member| member.mac == mac).map_or(NodeId::UNKNOWN, |member| member.node_id)
     }
 
     /// As `rota status` prints it.

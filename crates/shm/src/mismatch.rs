@@ -14,6 +14,7 @@ fn setting(kind: Mismatch, values: [u64; 2]) -> Option<(&'static str, [String; 2
     let frames = |frames| match frames {
         0 => "all that fit".to_owned(),
         1 => "one frame".to_owned(),
+        _ if frames == u64::from(rota_wire::StatedSettings::DEFAULT_VISITS) => "the default".to_owned(),
         _ => format!("at most {frames} frames"),
     };
     let follows = |value| if value == 0 { "fixed" } else { "what the hosts' stalls allow" }.to_owned();

@@ -556,6 +556,10 @@ impl MixTable {
             return Ok(Mix { weights, every: self.every.0, longest });
         };
         let named = |(name, weight): (String, u32)| match name.parse() {
+            Ok(Draw::Hog | Draw::Boundary) if !tokens => {
+                let sentence = format!("a link has no token, which the fault \"{name}\" needs");
+                Err(wrong("mix", 0, "weights", sentence))
+            }
             Ok(draw) => Ok((draw, weight)),
             Err(_) => {
                 let names = <Draw as strum::VariantNames>::VARIANTS;

@@ -12,7 +12,7 @@ pub struct StatedSettings {
     pub mtu: u16,
     /// N.
     pub stations: u8,
-    /// The policy of non-real-time visits: frames, 0 for all.
+    /// The policy of non-real-time visits: frames, 0 for all, [`Self::DEFAULT_VISITS`] for the default.
     pub policy: u16,
     /// The largest buffer of a switch port, octets.
     pub port_queue: u32,
@@ -43,6 +43,8 @@ impl StatedSettings {
     pub const FOLLOW_STALLS: u8 = 2;
     /// The medium is a point-to-point link, not RETHER.
     pub const LINK: u8 = 4;
+    /// The default of visits, which follows the number of stations.
+    pub const DEFAULT_VISITS: u16 = u16::MAX;
     /// The largest cost that fits, ns.
     pub const COST_MAX: u32 = (1 << 24) - 1;
 

@@ -71,6 +71,8 @@ pub fn full_port(seed: u64) -> Scenario {
 pub fn full(seed: u64) -> Scenario {
     let (mut random, mut scenario) = world("full", seed, (3, 6));
     (scenario.duration, scenario.quiet) = (ms(3_000), ms(3_000));
+    // With longer visits the test of holds refuses before the one of the cycle.
+    scenario.world.settings.nrt_policy = Some(rota_admission::NrtPolicy::One);
     for _ in 0..random.between(3, 7) {
         let unit = random.between(500, 16_000) as u32;
         let open = some_ms(&mut random, 1_000);

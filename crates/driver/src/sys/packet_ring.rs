@@ -91,12 +91,18 @@ impl ReceiveRing {
             tp_frame_size: wide(slot_octets)?,
             tp_frame_nr: wide(slots)?,
         };
-        set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let ring = |request: &tpacket_req| set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, request);
+        ring(&request)?;
         let octets = NonZeroUsize::new(block_octets * blocks).ok_or(Errno::EINVAL)?;
         let (readable, shared) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED);
         // SAFETY: a new mapping of the ring, of its whole length, at an address that the kernel chooses.
-        let memory = unsafe { mmap(None, octets, readable, shared, fd, 0) }?.cast();
-        Ok(Self { memory, octets, block_octets, slot_octets, slots, next: 0 })
+        let mapping = unsafe { mmap(None, octets, readable, shared, fd, 0) };
+        let memory = mapping.inspect_err(|_| {
+            // Else a smaller ring would find this one in its place.
+            let none = tpacket_req { tp_block_size: 0, tp_block_nr: 0, tp_frame_size: 0, tp_frame_nr: 0 };
+            let _ = ring(&none);
+        })?;
+        Ok(Self { memory: memory.cast(), octets, block_octets, slot_octets, slots, next: 0 })
     }
 
     /// Takes the oldest frame into `buf`; `None` if no frame waits.

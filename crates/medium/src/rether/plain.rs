@@ -498,6 +498,7 @@ impl Rether {
         // Of an earlier ring nothing is known here: a station that had asked it to be let in may be in this
         // one, and would be shut out if it were let in once more (seed 294430 of the product's timers).
         let mut ring = Box::new(Ring::new());
+        // The longest of any ring: stations may leave this one.
         ring.hogs.visit = self.settings.params(2).nrt_hold_max();
         self.mode = Mode::Ring(ring);
         self.others.contested.astray.forget_tokens();

@@ -365,9 +365,9 @@ impl Rether {
         self.stage(Stage::Nrt { number })
     }
 
-    /// How many frames an ordinary visit may send.
-    fn frames_of_visit(&self, stations: u16) -> u32 {
-        match self.settings.policy(stations) {
+    /// How many frames an ordinary visit may send, by the count of stations that admission reckons with.
+    fn frames_of_visit(&self) -> u32 {
+        match self.settings.policy(self.ring_size()) {
             NrtPolicy::One => 1,
             NrtPolicy::AtMost(frames) => frames.max(1),
             NrtPolicy::AsManyAsFit => u32::MAX,
@@ -389,7 +389,7 @@ impl Rether {
         let hold = self.mode.hold()?;
         let budget = self.residual(now.max(hold.card_free)).minus(self.hop());
         let stamp = (hold.stamp.generation, hold.stamp.seq);
-        let most = self.frames_of_visit(self.live_stations(&hold.token));
+        let most = self.frames_of_visit();
         let (port, lane, opens) = (self.port, Lane::NonRealTime, hold.taken);
         Some(Grant { port, lane, number, opens, most, budget, not_after: hold.lease_end, stamp })
     }

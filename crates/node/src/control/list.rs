@@ -3,6 +3,7 @@
 use super::Control;
 use crate::session::Owned;
 use crate::status::Snapshot;
+use rota_contract::NodeId;
 use rota_shm::control::{ChannelInfo, MESSAGE_OCTETS_MAX, Reply};
 
 /// Octets of the channels in one part; the rest of the message is for what stands around them.
@@ -38,7 +39,7 @@ fn info(owned: &Owned, snapshot: &Snapshot) -> ChannelInfo {
         label: owned.label,
         name: owned.name.clone(),
         sending: owned.sending,
-        peer_node_id: owned.peer.node_id,
+        peer_node_id: known_node(owned, snapshot),
         peer_station: snapshot.number_of(owned.peer.hop),
         peer_mac: owned.peer.hop.to_string(),
         peer_name: owned.peer.name.clone(),
@@ -53,6 +54,12 @@ fn info(owned: &Owned, snapshot: &Snapshot) -> ChannelInfo {
         units: snapshot.units_of(owned.shared, owned.sending),
         tally: owned.board.as_ref().map(rota_shm::Board::tally).unwrap_or_default().into(),
     }
+}
+
+/// The node of the peer, which may have announced itself only since the channel was opened.
+fn known_node(owned: &Owned, snapshot: &Snapshot) -> NodeId {
+    let at_opening = owned.peer.node_id;
+    if at_opening.is_known() { at_opening } else { snapshot.node_of(owned.peer.hop) }
 }
 
 #[cfg(test)]

@@ -59,10 +59,12 @@ fn members(link: &Medium) -> Vec<MemberCopy> {
     let mut members = Vec::with_capacity(link.members().len() + 1);
     if link.station() != 0 {
         let (name, mac) = (link.name().to_owned(), link.mac());
-        members.push(MemberCopy { station: link.station(), name, mac, alive: true });
+        let node_id = link.node_id();
+        members.push(MemberCopy { node_id, station: link.station(), name, mac, alive: true });
     }
     for member in link.members().iter().filter(|member| member.station != 0) {
         members.push(MemberCopy {
+            node_id: member.announce.node_id,
             station: member.station,
             name: member.announce.name().to_owned(),
             mac: member.mac,

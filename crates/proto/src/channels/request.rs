@@ -28,7 +28,7 @@ pub struct OpenRequest {
 /// Why a request for a channel was wrong from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// No port of this node has a station of this node on its segment.
+    /// No segment of this node has a station with that node id.
     #[error("no station on this segment has the node id {0}")]
     NoSuchNode(NodeId),
     /// A station does not send to itself over the wire.
@@ -62,8 +62,8 @@ pub enum OpenError {
     },
     /// Stations of two nodes have one node id, and live.
     #[error(
-        "two nodes have the node id {node}, at {one} and {other}: end one, remove its file of the node id, \
-         and start it again"
+        "two nodes have the node id {node}, at {one} and {other}: if neither has just left, end one, remove \
+         its file of the node id, and start it again"
     )]
     DoubleNode {
         /// The id.
@@ -193,19 +193,24 @@ pub struct Listener {
 pub enum Sender {
     /// The station that has this name when it asks: another machine may take its place.
     Named(String),
-    /// This node.
-    Node(NodeId),
-    /// This station, whose node is not known.
-    Station(MacAddr),
+    /// The station of this address, and the same node wherever it is, if its id is known. A node that keeps its
+    /// id nowhere has another one when it comes back.
+    Station {
+        /// The address.
+        mac: MacAddr,
+        /// Its node.
+        node: NodeId,
+    },
 }
 
 impl Sender {
     /// True if this station is the one.
-    pub(super) fn is(&self, station: &Member) -> bool {
+    pub(crate) fn is(&self, station: &Member) -> bool {
         match self {
             Self::Named(name) => station.announce.name() == name,
-            Self::Node(node) => station.announce.node_id == *node,
-            Self::Station(mac) => station.mac == *mac,
+            Self::Station { mac, node } => {
+                station.mac == *mac || node.is_known() && station.announce.node_id == *node
+            }
         }
     }
 }

@@ -79,8 +79,11 @@ impl Node {
         let member = self.port_at(way.port).and_then(|port| port.medium().member_at(way.hop));
         Ok(match member {
             Some(member) if member.announce.name() == called => Sender::Named(called.to_owned()),
-            _ if node.is_known() => Sender::Node(node),
-            _ => Sender::Station(way.hop),
+            // Of two nodes of one id only the one that was named is meant.
+            _ if self.route(Some(way), &Destination::Node(node)).is_err() => {
+                Sender::Station { mac: way.hop, node: NodeId::UNKNOWN }
+            }
+            _ => Sender::Station { mac: way.hop, node },
         })
     }
 
@@ -117,14 +120,13 @@ impl Node {
         let Destination::Node(node) = *to else { return Ok(Route { line: 0, hop: None }) };
         let ends: Vec<End<'_>> = self.ends(node).collect();
         let live = || ends.iter().filter(|end| end.lives);
-        let host = |end: &End<'_>| (end.member.announce.boot_id, end.member.announce.name().to_owned());
         if let Some(first) = live().next() {
             let own = self.medium();
             if node == own.node_id() {
                 return Err(OpenError::DoubleNode { node, one: own.mac(), other: first.member.mac });
             }
             // One host may have several addresses.
-            if let Some(other) = live().find(|other| host(other) != host(first)) {
+            if let Some(other) = live().find(|other| other.is_other_host(first)) {
                 return Err(OpenError::DoubleNode { node, one: first.member.mac, other: other.member.mac });
             }
         }
@@ -162,6 +164,16 @@ struct End<'a> {
     line: usize,
     lives: bool,
     member: &'a Member,
+}
+
+impl End<'_> {
+    /// True if the two stations of one node id are not ports of one host: they differ in boot or name. An
+    /// announcement with settings in it has no name.
+    fn is_other_host(&self, other: &Self) -> bool {
+        let (one, two) = (&self.member.announce, &other.member.announce);
+        let named = !one.name().is_empty() && !two.name().is_empty();
+        one.boot_id != two.boot_id || named && one.name() != two.name()
+    }
 }
 
 /// Two stations that live and have that name, this one among them.

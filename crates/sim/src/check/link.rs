@@ -16,6 +16,9 @@ use rota_wire::Kind;
 /// A request to a station that does not answer is repeated 25 times, every 200 ms.
 const REQUEST: Span = Span::from_millis(26 * 200);
 
+/// So long a receiver waits for a channel that never opened.
+const UNOPENED: Span = Span::from_millis(30_000);
+
 /// Watches the two ends.
 #[derive(Debug, Default)]
 pub struct LinkEnds {
@@ -131,8 +134,7 @@ pub(super) fn agree(
         let mut ends = receiver.incoming().filter(|(_, of)| *of == index);
         let receives = ends
             .any(|(channel, _)| receiver.node.as_ref().is_some_and(|node| node.received(channel).is_some()));
-        // A receiver waits for a channel that never opened for 30 s.
-        let waits = receives && flow.label.is_none();
+        let waits = receives && flow.label.is_none() && now.since(flow.since) < UNOPENED + REQUEST;
         if waits || receives == (flow.state == FlowState::Open) {
             return Ok(());
         }

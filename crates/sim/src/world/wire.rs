@@ -180,6 +180,8 @@ impl World {
             (_, Some(Kind::Data)) => {
                 self.segments[on].windows.open(now, strike.late, Scope::Pair(from, to));
             }
+            // It has come.
+            (Happened::DelayedWithin, Some(_)) => {}
             (_, Some(_)) => {
                 let Segment { losses, recovery, windows, .. } = &mut self.segments[on];
                 losses.in_a_row = if now <= losses.over { losses.in_a_row + 1 } else { 1 };

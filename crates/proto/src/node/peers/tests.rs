@@ -17,6 +17,10 @@ fn mac(last: u8) -> MacAddr {
     MacAddr([2, 0, 0, 0, 0, last])
 }
 
+fn station(last: u8, node: NodeId) -> Sender {
+    Sender::Station { mac: mac(last), node }
+}
+
 fn way(port: PortId, last: u8) -> Way {
     Way { port, hop: mac(last) }
 }
@@ -142,20 +146,41 @@ fn a_station_without_an_announcement_is_reached_and_its_node_is_learned() {
     let mut host = Host::new(&[Said(A, 2, 2, 0, "")]);
     let channel = host.open_to("2").expect("its number is known");
     assert_eq!(host.node.peer(channel), Some(NodeId::UNKNOWN));
-    assert_eq!(host.node.find_sender("2"), Ok(Sender::Station(mac(2))));
+    assert_eq!(host.node.find_sender("2"), Ok(station(2, NodeId::UNKNOWN)));
     host.hear(&Said(A, 2, 2, 0xb2, "b"));
     assert_eq!(host.node.peer(channel), Some(NodeId(0xb2)));
     assert_eq!(host.open(NodeId::UNKNOWN, None), Err(OpenError::NoSuchNode(NodeId::UNKNOWN)));
 }
 
 #[test]
-fn a_sender_is_meant_by_its_name_or_else_by_its_node() {
+fn a_sender_is_meant_by_its_name_or_else_by_its_address_and_its_node() {
     let host = Host::new(&[Said(A, 2, 2, 0xb2, "b")]);
     assert_eq!(host.node.find_sender("b"), Ok(Sender::Named("b".to_owned())), "another may take its place");
     for called in ["2", "02:00:00:00:00:02"] {
-        assert_eq!(host.node.find_sender(called), Ok(Sender::Node(NodeId(0xb2))), "{called}");
+        assert_eq!(host.node.find_sender(called), Ok(station(2, NodeId(0xb2))), "{called}");
     }
     assert!(host.node.find_sender("c").is_err());
+}
+
+/// A listener for the address of one of two nodes of one id took channels of the other one; and one for a node
+/// that draws another id at each start waited for ever.
+#[test]
+fn of_two_nodes_of_one_id_a_listener_waits_for_the_station_that_was_named() {
+    let host = Host::new(&[Said(A, 2, 2, 0xb2, "b"), Said(B, 3, 3, 0xb2, "c")]);
+    assert_eq!(host.node.find_sender("3"), Ok(station(3, NodeId::UNKNOWN)));
+    let members = host.node.medium().members();
+    let meant = |sender: Sender| sender.is(&members[0]);
+    assert!(meant(station(2, NodeId(0xdd))) && meant(station(9, NodeId(0xb2))), "its address, or its id");
+    assert!(!meant(station(3, NodeId::UNKNOWN)) && !meant(station(3, NodeId(0xdd))));
+}
+
+/// An announcement with settings in it has no name: the other port of the host was a second node.
+#[test]
+fn a_station_whose_name_is_not_known_is_a_port_of_the_same_host() {
+    let mut host = Host::new(&[Said(A, 2, 2, 0xb2, ""), Said(B, 3, 3, 0xb2, "b")]);
+    let refused = OpenError::TwoWays { node: NodeId(0xb2), one: way(A, 2), other: way(B, 3) };
+    assert_eq!(host.open(NodeId(0xb2), None), Err(refused));
+    assert!(host.open(NodeId(0xb2), Some(way(B, 3))).is_ok());
 }
 
 /// In a ring the dead stay members: a machine that had come back under another address was not found while
