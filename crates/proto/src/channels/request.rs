@@ -193,8 +193,8 @@ pub struct Listener {
 pub enum Sender {
     /// The station that has this name when it asks: another machine may take its place.
     Named(String),
-    /// The station of this address, and the same node wherever it is, if its id is known. A node that keeps its
-    /// id nowhere has another one when it comes back.
+    /// The station of this address, and the same node wherever it is, if its id is known. A node that keeps
+    /// its id nowhere has another one when it comes back.
     Station {
         /// The address.
         mac: MacAddr,

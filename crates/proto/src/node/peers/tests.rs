@@ -162,8 +162,8 @@ fn a_sender_is_meant_by_its_name_or_else_by_its_address_and_its_node() {
     assert!(host.node.find_sender("c").is_err());
 }
 
-/// A listener for the address of one of two nodes of one id took channels of the other one; and one for a node
-/// that draws another id at each start waited for ever.
+/// A listener for the address of one of two nodes of one id took channels of the other one; and one for a
+/// node that draws another id at each start waited for ever.
 #[test]
 fn of_two_nodes_of_one_id_a_listener_waits_for_the_station_that_was_named() {
     let host = Host::new(&[Said(A, 2, 2, 0xb2, "b"), Said(B, 3, 3, 0xb2, "c")]);
