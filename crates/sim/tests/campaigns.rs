@@ -126,7 +126,7 @@ const PROVEN: [u64; 57] = [
 ];
 /// The same with the product's timers, bounds of ordinary access and of a cycle that did not reckon with a
 /// babbler, and one of a lost token that had been lost at a cut wire three times before.
-const PRODUCT: [u64; 67] = [
+const PRODUCT: [u64; 68] = [
     736,
     1_333,
     3_930,
@@ -189,6 +189,7 @@ const PRODUCT: [u64; 67] = [
     2_899_303,
     2_974_067,
     3_180_534,
+    3_446_989,
     7_000_001_956,
     7_000_023_693,
     20_000_000_048,
