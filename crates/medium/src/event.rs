@@ -20,7 +20,7 @@ pub enum ModeName {
     Paced,
 }
 
-/// What a proven frame means for the parent of this machine.
+/// The meaning of a proven frame for the parent of this machine.
 pub enum Arrived<'a> {
     /// Nothing beyond this machine.
     Nothing,
@@ -84,7 +84,7 @@ pub enum LinkEvent {
     MemberGone {
         /// Which.
         mac: MacAddr,
-        /// Whether it said goodbye.
+        /// True if it said goodbye.
         stopped: bool,
     },
     /// Stations have other numbers than before: who knows one by its number asks for it anew.
@@ -95,7 +95,7 @@ pub enum LinkEvent {
         mac: MacAddr,
         /// Why.
         why: Verdict,
-        /// Whether this station is the refused one.
+        /// True if this station is the refused one.
         here: bool,
     },
     /// A stranger uses a station's address.

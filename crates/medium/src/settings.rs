@@ -173,7 +173,7 @@ pub struct Settings {
     pub llc_address: u8,
     /// The medium of the segment.
     pub medium: MediumKind,
-    /// What the token alone needs. They are read and set here as well.
+    /// The settings of the token alone. They are read and set here as well.
     pub token: TokenSettings,
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// What is known now of the other end of a channel.
+    /// The other end of a channel, as it is known now.
     pub(crate) fn of(channel: ChannelId, node: &Node) -> Option<Self> {
         let (node_id, hop) = (node.peer(channel)?, node.hop(channel)?);
         let link = node.port_at(node.port_of(channel)?)?.medium();

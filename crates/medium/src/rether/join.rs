@@ -85,7 +85,7 @@ pub struct Refused {
     pub mac: MacAddr,
     /// Why.
     pub why: Verdict,
-    /// Whether this station is the refused one.
+    /// True if this station is the refused one.
     pub here: bool,
     at: Instant,
 }
