@@ -50,16 +50,31 @@ impl Shape {
         let block_octets = BLOCK_OCTETS.max(slot_octets.next_multiple_of(PAGE_OCTETS_MAX));
         Self { slot_octets, block_octets, blocks: (octets / block_octets).max(1 << HALVINGS) }
     }
+
+    fn octets(&self) -> usize {
+        self.block_octets * self.blocks
+    }
+
+    fn slots_in_block(&self) -> usize {
+        self.block_octets / self.slot_octets
+    }
+
+    fn slots(&self) -> usize {
+        self.slots_in_block() * self.blocks
+    }
+
+    /// Where a slot begins. No slot goes over the end of a block.
+    fn offset(&self, slot: usize) -> usize {
+        let in_block = self.slots_in_block();
+        slot / in_block * self.block_octets + slot % in_block * self.slot_octets
+    }
 }
 
 /// The kernel's memory, mapped, and the slot that is read next.
 #[derive(Debug)]
 pub(crate) struct ReceiveRing {
     memory: NonNull<u8>,
-    octets: NonZeroUsize,
-    block_octets: usize,
-    slot_octets: usize,
-    slots: usize,
+    shape: Shape,
     next: usize,
 }
 
@@ -73,27 +88,25 @@ impl ReceiveRing {
         set(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as i32))?;
         let mut shape = Shape::of(frame_octets, octets);
         for _ in 0..HALVINGS {
-            match Self::mapped(fd, &shape) {
+            match Self::mapped(fd, shape) {
                 Err(Errno::ENOMEM) => shape.blocks /= 2,
                 other => return other,
             }
         }
-        Self::mapped(fd, &shape)
+        Self::mapped(fd, shape)
     }
 
-    fn mapped(fd: BorrowedFd<'_>, shape: &Shape) -> Result<Self, Errno> {
-        let Shape { slot_octets, block_octets, blocks } = *shape;
-        let slots = block_octets / slot_octets * blocks;
+    fn mapped(fd: BorrowedFd<'_>, shape: Shape) -> Result<Self, Errno> {
         let wide = |number: usize| u32::try_from(number).map_err(|_| Errno::EINVAL);
         let request = tpacket_req {
-            tp_block_size: wide(block_octets)?,
-            tp_block_nr: wide(blocks)?,
-            tp_frame_size: wide(slot_octets)?,
-            tp_frame_nr: wide(slots)?,
+            tp_block_size: wide(shape.block_octets)?,
+            tp_block_nr: wide(shape.blocks)?,
+            tp_frame_size: wide(shape.slot_octets)?,
+            tp_frame_nr: wide(shape.slots())?,
         };
         let ring = |request: &tpacket_req| set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, request);
         ring(&request)?;
-        let octets = NonZeroUsize::new(block_octets * blocks).ok_or(Errno::EINVAL)?;
+        let octets = NonZeroUsize::new(shape.octets()).ok_or(Errno::EINVAL)?;
         let (readable, shared) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED);
         // SAFETY: a new mapping of the ring, of its whole length, at an address that the kernel chooses.
         let mapping = unsafe { mmap(None, octets, readable, shared, fd, 0) };
@@ -102,14 +115,13 @@ impl ReceiveRing {
             let none = tpacket_req { tp_block_size: 0, tp_block_nr: 0, tp_frame_size: 0, tp_frame_nr: 0 };
             let _ = ring(&none);
         })?;
-        Ok(Self { memory: memory.cast(), octets, block_octets, slot_octets, slots, next: 0 })
+        Ok(Self { memory: memory.cast(), shape, next: 0 })
     }
 
     /// Takes the oldest frame into `buf`; `None` if no frame waits.
     pub(crate) fn take(&mut self, buf: &mut [u8]) -> Option<Taken> {
-        let in_block = self.block_octets / self.slot_octets;
-        let at = self.next / in_block * self.block_octets + self.next % in_block * self.slot_octets;
-        assert!(at + self.slot_octets <= self.octets.get(), "a slot lies within the mapping");
+        let (at, slot_octets) = (self.shape.offset(self.next), self.shape.slot_octets);
+        assert!(at + slot_octets <= self.shape.octets(), "a slot lies within the mapping");
         // SAFETY: the slot lies within the mapping, which lives as long as `self`.
         let slot: *mut u8 = unsafe { self.memory.as_ptr().add(at) };
         // SAFETY: the slot begins with an aligned status word, which the kernel too accesses atomically.
@@ -120,12 +132,12 @@ impl ReceiveRing {
         // SAFETY: the slot is aligned and longer than the header, and is not the kernel's now.
         let header = unsafe { slot.cast::<tpacket2_hdr>().read() };
         let (from, there) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
-        let len = there.min(buf.len()).min(self.slot_octets.saturating_sub(from));
+        let len = there.min(buf.len()).min(slot_octets.saturating_sub(from));
         // SAFETY: `from + len` octets of the slot were written and are not the kernel's now, `buf` has room
         // for `len`, and no reference to memory of the ring exists.
-        unsafe { slot.add(from.min(self.slot_octets)).copy_to_nonoverlapping(buf.as_mut_ptr(), len) };
+        unsafe { slot.add(from.min(slot_octets)).copy_to_nonoverlapping(buf.as_mut_ptr(), len) };
         status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
-        self.next = (self.next + 1) % self.slots;
+        self.next = (self.next + 1) % self.shape.slots();
         let real_ns = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
         Some(Taken { len, truncated: header.tp_len as usize > len, real_ns })
     }
@@ -133,8 +145,8 @@ impl ReceiveRing {
 
 impl Drop for ReceiveRing {
     fn drop(&mut self) {
-        // SAFETY: `memory` and `octets` are those of the mapping, and nothing refers to it any more.
-        let _ = unsafe { munmap(self.memory.cast(), self.octets.get()) };
+        // SAFETY: memory and length are those of the mapping, and nothing refers to it any more.
+        let _ = unsafe { munmap(self.memory.cast(), self.shape.octets()) };
     }
 }
 
@@ -150,10 +162,7 @@ mod tests {
             assert!(ring.block_octets >= ring.slot_octets && ring.block_octets.is_multiple_of(64 << 10));
             assert!(ring.block_octets * ring.blocks <= 8 << 20 && ring.blocks >= 64, "{mtu}: {ring:?}");
         }
-        let frames = |mtu: usize| {
-            let ring = Shape::of(mtu + 18, 8 << 20);
-            ring.block_octets / ring.slot_octets * ring.blocks
-        };
+        let frames = |mtu: usize| Shape::of(mtu + 18, 8 << 20).slots();
         assert_eq!([576, 1_500, 9_000].map(frames), [12_416, 5_248, 896]);
         assert_eq!(Shape::of(1_518, 0).blocks, 8, "it can be halved");
     }
