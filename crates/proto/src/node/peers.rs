@@ -80,9 +80,7 @@ impl Node {
         Ok(match member {
             Some(member) if member.announce.name() == called => Sender::Named(called.to_owned()),
             // Of two nodes of one id only the one that was named is meant.
-            _ if self.route(Some(way), &Destination::Node(node)).is_err() => {
-                Sender::Station { mac: way.hop, node: NodeId::UNKNOWN }
-            }
+            _ if self.double(node).is_some() => Sender::Station { mac: way.hop, node: NodeId::UNKNOWN },
             _ => Sender::Station { mac: way.hop, node },
         })
     }
@@ -118,18 +116,11 @@ impl Node {
     /// Where none is known the first line says so.
     pub(super) fn route(&self, way: Option<Way>, to: &Destination) -> Result<Route, OpenError> {
         let Destination::Node(node) = *to else { return Ok(Route { line: 0, hop: None }) };
+        if let Some(double) = self.double(node) {
+            return Err(double);
+        }
         let ends: Vec<End<'_>> = self.ends(node).collect();
         let live = || ends.iter().filter(|end| end.lives);
-        if let Some(first) = live().next() {
-            let own = self.medium();
-            if node == own.node_id() {
-                return Err(OpenError::DoubleNode { node, one: own.mac(), other: first.member.mac });
-            }
-            // One host may have several addresses.
-            if let Some(other) = live().find(|other| other.is_other_host(first)) {
-                return Err(OpenError::DoubleNode { node, one: first.member.mac, other: other.member.mac });
-            }
-        }
         if let Some(Way { port, hop }) = way {
             let line = self.place(port).ok_or(OpenError::NoPort(port))?;
             return Ok(Route { line, hop: Some(hop) });
@@ -140,6 +131,19 @@ impl Node {
         let best = ends.iter().min_by_key(|end| (!end.lives, end.line));
         let (line, hop) = best.map_or((0, None), |end| (end.line, Some(end.member.mac)));
         Ok(Route { line, hop })
+    }
+
+    /// The refusal of a node id that two live hosts have, or this one and another.
+    fn double(&self, node: NodeId) -> Option<OpenError> {
+        let live = || self.ends(node).filter(|end| end.lives);
+        let (first, own) = (live().next()?, self.medium());
+        let double = |one: MacAddr, other: MacAddr| OpenError::DoubleNode { node, one, other };
+        if node == own.node_id() {
+            return Some(double(own.mac(), first.member.mac));
+        }
+        // One host may have several addresses.
+        let other = live().find(|other| other.is_other_host(&first))?;
+        Some(double(first.member.mac, other.member.mac))
     }
 
     fn way_of(&self, end: &End<'_>) -> Way {
