@@ -550,9 +550,9 @@ impl MixTable {
     fn mix(self, strangers: bool, tokens: bool) -> Result<Mix, Wrong> {
         let longest = self.longest.map_or(Span::from_millis(1_000), |time| time.0);
         let Some(weights) = self.weights else {
-            let drawn = |(kind, _): &&(Draw, u32)| strangers || *kind != Draw::Flood;
-            let campaign = if tokens { sweep::CAMPAIGN } else { sweep::LINK_CAMPAIGN };
-            let weights = campaign.iter().filter(drawn).copied().collect();
+            let campaign = if tokens { sweep::CAMPAIGN.to_vec() } else { sweep::link_campaign().collect() };
+            let weights =
+                campaign.into_iter().filter(|(kind, _)| strangers || *kind != Draw::Flood).collect();
             return Ok(Mix { weights, every: self.every.0, longest });
         };
         let named = |(name, weight): (String, u32)| match name.parse() {

@@ -298,8 +298,8 @@ impl World {
             (state.skipped, state.turns.late) = (state.skipped + 1, state.turns.late - 1);
             return;
         }
-        let patience = if is_link { state.granted.bound().div_down(2) } else { patience };
-        let overdue = state.unsent.front().is_some_and(|(_, ready)| now.since(*ready) > patience + patience);
+        let wait_max = if is_link { state.granted.bound() } else { patience * 2 };
+        let overdue = state.unsent.front().is_some_and(|(_, ready)| now.since(*ready) > wait_max);
         if overdue || (state.turns.late > 0 && !state.unsent.is_empty()) {
             state.skipped += 1;
             // Of several units a cycle all are skipped until as many leave in time again.
