@@ -191,6 +191,26 @@ pub struct Share {
     pub periodic: bool,
 }
 
+/// The place of a frame of data among those of its sender. The port reads it from the frame: the medium
+/// only asks which of two is the newer one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Frames of two streams have no order.
+    pub stream: u16,
+    /// The number of the item in its stream, which begins anew behind the largest one.
+    pub item: u16,
+    /// The number of the part of its item.
+    pub part: u16,
+}
+
+impl Place {
+    /// True if this place is behind the other one.
+    pub const fn is_behind(self, other: Self) -> bool {
+        let ahead = self.item.wrapping_sub(other.item);
+        self.stream == other.stream && (ahead == 0 && self.part > other.part || 0 < ahead && ahead < 0x8000)
+    }
+}
+
 /// The timer that a medium waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -296,5 +316,22 @@ impl FrameVerdict {
             self,
             Self::OtherSegment | Self::OwnAddress | Self::Unproven | Self::Malformed | Self::Replayed
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Place;
+
+    #[test]
+    fn a_place_is_behind_those_of_its_stream_that_came_before() {
+        let at = |stream, item, part| Place { stream, item, part };
+        assert!(at(1, 5, 1).is_behind(at(1, 5, 0)), "the next part");
+        assert!(at(1, 6, 0).is_behind(at(1, 5, 9)), "the next item");
+        assert!(at(1, 0, 0).is_behind(at(1, 0xffff, 3)), "numbers begin anew");
+        assert!(at(1, 0x7fff, 0).is_behind(at(1, 0, 0)) && !at(1, 0x8000, 0).is_behind(at(1, 0, 0)));
+        for before in [at(1, 5, 2), at(1, 6, 0), at(2, 4, 0)] {
+            assert!(!at(1, 5, 2).is_behind(before), "{before:?}: itself, a later one, another stream");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::door::{SessionId, StationId};
 use rota_admission::{Admitted, Refusal};
 use rota_units::{Instant, Span};
-use rota_wire::{Foul, MacAddr, Signal, UnitHeader, Verdict};
+use rota_wire::{Foul, Generation, MacAddr, Verdict};
 
 /// The mode as users see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,16 +20,17 @@ pub enum ModeName {
     Paced,
 }
 
-/// The meaning of a proven frame for the parent of this machine.
+/// The meaning of a proven frame for the parent of this machine. The medium does not read the body: the
+/// parent does, and judges the frame where the body is malformed.
 pub enum Arrived<'a> {
     /// Nothing beyond this machine.
     Nothing,
     /// A signalling message for the channels.
-    Signal(MacAddr, Signal),
-    /// Another station's report, still to be read.
+    Signal(MacAddr, &'a [u8]),
+    /// Another station's report.
     Report(MacAddr, &'a [u8]),
-    /// A fragment of a unit, with its octets.
-    Fragment(MacAddr, UnitHeader, &'a [u8]),
+    /// Data that left under a grant: from where, the stamp of that grant, and the body.
+    Data(MacAddr, (Generation, u64), &'a [u8]),
 }
 
 /// News of a medium for its parent, of shares and stations.

@@ -69,11 +69,15 @@ fn frames_of_another_segment_and_with_this_stations_address_have_verdicts_of_the
     assert_eq!(rig.verdict, FrameVerdict::OwnAddress);
 }
 
+/// The medium proves these frames; the line reads their bodies.
 #[test]
-fn a_report_that_cannot_be_read_is_malformed() {
-    let mut rig = Rig::ring();
-    rig.hear(1, Kind::Report, &[1]);
-    assert_eq!((rig.verdict, rig.node.rether().counters().frames_malformed), (FrameVerdict::Malformed, 1));
+fn a_report_a_signal_and_data_that_cannot_be_read_are_malformed() {
+    for kind in [Kind::Report, Kind::Signal, Kind::Data] {
+        let mut rig = Rig::ring();
+        rig.hear(1, kind, &[1]);
+        let counted = rig.node.rether().counters().frames_malformed;
+        assert_eq!((rig.verdict, counted), (FrameVerdict::Malformed, 1), "{kind:?}");
+    }
 }
 
 /// A frame of an earlier boot of a station that lives counts as a replay, though its counter is new here.

@@ -19,6 +19,20 @@ const MEDIA: &[(&str, &[&str])] = &[
     ("crates/medium/src/link/", &["crate::link", "super::link"]),
 ];
 
+/// The bodies that a medium carries and does not read, by their types.
+const BODIES: &[&str] = &["UnitHeader", "Signal::parse", "Report::parse"];
+
+/// A medium proves a frame and hands its body on. What is in it is the affair of the machines above.
+fn check_bodies(tree: &Tree, report: &mut Report) {
+    let is_checked = |path: &str| path.starts_with("crates/medium/") && !path.contains("/tests");
+    for (path, source) in tree.rust.iter().filter(|(path, _)| is_checked(path)) {
+        for at in BODIES.iter().filter_map(|word| source.words(word).next()) {
+            let sentence = "a medium reads the body of a unit, signal or report: proto/src/node/line.rs does";
+            report.violation(path, source.line_at(at), sentence.to_string());
+        }
+    }
+}
+
 /// Checks each file of each medium but its tests.
 fn check_media(tree: &Tree, report: &mut Report) {
     for (path, source) in tree.rust.iter().filter(|(path, _)| !path.contains("/tests")) {
@@ -35,6 +49,7 @@ fn check_media(tree: &Tree, report: &mut Report) {
 /// Checks each file of each machine but its tests, which may put several together.
 pub fn check(tree: &Tree, report: &mut Report) {
     check_media(tree, report);
+    check_bodies(tree, report);
     for (path, source) in tree.rust.iter().filter(|(path, _)| !path.contains("/tests")) {
         let is_of = |files: &[&str]| files.iter().any(|file| path.starts_with(file));
         let Some((_, own)) = MACHINES.iter().find(|(files, _)| is_of(files)) else { continue };
@@ -68,6 +83,16 @@ mod tests {
         assert!(sentences("crates/proto/src/channels/tests.rs", text).is_empty(), "a test");
         let text = format!("//! Like Rether.\n#[cfg(test)]\nmod tests {{\n    {text}}}\n");
         assert!(sentences("crates/proto/src/report.rs", &text).is_empty(), "a comment, and its tests");
+    }
+
+    #[test]
+    fn a_medium_that_reads_a_unit_is_refused() {
+        let text = "fn take(body: &[u8]) { UnitHeader::parse(body); }\n";
+        let found = sentences("crates/medium/src/link/handle.rs", text);
+        assert!(found.len() == 1 && found[0].contains("reads the body"), "{found:?}");
+        assert!(sentences("crates/proto/src/node/line.rs", text).is_empty(), "the line reads it");
+        let kinds = "fn is(kind: Kind) -> bool { kind == Kind::Signal }\n";
+        assert!(sentences("crates/medium/src/link/handle.rs", kinds).is_empty(), "the kind is the medium's");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::members::Announced;
 use crate::mismatch::Difference;
 use rota_contract::Mismatch;
 use rota_units::Instant;
-use rota_wire::{Announce, FrameView, Kind, LINK_VERSION, MacAddr, Malformed, Signal, UnitHeader, verify};
+use rota_wire::{Announce, FrameView, Kind, LINK_VERSION, MacAddr, Malformed, verify};
 
 impl Link {
     /// One frame. Bad ones are counted, never an error.
@@ -97,11 +97,8 @@ impl Link {
             self.note_alive(now);
         }
         Some(match header.kind {
-            Kind::Data => {
-                let (unit, payload) = UnitHeader::parse(body).ok()?;
-                Arrived::Fragment(mac, unit, payload)
-            }
-            Kind::Signal => Arrived::Signal(mac, Signal::parse(body).ok()?),
+            Kind::Data => Arrived::Data(mac, (header.generation, header.seq), body),
+            Kind::Signal => Arrived::Signal(mac, body),
             _ => Arrived::Report(mac, body),
         })
     }

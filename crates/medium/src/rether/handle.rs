@@ -13,7 +13,7 @@ use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Claim, ClaimGrant, Form, FrameView, JoinAnswer, Kind, LINK_VERSION, LinkHeader, MAX_STATIONS,
-    MacAddr, Malformed, ModeNotice, Nack, Signal, Switch, SwitchAck, Token, UnitHeader, Verdict, verify,
+    MacAddr, Malformed, ModeNotice, Nack, Switch, SwitchAck, Token, Verdict, verify,
 };
 
 /// The source address of an Ethernet frame.
@@ -187,7 +187,7 @@ impl Rether {
                     self.on_join_answer(now, mac, &answer);
                 }
             }
-            Kind::Signal => return Some(Arrived::Signal(mac, Signal::parse(body).ok()?)),
+            Kind::Signal => return Some(Arrived::Signal(mac, body)),
             Kind::Report => return Some(Arrived::Report(mac, body)),
             _ => self.judge(FrameVerdict::Malformed),
         }
@@ -249,12 +249,8 @@ impl Rether {
             Kind::Request => self.on_request(now, header.source, header.key_epoch),
             Kind::Mode => self.on_ring_mode(now, stamp.generation, ModeNotice::parse(body).ok()?),
             Kind::Will => self.on_will(now, view),
-            Kind::Data => {
-                let (unit, payload) = UnitHeader::parse(body).ok()?;
-                self.watch_unit(at, mac, stamp, &unit);
-                return Some(self.on_data(mac, stamp, unit, payload));
-            }
-            Kind::Signal => return Some(Arrived::Signal(mac, Signal::parse(body).ok()?)),
+            Kind::Data => return Some(self.on_data(mac, stamp, body)),
+            Kind::Signal => return Some(Arrived::Signal(mac, body)),
             Kind::Report => return Some(Arrived::Report(mac, body)),
             _ => self.judge(FrameVerdict::Malformed),
         }
@@ -262,19 +258,13 @@ impl Rether {
     }
 
     /// Receivers police: only the newest generation has the right to send.
-    fn on_data<'a>(
-        &mut self,
-        from: MacAddr,
-        stamp: Stamp,
-        unit: UnitHeader,
-        payload: &'a [u8],
-    ) -> Arrived<'a> {
+    fn on_data<'a>(&mut self, from: MacAddr, stamp: Stamp, body: &'a [u8]) -> Arrived<'a> {
         if stamp.generation < self.fence.seen.generation {
             self.judge(FrameVerdict::Policed);
             return Arrived::Nothing;
         }
         self.settle_watch(stamp);
-        Arrived::Fragment(from, unit, payload)
+        Arrived::Data(from, (stamp.generation, stamp.seq), body)
     }
 
     /// The state this station tells others.

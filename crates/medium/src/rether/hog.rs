@@ -7,18 +7,18 @@
 //! holds of a station most may be a little too long or some far too long: a host that stalls now and then
 //! does neither. The first with enough evidence and the token in its hands strikes the station from it.
 //!
-//! Units say under which token they were sent. One that comes later than D behind a newer token or list has
-//! left its station behind the token; copies of a frame say nothing.
+//! Data says under which token it was sent. What comes later than D behind a newer token or list has left
+//! its station behind the token; copies of a frame say nothing.
 
 use super::counters::newer;
 use super::join::{HOLD_OFF_MIN, hold_off};
 use super::ring::Ring;
 use super::{Rether, Stamp};
-use crate::door::StationId;
+use crate::door::{Place, StationId};
 use crate::event::Excluded;
 use crate::event::LinkEvent;
 use rota_units::{Instant, Span};
-use rota_wire::{Foul, Generation, MacAddr, Phase, StationSet, Struck, Token, UnitHeader};
+use rota_wire::{Foul, Generation, MacAddr, Phase, StationSet, Struck, Token};
 
 /// So many cycles of the last 64 came late before anybody is watched: an idle ring visits all once in 32.
 const LATE_CYCLES: u32 = 2;
@@ -62,10 +62,10 @@ struct Watched {
     /// Holds, the newest in the lowest bit: too long, and by far.
     over: u16,
     far: u16,
-    /// The tokens under which it sent units to this station, the newest in the lowest bit: outside its slot.
+    /// The tokens under which it sent data to this station, the newest in the lowest bit: outside its slot.
     stray: u16,
-    /// The newest of these units.
-    unit: (Stamp, u16, u16, u16),
+    /// The newest of this data.
+    newest: (Stamp, Place),
     /// The longest of these holds.
     held: Span,
 }
@@ -122,8 +122,8 @@ impl Hogs {
             if self.watched.len() == STATIONS {
                 self.watched.remove(0);
             }
-            let unit = (Stamp::default(), 0, 0, 0);
-            self.watched.push(Watched { mac, over: 0, far: 0, stray: 0, unit, held: Span::ZERO });
+            let newest = (Stamp::default(), Place::default());
+            self.watched.push(Watched { mac, over: 0, far: 0, stray: 0, newest, held: Span::ZERO });
             self.watched.len() - 1
         });
         &mut self.watched[at]
@@ -156,19 +156,16 @@ impl Hogs {
         }
     }
 
-    /// A unit of a station has come; `stray` where it left behind the token. Only what is newer than all
+    /// Data of a station has come; `stray` where it left behind the token. Only what is newer than all
     /// before it counts: anybody can send a frame again that was on the wire.
-    fn note_unit(&mut self, mac: MacAddr, stamp: Stamp, unit: &UnitHeader, stray: bool, at: Instant) {
+    fn note_data(&mut self, mac: MacAddr, stamp: Stamp, place: Place, stray: bool, at: Instant) {
         let watched = self.of(mac);
-        let (last, label, number, fragment) = watched.unit;
-        let ahead = unit.number.wrapping_sub(number);
-        let is_newer =
-            unit.label == label && (ahead == 0 && unit.fragment > fragment || (1..0x8000).contains(&ahead));
-        if stamp < last || stamp == last && !is_newer {
+        let (last, before) = watched.newest;
+        if stamp < last || stamp == last && !place.is_behind(before) {
             return;
         }
         watched.stray = (if stamp > last { watched.stray << 1 } else { watched.stray }) | u16::from(stray);
-        watched.unit = (stamp, unit.label, unit.number, unit.fragment);
+        watched.newest = (stamp, place);
         if stray && watched.stray.count_ones() >= OVER {
             self.accused = Some((mac, Foul::Sent, at));
         }
@@ -413,14 +410,15 @@ impl Rether {
         }
     }
 
-    /// A unit of another station has come to this one.
-    pub(super) fn watch_unit(&mut self, at: Option<Instant>, from: MacAddr, stamp: Stamp, unit: &UnitHeader) {
+    /// Data of another station has come to this one, and the port has read its place.
+    pub fn on_place(&mut self, at: Option<Instant>, from: MacAddr, stamp: (Generation, u64), place: Place) {
+        let stamp = Stamp { generation: stamp.0, seq: stamp.1 };
         let Some(ring) = self.mode.ring_mut() else { return };
         let (news, when) = ring.hogs.news;
         let Some(at) = at.filter(|_| stamp.generation == self.fence.seen.generation) else { return };
         let stray =
             stamp < news && news.generation == stamp.generation && at > when + self.settings.delay_max;
-        ring.hogs.note_unit(from, stamp, unit, stray, at);
+        ring.hogs.note_data(from, stamp, place, stray, at);
         self.ask_to_strike(at);
     }
 

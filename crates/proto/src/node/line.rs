@@ -11,10 +11,10 @@ use crate::report::{HostSigns, Reports};
 use crate::segment::Segment;
 use crate::settings::Settings;
 use rota_medium::Arrived;
-use rota_medium::door::{Deadline, Identity};
+use rota_medium::door::{Deadline, Identity, Place};
 use rota_units::Instant;
 use rota_wire::llc::is_llc;
-use rota_wire::{ChannelReport, Key, MacAddr, Report, ReportHead, UNIT_HEADER_OCTETS};
+use rota_wire::{ChannelReport, Key, MacAddr, Report, ReportHead, Signal, UNIT_HEADER_OCTETS, UnitHeader};
 
 /// One port, and its machines.
 #[derive(Clone, Debug)]
@@ -79,38 +79,55 @@ impl Line {
         Disposition { verdict, received }
     }
 
+    /// One frame: the medium proves it, and its body is read here.
     fn on_frame(&mut self, now: Instant, at: Option<Instant>, data: &[u8]) -> Option<Delivery> {
         match self.port.on_frame(now, at, data) {
-            Arrived::Nothing => None,
-            Arrived::Signal(from, signal) => {
-                self.channels.on_signal(now, from, &signal, Segment::of(&self.port));
-                None
+            Arrived::Nothing => return None,
+            Arrived::Signal(from, body) => {
+                if let Ok(signal) = Signal::parse(body) {
+                    self.channels.on_signal(now, from, &signal, Segment::of(&self.port));
+                    return None;
+                }
             }
             Arrived::Report(from, body) => {
-                match Report::parse(body) {
-                    Ok(report) => self.reports.take(now, from, &report, Segment::of(&self.port)),
-                    Err(_) => self.port.medium_mut().judge(FrameVerdict::Malformed),
-                }
-                None
-            }
-            Arrived::Fragment(from, unit, payload) => {
-                let payload_max = self.port.medium().settings().link.framing.unit_payload_max() as u32;
-                let one_clock = self.port.medium().shares_clock(from);
-                let octets = (payload.len(), payload_max);
-                let located = self.channels.locate(from, &unit, at, octets, one_clock);
-                let Some((channel, descriptor)) = located else {
-                    self.port.medium_mut().judge(FrameVerdict::UnknownChannel);
+                if let Ok(report) = Report::parse(body) {
+                    self.reports.take(now, from, &report, Segment::of(&self.port));
                     return None;
-                };
-                self.port.count_fragment();
-                let segment = Segment::of(&self.port);
-                self.channels.note_astray(at.unwrap_or(now), channel, &unit, segment);
-                let offset = (rota_wire::ETHERNET_HEADER_OCTETS
-                    + rota_wire::LINK_HEADER_OCTETS
-                    + UNIT_HEADER_OCTETS) as u16;
-                Some(Delivery { channel, descriptor, offset, octets: payload.len() as u16 })
+                }
+            }
+            Arrived::Data(from, stamp, body) => {
+                if let Ok((unit, payload)) = UnitHeader::parse(body) {
+                    let place = Place { stream: unit.label, item: unit.number, part: unit.fragment };
+                    self.port.on_place(now, at, from, stamp, place);
+                    return self.on_fragment(now, at, from, &unit, payload);
+                }
             }
         }
+        self.port.medium_mut().judge(FrameVerdict::Malformed);
+        None
+    }
+
+    /// A fragment of a unit: for a channel that is received here, or for none.
+    fn on_fragment(
+        &mut self,
+        now: Instant,
+        at: Option<Instant>,
+        from: MacAddr,
+        unit: &UnitHeader,
+        payload: &[u8],
+    ) -> Option<Delivery> {
+        let payload_max = self.port.medium().settings().link.framing.unit_payload_max() as u32;
+        let one_clock = self.port.medium().shares_clock(from);
+        let octets = (payload.len(), payload_max);
+        let Some((channel, descriptor)) = self.channels.locate(from, unit, at, octets, one_clock) else {
+            self.port.medium_mut().judge(FrameVerdict::UnknownChannel);
+            return None;
+        };
+        self.port.count_fragment();
+        self.channels.note_astray(at.unwrap_or(now), channel, unit, Segment::of(&self.port));
+        let offset =
+            (rota_wire::ETHERNET_HEADER_OCTETS + rota_wire::LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS) as u16;
+        Some(Delivery { channel, descriptor, offset, octets: payload.len() as u16 })
     }
 
     /// Timers. Harmless when early.

@@ -5,7 +5,7 @@
 
 use rota_contract::NodeId;
 use rota_medium::door::{Deadline, Demand, Frame, Grant, Identity, Note, SessionId, Share, Timer};
-use rota_medium::door::{FrameVerdict, MediumKind, PortId, StationId, Turn, Units, Visited, Way};
+use rota_medium::door::{FrameVerdict, MediumKind, Place, PortId, StationId, Turn, Units, Visited, Way};
 use rota_medium::link::Link;
 use rota_medium::rether::{Refused, Rether, Sign};
 use rota_medium::{
@@ -13,7 +13,7 @@ use rota_medium::{
     WillName,
 };
 use rota_units::{Instant, Span};
-use rota_wire::{Key, Kind, MacAddr, Slot, Token};
+use rota_wire::{Generation, Key, Kind, MacAddr, Slot, Token};
 
 /// The medium of a port.
 #[derive(Clone, Debug)]
@@ -192,6 +192,20 @@ impl Medium {
         match self {
             Self::Rether(rether) => rether.on_frame(now, at, data),
             Self::Link(link) => link.on_frame(now, data),
+        }
+    }
+
+    /// Data came that left under the grant of this stamp, and this is its place among its sender's.
+    #[inline]
+    pub(super) fn on_place(
+        &mut self,
+        at: Option<Instant>,
+        from: MacAddr,
+        stamp: (Generation, u64),
+        place: Place,
+    ) {
+        if let Some(rether) = self.rether_mut() {
+            rether.on_place(at, from, stamp, place);
         }
     }
 

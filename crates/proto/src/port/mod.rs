@@ -28,10 +28,10 @@ use flush::Turning;
 use own::Own;
 use queue::{Entry, NrtQueue, Origin};
 use rota_medium::door::Identity;
-use rota_medium::door::{Deadline, Demand, Frame, Note, Timer, Turn};
+use rota_medium::door::{Deadline, Demand, Frame, Note, Place, Timer, Turn};
 use rota_medium::{Arrived, LinkEvent, Settings};
 use rota_units::{Instant, Octets, Span};
-use rota_wire::{Class, Key};
+use rota_wire::{Class, Generation, Key, MacAddr};
 use spend::Spending;
 use std::collections::VecDeque;
 use units::Units;
@@ -127,6 +127,18 @@ impl Port {
     /// One frame. Bad ones are counted, never an error.
     pub(crate) fn on_frame<'a>(&mut self, now: Instant, at: Option<Instant>, data: &'a [u8]) -> Arrived<'a> {
         self.tell(now, |medium| medium.on_frame(now, at, data))
+    }
+
+    /// Data came that left under the grant of this stamp, and this is its place among its sender's.
+    pub(crate) fn on_place(
+        &mut self,
+        now: Instant,
+        at: Option<Instant>,
+        from: MacAddr,
+        stamp: (Generation, u64),
+        place: Place,
+    ) {
+        self.tell(now, |medium| medium.on_place(at, from, stamp, place));
     }
 
     /// Our own frames have left the card.
