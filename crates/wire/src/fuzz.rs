@@ -3,8 +3,8 @@
 use crate::llc::{self, Fragment, LlcView};
 use crate::{
     Announce, CIRCUIT_HEADER_OCTETS, CircuitHeader, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView,
-    JoinAnswer, Key, Kind, ModeNotice, Nack, RESERVED_HEADER_OCTETS, Report, ReservedHeader, Signal, Switch,
-    SwitchAck, Token, UnitHeader, host_level, verify,
+    JoinAnswer, Key, Kind, ModeNotice, Nack, RESERVED_HEADER_OCTETS, RTIP_HEADER_OCTETS, Report,
+    ReservedHeader, RtipHeader, Signal, Switch, SwitchAck, Token, UnitHeader, host_level, verify,
 };
 
 /// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
@@ -41,6 +41,14 @@ pub fn fuzz_reserved(data: &[u8]) {
     let mut out = [0u8; RESERVED_HEADER_OCTETS];
     assert_eq!(header.emit(&mut out), RESERVED_HEADER_OCTETS);
     assert_eq!((&out[..], message), data.split_at(RESERVED_HEADER_OCTETS));
+}
+
+/// Any octets as an RTIP packet. Parsed octets must be emitted unchanged.
+pub fn fuzz_rtip(data: &[u8]) {
+    let Ok((header, payload)) = RtipHeader::parse(data) else { return };
+    let mut out = [0u8; RTIP_HEADER_OCTETS];
+    assert_eq!(header.emit(&mut out, payload.len()), Some(RTIP_HEADER_OCTETS));
+    assert_eq!((&out[..], payload), data.split_at(RTIP_HEADER_OCTETS));
 }
 
 /// Any octets as a received 802.2 frame, and as a fragment. Parsed octets must be emitted unchanged.

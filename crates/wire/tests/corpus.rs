@@ -1,6 +1,6 @@
 //! Replays the committed fuzz corpora on stable; a crash that a fuzzer finds becomes a file there.
 
-use rota_wire::fuzz::{fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_llc, fuzz_reserved};
+use rota_wire::fuzz::{fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_llc, fuzz_reserved, fuzz_rtip};
 use std::path::Path;
 
 /// Runs every file of `fuzz/corpus/name`, each also cut at every length, and says how many there were.
@@ -40,4 +40,9 @@ fn the_corpus_of_802_2_frames_replays() {
 #[test]
 fn the_corpus_of_messages_on_reserved_channels_replays() {
     assert!(replay("reserved", fuzz_reserved) >= 4);
+}
+
+#[test]
+fn the_corpus_of_rtip_packets_replays() {
+    assert!(replay("rtip", fuzz_rtip) >= 9);
 }

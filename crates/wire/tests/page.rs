@@ -43,6 +43,7 @@ fn the_page_says_what_the_code_writes() {
     assert_eq!(page["Tag"], TAG_OCTETS);
     assert_eq!(page["LLC header"], rota_wire::llc::LLC_INFORMATION);
     assert_eq!(page["LLC fragment"], rota_wire::llc::FRAGMENT_OCTETS);
+    assert_eq!(page["RTIP header"], rota_wire::RTIP_HEADER_OCTETS);
     let mut out = [0; 1_500];
     assert_eq!(page["Announce"], samples::announce("").emit(&mut out));
     assert_eq!(page["Stated settings"], rota_wire::StatedSettings::OCTETS);
