@@ -253,14 +253,24 @@ impl Members {
         }
     }
 
+    /// A known station has taken this number. False if it is not known, or the number is none.
+    pub(crate) fn renumber(&mut self, mac: MacAddr, station: StationId) -> bool {
+        let Some(member) = self.by_mac_mut(mac).filter(|_| station != 0) else { return false };
+        if member.number(station) {
+            self.renumbered = true;
+            self.list.sort_unstable_by_key(|member| (member.station, member.mac));
+        }
+        true
+    }
+
     /// Whether somebody has another number than when this was last asked.
     pub(crate) fn take_renumbered(&mut self) -> bool {
         core::mem::take(&mut self.renumbered)
     }
 
     /// A station's fresh part of the ring's key.
-    pub(crate) fn set_nonce(&mut self, station: StationId, nonce: u64) {
-        if let Some(member) = self.list.iter_mut().find(|member| member.station == station && station != 0) {
+    pub(crate) fn set_nonce(&mut self, mac: MacAddr, nonce: u64) {
+        if let Some(member) = self.by_mac_mut(mac) {
             member.nonce = nonce;
         }
     }

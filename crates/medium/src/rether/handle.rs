@@ -165,7 +165,7 @@ impl Rether {
         match header.kind {
             Kind::Announce => self.on_announce(now, header, mac, &Announce::parse(body).ok()?),
             Kind::Switch => self.on_switch(now, header.source, mac, &Switch::parse(body).ok()?),
-            Kind::SwitchAck => self.on_switch_ack(now, header.source, &SwitchAck::parse(body).ok()?),
+            Kind::SwitchAck => self.on_switch_ack(now, header.source, mac, &SwitchAck::parse(body).ok()?),
             Kind::Form => {
                 let known = heard == Announced::Known;
                 self.on_form(now, mac, known, header.generation, &Form::parse(body).ok()?);

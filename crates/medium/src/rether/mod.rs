@@ -100,7 +100,7 @@ pub(super) struct Stamp {
 #[derive(Clone, Debug)]
 pub(super) struct Initiating {
     card_empty: bool,
-    acked: Vec<(StationId, u64)>,
+    acked: Vec<(MacAddr, u64)>,
     tries: u8,
     again: Instant,
 }

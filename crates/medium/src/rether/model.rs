@@ -253,8 +253,8 @@ impl Rether {
                 visit.word(102 + u64::from(*card_empty));
                 visit.word(u64::from(*tries));
                 visit.until(*again);
-                for (station, nonce) in acked {
-                    visit.word(u64::from(*station));
+                for (mac, nonce) in acked {
+                    visit.word(self.members.by_mac(*mac).map_or(0, |member| u64::from(member.station)));
                     visit.name(*nonce);
                 }
             }

@@ -457,15 +457,18 @@ impl Rether {
         }
     }
 
-    pub(super) fn on_switch_ack(&mut self, now: Instant, from: StationId, ack: &SwitchAck) {
+    /// An answer counts for its sender's address, since two stations of one number have a nonce each. The
+    /// sender may have taken another number since it was heard last.
+    pub(super) fn on_switch_ack(&mut self, now: Instant, from: StationId, mac: MacAddr, ack: &SwitchAck) {
         let (epoch, station) = (self.mode_epoch, self.own.station);
         let Mode::Initiating(state) = &mut self.mode else { return };
-        if ack.mode_epoch != epoch || ack.initiator != station {
+        if ack.mode_epoch != epoch || ack.initiator != station || !self.members.renumber(mac, from) {
             return;
         }
-        if !state.acked.iter().any(|(known, _)| *known == from) {
-            state.acked.push((from, ack.nonce));
+        if !state.acked.iter().any(|(known, _)| *known == mac) {
+            state.acked.push((mac, ack.nonce));
         }
+        self.tell_renumbered();
         self.initiating_tick(now);
     }
 
@@ -474,18 +477,18 @@ impl Rether {
         let Mode::Initiating(state) = &self.mode else { return };
         let acked = state.acked.clone();
         let mut silent = Vec::new();
-        // Two stations may have taken one number and not yet noticed: the smaller address keeps it, the other
-        // is let in with a number of its own once the ring runs.
-        self.members.keep_one_of_each_number(self.own.station);
         self.members.retain(|member| {
-            let answered = acked.iter().any(|(station, _)| *station == member.station);
+            let answered = acked.iter().any(|(mac, _)| *mac == member.mac);
             if !answered && member.station != 0 {
                 silent.push(member.mac);
             }
             answered
         });
-        for (station, nonce) in &acked {
-            self.members.set_nonce(*station, *nonce);
+        // Two stations may have taken one number and not yet noticed: the smaller address keeps it, the other
+        // is let in with a number of its own once the ring runs.
+        self.members.keep_one_of_each_number(self.own.station);
+        for (mac, nonce) in &acked {
+            self.members.set_nonce(*mac, *nonce);
         }
         self.counters.stations_declared_dead += silent.len() as u64;
         silent.into_iter().for_each(|mac| self.event(LinkEvent::MemberGone { mac, stopped: false }));

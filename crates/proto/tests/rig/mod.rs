@@ -302,6 +302,11 @@ impl Rig {
     }
 
     pub fn announce(&mut self, from: u16, state: StationState) {
+        self.announce_numbered(from, from, state);
+    }
+
+    /// The same from a station that has taken this number, as another has.
+    pub fn announce_numbered(&mut self, from: u16, number: u16, state: StationState) {
         let name = format!("n{from}");
         let mut said = Announce::new(NodeId(u64::from(from)), 0x900 + u64::from(from), 1, state, &name);
         (said.mode_epoch, said.trt_ns) = (self.mode_epoch, TRT.as_nanos() as u32);
@@ -309,7 +314,7 @@ impl Rig {
         (said.settings, said.answers) = (self.settings.digest(), self.answers);
         let mut body = [0; 96];
         let length = said.emit(&mut body);
-        self.hear(from, Kind::Announce, &body[..length]);
+        self.hear_numbered(from, number, Kind::Announce, &body[..length]);
     }
 
     /// Switch-to-RETHER with an epoch so much above the present one.
@@ -331,9 +336,14 @@ impl Rig {
     /// The same from a station that has taken this number, as another has.
     pub fn switch_numbered(&mut self, from: u16, number: u16) {
         let body = self.switch_body(from);
+        self.hear_numbered(from, number, Kind::Switch, &body);
+    }
+
+    /// A frame under the segment key from a station that has taken this number, as another has.
+    fn hear_numbered(&mut self, from: u16, number: u16, kind: Kind, body: &[u8]) {
         let seq = self.next_seq(from);
-        let header = LinkHeader { seq, source: number, ..self.header(from, Kind::Switch) };
-        let frame = self.frame_of(mac(from), &header, &body, &self.segment_key);
+        let header = LinkHeader { seq, source: number, ..self.header(from, kind) };
+        let frame = self.frame_of(mac(from), &header, body, &self.segment_key);
         self.hear_raw(Some(self.now), &frame);
     }
 
@@ -342,13 +352,23 @@ impl Rig {
         self.ack_switch_of(from, epoch);
     }
 
+    /// The same from a station that has taken this number, as another has.
+    pub fn ack_switch_numbered(&mut self, from: u16, number: u16) {
+        self.mode_epoch = self.node.rether().mode_epoch();
+        self.hear_numbered(from, number, Kind::SwitchAck, &self.ack_body(from));
+    }
+
     /// The same for a switch of that epoch.
     pub fn ack_switch_of(&mut self, from: u16, epoch: u32) {
         self.mode_epoch = epoch;
+        self.hear(from, Kind::SwitchAck, &self.ack_body(from));
+    }
+
+    fn ack_body(&self, from: u16) -> [u8; 14] {
         let nonce = 0x900 + u64::from(from);
         let mut body = [0; 14];
         SwitchAck { mode_epoch: self.mode_epoch, initiator: ME, nonce }.emit(&mut body);
-        self.hear(from, Kind::SwitchAck, &body);
+        body
     }
 
     /// What the node would have to be called in a Form to believe it.
