@@ -1,7 +1,7 @@
 //! `rota channel`: channels by hand.
 
 use crate::status::connect;
-use rota::{ChannelInfo, OpenError, OpenRequest, TallyInfo};
+use rota::{ChannelId, ChannelInfo, OpenError, OpenRequest, TallyInfo};
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{BitRate, Span, parse_rate, parse_span};
 use serde_json::{Value, json};
@@ -51,21 +51,21 @@ enum Action {
     Close {
         /// Its id, from the list
         #[arg(value_parser = channel_id)]
-        channel: u64,
+        channel: ChannelId,
     },
     /// Resize an open channel of this station
     #[command(after_help = "Example: rota channel modify 4294967297 --rate 2mbit")]
     Modify {
         /// Its id, from the list
         #[arg(value_parser = channel_id)]
-        channel: u64,
+        channel: ChannelId,
         /// The new rate
         #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
         rate: BitRate,
     },
 }
 
-fn channel_id(text: &str) -> Result<u64, String> {
+fn channel_id(text: &str) -> Result<ChannelId, String> {
     text.parse()
         .map_err(|_| "it is no channel's id, which is a number; 'rota channel list' shows them".into())
 }
@@ -201,7 +201,7 @@ fn broken(tally: &TallyInfo) -> String {
     }
 }
 
-fn modify(channel: u64, rate: BitRate, format: Format) -> Result<Exit, Failure> {
+fn modify(channel: ChannelId, rate: BitRate, format: Format) -> Result<Exit, Failure> {
     let mut node = connect()?;
     // The rate is one of its own period's units; of a channel that is not there the node says so.
     let known = node.channels()?.into_iter().find(|known| known.channel == channel);

@@ -22,6 +22,7 @@ mod tests;
 mod words;
 
 pub use error::FilterError;
+use rota::ChannelId;
 use rota_wire::MacAddr;
 pub use words::{MODES, OF_EVENTS, OF_LOADS, Vocabulary};
 
@@ -54,7 +55,7 @@ pub struct Fields<'a> {
     /// Its level in the queue of ordinary frames.
     pub priority: Option<u8>,
     /// The channel's id.
-    pub channel: Option<u64>,
+    pub channel: Option<ChannelId>,
     /// The channel's label on the wire.
     pub label: Option<u16>,
     /// Octets of the frame, from the destination address on.
@@ -203,7 +204,7 @@ impl Field {
     fn number(self, fields: &Fields<'_>) -> Option<u64> {
         match self {
             Self::Priority => fields.priority.map(u64::from),
-            Self::Channel => fields.channel,
+            Self::Channel => fields.channel.map(|channel| channel.0),
             Self::Label => fields.label.map(u64::from),
             Self::Length => fields.length.map(u64::from),
             _ => None,

@@ -104,7 +104,7 @@ fn a_list_of_many_channels_with_the_longest_names_reaches_everybody() {
     let list = one.channels().unwrap();
     assert_eq!(list.len(), CHANNELS);
     assert!(list.iter().all(|channel| channel.name.as_deref() == Some(&name) && channel.sending));
-    let mut numbers: Vec<u64> = list.iter().map(|channel| channel.channel).collect();
+    let mut numbers: Vec<_> = list.iter().map(|channel| channel.channel).collect();
     numbers.dedup();
     assert_eq!(numbers.len(), CHANNELS, "none is listed twice");
     assert_eq!(one.status().unwrap().members.len(), 2, "the session goes on");

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rota_contract::{Granted, UNIT_OCTETS_MAX};
+use rota_contract::{ChannelId, Granted, UNIT_OCTETS_MAX};
 use rota_shm::control::{
     ChannelInfo, ControlName, IncidentInfo, Message, RefusalInfo, Reply, Request, SocketError, StatusInfo,
 };
@@ -60,7 +60,7 @@ pub enum NodeError {
     )]
     NotChanged {
         /// The channel's id, its sender's.
-        channel: u64,
+        channel: ChannelId,
         /// How long the program waited.
         within: Span,
     },
@@ -212,7 +212,7 @@ impl Node {
     /// # Errors
     /// [`NodeError`].
     pub fn channels(&mut self) -> Result<Vec<ChannelInfo>, NodeError> {
-        let (mut all, mut after) = (Vec::new(), 0);
+        let (mut all, mut after) = (Vec::new(), ChannelId::NONE);
         let deadline = Deadline::after(LOCAL_TIMEOUT);
         loop {
             match self.session.request(&Request::List { after }, deadline.left())?.body {
@@ -284,7 +284,7 @@ impl Node {
     ///
     /// # Errors
     /// [`NodeError`], for one when there is no such channel.
-    pub fn close_channel(&mut self, channel: u64) -> Result<(), NodeError> {
+    pub fn close_channel(&mut self, channel: ChannelId) -> Result<(), NodeError> {
         match self.session.request(&Request::Close { channel }, LOCAL_TIMEOUT)?.body {
             Reply::Closed { .. } | Reply::Done => Ok(()),
             other => Err(unexpected(other)),
@@ -296,7 +296,7 @@ impl Node {
     ///
     /// # Errors
     /// [`OpenError::Refused`] when the new size does not fit; the old contract then stays.
-    pub fn modify_channel(&mut self, channel: u64, unit_octets_max: u32) -> Result<Granted, OpenError> {
+    pub fn modify_channel(&mut self, channel: ChannelId, unit_octets_max: u32) -> Result<Granted, OpenError> {
         modify(&self.session, channel, unit_octets_max)
     }
 
@@ -390,7 +390,11 @@ pub(crate) fn listen_by(
 }
 
 /// Asks over any connection for a change of a channel.
-pub(crate) fn modify(session: &Session, channel: u64, unit_octets_max: u32) -> Result<Granted, OpenError> {
+pub(crate) fn modify(
+    session: &Session,
+    channel: ChannelId,
+    unit_octets_max: u32,
+) -> Result<Granted, OpenError> {
     let modify = Request::Modify { channel, unit_octets_max };
     // The node has answered on this socket before: it is not the socket that takes so long.
     let answer = session.request(&modify, LOCAL_TIMEOUT).map_err(|error| match error {
@@ -407,7 +411,7 @@ pub(crate) fn modify(session: &Session, channel: u64, unit_octets_max: u32) -> R
 /// Maps what came with an opened channel and tells the node, which then closes the file for other writers.
 fn begin_sending(
     session: Session,
-    channel: u64,
+    channel: ChannelId,
     granted: Granted,
     descriptors: Vec<OwnedFd>,
     origin: SendOrigin,

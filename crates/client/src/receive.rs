@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
-use rota_contract::{CloseCause, Contract, NodeId};
+use rota_contract::{ChannelId, CloseCause, Contract, NodeId};
 use rota_shm::control::{Reply, Request, SocketError};
 use rota_shm::{
     BoardView, ChannelCounter, ChannelState, ChannelTally, ClientSink, MemoryError, NextUnit, RxCounts,
@@ -188,7 +188,7 @@ impl AsFd for Listener {
 /// The receiving end of a channel.
 pub struct RecvChannel {
     session: Arc<Session>,
-    channel: u64,
+    channel: ChannelId,
     contract: Contract,
     peer: Peer,
     before: u64,
@@ -202,7 +202,7 @@ pub struct RecvChannel {
 
 impl RecvChannel {
     /// The channel's id, the same at its sender.
-    pub fn id(&self) -> u64 {
+    pub fn id(&self) -> ChannelId {
         self.channel
     }
 

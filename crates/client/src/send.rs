@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rota_contract::{CloseCause, Contract, Granted};
+use rota_contract::{ChannelId, CloseCause, Contract, Granted};
 use rota_shm::control::{Reply, Request};
 use rota_shm::{ChannelCounter, ChannelState, ChannelTally, ClientSource, TryWriteError};
 use rota_units::{Instant, Span};
@@ -107,7 +107,7 @@ fn beyond((left_out, written): (u64, u64), units: u64, handed_over: u64) -> (u64
 /// reservation and tells the receiver that the sender died.
 pub struct SendChannel {
     session: Session,
-    channel: u64,
+    channel: ChannelId,
     granted: Granted,
     source: ClientSource,
     slot_seen: u64,
@@ -123,7 +123,7 @@ pub struct SendChannel {
 impl SendChannel {
     pub(crate) fn new(
         session: Session,
-        channel: u64,
+        channel: ChannelId,
         granted: Granted,
         source: ClientSource,
         origin: SendOrigin,
@@ -169,7 +169,7 @@ impl SendChannel {
     }
 
     /// The channel's id.
-    pub fn id(&self) -> u64 {
+    pub fn id(&self) -> ChannelId {
         self.channel
     }
 

@@ -4,8 +4,8 @@ mod fake_node;
 
 use fake_node::{Behaviour, FakeNode, ROOM_OCTETS, SILENT, UNDECIDED, ms, schedule, unit_octets};
 use rota::{
-    AcceptError, ChannelTally, CloseCause, ControlName, Node, NodeError, OpenError, OpenRequest, Overdue,
-    Received, RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Unit, WaitError,
+    AcceptError, ChannelId, ChannelTally, CloseCause, ControlName, Node, NodeError, OpenError, OpenRequest,
+    Overdue, Received, RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Unit, WaitError,
 };
 
 const SERVICE: u16 = 7;
@@ -296,7 +296,7 @@ fn a_request_that_was_given_up_spoils_no_later_one() {
     assert_eq!(node.status().expect("its own answer").name, "n1");
     // The answer to this one is an error, and comes late.
     fake.behave(stopped);
-    let given_up = node.modify_channel(99, 90);
+    let given_up = node.modify_channel(ChannelId(99), 90);
     assert!(matches!(&given_up, Err(OpenError::Node(NodeError::NotChanged { .. }))), "{given_up:?}");
     fake.behave(Behaviour::default());
     assert_eq!(node.status().expect("not the error of the change").name, "n1");
@@ -437,7 +437,7 @@ fn the_node_answers_about_itself() {
     assert_eq!(node.status().unwrap().name, "n1");
     assert_eq!(node.channels().unwrap(), []);
     node.circulate(ms(1)).unwrap();
-    let denied = node.modify_channel(1, 1).err().unwrap();
+    let denied = node.modify_channel(ChannelId(1), 1).err().unwrap();
     assert_eq!(denied.to_string(), "no channel 1 here");
     let counters = node.counters().unwrap();
     let before = counters.get("turns").unwrap();

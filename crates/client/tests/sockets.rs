@@ -164,7 +164,7 @@ fn a_channel_that_changes_again_and_again_lives_on_and_says_what_it_carries() {
     let mut room = [0; 400];
     // More news than a connection has room for; the fake node expects them to be read.
     for number in 0..3_000_u32 {
-        node.modify_channel(1, 102 + number % 300).unwrap();
+        node.modify_channel(rota::ChannelId(1), 102 + number % 300).unwrap();
         if number % 100 == 0 {
             // Too large for what its contract says: it looks for news.
             let told = send(&mut sender, to, &[0; 500]);
@@ -286,13 +286,13 @@ fn a_channel_whose_receiver_has_died_costs_the_others_no_message_when_their_sock
     let (mut sender, mut receiver, to) = pair(&fake, TWINS[0], 100);
     let other = reserve_another(&mut sender, to);
     // The first has nothing to send, but its end is confirmed by nobody; the other still has messages.
-    fake.behave(Behaviour { drains: false, unconfirmed: 1, ..Behaviour::default() });
+    fake.behave(Behaviour { drains: false, unconfirmed: rota::ChannelId(1), ..Behaviour::default() });
     send(&mut sender, other, b"one").unwrap();
     send(&mut sender, other, b"two").unwrap();
     let begin = now();
     let closes = std::thread::spawn(move || drop(sender));
     std::thread::sleep(std::time::Duration::from_millis(1_500));
-    fake.behave(Behaviour { unconfirmed: 1, ..Behaviour::default() });
+    fake.behave(Behaviour { unconfirmed: rota::ChannelId(1), ..Behaviour::default() });
     for message in [b"one", b"two"] {
         let mut room = [0; 3];
         assert_eq!(receive(&mut receiver, &mut room).from.node, TWINS[1]);

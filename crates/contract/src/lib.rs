@@ -8,6 +8,7 @@
 extern crate alloc;
 
 mod cause;
+mod channel_id;
 mod granted;
 mod message;
 mod mismatch;
@@ -15,6 +16,7 @@ mod node_id;
 mod unread;
 
 pub use cause::CloseCause;
+pub use channel_id::ChannelId;
 pub use granted::{Contract, Granted, RetherShare};
 pub use message::{MessageFailure, MessageOutcome};
 pub use mismatch::Mismatch;

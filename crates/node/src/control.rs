@@ -212,7 +212,7 @@ impl Control<'_> {
         }
     }
 
-    fn close_foreign(&mut self, asker: usize, named: u64) {
+    fn close_foreign(&mut self, asker: usize, named: ChannelId) {
         let all = self.sessions.iter_mut().flat_map(|session| &mut session.channels);
         let mut found: Vec<&mut Owned> = all.filter(|owned| owned.shared == named).collect();
         match &mut found[..] {
@@ -291,7 +291,7 @@ impl Control<'_> {
         match result {
             Ok((channel, peer)) => session.channels.push(Owned {
                 channel,
-                shared: channel.0,
+                shared: channel,
                 sending: true,
                 service,
                 peer,
@@ -392,7 +392,7 @@ impl Control<'_> {
         owned.board = Some(source.board.clone());
         owned.told = true;
         owned.number = UNASKED;
-        let reply = Reply::Opened { channel: channel.0, label, contract: granted };
+        let reply = Reply::Opened { channel, label, contract: granted };
         session.to(number).reply(&reply, &source.descriptors());
         session.channels[place].source = Some(source);
     }
@@ -413,7 +413,7 @@ impl Control<'_> {
     /// The memory is there before the sender knows that it may send.
     fn on_incoming(
         &mut self,
-        (channel, shared, label): (ChannelId, u64, u16),
+        (channel, shared, label): (ChannelId, ChannelId, u16),
         listener: u64,
         peer: Peer,
         granted: Granted,
@@ -509,7 +509,7 @@ impl Control<'_> {
         let final_unit = stated.map(|stated| stated.units);
         // Who still waits for a change of it must not wait for ever.
         for (asker, number) in self.modifiers(channel) {
-            self.sessions[asker].to(number).not_there(no_channel(channel.0));
+            self.sessions[asker].to(number).not_there(no_channel(channel));
         }
         let Some((at, place)) = self.owner(channel) else { return };
         let session = &mut self.sessions[at];
@@ -609,14 +609,14 @@ fn no_station(called: &str, known: &[String]) -> Reply {
 }
 
 /// Ids are made of the senders' addresses: only addresses that were chosen so make two alike.
-fn ambiguous<'a>(id: u64, ends: impl Iterator<Item = (bool, &'a str)>) -> String {
+fn ambiguous<'a>(id: ChannelId, ends: impl Iterator<Item = (bool, &'a str)>) -> String {
     let ends = ends.map(|(sending, peer)| format!("{} {peer}", if sending { "to" } else { "from" }));
     let ends: Vec<String> = ends.collect();
     let count = ends.len();
     format!("{count} channels here have the id {id}: {}; end it at its other station", ends.join(", "))
 }
 
-fn no_channel(channel: u64) -> String {
+fn no_channel(channel: ChannelId) -> String {
     format!("no channel {channel} here; 'rota channel list' shows them")
 }
 
@@ -634,7 +634,7 @@ mod tests {
     /// The first of them was ended, whichever was meant.
     #[test]
     fn an_id_of_two_channels_is_refused_with_both() {
-        let said = super::ambiguous(7, [(true, "n2"), (false, "n3")].into_iter());
+        let said = super::ambiguous(rota_contract::ChannelId(7), [(true, "n2"), (false, "n3")].into_iter());
         assert_eq!(said, "2 channels here have the id 7: to n2, from n3; end it at its other station");
     }
 }

@@ -9,6 +9,7 @@ mod words;
 
 use crate::journal::{Beside, Journal};
 use crate::trace::STALL_KEPT_NS;
+use rota_contract::ChannelId;
 use rota_shm::control::{CauseInfo, IncidentInfo};
 use rota_shm::layout::TRACE_SNAP_OCTETS;
 use rota_shm::{TraceEvent, TraceFile, TraceReader, TraceRecord, TraceVerdict};
@@ -117,15 +118,15 @@ fn is_like(info: &IncidentInfo, record: &TraceRecord<'_>) -> bool {
 /// Incidents of one kind that follow each other are counted. Units that a program left out or did not read
 /// are kinds of their own: late units before them must not hide that cause. Each program that does not read
 /// is one.
-fn kind_of<'a>(event: &'a str, verdict: &'a str, channel: u64) -> (&'a str, &'a str, u64) {
+fn kind_of<'a>(event: &'a str, verdict: &'a str, channel: ChannelId) -> (&'a str, &'a str, ChannelId) {
     match verdict {
-        _ if verdict == TraceVerdict::LeftOut.word() => (event, verdict, 0),
+        _ if verdict == TraceVerdict::LeftOut.word() => (event, verdict, ChannelId::NONE),
         _ if verdict == TraceVerdict::Unread.word() => (event, verdict, channel),
-        _ => (event, "", 0),
+        _ => (event, "", ChannelId::NONE),
     }
 }
 
-fn kind(info: &IncidentInfo) -> (&str, &str, u64) {
+fn kind(info: &IncidentInfo) -> (&str, &str, ChannelId) {
     kind_of(&info.event, &info.verdict, info.channel)
 }
 
@@ -136,7 +137,7 @@ pub(crate) struct Incidents {
     pending: Vec<Pending>,
     number: u64,
     /// The newest channels, and the addresses of their other ends.
-    peers: VecDeque<(u64, u64)>,
+    peers: VecDeque<(ChannelId, u64)>,
 }
 
 impl Incidents {
@@ -146,7 +147,7 @@ impl Incidents {
     }
 
     /// A channel of this id leads to, or comes from, the station with this address.
-    pub(crate) fn met(&mut self, channel: u64, peer: u64) {
+    pub(crate) fn met(&mut self, channel: ChannelId, peer: u64) {
         if self.peers.len() == PEERS_MAX {
             self.peers.pop_front();
         }
@@ -401,6 +402,7 @@ mod tests {
     fn units_that_were_not_read_are_one_incident_of_each_channel_with_the_newest_number() {
         let (mut file, mut incidents) = log(64);
         let mut happen = |incidents: &mut Incidents, channel, at: u64, all| {
+            let channel = ChannelId(channel);
             let (event, verdict) = (TraceEvent::Missed, TraceVerdict::Unread);
             let (at_ns, extra) = (ms(at).as_nanos(), [1, 1, all]);
             let none = TraceRecord::default();
@@ -425,6 +427,7 @@ mod tests {
     }
 
     fn missed(file: &mut TraceFile, verdict: TraceVerdict, channel: u64, number: u64, at: u64) -> u64 {
+        let channel = ChannelId(channel);
         let (event, at_ns) = (TraceEvent::Missed, ms(at).as_nanos());
         let extra = [if verdict == TraceVerdict::LeftOut { 30 } else { 0 }, 0, 0];
         file.push(&TraceRecord { event, verdict, channel, number, extra, at_ns, ..TraceRecord::default() })
@@ -445,7 +448,7 @@ mod tests {
         let last = missed(&mut file, TraceVerdict::Missing, 8, 6, 2_000);
         incidents.begin(ms(2_000), last);
         let kept = incidents.list().remove(0);
-        let hit: Vec<_> = kept.channels.iter().map(|hit| (hit.channel, hit.times)).collect();
+        let hit: Vec<_> = kept.channels.iter().map(|hit| (hit.channel.0, hit.times)).collect();
         assert_eq!(hit, [(7, 1), (8, 3), (9, 1)]);
         assert_eq!((kept.more, kept.beyond, kept.last_ns), (4, 0, 2_000_000_000));
         assert_eq!(kept.causes, [], "units left out elsewhere explain nothing");

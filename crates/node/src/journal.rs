@@ -6,7 +6,7 @@ mod gone;
 use crate::log::{Level, say, tell_left_out};
 use crate::status::Facts;
 use gone::GoneTold;
-use rota_contract::Mismatch;
+use rota_contract::{ChannelId, Mismatch};
 use rota_shm::control::{CauseInfo, StatusInfo};
 use rota_shm::{ChannelRow, ChannelTally, CounterReader, Monitor, StationRow};
 use rota_units::{Instant, Span};
@@ -41,7 +41,7 @@ struct Look {
     /// Frames of strangers while the token ruled, and the last one's address.
     foreign: (u64, u64),
     /// Ends of channels here, by id and direction: the other end's number, units, late, longest delay, bound.
-    channels: BTreeMap<(u64, bool), ChannelReport>,
+    channels: BTreeMap<(ChannelId, bool), ChannelReport>,
     /// How often other stations' hosts stood still, and for how long at most, as they reported.
     stalls_elsewhere: BTreeMap<u64, (u64, u64)>,
     /// Addresses that strangers use: the sentence of each.
@@ -435,7 +435,7 @@ fn changes(last: &Look, look: &Look) -> Vec<Line> {
 /// Channels of this station with more units that were not there as promised than before.
 fn late(last: &Look, look: &Look) -> Vec<Line> {
     let broken = |row: &ChannelReport| row.late.saturating_add(row.lost).saturating_add(row.incomplete);
-    let line = |(key, row): (&(u64, bool), &ChannelReport)| {
+    let line = |(key, row): (&(ChannelId, bool), &ChannelReport)| {
         let before = last.channels.get(key).map_or(0, broken);
         let ChannelReport { units, late, lost, incomplete, latest_by_ns, unread, .. } = *row;
         let tally = ChannelTally { units, late, lost, incomplete, latest_by_ns, unread };
@@ -674,13 +674,18 @@ mod tests {
 
     #[test]
     fn late_units_are_said_with_their_channel_and_how_late() {
-        let row =
-            ChannelReport { channel: 7, peer: 2, units: 240, bound_ns: 35_000_000, ..Default::default() };
+        let row = ChannelReport {
+            channel: ChannelId(7),
+            peer: 2,
+            units: 240,
+            bound_ns: 35_000_000,
+            ..Default::default()
+        };
         let mut before = look(&[(2, "n2", true)]);
-        before.channels.insert((7, false), row);
+        before.channels.insert((ChannelId(7), false), row);
         let mut after = before.clone();
         let worse = ChannelReport { late: 89, latest_by_ns: 40_000_000, incomplete: 1, ..row };
-        after.channels.insert((7, false), worse);
+        after.channels.insert((ChannelId(7), false), worse);
         let said = texts(&before, &after);
         let wanted =
             "channel 7 from n2: of 241 units 89 behind the bound, by at most 40 ms, 1 in part (bound 35 ms)";

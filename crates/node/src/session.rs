@@ -4,8 +4,7 @@ use crate::commands::{Command, ControlEnd, Opening, Peer, SocketMemory, SourceMe
 use crate::ledger::Charge;
 use crate::log::{Level, say};
 use crate::status::Facts;
-use rota_contract::Granted;
-use rota_proto::ChannelId;
+use rota_contract::{ChannelId, Granted};
 use rota_shm::control::{CONTROL_VERSION, Connection, Reply, Request, SocketError, UNASKED};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
@@ -31,10 +30,10 @@ pub(crate) enum Asked {
     Socket,
     /// The channels whose numbers on this station are above `after`.
     List {
-        after: u64,
+        after: ChannelId,
     },
     Modify {
-        channel: u64,
+        channel: ChannelId,
     },
 }
 
@@ -62,7 +61,7 @@ pub(crate) struct Listening {
 pub(crate) struct Owned {
     pub(crate) channel: ChannelId,
     /// Its sender's number, by which people know it at both ends.
-    pub(crate) shared: u64,
+    pub(crate) shared: ChannelId,
     pub(crate) label: u16,
     pub(crate) sending: bool,
     pub(crate) service: u16,
@@ -172,7 +171,7 @@ impl Session {
     }
 
     /// True if it has the channel of this number at its sender.
-    pub(crate) fn has(&self, channel: u64) -> bool {
+    pub(crate) fn has(&self, channel: ChannelId) -> bool {
         self.channels.iter().any(|owned| owned.shared == channel)
     }
 
@@ -256,7 +255,7 @@ impl Session {
                 let request = Opening { unit_octets_max, room_octets, period, periodic, before, probe };
                 self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
-            Request::Mapped { channel } => self.mapped(ChannelId(channel), data),
+            Request::Mapped { channel } => self.mapped(channel, data),
             Request::Listen { service, from, buffers } => {
                 let listener = Listening { id: ask, service, buffers: buffers.clamp(1, 64) };
                 let command = Command::Listen { ask, service, from: from.clone() };
@@ -267,7 +266,7 @@ impl Session {
             Request::List { after } => self.wait_for(ask, Asked::List { after }),
             Request::Status => self.wait_for(ask, Asked::Status),
             Request::Modify { channel, unit_octets_max } => {
-                let command = Command::Resize { ask, channel: ChannelId(channel), unit_octets_max };
+                let command = Command::Resize { ask, channel, unit_octets_max };
                 self.ask(ask, Asked::Modify { channel }, command, data)
             }
             Request::Circulate { duration_ns } => {
@@ -356,7 +355,7 @@ impl Session {
         self.done(Command::AttachSource { channel, memory }, data);
     }
 
-    fn close(&mut self, channel: u64, data: &ControlEnd) {
+    fn close(&mut self, channel: ChannelId, data: &ControlEnd) {
         let Some(owned) = self.channels.iter_mut().find(|owned| owned.shared == channel) else { return };
         owned.number = self.answers.get();
         // Each close states the units again: a program that repeats it would fill the log.
@@ -537,7 +536,7 @@ mod tests {
     #[test]
     fn news_that_nobody_reads_end_no_session_but_an_answer_without_room_does() {
         let (session, client) = session("news");
-        let news = Reply::Changed { channel: 1, contract: Granted::default() };
+        let news = Reply::Changed { channel: ChannelId(1), contract: Granted::default() };
         let told = || (0..100_000).take_while(|_| session.news(&news)).count();
         let first = told();
         assert!(first > 10 && first < 100_000 && !session.is_over(), "{first}");

@@ -8,7 +8,7 @@ use crate::ledger::Ledger;
 use crate::privileges::Privileges;
 use crate::quota::Quota;
 use hdrhistogram::Histogram;
-use rota_contract::NodeId;
+use rota_contract::{ChannelId, NodeId};
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
 use rota_proto::{LlcSettings, ModeName, Status, TimersInForce};
@@ -192,12 +192,12 @@ pub(crate) struct Snapshot {
     /// The frames of strangers are so many that only stations are heard most of the time.
     pub(crate) many_strangers: bool,
     /// Of each channel its sender's number, whether it is sent here, and its units so far.
-    pub(crate) units: Vec<(u64, bool, u64)>,
+    pub(crate) units: Vec<(ChannelId, bool, u64)>,
 }
 
 impl Snapshot {
     /// Units of a channel so far.
-    pub(crate) fn units_of(&self, channel: u64, sending: bool) -> u64 {
+    pub(crate) fn units_of(&self, channel: ChannelId, sending: bool) -> u64 {
         self.units.iter().find(|of| (of.0, of.1) == (channel, sending)).map_or(0, |of| of.2)
     }
 

@@ -45,7 +45,7 @@ const UNREAD_ALARMS: usize = 4;
 struct Known {
     channel: ChannelId,
     /// Its sender's id, by which people know it at both ends: events bear it.
-    id: u64,
+    id: ChannelId,
     /// Its label, where this station sends on it; 0 otherwise.
     label: u16,
     bound: Span,
@@ -146,7 +146,7 @@ impl Tracer {
         let alarm = match record.event {
             TraceEvent::Missed if record.verdict == TraceVerdict::LeftOut => 5,
             TraceEvent::Missed if record.verdict == TraceVerdict::Unread => {
-                let alarm = UNREAD_ALARM + (record.channel % UNREAD_ALARMS as u64) as usize;
+                let alarm = UNREAD_ALARM + (record.channel.0 % UNREAD_ALARMS as u64) as usize;
                 // The newest one says how many there are by now.
                 self.alarms[alarm].event = Some(index);
                 return;
@@ -219,7 +219,7 @@ impl Tracer {
     /// The program of a channel of this station left out so many units, from this one on.
     pub(crate) fn left_out(&mut self, at: Instant, channel: ChannelId, number: u64, units: u64) {
         let known = self.known.iter().find(|known| known.channel == channel);
-        let (channel, label) = known.map_or((channel.0, 0), |known| (known.id, known.label));
+        let (channel, label) = known.map_or((channel, 0), |known| (known.id, known.label));
         let (verdict, extra, own) = (TraceVerdict::LeftOut, [units, 0, 0], self.own(TraceEvent::Missed, at));
         self.note(&TraceRecord { verdict, channel, label, number, extra, ..own });
     }
@@ -246,8 +246,8 @@ impl Tracer {
     }
 
     /// The id of a channel for people.
-    fn id(&self, channel: ChannelId) -> u64 {
-        self.known.iter().find(|known| known.channel == channel).map_or(channel.0, |known| known.id)
+    fn id(&self, channel: ChannelId) -> ChannelId {
+        self.known.iter().find(|known| known.channel == channel).map_or(channel, |known| known.id)
     }
 
     /// A program has handed over a unit, so long after its schedule at least.
@@ -489,7 +489,7 @@ impl Tracer {
         }
         match event {
             ChannelEvent::Opened { channel, label, granted } => {
-                self.learn(*channel, channel.0, *label, &granted.contract, false);
+                self.learn(*channel, *channel, *label, &granted.contract, false);
                 self.contract(TraceEvent::Opened, now, *channel, *label, &granted.contract);
             }
             ChannelEvent::Incoming { channel, remote, granted, .. } => {
@@ -512,7 +512,7 @@ impl Tracer {
                 let extra = [refusal.margin.as_nanos(), refusal.margin_bps, offer];
                 let octets = refusal.test.name().as_bytes();
                 let own = self.own(TraceEvent::Refused, now);
-                self.note(&TraceRecord { channel: channel.0, extra, octets, ..own });
+                self.note(&TraceRecord { channel: *channel, extra, octets, ..own });
             }
             ChannelEvent::Told { channel, tally } => self.reported(now, *channel, tally.unread),
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
@@ -529,7 +529,14 @@ impl Tracer {
         }
     }
 
-    fn learn(&mut self, channel: ChannelId, id: u64, label: u16, contract: &Contract, same_clock: bool) {
+    fn learn(
+        &mut self,
+        channel: ChannelId,
+        id: ChannelId,
+        label: u16,
+        contract: &Contract,
+        same_clock: bool,
+    ) {
         if self.known.len() < CHANNELS_MAX {
             let judge = Judge::new(contract, same_clock);
             let handed = [(0, Span::ZERO); HANDED];

@@ -34,7 +34,7 @@ mod unread;
 mod unstated;
 mod want;
 
-use crate::io::{ChannelId, Destination, UnitDescriptor};
+use crate::io::{ChannelId, Destination, UnitDescriptor, channel_of};
 use crate::segment::{LinkEvent, Segment, Wants};
 pub use decline::Shortage;
 pub use event::ChannelEvent;
@@ -268,7 +268,7 @@ impl Channels {
 
     /// The channel that a station's signal answers.
     fn answered(&mut self, from: MacAddr, signal: &Signal) -> Option<&mut Outgoing> {
-        self.outgoing.iter_mut().find(|channel| channel.id.0 == signal.channel && channel.hop == from)
+        self.outgoing.iter_mut().find(|channel| channel.id == signal.channel && channel.hop == from)
     }
 
     /// Asks for units of another size; the answer comes as an event.
@@ -416,10 +416,10 @@ impl Channels {
     pub(crate) fn on_link_event(&mut self, now: Instant, event: LinkEvent, segment: Segment<'_>) {
         match event {
             LinkEvent::Reserved { session, admitted } => {
-                self.on_reserved(now, session.into(), &admitted, segment);
+                self.on_reserved(now, channel_of(session), &admitted, segment);
             }
             LinkEvent::Refused { session, refusal } => {
-                let id = ChannelId::from(session);
+                let id = channel_of(session);
                 // Told when the receiver is free again, so that who asks for less at once finds it listening.
                 if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
                     channel.ending.refusal = Some(refusal);
@@ -427,7 +427,7 @@ impl Channels {
                 self.begin_closing(now, id, CloseCause::Refused, true);
             }
             LinkEvent::Resized { session, unit_octets_max, admitted } => {
-                let id = ChannelId::from(session);
+                let id = channel_of(session);
                 let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
                 channel.request.unit_octets_max = unit_octets_max;
                 channel.promise(&admitted, segment);
@@ -438,13 +438,13 @@ impl Channels {
                 self.events.push_back(ChannelEvent::Changed { channel: id, granted });
             }
             LinkEvent::NotResized { session, refusal } => {
-                self.events.push_back(ChannelEvent::NotChanged { channel: session.into(), refusal });
+                self.events.push_back(ChannelEvent::NotChanged { channel: channel_of(session), refusal });
             }
             LinkEvent::ReservationLost { session } => {
-                self.begin_closing(now, session.into(), CloseCause::ReservationLost, false);
+                self.begin_closing(now, channel_of(session), CloseCause::ReservationLost, false);
             }
             LinkEvent::Released { session } => {
-                let id = ChannelId::from(session);
+                let id = channel_of(session);
                 let cause = self
                     .outgoing
                     .iter()

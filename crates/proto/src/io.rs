@@ -2,27 +2,21 @@
 
 use crate::llc::MessageDelivery;
 use rota_admission::Pace;
+pub use rota_contract::ChannelId;
 use rota_contract::NodeId;
 use rota_medium::door::SessionId;
 pub use rota_medium::door::{FrameVerdict, PortId, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 
-/// A channel of this node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct ChannelId(pub u64);
-
 /// A medium knows a channel as a session with a share, and nothing else of it.
-impl From<SessionId> for ChannelId {
-    fn from(session: SessionId) -> Self {
-        Self(session.0)
-    }
+pub(crate) const fn session_of(channel: ChannelId) -> SessionId {
+    SessionId(channel.0)
 }
 
-impl From<ChannelId> for SessionId {
-    fn from(channel: ChannelId) -> Self {
-        Self(channel.0)
-    }
+/// The channel behind a session of a medium.
+pub(crate) const fn channel_of(session: SessionId) -> ChannelId {
+    ChannelId(session.0)
 }
 
 /// An ordinary frame that the parent keeps for the machine; the machine moves only this number.

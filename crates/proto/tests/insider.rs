@@ -7,7 +7,7 @@ mod notices;
 #[path = "insider/spent.rs"]
 mod spent;
 
-use rota_contract::NodeId;
+use rota_contract::{ChannelId, NodeId};
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
     ChannelEvent, Destination, HostTag, Identity, Input, ModeName, Node, OpenRequest, PortId, Settings,
@@ -339,7 +339,7 @@ impl Segment {
             bound_ns,
             left_out: bound_ns,
             final_unit: self.dice.near(3, u64::MAX),
-            ..Signal::new(verb, self.dice.near(1, u64::MAX), self.dice.near(1, 0xffff) as u16)
+            ..Signal::new(verb, ChannelId(self.dice.near(1, u64::MAX)), self.dice.near(1, 0xffff) as u16)
         }
     }
 

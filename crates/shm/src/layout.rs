@@ -224,7 +224,7 @@ pub struct TraceSlot {
     pub shape: u64,
     /// Source (bits 0–15), destination (16–31), label (32–47), flags (48–63).
     pub parties: u64,
-    /// The channel's number on this station; 0 for none.
+    /// The channel's id, its sender's at both ends; 0 for none.
     pub channel: u64,
     /// The unit's number, or what the event says.
     pub number: u64,

@@ -88,11 +88,11 @@ fn a_watcher_knows_both_ends_of_a_channel_that_is_not_its_own() {
     assert_eq!((sender.bound_ns, receiver.late), (receiver.bound_ns, 0));
     assert!(sender.bound_ns > TRT.as_nanos() && sender.tht_ns > 0);
     world.with(0, |node, now| {
-        let id = rota_proto::ChannelId(sender.channel);
+        let id = sender.channel;
         node.close(now, id);
     });
     world.with(1, |node, now| {
-        let id = rota_proto::ChannelId(sender.channel);
+        let id = sender.channel;
         node.close(now, id);
     });
     world.run_for(ms(2_500));

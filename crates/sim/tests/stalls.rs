@@ -37,7 +37,7 @@ fn longest_gap(world: &mut World, span: Span) -> Span {
     let until = world.now() + span;
     let begin = world.now();
     while world.now() < until {
-        world.unit(0, rota_proto::ChannelId(channel), 6_250);
+        world.unit(0, channel, 6_250);
         world.run_for(TRT);
     }
     let came = world.hosts[4].programs.receipts.values().flatten().filter(|unit| unit.at >= begin);
@@ -103,7 +103,7 @@ fn a_receiver_that_stood_still_learns_that_its_channel_is_over_and_counts_its_un
         let sent = world.hosts[0].node.as_ref().expect("alive").own_channels().next().expect("open").channel;
         let units = |world: &mut World, count| {
             for _ in 0..count {
-                world.unit(0, rota_proto::ChannelId(sent), 6_250);
+                world.unit(0, sent, 6_250);
                 world.run_for(TRT);
             }
         };

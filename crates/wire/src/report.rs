@@ -5,6 +5,7 @@
 
 use crate::ethernet::MacAddr;
 use crate::fields::{Malformed, Reader, Writer};
+use rota_contract::ChannelId;
 
 /// Most channels in one report; a station with more tells them in turn.
 pub const REPORT_CHANNELS_MAX: usize = 10;
@@ -83,7 +84,7 @@ pub struct ReportHead {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelReport {
     /// The sender's id of it, the same at both ends.
-    pub channel: u64,
+    pub channel: ChannelId,
     /// The other end.
     pub peer: u16,
     /// Its label on the wire.
@@ -231,7 +232,8 @@ impl ChannelReport {
     /// Unknown flags, or too few octets.
     pub fn parse(octets: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader(octets);
-        let (channel, peer, label, flags) = (reader.u64()?, reader.u16()?, reader.u16()?, reader.u8()?);
+        let channel = ChannelId(reader.u64()?);
+        let (peer, label, flags) = (reader.u16()?, reader.u16()?, reader.u8()?);
         if flags & !(SENDING | ONE_CLOCK) != 0 {
             return Err(Malformed::Field("report flags"));
         }
@@ -262,7 +264,7 @@ impl ChannelReport {
     pub fn emit(&self, octets: &mut [u8]) {
         let mut writer = Writer::new(octets);
         let flags = if self.sending { SENDING } else { 0 } | if self.one_clock { ONE_CLOCK } else { 0 };
-        writer.u64(self.channel).u16(self.peer).u16(self.label).u8(flags);
+        writer.u64(self.channel.0).u16(self.peer).u16(self.label).u8(flags);
         writer.u32(self.unit_octets_max).u32(self.period_ns).u32(self.tht_ns).u64(self.bound_ns);
         writer.u64(self.units).u64(self.fragments).u64(self.octets).u64(self.late);
         writer.u64(self.lost).u64(self.incomplete).u64(self.latest_by_ns).u64(self.unread);

@@ -2,6 +2,7 @@
 //! answered; every message is idempotent.
 
 use crate::fields::{Malformed, Reader, Writer};
+use rota_contract::ChannelId;
 
 /// What a signal says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +126,7 @@ pub struct Signal {
     /// The channel's label on this segment, chosen by the sender of its data.
     pub label: u16,
     /// The channel.
-    pub channel: u64,
+    pub channel: ChannelId,
     /// The largest unit, octets; in [`Verb::Connect`] the largest that the channel may ever grow to.
     pub unit_octets_max: u32,
     /// One unit each so many ns.
@@ -149,7 +150,7 @@ impl Signal {
     pub const OCTETS: usize = 2 + 2 * 2 + 8 + 2 * 4 + 2 * 8 + Tally::OCTETS;
 
     /// A signal with only the fields that every verb has.
-    pub const fn new(verb: Verb, channel: u64, label: u16) -> Self {
+    pub const fn new(verb: Verb, channel: ChannelId, label: u16) -> Self {
         let tally = Tally { units: 0, late: 0, lost: 0, incomplete: 0, latest_by_ns: 0, unread: 0 };
         Self {
             verb,
@@ -180,7 +181,7 @@ impl Signal {
         let mut reader = Reader(body);
         let verb = Verb::from_code(reader.u8()?);
         let code = reader.u8()?;
-        let (service, label, channel) = (reader.u16()?, reader.u16()?, reader.u64()?);
+        let (service, label, channel) = (reader.u16()?, reader.u16()?, ChannelId(reader.u64()?));
         let (unit_octets_max, pace) = (reader.u32()?, reader.u32()?);
         let (figure, final_unit) = (reader.u64()?, reader.u64()?);
         let is_close = verb == Verb::Close;
@@ -207,7 +208,7 @@ impl Signal {
     /// Writes the body and returns its length.
     pub fn emit(&self, body: &mut [u8]) -> usize {
         let mut writer = Writer::new(body);
-        writer.u8(self.verb.code()).u8(self.code).u16(self.service).u16(self.label).u64(self.channel);
+        writer.u8(self.verb.code()).u8(self.code).u16(self.service).u16(self.label).u64(self.channel.0);
         let is_close = self.verb == Verb::Close;
         let pace = if is_close { self.unsent } else { self.period_ns };
         let figure = if is_close { self.left_out } else { self.bound_ns };

@@ -3,7 +3,7 @@
 mod samples;
 
 use proptest::prelude::*;
-use rota_contract::NodeId;
+use rota_contract::{ChannelId, NodeId};
 use rota_wire::bodies::{MAX_NAME_OCTETS, StationState};
 use rota_wire::fuzz::{fuzz_bodies, fuzz_frame, fuzz_llc};
 use rota_wire::llc::{
@@ -173,7 +173,8 @@ proptest! {
         (unit_octets_max, period_ns, bound_ns, final_unit) in any::<(u32, u32, u64, u64)>(),
     ) {
         let signal = Signal {
-            verb, code, service, label, channel, unit_octets_max, final_unit,
+            verb, code, service, label, unit_octets_max, final_unit,
+            channel: ChannelId(channel),
             period_ns: if verb == Verb::Close { 0 } else { period_ns },
             unsent: if verb == Verb::Close { period_ns } else { 0 },
             bound_ns: if verb == Verb::Close { 0 } else { bound_ns },
@@ -218,9 +219,9 @@ proptest! {
              [unit_octets_max, period_ns, tht_ns], [peer, label], [sending, one_clock]) in channels
         {
             let channel = ChannelReport {
-                channel, peer, label, sending, one_clock, unit_octets_max, period_ns, tht_ns, bound_ns,
-                units, fragments, octets, late, lost, incomplete, latest_by_ns, unread: !lost, delay_max_ns,
-                delay_recent_ns,
+                channel: ChannelId(channel), peer, label, sending, one_clock, unit_octets_max, period_ns,
+                tht_ns, bound_ns, units, fragments, octets, late, lost, incomplete, latest_by_ns,
+                unread: !lost, delay_max_ns, delay_recent_ns,
             };
             prop_assert!(report.push(channel));
         }

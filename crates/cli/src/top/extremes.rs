@@ -48,7 +48,7 @@ fn source(mut at: impl FnMut(usize) -> u64) -> Source {
         for channel in 0..2 {
             let said = ChannelReport {
                 peer: next(20) as u16,
-                channel: station % 3,
+                channel: rota::ChannelId(station % 3),
                 sending: channel == 0,
                 one_clock: channel != 0,
                 unit_octets_max: next(22) as u32,

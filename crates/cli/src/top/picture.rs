@@ -1,6 +1,7 @@
 //! What a monitor shows, as one value: the screen, the page, `--once` and `--json` all show this.
 
 use super::rates::Figures;
+use rota::ChannelId;
 use serde::{Deserialize, Serialize};
 
 /// Names of the kinds of traffic, in the order of the rows.
@@ -96,7 +97,7 @@ pub struct Units {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Channel {
     /// The sender's id of it.
-    pub channel: u64,
+    pub channel: ChannelId,
     /// Its label on the wire.
     pub label: u64,
     /// Who sends.

@@ -6,7 +6,7 @@ use super::rates::{Figures, Meter, Rate};
 use super::source::Source;
 use super::warn::{self, Habits, Noticed, Rise};
 use crate::filter::MODES;
-use rota::{ChannelRow, Instant, Monitor, Span, StationRow};
+use rota::{ChannelId, ChannelRow, Instant, Monitor, Span, StationRow};
 use rota_node::SHOULD_BE_ZERO;
 use rota_wire::{ChannelReport, Load, MacAddr};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -48,7 +48,7 @@ pub struct Watch {
     life: u64,
     /// By their addresses: numbers change.
     stations: BTreeMap<String, Known>,
-    channels: BTreeMap<u64, KnownChannel>,
+    channels: BTreeMap<ChannelId, KnownChannel>,
     load: Figures,
     kinds: [Figures; KINDS.len()],
     levels: [Figures; 8],
@@ -254,9 +254,9 @@ impl Watch {
             let row = rows.stations.iter().find(|row| row.station == number && number != 0);
             row.map(StationRow::name).filter(|name| !name.is_empty()).unwrap_or_else(|| number.to_string())
         };
-        let mut channels = BTreeMap::<u64, Channel>::new();
+        let mut channels = BTreeMap::<ChannelId, Channel>::new();
         let here = rows.channels.iter().map(|row| row.said).filter(|said| !said.sending);
-        let received: BTreeSet<u64> = here.map(|said| said.channel).collect();
+        let received: BTreeSet<ChannelId> = here.map(|said| said.channel).collect();
         for row in &rows.channels {
             let (said, sending) = (&row.said, row.said.sending);
             let channel = channels.entry(said.channel).or_default();
@@ -491,7 +491,13 @@ mod tests {
             let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
             watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen).channels[0].units.latest_by_ns
         };
-        let said = ChannelReport { channel: 9, label: 4, bound_ns: 30, late: 2, ..ChannelReport::default() };
+        let said = ChannelReport {
+            channel: ChannelId(9),
+            label: 4,
+            bound_ns: 30,
+            late: 2,
+            ..ChannelReport::default()
+        };
         let row = |station, said| ChannelRow { station, said, ..ChannelRow::default() };
         let sender = row(2, ChannelReport { peer: 3, sending: true, ..said });
         let told = ChannelReport { peer: 2, units: 5, latest_by_ns: 12, ..said };
@@ -515,7 +521,8 @@ mod tests {
             }
             let flow = ms / 33;
             let (units, octets) = (flow, flow * 1_000);
-            let said = ChannelReport { channel: 9, peer: 1, units, octets, ..ChannelReport::default() };
+            let said =
+                ChannelReport { channel: ChannelId(9), peer: 1, units, octets, ..ChannelReport::default() };
             seen.rows.channels = vec![ChannelRow { station: 3, told_ns: ns, said }];
             let picture = watch.picture(Instant::ZERO + Span::from_millis(ms), &seen);
             (picture, watch.is_settled(&seen.rows))
@@ -559,7 +566,7 @@ mod tests {
     fn nobody_has_the_number_0() {
         let mut watch = Watch::new(Span::from_millis(500), Narrow::default());
         let mut seen = source(2, &[(1, 1), (0, 2)]);
-        let said = ChannelReport { channel: 9, sending: true, ..ChannelReport::default() };
+        let said = ChannelReport { channel: ChannelId(9), sending: true, ..ChannelReport::default() };
         seen.rows.channels = vec![ChannelRow { station: 1, said, ..ChannelRow::default() }];
         let picture = watch.picture(Instant::ZERO + Span::from_millis(1_000), &seen);
         let ends = (picture.channels[0].from.as_str(), picture.channels[0].to.as_str());

@@ -101,7 +101,7 @@ impl Entry {
             verdict: (self.record.verdict != TraceVerdict::None).then(|| self.record.verdict.word()),
             mode: self.mode(),
             priority: self.record.level,
-            channel: (self.record.channel != 0).then_some(self.record.channel),
+            channel: self.record.channel.is_some().then_some(self.record.channel),
             label: (self.record.label != 0).then_some(self.record.label),
             length: self.is_frame().then_some(self.record.length.into()),
             saps,

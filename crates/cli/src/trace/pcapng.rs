@@ -5,7 +5,7 @@
 
 use super::entry::{Entry, Who};
 use super::text;
-use rota::{TRACE_SNAP_OCTETS, TraceEvent, TraceVerdict};
+use rota::{ChannelId, TRACE_SNAP_OCTETS, TraceEvent, TraceVerdict};
 use rota_answer::{Failure, Output};
 use std::path::Path;
 
@@ -59,8 +59,8 @@ pub fn comment(entry: &Entry) -> String {
     let kind = entry.kind().unwrap_or("unknown");
     let (from, to) = (who(&entry.src), who(&entry.dst));
     let channel = match (record.channel, record.label) {
-        (0, 0) => "no channel".to_owned(),
-        (0, label) => format!("no channel of this station (label {label})"),
+        (ChannelId::NONE, 0) => "no channel".to_owned(),
+        (ChannelId::NONE, label) => format!("no channel of this station (label {label})"),
         (channel, _) => format!("channel {channel}, unit {}", record.number),
     };
     let deadline = text::deadline(entry).unwrap_or_else(|| "no deadline".into());

@@ -486,7 +486,7 @@ mod tests {
     pub(super) fn late(index: u64, at_ms: u64) -> Entry {
         let mut late = entry(index, at_ms, TraceEvent::Missed);
         late.record.verdict = TraceVerdict::Late;
-        (late.record.channel, late.record.number, late.record.src) = (7, 12, 1);
+        (late.record.channel, late.record.number, late.record.src) = (rota::ChannelId(7), 12, 1);
         (late.record.deadline_ns, late.record.late_ns) = ((at_ms - 4) * MS, 4 * MS.cast_signed());
         late.record.extra = [20 * MS, 0, 0];
         late.src = Some(who(1));
@@ -558,7 +558,7 @@ mod tests {
     fn several_channels_are_told() {
         let entries = [late(1, 124)];
         let mut info = IncidentInfo { number: 1, ..IncidentInfo::about(1, &entries[0].record) };
-        for channel in [7, 8, 8].into_iter().chain(100..120) {
+        for channel in [7, 8, 8].into_iter().chain(100..120).map(rota::ChannelId) {
             let record = TraceRecord { channel, ..entries[0].record };
             info.happened(&record);
         }

@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, Who};
 use crate::filter::MODES;
-use rota::{TraceEvent, TraceVerdict};
+use rota::{ChannelId, TraceEvent, TraceVerdict};
 use rota_units::Span;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -40,7 +40,7 @@ pub fn line(entry: &Entry) -> String {
 /// The channel, unit and deadline of a frame.
 pub fn channel(entry: &Entry) -> Option<String> {
     let record = &entry.record;
-    if record.channel == 0 {
+    if record.channel == ChannelId::NONE {
         return (record.label != 0).then(|| format!("label {}", record.label));
     }
     let mut about = format!("channel {} unit {}", record.channel, record.number);
@@ -141,7 +141,7 @@ pub fn json(entry: &Entry) -> Value {
     put("verdict", fields.verdict.map(Value::from));
     put("mode", fields.mode.map(Value::from));
     put("priority", fields.priority.map(Value::from));
-    put("channel", fields.channel.map(Value::from));
+    put("channel", fields.channel.map(|channel| Value::from(channel.0)));
     // The end of a channel has no unit: its number is that of all units and one more, or none.
     let is_end = record.event == TraceEvent::Closed;
     let unit = fields.channel.filter(|_| !is_end && (record.number != 0 || entry.is_frame()));
@@ -165,8 +165,12 @@ mod tests {
     #[test]
     fn the_end_of_a_channel_states_its_units_and_names_none() {
         let end = |number| {
-            let record =
-                TraceRecord { event: TraceEvent::Closed, channel: 7, number, ..TraceRecord::default() };
+            let record = TraceRecord {
+                event: TraceEvent::Closed,
+                channel: ChannelId(7),
+                number,
+                ..TraceRecord::default()
+            };
             let (octets, words) = (Vec::new(), "it is over".into());
             json(&Entry { index: 1, record, octets, src: None, dst: None, wall_ns: 0, words })
         };

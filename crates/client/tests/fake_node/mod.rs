@@ -3,7 +3,7 @@
 
 #![allow(dead_code)] // Each test program uses its part.
 
-use rota_contract::NodeId;
+use rota_contract::{ChannelId, NodeId};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -41,8 +41,8 @@ pub struct Behaviour {
     pub lets_listen: bool,
     /// It does nothing at all, as when it was stopped.
     pub stands_still: bool,
-    /// The channel whose end it never confirms, as when the receiver's station has died; 0 for none.
-    pub unconfirmed: u64,
+    /// The channel whose end it never confirms, as when the receiver's station has died.
+    pub unconfirmed: ChannelId,
     /// How many units it says that there were, where that is a lie.
     pub final_units: Option<u64>,
 }
@@ -55,7 +55,7 @@ impl Default for Behaviour {
             tells_status: true,
             lets_listen: true,
             stands_still: false,
-            unconfirmed: 0,
+            unconfirmed: ChannelId::NONE,
             final_units: None,
         }
     }
@@ -74,7 +74,7 @@ pub struct FakeNode {
 /// A station that is there and never answers.
 pub const SILENT: &str = "n8";
 /// A channel of which no change is ever decided.
-pub const UNDECIDED: u64 = 88;
+pub const UNDECIDED: ChannelId = ChannelId(88);
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -131,7 +131,7 @@ struct Client {
 }
 
 struct Flow {
-    id: u64,
+    id: ChannelId,
     contract: Granted,
     source: NodeSource,
     live: bool,
@@ -149,7 +149,7 @@ struct World {
     flows: Vec<Flow>,
     counters: CounterTable,
     listens: Arc<AtomicU32>,
-    next_channel: u64,
+    next_channel: ChannelId,
     cycle: u64,
 }
 
@@ -167,7 +167,7 @@ impl World {
     fn new(listener: ControlListener, listens: Arc<AtomicU32>) -> Self {
         let counters = CounterTable::create(&["turns", "hops"]).unwrap();
         let (clients, flows) = (Vec::new(), Vec::new());
-        Self { listener, clients, flows, counters, listens, next_channel: 1, cycle: 0 }
+        Self { listener, clients, flows, counters, listens, next_channel: ChannelId(1), cycle: 0 }
     }
 
     fn turn(&mut self, behaviour: Behaviour) {
@@ -310,7 +310,7 @@ impl World {
         let shape = SinkShape { slots, fragment_octets: FRAGMENT_OCTETS as u32, unit_octets_max };
         let sink = rota_shm::NodeSink::create(shape).unwrap();
         let id = self.next_channel;
-        self.next_channel += 1;
+        self.next_channel.0 += 1;
         let accepted = Reply::Accepted {
             channel: id,
             from_node_id: NodeId(u64::from(from.node)),
@@ -331,7 +331,7 @@ impl World {
     }
 
     /// Whoever has the channel is told, and must not mind how often.
-    fn modify(&mut self, channel: u64, unit_octets_max: u32) -> Reply {
+    fn modify(&mut self, channel: ChannelId, unit_octets_max: u32) -> Reply {
         let Some(flow) = self.flows.iter_mut().find(|flow| flow.id == channel) else {
             return Reply::Error { sentence: format!("no channel {channel} here"), wrong_use: true };
         };

@@ -92,11 +92,11 @@ impl EndedChannels {
         let ended = self.kept.iter().map(|ended| (ended.channel, &ended.called));
         let names = self.names.iter().map(|(named, called)| (*named, called));
         let known = ended.chain(names).find(|(known, _)| *known == channel);
-        known.map_or_else(|| format!("channel {}", channel.0), |(_, called)| called.clone())
+        known.map_or_else(|| format!("channel {channel}"), |(_, called)| called.clone())
     }
 
     /// The name of a channel with this number at its sender.
-    pub(super) fn called_at_sender(&self, number: u64) -> Option<&str> {
+    pub(super) fn called_at_sender(&self, number: ChannelId) -> Option<&str> {
         let begin = format!("channel {number} ");
         let kept = self.kept.iter().map(|ended| &ended.called);
         let mut all = kept.chain(self.names.iter().map(|(_, called)| called));
@@ -148,8 +148,11 @@ mod tests {
             (ended.called(ChannelId(8)), ended.called(ChannelId(0))),
             ("channel 8 to n2, service 3".into(), "channel 0".into())
         );
-        assert_eq!(ended.called_at_sender(8), Some("channel 8 to n2, service 3"));
-        assert_eq!((ended.called_at_sender(0), ended.called_at_sender(80)), (None, None));
+        assert_eq!(ended.called_at_sender(ChannelId(8)), Some("channel 8 to n2, service 3"));
+        assert_eq!(
+            (ended.called_at_sender(ChannelId(0)), ended.called_at_sender(ChannelId(80))),
+            (None, None)
+        );
         assert_eq!(notes(&ended, at(608)), Vec::<String>::new());
     }
 

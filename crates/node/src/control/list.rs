@@ -3,7 +3,7 @@
 use super::Control;
 use crate::session::Owned;
 use crate::status::Snapshot;
-use rota_contract::NodeId;
+use rota_contract::{ChannelId, NodeId};
 use rota_shm::control::{ChannelInfo, MESSAGE_OCTETS_MAX, Reply};
 
 /// Octets of the channels in one part; the rest of the message is for what stands around them.
@@ -11,17 +11,17 @@ const PART_OCTETS: usize = MESSAGE_OCTETS_MAX / 2;
 
 impl Control<'_> {
     /// The part of the channels whose numbers on this station are above `after`, in order.
-    pub(super) fn channels(&self, snapshot: &Snapshot, after: u64) -> Reply {
+    pub(super) fn channels(&self, snapshot: &Snapshot, after: ChannelId) -> Reply {
         let all = self.sessions.iter().flat_map(|session| &session.channels);
-        let mut rest: Vec<&Owned> = all.filter(|owned| owned.channel.0 > after).collect();
-        rest.sort_unstable_by_key(|owned| owned.channel.0);
-        part(rest.into_iter().map(|owned| (owned.channel.0, info(owned, snapshot))))
+        let mut rest: Vec<&Owned> = all.filter(|owned| owned.channel > after).collect();
+        rest.sort_unstable_by_key(|owned| owned.channel);
+        part(rest.into_iter().map(|owned| (owned.channel, info(owned, snapshot))))
     }
 }
 
 /// As many of the channels as one part holds, at least one, and the number of the last if more follow.
-fn part(channels: impl Iterator<Item = (u64, ChannelInfo)>) -> Reply {
-    let (mut taken, mut octets, mut last) = (Vec::new(), 0, 0);
+fn part(channels: impl Iterator<Item = (ChannelId, ChannelInfo)>) -> Reply {
+    let (mut taken, mut octets, mut last) = (Vec::new(), 0, ChannelId::NONE);
     for (number, info) in channels {
         octets += serde_json::to_vec(&info).map_or(0, |json| json.len() + 1);
         if octets > PART_OCTETS && !taken.is_empty() {
@@ -68,7 +68,8 @@ mod tests {
     use rota_contract::Granted;
     use rota_shm::control::{NAME_OCTETS_MAX, Request};
 
-    fn named(number: u64, name: &str) -> (u64, ChannelInfo) {
+    fn named(number: u64, name: &str) -> (ChannelId, ChannelInfo) {
+        let number = ChannelId(number);
         let info = ChannelInfo {
             channel: number,
             label: 1,
@@ -92,13 +93,13 @@ mod tests {
     fn two_hundred_and_twenty_channels_with_the_longest_names_come_in_parts_that_fit() {
         // JSON takes six octets for this one.
         let name = "\u{1}".repeat(NAME_OCTETS_MAX);
-        let (mut heard, mut after, mut parts) = (Vec::new(), 0, 0);
+        let (mut heard, mut after, mut parts) = (Vec::new(), ChannelId::NONE, 0);
         loop {
-            let rest = (1..=220).filter(|number| *number > after).map(|number| named(number, &name));
+            let rest = (1..=220).filter(|number| *number > after.0).map(|number| named(number, &name));
             let reply = part(rest);
             assert!(serde_json::to_vec(&reply).unwrap().len() <= MESSAGE_OCTETS_MAX);
             let Reply::Channels { channels, next } = reply else { panic!("{reply:?}") };
-            heard.extend(channels.iter().map(|info| info.channel));
+            heard.extend(channels.iter().map(|info| info.channel.0));
             parts += 1;
             match next {
                 Some(next) => after = next,

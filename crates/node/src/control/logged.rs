@@ -20,7 +20,7 @@ impl Control<'_> {
     }
 
     /// The same by its number at its sender.
-    fn called_at_sender(&self, number: u64) -> String {
+    fn called_at_sender(&self, number: ChannelId) -> String {
         let mut owned = self.sessions.iter().flat_map(|session| &session.channels);
         let called = owned.find(|owned| owned.shared == number).map(Owned::called);
         let ended = || self.ended.called_at_sender(number).map(str::to_owned);

@@ -28,7 +28,7 @@ impl Control<'_> {
     pub(super) fn modifiers(&mut self, channel: ChannelId) -> Vec<(usize, u64)> {
         let mut askers = Vec::new();
         for (at, session) in self.sessions.iter_mut().enumerate() {
-            let is_it = |question: &mut Question| question.asked == Asked::Modify { channel: channel.0 };
+            let is_it = |question: &mut Question| question.asked == Asked::Modify { channel };
             askers.extend(session.asked.extract_if(.., is_it).map(|question| (at, question.number)));
         }
         askers
@@ -38,7 +38,7 @@ impl Control<'_> {
     pub(super) fn on_changed(&mut self, channel: ChannelId, granted: Granted) {
         let askers = self.modifiers(channel);
         for &(asker, number) in &askers {
-            let modified = Reply::Modified { channel: channel.0, contract: granted };
+            let modified = Reply::Modified { channel, contract: granted };
             self.sessions[asker].to(number).reply(&modified, &[]);
         }
         let Some((at, place)) = self.owner(channel) else { return };

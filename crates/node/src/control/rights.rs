@@ -1,6 +1,7 @@
 //! The limits of a guest's rights: no change or end of the channels of others, no sight of their octets.
 
 use super::Control;
+use rota_contract::ChannelId;
 use rota_shm::control::Request;
 
 impl Control<'_> {
@@ -24,7 +25,7 @@ impl Control<'_> {
     }
 
     /// Why this user may not `verb` the channel, if it is another's.
-    fn of_another(&self, user: u32, channel: u64, verb: &str) -> Option<String> {
+    fn of_another(&self, user: u32, channel: ChannelId, verb: &str) -> Option<String> {
         let has = |owned: &crate::session::Owned| owned.shared == channel;
         let owners = self.sessions.iter().filter(|session| session.channels.iter().any(has));
         let owners: Vec<u32> = owners.map(|session| session.user).collect();

@@ -47,7 +47,7 @@ impl Rings {
         });
         for (own, heard) in heard.filter(|(_, heard)| heard.at >= since) {
             let channel = heard.said.channel;
-            let to = self.sources.iter_mut().find(|source| source.channel.0 == channel);
+            let to = self.sources.iter_mut().find(|source| source.channel == channel);
             let Some(source) = to.filter(|_| !heard.said.sending) else { continue };
             let reported = source.reported(heard, own);
             let board = &source.memory.board;

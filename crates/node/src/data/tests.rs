@@ -214,11 +214,11 @@ fn only_the_receiving_station_says_how_many_units_came() {
     let (channel, since) = (ChannelId(5), Instant::from_nanos(1_000));
     let to = |peer| units::Source::new((channel, peer), source(SHORT).1, SOCKET, since);
     let said = |mac, units| {
-        let said = ChannelReport { channel: 5, units, ..ChannelReport::default() };
+        let said = ChannelReport { channel: ChannelId(5), units, ..ChannelReport::default() };
         HeardChannel { mac, peer: Some(own), at: since, said }
     };
     let (mut sending, mut before, mut other) = (said(receiver, 8), said(receiver, 7), said(receiver, 6));
-    (sending.said.sending, before.at, other.said.channel) = (true, Instant::ZERO, 6);
+    (sending.said.sending, before.at, other.said.channel) = (true, Instant::ZERO, ChannelId(6));
     let others = [said(third, 9), sending, before, other];
     assert_eq!(others.map(|heard| to(Some(receiver)).reported(&heard, own)), [0; 4]);
     let heard = said(receiver, 5);

@@ -39,13 +39,15 @@ fn missed(verdict: &str, channel: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rota_contract::ChannelId;
     use rota_shm::TraceRecord;
 
     /// The log said "incident: lost , 4.2 ms ago", of no station.
     #[test]
     fn each_incident_is_a_sentence_that_names_its_station_or_channel() {
         let said = |event, verdict| {
-            let record = TraceRecord { event, verdict, channel: 7, src: 2, ..TraceRecord::default() };
+            let record =
+                TraceRecord { event, verdict, channel: ChannelId(7), src: 2, ..TraceRecord::default() };
             sentence(&IncidentInfo::about(1, &record), "channel 7 to n3, service 1", "n2")
         };
         let none = TraceVerdict::None;

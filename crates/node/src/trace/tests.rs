@@ -244,7 +244,7 @@ fn noting_allocates_nothing_and_without_a_file_nothing_happens() {
     let mut log = log();
     let mut none = Tracer::new(None, 0x88b5, [0; 6], 7);
     let (token, data) = (frame(TOKEN, 1), frame(DATA, 0));
-    log.tracer.learn(ChannelId(5), 5, 0xffff, &contract(), false);
+    log.tracer.learn(ChannelId(5), ChannelId(5), 0xffff, &contract(), false);
     let counted = allocation_counter::measure(|| {
         for time in 0..1_000 {
             for frame in [&token, &data] {
@@ -263,13 +263,13 @@ fn noting_allocates_nothing_and_without_a_file_nothing_happens() {
 #[test]
 fn a_unit_that_leaves_after_its_deadline_is_missed_at_its_sender() {
     let mut log = log();
-    log.tracer.learn(ChannelId(5), 5, 3, &contract(), false);
+    log.tracer.learn(ChannelId(5), ChannelId(5), 3, &contract(), false);
     let mut data = frame(DATA, 0);
     data[BODY_AT..BODY_AT + 6].copy_from_slice(&[0, 3, 0, 8, 0, 9]);
     data[SCHEDULE_AT..SCHEDULE_AT + 8].copy_from_slice(&(10 * MS).to_be_bytes());
     log.tracer.sent(at(24 * MS), &data, true);
     let (sent, _) = log.next();
-    assert_eq!((sent.channel, sent.number, sent.late_ns), (5, 8, -MS.cast_signed()));
+    assert_eq!((sent.channel, sent.number, sent.late_ns), (ChannelId(5), 8, -MS.cast_signed()));
     assert_eq!(log.tracer.incident(at(25 * MS)), None);
     log.tracer.sent(at(26 * MS), &data, true);
     assert_eq!(log.next().0.verdict, TraceVerdict::Late);
@@ -300,9 +300,9 @@ fn late_units_do_not_keep_units_that_were_left_out_from_an_incident() {
 #[test]
 fn events_of_a_received_channel_bear_its_sender_s_id() {
     let (mut log, channel) = (log(), ChannelId(9));
-    log.tracer.learn(channel, 5, 0, &contract(), false);
+    log.tracer.learn(channel, ChannelId(5), 0, &contract(), false);
     log.tracer.contract(TraceEvent::Opened, at(1), channel, 0, &contract());
     log.tracer.unread(at(2), channel, 3, [1, 1]);
     log.tracer.closed(at(3), channel, rota_contract::CloseCause::PeerGone, None);
-    assert_eq!([(); 3].map(|()| log.next().0.channel), [5; 3]);
+    assert_eq!([(); 3].map(|()| log.next().0.channel), [ChannelId(5); 3]);
 }

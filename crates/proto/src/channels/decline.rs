@@ -40,7 +40,7 @@ impl Channels {
             left_octets: signal.final_unit,
             room_octets: signal.unit_octets_max,
         };
-        let channel = self.outgoing.iter().find(|channel| channel.id.0 == signal.channel);
+        let channel = self.outgoing.iter().find(|channel| channel.id == signal.channel);
         if let Some(channel) = channel
             && crate::cause::from_wire(signal.code) == CloseCause::NoMemory
             && short != Shortage::default()

@@ -114,7 +114,7 @@ impl Channels {
     }
 
     fn unheard_at(&self, from: MacAddr, signal: &Signal) -> Option<usize> {
-        self.unheard.iter().position(|channel| channel.hop == from && channel.id.0 == signal.channel)
+        self.unheard.iter().position(|channel| channel.hop == from && channel.id == signal.channel)
     }
 
     /// A receiver that was silent has counted an end that was repeated to it. The program has gone by then;

@@ -47,7 +47,7 @@ pub enum ChannelEvent {
         /// This node's name for it.
         channel: ChannelId,
         /// Its sender's name for it, which people see at both ends.
-        remote: u64,
+        remote: ChannelId,
         /// Its label on the wire.
         label: u16,
         /// The program that takes it; it takes no second one.

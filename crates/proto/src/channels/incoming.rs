@@ -16,7 +16,7 @@ pub(super) struct Incoming {
     pub(super) peer: NodeId,
     /// The station of the segment that its frames come from, and that its signals go to.
     pub(super) hop: MacAddr,
-    pub(super) remote: u64,
+    pub(super) remote: ChannelId,
     pub(super) label: u16,
     pub(super) last_number: u64,
     /// The newest fragment: what does not exceed it is a double or a replay.

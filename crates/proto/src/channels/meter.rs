@@ -206,7 +206,7 @@ impl Outgoing {
 
     fn end(&self, segment: Segment<'_>) -> ChannelReport {
         ChannelReport {
-            channel: self.id.0,
+            channel: self.id,
             peer: segment.number(self.hop),
             label: self.label,
             sending: true,

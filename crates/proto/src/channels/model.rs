@@ -30,7 +30,7 @@ impl Channels {
             visit.word(channel.id.0);
             let told = u64::from(channel.accepted) << 1 | u64::from(channel.opened);
             visit.word(u64::from(channel.hop.0[5]) << 2 | told);
-            visit.word(channel.remote);
+            visit.word(channel.remote.0);
             if channel.has_news() {
                 visit.until(channel.tell_at);
             }

@@ -216,7 +216,7 @@ impl Outgoing {
             final_unit: if verb == Verb::Connect { self.units.before } else { self.stated().units },
             left_out: self.stated().left_out,
             unsent: u32::try_from(self.final_stated().unsent).unwrap_or(u32::MAX),
-            ..Signal::new(verb, self.id.0, self.label)
+            ..Signal::new(verb, self.id, self.label)
         }
     }
 }

@@ -149,7 +149,7 @@ impl Outgoing {
             }
         };
         reach.due = Some(now + SIGNAL_INTERVAL);
-        let question = Signal::new(Verb::Reach, self.id.0, self.label);
+        let question = Signal::new(Verb::Reach, self.id, self.label);
         let signal = Signal { code, final_unit: self.reach.number, ..question };
         wants.push(Want::Signal { to, signal });
     }
@@ -160,6 +160,7 @@ mod tests {
     use super::super::outgoing::Repeats;
     use super::super::tests::{B, Ledger};
     use super::*;
+    use crate::io::ChannelId;
 
     const GROUP: MacAddr = B.own_group();
 
@@ -175,7 +176,7 @@ mod tests {
     }
 
     fn answer(ledger: &mut Ledger, code: u8, final_unit: u64) {
-        let id = ledger.channels.outgoing[0].id.0;
+        let id = ledger.channels.outgoing[0].id;
         let signal = Signal { code, final_unit, ..Signal::new(Verb::Reached, id, 1) };
         ledger.signal(B, &signal);
     }
@@ -237,7 +238,7 @@ mod tests {
         let mut ledger = Ledger::new();
         ledger.opened_by(B, 70);
         let hear = |ledger: &mut Ledger, code, final_unit| {
-            let question = Signal { code, final_unit, ..Signal::new(Verb::Reach, 70, 1) };
+            let question = Signal { code, final_unit, ..Signal::new(Verb::Reach, ChannelId(70), 1) };
             ledger.signal(B, &question);
             ledger.link.medium().is_astray(ledger.link.medium().mac())
         };
@@ -253,7 +254,7 @@ mod tests {
             assert!(!hear(&mut ledger, AGAIN, number));
         }
         assert!(hear(&mut ledger, AGAIN, 20));
-        let unknown = Signal { final_unit: 1, ..Signal::new(Verb::Reach, 99, 1) };
+        let unknown = Signal { final_unit: 1, ..Signal::new(Verb::Reach, ChannelId(99), 1) };
         ledger.sent();
         ledger.signal(B, &unknown);
         assert_eq!(ledger.sent(), [], "no channel of that sender");

@@ -54,7 +54,7 @@ impl Channels {
                 self.on_tally(now, from, signal);
                 self.on_late_count(now, from, signal);
                 self.reap(|channel| {
-                    let meant = channel.id.0 == signal.channel && channel.hop == from;
+                    let meant = channel.id == signal.channel && channel.hop == from;
                     meant && channel.has_stated_its_end()
                 });
             }
@@ -204,7 +204,7 @@ impl Channels {
     }
 
     pub(super) fn on_refuse(&mut self, from: MacAddr, signal: &Signal) {
-        let meant = |channel: &&mut Outgoing| channel.id.0 == signal.channel && channel.hop == from;
+        let meant = |channel: &&mut Outgoing| channel.id == signal.channel && channel.hop == from;
         let Some(channel) = self.outgoing.iter_mut().find(meant) else { return };
         match channel.state {
             Sending::Connecting(_) => {

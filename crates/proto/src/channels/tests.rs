@@ -1,7 +1,7 @@
 //! Channels whose stations are given other numbers, as when two rings of strangers become one.
 
 use super::*;
-use crate::io::{FrameBuf, Output, Payloads, UnitRef};
+use crate::io::{FrameBuf, Output, Payloads, UnitRef, session_of};
 use crate::node::carry;
 use crate::port::Port;
 use crate::{Identity, PortId, Settings};
@@ -108,7 +108,7 @@ impl Ledger {
         opened.expect("a sound request")
     }
 
-    fn hear(&mut self, from: MacAddr, verb: Verb, channel: u64) {
+    fn hear(&mut self, from: MacAddr, verb: Verb, channel: ChannelId) {
         let signal = Signal { service: 5, ..Signal::new(verb, channel, 1) };
         self.signal(from, &signal);
         self.settle();
@@ -123,11 +123,12 @@ impl Ledger {
     /// A channel that a station has opened to here.
     pub(super) fn opened_by(&mut self, from: MacAddr, channel: u64) -> ChannelId {
         self.channels.listen(Listener { id: channel, service: 5, from: None });
-        self.hear(from, Verb::Connect, channel);
+        let remote = ChannelId(channel);
+        self.hear(from, Verb::Connect, remote);
         let id = self.channels.incoming[self.channels.incoming.len() - 1].id;
         assert!(self.channels.accept(id));
         self.carry();
-        self.hear(from, Verb::Opened, channel);
+        self.hear(from, Verb::Opened, remote);
         id
     }
 
@@ -194,11 +195,11 @@ fn a_channel_goes_on_with_a_station_that_has_another_number() {
     assert_eq!(ledger.repeated(), [(B, Verb::Connect)]);
     ledger.gone(C);
     assert_eq!(ledger.closed(), [], "whoever has the old number now is another station");
-    ledger.hear(C, Verb::Accept, out.0);
+    ledger.hear(C, Verb::Accept, out);
     assert!(matches!(ledger.channels.outgoing[0].state, Sending::Connecting(_)));
-    ledger.hear(B, Verb::Accept, out.0);
+    ledger.hear(B, Verb::Accept, out);
     assert_eq!(ledger.channels.outgoing[0].state, Sending::Reserving);
-    ledger.hear(B, Verb::Close, 70);
+    ledger.hear(B, Verb::Close, ChannelId(70));
     assert_eq!(ledger.closed(), [(back, CloseCause::Finished)]);
 }
 
@@ -210,11 +211,11 @@ fn a_receiver_without_a_number_is_asked_again() {
     let out = ledger.open(B);
     ledger.sent();
     ledger.number(0, B);
-    ledger.hear(B, Verb::Accept, out.0);
+    ledger.hear(B, Verb::Accept, out);
     assert!(matches!(ledger.channels.outgoing[0].state, Sending::Connecting(_)));
     ledger.number(9, B);
     assert_eq!(ledger.repeated(), [(B, Verb::Connect)]);
-    ledger.hear(B, Verb::Accept, out.0);
+    ledger.hear(B, Verb::Accept, out);
     assert_eq!(ledger.channels.outgoing[0].state, Sending::Reserving);
 }
 
@@ -231,11 +232,15 @@ fn who_was_taken_for_dead_asks_for_its_channels_and_is_told_of_their_end() {
     };
     assert_eq!(dead(&mut ledger), [(B, Verb::Ask)]);
     assert_eq!(dead(&mut ledger), [], "one question at a time");
-    ledger.hear(B, Verb::Opened, 70);
+    ledger.hear(B, Verb::Opened, ChannelId(70));
     ledger.sent();
     assert_eq!((ledger.repeated(), ledger.closed()), (vec![], vec![]), "it goes on");
     dead(&mut ledger);
-    let end = Signal { code: CloseCause::PeerGone.code(), final_unit: 9, ..Signal::new(Verb::Close, 70, 1) };
+    let end = Signal {
+        code: CloseCause::PeerGone.code(),
+        final_unit: 9,
+        ..Signal::new(Verb::Close, ChannelId(70), 1)
+    };
     ledger.signal(B, &end);
     let told: Vec<_> = core::iter::from_fn(|| ledger.channels.next_event()).collect();
     let lost = |event: &ChannelEvent| match event {
@@ -262,27 +267,27 @@ fn a_sender_repeats_an_end_that_its_receiver_could_not_hear() {
     ledger.channels.outgoing[0].granted.contract.bound_ns = Span::from_millis(40).as_nanos();
     ledger.channels.outgoing[0].state = Sending::Open { telling: None };
     ledger.sent();
-    ledger.hear(B, Verb::Ask, sent.0);
+    ledger.hear(B, Verb::Ask, sent);
     assert_eq!(ledger.sent(), [(B, Verb::Opened)], "it goes on");
     ledger.channels.state(sent, Stated { units: 30, left_out: 4, unsent: 0 });
     ledger.gone(B);
-    ledger.tell(LinkEvent::Released { session: sent.into() });
+    ledger.tell(LinkEvent::Released { session: session_of(sent) });
     assert!(ledger.channels.outgoing.is_empty(), "its program hears of it at once");
     ledger.sent();
     for _ in 0..2 {
-        ledger.hear(B, Verb::Ask, sent.0);
+        ledger.hear(B, Verb::Ask, sent);
         let [(to, end)] = ledger.signals().try_into().expect("one answer");
         // A repeated signal goes to the station's group address.
         assert!(to == B || to.is_group());
         assert_eq!((end.verb, end.code), (Verb::Close, CloseCause::PeerGone.code()));
         assert_eq!((end.final_unit, end.left_out), (30, 4));
     }
-    ledger.hear(C, Verb::Ask, sent.0);
+    ledger.hear(C, Verb::Ask, sent);
     assert_eq!(ledger.sent(), [], "the channel of another station");
     // It has counted the end now: the parent learns of it, once.
     let counted = |ledger: &mut Ledger, code| {
         let tally = Tally { lost: 30, ..Tally::default() };
-        let told = Signal { code, tally, ..Signal::new(Verb::CloseAck, sent.0, 1) };
+        let told = Signal { code, tally, ..Signal::new(Verb::CloseAck, sent, 1) };
         ledger.signal(B, &told);
         let events = core::iter::from_fn(|| ledger.channels.next_event());
         let told = events.filter_map(|event| match event {
@@ -343,7 +348,7 @@ fn what_was_asked_of_a_station_without_a_number_waits_until_it_has_one_again() {
     ledger.open(B);
     let open = ledger.opened_by(C, 70);
     ledger.channels.listen(5.into());
-    ledger.hear(C, Verb::Connect, 71);
+    ledger.hear(C, Verb::Connect, ChannelId(71));
     ledger.number(0, B);
     ledger.number(0, C);
     assert_eq!(ledger.closed(), [(open, CloseCause::PeerGone)]);
@@ -367,7 +372,7 @@ fn two_stations_that_swap_their_numbers_keep_their_channels() {
     ledger.number(2, C);
     assert_eq!((ledger.peers(), ledger.closed()), (vec![3, 2, 3, 2], vec![]));
     assert_eq!(ledger.repeated(), [(B, Verb::Connect), (C, Verb::Connect)]);
-    ledger.hear(C, Verb::Refuse, to_b.0);
+    ledger.hear(C, Verb::Refuse, to_b);
     assert_eq!(ledger.closed(), [], "it was not asked");
     let unit = unit(0);
     let located = |ledger: &mut Ledger, from| {
@@ -389,7 +394,7 @@ fn of_two_stations_that_share_a_number_the_one_that_was_meant_is_asked() {
     ledger.number(2, C);
     ledger.open(C);
     assert_eq!(ledger.sent(), [(C, Verb::Connect)]);
-    ledger.hear(B, Verb::Accept, ledger.channels.outgoing[0].id.0);
+    ledger.hear(B, Verb::Accept, ledger.channels.outgoing[0].id);
     assert!(matches!(ledger.channels.outgoing[0].state, Sending::Connecting(_)));
 }
 
@@ -426,7 +431,7 @@ fn units_that_the_receiving_program_did_not_read_reach_the_sender() {
     assert_eq!((told[0].1.tally.units, told[0].1.tally.unread), (3, 7));
     // At the sender.
     ledger.hands_over(10);
-    let report = Signal { channel: out.0, ..told[0].1 };
+    let report = Signal { channel: out, ..told[0].1 };
     ledger.signal(C, &report);
     let told = std::iter::from_fn(|| ledger.channels.next_event()).find_map(|event| match event {
         ChannelEvent::Told { channel, tally } => Some((channel, tally.lost, tally.unread)),
@@ -455,7 +460,7 @@ fn the_end_is_acknowledged_with_what_came_each_time() {
         schedule_ns: 0,
     };
     ledger.channels.locate(B, &unit, None, (9, 1_400), true).expect("its third unit");
-    let close = Signal { final_unit: 3, ..Signal::new(Verb::Close, 70, 1) };
+    let close = Signal { final_unit: 3, ..Signal::new(Verb::Close, ChannelId(70), 1) };
     let mut told = Vec::new();
     for _ in 0..3 {
         ledger.signal(B, &close);
@@ -467,13 +472,13 @@ fn the_end_is_acknowledged_with_what_came_each_time() {
     // And at the sender.
     let out = ledger.open(C);
     ledger.hands_over(3);
-    ledger.hear(C, Verb::Accept, out.0);
+    ledger.hear(C, Verb::Accept, out);
     ledger.abort(out);
     ledger.channels.outgoing[0].ending.silent = false;
-    let released = LinkEvent::Released { session: out.into() };
+    let released = LinkEvent::Released { session: session_of(out) };
     ledger.tell(released);
     let tally = told[0].1.tally;
-    let noted = Signal { tally, ..Signal::new(Verb::CloseAck, out.0, ledger.channels.outgoing[0].label) };
+    let noted = Signal { tally, ..Signal::new(Verb::CloseAck, out, ledger.channels.outgoing[0].label) };
     ledger.signal(C, &noted);
     let events: Vec<ChannelEvent> = core::iter::from_fn(|| ledger.channels.next_event()).collect();
     let ended =
@@ -521,11 +526,11 @@ fn units_count_as_come_where_their_receiver_s_node_has_told_of_the_end() {
             ledger.channels.count_unit(out, 9, 1_400);
         }
         let tally = rota_wire::Tally { units: 5, lost: 1, ..rota_wire::Tally::default() };
-        let report = Signal { tally, ..Signal::new(Verb::Tally, out.0, 1) };
+        let report = Signal { tally, ..Signal::new(Verb::Tally, out, 1) };
         ledger.signal(C, &report);
         ledger.channels.outgoing[0].state = Sending::Open { telling: None };
         how(&mut ledger, out);
-        let released = LinkEvent::Released { session: out.into() };
+        let released = LinkEvent::Released { session: session_of(out) };
         ledger.tell(released);
         while !ledger.channels.outgoing.is_empty() {
             ledger.now += SIGNAL_INTERVAL;
@@ -539,7 +544,7 @@ fn units_count_as_come_where_their_receiver_s_node_has_told_of_the_end() {
         closed.last().expect("it has ended")
     };
     let refuse = |ledger: &mut Ledger, out: ChannelId| {
-        let died = Signal { code: CloseCause::ReceiverDied.code(), ..Signal::new(Verb::Refuse, out.0, 1) };
+        let died = Signal { code: CloseCause::ReceiverDied.code(), ..Signal::new(Verb::Refuse, out, 1) };
         ledger.signal(C, &died);
     };
     assert_eq!(units(refuse), (8, 1), "its program died, and its node said so");
@@ -566,7 +571,7 @@ fn a_granted_probe_whose_receiver_vanishes_is_closed_and_not_probed() {
 /// The acknowledgement of a node that knew nothing of the channel confirmed that all units had come.
 #[test]
 fn a_receiver_that_has_not_counted_the_end_confirms_no_units() {
-    let close = Signal { final_unit: 9, ..Signal::new(Verb::Close, 70, 1) };
+    let close = Signal { final_unit: 9, ..Signal::new(Verb::Close, ChannelId(70), 1) };
     // Units that its sender takes as come after such a receiver's answer.
     let come = |receiver: &mut Ledger, verb: Verb| {
         receiver.signals();
@@ -580,12 +585,12 @@ fn a_receiver_that_has_not_counted_the_end_confirms_no_units() {
             sender.channels.count_unit(out, 9, 1_400);
         }
         sender.channels.outgoing[0].state = Sending::Open { telling: None };
-        let answer = Signal { channel: out.0, ..answer };
+        let answer = Signal { channel: out, ..answer };
         if verb == Verb::Close {
             sender.channels.begin_closing(sender.now, out, CloseCause::Finished, false);
         }
         sender.signal(C, &answer);
-        let released = LinkEvent::Released { session: out.into() };
+        let released = LinkEvent::Released { session: session_of(out) };
         sender.tell(released);
         while !sender.channels.outgoing.is_empty() {
             sender.now += SIGNAL_INTERVAL;
@@ -644,7 +649,7 @@ fn a_unit_in_part_that_is_lost_in_the_end_is_told_as_lost() {
     // At the sender, also where the reports overtake each other.
     ledger.hands_over(10);
     for said in [in_part, lost, in_part] {
-        let said = Signal { channel: out.0, ..said };
+        let said = Signal { channel: out, ..said };
         ledger.signal(C, &said);
     }
     let tally = ledger.channels.outgoing[0].tally();
@@ -652,7 +657,7 @@ fn a_unit_in_part_that_is_lost_in_the_end_is_told_as_lost() {
     // A late unit that is read in part by then is late no more, and an older report does not undo that.
     let of = |late, incomplete| Tally { units: 9 - incomplete, late, incomplete, ..lost.tally };
     for tally in [of(1, 0), of(0, 1), of(1, 0)] {
-        let said = Signal { channel: out.0, tally, ..lost };
+        let said = Signal { channel: out, tally, ..lost };
         ledger.signal(C, &said);
     }
     let tally = ledger.channels.outgoing[0].tally();

@@ -23,7 +23,7 @@ pub use counters::{Counters, PortTally};
 pub use medium::Medium;
 pub use status::Status;
 
-use crate::io::{FrameBuf, GateOrder, HostTag, Output, PortId};
+use crate::io::{FrameBuf, GateOrder, HostTag, Output, PortId, channel_of};
 use flush::Turning;
 use own::Own;
 use queue::{Entry, NrtQueue, Origin};
@@ -219,7 +219,7 @@ impl Port {
         | LinkEvent::Refused { session, .. }
         | LinkEvent::ReservationLost { session } = event
         {
-            self.units.remove(session.into());
+            self.units.remove(channel_of(session));
         }
         Some(event)
     }

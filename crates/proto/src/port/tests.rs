@@ -41,7 +41,7 @@ fn a_switch_that_is_given_up_strands_nothing_in_the_queue() {
     let asked = ShareRequest { to, label: 1, unit_octets_max: 100, pace, periodic: false };
     port.reserve(now, ChannelId(1), &asked);
     assert_eq!(port.medium.mode(), ModeName::Switching);
-    let signal = Signal::new(Verb::Close, 7, 1);
+    let signal = Signal::new(Verb::Close, ChannelId(7), 1);
     port.send_signal(now, to, signal);
     port.on_host_frame(now, HostTag(5), 100, 0);
     while port.poll(now, &mut frame).is_some() || port.next_event().is_some() {}

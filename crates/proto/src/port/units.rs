@@ -1,7 +1,7 @@
 //! Units that wait for their session's slots, and how they are cut to frames.
 
 use super::Port;
-use crate::io::{ChannelId, FrameBuf, Output, ShareRequest, UnitFate, UnitRef};
+use crate::io::{ChannelId, FrameBuf, Output, ShareRequest, UnitFate, UnitRef, channel_of, session_of};
 use rota_medium::door::{self, Grant, SessionId, Share, UNITS_WAITING_MAX};
 use rota_units::Instant;
 use rota_wire::{
@@ -82,7 +82,7 @@ impl Port {
         let ShareRequest { to, label, unit_octets_max, pace, periodic } = *asked;
         let ready = VecDeque::with_capacity(READY_MAX);
         self.units.0.push(UnitQueue { channel, to, label, ready, fragments_sent: 0, resize: None });
-        self.medium.reserve(now, channel.into(), Share { unit_octets_max, pace, periodic });
+        self.medium.reserve(now, session_of(channel), Share { unit_octets_max, pace, periodic });
         self.heed(now);
     }
 
@@ -92,18 +92,18 @@ impl Port {
             queue.ready.clear();
             queue.fragments_sent = 0;
         }
-        self.medium.release(now, channel.into());
+        self.medium.release(now, session_of(channel));
         self.heed(now);
     }
 
     /// True if the channel has a share, or waits for one.
     pub(crate) fn has_share(&self, channel: ChannelId) -> bool {
-        self.medium.has_share(channel.into())
+        self.medium.has_share(session_of(channel))
     }
 
     /// Changes the largest unit of a channel; the answer comes as an event.
     pub(crate) fn resize(&mut self, channel: ChannelId, unit_octets_max: u32) {
-        self.medium.resize(channel.into(), unit_octets_max);
+        self.medium.resize(session_of(channel), unit_octets_max);
         if let Some(queue) = self.units.get_mut(channel) {
             queue.resize = Some((unit_octets_max, queue.ready.back().map(|unit| unit.number)));
         }
@@ -113,14 +113,14 @@ impl Port {
     /// The units of a channel have changed: the medium is told how, and whether a smaller size may take
     /// effect now.
     fn tell_units(&mut self, now: Instant, channel: ChannelId, units: door::Units) {
-        self.medium.note_units(now, channel.into(), units);
+        self.medium.note_units(now, session_of(channel), units);
         self.tell_shrinks(channel);
     }
 
     /// Perhaps a smaller size may take effect now.
     fn tell_shrinks(&mut self, channel: ChannelId) {
         if let Some(queue) = self.units.get(channel).filter(|queue| queue.resize.is_some()) {
-            self.medium.may_shrink(channel.into(), queue.may_shrink());
+            self.medium.may_shrink(session_of(channel), queue.may_shrink());
         }
     }
 
@@ -147,7 +147,7 @@ impl Port {
 
     /// Units that the slots of a channel can carry in one cycle; one where it has none.
     pub(crate) fn units_a_cycle(&self, channel: ChannelId) -> usize {
-        self.medium.units_a_cycle(channel.into()).min(READY_MAX)
+        self.medium.units_a_cycle(session_of(channel)).min(READY_MAX)
     }
 
     /// True if a unit of the channel has left in part and goes on: one that is larger than the reservation
@@ -155,7 +155,7 @@ impl Port {
     pub(crate) fn has_unit_in_part(&self, channel: ChannelId) -> bool {
         let queue = self.units.get(channel).filter(|queue| queue.fragments_sent > 0);
         let fits = |octets_max| queue?.ready.front().map(|unit| unit.octets <= octets_max);
-        self.medium.share_octets(channel.into()).and_then(fits).unwrap_or(false)
+        self.medium.share_octets(session_of(channel)).and_then(fits).unwrap_or(false)
     }
 
     /// Takes back the units of a channel that have not begun to leave.
@@ -174,7 +174,7 @@ impl Port {
         session: SessionId,
         frame: &mut FrameBuf<'_>,
     ) -> Option<Output> {
-        let channel = ChannelId::from(session);
+        let channel = channel_of(session);
         let payload_max = self.medium.settings().link.framing.unit_payload_max() as u32;
         let units = self.spending.units;
         let Some(queue) = self.units.get(channel).filter(|queue| !queue.ready.is_empty()) else {
@@ -215,7 +215,8 @@ impl Port {
     fn never_fits(&self, now: Instant, channel: ChannelId, grant: &Grant, octets: u32) -> bool {
         let begins = self.units.get(channel).is_some_and(|queue| queue.fragments_sent == 0);
         let is_whole = begins && self.spending.units == 0 && now <= grant.not_after;
-        let carried = self.medium.share_octets(channel.into()).map(|most| most.saturating_mul(grant.most));
+        let carried =
+            self.medium.share_octets(session_of(channel)).map(|most| most.saturating_mul(grant.most));
         is_whole && carried.is_some_and(|carried| octets > carried)
     }
 

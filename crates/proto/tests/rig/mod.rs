@@ -495,7 +495,7 @@ impl Rig {
     pub fn signal_of(&mut self, from: u16, verb: Verb, channel: ChannelId, contract: (u32, u64)) {
         let mut body = [0; Signal::OCTETS];
         let (unit_octets_max, bound_ns) = contract;
-        let bare = Signal::new(verb, channel.0, 1);
+        let bare = Signal::new(verb, channel, 1);
         let octets = Signal { unit_octets_max, bound_ns, ..bare }.emit(&mut body);
         let body = &body[..octets];
         if self.state() == "plain" {

@@ -3,7 +3,7 @@
 
 use crate::{ChannelTally, TraceEvent, TraceRecord, TraceVerdict};
 use rota_admission::Refusal;
-use rota_contract::{Granted, NodeId};
+use rota_contract::{ChannelId, Granted, NodeId};
 use rota_units::Span;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ impl RefusalInfo {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelInfo {
     /// The channel's id.
-    pub channel: u64,
+    pub channel: ChannelId,
     /// Its label on the wire.
     pub label: u16,
     /// The name that its owner gave it.
@@ -202,7 +202,7 @@ pub struct IncidentInfo {
     /// Whose frame it was, or the station that was lost; 0 when unknown.
     pub station: u16,
     /// The channel's id, its sender's; 0 for none.
-    pub channel: u64,
+    pub channel: ChannelId,
     /// How many events are kept.
     pub events: u64,
     /// How often the same happened again within five seconds each.
@@ -222,7 +222,7 @@ pub struct IncidentInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IncidentChannel {
     /// Its id, its sender's.
-    pub channel: u64,
+    pub channel: ChannelId,
     /// How often.
     pub times: u64,
     /// The units that were late, incomplete, lost or left out.
@@ -276,7 +276,7 @@ impl IncidentInfo {
             self.causes.insert(0, CauseInfo::unread(record));
         }
         let channel = record.channel;
-        if channel == 0 {
+        if channel == ChannelId::NONE {
             return;
         }
         let several =
@@ -453,7 +453,7 @@ mod tests {
     #[test]
     fn each_end_counts_its_own_units_and_not_those_of_the_other() {
         let of = |sending| ChannelInfo {
-            channel: 1,
+            channel: ChannelId(1),
             label: 1,
             name: None,
             sending,

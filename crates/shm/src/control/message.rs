@@ -1,6 +1,6 @@
 //! The messages themselves, and the one place that parses them.
 
-use rota_contract::{Granted, NodeId};
+use rota_contract::{ChannelId, Granted, NodeId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ pub enum Request {
     /// The client has mapped the memory of a channel it opened: seal it and let units flow.
     Mapped {
         /// The channel.
-        channel: u64,
+        channel: ChannelId,
     },
     /// Takes channels that lead to a service.
     Listen {
@@ -62,19 +62,19 @@ pub enum Request {
     /// Ends a channel when its ring is drained.
     Close {
         /// The channel.
-        channel: u64,
+        channel: ChannelId,
     },
     /// Asks for the channels of this station, in parts.
     List {
-        /// The field `next` of the part before; 0 for the first part.
-        after: u64,
+        /// The field `next` of the part before; [`ChannelId::NONE`] for the first part.
+        after: ChannelId,
     },
     /// Asks what the node is and how it fares.
     Status,
     /// Changes a reservation.
     Modify {
         /// The channel.
-        channel: u64,
+        channel: ChannelId,
         /// New largest unit.
         unit_octets_max: u32,
     },
@@ -127,7 +127,7 @@ pub enum Reply {
     /// The channel is admitted. With client-written file, node-written file and doorbell.
     Opened {
         /// The channel.
-        channel: u64,
+        channel: ChannelId,
         /// Its label on the wire.
         label: u16,
         /// What was promised.
@@ -163,7 +163,7 @@ pub enum Reply {
     /// A channel leads to a service listened to here. With the node-written file and the one that both write.
     Accepted {
         /// The channel.
-        channel: u64,
+        channel: ChannelId,
         /// The sender's node.
         from_node_id: NodeId,
         /// The address of the station of this segment that its units come from.
@@ -180,7 +180,7 @@ pub enum Reply {
     /// A channel has ended.
     Closed {
         /// The channel.
-        channel: u64,
+        channel: ChannelId,
         /// Why, as one sentence.
         cause: String,
         /// Units that the sender had sent in all, where known.
@@ -191,7 +191,7 @@ pub enum Reply {
         /// One part of the channels.
         channels: Vec<ChannelInfo>,
         /// The `after` of the request for the next part; absent in the last part.
-        next: Option<u64>,
+        next: Option<ChannelId>,
     },
     /// To [`Request::Status`].
     Status(Box<StatusInfo>),
@@ -228,14 +228,14 @@ pub enum Reply {
     /// To [`Request::Modify`]; a refusal leaves the contract as it was.
     Modified {
         /// The channel.
-        channel: u64,
+        channel: ChannelId,
         /// What is promised from now on.
         contract: Granted,
     },
     /// A channel carries units of another size from now on, as somebody asked for.
     Changed {
         /// The channel.
-        channel: u64,
+        channel: ChannelId,
         /// What is promised from now on.
         contract: Granted,
     },

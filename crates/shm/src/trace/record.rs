@@ -1,5 +1,6 @@
 //! One event, as the node writes it and as a reader has it.
 
+use rota_contract::ChannelId;
 use std::mem::offset_of;
 use strum::VariantArray;
 
@@ -149,8 +150,8 @@ pub struct TraceRecord<'a> {
     pub dst: u16,
     /// The channel's label on the wire.
     pub label: u16,
-    /// The channel's id, its sender's at both ends; 0 for none.
-    pub channel: u64,
+    /// The channel's id, its sender's at both ends; [`ChannelId::NONE`] for none.
+    pub channel: ChannelId,
     /// The unit's number, or what the event says.
     pub number: u64,
     /// When the unit had to be there, monotonic ns; 0 where nothing was promised or it cannot be known.
@@ -192,7 +193,8 @@ impl<'a> TraceRecord<'a> {
             | (kept as u64) << 32
             | u64::from(self.length) << 48;
         let parties = u64::from(self.src) | u64::from(self.dst) << 16 | u64::from(self.label) << 32;
-        let words = [self.at_ns, self.noted_ns, shape, parties, self.channel, self.number, self.deadline_ns];
+        let words =
+            [self.at_ns, self.noted_ns, shape, parties, self.channel.0, self.number, self.deadline_ns];
         for (index, word) in words.into_iter().enumerate() {
             pages.store(at + offset_of!(TraceSlot, at_ns) + index * 8, word);
         }
@@ -222,7 +224,7 @@ impl<'a> TraceRecord<'a> {
             src: parties as u16,
             dst: (parties >> 16) as u16,
             label: (parties >> 32) as u16,
-            channel: word(offset_of!(TraceSlot, channel)),
+            channel: ChannelId(word(offset_of!(TraceSlot, channel))),
             number: word(offset_of!(TraceSlot, number)),
             deadline_ns: word(offset_of!(TraceSlot, deadline_ns)),
             late_ns: word(offset_of!(TraceSlot, late_ns)).cast_signed(),

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::*;
 use crate::layout::TRACE_SNAP_OCTETS;
 use crate::raw::hook::with_hook;
+use rota_contract::ChannelId;
 use strum::VariantArray;
 
 fn file(wanted: u32) -> (TraceFile, TraceReader) {
@@ -28,7 +29,7 @@ fn event(number: u64, octets: &[u8]) -> TraceRecord<'_> {
         src: small,
         dst: small,
         label: small,
-        channel: number,
+        channel: ChannelId(number),
         number,
         deadline_ns: number,
         late_ns: -number.cast_signed(),

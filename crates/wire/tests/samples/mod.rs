@@ -1,6 +1,6 @@
 //! One value of each kind of body, the same for the page, the captured frames and the properties.
 
-use rota_contract::NodeId;
+use rota_contract::{ChannelId, NodeId};
 use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, Form, FormMember, Generation, JoinAnswer, Kind, Load,
@@ -67,7 +67,7 @@ pub fn report(channels: usize) -> Report {
     let mut report = Report::new(head);
     for at in 0..channels {
         let channel = ChannelReport {
-            channel: 0x1_0000_0001 + at as u64,
+            channel: ChannelId(0x1_0000_0001 + at as u64),
             peer: 5,
             label: 7,
             sending: at % 2 == 0,
@@ -101,7 +101,7 @@ pub fn bodies() -> Vec<(Kind, Vec<u8>)> {
     let list = Some(token(1, false));
     let answer = JoinAnswer::new(6, 0xc4, Verdict::Prove);
     let grant = ClaimGrant { generation, seen: generation, seen_seq: 500, key_epoch: 1, list };
-    let mut signal = Signal::new(Verb::Opened, 0x1_0000_0001, 7);
+    let mut signal = Signal::new(Verb::Opened, ChannelId(0x1_0000_0001), 7);
     (signal.service, signal.unit_octets_max, signal.period_ns) = (5, 6_250, 33_333_333);
     (signal.bound_ns, signal.final_unit) = (40_000_000, 0);
     let switch =

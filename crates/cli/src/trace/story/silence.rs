@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn frames_of_a_ring_that_has_just_ended_accuse_nobody() {
         let mut end = entry(2, 1_000, TraceEvent::Closed);
-        (end.record.channel, end.record.extra[0]) = (7, 1);
+        (end.record.channel, end.record.extra[0]) = (rota::ChannelId(7), 1);
         let mut strange = frame(1, 995, 3, 1);
         strange.record.verdict = TraceVerdict::Unauthentic;
         let mut plain = entry(3, 1_001, TraceEvent::ModeChange);
@@ -102,7 +102,8 @@ mod tests {
         let mut lost = entry(1, 900, TraceEvent::Lost);
         (lost.record.src, lost.src) = (3, Some(who(3)));
         let mut end = entry(3, 1_001, TraceEvent::Closed);
-        (end.record.channel, end.record.extra[0], end.words) = (7, 1, "the other station fell silent".into());
+        (end.record.channel, end.record.extra[0], end.words) =
+            (rota::ChannelId(7), 1, "the other station fell silent".into());
         let said = told(&[lost.clone(), out.clone(), end.clone()], 2);
         assert_eq!(said.assumption, Assumption::StationSilent, "{}", said.text);
         let words = "n3 fell silent, and no slot came until the ring went on without it. The sending \

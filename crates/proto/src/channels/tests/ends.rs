@@ -10,7 +10,7 @@ fn a_sender_whose_last_units_wait_answers_that_its_channel_goes_on() {
         let sent = ledger.open(B);
         ledger.channels.outgoing[0].state = state;
         ledger.sent();
-        ledger.hear(B, Verb::Ask, sent.0);
+        ledger.hear(B, Verb::Ask, sent);
         assert_eq!(ledger.sent(), [(B, Verb::Opened)], "{:?}", ledger.channels.outgoing[0].state);
     }
 }
@@ -21,7 +21,7 @@ fn the_counts_of_a_lossy_channel_are_kept_longer_than_those_of_whole_ones() {
     let mut ledger = Ledger::new();
     let lost = |ledger: &mut Ledger, channel, final_unit| {
         ledger.sent();
-        let close = Signal { final_unit, ..Signal::new(Verb::Close, channel, 1) };
+        let close = Signal { final_unit, ..Signal::new(Verb::Close, ChannelId(channel), 1) };
         ledger.signal(B, &close);
         let ack = ledger.signals().into_iter().find(|(_, sent)| sent.verb == Verb::CloseAck);
         ack.expect("an answer").1.tally.lost
@@ -48,7 +48,8 @@ fn a_sender_that_was_taken_for_dead_and_its_receiver_count_the_same_units_afterw
     let lost = CloseCause::ReservationLost.code();
     let mut close = |from, final_unit| {
         ledger.sent();
-        let close = Signal { code: lost, final_unit, unsent: 1, ..Signal::new(Verb::Close, 70, 1) };
+        let close =
+            Signal { code: lost, final_unit, unsent: 1, ..Signal::new(Verb::Close, ChannelId(70), 1) };
         ledger.signal(from, &close);
         let [(_, ack)] = ledger.signals().try_into().expect("one answer");
         let told = match ledger.channels.next_event() {
@@ -90,7 +91,7 @@ fn of_more_ends_than_a_sender_can_keep_the_newest_are_repeated() {
     ledger.channels.outgoing.clear();
     let mut answers = |id: ChannelId| {
         ledger.sent();
-        ledger.hear(B, Verb::Ask, id.0);
+        ledger.hear(B, Verb::Ask, id);
         ledger.sent()
     };
     assert_eq!(answers(ids[0]), [], "the oldest has made room");
@@ -135,11 +136,11 @@ fn the_recent_delay_of_a_report_is_the_longest_of_its_interval_only() {
 fn a_channel_that_opens_to_a_station_without_a_number_ends() {
     let mut ledger = Ledger::new();
     let id = ledger.open(B);
-    ledger.hear(B, Verb::Accept, id.0);
+    ledger.hear(B, Verb::Accept, id);
     ledger.number(0, B);
     let [tht, offset, bound, t_nrt, gap, spare] = [Span::from_millis(1); 6];
     let admitted = Admitted { tht, offset, bound, t_nrt, gap, spare };
-    ledger.tell(LinkEvent::Reserved { session: id.into(), admitted });
+    ledger.tell(LinkEvent::Reserved { session: session_of(id), admitted });
     for _ in 0..300 {
         assert_eq!(ledger.repeated(), []);
         ledger.settle();
@@ -154,13 +155,13 @@ fn a_channel_that_opens_to_a_station_without_a_number_ends() {
 fn a_reservation_in_a_ring_without_its_receiver_opens_no_channel() {
     let mut ledger = Ledger::new();
     let out = ledger.open(B);
-    ledger.hear(B, Verb::Accept, out.0);
+    ledger.hear(B, Verb::Accept, out);
     ledger.number(0, B);
     let [tht, offset, bound, t_nrt, gap, spare] = [Span::from_millis(1); 6];
     let admitted = Admitted { tht, offset, bound, t_nrt, gap, spare };
-    let reserved = LinkEvent::Reserved { session: out.into(), admitted };
+    let reserved = LinkEvent::Reserved { session: session_of(out), admitted };
     ledger.tell(reserved);
-    ledger.tell(LinkEvent::Released { session: out.into() });
+    ledger.tell(LinkEvent::Released { session: session_of(out) });
     ledger.tick();
     assert_eq!(ledger.closed(), [(out, CloseCause::PeerGone)]);
     assert!(ledger.channels.outgoing.is_empty());

@@ -21,18 +21,18 @@ fn counts_that_contradict_the_sender_are_refused() {
     ];
     for (at, tally) in lies.into_iter().enumerate() {
         let verb = [Verb::Tally, Verb::Ask][at % 2];
-        let told = Signal { tally, ..Signal::new(verb, out.0, 1) };
+        let told = Signal { tally, ..Signal::new(verb, out, 1) };
         ledger.signal(B, &told);
         assert_eq!(ledger.channels.outgoing[0].meter.tally, none, "{tally:?}");
         assert_eq!(ledger.link.counters().tallies_refused, at as u64 + 1, "{tally:?}");
     }
     let true_one = Tally { units: 6, late: 2, lost: 3, incomplete: 1, latest_by_ns: 900, unread: 2 };
-    let told = Signal { tally: true_one, ..Signal::new(Verb::Tally, out.0, 1) };
+    let told = Signal { tally: true_one, ..Signal::new(Verb::Tally, out, 1) };
     ledger.signal(B, &told);
     assert_eq!(ledger.channels.outgoing[0].meter.tally, true_one);
     // A lie at the end confirms nothing, and the channel ends all the same.
     ledger.channels.outgoing[0].state = Sending::Closing(Repeats::from(ledger.now));
-    let end = Signal { tally: Tally { lost: all, ..none }, ..Signal::new(Verb::CloseAck, out.0, 1) };
+    let end = Signal { tally: Tally { lost: all, ..none }, ..Signal::new(Verb::CloseAck, out, 1) };
     ledger.signal(B, &end);
     let told: Vec<_> = core::iter::from_fn(|| ledger.channels.next_event()).collect();
     let all = |tally: &Tally| tally.units + tally.lost + tally.incomplete;
@@ -56,7 +56,7 @@ fn counts_of_units_that_left_before_their_schedules_are_believed() {
         }
         ledger.now += second * after;
         let tally = Tally { units: 2, late: 1, latest_by_ns: 4_900_000_000, ..Tally::default() };
-        let told = |tally| Signal { tally, ..Signal::new(Verb::Tally, out.0, 1) };
+        let told = |tally| Signal { tally, ..Signal::new(Verb::Tally, out, 1) };
         ledger.signal(B, &told(tally));
         assert_eq!(ledger.channels.outgoing[0].meter.tally, tally, "{dues:?}");
         let lie = told(Tally { latest_by_ns: 60_000_000_000, ..tally });
@@ -70,7 +70,7 @@ fn counts_of_units_that_left_before_their_schedules_are_believed() {
 fn ends_with(ledger: &mut Ledger, stated: Stated) -> (Option<Stated>, u64, u8) {
     let Stated { units: final_unit, left_out, unsent } = stated;
     let unsent = u32::try_from(unsent).expect("32 bits on the wire");
-    let close = Signal { final_unit, left_out, unsent, ..Signal::new(Verb::Close, 70, 1) };
+    let close = Signal { final_unit, left_out, unsent, ..Signal::new(Verb::Close, ChannelId(70), 1) };
     ledger.signals();
     ledger.signal(B, &close);
     let ended = core::iter::from_fn(|| ledger.channels.next_event()).find_map(|event| match event {

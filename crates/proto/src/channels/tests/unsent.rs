@@ -17,12 +17,12 @@ fn units_that_never_left_are_lost_where_the_receiver_ended_the_channel() {
     let tally = Tally { units: 2, lost: 3, ..Tally::default() };
     let code = CloseCause::ReceiverClosed.code();
     for verb in [Verb::Tally, Verb::Refuse] {
-        let said = Signal { code, tally, ..Signal::new(verb, out.0, 1) };
+        let said = Signal { code, tally, ..Signal::new(verb, out, 1) };
         ledger.signal(C, &said);
     }
-    ledger.tell(LinkEvent::Released { session: out.into() });
+    ledger.tell(LinkEvent::Released { session: session_of(out) });
     // It answers the close with the counts that it had without the sender's statement.
-    let ack = Signal { code: CloseCause::PeerGone.code(), tally, ..Signal::new(Verb::CloseAck, out.0, 1) };
+    let ack = Signal { code: CloseCause::PeerGone.code(), tally, ..Signal::new(Verb::CloseAck, out, 1) };
     ledger.signal(C, &ack);
     let closed = core::iter::from_fn(|| ledger.channels.next_event()).find_map(|event| match event {
         ChannelEvent::Closed { stated, tally, .. } => Some((stated, tally.units, tally.lost)),
@@ -55,7 +55,7 @@ fn units_that_never_left_are_lost_at_both_ends() {
     // The receiver's report has them, or not yet.
     for (reported, known) in [(3, 14), (16, 16)] {
         let tally = rota_wire::Tally { lost: reported, ..rota_wire::Tally::default() };
-        let report = Signal { tally, ..Signal::new(Verb::Tally, out.0, 1) };
+        let report = Signal { tally, ..Signal::new(Verb::Tally, out, 1) };
         ledger.signal(C, &report);
         assert_eq!(told(&mut ledger), [known]);
     }
@@ -73,7 +73,7 @@ fn units_that_never_left_are_lost_at_both_ends() {
     assert_eq!(told(&mut ledger), [19], "no receiver counts any more: 17 and the two that waited");
     // At the receiver.
     ledger.opened_by(B, 70);
-    ledger.signal(B, &Signal { channel: 70, ..close });
+    ledger.signal(B, &Signal { channel: ChannelId(70), ..close });
     assert_eq!(told(&mut ledger), [21], "nothing came");
 }
 
@@ -86,14 +86,12 @@ fn units_that_never_left_are_lost_beside_those_that_the_wire_had_lost() {
         ledger.channels.note_offer(out, &UnitRef { number, octets: 9, schedule_ns: 0, left_out: 0 });
         ledger.channels.count_unit(out, 9, 1_400);
     }
-    let report = Signal {
-        tally: Tally { units: 2, lost: 3, ..Tally::default() },
-        ..Signal::new(Verb::Tally, out.0, 1)
-    };
+    let report =
+        Signal { tally: Tally { units: 2, lost: 3, ..Tally::default() }, ..Signal::new(Verb::Tally, out, 1) };
     ledger.signal(C, &report);
     ledger.channels.state(out, Stated { units: 7, left_out: 0, unsent: 0 });
     ledger.gone(C);
-    ledger.tell(LinkEvent::Released { session: out.into() });
+    ledger.tell(LinkEvent::Released { session: session_of(out) });
     let closed = core::iter::from_fn(|| ledger.channels.next_event()).find_map(|event| match event {
         ChannelEvent::Closed { stated, tally, .. } => Some((stated, tally.units, tally.lost)),
         _ => None,
