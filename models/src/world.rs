@@ -10,7 +10,9 @@ use crate::planted::{Bug, Incoming};
 use rota_admission::NrtPolicy;
 use rota_proto::NodeId;
 use rota_proto::drive::{self, Given, Zeros};
-use rota_proto::{ChannelId, Destination, HostTag, Identity, Input, Node, OpenRequest, PortId, Settings};
+use rota_proto::{
+    ChannelId, Destination, HostTag, Identity, Input, Node, OpenRequest, PortId, Settings, TrafficSpec,
+};
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
 use std::hash::Hash;
@@ -249,10 +251,7 @@ impl World {
         let request = OpenRequest {
             to: Destination::Node(NodeId(to as u64 + 1)),
             service,
-            unit_octets_max: 1_000,
-            room_octets: 1_000,
-            period: settings().trt,
-            periodic: spec.periodic,
+            traffic: TrafficSpec::fixed(1_000, settings().trt, spec.periodic),
         };
         let mut answer = Ok(ChannelId(0));
         self.with(spec, from, |node, now| answer = node.open(now, &request));

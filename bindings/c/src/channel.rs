@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use rota::{
     AcceptError, ChannelTally, ControlName, End, Instant, Listener, Node, NodeError, OpenError, OpenRequest,
-    Overdue, Received, RecvChannel, RecvError, RefusalInfo, SendChannel, SendError, Span, Unit,
+    Overdue, Received, RecvChannel, RecvError, RefusalInfo, SendChannel, SendError, Span, TrafficSpec, Unit,
 };
 
 use crate::face::{Fault, Octets, Out, Status, copy_text, export, hand_over, octets, octets_mut};
@@ -79,10 +79,10 @@ impl Request {
             OpenRequest::new(to, self.service, self.unit_octets_max, Span::from_nanos(self.period_ns));
         let or_default =
             |given: u64, default: Span| if given == 0 { default } else { Span::from_nanos(given) };
+        let traffic = TrafficSpec { periodic: self.periodic != 0, ..asked.traffic };
         Ok(OpenRequest {
-            room_octets: self.room_octets.max(self.unit_octets_max),
+            traffic: traffic.with_room(self.room_octets),
             buffers: if self.buffers == 0 { asked.buffers } else { self.buffers },
-            periodic: self.periodic != 0,
             name: text(self.name, "name")?.map(str::to_owned),
             timeout: or_default(self.timeout_ns, asked.timeout),
             ..asked

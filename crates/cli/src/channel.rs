@@ -75,10 +75,11 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     match &args.action {
         Action::Open { to, service, rate, period, room, probe } => {
             let mut request = OpenRequest::new(to, *service, unit_octets(*rate, *period)?, *period);
-            request = match room {
-                Some(room) => OpenRequest { room_octets: unit_octets(*room, *period)?, ..request },
-                None => request.with_room_for(2),
-            };
+            match room {
+                // Less than a unit is refused with its reason.
+                Some(room) => request.traffic.room_octets = unit_octets(*room, *period)?,
+                None => request = request.with_room_for(2),
+            }
             open(&request, *probe, format)
         }
         Action::List => list(format),

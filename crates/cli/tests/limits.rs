@@ -28,8 +28,8 @@ fn counter(node: &mut Node, name: &str) -> u64 {
 }
 
 fn request(buffers: u16, room_octets: u32) -> OpenRequest {
-    let period = Span::from_nanos(33_333_333);
-    OpenRequest { buffers, room_octets, ..OpenRequest::new("n2", SERVICE, 1, period) }
+    let request = OpenRequest::new("n2", SERVICE, 1, Span::from_nanos(33_333_333));
+    OpenRequest { buffers, traffic: request.traffic.with_room(room_octets), ..request }
 }
 
 /// One octet a cycle with room for 5 MB and 50 buffers took 250 MB here and 130 MB there.

@@ -3,7 +3,7 @@
 //! Asks for a contract, accepts the counter-offer of a refusal, hands over one unit in each period, and
 //! exits with 4 if the network broke its promise. `send n2 7 60000` asks for units of 60,000 octets.
 
-use rota::{ControlName, Node, OpenError, OpenRequest, SendChannel, SendError, Span, now};
+use rota::{ControlName, Node, OpenError, OpenRequest, SendChannel, SendError, Span, TrafficSpec, now};
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -44,7 +44,8 @@ fn open(node: &Node, request: OpenRequest) -> Result<Option<SendChannel>, OpenEr
         0 => Ok(None),
         unit_octets_max => {
             println!("asking for units of {unit_octets_max} octets instead");
-            let smaller = OpenRequest { unit_octets_max, room_octets: unit_octets_max, ..request };
+            let traffic = TrafficSpec::fixed(unit_octets_max, PERIOD, true);
+            let smaller = OpenRequest { traffic, ..request };
             node.open(&smaller).map(Some)
         }
     }

@@ -49,7 +49,9 @@ pub use node::{Node, NodeError, OpenError, OpenRequest};
 pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
-pub use rota_contract::{ChannelId, CloseCause, Contract, Granted, Mismatch, NodeId, RetherShare};
+pub use rota_contract::{
+    ChannelId, CloseCause, Contract, Granted, Mismatch, NodeId, RetherShare, TrafficSpec,
+};
 pub use rota_shm::control::{
     CauseInfo, ChannelInfo, ControlName, ControlNameError, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer,
     MemberInfo, RefusalInfo, ReservationInfo, RunMode, SocketError, StatusInfo, TallyInfo, TimersInfo,

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rota_contract::{ChannelId, Granted, UNIT_OCTETS_MAX};
+use rota_contract::{ChannelId, Granted, TrafficSpec};
 use rota_shm::control::{
     ChannelInfo, ControlName, IncidentInfo, Message, RefusalInfo, Reply, Request, SocketError, StatusInfo,
 };
@@ -97,16 +97,10 @@ pub struct OpenRequest {
     pub to: String,
     /// The service to reach there.
     pub service: u16,
-    /// Largest unit, in octets.
-    pub unit_octets_max: u32,
-    /// The largest unit that the channel may ever grow to, for which memory is kept at both ends.
-    pub room_octets: u32,
-    /// One unit in each period; a multiple or a whole part of the segment's cycle reserves no more than that.
-    pub period: Span,
+    /// Its units: how large, how often.
+    pub traffic: TrafficSpec,
     /// Units that may wait between program and node; the node makes as many as the contract needs at least.
     pub buffers: u16,
-    /// Whether slots must come at strict periods.
-    pub periodic: bool,
     /// A name for people.
     pub name: Option<String>,
     /// How long admission may take.
@@ -120,16 +114,15 @@ impl OpenRequest {
     /// units are left out, as live media want; a program that must lose none asks for [`Overdue::Keep`].
     pub fn new(to: &str, service: u16, unit_octets_max: u32, period: Span) -> Self {
         let (buffers, timeout) = (4, Span::from_millis(10_000));
-        let (to, room_octets, name) = (to.to_owned(), unit_octets_max, None);
-        let (periodic, overdue) = (true, Overdue::default());
-        Self { to, service, unit_octets_max, room_octets, period, buffers, periodic, name, timeout, overdue }
+        let (to, name, overdue) = (to.to_owned(), None, Overdue::default());
+        let traffic = TrafficSpec::fixed(unit_octets_max, period, true);
+        Self { to, service, traffic, buffers, name, timeout, overdue }
     }
 
     /// The same with room to grow by so many times, as far as units can be.
     #[must_use]
     pub fn with_room_for(self, times: u32) -> Self {
-        let room_octets = self.unit_octets_max.saturating_mul(times).min(UNIT_OCTETS_MAX);
-        Self { room_octets: room_octets.max(self.unit_octets_max), ..self }
+        Self { traffic: self.traffic.with_room_for(times), ..self }
     }
 }
 
@@ -338,16 +331,12 @@ fn ask(
     (before, probe): (u64, bool),
     timeout: Span,
 ) -> Result<Message<Reply>, OpenError> {
-    let OpenRequest { to, service, unit_octets_max, room_octets, .. } = request;
-    let OpenRequest { period, buffers, periodic, name, .. } = request;
+    let OpenRequest { to, service, traffic, buffers, name, .. } = request;
     let open = Request::Open {
         to: to.clone(),
         service: *service,
-        unit_octets_max: *unit_octets_max,
-        room_octets: *room_octets,
-        period_ns: period.as_nanos(),
+        traffic: *traffic,
         buffers: *buffers,
-        periodic: *periodic,
         name: name.clone(),
         before,
         probe,

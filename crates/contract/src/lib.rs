@@ -13,6 +13,8 @@ mod granted;
 mod message;
 mod mismatch;
 mod node_id;
+mod traffic;
+mod unit;
 mod unread;
 
 pub use cause::CloseCause;
@@ -21,6 +23,8 @@ pub use granted::{Contract, Granted, RetherShare};
 pub use message::{MessageFailure, MessageOutcome};
 pub use mismatch::Mismatch;
 pub use node_id::{NodeId, NotANodeId};
+pub use traffic::TrafficSpec;
+pub use unit::UnitRef;
 pub use unread::Unread;
 
 /// Octets of the largest unit of any channel: 12 bits number the fragments of a unit.

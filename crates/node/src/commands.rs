@@ -5,10 +5,10 @@ use crate::limits::Refusals;
 use crate::status::Snapshot;
 use crate::waker::{Sleeper, Waker};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use rota_contract::NodeId;
+use rota_contract::{NodeId, TrafficSpec};
 use rota_proto::{ChannelEvent, ChannelId, Node, NotFound, ResizeError, Shortage};
 use rota_shm::{Board, MessageWriter, NodeSocket, RxWriter, TxReader};
-use rota_units::{Instant, Span};
+use rota_units::Instant;
 use rota_wire::MacAddr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,10 +18,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 /// What a channel is to be.
 #[derive(Clone, Copy)]
 pub(crate) struct Opening {
-    pub(crate) unit_octets_max: u32,
-    pub(crate) room_octets: u32,
-    pub(crate) period: Span,
-    pub(crate) periodic: bool,
+    pub(crate) traffic: TrafficSpec,
     /// Units of the channels that it continues.
     pub(crate) before: u64,
     /// Only the contract is wanted.

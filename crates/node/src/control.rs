@@ -199,8 +199,8 @@ impl Control<'_> {
 
     /// A request of a session about what is its own.
     fn ask(&mut self, at: usize, ask: u64, had: usize, request: Request) {
-        if let Request::Open { buffers, room_octets, unit_octets_max, .. } = request
-            && let Some(refusal) = self.no_memory(at, buffers, room_octets, unit_octets_max)
+        if let Request::Open { buffers, traffic, .. } = request
+            && let Some(refusal) = self.no_memory(at, buffers, traffic.room_octets, traffic.unit_octets_max)
         {
             return self.sessions[at].answer(&Reply::Refused(refusal));
         }

@@ -235,24 +235,13 @@ impl Session {
         }
         match request {
             Request::Hello { .. } => self.error("the connection has already been greeted", true),
-            Request::Open {
-                to,
-                service,
-                unit_octets_max,
-                room_octets,
-                period_ns,
-                buffers,
-                periodic,
-                name,
-                before,
-                probe,
-            } => {
+            Request::Open { to, service, traffic, buffers, name, before, probe } => {
                 if buffers == 0 || buffers > 64 {
                     return self.error(format!("{buffers} buffers cannot be had; 1 to 64 can"), true);
                 }
+                let room_octets = traffic.room_octets;
                 let asked = Asked::Open { to: to.clone(), service, buffers, room_octets, name };
-                let period = Span::from_nanos(period_ns);
-                let request = Opening { unit_octets_max, room_octets, period, periodic, before, probe };
+                let request = Opening { traffic, before, probe };
                 self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
             Request::Mapped { channel } => self.mapped(channel, data),

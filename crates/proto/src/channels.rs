@@ -44,7 +44,7 @@ use meter::Meter;
 use outgoing::{Ending, Outgoing, Repeats, Sending, Units};
 pub use request::{Listener, OpenError, OpenRequest, ResizeError, Sender};
 use rota_admission::{Admitted, Pace};
-use rota_contract::{CloseCause, Granted, NodeId, UNIT_OCTETS_MAX};
+use rota_contract::{CloseCause, Granted, NodeId, TrafficSpec, UNIT_OCTETS_MAX};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
 use signalling::Tells;
@@ -176,29 +176,28 @@ impl Channels {
         if hop.station == 0 {
             return Err(OpenError::PeerNotJoined(hop.mac));
         }
-        if request.unit_octets_max == 0 || request.unit_octets_max > UNIT_OCTETS_MAX {
-            return Err(OpenError::UnitSize(request.unit_octets_max));
+        let TrafficSpec { unit_octets_max: asked, room_octets: room, period, .. } = request.traffic;
+        if asked == 0 || asked > UNIT_OCTETS_MAX {
+            return Err(OpenError::UnitSize(asked));
         }
-        let (asked, room, trt) = (request.unit_octets_max, request.room_octets, segment.trt());
         if room < asked || room > UNIT_OCTETS_MAX {
             return Err(OpenError::Room { room, unit: asked });
         }
-        let pace = Pace::of(request.period, trt).map_err(|nearest| OpenError::Period {
-            asked: request.period,
-            trt,
-            nearest,
-        })?;
+        let trt = segment.trt();
+        let pace =
+            Pace::of(period, trt).map_err(|nearest| OpenError::Period { asked: period, trt, nearest })?;
         if self.outgoing.len() >= CHANNELS_MAX {
             return Err(OpenError::TooMany(CHANNELS_MAX));
         }
         let id = self.next_id();
         let label = self.free_label();
+        let traffic = TrafficSpec { period: pace.period(trt), ..request.traffic };
         let outgoing = Outgoing {
             id,
             peer,
             hop: hop.mac,
             label,
-            request: OpenRequest { period: pace.period(trt), ..request.clone() },
+            request: OpenRequest { traffic, ..request.clone() },
             pace,
             state: Sending::Connecting(Repeats::from(now)),
             granted: Granted::default(),
@@ -280,7 +279,7 @@ impl Channels {
     ) -> Result<(), ResizeError> {
         let is_open = |channel: &&Outgoing| channel.id == id && matches!(channel.state, Sending::Open { .. });
         let channel = self.outgoing.iter().find(is_open).ok_or(ResizeError::NoChannel(id))?;
-        let room = channel.request.room_octets;
+        let room = channel.request.traffic.room_octets;
         if asked == 0 || asked > room {
             return Err(ResizeError::Room { asked, room });
         }
@@ -429,7 +428,7 @@ impl Channels {
             LinkEvent::Resized { session, unit_octets_max, admitted } => {
                 let id = channel_of(session);
                 let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
-                channel.request.unit_octets_max = unit_octets_max;
+                channel.request.traffic.unit_octets_max = unit_octets_max;
                 channel.promise(&admitted, segment);
                 if matches!(channel.state, Sending::Open { .. }) {
                     channel.state = Sending::Open { telling: Some(Repeats::from(now)) };

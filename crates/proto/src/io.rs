@@ -2,8 +2,8 @@
 
 use crate::llc::MessageDelivery;
 use rota_admission::Pace;
-pub use rota_contract::ChannelId;
 use rota_contract::NodeId;
+pub use rota_contract::{ChannelId, UnitRef};
 use rota_medium::door::SessionId;
 pub use rota_medium::door::{FrameVerdict, PortId, StationId};
 use rota_units::{Instant, Span};
@@ -42,20 +42,6 @@ pub struct Way {
     pub port: PortId,
     /// The station to which the frames of the channel go, by its address.
     pub hop: MacAddr,
-}
-
-/// A unit that waits in a client's ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnitRef {
-    /// Its number, from 0.
-    pub number: u64,
-    /// Its size.
-    pub octets: u32,
-    /// When its sender meant it to leave, ns on the sender's monotonic clock.
-    pub schedule_ns: u64,
-    /// Units that its program left out before it so far, modulo 2^16. They have numbers; between two units
-    /// there are fewer than 2^15.
-    pub left_out: u16,
 }
 
 /// What a machine is told.

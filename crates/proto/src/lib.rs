@@ -31,7 +31,7 @@ pub use llc::{
 pub use node::{Found, Node, NotFound, PORTS_MAX, PortSpec, PortsError, Timer};
 pub use port::{Medium, Port, PortTally, Status};
 pub use report::{CHANNELS_KEPT, HeardChannel, HeardStation, HostSigns, Reports};
-pub use rota_contract::NodeId;
+pub use rota_contract::{NodeId, TrafficSpec};
 pub use rota_medium::door::{Deadline, Grant, Lane, SessionId};
 pub use rota_medium::door::{Identity, MediumKind};
 pub use rota_medium::rether;

@@ -1,6 +1,6 @@
 //! The loop of simple parents serves every medium and every MTU.
 
-use rota_contract::NodeId;
+use rota_contract::{NodeId, TrafficSpec};
 use rota_proto::drive::{Duty, Given, Zeros, drain};
 use rota_proto::{
     ChannelEvent, Destination, Identity, Input, Listener, MediumKind, Node, OpenRequest, Output, PortId,
@@ -43,10 +43,8 @@ fn two_nodes_of_a_link_send_long_frames() {
     let (mut channel, mut longest, mut is_ready, mut wire) = (None, 0, false, Vec::new());
     for round in 0..6_000 {
         if round == 3_000 {
-            let (to, period) = (Destination::Node(NodeId(2)), TRT_30_HZ);
-            let (unit_octets_max, room_octets) = (20_000, 20_000);
-            let request =
-                OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
+            let traffic = TrafficSpec::fixed(20_000, TRT_30_HZ, false);
+            let request = OpenRequest { to: Destination::Node(NodeId(2)), service: 7, traffic };
             channel = Some(nodes[0].open(now, &request).expect("they have met"));
         }
         for k in [0, 1] {

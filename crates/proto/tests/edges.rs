@@ -6,15 +6,15 @@ mod rig;
 use lan::{Lan, SECOND};
 use rig::{ME, Rig, TRT, mac, ms};
 use rota_admission::NrtPolicy;
-use rota_contract::NodeId;
+use rota_contract::{NodeId, TrafficSpec};
 use rota_proto::{ChannelId, Destination, Input, OpenError, OpenRequest, Output, Settings, UnitRef};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::{Kind, Phase, Token};
 
 fn open(rig: &mut Rig, to: u16, octets: u32, room_octets: u32) -> Result<ChannelId, OpenError> {
     let to = Destination::Node(NodeId(to.into()));
-    let request =
-        OpenRequest { to, service: 5, unit_octets_max: octets, room_octets, period: TRT, periodic: true };
+    let traffic = TrafficSpec { room_octets, ..TrafficSpec::fixed(octets, TRT, true) };
+    let request = OpenRequest { to, service: 5, traffic };
     let opened = rig.node.open(rig.now, &request);
     rig.drain();
     opened
@@ -164,9 +164,8 @@ fn no_more_signals_leave_in_one_visit_than_take_one_frames_time() {
 fn units_of_any_length_and_number_end_no_receiver() {
     let mut lan = Lan::plain(3);
     lan.nodes[1].listen(7);
-    let (to, period) = (Destination::Node(lan::node_id(1)), TRT);
-    let (unit_octets_max, room_octets) = (6_000, 6_000);
-    let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
+    let (to, traffic) = (Destination::Node(lan::node_id(1)), TrafficSpec::fixed(6_000, TRT, false));
+    let request = OpenRequest { to, service: 7, traffic };
     let channel = lan.nodes[0].open(lan.now, &request).expect("room for one");
     lan.drain(0);
     lan.run(SECOND * 2);

@@ -7,7 +7,7 @@ mod notices;
 #[path = "insider/spent.rs"]
 mod spent;
 
-use rota_contract::{ChannelId, NodeId};
+use rota_contract::{ChannelId, NodeId, TrafficSpec};
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
     ChannelEvent, Destination, HostTag, Identity, Input, ModeName, Node, OpenRequest, PortId, Settings,
@@ -203,8 +203,8 @@ impl Segment {
 
     fn open(&mut self, from: usize, to: usize) {
         let to = Destination::Node(NodeId(to as u64 + 1));
-        let (unit_octets_max, room_octets, period) = (1_000, 4_000, self.settings.trt);
-        let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
+        let traffic = TrafficSpec::fixed(1_000, self.settings.trt, false).with_room(4_000);
+        let request = OpenRequest { to, service: 7, traffic };
         if let Ok(channel) = self.nodes[from].open(self.now, &request) {
             let unit = UnitRef { number: 0, octets: 1_000, schedule_ns: 0, left_out: 0 };
             self.nodes[from].handle(self.now, Input::UnitReady { channel, unit });

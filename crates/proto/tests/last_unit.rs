@@ -3,7 +3,7 @@
 mod lan;
 
 use lan::{Lan, SECOND, node_id};
-use rota_contract::CloseCause;
+use rota_contract::{CloseCause, TrafficSpec};
 use rota_proto::{ChannelEvent, ChannelId, Destination, Input, OpenRequest, TRT_30_HZ as TRT, UnitRef};
 use rota_units::Span;
 
@@ -12,9 +12,8 @@ use rota_units::Span;
 fn in_part(octets: u32) -> (Lan, ChannelId) {
     let mut lan = Lan::plain(3);
     lan.nodes[1].listen(7);
-    let (to, period) = (Destination::Node(node_id(1)), TRT);
-    let (unit_octets_max, room_octets) = (6_000, 20_000);
-    let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false };
+    let traffic = TrafficSpec::fixed(6_000, TRT, false).with_room(20_000);
+    let request = OpenRequest { to: Destination::Node(node_id(1)), service: 7, traffic };
     let channel = lan.nodes[0].open(lan.now, &request).expect("room for one");
     lan.drain(0);
     lan.run(SECOND * 2);

@@ -5,7 +5,7 @@ mod lan;
 
 use lan::{FOREIGN, Lan, SECOND, fragment, mac, octet};
 use rota_admission::NrtPolicy;
-use rota_contract::{MessageFailure, MessageOutcome};
+use rota_contract::{MessageFailure, MessageOutcome, TrafficSpec};
 use rota_proto::{Destination, LlcAddress, LlcEvent, LlcRequest, OpenRequest, TRT_30_HZ};
 use rota_units::{Instant, Span};
 use rota_wire::llc::{
@@ -373,8 +373,7 @@ fn the_token_s_own_signalling_does_not_wait_behind_messages() {
     lan.nodes[0].listen(9);
     let numbers: Vec<u64> = (0..800).map(|_| lan.send(1, 3, 1_400, |request| request.level = 7)).collect();
     let to = Destination::Node(lan.nodes[0].rether().node_id());
-    let (unit_octets_max, room_octets, period) = (500, 500, TRT_30_HZ);
-    let request = OpenRequest { to, service: 9, unit_octets_max, room_octets, period, periodic: false };
+    let request = OpenRequest { to, service: 9, traffic: TrafficSpec::fixed(500, TRT_30_HZ, false) };
     lan.opened_at = Instant::FAR;
     let asked = lan.now;
     lan.nodes[1].open(lan.now, &request).expect("a sound request");
@@ -390,14 +389,8 @@ fn who_was_refused_and_asks_for_less_at_once_finds_it_listening() {
     let mut lan = Lan::token(2);
     lan.nodes[1].listen(9);
     let to = Destination::Node(lan.nodes[1].rether().node_id());
-    let request = |octets| OpenRequest {
-        to,
-        service: 9,
-        unit_octets_max: octets,
-        room_octets: octets,
-        period: TRT_30_HZ,
-        periodic: false,
-    };
+    let request =
+        |octets| OpenRequest { to, service: 9, traffic: TrafficSpec::fixed(octets, TRT_30_HZ, false) };
     (lan.opened, lan.refused) = (false, false);
     lan.nodes[0].open(lan.now, &request(100_000)).expect("a sound request");
     while !lan.refused {
@@ -506,8 +499,7 @@ fn a_sender_waits_until_the_receiver_has_room() {
     let mut lan = Lan::token(2);
     lan.nodes[1].listen(9);
     let to = Destination::Node(lan.nodes[1].rether().node_id());
-    let (unit_octets_max, room_octets, period) = (1_000, 1_000, TRT_30_HZ);
-    let request = OpenRequest { to, service: 9, unit_octets_max, room_octets, period, periodic: false };
+    let request = OpenRequest { to, service: 9, traffic: TrafficSpec::fixed(1_000, TRT_30_HZ, false) };
     (lan.opened, lan.has_room) = (false, false);
     lan.nodes[0].open(lan.now, &request).expect("a sound request");
     lan.run(ms(400));
@@ -525,8 +517,7 @@ fn a_channel_that_has_ended_before_it_has_room_is_not_accepted() {
     let mut lan = Lan::token(2);
     lan.nodes[1].listen(9);
     let to = Destination::Node(lan.nodes[1].rether().node_id());
-    let (unit_octets_max, room_octets, period) = (1_000, 1_000, TRT_30_HZ);
-    let request = OpenRequest { to, service: 9, unit_octets_max, room_octets, period, periodic: false };
+    let request = OpenRequest { to, service: 9, traffic: TrafficSpec::fixed(1_000, TRT_30_HZ, false) };
     lan.has_room = false;
     let sent = lan.nodes[0].open(lan.now, &request).expect("a sound request");
     lan.run(ms(400));

@@ -265,7 +265,7 @@ fn a_full_medium_refuses_and_leaves_old_shares_untouched(kind: MediumKind) {
         assert!(came.took <= bound, "{came:?}, over {bound}");
     }
     let mut offer = Pair::request(refusal.counter_offer.map_or(1, |octets| octets.get() as u32), UNIT);
-    offer.room_octets = UNIT;
+    offer.traffic.room_octets = UNIT;
     if refusal.counter_offer.is_some() {
         pair.listener += 1;
         let listener = rota_proto::Listener { id: pair.listener, service: 7, from: None };

@@ -1,7 +1,7 @@
 //! After its start the frame path allocates nothing: two stations exchange units and ordinary frames for a
 //! hundred cycles under a counting allocator.
 
-use rota_contract::NodeId;
+use rota_contract::{NodeId, TrafficSpec};
 use rota_proto::drive::{self, Given, Zeros};
 use rota_proto::{
     ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, MediumKind, Node, OpenRequest, Output,
@@ -111,9 +111,7 @@ fn allocates_nothing(medium: MediumKind, host_of: usize) {
     pair.run(Span::from_millis(1_500));
     pair.nodes[1].listen(7);
     let to = Destination::Node(pair.nodes[1].medium().node_id());
-    let (unit_octets_max, room_octets) = (6_250, 6_250);
-    let period = TRT_30_HZ;
-    let request = OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: true };
+    let request = OpenRequest { to, service: 7, traffic: TrafficSpec::fixed(6_250, TRT_30_HZ, true) };
     let now = pair.now;
     pair.nodes[0].open(now, &request).expect("a sound request");
     pair.drain(0);

@@ -3,8 +3,8 @@
 mod rig;
 
 use rig::{ME, Rig, TRT, ms};
-use rota_contract::Granted;
 use rota_contract::NodeId;
+use rota_contract::{Granted, TrafficSpec};
 use rota_proto::{ChannelEvent, ChannelId, Destination, OpenError, OpenRequest};
 use rota_units::Span;
 use rota_wire::{Kind, Phase, Signal, Slot, UnitHeader, Verb};
@@ -115,10 +115,7 @@ fn a_period_out_of_range_is_refused_with_the_end_of_the_range() {
         let request = OpenRequest {
             to: Destination::Node(NodeId(3)),
             service: 5,
-            unit_octets_max: 100,
-            room_octets: 100,
-            period,
-            periodic: true,
+            traffic: TrafficSpec::fixed(100, period, true),
         };
         rig.node.open(rig.now, &request).unwrap_err()
     };

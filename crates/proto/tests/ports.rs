@@ -1,7 +1,7 @@
 //! A node with two ports, each on a segment of its own.
 
-use rota_contract::CloseCause;
 use rota_contract::NodeId;
+use rota_contract::{CloseCause, TrafficSpec};
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
     ChannelEvent, ChannelId, Delivered, Destination, HostTag, Identity, Input, ModeName, Node, OpenError,
@@ -105,15 +105,8 @@ impl Net {
     }
 
     fn try_open(&mut self, from: usize, to: MacAddr) -> Result<ChannelId, OpenError> {
-        let (octets, to) = (1_000, Destination::Node(self.node_at(to)));
-        let request = OpenRequest {
-            to,
-            service: 7,
-            unit_octets_max: octets,
-            room_octets: octets,
-            period: TRT_30_HZ,
-            periodic: false,
-        };
+        let to = Destination::Node(self.node_at(to));
+        let request = OpenRequest { to, service: 7, traffic: TrafficSpec::fixed(1_000, TRT_30_HZ, false) };
         let opened = self.nodes[from].open(self.now, &request);
         self.drain(from);
         opened
@@ -381,10 +374,7 @@ fn a_request_that_two_ports_could_serve_names_both() {
     let request = OpenRequest {
         to: Destination::Node(node),
         service: 7,
-        unit_octets_max: 100,
-        room_octets: 100,
-        period: TRT_30_HZ,
-        periodic: false,
+        traffic: TrafficSpec::fixed(100, TRT_30_HZ, false),
     };
     let named = net.nodes[GATEWAY]
         .go_on(net.now, Some(Way { port: B, hop: mac(0x11) }), &request, 0)

@@ -3,8 +3,9 @@
 
 mod support;
 
+use rota_contract::TrafficSpec;
 use rota_sim::check::{Checker, Deliveries, Findings, Scope, Seen, Stations, View, Windows};
-use rota_sim::{Opening, Receipt, World};
+use rota_sim::{Receipt, World};
 use rota_units::{Instant, Span};
 use support::{booted, ms};
 
@@ -23,8 +24,8 @@ struct Watch {
 impl Watch {
     fn new(period: Span) -> Self {
         let mut world = booted(7);
-        let opening = Opening { octets: 5_000, room: 5_000, period, periodic: true };
-        world.open_flow_as(0, 4, &opening).expect("a sound request");
+        let traffic = TrafficSpec::fixed(5_000, period, true);
+        world.open_flow_as(0, 4, traffic).expect("a sound request");
         world.run_for(ms(1_500));
         let (windows, begin) = (Windows::default(), world.now());
         let (deliveries, findings) = (Deliveries::default(), Findings::default());

@@ -3,9 +3,10 @@
 
 mod support;
 
+use rota_contract::TrafficSpec;
 use rota_proto::Settings;
 use rota_sim::check::FlowReport;
-use rota_sim::{FlowState, Opening, Stream, World, WorldSpec};
+use rota_sim::{FlowState, Stream, World, WorldSpec};
 use rota_units::{BitRate, Octets, Span};
 use support::ms;
 
@@ -19,10 +20,10 @@ fn world(seed: u64, mbit: u64) -> World {
 }
 
 fn open(world: &mut World, from: usize, octets: u32, period: Span, periodic: bool) -> usize {
-    let opening = Opening { octets, room: 200_000, period, periodic };
-    let flow = world.open_flow_as(from, 4, &opening).expect("a sound request");
+    let traffic = TrafficSpec::fixed(octets, period, periodic).with_room(200_000);
+    let flow = world.open_flow_as(from, 4, traffic).expect("a sound request");
     world.run_for(ms(600));
-    assert_eq!(world.flows()[flow].state, FlowState::Open, "{opening:?}");
+    assert_eq!(world.flows()[flow].state, FlowState::Open, "{traffic:?}");
     flow
 }
 
@@ -194,8 +195,8 @@ fn random_changes_keep_every_list_within_the_rotation_and_every_unit_in_time() {
                         Span::from_nanos(TRT.as_nanos().div_ceil(k))
                     };
                     let octets = 100 + choices.below(9_000) as u32;
-                    let opening = Opening { octets, room: 200_000, period, periodic: seed % 3 > 0 };
-                    if world.open_flow_as(choices.below(4) as usize, 4, &opening).is_ok() {
+                    let traffic = TrafficSpec::fixed(octets, period, seed % 3 > 0).with_room(200_000);
+                    if world.open_flow_as(choices.below(4) as usize, 4, traffic).is_ok() {
                         sizes.push(u32::MAX);
                     }
                 }

@@ -1,7 +1,7 @@
 //! The checkers can fail: for each rule something is planted that breaks it, and its checker must say so.
 //! And where nothing is planted, random worlds keep every rule.
 
-use rota_contract::NodeId;
+use rota_contract::{NodeId, TrafficSpec};
 use rota_sim::check::{Seen, agree};
 use rota_sim::{FlowState, Plant, Receipt, Scenario, World, WorldSpec, sweep};
 use rota_units::{BitRate, Instant, Octets, Span};
@@ -256,14 +256,8 @@ fn r2_r8_units_without_token_and_without_slot() {
 fn reserve_unseen(world: &mut World, from: usize, unit_octets_max: u32, period: Span) {
     let to = rota_proto::Destination::Node(rota_sim::node_id(4));
     world.with(4, |node, _| node.listen(77));
-    let request = rota_proto::OpenRequest {
-        to,
-        service: 77,
-        unit_octets_max,
-        room_octets: unit_octets_max,
-        period,
-        periodic: true,
-    };
+    let traffic = TrafficSpec::fixed(unit_octets_max, period, true);
+    let request = rota_proto::OpenRequest { to, service: 77, traffic };
     let opened = world.with(from, |node, now| node.open(now, &request));
     assert!(matches!(opened, Some(Ok(_))), "{opened:?}");
     world.run_for(ms(1_500));

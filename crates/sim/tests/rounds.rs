@@ -4,10 +4,10 @@
 mod support;
 
 use rota_admission::NrtPolicy;
-use rota_contract::CloseCause;
+use rota_contract::{CloseCause, TrafficSpec};
 use rota_proto::{ChannelEvent, ChannelId, ModeName};
 use rota_sim::check::{Checker, Findings, Seen, View};
-use rota_sim::{Fault, FlowState, Opening, Select, WireFault, World, WorldSpec};
+use rota_sim::{Fault, FlowState, Select, WireFault, World, WorldSpec};
 use rota_units::{Instant, Span};
 use rota_wire::Kind;
 use std::sync::{Arc, Mutex};
@@ -77,16 +77,16 @@ fn the_ordinary_round_goes_on_where_the_last_cycle_stopped_it() {
 fn whoever_was_refused_finds_the_same_listener_again() {
     let mut world = World::new(4, WorldSpec::new(3));
     world.run_for(ms(2_500));
-    let opening = |octets| Opening { octets, room: octets, period: TRT, periodic: true };
-    let refused = world.open_flow_as(0, 1, &opening(100_000)).expect("a sound request");
+    let traffic = |octets| TrafficSpec::fixed(octets, TRT, true);
+    let refused = world.open_flow_as(0, 1, traffic(100_000)).expect("a sound request");
     world.run_for(ms(1_500));
     assert_eq!((world.flows()[refused].state, world.counts.listened_again), (FlowState::Refused, 1));
-    let again = world.open_flow_again(refused, &opening(6_250)).expect("a sound request");
+    let again = world.open_flow_again(refused, traffic(6_250)).expect("a sound request");
     assert_eq!(world.flows()[again].service, world.flows()[refused].service);
     world.run_for(ms(1_500));
     assert_eq!(world.flows()[again].state, FlowState::Open);
     // It has its channel, and waits for no other.
-    let other = world.open_flow_again(again, &opening(1_000)).expect("a sound request");
+    let other = world.open_flow_again(again, traffic(1_000)).expect("a sound request");
     assert_ne!(world.flows()[other].service, world.flows()[again].service);
     assert_eq!(world.violations(), []);
 }

@@ -2,7 +2,8 @@
 
 mod support;
 
-use rota_sim::{Aim, Fault, FlowState, Opening, WireFault, World, WorldSpec};
+use rota_contract::TrafficSpec;
+use rota_sim::{Aim, Fault, FlowState, WireFault, World, WorldSpec};
 use rota_units::Span;
 use support::ms;
 
@@ -90,8 +91,8 @@ fn unheard(cycle: Span, period: Span, to: Aim, octets: u32, phase: Span) -> (u64
     let settings = spec.settings.clone().with_cycle(cycle).expect("a cycle");
     let mut world = World::new(7, WorldSpec { strangers: 1, settings, ..spec });
     world.run_for(ms(2_000));
-    let opening = Opening { octets, room: octets, period, periodic: true };
-    let flow = world.open_flow_as(0, 4, &opening).expect("a sound request");
+    let traffic = TrafficSpec::fixed(octets, period, true);
+    let flow = world.open_flow_as(0, 4, traffic).expect("a sound request");
     world.run_for(ms(1_500));
     let spoof = Fault::Spoof { host: 4, gap: ms(100), to };
     let start = world.now();

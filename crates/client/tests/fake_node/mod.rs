@@ -273,9 +273,8 @@ impl World {
     }
 
     fn open(&mut self, index: usize, request: Request) {
-        let Request::Open { to, service, unit_octets_max, period_ns, buffers, before, .. } = request else {
-            unreachable!()
-        };
+        let Request::Open { to, service, traffic, buffers, before, .. } = request else { unreachable!() };
+        let (unit_octets_max, period_ns) = (traffic.unit_octets_max, traffic.period.as_nanos());
         if to == SILENT {
             return;
         }

@@ -65,8 +65,9 @@ fn known_node(owned: &Owned, snapshot: &Snapshot) -> NodeId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rota_contract::Granted;
+    use rota_contract::{Granted, TrafficSpec};
     use rota_shm::control::{NAME_OCTETS_MAX, Request};
+    use rota_units::Span;
 
     fn named(number: u64, name: &str) -> (ChannelId, ChannelInfo) {
         let number = ChannelId(number);
@@ -116,11 +117,8 @@ mod tests {
         let open = |octets| Request::Open {
             to: "n2".into(),
             service: 7,
-            unit_octets_max: 100,
-            room_octets: 100,
-            period_ns: 1,
+            traffic: TrafficSpec::fixed(100, Span::from_nanos(1), true),
             buffers: 4,
-            periodic: true,
             name: Some("x".repeat(octets)),
             before: 0,
             probe: false,

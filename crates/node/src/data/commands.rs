@@ -100,8 +100,8 @@ pub(super) fn open(
 ) -> Result<(ChannelId, Peer), NotFound> {
     let Found { node: peer, way } = node.find(to)?;
     let to = Destination::Node(peer);
-    let Opening { unit_octets_max, room_octets, period, periodic, before, probe } = *request;
-    let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic };
+    let Opening { traffic, before, probe } = *request;
+    let request = OpenRequest { to, service, traffic };
     let channel = match probe {
         true => node.probe(at, Some(way), &request),
         false => node.go_on(at, Some(way), &request, before),

@@ -15,6 +15,7 @@ use crate::commands::{Command, Note, Opening, Remains, SocketMemory, SourceMemor
 use crate::counters;
 use crate::gate::NoGate;
 use crate::waker::Waker;
+use rota_contract::TrafficSpec;
 use rota_driver::device::{Backlog, Evidence, ReceivedFrame, Stamp, Transmit};
 use rota_driver::poller::Trigger;
 use rota_proto::{ChannelEvent, ChannelId, HeardChannel, Listener, Settings, UnitFate};

@@ -5,6 +5,7 @@ use super::rings::Rings;
 use crate::commands::{Note, SourceMemory};
 use crate::gate::Egress;
 use crate::trace::Tracer;
+use rota_contract::UnitRef;
 use rota_driver::clock::now;
 use rota_driver::device::FrameDevice;
 use rota_proto::{ChannelId, HeardChannel, Input, Node, Stated, UnitFate};
@@ -256,7 +257,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let late = if source.is_empty { self.rings.looked.since(schedule) } else { Span::ZERO };
         source.is_empty = false;
         self.told.tracer.handed_over(channel, number, late);
-        let described = rota_proto::UnitRef {
+        let described = UnitRef {
             number,
             octets: unit.octets,
             schedule_ns: schedule.as_nanos(),

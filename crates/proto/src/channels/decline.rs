@@ -45,7 +45,7 @@ impl Channels {
             && crate::cause::from_wire(signal.code) == CloseCause::NoMemory
             && short != Shortage::default()
         {
-            let (id, unit_octets_max) = (channel.id, channel.request.unit_octets_max);
+            let (id, unit_octets_max) = (channel.id, channel.request.traffic.unit_octets_max);
             self.events.push_back(ChannelEvent::NoMemory { channel: id, unit_octets_max, short });
         }
     }

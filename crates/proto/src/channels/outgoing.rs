@@ -6,7 +6,7 @@ use super::{Channels, OpenRequest, SIGNAL_INTERVAL, Stated, Want, request};
 use crate::io::ChannelId;
 use crate::segment::{Segment, Wants};
 use rota_admission::{Admitted, Pace, Refusal};
-use rota_contract::{CloseCause, Granted, NodeId};
+use rota_contract::{CloseCause, Granted, NodeId, TrafficSpec};
 use rota_units::Instant;
 use rota_wire::{MacAddr, Signal, Verb};
 
@@ -195,7 +195,7 @@ impl Outgoing {
     }
 
     pub(super) fn promise(&mut self, admitted: &Admitted, segment: Segment<'_>) {
-        let OpenRequest { unit_octets_max, period, .. } = self.request;
+        let TrafficSpec { unit_octets_max, period, .. } = self.request.traffic;
         let mut granted = request::granted(unit_octets_max, period, admitted.bound, self.pace, segment);
         if let Some(share) = &mut granted.rether {
             share.slot_offset_ns = admitted.offset.as_nanos();
@@ -206,12 +206,12 @@ impl Outgoing {
 
     pub(super) fn signal(&self, verb: Verb) -> Signal {
         // The listener makes room for the size to which the channel may grow.
-        let OpenRequest { unit_octets_max, room_octets, .. } = self.request;
+        let TrafficSpec { unit_octets_max, room_octets, period, .. } = self.request.traffic;
         Signal {
             code: self.ending.cause.code(),
             service: self.request.service,
             unit_octets_max: if verb == Verb::Connect { room_octets } else { unit_octets_max },
-            period_ns: self.request.period.as_nanos() as u32,
+            period_ns: period.as_nanos() as u32,
             bound_ns: self.granted.bound().as_nanos(),
             final_unit: if verb == Verb::Connect { self.units.before } else { self.stated().units },
             left_out: self.stated().left_out,

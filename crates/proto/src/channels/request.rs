@@ -3,7 +3,7 @@
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::segment::{Member, Segment};
 use rota_admission::Pace;
-use rota_contract::{Contract, Granted, NodeId, RetherShare};
+use rota_contract::{Contract, Granted, NodeId, RetherShare, TrafficSpec};
 use rota_units::Span;
 use rota_wire::MacAddr;
 
@@ -14,15 +14,8 @@ pub struct OpenRequest {
     pub to: Destination,
     /// The service at the destination, like a port number.
     pub service: u16,
-    /// The largest unit, octets.
-    pub unit_octets_max: u32,
-    /// The largest unit that it may ever grow to, for which both ends keep memory; at least the former.
-    pub room_octets: u32,
-    /// One unit every so long; a multiple or a whole part of the TRT reserves no more
-    /// (see [`rota_admission::Pace`]).
-    pub period: Span,
-    /// True if the sender needs the strict period.
-    pub periodic: bool,
+    /// Its traffic. [`rota_admission::Pace`] says which periods reserve no more than they need.
+    pub traffic: TrafficSpec,
 }
 
 /// Why a request for a channel was wrong from the start.

@@ -4,12 +4,12 @@ use super::astray::AstrayUnits;
 use super::incoming::Incoming;
 use super::meter::Meter;
 use super::outgoing::{Outgoing, Sending};
-use super::{CHANNELS_MAX, ChannelEvent, Channels, Listener, OpenRequest, Stated, Want, request};
+use super::{CHANNELS_MAX, ChannelEvent, Channels, Listener, Stated, Want, request};
 use crate::cause;
 use crate::io::{ChannelId, ShareRequest};
 use crate::segment::Segment;
 use rota_admission::Pace;
-use rota_contract::{CloseCause, Granted};
+use rota_contract::{CloseCause, Granted, TrafficSpec};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Tally, Verb};
 
@@ -34,7 +34,7 @@ impl Channels {
                 let channel = self.answered(from, signal);
                 if let Some(channel) = channel.filter(|c| matches!(c.state, Sending::Connecting(_))) {
                     channel.state = Sending::Reserving;
-                    let OpenRequest { unit_octets_max, periodic, .. } = channel.request;
+                    let TrafficSpec { unit_octets_max, periodic, .. } = channel.request.traffic;
                     let (label, pace) = (channel.label, channel.pace);
                     let asked = ShareRequest { to: from, label, unit_octets_max, pace, periodic };
                     let channel = channel.id;

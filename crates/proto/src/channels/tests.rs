@@ -100,9 +100,8 @@ impl Ledger {
 
     pub(super) fn open(&mut self, to: MacAddr) -> ChannelId {
         let period = self.link.medium().settings().trt;
-        let (service, unit_octets_max, room_octets) = (5, 100, 100);
         let (hop, to) = (Some(to), Destination::Node(node_of(to)));
-        let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic: true };
+        let request = OpenRequest { to, service: 5, traffic: TrafficSpec::fixed(100, period, true) };
         let opened = self.channels.open(self.now, &request, hop, 0, Segment::of(&self.link));
         self.carry();
         opened.expect("a sound request")

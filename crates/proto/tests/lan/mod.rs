@@ -1,8 +1,8 @@
 //! Whole nodes with link control, in plain mode and under the token, on a wire that loses what it is told.
 #![allow(dead_code)] // Each test file uses a part of it.
 
-use rota_contract::NodeId;
 use rota_contract::{Granted, MessageOutcome};
+use rota_contract::{NodeId, TrafficSpec};
 use rota_proto::drive::{self, Given};
 use rota_proto::{
     ChannelEvent, ChannelId, Delivered, Destination, HostTag, Identity, Input, LlcAddress, LlcEvent,
@@ -205,8 +205,7 @@ impl Lan {
 
     fn request_of(&self, to: usize, octets: u32) -> OpenRequest {
         let to = Destination::Node(self.nodes[to].rether().node_id());
-        let (unit_octets_max, room_octets, period) = (octets, octets, TRT_30_HZ);
-        OpenRequest { to, service: 7, unit_octets_max, room_octets, period, periodic: false }
+        OpenRequest { to, service: 7, traffic: TrafficSpec::fixed(octets, TRT_30_HZ, false) }
     }
 
     pub fn drain(&mut self, k: usize) {

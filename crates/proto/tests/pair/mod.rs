@@ -1,8 +1,8 @@
 //! Nodes of one port each on a wire that has the rate of its medium: a segment of RETHER, or a link.
 #![allow(dead_code)] // Each test file uses a part of it.
 
-use rota_contract::NodeId;
 use rota_contract::{CloseCause, Granted};
+use rota_contract::{NodeId, TrafficSpec};
 use rota_proto::drive::Zeros;
 use rota_proto::{
     ChannelEvent, ChannelId, Delivered, Destination, FrameBuf, GateOrder, HostTag, Identity, Input,
@@ -158,8 +158,8 @@ impl Pair {
     }
 
     pub fn request(octets: u32, room: u32) -> OpenRequest {
-        let (to, period) = (Destination::Node(node_id(B)), TRT_30_HZ);
-        OpenRequest { to, service: 7, unit_octets_max: octets, room_octets: room, period, periodic: true }
+        let traffic = TrafficSpec::fixed(octets, TRT_30_HZ, true).with_room(room);
+        OpenRequest { to: Destination::Node(node_id(B)), service: 7, traffic }
     }
 
     /// A channel from A to B is asked for; somebody listens.

@@ -3,7 +3,7 @@
 
 pub mod hogs;
 
-use rota_contract::NodeId;
+use rota_contract::{NodeId, TrafficSpec};
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
     ChannelEvent, ChannelId, Delivered, Destination, Disposition, FrameVerdict, HostTag, Identity, Input,
@@ -515,8 +515,8 @@ impl Rig {
     /// The same with another period.
     pub fn open_every(&mut self, period: Span, octets: u32, periodic: bool) -> ChannelId {
         let to = Destination::Node(NodeId(3));
-        let (service, unit_octets_max, room_octets) = (5, octets, octets * 4);
-        let request = OpenRequest { to, service, unit_octets_max, room_octets, period, periodic };
+        let traffic = TrafficSpec::fixed(octets, period, periodic).with_room_for(4);
+        let request = OpenRequest { to, service: 5, traffic };
         let channel = self.node.open(self.now, &request).expect("a sound request");
         self.drain();
         self.signal(3, Verb::Accept, channel);

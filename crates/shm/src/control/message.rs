@@ -1,6 +1,6 @@
 //! The messages themselves, and the one place that parses them.
 
-use rota_contract::{ChannelId, Granted, NodeId};
+use rota_contract::{ChannelId, Granted, NodeId, TrafficSpec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -28,16 +28,11 @@ pub enum Request {
         to: String,
         /// The service to reach there.
         service: u16,
-        /// Largest unit.
-        unit_octets_max: u32,
-        /// The largest unit that it may ever grow to, for which both ends keep memory.
-        room_octets: u32,
-        /// One unit in each period; a multiple or a whole part of the cycle reserves no more than that.
-        period_ns: u64,
+        /// Its traffic.
+        #[serde(flatten)]
+        traffic: TrafficSpec,
         /// Units that may wait in shared memory; at least as many as the contract needs are made.
         buffers: u16,
-        /// Whether the channel needs strict cycles.
-        periodic: bool,
         /// A name for people.
         name: Option<String>,
         /// Units handed over on the channels that this one continues; 0 for a new stream.
@@ -354,4 +349,39 @@ fn parse<T: DeserializeOwned>(octets: &[u8]) -> Result<(u64, T), MessageError> {
         return Ok((number, body));
     }
     Ok((UNASKED, serde_json::from_slice(octets)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_units::Span;
+
+    /// Programs in other languages write these messages too.
+    #[test]
+    fn a_request_to_open_states_its_traffic_beside_the_rest_and_nothing_unknown() {
+        const OPEN: &str = r#"{"open":{"to":"n5","service":7,"unit_octets_max":6250,"room_octets":12500,"#;
+        const REST: &str = r#""buffers":4,"name":null,"before":0,"probe":false}}"#;
+        let traffic = TrafficSpec::fixed(6_250, Span::from_nanos(33_333_333), true).with_room_for(2);
+        let (to, service, buffers, name) = ("n5".to_owned(), 7, 4, None);
+        let request = Request::Open { to, service, traffic, buffers, name, before: 0, probe: false };
+        let read = |pace: &str| Request::parse(format!("{OPEN}{pace}{REST}").as_bytes());
+        assert_eq!(read(r#""period_ns":33333333,"periodic":true,"#).unwrap(), (UNASKED, request.clone()));
+        for pace in [
+            r#""period_ns":33333333,"#,
+            r#""period_ns":-1,"periodic":true,"#,
+            r#""period_ns":33333333,"periodic":true,"pace":1,"#,
+            r#""period_ns":33333333,"period_ns":33333333,"periodic":true,"#,
+        ] {
+            assert!(matches!(read(pace), Err(MessageError::Json(_))), "{pace}");
+        }
+        let octets = emit(UNASKED, &request).unwrap();
+        assert_eq!(Request::parse(&octets).unwrap(), (UNASKED, request));
+    }
+
+    #[test]
+    fn a_channel_is_a_number_in_a_message() {
+        let close = Request::Close { channel: ChannelId(7) };
+        assert_eq!(emit(UNASKED, &close).unwrap(), br#"{"close":{"channel":7}}"#);
+        assert_eq!(Request::parse(br#"{"close":{"channel":7}}"#).unwrap(), (UNASKED, close));
+    }
 }

@@ -8,7 +8,8 @@ use crate::engine::Stream as Random;
 use crate::faults::{Fault, Mix, Tally, Timed};
 use crate::media::MediumCounters;
 use crate::traffic::{Purpose, Shape};
-use crate::world::{Flow, FlowState, Fragments, Hashes, Opening, Segment, World};
+use crate::world::{Flow, FlowState, Fragments, Hashes, Segment, World};
+use rota_contract::TrafficSpec;
 use rota_units::{Instant, Span};
 use std::collections::BTreeMap;
 
@@ -353,10 +354,10 @@ impl<'a> Run<'a> {
         }
         // Not joined yet, or the other is not known yet: the next look tries again.
         let Reservation { unit: octets, period, periodic, .. } = *channel;
-        let opening = Opening { octets, room: channel.room(), period, periodic };
+        let traffic = TrafficSpec::fixed(octets, period, periodic).with_room(channel.room());
         let opened = match before {
-            Some(flow) => self.world.open_flow_again(flow, &opening),
-            None => self.world.open_flow_as(channel.from, channel.to, &opening),
+            Some(flow) => self.world.open_flow_again(flow, traffic),
+            None => self.world.open_flow_as(channel.from, channel.to, traffic),
         };
         if let Ok(flow) = opened {
             self.flows[index] = Some(flow);

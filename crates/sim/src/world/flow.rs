@@ -4,7 +4,7 @@ use super::{World, mac_on, node_id};
 use crate::check::Seen;
 use crate::hosts::Receipt;
 use rota_admission::{Pace, SegmentParams, link_window};
-use rota_contract::Granted;
+use rota_contract::{Granted, TrafficSpec};
 use rota_proto::{
     ChannelEvent, ChannelId, Destination, Input, OpenError, OpenRequest, ResizeError, UnitFate, UnitRef, Way,
 };
@@ -81,19 +81,6 @@ struct Turns {
     link_cycle: Option<Span>,
 }
 
-/// What a program asks for when it opens a channel.
-#[derive(Clone, Copy, Debug)]
-pub struct Opening {
-    /// Octets of the largest unit.
-    pub octets: u32,
-    /// The largest unit that it may ever ask for.
-    pub room: u32,
-    /// From one unit to the next.
-    pub period: Span,
-    /// Whether it asks for the strict period.
-    pub periodic: bool,
-}
-
 impl Flow {
     /// The cycle of its segment.
     pub fn cycle(&self) -> Span {
@@ -146,17 +133,17 @@ impl World {
     ) -> Result<usize, OpenError> {
         let on = self.spec.common(from, to).unwrap_or(0);
         let period = self.segments[on].settings.trt;
-        self.open_flow_as(from, to, &Opening { octets, room: octets, period, periodic })
+        self.open_flow_as(from, to, TrafficSpec::fixed(octets, period, periodic))
     }
 
     /// Opens a channel as a program asks for it.
     ///
     /// # Errors
     /// As [`rota_proto::Node::open`].
-    pub fn open_flow_as(&mut self, from: usize, to: usize, opening: &Opening) -> Result<usize, OpenError> {
+    pub fn open_flow_as(&mut self, from: usize, to: usize, traffic: TrafficSpec) -> Result<usize, OpenError> {
         let service = self.traffic.flows.len() as u16 + 1;
         self.with(to, |node, _| node.listen(service));
-        self.open_flow_to(from, to, service, opening)
+        self.open_flow_to(from, to, service, traffic)
     }
 
     /// The program whose flow came to nothing opens it once more: at the same listener, where that listens
@@ -164,12 +151,12 @@ impl World {
     ///
     /// # Errors
     /// As [`rota_proto::Node::open`].
-    pub fn open_flow_again(&mut self, before: usize, opening: &Opening) -> Result<usize, OpenError> {
+    pub fn open_flow_again(&mut self, before: usize, traffic: TrafficSpec) -> Result<usize, OpenError> {
         let Flow { from, to, service, .. } = self.traffic.flows[before];
         if self.hosts[to].programs.waiting.contains(&u64::from(service)) {
-            self.open_flow_to(from, to, service, opening)
+            self.open_flow_to(from, to, service, traffic)
         } else {
-            self.open_flow_as(from, to, opening)
+            self.open_flow_as(from, to, traffic)
         }
     }
 
@@ -178,19 +165,11 @@ impl World {
         from: usize,
         to: usize,
         service: u16,
-        opening: &Opening,
+        traffic: TrafficSpec,
     ) -> Result<usize, OpenError> {
-        let Opening { octets, room, period, periodic } = *opening;
         let on = self.spec.common(from, to).unwrap_or(0);
         let flow = self.traffic.flows.len();
-        let request = OpenRequest {
-            to: Destination::Node(node_id(to)),
-            service,
-            unit_octets_max: octets,
-            room_octets: room,
-            period,
-            periodic,
-        };
+        let request = OpenRequest { to: Destination::Node(node_id(to)), service, traffic };
         // Its program names the station's address.
         let way = self.hosts[from].port_on(on).map(|port| Way { port, hop: mac_on(on, to) });
         let opened = self.with(from, |node, now| node.go_on(now, way, &request, 0));
@@ -218,7 +197,7 @@ impl World {
             since,
             label: None,
             granted,
-            periodic,
+            periodic: traffic.periodic,
             asked: 0,
             kept: 0,
             next,

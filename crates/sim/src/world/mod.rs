@@ -15,7 +15,7 @@ mod wills;
 mod wire;
 
 pub use custody::{Custody, Fragments};
-pub use flow::{Flow, FlowState, Opening};
+pub use flow::{Flow, FlowState};
 pub use hashes::Hashes;
 pub(crate) use messages::level_of;
 pub use messages::{Message, MessageCounts};

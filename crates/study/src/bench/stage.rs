@@ -127,7 +127,7 @@ impl Nodes<'_> {
             stage.lab.host(last).run(|| self.links[usize::from(last) - 1].listen(SERVICE, None, 4));
         let mut listener = listener.map_err(Failure::failed)?.map_err(Failure::failed)?;
         let mut request = OpenRequest::new(&format!("n{last}"), SERVICE, unit_octets, period);
-        request.periodic = periodic;
+        request.traffic.periodic = periodic;
         // Its units have no clock to follow: the next one waits in a full ring.
         request.overdue = Overdue::Keep;
         let (sender, receiver) = std::thread::scope(|scope| {

@@ -208,8 +208,7 @@ fn until(lan: &mut (Station, Station), what: &str, mut wanted: impl FnMut(&mut (
 
 fn open(lan: &mut (Station, Station)) -> ChannelId {
     let period = lan.0.data.node.medium().settings().trt;
-    let request =
-        Opening { before: 0, probe: false, unit_octets_max: 100, room_octets: 100, period, periodic: true };
+    let request = Opening { traffic: TrafficSpec::fixed(100, period, true), before: 0, probe: false };
     let Ok((channel, _)) = commands::open(&mut lan.0.data.node, now(), "b", SERVICE, &request) else {
         panic!("the station is known")
     };

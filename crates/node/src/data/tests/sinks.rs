@@ -55,9 +55,9 @@ impl Station {
 
     /// A channel of units that fit [`SHAPE`], one in each cycle.
     fn opening(&self) -> Opening {
-        let (octets, period) = (SHAPE.unit_octets_max, self.data.node.medium().settings().trt);
-        let (unit_octets_max, room_octets) = (octets, octets);
-        Opening { before: 0, probe: false, unit_octets_max, room_octets, period, periodic: true }
+        let period = self.data.node.medium().settings().trt;
+        let traffic = TrafficSpec::fixed(SHAPE.unit_octets_max, period, true);
+        Opening { traffic, before: 0, probe: false }
     }
 
     /// The newest event that says that, and no event is left.
@@ -159,7 +159,8 @@ fn a_channel_is_accepted_when_its_receiver_has_memory_which_goes_with_the_channe
 fn as_many_units_are_offered_ahead_as_a_slot_carries() {
     let mut lan = Lan::new();
     let request = lan.sender.opening();
-    let (there, here) = lan.comes_as(Opening { period: request.period.div_down(2), ..request });
+    let traffic = TrafficSpec { period: request.traffic.period.div_down(2), ..request.traffic };
+    let (there, here) = lan.comes_as(Opening { traffic, ..request });
     lan.attach(here);
     lan.until("it opens", |lan| lan.sender.took(opened));
     let (mut program, memory) = source(SHORT);

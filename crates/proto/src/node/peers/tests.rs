@@ -5,6 +5,7 @@ use crate::channels::OpenRequest;
 use crate::io::{ChannelId, FrameBuf, PortId};
 use crate::node::PortSpec;
 use crate::{Identity, Settings};
+use rota_contract::TrafficSpec;
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Key};
@@ -67,10 +68,7 @@ impl Host {
         let request = OpenRequest {
             to: Destination::Node(node),
             service: 7,
-            unit_octets_max: 100,
-            room_octets: 100,
-            period: crate::TRT_30_HZ,
-            periodic: false,
+            traffic: TrafficSpec::fixed(100, crate::TRT_30_HZ, false),
         };
         self.node.go_on(self.now, way, &request, 0)
     }
