@@ -33,9 +33,9 @@ pub enum Arrived<'a> {
     Data(MacAddr, (Generation, u64), &'a [u8]),
 }
 
-/// News of a medium for its parent, of shares and stations.
+/// An event of a medium, for its parent: of shares and stations.
 #[derive(Clone, Debug)]
-pub enum LinkEvent {
+pub enum MediumEvent {
     /// A session has its slot.
     Reserved {
         /// Whose.

@@ -21,7 +21,7 @@ mod stated;
 mod tally;
 
 pub use budget::Budget;
-pub use event::{Arrived, Excluded, LinkEvent, ModeName, TimersInForce, Why, WillName};
+pub use event::{Arrived, Excluded, MediumEvent, ModeName, TimersInForce, Why, WillName};
 pub use members::{Member, STATIONS_MAX};
 pub use mismatch::{Difference, Mismatched};
 pub use rng::Rng;

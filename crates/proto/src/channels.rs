@@ -35,7 +35,7 @@ mod unstated;
 mod want;
 
 use crate::io::{ChannelId, Destination, UnitDescriptor, channel_of};
-use crate::segment::{LinkEvent, Segment, Wants};
+use crate::segment::{MediumEvent, Segment, Wants};
 pub use decline::Shortage;
 pub use event::ChannelEvent;
 use incoming::Incoming;
@@ -412,12 +412,12 @@ impl Channels {
 
     // ---- from the token machine -----------------------------------------------------------------------
 
-    pub(crate) fn on_link_event(&mut self, now: Instant, event: LinkEvent, segment: Segment<'_>) {
+    pub(crate) fn on_link_event(&mut self, now: Instant, event: MediumEvent, segment: Segment<'_>) {
         match event {
-            LinkEvent::Reserved { session, admitted } => {
+            MediumEvent::Reserved { session, admitted } => {
                 self.on_reserved(now, channel_of(session), &admitted, segment);
             }
-            LinkEvent::Refused { session, refusal } => {
+            MediumEvent::Refused { session, refusal } => {
                 let id = channel_of(session);
                 // Told when the receiver is free again, so that who asks for less at once finds it listening.
                 if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
@@ -425,7 +425,7 @@ impl Channels {
                 }
                 self.begin_closing(now, id, CloseCause::Refused, true);
             }
-            LinkEvent::Resized { session, unit_octets_max, admitted } => {
+            MediumEvent::Resized { session, unit_octets_max, admitted } => {
                 let id = channel_of(session);
                 let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
                 channel.request.traffic.unit_octets_max = unit_octets_max;
@@ -436,13 +436,13 @@ impl Channels {
                 let granted = channel.granted;
                 self.events.push_back(ChannelEvent::Changed { channel: id, granted });
             }
-            LinkEvent::NotResized { session, refusal } => {
+            MediumEvent::NotResized { session, refusal } => {
                 self.events.push_back(ChannelEvent::NotChanged { channel: channel_of(session), refusal });
             }
-            LinkEvent::ReservationLost { session } => {
+            MediumEvent::ReservationLost { session } => {
                 self.begin_closing(now, channel_of(session), CloseCause::ReservationLost, false);
             }
-            LinkEvent::Released { session } => {
+            MediumEvent::Released { session } => {
                 let id = channel_of(session);
                 let cause = self
                     .outgoing
@@ -452,29 +452,29 @@ impl Channels {
                 let silent = self.outgoing.iter().any(|channel| channel.id == id && channel.ending.silent);
                 self.begin_closing(now, id, cause, silent);
             }
-            LinkEvent::MemberGone { mac, stopped } => {
+            MediumEvent::MemberGone { mac, stopped } => {
                 let cause = if stopped { CloseCause::PeerStopped } else { CloseCause::PeerGone };
                 self.on_member_gone(mac, cause);
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
-            LinkEvent::MemberUp { station } => {
+            MediumEvent::MemberUp { station } => {
                 self.ask_unstated(station, segment);
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
-            LinkEvent::Renumbered => {
+            MediumEvent::Renumbered => {
                 self.end_unnumbered(segment);
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
-            LinkEvent::Refusal { mac, why, here } => {
+            MediumEvent::Refusal { mac, why, here } => {
                 self.events.push_back(ChannelEvent::Refusal { mac, why, here });
             }
-            LinkEvent::Contested { mac, astray } => {
+            MediumEvent::Contested { mac, astray } => {
                 self.events.push_back(ChannelEvent::Contested { mac, astray });
             }
-            LinkEvent::Doubted { mac } => self.on_doubted(now, mac, segment),
-            LinkEvent::Struck(excluded) => self.events.push_back(ChannelEvent::Struck(excluded)),
-            LinkEvent::TakenForDead => self.doubt_at_once(now),
-            LinkEvent::ModeChanged => self.on_mode_changed(now, segment),
+            MediumEvent::Doubted { mac } => self.on_doubted(now, mac, segment),
+            MediumEvent::Struck(excluded) => self.events.push_back(ChannelEvent::Struck(excluded)),
+            MediumEvent::TakenForDead => self.doubt_at_once(now),
+            MediumEvent::ModeChanged => self.on_mode_changed(now, segment),
         }
         self.tick(now, segment);
     }

@@ -10,7 +10,7 @@ use crate::port::{Counters, Port, PortTally};
 use rota_contract::NodeId;
 use rota_medium::door::MediumKind;
 use rota_medium::rether;
-pub(crate) use rota_medium::{Excluded, LinkEvent, Member, ModeName};
+pub(crate) use rota_medium::{Excluded, MediumEvent, Member, ModeName};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 use std::collections::VecDeque;

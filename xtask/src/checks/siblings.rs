@@ -105,7 +105,7 @@ mod tests {
                 "{path}: {found:?}"
             );
         }
-        assert!(sentences("crates/medium/src/link/mod.rs", "use crate::event::LinkEvent;\n").is_empty());
+        assert!(sentences("crates/medium/src/link/mod.rs", "use crate::event::MediumEvent;\n").is_empty());
         assert!(sentences("crates/medium/src/rether/mod.rs", own).is_empty());
         assert!(sentences("crates/medium/src/lib.rs", "pub mod link;\npub mod rether;\n").is_empty());
     }

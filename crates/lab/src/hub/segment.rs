@@ -1,7 +1,7 @@
 //! The segment without its interfaces: the simulator's medium, wires and faults, in real time.
 
 use rota_sim::faults::{Evil, Injected, Passed, Strike};
-use rota_sim::media::{Frame, Medium, MediumCounters, MediumEvent, Step, Steps, wire_time};
+use rota_sim::media::{Frame, Medium, MediumCounters, Step, Steps, WireEvent, wire_time};
 use rota_sim::{Engine, Fault, Happened, Select, Stamped, Stream, Tally, Timed, WireFault, Wires, WorldSpec};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
@@ -21,7 +21,7 @@ pub struct Plan {
 }
 
 enum Event {
-    Medium(MediumEvent),
+    Medium(WireEvent),
     Arrive { to: usize, from: usize, frame: Frame },
     Late { to: usize, frame: Frame },
     Begin(Entry),

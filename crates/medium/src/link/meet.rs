@@ -13,7 +13,7 @@
 use super::outbox::Pending;
 use super::{Gate, Link};
 use crate::door::FrameVerdict;
-use crate::event::{LinkEvent, WillName};
+use crate::event::{MediumEvent, WillName};
 use crate::members::Announced;
 use crate::rng::Rng;
 use rota_units::{Instant, Span};
@@ -166,8 +166,8 @@ impl Link {
         self.members.retain(|_| false);
         (self.own.station, self.own.answers) = (0, 0);
         self.meeting = Meeting { last_hello: self.meeting.last_hello, ..Meeting::new(now) };
-        self.event(LinkEvent::MemberGone { mac, stopped });
-        self.event(LinkEvent::ModeChanged);
+        self.event(MediumEvent::MemberGone { mac, stopped });
+        self.event(MediumEvent::ModeChanged);
     }
 
     /// A hello that is proven.
@@ -205,7 +205,7 @@ impl Link {
         if said.nonce != nonce {
             // It has taken this station for dead: the shares of this end are over, and so are its channels.
             self.own.answers = said.nonce;
-            self.event(LinkEvent::TakenForDead);
+            self.event(MediumEvent::TakenForDead);
             self.lose_shares();
             self.open_gate(now);
             self.answer(now);
@@ -283,9 +283,9 @@ impl Link {
         self.mismatches.agrees(mac);
         self.meeting.candidate = Some(Candidate { mac, since: now });
         self.meeting.alive = now;
-        self.event(LinkEvent::Renumbered);
-        self.event(LinkEvent::MemberUp { station });
-        self.event(LinkEvent::ModeChanged);
+        self.event(MediumEvent::Renumbered);
+        self.event(MediumEvent::MemberUp { station });
+        self.event(MediumEvent::ModeChanged);
         self.say_hello_soon();
     }
 

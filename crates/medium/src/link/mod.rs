@@ -29,7 +29,7 @@ mod tests;
 
 use crate::budget::Budget;
 use crate::door::{Deadline, Demand, FrameVerdict, Identity, Note, PortId, StationId, Timer};
-use crate::event::{LinkEvent, ModeName, TimersInForce, Why};
+use crate::event::{MediumEvent, ModeName, TimersInForce, Why};
 use crate::members::{Member, Members};
 use crate::mismatch::Mismatched;
 use crate::mismatch::Mismatches;
@@ -64,7 +64,7 @@ enum Gate {
 struct Out {
     outbox: VecDeque<Pending>,
     notes: VecDeque<Note>,
-    events: VecDeque<LinkEvent>,
+    events: VecDeque<MediumEvent>,
     /// The first verdict on the newest frame.
     verdict: FrameVerdict,
 }
@@ -244,11 +244,11 @@ impl Link {
     }
 
     /// The next event.
-    pub fn next_event(&mut self) -> Option<LinkEvent> {
+    pub fn next_event(&mut self) -> Option<MediumEvent> {
         self.out.events.pop_front()
     }
 
-    fn event(&mut self, event: LinkEvent) {
+    fn event(&mut self, event: MediumEvent) {
         self.out.events.push_back(event);
     }
 
@@ -317,7 +317,7 @@ impl Link {
         self.counters.switches += 1;
         self.gate = Gate::Closing { patience: now + self.settings.switch_timeout(2) * 2 };
         self.out.notes.push_back(Note::Divert);
-        self.event(LinkEvent::ModeChanged);
+        self.event(MediumEvent::ModeChanged);
     }
 
     /// The frames that this station itself sent have left its card. A device on the cable may hold some more.
@@ -332,7 +332,7 @@ impl Link {
         self.gate = Gate::Shut;
         self.pace.begin(now);
         self.shares.begin();
-        self.event(LinkEvent::ModeChanged);
+        self.event(MediumEvent::ModeChanged);
         self.admit_waiting(now);
     }
 
@@ -352,6 +352,6 @@ impl Link {
         self.out.outbox.push_back(Pending::Ports);
         self.out.notes.push_back(Note::Flush);
         self.out.notes.push_back(Note::Free);
-        self.event(LinkEvent::ModeChanged);
+        self.event(MediumEvent::ModeChanged);
     }
 }

@@ -3,7 +3,7 @@
 use super::slots::Slots;
 use super::{Gate, Link};
 use crate::door::{SessionId, Share, Units};
-use crate::event::LinkEvent;
+use crate::event::MediumEvent;
 use rota_admission::{Admitted, LINK_SHARES_MAX, Refusal, Request, SegmentParams};
 use rota_admission::{admit_on_link, link_window, standing_on_link};
 use rota_units::{Instant, Octets, Span};
@@ -195,7 +195,7 @@ impl Link {
         let Some(at) = self.shares.sessions.iter().position(|session| session.id == id) else { return };
         let session = self.shares.sessions.remove(at);
         self.shares.gone.extend(session.to_past(now, link_window(self.settings.trt)));
-        self.event(LinkEvent::Released { session: id });
+        self.event(MediumEvent::Released { session: id });
         self.open_when_unshared(now);
     }
 
@@ -209,7 +209,7 @@ impl Link {
     /// Every share of this end is gone.
     pub(super) fn lose_shares(&mut self) {
         while let Some(session) = self.shares.sessions.pop() {
-            self.event(LinkEvent::ReservationLost { session: session.id });
+            self.event(MediumEvent::ReservationLost { session: session.id });
         }
     }
 
@@ -290,13 +290,13 @@ impl Link {
                     session.state = State::Admitted(admitted.tht);
                     let behind = self.shares.sessions.iter().take_while(|session| !waits(session)).count();
                     self.shares.sessions.insert(behind, session);
-                    self.event(LinkEvent::Reserved { session: id, admitted });
+                    self.event(MediumEvent::Reserved { session: id, admitted });
                 }
                 // Those behind it wait, too.
                 Answer::Later => return,
                 Answer::Refused(refusal) => {
                     self.shares.sessions.remove(at);
-                    self.event(LinkEvent::Refused { session: id, refusal });
+                    self.event(MediumEvent::Refused { session: id, refusal });
                 }
             }
         }
@@ -330,10 +330,10 @@ impl Link {
                     session.past = session.to_past(now, link_window(self.settings.trt)).unwrap_or(Past::NONE);
                     session.state = State::Admitted(admitted.tht);
                     session.share.unit_octets_max = octets;
-                    self.event(LinkEvent::Resized { session: id, unit_octets_max: octets, admitted });
+                    self.event(MediumEvent::Resized { session: id, unit_octets_max: octets, admitted });
                 }
                 Answer::Later => {}
-                Answer::Refused(refusal) => self.event(LinkEvent::NotResized { session: id, refusal }),
+                Answer::Refused(refusal) => self.event(MediumEvent::NotResized { session: id, refusal }),
             }
         }
     }

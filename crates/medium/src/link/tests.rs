@@ -36,7 +36,7 @@ struct Bench {
     /// Ordinary frames of full length wait without end.
     is_flooded: bool,
     visited: Option<u32>,
-    heard: Vec<LinkEvent>,
+    heard: Vec<MediumEvent>,
     /// When each hello left.
     hellos: Vec<Instant>,
 }
@@ -78,10 +78,10 @@ impl Bench {
     /// The answer to a share, if there is one.
     fn answer(&self, at: usize) -> Option<Result<Admitted, ()>> {
         self.heard.iter().find_map(|event| match event {
-            LinkEvent::Reserved { session, admitted } if *session == self.queues[at].id => {
+            MediumEvent::Reserved { session, admitted } if *session == self.queues[at].id => {
                 Some(Ok(*admitted))
             }
-            LinkEvent::Refused { session, .. } if *session == self.queues[at].id => Some(Err(())),
+            MediumEvent::Refused { session, .. } if *session == self.queues[at].id => Some(Err(())),
             _ => None,
         })
     }
@@ -345,8 +345,8 @@ fn a_share_that_is_given_back_counts_until_a_window_behind_its_last_slot() {
     let id = bench.queues[grows].id;
     bench.link.resize(id, large as u32);
     bench.queues[grows].octets = large;
-    let is_resized = |event: &LinkEvent| matches!(event, LinkEvent::Resized { .. });
-    let is_refused = |event: &LinkEvent| matches!(event, LinkEvent::NotResized { .. });
+    let is_resized = |event: &MediumEvent| matches!(event, MediumEvent::Resized { .. });
+    let is_refused = |event: &MediumEvent| matches!(event, MediumEvent::NotResized { .. });
     while !bench.heard.iter().any(is_resized) && bench.now < begin + ms(100) {
         bench.run(Span::from_micros(100));
     }
@@ -403,7 +403,7 @@ fn a_share_that_shrinks_gives_its_room_a_window_behind_its_last_slot() {
     let second = bench.ask(bench.percent(60), trt);
     bench.run(ms(1));
     assert!(
-        bench.heard.iter().any(|event| matches!(event, LinkEvent::Resized { .. })),
+        bench.heard.iter().any(|event| matches!(event, MediumEvent::Resized { .. })),
         "less is less at once"
     );
     assert!(bench.answer(second).is_none());

@@ -12,7 +12,7 @@ use super::astray::Astray;
 use super::outbox::Pending;
 use super::{Mode, Rether};
 use crate::door::StationId;
-use crate::event::LinkEvent;
+use crate::event::MediumEvent;
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 
@@ -248,7 +248,7 @@ impl Rether {
             self.contest_own(now, Sign::Forged);
         }
         while let Some((mac, astray)) = self.others.contested.news.pop() {
-            self.event(LinkEvent::Contested { mac, astray });
+            self.event(MediumEvent::Contested { mac, astray });
         }
     }
 
@@ -292,6 +292,6 @@ impl Rether {
             _ => return,
         }
         self.doubt(now, mac);
-        self.event(LinkEvent::Doubted { mac });
+        self.event(MediumEvent::Doubted { mac });
     }
 }

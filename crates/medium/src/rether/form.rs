@@ -6,7 +6,7 @@ use super::counters::newer;
 use super::outbox::Pending;
 use super::{Mode, Rether};
 use crate::door::{FrameVerdict, StationId};
-use crate::event::LinkEvent;
+use crate::event::MediumEvent;
 use rota_admission::Framing;
 use rota_units::Instant;
 use rota_wire::bodies::FORM_MEMBERS_MAX;
@@ -184,7 +184,7 @@ impl Rether {
             }
             listed(member.mac)
         });
-        gone.into_iter().for_each(|mac| self.event(LinkEvent::MemberGone { mac, stopped: false }));
+        gone.into_iter().for_each(|mac| self.event(MediumEvent::MemberGone { mac, stopped: false }));
         let own = self.own.me.mac;
         let is_new = |member: &FormMember| {
             let known = self.members.by_mac(member.mac);
@@ -203,7 +203,7 @@ impl Rether {
         self.tell_renumbered();
         self.prune_wills();
         // A form is repeated whenever a token is: only who is new is news.
-        new.into_iter().for_each(|station| self.event(LinkEvent::MemberUp { station }));
+        new.into_iter().for_each(|station| self.event(MediumEvent::MemberUp { station }));
         self.take_ring_key(key_epoch);
         // A form that comes again, as with every token that is sent again, is no sign of a token: a station
         // that believes none of this ring's tokens would wait for ever and never claim.

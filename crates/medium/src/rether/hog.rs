@@ -16,7 +16,7 @@ use super::ring::Ring;
 use super::{Rether, Stamp};
 use crate::door::{Place, StationId};
 use crate::event::Excluded;
-use crate::event::LinkEvent;
+use crate::event::MediumEvent;
 use rota_units::{Instant, Span};
 use rota_wire::{Foul, Generation, MacAddr, Phase, StationSet, Struck, Token};
 
@@ -515,7 +515,7 @@ impl Rether {
         let until = now + wait + if here { self.settings.delay_max * 2 } else { Span::ZERO };
         let excluded = Excluded { mac, why, here, held, wait, until };
         self.others.standing.exclude(now, excluded);
-        self.event(LinkEvent::Struck(excluded));
+        self.event(MediumEvent::Struck(excluded));
     }
 
     /// True if a station has to wait because of what it did: no claim brings it back sooner.

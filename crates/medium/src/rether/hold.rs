@@ -10,7 +10,7 @@ use super::visit::Stage;
 use super::{CycleClock, Rether, Stamp};
 use crate::door::Note;
 use crate::door::{FrameVerdict, StationId};
-use crate::event::LinkEvent;
+use crate::event::MediumEvent;
 use rota_units::{Instant, Span};
 use rota_wire::{Phase, Token};
 
@@ -202,7 +202,7 @@ impl Rether {
             // Declared dead while alive: what was reserved is gone; being heard clears the mark.
             self.lose_reservations();
             if !known {
-                self.event(LinkEvent::TakenForDead);
+                self.event(MediumEvent::TakenForDead);
             }
             if !self.tells.leaving && !self.is_out(at) {
                 self.out.outbox.push_back(Pending::Announce);

@@ -15,7 +15,7 @@ use super::visit::is_over;
 use super::{Mode, Rether, Stamp};
 use crate::door::StationId;
 use crate::event::Excluded;
-use crate::event::LinkEvent;
+use crate::event::MediumEvent;
 use crate::members::STATIONS_MAX;
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
@@ -184,7 +184,7 @@ impl Rether {
             told.remove(0);
         }
         told.push(Refused { mac, why, here, at: now });
-        self.event(LinkEvent::Refusal { mac, why, here });
+        self.event(MediumEvent::Refusal { mac, why, here });
     }
 
     /// Whether a station with these settings takes part; one with others is told of, never listened to.
@@ -345,7 +345,7 @@ impl Rether {
         if let Some(ring) = self.mode.ring_mut() {
             ring.changes.leave(station);
         }
-        self.event(LinkEvent::MemberGone { mac, stopped: true });
+        self.event(MediumEvent::MemberGone { mac, stopped: true });
     }
 
     /// A station that the list calls dead was heard.
@@ -496,7 +496,7 @@ impl Rether {
         }
         self.members.announce(now, station, joiner.mac, joiner.incarnation, &joiner.said, joiner.seq);
         self.tell_renumbered();
-        self.event(LinkEvent::MemberUp { station });
+        self.event(MediumEvent::MemberUp { station });
         // It comes from a ring that got further than this one, and would take no token of ours until a
         // silence ends in a claim: this station claims as soon as it can.
         if joiner.generation > self.fence.seen.generation
@@ -559,7 +559,7 @@ impl Rether {
         let known = before.unwrap_or(StationSet::EMPTY);
         for station in after.iter().filter(|station| !known.contains(*station)) {
             if let Some(mac) = self.members.get(station).map(|member| member.mac) {
-                self.event(LinkEvent::MemberGone { mac, stopped: false });
+                self.event(MediumEvent::MemberGone { mac, stopped: false });
             }
             // The first list that a station sees says nothing about when they died.
             if before.is_none() {

@@ -72,7 +72,7 @@ pub use outbox::ANNOUNCE_OCTETS;
 use crate::door::Identity;
 use crate::door::{Deadline, Demand, Note, SessionId, Timer};
 use crate::door::{PortId, StationId};
-use crate::event::{LinkEvent, ModeName};
+use crate::event::{MediumEvent, ModeName};
 use crate::members::{Member, Members};
 use crate::rng::Rng;
 use crate::sealing::Own;
@@ -364,7 +364,7 @@ impl Rether {
     }
 
     /// The next event.
-    pub fn next_event(&mut self) -> Option<LinkEvent> {
+    pub fn next_event(&mut self) -> Option<MediumEvent> {
         self.out.events.pop_front()
     }
 
@@ -522,7 +522,7 @@ impl Rether {
         self.members.as_slice().len() as u16 + 1
     }
 
-    fn event(&mut self, event: LinkEvent) {
+    fn event(&mut self, event: MediumEvent) {
         self.out.events.push_back(event);
     }
 

@@ -10,7 +10,7 @@ use super::reserve::{Session, SlotUse};
 use super::sound::Budgets;
 use crate::door::FrameVerdict;
 use crate::door::{Demand, Note};
-use crate::event::LinkEvent;
+use crate::event::MediumEvent;
 use crate::mismatch::Mismatches;
 use rota_units::Instant;
 use std::collections::VecDeque;
@@ -116,7 +116,7 @@ impl Ordinary {
 pub(super) struct Out {
     pub(super) outbox: VecDeque<Pending>,
     pub(super) notes: VecDeque<Note>,
-    pub(super) events: VecDeque<LinkEvent>,
+    pub(super) events: VecDeque<MediumEvent>,
     /// The first verdict on the newest frame.
     pub(super) verdict: FrameVerdict,
 }

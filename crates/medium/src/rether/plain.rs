@@ -11,7 +11,7 @@ use super::outbox::Pending;
 use super::ring::Ring;
 use super::{Initiating, Joining, Mode, Rether, Stamp, Yielding};
 use crate::door::{FrameVerdict, StationId};
-use crate::event::LinkEvent;
+use crate::event::MediumEvent;
 use crate::sealing::JUMP_MAX;
 use rota_units::{Instant, Span};
 use rota_wire::bodies::StationState;
@@ -92,7 +92,7 @@ impl Rether {
         self.mode = Mode::Joining(Joining::afresh(now));
         self.flush_queue();
         self.let_flow();
-        self.event(LinkEvent::ModeChanged);
+        self.event(MediumEvent::ModeChanged);
     }
 
     fn take_place(&mut self, now: Instant) {
@@ -110,7 +110,7 @@ impl Rether {
         self.mode = Mode::Plain;
         self.tells.next_hello = now + self.settings.hello;
         self.let_flow();
-        self.event(LinkEvent::ModeChanged);
+        self.event(MediumEvent::ModeChanged);
     }
 
     pub(super) fn plain_tick(&mut self, now: Instant) {
@@ -134,7 +134,7 @@ impl Rether {
             }
             stays
         });
-        gone.into_iter().for_each(|mac| self.event(LinkEvent::MemberGone { mac, stopped: false }));
+        gone.into_iter().for_each(|mac| self.event(MediumEvent::MemberGone { mac, stopped: false }));
         if self.wants_ring() {
             self.begin_switch(now);
         }
@@ -198,7 +198,7 @@ impl Rether {
         self.adopt_epoch(said);
         self.resolve_conflict(header.source, mac);
         if is_new {
-            self.event(LinkEvent::MemberUp { station });
+            self.event(MediumEvent::MemberUp { station });
             // The newcomer learns of us; each answers once, in plain mode where nothing is disturbed.
             if matches!(self.mode, Mode::Plain) {
                 let wait = self.settings.ack_spacing * u64::from(self.own.station);
@@ -220,7 +220,7 @@ impl Rether {
             }
             Some(gone) => {
                 if let Some(mac) = gone {
-                    self.event(LinkEvent::MemberGone { mac, stopped: false });
+                    self.event(MediumEvent::MemberGone { mac, stopped: false });
                 }
                 true
             }
@@ -254,7 +254,7 @@ impl Rether {
             return;
         }
         self.members.retain(|member| member.mac != mac);
-        self.event(LinkEvent::MemberGone { mac, stopped: true });
+        self.event(MediumEvent::MemberGone { mac, stopped: true });
     }
 
     fn adopt_epoch(&mut self, said: &Announce) {
@@ -291,7 +291,7 @@ impl Rether {
         let from_plain = matches!(self.mode, Mode::Plain | Mode::Initiating(_) | Mode::Yielding(_));
         self.mode = Mode::Joining(Joining { ring: true, again, from_plain, ..Joining::afresh(now) });
         self.divert();
-        self.event(LinkEvent::ModeChanged);
+        self.event(MediumEvent::ModeChanged);
     }
 
     /// Nothing but a notice says that a ring runs, and a holder of the key may lie. A ring that runs is heard
@@ -319,7 +319,7 @@ impl Rether {
         let acked = Vec::new();
         self.mode = Mode::Initiating(Initiating { card_empty: false, acked, tries: 0, again });
         self.divert();
-        self.event(LinkEvent::ModeChanged);
+        self.event(MediumEvent::ModeChanged);
     }
 
     /// How long a card may take to empty: twice what its queue and a port's hold.
@@ -440,7 +440,7 @@ impl Rether {
         self.mode = Mode::Yielding(Yielding { initiator, card_empty, acknowledge_at, give_up });
         if fresh {
             self.divert();
-            self.event(LinkEvent::ModeChanged);
+            self.event(MediumEvent::ModeChanged);
         }
     }
 
@@ -491,7 +491,7 @@ impl Rether {
             self.members.set_nonce(*mac, *nonce);
         }
         self.counters.stations_declared_dead += silent.len() as u64;
-        silent.into_iter().for_each(|mac| self.event(LinkEvent::MemberGone { mac, stopped: false }));
+        silent.into_iter().for_each(|mac| self.event(MediumEvent::MemberGone { mac, stopped: false }));
         self.rekey_ring();
         self.enter_ring(now);
         self.first_token(now);
@@ -507,7 +507,7 @@ impl Rether {
         self.others.contested.astray.forget_tokens();
         self.watch_stalls(now);
         self.await_ring(now);
-        self.event(LinkEvent::ModeChanged);
+        self.event(MediumEvent::ModeChanged);
     }
 
     // ---- Switch-to-CSMA -------------------------------------------------------------------------------

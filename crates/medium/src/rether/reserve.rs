@@ -9,7 +9,7 @@ use super::counters::next_stamp;
 use super::outbox::Pending;
 use crate::door::StationId;
 use crate::door::{SessionId, Share};
-use crate::event::LinkEvent;
+use crate::event::MediumEvent;
 use rota_admission::{Growth, Pace, Request, admit, grow, shrunk, standing};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{MAX_SLOTS, Slot, SlotList, StationSet, Token};
@@ -79,7 +79,7 @@ impl Rether {
 
     pub(super) fn tell_renumbered(&mut self) {
         if self.members.take_renumbered() {
-            self.event(LinkEvent::Renumbered);
+            self.event(MediumEvent::Renumbered);
         }
     }
 
@@ -88,7 +88,7 @@ impl Rether {
         let Some(session) = self.session(id) else { return };
         if session.state == SessionState::Waiting {
             self.shares.sessions.retain(|session| session.id != id);
-            self.event(LinkEvent::Released { session: id });
+            self.event(MediumEvent::Released { session: id });
         } else {
             session.state = SessionState::Closing;
             self.ask_for_token(now);
@@ -203,7 +203,7 @@ impl Rether {
         while let Some(at) = self.shares.sessions.iter().position(|s| s.state == SessionState::Closing) {
             let session = self.shares.sessions.remove(at).id;
             self.close_parts(token, |part| part.session == session);
-            self.event(LinkEvent::Released { session });
+            self.event(MediumEvent::Released { session });
         }
     }
 
@@ -305,7 +305,7 @@ impl Rether {
         let (_, parts) = self.parts_of(token, session);
         let params = self.settings.params(self.ring_size());
         let admitted = standing(&slots[..count], &parts, &request, &params);
-        self.event(LinkEvent::Resized { session, unit_octets_max: octets, admitted });
+        self.event(MediumEvent::Resized { session, unit_octets_max: octets, admitted });
     }
 
     /// A smaller reservation always fits. Units that were ready under the old one leave under it, also those
@@ -355,7 +355,7 @@ impl Rether {
                     self.append(token, id, share, tht, periodic);
                 }
                 Err(refusal) => {
-                    self.event(LinkEvent::NotResized { session: id, refusal });
+                    self.event(MediumEvent::NotResized { session: id, refusal });
                     continue;
                 }
             }
@@ -397,9 +397,9 @@ impl Rether {
                     let share = request.pace.share(request.unit_octets, &params.link.framing);
                     self.append(token, id, share, admitted.tht, periodic);
                     self.shares.sessions[at].state = SessionState::Reserved;
-                    self.event(LinkEvent::Reserved { session: id, admitted });
+                    self.event(MediumEvent::Reserved { session: id, admitted });
                 }
-                Err(refusal) => self.event(LinkEvent::Refused { session: id, refusal }),
+                Err(refusal) => self.event(MediumEvent::Refused { session: id, refusal }),
             }
         }
         self.shares.sessions.retain(|session| session.state != SessionState::Waiting);
@@ -425,8 +425,8 @@ impl Rether {
         self.shares.parts.clear();
         for (session, state) in lost {
             self.event(match state {
-                SessionState::Closing => LinkEvent::Released { session },
-                _ => LinkEvent::ReservationLost { session },
+                SessionState::Closing => MediumEvent::Released { session },
+                _ => MediumEvent::ReservationLost { session },
             });
         }
     }

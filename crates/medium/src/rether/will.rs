@@ -15,7 +15,7 @@ use super::outbox::Pending;
 use super::visit::Stage;
 use super::{ClaimRound, Rether};
 use crate::door::{FrameVerdict, StationId};
-use crate::event::LinkEvent;
+use crate::event::MediumEvent;
 use crate::event::WillName;
 use crate::members::Member;
 use rota_units::{Instant, Span};
@@ -228,7 +228,7 @@ impl Rether {
             stays
         });
         self.counters.stations_declared_dead += gone.len() as u64;
-        gone.into_iter().for_each(|mac| self.event(LinkEvent::MemberGone { mac, stopped: false }));
+        gone.into_iter().for_each(|mac| self.event(MediumEvent::MemberGone { mac, stopped: false }));
     }
 
     /// A Form names new boots: a will speaks of one boot only.

@@ -68,7 +68,7 @@ impl Ledger {
         carry::channels(self.now, &mut self.channels, &mut self.link);
     }
 
-    fn tell(&mut self, event: LinkEvent) {
+    fn tell(&mut self, event: MediumEvent) {
         self.channels.on_link_event(self.now, event, Segment::of(&self.link));
         self.carry();
     }
@@ -95,7 +95,7 @@ impl Ledger {
     }
 
     fn gone(&mut self, mac: MacAddr) {
-        self.tell(LinkEvent::MemberGone { mac, stopped: false });
+        self.tell(MediumEvent::MemberGone { mac, stopped: false });
     }
 
     pub(super) fn open(&mut self, to: MacAddr) -> ChannelId {
@@ -226,7 +226,7 @@ fn who_was_taken_for_dead_asks_for_its_channels_and_is_told_of_their_end() {
     let open = ledger.opened_by(B, 70);
     ledger.sent();
     let dead = |ledger: &mut Ledger| {
-        ledger.tell(LinkEvent::TakenForDead);
+        ledger.tell(MediumEvent::TakenForDead);
         ledger.sent()
     };
     assert_eq!(dead(&mut ledger), [(B, Verb::Ask)]);
@@ -270,7 +270,7 @@ fn a_sender_repeats_an_end_that_its_receiver_could_not_hear() {
     assert_eq!(ledger.sent(), [(B, Verb::Opened)], "it goes on");
     ledger.channels.state(sent, Stated { units: 30, left_out: 4, unsent: 0 });
     ledger.gone(B);
-    ledger.tell(LinkEvent::Released { session: session_of(sent) });
+    ledger.tell(MediumEvent::Released { session: session_of(sent) });
     assert!(ledger.channels.outgoing.is_empty(), "its program hears of it at once");
     ledger.sent();
     for _ in 0..2 {
@@ -474,7 +474,7 @@ fn the_end_is_acknowledged_with_what_came_each_time() {
     ledger.hear(C, Verb::Accept, out);
     ledger.abort(out);
     ledger.channels.outgoing[0].ending.silent = false;
-    let released = LinkEvent::Released { session: session_of(out) };
+    let released = MediumEvent::Released { session: session_of(out) };
     ledger.tell(released);
     let tally = told[0].1.tally;
     let noted = Signal { tally, ..Signal::new(Verb::CloseAck, out, ledger.channels.outgoing[0].label) };
@@ -529,7 +529,7 @@ fn units_count_as_come_where_their_receiver_s_node_has_told_of_the_end() {
         ledger.signal(C, &report);
         ledger.channels.outgoing[0].state = Sending::Open { telling: None };
         how(&mut ledger, out);
-        let released = LinkEvent::Released { session: session_of(out) };
+        let released = MediumEvent::Released { session: session_of(out) };
         ledger.tell(released);
         while !ledger.channels.outgoing.is_empty() {
             ledger.now += SIGNAL_INTERVAL;
@@ -589,7 +589,7 @@ fn a_receiver_that_has_not_counted_the_end_confirms_no_units() {
             sender.channels.begin_closing(sender.now, out, CloseCause::Finished, false);
         }
         sender.signal(C, &answer);
-        let released = LinkEvent::Released { session: session_of(out) };
+        let released = MediumEvent::Released { session: session_of(out) };
         sender.tell(released);
         while !sender.channels.outgoing.is_empty() {
             sender.now += SIGNAL_INTERVAL;
@@ -617,7 +617,7 @@ fn a_receiver_that_has_not_counted_the_end_confirms_no_units() {
         assert_eq!(come(&mut lossy, Verb::Close), Some((7, 2)), "each time");
     }
     let mut doubtful = knows(0..5);
-    doubtful.tell(LinkEvent::TakenForDead);
+    doubtful.tell(MediumEvent::TakenForDead);
     while doubtful.closed().is_empty() {
         doubtful.repeated();
     }

@@ -9,7 +9,7 @@ use rota_medium::door::{FrameVerdict, MediumKind, Place, PortId, StationId, Turn
 use rota_medium::link::Link;
 use rota_medium::rether::{Refused, Rether, Sign};
 use rota_medium::{
-    Arrived, Counters, LinkEvent, MediumTally, Member, Mismatched, ModeName, Settings, TimersInForce,
+    Arrived, Counters, MediumEvent, MediumTally, Member, Mismatched, ModeName, Settings, TimersInForce,
     WillName,
 };
 use rota_units::{Instant, Span};
@@ -245,7 +245,7 @@ impl Medium {
 
     /// The next event.
     #[inline]
-    pub(super) fn next_event(&mut self) -> Option<LinkEvent> {
+    pub(super) fn next_event(&mut self) -> Option<MediumEvent> {
         each!(self, medium => medium.next_event())
     }
 

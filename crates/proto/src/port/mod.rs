@@ -29,7 +29,7 @@ use own::Own;
 use queue::{Entry, NrtQueue, Origin};
 use rota_medium::door::Identity;
 use rota_medium::door::{Deadline, Demand, Frame, Note, Place, Timer, Turn};
-use rota_medium::{Arrived, LinkEvent, Settings};
+use rota_medium::{Arrived, MediumEvent, Settings};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{Class, Generation, Key, MacAddr};
 use spend::Spending;
@@ -213,11 +213,11 @@ impl Port {
     }
 
     /// The next event of the medium. A session that it has ended has no units any more.
-    pub(crate) fn next_event(&mut self) -> Option<LinkEvent> {
+    pub(crate) fn next_event(&mut self) -> Option<MediumEvent> {
         let event = self.medium.next_event()?;
-        if let LinkEvent::Released { session }
-        | LinkEvent::Refused { session, .. }
-        | LinkEvent::ReservationLost { session } = event
+        if let MediumEvent::Released { session }
+        | MediumEvent::Refused { session, .. }
+        | MediumEvent::ReservationLost { session } = event
         {
             self.units.remove(channel_of(session));
         }

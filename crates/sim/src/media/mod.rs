@@ -26,9 +26,9 @@ pub fn wire_time(rate: BitRate, octets: usize) -> Span {
     rate.span_of_up(Octets::new((octets as u64 + WIRE_OVERHEAD).max(WIRE_MIN)))
 }
 
-/// What a medium wants to be told later.
+/// An event on a simulated medium, of which it is told later.
 #[derive(Clone, Debug)]
-pub enum MediumEvent {
+pub enum WireEvent {
     /// A frame is whole at the switch.
     AtSwitch {
         /// Whose.
@@ -49,7 +49,7 @@ pub enum MediumEvent {
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Tell it again then.
-    Later(MediumEvent),
+    Later(WireEvent),
     /// A frame is whole at a station.
     Arrive {
         /// Whose card.
@@ -173,7 +173,7 @@ impl Medium {
     }
 
     /// What it wanted to be told.
-    pub fn happen(&mut self, now: Instant, event: MediumEvent, steps: &mut Steps) {
+    pub fn happen(&mut self, now: Instant, event: WireEvent, steps: &mut Steps) {
         match self {
             Self::Switch(switch) => switch.happen(now, event, steps),
             // A link looks at nothing twice.

@@ -4,7 +4,7 @@
 //! a card is empty, and the instants at which the segment must be looked at again.
 
 use super::csma_cd::{Card, CsmaCd, FrameFate, Spec};
-use super::{End, Frame, MediumCounters, MediumEvent, Step, Steps};
+use super::{End, Frame, MediumCounters, Step, Steps, WireEvent};
 use rota_units::{Instant, Octets, Span};
 use std::collections::VecDeque;
 
@@ -90,7 +90,7 @@ impl Shared {
         if next < self.alarm || self.alarm <= now {
             self.alarm = next;
             if next < Instant::FAR {
-                steps.push((next, Step::Later(MediumEvent::Carrier)));
+                steps.push((next, Step::Later(WireEvent::Carrier)));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A full-duplex store-and-forward switch: it learns addresses, floods what it does not know, and has a
 //! finite queue of eight priorities at each egress port.
 
-use super::{Card, End, Frame, MediumCounters, MediumEvent, Step, Steps, wire_time};
+use super::{Card, End, Frame, MediumCounters, Step, Steps, WireEvent, wire_time};
 use rota_units::{BitRate, Instant, Octets, Span};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -72,7 +72,7 @@ impl Switch {
         self.counters.sent += 1;
         match self.cards[from].take(now, self.rate, self.card_queue, frame.len()) {
             Some(left) => {
-                steps.push((left + FORWARDING, Step::Later(MediumEvent::AtSwitch { from, frame })));
+                steps.push((left + FORWARDING, Step::Later(WireEvent::AtSwitch { from, frame })));
             }
             None => {
                 self.counters.card_drops += 1;
@@ -81,11 +81,11 @@ impl Switch {
         }
     }
 
-    pub(super) fn happen(&mut self, now: Instant, event: MediumEvent, steps: &mut Steps) {
+    pub(super) fn happen(&mut self, now: Instant, event: WireEvent, steps: &mut Steps) {
         match event {
-            MediumEvent::AtSwitch { from, frame } => self.forward(now, from, &frame, steps),
-            MediumEvent::PortFree { port } => self.next(now, port, steps),
-            MediumEvent::Carrier => {}
+            WireEvent::AtSwitch { from, frame } => self.forward(now, from, &frame, steps),
+            WireEvent::PortFree { port } => self.next(now, port, steps),
+            WireEvent::Carrier => {}
         }
     }
 
@@ -135,7 +135,7 @@ impl Switch {
         port.queues[priority(&frame)].push_back((from, frame));
         if !port.woken {
             port.woken = true;
-            steps.push((port.free, Step::Later(MediumEvent::PortFree { port: to })));
+            steps.push((port.free, Step::Later(WireEvent::PortFree { port: to })));
         }
     }
 
@@ -148,7 +148,7 @@ impl Switch {
         port.free = now + wire_time(self.rate, frame.len());
         if port.waiting > 0 {
             port.woken = true;
-            steps.push((port.free, Step::Later(MediumEvent::PortFree { port: to })));
+            steps.push((port.free, Step::Later(WireEvent::PortFree { port: to })));
         }
         self.counters.arrived += 1;
         steps.push((port.free + self.latency, Step::Arrive { to, from, frame }));

@@ -2,7 +2,7 @@
 
 use super::wills::Will;
 use crate::engine::Stamped;
-use crate::media::{Frame, MediumEvent};
+use crate::media::{Frame, WireEvent};
 use rota_proto::Settings;
 use rota_wire::FrameView;
 
@@ -12,7 +12,7 @@ pub(super) enum Event {
     /// Of the medium of a segment.
     Medium {
         on: usize,
-        event: MediumEvent,
+        event: WireEvent,
     },
     Arrive {
         on: usize,
@@ -80,11 +80,11 @@ impl Stamped for Event {
         let segment = self.segment().map_or(0, |on| (on as u64) << 48);
         segment
             ^ match self {
-                Self::Medium { event: MediumEvent::AtSwitch { from, frame }, .. } => {
+                Self::Medium { event: WireEvent::AtSwitch { from, frame }, .. } => {
                     1 << 56 ^ (*from as u64) << 32 ^ mark(frame)
                 }
-                Self::Medium { event: MediumEvent::PortFree { port }, .. } => 2 << 56 ^ *port as u64,
-                Self::Medium { event: MediumEvent::Carrier, .. } => 12 << 56,
+                Self::Medium { event: WireEvent::PortFree { port }, .. } => 2 << 56 ^ *port as u64,
+                Self::Medium { event: WireEvent::Carrier, .. } => 12 << 56,
                 Self::Arrive { to, frame, .. } => 3 << 56 ^ (*to as u64) << 32 ^ mark(frame),
                 Self::Late { to, frame, .. } => 4 << 56 ^ (*to as u64) << 32 ^ mark(frame),
                 Self::Hand { from, frame, .. } => 5 << 56 ^ (*from as u64) << 32 ^ mark(frame),
@@ -135,11 +135,11 @@ impl Event {
             Err(_) => format!("ordinary frame of {} octets", frame.len()),
         };
         match self {
-            Self::Medium { event: MediumEvent::AtSwitch { from, frame }, .. } => {
+            Self::Medium { event: WireEvent::AtSwitch { from, frame }, .. } => {
                 format!("port {from}: the switch has {}", named(frame))
             }
-            Self::Medium { event: MediumEvent::PortFree { port }, .. } => format!("port {port} is free"),
-            Self::Medium { event: MediumEvent::Carrier, .. } => "the carrier".to_owned(),
+            Self::Medium { event: WireEvent::PortFree { port }, .. } => format!("port {port} is free"),
+            Self::Medium { event: WireEvent::Carrier, .. } => "the carrier".to_owned(),
             Self::Arrive { to, frame, .. } => format!("host {to} <- {}", named(frame)),
             Self::Late { to, frame, lie, .. } => {
                 format!("host {to} <- late {}{}", named(frame), if *lie { ", which is a lie" } else { "" })

@@ -75,7 +75,7 @@ fn a_sender_that_is_in_the_ring_again_is_asked_for_the_end() {
         ledger.gone(from);
     }
     ledger.sent();
-    ledger.tell(LinkEvent::MemberUp { station: 3 });
+    ledger.tell(MediumEvent::MemberUp { station: 3 });
     assert_eq!(ledger.sent(), [(C, Verb::Ask)]);
 }
 
@@ -140,7 +140,7 @@ fn a_channel_that_opens_to_a_station_without_a_number_ends() {
     ledger.number(0, B);
     let [tht, offset, bound, t_nrt, gap, spare] = [Span::from_millis(1); 6];
     let admitted = Admitted { tht, offset, bound, t_nrt, gap, spare };
-    ledger.tell(LinkEvent::Reserved { session: session_of(id), admitted });
+    ledger.tell(MediumEvent::Reserved { session: session_of(id), admitted });
     for _ in 0..300 {
         assert_eq!(ledger.repeated(), []);
         ledger.settle();
@@ -159,9 +159,9 @@ fn a_reservation_in_a_ring_without_its_receiver_opens_no_channel() {
     ledger.number(0, B);
     let [tht, offset, bound, t_nrt, gap, spare] = [Span::from_millis(1); 6];
     let admitted = Admitted { tht, offset, bound, t_nrt, gap, spare };
-    let reserved = LinkEvent::Reserved { session: session_of(out), admitted };
+    let reserved = MediumEvent::Reserved { session: session_of(out), admitted };
     ledger.tell(reserved);
-    ledger.tell(LinkEvent::Released { session: session_of(out) });
+    ledger.tell(MediumEvent::Released { session: session_of(out) });
     ledger.tick();
     assert_eq!(ledger.closed(), [(out, CloseCause::PeerGone)]);
     assert!(ledger.channels.outgoing.is_empty());

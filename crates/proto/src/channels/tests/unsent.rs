@@ -20,7 +20,7 @@ fn units_that_never_left_are_lost_where_the_receiver_ended_the_channel() {
         let said = Signal { code, tally, ..Signal::new(verb, out, 1) };
         ledger.signal(C, &said);
     }
-    ledger.tell(LinkEvent::Released { session: session_of(out) });
+    ledger.tell(MediumEvent::Released { session: session_of(out) });
     // It answers the close with the counts that it had without the sender's statement.
     let ack = Signal { code: CloseCause::PeerGone.code(), tally, ..Signal::new(Verb::CloseAck, out, 1) };
     ledger.signal(C, &ack);
@@ -91,7 +91,7 @@ fn units_that_never_left_are_lost_beside_those_that_the_wire_had_lost() {
     ledger.signal(C, &report);
     ledger.channels.state(out, Stated { units: 7, left_out: 0, unsent: 0 });
     ledger.gone(C);
-    ledger.tell(LinkEvent::Released { session: session_of(out) });
+    ledger.tell(MediumEvent::Released { session: session_of(out) });
     let closed = core::iter::from_fn(|| ledger.channels.next_event()).find_map(|event| match event {
         ChannelEvent::Closed { stated, tally, .. } => Some((stated, tally.units, tally.lost)),
         _ => None,
