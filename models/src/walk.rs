@@ -59,11 +59,11 @@ pub fn walk(spec: &Spec, start: &World, seed: u64, steps: usize) -> Walk {
             return Walk { actions, violation: world.violation, settled_ticks: None };
         }
     }
-    settle(spec, world, actions)
+    heal(spec, world, actions)
 }
 
 /// The healthy way on, with what is stopped or cut off going on first.
-fn settle(spec: &Spec, mut world: World, mut actions: Vec<Action>) -> Walk {
+fn heal(spec: &Spec, mut world: World, mut actions: Vec<Action>) -> Walk {
     let mut healing: Vec<Action> = Vec::new();
     if world.cut != 0 {
         healing.push(Action::Merge);

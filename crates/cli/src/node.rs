@@ -321,7 +321,7 @@ fn settings(args: &Args, iface: &str, rate: BitRate, mtu: u16) -> Result<Setting
     settings.report = args.report;
     settings.llc.enabled = true;
     settings.llc.address = args.llc_address.unwrap_or(0);
-    settings.llc.peers.clone_from(&args.llc_peer);
+    settings.llc.peer_macs.clone_from(&args.llc_peer);
     settings.llc.private_segment = args.llc_private;
     if let Some(path) = &args.calibration {
         let calibration = calibrate::file::read(path)?;

@@ -7,7 +7,7 @@ use rota_answer::{Asked, Exit, Failure, Format, Output, json};
 use rota_study::came;
 use rota_study::clock;
 use rota_study::record::{OverduePolicy, Sent, SentRecord};
-use rota_study::transport::channel::{self, ChannelRequest, OpenError};
+use rota_study::transport::channel::{self, ChannelFailure, ChannelRequest};
 use rota_study::transport::udp::{UdpSink, resolve};
 use rota_study::transport::{Over, UnitSink};
 use rota_study::video::{FrameRate, Video};
@@ -204,8 +204,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     clock::ask_for_real_time();
     let mut sink = match open(args, &report) {
         Ok(sink) => sink,
-        Err(OpenError::Failed(failure)) => return Err(failure),
-        Err(OpenError::Refused { refusal, sentence }) => {
+        Err(ChannelFailure::Failed(failure)) => return Err(failure),
+        Err(ChannelFailure::Refused { refusal, sentence }) => {
             let failure = Failure::refused(&sentence);
             report.refused = Some(refusal);
             report.error = Some(json::error_of(&failure));
@@ -298,7 +298,7 @@ pub fn needs_channel() -> Failure {
     Failure::wrong_use("--reattach needs --over channel: a UDP socket depends on no node")
 }
 
-fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, OpenError> {
+fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, ChannelFailure> {
     let period = Span::from_nanos(report.period_ns);
     match args.over {
         Over::Udp if args.reattach.is_some() => Err(needs_channel().into()),

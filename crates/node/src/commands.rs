@@ -42,8 +42,8 @@ impl Peer {
     /// The other end of a channel, as it is known now.
     pub(crate) fn of(channel: ChannelId, node: &Node) -> Option<Self> {
         let (node_id, hop) = (node.peer(channel)?, node.hop(channel)?);
-        let link = node.port_at(node.port_of(channel)?)?.medium();
-        let said = link.member_at(hop).map(|member| &member.announce);
+        let medium = node.port_at(node.port_of(channel)?)?.medium();
+        let said = medium.member_at(hop).map(|member| &member.announce);
         let name = said.map(|said| said.name().to_owned()).filter(|name| !name.is_empty());
         let node = said.map_or(0, |said| said.llc_address);
         Some(Self { node_id, hop, name: name.unwrap_or_else(|| hop.to_string()), node })

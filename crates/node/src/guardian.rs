@@ -255,14 +255,14 @@ pub(crate) struct Wills {
 
 impl Wills {
     /// Asked once a turn; writes only when the will is another one.
-    pub(crate) fn renew(&mut self, link: &Medium) {
-        let name = link.will_name();
+    pub(crate) fn renew(&mut self, medium: &Medium) {
+        let name = medium.will_name();
         if name == self.left {
             return;
         }
         let Some(testament) = &self.testament else { return };
         let mut frame = [0; WILL_OCTETS_MAX];
-        let octets = link.write_will(&mut frame).unwrap_or(0);
+        let octets = medium.write_will(&mut frame).unwrap_or(0);
         // If the will cannot be written, the old one stays, which no station believes.
         let _ = testament.leave(&frame[..octets]);
         self.left = name;

@@ -29,8 +29,8 @@ const EXPLAINED: Span = Span::from_millis(2_500);
 const AGAIN: Span = Span::from_millis(5_000);
 /// How long before an incident its causes are sought: of a late unit, from its schedule on.
 const BEFORE: Span = Span::from_millis(1_500);
-/// Channels whose other ends are known here.
-const PEERS_MAX: usize = 512;
+/// Channels whose next hops are known here.
+const HOPS_MAX: usize = 512;
 /// No incident is longer: trouble that goes on is another one.
 const LENGTH_MAX: Span = Span::from_millis(60_000);
 
@@ -136,22 +136,22 @@ pub(crate) struct Incidents {
     kept: VecDeque<Kept>,
     pending: Vec<Pending>,
     number: u64,
-    /// The newest channels, and the addresses of their other ends.
-    peers: VecDeque<(ChannelId, u64)>,
+    /// The newest channels, and the addresses of the stations that their frames go to or come from.
+    hops: VecDeque<(ChannelId, u64)>,
 }
 
 impl Incidents {
     pub(crate) fn new(log: Option<TraceReader>) -> Self {
-        let (kept, pending, peers) = (VecDeque::new(), Vec::new(), VecDeque::new());
-        Self { log, kept, pending, number: 0, peers }
+        let (kept, pending, hops) = (VecDeque::new(), Vec::new(), VecDeque::new());
+        Self { log, kept, pending, number: 0, hops }
     }
 
     /// A channel of this id leads to, or comes from, the station with this address.
-    pub(crate) fn met(&mut self, channel: ChannelId, peer: u64) {
-        if self.peers.len() == PEERS_MAX {
-            self.peers.pop_front();
+    pub(crate) fn met(&mut self, channel: ChannelId, hop: u64) {
+        if self.hops.len() == HOPS_MAX {
+            self.hops.pop_front();
         }
-        self.peers.push_back((channel, peer));
+        self.hops.push_back((channel, hop));
     }
 
     /// Takes up an event that the data thread reports; returns an incident if it is the first of its kind
@@ -266,13 +266,12 @@ impl Incidents {
             if now.as_nanos().saturating_sub(info.at_ns) >= EXPLAINED.as_nanos() {
                 continue;
             }
-            let peer =
-                self.peers.iter().rfind(|(channel, _)| *channel == info.channel).map_or(0, |met| met.1);
+            let hop = self.hops.iter().rfind(|(channel, _)| *channel == info.channel).map_or(0, |met| met.1);
             let stall = stall.map(|(from, to)| Span::from_nanos(to.saturating_sub(from)));
             info.causes.retain(CauseInfo::is_of_program);
             let of_program = info.cause_of_program().map(|cause| cause.kind == CauseInfo::LEFT_OUT);
             let is_left_out = of_program == Some(true);
-            for cause in journal.causes(Instant::from_nanos(info.at_ns), &Beside { peer, stall }) {
+            for cause in journal.causes(Instant::from_nanos(info.at_ns), &Beside { hop, stall }) {
                 // Things that happened elsewhere in the same seconds are not what this program did. But
                 // where no slot came, its units became overdue, and it had to leave them out.
                 let counts = cause.info.is_of_this_host() || (is_left_out && cause.is_silence);

@@ -176,8 +176,8 @@ impl Journal {
 /// The facts of an incident by which its causes are ordered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Beside {
-    /// The address of the other end of its channel; 0 where it is not known.
-    pub(crate) peer: u64,
+    /// The address of the station that the frames of its channel go to or come from; 0 where it is not known.
+    pub(crate) hop: u64,
     /// The newest standstill of this host that its time touches.
     pub(crate) stall: Option<Span>,
 }
@@ -232,13 +232,13 @@ fn cause_of(kind: &str, sentence: String, is_silence: bool) -> Cause {
     Cause { info: CauseInfo { kind: kind.into(), sentence }, is_silence }
 }
 
-/// Hosts that stood still: first this one, if the time of the incident touches that, then the other end of
-/// the channel, then the others. Other stations tell how often, and for how long at most so far.
+/// Hosts that stood still: first this one, if the time of the incident touches that, then that of the
+/// next hop of the channel, then the others. Other stations tell how often, and for how long at most so far.
 fn stalls(before: &Look, after: &Look, beside: &Beside) -> Vec<Cause> {
     let is_own = |own: Span| cause_of("host_stall", format!("this host stood still for {own}"), false);
     let mut causes: Vec<Cause> = beside.stall.into_iter().map(is_own).collect();
     let mut all: Vec<_> = after.stalls_elsewhere.iter().collect();
-    all.sort_by_key(|(address, _)| **address != beside.peer);
+    all.sort_by_key(|(address, _)| **address != beside.hop);
     for (address, (stalls, longest)) in all {
         let Some((known, longest_known)) = before.stalls_elsewhere.get(address) else { continue };
         if stalls <= known {
@@ -251,7 +251,7 @@ fn stalls(before: &Look, after: &Look, beside: &Beside) -> Vec<Cause> {
         let (longest, is_new) = (Span::from_nanos(*longest), longest > longest_known);
         let at_most = if is_new { "" } else { " at most, its longest standstill so far" };
         let sentence = format!("the host of {name} stood still for {longest}{at_most}");
-        let is_silence = *address == beside.peer && is_new && longest >= LONG;
+        let is_silence = *address == beside.hop && is_new && longest >= LONG;
         causes.push(cause_of("host_stall", sentence, is_silence));
     }
     if beside.stall.is_none() && after.stalls.0 > before.stalls.0 {
@@ -440,7 +440,7 @@ fn late(last: &Look, look: &Look) -> Vec<Line> {
         let ChannelReport { units, late, lost, incomplete, latest_by_ns, unread, .. } = *row;
         let tally = ChannelTally { units, late, lost, incomplete, latest_by_ns, unread };
         let broken = crate::tally::sentence(&tally).filter(|_| broken(row) > before)?;
-        let (way, peer) = (if key.1 { "to" } else { "from" }, look.name_of(row.peer.into()));
+        let (way, peer) = (if key.1 { "to" } else { "from" }, look.name_of(row.peer_station.into()));
         let bound = Span::from_nanos(row.bound_ns);
         // A receiver's units are those that came whole.
         let all = if key.1 { units } else { units.saturating_add(lost).saturating_add(incomplete) };
@@ -505,13 +505,13 @@ mod tests {
         };
         let n2 = "the host of n2 stood still for 9 ms".to_owned();
         let n3 = "the host of n3 stood still for 900 ms at most, its longest standstill so far".to_owned();
-        let beside = Beside { peer: address(3), stall: Some(Span::from_millis(30)) };
+        let beside = Beside { hop: address(3), stall: Some(Span::from_millis(30)) };
         let own = "this host stood still for 30 ms".to_owned();
         assert_eq!(told(&beside), [(own, false), (n3.clone(), false), (n2.clone(), false)]);
         let elsewhen = "this host stood still at another moment, for 700 ms at most".to_owned();
         assert_eq!(told(&Beside::default()), [(n2, false), (n3, false), (elsewhen, false)]);
         after.stalls_elsewhere = [(address(2), (2, ms(150)))].into();
-        let long = super::causes(&[&before, &after], &Beside { peer: address(2), stall: None });
+        let long = super::causes(&[&before, &after], &Beside { hop: address(2), stall: None });
         assert!(long[0].is_silence, "no slot came meanwhile");
     }
 
@@ -676,7 +676,7 @@ mod tests {
     fn late_units_are_said_with_their_channel_and_how_late() {
         let row = ChannelReport {
             channel: ChannelId(7),
-            peer: 2,
+            peer_station: 2,
             units: 240,
             bound_ns: 35_000_000,
             ..Default::default()

@@ -38,28 +38,28 @@ impl Rows {
     /// Writes the rows: relaxed stores into our own pages, no lock, no system call.
     pub(crate) fn publish(&mut self, now: Instant, node: &Node, mac: MacAddr, measured: &DataCounts) {
         self.next_own = now + OWN_EVERY;
-        let (link, port) = (node.medium(), node.port().id());
+        let (medium, port) = (node.medium(), node.port().id());
         let reports = node.reports(port);
         let own_channels = node.own_channels().count();
-        let stands = (link.members().len(), own_channels, link.mismatches(now).count());
+        let stands = (medium.members().len(), own_channels, medium.mismatches(now).count());
         let all = now >= self.next_all || stands != self.stood;
         let segment = self.segment(now, node, measured, own_channels);
         let mut write = self.table.write();
         write.segment(&segment);
         let own = StationRow {
-            station: u64::from(link.station()),
+            station: u64::from(medium.station()),
             mac: mac.word(),
-            name: StationRow::name_words(link.name()),
+            name: StationRow::name_words(medium.name()),
             heard_ns: now.as_nanos(),
-            llc_address: u64::from(link.settings().llc_address),
-            node_id: link.node_id(),
-            ..reserved(node, link.station())
+            llc_address: u64::from(medium.settings().llc_address),
+            node_id: medium.node_id(),
+            ..reserved(node, medium.station())
         };
-        let used = used_by_strangers(link, mac);
+        let used = used_by_strangers(medium, mac);
         let own = StationRow { flags: used | own.flags | StationRow::HERE | StationRow::ALIVE, ..own };
         write.station(0, &StationRow { said: node.own_report(now, port).unwrap_or_default(), ..own });
         for (at, said) in node.own_channels().enumerate() {
-            let (station, told_ns) = (u64::from(link.station()), now.as_nanos());
+            let (station, told_ns) = (u64::from(medium.station()), now.as_nanos());
             write.channel(at, &ChannelRow { station, told_ns, said });
         }
         if !all {
@@ -67,9 +67,9 @@ impl Rows {
         }
         self.next_all = now + ALL_EVERY;
         self.stood = stands;
-        for (at, member) in link.members().iter().enumerate() {
-            let alive = used_by_strangers(link, member.mac)
-                | if link.is_dead(member.station) { 0 } else { StationRow::ALIVE };
+        for (at, member) in medium.members().iter().enumerate() {
+            let alive = used_by_strangers(medium, member.mac)
+                | if medium.is_dead(member.station) { 0 } else { StationRow::ALIVE };
             let reserved = reserved(node, member.station);
             let row = StationRow {
                 station: u64::from(member.station),
@@ -88,23 +88,23 @@ impl Rows {
             });
             write.station(at + 1, &row);
         }
-        for (at, mismatched) in link.mismatches(now).enumerate() {
+        for (at, mismatched) in medium.mismatches(now).enumerate() {
             write.mismatch(at, &mismatch_row(&mismatched));
         }
         for (at, told) in reports.map_or(&[][..], |all| all.channels()).iter().enumerate() {
-            let peer = told.peer.map_or(0, |peer| link.number(peer));
-            let said = ChannelReport { peer, ..told.said };
-            let (station, told_ns) = (u64::from(link.number(told.mac)), told.at.as_nanos());
+            let peer_station = told.peer_mac.map_or(0, |mac| medium.number(mac));
+            let said = ChannelReport { peer_station, ..told.said };
+            let (station, told_ns) = (u64::from(medium.number(told.mac)), told.at.as_nanos());
             write.channel(own_channels + at, &ChannelRow { station, told_ns, said });
         }
     }
 
     fn segment(&mut self, now: Instant, node: &Node, measured: &DataCounts, own: usize) -> SegmentRow {
-        let link = node.medium();
-        let (settings, tally) = (link.settings(), node.port().tally());
-        let reserved: u64 = link.reservations().map(|slot| u64::from(slot.tht_ns)).sum();
+        let medium = node.medium();
+        let (settings, tally) = (medium.settings(), node.port().tally());
+        let reserved: u64 = medium.reservations().map(|slot| u64::from(slot.tht_ns)).sum();
         if self.capacity.0 != reserved {
-            self.capacity = (reserved, capacity(link, Span::from_nanos(reserved)));
+            self.capacity = (reserved, capacity(medium, Span::from_nanos(reserved)));
         }
         let framing = &settings.link.framing;
         let own_octets = ETHERNET_HEADER_OCTETS as u64;
@@ -113,43 +113,43 @@ impl Rows {
         let (round, hops) = measured.round;
         SegmentRow {
             written_ns: now.as_nanos(),
-            station: u64::from(link.station()),
-            mode: link.mode() as u64,
+            station: u64::from(medium.station()),
+            mode: medium.mode() as u64,
             trt_ns: settings.trt.as_nanos(),
             link_bps: settings.link.rate.as_bps(),
             frame_overhead_octets: u64::from(framing.overhead_octets).saturating_sub(own_octets),
             reserved_ns: reserved,
             capacity_ns: self.capacity.1.as_nanos(),
-            slots: link.reservations().count() as u64,
+            slots: medium.reservations().count() as u64,
             rotation_ns: tally.rotation.last.as_nanos(),
             rotation_longest_ns: tally.rotation.longest.as_nanos(),
             rotation_tenths: tenths,
             round: [round.as_nanos(), u64::from(hops)],
-            timers: crate::timers::words(&link.timers_in_force(now)),
+            timers: crate::timers::words(&medium.timers_in_force(now)),
             heard: tally.heard,
             // Settings that differ have rows of their own.
-            refused: link.refused().iter().filter(|told| told.why != Verdict::Settings).count() as u64,
-            mismatches: link.mismatches(now).count() as u64,
-            stations: link.members().len() as u64 + 1,
+            refused: medium.refused().iter().filter(|told| told.why != Verdict::Settings).count() as u64,
+            mismatches: medium.mismatches(now).count() as u64,
+            stations: medium.members().len() as u64 + 1,
             channels: (own + node.reports(node.port().id()).map_or(0, |all| all.channels().len())) as u64,
         }
     }
 }
 
 /// What is known of the use of a station's address by strangers.
-fn used_by_strangers(link: &Medium, mac: MacAddr) -> u64 {
+fn used_by_strangers(medium: &Medium, mac: MacAddr) -> u64 {
     match () {
-        () if link.is_contested(mac) => StationRow::CONTESTED,
-        () if link.is_astray(mac) => StationRow::ASTRAY,
+        () if medium.is_contested(mac) => StationRow::CONTESTED,
+        () if medium.is_astray(mac) => StationRow::ASTRAY,
         () => 0,
     }
 }
 
 /// The most that all shares take of a cycle; on a link the most that those of this station take of a window.
-fn capacity(link: &Medium, reserved: Span) -> Span {
-    let settings = link.settings();
-    let params = settings.params(link.members().len() as u16 + 1);
-    match link.kind() {
+fn capacity(medium: &Medium, reserved: Span) -> Span {
+    let settings = medium.settings();
+    let params = settings.params(medium.members().len() as u16 + 1);
+    match medium.kind() {
         MediumKind::Rether => settings.trt.minus(t_nrt(&params, reserved)),
         MediumKind::Link => link_capacity(&params),
     }

@@ -382,12 +382,12 @@ impl Tracer {
         if self.file.is_none() {
             return;
         }
-        let (link, counters) = (node.medium(), node.medium().counters());
+        let (medium, counters) = (node.medium(), node.medium().counters());
         let seen = Seen {
-            mode: link.mode(),
-            station: link.station(),
-            members: link.members().len(),
-            dead: link.list().map_or_else(StationSet::default, |list| list.dead),
+            mode: medium.mode(),
+            station: medium.station(),
+            members: medium.members().len(),
+            dead: medium.list().map_or_else(StationSet::default, |list| list.dead),
             claims: counters.claims,
             regenerated: counters.tokens_regenerated,
             leases: counters.leases_expired,
@@ -436,17 +436,17 @@ impl Tracer {
     /// Stations were found, lost, or have their number now.
     pub(crate) fn members(&mut self, now: Instant, node: &Node) {
         let Some(file) = &self.file else { return };
-        let link = node.medium();
+        let medium = node.medium();
         let mut alive = StationSet::default();
-        if link.station() != 0 {
-            file.set_own(link.station());
-            file.set_station(link.station(), self.mac, link.name());
+        if medium.station() != 0 {
+            file.set_own(medium.station());
+            file.set_station(medium.station(), self.mac, medium.name());
         }
         std::mem::swap(&mut self.stations, &mut self.before);
         self.stations.clear();
-        for member in link.members().iter().filter(|member| member.station != 0) {
+        for member in medium.members().iter().filter(|member| member.station != 0) {
             file.set_station(member.station, member.mac.0, member.announce.name());
-            if !link.is_dead(member.station) {
+            if !medium.is_dead(member.station) {
                 alive.insert(member.station);
             }
             if self.stations.len() < self.stations.capacity() {

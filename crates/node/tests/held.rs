@@ -18,7 +18,7 @@ fn station() -> (Node, Instant) {
     let identity = Identity { node_id: NodeId(1), boot_id: 1, mac: mac(1), name: "n1".to_owned() };
     let mut settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
     (settings.llc.enabled, settings.llc.address) = (true, 1);
-    settings.llc.peers.push((2, mac(2)));
+    settings.llc.peer_macs.push((2, mac(2)));
     let mut node = Node::new(at, identity, &Key::new([1; 32]), settings, 1);
     while node.medium().mode() != ModeName::Plain || at < Instant::from_nanos(5_000_000_000) {
         node.handle_deadline(at);

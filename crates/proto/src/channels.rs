@@ -42,7 +42,7 @@ use incoming::Incoming;
 use lateness::OneWay;
 use meter::Meter;
 use outgoing::{Ending, Outgoing, Repeats, Sending, Units};
-pub use request::{Listener, OpenError, OpenRequest, ResizeError, Sender};
+pub use request::{Listener, OpenRequest, RequestError, ResizeError, Sender};
 use rota_admission::{Admitted, Pace};
 use rota_contract::{CloseCause, Granted, NodeId, TrafficSpec, UNIT_OCTETS_MAX};
 use rota_units::{Instant, Span};
@@ -161,33 +161,33 @@ impl Channels {
         hop: Option<MacAddr>,
         before: u64,
         segment: Segment<'_>,
-    ) -> Result<ChannelId, OpenError> {
-        let Destination::Node(peer) = request.to else { return Err(OpenError::Group) };
+    ) -> Result<ChannelId, RequestError> {
+        let Destination::Node(peer) = request.to else { return Err(RequestError::Group) };
         if segment.station() == 0 {
-            return Err(OpenError::NotJoined);
+            return Err(RequestError::NotJoined);
         }
         if segment.stations() > Segment::STATIONS_MAX {
-            return Err(OpenError::TooManyStations(segment.stations()));
+            return Err(RequestError::TooManyStations(segment.stations()));
         }
         if peer == self.own {
-            return Err(OpenError::OwnStation(segment.mac()));
+            return Err(RequestError::OwnStation(segment.mac()));
         }
-        let hop = hop.and_then(|hop| segment.member_at(hop)).ok_or(OpenError::NoSuchNode(peer))?;
+        let hop = hop.and_then(|hop| segment.member_at(hop)).ok_or(RequestError::NoSuchNode(peer))?;
         if hop.station == 0 {
-            return Err(OpenError::PeerNotJoined(hop.mac));
+            return Err(RequestError::PeerNotJoined(hop.mac));
         }
         let TrafficSpec { unit_octets_max: asked, room_octets: room, period, .. } = request.traffic;
         if asked == 0 || asked > UNIT_OCTETS_MAX {
-            return Err(OpenError::UnitSize(asked));
+            return Err(RequestError::UnitSize(asked));
         }
         if room < asked || room > UNIT_OCTETS_MAX {
-            return Err(OpenError::Room { room, unit: asked });
+            return Err(RequestError::Room { room, unit: asked });
         }
         let trt = segment.trt();
         let pace =
-            Pace::of(period, trt).map_err(|nearest| OpenError::Period { asked: period, trt, nearest })?;
+            Pace::of(period, trt).map_err(|nearest| RequestError::Period { asked: period, trt, nearest })?;
         if self.outgoing.len() >= CHANNELS_MAX {
-            return Err(OpenError::TooMany(CHANNELS_MAX));
+            return Err(RequestError::TooMany(CHANNELS_MAX));
         }
         let id = self.next_id();
         let label = self.free_label();

@@ -19,7 +19,9 @@ mod settings;
 
 pub use channels::follow::{Follow, Followed};
 pub use channels::lateness::OneWay;
-pub use channels::{ChannelEvent, Listener, OpenError, OpenRequest, ResizeError, Sender, Shortage, Stated};
+pub use channels::{
+    ChannelEvent, Listener, OpenRequest, RequestError, ResizeError, Sender, Shortage, Stated,
+};
 pub use io::{
     ChannelId, Delivered, Delivery, Destination, Disposition, FrameBuf, FrameVerdict, GateOrder, HostTag,
     Input, Output, Payloads, PortId, StationId, UnitDescriptor, UnitFate, UnitRef, Way,

@@ -12,7 +12,7 @@ mod line;
 mod peers;
 mod ports;
 
-use crate::channels::{ChannelEvent, Listener, OpenError, OpenRequest, ResizeError, Shortage, Stated};
+use crate::channels::{ChannelEvent, Listener, OpenRequest, RequestError, ResizeError, Shortage, Stated};
 use crate::io::{ChannelId, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, Way};
 use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
 use crate::port::{Medium, Port};
@@ -212,7 +212,7 @@ impl Node {
     ///
     /// # Errors
     /// The request can be seen to be wrong without asking anybody.
-    pub fn open(&mut self, now: Instant, request: &OpenRequest) -> Result<ChannelId, OpenError> {
+    pub fn open(&mut self, now: Instant, request: &OpenRequest) -> Result<ChannelId, RequestError> {
         self.go_on(now, None, request, 0)
     }
 
@@ -228,7 +228,7 @@ impl Node {
         way: Option<Way>,
         request: &OpenRequest,
         before: u64,
-    ) -> Result<ChannelId, OpenError> {
+    ) -> Result<ChannelId, RequestError> {
         self.assert_drained();
         let Route { line, hop } = self.route(way, &request.to)?;
         self.lines[line].open(now, request, hop, before)
@@ -244,7 +244,7 @@ impl Node {
         now: Instant,
         way: Option<Way>,
         request: &OpenRequest,
-    ) -> Result<ChannelId, OpenError> {
+    ) -> Result<ChannelId, RequestError> {
         self.assert_drained();
         let Route { line, hop } = self.route(way, &request.to)?;
         self.lines[line].probe(now, request, hop)

@@ -51,7 +51,7 @@ pub struct HeardChannel {
     /// Whose end.
     pub mac: MacAddr,
     /// Whose the other end is; nobody's where the number that was told means nobody here.
-    pub peer: Option<MacAddr>,
+    pub peer_mac: Option<MacAddr>,
     /// When it was told.
     pub at: Instant,
     /// What was told.
@@ -180,7 +180,8 @@ impl Reports {
             self.channels.retain(|known| known.mac != mac);
         }
         for said in report.channels() {
-            let told = HeardChannel { mac, peer: segment.address(said.peer), at: now, said: *said };
+            let told =
+                HeardChannel { mac, peer_mac: segment.address(said.peer_station), at: now, said: *said };
             replace(&mut self.channels, told, CHANNELS_KEPT, |known| {
                 known.mac == mac && (known.said.channel, known.said.sending) == (said.channel, said.sending)
             });

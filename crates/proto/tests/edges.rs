@@ -7,11 +7,11 @@ use lan::{Lan, SECOND};
 use rig::{ME, Rig, TRT, mac, ms};
 use rota_admission::NrtPolicy;
 use rota_contract::{NodeId, TrafficSpec};
-use rota_proto::{ChannelId, Destination, Input, OpenError, OpenRequest, Output, Settings, UnitRef};
+use rota_proto::{ChannelId, Destination, Input, OpenRequest, Output, RequestError, Settings, UnitRef};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::{Kind, Phase, Token};
 
-fn open(rig: &mut Rig, to: u16, octets: u32, room_octets: u32) -> Result<ChannelId, OpenError> {
+fn open(rig: &mut Rig, to: u16, octets: u32, room_octets: u32) -> Result<ChannelId, RequestError> {
     let to = Destination::Node(NodeId(to.into()));
     let traffic = TrafficSpec { room_octets, ..TrafficSpec::fixed(octets, TRT, true) };
     let request = OpenRequest { to, service: 5, traffic };
@@ -27,10 +27,10 @@ fn a_unit_has_one_to_five_million_octets_and_its_room_as_many() {
         assert!(open(&mut Rig::plain(), 3, octets, room).is_ok(), "{octets} {room}");
     }
     for (octets, room) in [(0, 1), (MOST + 1, MOST + 1)] {
-        assert_eq!(open(&mut Rig::plain(), 3, octets, room), Err(OpenError::UnitSize(octets)));
+        assert_eq!(open(&mut Rig::plain(), 3, octets, room), Err(RequestError::UnitSize(octets)));
     }
     for (octets, room) in [(2, 1), (1, MOST + 1)] {
-        assert_eq!(open(&mut Rig::plain(), 3, octets, room), Err(OpenError::Room { room, unit: octets }));
+        assert_eq!(open(&mut Rig::plain(), 3, octets, room), Err(RequestError::Room { room, unit: octets }));
     }
 }
 
@@ -89,7 +89,7 @@ fn a_lap_of_the_idle_token_is_measured() {
 fn ring_of_one_frame() -> Rig {
     let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
     settings.nrt_policy = Some(NrtPolicy::One);
-    let mut rig = Rig::with(settings).settle();
+    let mut rig = Rig::with(settings).into_plain();
     rig.switch(1, 1);
     rig.run(ms(50));
     rig.form(&[1, ME, 3]);

@@ -186,7 +186,7 @@ fn a_message_like_the_one_before_is_no_repetition_of_it() {
 fn a_direction_that_made_room_for_others_acknowledges_no_message_that_is_lost() {
     let strangers = |settings: &mut rota_proto::Settings| {
         let of = |k: u8| (k, rota_wire::MacAddr([6, 0, 0, 0, 0, k]));
-        settings.llc.peers.extend((10..150).filter(|k| *k != 0x77).map(of));
+        settings.llc.peer_macs.extend((10..150).filter(|k| *k != 0x77).map(of));
     };
     let mut lan = Lan::plain_with(2, strangers);
     let heard = |lan: &Lan| lan.nodes[1].llc().counters().messages_received;
@@ -319,7 +319,7 @@ fn long_messages_of_many_at_once_are_whole_as_far_as_there_is_room() {
     // Also where the frames of so many are further apart than fragments of one message are as a rule.
     for apart in [Span::from_micros(120), ms(4)] {
         let mut lan = Lan::plain_with(1, |settings| {
-            settings.llc.peers.extend((10..22).map(|k| (k as u8, source(k))));
+            settings.llc.peer_macs.extend((10..22).map(|k| (k as u8, source(k))));
         });
         lan.next = 22;
         for index in 0..12 {

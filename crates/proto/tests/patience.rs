@@ -19,7 +19,7 @@ fn settings() -> Settings {
 
 /// A member of a ring of stations 1, [`ME`] and 3.
 fn ring(settings: Settings) -> Rig {
-    join(Rig::with(settings).settle())
+    join(Rig::with(settings).into_plain())
 }
 
 fn join(mut rig: Rig) -> Rig {
@@ -118,7 +118,7 @@ fn a_token_may_be_held_for_as_long_as_it_says() {
 /// A station says what it has measured, once it has been watched; outside a ring nothing counts.
 #[test]
 fn a_station_announces_its_longest_stall() {
-    let mut rig = Rig::with(settings()).settle();
+    let mut rig = Rig::with(settings()).into_plain();
     rig.node.stood_still(rig.now, ms(120));
     let mut rig = join(rig);
     let gathered = |rig: &mut Rig| {
@@ -252,7 +252,7 @@ fn gathers(stall: u8) -> impl FnMut(u32, &mut Token) {
 
 /// A master whose ring has known for long that nobody stands still.
 fn calm_master() -> (Rig, Leases) {
-    let (mut rig, _) = Rig::with(settings()).settle().into_master(1_000, true);
+    let (mut rig, _) = Rig::with(settings()).into_plain().into_master(1_000, true);
     let lists = rig.lists(1, 240, gathers(0));
     let calm = lists.last().expect("lists").leases.expect("leases");
     assert!(calm.stall == 0 && calm.hold == calm.drain && calm.drain < 60, "{calm:?}");

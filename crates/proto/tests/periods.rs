@@ -5,7 +5,7 @@ mod rig;
 use rig::{ME, Rig, TRT, ms};
 use rota_contract::NodeId;
 use rota_contract::{Granted, TrafficSpec};
-use rota_proto::{ChannelEvent, ChannelId, Destination, OpenError, OpenRequest};
+use rota_proto::{ChannelEvent, ChannelId, Destination, OpenRequest, RequestError};
 use rota_units::Span;
 use rota_wire::{Kind, Phase, Signal, Slot, UnitHeader, Verb};
 
@@ -120,7 +120,7 @@ fn a_period_out_of_range_is_refused_with_the_end_of_the_range() {
         rig.node.open(rig.now, &request).unwrap_err()
     };
     let (long, nearest) = (TRT * 1_000, TRT * 64);
-    assert_eq!(refused(long), OpenError::Period { asked: long, trt: TRT, nearest });
+    assert_eq!(refused(long), RequestError::Period { asked: long, trt: TRT, nearest });
     let sentence = "a period of 33333333000 ns is too long for the segment's cycle of 33333333 ns; \
                     the longest is 2133333312 ns";
     assert_eq!(refused(long).to_string(), sentence);

@@ -4,8 +4,8 @@ use rota_contract::NodeId;
 use rota_contract::{CloseCause, TrafficSpec};
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
-    ChannelEvent, ChannelId, Delivered, Destination, HostTag, Identity, Input, ModeName, Node, OpenError,
-    OpenRequest, Output, PORTS_MAX, PortId, PortSpec, PortsError, Settings, TRT_30_HZ, UnitRef, Way,
+    ChannelEvent, ChannelId, Delivered, Destination, HostTag, Identity, Input, ModeName, Node, OpenRequest,
+    Output, PORTS_MAX, PortId, PortSpec, PortsError, RequestError, Settings, TRT_30_HZ, UnitRef, Way,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
@@ -104,7 +104,7 @@ impl Net {
         self.nodes.iter().find(|node| has(node)).map_or(NOBODY, |node| node.medium().node_id())
     }
 
-    fn try_open(&mut self, from: usize, to: MacAddr) -> Result<ChannelId, OpenError> {
+    fn try_open(&mut self, from: usize, to: MacAddr) -> Result<ChannelId, RequestError> {
         let to = Destination::Node(self.node_at(to));
         let request = OpenRequest { to, service: 7, traffic: TrafficSpec::fixed(1_000, TRT_30_HZ, false) };
         let opened = self.nodes[from].open(self.now, &request);
@@ -363,14 +363,14 @@ fn ports_that_no_node_can_have_are_refused() {
 #[test]
 fn a_request_that_two_ports_could_serve_names_both() {
     let mut net = Net::new();
-    assert_eq!(net.try_open(GATEWAY, mac(0x20)), Err(OpenError::OwnStation(mac(0x10))));
-    assert_eq!(net.try_open(GATEWAY, mac(0x33)), Err(OpenError::NoSuchNode(NOBODY)));
+    assert_eq!(net.try_open(GATEWAY, mac(0x20)), Err(RequestError::OwnStation(mac(0x10))));
+    assert_eq!(net.try_open(GATEWAY, mac(0x33)), Err(RequestError::NoSuchNode(NOBODY)));
     // Both segments become one: a station is a member on both ports.
     net.plugs.iter_mut().for_each(|plug| plug.segment = 0);
     net.run(Span::from_millis(3_000));
     let node = net.node_at(mac(0x11));
     let refused = net.try_open(GATEWAY, mac(0x11));
-    assert_eq!(refused, Err(OpenError::TwoPorts { to: mac(0x11), one: A, other: B }));
+    assert_eq!(refused, Err(RequestError::TwoPorts { to: mac(0x11), one: A, other: B }));
     let request = OpenRequest {
         to: Destination::Node(node),
         service: 7,
@@ -382,5 +382,5 @@ fn a_request_that_two_ports_could_serve_names_both() {
     assert_eq!(net.nodes[GATEWAY].port_of(named), Some(B));
     let unknown =
         net.nodes[GATEWAY].go_on(net.now, Some(Way { port: PortId(7), hop: mac(0x11) }), &request, 0);
-    assert_eq!(unknown, Err(OpenError::NoPort(PortId(7))));
+    assert_eq!(unknown, Err(RequestError::NoPort(PortId(7))));
 }

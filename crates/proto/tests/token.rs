@@ -14,7 +14,7 @@ const SLOT: (u16, u32, bool) = (1, 6_000, true);
 fn policed(policy: NrtPolicy, rate: BitRate) -> Rig {
     let mut settings = Settings::ethernet(rate, Octets::new(150_000));
     settings.nrt_policy = Some(policy);
-    let mut rig = Rig::with(settings).settle();
+    let mut rig = Rig::with(settings).into_plain();
     rig.switch(1, 1);
     rig.run(ms(50));
     rig.form(&[1, ME, 3]);
@@ -281,7 +281,7 @@ fn the_promised_acknowledgement_waits_behind_no_frame_that_makes_it_late() {
 #[test]
 fn the_promised_acknowledgement_waits_behind_no_fragment_that_makes_it_late() {
     let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
-    let (mut rig, channel) = Rig::with(settings).settle().into_master(6_250, true);
+    let (mut rig, channel) = Rig::with(settings).into_plain().into_master(6_250, true);
     // Another station is first now; this one's slot is open already.
     let own = rig.last_token().slots.as_slice()[0];
     let token = rig.token(Phase::RealTime, &[(1, 1, true), (ME, own.tht_ns / 1_000, true)]);

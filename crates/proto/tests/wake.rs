@@ -122,7 +122,7 @@ fn small_frames_share_the_place_of_one_full_frame() {
 fn a_woken_station_with_a_bulk_flow_begins_a_round() {
     for (frames, phase) in [(4, Phase::Home), (5, Phase::NonRealTime)] {
         let settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
-        let mut rig = Rig::with(settings).settle();
+        let mut rig = Rig::with(settings).into_plain();
         rig.switch(1, 1);
         rig.run(us(50_000));
         rig.form(&[1, ME, 3]);

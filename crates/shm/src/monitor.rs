@@ -437,7 +437,12 @@ mod tests {
         let mut seen = Monitor::default();
         assert!(!reader.monitor(&mut seen), "nothing has been written yet");
         let mut write = table.write();
-        let said = ChannelReport { peer: 9, delay_recent_ns: 7, one_clock: true, ..ChannelReport::default() };
+        let said = ChannelReport {
+            peer_station: 9,
+            delay_recent_ns: 7,
+            one_clock: true,
+            ..ChannelReport::default()
+        };
         write.segment(&SegmentRow {
             stations: 2,
             channels: 1,

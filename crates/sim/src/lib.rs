@@ -19,7 +19,9 @@ mod world;
 
 pub use clocks::Clock;
 pub use engine::{Digest, Engine, Stamped, Stream};
-pub use faults::{Aim, Draw, Fault, Happened, Mix, Moment, Select, Tally, Timed, WireFault, Wires, ports};
+pub use faults::{
+    Aim, Draw, Fault, Happened, HappenedCounts, Mix, Moment, Select, Timed, WireFault, Wires, ports,
+};
 pub use hosts::{Host, HostPort, HostProfile, Receipt, Station};
 pub use rota_proto::{MediumKind, PORTS_MAX, STATIONS_STATED, Settings};
 pub use scenario::{Change, Load, Reservation, Run, RunResult, Scenario, ScenarioError};

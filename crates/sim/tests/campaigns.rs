@@ -80,7 +80,7 @@ fn worlds_with_last_wills_hold_every_invariant_and_recover_in_time() {
         for seed in WILLS..WILLS + seeds {
             let outcome = sweep::run(seed, &campaign.scenario(seed));
             assert_eq!(outcome.violations, [], "{campaign:?} seed {seed}");
-            willed += outcome.tally.of(Happened::Willed);
+            willed += outcome.happened.of(Happened::Willed);
             if campaign == Campaign::Proven {
                 worst.add(&outcome.recoveries);
             }

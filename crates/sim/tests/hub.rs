@@ -131,7 +131,7 @@ fn wires_fail_on_it_like_on_any_medium() {
     }
     world.segments[0].wires.heal();
     world.run_for(ms(2_000));
-    assert!(world.tally.iter().filter(|(.., count)| *count > 0).count() >= 3);
+    assert!(world.happened.iter().filter(|(.., count)| *count > 0).count() >= 3);
     assert!(world.checks().deliveries.report(flow).whole > 40);
     assert_eq!(world.violations(), []);
 }

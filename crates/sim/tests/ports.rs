@@ -87,7 +87,7 @@ fn a_fault_of_one_segment_excuses_nothing_on_the_other() {
     let until = world.now() + ms(2_000);
     world.begin_fault_on(1, 0, &loss, until);
     world.run_until(until);
-    assert!(world.tally.of(Happened::TokenLost) > 5, "it struck");
+    assert!(world.happened.of(Happened::TokenLost) > 5, "it struck");
     let now = world.now();
     assert_eq!(world.segments[0].windows.total(now), Span::ZERO, "the first segment");
     assert!(world.segments[1].windows.total(now) > Span::ZERO, "the second segment");
@@ -188,7 +188,7 @@ fn worlds_of_several_segments_keep_every_rule() {
             bad.extend(
                 outcome.violations.first().map(|first| format!("{campaign:?} seed {seed}: {first:?}")),
             );
-            *lost += outcome.tally.of(Happened::PortLost);
+            *lost += outcome.happened.of(Happened::PortLost);
             *whole += outcome.streams.iter().map(|stream| stream.units.whole).sum::<u64>();
             *gateways += scenario.world.ports.iter().filter(|ports| ports.len() > 1).count() as u64;
         }

@@ -163,7 +163,7 @@ fn worlds_whose_timers_follow_stalls_hold_every_invariant() {
             if !outcome.violations.is_empty() {
                 bad.push(format!("{campaign:?} {seed}: {:?}", outcome.violations));
             }
-            paused += outcome.tally.of(Happened::PausedLong) + outcome.tally.of(Happened::PausedShort);
+            paused += outcome.happened.of(Happened::PausedLong) + outcome.happened.of(Happened::PausedShort);
         }
     }
     assert!(bad.is_empty(), "{} bad\n{}", bad.len(), bad.join("\n"));

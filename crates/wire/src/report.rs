@@ -85,8 +85,8 @@ pub struct ReportHead {
 pub struct ChannelReport {
     /// The sender's id of it, the same at both ends.
     pub channel: ChannelId,
-    /// The other end.
-    pub peer: u16,
+    /// The station that its frames go to or come from.
+    pub peer_station: u16,
     /// Its label on the wire.
     pub label: u16,
     /// Whether this end sends.
@@ -233,13 +233,13 @@ impl ChannelReport {
     pub fn parse(octets: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader(octets);
         let channel = ChannelId(reader.u64()?);
-        let (peer, label, flags) = (reader.u16()?, reader.u16()?, reader.u8()?);
+        let (peer_station, label, flags) = (reader.u16()?, reader.u16()?, reader.u8()?);
         if flags & !(SENDING | ONE_CLOCK) != 0 {
             return Err(Malformed::Field("report flags"));
         }
         Ok(Self {
             channel,
-            peer,
+            peer_station,
             label,
             sending: flags & SENDING != 0,
             one_clock: flags & ONE_CLOCK != 0,
@@ -264,7 +264,7 @@ impl ChannelReport {
     pub fn emit(&self, octets: &mut [u8]) {
         let mut writer = Writer::new(octets);
         let flags = if self.sending { SENDING } else { 0 } | if self.one_clock { ONE_CLOCK } else { 0 };
-        writer.u64(self.channel.0).u16(self.peer).u16(self.label).u8(flags);
+        writer.u64(self.channel.0).u16(self.peer_station).u16(self.label).u8(flags);
         writer.u32(self.unit_octets_max).u32(self.period_ns).u32(self.tht_ns).u64(self.bound_ns);
         writer.u64(self.units).u64(self.fragments).u64(self.octets).u64(self.late);
         writer.u64(self.lost).u64(self.incomplete).u64(self.latest_by_ns).u64(self.unread);

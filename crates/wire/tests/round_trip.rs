@@ -216,12 +216,13 @@ proptest! {
         });
         for ([channel, bound_ns, units, fragments, octets, late, lost, incomplete, latest_by_ns,
              delay_max_ns, delay_recent_ns],
-             [unit_octets_max, period_ns, tht_ns], [peer, label], [sending, one_clock]) in channels
+             [unit_octets_max, period_ns, tht_ns], [peer_station, label], [sending, one_clock]) in channels
         {
             let channel = ChannelReport {
-                channel: ChannelId(channel), peer, label, sending, one_clock, unit_octets_max, period_ns,
-                tht_ns, bound_ns, units, fragments, octets, late, lost, incomplete, latest_by_ns,
-                unread: !lost, delay_max_ns, delay_recent_ns,
+                channel: ChannelId(channel), peer_station, label, sending, one_clock, unit_octets_max,
+                period_ns, tht_ns, bound_ns,
+                units, fragments, octets, late, lost, incomplete, latest_by_ns, unread: !lost, delay_max_ns,
+                delay_recent_ns,
             };
             prop_assert!(report.push(channel));
         }

@@ -27,7 +27,7 @@ pub struct Ground {
 const ROUNDS: [u64; 5] = [3, 20, 200, 2_000, 10_000];
 
 /// Where and how a mutation was found.
-pub struct Found {
+pub struct Detection {
     /// The name of the kind of world.
     pub ground: &'static str,
     /// The first seed there that shows it.
@@ -89,7 +89,7 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Violation {
 ///
 /// # Errors
 /// How many seeds were tried in vain.
-pub fn hunt(mutation: Mutation, grounds: &[&Ground], seeds: u64) -> Result<Found, u64> {
+pub fn hunt(mutation: Mutation, grounds: &[&Ground], seeds: u64) -> Result<Detection, u64> {
     let (mut from, mut tried) = (0, 0);
     for to in ROUNDS.into_iter().map(|round| round.min(seeds)) {
         for ground in grounds {
@@ -98,7 +98,7 @@ pub fn hunt(mutation: Mutation, grounds: &[&Ground], seeds: u64) -> Result<Found
                 if let Some(violation) = first_violation(Some(mutation), seed, &(ground.scenario)(seed)) {
                     // A violation that comes without the mutation, too, says nothing about it.
                     if first_violation(None, seed, &(ground.scenario)(seed)).is_none() {
-                        return Ok(Found { ground: ground.name, seed, tried, violation });
+                        return Ok(Detection { ground: ground.name, seed, tried, violation });
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! The table of `MUTATIONS.md`: written by the hunt, read again by the test.
 
-use super::{Found, GROUNDS};
+use super::{Detection, GROUNDS};
 use rota_proto::mutated::{ALL, Mutation};
 use std::fmt::Write as _;
 
@@ -26,9 +26,9 @@ pub struct Row {
 
 impl Row {
     /// What came of a hunt.
-    pub fn of(mutation: Mutation, found: Result<Found, u64>) -> Self {
+    pub fn of(mutation: Mutation, found: Result<Detection, u64>) -> Self {
         match found {
-            Ok(Found { ground, seed, tried, violation }) => {
+            Ok(Detection { ground, seed, tried, violation }) => {
                 let (rule, what) = (Some(violation.rule.to_owned()), violation.what.replace('|', "/"));
                 Self { mutation, rule, ground: ground.to_owned(), seed, tried, what }
             }

@@ -4,7 +4,7 @@ use rota_admission::{Admitted, NrtPolicy, NrtRing, SegmentParams, Slot};
 use rota_sim::check::bounds::switch;
 use rota_sim::check::{Recoveries, Recovery};
 use rota_sim::media::End;
-use rota_sim::{Hashes, RunResult, Scenario, Tally, Topology};
+use rota_sim::{HappenedCounts, Hashes, RunResult, Scenario, Topology};
 use rota_units::Span;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -126,7 +126,7 @@ pub fn text(scenario: &Scenario, outcome: &RunResult) -> String {
         put(line);
     }
     put("happened".to_owned());
-    for (name, rows, count) in outcome.tally.iter().filter(|(.., count)| *count > 0) {
+    for (name, rows, count) in outcome.happened.iter().filter(|(.., count)| *count > 0) {
         put(format!("  {name} (fault {rows}): {count}"));
     }
     for found in &outcome.violations {
@@ -259,7 +259,7 @@ pub fn json(scenario: &Scenario, outcome: &RunResult) -> Value {
         "streams": streams.collect::<Vec<_>>(),
         "changes": { "asked": outcome.changes.0, "refused": outcome.changes.1 },
         "listened_again": outcome.listened_again,
-        "happened": happened(&outcome.tally),
+        "happened": happened(&outcome.happened),
         "violations": outcome.violations.iter().map(|found| json!({
             "rule": found.rule, "what": found.what, "at_ns": found.since_start().as_nanos(),
         })).collect::<Vec<_>>(),
@@ -271,8 +271,8 @@ pub fn json(scenario: &Scenario, outcome: &RunResult) -> Value {
 }
 
 /// How often each kind of fault happened.
-pub fn happened(tally: &Tally) -> Value {
-    tally.iter().map(|(name, _, count)| (name.replace(' ', "_"), json!(count))).collect()
+pub fn happened(counts: &HappenedCounts) -> Value {
+    counts.iter().map(|(name, _, count)| (name.replace(' ', "_"), json!(count))).collect()
 }
 
 /// Adds the hashes of a run, or of many, to what is told of it.

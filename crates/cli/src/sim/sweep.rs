@@ -6,7 +6,7 @@ use nix::sys::signal::SigSet;
 use rota_answer::{Ends, Exit, Failure, Format, outln};
 use rota_driver::signals::ENDS;
 use rota_sim::check::Recoveries;
-use rota_sim::{Hashes, RunResult, Tally, sweep};
+use rota_sim::{HappenedCounts, Hashes, RunResult, sweep};
 use rota_study::clock;
 use rota_units::{Instant, Span};
 use serde_json::json;
@@ -62,7 +62,7 @@ struct Sum {
     simulated: Span,
     excused: Span,
     recoveries: Recoveries,
-    tally: Tally,
+    happened: HappenedCounts,
     hashes: Hashes,
     broken: Vec<(u64, String)>,
 }
@@ -75,7 +75,7 @@ impl Sum {
         self.simulated += outcome.span;
         self.excused += outcome.excused;
         self.recoveries.add(&outcome.recoveries);
-        self.tally.add(&outcome.tally);
+        self.happened.add(&outcome.happened);
         self.hashes.add(outcome.seed, &outcome.hashes);
         if let Some(first) = outcome.violations.first() {
             self.broken.push((outcome.seed, format!("{} {}", first.rule, first.what)));
@@ -254,7 +254,7 @@ fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool)
             "simulated_ns": sum.simulated.as_nanos(),
             "excused_ns": sum.excused.as_nanos(),
             "worst_recovery_ns": super::report::recoveries(&sum.recoveries),
-            "happened": super::report::happened(&sum.tally),
+            "happened": super::report::happened(&sum.happened),
             "broken": sum.broken.iter().map(|(seed, what)| json!({
                 "seed": seed, "what": what, "again": again(*seed),
             })).collect::<Vec<_>>(),
@@ -263,7 +263,7 @@ fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool)
         outln!("{}", rota_answer::json::document(&told));
         return;
     }
-    for (name, rows, count) in sum.tally.iter().filter(|(.., count)| *count > 0) {
+    for (name, rows, count) in sum.happened.iter().filter(|(.., count)| *count > 0) {
         outln!("{count:>12}  {name} (fault {rows})");
     }
     outln!(

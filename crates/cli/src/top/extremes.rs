@@ -47,7 +47,7 @@ fn source(mut at: impl FnMut(usize) -> u64) -> Source {
         });
         for channel in 0..2 {
             let said = ChannelReport {
-                peer: next(20) as u16,
+                peer_station: next(20) as u16,
                 channel: rota::ChannelId(station % 3),
                 sending: channel == 0,
                 one_clock: channel != 0,

@@ -260,7 +260,7 @@ impl Watch {
         for row in &rows.channels {
             let (said, sending) = (&row.said, row.said.sending);
             let channel = channels.entry(said.channel).or_default();
-            let (here, peer) = (row.station, u64::from(said.peer));
+            let (here, peer) = (row.station, u64::from(said.peer_station));
             let (from, to) = if sending { (here, peer) } else { (peer, here) };
             channel.channel = said.channel;
             (channel.label, channel.from_station, channel.to_station) = (said.label.into(), from, to);
@@ -499,8 +499,8 @@ mod tests {
             ..ChannelReport::default()
         };
         let row = |station, said| ChannelRow { station, said, ..ChannelRow::default() };
-        let sender = row(2, ChannelReport { peer: 3, sending: true, ..said });
-        let told = ChannelReport { peer: 2, units: 5, latest_by_ns: 12, ..said };
+        let sender = row(2, ChannelReport { peer_station: 3, sending: true, ..said });
+        let told = ChannelReport { peer_station: 2, units: 5, latest_by_ns: 12, ..said };
         let receiver = row(3, told);
         assert_eq!(look(&[sender, receiver]), Some(12));
         assert_eq!(look(&[receiver, sender]), Some(12));
@@ -521,8 +521,13 @@ mod tests {
             }
             let flow = ms / 33;
             let (units, octets) = (flow, flow * 1_000);
-            let said =
-                ChannelReport { channel: ChannelId(9), peer: 1, units, octets, ..ChannelReport::default() };
+            let said = ChannelReport {
+                channel: ChannelId(9),
+                peer_station: 1,
+                units,
+                octets,
+                ..ChannelReport::default()
+            };
             seen.rows.channels = vec![ChannelRow { station: 3, told_ns: ns, said }];
             let picture = watch.picture(Instant::ZERO + Span::from_millis(ms), &seen);
             (picture, watch.is_settled(&seen.rows))

@@ -192,7 +192,7 @@ impl Hub {
         }
         let span = clock::now().since(self.start);
         let rate = self.plan.world.settings.link.rate;
-        let (medium, tally) = (self.segment.medium(), self.segment.tally());
-        Report::new(self.plan.seed, rate, span, self.lines.clone(), medium, tally)
+        let (medium, happened) = (self.segment.medium(), self.segment.happened());
+        Report::new(self.plan.seed, rate, span, self.lines.clone(), medium, happened)
     }
 }

@@ -2,7 +2,7 @@
 
 use rota_driver::port::PortCounters;
 use rota_sim::media::MediumCounters;
-use rota_sim::{Happened, Tally};
+use rota_sim::{Happened, HappenedCounts};
 use rota_units::{BitRate, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -62,9 +62,9 @@ impl Report {
         span: Span,
         ports: Vec<PortLine>,
         medium: &MediumCounters,
-        tally: &Tally,
+        counts: &HappenedCounts,
     ) -> Self {
-        let happened = tally.iter().map(|(name, _, count)| (name.replace(' ', "_"), count));
+        let happened = counts.iter().map(|(name, _, count)| (name.replace(' ', "_"), count));
         Self {
             seed,
             rate_bps: rate.as_bps(),

@@ -2,7 +2,9 @@
 
 use rota_sim::faults::{Evil, Injected, Passed, Strike};
 use rota_sim::media::{Frame, Medium, MediumCounters, Step, Steps, WireEvent, wire_time};
-use rota_sim::{Engine, Fault, Happened, Select, Stamped, Stream, Tally, Timed, WireFault, Wires, WorldSpec};
+use rota_sim::{
+    Engine, Fault, Happened, HappenedCounts, Select, Stamped, Stream, Timed, WireFault, Wires, WorldSpec,
+};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 
@@ -70,7 +72,7 @@ pub struct Segment {
     engine: Engine<Event>,
     medium: Medium,
     wires: Wires,
-    tally: Tally,
+    happened: HappenedCounts,
     script: Vec<Timed>,
     reading: u32,
     /// Partitions that have begun and not ended.
@@ -94,7 +96,7 @@ impl Segment {
             engine: Engine::new(now),
             medium,
             wires: Wires::new(settings.ether_type, settings.delay_max),
-            tally: Tally::default(),
+            happened: HappenedCounts::default(),
             script: Vec::new(),
             reading: 0,
             partitions: 0,
@@ -115,7 +117,7 @@ impl Segment {
     pub fn follow(&mut self, script: Vec<Timed>) {
         self.reading += 1;
         self.wires.heal();
-        (0..std::mem::take(&mut self.partitions)).for_each(|_| self.tally.count(Happened::Merged));
+        (0..std::mem::take(&mut self.partitions)).for_each(|_| self.happened.count(Happened::Merged));
         for (index, fault) in self.plan.standing.iter().enumerate() {
             let random = Stream::named(self.plan.seed, &format!("standing {index}"));
             self.wires.disturb(*fault, Select::all(), Instant::FAR, random);
@@ -136,8 +138,8 @@ impl Segment {
     }
 
     /// What went wrong, and how often.
-    pub fn tally(&self) -> &Tally {
-        &self.tally
+    pub fn happened(&self) -> &HappenedCounts {
+        &self.happened
     }
 
     /// What became of the frames.
@@ -179,7 +181,7 @@ impl Segment {
             Event::End(entry) if entry.reading == self.reading => {
                 if let Fault::Partition { .. } = self.script[entry.index].fault {
                     self.partitions -= 1;
-                    self.tally.count(Happened::Merged);
+                    self.happened.count(Happened::Merged);
                 }
                 out(SegmentOutput::Fault {
                     number: entry.index + 1,
@@ -215,7 +217,7 @@ impl Segment {
         }
         self.wires.pass(now, from, to, frame, &mut self.strikes, &mut self.passed);
         for strike in self.strikes.drain(..) {
-            self.tally.count(strike.what);
+            self.happened.count(strike.what);
         }
         for Passed { late, frame, .. } in self.passed.drain(..) {
             if late == Span::ZERO {
@@ -233,7 +235,7 @@ impl Segment {
         let random = Stream::named(self.plan.seed, &format!("fault {}", entry.index));
         let what =
             self.wires.begin(fault, self.plan.world.stations, &self.plan.world.settings, until, &random);
-        what.into_iter().for_each(|what| self.tally.count(what));
+        what.into_iter().for_each(|what| self.happened.count(what));
         self.partitions += u64::from(what == Some(Happened::Partitioned));
         if self.gap(&self.script[entry.index].fault).is_some() {
             self.engine.schedule(now, Event::Beat { entry, until, down: true });
@@ -257,7 +259,7 @@ impl Segment {
         let fault = &self.script[entry.index].fault;
         let Some(gap) = self.gap(fault).filter(|_| now < until) else { return };
         if let Fault::Flap { host, .. } = fault {
-            self.tally.count(Happened::Flapped);
+            self.happened.count(Happened::Flapped);
             if down {
                 self.wires.unplug(*host, now + gap, &Stream::named(self.plan.seed, "flap"));
             }
@@ -265,7 +267,7 @@ impl Segment {
         let (settings, stranger) = (&self.plan.world.settings, self.macs.len());
         let injected = self.evil.inject(fault, settings, &self.macs, stranger, &mut self.targets);
         if let Some((what, injected)) = injected {
-            self.tally.count(what);
+            self.happened.count(what);
             match injected {
                 Injected::Arrived { to, frame, .. } => out(SegmentOutput::Deliver { to, frame }),
                 Injected::Sent { from, frame } => {

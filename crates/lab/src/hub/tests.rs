@@ -81,19 +81,19 @@ fn a_script_begins_ends_and_is_followed_anew() {
         run(&mut segment, after(at));
         segment.take(0, &frame(1, None));
         let heard = run(&mut segment, after(at + 1)).len();
-        (heard, segment.tally().of(Happened::Partitioned), segment.tally().of(Happened::Merged))
+        (heard, segment.happened().of(Happened::Partitioned), segment.happened().of(Happened::Merged))
     };
     assert_eq!([heard(1), heard(6), heard(20)], [(2, 0, 0), (0, 1, 0), (2, 1, 1)]);
     // Read again: it begins from then. Read once more in its middle: what was cut meets again at once.
     segment.follow(vec![timed(5, 10, Fault::Partition { part: vec![0] })]);
     run(&mut segment, after(30));
-    assert_eq!(segment.tally().of(Happened::Partitioned), 2);
+    assert_eq!(segment.happened().of(Happened::Partitioned), 2);
     segment.follow(Vec::new());
-    assert_eq!(segment.tally().of(Happened::Merged), 2);
+    assert_eq!(segment.happened().of(Happened::Merged), 2);
     assert_eq!(segment.next_at(), after(36), "the end of a fault of the old reading is still in the queue");
     run(&mut segment, after(50));
     assert_eq!(
-        (segment.tally().of(Happened::Merged), segment.next_at()),
+        (segment.happened().of(Happened::Merged), segment.next_at()),
         (2, Instant::FAR),
         "and does nothing"
     );
@@ -112,7 +112,7 @@ fn a_fault_of_frames_without_an_end_lasts_and_flapping_stops_at_its_end() {
         run(&mut segment, after(at + 1)).iter().filter(|(to, _)| *to == 1).count()
     };
     assert_eq!([heard(1), heard(3), heard(10), heard(12), heard(14), heard(30)], [1, 1, 0, 1, 0, 1]);
-    let tally = segment.tally();
+    let tally = segment.happened();
     assert_eq!((tally.of(Happened::FrameLost), tally.of(Happened::Flapped)), (1, 5));
 }
 
@@ -123,7 +123,7 @@ fn what_is_wrong_all_the_time_stays_wrong_when_the_script_changes() {
     segment.follow(Vec::new());
     segment.take(0, &frame(1, None));
     assert_eq!(run(&mut segment, after(1)), []);
-    assert_eq!(segment.tally().of(Happened::FrameLost), 2);
+    assert_eq!(segment.happened().of(Happened::FrameLost), 2);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn somebody_sends_what_no_station_sent() {
         }
         run(&mut segment, after(4));
         let got = run(&mut segment, after(100)).len() as u64;
-        (segment.tally().of(what), got)
+        (segment.happened().of(what), got)
     };
     assert_eq!(heard(3, Fault::Babble { host: 1, gap, octets: 60 }, Happened::Babbled), (10, 10));
     assert_eq!(heard(3, Fault::Forge { gap }, Happened::Forged), (10, 10));

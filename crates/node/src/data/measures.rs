@@ -147,8 +147,8 @@ impl Measures {
         own_frames: u64,
     ) -> View<'a> {
         let stalls = (self.stalls.total(), self.stalls.longest());
-        let (link, port, llc, measured) = (node.medium(), node.port(), node.llc(), &self.counts);
-        View { link, port, llc, measured, host, own_frames, stalls }
+        let (medium, port, llc, measured) = (node.medium(), node.port(), node.llc(), &self.counts);
+        View { medium, port, llc, measured, host, own_frames, stalls }
     }
 
     /// Reports to the machines a stall that the ending turn has shown: a timer or a frame that came late, or

@@ -16,13 +16,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let drops = self.ways.iter_mut().map(|way| way.wire.device.counters().receive_drops);
         self.measures.counts.receive_drops = drops.sum();
         self.measures.counts.refused = self.control.refusals().read();
-        let (link, host) = (self.node.medium(), self.host_frames());
+        let (medium, host) = (self.node.medium(), self.host_frames());
         Snapshot {
             status: self.node.port().status(),
             ports: self.ports_now(),
             lost: self.lost.iter().map(|lost| lost.note.clone()).collect(),
-            timers: link.timers_in_force(now()),
-            members: members(link),
+            timers: medium.timers_in_force(now()),
+            members: members(medium),
             hops: self.measures.hops.clone(),
             rounds: self.measures.rounds.clone(),
             measured: self.measures.counts,
@@ -45,30 +45,30 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     fn ports_now(&self) -> Vec<PortCopy> {
         let ports = self.ways.iter().filter_map(|way| {
-            let link = self.node.port_at(way.port)?.medium();
+            let medium = self.node.port_at(way.port)?.medium();
             let (interface, members, slots) =
-                (way.interface.clone(), members(link), link.reservations().collect::<Vec<_>>());
-            Some(PortCopy { interface, station: link.station(), mode: link.mode(), members, slots })
+                (way.interface.clone(), members(medium), medium.reservations().collect::<Vec<_>>());
+            Some(PortCopy { interface, station: medium.station(), mode: medium.mode(), members, slots })
         });
         ports.collect()
     }
 }
 
 /// The stations of the ring, this one among them.
-fn members(link: &Medium) -> Vec<MemberCopy> {
-    let mut members = Vec::with_capacity(link.members().len() + 1);
-    if link.station() != 0 {
-        let (name, mac) = (link.name().to_owned(), link.mac());
-        let node_id = link.node_id();
-        members.push(MemberCopy { node_id, station: link.station(), name, mac, alive: true });
+fn members(medium: &Medium) -> Vec<MemberCopy> {
+    let mut members = Vec::with_capacity(medium.members().len() + 1);
+    if medium.station() != 0 {
+        let (name, mac) = (medium.name().to_owned(), medium.mac());
+        let node_id = medium.node_id();
+        members.push(MemberCopy { node_id, station: medium.station(), name, mac, alive: true });
     }
-    for member in link.members().iter().filter(|member| member.station != 0) {
+    for member in medium.members().iter().filter(|member| member.station != 0) {
         members.push(MemberCopy {
             node_id: member.announce.node_id,
             station: member.station,
             name: member.announce.name().to_owned(),
             mac: member.mac,
-            alive: !link.is_dead(member.station),
+            alive: !medium.is_dead(member.station),
         });
     }
     members.sort_by_key(|member| member.station);
@@ -76,15 +76,15 @@ fn members(link: &Medium) -> Vec<MemberCopy> {
 }
 
 fn llc_info(node: &Node) -> LlcInfo {
-    let (llc, link) = (node.llc(), node.medium());
-    let members = link.members().iter().filter(|member| member.announce.llc_address != 0);
+    let (llc, medium) = (node.llc(), node.medium());
+    let members = medium.members().iter().filter(|member| member.announce.llc_address != 0);
     let named = members.map(|member| LlcPeer {
         node: member.announce.llc_address,
         station: member.station,
         name: member.announce.name().to_owned(),
         mac: member.mac.to_string(),
     });
-    let peers = llc.settings().peers.iter().map(|(node, mac)| {
+    let others = llc.settings().peer_macs.iter().map(|(node, mac)| {
         let mac = mac.to_string();
         LlcPeer { node: *node, station: 0, name: mac.clone(), mac }
     });
@@ -92,6 +92,6 @@ fn llc_info(node: &Node) -> LlcInfo {
         node: llc.address(),
         private: llc.settings().private_segment,
         sockets: llc.open_sockets().collect(),
-        peers: named.chain(peers).collect(),
+        peers: named.chain(others).collect(),
     }
 }

@@ -216,7 +216,7 @@ fn only_the_receiving_station_says_how_many_units_came() {
     let to = |peer| units::Source::new((channel, peer), source(SHORT).1, SOCKET, since);
     let said = |mac, units| {
         let said = ChannelReport { channel: ChannelId(5), units, ..ChannelReport::default() };
-        HeardChannel { mac, peer: Some(own), at: since, said }
+        HeardChannel { mac, peer_mac: Some(own), at: since, said }
     };
     let (mut sending, mut before, mut other) = (said(receiver, 8), said(receiver, 7), said(receiver, 6));
     (sending.said.sending, before.at, other.said.channel) = (true, Instant::ZERO, ChannelId(6));

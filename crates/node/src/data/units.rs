@@ -153,7 +153,7 @@ impl Source {
     /// since that some of these units were not read. Another station's word about this channel counts for
     /// nothing.
     pub(super) fn reported(&mut self, heard: &HeardChannel, own: MacAddr) -> u64 {
-        let is_other_end = Some(heard.mac) == self.hop && heard.peer == Some(own) && !heard.said.sending;
+        let is_other_end = Some(heard.mac) == self.hop && heard.peer_mac == Some(own) && !heard.said.sending;
         let is_it = is_other_end && heard.said.channel == self.channel && heard.at >= self.since;
         let is_new = is_it && heard.at > self.reported_at;
         self.reported_at = if is_new { heard.at } else { self.reported_at };

@@ -138,8 +138,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let (verdict, handled) = self.arrived(place, at, received.dequeued, &buffer[..received.len]);
             if verdict.is_invalid() {
                 let Way { port, wire, .. } = &mut self.ways[place];
-                let link = way::medium(&self.node, *port);
-                let noted = wire.note_unproven(received.dequeued, &buffer[..received.len], link);
+                let medium = way::medium(&self.node, *port);
+                let noted = wire.note_unproven(received.dequeued, &buffer[..received.len], medium);
                 noted.map_err(|error| Stopped::Device(*port, error))?;
                 strange += 1;
                 // The frame has changed no state from which a frame to send could follow.

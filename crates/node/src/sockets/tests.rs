@@ -49,7 +49,7 @@ impl Station {
             Identity { node_id: NodeId(1), boot_id: 1, mac: MacAddr([2; 6]), name: "n1".to_owned() };
         let mut settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
         (settings.llc.enabled, settings.llc.address) = (true, 1);
-        settings.llc.peers.push((2, MacAddr([4; 6])));
+        settings.llc.peer_macs.push((2, MacAddr([4; 6])));
         let at = Instant::from_nanos(1);
         let node = Node::new(at, identity, &Key::new([1; 32]), settings, 1);
         let mut sockets = Sockets::new();

@@ -164,7 +164,7 @@ impl Channels {
         let granted = &channel.granted;
         Some(ChannelReport {
             channel: channel.remote,
-            peer: segment.number(channel.hop),
+            peer_station: segment.number(channel.hop),
             label: channel.label,
             sending: false,
             ..of(&channel.meter, granted, channel.meter.tally())
@@ -207,7 +207,7 @@ impl Outgoing {
     fn end(&self, segment: Segment<'_>) -> ChannelReport {
         ChannelReport {
             channel: self.id,
-            peer: segment.number(self.hop),
+            peer_station: segment.number(self.hop),
             label: self.label,
             sending: true,
             units: self.units.sent,

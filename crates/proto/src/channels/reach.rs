@@ -190,8 +190,8 @@ mod tests {
         for channel in &mut ledger.channels.outgoing {
             channel.state = Sending::Open { telling: None };
         }
-        ledger.link.medium_mut().rether_mut().expect("RETHER").doubt(ledger.now, B);
-        ledger.channels.on_doubted(ledger.now, B, Segment::of(&ledger.link));
+        ledger.port.medium_mut().rether_mut().expect("RETHER").doubt(ledger.now, B);
+        ledger.channels.on_doubted(ledger.now, B, Segment::of(&ledger.port));
         ledger
     }
 
@@ -199,7 +199,7 @@ mod tests {
     fn a_sender_asks_while_its_receiver_doubts_and_one_astray_prolongs_the_doubt() {
         let mut ledger = doubted();
         let begun = ledger.now;
-        ledger.channels.on_doubted(begun, B, Segment::of(&ledger.link));
+        ledger.channels.on_doubted(begun, B, Segment::of(&ledger.port));
         assert_eq!(questions(&mut ledger), []);
         // One question for both channels: to the own address, then to the group address.
         assert_eq!(wait(&mut ledger, SIGNAL_INTERVAL), [(B, 0, 1)]);
@@ -210,7 +210,7 @@ mod tests {
         answer(&mut ledger, 0, 1);
         assert_eq!(wait(&mut ledger, SIGNAL_INTERVAL), [(GROUP, 1, 2)], "answers to other questions");
         answer(&mut ledger, 0, 2);
-        let doubts = |ledger: &Ledger, ms| ledger.link.medium().is_doubted(begun + Span::from_millis(ms), B);
+        let doubts = |ledger: &Ledger, ms| ledger.port.medium().is_doubted(begun + Span::from_millis(ms), B);
         assert!(doubts(&ledger, 5_399) && !doubts(&ledger, 5_400), "five seconds behind the only one astray");
         for number in 3..20 {
             assert_eq!(wait(&mut ledger, SIGNAL_INTERVAL), [(B, 0, number)]);
@@ -240,7 +240,7 @@ mod tests {
         let hear = |ledger: &mut Ledger, code, final_unit| {
             let question = Signal { code, final_unit, ..Signal::new(Verb::Reach, ChannelId(70), 1) };
             ledger.signal(B, &question);
-            ledger.link.medium().is_astray(ledger.link.medium().mac())
+            ledger.port.medium().is_astray(ledger.port.medium().mac())
         };
         for number in 1..9 {
             assert!(!hear(&mut ledger, 0, number) && !hear(&mut ledger, AGAIN, number), "both came");

@@ -20,7 +20,7 @@ pub struct OpenRequest {
 
 /// Why a request for a channel was wrong from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
+pub enum RequestError {
     /// No segment of this node has a station with that node id.
     #[error("no station on this segment has the node id {0}")]
     NoSuchNode(NodeId),
@@ -117,7 +117,7 @@ pub enum OpenError {
     TooMany(usize),
 }
 
-impl OpenError {
+impl RequestError {
     /// A node is reached by two ways.
     pub(crate) fn two_ports(node: NodeId, one: Way, other: Way) -> Self {
         if one.hop == other.hop {

@@ -34,7 +34,7 @@ impl Payloads for Nothing {
 /// The ledger of station 1 and its link.
 pub(super) struct Ledger {
     pub(super) now: Instant,
-    pub(super) link: Port,
+    pub(super) port: Port,
     pub(super) channels: Channels,
 }
 
@@ -45,11 +45,11 @@ impl Ledger {
         let identity = Identity { node_id: NodeId(1), boot_id: 1, mac, name: "n1".to_owned() };
         let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         let now = Instant::from_nanos(1);
-        let link = Port::new(now, PortId(0), identity, &Key::new([1; 32]), settings.medium, 1);
-        let mut ledger = Self { now, link, channels: Channels::new(NodeId(1), 1) };
-        while ledger.link.medium().station() == 0 {
+        let port = Port::new(now, PortId(0), identity, &Key::new([1; 32]), settings.medium, 1);
+        let mut ledger = Self { now, port, channels: Channels::new(NodeId(1), 1) };
+        while ledger.port.medium().station() == 0 {
             ledger.now += Span::from_millis(5);
-            ledger.link.handle_deadline(ledger.now);
+            ledger.port.handle_deadline(ledger.now);
             ledger.sent();
         }
         ledger.number(2, B);
@@ -57,41 +57,41 @@ impl Ledger {
         ledger
     }
 
-    fn settle(&mut self) {
-        while let Some(event) = self.link.next_event() {
+    fn tell_all(&mut self) {
+        while let Some(event) = self.port.next_event() {
             self.tell(event);
         }
     }
 
     /// Does what the channels want.
     fn carry(&mut self) {
-        carry::channels(self.now, &mut self.channels, &mut self.link);
+        carry::channels(self.now, &mut self.channels, &mut self.port);
     }
 
     fn tell(&mut self, event: MediumEvent) {
-        self.channels.on_link_event(self.now, event, Segment::of(&self.link));
+        self.channels.on_link_event(self.now, event, Segment::of(&self.port));
         self.carry();
     }
 
     pub(super) fn signal(&mut self, from: MacAddr, signal: &Signal) {
-        self.channels.on_signal(self.now, from, signal, Segment::of(&self.link));
+        self.channels.on_signal(self.now, from, signal, Segment::of(&self.port));
         self.carry();
     }
 
     pub(super) fn tick(&mut self) {
-        self.channels.tick(self.now, Segment::of(&self.link));
+        self.channels.tick(self.now, Segment::of(&self.port));
         self.carry();
     }
 
     fn abort(&mut self, id: ChannelId) {
-        self.channels.abort(self.now, id, Segment::of(&self.link));
+        self.channels.abort(self.now, id, Segment::of(&self.port));
         self.carry();
     }
 
     fn number(&mut self, station: u16, mac: MacAddr) {
-        let rether = self.link.medium_mut().rether_mut().expect("RETHER");
+        let rether = self.port.medium_mut().rether_mut().expect("RETHER");
         rether.meet(self.now, station, mac);
-        self.settle();
+        self.tell_all();
     }
 
     fn gone(&mut self, mac: MacAddr) {
@@ -99,10 +99,10 @@ impl Ledger {
     }
 
     pub(super) fn open(&mut self, to: MacAddr) -> ChannelId {
-        let period = self.link.medium().settings().trt;
+        let period = self.port.medium().settings().trt;
         let (hop, to) = (Some(to), Destination::Node(node_of(to)));
         let request = OpenRequest { to, service: 5, traffic: TrafficSpec::fixed(100, period, true) };
-        let opened = self.channels.open(self.now, &request, hop, 0, Segment::of(&self.link));
+        let opened = self.channels.open(self.now, &request, hop, 0, Segment::of(&self.port));
         self.carry();
         opened.expect("a sound request")
     }
@@ -110,7 +110,7 @@ impl Ledger {
     fn hear(&mut self, from: MacAddr, verb: Verb, channel: ChannelId) {
         let signal = Signal { service: 5, ..Signal::new(verb, channel, 1) };
         self.signal(from, &signal);
-        self.settle();
+        self.tell_all();
     }
 
     /// The program of the first channel sent here has handed over so many units.
@@ -141,9 +141,9 @@ impl Ledger {
         let (mut bytes, mut sent) = ([0; 1_600], Vec::new());
         loop {
             let mut frame = FrameBuf { bytes: &mut bytes, payloads: &mut Nothing };
-            let Some(output) = self.link.poll(self.now, &mut frame) else { return sent };
+            let Some(output) = self.port.poll(self.now, &mut frame) else { return sent };
             let Output::Transmit { len, .. } = output else { continue };
-            let view = FrameView::parse(&bytes[..usize::from(len)], self.link.medium().settings().ether_type);
+            let view = FrameView::parse(&bytes[..usize::from(len)], self.port.medium().settings().ether_type);
             let view = view.expect("a frame of ours");
             if view.header().kind == Kind::Signal {
                 let signal = Signal::parse(view.body()).expect("a sound one");
@@ -177,8 +177,8 @@ impl Ledger {
     /// The number of the other end of each channel, as it is reported.
     fn peers(&self) -> Vec<u16> {
         let ends =
-            (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, Segment::of(&self.link)));
-        ends.map(|end| end.peer).collect()
+            (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, Segment::of(&self.port)));
+        ends.map(|end| end.peer_station).collect()
     }
 }
 
@@ -335,7 +335,7 @@ fn a_report_of_either_end_states_all_units_that_were_not_there_as_promised() {
     let unread = Unread { lost: 3, in_part: 0, incomplete: 0, late: 0 };
     ledger.channels.incoming[0].meter.unread = unread;
     for at in 0..2 {
-        let said = ledger.channels.report_of(at, Segment::of(&ledger.link)).expect("two ends");
+        let said = ledger.channels.report_of(at, Segment::of(&ledger.port)).expect("two ends");
         let rota_wire::ChannelReport { late, lost, incomplete, latest_by_ns, unread, .. } = said;
         assert_eq!(Tally { units: 5, late, lost, incomplete, latest_by_ns, unread }, tally, "end {at}");
     }
@@ -357,8 +357,8 @@ fn what_was_asked_of_a_station_without_a_number_waits_until_it_has_one_again() {
     assert_eq!((ledger.repeated(), ledger.peers()), (vec![(B, Verb::Connect)], vec![4, 0]));
     let request = ledger.channels.outgoing[0].request.clone();
     let request = OpenRequest { to: Destination::Node(node_of(C)), ..request };
-    let refused = ledger.channels.open(ledger.now, &request, Some(C), 0, Segment::of(&ledger.link));
-    assert_eq!(refused, Err(OpenError::PeerNotJoined(C)));
+    let refused = ledger.channels.open(ledger.now, &request, Some(C), 0, Segment::of(&ledger.port));
+    assert_eq!(refused, Err(RequestError::PeerNotJoined(C)));
 }
 
 #[test]
@@ -438,7 +438,7 @@ fn units_that_the_receiving_program_did_not_read_reach_the_sender() {
     });
     assert_eq!(told, Some((out, 6, 7)));
     assert_eq!(
-        ledger.channels.report_of(0, Segment::of(&ledger.link)).map(|said| said.unread),
+        ledger.channels.report_of(0, Segment::of(&ledger.port)).map(|said| said.unread),
         Some(7),
         "for monitors"
     );

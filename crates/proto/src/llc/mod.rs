@@ -80,7 +80,7 @@ pub struct LlcSettings {
     /// This station's node address, 1 to 254; 0 for none.
     pub address: u8,
     /// Stations without Rota, by their node address.
-    pub peers: Vec<(u8, MacAddr)>,
+    pub peer_macs: Vec<(u8, MacAddr)>,
     /// Nobody else uses 802.2 on this segment, so all access points but SNAP's are free.
     pub private_segment: bool,
     /// How long an acknowledgement may take in plain mode.
@@ -94,7 +94,7 @@ impl Default for LlcSettings {
         Self {
             enabled: false,
             address: 0,
-            peers: Vec::new(),
+            peer_macs: Vec::new(),
             private_segment: false,
             ack_time: Span::from_millis(50),
             ack_time_token: Span::from_millis(200),
@@ -370,15 +370,15 @@ impl Llc {
             return Some(MacAddr::BROADCAST);
         }
         let member = segment.members().iter().find(|member| node != 0 && member.announce.llc_address == node);
-        let peer = || self.settings.peers.iter().find(|(of, _)| *of == node).map(|(_, mac)| *mac);
-        member.map(|member| member.mac).or_else(peer)
+        let other = || self.settings.peer_macs.iter().find(|(of, _)| *of == node).map(|(_, mac)| *mac);
+        member.map(|member| member.mac).or_else(other)
     }
 
     /// The node address of a station and, where it is one of ours, its boot; 0 where it has none.
     fn node_of(&self, mac: MacAddr, segment: Segment<'_>) -> (u8, u32) {
         let member = segment.member_at(mac);
-        let peer = || self.settings.peers.iter().find(|(_, of)| *of == mac).map_or(0, |(node, _)| *node);
-        member.map_or_else(|| (peer(), 0), |m| (m.announce.llc_address, m.incarnation))
+        let other = || self.settings.peer_macs.iter().find(|(_, of)| *of == mac).map_or(0, |(node, _)| *node);
+        member.map_or_else(|| (other(), 0), |m| (m.announce.llc_address, m.incarnation))
     }
 
     fn count_malformed(&mut self, why: LlcMalformed) {

@@ -1,7 +1,7 @@
 //! A port with the machines that live and die with it: the channels, reports and messages of its segment.
 
 use super::{Timer, carry};
-use crate::channels::{Channels, OpenError, OpenRequest};
+use crate::channels::{Channels, OpenRequest, RequestError};
 use crate::io::{
     ChannelId, Delivered, Delivery, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, UnitFate,
 };
@@ -180,7 +180,7 @@ impl Line {
         request: &OpenRequest,
         hop: Option<MacAddr>,
         before: u64,
-    ) -> Result<ChannelId, OpenError> {
+    ) -> Result<ChannelId, RequestError> {
         self.tell(now, |channels, segment| channels.open(now, request, hop, before, segment))
     }
 
@@ -189,7 +189,7 @@ impl Line {
         now: Instant,
         request: &OpenRequest,
         hop: Option<MacAddr>,
-    ) -> Result<ChannelId, OpenError> {
+    ) -> Result<ChannelId, RequestError> {
         self.tell(now, |channels, segment| {
             let opened = channels.open(now, request, hop, 0, segment);
             opened.inspect(|channel| channels.probe(*channel))

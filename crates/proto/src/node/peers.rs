@@ -5,7 +5,7 @@
 //! is one of them. So a station that lives goes before one that does not, and only live ones are doubles.
 
 use super::Node;
-use crate::channels::{OpenError, Sender};
+use crate::channels::{RequestError, Sender};
 use crate::io::{Destination, Way};
 use crate::port::Medium;
 use rota_contract::NodeId;
@@ -32,7 +32,7 @@ pub enum NotFound {
     },
     /// It means more than one, or none that a channel can reach.
     #[error(transparent)]
-    Wrong(#[from] OpenError),
+    Wrong(#[from] RequestError),
 }
 
 /// The line of a channel, and the next hop on its segment. There is none where no member is known.
@@ -49,11 +49,11 @@ impl Node {
     /// [`NotFound`].
     pub fn find(&self, called: &str) -> Result<Found, NotFound> {
         if let Some([one, other]) = self.ports().find_map(|port| doubled(port.medium(), called)) {
-            return Err(OpenError::DoubleName(one, other).into());
+            return Err(RequestError::DoubleName(one, other).into());
         }
         let own = self.medium();
         if own.name() == called {
-            return Err(OpenError::OwnStation(own.mac()).into());
+            return Err(RequestError::OwnStation(own.mac()).into());
         }
         let found = self.found(called)?;
         if !self.lives(found.way) {
@@ -64,8 +64,8 @@ impl Node {
         let (one, other_way) = (found.way, other.way);
         let is_one = one.hop == other_way.hop || found.node.is_known() && found.node == other.node;
         Err(NotFound::Wrong(match is_one {
-            true => OpenError::two_ports(found.node, one, other_way),
-            false => OpenError::DoubleName(one.hop, other_way.hop),
+            true => RequestError::two_ports(found.node, one, other_way),
+            false => RequestError::DoubleName(one.hop, other_way.hop),
         }))
     }
 
@@ -98,8 +98,8 @@ impl Node {
     /// The station that is called so on each port.
     fn all_called(&self, called: &str) -> impl Iterator<Item = Found> {
         self.ports().filter_map(move |port| {
-            let link = port.medium();
-            let member = meant(link.members(), called, |station| link.is_dead(station))?;
+            let medium = port.medium();
+            let member = meant(medium.members(), called, |station| medium.is_dead(station))?;
             let way = Way { port: port.id(), hop: member.mac };
             Some(Found { node: member.announce.node_id, way })
         })
@@ -107,14 +107,14 @@ impl Node {
 
     fn lives(&self, way: Way) -> bool {
         self.port_at(way.port).is_some_and(|port| {
-            let link = port.medium();
-            link.member_at(way.hop).is_some_and(|member| !link.is_dead(member.station))
+            let medium = port.medium();
+            medium.member_at(way.hop).is_some_and(|member| !medium.is_dead(member.station))
         })
     }
 
     /// The line and the hop of the way that is given, else of the only one that is known to the destination.
     /// Where none is known the first line says so.
-    pub(super) fn route(&self, way: Option<Way>, to: &Destination) -> Result<Route, OpenError> {
+    pub(super) fn route(&self, way: Option<Way>, to: &Destination) -> Result<Route, RequestError> {
         let Destination::Node(node) = *to else { return Ok(Route { line: 0, hop: None }) };
         if let Some(double) = self.double(node) {
             return Err(double);
@@ -122,11 +122,11 @@ impl Node {
         let ends: Vec<End<'_>> = self.ends(node).collect();
         let live = || ends.iter().filter(|end| end.lives);
         if let Some(Way { port, hop }) = way {
-            let line = self.place(port).ok_or(OpenError::NoPort(port))?;
+            let line = self.place(port).ok_or(RequestError::NoPort(port))?;
             return Ok(Route { line, hop: Some(hop) });
         }
         if let (Some(one), Some(other)) = (live().next(), live().nth(1)) {
-            return Err(OpenError::two_ports(node, self.way_of(one), self.way_of(other)));
+            return Err(RequestError::two_ports(node, self.way_of(one), self.way_of(other)));
         }
         let best = ends.iter().min_by_key(|end| (!end.lives, end.line));
         let (line, hop) = best.map_or((0, None), |end| (end.line, Some(end.member.mac)));
@@ -134,10 +134,10 @@ impl Node {
     }
 
     /// The refusal of a node id that two live hosts have, or this one and another.
-    fn double(&self, node: NodeId) -> Option<OpenError> {
+    fn double(&self, node: NodeId) -> Option<RequestError> {
         let live = || self.ends(node).filter(|end| end.lives);
         let (first, own) = (live().next()?, self.medium());
-        let double = |one: MacAddr, other: MacAddr| OpenError::DoubleNode { node, one, other };
+        let double = |one: MacAddr, other: MacAddr| RequestError::DoubleNode { node, one, other };
         if node == own.node_id() {
             return Some(double(own.mac(), first.member.mac));
         }
@@ -154,9 +154,9 @@ impl Node {
     fn ends(&self, node: NodeId) -> impl Iterator<Item = End<'_>> {
         let is_own = move |mac| self.ports().any(|port| port.medium().mac() == mac);
         let members = self.lines.iter().enumerate().flat_map(|(line, of)| {
-            let link = of.port.medium();
-            let of_line = link.members().iter();
-            of_line.map(move |member| End { line, lives: !link.is_dead(member.station), member })
+            let medium = of.port.medium();
+            let of_line = medium.members().iter();
+            of_line.map(move |member| End { line, lives: !medium.is_dead(member.station), member })
         });
         let is_meant = move |member: &Member| node.is_known() && member.announce.node_id == node;
         members.filter(move |end| is_meant(end.member) && !is_own(end.member.mac))
@@ -181,10 +181,10 @@ impl End<'_> {
 }
 
 /// Two stations that live and have that name, this one among them.
-fn doubled(link: &Medium, name: &str) -> Option<[MacAddr; 2]> {
-    let lives = |member: &&Member| !link.is_dead(member.station) && member.announce.name() == name;
-    let others = link.members().iter().filter(lives).map(|member| member.mac);
-    let mut all = (link.name() == name).then(|| link.mac()).into_iter().chain(others);
+fn doubled(medium: &Medium, name: &str) -> Option<[MacAddr; 2]> {
+    let lives = |member: &&Member| !medium.is_dead(member.station) && member.announce.name() == name;
+    let others = medium.members().iter().filter(lives).map(|member| member.mac);
+    let mut all = (medium.name() == name).then(|| medium.mac()).into_iter().chain(others);
     Some([all.next()?, all.next()?])
 }
 

@@ -164,7 +164,7 @@ impl Lan {
         let identity = Identity { node_id: node_id(k), boot_id: 1, mac: mac(k), name: format!("n{k}") };
         let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
         (settings.llc.enabled, settings.llc.address) = (true, k as u8 + 1);
-        settings.llc.peers.push((0x77, FOREIGN));
+        settings.llc.peer_macs.push((0x77, FOREIGN));
         change(&mut settings);
         Node::new(now, identity, &Key::new([1; 32]), settings, seed)
     }

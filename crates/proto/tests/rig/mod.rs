@@ -110,10 +110,10 @@ impl Rig {
 
     /// A node in plain mode that knows stations 1 and 3.
     pub fn plain() -> Self {
-        Self::new().settle()
+        Self::new().into_plain()
     }
 
-    pub fn settle(mut self) -> Self {
+    pub fn into_plain(mut self) -> Self {
         self.announce(1, StationState::Plain);
         self.announce(3, StationState::Plain);
         self.run(ms(450));

@@ -41,9 +41,9 @@ impl Announced {
 fn longest(view: &View<'_>) -> Span {
     let running = view.stations.iter().filter(|(_, station)| station.is_running(view.now));
     let in_force = running.filter_map(|(_, station)| {
-        let link = station.rether()?;
-        let in_ring = link.mode() == ModeName::Token;
-        in_ring.then(|| link.timers_in_force(station.clock.read(view.now)).drain)
+        let rether = station.rether()?;
+        let in_ring = rether.mode() == ModeName::Token;
+        in_ring.then(|| rether.timers_in_force(station.clock.read(view.now)).drain)
     });
     in_force.max().unwrap_or(view.settings.lease)
 }

@@ -49,14 +49,14 @@ impl Checker for OneHolder {
 
 /// No claim in the same ring reckons with a shorter hold than any token has (decision 017).
 fn reckons_with_less(view: &View<'_>, holder: usize, findings: &mut Findings) {
-    let Some(link) = view.at(holder).rether() else { return };
-    let Some(hold) = link.holding() else { return };
+    let Some(rether) = view.at(holder).rether() else { return };
+    let Some(hold) = rether.holding() else { return };
     for (at, host) in view.stations.iter().filter(|(at, _)| *at != holder) {
         let Some(other) = host.rether() else { continue };
         let same = other.mode() == ModeName::Token
-            && other.mode_epoch() == link.mode_epoch()
-            && other.newest() <= link.newest()
-            && other.shares_key(link);
+            && other.mode_epoch() == rether.mode_epoch()
+            && other.newest() <= rether.newest()
+            && other.shares_key(rether);
         let drain = other.timers_in_force(host.clock.read(view.now)).drain;
         if same && drain < hold && view.now > view.windows.merging_until {
             let what = format!("host {holder} may hold a token for {hold}, host {at} reckons with {drain}");

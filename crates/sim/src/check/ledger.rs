@@ -18,9 +18,9 @@ impl Checker for Ledgers {
         self.lists.resize(view.stations.places(), Vec::new());
         for host in view.acted() {
             let Some(port) = view.at(host).port() else { continue };
-            let link = port.medium();
+            let medium = port.medium();
             check_queue(view, host, port, findings);
-            let Some(list) = link.list() else { continue };
+            let Some(list) = medium.list() else { continue };
             let slots = list.slots.as_slice();
             let known = &mut self.lists[host];
             let same = known.len() == slots.len()
@@ -59,11 +59,11 @@ fn check_list(view: &View<'_>, host: usize, slots: &[(u16, u32, bool)], findings
         findings.add(view.now, "R3", what);
     }
     // Slots that a number's earlier owner left behind stand until the number's owner has held the token.
-    let Some(link) = view.at(host).rether() else { return };
-    if link.counters().tokens_accepted == 0 {
+    let Some(rether) = view.at(host).rether() else { return };
+    if rether.counters().tokens_accepted == 0 {
         return;
     }
-    let station = link.station();
+    let station = rether.station();
     let own = slots.iter().filter(|slot| slot.0 == station).count();
     // A channel that grows may get one more slot each time.
     let asked: u64 = view.own_flows().filter(|flow| flow.from == host).map(|flow| 1 + flow.asked).sum();

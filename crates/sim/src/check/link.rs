@@ -50,7 +50,7 @@ impl Checker for LinkEnds {
         for host in view.acted() {
             self.acted(view, host, findings);
         }
-        self.settle(view, findings);
+        self.ends_agree(view, findings);
     }
 }
 
@@ -75,7 +75,7 @@ impl LinkEnds {
         }
     }
 
-    fn settle(&mut self, view: &View<'_>, findings: &mut Findings) {
+    fn ends_agree(&mut self, view: &View<'_>, findings: &mut Findings) {
         if view.now < self.next {
             return;
         }

@@ -213,9 +213,10 @@ impl RecoveryTimes {
             return;
         }
         let stamp = stamp(&frame);
-        let link = view.at(host).rether();
+        let rether = view.at(host).rether();
         // What the node took, not what the frame says: its bits may have been turned over on the way.
-        let believed = link.is_some_and(|link| link.mode() == ModeName::Token && link.list_stamp() == stamp);
+        let believed =
+            rether.is_some_and(|rether| rether.mode() == ModeName::Token && rether.list_stamp() == stamp);
         if believed && stamp > self.newest {
             self.newest = stamp;
             self.listed = (view.now, stamp);
@@ -407,17 +408,17 @@ fn silenced(view: &View<'_>, part: usize, blows: &[(Instant, Blow)]) -> u64 {
 /// claim (seed 2899303 of the product's timers). A boot on which all count has ended unnoticed, however long
 /// ago: where units take all of each cycle, no round of all comes to pass (seed 2974067).
 fn outdated(view: &View<'_>) -> (u64, u64) {
-    let boots = links(view.stations, view.now).map(|(mac, link)| (mac, link.incarnation()));
-    let rings = links(view.stations, view.now).filter(|(_, link)| link.mode() == ModeName::Token);
+    let boots = links(view.stations, view.now).map(|(mac, rether)| (mac, rether.incarnation()));
+    let rings = links(view.stations, view.now).filter(|(_, rether)| rether.mode() == ModeName::Token);
     // The claim takes the newest list of all.
-    let lives = |station| rings.clone().any(|(_, link)| !link.is_dead(station));
+    let lives = |station| rings.clone().any(|(_, rether)| !rether.is_dead(station));
     let is_over =
         |member: &&Member| boots.clone().any(|(mac, boot)| mac == member.mac && boot != member.incarnation);
-    let count = |link: &Rether| {
-        let members = link.members().iter();
+    let count = |rether: &Rether| {
+        let members = rether.members().iter();
         members.filter(|member| member.station != 0 && lives(member.station)).filter(is_over).count() as u64
     };
-    let counts = rings.clone().map(|(_, link)| count(link));
+    let counts = rings.clone().map(|(_, rether)| count(rether));
     (counts.clone().max().unwrap_or(0), counts.min().unwrap_or(0))
 }
 
@@ -466,49 +467,50 @@ fn links(stations: Stations<'_>, now: Instant) -> impl Iterator<Item = (MacAddr,
 
 /// Whether two of them run rings whose keys are not the same, so that neither believes the other's lists.
 pub(crate) fn are_strangers(stations: Stations<'_>, now: Instant) -> bool {
-    let mut rings = links(stations, now).map(|(_, link)| link).filter(|link| link.mode() == ModeName::Token);
-    rings.next().is_some_and(|first| rings.any(|link| !first.shares_key(link)))
+    let mut rings =
+        links(stations, now).map(|(_, rether)| rether).filter(|rether| rether.mode() == ModeName::Token);
+    rings.next().is_some_and(|first| rings.any(|rether| !first.shares_key(rether)))
 }
 
 /// Whether all stations that any ring counts on run in one ring, under one generation, and have this list.
 fn is_whole(view: &View<'_>, list: (Generation, u64)) -> bool {
-    let rings = links(view.stations, view.now).filter(|(_, link)| link.mode() == ModeName::Token);
+    let rings = links(view.stations, view.now).filter(|(_, rether)| rether.mode() == ModeName::Token);
     let is_in = |mac| rings.clone().any(|(of, _)| of == mac);
     rings.clone().next().is_some()
-        && rings.clone().all(|(_, link)| {
-            let mut members = link.members().iter().filter(|member| member.station != 0);
-            let stamp = link.list_stamp();
-            let has_it = link.generation() == list.0.counter && stamp.0 == list.0 && stamp >= list;
+        && rings.clone().all(|(_, rether)| {
+            let mut members = rether.members().iter().filter(|member| member.station != 0);
+            let stamp = rether.list_stamp();
+            let has_it = rether.generation() == list.0.counter && stamp.0 == list.0 && stamp >= list;
             // Nor does any count on one that has died since it proved that it lives.
             let runs = |(mac, boot)| {
-                links(view.stations, view.now).any(|(of, link)| (of, link.incarnation()) == (mac, boot))
+                links(view.stations, view.now).any(|(of, rether)| (of, rether.incarnation()) == (mac, boot))
             };
             has_it
-                && members.all(|member| link.is_dead(member.station) || is_in(member.mac))
-                && link.proven_joiners().all(runs)
+                && members.all(|member| rether.is_dead(member.station) || is_in(member.mac))
+                && rether.proven_joiners().all(runs)
         })
 }
 
 /// True if a station is silent and some ring does not know it yet, so that a token may be sent to it.
 fn is_missed(view: &View<'_>, station: Station<'_>) -> bool {
-    let knows = |link: &Rether| {
-        let member = link.member_at(station.card.mac);
-        link.mode() != ModeName::Token || member.is_none_or(|member| link.is_dead(member.station))
+    let knows = |rether: &Rether| {
+        let member = rether.member_at(station.card.mac);
+        rether.mode() != ModeName::Token || member.is_none_or(|member| rether.is_dead(member.station))
     };
     let is_silent = station.boots > 0 && !station.is_running(view.now);
-    is_silent && !links(view.stations, view.now).all(|(_, link)| knows(link))
+    is_silent && !links(view.stations, view.now).all(|(_, rether)| knows(rether))
 }
 
 /// Whether all stations that run share one generation and key, or none runs a ring. Who asks to be let in is
 /// outside until its hold-off ends.
 fn is_one_ring(view: &View<'_>) -> bool {
-    let links = links(view.stations, view.now).map(|(_, link)| link);
-    let mut links = links.filter(|link| link.mode() != ModeName::Joining);
+    let links = links(view.stations, view.now).map(|(_, rether)| rether);
+    let mut links = links.filter(|rether| rether.mode() != ModeName::Joining);
     links.next().is_none_or(|first| {
         let first_is = first.mode() == ModeName::Token;
-        links.all(|link| {
-            let is_same = link.generation() == first.generation() && link.shares_key(first);
-            (link.mode() == ModeName::Token) == first_is && (is_same || !first_is)
+        links.all(|rether| {
+            let is_same = rether.generation() == first.generation() && rether.shares_key(first);
+            (rether.mode() == ModeName::Token) == first_is && (is_same || !first_is)
         })
     })
 }

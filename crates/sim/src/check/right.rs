@@ -17,19 +17,19 @@ impl Checker for RightToSend {
         self.slotted.resize(view.stations.places(), false);
         for seen in view.seen {
             let Seen::Sent { host, kind, holding, .. } = seen else { continue };
-            let Some(link) = view.at(*host).rether() else { continue };
+            let Some(rether) = view.at(*host).rether() else { continue };
             match kind {
                 Some(Kind::Data) => {
                     if !holding {
                         findings.add(view.now, "R2", format!("host {host} sent a fragment without a token"));
                     }
                     // The unit may leave in the event that closes its slot: it had one before then.
-                    let is_slotted = has_slot(link) || self.slotted[*host];
-                    if link.list().is_some() && !is_slotted {
+                    let is_slotted = has_slot(rether) || self.slotted[*host];
+                    if rether.list().is_some() && !is_slotted {
                         findings.add(view.now, "R8", format!("host {host} sent a unit without a slot"));
                     }
                 }
-                None if link.mode() == ModeName::Token && !holding => {
+                None if rether.mode() == ModeName::Token && !holding => {
                     findings.add(
                         view.now,
                         "R2",
@@ -45,7 +45,7 @@ impl Checker for RightToSend {
     }
 }
 
-fn has_slot(link: &Rether) -> bool {
-    let (station, list) = (link.station(), link.list());
+fn has_slot(rether: &Rether) -> bool {
+    let (station, list) = (rether.station(), rether.list());
     list.is_some_and(|list| list.slots.as_slice().iter().any(|slot| slot.station == station))
 }

@@ -39,9 +39,9 @@ impl Checker for Slots {
 
 /// The slots of a host in its newest list.
 fn own_slots<'a>(view: &'a View<'_>, host: usize) -> impl Iterator<Item = Span> + 'a {
-    let link = view.at(host).rether();
-    let station = link.map_or(0, |link| link.station());
-    let slots = link.and_then(|link| link.list()).map_or(&[][..], |list| list.slots.as_slice());
+    let rether = view.at(host).rether();
+    let station = rether.map_or(0, |rether| rether.station());
+    let slots = rether.and_then(|rether| rether.list()).map_or(&[][..], |list| list.slots.as_slice());
     slots.iter().filter(move |slot| slot.station == station).map(|slot| Span::from_nanos(slot.tht_ns.into()))
 }
 

@@ -25,7 +25,7 @@ impl Rising {
     fn of(&mut self, view: &View<'_>, host: usize) -> &mut Last {
         self.last.resize(view.stations.places(), Last::default());
         let last = &mut self.last[host];
-        let incarnation = view.at(host).rether().map_or(0, |link| link.incarnation());
+        let incarnation = view.at(host).rether().map_or(0, |rether| rether.incarnation());
         let life = (view.at(host).boots, incarnation);
         if last.life != life {
             *last = Last { life, ..Last::default() };
@@ -54,12 +54,12 @@ impl Checker for Rising {
                     last.named = last.named.max(frame.header().generation);
                 }
                 Seen::Acted { host } => {
-                    let Some(link) = view.at(*host).rether() else { continue };
-                    let (generation, epoch) = (link.generation(), link.mode_epoch());
+                    let Some(rether) = view.at(*host).rether() else { continue };
+                    let (generation, epoch) = (rether.generation(), rether.mode_epoch());
                     let last = self.of(view, *host);
                     // A claim that never left may be taken back: nobody else has heard of its generation.
-                    let own = link.station() == last.newest.station && last.newest > last.named;
-                    let taken_back = own && link.newest() >= last.named.max(last.token.0);
+                    let own = rether.station() == last.newest.station && last.newest > last.named;
+                    let taken_back = own && rether.newest() >= last.named.max(last.token.0);
                     if generation < last.generation && generation != 0 && !taken_back {
                         let what = format!("host {host}: generation {generation} after {}", last.generation);
                         findings.add(view.now, "S2", what);
@@ -70,7 +70,7 @@ impl Checker for Rising {
                         findings.add(view.now, "R6", what);
                     }
                     (last.generation, last.mode_epoch) = (generation, epoch);
-                    last.newest = link.newest();
+                    last.newest = rether.newest();
                 }
                 _ => {}
             }

@@ -20,14 +20,14 @@ impl Checker for Visits {
             match seen {
                 Seen::Took { accepted: true, .. } => self.visit(view, findings),
                 Seen::Acted { host } => {
-                    let Some(link) = view.at(*host).rether() else { continue };
-                    let dead = link.counters().stations_declared_dead;
+                    let Some(rether) = view.at(*host).rether() else { continue };
+                    let dead = rether.counters().stations_declared_dead;
                     let boots = view.at(*host).boots;
                     let known = std::mem::replace(&mut self.declared_dead[*host], (boots, dead));
                     if known.0 == boots && dead > known.1 && !view.windows.cover(view.now) {
                         living_dead(view, *host, findings);
                     }
-                    if link.mode() != ModeName::Token {
+                    if rether.mode() != ModeName::Token {
                         self.last = None;
                     }
                 }
@@ -57,9 +57,9 @@ impl Visits {
 fn living_dead(view: &View<'_>, host: usize, findings: &mut Findings) {
     let Some(judge) = view.at(host).rether() else { return };
     for (other, alive) in view.stations.iter().filter(|(_, alive)| alive.is_running(view.now)) {
-        let Some(link) = alive.rether() else { continue };
-        let station = link.station();
-        if link.mode() == ModeName::Token && station != 0 && judge.is_dead(station) {
+        let Some(rether) = alive.rether() else { continue };
+        let station = rether.station();
+        if rether.mode() == ModeName::Token && station != 0 && judge.is_dead(station) {
             let what = format!("host {host} declared host {other} dead, which answers");
             findings.add(view.now, "R9", what);
         }

@@ -63,16 +63,16 @@ impl Waste {
     }
 
     fn claim(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
-        let Some(link) = view.at(host).rether() else { return };
-        let (boots, claims) = (view.at(host).boots, link.counters().claims);
+        let Some(rether) = view.at(host).rether() else { return };
+        let (boots, claims) = (view.at(host).boots, rether.counters().claims);
         let last = &mut self.last[host];
         let (more, newest) = (claims > last.claims && boots == last.boots, last.newest);
-        (last.boots, last.claims, last.newest) = (boots, claims, link.newest());
+        (last.boots, last.claims, last.newest) = (boots, claims, rether.newest());
         // Who comes back from a ring of a newer generation believes no token of this one: only a claim makes
         // a generation that is new to both, whatever the other's mode is by now (seed 346679 of the proven
         // timers). The claimant itself knows the generation that it claims, and is no stranger.
         let stranger = |(at, other): (usize, Station<'_>)| {
-            at != host && other.rether().is_some_and(|link| link.newest() > newest)
+            at != host && other.rether().is_some_and(|rether| rether.newest() > newest)
         };
         if more && !view.windows.cover(view.now) && !view.stations.iter().any(stranger) {
             findings.add(view.now, "R9", format!("host {host} claimed, and nothing had gone wrong"));

@@ -129,15 +129,15 @@ impl Happened {
 
 /// How often each happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tally([u64; Happened::ALL.len()]);
+pub struct HappenedCounts([u64; Happened::ALL.len()]);
 
-impl Default for Tally {
+impl Default for HappenedCounts {
     fn default() -> Self {
         Self([0; Happened::ALL.len()])
     }
 }
 
-impl Tally {
+impl HappenedCounts {
     /// It happened once more.
     pub fn count(&mut self, what: Happened) {
         self.0[what as usize] += 1;

@@ -8,7 +8,7 @@ mod script;
 mod wire;
 
 pub use evil::{Evil, Injected};
-pub use happened::{Happened, Tally};
+pub use happened::{Happened, HappenedCounts};
 pub use mix::{Draw, Mix};
 pub use script::{Aim, Fault, Moment, Timed};
 pub use wire::{Passed, Ports, Select, Strike, WireFault, Wires, all_ports, is_token_for, kind_of, ports};

@@ -81,14 +81,14 @@ pub struct Gaps {
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct GapSums {
     count: u64,
     sum: u128,
     squares: u128,
     gaps: Gaps,
 }
 
-impl Tally {
+impl GapSums {
     fn gap(&mut self, span: Span) {
         let ns = u128::from(span.as_nanos());
         self.count += 1;
@@ -115,7 +115,7 @@ struct Run<'a> {
     /// Which of the two that answer each other has the packet.
     turn: bool,
     last: Vec<Option<Instant>>,
-    tally: Tally,
+    sums: GapSums,
 }
 
 impl Ring {
@@ -128,12 +128,12 @@ impl Ring {
             next: first % self.nodes,
             turn: false,
             last: vec![None; self.nodes],
-            tally: Tally::default(),
+            sums: GapSums::default(),
         };
         for _ in 0..cycles {
             run.cycle();
         }
-        run.tally.conclude()
+        run.sums.conclude()
     }
 
     /// The two nodes that talk, far apart in the round.
@@ -179,14 +179,14 @@ impl Run<'_> {
             if visit + way_home > residual {
                 // The hop to this node was part of the visit before; from here the token goes home.
                 self.now += self.ring.hop;
-                self.tally.gaps.refusals += 1;
+                self.sums.gaps.refusals += 1;
                 break;
             }
             self.serve(node, visit);
             residual = residual.minus(visit);
         }
         let took = self.now.since(began);
-        self.tally.gaps.cycle_max = self.tally.gaps.cycle_max.max(took);
+        self.sums.gaps.cycle_max = self.sums.gaps.cycle_max.max(took);
         if let Rules::Repaired { strict, .. } = self.ring.rules {
             assert!(took <= self.ring.trt.max(spent + self.ring.hop), "a repaired cycle ends in time");
             if strict {
@@ -197,7 +197,7 @@ impl Run<'_> {
 
     fn serve(&mut self, node: usize, visit: Span) {
         if let Some(before) = self.last[node].replace(self.now) {
-            self.tally.gap(self.now.since(before));
+            self.sums.gap(self.now.since(before));
         }
         self.now += visit;
         self.next = (node + 1) % self.ring.nodes;

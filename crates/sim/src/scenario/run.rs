@@ -5,7 +5,7 @@ use crate::check::Violation;
 use crate::check::bounds::Measured;
 use crate::check::{FlowReport, Recoveries, agree};
 use crate::engine::Stream as Random;
-use crate::faults::{Fault, Mix, Tally, Timed};
+use crate::faults::{Fault, HappenedCounts, Mix, Timed};
 use crate::media::MediumCounters;
 use crate::traffic::{Purpose, Shape};
 use crate::world::{Flow, FlowState, Fragments, Hashes, Segment, World};
@@ -64,7 +64,7 @@ pub struct RunResult {
     /// How long it ran in its own time.
     pub span: Span,
     /// What went wrong.
-    pub tally: Tally,
+    pub happened: HappenedCounts,
     /// The rules that were broken.
     pub violations: Vec<Violation>,
     /// The channels.
@@ -102,7 +102,7 @@ impl RunResult {
             events: 0,
             hops: 0,
             span: Span::ZERO,
-            tally: Tally::default(),
+            happened: HappenedCounts::default(),
             violations: Vec::new(),
             streams: Vec::new(),
             changes: (0, 0),
@@ -427,7 +427,7 @@ impl<'a> Run<'a> {
             events,
             hops,
             span: now.since(Instant::from_nanos(1_000_000_000)),
-            tally: world.tally.clone(),
+            happened: world.happened.clone(),
             violations: world.violations().to_vec(),
             streams: self.streams,
             changes: (sum(|flow| flow.asked), sum(|flow| flow.kept)),

@@ -5,7 +5,7 @@ use crate::check::{Blow, Scope, Seen};
 use crate::faults::{Happened, Select, WireFault};
 use crate::media::Frame;
 use crate::traffic::{Purpose, Shape, Source};
-use rota_proto::{ChannelId, HostTag, Input, ModeName, Node, OpenError, PortId, Settings, StationId};
+use rota_proto::{ChannelId, HostTag, Input, ModeName, Node, PortId, RequestError, Settings, StationId};
 use rota_units::{Instant, Span};
 
 impl World {
@@ -14,7 +14,7 @@ impl World {
         let host = &mut self.hosts[index];
         let now = host.clock.read(self.engine.now());
         let result = host.node.as_mut().map(|node| act(node, now));
-        self.settle(index);
+        self.drain_and_arm(index);
         self.check();
         result
     }
@@ -28,7 +28,7 @@ impl World {
     ///
     /// # Errors
     /// As [`Node::open`].
-    pub fn open(&mut self, from: usize, to: usize, octets: u32) -> Result<ChannelId, OpenError> {
+    pub fn open(&mut self, from: usize, to: usize, octets: u32) -> Result<ChannelId, RequestError> {
         let flow = self.open_flow(from, to, octets, true)?;
         Ok(self.traffic.flows[flow].channel)
     }
@@ -87,7 +87,7 @@ impl World {
         let now = host.clock.read(now);
         let input = Input::HostFrame { port, tag, octets, level };
         host.node.as_mut().map(|node| node.handle(now, input));
-        self.settle(from);
+        self.drain_and_arm(from);
     }
 
     /// A TCP-like source hears that its segment came; the acknowledgement takes the way back.
@@ -136,7 +136,7 @@ impl World {
     /// Starts a host's process, for the first time or again.
     pub fn start(&mut self, index: usize) {
         if self.hosts[index].boots > 0 {
-            self.tally.count(Happened::Restarted);
+            self.happened.count(Happened::Restarted);
         }
         if self.hosts[index].node.is_some() {
             // Whoever is started while it runs falls silent as what it was.
@@ -147,7 +147,7 @@ impl World {
         self.end_flows_of(index);
         let node = self.boot(index);
         self.hosts[index].node = Some(node);
-        self.settle(index);
+        self.drain_and_arm(index);
         self.check();
     }
 
@@ -165,7 +165,7 @@ impl World {
 
     /// The process is killed; with it goes its gate.
     pub fn kill(&mut self, index: usize) {
-        self.tally.count(Happened::Crashed);
+        self.happened.count(Happened::Crashed);
         let ports: Vec<usize> = self.hosts[index].ports.iter().map(|port| port.segment).collect();
         let switches = |on: &usize| {
             let mut stations = self.hosts.iter().filter_map(|host| host.on(*on));
@@ -199,7 +199,7 @@ impl World {
     pub fn lose_port(&mut self, index: usize, on: usize) {
         let host = &self.hosts[index];
         let Some(port) = host.port_on(on).filter(|port| !host.card(*port).is_gone) else { return };
-        self.tally.count(Happened::PortLost);
+        self.happened.count(Happened::PortLost);
         if host.node.is_none() || host.ports.iter().filter(|port| !port.is_gone).count() == 1 {
             // Without any interface there is no node.
             if host.node.is_some() {
@@ -221,7 +221,7 @@ impl World {
         }
         self.silenced(on, switching);
         self.segments[on].saw(Seen::Struck { blow: Blow::Death });
-        self.settle(index);
+        self.drain_and_arm(index);
         self.check();
     }
 
@@ -246,7 +246,7 @@ impl World {
             let on = host.ports[port].segment;
             self.segments[on].saw(Seen::Struck { blow });
         }
-        self.tally.count(if any_long { Happened::PausedLong } else { Happened::PausedShort });
+        self.happened.count(if any_long { Happened::PausedLong } else { Happened::PausedShort });
         self.hosts[index].process.paused_until = until;
         self.hosts[index].process.stood = self.hosts[index].process.stood.max(span);
         self.engine.schedule(until, Event::Resume { host: index });

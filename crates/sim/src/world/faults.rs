@@ -60,7 +60,7 @@ impl World {
             Fault::CrashLoop { host, up, down } => self.crash_loop(on, *host, *up, *down, until),
             Fault::Pause { host, moment } => self.arm(on, *host, *moment, Strike::Pause(lasts), 1, until),
             Fault::PauseAll => {
-                self.tally.count(Happened::PausedAll);
+                self.happened.count(Happened::PausedAll);
                 (0..self.hosts.len()).for_each(|host| self.pause(host, lasts));
                 for Segment { recovery, windows, stations, .. } in &mut self.segments {
                     let span = lasts + recovery.crash(*stations as u64) + recovery.slot();
@@ -69,7 +69,7 @@ impl World {
             }
             Fault::PortLoss { host } => self.lose_port(*host, on),
             Fault::Starve { host, late_ppm, late_max } => {
-                self.tally.count(Happened::Starved);
+                self.happened.count(Happened::Starved);
                 let profile =
                     HostProfile { late_ppm: *late_ppm, late_max: *late_max, ..self.hosts[*host].profile };
                 self.hosts[*host].profile = profile;
@@ -83,9 +83,9 @@ impl World {
                 });
             }
             // No machine is given a wall clock: there is nothing that could be set.
-            Fault::WallClock { .. } => self.tally.count(Happened::WallClock),
+            Fault::WallClock { .. } => self.happened.count(Happened::WallClock),
             Fault::Drift { host, rate } => {
-                self.tally.count(Happened::Drifted);
+                self.happened.count(Happened::Drifted);
                 self.set_clock(*host, *rate);
                 if rate.abs_diff(1_000_000_000) > 500_000 {
                     self.excuse_host(*host, |Segment { recovery, .. }| {
@@ -95,7 +95,7 @@ impl World {
             }
             Fault::Hog { host, times } => {
                 let span = self.segments[on].settings.lease + Span::from_millis(1);
-                self.tally.count(Happened::Hogged);
+                self.happened.count(Happened::Hogged);
                 self.arm(on, *host, Moment::In("holding"), Strike::Pause(span), *times, until);
             }
             Fault::Keep { host, hold, nth } => {
@@ -197,7 +197,7 @@ impl World {
                 windows.open(now, lasts + slot, Scope::All);
             }
             Fault::Clone { host, of } => {
-                self.tally.count(Happened::Cloned);
+                self.happened.count(Happened::Cloned);
                 self.kill(*host);
                 let of = self.hosts[*of].on(on).map(|station| station.card.mac);
                 if let (Some(mac), Some(port)) = (of, self.hosts[*host].port_on(on)) {
@@ -208,7 +208,7 @@ impl World {
                 windows.open(now, lasts + recovery.crash(2) + slot, Scope::All);
             }
             Fault::Skew { host } => {
-                self.tally.count(Happened::Skewed);
+                self.happened.count(Happened::Skewed);
                 self.kill(*host);
                 let mut settings = self.segments[on].settings.clone();
                 settings.trt = settings.trt.div_down(4) * 3;
@@ -220,7 +220,7 @@ impl World {
                 windows.open(now, lasts + recovery.crash(1) + slot, Scope::All);
             }
             Fault::Storm { hosts } => {
-                self.tally.count(Happened::TogetherStarted);
+                self.happened.count(Happened::TogetherStarted);
                 hosts.iter().for_each(|host| self.kill(*host));
                 hosts.iter().for_each(|host| self.start(*host));
             }
@@ -233,7 +233,7 @@ impl World {
         let hosts = self.hosts.len();
         let Segment { wires, settings, .. } = &mut self.segments[on];
         let what = wires.begin(fault, hosts, settings, until, random);
-        what.into_iter().for_each(|what| self.tally.count(what));
+        what.into_iter().for_each(|what| self.happened.count(what));
     }
 
     fn cut(&mut self, on: usize, fault: &Fault, until: Instant, random: &Stream) {
@@ -278,7 +278,7 @@ impl World {
     }
 
     fn crash_loop(&mut self, on: usize, host: usize, up: Span, down: Span, until: Instant) {
-        self.tally.count(Happened::CrashLoop);
+        self.happened.count(Happened::CrashLoop);
         let mut at = self.now();
         while at < until {
             self.mischief.armed.push(Armed {
@@ -346,7 +346,7 @@ impl World {
         let Segment { settings, evil, .. } = &mut self.segments[on];
         let settings = settings.clone();
         let injected = evil.inject(fault, &settings, &stations, hosts, &mut self.mischief.random);
-        injected.iter().for_each(|(what, _)| self.tally.count(*what));
+        injected.iter().for_each(|(what, _)| self.happened.count(*what));
         match injected.map(|(_, injected)| injected) {
             Some(Injected::Sent { from, frame }) => self.send(on, from, frame),
             Some(Injected::Arrived { to, frame, lie }) => {
@@ -359,7 +359,7 @@ impl World {
         }
         match fault {
             Fault::Insider { wrap, .. } => {
-                self.tally.count(if *wrap { Happened::Wrapped } else { Happened::Insider });
+                self.happened.count(if *wrap { Happened::Wrapped } else { Happened::Insider });
                 let stranger = MacAddr([2, 0x45, 0x56, 0x49, 0x4c, index as u8]);
                 let station = hosts as u16 + 1;
                 let evil = &mut self.segments[on].evil;
@@ -367,7 +367,7 @@ impl World {
                 stations.iter().for_each(|(host, _)| self.arrive(on, *host, frame.clone()));
             }
             Fault::Flap { host, period } => {
-                self.tally.count(Happened::Flapped);
+                self.happened.count(Happened::Flapped);
                 self.mischief.flaps ^= 1 << (index % 64);
                 if self.mischief.flaps >> (index % 64) & 1 == 1 {
                     let until = now + period.div_down(2);
@@ -403,7 +403,7 @@ impl World {
             Fault::Stray { host, .. } => self.hosts[*host].flaws.units_late = Span::ZERO,
             Fault::Drift { host, .. } => self.set_clock(*host, 1_000_000_000),
             Fault::Partition { .. } => {
-                self.tally.count(Happened::Merged);
+                self.happened.count(Happened::Merged);
                 self.parts_meet(on, self.now());
                 self.segments[on].saw(Seen::Struck { blow: Blow::Meeting });
                 self.check();
@@ -438,7 +438,7 @@ impl World {
         let now = self.now();
         self.hosts[host].clock.set_rate(now, rate);
         self.hosts[host].process.alarm = Instant::FAR;
-        self.settle(host);
+        self.drain_and_arm(host);
     }
 
     /// Ends everything that is wrong, and starts whoever is down. A host that has lost an interface is

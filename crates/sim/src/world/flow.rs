@@ -6,7 +6,8 @@ use crate::hosts::Receipt;
 use rota_admission::{Pace, SegmentParams, link_window};
 use rota_contract::{Granted, TrafficSpec};
 use rota_proto::{
-    ChannelEvent, ChannelId, Destination, Input, OpenError, OpenRequest, ResizeError, UnitFate, UnitRef, Way,
+    ChannelEvent, ChannelId, Destination, Input, OpenRequest, RequestError, ResizeError, UnitFate, UnitRef,
+    Way,
 };
 use rota_units::{Instant, Span};
 use std::collections::VecDeque;
@@ -130,7 +131,7 @@ impl World {
         to: usize,
         octets: u32,
         periodic: bool,
-    ) -> Result<usize, OpenError> {
+    ) -> Result<usize, RequestError> {
         let on = self.spec.common(from, to).unwrap_or(0);
         let period = self.segments[on].settings.trt;
         self.open_flow_as(from, to, TrafficSpec::fixed(octets, period, periodic))
@@ -140,7 +141,12 @@ impl World {
     ///
     /// # Errors
     /// As [`rota_proto::Node::open`].
-    pub fn open_flow_as(&mut self, from: usize, to: usize, traffic: TrafficSpec) -> Result<usize, OpenError> {
+    pub fn open_flow_as(
+        &mut self,
+        from: usize,
+        to: usize,
+        traffic: TrafficSpec,
+    ) -> Result<usize, RequestError> {
         let service = self.traffic.flows.len() as u16 + 1;
         self.with(to, |node, _| node.listen(service));
         self.open_flow_to(from, to, service, traffic)
@@ -151,7 +157,7 @@ impl World {
     ///
     /// # Errors
     /// As [`rota_proto::Node::open`].
-    pub fn open_flow_again(&mut self, before: usize, traffic: TrafficSpec) -> Result<usize, OpenError> {
+    pub fn open_flow_again(&mut self, before: usize, traffic: TrafficSpec) -> Result<usize, RequestError> {
         let Flow { from, to, service, .. } = self.traffic.flows[before];
         if self.hosts[to].programs.waiting.contains(&u64::from(service)) {
             self.open_flow_to(from, to, service, traffic)
@@ -166,14 +172,14 @@ impl World {
         to: usize,
         service: u16,
         traffic: TrafficSpec,
-    ) -> Result<usize, OpenError> {
+    ) -> Result<usize, RequestError> {
         let on = self.spec.common(from, to).unwrap_or(0);
         let flow = self.traffic.flows.len();
         let request = OpenRequest { to: Destination::Node(node_id(to)), service, traffic };
         // Its program names the station's address.
         let way = self.hosts[from].port_on(on).map(|port| Way { port, hop: mac_on(on, to) });
         let opened = self.with(from, |node, now| node.go_on(now, way, &request, 0));
-        let channel = opened.unwrap_or(Err(OpenError::NotJoined));
+        let channel = opened.unwrap_or(Err(RequestError::NotJoined));
         let channel = match channel {
             Ok(channel) => channel,
             Err(error) => {
@@ -302,7 +308,7 @@ impl World {
         let Some(node) = &mut host.node else { return };
         let unit = UnitRef { number, octets, schedule_ns: local.as_nanos(), left_out: 0 };
         node.handle(local, Input::UnitReady { channel, unit });
-        self.settle(from);
+        self.drain_and_arm(from);
     }
 
     fn params_of(&self, flow: usize) -> SegmentParams {

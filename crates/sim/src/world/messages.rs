@@ -85,7 +85,7 @@ impl World {
             let cut = octets as usize > information_max(self.segments[on].settings.link.framing.mtu);
             self.segments[on].saw(Seen::Message(Message { from, level, ack, to, cut }));
         }
-        self.settle(from);
+        self.drain_and_arm(from);
     }
 
     /// Takes what a node tells of messages; whether one of them has failed.

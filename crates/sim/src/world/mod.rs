@@ -29,7 +29,7 @@ pub use wills::Wills;
 use crate::check::{All, Checker, Findings, Seen, Stations, View, Violation};
 use crate::clocks::Clock;
 use crate::engine::{Engine, Stream};
-use crate::faults::{Passed, Strike, Tally};
+use crate::faults::{HappenedCounts, Passed, Strike};
 use crate::hosts::{Host, HostPort};
 use crate::media::{Frame, Steps};
 use crate::traffic::{Purpose, Source};
@@ -46,7 +46,7 @@ pub struct World {
     /// The media that join them, and the rules that are judged there.
     pub segments: Vec<Segment>,
     /// What went wrong, and how often.
-    pub tally: Tally,
+    pub happened: HappenedCounts,
     /// The other counts.
     pub counts: Counts,
     /// Every frame of ours that a station has sent, where a test wants to play them again.
@@ -181,7 +181,7 @@ impl World {
         Self {
             hosts: (0..spec.stations).map(host).collect(),
             segments: (0..spec.segments()).map(|at| Segment::new(at, seed, &spec)).collect(),
-            tally: Tally::default(),
+            happened: HappenedCounts::default(),
             counts: Counts::default(),
             tape: None,
             stops_when_broken: false,

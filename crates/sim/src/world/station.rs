@@ -54,7 +54,7 @@ impl World {
         if now >= host.process.paused_until && is_token && host.keeps_this() {
             let hold = host.flaws.keeps.map_or(Span::ZERO, |keeps| keeps.hold);
             host.queue(id, now, frame);
-            self.tally.count(Happened::Kept);
+            self.happened.count(Happened::Kept);
             self.pause(to, hold);
             return;
         }
@@ -66,7 +66,7 @@ impl World {
         } else if host.profile.is_ideal() {
             let stamp = host.clock.read(now);
             self.receive(to, &Waiting { port: id, at: now, stamp, frame });
-            self.settle(to);
+            self.drain_and_arm(to);
         } else {
             let late = host.lateness();
             let host = &mut self.hosts[to];
@@ -235,7 +235,7 @@ impl World {
         if node.deadline() <= now {
             node.handle_deadline(now);
         }
-        self.settle(index);
+        self.drain_and_arm(index);
     }
 
     pub(super) fn card_empty(&mut self, on: usize, index: usize) {
@@ -244,7 +244,7 @@ impl World {
         if let (Some(port), Some(node)) = (host.port_on(on), &mut host.node) {
             node.handle(now, Input::CardEmpty { port });
         }
-        self.settle(index);
+        self.drain_and_arm(index);
     }
 
     /// A stopped process goes on: first with what has come meanwhile.
@@ -259,7 +259,7 @@ impl World {
     }
 
     /// Polls a node until it is drained and sets its alarm.
-    pub(super) fn settle(&mut self, index: usize) {
+    pub(super) fn drain_and_arm(&mut self, index: usize) {
         self.drain(index);
         let now = self.engine.now();
         let host = &mut self.hosts[index];
@@ -331,7 +331,7 @@ impl World {
             node.listen_again(listener);
             host.programs.waiting.insert(listener);
             self.counts.listened_again += 1;
-            self.settle(index);
+            self.drain_and_arm(index);
         }
     }
 
@@ -407,7 +407,7 @@ impl World {
         self.segments[on].saw(Seen::Sent { host: from, frame: frame.clone(), kind, holding });
         if kind == Some(Kind::Data) && late > Span::ZERO {
             // It leaves when another station has the token, and takes its time.
-            self.tally.count(Happened::Strayed);
+            self.happened.count(Happened::Strayed);
             self.segments[on].windows.open(now, late + slot, Scope::All);
             self.engine.schedule(now + late, Event::Hand { on, from, frame });
             return;

@@ -89,7 +89,7 @@ impl World {
         }
         if will.copies == COPIES {
             will.first = now;
-            self.tally.count(Happened::Willed);
+            self.happened.count(Happened::Willed);
         }
         self.send(on, host, will.frame.clone());
         will.copies -= 1;

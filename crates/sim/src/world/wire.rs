@@ -105,7 +105,7 @@ impl World {
         let harmless = is_token && mac.is_some_and(|mac| !is_token_for(&sent, mac, ether_type));
         for strike in strikes.drain(..) {
             if harmless {
-                self.tally.count(strike.what);
+                self.happened.count(strike.what);
             } else {
                 self.struck(on, from, to, &strike, token);
             }
@@ -129,7 +129,7 @@ impl World {
 
     /// Counts a fault that touched a frame, and opens the window that it excuses.
     fn struck(&mut self, on: usize, from: usize, to: usize, strike: &Strike, token: (Generation, u64)) {
-        self.tally.count(strike.what);
+        self.happened.count(strike.what);
         let now = self.now();
         if self.spec.is_link(on) {
             return self.struck_on_link(on, from, to, strike);

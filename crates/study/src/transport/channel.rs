@@ -39,7 +39,7 @@ pub struct ChannelRequest {
 
 /// Why there is no channel.
 #[derive(Debug)]
-pub enum OpenError {
+pub enum ChannelFailure {
     /// Admission said no.
     Refused {
         /// The test, the margin and the counter-offer.
@@ -51,7 +51,7 @@ pub enum OpenError {
     Failed(Failure),
 }
 
-impl From<Failure> for OpenError {
+impl From<Failure> for ChannelFailure {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
@@ -73,7 +73,7 @@ struct ChannelSink {
 }
 
 /// Opens a channel through this station's node.
-pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
+pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, ChannelFailure> {
     let too_large = |_| Failure::wrong_use(format!("a unit of {} octets is too large", request.unit_octets));
     let octets = u32::try_from(request.unit_octets).map_err(too_large)?;
     let node = connect()?;
@@ -81,7 +81,7 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
     let ask = OpenRequest::new(&request.to, request.service, octets, request.period).with_room_for(2);
     let ask = OpenRequest { overdue: request.overdue, ..ask };
     let mut channel = node.open(&ask).map_err(|error| match error {
-        rota::OpenError::Refused(info) => OpenError::Refused {
+        rota::OpenError::Refused(info) => ChannelFailure::Refused {
             sentence: info.sentence.clone(),
             refusal: Refusal {
                 test: info.test.clone(),
@@ -89,7 +89,7 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, OpenError> {
                 counter_offer_bps: info.counter_offer_bps,
             },
         },
-        other => OpenError::Failed(other.into()),
+        other => ChannelFailure::Failed(other.into()),
     })?;
     let pacer = channel.pacer(FIRST_SLOT_PATIENCE).map_err(end_of_wait)?;
     let name = format!("the channel to service {} of {}", request.service, request.to);

@@ -68,7 +68,7 @@ pub fn report(channels: usize) -> Report {
     for at in 0..channels {
         let channel = ChannelReport {
             channel: ChannelId(0x1_0000_0001 + at as u64),
-            peer: 5,
+            peer_station: 5,
             label: 7,
             sending: at % 2 == 0,
             one_clock: true,

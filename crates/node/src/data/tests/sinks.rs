@@ -81,8 +81,8 @@ impl Lan {
         let mut lan = Self { sender, receiver };
         // Before that it would ask for nothing.
         let knows = |station: &Station| {
-            let link = station.data.node.medium();
-            link.members().len() == 1 && link.mode() == rota_proto::ModeName::Plain
+            let medium = station.data.node.medium();
+            medium.members().len() == 1 && medium.mode() == rota_proto::ModeName::Plain
         };
         lan.until("they know each other", |lan| (knows(&lan.sender) && knows(&lan.receiver)).then_some(()));
         lan

@@ -121,7 +121,7 @@ fn the_recent_delay_of_a_report_is_the_longest_of_its_interval_only() {
             ledger.channels.incoming[0].meter.fragment(&unit, 9, true, Span::ZERO);
         }
         ledger.channels.next_interval();
-        let said = ledger.channels.report_of(0, Segment::of(&ledger.link)).expect("one end");
+        let said = ledger.channels.report_of(0, Segment::of(&ledger.port)).expect("one end");
         (said.delay_recent_ns, said.delay_max_ns)
     };
     assert_eq!(interval(&[300, 700, 500]), (700, 700));
@@ -143,7 +143,7 @@ fn a_channel_that_opens_to_a_station_without_a_number_ends() {
     ledger.tell(MediumEvent::Reserved { session: session_of(id), admitted });
     for _ in 0..300 {
         assert_eq!(ledger.repeated(), []);
-        ledger.settle();
+        ledger.tell_all();
     }
     assert_eq!(ledger.closed(), [(id, CloseCause::PeerGone)]);
     assert!(ledger.channels.outgoing.is_empty());

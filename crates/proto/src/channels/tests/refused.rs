@@ -24,7 +24,7 @@ fn counts_that_contradict_the_sender_are_refused() {
         let told = Signal { tally, ..Signal::new(verb, out, 1) };
         ledger.signal(B, &told);
         assert_eq!(ledger.channels.outgoing[0].meter.tally, none, "{tally:?}");
-        assert_eq!(ledger.link.counters().tallies_refused, at as u64 + 1, "{tally:?}");
+        assert_eq!(ledger.port.counters().tallies_refused, at as u64 + 1, "{tally:?}");
     }
     let true_one = Tally { units: 6, late: 2, lost: 3, incomplete: 1, latest_by_ns: 900, unread: 2 };
     let told = Signal { tally: true_one, ..Signal::new(Verb::Tally, out, 1) };
@@ -61,7 +61,7 @@ fn counts_of_units_that_left_before_their_schedules_are_believed() {
         assert_eq!(ledger.channels.outgoing[0].meter.tally, tally, "{dues:?}");
         let lie = told(Tally { latest_by_ns: 60_000_000_000, ..tally });
         ledger.signal(B, &lie);
-        assert_eq!(ledger.link.counters().tallies_refused, 1, "{dues:?}");
+        assert_eq!(ledger.port.counters().tallies_refused, 1, "{dues:?}");
     }
 }
 
@@ -84,7 +84,7 @@ fn ends_with(ledger: &mut Ledger, stated: Stated) -> (Option<Stated>, u64, u8) {
 /// A channel that B has opened to here, with so many units a cycle.
 fn opened(ledger: &mut Ledger, units: u64) {
     ledger.opened_by(B, 70);
-    let cycle = ledger.link.medium().settings().trt;
+    let cycle = ledger.port.medium().settings().trt;
     let period = Span::from_nanos(cycle.as_nanos().div_ceil(units));
     ledger.channels.incoming[0].granted.contract.period_ns = period.as_nanos();
 }
@@ -106,9 +106,9 @@ fn a_close_of_more_units_than_had_slots_ends_the_channel_and_states_nothing() {
     for lie in lies {
         let mut ledger = Ledger::new();
         opened(&mut ledger, 1);
-        ledger.now += ledger.link.medium().settings().trt * 10;
+        ledger.now += ledger.port.medium().settings().trt * 10;
         assert_eq!(ends_with(&mut ledger, lie), (None, 0, CloseCause::PeerGone.code()), "{lie:?}");
-        assert_eq!(ledger.link.counters().tallies_refused, 1, "{lie:?}");
+        assert_eq!(ledger.port.counters().tallies_refused, 1, "{lie:?}");
     }
 }
 
@@ -117,7 +117,7 @@ fn a_close_of_more_units_than_had_slots_ends_the_channel_and_states_nothing() {
 #[test]
 fn a_close_of_as_many_units_as_there_may_have_been_is_believed() {
     let day = Span::from_millis(24 * 3_600_000);
-    let ten = Ledger::new().link.medium().settings().trt * 10;
+    let ten = Ledger::new().port.medium().settings().trt * 10;
     let cycles = day.count_down(ten) * 10;
     for (per_cycle, age, units, left_out) in [
         (1, ten, 12 + 64, 0),
@@ -132,6 +132,6 @@ fn a_close_of_as_many_units_as_there_may_have_been_is_believed() {
         let stated = Stated { units, left_out, unsent: 0 };
         let counted = (Some(stated), units, CloseCause::Finished.code());
         assert_eq!(ends_with(&mut ledger, stated), counted, "{age}");
-        assert_eq!(ledger.link.counters().tallies_refused, 0, "{age}");
+        assert_eq!(ledger.port.counters().tallies_refused, 0, "{age}");
     }
 }

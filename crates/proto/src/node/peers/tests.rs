@@ -64,7 +64,7 @@ impl Host {
         rether.meet_as(self.now, station, mac(last), &said);
     }
 
-    fn open(&mut self, node: NodeId, way: Option<Way>) -> Result<ChannelId, OpenError> {
+    fn open(&mut self, node: NodeId, way: Option<Way>) -> Result<ChannelId, RequestError> {
         let request = OpenRequest {
             to: Destination::Node(node),
             service: 7,
@@ -88,7 +88,7 @@ fn a_name_a_number_and_an_address_mean_one_node() {
     }
     let known = vec!["b".to_owned(), "c".to_owned()];
     assert_eq!(host.node.find("d"), Err(NotFound::Unknown { known }));
-    assert_eq!(host.node.find("own"), Err(OpenError::OwnStation(mac(0xa0)).into()));
+    assert_eq!(host.node.find("own"), Err(RequestError::OwnStation(mac(0xa0)).into()));
 }
 
 /// Its channel was known by an address alone; a name is what its station says now.
@@ -110,7 +110,7 @@ fn a_channel_to_an_id_of_two_nodes_is_refused_with_both_addresses() {
     let two = |other: Said| Host::new(&[Said(A, 2, 2, 0xb2, "b"), other]);
     for (port, name) in [(A, "c"), (B, "c")] {
         let mut host = two(Said(port, 3, 3, 0xb2, name));
-        let refused = OpenError::DoubleNode { node: NodeId(0xb2), one: mac(2), other: mac(3) };
+        let refused = RequestError::DoubleNode { node: NodeId(0xb2), one: mac(2), other: mac(3) };
         for called in ["b", "c", "02:00:00:00:00:03"] {
             assert_eq!(host.open_to(called), Err(refused.into()), "{called}");
         }
@@ -120,7 +120,7 @@ fn a_channel_to_an_id_of_two_nodes_is_refused_with_both_addresses() {
     }
     // This one's own id.
     let mut host = two(Said(A, 3, 3, OWN.0, "c"));
-    let refused = OpenError::DoubleNode { node: OWN, one: mac(0xa0), other: mac(3) };
+    let refused = RequestError::DoubleNode { node: OWN, one: mac(0xa0), other: mac(3) };
     assert_eq!(host.open_to("c"), Err(refused.into()));
     assert!(host.open_to("b").is_ok(), "other nodes are reached");
 }
@@ -129,14 +129,14 @@ fn a_channel_to_an_id_of_two_nodes_is_refused_with_both_addresses() {
 fn a_node_on_two_ports_is_reached_by_the_way_that_is_meant() {
     let mut host = Host::new(&[Said(A, 2, 2, 0xb2, "b"), Said(B, 3, 3, 0xb2, "b")]);
     let (node, one, other) = (NodeId(0xb2), way(A, 2), way(B, 3));
-    let refused = OpenError::TwoWays { node, one, other };
+    let refused = RequestError::TwoWays { node, one, other };
     assert_eq!((host.open_to("b"), host.open(node, None)), (Err(refused.into()), Err(refused)));
     for meant in [one, other] {
         let channel = host.open_to(&meant.hop.to_string()).expect("its address is its way");
         assert_eq!((host.node.port_of(channel), host.node.hop(channel)), (Some(meant.port), Some(meant.hop)));
         assert_eq!(host.node.peer(channel), Some(node));
     }
-    assert_eq!(host.open(node, Some(way(PortId(7), 2))), Err(OpenError::NoPort(PortId(7))));
+    assert_eq!(host.open(node, Some(way(PortId(7), 2))), Err(RequestError::NoPort(PortId(7))));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_station_without_an_announcement_is_reached_and_its_node_is_learned() {
     assert_eq!(host.node.find_sender("2"), Ok(station(2, NodeId::UNKNOWN)));
     host.hear(&Said(A, 2, 2, 0xb2, "b"));
     assert_eq!(host.node.peer(channel), Some(NodeId(0xb2)));
-    assert_eq!(host.open(NodeId::UNKNOWN, None), Err(OpenError::NoSuchNode(NodeId::UNKNOWN)));
+    assert_eq!(host.open(NodeId::UNKNOWN, None), Err(RequestError::NoSuchNode(NodeId::UNKNOWN)));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn of_two_nodes_of_one_id_a_listener_waits_for_the_station_that_was_named() {
 #[test]
 fn a_station_whose_name_is_not_known_is_a_port_of_the_same_host() {
     let mut host = Host::new(&[Said(A, 2, 2, 0xb2, ""), Said(B, 3, 3, 0xb2, "b")]);
-    let refused = OpenError::TwoWays { node: NodeId(0xb2), one: way(A, 2), other: way(B, 3) };
+    let refused = RequestError::TwoWays { node: NodeId(0xb2), one: way(A, 2), other: way(B, 3) };
     assert_eq!(host.open(NodeId(0xb2), None), Err(refused));
     assert!(host.open(NodeId(0xb2), Some(way(B, 3))).is_ok());
 }
@@ -193,5 +193,5 @@ fn of_two_stations_of_one_name_the_one_that_lives_is_meant() {
     }
     assert_eq!(meant(members, "b", |_| true).map(|member| member.station), Some(2));
     assert!(meant(members, "c", |_| false).is_none());
-    assert_eq!(host.node.find("b"), Err(OpenError::DoubleName(mac(2), mac(3)).into()), "both live");
+    assert_eq!(host.node.find("b"), Err(RequestError::DoubleName(mac(2), mac(3)).into()), "both live");
 }
