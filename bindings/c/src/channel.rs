@@ -4,8 +4,8 @@ use std::ffi::{c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd};
 
 use rota::{
-    AcceptError, ChannelTally, ControlName, End, Instant, Listener, Node, NodeError, OpenError, OpenRequest,
-    Overdue, Received, RecvChannel, RecvError, RefusalInfo, SendChannel, SendError, Span, TrafficSpec, Unit,
+    AcceptError, ControlName, End, Instant, Listener, Node, NodeError, OpenError, OpenRequest, Overdue,
+    Received, RecvChannel, RecvError, RefusalInfo, SendChannel, SendError, Span, Tally, TrafficSpec, Unit,
 };
 
 use crate::face::{Fault, Octets, Out, Status, copy_text, export, hand_over, octets, octets_mut};
@@ -130,7 +130,7 @@ pub struct UnitInfo {
 
 /// `rota_tally`.
 #[repr(C)]
-pub struct Tally {
+pub struct CTally {
     units: u64,
     late: u64,
     lost: u64,
@@ -139,9 +139,9 @@ pub struct Tally {
     unread: u64,
 }
 
-impl From<ChannelTally> for Tally {
-    fn from(tally: ChannelTally) -> Self {
-        let ChannelTally { units, late, lost, incomplete, latest_by_ns, unread } = tally;
+impl From<Tally> for CTally {
+    fn from(tally: Tally) -> Self {
+        let Tally { units, late, lost, incomplete, latest_by_ns, unread } = tally;
         Self { units, late, lost, incomplete, latest_by_ns, unread }
     }
 }
@@ -264,13 +264,13 @@ export! {
     }
 
     /// Counts of the channel's units so far, as the receiver's node counted them.
-    fn rota_channel_tally(channel: Option<&SendChannel>, tally: Out<'_, Tally>) {
+    fn rota_channel_tally(channel: Option<&SendChannel>, tally: Out<'_, CTally>) {
         need(tally, "tally")?.write(need(channel, "channel")?.tally().into());
         Ok(())
     }
 
     /// Ends a channel as rota_channel_close does, and returns the counts of all its units.
-    fn rota_channel_finish(channel: Option<Box<SendChannel>>, drain_ns: u64, tally: Out<'_, Tally>) {
+    fn rota_channel_finish(channel: Option<Box<SendChannel>>, drain_ns: u64, tally: Out<'_, CTally>) {
         let report = need(channel, "channel")?.close(Span::from_nanos(drain_ns));
         let report = report.map_err(|error| Fault::new(Status::Broken, error))?;
         tell(tally, report.tally.into());
@@ -333,7 +333,7 @@ export! {
     }
 
     /// Counts of the channel's units so far.
-    fn rota_receiver_tally(receiver: Option<&Receiver>, tally: Out<'_, Tally>) {
+    fn rota_receiver_tally(receiver: Option<&Receiver>, tally: Out<'_, CTally>) {
         need(tally, "tally")?.write(need(receiver, "receiver")?.channel.tally().into());
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
-use rota::{ChannelTally, Overdue};
+use rota::{Overdue, Tally};
 use rota_answer::{Asked, Exit, Failure, Format, Output, json};
 use rota_study::came;
 use rota_study::clock;
@@ -193,7 +193,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         overdue: args.overdue(),
         sent: 0,
         left_out: 0,
-        came: ChannelTally::default(),
+        came: Tally::default(),
         unsent: 0,
         unknown: 0,
         stalls: Vec::new(),

@@ -50,15 +50,14 @@ pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
 pub use rota_contract::{
-    ChannelId, CloseCause, Contract, Granted, Mismatch, NodeId, RetherShare, TrafficSpec,
+    ChannelId, CloseCause, Contract, Granted, Mismatch, ModeName, NodeId, RetherShare, Tally, TrafficSpec,
 };
 pub use rota_shm::control::{
     CauseInfo, ChannelInfo, ControlName, ControlNameError, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer,
-    MemberInfo, RefusalInfo, ReservationInfo, RunMode, SocketError, StatusInfo, TallyInfo, TimersInfo,
-    TokenInfo,
+    MemberInfo, RefusalInfo, ReservationInfo, SocketError, StatusInfo, TallyInfo, TimersInfo, TokenInfo,
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
-pub use rota_shm::{ChannelCounter, ChannelState, ChannelTally, CounterReader, MemoryError, RxCounts};
+pub use rota_shm::{ChannelCounter, ChannelState, CounterReader, MemoryError, RxCounts};
 pub use rota_shm::{ChannelRow, MismatchRow, Monitor, SegmentRow, StationRow};
 pub use rota_shm::{Lost, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
 pub use rota_units::{BitRate, Instant, Octets, Span};

@@ -3,11 +3,11 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
-use rota_contract::{ChannelId, CloseCause, Contract, NodeId};
+use rota_contract::{ChannelId, CloseCause, Contract, NodeId, Tally};
 use rota_shm::control::{Reply, Request, SocketError};
 use rota_shm::{
-    BoardView, ChannelCounter, ChannelState, ChannelTally, ClientSink, MemoryError, NextUnit, RxCounts,
-    max_slice, open_sink,
+    BoardView, ChannelCounter, ChannelState, ClientSink, MemoryError, NextUnit, RxCounts, max_slice,
+    open_sink,
 };
 use rota_units::{Instant, Span};
 
@@ -93,7 +93,7 @@ pub struct End {
     /// Units after the last delivered one that were lost, where the node knows.
     pub lost_after: Option<u64>,
     /// The counts of all units of the channel; see [`RecvChannel::tally`].
-    pub tally: ChannelTally,
+    pub tally: Tally,
 }
 
 /// Who sends.
@@ -160,7 +160,7 @@ impl Listener {
                 let sink = open_sink(message.descriptors)?;
                 let peer = Peer { node_id, mac, name, node };
                 let session = self.session.clone();
-                let came = ChannelTally::default();
+                let came = Tally::default();
                 let (newest, lost_after) = (false, None);
                 return Ok(RecvChannel {
                     session,
@@ -195,7 +195,7 @@ pub struct RecvChannel {
     sink: ClientSink,
     newest: bool,
     /// The counts of the units that this program received or missed.
-    came: ChannelTally,
+    came: Tally,
     /// Units lost after the last one, once they are in `came`: an end that is told again counts once.
     lost_after: Option<u64>,
 }
@@ -299,9 +299,9 @@ impl RecvChannel {
     /// program received or missed. `late` and `latest_by_ns` come from the node, which has the kernel's
     /// stamps, and so does `unread`: a program that is too slow loses units that its node had received, and
     /// its node reports them to the sender. Units passed over for newer ones count.
-    pub fn tally(&self) -> ChannelTally {
-        let ChannelTally { late, latest_by_ns, unread, .. } = self.sink.board.tally();
-        ChannelTally { late, latest_by_ns, unread, ..self.came }
+    pub fn tally(&self) -> Tally {
+        let Tally { late, latest_by_ns, unread, .. } = self.sink.board.tally();
+        Tally { late, latest_by_ns, unread, ..self.came }
     }
 
     fn counted(&mut self, unit: Unit) -> Unit {

@@ -2,9 +2,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rota_contract::{ChannelId, CloseCause, Contract, Granted};
+use rota_contract::{ChannelId, CloseCause, Contract, Granted, Tally};
 use rota_shm::control::{Reply, Request};
-use rota_shm::{ChannelCounter, ChannelState, ChannelTally, ClientSource, TryWriteError};
+use rota_shm::{ChannelCounter, ChannelState, ClientSource, TryWriteError};
 use rota_units::{Instant, Span};
 
 use crate::node::{OpenError, modify};
@@ -71,7 +71,7 @@ pub struct CloseReport {
     /// Units of which the last frame has left.
     pub units_sent: u64,
     /// The counts of these units, as the receiver's node counted them.
-    pub tally: ChannelTally,
+    pub tally: Tally,
 }
 
 /// A slot of the channel: the stretch of a cycle in which its unit leaves.
@@ -87,7 +87,7 @@ pub struct Slot {
 /// The channels that a channel continues.
 #[derive(Clone, Copy, Default)]
 struct Before {
-    tally: ChannelTally,
+    tally: Tally,
     /// Units that the program handed over, and units that it left out.
     units: u64,
     left_out: u64,
@@ -395,7 +395,7 @@ impl SendChannel {
     /// see [`CloseReport`]. While the channel is open, `units` are those that have left and were not reported
     /// as lost or incomplete. At its end only those count that its receiver's node has confirmed: the others
     /// are [`SendChannel::unknown`]. After a [`SendChannel::reattach`] the units before it still count.
-    pub fn tally(&self) -> ChannelTally {
+    pub fn tally(&self) -> Tally {
         self.count(self.has_ended())
     }
 
@@ -413,13 +413,13 @@ impl SendChannel {
     }
 
     /// What these counts lack of all units.
-    fn unknown_of(&self, tally: ChannelTally) -> u64 {
+    fn unknown_of(&self, tally: Tally) -> u64 {
         let known = tally.units.saturating_add(tally.lost).saturating_add(tally.incomplete);
         self.handed_over().saturating_add(self.left_out()).saturating_sub(known)
     }
 
     /// The same counts. Where the channel is over, units, lost, incomplete and unknown ones are all units.
-    fn count(&self, is_over: bool) -> ChannelTally {
+    fn count(&self, is_over: bool) -> Tally {
         let ClientSource { ring, board, .. } = &self.source;
         let here = Here {
             sent: board.units_sent(),
@@ -429,7 +429,7 @@ impl SendChannel {
             is_over,
         };
         let (before, now) = (self.before.tally, here.with(board.tally()));
-        ChannelTally {
+        Tally {
             units: before.units.saturating_add(now.units),
             late: before.late.saturating_add(now.late),
             lost: before.lost.saturating_add(now.lost),
@@ -556,7 +556,7 @@ struct Here {
 
 impl Here {
     /// The counts of one channel, of which the receiver's node has last reported `now`.
-    fn with(&self, now: ChannelTally) -> ChannelTally {
+    fn with(&self, now: Tally) -> Tally {
         let never_left = self.left_out.saturating_add(self.waiting);
         // A unit that left in part waits here, and is incomplete there: only the report counts it once.
         let reported = now.units.saturating_add(now.lost).saturating_add(now.incomplete);
@@ -575,7 +575,7 @@ impl Here {
         let gone = (lost - never_left).saturating_add(now.incomplete);
         let others = self.sent.saturating_sub(gone);
         let units = if self.is_over { now.units.min(others) } else { others };
-        ChannelTally { units, lost, ..now }
+        Tally { units, lost, ..now }
     }
 }
 
@@ -587,19 +587,19 @@ mod tests {
     #[test]
     fn a_unit_that_left_in_part_counts_once() {
         let here = Here { sent: 8, left_out: 3, waiting: 2, is_closed: true, is_over: true };
-        let now = ChannelTally { units: 7, lost: 5, incomplete: 1, late: 2, unread: 1, latest_by_ns: 9 };
+        let now = Tally { units: 7, lost: 5, incomplete: 1, late: 2, unread: 1, latest_by_ns: 9 };
         assert_eq!(here.with(now), now, "the receiver's node has counted all 13");
-        let old = ChannelTally { units: 6, lost: 3, incomplete: 1, ..now };
+        let old = Tally { units: 6, lost: 3, incomplete: 1, ..now };
         let with = here.with(old);
         assert_eq!((with.units, with.lost, with.incomplete), (6, 5, 1), "an older report lacks the end");
         let open = Here { waiting: 0, is_closed: false, is_over: false, ..here };
-        assert_eq!(open.with(ChannelTally { lost: 3, ..Default::default() }).units, 8);
+        assert_eq!(open.with(Tally { lost: 3, ..Default::default() }).units, 8);
     }
 
     /// The receiver's node has moved it from the late units to the lost ones.
     #[test]
     fn a_late_unit_that_was_not_read_is_lost_and_not_late() {
-        let now = ChannelTally { units: 7, lost: 1, unread: 1, ..ChannelTally::default() };
+        let now = Tally { units: 7, lost: 1, unread: 1, ..Tally::default() };
         for (is_closed, is_over) in [(false, false), (false, true), (true, true)] {
             let here = Here { sent: 8, left_out: 0, waiting: 0, is_closed, is_over };
             assert_eq!(here.with(now), now, "{is_closed}, {is_over}");

@@ -4,8 +4,8 @@ mod fake_node;
 
 use fake_node::{Behaviour, FakeNode, ROOM_OCTETS, SILENT, UNDECIDED, ms, schedule, unit_octets};
 use rota::{
-    AcceptError, ChannelId, ChannelTally, CloseCause, ControlName, Node, NodeError, OpenError, OpenRequest,
-    Overdue, Received, RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Unit, WaitError,
+    AcceptError, ChannelId, CloseCause, ControlName, Node, NodeError, OpenError, OpenRequest, Overdue,
+    Received, RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Tally, Unit, WaitError,
 };
 
 const SERVICE: u16 = 7;
@@ -37,7 +37,7 @@ fn unit(received: Received) -> Unit {
 }
 
 /// The statement of a stream's end.
-fn ended(received: &Received) -> (Option<u64>, Option<u64>, ChannelTally) {
+fn ended(received: &Received) -> (Option<u64>, Option<u64>, Tally) {
     match received {
         Received::End(end) => (end.units_sent, end.lost_after, end.tally),
         Received::Unit(unit) => panic!("the end was due: {unit:?}"),
@@ -65,7 +65,7 @@ fn units_arrive_whole_in_order_and_end_cleanly() {
     }
     let report = sender.close(ms(5_000)).unwrap();
     assert!(report.drained && report.units_sent == 32, "{report:?}");
-    let tally = ChannelTally { units: 32, ..ChannelTally::default() };
+    let tally = Tally { units: 32, ..Tally::default() };
     let end = receiver.recv(&mut buffer, ms(5_000)).unwrap();
     assert_eq!(ended(&end), (Some(32), Some(0), tally));
 }
@@ -93,7 +93,7 @@ fn what_is_missing_is_said() {
         }
     };
     assert_eq!(seen, [(0, 0, 0), (1, 1_436, 0), (2, 256, 0), (4, 0, 1)]);
-    let tally = ChannelTally { units: 2, lost: 2, incomplete: 2, ..ChannelTally::default() };
+    let tally = Tally { units: 2, lost: 2, incomplete: 2, ..Tally::default() };
     assert_eq!((end.units_sent, end.lost_after, end.tally), (Some(6), Some(1), tally));
     assert_eq!(receiver.counts().lost_units, 1);
 }
@@ -104,7 +104,7 @@ fn what_was_lost_behind_the_last_unit_counts_once_whatever_number_it_is() {
     let lie = Behaviour { final_units: Some(u64::MAX - 1), ..Behaviour::default() };
     let (_fake, _node, sender, mut receiver) = pair(lie, &request(100));
     sender.close(ms(5_000)).unwrap();
-    let tally = ChannelTally { lost: u64::MAX - 1, ..ChannelTally::default() };
+    let tally = Tally { lost: u64::MAX - 1, ..Tally::default() };
     let end = (Some(u64::MAX - 1), Some(u64::MAX - 1), tally);
     for _ in 0..3 {
         assert_eq!(ended(&receiver.recv(&mut Vec::new(), ms(5_000)).unwrap()), end);

@@ -5,21 +5,6 @@ use rota_admission::{Admitted, Refusal};
 use rota_units::{Instant, Span};
 use rota_wire::{Foul, Generation, MacAddr, Verdict};
 
-/// The mode as users see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModeName {
-    /// Looking for the segment.
-    Joining,
-    /// Plain Ethernet: nothing is regulated.
-    Plain,
-    /// Between plain Ethernet and token mode.
-    Switching,
-    /// Token mode.
-    Token,
-    /// A link on which this station has shares: its ordinary frames wait behind them.
-    Paced,
-}
-
 /// The meaning of a proven frame for the parent of this machine. The medium does not read the body: the
 /// parent does, and judges the frame where the body is malformed.
 pub enum Arrived<'a> {

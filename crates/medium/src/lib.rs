@@ -21,10 +21,11 @@ mod stated;
 mod tally;
 
 pub use budget::Budget;
-pub use event::{Arrived, Excluded, MediumEvent, ModeName, TimersInForce, Why, WillName};
+pub use event::{Arrived, Excluded, MediumEvent, TimersInForce, Why, WillName};
 pub use members::{Member, STATIONS_MAX};
 pub use mismatch::{Difference, Mismatched};
 pub use rng::Rng;
+pub use rota_contract::ModeName;
 pub use sealing::{BODY, FRAME_OCTETS};
 pub use settings::{STATIONS_STATED, Settings, SettingsError, TRT_30_HZ, TokenSettings};
 pub use tally::{Counters, MediumTally, ROTATION_PLACES, Rotation};

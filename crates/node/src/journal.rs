@@ -8,7 +8,7 @@ use crate::status::Facts;
 use gone::GoneTold;
 use rota_contract::{ChannelId, Mismatch};
 use rota_shm::control::{CauseInfo, StatusInfo};
-use rota_shm::{ChannelRow, ChannelTally, CounterReader, Monitor, StationRow};
+use rota_shm::{ChannelRow, CounterReader, Monitor, StationRow};
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, MacAddr};
 use std::collections::{BTreeMap, VecDeque};
@@ -434,16 +434,15 @@ fn changes(last: &Look, look: &Look) -> Vec<Line> {
 
 /// Channels of this station with more units that were not there as promised than before.
 fn late(last: &Look, look: &Look) -> Vec<Line> {
-    let broken = |row: &ChannelReport| row.late.saturating_add(row.lost).saturating_add(row.incomplete);
     let line = |(key, row): (&(ChannelId, bool), &ChannelReport)| {
-        let before = last.channels.get(key).map_or(0, broken);
-        let ChannelReport { units, late, lost, incomplete, latest_by_ns, unread, .. } = *row;
-        let tally = ChannelTally { units, late, lost, incomplete, latest_by_ns, unread };
-        let broken = crate::tally::sentence(&tally).filter(|_| broken(row) > before)?;
+        let before = last.channels.get(key).map_or(0, |row| row.tally().broken());
+        let tally = row.tally();
+        let broken = tally.words_of_broken("the bound").filter(|_| tally.broken() > before)?;
         let (way, peer) = (if key.1 { "to" } else { "from" }, look.name_of(row.peer_station.into()));
         let bound = Span::from_nanos(row.bound_ns);
         // A receiver's units are those that came whole.
-        let all = if key.1 { units } else { units.saturating_add(lost).saturating_add(incomplete) };
+        let missed = if key.1 { 0 } else { tally.lost.saturating_add(tally.incomplete) };
+        let all = tally.units.saturating_add(missed);
         let text = format!("channel {} {way} {peer}: of {all} units {broken} (bound {bound})", key.0);
         Some(Line { level: Level::Warn, cause: "late", text })
     };

@@ -37,7 +37,6 @@ mod session;
 mod sockets;
 mod status;
 mod stood;
-mod tally;
 mod timers;
 mod trace;
 mod waker;

@@ -12,7 +12,7 @@ use rota_contract::{ChannelId, NodeId};
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
 use rota_proto::{LlcSettings, ModeName, Status, TimersInForce};
-use rota_shm::control::{LlcInfo, MemberInfo, ReservationInfo, RunMode, StatusInfo, TokenInfo};
+use rota_shm::control::{LlcInfo, MemberInfo, ReservationInfo, StatusInfo, TokenInfo};
 use rota_shm::{CounterTable, TraceFile};
 use rota_units::Span;
 use rota_wire::{MacAddr, Slot, Verdict};
@@ -140,7 +140,7 @@ impl PortCopy {
         json!({
             "interface": self.interface,
             "station": (self.station != 0).then_some(self.station),
-            "mode": mode(self.mode),
+            "mode": self.mode.word(),
             "members": members.collect::<Vec<_>>(),
             "reservations": reservations.collect::<Vec<_>>(),
         })
@@ -155,19 +155,8 @@ impl PortCopy {
         let names = self.members.iter().filter(|member| member.station != self.station);
         let names: Vec<&str> = names.map(|member| &*member.name).collect();
         let others = if names.is_empty() { String::new() } else { format!(" (beside {})", names.join(", ")) };
-        let mode = json!(mode(self.mode));
-        let mode = mode.as_str().unwrap_or_default();
+        let mode = self.mode.word();
         format!("interface {} {place}{others}; mode {mode}, {} slots", self.interface, self.slots.len())
-    }
-}
-
-fn mode(mode: ModeName) -> RunMode {
-    match mode {
-        ModeName::Joining => RunMode::Joining,
-        ModeName::Plain => RunMode::Plain,
-        ModeName::Switching => RunMode::Switching,
-        ModeName::Token => RunMode::Token,
-        ModeName::Paced => RunMode::Paced,
     }
 }
 
@@ -265,7 +254,7 @@ impl Snapshot {
             name: facts.name.clone(),
             node_id: facts.node_id,
             interface: self.ports.first().map_or(&facts.interface, |port| &port.interface).clone(),
-            mode: mode(self.status.mode),
+            mode: self.status.mode,
             members: members.collect(),
             reservations: reservations.collect(),
             trt_ns: facts.trt_ns,

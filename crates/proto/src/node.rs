@@ -23,11 +23,11 @@ use line::Line;
 use peers::Route;
 pub use peers::{Found, NotFound};
 pub use ports::{PORTS_MAX, PortSpec, PortsError};
-use rota_contract::{Granted, NodeId, Unread};
+use rota_contract::{Granted, NodeId, Tally, Unread};
 use rota_medium::door::{self, Deadline, Identity};
 use rota_medium::rether::Rether;
 use rota_units::{Instant, Span};
-use rota_wire::{ChannelReport, Key, MacAddr, ReportHead, Tally};
+use rota_wire::{ChannelReport, Key, MacAddr, ReportHead};
 use std::collections::VecDeque;
 
 /// The timer that a node waits for.

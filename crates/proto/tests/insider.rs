@@ -7,7 +7,7 @@ mod notices;
 #[path = "insider/spent.rs"]
 mod spent;
 
-use rota_contract::{ChannelId, NodeId, TrafficSpec};
+use rota_contract::{ChannelId, NodeId, Tally, TrafficSpec};
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
     ChannelEvent, Destination, HostTag, Identity, Input, ModeName, Node, OpenRequest, PortId, Settings,
@@ -19,7 +19,7 @@ use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, Foul, FrameView,
     Generation, JoinAnswer, Key, Kind, Leases, LinkHeader, Load, MAX_SLOTS, MacAddr, ModeNotice, Nack,
     PayloadKind, Phase, Report, ReportHead, Signal, Slot, SlotList, StationSet, Struck, Switch, SwitchAck,
-    Tally, Token, UnitHeader, Verb, Verdict, emit_frame, verify,
+    Token, UnitHeader, Verb, Verdict, emit_frame, verify,
 };
 
 /// Numbers that follow from a seed.

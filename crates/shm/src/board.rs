@@ -4,9 +4,8 @@
 use std::mem::offset_of;
 use std::sync::Arc;
 
-use rota_contract::CloseCause;
+use rota_contract::{CloseCause, Tally};
 use rota_units::{Instant, Span};
-use serde::{Deserialize, Serialize};
 
 use crate::layout::BoardHeader;
 use crate::message::MessageProgress;
@@ -37,53 +36,6 @@ pub enum ChannelState {
     Closing,
     /// Over. The cause says why, and whether that is an error.
     Closed(CloseCause),
-}
-
-/// Counts of a channel's units, as its receiver's node counted them; at the sender as last reported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChannelTally {
-    /// Units that came whole; at the sender of a channel on which nothing went wrong, 0.
-    pub units: u64,
-    /// Of these: units that came behind their bound. One that its program does not read is lost or
-    /// incomplete, and no longer late: each unit counts once, by what the program has of it.
-    pub late: u64,
-    /// Units of which nothing came.
-    pub lost: u64,
-    /// Units that came in part.
-    pub incomplete: u64,
-    /// By how much the latest of the late units missed its bound, ns.
-    pub latest_by_ns: u64,
-    /// Of the lost and incomplete units: those that the receiver's node had received, and its program did
-    /// not read in time.
-    #[serde(default)]
-    pub unread: u64,
-}
-
-impl ChannelTally {
-    /// Units that were not there as promised.
-    pub fn broken(&self) -> u64 {
-        self.late.saturating_add(self.lost).saturating_add(self.incomplete)
-    }
-
-    /// "3 behind the bound, by at most 40 ms, 1 lost, 2 in part, of these 2 that the receiving program did
-    /// not read in time", where `bound` is "the bound"; `None` if
-    /// every promise was kept. The lateness is left out where it is not known (zero).
-    pub fn words_of_broken(&self, bound: &str) -> Option<String> {
-        let by = Span::from_nanos(self.latest_by_ns);
-        let by = if by == Span::ZERO { String::new() } else { format!(", by at most {by}") };
-        let late = (self.late > 0).then(|| format!("{} behind {bound}{by}", self.late));
-        let lost = (self.lost > 0).then(|| format!("{} lost", self.lost));
-        let part = (self.incomplete > 0).then(|| format!("{} in part", self.incomplete));
-        // The parts of a tally are not read at once: unread units may be told before they count as lost.
-        let unread = (self.unread > 0 && lost.is_some() | part.is_some())
-            .then(|| format!("of these {} that the receiving program did not read in time", self.unread));
-        let parts: Vec<String> = [late, lost, part, unread].into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| parts.join(", "))
-    }
-
-    fn words(&self) -> [u64; 6] {
-        [self.units, self.late, self.lost, self.incomplete, self.latest_by_ns, self.unread]
-    }
 }
 
 /// Counters on each channel's board, written by the node.
@@ -202,14 +154,16 @@ impl Board {
     }
 
     /// Writes the counts. Each word is written by itself: a reader may see some older than others.
-    pub fn set_tally(&self, tally: &ChannelTally) {
-        for (place, word) in tally.words().into_iter().enumerate() {
+    pub fn set_tally(&self, tally: &Tally) {
+        let Tally { units, late, lost, incomplete, latest_by_ns, unread } = *tally;
+        let words = [units, late, lost, incomplete, latest_by_ns, unread];
+        for (place, word) in words.into_iter().enumerate() {
             self.pages.store(TALLY + 8 * place, word);
         }
     }
 
     /// The counts, as the node itself wrote them.
-    pub fn tally(&self) -> ChannelTally {
+    pub fn tally(&self) -> Tally {
         self.view().tally()
     }
 
@@ -290,7 +244,7 @@ impl BoardView {
     }
 
     /// The counts, as the receiver's node counted them.
-    pub fn tally(&self) -> ChannelTally {
+    pub fn tally(&self) -> Tally {
         BoardRead(&self.pages).tally()
     }
 
@@ -348,10 +302,10 @@ impl BoardView {
 struct BoardRead<'a>(&'a ReadPages);
 
 impl BoardRead<'_> {
-    fn tally(&self) -> ChannelTally {
+    fn tally(&self) -> Tally {
         let [units, late, lost, incomplete, latest_by_ns, unread] =
             std::array::from_fn(|place| self.0.load(TALLY + 8 * place));
-        ChannelTally { units, late, lost, incomplete, latest_by_ns, unread }
+        Tally { units, late, lost, incomplete, latest_by_ns, unread }
     }
 
     fn state(&self) -> ChannelState {

@@ -75,7 +75,7 @@ pub struct BoardHeader {
     reserved_3: [u64; 3],
     /// See [`crate::ChannelCounter`].
     pub counters: [u64; CHANNEL_COUNTERS],
-    /// The counts of units, as the receiver's node counted them; see [`crate::ChannelTally`].
+    /// The counts of units, as the receiver's node counted them; see [`rota_contract::Tally`].
     pub tally: [u64; 6],
     reserved_4: [u64; 10],
     /// What became of a socket's messages, by number modulo [`COMPLETIONS`].

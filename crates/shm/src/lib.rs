@@ -35,7 +35,7 @@ mod raw;
 mod ring;
 pub mod trace;
 
-pub use board::{Board, BoardView, ChannelCounter, ChannelState, ChannelTally, SlotMark};
+pub use board::{Board, BoardView, ChannelCounter, ChannelState, SlotMark};
 pub use counters::{CounterReader, CounterTable};
 pub use memory::{
     ClientSink, ClientSocket, ClientSource, MemoryError, NodeSink, NodeSocket, NodeSource, SinkShape,

@@ -1,10 +1,10 @@
 //! Both halves of a channel's memory: what the node counts, what a receiver is given first.
 
-use rota_contract::MessageOutcome;
+use rota_contract::{MessageOutcome, Tally};
 use rota_shm::control::{MessageError, Reply, Request, UNASKED};
 use rota_shm::{
-    Board, ChannelTally, ClientSink, MessageProgress, NodeSink, NodeSource, RingFragment, RxWriter,
-    SinkShape, SourceShape, open_sink, open_source,
+    Board, ClientSink, MessageProgress, NodeSink, NodeSource, RingFragment, RxWriter, SinkShape, SourceShape,
+    open_sink, open_source,
 };
 use rota_units::Instant;
 
@@ -20,7 +20,7 @@ fn channel() -> (RxWriter, Board, ClientSink) {
 #[test]
 fn each_count_of_a_channel_has_a_place_of_its_own() {
     let (_, board, client) = channel();
-    let tally = ChannelTally { units: 1, late: 2, lost: 3, incomplete: 4, latest_by_ns: 5, unread: 6 };
+    let tally = Tally { units: 1, late: 2, lost: 3, incomplete: 4, latest_by_ns: 5, unread: 6 };
     board.set_tally(&tally);
     assert_eq!((board.tally(), client.board.tally()), (tally, tally));
 }

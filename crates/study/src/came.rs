@@ -1,6 +1,6 @@
 //! The counts of a channel's units: the same fields and the same words at both ends.
 
-use rota::{ChannelTally, Span};
+use rota::{Span, Tally};
 use rota_answer::{Exit, Failure};
 
 /// The rest of the counts, which only a sender has: its document and its sentence state the same.
@@ -15,14 +15,9 @@ pub struct Rest {
 /// The end of a program that has carried these units; `None` if every promise was kept and nothing failed. A
 /// broken promise takes precedence over the cause of the end: the code is 4, and the sentence states both.
 /// Lost units that never left because the stream ended early were promised nothing: they decide no code.
-pub fn end(
-    came: &ChannelTally,
-    rest: Rest,
-    bound_ns: Option<u64>,
-    failure: Option<Failure>,
-) -> Option<Failure> {
+pub fn end(came: &Tally, rest: Rest, bound_ns: Option<u64>, failure: Option<Failure>) -> Option<Failure> {
     let cut = if failure.is_some() { rest.unsent } else { 0 };
-    let broken = ChannelTally { lost: came.lost.saturating_sub(cut), ..*came };
+    let broken = Tally { lost: came.lost.saturating_sub(cut), ..*came };
     let counts = sentence(came, rest, bound_ns);
     if broken.broken() > 0 {
         let why = failure.map_or(String::new(), |failure| format!("{}; ", failure.sentence));
@@ -42,7 +37,7 @@ pub fn end(
 }
 
 /// The units that were not as promised or are not known, in words; `None` if every unit came in time.
-fn sentence(came: &ChannelTally, rest: Rest, bound_ns: Option<u64>) -> Option<String> {
+fn sentence(came: &Tally, rest: Rest, bound_ns: Option<u64>) -> Option<String> {
     let bound = bound_ns.map_or(String::new(), |bound| format!(" of {}", Span::from_nanos(bound)));
     let mut parts: Vec<String> = came.words_of_broken(&format!("their bound{bound}")).into_iter().collect();
     if rest.unsent > 0 {
@@ -66,22 +61,19 @@ mod tests {
     #[test]
     fn only_a_kept_promise_is_success() {
         let rest = Rest { unsent: 1, unknown: 0 };
-        let exit =
-            |came: ChannelTally, failure| end(&came, rest, Some(35_400_000), failure).map(|end| end.exit);
-        assert_eq!(end(&ChannelTally::default(), NO_REST, None, None).map(|end| end.exit), None);
-        assert_eq!(exit(ChannelTally::default(), Some(Failure::failed("gone"))), Some(Exit::Failed));
-        let late = ChannelTally { units: 240, late: 89, latest_by_ns: 40_000_000, ..ChannelTally::default() };
+        let exit = |came: Tally, failure| end(&came, rest, Some(35_400_000), failure).map(|end| end.exit);
+        assert_eq!(end(&Tally::default(), NO_REST, None, None).map(|end| end.exit), None);
+        assert_eq!(exit(Tally::default(), Some(Failure::failed("gone"))), Some(Exit::Failed));
+        let late = Tally { units: 240, late: 89, latest_by_ns: 40_000_000, ..Tally::default() };
         let said = sentence(&late, NO_REST, Some(35_400_000)).unwrap();
         assert!(said.contains("of 240 units 89 behind their bound of 35.400 ms, by at most 40 ms"), "{said}");
-        for broken in [
-            late,
-            ChannelTally { lost: 1, ..ChannelTally::default() },
-            ChannelTally { incomplete: 1, ..ChannelTally::default() },
-        ] {
+        for broken in
+            [late, Tally { lost: 1, ..Tally::default() }, Tally { incomplete: 1, ..Tally::default() }]
+        {
             assert_eq!(exit(broken, None), Some(Exit::Broken));
         }
         // A unit that waited when the stream ended early is no broken promise; a second one that is lost is.
-        let cut = |lost| ChannelTally { lost, ..ChannelTally::default() };
+        let cut = |lost| Tally { lost, ..Tally::default() };
         assert_eq!(exit(cut(1), Some(Failure::failed("gone"))), Some(Exit::Failed));
         assert_eq!(exit(cut(2), Some(Failure::failed("gone"))), Some(Exit::Broken));
         // The sentence names the end's cause and the broken promise.
@@ -92,9 +84,9 @@ mod tests {
     /// `rota recv` ended with 1, although nothing was lost: its program had read every unit.
     #[test]
     fn unread_units_are_stated_beside_lost_or_incomplete_ones_only() {
-        let came = ChannelTally { units: 400, unread: 54, ..ChannelTally::default() };
+        let came = Tally { units: 400, unread: 54, ..Tally::default() };
         assert_eq!(end(&came, NO_REST, None, None).map(|end| end.sentence), None);
-        for came in [ChannelTally { lost: 54, ..came }, ChannelTally { incomplete: 54, ..came }] {
+        for came in [Tally { lost: 54, ..came }, Tally { incomplete: 54, ..came }] {
             let said = end(&came, NO_REST, None, None).unwrap();
             assert!(said.exit == Exit::Broken && said.sentence.contains("of these 54 that the receiving"));
         }
@@ -103,7 +95,7 @@ mod tests {
     /// The document had three lost units, and the sentence beside it two of 39.
     #[test]
     fn the_sentence_of_an_early_end_states_the_counts_of_the_document() {
-        let came = ChannelTally { units: 30, lost: 3, ..ChannelTally::default() };
+        let came = Tally { units: 30, lost: 3, ..Tally::default() };
         let rest = Rest { unsent: 1, unknown: 7 };
         let said = end(&came, rest, None, Some(Failure::failed("gone"))).unwrap();
         let counts = "of 40 units 3 lost, 1 of the lost waited at the end and never left, 7 unknown, as \
@@ -111,18 +103,18 @@ mod tests {
         assert_eq!(said.exit, Exit::Broken);
         assert!(said.sentence.starts_with(&format!("gone; the promise was broken: {counts};")), "{said:?}");
         // Units that are unknown, or never left, are stated also where no promise is known to be broken.
-        let came = ChannelTally { units: 30, lost: 1, ..ChannelTally::default() };
+        let came = Tally { units: 30, lost: 1, ..Tally::default() };
         let said = end(&came, rest, None, Some(Failure::failed("gone"))).unwrap();
         assert!(said.exit == Exit::Failed && said.sentence.starts_with("gone; of 38 units 1 lost, "));
         let unknown = Rest { unsent: 0, unknown: 7 };
-        let came = ChannelTally { units: 30, ..ChannelTally::default() };
+        let came = Tally { units: 30, ..Tally::default() };
         let said = end(&came, unknown, None, None).unwrap();
         assert!(said.exit == Exit::Failed && said.sentence.contains("not confirmed: of 37 units 7 unknown"));
     }
 
     #[test]
     fn the_sentence_counts_each_unit_in_the_sum_of_all() {
-        let came = ChannelTally { units: 30, lost: 3, incomplete: 2, ..ChannelTally::default() };
+        let came = Tally { units: 30, lost: 3, incomplete: 2, ..Tally::default() };
         let said = end(&came, Rest { unsent: 0, unknown: 5 }, None, None).unwrap();
         assert!(said.sentence.contains(": of 40 units 3 lost, 2 "), "{said:?}");
     }
@@ -132,7 +124,7 @@ mod tests {
     fn no_number_of_the_other_end_is_too_large() {
         let all = u64::MAX;
         let (units, late, lost) = (all, all, all);
-        let came = ChannelTally { units, late, lost, incomplete: all, latest_by_ns: all, unread: all };
+        let came = Tally { units, late, lost, incomplete: all, latest_by_ns: all, unread: all };
         let rest = Rest { unsent: all, unknown: all };
         assert_eq!(end(&came, rest, Some(all), None).map(|end| end.exit), Some(Exit::Broken));
     }

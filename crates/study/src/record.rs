@@ -2,7 +2,7 @@
 
 use crate::stall::Stall;
 use crate::transport::{Arrival, Over, Promise, Refusal};
-use rota::ChannelTally;
+use rota::Tally;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ pub struct Sent {
     pub left_out: u64,
     /// The counts of these units, as the receiver's node counted them.
     #[serde(flatten)]
-    pub came: ChannelTally,
+    pub came: Tally,
     /// Of the lost units: those that waited when the stream ended early, and never left.
     pub unsent: u64,
     /// Units that left, but of which the receiver's node has reported nothing.
@@ -98,7 +98,7 @@ pub struct ReceivedRecord {
     pub complete: u64,
     /// The counts of all units.
     #[serde(flatten)]
-    pub came: ChannelTally,
+    pub came: Tally,
     /// Of the lost units: those that waited at the sender when the stream ended early, and never left.
     pub unsent: u64,
     /// Octets received.

@@ -10,7 +10,7 @@ pub mod udp;
 
 use crate::came::Rest;
 use crate::stall::Stall;
-use rota::ChannelTally;
+use rota::Tally;
 use rota_answer::Failure;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -129,7 +129,7 @@ pub struct Closed {
     /// The stalls seen.
     pub stalls: Vec<Stall>,
     /// The counts of the units, as far as the other side has reported them; zeros if it reports none.
-    pub tally: ChannelTally,
+    pub tally: Tally,
     /// The rest of the counts.
     pub rest: Rest,
     /// Units handed over, and units left out, until the end of the channel; a socket has none.
@@ -143,8 +143,8 @@ pub trait UnitSource {
     /// Waits for the next event, at most `patience`; a unit's octets replace what is in `unit`.
     fn next(&mut self, unit: &mut Vec<u8>, patience: Span) -> Result<Event, Failure>;
     /// How many units were late so far, and by how much; a plain socket has no bound.
-    fn tally(&self) -> ChannelTally {
-        ChannelTally::default()
+    fn tally(&self) -> Tally {
+        Tally::default()
     }
     /// Units of the stream as the sender stated them, where its end was no clean one.
     fn stated(&self) -> Option<u64> {

@@ -41,6 +41,6 @@ pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, Report
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
 pub use rtip::{RTIP_HEADER_OCTETS, RtipHeader};
 pub use seal::{Key, emit_frame, verify};
-pub use signalling::{Signal, Tally, Verb};
+pub use signalling::{Signal, TALLY_OCTETS, Verb};
 pub use stated::StatedSettings;
 pub use token::{Foul, MAX_SLOTS, MAX_STATIONS, Phase, Slot, SlotList, StationSet, Struck, Token};

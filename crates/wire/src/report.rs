@@ -5,7 +5,7 @@
 
 use crate::ethernet::MacAddr;
 use crate::fields::{Malformed, Reader, Writer};
-use rota_contract::ChannelId;
+use rota_contract::{ChannelId, Tally};
 
 /// Most channels in one report; a station with more tells them in turn.
 pub const REPORT_CHANNELS_MAX: usize = 10;
@@ -225,6 +225,12 @@ impl ReportHead {
 impl ChannelReport {
     /// Its octets on the wire.
     pub const OCTETS: usize = 8 + 2 + 2 + 1 + 4 * 3 + 8 * 11;
+
+    /// The counts in it. At a sender `units` are those that have left.
+    pub const fn tally(&self) -> Tally {
+        let Self { units, late, lost, incomplete, latest_by_ns, unread, .. } = *self;
+        Tally { units, late, lost, incomplete, latest_by_ns, unread }
+    }
 
     /// Reads it.
     ///

@@ -2,7 +2,7 @@
 //! answered; every message is idempotent.
 
 use crate::fields::{Malformed, Reader, Writer};
-use rota_contract::ChannelId;
+use rota_contract::{ChannelId, Tally};
 
 /// What a signal says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,42 +76,18 @@ impl Verb {
     }
 }
 
-/// Counts of a channel's units, as its receiver's node counted them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Units that came whole.
-    pub units: u64,
-    /// Of these: units that came behind their bound.
-    pub late: u64,
-    /// Units of which nothing came.
-    pub lost: u64,
-    /// Units that came in part.
-    pub incomplete: u64,
-    /// By how much the latest of the late units missed its bound, ns.
-    pub latest_by_ns: u64,
-    /// Of the lost and incomplete units: those that came and that the receiving program did not read in time.
-    pub unread: u64,
+/// Octets of a tally.
+pub const TALLY_OCTETS: usize = 6 * 8;
+
+fn parse_tally(reader: &mut Reader<'_>) -> Result<Tally, Malformed> {
+    let (units, late, lost) = (reader.u64()?, reader.u64()?, reader.u64()?);
+    let (incomplete, latest_by_ns, unread) = (reader.u64()?, reader.u64()?, reader.u64()?);
+    Ok(Tally { units, late, lost, incomplete, latest_by_ns, unread })
 }
 
-impl Tally {
-    /// Octets of a tally.
-    pub const OCTETS: usize = 6 * 8;
-
-    /// Units that were not there as promised.
-    pub const fn broken(&self) -> u64 {
-        self.late.saturating_add(self.lost).saturating_add(self.incomplete)
-    }
-
-    fn parse(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let (units, late, lost) = (reader.u64()?, reader.u64()?, reader.u64()?);
-        let (incomplete, latest_by_ns, unread) = (reader.u64()?, reader.u64()?, reader.u64()?);
-        Ok(Self { units, late, lost, incomplete, latest_by_ns, unread })
-    }
-
-    fn emit(&self, writer: &mut Writer<'_>) {
-        writer.u64(self.units).u64(self.late).u64(self.lost);
-        writer.u64(self.incomplete).u64(self.latest_by_ns).u64(self.unread);
-    }
+fn emit_tally(tally: &Tally, writer: &mut Writer<'_>) {
+    writer.u64(tally.units).u64(tally.late).u64(tally.lost);
+    writer.u64(tally.incomplete).u64(tally.latest_by_ns).u64(tally.unread);
 }
 
 /// One signalling message.
@@ -147,7 +123,7 @@ pub struct Signal {
 
 impl Signal {
     /// The longest body.
-    pub const OCTETS: usize = 2 + 2 * 2 + 8 + 2 * 4 + 2 * 8 + Tally::OCTETS;
+    pub const OCTETS: usize = 2 + 2 * 2 + 8 + 2 * 4 + 2 * 8 + TALLY_OCTETS;
 
     /// A signal with only the fields that every verb has.
     pub const fn new(verb: Verb, channel: ChannelId, label: u16) -> Self {
@@ -187,7 +163,7 @@ impl Signal {
         let is_close = verb == Verb::Close;
         let (period_ns, unsent) = if is_close { (0, pace) } else { (pace, 0) };
         let (bound_ns, left_out) = if is_close { (0, figure) } else { (figure, 0) };
-        let tally = if verb.has_tally() { Tally::parse(&mut reader)? } else { Tally::default() };
+        let tally = if verb.has_tally() { parse_tally(&mut reader)? } else { Tally::default() };
         reader.end()?;
         Ok(Self {
             verb,
@@ -214,7 +190,7 @@ impl Signal {
         let figure = if is_close { self.left_out } else { self.bound_ns };
         writer.u32(self.unit_octets_max).u32(pace).u64(figure).u64(self.final_unit);
         if self.verb.has_tally() {
-            self.tally.emit(&mut writer);
+            emit_tally(&self.tally, &mut writer);
         }
         writer.written()
     }

@@ -57,7 +57,7 @@ fn the_page_says_what_the_code_writes() {
     assert_eq!(page["Token"] + page["Leases"], follows.emit(&mut out));
     assert_eq!(page["Report"], samples::report(0).emit(&mut out));
     assert_eq!(page["Report"] + page["Channel of a report"], samples::report(1).emit(&mut out));
-    assert_eq!(page["Tally"], rota_wire::Tally::OCTETS);
+    assert_eq!(page["Tally"], rota_wire::TALLY_OCTETS);
     let bodies = samples::bodies();
     let body = |kind: Kind| &bodies.iter().find(|(of, _)| *of == kind).expect("a sample of each").1;
     for kind in

@@ -3,7 +3,7 @@
 mod samples;
 
 use proptest::prelude::*;
-use rota_contract::{ChannelId, NodeId};
+use rota_contract::{ChannelId, NodeId, Tally};
 use rota_wire::bodies::{MAX_NAME_OCTETS, StationState};
 use rota_wire::fuzz::{fuzz_bodies, fuzz_frame, fuzz_llc};
 use rota_wire::llc::{
@@ -14,7 +14,7 @@ use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, Foul, FrameView,
     Generation, JoinAnswer, Key, Kind, Leases, LinkHeader, Load, MacAddr, ModeNotice, Nack, PayloadKind,
     Phase, Report, ReportHead, Signal, Slot, SlotList, StatedSettings, StationSet, Struck, Switch, SwitchAck,
-    Tally, Token, UnitHeader, Verb, Verdict, emit_frame, verify,
+    TALLY_OCTETS, Token, UnitHeader, Verb, Verdict, emit_frame, verify,
 };
 
 fn generation() -> impl Strategy<Value = Generation> {
@@ -186,7 +186,7 @@ proptest! {
         let tally = Tally { units: channel, late, lost, incomplete, latest_by_ns, unread: !bound_ns };
         let has_tally = matches!(verb, Verb::Tally | Verb::CloseAck | Verb::Ask);
         let signal = if has_tally { Signal { tally, ..signal } } else { signal };
-        let octets = if has_tally { Signal::OCTETS } else { Signal::OCTETS - Tally::OCTETS };
+        let octets = if has_tally { Signal::OCTETS } else { Signal::OCTETS - TALLY_OCTETS };
         prop_assert_eq!(signal.emit(&mut [0; 200]), octets);
         reads_back!(Signal, signal);
     }

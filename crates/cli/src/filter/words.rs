@@ -1,7 +1,7 @@
 //! The words that a filter knows. A word that is not among them is refused, because a filter that can never
 //! match would look like a quiet wire.
 
-use rota::{TraceEvent, TraceVerdict};
+use rota::{ModeName, TraceEvent, TraceVerdict};
 use rota_wire::Kind;
 use strum::VariantNames;
 
@@ -25,7 +25,7 @@ pub const EVENTS: &[&str] = TraceEvent::VARIANTS;
 pub const VERDICTS: &[&str] = TraceVerdict::VARIANTS.split_at(1).1;
 
 /// Modes of a station.
-pub const MODES: &[&str] = &["joining", "plain", "switching", "token", "paced"];
+pub const MODES: &[&str] = ModeName::VARIANTS;
 
 /// What a filter may ask of what it selects from. A field that nothing there has would select nothing, which
 /// looks like a quiet wire, so it is refused.

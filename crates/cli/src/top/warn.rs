@@ -2,7 +2,7 @@
 
 use super::picture::{Channel, Picture, Rose, Station, Units, Warning};
 use super::rates::Rate;
-use rota::{ChannelTally, Instant, Monitor, Span, StationRow};
+use rota::{Instant, Monitor, Span, StationRow, Tally};
 use std::collections::VecDeque;
 
 /// A stranger that is heard less often is only counted: a host that has just booted asks for an address.
@@ -230,7 +230,7 @@ pub fn of_channel(channel: &Channel, late: Rose) -> Option<Warning> {
     let who = format!("channel {} from {} to {}", channel.label, channel.from, channel.to);
     let Units { received: units, late: behind, lost, incomplete, latest_by_ns, unread, .. } = channel.units;
     let latest_by_ns = latest_by_ns.unwrap_or(0);
-    let tally = ChannelTally { units, late: behind, lost, incomplete, latest_by_ns, unread };
+    let tally = Tally { units, late: behind, lost, incomplete, latest_by_ns, unread };
     if let Some(broken) = tally.words_of_broken("the bound") {
         let all = units.saturating_add(lost).saturating_add(incomplete);
         return Some(counted("late", &format!("{who}: of {all} units {broken}"), late));

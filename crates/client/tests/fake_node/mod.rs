@@ -3,7 +3,7 @@
 
 #![allow(dead_code)] // Each test program uses its part.
 
-use rota_contract::{ChannelId, NodeId};
+use rota_contract::{ChannelId, NodeId, Tally};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,8 +17,8 @@ use rota::{
 use rota_shm::control::{Connection, ControlListener, Reply, Request, UNASKED};
 use rota_shm::layout::rx_slots_for;
 use rota_shm::{
-    Board, ChannelState, ChannelTally, CounterTable, NodeSocket, NodeSource, RingFragment, RxWriter,
-    SinkShape, SlotMark, SocketShape, SourceShape,
+    Board, ChannelState, CounterTable, NodeSocket, NodeSource, RingFragment, RxWriter, SinkShape, SlotMark,
+    SocketShape, SourceShape,
 };
 
 /// Octets of payload in one fragment, as on an Ethernet of MTU 1,500.
@@ -360,7 +360,7 @@ impl World {
             let cause = CloseCause::Finished;
             let (written, left_out) = flow.source.ring.stated();
             let units = flow.sent;
-            flow.source.board.set_tally(&ChannelTally { units, ..ChannelTally::default() });
+            flow.source.board.set_tally(&Tally { units, ..Tally::default() });
             end(flow, cause, behaviour.final_units.unwrap_or(written + left_out));
             let reply = Reply::Closed {
                 channel: flow.id,

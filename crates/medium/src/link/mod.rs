@@ -29,7 +29,7 @@ mod tests;
 
 use crate::budget::Budget;
 use crate::door::{Deadline, Demand, FrameVerdict, Identity, Note, PortId, StationId, Timer};
-use crate::event::{MediumEvent, ModeName, TimersInForce, Why};
+use crate::event::{MediumEvent, TimersInForce, Why};
 use crate::members::{Member, Members};
 use crate::mismatch::Mismatched;
 use crate::mismatch::Mismatches;
@@ -40,7 +40,7 @@ use crate::tally::{Counters, MediumTally};
 use grant::Pace;
 use meet::Meeting;
 use outbox::Pending;
-use rota_contract::NodeId;
+use rota_contract::{ModeName, NodeId};
 use rota_units::{Instant, Span};
 use rota_wire::{Key, MacAddr};
 use shares::Shares;

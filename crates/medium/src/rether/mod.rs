@@ -72,7 +72,7 @@ pub use outbox::ANNOUNCE_OCTETS;
 use crate::door::Identity;
 use crate::door::{Deadline, Demand, Note, SessionId, Timer};
 use crate::door::{PortId, StationId};
-use crate::event::{MediumEvent, ModeName};
+use crate::event::MediumEvent;
 use crate::members::{Member, Members};
 use crate::rng::Rng;
 use crate::sealing::Own;
@@ -85,7 +85,7 @@ use outbox::Pending;
 use parts::{Fence, Ordinary, Others, Out, Shares, Tells};
 use reserve::Session;
 use ring::Ring;
-use rota_contract::NodeId;
+use rota_contract::{ModeName, NodeId};
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, Key, MacAddr, Slot, Token};
 

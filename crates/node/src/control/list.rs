@@ -84,7 +84,7 @@ mod tests {
             state: "open".into(),
             contract: Granted::default(),
             units: 3,
-            tally: rota_shm::ChannelTally::default().into(),
+            tally: rota_contract::Tally::default().into(),
         };
         (number, info)
     }

@@ -3,11 +3,14 @@
 use super::Control;
 use crate::log::{Level, say};
 use crate::session::Owned;
+use rota_contract::Tally;
 use rota_driver::clock::now;
 use rota_proto::{ChannelEvent, ChannelId, Stated};
-use rota_shm::{ChannelTally, StationRow};
+use rota_shm::StationRow;
 use rota_units::Span;
 
+/// The promise, in the words about units that broke it.
+const BOUND: &str = "the bound";
 /// Broken channels that a status names.
 const BROKEN_SHOWN: usize = 32;
 
@@ -28,7 +31,7 @@ impl Control<'_> {
     }
 
     /// The counts that the programs of a channel see.
-    fn counts(&self, channel: ChannelId) -> Option<ChannelTally> {
+    fn counts(&self, channel: ChannelId) -> Option<Tally> {
         let mut owned = self.sessions.iter().flat_map(|session| &session.channels);
         Some(owned.find(|owned| owned.channel == channel)?.board.as_ref()?.tally())
     }
@@ -62,8 +65,8 @@ impl Control<'_> {
                 say(Level::Warn, "refused", &format!("refused: {}: {refusal}", self.called(*channel)));
             }
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
-                let counts = self.counts(*channel).unwrap_or(crate::tally::on_board(*tally));
-                let broken = crate::tally::sentence(&counts);
+                let counts = self.counts(*channel).unwrap_or(*tally);
+                let broken = counts.words_of_broken(BOUND);
                 let is_well = cause.is_clean() && broken.is_none();
                 let thrown_out = self.ended.take_thrown_out(*channel);
                 let words = thrown_out.as_deref().unwrap_or_else(|| cause.sentence());
@@ -80,7 +83,7 @@ impl Control<'_> {
                 self.ended.forget_name(*channel);
             }
             ChannelEvent::Afterwards { channel, stated, tally, sending } => {
-                let counts = counted(Some(*stated), &crate::tally::on_board(*tally));
+                let counts = counted(Some(*stated), tally);
                 let how = format!("{counts}: {}", afterwards(*sending));
                 say(Level::Info, "closed", &format!("afterwards: {}{how}", self.ended.called(*channel)));
                 self.ended.update(*channel, how);
@@ -108,7 +111,7 @@ impl Control<'_> {
     pub(super) fn broken_channels(&self) -> Vec<String> {
         let owned = self.sessions.iter().flat_map(|session| &session.channels);
         shortened(owned.filter_map(|owned| {
-            let broken = crate::tally::sentence(&owned.board.as_ref()?.tally())?;
+            let broken = owned.board.as_ref()?.tally().words_of_broken(BOUND)?;
             Some(format!("{}: {broken}", self.called(owned.channel)))
         }))
     }
@@ -128,7 +131,7 @@ impl Control<'_> {
 /// The units of an ended channel, in the words of `rota send`: ", 164 units, 118 sent and 46 left out (47
 /// lost, 1 of the lost waited at the end and never left), 20 unknown, as the receiver's node has told nothing
 /// of them". Where the sender has stated nothing, as its receiver ended first, ", 118 units came".
-pub(super) fn counted(stated: Option<Stated>, counts: &ChannelTally) -> String {
+pub(super) fn counted(stated: Option<Stated>, counts: &Tally) -> String {
     let units = match (stated, came(counts)) {
         (None, 0) => String::new(),
         (None, 1) => ", 1 unit came".into(),
@@ -142,8 +145,7 @@ pub(super) fn counted(stated: Option<Stated>, counts: &ChannelTally) -> String {
         0 => String::new(),
         n => format!(", {n} of the lost waited at the end and never left"),
     };
-    let broken =
-        crate::tally::sentence(counts).map_or(String::new(), |broken| format!(" ({broken}{unsent})"));
+    let broken = counts.words_of_broken(BOUND).map_or(String::new(), |broken| format!(" ({broken}{unsent})"));
     format!("{units}{broken}{}", unknown(stated, counts))
 }
 
@@ -157,12 +159,12 @@ fn afterwards(sending: bool) -> &'static str {
 }
 
 /// Units of which at least a part was read.
-fn came(counts: &ChannelTally) -> u64 {
+fn came(counts: &Tally) -> u64 {
     counts.units.saturating_add(counts.incomplete)
 }
 
 /// The units of an ended channel that stand in no count: the receiver's node fell silent.
-fn unknown(stated: Option<Stated>, tally: &ChannelTally) -> String {
+fn unknown(stated: Option<Stated>, tally: &Tally) -> String {
     let known = tally.units.saturating_add(tally.lost).saturating_add(tally.incomplete);
     match stated.map_or(0, |stated| stated.units.saturating_sub(known)) {
         0 => String::new(),
@@ -187,17 +189,17 @@ mod tests {
     /// It had the lost units only.
     #[test]
     fn the_units_of_an_ended_channel_are_stated_as_its_sender_states_them() {
-        let counts = ChannelTally { units: 97, lost: 47, ..ChannelTally::default() };
+        let counts = Tally { units: 97, lost: 47, ..Tally::default() };
         let stated = Stated { units: 164, left_out: 46, unsent: 1 };
         let lost = "47 lost, 1 of the lost waited at the end and never left";
         let unknown = "20 unknown, as the receiver's node has told nothing of them";
         let said = format!(", 164 units, 118 sent and 46 left out ({lost}), {unknown}");
         assert_eq!(counted(Some(stated), &counts), said);
-        let well = ChannelTally { units: 240, ..ChannelTally::default() };
+        let well = Tally { units: 240, ..Tally::default() };
         assert_eq!(counted(Some(Stated { units: 240, ..Stated::default() }), &well), ", 240 units");
         assert_eq!(counted(None, &counts), ", 97 units came (47 lost)");
-        assert_eq!(counted(None, &ChannelTally { units: 1, ..counts }), ", 1 unit came (47 lost)");
-        assert_eq!(counted(None, &ChannelTally::default()), "", "of one that never opened");
+        assert_eq!(counted(None, &Tally { units: 1, ..counts }), ", 1 unit came (47 lost)");
+        assert_eq!(counted(None, &Tally::default()), "", "of one that never opened");
     }
 
     #[test]

@@ -1,11 +1,9 @@
 //! The counts of a channel on the board that its program reads: they outlive the node there.
 
 use super::rings::Rings;
-use crate::tally::on_board;
+use rota_contract::Tally;
 use rota_proto::{ChannelId, Node};
-use rota_shm::ChannelTally;
 use rota_units::{Instant, Span};
-use rota_wire::Tally;
 
 /// A report has the time of the frame that brought it, which may have waited before it was taken.
 const WAITED_MAX: Span = Span::from_millis(200);
@@ -13,20 +11,19 @@ const WAITED_MAX: Span = Span::from_millis(200);
 /// The counts that a receiver's node has told its sender now, after those on the board. It tells them only
 /// when something went wrong, and reports units for monitors each second: the number of units that came falls
 /// only where more of them were not read.
-fn after(told: ChannelTally, known: &ChannelTally) -> ChannelTally {
+fn after(told: Tally, known: &Tally) -> Tally {
     let units = if told.unread > known.unread { told.units } else { told.units.max(known.units) };
-    ChannelTally { units, ..told }
+    Tally { units, ..told }
 }
 
 impl Rings {
     /// Writes the counts of a channel that goes on.
     pub(super) fn tell_tally(&mut self, channel: ChannelId, tally: Tally) {
-        let counts = on_board(tally);
         if let Some(source) = self.sources.iter().find(|source| source.channel == channel) {
             let board = &source.memory.board;
-            board.set_tally(&after(counts, &board.tally()));
+            board.set_tally(&after(tally, &board.tally()));
         } else if let Some(sink) = self.sinks.iter().find(|sink| sink.channel == channel) {
-            sink.memory.board.set_tally(&counts);
+            sink.memory.board.set_tally(&tally);
         }
     }
 
@@ -53,7 +50,7 @@ impl Rings {
             let board = &source.memory.board;
             let known = board.tally();
             if reported > known.units {
-                board.set_tally(&ChannelTally { units: reported, ..known });
+                board.set_tally(&Tally { units: reported, ..known });
             }
         }
     }
@@ -65,10 +62,10 @@ mod tests {
 
     #[test]
     fn units_that_came_are_fewer_only_where_more_were_not_read() {
-        let known = ChannelTally { units: 90, lost: 2, unread: 1, ..ChannelTally::default() };
-        let lost = ChannelTally { units: 40, lost: 3, ..known };
-        assert_eq!(after(lost, &known), ChannelTally { units: 90, ..lost }, "told before the report");
-        let unread = ChannelTally { units: 80, lost: 12, unread: 11, ..known };
+        let known = Tally { units: 90, lost: 2, unread: 1, ..Tally::default() };
+        let lost = Tally { units: 40, lost: 3, ..known };
+        assert_eq!(after(lost, &known), Tally { units: 90, ..lost }, "told before the report");
+        let unread = Tally { units: 80, lost: 12, unread: 11, ..known };
         assert_eq!(after(unread, &known), unread);
     }
 }

@@ -5,7 +5,6 @@ use super::units::{Due, Source};
 use super::waits::Waits;
 use crate::commands::{DataEnd, Note, Remains, SinkMemory};
 use crate::sockets::Sockets;
-use crate::tally::on_board;
 use crate::waker::Wakes;
 use rota_contract::Unread;
 use rota_proto::{ChannelId, Delivery, Node, Payloads};
@@ -115,7 +114,7 @@ impl Rings {
             sink.pushed = false;
             sink.memory.board.count(ChannelCounter::Wakes, 1);
             if let Some(tally) = node.received(sink.channel) {
-                sink.memory.board.set_tally(&on_board(tally));
+                sink.memory.board.set_tally(&tally);
             }
             self.wakes.notify(&sink.memory.sleeper);
         }

@@ -7,8 +7,8 @@
 //! (`unstated.rs`).
 
 use super::{Channels, ENDED_MAX, Incoming};
-use rota_contract::CloseCause;
-use rota_wire::{MacAddr, Signal, Tally, Verb};
+use rota_contract::{CloseCause, Tally};
+use rota_wire::{MacAddr, Signal, Verb};
 
 /// The code of an acknowledgement that confirms nothing.
 const UNCOUNTED: u8 = CloseCause::PeerGone.code();

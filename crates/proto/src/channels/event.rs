@@ -4,8 +4,8 @@ use super::{Shortage, Stated};
 use crate::io::ChannelId;
 use crate::segment::Excluded;
 use rota_admission::Refusal;
-use rota_contract::{CloseCause, Granted, NodeId};
-use rota_wire::{MacAddr, Tally};
+use rota_contract::{CloseCause, Granted, NodeId, Tally};
+use rota_wire::MacAddr;
 
 /// An event of a channel, for the parent.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@ use super::astray::AstrayUnits;
 use super::doubt::Doubt;
 use super::meter::Meter;
 use crate::io::ChannelId;
-use rota_contract::{Granted, NodeId};
+use rota_contract::{Granted, NodeId, Tally};
 use rota_units::Instant;
-use rota_wire::{MacAddr, Tally};
+use rota_wire::MacAddr;
 
 #[derive(Clone, Debug)]
 pub(super) struct Incoming {

@@ -5,9 +5,9 @@ use super::follow::{Follow, Followed};
 use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing, Stated, Want, unread::less_unread};
 use crate::io::{ChannelId, UnitDescriptor, UnitRef};
 use crate::segment::Segment;
-use rota_contract::{Granted, Unread};
+use rota_contract::{Granted, Tally, Unread};
 use rota_units::{Instant, Span};
-use rota_wire::{ChannelReport, MacAddr, Signal, Tally, Verb};
+use rota_wire::{ChannelReport, MacAddr, Signal, Verb};
 
 /// The shortest time between two reports to a sender; a report at the end comes in addition.
 const TALLY_INTERVAL: Span = Span::from_millis(1_000);

@@ -9,9 +9,9 @@ use crate::cause;
 use crate::io::{ChannelId, ShareRequest};
 use crate::segment::Segment;
 use rota_admission::Pace;
-use rota_contract::{CloseCause, Granted, TrafficSpec};
+use rota_contract::{CloseCause, Granted, Tally, TrafficSpec};
 use rota_units::{Instant, Span};
-use rota_wire::{MacAddr, Signal, Tally, Verb};
+use rota_wire::{MacAddr, Signal, Verb};
 
 /// The station that hears the counts of a channel whose receiver ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

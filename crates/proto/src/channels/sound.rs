@@ -13,8 +13,8 @@
 
 use super::{Incoming, Outgoing, Stated};
 use rota_admission::Pace;
+use rota_contract::Tally;
 use rota_units::{Instant, Span};
-use rota_wire::Tally;
 
 /// By how much a receiver may err about the age of a unit: clocks run apart by less over days.
 const CLOCKS: Span = Span::from_millis(1_000);

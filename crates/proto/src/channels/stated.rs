@@ -6,8 +6,9 @@
 
 use super::{ChannelEvent, Channels, Outgoing, Sending};
 use crate::io::{ChannelId, UnitRef};
+use rota_contract::Tally;
 use rota_units::Instant;
-use rota_wire::{Signal, Tally};
+use rota_wire::Signal;
 
 /// The units of a stream so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

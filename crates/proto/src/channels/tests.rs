@@ -5,9 +5,9 @@ use crate::io::{FrameBuf, Output, Payloads, UnitRef, session_of};
 use crate::node::carry;
 use crate::port::Port;
 use crate::{Identity, PortId, Settings};
-use rota_contract::Unread;
+use rota_contract::{Tally, Unread};
 use rota_units::{BitRate, Octets};
-use rota_wire::{FrameView, Key, Kind, Tally};
+use rota_wire::{FrameView, Key, Kind};
 
 mod ends;
 mod refused;
@@ -336,8 +336,7 @@ fn a_report_of_either_end_states_all_units_that_were_not_there_as_promised() {
     ledger.channels.incoming[0].meter.unread = unread;
     for at in 0..2 {
         let said = ledger.channels.report_of(at, Segment::of(&ledger.port)).expect("two ends");
-        let rota_wire::ChannelReport { late, lost, incomplete, latest_by_ns, unread, .. } = said;
-        assert_eq!(Tally { units: 5, late, lost, incomplete, latest_by_ns, unread }, tally, "end {at}");
+        assert_eq!(Tally { units: 5, ..said.tally() }, tally, "end {at}");
     }
 }
 
@@ -524,7 +523,7 @@ fn units_count_as_come_where_their_receiver_s_node_has_told_of_the_end() {
             ledger.channels.note_offer(out, &unit);
             ledger.channels.count_unit(out, 9, 1_400);
         }
-        let tally = rota_wire::Tally { units: 5, lost: 1, ..rota_wire::Tally::default() };
+        let tally = rota_contract::Tally { units: 5, lost: 1, ..rota_contract::Tally::default() };
         let report = Signal { tally, ..Signal::new(Verb::Tally, out, 1) };
         ledger.signal(C, &report);
         ledger.channels.outgoing[0].state = Sending::Open { telling: None };

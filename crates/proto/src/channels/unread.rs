@@ -5,8 +5,7 @@
 
 use super::Channels;
 use crate::io::ChannelId;
-use rota_contract::Unread;
-use rota_wire::Tally;
+use rota_contract::{Tally, Unread};
 
 /// The counts of a channel of which these units were not read: each unit still counts once, by what its
 /// program has of it. A late unit that was not read is lost, and not late.

@@ -9,17 +9,17 @@ use crate::io::FrameBuf;
 use rota_medium::door::Way;
 use rota_medium::{BODY, FRAME_OCTETS, ModeName};
 use rota_units::Instant;
-use rota_wire::{Kind, MacAddr, Report, ReportHead, Signal, Tally, Verb};
+use rota_wire::{Kind, MacAddr, Report, ReportHead, Signal, TALLY_OCTETS, Verb};
 use std::collections::VecDeque;
 
 /// Signals that may wait for the token.
 const SIGNALS_MAX: usize = 256;
 /// The charge of a visit for a signal, and a little more.
-const SIGNAL_OCTETS: u16 = FRAME_OCTETS + (Signal::OCTETS - Tally::OCTETS + 6) as u16;
+const SIGNAL_OCTETS: u16 = FRAME_OCTETS + (Signal::OCTETS - TALLY_OCTETS + 6) as u16;
 
 /// The largest frame of a signal.
 fn signal_octets(signal: &Signal) -> u16 {
-    SIGNAL_OCTETS + if signal.verb.has_tally() { Tally::OCTETS as u16 } else { 0 }
+    SIGNAL_OCTETS + if signal.verb.has_tally() { TALLY_OCTETS as u16 } else { 0 }
 }
 
 /// A frame whose turn among the medium's frames is to come.

@@ -1,9 +1,9 @@
 //! What a node tells about contracts, refusals and itself. Times end in `_ns`, sizes in `_octets`, rates
 //! in `_bps`; all are integers.
 
-use crate::{ChannelTally, TraceEvent, TraceRecord, TraceVerdict};
+use crate::{TraceEvent, TraceRecord, TraceVerdict};
 use rota_admission::Refusal;
-use rota_contract::{ChannelId, Granted, NodeId};
+use rota_contract::{ChannelId, Granted, ModeName, NodeId, Tally};
 use rota_units::Span;
 use serde::{Deserialize, Serialize};
 
@@ -115,9 +115,9 @@ pub struct TallyInfo {
     pub unread: u64,
 }
 
-impl From<ChannelTally> for TallyInfo {
-    fn from(tally: ChannelTally) -> Self {
-        let ChannelTally { late, lost, incomplete, latest_by_ns, unread, .. } = tally;
+impl From<Tally> for TallyInfo {
+    fn from(tally: Tally) -> Self {
+        let Tally { late, lost, incomplete, latest_by_ns, unread, .. } = tally;
         Self { late, lost, incomplete, latest_by_ns, unread }
     }
 }
@@ -146,23 +146,6 @@ pub struct ReservationInfo {
     pub tht_ns: u64,
     /// Whether it asks for strict cycles.
     pub periodic: bool,
-}
-
-/// How a station treats the medium at present.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RunMode {
-    /// Looking for the others.
-    #[default]
-    Joining,
-    /// Plain Ethernet.
-    Plain,
-    /// On the way from plain Ethernet to the token.
-    Switching,
-    /// The token rules.
-    Token,
-    /// A link on which this station has channels: its ordinary frames wait behind them.
-    Paced,
 }
 
 /// What the token did as seen by this node.
@@ -419,7 +402,7 @@ pub struct StatusInfo {
     /// Its interface.
     pub interface: String,
     /// How it treats the medium.
-    pub mode: RunMode,
+    pub mode: ModeName,
     /// Stations of the segment.
     pub members: Vec<MemberInfo>,
     /// Reservations in the token.

@@ -13,7 +13,7 @@ mod socket;
 
 pub use info::{
     CauseInfo, ChannelInfo, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, RefusalInfo,
-    ReservationInfo, RunMode, StatusInfo, TallyInfo, TimersInfo, TokenInfo,
+    ReservationInfo, StatusInfo, TallyInfo, TimersInfo, TokenInfo,
 };
 pub use message::{
     CONTROL_VERSION, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, NAME_OCTETS_MAX, Reply, Request,

@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::worker::Worker;
 use rota::{
-    ControlName, Listener, Node, OpenRequest, Overdue, Received, RecvChannel, RunMode, SendChannel,
+    ControlName, Listener, ModeName, Node, OpenRequest, Overdue, Received, RecvChannel, SendChannel,
     StatusInfo,
 };
 use rota_answer::Failure;
@@ -96,7 +96,7 @@ impl Stage {
         }
         let mut nodes = Nodes { stage: self, workers, links };
         let all = usize::from(self.stations());
-        let met = |status: &StatusInfo| status.members.len() == all && status.mode == RunMode::Plain;
+        let met = |status: &StatusInfo| status.members.len() == all && status.mode == ModeName::Plain;
         nodes.wait_until("the nodes did not find each other", met)?;
         Ok(nodes)
     }
@@ -137,7 +137,7 @@ impl Nodes<'_> {
             (opened, accept.join().unwrap_or_else(|_| Err(Failure::failed("the listener ended"))))
         });
         let channel = Channel { sender: sender?, receiver: receiver?, _listener: listener };
-        self.wait_until("not all stations entered token mode", |status| status.mode == RunMode::Token)?;
+        self.wait_until("not all stations entered token mode", |status| status.mode == ModeName::Token)?;
         Ok(channel)
     }
 
@@ -171,7 +171,7 @@ impl Nodes<'_> {
     /// Gives the reservation back and waits until all are in plain mode again.
     pub fn close(&mut self, channel: Channel) -> Result<(), Failure> {
         drop(channel);
-        self.wait_until("not all stations returned to plain mode", |status| status.mode == RunMode::Plain)
+        self.wait_until("not all stations returned to plain mode", |status| status.mode == ModeName::Plain)
     }
 
     /// Keeps the token going round for `span` and returns when it is over.

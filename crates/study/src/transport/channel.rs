@@ -7,8 +7,8 @@ use crate::came::Rest;
 use crate::clock;
 use crate::stall::{Stall, StallEvidence, StallLog};
 use rota::{
-    AcceptError, ChannelTally, CloseCause, CloseError, ControlName, Listener, Node, OpenRequest, Overdue,
-    Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, WaitError,
+    AcceptError, CloseCause, CloseError, ControlName, Listener, Node, OpenRequest, Overdue, Pacer, Received,
+    RecvChannel, RecvError, SendChannel, SendError, Tally, WaitError,
 };
 use rota_answer::{Exit, Failure, complain};
 use rota_units::{Instant, Span};
@@ -220,7 +220,7 @@ struct ChannelSource {
     reattach: Option<Change>,
     /// The numbers of the units of all channels, and the counts of the channels before this one.
     stream: Stream,
-    tally: ChannelTally,
+    tally: Tally,
     stalls: StallLog,
 }
 
@@ -277,7 +277,7 @@ pub fn listen(
     reattach: Option<Span>,
 ) -> Result<Box<dyn UnitSource>, Failure> {
     let listener = connect()?.listen(service, from, RECEIVE_BUFFERS)?;
-    let (tally, stalls) = (ChannelTally::default(), StallLog::default());
+    let (tally, stalls) = (Tally::default(), StallLog::default());
     let reattach = reattach.map(Change::within);
     let stream = Stream::default();
     Ok(Box::new(ChannelSource { listener, channel: None, reattach, stream, tally, stalls }))
@@ -421,9 +421,9 @@ impl UnitSource for ChannelSource {
         }
     }
 
-    fn tally(&self) -> ChannelTally {
+    fn tally(&self) -> Tally {
         let now = self.channel.as_ref().map(RecvChannel::tally).unwrap_or_default();
-        ChannelTally {
+        Tally {
             units: self.tally.units.saturating_add(now.units),
             late: self.tally.late.saturating_add(now.late),
             lost: self.tally.lost.saturating_add(now.lost),

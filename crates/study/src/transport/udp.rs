@@ -10,7 +10,7 @@ use crate::stall::{Stall, StallEvidence, StallLog};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
-use rota::ChannelTally;
+use rota::Tally;
 use rota_answer::Failure;
 use rota_driver::clock::{Sandwich, StampConverter};
 use rota_units::{Instant, Span};
@@ -138,7 +138,7 @@ impl UnitSink for UdpSink {
 
     fn close(mut self: Box<Self>, played: Result<u64, Failure>) -> Closed {
         let failure = played.and_then(|sent| self.put_end(sent)).err();
-        let (tally, rest) = (ChannelTally::default(), Rest::default());
+        let (tally, rest) = (Tally::default(), Rest::default());
         Closed { stalls: self.stalls.into_stalls(), tally, rest, counted: None, failure }
     }
 }

@@ -299,7 +299,7 @@ fn a_report_that_waited_before_it_was_taken_is_told_to_the_program() {
     };
     let at = lan.until("its receiver reports it", reported);
     // On a busy machine the unit may have been late, which its receiver tells by itself.
-    lan.sender.data.rings.sources[0].memory.board.set_tally(&rota_shm::ChannelTally::default());
+    lan.sender.data.rings.sources[0].memory.board.set_tally(&rota_contract::Tally::default());
     let told = at + Span::from_millis(150);
     lan.sender.data.rings.reported = told;
     let Data { rings, node, .. } = &mut lan.sender.data;
@@ -352,6 +352,6 @@ fn a_late_unit_that_its_program_does_not_read_is_lost_and_not_late() {
     let Data { rings, node, told, .. } = &mut lan.receiver.data;
     rings.sinks[0].memory.ring.abandon();
     rings.note_unread(0, node, &mut told.tracer);
-    let missed = rota_wire::Tally { lost: 2, unread: 2, ..rota_wire::Tally::default() };
+    let missed = rota_contract::Tally { lost: 2, unread: 2, ..rota_contract::Tally::default() };
     assert_eq!(came(&lan), missed, "each unit counts once");
 }

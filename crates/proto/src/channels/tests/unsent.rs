@@ -54,7 +54,7 @@ fn units_that_never_left_are_lost_at_both_ends() {
     assert_eq!(told(&mut ledger), [14], "at once");
     // The receiver's report has them, or not yet.
     for (reported, known) in [(3, 14), (16, 16)] {
-        let tally = rota_wire::Tally { lost: reported, ..rota_wire::Tally::default() };
+        let tally = rota_contract::Tally { lost: reported, ..rota_contract::Tally::default() };
         let report = Signal { tally, ..Signal::new(Verb::Tally, out, 1) };
         ledger.signal(C, &report);
         assert_eq!(told(&mut ledger), [known]);
