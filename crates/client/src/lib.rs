@@ -52,8 +52,8 @@ pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvE
 pub use rota_contract::{CloseCause, Contract, Granted, Mismatch, NodeId, RetherShare};
 pub use rota_shm::control::{
     CauseInfo, ChannelInfo, ControlName, ControlNameError, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer,
-    MemberInfo, RefusalInfo, ReservationInfo, RunMode, SocketError, StatusInfo, TallyInfo, TimersInfo,
-    TokenInfo,
+    MemberInfo, PortInfo, RefusalInfo, ReservationInfo, RunMode, SocketError, StatusInfo, TallyInfo,
+    TimersInfo, TokenInfo,
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{ChannelCounter, ChannelState, ChannelTally, CounterReader, MemoryError, RxCounts};

@@ -6,7 +6,7 @@ use crate::status::Snapshot;
 use crate::waker::{Sleeper, Waker};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rota_contract::NodeId;
-use rota_proto::{ChannelEvent, ChannelId, Node, NotFound, ResizeError, Shortage};
+use rota_proto::{ChannelEvent, ChannelId, Node, NotFound, PortId, ResizeError, Shortage};
 use rota_shm::{Board, MessageWriter, NodeSocket, RxWriter, TxReader};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
@@ -129,8 +129,9 @@ pub(crate) enum Note {
         ask: u64,
         result: Result<(ChannelId, Peer), NotFound>,
     },
-    /// Something happened to a channel; of an incoming one with what is known of its sender.
+    /// Something happened to a channel of a port; of an incoming one with what is known of its sender.
     Channel {
+        port: PortId,
         event: ChannelEvent,
         peer: Option<Peer>,
     },

@@ -51,7 +51,7 @@ pub struct Node {
     lines: Vec<Line>,
     turn: Polling,
     /// Events of channels whose port is gone.
-    orphaned: VecDeque<ChannelEvent>,
+    orphaned: VecDeque<(PortId, ChannelEvent)>,
     /// The newest poll answered with something to do, so that another one must follow.
     is_draining: bool,
 }
@@ -162,9 +162,13 @@ impl Node {
 
     /// What happened to channels, after [`Output::Event`]: take events until there are none.
     pub fn next_event(&mut self) -> Option<ChannelEvent> {
-        self.orphaned
-            .pop_front()
-            .or_else(|| self.lines.iter_mut().find_map(|line| line.channels.next_event()))
+        self.next_port_event().map(|(_, event)| event)
+    }
+
+    /// The same with the port that it happened on, which may be gone.
+    pub fn next_port_event(&mut self) -> Option<(PortId, ChannelEvent)> {
+        let of = |line: &mut Line| Some((line.port.id(), line.channels.next_event()?));
+        self.orphaned.pop_front().or_else(|| self.lines.iter_mut().find_map(of))
     }
 
     /// What happened to messages, after [`Output::Event`]: take events until there are none.
@@ -177,6 +181,11 @@ impl Node {
     /// Link control of the first port, to look at.
     pub fn llc(&self) -> &Llc {
         &self.lines[0].llc
+    }
+
+    /// Link control of a port, to look at; none where it is gone.
+    pub fn llc_at(&self, port: PortId) -> Option<&Llc> {
+        Some(&self.lines[self.place(port)?].llc)
     }
 
     /// A program has this socket from now on.
@@ -398,6 +407,11 @@ impl Node {
     /// The ends of channels at this host, as its stations would report them.
     pub fn own_channels(&self) -> impl Iterator<Item = ChannelReport> {
         self.lines.iter().flat_map(Line::ends)
+    }
+
+    /// The ends of channels on one port; none where it is gone.
+    pub fn own_channels_at(&self, port: PortId) -> impl Iterator<Item = ChannelReport> {
+        self.place(port).into_iter().flat_map(|at| self.lines[at].ends())
     }
 
     /// The counts so far of a channel that is received here.

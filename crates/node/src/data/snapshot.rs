@@ -1,7 +1,6 @@
 //! The picture of a node that the control thread asks for.
 
 use super::Data;
-use crate::counters;
 use crate::gate::Egress;
 use crate::status::{MemberCopy, PortCopy, Snapshot};
 use rota_driver::clock::now;
@@ -13,21 +12,22 @@ use rota_wire::MacAddr;
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn snapshot(&mut self) -> Snapshot {
-        let drops = self.ways.iter_mut().map(|way| way.wire.device.counters().receive_drops);
-        self.measures.counts.receive_drops = drops.sum();
+        for way in &mut self.ways {
+            way.wire.counts.receive_drops = way.wire.device.counters().receive_drops;
+        }
         self.measures.counts.refused = self.control.refusals().read();
-        let (link, host) = (self.node.medium(), self.host_frames());
+        let published = &self.told.published;
+        for view in self.ways.iter().filter_map(|way| way.view(&self.node)) {
+            published.count(&view);
+        }
+        published.totals(&self.measures.view(), self.ways[0].port);
         Snapshot {
-            status: self.node.port().status(),
             ports: self.ports_now(),
             lost: self.lost.iter().map(|lost| lost.note.clone()).collect(),
-            timers: link.timers_in_force(now()),
-            members: members(link),
             hops: self.measures.hops.clone(),
             rounds: self.measures.rounds.clone(),
             measured: self.measures.counts,
-            counters: counters::all(&self.measures.counter_sources(&self.node, host, self.own_frames))
-                .collect(),
+            counters: published.all(),
             stalls: self.measures.stalls.recent().copied().collect(),
             llc: llc_info(&self.node),
             shut_out: self
@@ -45,10 +45,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     fn ports_now(&self) -> Vec<PortCopy> {
         let ports = self.ways.iter().filter_map(|way| {
-            let link = self.node.port_at(way.port)?.medium();
-            let (interface, members, slots) =
-                (way.interface.clone(), members(link), link.reservations().collect::<Vec<_>>());
-            Some(PortCopy { interface, station: link.station(), mode: link.mode(), members, slots })
+            let port = self.node.port_at(way.port)?;
+            let link = port.medium();
+            Some(PortCopy {
+                port: way.port,
+                status: port.status(),
+                holds: way.wire.counts.holds,
+                timers: link.timers_in_force(now()),
+                members: members(link),
+            })
         });
         ports.collect()
     }

@@ -6,6 +6,7 @@ use super::waits::{DOORBELL, Waits};
 use super::wire::Wire;
 use super::{Data, Stopped};
 use crate::commands::Note;
+use crate::counters::PortView;
 use crate::gate::Egress;
 use crate::guardian::Wills;
 use crate::meter::Meter;
@@ -55,6 +56,15 @@ impl<D: FrameDevice, G: Egress> Way<D, G> {
     }
 }
 
+impl<D, G> Way<D, G> {
+    /// The sources of the values of this port's counters; none where the port is gone.
+    pub(super) fn view<'a>(&'a self, node: &'a Node) -> Option<PortView<'a>> {
+        let (port, llc) = (node.port_at(self.port)?, node.llc_at(self.port)?);
+        let host = self.host_frames();
+        Some(PortView { link: port.medium(), port, llc, wire: &self.wire.counts, host })
+    }
+}
+
 /// The medium of a port that is there.
 pub(super) fn medium(node: &Node, port: PortId) -> &Medium {
     node.port_at(port).unwrap_or_else(|| node.port()).medium()
@@ -80,10 +90,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.waits.remove_device(&lost.wire.device);
         let _ = lost.host.gate.pass();
         self.node.break_off();
+        self.told.tracer.port_lost(port, now(), &why);
         let left = self.node.lose_port(now(), port);
+        self.told.published.lose(now(), port);
         if place == 0 {
             self.sockets_lost();
-            self.told.published.follow(&self.ways[0].meter);
         }
         let note = format!(
             "interface {} is lost ({why}): its channels have ended; {left} of this node's interfaces {} left",

@@ -79,7 +79,7 @@ impl Node {
         let line = self.lines.remove(at);
         self.turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
         let (events, returning) = line.channels.end_with_port();
-        self.orphaned.extend(events);
+        self.orphaned.extend(events.into_iter().map(|event| (port, event)));
         // They are named in an event, and listen again when the parent says so.
         returning.into_iter().for_each(|listener| self.lines[0].channels.adopt(listener));
         self.lines.len()
