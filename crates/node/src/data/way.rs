@@ -11,13 +11,17 @@ use crate::gate::Egress;
 use crate::guardian::Wills;
 use crate::meter::Meter;
 use rota_driver::clock::now;
-use rota_driver::device::{DeviceError, FrameDevice};
+use rota_driver::device::{DeviceError, FrameDevice, Transmit};
+use rota_driver::guardian::WILL_OCTETS_MAX;
 use rota_proto::Medium;
-use rota_proto::{Node, Port, PortId, Settings};
+use rota_proto::{FrameBuf, Node, Output, Port, PortId, Settings};
 use std::sync::Arc;
 
 /// Why a socket of link control ends, or is not to be had.
 pub(super) const NO_SOCKETS: &str = "the interface of its messages is gone";
+
+/// Outputs of a port that is about to be lost, its farewell among them.
+const FAREWELL_OUTPUTS: usize = 16;
 
 /// One port that a node is to begin with.
 pub(crate) struct Plug<D, G> {
@@ -76,6 +80,30 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.ways.iter().position(|way| way.port == port)
     }
 
+    /// A port whose device still sends tells the others that it goes: in a ring by its will, as the guardian of
+    /// a dead node does, behind all frames that this station has sent; elsewhere by its farewell.
+    fn tell_others(&mut self, lost: &mut Way<D, G>) {
+        let at = now();
+        let mut will = [0; WILL_OCTETS_MAX];
+        if let Some(octets) = medium(&self.node, lost.port).write_will(&mut will) {
+            if matches!(lost.wire.device.transmit(&will[..octets]), Ok(Transmit::Sent)) {
+                lost.wills.withdraw();
+            }
+            return;
+        }
+        self.node.leave_at(at, lost.port);
+        for _ in 0..FAREWELL_OUTPUTS {
+            let mut frame = FrameBuf { bytes: &mut self.frame, payloads: &mut self.rings };
+            match self.node.poll_at(at, lost.port, &mut frame) {
+                Some(Output::Transmit { len, .. }) => {
+                    let _ = lost.wire.device.transmit(&self.frame[..usize::from(len)]);
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+    }
+
     /// An error of the device or of the gate of one port among several ends that port and nothing else.
     /// Any other one is returned.
     pub(super) fn survive(&mut self, error: Stopped) -> Result<(), Stopped> {
@@ -90,6 +118,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.waits.remove_device(&lost.wire.device);
         let _ = lost.host.gate.pass();
         self.node.break_off();
+        if matches!(error, Stopped::Gate(..)) {
+            self.tell_others(&mut lost);
+        }
         self.told.tracer.port_lost(port, now(), &why);
         let left = self.node.lose_port(now(), port);
         self.told.published.lose(now(), port);

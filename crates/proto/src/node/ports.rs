@@ -2,7 +2,7 @@
 
 use super::line::Line;
 use super::{HostSigns, Identity, Medium, Node, Polling, Port, ReportHead, Reports, Rether, Settings};
-use crate::io::{ChannelId, PortId};
+use crate::io::{ChannelId, FrameBuf, Output, PortId};
 use rota_units::Instant;
 use rota_wire::{Key, MacAddr};
 use std::collections::VecDeque;
@@ -83,6 +83,21 @@ impl Node {
         // They are named in an event, and listen again when the parent says so.
         returning.into_iter().for_each(|listener| self.lines[0].channels.adopt(listener));
         self.lines.len()
+    }
+
+    /// One port leaves its segment in good order; [`Node::poll_at`] has the frames that say so.
+    pub fn leave_at(&mut self, now: Instant, port: PortId) {
+        self.assert_drained();
+        if let Some(at) = self.place(port) {
+            self.lines[at].port.leave(now);
+            self.lines[at].carry_wants(now);
+        }
+    }
+
+    /// The next thing to do for one port alone, which is about to be lost.
+    pub fn poll_at(&mut self, now: Instant, port: PortId, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        let at = self.place(port)?;
+        self.lines[at].poll(now, frame)
     }
 
     // ---- places ---------------------------------------------------------------------------------------

@@ -188,3 +188,36 @@ fn each_port_has_rows_counters_and_events_of_its_own_also_without_the_first() {
     assert!(!after.is_empty() && after.iter().all(|(_, port)| *port == Some(1)), "{after:?}");
     assert!(!events[lost..].iter().any(|(event, _)| *event == TraceEvent::Lost), "nobody is lost there");
 }
+
+/// No will was sent: the others waited for the death timer.
+#[test]
+fn a_port_that_is_lost_by_its_gate_sends_its_will() {
+    let mut lan = Lan::new();
+    lan.token();
+    let failed = || Stopped::Gate(PortId(0), crate::gate::EgressError("it cannot be moved".into()));
+    let begin = now();
+    assert!(lan.gateway.data.survive(failed()).is_ok());
+    let heard = |station: &Station| station.data.node.medium().counters().wills;
+    lan.until("its will", |lan| lan.others[..2].iter().all(|station| heard(station) == 1));
+    lan.until("it is left out", |lan| {
+        let is_out = |station: &Station| {
+            let link = station.data.node.medium();
+            let gateway = link.member_at(MacAddr([2, 0, 0, 0, 0, 1]));
+            gateway.is_none_or(|gateway| link.is_dead(gateway.station))
+        };
+        lan.others[..2].iter().all(is_out)
+    });
+    let death = lan.others[0].data.node.medium().settings().death_timeout;
+    assert!(now().since(begin) < death, "before the death timer of {death}");
+    assert!(lan.others[2..].iter().all(|station| heard(station) == 0), "the other segment goes on");
+    assert_eq!(lan.gateway.mode(1), ModeName::Token);
+}
+
+#[test]
+fn a_port_that_is_lost_by_its_gate_outside_a_ring_says_farewell() {
+    let mut lan = Lan::new();
+    let failed = Stopped::Gate(PortId(0), crate::gate::EgressError("it cannot be moved".into()));
+    assert!(lan.gateway.data.survive(failed).is_ok());
+    lan.until("it is gone", |lan| lan.others[..2].iter().all(|station| station.members(0) == 1));
+    assert_eq!(lan.gateway.members(1), 2);
+}
