@@ -201,6 +201,54 @@ fn a_labs_gateway_keeps_a_bound_on_each_segment_and_one_outlives_the_other() {
     assert_eq!(ports(&lab.status("gateway")), [("eth0".to_owned(), 3)]);
 }
 
+/// Stations of the second segment could not be reached, and the sockets ended with the first interface.
+#[test]
+fn sockets_for_messages_reach_stations_of_every_port_and_outlive_the_first() {
+    let Some(lab) = TopologyLab::up("messages", TWO_SEGMENTS, &[]) else { return };
+    let address = |station: &str| lab.status(station)["llc"]["node"].to_string();
+    let receiver = |station: &str, count: &str| {
+        let words = ["llc", "recv", "--socket", "4", "--count", count, "--timeout", "30s", "--json"];
+        let program = lab.rota(station, &words);
+        let open = || {
+            let status = lab.status(station);
+            status["llc"]["sockets"].as_array()?.iter().any(|socket| *socket == 4).then_some(())
+        };
+        eventually(PATIENCE, open).expect("the socket opens");
+        program
+    };
+    let send = |station: &str, words: &[&str]| {
+        let ended = lab.rota(station, &[&["llc", "send", "--json"], words].concat()).finish();
+        assert_eq!(ended.code(), 0, "{station} {words:?}: {} {}", ended.err, lab.status(station)["llc"]);
+        ended.json()
+    };
+    let at_gateway = receiver("gateway", "5");
+    let others = ["n1", "n3"].map(|station| (station, receiver(station, "2")));
+    for (station, _) in &others {
+        let (to, from) = (format!("4@{}", address("gateway")), format!("4@{}", address(station)));
+        assert_eq!(send(station, &["--to", &to, "--ack", "--size", "5000"])["acknowledged"], 1, "{station}");
+        assert_eq!(send("gateway", &["--to", &from, "--ack", "answer"])["acknowledged"], 1, "{station}");
+    }
+    // To all: once to each station of both segments, and once to the sender's own.
+    assert_eq!(send("gateway", &["--to", "4@all", "to all"])["sent"], 1);
+    for (station, program) in others {
+        let ended = program.finish().well();
+        assert_eq!(ended.out.matches("to all").count(), 1, "{station}: {}", ended.out);
+    }
+    lab.exec("gateway", &["ip", "link", "del", "eth0"]).finish().well();
+    let gone = || (ports(&lab.status("gateway")).len() == 1).then_some(());
+    assert!(eventually(PATIENCE, gone).is_some());
+    for text in ["one", "two"] {
+        assert_eq!(
+            send("n3", &["--to", &format!("4@{}", address("gateway")), "--ack", text])["acknowledged"],
+            1
+        );
+    }
+    let ended = at_gateway.finish().well();
+    let told: Vec<Value> = ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let texts: Vec<&str> = told.iter().skip(2).filter_map(|line| line["text"].as_str()).collect();
+    assert_eq!(texts, ["to all", "one", "two"], "{told:?}");
+}
+
 #[test]
 fn interfaces_that_no_node_can_have_are_wrong_use() {
     let run = |words: &[&str]| {

@@ -167,11 +167,6 @@ pub(crate) enum Note {
         attached: u64,
         why: String,
     },
-    /// A socket has ended, and its program did nothing wrong.
-    SocketEnded {
-        attached: u64,
-        why: &'static str,
-    },
     /// What was asked is done.
     Done {
         ask: u64,

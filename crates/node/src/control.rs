@@ -270,8 +270,7 @@ impl Control<'_> {
                 Note::Incident { event } => self.begin_incident(event),
                 Note::PortLost { note } => crate::log::say(crate::log::Level::Warn, "port", &note),
                 Note::Hostile { channel, why } => self.on_hostile(channel, &why),
-                Note::HostileSocket { attached, why } => self.on_socket_ended(attached, "hostile", &why),
-                Note::SocketEnded { attached, why } => self.on_socket_ended(attached, "port", why),
+                Note::HostileSocket { attached, why } => self.on_socket_ended(attached, &why),
                 Note::Done { ask } => self.on_done(ask),
                 // Unmaps: the data thread has no time for that.
                 Note::Remains(remains) => drop(remains),

@@ -81,8 +81,9 @@ fn members(link: &Medium) -> Vec<MemberCopy> {
 }
 
 fn llc_info(node: &Node) -> LlcInfo {
-    let (llc, link) = (node.llc(), node.medium());
-    let members = link.members().iter().filter(|member| member.announce.llc_address != 0);
+    let llc = node.llc();
+    let members = node.ports().flat_map(|port| port.medium().members());
+    let members = members.filter(|member| member.announce.llc_address != 0);
     let named = members.map(|member| LlcPeer {
         node: member.announce.llc_address,
         station: member.station,

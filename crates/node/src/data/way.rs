@@ -17,9 +17,6 @@ use rota_proto::Medium;
 use rota_proto::{FrameBuf, Node, Output, Port, PortId, Settings};
 use std::sync::Arc;
 
-/// Why a socket of link control ends, or is not to be had.
-pub(super) const NO_SOCKETS: &str = "the interface of its messages is gone";
-
 /// Outputs of a port that is about to be lost, its farewell among them.
 const FAREWELL_OUTPUTS: usize = 16;
 
@@ -80,8 +77,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.ways.iter().position(|way| way.port == port)
     }
 
-    /// A port whose device still sends tells the others that it goes: in a ring by its will, as the guardian of
-    /// a dead node does, behind all frames that this station has sent; elsewhere by its farewell.
+    /// A port whose device still sends tells the others that it goes: in a ring by its will, as the guardian
+    /// of a dead node does, behind all frames that this station has sent; elsewhere by its farewell.
     fn tell_others(&mut self, lost: &mut Way<D, G>) {
         let at = now();
         let mut will = [0; WILL_OCTETS_MAX];
@@ -124,9 +121,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.told.tracer.port_lost(port, now(), &why);
         let left = self.node.lose_port(now(), port);
         self.told.published.lose(now(), port);
-        if place == 0 {
-            self.sockets_lost();
-        }
+        self.rings.sockets.lose_port(port);
         let note = format!(
             "interface {} is lost ({why}): its channels have ended; {left} of this node's interfaces {} left",
             lost.interface,
@@ -145,15 +140,5 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let went_on = self.drain().and_then(|_| self.look_at_rings(now(), &bells));
         // Another interface may be gone too. Each time one way less is left.
         went_on.or_else(|error| self.survive(error))
-    }
-
-    /// Sockets of link control are those of the first port, and end with it.
-    fn sockets_lost(&mut self) {
-        while let Some((number, attached)) = self.rings.sockets.first() {
-            self.control.say(Note::SocketEnded { attached, why: NO_SOCKETS });
-            if let Some(remains) = self.rings.sockets.detach(number, &self.waits.all) {
-                self.control.say(Note::Remains(remains));
-            }
-        }
     }
 }

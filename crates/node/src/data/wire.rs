@@ -228,7 +228,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     self.rings.note_unread(index, &mut self.node, tracer);
                 }
             }
-            Some(Delivered::Message(message)) => self.rings.sockets.deliver(message, octets),
+            Some(Delivered::Message(message)) => self.rings.sockets.deliver(port, message, octets),
             None => {}
         }
         (verdict, handled)

@@ -1,6 +1,7 @@
 //! The ports of a node: how it comes to have several, how one is named, and how one is lost.
 
 use super::line::Line;
+use super::messages::Messages;
 use super::{HostSigns, Identity, Medium, Node, Polling, Port, ReportHead, Reports, Rether, Settings};
 use crate::io::{ChannelId, FrameBuf, Output, PortId};
 use rota_units::Instant;
@@ -62,7 +63,8 @@ impl Node {
 
     pub(super) fn of_lines(lines: Vec<Line>) -> Self {
         let turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
-        Self { lines, turn, orphaned: VecDeque::new(), is_draining: false }
+        let messages = Messages::new(lines.len());
+        Self { lines, turn, orphaned: VecDeque::new(), messages, is_draining: false }
     }
 
     /// A port is gone, and with it its segment: all its channels end here as
@@ -77,6 +79,7 @@ impl Node {
             return 0;
         }
         let line = self.lines.remove(at);
+        self.messages.end_with_port(line.llc);
         self.turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
         let (events, returning) = line.channels.end_with_port();
         self.orphaned.extend(events.into_iter().map(|event| (port, event)));

@@ -217,7 +217,9 @@ fn a_port_that_is_lost_by_its_gate_sends_its_will() {
 fn a_port_that_is_lost_by_its_gate_outside_a_ring_says_farewell() {
     let mut lan = Lan::new();
     let failed = Stopped::Gate(PortId(0), crate::gate::EgressError("it cannot be moved".into()));
+    let begin = now();
     assert!(lan.gateway.data.survive(failed).is_ok());
     lan.until("it is gone", |lan| lan.others[..2].iter().all(|station| station.members(0) == 1));
+    assert!(now().since(begin) < Span::from_millis(1_000), "they have not waited for its hello");
     assert_eq!(lan.gateway.members(1), 2);
 }
