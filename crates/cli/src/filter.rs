@@ -5,7 +5,7 @@
 //! either  = both { ("or" | "||") both }
 //! both    = one { ("and" | "&&") one }
 //! one     = ("not" | "!") one | "(" either ")" | test
-//! test    = party [is] STATION | word [is] WORD | number [compare] NUMBER | WORD
+//! test    = party [is] STATION | "iface" [is] INTERFACE | word [is] WORD | number [compare] NUMBER | WORD
 //! party   = "src" | "dst" | "host"           number  = "priority" | "channel" | "label" | "len" | "sap"
 //! word    = "kind" | "event" | "verdict" | "mode"
 //! is      = "=" | "==" | "!="                compare = is | "<" | "<=" | ">" | ">="
@@ -62,6 +62,8 @@ pub struct Fields<'a> {
     pub length: Option<u32>,
     /// The destination's and the source's service access point.
     pub saps: Option<[u8; 2]>,
+    /// The interface that it happened on.
+    pub interface: Option<&'a str>,
 }
 
 /// A filter that has been read.
@@ -77,6 +79,7 @@ enum Expr {
     All(Vec<Expr>),
     Not(Box<Expr>),
     Party(Side, bool, String),
+    Interface(bool, String),
     Word(Field, bool, String),
     Number(Field, Compare, u64),
 }
@@ -148,6 +151,7 @@ impl Expr {
             Self::All(parts) => parts.iter().all(|part| part.holds(fields)),
             Self::Not(part) => !part.holds(fields),
             Self::Party(side, is, called) => party(*side, *is, called, fields),
+            Self::Interface(is, name) => fields.interface.is_some_and(|has| (has == name) == *is),
             Self::Word(field, is, word) => field.word_is(*is, word, fields),
             Self::Number(Field::Sap, compare, number) => {
                 let saps = fields.saps.iter().flatten();

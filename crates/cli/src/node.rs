@@ -33,8 +33,7 @@ const PORT_QUEUE: Octets = Octets::new(150_000);
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
     /// The Ethernet interface; may be left out where there is only one, and given up to eight times: then the
-    /// node has a port on each. Messages between sockets (--llc-address), the event log and the counters are
-    /// those of the first one
+    /// node has a port on each
     #[arg(long, value_name = "IFACE")]
     iface: Vec<String>,
     /// The name by which other stations find this one; the host's name otherwise
@@ -122,7 +121,8 @@ pub struct Args {
     /// This station's node address for messages between sockets (IEEE 802.2), 1 to 254
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=254))]
     llc_address: Option<u8>,
-    /// A station without Rota that speaks IEEE 802.2, such as 17=02:00:00:00:00:11; may be given often
+    /// A station without Rota that speaks IEEE 802.2, such as 17=02:00:00:00:00:11, on the segment of the
+    /// first interface; may be given often
     #[arg(long, value_name = "N=MAC", value_parser = llc_peer)]
     llc_peer: Vec<(u8, MacAddr)>,
     /// Nobody else uses IEEE 802.2 on this segment: sockets 66, 224, 240 and 254 are free too

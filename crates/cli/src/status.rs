@@ -1,6 +1,6 @@
 //! `rota status`: mode, members and reservations of this station.
 
-use rota::{ControlName, CounterReader, Node};
+use rota::{ControlName, CounterReader, Node, PortInfo, StatusInfo};
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{BitRate, Span, parse_span};
 use std::io::Write;
@@ -35,35 +35,16 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         outln!("{}", rota_answer::json::document(&status));
         return Ok(Exit::Done);
     }
-    let station = status.station.map_or("none yet".into(), |station| station.to_string());
-    let rate = BitRate::new(status.link_bps).map_or(String::new(), |rate| format!(" at {rate}"));
-    outln!("{} on {}{rate}, station {station}, process {}", status.name, status.interface, status.pid);
-    outln!("node id   {}", status.node_id);
-    outln!("mode      {}", serde_json::to_string(&status.mode).unwrap_or_default().trim_matches('"'));
-    outln!("cycle     {}", Span::from_nanos(status.trt_ns));
-    for member in &status.members {
-        let state = if member.alive { "" } else { "  dead" };
-        outln!("member    {:>3}  {:<16} {}{state}", member.station, member.name, member.mac);
+    let ports = ports(&status);
+    for (at, port) in ports.iter().enumerate() {
+        if at == 0 {
+            outln!("{} on {}, process {}", status.name, place(port), status.pid);
+            outln!("node id   {}", status.node_id);
+        } else {
+            outln!("{} on {}", status.name, place(port));
+        }
+        print_port(port);
     }
-    let reserved: u64 = status.reservations.iter().map(|slot| slot.tht_ns).sum();
-    for slot in &status.reservations {
-        let kind = if slot.periodic { "periodic" } else { "sporadic" };
-        outln!("reserved  {:>3}  {:<16} {} {kind}", slot.station, slot.name, Span::from_nanos(slot.tht_ns));
-    }
-    if !status.reservations.is_empty() {
-        let percent = reserved * 100 / status.trt_ns.max(1);
-        outln!("reserved  in all {} of each cycle ({percent} %)", Span::from_nanos(reserved));
-    }
-    let token = &status.token;
-    outln!(
-        "token     accepted {}, passed {}, sent again {}, claims {}, generation {}",
-        token.accepted,
-        token.passed,
-        token.retransmitted,
-        token.claims,
-        token.generation
-    );
-    outln!("timers    {}", status.timers.sentence);
     if status.llc.node != 0 || !status.llc.sockets.is_empty() {
         let list = |all: Vec<String>| if all.is_empty() { "none".into() } else { all.join(", ") };
         let sockets = list(status.llc.sockets.iter().map(u8::to_string).collect());
@@ -75,6 +56,46 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         outln!("note      {note}");
     }
     Ok(Exit::Done)
+}
+
+/// Its ports, the first one first.
+fn ports(status: &StatusInfo) -> Vec<PortInfo> {
+    serde_json::from_value(status.extra["ports"].clone()).unwrap_or_default()
+}
+
+/// The interface of a port, its rate, and the station's number there.
+fn place(port: &PortInfo) -> String {
+    let station = port.station.map_or("none yet".into(), |station| station.to_string());
+    let rate = BitRate::new(port.link_bps).map_or(String::new(), |rate| format!(" at {rate}"));
+    format!("{}{rate}, station {station}", port.interface)
+}
+
+fn print_port(port: &PortInfo) {
+    outln!("mode      {}", serde_json::to_string(&port.mode).unwrap_or_default().trim_matches('"'));
+    outln!("cycle     {}", Span::from_nanos(port.trt_ns));
+    for member in &port.members {
+        let state = if member.alive { "" } else { "  dead" };
+        outln!("member    {:>3}  {:<16} {}{state}", member.station, member.name, member.mac);
+    }
+    let reserved: u64 = port.reservations.iter().map(|slot| slot.tht_ns).sum();
+    for slot in &port.reservations {
+        let kind = if slot.periodic { "periodic" } else { "sporadic" };
+        outln!("reserved  {:>3}  {:<16} {} {kind}", slot.station, slot.name, Span::from_nanos(slot.tht_ns));
+    }
+    if !port.reservations.is_empty() {
+        let percent = reserved * 100 / port.trt_ns.max(1);
+        outln!("reserved  in all {} of each cycle ({percent} %)", Span::from_nanos(reserved));
+    }
+    let token = &port.token;
+    outln!(
+        "token     accepted {}, passed {}, sent again {}, claims {}, generation {}",
+        token.accepted,
+        token.passed,
+        token.retransmitted,
+        token.claims,
+        token.generation
+    );
+    outln!("timers    {}", port.timers.sentence);
 }
 
 /// The counters, once or until the node ends or nobody reads them any more.

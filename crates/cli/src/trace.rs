@@ -33,8 +33,9 @@ Examples: rota trace show --last 50 src n3 and kind token
           rota trace save run.pcapng channel 5 or late
           rota trace incident 1 --save incidents/
 
-Filters: src, dst, host STATION; kind, event, verdict, mode WORD; priority, channel, label, len, sap
-         [= != < <= > >=] NUMBER; a word alone (token, late, sent); and, or, not, parentheses";
+Filters: src, dst, host STATION; iface INTERFACE; kind, event, verdict, mode WORD;
+         priority, channel, label, len, sap [= != < <= > >=] NUMBER; a word alone (token, late,
+         sent); and, or, not, parentheses";
 
 #[derive(clap::Subcommand)]
 enum Command {
@@ -121,7 +122,7 @@ fn show(args: &Show, format: Format) -> Result<Exit, Failure> {
     let (entries, lost) = select(&mut source, args, &filter);
     if format == Format::Json {
         let events: Vec<_> = entries.iter().map(text::json).collect();
-        let document = serde_json::json!({ "events": events, "lost": lost, "station": source.own() });
+        let document = serde_json::json!({ "events": events, "lost": lost, "station": source.own(None) });
         outln!("{}", rota_answer::json::document(&document));
         return Ok(Exit::Done);
     }
@@ -181,10 +182,9 @@ fn save(args: &Save, format: Format) -> Result<Exit, Failure> {
     let filter = filter(&args.show.filter)?;
     let mut node = status::connect()?;
     let mut source = Source::of_node(node.trace()?);
-    let interface = node.status()?.interface;
     let (entries, lost) = select(&mut source, &args.show, &filter);
     say_lost(lost);
-    let frames = pcapng::save(&args.file, &entries, &interface, &source.name_of(source.own()))?;
+    let frames = pcapng::save(&args.file, &entries, &source.interfaces(), &source.own_name())?;
     let others = entries.len() - frames;
     if format == Format::Json && args.file.as_os_str() != "-" {
         let told = serde_json::json!({ "frames": frames, "other_events": others, "lost": lost });

@@ -54,7 +54,8 @@ pub use rota_contract::{
 };
 pub use rota_shm::control::{
     CauseInfo, ChannelInfo, ControlName, ControlNameError, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer,
-    MemberInfo, RefusalInfo, ReservationInfo, SocketError, StatusInfo, TallyInfo, TimersInfo, TokenInfo,
+    MemberInfo, PortInfo, RefusalInfo, ReservationInfo, SocketError, StatusInfo, TallyInfo, TimersInfo,
+    TokenInfo,
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{ChannelCounter, ChannelState, CounterReader, MemoryError, RxCounts};

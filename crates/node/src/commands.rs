@@ -6,7 +6,7 @@ use crate::status::Snapshot;
 use crate::waker::{Sleeper, Waker};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rota_contract::{NodeId, TrafficSpec};
-use rota_proto::{ChannelEvent, ChannelId, Node, NotFound, ResizeError, Shortage};
+use rota_proto::{ChannelEvent, ChannelId, Node, NotFound, PortId, ResizeError, Shortage};
 use rota_shm::{Board, MessageWriter, NodeSocket, RxWriter, TxReader};
 use rota_units::Instant;
 use rota_wire::MacAddr;
@@ -126,8 +126,9 @@ pub(crate) enum Note {
         ask: u64,
         result: Result<(ChannelId, Peer), NotFound>,
     },
-    /// Something happened to a channel; of an incoming one with what is known of its sender.
+    /// Something happened to a channel of a port; of an incoming one with what is known of its sender.
     Channel {
+        port: PortId,
         event: ChannelEvent,
         peer: Option<Peer>,
     },
@@ -162,11 +163,6 @@ pub(crate) enum Note {
     HostileSocket {
         attached: u64,
         why: String,
-    },
-    /// A socket has ended, and its program did nothing wrong.
-    SocketEnded {
-        attached: u64,
-        why: &'static str,
     },
     /// What was asked is done.
     Done {

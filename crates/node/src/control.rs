@@ -23,7 +23,7 @@ use rota_contract::{CloseCause, Granted};
 use rota_driver::clock::now;
 use rota_driver::poller::{Poller, Ready, Trigger};
 use rota_driver::realtime::Realtime;
-use rota_proto::{ChannelEvent, ChannelId, NotFound, Shortage, Stated};
+use rota_proto::{ChannelEvent, ChannelId, NotFound, PortId, Shortage, Stated};
 use rota_shm::control::{ControlListener, RefusalInfo, Reply, Request, UNASKED};
 use rota_shm::{ChannelState, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
@@ -263,15 +263,14 @@ impl Control<'_> {
         while let Some(note) = self.data.heard() {
             match note {
                 Note::Asked { ask, result } => self.on_asked(ask, result),
-                Note::Channel { event, peer } => self.on_channel(event, peer),
+                Note::Channel { port, event, peer } => self.on_channel(port, event, peer),
                 Note::Listening { ask, result } => self.on_listening(ask, result),
                 Note::Resizing { ask, result } => self.on_resizing(ask, result),
                 Note::Snapshot { ask, snapshot } => self.on_snapshot(ask, &snapshot),
                 Note::Incident { event } => self.begin_incident(event),
                 Note::PortLost { note } => crate::log::say(crate::log::Level::Warn, "port", &note),
                 Note::Hostile { channel, why } => self.on_hostile(channel, &why),
-                Note::HostileSocket { attached, why } => self.on_socket_ended(attached, "hostile", &why),
-                Note::SocketEnded { attached, why } => self.on_socket_ended(attached, "port", why),
+                Note::HostileSocket { attached, why } => self.on_socket_ended(attached, &why),
                 Note::Done { ask } => self.on_done(ask),
                 // Unmaps: the data thread has no time for that.
                 Note::Remains(remains) => drop(remains),
@@ -326,8 +325,8 @@ impl Control<'_> {
         })
     }
 
-    fn on_channel(&mut self, event: ChannelEvent, peer: Option<Peer>) {
-        self.log_channel(&event);
+    fn on_channel(&mut self, port: PortId, event: ChannelEvent, peer: Option<Peer>) {
+        self.log_channel(port, &event);
         if let ChannelEvent::Opened { channel, .. } | ChannelEvent::IncomingOpened { channel, .. } = &event
             && let Some((at, place)) = self.owner(*channel)
         {
@@ -337,9 +336,9 @@ impl Control<'_> {
         match event {
             ChannelEvent::Opened { channel, label, granted } => self.on_opened(channel, label, granted),
             ChannelEvent::Probed { channel, granted } => self.on_probed(channel, granted),
-            ChannelEvent::Refused { channel, refusal } => self.on_refused(channel, &refusal),
+            ChannelEvent::Refused { channel, refusal } => self.on_refused(port, channel, &refusal),
             ChannelEvent::Changed { channel, granted } => self.on_changed(channel, granted),
-            ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(channel, &refusal),
+            ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(port, channel, &refusal),
             ChannelEvent::NoMemory { channel, unit_octets_max, short } => {
                 self.on_no_memory(channel, unit_octets_max, short);
             }
@@ -397,10 +396,10 @@ impl Control<'_> {
         session.channels[place].source = Some(source);
     }
 
-    fn on_refused(&mut self, channel: ChannelId, refusal: &Refusal) {
+    fn on_refused(&mut self, port: PortId, channel: ChannelId, refusal: &Refusal) {
         let Some((at, place)) = self.owner(channel) else { return };
         let number = self.sessions[at].channels.swap_remove(place).number;
-        let info = RefusalInfo::new(refusal, &self.facts.name, &self.facts.interface);
+        let info = RefusalInfo::new(refusal, &self.facts.name, &self.facts.port(port).interface);
         self.sessions[at].to(number).reply(&Reply::Refused(info), &[]);
     }
 

@@ -19,7 +19,7 @@ mod way;
 mod wire;
 
 pub(crate) use host::HostFrames;
-pub(crate) use measures::DataCounts;
+pub(crate) use measures::{DataCounts, WireCounts};
 pub(crate) use way::Plug;
 
 use crate::NodeSpec;
@@ -119,7 +119,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     fn new(spec: &NodeSpec, device: D, gate: G, control: DataEnd, files: Files) -> Result<Self, Stopped> {
         let Files { published, log, wills } = files;
         let (interface, settings) = (spec.interface.clone(), spec.settings.clone());
-        let plug = Plug { interface, settings, device, gate, wills, meter: published.meter() };
+        let plug = Plug { interface, settings, device, gate, wills, meter: crate::meter::Meter::new() };
         Self::with_ports(spec, vec![plug], control, published, log)
     }
 
@@ -134,7 +134,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let seed = getrandom::u64().map_err(|error| {
             Stopped::System("no randomness to be had", io::Error::other(error.to_string()))
         })?;
-        let mac = plugs.first().map_or(MacAddr::BROADCAST, |plug| MacAddr(plug.device.mac()));
+        let macs: Vec<[u8; 6]> = plugs.iter().map(|plug| plug.device.mac()).collect();
+        let mac = macs.first().map_or(MacAddr::BROADCAST, |mac| MacAddr(*mac));
         let identity =
             Identity { node_id: spec.node_id.get(), boot_id: boot_id(), mac, name: spec.name.clone() };
         let ports = plugs.iter().map(|plug| {
@@ -146,7 +147,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Stopped::System("its ports cannot be had", io::Error::other(error.to_string()))
         })?;
         let measures = Measures::new(spec).map_err(system("the hold log cannot be written"))?;
-        let tracer = Tracer::new(log, spec.settings.ether_type, mac.0, boot_id());
+        let tracer = Tracer::new(log, spec.settings.ether_type, &macs, boot_id());
         let ways = plugs.into_iter().zip(node.ports()).map(|(plug, port)| Way::new(plug, port, &waits));
         let ways = ways.collect::<Result<Vec<_>, _>>()?;
         let frame = ways.iter().map(|way| way.wire.frame_octets()).max().unwrap_or(0);
@@ -238,19 +239,17 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Output::Transmit { port, len } => {
                 if let Some(place) = ways.iter().position(|way| way.port == port) {
                     self.own_frames += 1;
-                    let tracer = (place == 0).then_some(tracer);
-                    let octets = &self.frame[..usize::from(len)];
-                    ways[place].transmit(at, octets, tracer, &mut measures.counts)?;
+                    ways[place].transmit(at, &self.frame[..usize::from(len)], tracer)?;
                 }
             }
             Output::TransmitHost { port, tag } => {
                 if let Some(place) = ways.iter().position(|way| way.port == port) {
-                    ways[place].transmit_host(at, tag, (place == 0).then_some(tracer))?;
+                    ways[place].transmit_host(at, tag, tracer)?;
                 }
             }
             Output::DropHost { port, tag } => {
                 if let Some(place) = ways.iter().position(|way| way.port == port) {
-                    ways[place].host.drop(at, tag, (place == 0).then_some(tracer));
+                    ways[place].host.drop(at, (port, tag), tracer);
                 }
             }
             Output::Gate { port, order } => {
@@ -260,11 +259,23 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
             Output::Slot { channel, at, unit } => self.slot(at, channel, unit),
             Output::Event => self.events(),
-            // Those of the first port only: a log of holds, and a round, is of one ring.
-            Output::Round { port, .. } | Output::Hold { port, .. } if ways[0].port != port => {}
-            Output::Round { hops, span, .. } => measures.on_idle_round(hops, span),
-            Output::Hold { generation, accepted, passed, .. } => {
-                measures.on_hold(generation, accepted, passed);
+            Output::Round { port, hops, span } => {
+                if let Some(place) = ways.iter().position(|way| way.port == port) {
+                    ways[place].wire.counts.round = (span, hops);
+                    // A measurement of hops is of one ring.
+                    if place == 0 {
+                        measures.on_idle_round(hops, span);
+                    }
+                }
+            }
+            Output::Hold { port, generation, accepted, passed } => {
+                if let Some(place) = ways.iter().position(|way| way.port == port) {
+                    ways[place].wire.counts.holds += 1;
+                    // And so is a log of holds.
+                    if place == 0 {
+                        measures.on_hold(generation, accepted, passed);
+                    }
+                }
             }
             // No node gives it.
             Output::TransmitLlc { .. } => {}

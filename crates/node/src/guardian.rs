@@ -254,6 +254,14 @@ pub(crate) struct Wills {
 }
 
 impl Wills {
+    /// The others have been told already: the guardian has nothing to tell any more.
+    pub(crate) fn withdraw(&mut self) {
+        if let Some(testament) = &self.testament {
+            let _ = testament.leave(&[]);
+        }
+        self.left = None;
+    }
+
     /// Asked once a turn; writes only when the will is another one.
     pub(crate) fn renew(&mut self, medium: &Medium) {
         let name = medium.will_name();

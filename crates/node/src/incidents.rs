@@ -179,7 +179,8 @@ impl Incidents {
 
     /// An incident that has begun, in words.
     pub(crate) fn sentence(&self, info: &IncidentInfo, channel: &str) -> String {
-        let known = self.log.as_ref().and_then(|log| log.station(info.station));
+        let port = |log: &TraceReader| (0..log.ports()).find(|port| log.interface(*port) == info.interface);
+        let known = self.log.as_ref().and_then(|log| log.station(port(log)?, info.station));
         let name = known.map(|(_, name)| name).filter(|name| !name.is_empty());
         words::sentence(info, channel, &name.unwrap_or_else(|| format!("station {}", info.station)))
     }
@@ -206,7 +207,9 @@ impl Incidents {
         while let Some(next) = log.next(&mut into) {
             let Ok((index, record)) = next else { continue };
             if index == event {
-                return Some(Story::new(IncidentInfo::about(event, &record), &record));
+                let mut story = Story::new(IncidentInfo::about(event, &record), &record);
+                story.info.interface = record.port.map_or(String::new(), |port| log.interface(port));
+                return Some(story);
             }
         }
         None
@@ -219,6 +222,7 @@ impl Incidents {
         let Ok(wanted) = u32::try_from(log.wanted()) else { return };
         let mut into = [0; TRACE_SNAP_OCTETS];
         let (mut copy, mut is_told, mut events) = (None::<TraceFile>, false, 0);
+        let interfaces: Vec<String> = (0..log.ports()).map(|port| log.interface(port)).collect();
         // What is written meanwhile is not waited for.
         let end = log.head();
         while let Some(next) = log.next(&mut into) {
@@ -228,7 +232,7 @@ impl Incidents {
                 continue;
             };
             if copy.is_none() {
-                copy = TraceFile::create(wanted, index, log.ether_type()).ok();
+                copy = TraceFile::create(wanted, index, log.ether_type(), &interfaces).ok();
             }
             let Some(copy) = &mut copy else { return };
             copy.push(&record);
@@ -244,10 +248,12 @@ impl Incidents {
         }
         // An incident whose own event is gone cannot be told.
         let Some(file) = copy.filter(|_| is_told) else { return };
-        file.set_own(log.own());
-        for station in 1..=255 {
-            if let Some((mac, name)) = log.station(station) {
-                file.set_station(station, mac, &name);
+        for port in 0..log.ports() {
+            file.set_own(port, log.own(port));
+            for station in 1..=255 {
+                if let Some((mac, name)) = log.station(port, station) {
+                    file.set_station(port, station, mac, &name);
+                }
             }
         }
         self.number += 1;
@@ -271,7 +277,8 @@ impl Incidents {
             info.causes.retain(CauseInfo::is_of_program);
             let of_program = info.cause_of_program().map(|cause| cause.kind == CauseInfo::LEFT_OUT);
             let is_left_out = of_program == Some(true);
-            for cause in journal.causes(Instant::from_nanos(info.at_ns), &Beside { hop, stall }) {
+            let beside = Beside { hop, stall, interface: &info.interface };
+            for cause in journal.causes(Instant::from_nanos(info.at_ns), &beside) {
                 // Things that happened elsewhere in the same seconds are not what this program did. But
                 // where no slot came, its units became overdue, and it had to leave them out.
                 let counts = cause.info.is_of_this_host() || (is_left_out && cause.is_silence);
@@ -299,7 +306,7 @@ mod tests {
     use super::*;
 
     fn log(wanted: u32) -> (TraceFile, Incidents) {
-        let file = TraceFile::create(wanted, 0, 0x88b5).unwrap();
+        let file = TraceFile::create(wanted, 0, 0x88b5, &["none"]).unwrap();
         let reader = TraceReader::open(file.descriptor().try_clone_to_owned().unwrap()).unwrap();
         (file, Incidents::new(Some(reader)))
     }

@@ -2,16 +2,19 @@
 //! thread has no extra work, and the log, `rota top` and `rota status` agree.
 
 mod gone;
+#[cfg(test)]
+mod tests;
 
 use crate::log::{Level, say, tell_left_out};
-use crate::status::Facts;
+use crate::status::{Facts, PortFacts};
 use gone::GoneTold;
 use rota_contract::{ChannelId, Mismatch};
 use rota_shm::control::{CauseInfo, StatusInfo};
-use rota_shm::{ChannelRow, CounterReader, Monitor, StationRow};
+use rota_shm::{ChannelRow, CounterReader, Monitor, SegmentRow, StationRow};
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, MacAddr};
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write;
 
 /// How often it looks.
 const EVERY: Span = Span::from_millis(250);
@@ -52,15 +55,22 @@ struct Look {
     timers: [u64; 4],
 }
 
-/// The reader.
-pub(crate) struct Journal {
-    reader: Option<CounterReader>,
+/// What is known of one port.
+struct PortJournal {
+    /// Its interface, where the node has several: lines and causes name it.
+    named: Option<String>,
     rows: Monitor,
     /// The readings, the newest last; the first is that of a node that knows no station.
     looks: VecDeque<(Instant, Look)>,
-    next: Instant,
     timers: TimersTold,
     gone: [GoneTold; 2],
+}
+
+/// The reader.
+pub(crate) struct Journal {
+    reader: Option<CounterReader>,
+    ports: Vec<PortJournal>,
+    next: Instant,
 }
 
 /// The timers that the log has told.
@@ -88,16 +98,13 @@ impl TimersTold {
     }
 }
 
-impl Journal {
-    pub(crate) fn new(facts: &Facts) -> Self {
-        let Facts { counters, configured, watch, .. } = facts;
-        let file = counters.descriptor().try_clone_to_owned().ok();
-        let reader = file.and_then(|file| CounterReader::open(file).ok());
+impl PortJournal {
+    fn new(facts: &PortFacts, is_one: bool) -> Self {
+        let PortFacts { interface, configured, watch, .. } = facts;
         Self {
-            reader,
+            named: (!is_one).then(|| interface.clone()),
             rows: Monitor::default(),
             looks: VecDeque::from([(Instant::ZERO, Look::default())]),
-            next: Instant::ZERO,
             timers: TimersTold {
                 configured: *configured,
                 watch: *watch,
@@ -108,48 +115,38 @@ impl Journal {
         }
     }
 
-    /// Writes what has changed; returns when to look again.
-    pub(crate) fn turn(&mut self, now: Instant) -> Instant {
-        let Some(reader) = &self.reader else { return Instant::FAR };
-        if now < self.next {
-            return self.next;
+    /// The lines about what has changed. Lines of the whole host are those of its first port.
+    fn turn(&mut self, now: Instant, reader: &CounterReader, is_first: bool) -> Vec<Line> {
+        let look = Look::of(&self.rows, reader, self.named.as_deref(), is_first);
+        let last = self.last();
+        let timers = self.timers.line(now, &look);
+        let gone = self.gone.iter_mut().filter_map(|gone| gone.line(now, &last, &look));
+        let mut lines: Vec<Line> = changes(&last, &look).into_iter().chain(timers).chain(gone).collect();
+        if let Some(name) = &self.named {
+            lines.iter_mut().for_each(|line| line.text.insert_str(0, &format!("{name}: ")));
         }
-        self.next = now + EVERY;
-        if reader.monitor(&mut self.rows) {
-            let look = Look::of(&self.rows, reader);
-            let last = self.last();
-            let timers = self.timers.line(now, &look);
-            let gone = self.gone.iter_mut().filter_map(|gone| gone.line(now, &last, &look));
-            for line in changes(&last, &look).into_iter().chain(timers).chain(gone) {
-                say(line.level, line.cause, &line.text);
-            }
-            tell_left_out();
-            if self.looks.len() == LOOKS {
-                self.looks.pop_front();
-            }
-            self.looks.push_back((now, look));
+        if self.looks.len() == LOOKS {
+            self.looks.pop_front();
         }
-        self.next
+        self.looks.push_back((now, look));
+        lines
     }
-}
 
-impl Journal {
     fn last(&self) -> Look {
         self.looks.back().map(|(_, look)| look.clone()).unwrap_or_default()
     }
 
-    /// Adds the stations that do not fit here to the node's status: a note for each, and fields.
-    pub(crate) fn mismatches(&self, info: &mut StatusInfo) {
-        let rows = self.rows.all_mismatches();
-        let now = self.rows.segment.written_ns;
-        info.notes.extend(rows.iter().map(|row| row.sentence_at(now)));
-        let told = rows.iter().map(|row| {
+    /// The stations that do not fit here.
+    fn mismatches(&self) -> impl Iterator<Item = (String, serde_json::Value)> {
+        let (rows, now) = (self.rows.all_mismatches(), self.rows.segment.written_ns);
+        rows.into_iter().map(move |row| {
             let mut told = serde_json::json!({
                 "kind": row.kind().map_or("unknown", Mismatch::word),
                 "mac": row.mac(),
                 "name": row.name(),
                 "heard_ns": row.heard_ns,
                 "sentence": row.sentence(),
+                "interface": self.rows.segment.interface(),
             });
             if let Some([ours, theirs]) = row.values() {
                 (told["ours"], told["theirs"]) = (ours.into(), theirs.into());
@@ -157,29 +154,105 @@ impl Journal {
             if let Some(left) = row.left(now) {
                 told["left_ns"] = left.as_nanos().into();
             }
-            told
-        });
+            (row.sentence_at(now), told)
+        })
+    }
+
+    /// The causes that the counters of this port name.
+    fn causes(&self, at: Instant, beside: &Beside<'_>) -> Vec<Cause> {
+        let from = at.minus(Span::from_millis(1_000));
+        let first = self.looks.iter().rposition(|(when, _)| *when <= from).unwrap_or(0);
+        let looks: Vec<&Look> = self.looks.iter().skip(first).map(|(_, look)| look).collect();
+        let mut causes = causes(&looks, beside);
+        let Some(name) = &self.named else { return causes };
+        // A standstill of this host is one of all its ports.
+        for cause in causes.iter_mut().filter(|cause| !cause.info.is_of_this_host()) {
+            cause.info.interface.clone_from(name);
+            let _ = write!(cause.info.sentence, " (interface {name})");
+        }
+        causes
+    }
+}
+
+impl Journal {
+    pub(crate) fn new(facts: &Facts) -> Self {
+        let file = facts.counters.descriptor().try_clone_to_owned().ok();
+        let reader = file.and_then(|file| CounterReader::open(file).ok());
+        let is_one = facts.ports.len() == 1;
+        let ports = facts.ports.iter().map(|port| PortJournal::new(port, is_one)).collect();
+        Self { reader, ports, next: Instant::ZERO }
+    }
+
+    /// Writes what has changed; returns when to look again.
+    pub(crate) fn turn(&mut self, now: Instant) -> Instant {
+        let Some(reader) = &self.reader else { return Instant::FAR };
+        if now < self.next {
+            return self.next;
+        }
+        self.next = now + EVERY;
+        let mut is_first = true;
+        for (at, port) in self.ports.iter_mut().enumerate() {
+            // A port that is gone has a line of its own, and nothing more to tell.
+            if reader.monitor(at, &mut port.rows) && port.rows.segment.mode != SegmentRow::LOST {
+                for line in port.turn(now, reader, is_first) {
+                    say(line.level, line.cause, &line.text);
+                }
+                is_first = false;
+            }
+        }
+        if !is_first {
+            tell_left_out();
+        }
+        self.next
+    }
+
+    /// Adds the stations that do not fit here to the node's status: a note for each, and fields.
+    pub(crate) fn mismatches(&self, info: &mut StatusInfo) {
+        let mut all = Vec::new();
+        for port in self.ports.iter().filter(|port| port.rows.segment.mode != SegmentRow::LOST) {
+            for (note, told) in port.mismatches() {
+                let named = port.named.as_ref().map(|name| format!("{name}: {note}"));
+                info.notes.push(named.unwrap_or(note));
+                all.push(told);
+            }
+        }
         if let serde_json::Value::Object(extra) = &mut info.extra {
-            extra.insert("mismatches".into(), told.collect());
+            extra.insert("mismatches".into(), all.into());
         }
     }
 
     /// The causes that the counters name for an event: counters that grew from a second before it until now.
-    pub(crate) fn causes(&self, at: Instant, beside: &Beside) -> Vec<Cause> {
-        let from = at.minus(Span::from_millis(1_000));
-        let first = self.looks.iter().rposition(|(when, _)| *when <= from).unwrap_or(0);
-        let looks: Vec<&Look> = self.looks.iter().skip(first).map(|(_, look)| look).collect();
-        causes(&looks, beside)
+    /// Those of another port than its own explain nothing; of the whole host's event all are named.
+    pub(crate) fn causes(&self, at: Instant, beside: &Beside<'_>) -> Vec<Cause> {
+        let is_meant = |port: &&PortJournal| {
+            let own = port.named.as_deref().unwrap_or_default();
+            own.is_empty() || beside.interface.is_empty() || own == beside.interface
+        };
+        let mut all: Vec<Cause> =
+            self.ports.iter().filter(is_meant).flat_map(|port| port.causes(at, beside)).collect();
+        if self.ports.len() > 1 {
+            let mut own = 0;
+            all.retain(|cause| {
+                !cause.info.is_of_this_host() || {
+                    own += 1;
+                    own == 1
+                }
+            });
+            all.sort_by_key(|cause| GRAVEST.iter().position(|kind| *kind == cause.info.kind));
+        }
+        all
     }
 }
 
 /// The facts of an incident by which its causes are ordered.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct Beside<'a> {
     /// The address of the station that the frames of its channel go to or come from; 0 where it is not known.
     pub(crate) hop: u64,
     /// The newest standstill of this host that its time touches.
     pub(crate) stall: Option<Span>,
+    /// The interface that it happened on; empty for an event of the whole host.
+    pub(crate) interface: &'a str,
 }
 
 /// A cause, and whether no slot came because of it: a station fell silent, or the other end of the channel
@@ -194,7 +267,7 @@ const LONG: Span = Span::from_millis(100);
 
 /// Counters that grew from the first reading to the last one and can explain a broken promise, the gravest
 /// first.
-fn causes(looks: &[&Look], beside: &Beside) -> Vec<Cause> {
+fn causes(looks: &[&Look], beside: &Beside<'_>) -> Vec<Cause> {
     let (Some(before), Some(after)) = (looks.first(), looks.last()) else { return Vec::new() };
     let mut causes = Vec::new();
     let mut cause = |kind: &str, sentence| causes.push(cause_of(kind, sentence, false));
@@ -229,12 +302,12 @@ fn causes(looks: &[&Look], beside: &Beside) -> Vec<Cause> {
 }
 
 fn cause_of(kind: &str, sentence: String, is_silence: bool) -> Cause {
-    Cause { info: CauseInfo { kind: kind.into(), sentence }, is_silence }
+    Cause { info: CauseInfo::new(kind, sentence), is_silence }
 }
 
 /// Hosts that stood still: first this one, if the time of the incident touches that, then that of the
 /// next hop of the channel, then the others. Other stations tell how often, and for how long at most so far.
-fn stalls(before: &Look, after: &Look, beside: &Beside) -> Vec<Cause> {
+fn stalls(before: &Look, after: &Look, beside: &Beside<'_>) -> Vec<Cause> {
     let is_own = |own: Span| cause_of("host_stall", format!("this host stood still for {own}"), false);
     let mut causes: Vec<Cause> = beside.stall.into_iter().map(is_own).collect();
     let mut all: Vec<_> = after.stalls_elsewhere.iter().collect();
@@ -301,7 +374,7 @@ const CAUSES: [(&str, &str, &str); 9] = [
 ];
 
 impl Look {
-    fn of(rows: &Monitor, reader: &CounterReader) -> Self {
+    fn of(rows: &Monitor, reader: &CounterReader, named: Option<&str>, is_first: bool) -> Self {
         let here = rows.stations.iter().find(|row| row.flags & StationRow::HERE != 0);
         let others = rows.stations.iter().filter(|row| row.flags & StationRow::HERE == 0);
         let station =
@@ -313,8 +386,8 @@ impl Look {
             mode: rows.segment.mode,
             station: rows.segment.station,
             stations: others.clone().map(station).collect(),
-            counters: reader.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-            stalls: here.map_or((0, 0), stalls),
+            counters: counters_of(reader, named, is_first),
+            stalls: here.filter(|_| is_first).map_or((0, 0), stalls),
             foreign: here.map_or((0, 0), |row| (row.said.foreign.frames, row.said.foreign_mac.word())),
             channels: rows.channels.iter().filter(own).map(|row| (key(row), row.said)).collect(),
             stalls_elsewhere: others.map(|row| (row.mac, stalls(row))).collect(),
@@ -334,6 +407,20 @@ impl Look {
         let of = |look: &Self| look.counters.get(name).copied().unwrap_or(0);
         of(self).saturating_sub(of(last))
     }
+}
+
+/// The counters of a port by their names. The first port has those of the whole node too.
+fn counters_of(reader: &CounterReader, named: Option<&str>, is_first: bool) -> BTreeMap<String, u64> {
+    let Some(port) = named else {
+        return reader.iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    };
+    let of_port = |name: &str| name.strip_prefix(port)?.strip_prefix('.').map(str::to_owned);
+    let mut counters: BTreeMap<String, u64> =
+        reader.iter().filter_map(|(name, value)| Some((of_port(name)?, value))).collect();
+    for (name, value) in reader.iter().filter(|(name, _)| is_first && !name.contains('.')) {
+        counters.entry(name.to_owned()).or_insert(value);
+    }
+    counters
 }
 
 /// The cause and the sentence about a station whose address a stranger uses, or perhaps uses.
@@ -447,248 +534,4 @@ fn late(last: &Look, look: &Look) -> Vec<Line> {
         Some(Line { level: Level::Warn, cause: "late", text })
     };
     look.channels.iter().filter_map(line).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::incidents::Incidents;
-    use rota_shm::{MismatchRow, TraceEvent, TraceFile, TraceReader, TraceRecord, TraceVerdict};
-
-    /// The log said nothing when the timers changed.
-    #[test]
-    fn another_death_timer_is_told_once_and_at_most_every_five_seconds() {
-        let at = |ms: u64| Instant::from_nanos(1_000_000_000) + Span::from_millis(ms);
-        let configured = Span::from_millis(500);
-        let watch = Span::from_millis(5_000);
-        let mut told = TimersTold { configured, watch, death_ns: configured.as_nanos(), at: Instant::ZERO };
-        let mut line = |ms, death_ms: u64, why| {
-            let timers = [death_ms * 1_000_000, why, 45_000_000, 3];
-            told.line(at(ms), &Look { timers, ..Look::default() })
-        };
-        assert_eq!(line(0, 500, 2), None, "as configured");
-        let first = line(250, 120, 3).expect("another timer");
-        assert_eq!((first.level, first.cause), (Level::Info, "timers"));
-        assert_eq!(first.text, "death timer 120 ms, follows the longest stall announced, 45 ms by station 3");
-        assert_eq!(line(500, 120, 3), None, "the same");
-        assert_eq!(line(5_000, 90, 3), None, "too soon");
-        assert!(line(5_250, 90, 3).is_some_and(|line| line.text.starts_with("death timer 90 ms")));
-        assert_eq!(line(20_000, 500, 1), None, "plain mode has a line of its own");
-    }
-
-    fn look(stations: &[(u64, &str, bool)]) -> Look {
-        let station = |(number, name, alive): &(u64, &str, bool)| {
-            (0x0200_0000_0000 + number, (*number, (*name).to_owned(), *alive))
-        };
-        Look { mode: 1, station: 1, stations: stations.iter().map(station).collect(), ..Look::default() }
-    }
-
-    fn causes(before: &Look, after: &Look) -> Vec<CauseInfo> {
-        let all = super::causes(&[before, after], &Beside::default());
-        all.into_iter().map(|cause| cause.info).collect()
-    }
-
-    /// All standstills had equal weight, each with the longest so far.
-    #[test]
-    fn the_stalls_of_this_host_and_of_the_other_end_stand_first() {
-        let names = [(2, "n2", true), (3, "n3", true)];
-        let (mut before, mut after) = (look(&names), look(&names));
-        let address = |number: u64| 0x0200_0000_0000 + number;
-        let ms = |ms| Span::from_millis(ms).as_nanos();
-        before.stalls_elsewhere = [(address(2), (1, ms(5))), (address(3), (4, ms(900)))].into();
-        after.stalls_elsewhere = [(address(2), (2, ms(9))), (address(3), (5, ms(900)))].into();
-        (before.stalls, after.stalls) = ((1, ms(700)), (2, ms(700)));
-        let told = |beside: &Beside| -> Vec<(String, bool)> {
-            let all = super::causes(&[&before, &after], beside).into_iter();
-            all.map(|cause| (cause.info.sentence, cause.is_silence)).collect()
-        };
-        let n2 = "the host of n2 stood still for 9 ms".to_owned();
-        let n3 = "the host of n3 stood still for 900 ms at most, its longest standstill so far".to_owned();
-        let beside = Beside { hop: address(3), stall: Some(Span::from_millis(30)) };
-        let own = "this host stood still for 30 ms".to_owned();
-        assert_eq!(told(&beside), [(own, false), (n3.clone(), false), (n2.clone(), false)]);
-        let elsewhen = "this host stood still at another moment, for 700 ms at most".to_owned();
-        assert_eq!(told(&Beside::default()), [(n2, false), (n3, false), (elsewhen, false)]);
-        after.stalls_elsewhere = [(address(2), (2, ms(150)))].into();
-        let long = super::causes(&[&before, &after], &Beside { hop: address(2), stall: None });
-        assert!(long[0].is_silence, "no slot came meanwhile");
-    }
-
-    /// A station that was back within two seconds had never been away.
-    #[test]
-    fn a_station_that_fell_silent_and_came_back_is_a_cause() {
-        let (there, away) = (look(&[(2, "n2", true)]), look(&[(2, "n2", false)]));
-        let found = super::causes(&[&there, &away, &there], &Beside::default());
-        let said: Vec<_> = found.iter().map(|cause| (&*cause.info.sentence, cause.is_silence)).collect();
-        assert_eq!(said, [("n2 (02:00:00:00:00:02) died or fell silent", true)]);
-        assert!(causes(&there, &there).is_empty());
-    }
-
-    fn texts(last: &Look, look: &Look) -> Vec<String> {
-        changes(last, look).into_iter().map(|line| line.text).collect()
-    }
-
-    #[test]
-    fn stations_come_and_die_and_leave() {
-        let (none, both) = (look(&[]), look(&[(2, "n2", true), (3, "n3", true)]));
-        let joined = ["joined: n2 (number 2, 02:00:00:00:00:02)", "joined: n3 (number 3, 02:00:00:00:00:03)"];
-        assert_eq!(texts(&none, &both), joined);
-        assert_eq!(texts(&both, &both), [""; 0]);
-        let later = look(&[(2, "n2", false)]);
-        let gone = [
-            "dead: n2 (number 2, 02:00:00:00:00:02) does not answer",
-            "left: n3 (number 3, 02:00:00:00:00:03)",
-        ];
-        assert_eq!(texts(&both, &later), gone);
-        assert_eq!(texts(&later, &look(&[(2, "n2", true)])), ["back: n2 (number 2, 02:00:00:00:00:02)"]);
-    }
-
-    #[test]
-    fn a_change_of_mode_and_each_counted_event_have_a_line() {
-        let mut after = look(&[]);
-        after.mode = 3;
-        after.counters.insert("claims".into(), 1);
-        after.counters.insert("turns".into(), 9_999);
-        let said = texts(&look(&[]), &after);
-        assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said[0].starts_with("mode: token, before plain") && said[1].contains("began a claim"));
-        assert_eq!(texts(&after, &after), [""; 0], "once");
-    }
-
-    #[test]
-    fn who_does_not_fit_is_said_once_and_when_it_is_mended() {
-        let mut wrong = look(&[]);
-        wrong.mismatches.insert("n2 has another key".into(), Some(Mismatch::Key));
-        assert_eq!(texts(&look(&[]), &wrong), ["n2 has another key"]);
-        assert_eq!(texts(&wrong, &wrong), [""; 0]);
-        assert_eq!(texts(&wrong, &look(&[])), ["no longer so: n2 has another key"]);
-    }
-
-    /// The incident said "nothing explains it" where the same node's monitor saw a station babble at 97 %.
-    #[test]
-    fn the_counters_name_a_babbler_a_stall_elsewhere_and_a_lost_link() {
-        let before = look(&[(2, "n2", true)]);
-        assert_eq!(causes(&before, &before), []);
-        let mut after = before.clone();
-        after.foreign = (9_000, 0x0200_0000_0004);
-        after.counters.insert("link_downs".into(), 1);
-        let kinds = |before: &Look, after: &Look| -> Vec<String> {
-            causes(before, after).into_iter().map(|cause| cause.kind).collect()
-        };
-        assert_eq!(kinds(&before, &after), ["foreign_sender", "link_change"]);
-        assert!(causes(&before, &after)[0].sentence.contains("02:00:00:00:00:04, sent 9000 frames"));
-        let (mut calm, mut stalled) = (before.clone(), before.clone());
-        calm.stalls_elsewhere.insert(0x0200_0000_0002, (1, 5));
-        stalled.stalls_elsewhere.insert(0x0200_0000_0002, (2, 60_000_000));
-        assert_eq!(kinds(&calm, &stalled), ["host_stall"]);
-        assert!(causes(&calm, &stalled)[0].sentence.contains("the host of n2"));
-    }
-
-    fn journal<const N: usize>(looks: [(Instant, Look); N]) -> Journal {
-        let (at, looks) = (Instant::ZERO, VecDeque::from(looks));
-        let timers = TimersTold { configured: Span::ZERO, watch: Span::ZERO, death_ns: 0, at };
-        let (rows, gone) = (Monitor::default(), GoneTold::both());
-        Journal { reader: None, rows, looks, next: at, timers, gone }
-    }
-
-    /// An event of some seconds before explains no late unit.
-    #[test]
-    fn a_cause_is_no_older_than_a_second() {
-        let at = |ms: u64| Instant::ZERO + Span::from_millis(ms);
-        let claims = |claims| {
-            let mut look = look(&[]);
-            look.counters.insert("claims".into(), claims);
-            look
-        };
-        let journal = journal([(at(0), claims(0)), (at(5_000), claims(1)), (at(5_250), claims(1))]);
-        let kinds = |ms| -> Vec<String> {
-            let causes = journal.causes(at(ms), &Beside::default());
-            causes.into_iter().map(|cause| cause.info.kind).collect()
-        };
-        assert_eq!((kinds(5_999), kinds(6_000)), (vec!["lost_frame".to_owned()], vec![]));
-    }
-
-    #[test]
-    fn an_incident_of_a_program_does_not_name_what_happened_elsewhere() {
-        let at = Instant::from_nanos(9_000_000_000);
-        let mut after = look(&[]);
-        after.foreign = (9_000, 0x0200_0000_0004);
-        let journal = journal([(Instant::ZERO, look(&[])), (at, after)]);
-        for (verdict, kinds) in [(TraceVerdict::Late, "foreign_sender"), (TraceVerdict::LeftOut, "left_out")]
-        {
-            let mut file = TraceFile::create(8, 0, 0x88b5).unwrap();
-            let log = TraceReader::open(file.descriptor().try_clone_to_owned().unwrap()).unwrap();
-            let (event, at_ns) = (TraceEvent::Missed, at.as_nanos());
-            let none = TraceRecord { extra: [14, 0, 0], ..TraceRecord::default() };
-            let index = file.push(&TraceRecord { event, verdict, at_ns, ..none });
-            let mut incidents = Incidents::new(Some(log));
-            incidents.begin(at, index);
-            incidents.turn(at + Span::from_millis(300));
-            // The counters are looked at again and again; each cause is told once.
-            for ms in [300, 550] {
-                incidents.explain(at + Span::from_millis(ms), &journal);
-            }
-            let found = incidents.list().remove(0).causes;
-            assert_eq!(found.iter().map(|cause| &*cause.kind).collect::<Vec<_>>(), [kinds]);
-        }
-    }
-
-    #[test]
-    fn an_address_that_strangers_begin_to_use_is_a_cause() {
-        let before = look(&[(3, "n3", true)]);
-        let mut after = before.clone();
-        let row = |flags| StationRow { mac: 0x0200_0000_0003, flags, ..StationRow::default() };
-        assert_eq!(used(&row(StationRow::ALIVE)), None);
-        after.used.insert(3, used(&row(StationRow::ASTRAY)).unwrap());
-        let found = causes(&before, &after);
-        assert_eq!(found[0].kind, "astray", "a stranger, or a port that drops frames");
-        assert!(
-            found[0].sentence.starts_with("frames to the address (02:00:00:00:00:03) go astray: a device")
-        );
-        assert_eq!(causes(&after, &after), [], "one incident, not all as long as it lasts");
-        let (kind, sentence) = used(&row(StationRow::CONTESTED)).unwrap();
-        assert!(kind == "contested" && sentence.ends_with("is used by a stranger"));
-    }
-
-    /// Units that were late because of a hog have its name in their incident, in the words of the log.
-    #[test]
-    fn a_station_that_is_left_out_for_what_it_did_is_a_cause_in_the_same_words() {
-        let before = look(&[(3, "n3", true)]);
-        let mut after = before.clone();
-        let row = MismatchRow {
-            mac: 0x0200_0000_0003,
-            kind: Mismatch::Hog.code(),
-            ours: 8_000_000_000,
-            theirs: 60_000_000,
-            ..MismatchRow::default()
-        };
-        after.mismatches.insert(row.sentence(), row.kind());
-        let said = row.sentence();
-        assert!(said.ends_with("for up to 60 ms: the ring leaves it out for 8 s"), "{said}");
-        let found = causes(&before, &after);
-        assert_eq!((found[0].kind.as_str(), &found[0].sentence), ("token_hog", &said));
-        assert_eq!(texts(&before, &after), [said]);
-        assert_eq!(causes(&after, &after), []);
-    }
-
-    #[test]
-    fn late_units_are_said_with_their_channel_and_how_late() {
-        let row = ChannelReport {
-            channel: ChannelId(7),
-            peer_station: 2,
-            units: 240,
-            bound_ns: 35_000_000,
-            ..Default::default()
-        };
-        let mut before = look(&[(2, "n2", true)]);
-        before.channels.insert((ChannelId(7), false), row);
-        let mut after = before.clone();
-        let worse = ChannelReport { late: 89, latest_by_ns: 40_000_000, incomplete: 1, ..row };
-        after.channels.insert((ChannelId(7), false), worse);
-        let said = texts(&before, &after);
-        let wanted =
-            "channel 7 from n2: of 241 units 89 behind the bound, by at most 40 ms, 1 in part (bound 35 ms)";
-        assert_eq!(said, [wanted]);
-        assert_eq!(texts(&after, &after), [""; 0]);
-    }
 }

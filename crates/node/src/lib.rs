@@ -210,29 +210,29 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
     let (to_data, to_control) = Wiring::pair().map_err(system("threads cannot be joined"))?;
     let farewell = to_control.farewell().map_err(system("threads cannot be joined"))?;
     let interface = spec.interface.clone();
-    let (table, published, meter) = counters::file().map_err(NodeError::Memory)?;
-    let log = match spec.trace_events {
-        0 => None,
-        events => Some(TraceFile::create(events, 0, spec.settings.ether_type).map_err(NodeError::Memory)?),
-    };
     // Before rights are given away: afterwards this process can run nothing.
     let (settings, guardian) = (spec.settings.clone(), spec.guardian.take());
-    let first = Beside { interface: interface.clone(), settings, guardian, device, gate };
-    let (guardians, plugs) = plugs(first, others, &meter, spec.confine)?;
-    let metered: Vec<Metered> = plugs.iter().map(Metered::of).collect();
-    let facts = status::Facts { guardians, ..status::Facts::of(&spec, table, log.as_ref(), privileges)? };
+    let first = Beside { interface, settings, guardian, device, gate };
+    let (guardians, plugs) = plugs(first, others, spec.confine)?;
+    let interfaces: Vec<&str> = plugs.iter().map(|plug| &*plug.interface).collect();
+    let (table, published) = counters::file(&interfaces).map_err(NodeError::Memory)?;
+    let log = log_file(&spec, &interfaces).map_err(NodeError::Memory)?;
+    let mut metered: Vec<Metered> = plugs.iter().map(Metered::of).collect();
+    let ports: Vec<_> = plugs.iter().map(|plug| (&*plug.interface, &plug.settings)).collect();
+    let facts = status::Facts::of(&spec, &ports, table, log.as_ref(), privileges)?;
+    let facts = status::Facts { guardians, ..facts };
     let privileges = &facts.privileges;
-    // Packet sockets are opened before the right to open them is given away.
-    let mut ear = Outsiders::open(&interface).ok();
     let mut metering = Vec::new();
     let outcome = std::thread::scope(|scope| {
-        for of in &metered {
-            let ((stopping, stop), ear, counted) = (std::sync::mpsc::channel(), ear.take(), &facts.counters);
+        for (port, of) in metered.iter_mut().enumerate() {
+            let ((stopping, stop), counted) = (std::sync::mpsc::channel(), &facts.counters);
             metering.push(stopping);
+            let (ear, meter) = (of.ear.take(), Arc::clone(&of.meter));
+            let (interface, gate) = (of.interface.clone(), of.gate.clone());
             let meter_thread =
                 std::thread::Builder::new().name("rota-meter".into()).spawn_scoped(scope, move || {
                     privileges.helper_begins();
-                    meter::run(&of.meter, (&of.interface, of.gate.as_deref()), ear, counted, &stop);
+                    meter::run(&meter, (port, &interface, gate.as_deref()), ear, counted, &stop);
                 });
             // Its numbers are for monitors only: a node without it is none the worse.
             drop(meter_thread);
@@ -268,34 +268,42 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
     outcome.map_err(|error| why_ended(error, &metered))
 }
 
+/// The event log; none where none is wanted.
+fn log_file(spec: &NodeSpec, interfaces: &[&str]) -> Result<Option<TraceFile>, MemoryError> {
+    let file = |events| TraceFile::create(events, 0, spec.settings.ether_type, interfaces);
+    Some(spec.trace_events).filter(|events| *events > 0).map(file).transpose()
+}
+
 /// An interface that is asked for its counts, and the device of its gate.
 struct Metered {
     interface: String,
     gate: Option<String>,
     meter: Arc<meter::Meter>,
+    /// What hears strangers there.
+    ear: Option<Outsiders>,
 }
 
 impl Metered {
     fn of<D, G: Egress>(plug: &data::Plug<D, G>) -> Self {
         let gate = plug.gate.device().map(str::to_owned);
-        Self { interface: plug.interface.clone(), gate, meter: Arc::clone(&plug.meter) }
+        // Packet sockets are opened before the right to open them is given away.
+        let ear = Outsiders::open(&plug.interface).ok();
+        Self { interface: plug.interface.clone(), gate, meter: Arc::clone(&plug.meter), ear }
     }
 }
 
-/// A guardian for each port, and the ports as the data thread takes them; the first one has this meter.
+/// A guardian for each port, and the ports as the data thread takes them.
 #[expect(clippy::type_complexity, reason = "two lists, named by the caller")]
 fn plugs<D, G>(
     first: Beside<D, G>,
     others: Vec<Beside<D, G>>,
-    meter: &Arc<meter::Meter>,
     confine: bool,
 ) -> Result<(Vec<Option<guardian::Guardian>>, Vec<data::Plug<D, G>>), NodeError> {
     let (mut guardians, mut plugs) = (Vec::new(), Vec::new());
     for Beside { interface, settings, guardian, device, gate } in std::iter::once(first).chain(others) {
         let (guardian, wills) = guardian::begin(guardian, confine)?;
         guardians.push(guardian);
-        let meter = if plugs.is_empty() { Arc::clone(meter) } else { meter::Meter::new() };
-        plugs.push(data::Plug { interface, settings, device, gate, wills, meter });
+        plugs.push(data::Plug { interface, settings, device, gate, wills, meter: meter::Meter::new() });
     }
     Ok((guardians, plugs))
 }

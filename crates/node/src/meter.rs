@@ -82,7 +82,7 @@ fn since(base: Option<(u64, u64)>, now: impl FnOnce() -> Option<(u64, u64)>) -> 
 /// interface that it does not know at the start (a device inside the process) it is asked nothing again.
 pub(crate) fn run(
     meter: &Meter,
-    (interface, gate): (&str, Option<&str>),
+    (port, interface, gate): (usize, &str, Option<&str>),
     mut ear: Option<Outsiders>,
     counters: &CounterTable,
     stop: &Receiver<()>,
@@ -103,7 +103,7 @@ pub(crate) fn run(
             meter.gate_lost.store(lost, Ordering::Relaxed);
         }
         let (Some(reader), Some(open)) = (&reader, &mut ear) else { continue };
-        if !reader.monitor(&mut seen) {
+        if !reader.monitor(port, &mut seen) {
             continue;
         }
         let heard = open.take().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The rows that a monitor reads: this station as it is, the others as they report themselves.
 
-use crate::data::DataCounts;
+use crate::counters::PortView;
 use rota_admission::{link_capacity, t_nrt};
 use rota_proto::{Difference, Mismatched};
 use rota_proto::{Medium, MediumKind, Node, ROTATION_PLACES};
@@ -13,9 +13,10 @@ const OWN_EVERY: Span = Span::from_millis(20);
 /// All others, which change about once a second, at most this often.
 const ALL_EVERY: Span = Span::from_millis(200);
 
-/// The data thread's hand on the rows.
+/// The data thread's hand on the rows of a port.
 pub(crate) struct Rows {
     table: MonitorTable,
+    interface: [u64; 2],
     next_own: Instant,
     next_all: Instant,
     /// How many rows stood there: as soon as one comes or goes, all move.
@@ -25,9 +26,10 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub(crate) fn new(table: MonitorTable) -> Self {
+    pub(crate) fn new(table: MonitorTable, interface: &str) -> Self {
         let (next_own, next_all, capacity) = (Instant::ZERO, Instant::ZERO, (u64::MAX, Span::ZERO));
-        Self { table, next_own, next_all, stood: (usize::MAX, 0, 0), capacity }
+        let interface = SegmentRow::interface_words(interface);
+        Self { table, interface, next_own, next_all, stood: (usize::MAX, 0, 0), capacity }
     }
 
     /// Whether it is time.
@@ -36,14 +38,14 @@ impl Rows {
     }
 
     /// Writes the rows: relaxed stores into our own pages, no lock, no system call.
-    pub(crate) fn publish(&mut self, now: Instant, node: &Node, mac: MacAddr, measured: &DataCounts) {
+    pub(crate) fn publish(&mut self, now: Instant, node: &Node, view: &PortView<'_>) {
         self.next_own = now + OWN_EVERY;
-        let (medium, port) = (node.medium(), node.port().id());
+        let (medium, port, mac) = (view.medium, view.port.id(), view.medium.mac());
         let reports = node.reports(port);
-        let own_channels = node.own_channels().count();
+        let own_channels = node.own_channels_at(port).count();
         let stands = (medium.members().len(), own_channels, medium.mismatches(now).count());
         let all = now >= self.next_all || stands != self.stood;
-        let segment = self.segment(now, node, measured, own_channels);
+        let segment = self.segment(now, node, view, own_channels);
         let mut write = self.table.write();
         write.segment(&segment);
         let own = StationRow {
@@ -53,12 +55,12 @@ impl Rows {
             heard_ns: now.as_nanos(),
             llc_address: u64::from(medium.settings().llc_address),
             node_id: medium.node_id(),
-            ..reserved(node, medium.station())
+            ..reserved(medium, medium.station())
         };
         let used = used_by_strangers(medium, mac);
         let own = StationRow { flags: used | own.flags | StationRow::HERE | StationRow::ALIVE, ..own };
         write.station(0, &StationRow { said: node.own_report(now, port).unwrap_or_default(), ..own });
-        for (at, said) in node.own_channels().enumerate() {
+        for (at, said) in node.own_channels_at(port).enumerate() {
             let (station, told_ns) = (u64::from(medium.station()), now.as_nanos());
             write.channel(at, &ChannelRow { station, told_ns, said });
         }
@@ -70,7 +72,7 @@ impl Rows {
         for (at, member) in medium.members().iter().enumerate() {
             let alive = used_by_strangers(medium, member.mac)
                 | if medium.is_dead(member.station) { 0 } else { StationRow::ALIVE };
-            let reserved = reserved(node, member.station);
+            let reserved = reserved(medium, member.station);
             let row = StationRow {
                 station: u64::from(member.station),
                 flags: alive | reserved.flags,
@@ -99,9 +101,15 @@ impl Rows {
         }
     }
 
-    fn segment(&mut self, now: Instant, node: &Node, measured: &DataCounts, own: usize) -> SegmentRow {
-        let medium = node.medium();
-        let (settings, tally) = (medium.settings(), node.port().tally());
+    /// The port is gone: nothing stands here any more but its interface.
+    pub(crate) fn lose(&mut self, now: Instant) {
+        let (written_ns, interface, mode) = (now.as_nanos(), self.interface, SegmentRow::LOST);
+        self.table.write().segment(&SegmentRow { written_ns, interface, mode, ..SegmentRow::default() });
+    }
+
+    fn segment(&mut self, now: Instant, node: &Node, view: &PortView<'_>, own: usize) -> SegmentRow {
+        let medium = view.medium;
+        let (settings, tally) = (medium.settings(), view.port.tally());
         let reserved: u64 = medium.reservations().map(|slot| u64::from(slot.tht_ns)).sum();
         if self.capacity.0 != reserved {
             self.capacity = (reserved, capacity(medium, Span::from_nanos(reserved)));
@@ -110,9 +118,10 @@ impl Rows {
         let own_octets = ETHERNET_HEADER_OCTETS as u64;
         let mut tenths = [0; ROTATION_PLACES];
         tenths.copy_from_slice(&tally.rotation.tenths);
-        let (round, hops) = measured.round;
+        let (round, hops) = view.wire.round;
         SegmentRow {
             written_ns: now.as_nanos(),
+            interface: self.interface,
             station: u64::from(medium.station()),
             mode: medium.mode() as u64,
             trt_ns: settings.trt.as_nanos(),
@@ -131,7 +140,7 @@ impl Rows {
             refused: medium.refused().iter().filter(|told| told.why != Verdict::Settings).count() as u64,
             mismatches: medium.mismatches(now).count() as u64,
             stations: medium.members().len() as u64 + 1,
-            channels: (own + node.reports(node.port().id()).map_or(0, |all| all.channels().len())) as u64,
+            channels: (own + node.reports(view.port.id()).map_or(0, |all| all.channels().len())) as u64,
         }
     }
 }
@@ -156,8 +165,8 @@ fn capacity(medium: &Medium, reserved: Span) -> Span {
 }
 
 /// A row of nothing but what its station has reserved.
-fn reserved(node: &Node, station: u16) -> StationRow {
-    let own = node.medium().reservations().filter(move |slot| slot.station == station);
+fn reserved(medium: &Medium, station: u16) -> StationRow {
+    let own = medium.reservations().filter(move |slot| slot.station == station);
     let periodic = own.clone().any(|slot| slot.periodic);
     StationRow {
         reserved_ns: own.clone().map(|slot| u64::from(slot.tht_ns)).sum(),

@@ -5,7 +5,7 @@ use crate::waker::Wakes;
 use rota_contract::MessageOutcome;
 use rota_driver::poller::Poller;
 use rota_proto::llc::ASSEMBLIES;
-use rota_proto::{LlcAddress, LlcEvent, LlcRequest, MessageDelivery, MessagePart, Node};
+use rota_proto::{LlcAddress, LlcEvent, LlcRequest, MessageDelivery, MessagePart, Node, PORTS_MAX, PortId};
 use rota_shm::layout::{COMPLETIONS, MESSAGE_CELL_OCTETS};
 use rota_shm::{Hostile, MessageProgress, MessageRoom, MessageRoute, WaitingUnit};
 use rota_units::Instant;
@@ -39,9 +39,9 @@ struct Incomplete {
 /// All of them.
 pub(crate) struct Sockets {
     all: Vec<Socket>,
-    /// By the machine's numbers. One that the machine has given up keeps its room until another message gets
-    /// its number.
-    incomplete: [Option<Incomplete>; ASSEMBLIES],
+    /// By the machine's numbers on each port. One that the machine has given up keeps its room until another
+    /// message gets its number.
+    incomplete: [[Option<Incomplete>; ASSEMBLIES]; PORTS_MAX],
     /// Some sockets have messages for which the machine had no room.
     stuck: bool,
     /// A message has ended since then, which makes room.
@@ -67,7 +67,7 @@ enum Offered {
 
 impl Sockets {
     pub(crate) fn new() -> Self {
-        let incomplete = std::array::from_fn(|_| None);
+        let incomplete = std::array::from_fn(|_| std::array::from_fn(|_| None));
         Self { all: Vec::with_capacity(128), incomplete, stuck: false, ended: false, left: 0, next: 0 }
     }
 
@@ -86,15 +86,18 @@ impl Sockets {
         });
     }
 
-    /// The first socket, and the number of the request that attached it.
-    pub(crate) fn first(&self) -> Option<(u8, u64)> {
-        self.all.first().map(|socket| (socket.number, socket.memory.attached))
+    /// A port is gone: the rest of its incomplete messages never comes.
+    pub(crate) fn lose_port(&mut self, port: PortId) {
+        for assembly in 0..ASSEMBLIES {
+            let given_up = self.incomplete[usize::from(port.0)][assembly].take();
+            self.give_back(given_up);
+        }
     }
 
     pub(crate) fn detach(&mut self, number: u8, poller: &Poller) -> Option<Remains> {
         let at = self.all.iter().position(|socket| socket.number == number)?;
         let Socket { memory, .. } = self.all.swap_remove(at);
-        for place in &mut self.incomplete {
+        for place in self.incomplete.iter_mut().flatten() {
             place.take_if(|of| of.socket == number);
         }
         let _ = poller.remove(memory.doorbell.as_fd());
@@ -237,13 +240,13 @@ impl Sockets {
     }
 
     /// A message from the wire, or a part of one: from the frame straight into its program's ring.
-    pub(crate) fn deliver(&mut self, message: &MessageDelivery, frame: &[u8]) {
+    pub(crate) fn deliver(&mut self, port: PortId, message: &MessageDelivery, frame: &[u8]) {
         let MessageDelivery { socket, from, level, octets, offset, came, part } = *message;
         let payload = frame.get(usize::from(offset)..).and_then(|rest| rest.get(..usize::from(came)));
         let (index, room) = match part {
             MessagePart::Whole => (0, self.reserve(socket, octets, MESSAGE_CELL_OCTETS as u16)),
             MessagePart::Fragment { assembly, index, size, begins, .. } => {
-                let held = self.incomplete[usize::from(assembly)].take();
+                let held = self.incomplete[usize::from(port.0)][usize::from(assembly)].take();
                 let room = if begins {
                     self.give_back(held);
                     self.reserve(socket, octets, size)
@@ -258,7 +261,8 @@ impl Sockets {
         let fits = payload.is_some_and(|payload| received.fill(&room, usize::from(index), payload));
         match part {
             MessagePart::Fragment { assembly, completes: false, .. } if fits => {
-                self.incomplete[usize::from(assembly)] = Some(Incomplete { socket, room });
+                self.incomplete[usize::from(port.0)][usize::from(assembly)] =
+                    Some(Incomplete { socket, room });
             }
             _ => receiver.end(&room, fits, from, level),
         }

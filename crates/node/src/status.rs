@@ -11,8 +11,8 @@ use hdrhistogram::Histogram;
 use rota_contract::{ChannelId, NodeId};
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
-use rota_proto::{LlcSettings, ModeName, Status, TimersInForce};
-use rota_shm::control::{LlcInfo, MemberInfo, ReservationInfo, StatusInfo, TokenInfo};
+use rota_proto::{LlcSettings, PortId, Settings, Status, TimersInForce};
+use rota_shm::control::{LlcInfo, MemberInfo, PortInfo, ReservationInfo, StatusInfo, TokenInfo};
 use rota_shm::{CounterTable, TraceFile};
 use rota_units::Span;
 use rota_wire::{MacAddr, Slot, Verdict};
@@ -40,18 +40,38 @@ pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
     }
 }
 
+/// The facts of a port that do not change.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PortFacts {
+    pub(crate) interface: String,
+    pub(crate) trt_ns: u64,
+    pub(crate) watch: Span,
+    /// The configured death timer.
+    pub(crate) configured: Span,
+    pub(crate) link_bps: u64,
+}
+
+impl PortFacts {
+    fn of((interface, settings): (&str, &Settings)) -> Self {
+        Self {
+            interface: interface.to_owned(),
+            trt_ns: settings.trt.as_nanos(),
+            watch: settings.watch(),
+            configured: settings.death_timeout,
+            link_bps: settings.link.rate.as_bps(),
+        }
+    }
+}
+
 /// What does not change.
 pub(crate) struct Facts {
     pub(crate) name: String,
     pub(crate) node_id: NodeId,
     /// Why it is for this run only.
     pub(crate) node_id_note: Option<String>,
-    pub(crate) interface: String,
-    pub(crate) trt_ns: u64,
-    pub(crate) watch: Span,
-    pub(crate) configured: Span,
-    pub(crate) link_bps: u64,
-    /// Octets of a unit that fit into one frame here.
+    /// Of each port: by the number of a port, also of one that is gone.
+    pub(crate) ports: Vec<PortFacts>,
+    /// Octets of a unit that fit into one frame of any port.
     pub(crate) payload_max: u32,
     pub(crate) lab_key: bool,
     /// What whoever watches may map.
@@ -69,6 +89,7 @@ pub(crate) struct Facts {
 impl Facts {
     pub(crate) fn of(
         spec: &NodeSpec,
+        ports: &[(&str, &Settings)],
         counters: CounterTable,
         log: Option<&TraceFile>,
         privileges: Privileges,
@@ -79,12 +100,12 @@ impl Facts {
             name: spec.name.clone(),
             node_id: spec.node_id.get(),
             node_id_note: spec.node_id.note().map(str::to_owned),
-            interface: spec.interface.clone(),
-            trt_ns: spec.settings.trt.as_nanos(),
-            watch: spec.settings.watch(),
-            configured: spec.settings.death_timeout,
-            link_bps: spec.settings.link.rate.as_bps(),
-            payload_max: spec.settings.link.framing.unit_payload_max() as u32,
+            payload_max: ports
+                .iter()
+                .map(|(_, of)| of.link.framing.unit_payload_max() as u32)
+                .max()
+                .unwrap_or(0),
+            ports: ports.iter().copied().map(PortFacts::of).collect(),
             lab_key: spec.key.lab,
             counters,
             quota: spec.quota,
@@ -94,6 +115,20 @@ impl Facts {
             llc: spec.settings.llc.clone(),
             guardians: Vec::new(),
         })
+    }
+
+    /// The facts of a port.
+    pub(crate) fn port(&self, port: PortId) -> &PortFacts {
+        let found = self.ports.get(usize::from(port.0)).or(self.ports.first());
+        found.expect("a node has a port")
+    }
+
+    /// A note of a port: of a node with several it names the interface.
+    pub(crate) fn of_port(&self, port: PortId, note: String) -> String {
+        match self.ports.len() {
+            0 | 1 => note,
+            _ => format!("{}: {note}", self.port(port).interface),
+        }
     }
 }
 
@@ -122,58 +157,72 @@ fn reservation(slot: &Slot, name: &str) -> ReservationInfo {
 /// A port, as the data thread copied it.
 #[derive(Debug)]
 pub(crate) struct PortCopy {
-    pub(crate) interface: String,
-    pub(crate) station: u16,
-    pub(crate) mode: ModeName,
+    pub(crate) port: PortId,
+    pub(crate) status: Status,
+    /// How often the token was passed on.
+    pub(crate) holds: u64,
+    pub(crate) timers: TimersInForce,
     pub(crate) members: Vec<MemberCopy>,
-    pub(crate) slots: Vec<Slot>,
 }
 
 impl PortCopy {
-    fn name_of(&self, station: u16) -> &str {
+    /// The name of a station; empty while it is not known.
+    pub(crate) fn name_of(&self, station: u16) -> &str {
         self.members.iter().find(|member| member.station == station).map_or("", |member| &*member.name)
     }
 
-    fn json(&self) -> serde_json::Value {
-        let members = self.members.iter().map(MemberCopy::info);
-        let reservations = self.slots.iter().map(|slot| reservation(slot, self.name_of(slot.station)));
-        json!({
-            "interface": self.interface,
-            "station": (self.station != 0).then_some(self.station),
-            "mode": self.mode.word(),
-            "members": members.collect::<Vec<_>>(),
-            "reservations": reservations.collect::<Vec<_>>(),
-        })
+    fn info(&self, facts: &Facts) -> PortInfo {
+        let (facts, status) = (facts.port(self.port), &self.status);
+        let (counters, slots) = (&status.counters, status.slots.iter());
+        PortInfo {
+            interface: facts.interface.clone(),
+            station: (status.station != 0).then_some(status.station),
+            mode: status.mode,
+            members: self.members.iter().map(MemberCopy::info).collect(),
+            reservations: slots.map(|slot| reservation(slot, self.name_of(slot.station))).collect(),
+            trt_ns: facts.trt_ns,
+            link_bps: facts.link_bps,
+            token: TokenInfo {
+                accepted: counters.tokens_accepted,
+                passed: self.holds,
+                stale: counters.tokens_stale,
+                retransmitted: counters.tokens_retransmitted,
+                generation: u64::from(status.generation),
+                claims: counters.claims,
+                unauthentic: counters.frames_unproven,
+            },
+            timers: crate::timers::info(self, facts),
+        }
     }
 
-    /// One sentence for the operator, of a port behind the first.
-    fn note(&self) -> String {
-        let place = match self.station {
-            0 => "has not joined its segment yet".to_owned(),
-            station => format!("is station {station} of {}", self.members.len()),
-        };
-        let names = self.members.iter().filter(|member| member.station != self.station);
-        let names: Vec<&str> = names.map(|member| &*member.name).collect();
-        let others = if names.is_empty() { String::new() } else { format!(" (beside {})", names.join(", ")) };
-        let mode = self.mode.word();
-        format!("interface {} {place}{others}; mode {mode}, {} slots", self.interface, self.slots.len())
+    /// Stations whose address a stranger uses, and stations that do not take part.
+    fn notes(&self, facts: &Facts) -> Vec<String> {
+        let contested = self.status.contested.iter().map(|mac| self.contested(*mac, facts));
+        // The journal names the settings that differ.
+        let refused = self.status.refused.iter().filter(|told| told.why != Verdict::Settings);
+        let refused = refused.map(|told| refusal(told.mac, told.why, told.here));
+        contested.chain(refused).map(|note| facts.of_port(self.port, note)).collect()
+    }
+
+    fn contested(&self, mac: MacAddr, facts: &Facts) -> String {
+        let name = self.members.iter().find(|member| member.mac == mac).map(|member| &*member.name);
+        let astray = self.status.astray.contains(&mac);
+        let sentence = rota_shm::StationRow::contested_sentence(mac, name.unwrap_or(&facts.name), astray);
+        format!("{sentence}; {}", "frames for it go to its group address meanwhile")
     }
 }
 
 /// A copy of what the data thread knows.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    /// Of the first port.
-    pub(crate) status: Status,
+    /// Those that are there, the first one first.
     pub(crate) ports: Vec<PortCopy>,
     /// A sentence for each port that is gone.
     pub(crate) lost: Vec<String>,
-    pub(crate) timers: TimersInForce,
-    pub(crate) members: Vec<MemberCopy>,
     pub(crate) hops: Histogram<u64>,
     pub(crate) rounds: Histogram<u64>,
     pub(crate) measured: DataCounts,
-    pub(crate) counters: Vec<(&'static str, u64)>,
+    pub(crate) counters: Vec<(String, u64)>,
     pub(crate) stalls: Vec<StallEvent>,
     pub(crate) llc: LlcInfo,
     /// Sources of frames that nothing proves, which the kernel drops for now.
@@ -190,35 +239,25 @@ impl Snapshot {
         self.units.iter().find(|of| (of.0, of.1) == (channel, sending)).map_or(0, |of| of.2)
     }
 
-    fn contested(&self, mac: MacAddr, facts: &Facts) -> String {
-        let name = self.members.iter().find(|member| member.mac == mac).map(|member| &*member.name);
-        let name = name.unwrap_or(&facts.name);
-        let astray = self.status.astray.contains(&mac);
-        let sentence = rota_shm::StationRow::contested_sentence(mac, name, astray);
-        format!("{sentence}; {}", "frames for it go to its group address meanwhile")
+    fn member(&self, mac: MacAddr) -> Option<&MemberCopy> {
+        self.ports.iter().flat_map(|port| &port.members).find(|member| member.mac == mac)
     }
 
-    pub(crate) fn name_of(&self, station: u16, facts: &Facts) -> String {
-        if station == self.status.station {
-            return facts.name.clone();
-        }
-        self.members.iter().find(|m| m.station == station).map(|m| m.name.clone()).unwrap_or_default()
-    }
-
-    /// The number of another station; 0 while it has none.
+    /// The number of another station on its segment; 0 while it has none.
     pub(crate) fn number_of(&self, mac: MacAddr) -> u16 {
-        self.members.iter().find(|member| member.mac == mac).map_or(0, |member| member.station)
+        self.member(mac).map_or(0, |member| member.station)
     }
 
     /// The node of another station, once it has announced itself.
     pub(crate) fn node_of(&self, mac: MacAddr) -> NodeId {
-        self.members.iter().find(|member| member.mac == mac).map_or(NodeId::UNKNOWN, |member| member.node_id)
+        self.member(mac).map_or(NodeId::UNKNOWN, |member| member.node_id)
     }
 
     /// As `rota status` prints it.
     pub(crate) fn info(&self, facts: &Facts, realtime: &Realtime) -> StatusInfo {
-        let counters = &self.status.counters;
+        let ports: Vec<PortInfo> = self.ports.iter().map(|port| port.info(facts)).collect();
         let mut extra = self.extra();
+        extra["ports"] = json!(ports);
         let mut notes = vec![format!("real-time: {realtime}")];
         notes.extend(facts.privileges.notes());
         extra["privileges"] = facts.privileges.json();
@@ -228,7 +267,6 @@ impl Snapshot {
         notes.extend(facts.node_id_note.clone());
         let guardians = facts.guardians.iter().flatten();
         notes.extend(guardians.map(|guardian| format!("guardian: {}", guardian.state())));
-        notes.extend(self.ports.iter().skip(1).map(PortCopy::note));
         notes.extend(self.lost.iter().cloned());
         notes.extend(crate::stood::note(&self.stalls, rota_driver::clock::now()));
         notes.extend(self.shut_out.iter().map(|mac| {
@@ -241,34 +279,22 @@ impl Snapshot {
              station of this segment, and a station that joins may wait longer"
                 .to_owned()
         }));
-        notes.extend(self.status.contested.iter().map(|mac| self.contested(*mac, facts)));
-        // The journal names the settings that differ.
-        let refused = self.status.refused.iter().filter(|told| told.why != Verdict::Settings);
-        notes.extend(refused.map(|told| refusal(told.mac, told.why, told.here)));
-        let members = self.members.iter().map(MemberCopy::info);
-        let slots = self.status.slots.iter();
-        let reservations = slots.map(|slot| reservation(slot, &self.name_of(slot.station, facts)));
+        notes.extend(self.ports.iter().flat_map(|port| port.notes(facts)));
+        let first = ports.into_iter().next().unwrap_or_default();
+        let PortInfo { interface, station, mode, members, reservations, .. } = first;
         StatusInfo {
             pid: std::process::id(),
-            station: (self.status.station != 0).then_some(self.status.station),
+            station,
             name: facts.name.clone(),
             node_id: facts.node_id,
-            interface: self.ports.first().map_or(&facts.interface, |port| &port.interface).clone(),
-            mode: self.status.mode,
-            members: members.collect(),
-            reservations: reservations.collect(),
-            trt_ns: facts.trt_ns,
-            link_bps: facts.link_bps,
-            token: TokenInfo {
-                accepted: counters.tokens_accepted,
-                passed: self.measured.holds,
-                stale: counters.tokens_stale,
-                retransmitted: counters.tokens_retransmitted,
-                generation: u64::from(self.status.generation),
-                claims: counters.claims,
-                unauthentic: counters.frames_unproven,
-            },
-            timers: crate::timers::info(self, facts),
+            interface,
+            mode,
+            members,
+            reservations,
+            trt_ns: first.trt_ns,
+            link_bps: first.link_bps,
+            token: first.token,
+            timers: first.timers,
             key: if facts.lab_key { "lab" } else { "segment" }.into(),
             notes,
             llc: self.llc.clone(),
@@ -277,7 +303,7 @@ impl Snapshot {
     }
 
     fn extra(&self) -> serde_json::Value {
-        let named = self.counters.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
+        let named = self.counters.iter().map(|(name, value)| (name.clone(), json!(value)));
         let counters: serde_json::Map<String, serde_json::Value> = named.collect();
         let stalls = self.stalls.iter().map(|stall| {
             let kind = format!("{:?}", stall.kind);
@@ -287,7 +313,6 @@ impl Snapshot {
         let part = |total: u64| total / self.measured.hops_split.max(1);
         json!({
             "counters": counters,
-            "ports": self.ports.iter().map(PortCopy::json).collect::<Vec<_>>(),
             "hop": {
                 "count": self.hops.len(),
                 "p50_ns": self.hops.value_at_quantile(0.5),

@@ -1,16 +1,16 @@
 //! The recovery timers in force, in numbers and in one sentence.
 
-use crate::status::{Facts, Snapshot};
+use crate::status::{PortCopy, PortFacts};
 use rota_proto::{TimersInForce, Why};
 use rota_shm::control::TimersInfo;
 use rota_units::Span;
 use rota_wire::Leases;
 
 /// As `rota status` prints it.
-pub(crate) fn info(snapshot: &Snapshot, facts: &Facts) -> TimersInfo {
-    let timers = &snapshot.timers;
-    let named = |station: u16| match snapshot.name_of(station, facts) {
-        name if name.is_empty() => format!("station {station}"),
+pub(crate) fn info(port: &PortCopy, facts: &PortFacts) -> TimersInfo {
+    let timers = &port.timers;
+    let named = |station: u16| match port.name_of(station) {
+        "" => format!("station {station}"),
         name => format!("station {station} ({name})"),
     };
     let (why, stall, station) = match timers.why {

@@ -5,6 +5,7 @@
 //! keeps a copy of the events around it ([`crate::incidents`]).
 
 mod judge;
+mod seat;
 #[cfg(test)]
 mod tests;
 
@@ -12,11 +13,12 @@ use judge::Judge;
 use rota_contract::Contract;
 use rota_driver::stall::{StallEvent, StallKind, StallLog};
 use rota_proto::{
-    ChannelEvent, ChannelId, Delivery, Excluded, FrameVerdict, ModeName, Node, Stated, StationId,
+    ChannelEvent, ChannelId, Delivery, Excluded, FrameVerdict, Node, Port, PortId, Stated, StationId,
 };
 use rota_shm::{TraceEvent, TraceFile, TraceRecord, TraceVerdict};
 use rota_units::{Instant, Span};
-use rota_wire::{MacAddr, StationSet, host_level};
+use rota_wire::{MacAddr, StationSet};
+use seat::{Seat, Seen};
 
 const SOURCE_AT: usize = 20;
 const STAMP_AT: usize = 30;
@@ -43,6 +45,7 @@ const UNREAD_ALARMS: usize = 4;
 
 /// What is known of an open channel.
 struct Known {
+    port: PortId,
     channel: ChannelId,
     /// Its sender's id, by which people know it at both ends: events bear it.
     id: ChannelId,
@@ -66,71 +69,35 @@ struct Alarm {
     next: Instant,
 }
 
-/// What changed between two turns.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Seen {
-    mode: ModeName,
-    station: StationId,
-    members: usize,
-    dead: StationSet,
-    claims: u64,
-    regenerated: u64,
-    leases: u64,
-    skipped: u64,
-    stalls: u64,
-}
-
 /// The data thread's hand on the event log; without a file it does nothing.
 pub(crate) struct Tracer {
     file: Option<TraceFile>,
     ether_type: u16,
-    mac: [u8; 6],
     boot_id: u64,
-    seen: Seen,
-    /// Stations and their addresses, in the order of the addresses; and as they were looked at before.
-    stations: Vec<([u8; 6], StationId)>,
-    before: Vec<([u8; 6], StationId)>,
-    /// Stations that were there when it was last looked, and those that have said farewell since.
-    alive: StationSet,
-    left: StationSet,
+    /// Those that are gone are among them: the number of a port is its place.
+    ports: Vec<Seat>,
+    stalls: u64,
     known: Vec<Known>,
-    /// Generation and sequence of the token that was last sent.
-    last_token: [u8; 12],
-    link_down: bool,
-    look_again: Instant,
     /// What went wrong, by its kind: many late units must not hide one lost station.
     alarms: [Alarm; UNREAD_ALARM + UNREAD_ALARMS],
 }
 
 impl Tracer {
-    pub(crate) fn new(file: Option<TraceFile>, ether_type: u16, mac: [u8; 6], boot_id: u64) -> Self {
-        let seen = Seen {
-            mode: ModeName::Joining,
-            station: 0,
-            members: 0,
-            dead: StationSet::default(),
-            claims: 0,
-            regenerated: 0,
-            leases: 0,
-            skipped: 0,
-            stalls: 0,
-        };
+    /// The log of a node whose ports, numbered from 0, have these addresses.
+    pub(crate) fn new(file: Option<TraceFile>, ether_type: u16, macs: &[[u8; 6]], boot_id: u64) -> Self {
         Self {
             file,
             ether_type,
-            mac,
             boot_id,
-            seen,
-            stations: Vec::with_capacity(256),
-            before: Vec::with_capacity(256),
-            alive: StationSet::default(),
-            left: StationSet::default(),
+            ports: macs.iter().zip(0..).map(|(mac, port)| Seat::new(PortId(port), *mac)).collect(),
+            stalls: 0,
             known: Vec::with_capacity(CHANNELS_MAX),
-            last_token: [0; 12],
-            link_down: false,
-            look_again: Instant::ZERO,
             alarms: [Alarm::default(); UNREAD_ALARM + UNREAD_ALARMS],
         }
+    }
+
+    fn seat(&mut self, port: PortId) -> Option<&mut Seat> {
+        self.ports.get_mut(usize::from(port.0))
     }
 
     /// The event of which the control thread should keep what is around it, once.
@@ -174,25 +141,27 @@ impl Tracer {
     /// A frame that the machine has handled, where there is a log, and its verdict on it.
     pub(crate) fn received(
         &mut self,
-        at: Instant,
-        dequeued: Instant,
+        port: PortId,
+        (at, dequeued): (Instant, Instant),
         frame: &[u8],
         verdict: FrameVerdict,
         node: &Node,
         delivery: Option<&Delivery>,
     ) {
-        let mut record = self.frame(TraceEvent::Received, frame);
+        let ether_type = self.ether_type;
+        let Some(seat) = self.seat(port) else { return };
+        let mut record = seat.frame(ether_type, TraceEvent::Received, frame);
         (record.at_ns, record.noted_ns) = (at.as_nanos(), dequeued.as_nanos());
         record.verdict = logged(verdict);
         let believed = !verdict.is_invalid();
         // Its number was drawn after it was last looked who there is.
-        let is_new = record.src != 0 && record.src != self.seen.station && !self.alive.contains(record.src);
-        if believed && is_new && dequeued >= self.look_again {
-            self.look_again = dequeued + LOOK_EVERY;
-            self.members(dequeued, node);
-        }
+        let is_new = record.src != 0 && record.src != seat.seen.station && !seat.alive.contains(record.src);
         if believed && record.kind == ANNOUNCE && frame.get(ANNOUNCED_STATE_AT) == Some(&LEAVING) {
-            self.left.insert(record.src);
+            seat.left.insert(record.src);
+        }
+        if believed && is_new && dequeued >= seat.look_again {
+            seat.look_again = dequeued + LOOK_EVERY;
+            self.members(dequeued, port, node);
         }
         let known = delivery.and_then(|d| self.known.iter_mut().find(|known| known.channel == d.channel));
         let Some((delivery, known)) = delivery.zip(known) else { return self.note(&record) };
@@ -219,8 +188,10 @@ impl Tracer {
     /// The program of a channel of this station left out so many units, from this one on.
     pub(crate) fn left_out(&mut self, at: Instant, channel: ChannelId, number: u64, units: u64) {
         let known = self.known.iter().find(|known| known.channel == channel);
-        let (channel, label) = known.map_or((channel, 0), |known| (known.id, known.label));
-        let (verdict, extra, own) = (TraceVerdict::LeftOut, [units, 0, 0], self.own(TraceEvent::Missed, at));
+        let (channel, label, port) =
+            known.map_or((channel, 0, None), |known| (known.id, known.label, Some(known.port)));
+        let own = self.own(TraceEvent::Missed, at, port);
+        let (verdict, extra) = (TraceVerdict::LeftOut, [units, 0, 0]);
         self.note(&TraceRecord { verdict, channel, label, number, extra, ..own });
     }
 
@@ -240,14 +211,19 @@ impl Tracer {
     }
 
     fn note_unread(&mut self, at: Instant, channel: ChannelId, number: u64, extra: [u64; 3]) {
-        let (verdict, channel, own) =
-            (TraceVerdict::Unread, self.id(channel), self.own(TraceEvent::Missed, at));
+        let own = self.own(TraceEvent::Missed, at, self.port_of(channel));
+        let (verdict, channel) = (TraceVerdict::Unread, self.id(channel));
         self.note(&TraceRecord { verdict, channel, number, extra, ..own });
     }
 
     /// The id of a channel for people.
     fn id(&self, channel: ChannelId) -> ChannelId {
         self.known.iter().find(|known| known.channel == channel).map_or(channel, |known| known.id)
+    }
+
+    /// The port of a channel that is known.
+    fn port_of(&self, channel: ChannelId) -> Option<PortId> {
+        self.known.iter().find(|known| known.channel == channel).map(|known| known.port)
     }
 
     /// A program has handed over a unit, so long after its schedule at least.
@@ -258,23 +234,23 @@ impl Tracer {
     }
 
     /// A frame that was handed to the device, or that it had no room for.
-    pub(crate) fn sent(&mut self, at: Instant, frame: &[u8], has_left: bool) {
-        if self.file.is_none() {
-            return;
-        }
+    pub(crate) fn sent(&mut self, port: PortId, at: Instant, frame: &[u8], has_left: bool) {
+        let (ether_type, is_on) = (self.ether_type, self.is_on());
+        let Some(seat) = self.ports.get_mut(usize::from(port.0)).filter(|_| is_on) else { return };
         let event = if has_left { TraceEvent::Sent } else { TraceEvent::Dropped };
-        let mut record = self.frame(event, frame);
+        let mut record = seat.frame(ether_type, event, frame);
         (record.at_ns, record.noted_ns) = (at.as_nanos(), at.as_nanos());
         if !has_left {
             record.verdict = TraceVerdict::NoRoom;
         } else if record.kind == TOKEN {
             let stamp = octets(frame, STAMP_AT);
-            if stamp == self.last_token {
+            if stamp == seat.last_token {
                 record.verdict = TraceVerdict::Again;
             }
-            self.last_token = stamp;
+            seat.last_token = stamp;
         } else if record.kind == DATA
-            && let Some(known) = self.known.iter_mut().find(|known| known.label == record.label)
+            && let Some(known) =
+                self.known.iter_mut().find(|known| known.port == port && known.label == record.label)
         {
             let schedule = u64::from_be_bytes(octets(frame, SCHEDULE_AT));
             let deadline = schedule.saturating_add(known.bound.as_nanos());
@@ -302,79 +278,45 @@ impl Tracer {
     }
 
     /// An ordinary frame of this host's that found no room.
-    pub(crate) fn dropped(&mut self, at: Instant, frame: &[u8]) {
-        self.sent(at, frame, false);
-    }
-
-    /// Everything that a frame says of itself.
-    fn frame<'a>(&self, event: TraceEvent, frame: &'a [u8]) -> TraceRecord<'a> {
-        let ether_type = u16::from_be_bytes(octets(frame, 12));
-        let ours = ether_type == self.ether_type;
-        let kind = match frame.get(15) {
-            Some(kind) if ours => (*kind).min(TraceRecord::LLC - 1),
-            // Below 1,501 it is the length of an 802.2 frame.
-            _ if ether_type <= 1_500 => TraceRecord::LLC,
-            _ => TraceRecord::ORDINARY,
-        };
-        let mut record = TraceRecord { event, kind, octets: frame, ..TraceRecord::default() };
-        record.length = u16::try_from(frame.len()).unwrap_or(u16::MAX);
-        record.dst = self.station(octets(frame, 0));
-        if ours {
-            // A station that has no number yet is not sought by its address: it would be found at once.
-            record.src = u16::from_be_bytes(octets(frame, SOURCE_AT));
-            if kind == DATA {
-                record.label = u16::from_be_bytes(octets(frame, BODY_AT));
-            }
-        } else {
-            record.src = self.station(octets(frame, 6));
-            record.level = (kind == TraceRecord::ORDINARY).then(|| host_level(frame));
-        }
-        record
-    }
-
-    fn station(&self, mac: [u8; 6]) -> StationId {
-        if mac == self.mac {
-            return self.seen.station;
-        }
-        if mac == rota_wire::MacAddr::BROADCAST.0 {
-            return TraceRecord::EVERYBODY;
-        }
-        let mac = [mac[0] & !1, mac[1], mac[2], mac[3], mac[4], mac[5]];
-        if mac == self.mac {
-            return self.seen.station;
-        }
-        let found = self.stations.binary_search_by_key(&mac, |(mac, _)| *mac);
-        found.map_or(0, |at| self.stations[at].1)
+    pub(crate) fn dropped(&mut self, port: PortId, at: Instant, frame: &[u8]) {
+        self.sent(port, at, frame, false);
     }
 
     // ---- everything else ------------------------------------------------------------------------------
 
-    /// An event of this station, of now and with nothing more to say.
-    fn own(&self, event: TraceEvent, at: Instant) -> TraceRecord<'static> {
-        let (at_ns, src) = (at.as_nanos(), self.seen.station);
-        TraceRecord { event, at_ns, noted_ns: at_ns, src, ..TraceRecord::default() }
+    /// An event of this station, of now and with nothing more to say. Without a port it is one of the host,
+    /// which is known by its number on the first port.
+    fn own(&self, event: TraceEvent, at: Instant, port: Option<PortId>) -> TraceRecord<'static> {
+        let seat = self.ports.get(port.map_or(0, |port| usize::from(port.0)));
+        let (at_ns, src) = (at.as_nanos(), seat.map_or(0, |seat| seat.seen.station));
+        let port = port.map(|port| port.0);
+        TraceRecord { event, at_ns, noted_ns: at_ns, src, port, ..TraceRecord::default() }
     }
 
-    fn plain_event(&mut self, event: TraceEvent, at: Instant) {
-        self.note(&self.own(event, at));
+    fn plain_event(&mut self, event: TraceEvent, at: Instant, port: PortId) {
+        self.note(&self.own(event, at, Some(port)));
     }
 
     /// A frame came, so that the link is up, also where there is no log.
-    pub(crate) fn heard(&mut self, at: Instant) {
-        if self.link_down {
-            self.link_down = false;
-            self.plain_event(TraceEvent::LinkUp, at);
+    pub(crate) fn heard(&mut self, port: PortId, at: Instant) {
+        if self.seat(port).is_some_and(|seat| std::mem::take(&mut seat.link_down)) {
+            self.plain_event(TraceEvent::LinkUp, at, port);
         }
     }
 
     /// The device says that its link is down. True when that is news.
-    pub(crate) fn link_down(&mut self, at: Instant) -> bool {
-        let is_news = !self.link_down;
+    pub(crate) fn link_down(&mut self, port: PortId, at: Instant) -> bool {
+        let is_news = self.seat(port).is_some_and(|seat| !std::mem::replace(&mut seat.link_down, true));
         if is_news {
-            self.link_down = true;
-            self.plain_event(TraceEvent::LinkDown, at);
+            self.plain_event(TraceEvent::LinkDown, at, port);
         }
         is_news
+    }
+
+    /// The interface of a port is gone. Nobody is lost with it: its stations are only out of sight.
+    pub(crate) fn port_lost(&mut self, port: PortId, at: Instant, why: &str) {
+        let own = self.own(TraceEvent::PortLost, at, Some(port));
+        self.note(&TraceRecord { octets: why.as_bytes(), ..own });
     }
 
     /// The end of a turn: notes what is different from the last one.
@@ -382,26 +324,22 @@ impl Tracer {
         if self.file.is_none() {
             return;
         }
-        let (medium, counters) = (node.medium(), node.medium().counters());
-        let seen = Seen {
-            mode: medium.mode(),
-            station: medium.station(),
-            members: medium.members().len(),
-            dead: medium.list().map_or_else(StationSet::default, |list| list.dead),
-            claims: counters.claims,
-            regenerated: counters.tokens_regenerated,
-            leases: counters.leases_expired,
-            skipped: counters.cycles_skipped,
-            stalls: stalls.total(),
-        };
-        let before = std::mem::replace(&mut self.seen, seen);
+        if self.stalls != stalls.total() {
+            self.stalls = stalls.total();
+            if let Some(stall) = stalls.recent().max_by_key(|stall| stall.to) {
+                self.stall(*stall, now);
+            }
+        }
+        for port in node.ports() {
+            self.turn_of(now, port.id(), node, Seen::of(port.medium()));
+        }
+    }
+
+    fn turn_of(&mut self, now: Instant, port: PortId, node: &Node, seen: Seen) {
+        let Some(seat) = self.seat(port) else { return };
+        let before = std::mem::replace(&mut seat.seen, seen);
         if before == seen {
             return;
-        }
-        if before.stalls != seen.stalls
-            && let Some(stall) = stalls.recent().max_by_key(|stall| stall.to)
-        {
-            self.stall(*stall, now);
         }
         let counted = [
             (before.claims, seen.claims, TraceEvent::Claim),
@@ -410,16 +348,16 @@ impl Tracer {
             (before.skipped, seen.skipped, TraceEvent::CycleSkipped),
         ];
         for (_, _, event) in counted.into_iter().filter(|(before, now, _)| before != now) {
-            self.plain_event(event, now);
+            self.plain_event(event, now, port);
         }
         if before.mode != seen.mode {
             let (number, extra) = (seen.mode as u64, [before.mode as u64, 0, 0]);
-            self.note(&TraceRecord { number, extra, ..self.own(TraceEvent::ModeChange, now) });
+            self.note(&TraceRecord { number, extra, ..self.own(TraceEvent::ModeChange, now, Some(port)) });
         }
         let same = (before.mode, before.station, before.members, before.dead)
             == (seen.mode, seen.station, seen.members, seen.dead);
         if !same {
-            self.members(now, node);
+            self.members(now, port, node);
         }
     }
 
@@ -430,74 +368,65 @@ impl Tracer {
         };
         let extra = [stall.from.as_nanos(), stall.to.as_nanos(), 0];
         let at_ns = stall.to.as_nanos();
-        self.note(&TraceRecord { verdict, extra, at_ns, ..self.own(TraceEvent::Stall, now) });
+        self.note(&TraceRecord { verdict, extra, at_ns, ..self.own(TraceEvent::Stall, now, None) });
     }
 
     /// Stations were found, lost, or have their number now.
-    pub(crate) fn members(&mut self, now: Instant, node: &Node) {
+    pub(crate) fn members(&mut self, now: Instant, port: PortId, node: &Node) {
+        let Some(medium) = node.port_at(port).map(Port::medium) else { return };
         let Some(file) = &self.file else { return };
-        let medium = node.medium();
-        let mut alive = StationSet::default();
-        if medium.station() != 0 {
-            file.set_own(medium.station());
-            file.set_station(medium.station(), self.mac, medium.name());
-        }
-        std::mem::swap(&mut self.stations, &mut self.before);
-        self.stations.clear();
-        for member in medium.members().iter().filter(|member| member.station != 0) {
-            file.set_station(member.station, member.mac.0, member.announce.name());
-            if !medium.is_dead(member.station) {
-                alive.insert(member.station);
-            }
-            if self.stations.len() < self.stations.capacity() {
-                self.stations.push((member.mac.0, member.station));
-            }
-        }
-        self.stations.sort_unstable();
-        let before = std::mem::replace(&mut self.alive, alive);
-        self.compare(before, now);
+        let Some(seat) = self.ports.get_mut(usize::from(port.0)) else { return };
+        let before = seat.look(file, medium);
+        self.compare(port, before, now);
     }
 
-    /// Notes who has come or gone since it was looked before.
-    fn compare(&mut self, before: StationSet, now: Instant) {
-        let alive = self.alive;
+    /// Notes who has come or gone on a port since it was looked before.
+    fn compare(&mut self, port: PortId, was: StationSet, now: Instant) {
+        let at = usize::from(port.0);
         // By their addresses: who has another number now is neither lost nor found.
-        for at in 0..self.before.len() {
-            let (mac, station) = self.before[at];
-            if before.contains(station) && !is_among(mac, &self.stations, &alive) {
-                let number = u64::from(self.left.contains(station));
-                self.left.remove(station);
-                self.station_event(TraceEvent::Lost, station, number, now);
+        for index in 0..self.ports[at].before.len() {
+            let seat = &mut self.ports[at];
+            let (mac, station) = seat.before[index];
+            if was.contains(station) && !is_among(mac, &seat.stations, &seat.alive) {
+                let number = u64::from(seat.left.contains(station));
+                seat.left.remove(station);
+                self.station_event(TraceEvent::Lost, (port, station), number, now);
             }
         }
-        for at in 0..self.stations.len() {
-            let (mac, station) = self.stations[at];
-            if alive.contains(station) && !is_among(mac, &self.before, &before) {
-                self.station_event(TraceEvent::Back, station, 0, now);
+        for index in 0..self.ports[at].stations.len() {
+            let seat = &self.ports[at];
+            let (mac, station) = seat.stations[index];
+            if seat.alive.contains(station) && !is_among(mac, &seat.before, &was) {
+                self.station_event(TraceEvent::Back, (port, station), 0, now);
             }
         }
     }
 
-    fn station_event(&mut self, event: TraceEvent, src: StationId, number: u64, at: Instant) {
-        self.note(&TraceRecord { src, number, ..self.own(event, at) });
+    fn station_event(
+        &mut self,
+        event: TraceEvent,
+        (port, src): (PortId, StationId),
+        number: u64,
+        at: Instant,
+    ) {
+        self.note(&TraceRecord { src, number, ..self.own(event, at, Some(port)) });
     }
 
-    /// Something happened to a channel, or to who takes part.
-    pub(crate) fn channel(&mut self, now: Instant, event: &ChannelEvent, node: &Node) {
+    /// Something happened to a channel of a port, or to the stations that take part there.
+    pub(crate) fn channel(&mut self, now: Instant, port: PortId, event: &ChannelEvent, node: &Node) {
         if self.file.is_none() {
             return;
         }
         match event {
             ChannelEvent::Opened { channel, label, granted } => {
-                self.learn(*channel, *channel, *label, &granted.contract, false);
+                self.learn((port, *channel), *channel, *label, &granted.contract, false);
                 self.contract(TraceEvent::Opened, now, *channel, *label, &granted.contract);
             }
             ChannelEvent::Incoming { channel, remote, granted, .. } => {
-                let port = node.port_of(*channel).and_then(|port| node.port_at(port));
-                let member =
-                    port.zip(node.hop(*channel)).and_then(|(port, hop)| port.medium().member_at(hop));
+                let of = node.port_at(port).zip(node.hop(*channel));
+                let member = of.and_then(|(port, hop)| port.medium().member_at(hop));
                 let same_clock = member.is_some_and(|member| member.announce.boot_id == self.boot_id);
-                self.learn(*channel, *remote, 0, &granted.contract, same_clock);
+                self.learn((port, *channel), *remote, 0, &granted.contract, same_clock);
             }
             ChannelEvent::IncomingOpened { channel, granted } => {
                 self.relearn(*channel, &granted.contract);
@@ -511,27 +440,29 @@ impl Tracer {
                 let offer = refusal.counter_offer.map_or(0, |octets| octets.get());
                 let extra = [refusal.margin.as_nanos(), refusal.margin_bps, offer];
                 let octets = refusal.test.name().as_bytes();
-                let own = self.own(TraceEvent::Refused, now);
+                let own = self.own(TraceEvent::Refused, now, Some(port));
                 self.note(&TraceRecord { channel: *channel, extra, octets, ..own });
             }
             ChannelEvent::Told { channel, tally } => self.reported(now, *channel, tally.unread),
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
                 self.reported(now, *channel, tally.unread);
-                self.closed(now, *channel, *cause, *stated);
+                self.closed((now, port), *channel, *cause, *stated);
             }
             ChannelEvent::Contested { .. } | ChannelEvent::Afterwards { .. } => {}
             ChannelEvent::Struck(Excluded { mac, here, .. }) => {
-                self.refused_station(now, *mac, rota_wire::Verdict::HeldOff, *here, node);
+                self.refused_station((now, port), *mac, rota_wire::Verdict::HeldOff, *here, node);
             }
-            ChannelEvent::Refusal { mac, why, here } => self.refused_station(now, *mac, *why, *here, node),
-            ChannelEvent::MembersChanged => self.members(now, node),
+            ChannelEvent::Refusal { mac, why, here } => {
+                self.refused_station((now, port), *mac, *why, *here, node);
+            }
+            ChannelEvent::MembersChanged => self.members(now, port, node),
             ChannelEvent::ModeChanged | ChannelEvent::Probed { .. } | ChannelEvent::NoMemory { .. } => {}
         }
     }
 
     fn learn(
         &mut self,
-        channel: ChannelId,
+        (port, channel): (PortId, ChannelId),
         id: ChannelId,
         label: u16,
         contract: &Contract,
@@ -541,7 +472,7 @@ impl Tracer {
             let judge = Judge::new(contract, same_clock);
             let handed = [(0, Span::ZERO); HANDED];
             let bound = Span::from_nanos(contract.bound_ns);
-            self.known.push(Known { channel, id, label, bound, judge, unread: 0, handed });
+            self.known.push(Known { port, channel, id, label, bound, judge, unread: 0, handed });
         }
     }
 
@@ -554,18 +485,18 @@ impl Tracer {
 
     fn contract(&mut self, event: TraceEvent, now: Instant, channel: ChannelId, label: u16, told: &Contract) {
         let extra = [told.unit_octets_max.into(), told.period_ns, told.bound_ns];
-        let channel = self.id(channel);
-        self.note(&TraceRecord { channel, label, extra, ..self.own(event, now) });
+        let (port, channel) = (self.port_of(channel), self.id(channel));
+        self.note(&TraceRecord { channel, label, extra, ..self.own(event, now, port) });
     }
 
     fn closed(
         &mut self,
-        now: Instant,
+        (now, port): (Instant, PortId),
         channel: ChannelId,
         cause: rota_contract::CloseCause,
         stated: Option<Stated>,
     ) {
-        let (id, own) = (self.id(channel), self.own(TraceEvent::Closed, now));
+        let (id, own) = (self.id(channel), self.own(TraceEvent::Closed, now, Some(port)));
         if let Some(at) = self.known.iter().position(|known| known.channel == channel) {
             let mut known = self.known.swap_remove(at);
             // Only a receiver judges, of what it was promised: a sender's channel has a label here.
@@ -583,7 +514,7 @@ impl Tracer {
 
     fn refused_station(
         &mut self,
-        now: Instant,
+        (now, port): (Instant, PortId),
         mac: MacAddr,
         why: rota_wire::Verdict,
         here: bool,
@@ -591,8 +522,8 @@ impl Tracer {
     ) {
         // Comes at most once a second, off the frame path.
         let words = crate::status::refusal(mac, why, here);
-        let src = node.medium().number(mac);
-        let (own, octets) = (self.own(TraceEvent::RefusedStation, now), words.as_bytes());
+        let src = node.port_at(port).map_or(0, |port| port.medium().number(mac));
+        let (own, octets) = (self.own(TraceEvent::RefusedStation, now, Some(port)), words.as_bytes());
         self.note(&TraceRecord { src, octets, ..own });
     }
 }

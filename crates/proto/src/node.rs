@@ -9,17 +9,18 @@
 
 pub(crate) mod carry;
 mod line;
+mod messages;
 mod peers;
 mod ports;
 
 use crate::channels::{ChannelEvent, Listener, OpenRequest, RequestError, ResizeError, Shortage, Stated};
 use crate::io::{ChannelId, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, Way};
-use crate::llc::{Llc, LlcBusy, LlcEvent, LlcRequest};
 use crate::port::{Medium, Port};
 use crate::report::{HostSigns, Reports};
 use crate::segment::Segment;
 use crate::settings::Settings;
 use line::Line;
+use messages::Messages;
 use peers::Route;
 pub use peers::{Found, NotFound};
 pub use ports::{PORTS_MAX, PortSpec, PortsError};
@@ -51,7 +52,8 @@ pub struct Node {
     lines: Vec<Line>,
     turn: Polling,
     /// Events of channels whose port is gone.
-    orphaned: VecDeque<ChannelEvent>,
+    orphaned: VecDeque<(PortId, ChannelEvent)>,
+    messages: Messages,
     /// The newest poll answered with something to do, so that another one must follow.
     is_draining: bool,
 }
@@ -143,7 +145,8 @@ impl Node {
     }
 
     fn event(&self) -> Option<Output> {
-        let has_event = !self.orphaned.is_empty() || self.lines.iter().any(Line::has_event);
+        let has_event =
+            !self.orphaned.is_empty() || self.messages.has_event() || self.lines.iter().any(Line::has_event);
         has_event.then_some(Output::Event)
     }
 
@@ -156,54 +159,20 @@ impl Node {
     pub fn timer(&self) -> Deadline<Timer> {
         let timers = self.lines.iter().map(Line::timer);
         let first = timers.reduce(Deadline::or).expect("a node has a port");
-        let at = if self.orphaned.is_empty() { first.at } else { Instant::ZERO };
+        let waits = !self.orphaned.is_empty() || self.messages.has_event();
+        let at = if waits { Instant::ZERO } else { first.at };
         Deadline { at, ..first }
     }
 
     /// What happened to channels, after [`Output::Event`]: take events until there are none.
     pub fn next_event(&mut self) -> Option<ChannelEvent> {
-        self.orphaned
-            .pop_front()
-            .or_else(|| self.lines.iter_mut().find_map(|line| line.channels.next_event()))
+        self.next_port_event().map(|(_, event)| event)
     }
 
-    /// What happened to messages, after [`Output::Event`]: take events until there are none.
-    pub fn next_llc_event(&mut self) -> Option<LlcEvent> {
-        self.lines.iter_mut().find_map(|line| line.llc.next_event())
-    }
-
-    // ---- link control: its sockets are those of the first port ----------------------------------------
-
-    /// Link control of the first port, to look at.
-    pub fn llc(&self) -> &Llc {
-        &self.lines[0].llc
-    }
-
-    /// A program has this socket from now on.
-    pub fn llc_open(&mut self, socket: u8) {
-        self.assert_drained();
-        self.lines[0].llc.open(socket);
-    }
-
-    /// Nobody has this socket any more; what it still wanted sent is given up.
-    pub fn llc_close(&mut self, now: Instant, socket: u8) {
-        self.assert_drained();
-        self.lines[0].tell_llc(now, |llc, _| llc.close(now, socket));
-    }
-
-    /// A message to be sent; what becomes of it comes as an event.
-    ///
-    /// # Errors
-    /// [`LlcBusy`]: offer it again when an event has told of another one's end.
-    pub fn llc_send(&mut self, now: Instant, request: &LlcRequest) -> Result<(), LlcBusy> {
-        self.assert_drained();
-        self.lines[0].tell_llc(now, |llc, segment| llc.send(now, request, segment))
-    }
-
-    /// Gives up whatever a socket still wants sent; nothing is told of it.
-    pub fn llc_cancel(&mut self, now: Instant, socket: u8) {
-        self.assert_drained();
-        self.lines[0].tell_llc(now, |llc, _| llc.cancel(now, socket));
+    /// The same with the port that it happened on, which may be gone.
+    pub fn next_port_event(&mut self) -> Option<(PortId, ChannelEvent)> {
+        let of = |line: &mut Line| Some((line.port.id(), line.channels.next_event()?));
+        self.orphaned.pop_front().or_else(|| self.lines.iter_mut().find_map(of))
     }
 
     // ---- channels -------------------------------------------------------------------------------------
@@ -398,6 +367,11 @@ impl Node {
     /// The ends of channels at this host, as its stations would report them.
     pub fn own_channels(&self) -> impl Iterator<Item = ChannelReport> {
         self.lines.iter().flat_map(Line::ends)
+    }
+
+    /// The ends of channels on one port; none where it is gone.
+    pub fn own_channels_at(&self, port: PortId) -> impl Iterator<Item = ChannelReport> {
+        self.place(port).into_iter().flat_map(|at| self.lines[at].ends())
     }
 
     /// The counts so far of a channel that is received here.

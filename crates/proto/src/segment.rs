@@ -48,6 +48,11 @@ impl<'a> Segment<'a> {
 
     // ---- the stations ---------------------------------------------------------------------------------
 
+    /// Whether a station is dead to the ring.
+    pub(crate) fn is_dead(self, station: StationId) -> bool {
+        self.0.medium().is_dead(station)
+    }
+
     /// Stations of the segment, this one included.
     pub(crate) fn stations(self) -> u16 {
         self.0.medium().stations()

@@ -1,11 +1,11 @@
 //! A node with two ports, each on a segment of its own.
 
-use rota_contract::NodeId;
-use rota_contract::{CloseCause, TrafficSpec};
+use rota_contract::{CloseCause, MessageOutcome, NodeId, TrafficSpec};
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
-    ChannelEvent, ChannelId, Delivered, Destination, HostTag, Identity, Input, ModeName, Node, OpenRequest,
-    Output, PORTS_MAX, PortId, PortSpec, PortsError, RequestError, Settings, TRT_30_HZ, UnitRef, Way,
+    ChannelEvent, ChannelId, Delivered, Destination, HostTag, Identity, Input, LLC_BROADCAST, LlcAddress,
+    LlcEvent, LlcRequest, LlcSettings, ModeName, Node, OpenRequest, Output, PORTS_MAX, PortId, PortSpec,
+    PortsError, RequestError, Settings, TRT_30_HZ, UnitRef, Way,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
@@ -39,6 +39,9 @@ struct Net {
     came: Vec<(usize, ChannelId)>,
     /// Ports that sent something, in order.
     sent: Vec<(usize, PortId)>,
+    /// Events of messages, by node; whole messages that came, by node and sender.
+    told: Vec<(usize, LlcEvent)>,
+    messages: Vec<(usize, LlcAddress)>,
 }
 
 fn mac(last: u8) -> MacAddr {
@@ -57,11 +60,16 @@ fn identity(k: usize) -> Identity {
     Identity { node_id: NodeId(k as u64 + 1), boot_id: k as u64 + 1, mac: mac(0), name: format!("n{k}") }
 }
 
-type Taken<'a> =
-    (&'a mut Vec<(Plug, Vec<u8>)>, &'a mut Vec<(usize, ChannelEvent)>, &'a mut Vec<(usize, PortId)>);
+type Taken<'a> = (
+    &'a mut Vec<(Plug, Vec<u8>)>,
+    &'a mut Vec<(usize, ChannelEvent)>,
+    &'a mut Vec<(usize, PortId)>,
+    &'a mut Vec<(usize, LlcEvent)>,
+);
 
-fn take(given: Given<'_>, node: usize, plugs: &[Plug], (wire, events, sent): Taken<'_>) {
+fn take(given: Given<'_>, node: usize, plugs: &[Plug], (wire, events, sent, told): Taken<'_>) {
     match given {
+        Given::Message(event) => told.push((node, event)),
         Given::Output(Output::Transmit { port, .. }, frame) => {
             sent.push((node, port));
             let from = plugs.iter().find(|plug| (plug.node, plug.port) == (node, port));
@@ -79,7 +87,11 @@ impl Net {
         let ports = [vec![0x10, 0x20], vec![0x11], vec![0x12], vec![0x21], vec![0x22]];
         let (mut nodes, mut plugs) = (Vec::new(), Vec::new());
         for (node, lasts) in ports.iter().enumerate() {
-            let specs: Vec<PortSpec> = lasts.iter().map(|last| spec(*last)).collect();
+            let mut specs: Vec<PortSpec> = lasts.iter().map(|last| spec(*last)).collect();
+            for spec in &mut specs {
+                spec.settings.llc =
+                    LlcSettings { enabled: true, address: lasts[0], ..LlcSettings::default() };
+            }
             nodes.push(Node::with_ports(now, &identity(node), &specs, node as u64).expect("sound ports"));
             for (id, last) in (0..).zip(lasts) {
                 let segment = usize::from(*last >> 4) - 1;
@@ -87,7 +99,8 @@ impl Net {
             }
         }
         let (wire, dead, events, came, sent) = (vec![], vec![], vec![], vec![], vec![]);
-        let mut net = Self { now, nodes, plugs, wire, dead, events, came, sent };
+        let (told, messages) = (vec![], vec![]);
+        let mut net = Self { now, nodes, plugs, wire, dead, events, came, sent, told, messages };
         net.run(Span::from_millis(2_500));
         let joined = |node: &Node| node.ports().all(|port| port.medium().station() != 0);
         assert!(net.nodes.iter().all(joined));
@@ -139,17 +152,17 @@ impl Net {
     }
 
     fn drain(&mut self, node: usize) {
-        let Self { now, nodes, plugs, wire, events, sent, .. } = self;
+        let Self { now, nodes, plugs, wire, events, sent, told, .. } = self;
         drive::drain(&mut nodes[node], *now, &mut Zeros, |given, duties| {
             duties.extend(given.duty().filter(|duty| !matches!(duty, Duty::ListenAgain(_))));
-            take(given, node, plugs, (wire, events, sent));
+            take(given, node, plugs, (wire, events, sent, told));
         });
     }
 
     /// Polls without a parent that does its duties.
     fn poll(&mut self, node: usize, most: usize) {
-        let Self { now, nodes, plugs, wire, events, sent, .. } = self;
-        let take = |given: Given<'_>| take(given, node, plugs, (wire, events, sent));
+        let Self { now, nodes, plugs, wire, events, sent, told, .. } = self;
+        let take = |given: Given<'_>| take(given, node, plugs, (wire, events, sent, told));
         if !drive::poll(&mut nodes[node], *now, most, &mut Zeros, take) {
             self.nodes[node].break_off();
         }
@@ -158,8 +171,12 @@ impl Net {
     fn hear(&mut self, plug: Plug, frame: &[u8]) {
         let input = Input::Frame { port: plug.port, at: Some(self.now), data: frame };
         let heard = self.nodes[plug.node].handle(self.now, input);
-        if let Some(Delivered::Fragment(delivery)) = heard.received {
-            self.came.push((plug.node, delivery.channel));
+        match heard.received {
+            Some(Delivered::Fragment(delivery)) => self.came.push((plug.node, delivery.channel)),
+            Some(Delivered::Message(message)) if message.completes() => {
+                self.messages.push((plug.node, message.from));
+            }
+            _ => {}
         }
         self.drain(plug.node);
     }
@@ -383,4 +400,87 @@ fn a_request_that_two_ports_could_serve_names_both() {
     let unknown =
         net.nodes[GATEWAY].go_on(net.now, Some(Way { port: PortId(7), hop: mac(0x11) }), &request, 0);
     assert_eq!(unknown, Err(RequestError::NoPort(PortId(7))));
+}
+
+const SOCKET: u8 = 4;
+
+impl Net {
+    /// A message of a node to the station whose first port ends so, or to all.
+    fn message(&mut self, node: usize, number: u64, to: u8, ack: bool) {
+        let to = LlcAddress { socket: SOCKET, node: to };
+        let request = LlcRequest {
+            socket: SOCKET,
+            number,
+            octets: 5_000,
+            to,
+            level: 0,
+            ack,
+            tries: 3,
+            until: Instant::FAR,
+        };
+        self.nodes[node].llc_send(self.now, &request).expect("there is room");
+        self.drain(node);
+    }
+
+    /// The ends of a node's messages since it was last asked.
+    fn outcomes(&mut self, node: usize) -> Vec<(u64, MessageOutcome)> {
+        let told = std::mem::take(&mut self.told).into_iter();
+        let ends = told.filter_map(|(at, event)| match event {
+            LlcEvent::Done { number, outcome, .. } if at == node => Some((number, outcome)),
+            _ => None,
+        });
+        ends.collect()
+    }
+}
+
+/// Messages went over the first port alone, and sockets ended with it.
+#[test]
+fn a_socket_reaches_the_stations_of_every_port_and_outlives_the_first() {
+    let mut net = Net::new();
+    net.nodes.iter_mut().for_each(|node| node.llc_open_on_all(SOCKET));
+    // The gateway, and a station of each segment.
+    let (gateway, left, right) = (0x10, 0x11, 0x21);
+    for (number, to) in [(1, left), (2, right)] {
+        net.message(GATEWAY, number, to, true);
+        net.run(Span::from_millis(200));
+        assert_eq!(net.outcomes(GATEWAY), [(number, MessageOutcome::Acknowledged)]);
+    }
+    assert_eq!(net.messages, [1, 3].map(|node| (node, LlcAddress { socket: SOCKET, node: gateway })));
+    net.messages.clear();
+    // To all: one end, one message at each station of both segments, and one copy here.
+    net.message(GATEWAY, 3, LLC_BROADCAST, false);
+    net.run(Span::from_millis(200));
+    let copies = net.told.iter().filter(|(_, event)| matches!(event, LlcEvent::Local { .. })).count();
+    assert_eq!((copies, net.outcomes(GATEWAY)), (1, vec![(3, MessageOutcome::Sent)]));
+    let mut came: Vec<usize> = net.messages.drain(..).map(|(node, _)| node).collect();
+    came.sort_unstable();
+    assert_eq!(came, [1, 2, 3, 4]);
+    // A message under way on a port that is lost is over; the other port's go on.
+    net.message(GATEWAY, 4, left, true);
+    net.message(GATEWAY, 5, right, true);
+    net.nodes[GATEWAY].lose_port(net.now, A);
+    net.plugs.retain(|plug| (plug.node, plug.port) != (GATEWAY, A));
+    net.drain(GATEWAY);
+    net.run(Span::from_millis(200));
+    let mut ends = net.outcomes(GATEWAY);
+    ends.sort_by_key(|(number, _)| *number);
+    assert_eq!(ends, [(4, MessageOutcome::TimedOut), (5, MessageOutcome::Acknowledged)]);
+    net.message(3, 6, gateway, true);
+    net.run(Span::from_millis(200));
+    assert_eq!(net.outcomes(3), [(6, MessageOutcome::Acknowledged)], "it is there still");
+}
+
+/// The simulator's hosts have their sockets so.
+#[test]
+fn a_socket_of_one_port_knows_no_other_one() {
+    let mut net = Net::new();
+    net.nodes.iter_mut().for_each(|node| node.llc_open(SOCKET));
+    net.message(GATEWAY, 1, 0x21, true);
+    let unknown = MessageOutcome::Failed(rota_contract::MessageFailure::NoSuchNode);
+    assert_eq!(net.outcomes(GATEWAY), [(1, unknown)]);
+    net.message(GATEWAY, 2, LLC_BROADCAST, false);
+    net.run(Span::from_millis(200));
+    let mut came: Vec<usize> = net.messages.iter().map(|(node, _)| *node).collect();
+    came.sort_unstable();
+    assert_eq!(came, [1, 2]);
 }

@@ -6,7 +6,9 @@ use std::mem::offset_of;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::layout::{COUNTER_NAME_OCTETS, COUNTERS_MAGIC, CounterEntry, CountersHeader, LAYOUT_VERSION};
+use crate::layout::{
+    COUNTER_NAME_OCTETS, COUNTERS_MAGIC, CounterEntry, CountersHeader, LAYOUT_VERSION, PORTS_MAX,
+};
 use crate::memfd::{self, FINAL_SEALS};
 use crate::memory::MemoryError;
 use crate::monitor::{self, MONITOR_OCTETS, Monitor, MonitorTable};
@@ -33,19 +35,25 @@ impl CounterTable {
         Self::with_room(names, 0)
     }
 
-    /// The same with the rows of a monitor behind the counters.
+    /// The same with the rows of so many ports behind the counters, eight at most.
     ///
     /// # Errors
     /// As [`CounterTable::create`].
-    pub fn with_monitor(names: &[&str]) -> Result<(Self, MonitorTable), MemoryError> {
-        let table = Self::with_room(names, MONITOR_OCTETS)?;
+    pub fn with_monitors(
+        names: &[impl AsRef<str>],
+        ports: usize,
+    ) -> Result<(Self, Vec<MonitorTable>), MemoryError> {
+        let ports = ports.min(PORTS_MAX);
+        let table = Self::with_room(names, ports * MONITOR_OCTETS)?;
         let at = entry(names.len());
-        let monitor = MonitorTable::new(Arc::clone(&table.pages), at);
+        let monitor = |port| MonitorTable::new(Arc::clone(&table.pages), at + port * MONITOR_OCTETS);
+        let monitors = (0..ports).map(monitor).collect();
+        table.pages.store(offset_of!(CountersHeader, monitors), ports as u64);
         table.pages.store_release(offset_of!(CountersHeader, monitor_at), at as u64);
-        Ok((table, monitor))
+        Ok((table, monitors))
     }
 
-    fn with_room(names: &[&str], more: usize) -> Result<Self, MemoryError> {
+    fn with_room(names: &[impl AsRef<str>], more: usize) -> Result<Self, MemoryError> {
         let kernel = |what| move |errno| MemoryError::Kernel { what, errno };
         if names.is_empty() || names.len() > COUNTERS_MAX {
             let slots = u32::try_from(names.len()).unwrap_or(u32::MAX);
@@ -57,7 +65,8 @@ impl CounterTable {
         memfd::seal(&file, FINAL_SEALS).map_err(kernel("seal a memory file"))?;
         pages.read().prefault();
         for (id, name) in names.iter().enumerate() {
-            let shown = &name.as_bytes()[..name.len().min(COUNTER_NAME_OCTETS)];
+            let name = name.as_ref().as_bytes();
+            let shown = &name[..name.len().min(COUNTER_NAME_OCTETS)];
             pages.copy_in(entry(id) + offset_of!(CounterEntry, name), shown);
         }
         pages.store(offset_of!(CountersHeader, version), LAYOUT_VERSION);
@@ -101,8 +110,9 @@ impl CounterTable {
 pub struct CounterReader {
     pages: ReadPages,
     names: Vec<String>,
-    /// Where the monitor's rows are, if there are any.
-    monitor: Option<usize>,
+    /// Where the rows of the first port are; those of the others follow.
+    monitor: usize,
+    ports: usize,
 }
 
 impl CounterReader {
@@ -114,7 +124,8 @@ impl CounterReader {
         let kernel = |what| move |errno| MemoryError::Kernel { what, errno };
         let wanted = "a counters file";
         let octets = memfd::fixed_octets(&file).map_err(kernel("look at the counters file"))?;
-        if !(size_of::<CountersHeader>()..=entry(COUNTERS_MAX) + MONITOR_OCTETS).contains(&octets) {
+        let largest = entry(COUNTERS_MAX) + PORTS_MAX * MONITOR_OCTETS;
+        if !(size_of::<CountersHeader>()..=largest).contains(&octets) {
             return Err(MemoryError::NotOurs { found: "a file of another size", wanted });
         }
         let pages = ReadPages::map(&file, octets).map_err(kernel("map the counters file"))?;
@@ -128,10 +139,14 @@ impl CounterReader {
         }
         let names = (0..count).map(|id| name_at(&pages, id)).collect();
         let monitor = usize::try_from(pages.load(offset_of!(CountersHeader, monitor_at))).unwrap_or(0);
-        if monitor != 0 && (monitor != entry(count) || monitor + MONITOR_OCTETS > octets) {
+        let ports = usize::try_from(pages.load(offset_of!(CountersHeader, monitors))).unwrap_or(usize::MAX);
+        let ports = if monitor == 0 { 0 } else { ports };
+        let fits =
+            ports <= PORTS_MAX && monitor == entry(count) && monitor + ports * MONITOR_OCTETS <= octets;
+        if monitor != 0 && !fits {
             return Err(MemoryError::NotOurs { found: "rows that do not fit", wanted });
         }
-        Ok(Self { pages, names, monitor: (monitor != 0).then_some(monitor) })
+        Ok(Self { pages, names, monitor, ports })
     }
 
     /// All counters, in the node's order.
@@ -139,10 +154,15 @@ impl CounterReader {
         self.names.iter().enumerate().map(|(id, name)| (name.as_str(), self.pages.load(entry(id))))
     }
 
-    /// All rows of the monitor, of one moment, into `into`, whose room is used again. False when there are
-    /// none or the node ended while it wrote them; `into` then holds nothing of worth.
-    pub fn monitor(&self, into: &mut Monitor) -> bool {
-        self.monitor.is_some_and(|at| monitor::read(&self.pages, at, into))
+    /// Ports of the node, each with rows of its own; those that are gone are among them.
+    pub fn ports(&self) -> usize {
+        self.ports
+    }
+
+    /// All rows of a port, of one moment, into `into`, whose room is used again. False when there are none,
+    /// none were written yet, or the node ended while it wrote them; `into` then holds nothing of worth.
+    pub fn monitor(&self, port: usize, into: &mut Monitor) -> bool {
+        port < self.ports && monitor::read(&self.pages, self.monitor + port * MONITOR_OCTETS, into)
     }
 
     /// The counter of that name.

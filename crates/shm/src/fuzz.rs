@@ -6,7 +6,7 @@ use crate::control::{Reply, Request};
 use crate::counters::CounterReader;
 use crate::layout::{
     BOARD_MAGIC, BOARD_OCTETS, BoardHeader, LAYOUT_VERSION, MESSAGE_CELL_OCTETS, MESSAGE_PARTS_MAX,
-    MessageDescriptor, RxRing, TRACE_MAGIC, TRACE_SLOTS_AT, TRACE_SNAP_OCTETS, TraceHeader, TraceSlot,
+    MessageDescriptor, RxRing, TRACE_MAGIC, TRACE_PORT_OCTETS, TRACE_SNAP_OCTETS, TraceHeader, TraceSlot,
     board_file_octets, tx_file_octets,
 };
 use crate::memfd::{self, SIZE_SEALS};
@@ -140,7 +140,7 @@ pub fn fuzz_counters(data: &[u8]) {
         return;
     }
     let Ok(reader) = CounterReader::open(file) else { return };
-    let _ = reader.monitor(&mut crate::Monitor::default());
+    let _ = reader.monitor(0, &mut crate::Monitor::default());
     for (name, value) in reader.iter() {
         assert!(!name.chars().any(char::is_control));
         assert!(reader.get(name).is_some(), "{name} = {value} is found by its name");
@@ -151,13 +151,15 @@ pub fn fuzz_counters(data: &[u8]) {
 /// place and a value.
 pub fn fuzz_trace(data: &[u8]) {
     const SLOTS: usize = 8;
-    let octets = TRACE_SLOTS_AT + SLOTS * size_of::<TraceSlot>();
+    let slots_at = size_of::<TraceHeader>() + TRACE_PORT_OCTETS;
+    let octets = slots_at + SLOTS * size_of::<TraceSlot>();
     let Ok(file) = memfd::create("rota-fuzz", octets) else { return };
     let (Ok(pages), Ok(())) = (WritePages::map(&file, octets), memfd::seal(&file, SIZE_SEALS)) else {
         return;
     };
     let header = [TRACE_MAGIC, LAYOUT_VERSION, SLOTS as u64, SLOTS as u64];
     header.iter().enumerate().for_each(|(word, &value)| pages.store(word * 8, value));
+    pages.store(core::mem::offset_of!(TraceHeader, ports), 1);
     let mut reader = None;
     for chunk in data.chunks_exact(11) {
         let (verb, place, value) = split(chunk);
@@ -172,12 +174,13 @@ pub fn fuzz_trace(data: &[u8]) {
                     assert!(record.octets.len() <= TRACE_SNAP_OCTETS);
                     assert!(!record.words().chars().any(char::is_control));
                 }
-                let _ = (reader.station(place as u16), reader.own());
+                let port = verb / 8 % 3;
+                let _ = (reader.station(port, place as u16), reader.own(port), reader.interface(port));
             }
             // The words that matter, more often than chance would have it.
             2 => pages.store(core::mem::offset_of!(TraceHeader, head), value % 32),
             3 => pages.store(core::mem::offset_of!(TraceHeader, head), value),
-            4 => pages.store(TRACE_SLOTS_AT + place % SLOTS * size_of::<TraceSlot>(), value % 64),
+            4 => pages.store(slots_at + place % SLOTS * size_of::<TraceSlot>(), value % 64),
             5 => pages.store(place % 16 * 8, value),
             _ => pages.store(place % (octets / 8) * 8, value),
         }

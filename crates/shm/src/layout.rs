@@ -12,7 +12,7 @@ pub const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"RotaChan");
 /// First word of a counters file: "RotaCntr".
 pub const COUNTERS_MAGIC: u64 = u64::from_be_bytes(*b"RotaCntr");
 /// Version of all layouts in this module; the two sides must agree exactly.
-pub const LAYOUT_VERSION: u64 = 8;
+pub const LAYOUT_VERSION: u64 = 9;
 /// Most octets of a unit in one fragment: an MTU of 9,000 without Rota's own 64.
 pub const FRAGMENT_OCTETS_MAX: u32 = 8_936;
 /// Most octets of a message in one cell of a socket's receive ring: an 802.3 frame has less.
@@ -167,7 +167,9 @@ pub struct CountersHeader {
     pub count: u64,
     /// Where the rows of [`crate::monitor`] begin; 0 where there are none.
     pub monitor_at: u64,
-    reserved: [u64; 4],
+    /// How many blocks of such rows there are: one for each port of the node.
+    pub monitors: u64,
+    reserved: [u64; 3],
 }
 
 /// One named counter: a zero-padded name and its value.
@@ -179,7 +181,8 @@ pub struct CounterEntry {
     pub name: [u8; COUNTER_NAME_OCTETS],
 }
 
-/// Head of a trace file; [`TRACE_STATIONS`] of [`TraceStation`] follow, then the slots.
+/// Head of a trace file; a [`TracePort`] with [`TRACE_STATIONS`] of [`TraceStation`] follows for each port,
+/// then the slots.
 #[repr(C)]
 pub struct TraceHeader {
     /// [`TRACE_MAGIC`].
@@ -194,11 +197,20 @@ pub struct TraceHeader {
     pub first: u64,
     /// Index after the newest event.
     pub head: u64,
-    /// The station's own number; 0 while it has none.
-    pub station: u64,
+    /// Ports of the node.
+    pub ports: u64,
     /// EtherType of the segment's frames.
     pub ether_type: u64,
     reserved: [u64; 8],
+}
+
+/// A port of the node; its stations follow.
+#[repr(C)]
+pub struct TracePort {
+    /// This station's own number there; 0 while it has none.
+    pub station: u64,
+    /// Its interface: UTF-8, padded with zeros.
+    pub interface: [u8; INTERFACE_OCTETS],
 }
 
 /// What is known of the station with this number.
@@ -222,7 +234,7 @@ pub struct TraceSlot {
     /// Event (bits 0–7), frame kind (8–15), verdict (16–23), level + 1 (24–31), octets kept (32–47), frame
     /// octets (48–63).
     pub shape: u64,
-    /// Source (bits 0–15), destination (16–31), label (32–47), flags (48–63).
+    /// Source (bits 0–15), destination (16–31), label (32–47), port + 1 (48–55).
     pub parties: u64,
     /// The channel's id, its sender's at both ends; 0 for none.
     pub channel: u64,
@@ -246,8 +258,12 @@ pub const TRACE_SNAP_OCTETS: usize = 160;
 pub const TRACE_STATIONS: usize = 256;
 /// Most slots of a trace file.
 pub const TRACE_SLOTS_MAX: u32 = 65_536;
-/// Octets before the first slot of a trace file.
-pub const TRACE_SLOTS_AT: usize = size_of::<TraceHeader>() + TRACE_STATIONS * size_of::<TraceStation>();
+/// Octets of a port in a trace file, its stations included.
+pub const TRACE_PORT_OCTETS: usize = size_of::<TracePort>() + TRACE_STATIONS * size_of::<TraceStation>();
+/// Most ports of a node.
+pub const PORTS_MAX: usize = 8;
+/// Longest name of an interface, in octets.
+pub const INTERFACE_OCTETS: usize = 16;
 /// Longest name of a counter, in octets.
 pub const COUNTER_NAME_OCTETS: usize = 56;
 /// Octets before the first receive slot.
@@ -270,6 +286,7 @@ const _: () = {
     assert!(size_of::<RxDescriptor>() == 64 && offset_of!(RxDescriptor, shape) == 48);
     assert!(size_of::<CountersHeader>() == 64 && size_of::<CounterEntry>() == 64);
     assert!(size_of::<TraceHeader>() == 128 && size_of::<TraceStation>() == 40);
+    assert!(size_of::<TracePort>() == 24);
     assert!(size_of::<TraceSlot>() == 256 && offset_of!(TraceSlot, octets) == 96);
     assert!(size_of::<MessageDescriptor>() == 128 && offset_of!(MessageDescriptor, cells) == 64);
     assert!(rx_slot_octets(1_436) == 1_536);

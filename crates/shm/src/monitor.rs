@@ -1,11 +1,13 @@
-//! What a monitor shows of the whole segment, behind the named counters in the same file: one row of the
-//! segment, one of each station, one of each end of a channel. One writer; a reader gets all rows of one
-//! moment or none (a sequence word is odd while they are written), and never makes the writer wait.
+//! What a monitor shows of the whole segment of a port, behind the named counters in the same file: one row
+//! of the segment, one of each station, one of each end of a channel. Each port has a block of them. One
+//! writer; a reader gets all rows of one port and one moment or none (a sequence word is odd while they are
+//! written), and never makes the writer wait.
 
 use rota_contract::NodeId;
 use rota_wire::{ChannelReport, Load, ReportHead};
 use std::sync::Arc;
 
+use crate::layout::INTERFACE_OCTETS;
 use crate::raw::{ReadPages, WritePages};
 
 /// Most stations in the table.
@@ -15,7 +17,7 @@ pub const CHANNEL_ROWS: usize = 512;
 /// Most stations that do not fit in the table.
 pub const MISMATCH_ROWS: usize = 32;
 /// Version of the rows.
-const MONITOR_VERSION: u64 = 4;
+const MONITOR_VERSION: u64 = 5;
 /// Sequence, version and two reserved words.
 const HEAD_OCTETS: usize = 32;
 /// A writer that died inside its write must not hold a reader for ever.
@@ -117,9 +119,11 @@ row! {
     SegmentRow {
         /// When this was written, monotonic ns.
         written_ns: u64,
+        /// The port's interface, UTF-8 padded with zeros, as octets of native words.
+        interface: [u64; INTERFACE_OCTETS / 8],
         /// This station's number, 0 while it has none.
         station: u64,
-        /// 0 joining, 1 plain Ethernet, 2 switching, 3 token.
+        /// 0 joining, 1 plain Ethernet, 2 switching, 3 token, 4 paced, [`SegmentRow::LOST`].
         mode: u64,
         /// The cycle.
         trt_ns: u64,
@@ -215,6 +219,35 @@ row! {
     }
 }
 
+impl SegmentRow {
+    /// The mode of a port whose interface is gone.
+    pub const LOST: u64 = 5;
+
+    /// The name of an interface as words; a longer one is cut.
+    pub fn interface_words(name: &str) -> [u64; INTERFACE_OCTETS / 8] {
+        words_of(name)
+    }
+
+    /// The port's interface, fit for a terminal.
+    pub fn interface(&self) -> String {
+        text_of(&self.interface)
+    }
+}
+
+/// Text as words, padded with zeros; what does not fit is cut.
+fn words_of<const N: usize>(text: &str) -> [u64; N] {
+    let mut octets = text.bytes();
+    std::array::from_fn(|_| u64::from_ne_bytes(std::array::from_fn(|_| octets.next().unwrap_or(0))))
+}
+
+/// The text that words hold, fit for a terminal.
+fn text_of(words: &[u64]) -> String {
+    let octets: Vec<u8> =
+        words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|octet| *octet != 0).collect();
+    let shown = String::from_utf8_lossy(&octets);
+    shown.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
+
 impl StationRow {
     /// The station whose file this is.
     pub const HERE: u64 = 1;
@@ -251,14 +284,7 @@ impl StationRow {
 
     /// A name as words; what is longer than 32 octets is cut.
     pub fn name_words(name: &str) -> [u64; 4] {
-        let mut octets = [0; 32];
-        let shown = name.len().min(32);
-        octets[..shown].copy_from_slice(&name.as_bytes()[..shown]);
-        std::array::from_fn(|word| {
-            let mut eight = [0; 8];
-            eight.copy_from_slice(&octets[word * 8..word * 8 + 8]);
-            u64::from_ne_bytes(eight)
-        })
+        words_of(name)
     }
 
     /// The name, fit for a terminal.
@@ -268,14 +294,11 @@ impl StationRow {
 
     /// The name that words hold, fit for a terminal.
     pub(crate) fn name_of(words: &[u64; 4]) -> String {
-        let octets: Vec<u8> =
-            words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|octet| *octet != 0).collect();
-        let shown = String::from_utf8_lossy(&octets);
-        shown.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+        text_of(words)
     }
 }
 
-/// Everything of one moment.
+/// Everything of one port and one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Monitor {
     /// The segment.
@@ -291,7 +314,7 @@ pub struct Monitor {
 const STATIONS_AT: usize = HEAD_OCTETS + SegmentRow::COUNT * 8;
 const CHANNELS_AT: usize = STATIONS_AT + STATION_ROWS * StationRow::COUNT * 8;
 const MISMATCHES_AT: usize = CHANNELS_AT + CHANNEL_ROWS * ChannelRow::COUNT * 8;
-/// Octets of the whole block.
+/// Octets of the block of a port.
 pub const MONITOR_OCTETS: usize = MISMATCHES_AT + MISMATCH_ROWS * MismatchRow::COUNT * 8;
 
 /// The node's hand on the rows. Not to be cloned: rows have one writing thread.
@@ -419,9 +442,14 @@ mod tests {
     use crate::counters::{CounterReader, CounterTable};
 
     fn both() -> (MonitorTable, CounterReader) {
-        let (table, monitor) = CounterTable::with_monitor(&["hops", "turns"]).unwrap();
+        let (mut monitors, reader) = ports(1);
+        (monitors.remove(0), reader)
+    }
+
+    fn ports(ports: usize) -> (Vec<MonitorTable>, CounterReader) {
+        let (table, monitors) = CounterTable::with_monitors(&["hops", "turns"], ports).unwrap();
         let reader = CounterReader::open(table.descriptor().try_clone_to_owned().unwrap()).unwrap();
-        (monitor, reader)
+        (monitors, reader)
     }
 
     fn station(number: u64) -> StationRow {
@@ -435,7 +463,7 @@ mod tests {
     fn a_reader_sees_the_rows_that_were_written() {
         let (mut table, reader) = both();
         let mut seen = Monitor::default();
-        assert!(!reader.monitor(&mut seen), "nothing has been written yet");
+        assert!(!reader.monitor(0, &mut seen), "nothing has been written yet");
         let mut write = table.write();
         let said = ChannelReport {
             peer_station: 9,
@@ -457,12 +485,31 @@ mod tests {
         let other = |mac| MismatchRow { mac, kind: 3, ours: 1, theirs: 2, ..MismatchRow::default() };
         (0..=MISMATCH_ROWS).for_each(|at| write.mismatch(at, &other(at as u64)));
         drop(write);
-        assert!(reader.monitor(&mut seen));
+        assert!(reader.monitor(0, &mut seen));
         assert_eq!(seen.stations, [station(4), station(9)]);
         assert_eq!(seen.stations[1].name(), "n9");
         assert_eq!((seen.channels[0].said, seen.segment.mode), (said, 3));
         assert_eq!(seen.mismatches, [0, 1].map(other));
         assert_eq!(reader.iter().count(), 2, "the named counters are what they were");
+    }
+
+    #[test]
+    fn each_port_has_rows_of_its_own() {
+        let (mut tables, reader) = ports(2);
+        let row = |interface, mode| SegmentRow {
+            interface: SegmentRow::interface_words(interface),
+            mode,
+            ..SegmentRow::default()
+        };
+        tables[0].write().segment(&row("eth0", 1));
+        let mut seen = Monitor::default();
+        assert!(reader.monitor(0, &mut seen) && !reader.monitor(1, &mut seen), "only one is written");
+        tables[1].write().segment(&row("an-interface-of-17", SegmentRow::LOST));
+        assert!(reader.monitor(1, &mut seen));
+        assert_eq!((seen.segment.interface().as_str(), seen.segment.mode), ("an-interface-of-", 5));
+        assert!(reader.monitor(0, &mut seen));
+        assert_eq!((seen.segment.interface().as_str(), seen.segment.mode), ("eth0", 1));
+        assert!(reader.ports() == 2 && !reader.monitor(2, &mut seen));
     }
 
     #[test]
@@ -484,7 +531,7 @@ mod tests {
         });
         let (mut seen, mut moments) = (Monitor::default(), std::collections::BTreeSet::new());
         for _ in 0..2_000 {
-            if reader.monitor(&mut seen) {
+            if reader.monitor(0, &mut seen) {
                 let moment = seen.segment.written_ns;
                 assert!(seen.stations.iter().all(|row| *row == station(moment)), "{moment}");
                 moments.insert(moment);
@@ -500,7 +547,7 @@ mod tests {
         let (mut table, reader) = both();
         let write = table.write();
         let _held = std::mem::ManuallyDrop::new(write);
-        assert!(!reader.monitor(&mut Monitor::default()));
+        assert!(!reader.monitor(0, &mut Monitor::default()));
     }
 
     #[test]
@@ -509,7 +556,7 @@ mod tests {
         let row = SegmentRow { stations: u64::MAX, channels: u64::MAX, ..SegmentRow::default() };
         table.write().segment(&row);
         let mut seen = Monitor::default();
-        assert!(reader.monitor(&mut seen));
+        assert!(reader.monitor(0, &mut seen));
         assert_eq!((seen.stations.len(), seen.channels.len()), (STATION_ROWS, CHANNEL_ROWS));
     }
 }

@@ -146,6 +146,7 @@ impl Reader<'_> {
             "src" => self.party(Side::Src),
             "dst" => self.party(Side::Dst),
             "host" => self.party(Side::Either),
+            "iface" => self.interface(),
             "kind" => self.word(Field::Kind, &[self.words.kinds]),
             "event" => self.word(Field::Event, &[self.words.found[0]]),
             "verdict" => self.word(Field::Verdict, &[self.words.found[1]]),
@@ -173,6 +174,19 @@ impl Reader<'_> {
         let called = piece.text.clone();
         self.next += 1;
         Ok(Expr::Party(side, is, called))
+    }
+
+    fn interface(&mut self) -> Result<Expr, FilterError> {
+        self.next += 1;
+        let is = self.takes(&["=", "==", "!="]).is_none_or(|sign| sign != "!=");
+        let is_other = |text: &str| SYMBOLS.contains(&text) || JOINS.contains(&text);
+        let is_name = |piece: &&Piece| piece.quoted || !is_other(&piece.text);
+        let Some(piece) = self.peek().filter(is_name) else {
+            return Err(self.wrong("expected the name of an interface"));
+        };
+        let name = piece.text.clone();
+        self.next += 1;
+        Ok(Expr::Interface(is, name))
     }
 
     fn word(&mut self, field: Field, lists: &[&[&'static str]]) -> Result<Expr, FilterError> {

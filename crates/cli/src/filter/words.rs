@@ -42,8 +42,8 @@ pub struct Vocabulary {
 /// Of the events of a trace.
 pub const OF_EVENTS: Vocabulary = Vocabulary {
     fields: &[
-        "src", "dst", "host", "kind", "event", "verdict", "mode", "priority", "channel", "label", "len",
-        "sap",
+        "src", "dst", "host", "iface", "kind", "event", "verdict", "mode", "priority", "channel", "label",
+        "len", "sap",
     ],
     kinds: KINDS,
     found: [EVENTS, VERDICTS],
@@ -61,6 +61,7 @@ pub const OF_LOADS: Vocabulary = Vocabulary {
 pub(super) fn first_name(word: &str) -> &str {
     match word {
         "station" => "host",
+        "interface" => "iface",
         "prio" | "level" => "priority",
         "length" => "len",
         other => other,

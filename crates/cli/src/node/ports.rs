@@ -143,9 +143,10 @@ pub fn claim(args: &Args, ifaces: &[String]) -> Result<Vec<Beside<PacketDevice, 
         };
         let mtu = ethernet_mtu(iface).map_err(Failure::failed)?;
         let mut settings = settings(args, iface, rate, mtu)?;
-        // Sockets are those of the first port; on the others the kernel keeps IEEE 802.2 to itself.
-        settings.llc.enabled = at == 0;
-        settings.llc.address = if at == 0 { settings.llc.address } else { 0 };
+        // A station without Rota says nowhere on which segment it is.
+        if at > 0 {
+            settings.llc.peer_macs.clear();
+        }
         planned.push((iface, rate, settings));
     }
     let claimed = planned.into_iter().map(|(iface, rate, settings)| {

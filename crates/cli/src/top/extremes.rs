@@ -2,7 +2,7 @@
 
 use super::narrow::Narrow;
 use super::screen::Shown;
-use super::source::Source;
+use super::source::Seen;
 use super::svg::{document, render};
 use super::text;
 use super::theme::Theme;
@@ -11,8 +11,8 @@ use rota::{ChannelRow, Instant, Span, StationRow};
 use rota_wire::{ChannelReport, Load, MacAddr, ReportHead};
 
 /// Four stations and the ends of their channels, every number drawn by its place.
-fn source(mut at: impl FnMut(usize) -> u64) -> Source {
-    let mut source = Source::new();
+fn source(mut at: impl FnMut(usize) -> u64) -> Seen {
+    let mut source = Seen::default();
     source.rows.segment.mode = 2;
     (source.rows.segment.link_bps, source.rows.segment.capacity_ns) = (100_000_000, 30_000_000);
     source.rows.segment.frame_overhead_octets = 24;
@@ -89,6 +89,7 @@ fn no_number_that_a_station_reports_ends_the_monitor() {
             typing: None,
             wrong: None,
             rate: "2 Hz".into(),
+            place: (0, 1),
         };
         for size in [(80, 24), (110, 30), (200, 60)] {
             let _ = document(&render(&picture, &shown, size), Theme::Mono);

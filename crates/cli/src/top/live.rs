@@ -2,8 +2,9 @@
 
 use super::lookout::{Absent, Lookout};
 use super::narrow::Narrow;
-use super::picture::Picture;
+use super::picture::{Picture, Warning};
 use super::screen::{self, Shown};
+use super::warn;
 use nix::sys::signal::{SigSet, Signal};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -31,6 +32,8 @@ struct Live {
     shown: Shown,
     every: Span,
     picture: Picture,
+    /// The port that is shown, by its interface; the first one where there is none of that name.
+    port: String,
 }
 
 /// Runs until a key or a signal ends it.
@@ -41,7 +44,7 @@ pub fn run(every: Span, filter: Narrow, shown: Shown) -> Result<Exit, Failure> {
     let told =
         signals().map_err(|errno| Failure::failed(format!("signals cannot be taken over: {errno}")))?;
     let picture = Picture::without_node("looking for the node of this station");
-    let mut live = Live { lookout: Lookout::new(every, filter), shown, every, picture };
+    let mut live = Live { lookout: Lookout::new(every, filter), shown, every, picture, port: String::new() };
     // It also gives the terminal back should something here panic.
     let mut terminal =
         ratatui::try_init().map_err(|e| Failure::failed(format!("the terminal cannot be used: {e}")))?;
@@ -122,8 +125,17 @@ impl Live {
         }
     }
 
-    fn draw(&self, terminal: &mut DefaultTerminal) -> std::io::Result<()> {
-        terminal.draw(|frame| screen::draw(frame, &self.picture, &self.shown)).map(drop)
+    fn draw(&mut self, terminal: &mut DefaultTerminal) -> std::io::Result<()> {
+        let (place, picture) = of_port(&self.picture, &self.port);
+        self.shown.place = place;
+        terminal.draw(|frame| screen::draw(frame, &picture, &self.shown)).map(drop)
+    }
+
+    /// The next port, after the last one the first.
+    fn next_port(&mut self) {
+        let ports: Vec<&str> = self.picture.all_ports().map(|port| &*port.interface).collect();
+        let shown = ports.iter().position(|port| *port == self.port).unwrap_or(0);
+        self.port = ports[(shown + 1) % ports.len()].to_owned();
     }
 
     fn key(&mut self, key: KeyEvent) -> Wish {
@@ -139,7 +151,8 @@ impl Live {
             KeyCode::Char('p' | ' ') => self.shown.paused = !self.shown.paused,
             KeyCode::Char('t') => self.shown.theme = self.shown.theme.next(),
             KeyCode::Char('?' | 'h') => self.shown.help = !self.shown.help,
-            KeyCode::Char('r') => self.lookout.watch.begin_anew(),
+            KeyCode::Char('r') => self.lookout.begin_anew(),
+            KeyCode::Tab => self.next_port(),
             KeyCode::Char('/') => {
                 self.shown.typing = Some(self.picture.filter.clone());
                 self.shown.wrong = None;
@@ -154,7 +167,7 @@ impl Live {
     fn set_rate(&mut self, every: Span) {
         self.every = every.max(FASTEST).min(SLOWEST);
         self.shown.rate = super::rate_name(self.every);
-        self.lookout.watch.set_sampling(self.every);
+        self.lookout.set_sampling(self.every);
     }
 
     fn type_filter(&mut self, code: KeyCode) {
@@ -167,7 +180,7 @@ impl Live {
             KeyCode::Enter => match Narrow::parse(typed) {
                 Ok(filter) => {
                     self.picture.filter.clone_from(&filter.text);
-                    self.lookout.watch.set_filter(filter);
+                    self.lookout.set_filter(&filter);
                     self.shown.typing = None;
                 }
                 Err(error) => {
@@ -177,5 +190,45 @@ impl Live {
             },
             _ => {}
         }
+    }
+}
+
+/// The picture of the port of that interface, with the warnings of the other ports, and its place among all.
+fn of_port(all: &Picture, interface: &str) -> ((usize, usize), Picture) {
+    let ports: Vec<&Picture> = all.all_ports().collect();
+    let at = ports.iter().position(|port| port.interface == interface).unwrap_or(0);
+    let mut picture = ports[at].clone();
+    let others = ports.iter().enumerate().filter(|(other, _)| *other != at);
+    let warnings = others.flat_map(|(_, port)| {
+        port.warnings.iter().map(|warning| {
+            let sentence = format!("{}: {}", port.interface, warning.sentence);
+            Warning { sentence, ..warning.clone() }
+        })
+    });
+    picture.warnings.extend(warnings);
+    warn::sort(&mut picture.warnings);
+    ((at, ports.len()), picture)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_port_can_be_shown_and_the_trouble_of_the_others_is_shown_with_it() {
+        let port = |interface: &str, lately| {
+            let warning = Warning { kind: "dead".into(), sentence: format!("n9 of {interface}"), lately };
+            Picture { interface: interface.into(), warnings: vec![warning], ..Picture::default() }
+        };
+        let all = Picture { other_ports: vec![port("eth1", true)], ..port("eth0", false) };
+        let said = |interface| {
+            let (place, picture) = of_port(&all, interface);
+            let said = picture.warnings.into_iter().map(|warning| warning.sentence).collect::<Vec<_>>();
+            (place, picture.interface, said)
+        };
+        let first = ((0, 2), "eth0".to_owned(), vec!["eth1: n9 of eth1".to_owned(), "n9 of eth0".into()]);
+        assert_eq!([said(""), said("gone0")], [first.clone(), first]);
+        let second = ((1, 2), "eth1".to_owned(), vec!["n9 of eth1".to_owned(), "eth0: n9 of eth0".into()]);
+        assert_eq!(said("eth1"), second);
     }
 }

@@ -4,14 +4,18 @@
 use super::narrow::Narrow;
 use super::picture::Picture;
 use super::source::{Look, Source};
+use super::warn;
 use super::watch::Watch;
 use rota::{Instant, Span};
 
 /// The node's file, and what has been seen of it.
 pub struct Lookout {
     source: Source,
-    /// What is made of it.
-    pub watch: Watch,
+    /// What is made of each port.
+    watches: Vec<Watch>,
+    /// What each one begins with.
+    sampling: Span,
+    filter: Narrow,
 }
 
 /// Why there is no picture.
@@ -35,7 +39,7 @@ impl Absent {
 impl Lookout {
     /// Nothing is looked at yet.
     pub fn new(sampling: Span, filter: Narrow) -> Self {
-        Self { source: Source::new(), watch: Watch::new(sampling, filter) }
+        Self { source: Source::new(), watches: Vec::new(), sampling, filter }
     }
 
     /// Looks once.
@@ -44,14 +48,49 @@ impl Lookout {
     /// [`Absent`].
     pub fn look(&mut self, now: Instant) -> Result<Picture, Absent> {
         match self.source.look(now) {
-            Look::Seen => Ok(self.watch.picture(now, &self.source)),
+            Look::Seen => Ok(self.picture(now)),
             Look::Gone => Err(Absent::Gone(self.source.why().to_owned())),
             Look::NotYet => Err(Absent::NotYet),
         }
     }
 
-    /// Whether every station that reports has been measured over an interval at least.
+    /// The picture of the first port that is there, with those of the others in it.
+    fn picture(&mut self, now: Instant) -> Picture {
+        let ports = self.source.ports();
+        self.watches.truncate(ports.len());
+        while self.watches.len() < ports.len() {
+            self.watches.push(Watch::new(self.sampling, self.filter.clone()));
+        }
+        let of = ports.iter().zip(&mut self.watches);
+        let mut there = of.filter(|(seen, _)| !seen.is_lost()).map(|(seen, watch)| watch.picture(now, seen));
+        let mut picture = there.next().unwrap_or_default();
+        picture.other_ports = there.collect();
+        for lost in ports.iter().filter(|seen| seen.is_lost()) {
+            picture.warnings.insert(0, warn::of_lost_port(&lost.rows.segment.interface()));
+        }
+        picture
+    }
+
+    /// Whether every station that reports has been measured over an interval at least, on each port.
     pub fn is_settled(&self) -> bool {
-        self.watch.is_settled(&self.source.rows)
+        let mut all = self.source.ports().iter().zip(&self.watches);
+        all.all(|(seen, watch)| seen.is_lost() || watch.is_settled(&seen.rows))
+    }
+
+    /// From now on only what passes is shown.
+    pub fn set_filter(&mut self, filter: &Narrow) {
+        self.filter = filter.clone();
+        self.watches.iter_mut().for_each(|watch| watch.set_filter(filter.clone()));
+    }
+
+    /// From now on it looks so often.
+    pub fn set_sampling(&mut self, sampling: Span) {
+        self.sampling = sampling;
+        self.watches.iter_mut().for_each(|watch| watch.set_sampling(sampling));
+    }
+
+    /// Averages and maxima begin anew.
+    pub fn begin_anew(&mut self) {
+        self.watches.iter_mut().for_each(Watch::begin_anew);
     }
 }

@@ -115,7 +115,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     }
     let theme = args.theme.unwrap_or_else(Theme::of_environment);
     let rate = rate_name(args.rate);
-    let shown = Shown { theme, paused: false, help: false, typing: None, wrong: None, rate };
+    let place = (0, 1);
+    let shown = Shown { theme, paused: false, help: false, typing: None, wrong: None, rate, place };
     let asked_once = args.once || format == Format::Json;
     if !asked_once && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
         return live::run(args.rate, filter, shown);

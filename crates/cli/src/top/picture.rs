@@ -185,6 +185,15 @@ pub struct Warning {
     pub lately: bool,
 }
 
+/// The reserved part of a cycle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shares {
+    /// Reserved in each cycle.
+    pub reserved_ns: u64,
+    /// What could be reserved in each cycle.
+    pub capacity_ns: u64,
+}
+
 /// Everything.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Picture {
@@ -214,10 +223,9 @@ pub struct Picture {
     pub stations: Vec<Station>,
     /// The channels.
     pub channels: Vec<Channel>,
-    /// Reserved in each cycle.
-    pub reserved_ns: u64,
-    /// What could be reserved in each cycle.
-    pub capacity_ns: u64,
+    /// How much of a cycle is reserved.
+    #[serde(flatten)]
+    pub shares: Shares,
     /// How long cycles last.
     pub rotation: Rotation,
     /// Counters of this node that should be zero.
@@ -226,6 +234,12 @@ pub struct Picture {
     pub warnings: Vec<Warning>,
     /// The filter that the loads and channels have passed; empty for none.
     pub filter: String,
+    /// The interface on whose segment all this is.
+    #[serde(default)]
+    pub interface: String,
+    /// The same of each further interface of the node.
+    #[serde(default)]
+    pub other_ports: Vec<Picture>,
 }
 
 impl Picture {
@@ -233,6 +247,11 @@ impl Picture {
     pub fn without_node(why: &str) -> Self {
         let warnings = vec![Warning { kind: "no-node".into(), sentence: why.to_owned(), lately: true }];
         Self { mode: "unknown".into(), warnings, ..Self::default() }
+    }
+
+    /// The pictures of all ports, this one first.
+    pub fn all_ports(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.other_ports)
     }
 
     /// Counters of this node that should be zero and are not.
@@ -247,7 +266,7 @@ impl Picture {
 
     /// How much of what can be reserved is.
     pub fn reserved_percent(&self) -> u64 {
-        self.reserved_ns.saturating_mul(100) / self.capacity_ns.max(1)
+        self.shares.reserved_ns.saturating_mul(100) / self.shares.capacity_ns.max(1)
     }
 
     /// Part of the link that a load takes, in percent.

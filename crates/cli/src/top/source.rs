@@ -1,7 +1,7 @@
 //! Where the monitor looks: the node's counters file, mapped read-only. The node is asked once for the file
 //! and never again; when it ends, its return is waited for.
 
-use rota::{ControlName, CounterReader, Instant, Monitor, Node, Span};
+use rota::{ControlName, CounterReader, Instant, Monitor, Node, SegmentRow, Span};
 
 /// How often a node that is gone is looked for.
 const AGAIN: Span = Span::from_millis(500);
@@ -22,26 +22,55 @@ pub struct Source {
     next_try: Instant,
     /// Why there is none.
     why: String,
-    /// The rows last seen.
-    pub rows: Monitor,
-    /// The counters last seen, by name.
-    pub counters: Vec<(String, u64)>,
+    /// The ports of the node, in their order.
+    ports: Vec<Seen>,
     /// Raised by each node that was found: counts begin anew with it.
-    pub nodes_found: u64,
+    nodes_found: u64,
+}
+
+/// One port as it was last seen.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Its rows.
+    pub rows: Monitor,
+    /// Its counters, by name.
+    pub counters: Vec<(String, u64)>,
+    /// The node that it is a port of: raised by each one that was found.
+    pub life: u64,
+}
+
+impl Seen {
+    /// Whether its interface is gone.
+    pub fn is_lost(&self) -> bool {
+        self.rows.segment.mode == SegmentRow::LOST
+    }
+
+    /// Looks again. False while the node has written no rows of this port.
+    fn look(&mut self, reader: &CounterReader, port: usize) -> bool {
+        if !reader.monitor(port, &mut self.rows) {
+            return false;
+        }
+        let interface = self.rows.segment.interface();
+        let is_one = reader.ports() == 1;
+        let own = reader.iter().filter_map(|(name, value)| {
+            let of_port = || name.strip_prefix(&*interface)?.strip_prefix('.');
+            Some((if is_one { name } else { of_port()? }, value))
+        });
+        self.counters.clear();
+        self.counters.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        true
+    }
 }
 
 impl Source {
     /// Nothing is looked at yet.
     pub fn new() -> Self {
-        let rows = Monitor::default();
-        Self {
-            open: None,
-            next_try: Instant::ZERO,
-            why: String::new(),
-            rows,
-            counters: Vec::new(),
-            nodes_found: 0,
-        }
+        Self { open: None, next_try: Instant::ZERO, why: String::new(), ports: Vec::new(), nodes_found: 0 }
+    }
+
+    /// The ports of the node that are there, or were.
+    pub fn ports(&self) -> &[Seen] {
+        &self.ports
     }
 
     /// Why there is no node, as one sentence.
@@ -60,16 +89,9 @@ impl Source {
             self.connect();
         }
         let Some((_, reader)) = &self.open else { return Look::Gone };
-        if !reader.monitor(&mut self.rows) {
-            return Look::NotYet;
-        }
-        if self.counters.is_empty() {
-            self.counters = reader.iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        } else {
-            let values = reader.iter().map(|(_, value)| value);
-            self.counters.iter_mut().zip(values).for_each(|((_, seen), value)| *seen = value);
-        }
-        Look::Seen
+        let all = self.ports.iter_mut().enumerate();
+        let seen = all.map(|(port, seen)| seen.look(reader, port));
+        if seen.fold(true, |all, is_there| all & is_there) { Look::Seen } else { Look::NotYet }
     }
 
     fn connect(&mut self) {
@@ -79,9 +101,10 @@ impl Source {
         });
         match connected {
             Ok(open) => {
-                self.open = Some(open);
-                self.counters.clear();
                 self.nodes_found += 1;
+                let port = Seen { life: self.nodes_found, ..Seen::default() };
+                self.ports = vec![port; open.1.ports()];
+                self.open = Some(open);
             }
             Err(error) if self.why.is_empty() => self.why = error.to_string(),
             Err(_) => {}

@@ -1,6 +1,6 @@
 //! `rota top --once`: the picture as lines of text.
 
-use super::picture::{Picture, Share};
+use super::picture::{Picture, Share, Shares};
 use super::rates::{Figures, Rate};
 use rota::Span;
 use std::fmt::Write;
@@ -51,12 +51,20 @@ fn shares(out: &mut String, title: &str, shares: &[Share]) {
     }
 }
 
-/// The whole picture.
+/// The whole picture, one port after the other.
 pub fn page(picture: &Picture) -> String {
+    let is_one = picture.other_ports.is_empty();
+    let pages = picture.all_ports().map(|port| page_of(port, !is_one));
+    pages.collect::<Vec<_>>().join("\n\n")
+}
+
+/// One port. Of several it has its interface in its head.
+fn page_of(picture: &Picture, named: bool) -> String {
     let mut out = String::new();
+    let on = if named { format!(" on {}", picture.interface) } else { String::new() };
     let _ = writeln!(
         out,
-        "{} (station {}), mode {}, {} stations, link {}, cycle {}",
+        "{}{on} (station {}), mode {}, {} stations, link {}, cycle {}",
         picture.name,
         picture.station,
         picture.mode,
@@ -81,7 +89,8 @@ pub fn page(picture: &Picture) -> String {
         let _ = writeln!(out, "{:<10}{:<12}{}{gone}", "station", station.called(), figures(&station.load));
     }
     let percent = picture.reserved_percent();
-    let (reserved, capacity) = (short_span(picture.reserved_ns), short_span(picture.capacity_ns));
+    let Shares { reserved_ns, capacity_ns } = picture.shares;
+    let (reserved, capacity) = (short_span(reserved_ns), short_span(capacity_ns));
     let _ = writeln!(out, "reserved  {reserved} of {capacity} that can be reserved in a cycle ({percent} %)");
     let rotation = &picture.rotation;
     let _ = writeln!(

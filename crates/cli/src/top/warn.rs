@@ -101,8 +101,9 @@ pub fn sort(warnings: &mut [Warning]) {
 }
 
 /// All kinds of warnings, the gravest first.
-const KINDS: [&str; 19] = [
+const KINDS: [&str; 20] = [
     "no-node",
+    "port-lost",
     "foreign-babbling",
     "contested",
     "late",
@@ -122,6 +123,11 @@ const KINDS: [&str; 19] = [
     "joining",
     "no-report",
 ];
+
+/// An interface of the node that is gone.
+pub fn of_lost_port(interface: &str) -> Warning {
+    warning("port-lost", format!("the interface {interface} of this node is gone, and its channels with it"))
+}
 
 /// The segment as a whole.
 pub fn of_segment(rows: &Monitor, picture: &Picture) -> Vec<Warning> {
@@ -146,7 +152,7 @@ pub fn of_segment(rows: &Monitor, picture: &Picture) -> Vec<Warning> {
         let sentence = format!("{} is {}: {}", fault.name, fault.value, fault.meaning);
         warnings.push(counted("fault", &sentence, fault.rose));
     }
-    if picture.reserved_ns > picture.capacity_ns {
+    if picture.shares.reserved_ns > picture.shares.capacity_ns {
         warnings.push(warning("overbooked", "more is reserved than a cycle can keep".into()));
     }
     warnings

@@ -1,9 +1,9 @@
 //! From looks at the counters file to pictures: rates, both ends of each channel, and what they mean.
 
 use super::narrow::Narrow;
-use super::picture::{Channel, Fault, KINDS, Picture, Rotation, Share, Station, Warning};
+use super::picture::{Channel, Fault, KINDS, Picture, Rotation, Share, Shares, Station, Warning};
 use super::rates::{Figures, Meter, Rate};
-use super::source::Source;
+use super::source::Seen;
 use super::warn::{self, Habits, Noticed, Rise};
 use crate::filter::MODES;
 use rota::{ChannelId, ChannelRow, Instant, Monitor, Span, StationRow};
@@ -90,12 +90,12 @@ impl Watch {
     }
 
     /// The picture after one look.
-    pub fn picture(&mut self, now: Instant, source: &Source) -> Picture {
-        if self.life != source.nodes_found {
+    pub fn picture(&mut self, now: Instant, seen: &Seen) -> Picture {
+        if self.life != seen.life {
             let filter = std::mem::take(&mut self.filter);
-            *self = Self { life: source.nodes_found, ..Self::new(self.sampling, filter) };
+            *self = Self { life: seen.life, ..Self::new(self.sampling, filter) };
         }
-        let rows = &source.rows;
+        let rows = &seen.rows;
         let segment = &rows.segment;
         let overhead = segment.frame_overhead_octets;
         let mut stations: Vec<Station> =
@@ -130,8 +130,7 @@ impl Watch {
             levels: named(&levels, &self.levels),
             stations,
             channels,
-            reserved_ns: segment.reserved_ns,
-            capacity_ns: segment.capacity_ns,
+            shares: Shares { reserved_ns: segment.reserved_ns, capacity_ns: segment.capacity_ns },
             rotation: Rotation {
                 last_ns: segment.rotation_ns,
                 longest_ns: segment.rotation_longest_ns,
@@ -139,9 +138,11 @@ impl Watch {
                 round_ns,
                 hop_ns: round_ns / hops.max(1),
             },
-            should_be_zero: self.faults(now, &source.counters),
+            should_be_zero: self.faults(now, &seen.counters),
             warnings: Vec::new(),
             filter: self.filter.text.clone(),
+            interface: segment.interface(),
+            other_ports: Vec::new(),
         };
         picture.warnings = self.warnings(now, rows, &picture);
         picture
@@ -422,8 +423,8 @@ mod tests {
     use super::*;
 
     /// A station's file that shows so many members, the first of them its own.
-    fn source(mode: u64, members: &[(u64, u64)]) -> Source {
-        let mut source = Source::new();
+    fn source(mode: u64, members: &[(u64, u64)]) -> Seen {
+        let mut source = Seen::default();
         source.rows.segment.mode = mode;
         let row = |(at, (station, mac)): (usize, &(u64, u64))| StationRow {
             station: *station,

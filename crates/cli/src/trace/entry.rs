@@ -36,7 +36,7 @@ impl Who {
 }
 
 /// One event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub index: u64,
     /// Without its octets, which stand beside it.
@@ -44,6 +44,10 @@ pub struct Entry {
     pub octets: Vec<u8>,
     pub src: Option<Who>,
     pub dst: Option<Who>,
+    /// The interface that it happened on; empty for an event of the whole host.
+    pub interface: String,
+    /// The node has several interfaces, so that each event says which.
+    pub is_of_several: bool,
     /// What to add to the log's times to have the wall clock's.
     pub wall_ns: u64,
     /// What the octets say, where they are words.
@@ -105,6 +109,7 @@ impl Entry {
             label: (self.record.label != 0).then_some(self.record.label),
             length: self.is_frame().then_some(self.record.length.into()),
             saps,
+            interface: (!self.interface.is_empty()).then_some(&self.interface),
         }
     }
 }
@@ -133,14 +138,21 @@ impl Source {
         self.next()?.ok().filter(|entry| entry.index == index)
     }
 
-    /// This station's number.
-    pub fn own(&self) -> u16 {
-        self.reader.own()
+    /// This station's number on a port; without a port that on the first one that has one.
+    pub fn own(&self, port: Option<u8>) -> u16 {
+        let first = || (0..self.reader.ports()).map(|port| self.reader.own(port)).find(|own| *own != 0);
+        port.map_or_else(|| first().unwrap_or(0), |port| self.reader.own(port))
     }
 
-    /// A station's name, or its number.
-    pub fn name_of(&self, station: u16) -> String {
-        self.who(station, None).map_or_else(|| "this station".into(), |who| who.called())
+    /// This station's name.
+    pub fn own_name(&self) -> String {
+        let own = |port| self.who(port, self.reader.own(port), None);
+        (0..self.reader.ports()).find_map(own).map_or_else(|| "this station".into(), |who| who.called())
+    }
+
+    /// The interfaces of the node, in the order of its ports.
+    pub fn interfaces(&self) -> Vec<String> {
+        (0..self.reader.ports()).map(|port| self.reader.interface(port)).collect()
     }
 
     /// The next event; an error says how many were lost.
@@ -153,10 +165,13 @@ impl Source {
         let (words, octets) = (record.words(), record.octets.to_vec());
         let mac = |at: usize| octets.get(at..at + 6).and_then(|mac| mac.try_into().ok());
         let is_frame = record.kind != 0;
-        let src = self.who(record.src, mac(6).filter(|_| is_frame));
-        let dst = self.who(record.dst, mac(0).filter(|_| is_frame));
+        let port = record.port.unwrap_or(0);
+        let src = self.who(port, record.src, mac(6).filter(|_| is_frame));
+        let dst = self.who(port, record.dst, mac(0).filter(|_| is_frame));
+        let interface = record.port.map_or(String::new(), |port| self.reader.interface(port));
+        let (is_of_several, wall_ns) = (self.reader.ports() > 1, self.wall_ns);
         let record = TraceRecord { octets: &[], ..record };
-        Some(Ok(Entry { index, record, octets, src, dst, wall_ns: self.wall_ns, words }))
+        Some(Ok(Entry { index, record, octets, src, dst, interface, is_of_several, wall_ns, words }))
     }
 
     /// Everything from here on, and how many events were lost meanwhile.
@@ -174,11 +189,11 @@ impl Source {
         (entries, lost)
     }
 
-    fn who(&self, station: u16, mac: Option<[u8; 6]>) -> Option<Who> {
+    fn who(&self, port: u8, station: u16, mac: Option<[u8; 6]>) -> Option<Who> {
         if station == TraceRecord::EVERYBODY {
             return Some(Who { station: 0, name: EVERYBODY.into(), mac });
         }
-        match (self.reader.station(station), mac) {
+        match (self.reader.station(port, station), mac) {
             (Some((mac, name)), _) => Some(Who { station, name, mac: Some(mac) }),
             (None, None) if station == 0 => None,
             (None, mac) => Some(Who { station, name: String::new(), mac }),

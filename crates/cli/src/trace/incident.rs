@@ -48,9 +48,14 @@ fn list(node: &mut Node, format: Format) -> Result<Exit, Failure> {
         // Of units that were not read the newest number counts, not that of the first event.
         let unread = info.cause_of_program().filter(|cause| cause.kind == CauseInfo::UNREAD);
         let what = unread.map(|cause| format!("channel {}: {}", info.channel, cause.sentence));
-        let what = what.unwrap_or_else(|| story::headline(&about, &source.name_of(source.own())));
+        let what = what.unwrap_or_else(|| story::headline(&about, &source.own_name()));
         let silence = story::silence(info).map_or(String::new(), |cause| format!("; {}", cause.sentence));
-        outln!("{:>3}  {time}  {what}{more}{silence}", info.number);
+        let on = if about.is_of_several && !info.interface.is_empty() {
+            format!(" on {}", info.interface)
+        } else {
+            String::new()
+        };
+        outln!("{:>3}  {time}  {what}{on}{more}{silence}", info.number);
     }
     Ok(Exit::Done)
 }
@@ -66,19 +71,19 @@ fn events(node: &mut Node, number: u64) -> Result<(IncidentInfo, Events), Failur
 
 fn tell(node: &mut Node, number: u64, save: Option<&Path>, format: Format) -> Result<Exit, Failure> {
     let (info, (entries, source)) = events(node, number)?;
-    let own = source.name_of(source.own());
-    let told = story::tell(&info, &entries, source.own(), &own)
+    let own = source.own_name();
+    let port = entries.iter().find(|entry| entry.index == info.index).and_then(|about| about.record.port);
+    let told = story::tell(&info, &entries, source.own(port), &own)
         .ok_or_else(|| Failure::failed(format!("incident {number} lacks its own event")))?;
     if let Some(folder) = save {
         if folder.exists() && !folder.is_dir() {
             let sentence = format!("{} is no folder; --save wants one for two files", folder.display());
             return Err(Failure::wrong_use(sentence));
         }
-        let interface = node.status()?.interface;
         std::fs::create_dir_all(folder)
             .map_err(|error| Failure::failed(format!("cannot make {}: {error}", folder.display())))?;
         let name = |ending: &str| folder.join(format!("incident-{own}-{number}.{ending}"));
-        pcapng::save(&name("pcapng"), &entries, &interface, &own)?;
+        pcapng::save(&name("pcapng"), &entries, &source.interfaces(), &own)?;
         let mut out = Output::open(&name("txt"))?;
         out.put(format!("{}\n", told.text).as_bytes())?;
         out.finish()?;

@@ -23,22 +23,25 @@ const ETHERNET: u16 = 1;
 
 /// Writes the events to a file; returns how many are frames. What is no frame stands in the comment of the
 /// next one, or of the section where none follows.
-pub fn save(path: &Path, entries: &[Entry], interface: &str, station: &str) -> Result<usize, Failure> {
+pub fn save(path: &Path, entries: &[Entry], interfaces: &[String], station: &str) -> Result<usize, Failure> {
     let mut out = Output::open(path)?;
-    out.put(&capture(entries, interface, station))?;
+    out.put(&capture(entries, interfaces, station))?;
     out.finish()?;
     Ok(entries.iter().filter(|entry| entry.is_frame()).count())
 }
 
 /// The octets of the file.
-pub fn capture(entries: &[Entry], interface: &str, station: &str) -> Vec<u8> {
+pub fn capture(entries: &[Entry], interfaces: &[String], station: &str) -> Vec<u8> {
     // Noted in the order in which they were dealt with; a frame's stamp is of when it came.
     let mut entries: Vec<&Entry> = entries.iter().collect();
     entries.sort_by_key(|entry| entry.record.at_ns);
     let last_frame = entries.iter().rposition(|entry| entry.is_frame()).map_or(0, |at| at + 1);
     let after: Vec<String> = entries[last_frame..].iter().map(|entry| text::line(entry)).collect();
     let mut file = section(&after);
-    file.extend(interface_block(interface, station));
+    // In the order of the ports: a packet names its interface by its place.
+    for interface in interfaces {
+        file.extend(interface_block(interface, station));
+    }
     let mut before = Vec::new();
     for entry in &entries[..last_frame] {
         if entry.is_frame() {
@@ -98,7 +101,7 @@ fn interface_block(interface: &str, station: &str) -> Vec<u8> {
 
 fn packet(entry: &Entry, comments: &[String]) -> Vec<u8> {
     let at = entry.wall(entry.record.at_ns);
-    let mut body = 0u32.to_le_bytes().to_vec();
+    let mut body = u32::from(entry.record.port.unwrap_or(0)).to_le_bytes().to_vec();
     body.extend(((at >> 32) as u32).to_le_bytes());
     body.extend((at as u32).to_le_bytes());
     let kept = entry.octets.len().min(usize::from(entry.record.length));

@@ -153,7 +153,11 @@ pub fn tell(info: &IncidentInfo, entries: &[Entry], station: u16, own: &str) -> 
         because = format!("Its own events do not show why, but the counters of {own} do.");
     }
     let time = text::time_of_day(about.wall(info.at_ns));
-    let mut text = format!("At {time} UTC {}.", headline(about, own));
+    let on = match about.is_of_several && !about.interface.is_empty() {
+        true => format!(" (interface {})", about.interface),
+        false => String::new(),
+    };
+    let mut text = format!("At {time} UTC {}{on}.", headline(about, own));
     let clauses = scene.order();
     if !clauses.is_empty() {
         let _ = write!(text, " In this order: {}.", clauses.join("; "));
@@ -192,6 +196,13 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
+    /// The events of its port and of the whole host: those of another port did it no harm.
+    fn here(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+        let port = self.about.record.port;
+        let is_here = move |of: &Entry| of.record.port == port || of.record.port.is_none() || port.is_none();
+        self.entries.iter().filter(move |entry| is_here(entry))
+    }
+
     /// The time in which what broke it must have happened.
     fn window(&self) -> (u64, u64) {
         let record = &self.about.record;
@@ -204,7 +215,7 @@ impl Scene<'_> {
 
     fn within(&self) -> impl Iterator<Item = &Entry> {
         let (from, to) = self.window();
-        self.entries.iter().filter(move |entry| (from..=to).contains(&entry.record.at_ns))
+        self.here().filter(move |entry| (from..=to).contains(&entry.record.at_ns))
     }
 
     fn any(&self, events: &[TraceEvent]) -> bool {
@@ -218,7 +229,7 @@ impl Scene<'_> {
     /// The longest stall of this host that touches the window, wherever its record stands.
     fn stall(&self) -> Option<Span> {
         let (from, to) = self.window();
-        let stalls = self.entries.iter().filter(|entry| entry.record.event == TraceEvent::Stall);
+        let stalls = self.here().filter(|entry| entry.record.event == TraceEvent::Stall);
         let touching = stalls.filter(|stall| stall.record.extra[0] <= to && stall.record.extra[1] >= from);
         let length = |stall: &Entry| stall.record.extra[1].saturating_sub(stall.record.extra[0]);
         let longest = touching.map(length).max().filter(|length| *length > STANDS_STILL_NS)?;
@@ -328,7 +339,7 @@ impl Scene<'_> {
     }
 
     fn closed(&self) -> (Assumption, String) {
-        let lost = self.entries.iter().rfind(|entry| entry.record.event == TraceEvent::Lost);
+        let lost = self.here().rfind(|entry| entry.record.event == TraceEvent::Lost);
         match lost {
             Some(lost) => self.silent(&called(lost.src.as_ref())),
             None => {
@@ -342,9 +353,8 @@ impl Scene<'_> {
     /// A station fell silent. Whether it comes back as the same boot says whether it had died.
     fn silent(&self, name: &str) -> (Assumption, String) {
         let at = self.about.record.at_ns;
-        let before =
-            self.entries.iter().rfind(|entry| entry.record.at_ns < at && boot(entry, name).is_some());
-        let after = self.entries.iter().find(|entry| entry.record.at_ns > at && boot(entry, name).is_some());
+        let before = self.here().rfind(|entry| entry.record.at_ns < at && boot(entry, name).is_some());
+        let after = self.here().find(|entry| entry.record.at_ns > at && boot(entry, name).is_some());
         let of = |entry: Option<_>| entry.and_then(|entry| boot(entry, name));
         match (of(before), of(after)) {
             (Some(before), Some(after)) if before == after => {
@@ -373,7 +383,7 @@ impl Scene<'_> {
     fn order(&self) -> Vec<String> {
         let at = self.about.record.at_ns;
         let (from, _) = self.window();
-        let near = self.entries.iter().filter(|entry| {
+        let near = self.here().filter(|entry| {
             let tells = matches!(
                 entry.record.event,
                 TraceEvent::ModeChange
@@ -385,6 +395,7 @@ impl Scene<'_> {
                     | TraceEvent::Stall
                     | TraceEvent::LinkDown
                     | TraceEvent::LinkUp
+                    | TraceEvent::PortLost
                     | TraceEvent::Claim
                     | TraceEvent::Regenerated
                     | TraceEvent::LeaseEnded
@@ -479,7 +490,7 @@ mod tests {
     pub(super) fn entry(index: u64, at_ms: u64, event: TraceEvent) -> Entry {
         let at_ns = at_ms * MS;
         let record = TraceRecord { event, at_ns, noted_ns: at_ns, ..TraceRecord::default() };
-        Entry { index, record, octets: vec![], src: None, dst: None, wall_ns: 0, words: String::new() }
+        Entry { index, record, ..Entry::default() }
     }
 
     /// Unit 12 of channel 7 from n1, 4 ms late on n2, with a bound of 20 ms.
@@ -522,7 +533,7 @@ mod tests {
         assert_eq!(tell(&info, &entries, 2, "n2").unwrap().assumption, Assumption::Unexplained);
         let sentence =
             "a host that takes no part in the token, 02:00:00:00:00:04, sent 9000 frames".to_owned();
-        let cause = rota::CauseInfo { kind: "foreign_sender".into(), sentence };
+        let cause = rota::CauseInfo::new("foreign_sender", sentence);
         let told = tell(&IncidentInfo { causes: vec![cause], ..info }, &entries, 2, "n2").unwrap();
         assert_eq!(told.assumption, Assumption::ForeignSender);
         assert!(told.text.contains("02:00:00:00:00:04, sent 9000 frames."), "{}", told.text);

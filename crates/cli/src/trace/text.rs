@@ -18,6 +18,9 @@ pub fn time_of_day(wall_ns: u64) -> String {
 pub fn line(entry: &Entry) -> String {
     let time = time_of_day(entry.wall(entry.record.at_ns));
     let mut line = format!("{time}  {:<15}", entry.record.event.word());
+    if entry.is_of_several {
+        let _ = write!(line, " {:<8}", if entry.interface.is_empty() { "-" } else { &entry.interface });
+    }
     if entry.is_frame() {
         let from = entry.src.as_ref().map_or_else(|| "?".into(), Who::called);
         let to = entry.dst.as_ref().map_or_else(|| "?".into(), Who::called);
@@ -109,6 +112,7 @@ pub fn what(entry: &Entry) -> String {
             let how = if timer { "a timer fired that late" } else { "a frame waited that long" };
             format!("this host stood still for {}: {how}", span(b.saturating_sub(a)))
         }
+        TraceEvent::PortLost => format!("the interface is gone, and its channels with it: {}", entry.words),
         TraceEvent::LinkDown => "the link went down".into(),
         TraceEvent::LinkUp => "the link is up again".into(),
         TraceEvent::Claim => "the token was missed, and this station asked to make a new one".into(),
@@ -130,6 +134,7 @@ pub fn json(entry: &Entry) -> Value {
         "event": record.event.word(),
         "src": who(&entry.src),
         "dst": who(&entry.dst),
+        "interface": (!entry.interface.is_empty()).then_some(&entry.interface),
     });
     let fields = entry.fields();
     let mut put = |key: &str, value: Option<Value>| {
@@ -172,7 +177,7 @@ mod tests {
                 ..TraceRecord::default()
             };
             let (octets, words) = (Vec::new(), "it is over".into());
-            json(&Entry { index: 1, record, octets, src: None, dst: None, wall_ns: 0, words })
+            json(&Entry { index: 1, record, octets, words, ..Entry::default() })
         };
         assert_eq!((&end(92)["units"], &end(92)["unit"]), (&json!(91), &Value::Null));
         assert_eq!((&end(0)["units"], &end(0)["unit"]), (&Value::Null, &Value::Null));

@@ -13,8 +13,12 @@ use rota_wire::llc::MESSAGE_OCTETS_MAX;
 /// Parts of received messages that a socket has room for: a message has one for each frame that it came in.
 /// Those that wait for their program give their room to newer ones, the oldest first, and it is told.
 const RX_SLOTS: u32 = 1_280;
-/// What is acknowledged has a place: the incomplete messages of all senders and one more fit at any time.
-const _: () = assert!(RX_SLOTS as usize >= (ASSEMBLIES + 1) * MESSAGE_PARTS_MAX);
+
+/// The slots of a node of so many ports. What is acknowledged has a place: the incomplete messages of all
+/// senders on all ports and one more fit at any time.
+fn rx_slots(ports: usize) -> u32 {
+    RX_SLOTS.max(((ASSEMBLIES * ports + 1) * MESSAGE_PARTS_MAX) as u32)
+}
 
 impl Control<'_> {
     pub(super) fn llc_open(&mut self, at: usize, socket: u8) {
@@ -37,9 +41,9 @@ impl Control<'_> {
 
     fn llc_make(&mut self, at: usize, number: u8) {
         let octets = MESSAGE_OCTETS_MAX as u32;
-        let shape =
-            SocketShape { messages: COMPLETIONS as u16, message_octets_max: octets, rx_slots: RX_SLOTS };
-        let asked = socket_octets(COMPLETIONS as u16, octets, RX_SLOTS).unwrap_or(0);
+        let rx_slots = rx_slots(self.facts.ports.len());
+        let shape = SocketShape { messages: COMPLETIONS as u16, message_octets_max: octets, rx_slots };
+        let asked = socket_octets(COMPLETIONS as u16, octets, rx_slots).unwrap_or(0);
         let charge = match self.facts.ledger.charge(self.sessions[at].user, asked) {
             Ok(charge) => Some(charge),
             Err(short) => {
@@ -69,11 +73,11 @@ impl Control<'_> {
         }
     }
 
-    /// A program wrote something impossible, or the interface of the sockets is gone: it has no socket any
-    /// more, and is told. Another program that has opened the same socket meanwhile is not concerned.
-    pub(super) fn on_socket_ended(&mut self, attached: u64, event: &'static str, why: &str) {
+    /// A program wrote something impossible: it has no socket any more, and is told. Another program that has
+    /// opened the same socket meanwhile is not concerned.
+    pub(super) fn on_socket_ended(&mut self, attached: u64, why: &str) {
         for session in &mut self.sessions {
-            session.end_socket(attached, event, why, self.data);
+            session.end_socket(attached, "hostile", why, self.data);
         }
     }
 }

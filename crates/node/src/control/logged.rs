@@ -5,7 +5,7 @@ use crate::log::{Level, say};
 use crate::session::Owned;
 use rota_contract::Tally;
 use rota_driver::clock::now;
-use rota_proto::{ChannelEvent, ChannelId, Stated};
+use rota_proto::{ChannelEvent, ChannelId, PortId, Stated};
 use rota_shm::StationRow;
 use rota_units::Span;
 
@@ -36,7 +36,11 @@ impl Control<'_> {
         Some(owned.find(|owned| owned.channel == channel)?.board.as_ref()?.tally())
     }
 
-    pub(super) fn log_channel(&mut self, event: &ChannelEvent) {
+    fn warn_of_port(&self, port: PortId, cause: &'static str, text: String) {
+        say(Level::Warn, cause, &self.facts.of_port(port, text));
+    }
+
+    pub(super) fn log_channel(&mut self, port: PortId, event: &ChannelEvent) {
         match event {
             ChannelEvent::Opened { channel, granted, .. }
             | ChannelEvent::IncomingOpened { channel, granted } => {
@@ -91,10 +95,10 @@ impl Control<'_> {
             // The journal tells which setting it is.
             ChannelEvent::Refusal { why: rota_wire::Verdict::Settings, .. } => {}
             ChannelEvent::Refusal { mac, why, here } => {
-                say(Level::Warn, "mismatch", &crate::status::refusal(*mac, *why, *here));
+                self.warn_of_port(port, "mismatch", crate::status::refusal(*mac, *why, *here));
             }
             ChannelEvent::Contested { mac, astray } => {
-                say(Level::Warn, "contested", &StationRow::contested_sentence(mac, "", *astray));
+                self.warn_of_port(port, "contested", StationRow::contested_sentence(mac, "", *astray));
             }
             // The end of the channel is told next.
             ChannelEvent::NoMemory { .. } => {}
@@ -122,7 +126,9 @@ impl Control<'_> {
         if let Some(about) = begun {
             let ago = Span::from_nanos(now().as_nanos().saturating_sub(about.at_ns));
             let what = self.incidents.sentence(&about, &self.called_at_sender(about.channel));
-            let text = format!("incident: {what}, {ago} ago; 'rota trace incident' lists them");
+            let is_one_of_several = self.facts.ports.len() > 1 && !about.interface.is_empty();
+            let on = if is_one_of_several { format!(" on {}", about.interface) } else { String::new() };
+            let text = format!("incident: {what}{on}, {ago} ago; 'rota trace incident' lists them");
             say(Level::Warn, "incident", &text);
         }
     }

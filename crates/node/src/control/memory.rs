@@ -3,7 +3,7 @@
 use super::Control;
 use crate::ledger::{Charge, Short, TEST, sink_octets, size, source_octets};
 use crate::limits::Limit;
-use rota_proto::{ChannelId, Shortage};
+use rota_proto::{ChannelId, PortId, Shortage};
 use rota_shm::control::{RefusalInfo, Reply};
 use rota_shm::layout::rx_slots_for;
 use rota_shm::{MemoryError, NodeSink, NodeSource, SinkShape, SourceShape};
@@ -21,7 +21,9 @@ impl Control<'_> {
     fn refuse(&self, short: Short, buffers: u16, room: u32, unit: u32) -> RefusalInfo {
         self.data.refusals().count(Limit::Memory);
         let refusal = short.of_source(buffers, room, unit);
-        RefusalInfo { node: self.facts.name.clone(), port: self.facts.interface.clone(), ..refusal }
+        // Memory is the whole node's; its first port stands for it.
+        let port = self.facts.port(PortId(0)).interface.clone();
+        RefusalInfo { node: self.facts.name.clone(), port, ..refusal }
     }
 
     /// The kernel's own refusals are counted too.
@@ -59,7 +61,7 @@ impl Control<'_> {
         room: u32,
     ) -> Result<(NodeSink, Charge), Shortage> {
         let shape = |unit_octets_max: u32| {
-            // No fragment is longer than its unit, nor than a frame of this port holds.
+            // No fragment is longer than its unit, nor than a frame of any port holds.
             let fragment_octets = self.facts.payload_max.min(unit_octets_max);
             let slots = rx_slots_for(buffers, unit_octets_max, fragment_octets);
             SinkShape { slots, fragment_octets, unit_octets_max }

@@ -5,7 +5,7 @@ use crate::session::{Asked, Question};
 use rota_admission::Refusal;
 use rota_contract::Granted;
 use rota_driver::clock::now;
-use rota_proto::{ChannelId, ResizeError};
+use rota_proto::{ChannelId, PortId, ResizeError};
 use rota_shm::control::{RefusalInfo, Reply};
 use rota_units::{Instant, Span};
 
@@ -72,8 +72,8 @@ impl Control<'_> {
     }
 
     /// It was not granted more; only who asked is told, because nothing has changed.
-    pub(super) fn on_not_changed(&mut self, channel: ChannelId, refusal: &Refusal) {
-        let info = RefusalInfo::new(refusal, &self.facts.name, &self.facts.interface);
+    pub(super) fn on_not_changed(&mut self, port: PortId, channel: ChannelId, refusal: &Refusal) {
+        let info = RefusalInfo::new(refusal, &self.facts.name, &self.facts.port(port).interface);
         for (asker, number) in self.modifiers(channel) {
             self.sessions[asker].to(number).reply(&Reply::Refused(info.clone()), &[]);
         }

@@ -3,11 +3,10 @@
 
 use super::Data;
 use super::units::Source;
-use super::way::NO_SOCKETS;
 use crate::commands::{Note, Remains, SocketMemory, SourceMemory};
 use crate::gate::Egress;
 use rota_driver::device::FrameDevice;
-use rota_proto::{ChannelId, PortId};
+use rota_proto::ChannelId;
 use rota_units::Instant;
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
@@ -26,11 +25,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     pub(super) fn attach_socket(&mut self, ask: u64, socket: u8, memory: SocketMemory) {
-        if self.node.port().id() != PortId(0) {
-            self.control.say(Note::SocketEnded { attached: memory.attached, why: NO_SOCKETS });
-            self.control.say(Note::Remains(Remains::Socket(memory)));
-            return;
-        }
         let (token, watched) = self.waits.doorbell(&memory.doorbell);
         if let Err(error) = watched {
             let why = format!("its doorbell cannot be waited on: {error}");
@@ -39,7 +33,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             return;
         }
         self.rings.sockets.attach(socket, token, memory);
-        self.node.llc_open(socket);
+        self.node.llc_open_on_all(socket);
         self.control.say(Note::Done { ask });
     }
 }

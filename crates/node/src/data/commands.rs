@@ -75,6 +75,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
             Command::Circulate { until } => {
                 self.measures.measure_hops(until);
+                self.ways.iter_mut().for_each(|way| way.wire.counts.round = Default::default());
                 self.node.keep_awake(at, until);
             }
             Command::Snapshot { ask } => {

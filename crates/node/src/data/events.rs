@@ -13,8 +13,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             self.rings.sockets.on_event(event);
         }
         let at = now();
-        while let Some(event) = self.node.next_event() {
-            self.told.tracer.channel(at, &event, &self.node);
+        while let Some((port, event)) = self.node.next_port_event() {
+            self.told.tracer.channel(at, port, &event, &self.node);
             let peer = match &event {
                 ChannelEvent::Incoming { channel, peer, .. } => {
                     // One that has ended meanwhile is told of too, and its end afterwards.
@@ -43,7 +43,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 }
                 _ => {}
             }
-            self.control.say(Note::Channel { event, peer });
+            self.control.say(Note::Channel { port, event, peer });
         }
     }
 }

@@ -124,7 +124,7 @@ impl<G: Egress> HostWay<G> {
     }
 
     /// Takes one frame from the gate, if there is one.
-    fn read(&mut self, at: Instant, tracer: Option<&mut Tracer>) -> Read {
+    fn read(&mut self, at: Instant, port: PortId, tracer: &mut Tracer) -> Read {
         let Some(octets) = self.gate.recv(&mut self.buffer) else { return Read::Nothing };
         if let Some(opening) = &mut self.opening {
             opening.heard = at;
@@ -144,9 +144,7 @@ impl<G: Egress> HostWay<G> {
         let level = host_level(frame);
         let Some(tag) = self.pool.put(frame) else {
             self.counts.pool += 1;
-            if let Some(tracer) = tracer {
-                tracer.dropped(at, frame);
-            }
+            tracer.dropped(port, at, frame);
             return Read::Dropped;
         };
         Read::Kept { tag, octets: octets as u16, level }
@@ -220,12 +218,10 @@ impl<G: Egress> HostWay<G> {
         at: Instant,
         (port, tag): (PortId, HostTag),
         device: &mut D,
-        tracer: Option<&mut Tracer>,
+        tracer: &mut Tracer,
     ) -> Result<(), Stopped> {
         let sent = device.transmit(self.pool.frame(tag));
-        if let Some(tracer) = tracer {
-            tracer.sent(at, self.pool.frame(tag), matches!(sent, Ok(Transmit::Sent)));
-        }
+        tracer.sent(port, at, self.pool.frame(tag), matches!(sent, Ok(Transmit::Sent)));
         self.pool.give_back(tag);
         *match sent {
             Ok(Transmit::Sent) => &mut self.counts.left,
@@ -240,11 +236,9 @@ impl<G: Egress> HostWay<G> {
     }
 
     /// The machine had no room for a frame.
-    pub(super) fn drop(&mut self, at: Instant, tag: HostTag, tracer: Option<&mut Tracer>) {
+    pub(super) fn drop(&mut self, at: Instant, (port, tag): (PortId, HostTag), tracer: &mut Tracer) {
         self.counts.refused += 1;
-        if let Some(tracer) = tracer {
-            tracer.dropped(at, self.pool.frame(tag));
-        }
+        tracer.dropped(port, at, self.pool.frame(tag));
         self.pool.give_back(tag);
     }
 
@@ -271,7 +265,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     fn take_host_frame(&mut self, place: usize, at: Instant) -> Result<bool, Stopped> {
         let way = &mut self.ways[place];
         let port = way.port;
-        match way.host.read(at, (place == 0).then_some(&mut self.told.tracer)) {
+        match way.host.read(at, port, &mut self.told.tracer) {
             Read::Nothing => return Ok(false),
             Read::Dropped => {}
             Read::Kept { tag, octets, level } => {
@@ -309,9 +303,17 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     /// Counts of the host's frames on the first port so far.
+    #[cfg(test)]
     pub(super) fn host_frames(&self) -> HostFrames {
-        let Way { host: HostWay { pool, counts, .. }, meter, .. } = &self.ways[0];
-        HostFrames { waiting: pool.used() as u64, gate: meter.gate_lost(), ..*counts }
+        self.ways[0].host_frames()
+    }
+}
+
+impl<D, G> Way<D, G> {
+    /// Counts of the host's frames so far.
+    pub(super) fn host_frames(&self) -> HostFrames {
+        let HostWay { pool, counts, .. } = &self.host;
+        HostFrames { waiting: pool.used() as u64, gate: self.meter.gate_lost(), ..*counts }
     }
 }
 

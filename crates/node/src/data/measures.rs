@@ -1,8 +1,7 @@
 //! Measurements of the data thread by itself: the counts for monitors, and the times of hops and of stalls.
 
-use super::HostFrames;
 use crate::NodeSpec;
-use crate::counters::View;
+use crate::counters::NodeView;
 use crate::hold_log::HoldLog;
 use crate::limits::Refused;
 use hdrhistogram::Histogram;
@@ -17,11 +16,12 @@ const SPLIT_EVERY: u64 = 16;
 /// The last round of a measurement may end so long after its time.
 const LAST_ROUND: Span = Span::from_millis(200);
 
-/// The counts of the data thread. Parts of a hop are summed only while hops are being measured.
+/// The counts of one port.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct DataCounts {
+pub(crate) struct WireCounts {
+    /// Frames of ours that were handed to its device.
+    pub(crate) own_frames: u64,
     pub(crate) holds: u64,
-    pub(crate) turns: u64,
     pub(crate) no_room: u64,
     /// Frames of ours that the card did not take for another reason: its link was down, they were too long.
     pub(crate) send_failed: u64,
@@ -29,6 +29,14 @@ pub(crate) struct DataCounts {
     pub(crate) receive_too_long: u64,
     pub(crate) receive_drops: u64,
     pub(crate) link_downs: u64,
+    /// The newest idle round of the token, and its hops.
+    pub(crate) round: (Span, u16),
+}
+
+/// The counts of the data thread. Parts of a hop are summed only while hops are being measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DataCounts {
+    pub(crate) turns: u64,
     pub(crate) turn_longest: Span,
     pub(crate) hops_split: u64,
     pub(crate) receive_ns: u64,
@@ -37,8 +45,6 @@ pub(crate) struct DataCounts {
     pub(crate) transmit_ns: u64,
     /// The refusals to programs.
     pub(crate) refused: Refused,
-    /// The newest idle round of the token, and its hops.
-    pub(crate) round: (Span, u16),
 }
 
 impl DataCounts {
@@ -52,7 +58,6 @@ impl DataCounts {
             handle_ns: 0,
             build_ns: 0,
             transmit_ns: 0,
-            round: zero.round,
             ..*self
         }
     }
@@ -126,29 +131,25 @@ impl Measures {
 
     /// The token has made an idle round.
     pub(super) fn on_idle_round(&mut self, hops: u16, span: Span) {
-        self.counts.round = (span, hops);
         let _ = self.hops.record(span.as_nanos() / u64::from(hops.max(1)));
         let _ = self.rounds.record(span.as_nanos());
     }
 
     /// This station had the token.
-    pub(super) fn on_hold(&mut self, generation: u32, accepted: Instant, passed: Instant) {
-        self.counts.holds += 1;
+    pub(super) fn on_hold(&self, generation: u32, accepted: Instant, passed: Instant) {
         if let Some(log) = &self.hold_log {
             log.note(generation, accepted, passed);
         }
     }
 
-    /// The sources of all counters' values.
-    pub(super) fn counter_sources<'a>(
-        &'a self,
-        node: &'a Node,
-        host: HostFrames,
-        own_frames: u64,
-    ) -> View<'a> {
-        let stalls = (self.stalls.total(), self.stalls.longest());
-        let (medium, port, llc, measured) = (node.medium(), node.port(), node.llc(), &self.counts);
-        View { medium, port, llc, measured, host, own_frames, stalls }
+    /// The sources of the values of the node's counters.
+    pub(super) fn view(&self) -> NodeView<'_> {
+        NodeView { measured: &self.counts, stalls: self.all_stalls() }
+    }
+
+    /// How often this host stood still, and for how long at most.
+    pub(super) fn all_stalls(&self) -> (u64, Span) {
+        (self.stalls.total(), self.stalls.longest())
     }
 
     /// Reports to the machines a stall that the ending turn has shown: a timer or a frame that came late, or

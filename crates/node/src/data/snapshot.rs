@@ -1,7 +1,6 @@
 //! The picture of a node that the control thread asks for.
 
 use super::Data;
-use crate::counters;
 use crate::gate::Egress;
 use crate::status::{MemberCopy, PortCopy, Snapshot};
 use rota_driver::clock::now;
@@ -13,21 +12,22 @@ use rota_wire::MacAddr;
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn snapshot(&mut self) -> Snapshot {
-        let drops = self.ways.iter_mut().map(|way| way.wire.device.counters().receive_drops);
-        self.measures.counts.receive_drops = drops.sum();
+        for way in &mut self.ways {
+            way.wire.counts.receive_drops = way.wire.device.counters().receive_drops;
+        }
         self.measures.counts.refused = self.control.refusals().read();
-        let (medium, host) = (self.node.medium(), self.host_frames());
+        let published = &self.told.published;
+        for view in self.ways.iter().filter_map(|way| way.view(&self.node)) {
+            published.count(&view);
+        }
+        published.totals(&self.measures.view(), self.ways[0].port);
         Snapshot {
-            status: self.node.port().status(),
             ports: self.ports_now(),
             lost: self.lost.iter().map(|lost| lost.note.clone()).collect(),
-            timers: medium.timers_in_force(now()),
-            members: members(medium),
             hops: self.measures.hops.clone(),
             rounds: self.measures.rounds.clone(),
             measured: self.measures.counts,
-            counters: counters::all(&self.measures.counter_sources(&self.node, host, self.own_frames))
-                .collect(),
+            counters: published.all(),
             stalls: self.measures.stalls.recent().copied().collect(),
             llc: llc_info(&self.node),
             shut_out: self
@@ -45,10 +45,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     fn ports_now(&self) -> Vec<PortCopy> {
         let ports = self.ways.iter().filter_map(|way| {
-            let medium = self.node.port_at(way.port)?.medium();
-            let (interface, members, slots) =
-                (way.interface.clone(), members(medium), medium.reservations().collect::<Vec<_>>());
-            Some(PortCopy { interface, station: medium.station(), mode: medium.mode(), members, slots })
+            let port = self.node.port_at(way.port)?;
+            let medium = port.medium();
+            Some(PortCopy {
+                port: way.port,
+                status: port.status(),
+                holds: way.wire.counts.holds,
+                timers: medium.timers_in_force(now()),
+                members: members(medium),
+            })
         });
         ports.collect()
     }
@@ -76,8 +81,9 @@ fn members(medium: &Medium) -> Vec<MemberCopy> {
 }
 
 fn llc_info(node: &Node) -> LlcInfo {
-    let (llc, medium) = (node.llc(), node.medium());
-    let members = medium.members().iter().filter(|member| member.announce.llc_address != 0);
+    let llc = node.llc();
+    let members = node.ports().flat_map(|port| port.medium().members());
+    let members = members.filter(|member| member.announce.llc_address != 0);
     let named = members.map(|member| LlcPeer {
         node: member.announce.llc_address,
         station: member.station,

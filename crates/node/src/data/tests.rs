@@ -5,6 +5,7 @@ mod doubles;
 mod ease;
 mod floods;
 mod host;
+mod ports;
 mod sinks;
 mod turns;
 
@@ -119,7 +120,7 @@ fn alone_with(log: Option<TraceFile>) -> (Data<Sink, NoGate>, crate::commands::C
     (settings.llc.enabled, settings.llc.address) = (true, 1);
     let spec = spec("n1", settings);
     let (there, control) = Wiring::pair().expect("two ends");
-    let (_, published, _) = counters::file().expect("memory");
+    let (_, published) = counters::file(&["none"]).expect("memory");
     let files = Files { published, log, wills: Wills::default() };
     let Ok(mut data) = Data::new(&spec, Sink::default(), NoGate, control, files) else { panic!("a station") };
     let begin = now();
@@ -171,7 +172,7 @@ fn source_of(shape: SourceShape, sealed: bool) -> (ClientSource, SourceMemory, s
 
 #[test]
 fn units_that_were_left_out_are_in_the_log_from_the_first_one_on() {
-    let file = TraceFile::create(16, 0, 0x88b5).expect("memory");
+    let file = TraceFile::create(16, 0, 0x88b5, &["none"]).expect("memory");
     let mut log = TraceReader::open(file.descriptor().try_clone_to_owned().expect("a copy")).expect("a log");
     let (mut data, _control) = alone_with(Some(file));
     let ((mut program, memory), channel) = (source(SHORT), ChannelId(5));

@@ -5,17 +5,15 @@
 //! first, and which waits a moment where the work is not for the wire. Another thread unmaps memory.
 
 use super::ease::{self, Ease, PAUSE};
-use super::measures::DataCounts;
 use super::waits::{self, COMMANDS, DEVICE, DOORBELL, GATE, LLC, READY_MAX};
 use super::way::{self, Way};
-use super::{Data, Stopped, behind, system};
+use super::{Data, Stopped, WireCounts, behind, system};
 use crate::commands::Note;
 use crate::gate::Egress;
 use rota_driver::clock::{now, sleep_until};
 use rota_driver::device::FrameDevice;
-use rota_proto::{HostSigns, PortId};
+use rota_proto::PortId;
 use rota_units::{Instant, Span};
-use rota_wire::MacAddr;
 
 /// After this time a turn sends no more frames: the next turn looks at the device and the token first.
 const TURN_WORK: Span = Span::from_micros(200);
@@ -217,20 +215,28 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         if self.told.published.is_due(turned) {
             self.look_at_mtu(turned);
             self.measures.counts.refused = self.control.refusals().read();
-            let host = self.host_frames();
-            let Self { node, ways, measures, told, own_frames, .. } = self;
-            let (mac, own_frames) = (MacAddr(ways[0].wire.device.mac()), *own_frames);
-            let stalls = (measures.stalls.total(), measures.stalls.longest());
-            for way in &ways[1..] {
-                node.tell_host(way.port, HostSigns { stalls, ..way.meter.signs() });
-            }
-            told.published
-                .publish(turned, node, mac, |node| measures.counter_sources(node, host, own_frames));
+            self.publish(turned);
             self.rings.tell_reports(turned, &self.node);
             self.rings.state_left_out(&mut self.node);
             return now();
         }
         turned
+    }
+
+    /// Writes the counters and the rows of all ports, and tells their machines of this host.
+    fn publish(&mut self, at: Instant) {
+        let Self { node, ways, measures, told, .. } = self;
+        for way in ways.iter() {
+            let signs = told.published.signs(at, way.port, measures.all_stalls(), way.meter.signs());
+            if let Some(signs) = signs {
+                node.tell_host(way.port, signs);
+            }
+        }
+        let node = &*node;
+        for view in ways.iter().filter_map(|way| way.view(node)) {
+            told.published.port(at, node, &view);
+        }
+        told.published.totals(&measures.view(), ways[0].port);
     }
 
     /// With another MTU this station is another one to its segment: it leaves in good order, and its node
@@ -275,9 +281,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// Frames of this station and of its host that the card has taken so far.
     pub(super) fn frames_left(&self) -> u64 {
-        let DataCounts { no_room, send_failed, .. } = self.measures.counts;
-        let host: u64 = self.ways.iter().map(|way| way.host.left()).sum();
-        self.own_frames.saturating_sub(no_room + send_failed) + host
+        let all = self.ways.iter().map(|Way { host, wire, .. }| {
+            let WireCounts { own_frames, no_room, send_failed, .. } = wire.counts;
+            own_frames.saturating_sub(no_room + send_failed) + host.left()
+        });
+        all.sum()
     }
 
     /// True if the machines or the sockets have work that the turn had no time for.

@@ -6,17 +6,19 @@ use super::waits::{DOORBELL, Waits};
 use super::wire::Wire;
 use super::{Data, Stopped};
 use crate::commands::Note;
+use crate::counters::PortView;
 use crate::gate::Egress;
 use crate::guardian::Wills;
 use crate::meter::Meter;
 use rota_driver::clock::now;
-use rota_driver::device::{DeviceError, FrameDevice};
+use rota_driver::device::{DeviceError, FrameDevice, Transmit};
+use rota_driver::guardian::WILL_OCTETS_MAX;
 use rota_proto::Medium;
-use rota_proto::{Node, Port, PortId, Settings};
+use rota_proto::{FrameBuf, Node, Output, Port, PortId, Settings};
 use std::sync::Arc;
 
-/// Why a socket of link control ends, or is not to be had.
-pub(super) const NO_SOCKETS: &str = "the interface of its messages is gone";
+/// Outputs of a port that is about to be lost, its farewell among them.
+const FAREWELL_OUTPUTS: usize = 16;
 
 /// One port that a node is to begin with.
 pub(crate) struct Plug<D, G> {
@@ -55,6 +57,15 @@ impl<D: FrameDevice, G: Egress> Way<D, G> {
     }
 }
 
+impl<D, G> Way<D, G> {
+    /// The sources of the values of this port's counters; none where the port is gone.
+    pub(super) fn view<'a>(&'a self, node: &'a Node) -> Option<PortView<'a>> {
+        let (port, llc) = (node.port_at(self.port)?, node.llc_at(self.port)?);
+        let host = self.host_frames();
+        Some(PortView { medium: port.medium(), port, llc, wire: &self.wire.counts, host })
+    }
+}
+
 /// The medium of a port that is there.
 pub(super) fn medium(node: &Node, port: PortId) -> &Medium {
     node.port_at(port).unwrap_or_else(|| node.port()).medium()
@@ -64,6 +75,30 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// The place of a port's way; none where the port is gone.
     pub(super) fn way(&self, port: PortId) -> Option<usize> {
         self.ways.iter().position(|way| way.port == port)
+    }
+
+    /// A port whose device still sends tells the others that it goes: in a ring by its will, as the guardian
+    /// of a dead node does, behind all frames that this station has sent; elsewhere by its farewell.
+    fn tell_others(&mut self, lost: &mut Way<D, G>) {
+        let at = now();
+        let mut will = [0; WILL_OCTETS_MAX];
+        if let Some(octets) = medium(&self.node, lost.port).write_will(&mut will) {
+            if matches!(lost.wire.device.transmit(&will[..octets]), Ok(Transmit::Sent)) {
+                lost.wills.withdraw();
+            }
+            return;
+        }
+        self.node.leave_at(at, lost.port);
+        for _ in 0..FAREWELL_OUTPUTS {
+            let mut frame = FrameBuf { bytes: &mut self.frame, payloads: &mut self.rings };
+            match self.node.poll_at(at, lost.port, &mut frame) {
+                Some(Output::Transmit { len, .. }) => {
+                    let _ = lost.wire.device.transmit(&self.frame[..usize::from(len)]);
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
     }
 
     /// An error of the device or of the gate of one port among several ends that port and nothing else.
@@ -80,11 +115,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.waits.remove_device(&lost.wire.device);
         let _ = lost.host.gate.pass();
         self.node.break_off();
-        let left = self.node.lose_port(now(), port);
-        if place == 0 {
-            self.sockets_lost();
-            self.told.published.follow(&self.ways[0].meter);
+        if matches!(error, Stopped::Gate(..)) {
+            self.tell_others(&mut lost);
         }
+        self.told.tracer.port_lost(port, now(), &why);
+        let left = self.node.lose_port(now(), port);
+        self.told.published.lose(now(), port);
+        self.rings.sockets.lose_port(port);
         let note = format!(
             "interface {} is lost ({why}): its channels have ended; {left} of this node's interfaces {} left",
             lost.interface,
@@ -103,15 +140,5 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let went_on = self.drain().and_then(|_| self.look_at_rings(now(), &bells));
         // Another interface may be gone too. Each time one way less is left.
         went_on.or_else(|error| self.survive(error))
-    }
-
-    /// Sockets of link control are those of the first port, and end with it.
-    fn sockets_lost(&mut self) {
-        while let Some((number, attached)) = self.rings.sockets.first() {
-            self.control.say(Note::SocketEnded { attached, why: NO_SOCKETS });
-            if let Some(remains) = self.rings.sockets.detach(number, &self.waits.all) {
-                self.control.say(Note::Remains(remains));
-            }
-        }
     }
 }

@@ -3,7 +3,7 @@
 use super::behind::Behind;
 use super::rings::Rings;
 use super::way::{self, Way};
-use super::{Data, Stopped, host, measures::DataCounts};
+use super::{Data, Stopped, WireCounts, host};
 use crate::garbage::Garbage;
 use crate::gate::Egress;
 use crate::trace::Tracer;
@@ -27,6 +27,7 @@ pub(super) struct Wire<D> {
     /// The turn before had frames of link control too.
     pub(super) llc_streams: bool,
     pub(super) garbage: Garbage,
+    pub(super) counts: WireCounts,
     /// Frames of the newest look, if strangers alone sent them though the door is closed to them: they name a
     /// station of the segment. Otherwise 0.
     pub(super) flood: usize,
@@ -41,6 +42,7 @@ impl<D: FrameDevice> Wire<D> {
             behind: Behind::default(),
             llc_streams: false,
             garbage: Garbage::new(),
+            counts: WireCounts::default(),
             flood: 0,
         }
     }
@@ -58,18 +60,12 @@ impl<D: FrameDevice> Wire<D> {
 }
 
 impl<D: FrameDevice, G: Egress> Way<D, G> {
-    /// Hands a frame of ours to the device. The log has those of the first port.
-    pub(super) fn transmit(
-        &mut self,
-        at: Instant,
-        frame: &[u8],
-        tracer: Option<&mut Tracer>,
-        counts: &mut DataCounts,
-    ) -> Result<(), Stopped> {
+    /// Hands a frame of ours to the device.
+    pub(super) fn transmit(&mut self, at: Instant, frame: &[u8], tracer: &mut Tracer) -> Result<(), Stopped> {
         let sent = self.wire.device.transmit(frame);
-        if let Some(tracer) = tracer {
-            tracer.sent(at, frame, matches!(sent, Ok(Transmit::Sent)));
-        }
+        tracer.sent(self.port, at, frame, matches!(sent, Ok(Transmit::Sent)));
+        let counts = &mut self.wire.counts;
+        counts.own_frames += 1;
         match sent {
             Ok(Transmit::Sent) => Ok(()),
             Err(DeviceError::Gone) => Err(Stopped::Device(self.port, DeviceError::Gone)),
@@ -90,7 +86,7 @@ impl<D: FrameDevice, G: Egress> Way<D, G> {
         &mut self,
         at: Instant,
         tag: HostTag,
-        tracer: Option<&mut Tracer>,
+        tracer: &mut Tracer,
     ) -> Result<(), Stopped> {
         self.host.transmit(at, (self.port, tag), &mut self.wire.device, tracer)
     }
@@ -119,12 +115,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 }
                 // The link will come back; what was lost is seen by the protocol.
                 Err(DeviceError::LinkDown) => {
-                    let is_news = place > 0 || self.told.tracer.link_down(now());
-                    self.measures.counts.link_downs += u64::from(is_news);
+                    let way = &mut self.ways[place];
+                    let is_news = self.told.tracer.link_down(way.port, now());
+                    way.wire.counts.link_downs += u64::from(is_news);
                     continue;
                 }
                 Err(DeviceError::Truncated { .. }) => {
-                    self.measures.counts.receive_too_long += 1;
+                    self.ways[place].wire.counts.receive_too_long += 1;
                     continue;
                 }
                 Err(error) => return Err(Stopped::Device(self.ways[place].port, error)),
@@ -184,7 +181,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 Ok(None) => break,
                 Err(DeviceError::LinkDown) => continue,
                 Err(DeviceError::Truncated { .. }) => {
-                    self.measures.counts.receive_too_long += 1;
+                    self.ways[place].wire.counts.receive_too_long += 1;
                     continue;
                 }
                 Err(error) => return Err(Stopped::Device(self.ways[place].port, error)),
@@ -210,11 +207,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         octets: &[u8],
     ) -> (FrameVerdict, Option<Instant>) {
         let tracer = &mut self.told.tracer;
-        let way = &self.ways[place];
-        if place == 0 {
-            tracer.heard(dequeued);
-        }
-        let input = Input::Frame { port: way.port, at, data: octets };
+        let port = self.ways[place].port;
+        tracer.heard(port, dequeued);
+        let input = Input::Frame { port, at, data: octets };
         let Disposition { verdict, received } = self.node.handle(dequeued, input);
         let handled = self.measures.sample();
         let fragment = match &received {
@@ -222,11 +217,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             _ => None,
         };
         // A flood of frames without valid content would overwrite what came before it.
-        // The log has the frames of the first port.
-        let is_logged = place == 0 && tracer.is_on();
         let garbage = &mut self.ways[place].wire.garbage;
-        if is_logged && !(verdict.is_invalid() && garbage.is_logged_enough(dequeued)) {
-            tracer.received(at.unwrap_or(dequeued), dequeued, octets, verdict, &self.node, fragment);
+        if tracer.is_on() && !(verdict.is_invalid() && garbage.is_logged_enough(dequeued)) {
+            let times = (at.unwrap_or(dequeued), dequeued);
+            tracer.received(port, times, octets, verdict, &self.node, fragment);
         }
         match &received {
             Some(Delivered::Fragment(delivery)) => {
@@ -234,7 +228,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     self.rings.note_unread(index, &mut self.node, tracer);
                 }
             }
-            Some(Delivered::Message(message)) => self.rings.sockets.deliver(message, octets),
+            Some(Delivered::Message(message)) => self.rings.sockets.deliver(port, message, octets),
             None => {}
         }
         (verdict, handled)

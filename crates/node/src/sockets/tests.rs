@@ -91,7 +91,7 @@ impl Station {
     fn hear(&mut self, frame: &[u8]) {
         let input = Input::Frame { port: PortId(0), at: None, data: frame };
         if let Some(Delivered::Message(message)) = self.node.handle(self.at, input).received {
-            self.sockets.deliver(&message, frame);
+            self.sockets.deliver(rota_proto::PortId(0), &message, frame);
         }
         self.drain();
     }

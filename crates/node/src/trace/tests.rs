@@ -138,9 +138,9 @@ struct Log {
 }
 
 fn log() -> Log {
-    let file = TraceFile::create(16, 0, 0x88b5).unwrap();
+    let file = TraceFile::create(16, 0, 0x88b5, &["none"]).unwrap();
     let reader = TraceReader::open(file.descriptor().try_clone_to_owned().unwrap()).unwrap();
-    Log { tracer: Tracer::new(Some(file), 0x88b5, [2, 0, 0, 0, 0, 1], 7), reader }
+    Log { tracer: Tracer::new(Some(file), 0x88b5, &[[2, 0, 0, 0, 0, 1]], 7), reader }
 }
 
 impl Log {
@@ -165,15 +165,15 @@ fn frame(kind: u8, sequence: u8) -> Vec<u8> {
 #[test]
 fn frames_are_told_apart_and_cut_with_their_length_kept() {
     let mut log = log();
-    log.tracer.sent(at(5), &frame(TOKEN, 1), true);
-    log.tracer.sent(at(6), &frame(TOKEN, 1), true);
-    log.tracer.sent(at(7), &frame(7, 1), false);
+    log.tracer.sent(PortId(0), at(5), &frame(TOKEN, 1), true);
+    log.tracer.sent(PortId(0), at(6), &frame(TOKEN, 1), true);
+    log.tracer.sent(PortId(0), at(7), &frame(7, 1), false);
     let mut llc = frame(0, 0);
     llc[12..14].copy_from_slice(&[0, 50]);
-    log.tracer.sent(at(8), &llc, true);
+    log.tracer.sent(PortId(0), at(8), &llc, true);
     let mut ordinary = frame(0, 0);
     ordinary[12..16].copy_from_slice(&[0x81, 0, 0xa0, 0]);
-    log.tracer.dropped(at(9), &ordinary);
+    log.tracer.dropped(PortId(0), at(9), &ordinary);
     let (first, kept) = log.next();
     assert_eq!((first.event, first.kind, first.src, first.dst), (TraceEvent::Sent, TOKEN, 9, u16::MAX));
     assert_eq!((first.at_ns, first.length, kept), (5, 200, TRACE_SNAP_OCTETS));
@@ -187,7 +187,7 @@ fn frames_are_told_apart_and_cut_with_their_length_kept() {
 fn the_shortest_frames_are_noted_too() {
     let mut log = log();
     for length in 0..80 {
-        log.tracer.sent(at(1), &frame(DATA, 0)[..length], true);
+        log.tracer.sent(PortId(0), at(1), &frame(DATA, 0)[..length], true);
         assert_eq!(usize::from(log.next().0.length), length);
     }
 }
@@ -195,21 +195,21 @@ fn the_shortest_frames_are_noted_too() {
 #[test]
 fn only_what_went_wrong_starts_an_incident_and_not_too_often() {
     let mut log = log();
-    log.tracer.sent(at(5), &frame(TOKEN, 1), true);
+    log.tracer.sent(PortId(0), at(5), &frame(TOKEN, 1), true);
     assert_eq!(log.tracer.incident(at(1_000 * MS)), None);
-    log.tracer.station_event(TraceEvent::Lost, 3, 1, at(5));
+    log.tracer.station_event(TraceEvent::Lost, (PortId(0), 3), 1, at(5));
     assert_eq!(log.tracer.incident(at(1_000 * MS)), None, "it had said goodbye");
-    log.tracer.station_event(TraceEvent::Lost, 3, 0, at(5));
-    log.tracer.station_event(TraceEvent::Lost, 4, 0, at(5));
+    log.tracer.station_event(TraceEvent::Lost, (PortId(0), 3), 0, at(5));
+    log.tracer.station_event(TraceEvent::Lost, (PortId(0), 4), 0, at(5));
     assert_eq!(log.tracer.incident(at(1_000 * MS)), Some(2), "the first of several");
-    log.tracer.station_event(TraceEvent::Lost, 5, 0, at(5));
+    log.tracer.station_event(TraceEvent::Lost, (PortId(0), 5), 0, at(5));
     assert_eq!(log.tracer.incident(at(1_099 * MS)), None);
     assert_eq!(log.tracer.incident(at(1_100 * MS)), Some(4), "later, but not forgotten");
     assert_eq!(log.tracer.incident(at(2_000 * MS)), None, "once");
     for number in 0..20 {
         log.tracer.note(&TraceRecord { event: TraceEvent::Missed, number, ..TraceRecord::default() });
     }
-    log.tracer.station_event(TraceEvent::Lost, 6, 0, at(5));
+    log.tracer.station_event(TraceEvent::Lost, (PortId(0), 6), 0, at(5));
     let moment = TraceRecord { event: TraceEvent::Stall, extra: [0, 90 * MS, 0], ..TraceRecord::default() };
     log.tracer.note(&moment);
     let told = [log.tracer.incident(at(3_000 * MS)), log.tracer.incident(at(3_000 * MS))];
@@ -226,34 +226,34 @@ fn who_has_another_number_is_neither_lost_nor_found() {
         set
     };
     let mac = |last| [2, 0, 0, 0, 0, last];
-    log.tracer.before = vec![(mac(1), 2), (mac(2), 3), (mac(3), 4)];
-    log.tracer.stations = vec![(mac(1), 3), (mac(2), 2), (mac(4), 4)];
-    log.tracer.alive = set(&[2, 3, 4]);
-    log.tracer.compare(set(&[2, 3, 4]), at(1));
+    log.tracer.ports[0].before = vec![(mac(1), 2), (mac(2), 3), (mac(3), 4)];
+    log.tracer.ports[0].stations = vec![(mac(1), 3), (mac(2), 2), (mac(4), 4)];
+    log.tracer.ports[0].alive = set(&[2, 3, 4]);
+    log.tracer.compare(PortId(0), set(&[2, 3, 4]), at(1));
     let told = [log.next().0, log.next().0].map(|record| (record.event, record.src));
     assert_eq!(told, [(TraceEvent::Lost, 4), (TraceEvent::Back, 4)], "another station, by its address");
     assert!(log.reader.next(&mut [0; TRACE_SNAP_OCTETS]).is_none());
     // A station that comes back from the dead is found.
-    log.tracer.before = log.tracer.stations.clone();
-    log.tracer.compare(set(&[2, 3]), at(2));
-    assert_eq!((log.next().0.event, log.tracer.alive), (TraceEvent::Back, set(&[2, 3, 4])));
+    log.tracer.ports[0].before = log.tracer.ports[0].stations.clone();
+    log.tracer.compare(PortId(0), set(&[2, 3]), at(2));
+    assert_eq!((log.next().0.event, log.tracer.ports[0].alive), (TraceEvent::Back, set(&[2, 3, 4])));
 }
 
 #[test]
 fn noting_allocates_nothing_and_without_a_file_nothing_happens() {
     let mut log = log();
-    let mut none = Tracer::new(None, 0x88b5, [0; 6], 7);
+    let mut none = Tracer::new(None, 0x88b5, &[[0; 6]], 7);
     let (token, data) = (frame(TOKEN, 1), frame(DATA, 0));
-    log.tracer.learn(ChannelId(5), ChannelId(5), 0xffff, &contract(), false);
+    log.tracer.learn((PortId(0), ChannelId(5)), ChannelId(5), 0xffff, &contract(), false);
     let counted = allocation_counter::measure(|| {
         for time in 0..1_000 {
             for frame in [&token, &data] {
-                log.tracer.sent(at(time), frame, true);
-                log.tracer.dropped(at(time), frame);
-                none.sent(at(time), frame, true);
+                log.tracer.sent(PortId(0), at(time), frame, true);
+                log.tracer.dropped(PortId(0), at(time), frame);
+                none.sent(PortId(0), at(time), frame, true);
             }
-            log.tracer.station_event(TraceEvent::Lost, 3, 0, at(time));
-            none.station_event(TraceEvent::Lost, 3, 0, at(time));
+            log.tracer.station_event(TraceEvent::Lost, (PortId(0), 3), 0, at(time));
+            none.station_event(TraceEvent::Lost, (PortId(0), 3), 0, at(time));
         }
     });
     assert_eq!(counted.count_total, 0);
@@ -263,15 +263,15 @@ fn noting_allocates_nothing_and_without_a_file_nothing_happens() {
 #[test]
 fn a_unit_that_leaves_after_its_deadline_is_missed_at_its_sender() {
     let mut log = log();
-    log.tracer.learn(ChannelId(5), ChannelId(5), 3, &contract(), false);
+    log.tracer.learn((PortId(0), ChannelId(5)), ChannelId(5), 3, &contract(), false);
     let mut data = frame(DATA, 0);
     data[BODY_AT..BODY_AT + 6].copy_from_slice(&[0, 3, 0, 8, 0, 9]);
     data[SCHEDULE_AT..SCHEDULE_AT + 8].copy_from_slice(&(10 * MS).to_be_bytes());
-    log.tracer.sent(at(24 * MS), &data, true);
+    log.tracer.sent(PortId(0), at(24 * MS), &data, true);
     let (sent, _) = log.next();
     assert_eq!((sent.channel, sent.number, sent.late_ns), (ChannelId(5), 8, -MS.cast_signed()));
     assert_eq!(log.tracer.incident(at(25 * MS)), None);
-    log.tracer.sent(at(26 * MS), &data, true);
+    log.tracer.sent(PortId(0), at(26 * MS), &data, true);
     assert_eq!(log.next().0.verdict, TraceVerdict::Late);
     let (missed, octets) = log.next();
     assert_eq!((missed.event, missed.number, missed.kind, octets), (TraceEvent::Missed, 8, 0, 0));
@@ -281,7 +281,7 @@ fn a_unit_that_leaves_after_its_deadline_is_missed_at_its_sender() {
     log.tracer.handed_over(ChannelId(5), 8 + (1 << 16), Span::from_millis(12));
     // The next one waits already: a slot carries several, so the node offers more than one ahead.
     log.tracer.handed_over(ChannelId(5), 9 + (1 << 16), Span::ZERO);
-    log.tracer.sent(at(40 * MS), &data, true);
+    log.tracer.sent(PortId(0), at(40 * MS), &data, true);
     assert_eq!([log.next(), log.next()].map(|(record, _)| record.extra[1]), [0, 12 * MS]);
 }
 
@@ -300,9 +300,39 @@ fn late_units_do_not_keep_units_that_were_left_out_from_an_incident() {
 #[test]
 fn events_of_a_received_channel_bear_its_sender_s_id() {
     let (mut log, channel) = (log(), ChannelId(9));
-    log.tracer.learn(channel, ChannelId(5), 0, &contract(), false);
+    log.tracer.learn((PortId(0), channel), ChannelId(5), 0, &contract(), false);
     log.tracer.contract(TraceEvent::Opened, at(1), channel, 0, &contract());
     log.tracer.unread(at(2), channel, 3, [1, 1]);
-    log.tracer.closed(at(3), channel, rota_contract::CloseCause::PeerGone, None);
+    log.tracer.closed((at(3), PortId(0)), channel, rota_contract::CloseCause::PeerGone, None);
     assert_eq!([(); 3].map(|()| log.next().0.channel), [ChannelId(5); 3]);
+}
+
+/// The frames and stations of ports behind the first were not in the log, and one label was one channel.
+#[test]
+fn each_event_names_its_port_and_a_label_is_one_of_its_port() {
+    let file = TraceFile::create(16, 0, 0x88b5, &["eth0", "eth1"]).unwrap();
+    let reader = TraceReader::open(file.descriptor().try_clone_to_owned().unwrap()).unwrap();
+    let tracer = Tracer::new(Some(file), 0x88b5, &[[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]], 7);
+    let mut log = Log { tracer, reader };
+    log.tracer.learn((PortId(0), ChannelId(5)), ChannelId(5), 3, &contract(), false);
+    log.tracer.learn((PortId(1), ChannelId(6)), ChannelId(6), 3, &contract(), false);
+    let mut data = frame(DATA, 0);
+    data[BODY_AT..BODY_AT + 6].copy_from_slice(&[0, 3, 0, 8, 0, 9]);
+    data[SCHEDULE_AT..SCHEDULE_AT + 8].copy_from_slice(&(10 * MS).to_be_bytes());
+    for port in [PortId(1), PortId(0)] {
+        log.tracer.sent(port, at(1), &data, true);
+    }
+    let told = [log.next().0, log.next().0].map(|record| (record.port, record.channel));
+    assert_eq!(told, [(Some(1), ChannelId(6)), (Some(0), ChannelId(5))]);
+    // A token of another port is no repetition.
+    let token = frame(TOKEN, 1);
+    log.tracer.sent(PortId(0), at(2), &token, true);
+    log.tracer.sent(PortId(1), at(2), &token, true);
+    assert_eq!([log.next().0.verdict, log.next().0.verdict], [TraceVerdict::None; 2]);
+    log.tracer.port_lost(PortId(0), at(3), "gone");
+    log.tracer.station_event(TraceEvent::Back, (PortId(1), 4), 0, at(4));
+    let told = [log.next().0, log.next().0].map(|record| (record.event, record.port));
+    assert_eq!(told, [(TraceEvent::PortLost, Some(0)), (TraceEvent::Back, Some(1))], "it goes on");
+    assert!(log.tracer.link_down(PortId(1), at(5)) && !log.tracer.link_down(PortId(1), at(5)));
+    assert!(log.tracer.link_down(PortId(0), at(5)), "each port has a link of its own");
 }

@@ -164,6 +164,16 @@ pub enum LlcEvent {
     },
 }
 
+impl LlcEvent {
+    /// The socket whose message it is about.
+    pub fn socket(&self) -> u8 {
+        match self {
+            Self::Begun { socket, .. } | Self::Done { socket, .. } => *socket,
+            Self::Local { from, .. } => from.socket,
+        }
+    }
+}
+
 /// All places for messages are taken; when one is done there is room again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LlcBusy;
@@ -308,7 +318,37 @@ impl Llc {
         (0u8..128).filter(|half| self.open[usize::from(*half)]).map(|half| half * 2)
     }
 
-    fn is_open(&self, socket: u8) -> bool {
+    /// The port is gone: its messages are over, and nothing of theirs is on its way any more.
+    pub(crate) fn end_with_port(mut self) -> VecDeque<LlcEvent> {
+        let left = self.messages.iter().filter(|one| !matches!(one.stage, Stage::Free | Stage::Gone));
+        let over = left.map(|one| LlcEvent::Done {
+            socket: one.request.socket,
+            number: one.request.number,
+            outcome: MessageOutcome::TimedOut,
+        });
+        self.events.extend(over);
+        self.events
+    }
+
+    /// Whether it can take another message.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// How sure it is that a node address is to be reached here: 0 for its own and a live station's, 1 for
+    /// another one that is known, 2 for none.
+    pub(crate) fn distance(&self, node: u8, segment: Segment<'_>) -> u8 {
+        let is_own = node != 0 && node == self.settings.address;
+        let member = segment.members().iter().find(|of| node != 0 && of.announce.llc_address == node);
+        match (is_own, member) {
+            (true, _) => 0,
+            (_, Some(member)) if !segment.is_dead(member.station) => 0,
+            _ if self.mac_of(node, segment).is_some() => 1,
+            _ => 2,
+        }
+    }
+
+    pub(crate) fn is_open(&self, socket: u8) -> bool {
         is_socket(socket) && self.open[usize::from(socket / 2)]
     }
 
@@ -323,11 +363,7 @@ impl Llc {
         self.open[usize::from(socket / 2)] = false;
         self.forget_incomplete(socket);
         self.cancel(now, socket);
-        let left = |event: &LlcEvent| match event {
-            LlcEvent::Begun { socket: of, .. } | LlcEvent::Done { socket: of, .. } => *of != socket,
-            LlcEvent::Local { from, .. } => from.socket != socket,
-        };
-        self.events.retain(left);
+        self.events.retain(|event| event.socket() != socket);
     }
 
     /// The next wish to the queue; the parent asks after each call until there is nothing.

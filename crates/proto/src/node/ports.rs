@@ -1,8 +1,9 @@
 //! The ports of a node: how it comes to have several, how one is named, and how one is lost.
 
 use super::line::Line;
+use super::messages::Messages;
 use super::{HostSigns, Identity, Medium, Node, Polling, Port, ReportHead, Reports, Rether, Settings};
-use crate::io::{ChannelId, PortId};
+use crate::io::{ChannelId, FrameBuf, Output, PortId};
 use rota_units::Instant;
 use rota_wire::{Key, MacAddr};
 use std::collections::VecDeque;
@@ -62,7 +63,8 @@ impl Node {
 
     pub(super) fn of_lines(lines: Vec<Line>) -> Self {
         let turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
-        Self { lines, turn, orphaned: VecDeque::new(), is_draining: false }
+        let messages = Messages::new(lines.len());
+        Self { lines, turn, orphaned: VecDeque::new(), messages, is_draining: false }
     }
 
     /// A port is gone, and with it its segment: all its channels end here as
@@ -77,12 +79,28 @@ impl Node {
             return 0;
         }
         let line = self.lines.remove(at);
+        self.messages.end_with_port(line.llc);
         self.turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
         let (events, returning) = line.channels.end_with_port();
-        self.orphaned.extend(events);
+        self.orphaned.extend(events.into_iter().map(|event| (port, event)));
         // They are named in an event, and listen again when the parent says so.
         returning.into_iter().for_each(|listener| self.lines[0].channels.adopt(listener));
         self.lines.len()
+    }
+
+    /// One port leaves its segment in good order; [`Node::poll_at`] has the frames that say so.
+    pub fn leave_at(&mut self, now: Instant, port: PortId) {
+        self.assert_drained();
+        if let Some(at) = self.place(port) {
+            self.lines[at].port.leave(now);
+            self.lines[at].carry_wants(now);
+        }
+    }
+
+    /// The next thing to do for one port alone, which is about to be lost.
+    pub fn poll_at(&mut self, now: Instant, port: PortId, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        let at = self.place(port)?;
+        self.lines[at].poll(now, frame)
     }
 
     // ---- places ---------------------------------------------------------------------------------------

@@ -184,6 +184,9 @@ pub struct IncidentInfo {
     pub last_ns: u64,
     /// Whose frame it was, or the station that was lost; 0 when unknown.
     pub station: u16,
+    /// The interface that it happened on; empty for an event of the whole host.
+    #[serde(default)]
+    pub interface: String,
     /// The channel's id, its sender's; 0 for none.
     pub channel: ChannelId,
     /// How many events are kept.
@@ -221,8 +224,11 @@ pub struct CauseInfo {
     /// `left_out`, `late_hand_over`, `unread`, `foreign_sender`, `contested`, `link_change`, `lost_frame`,
     /// `token_hog`, `host_stall` or `station_silent`.
     pub kind: String,
-    /// The same for people.
+    /// The same for people; of a node with several interfaces it names its own.
     pub sentence: String,
+    /// The interface that it happened on; empty for a cause of the whole host, or of a program.
+    #[serde(default)]
+    pub interface: String,
 }
 
 impl IncidentInfo {
@@ -241,6 +247,7 @@ impl IncidentInfo {
             at_ns: record.at_ns,
             last_ns: record.at_ns,
             station: record.src,
+            interface: String::new(),
             channel: record.channel,
             events: 0,
             more: 0,
@@ -286,6 +293,11 @@ impl IncidentInfo {
 }
 
 impl CauseInfo {
+    /// A cause of the whole host.
+    pub fn new(kind: &str, sentence: String) -> Self {
+        Self { kind: kind.into(), sentence, interface: String::new() }
+    }
+
     /// The sending program left out units.
     pub const LEFT_OUT: &'static str = "left_out";
     /// The receiving program did not read units in time.
@@ -303,7 +315,7 @@ impl CauseInfo {
     fn unread(record: &TraceRecord<'_>) -> Self {
         let (units, s) = (record.extra[2], if record.extra[2] == 1 { "" } else { "s" });
         let sentence = format!("the receiving program did not read in time: {units} unit{s}");
-        Self { kind: Self::UNREAD.into(), sentence }
+        Self::new(Self::UNREAD, sentence)
     }
 
     /// A unit that left late because its program, and nothing in the segment, was late: its node had no unit
@@ -317,7 +329,7 @@ impl CauseInfo {
             && handed_ns >= late_ns / 2;
         let handed = Span::from_nanos(handed_ns);
         let sentence = format!("the sending program handed the unit over {handed} after its schedule");
-        is_it.then(|| Self { kind: Self::LATE_HAND_OVER.into(), sentence })
+        is_it.then(|| Self::new(Self::LATE_HAND_OVER, sentence))
     }
 
     /// True if it is a stall of the host that states it.
@@ -327,14 +339,15 @@ impl CauseInfo {
 
     /// A unit was late beside units that its program left out because they were overdue.
     pub fn beside_left_out(record: &TraceRecord<'_>) -> Self {
-        let Self { kind, sentence } = Self::left_out(record);
-        Self { kind, sentence: format!("{sentence} next to it: it stood still, or its node did") }
+        let Self { sentence, .. } = Self::left_out(record);
+        let beside = format!("{sentence} next to it: it stood still, or its node did");
+        Self::new(Self::LEFT_OUT, beside)
     }
 
     fn left_out(record: &TraceRecord<'_>) -> Self {
         let (units, s) = (record.extra[0], if record.extra[0] == 1 { "" } else { "s" });
         let sentence = format!("the sending program left out {units} overdue unit{s}");
-        Self { kind: Self::LEFT_OUT.into(), sentence }
+        Self::new(Self::LEFT_OUT, sentence)
     }
 }
 
@@ -387,7 +400,30 @@ pub struct LlcPeer {
     pub mac: String,
 }
 
-/// What a node is and how it fares.
+/// A port of a node: the element of `extra.ports` in a node's status.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PortInfo {
+    /// Its interface.
+    pub interface: String,
+    /// This station's number there; absent until it has one.
+    pub station: Option<u16>,
+    /// How it treats the medium.
+    pub mode: ModeName,
+    /// Stations of its segment.
+    pub members: Vec<MemberInfo>,
+    /// Reservations on its segment.
+    pub reservations: Vec<ReservationInfo>,
+    /// Target token rotation time.
+    pub trt_ns: u64,
+    /// Rate of the link.
+    pub link_bps: u64,
+    /// The token's counters.
+    pub token: TokenInfo,
+    /// The recovery timers.
+    pub timers: TimersInfo,
+}
+
+/// What a node is and how it fares. What there is one of for each port is here that of the first one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StatusInfo {
     /// The node's process.

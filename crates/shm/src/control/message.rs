@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::info::{ChannelInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 14;
+pub const CONTROL_VERSION: u32 = 15;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for a station, in octets of UTF-8.

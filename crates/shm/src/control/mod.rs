@@ -12,8 +12,8 @@ mod name;
 mod socket;
 
 pub use info::{
-    CauseInfo, ChannelInfo, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, RefusalInfo,
-    ReservationInfo, StatusInfo, TallyInfo, TimersInfo, TokenInfo,
+    CauseInfo, ChannelInfo, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, PortInfo,
+    RefusalInfo, ReservationInfo, StatusInfo, TallyInfo, TimersInfo, TokenInfo,
 };
 pub use message::{
     CONTROL_VERSION, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, NAME_OCTETS_MAX, Reply, Request,

@@ -3,10 +3,10 @@
 use std::mem::offset_of;
 use std::os::fd::OwnedFd;
 
-use super::{TraceRecord, slot_at, station_at};
+use super::{TraceRecord, port_at, slot_at, station_at};
 use crate::layout::{
-    LAYOUT_VERSION, TRACE_MAGIC, TRACE_SLOTS_AT, TRACE_SLOTS_MAX, TRACE_SNAP_OCTETS, TRACE_STATIONS,
-    TraceHeader, TraceSlot, TraceStation, sequence_shut,
+    INTERFACE_OCTETS, LAYOUT_VERSION, PORTS_MAX, TRACE_MAGIC, TRACE_SLOTS_MAX, TRACE_SNAP_OCTETS,
+    TRACE_STATIONS, TraceHeader, TracePort, TraceSlot, TraceStation, sequence_shut,
 };
 use crate::memfd;
 use crate::memory::MemoryError;
@@ -19,6 +19,7 @@ pub struct Lost(pub u64);
 /// A reader of some node's trace.
 pub struct TraceReader {
     pages: ReadPages,
+    ports: usize,
     slots: u64,
     wanted: u64,
     first: u64,
@@ -34,8 +35,8 @@ impl TraceReader {
         let kernel = |what| move |errno| MemoryError::Kernel { what, errno };
         let wanted = "a trace file";
         let octets = memfd::fixed_octets(&file).map_err(kernel("look at the trace file"))?;
-        let largest = TRACE_SLOTS_AT + TRACE_SLOTS_MAX as usize * size_of::<TraceSlot>();
-        if !(TRACE_SLOTS_AT + size_of::<TraceSlot>()..=largest).contains(&octets) {
+        let largest = port_at(PORTS_MAX) + TRACE_SLOTS_MAX as usize * size_of::<TraceSlot>();
+        if !(port_at(1) + size_of::<TraceSlot>()..=largest).contains(&octets) {
             return Err(MemoryError::NotOurs { found: "a file of another size", wanted });
         }
         let pages = ReadPages::map(&file, octets).map_err(kernel("map the trace file"))?;
@@ -44,13 +45,15 @@ impl TraceReader {
             return Err(MemoryError::NotOurs { found: "another file or version", wanted });
         }
         let slots = pages.load(offset_of!(TraceHeader, slots));
+        let ports = usize::try_from(pages.load(offset_of!(TraceHeader, ports))).unwrap_or(usize::MAX);
         let fits = slots.is_power_of_two() && slots <= TRACE_SLOTS_MAX.into();
-        if !fits || slot_at(slots, slots - 1) + size_of::<TraceSlot>() > octets {
-            return Err(MemoryError::NotOurs { found: "more events than fit", wanted });
+        let fits = fits && (1..=PORTS_MAX).contains(&ports);
+        if !fits || slot_at(ports, slots, slots - 1) + size_of::<TraceSlot>() > octets {
+            return Err(MemoryError::NotOurs { found: "more events or ports than fit", wanted });
         }
         let wanted = pages.load(offset_of!(TraceHeader, wanted)).clamp(1, slots);
         let first = pages.load(offset_of!(TraceHeader, first));
-        let mut reader = Self { pages, slots, wanted, first, next: 0 };
+        let mut reader = Self { pages, ports, slots, wanted, first, next: 0 };
         reader.rewind();
         Ok(reader)
     }
@@ -97,7 +100,7 @@ impl TraceReader {
             return Some(Err(self.fall_behind(head)));
         }
         let index = self.next;
-        let at = slot_at(self.slots, index);
+        let at = slot_at(self.ports, self.slots, index);
         let before = self.pages.load_acquire(at);
         let record = TraceRecord::read(&self.pages, at, into);
         self.pages.read_barrier();
@@ -117,9 +120,25 @@ impl TraceReader {
         Lost(lost)
     }
 
-    /// The station's own number; 0 while it has none.
-    pub fn own(&self) -> u16 {
-        self.pages.load(offset_of!(TraceHeader, station)) as u16
+    /// Ports of the node.
+    pub fn ports(&self) -> u8 {
+        self.ports as u8
+    }
+
+    /// The interface of a port; empty for a port that the node has not.
+    pub fn interface(&self, port: u8) -> String {
+        if usize::from(port) >= self.ports {
+            return String::new();
+        }
+        self.text::<INTERFACE_OCTETS>(port_at(port.into()) + offset_of!(TracePort, interface))
+    }
+
+    /// The station's own number on a port; 0 while it has none.
+    pub fn own(&self, port: u8) -> u16 {
+        if usize::from(port) >= self.ports {
+            return 0;
+        }
+        self.pages.load(port_at(port.into()) + offset_of!(TracePort, station)) as u16
     }
 
     /// EtherType of the segment's frames.
@@ -127,20 +146,24 @@ impl TraceReader {
         self.pages.load(offset_of!(TraceHeader, ether_type)) as u16
     }
 
-    /// Address and name of a station that the node has ever seen.
-    pub fn station(&self, station: u16) -> Option<([u8; 6], String)> {
-        if usize::from(station) >= TRACE_STATIONS || station == 0 {
+    /// Address and name of a station that the node has ever seen on a port.
+    pub fn station(&self, port: u8, station: u16) -> Option<([u8; 6], String)> {
+        if usize::from(port) >= self.ports || usize::from(station) >= TRACE_STATIONS || station == 0 {
             return None;
         }
-        let at = station_at(station);
+        let at = station_at(port, station);
         let mac = self.pages.load(at + offset_of!(TraceStation, mac));
-        let mut octets = [0; 32];
-        self.pages.copy_out(at + offset_of!(TraceStation, name), &mut octets);
+        let name = self.text::<32>(at + offset_of!(TraceStation, name));
+        let [_, _, mac @ ..] = mac.to_be_bytes();
+        (mac != [0; 6]).then_some((mac, name))
+    }
+
+    fn text<const N: usize>(&self, at: usize) -> String {
+        let mut octets = [0; N];
+        self.pages.copy_out(at, &mut octets);
         let length = octets.iter().position(|&octet| octet == 0).unwrap_or(octets.len());
         // Names go to terminals: nothing there may move the cursor.
         let name = String::from_utf8_lossy(&octets[..length]);
-        let name = name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
-        let [_, _, mac @ ..] = mac.to_be_bytes();
-        (mac != [0; 6]).then_some((mac, name))
+        name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
     }
 }

@@ -59,6 +59,8 @@ pub enum TraceEvent {
     LeaseEnded,
     /// A cycle lasted longer than its period.
     CycleSkipped,
+    /// The interface of a port is gone, and its channels with it; the octets say why.
+    PortLost,
 }
 
 impl TraceEvent {
@@ -142,6 +144,8 @@ pub struct TraceRecord<'a> {
     pub kind: u8,
     /// The frame's level, where it has one.
     pub level: Option<u8>,
+    /// The port of the node, counted from 0; none for an event of the whole host.
+    pub port: Option<u8>,
     /// Octets of the whole frame.
     pub length: u16,
     /// Who sent it; 0 when nobody knows.
@@ -185,14 +189,17 @@ impl<'a> TraceRecord<'a> {
 
     pub(super) fn write(&self, pages: &WritePages, at: usize) {
         let kept = self.octets.len().min(TRACE_SNAP_OCTETS);
-        let level = self.level.map_or(0, |level| level.saturating_add(1));
+        let more = |value: Option<u8>| value.map_or(0, |value| value.saturating_add(1));
         let shape = u64::from(self.event as u8)
             | u64::from(self.kind) << 8
             | u64::from(self.verdict as u8) << 16
-            | u64::from(level) << 24
+            | u64::from(more(self.level)) << 24
             | (kept as u64) << 32
             | u64::from(self.length) << 48;
-        let parties = u64::from(self.src) | u64::from(self.dst) << 16 | u64::from(self.label) << 32;
+        let parties = u64::from(self.src)
+            | u64::from(self.dst) << 16
+            | u64::from(self.label) << 32
+            | u64::from(more(self.port)) << 48;
         let words =
             [self.at_ns, self.noted_ns, shape, parties, self.channel.0, self.number, self.deadline_ns];
         for (index, word) in words.into_iter().enumerate() {
@@ -220,6 +227,7 @@ impl<'a> TraceRecord<'a> {
             noted_ns: word(offset_of!(TraceSlot, noted_ns)),
             kind: (shape >> 8) as u8,
             level: ((shape >> 24) as u8).checked_sub(1),
+            port: ((parties >> 48) as u8).checked_sub(1),
             length: (shape >> 48) as u16,
             src: parties as u16,
             dst: (parties >> 16) as u16,

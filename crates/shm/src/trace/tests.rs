@@ -10,7 +10,7 @@ use rota_contract::ChannelId;
 use strum::VariantArray;
 
 fn file(wanted: u32) -> (TraceFile, TraceReader) {
-    let file = TraceFile::create(wanted, 0, 0x88b5).unwrap();
+    let file = TraceFile::create(wanted, 0, 0x88b5, &["eth0", "eth1"]).unwrap();
     let reader = TraceReader::open(file.descriptor().try_clone_to_owned().unwrap()).unwrap();
     (file, reader)
 }
@@ -25,6 +25,7 @@ fn event(number: u64, octets: &[u8]) -> TraceRecord<'_> {
         noted_ns: number,
         kind: small as u8,
         level: Some(small as u8 % 8),
+        port: (number % 3).checked_sub(1).map(|port| port as u8),
         length: small,
         src: small,
         dst: small,
@@ -145,19 +146,27 @@ fn a_writer_that_dies_within_an_event_leaves_the_others_readable() {
 }
 
 #[test]
-fn stations_are_known_by_their_number() {
+fn stations_are_known_by_their_port_and_number() {
     let (file, reader) = file(1);
-    file.set_own(3);
-    file.set_station(7, [2, 0, 0, 0, 0, 9], "n7\u{1b}");
-    file.set_station(300, [2; 6], "beyond the table");
-    assert_eq!((reader.own(), reader.ether_type()), (3, 0x88b5));
-    assert_eq!(reader.station(7), Some(([2, 0, 0, 0, 0, 9], "n7?".into())));
-    assert!(reader.station(8).is_none() && reader.station(300).is_none() && reader.station(0).is_none());
+    file.set_own(0, 3);
+    file.set_own(1, 9);
+    file.set_station(0, 7, [2, 0, 0, 0, 0, 9], "n7\u{1b}");
+    file.set_station(1, 7, [2, 0, 0, 0, 0, 8], "n8");
+    file.set_station(0, 300, [2; 6], "beyond the table");
+    file.set_station(2, 1, [2; 6], "beyond the ports");
+    assert_eq!((reader.own(0), reader.own(1), reader.own(2), reader.ether_type()), (3, 9, 0, 0x88b5));
+    assert_eq!([0, 1, 2].map(|port| reader.interface(port)), ["eth0", "eth1", ""]);
+    assert_eq!(reader.station(0, 7), Some(([2, 0, 0, 0, 0, 9], "n7?".into())));
+    assert_eq!(reader.station(1, 7), Some(([2, 0, 0, 0, 0, 8], "n8".into())));
+    let none = [(0, 8), (0, 300), (0, 0), (1, 3), (2, 1)];
+    assert!(none.iter().all(|(port, station)| reader.station(*port, *station).is_none()));
 }
 
 #[test]
 fn sizes_beyond_the_limits_and_other_files_are_refused() {
-    assert!(TraceFile::create(0, 0, 0).is_err() && TraceFile::create(65_537, 0, 0).is_err());
+    let is_refused = |events, ports: &[&str]| TraceFile::create(events, 0, 0, ports).is_err();
+    assert!(is_refused(0, &["a"]) && is_refused(65_537, &["a"]));
+    assert!(is_refused(1, &[]) && is_refused(1, &["a"; 9]));
     let counters = crate::CounterTable::create(&["x"; 300]).unwrap();
     let other = TraceReader::open(counters.descriptor().try_clone_to_owned().unwrap());
     assert!(matches!(other, Err(MemoryError::NotOurs { .. })));

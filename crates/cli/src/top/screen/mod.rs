@@ -33,6 +33,8 @@ pub struct Shown {
     pub wrong: Option<String>,
     /// How often it is drawn, as text.
     pub rate: String,
+    /// The place of the shown port among all ports of the node, and how many there are.
+    pub place: (usize, usize),
 }
 
 /// How many rows each part gets.

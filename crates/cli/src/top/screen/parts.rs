@@ -86,8 +86,12 @@ impl Painter<'_> {
         let p = self.picture;
         let state = if shown.paused { "PAUSED" } else { &shown.rate };
         let told = if p.node {
+            let port = match shown.place {
+                (_, 0 | 1) => String::new(),
+                (at, all) => format!("  {} {}/{all}", p.interface, at + 1),
+            };
             format!(
-                " rota top  {} ({})  {}  {} stations  {}  cycle {}",
+                " rota top  {} ({}){port}  {}  {} stations  {}  cycle {}",
                 p.name,
                 p.station,
                 p.mode,
@@ -162,7 +166,7 @@ impl Painter<'_> {
         let p = self.picture;
         let percent = p.reserved_percent();
         let cells = usize::from(area.width / 6).clamp(8, 30);
-        let full = share(p.reserved_ns, p.capacity_ns, cells);
+        let full = share(p.shares.reserved_ns, p.shares.capacity_ns, cells);
         let rotation = &p.rotation;
         let hop =
             if area.width < 90 { String::new() } else { format!("  hop {}", short_span(rotation.hop_ns)) };
@@ -170,7 +174,7 @@ impl Painter<'_> {
             Span::styled(" reserved ", self.theme.title()),
             Span::styled("█".repeat(full), self.theme.kind(1)),
             Span::styled("·".repeat(cells - full), self.theme.faint()),
-            Span::raw(format!(" {percent} % of {}", short_span(p.capacity_ns))),
+            Span::raw(format!(" {percent} % of {}", short_span(p.shares.capacity_ns))),
             Span::styled("  rotation ", self.theme.title()),
             Span::raw(format!("{} max {}", short_span(rotation.last_ns), short_span(rotation.longest_ns))),
             Span::styled(hop, self.theme.faint()),
@@ -236,7 +240,8 @@ impl Painter<'_> {
             self.line(area, 0, &line);
             return;
         }
-        let keys = " q end  p pause  / filter  t theme  + - rate  r begin anew  ? keys";
-        self.line(area, 0, &Line::styled(fit(keys, width), self.theme.bar()));
+        let next = if shown.place.1 > 1 { "  Tab interface" } else { "" };
+        let keys = format!(" q end{next}  p pause  / filter  t theme  + - rate  r begin anew  ? keys");
+        self.line(area, 0, &Line::styled(fit(&keys, width), self.theme.bar()));
     }
 }

@@ -54,7 +54,8 @@ fn troubled() -> Picture {
 }
 
 fn shown(theme: Theme) -> Shown {
-    Shown { theme, paused: false, help: false, typing: None, wrong: None, rate: "2 Hz".into() }
+    let rate = "2 Hz".into();
+    Shown { theme, paused: false, help: false, typing: None, wrong: None, rate, place: (0, 1) }
 }
 
 fn text(buffer: &Buffer) -> String {
@@ -182,6 +183,15 @@ fn channels_have_bars_in_colours_of_their_own() {
         }
         assert_eq!(colours.len(), 7, "{theme:?}");
     }
+}
+
+#[test]
+fn a_port_of_several_is_named_and_the_key_for_the_next_one_too() {
+    let picture = Picture { interface: "eth1".into(), ..busy() };
+    let drawn = |place| text(&render(&picture, &Shown { place, ..shown(Theme::Dark) }, (80, 24)));
+    let of_two = drawn((1, 2));
+    assert!(of_two.contains("eth1 2/2") && of_two.contains("Tab interface"), "{of_two}");
+    assert!(!drawn((0, 1)).contains("eth1"));
 }
 
 #[test]

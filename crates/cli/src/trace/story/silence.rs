@@ -66,7 +66,7 @@ mod tests {
         let mut info = IncidentInfo { number: 1, ..IncidentInfo::about(2, &out.record) };
         let stall = |who: &str| {
             let sentence = format!("{who} stood still for 152 ms");
-            CauseInfo { kind: "host_stall".into(), sentence }
+            CauseInfo::new("host_stall", sentence)
         };
         info.causes.push(stall("this host"));
         let said = tell(&info, std::slice::from_ref(&out), 2, "n2").unwrap();

@@ -20,7 +20,7 @@ impl Station {
         let spec = NodeSpec { node_id: KeptNodeId::of(node_id), ..spec(&format!("n{last}"), settings) };
         let device = segment.port([2, 0, 0, 0, 0, last], 1_500).expect("a timer");
         let (control, end) = Wiring::pair().expect("two ends");
-        let (table, published, _) = counters::file().expect("memory");
+        let (table, published) = counters::file(&["none"]).expect("memory");
         let file = table.descriptor().try_clone_to_owned().expect("a copy");
         let rows = CounterReader::open(file).expect("a table");
         let files = Files { published, log: None, wills: Wills::default() };
@@ -41,7 +41,7 @@ impl Station {
     fn doubles(&self) -> Vec<String> {
         let mut seen = Monitor::default();
         // False before the first row is written.
-        let _ = self.rows.monitor(&mut seen);
+        let _ = self.rows.monitor(0, &mut seen);
         let doubles = seen.all_mismatches().into_iter();
         doubles.filter(|row| row.kind() == Some(Mismatch::NodeId)).map(|row| row.sentence()).collect()
     }

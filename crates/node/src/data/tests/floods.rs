@@ -81,7 +81,7 @@ impl FrameDevice for Script {
 fn beginner(last: u8) -> Data<Script, NoGate> {
     let settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
     let (_there, control) = Wiring::pair().expect("two ends");
-    let (_, published, _) = counters::file().expect("memory");
+    let (_, published) = counters::file(&["none"]).expect("memory");
     let files = Files { published, log: None, wills: Wills::default() };
     let device = Script { mac: [2, 0, 0, 0, 0, last], come: VecDeque::new(), sent: Vec::new() };
     let data = Data::new(&spec("n", settings), device, NoGate, control, files);
@@ -124,7 +124,7 @@ fn a_keyed_frame_is_heard_wherever_it_stands_in_a_flood() {
         }
         let counters = data.node.medium().counters();
         assert_eq!(
-            (counters.frames_unproven, data.measures.counts.receive_too_long),
+            (counters.frames_unproven, data.ways[0].wire.counts.receive_too_long),
             (134, 1),
             "place {place}"
         );

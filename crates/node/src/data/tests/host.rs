@@ -124,7 +124,7 @@ impl Station {
         let host = Shared::default();
         let card = Card { inner, host: host.clone(), full: false };
         let (control, end) = Wiring::pair().expect("two ends");
-        let (_, published, _) = counters::file().expect("memory");
+        let (_, published) = counters::file(&["none"]).expect("memory");
         let made = Data::new(
             &spec,
             card,

@@ -29,8 +29,8 @@ impl Station {
         let spec = spec(name, settings);
         let device = segment.port([2, 0, 0, 0, 0, last], 1_500).expect("a timer");
         let (control, end) = Wiring::pair().expect("two ends");
-        let (_, published, _) = counters::file().expect("memory");
-        let file = TraceFile::create(64, 0, 0x88b5).expect("memory");
+        let (_, published) = counters::file(&["none"]).expect("memory");
+        let file = TraceFile::create(64, 0, 0x88b5, &["none"]).expect("memory");
         let log = TraceReader::open(file.descriptor().try_clone_to_owned().expect("a copy")).expect("a log");
         let files = Files { published, log: Some(file), wills: Wills::default() };
         let Ok(data) = Data::new(&spec, device, NoGate, end, files) else { panic!("a station") };
