@@ -38,9 +38,12 @@ mod half_duplex;
 mod link;
 mod nrt_latency;
 mod pace;
+pub mod path;
 mod refusal;
 mod rether;
+pub mod rtip;
 mod slots;
+pub mod subnet;
 mod timers;
 
 pub use cable::{
