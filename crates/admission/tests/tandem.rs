@@ -23,7 +23,8 @@ struct Packet {
     rank: u64,
 }
 
-/// One node without idle time: which packet is done when. `ordinary` begins at each instant that finds nothing.
+/// One node without idle time: which packet is done when. `ordinary` begins at each instant that finds
+/// nothing.
 fn serve(packets: &[Packet], ordinary: u64) -> Vec<u64> {
     let mut done = vec![0; packets.len()];
     let mut waiting: Vec<usize> = (0..packets.len()).collect();
@@ -185,7 +186,8 @@ proptest! {
             for (packet, done) in packets.iter().zip(&done) {
                 prop_assert!(*done <= packet.due, "node {}: {} beyond {}", n, done, packet.due);
             }
-            prop_assert!(room as u64 <= path::buffers(&hops, n, &traffic, ns(0)), "node {}: {} packets", n, room);
+            let reserved = path::buffers(&hops, n, &traffic, ns(0));
+            prop_assert!(room as u64 <= reserved, "node {}: {} packets", n, room);
             let link = |k: usize| node.link.0 + noise[k % noise.len()] % (node.link.1 - node.link.0 + 1);
             arrivals = done.iter().enumerate().map(|(k, done)| done + link(k)).collect();
             // A link keeps the order.

@@ -6,13 +6,13 @@
 //! regulator or none lets all of that pass: e_(n+1) is the same. Delay-jitter restores the time of node n:
 //! e_(n+1) = e_n + ℓ_n, or twice the clocks' error ε where the timestamp counts.
 //!
-//! *Buffers.* Let a_n be by how much a packet may come ahead of its eligibility: a_1 = 0. Packets present at τ
-//! are eligible in [τ − d_n, τ + a_n]: **N_c(a_n + d_n)** of them at most. The closed count is safe at the
-//! boundary, where ⌈·/X_min⌉ is not. Behind a regulator a packet left at its eligibility or later, and the next
-//! one restores no more than this node's deadline and the link: a_(n+1) = d_n + ℓ_n. Without a regulator it may
-//! have been ahead already: a_(n+1) = a_n + d_n + ℓ_n. A node that holds by the timestamp restores all that was
-//! gained since the source: w_n + d_n + ℓ_n, where w_n is e_n behind a regulator, and without one what was
-//! gained before. Errors of the two nodes' clocks are added.
+//! *Buffers.* Let a_n be by how much a packet may come ahead of its eligibility: a_1 = 0. Packets present
+//! at τ are eligible in [τ − d_n, τ + a_n]: **N_c(a_n + d_n)** of them at most. The closed count is safe at
+//! the boundary, where ⌈·/X_min⌉ is not. Behind a regulator a packet left at its eligibility or later, and
+//! the next one restores no more than this node's deadline and the link: a_(n+1) = d_n + ℓ_n. Without a
+//! regulator it may have been ahead already: a_(n+1) = a_n + d_n + ℓ_n. A node that holds by the timestamp
+//! restores all that was gained since the source: w_n + d_n + ℓ_n, where w_n is e_n behind a regulator, and
+//! without one what was gained before. Errors of the two nodes' clocks are added.
 
 use super::regulator::Regulator;
 use super::traffic::Traffic;

@@ -254,28 +254,27 @@ fn sum_up(points: &mut [Point], behind: u64) -> usize {
 
 /// What the time between two points asks of the new flow's bound.
 fn need(flow: &Flow, point: Point, next: u64) -> u64 {
-    let service = i128::from(flow.service.as_nanos());
-    let (at, end) = (i128::from(point.at), i128::from(next));
-    let free = at - i128::from(point.demand) - i128::from(point.blocking);
-    if end <= at {
+    let (service, traffic) = (flow.service.as_nanos(), &flow.traffic);
+    if next <= point.at || service == 0 {
         return 0;
     }
-    let first = if free < 0 { 0 } else { free / service };
+    let taken = point.demand.saturating_add(point.blocking);
+    // Before the first point nothing is due, and what blocks may take longer than there was time.
+    let (free, lack) = (point.at.saturating_sub(taken), taken.saturating_sub(point.at));
+    let first = free / service;
     // From one packet to the next the time rises by s at most and the greedy sequence by X_min at least, over
     // a whole interval by B·s and I: later ones than these ask for no more.
-    let traffic = &flow.traffic;
     let count = if traffic.x_min() >= flow.service { 1 } else { traffic.burst() };
     let mut most = 0;
-    for m in first..first + i128::from(count) {
-        let until = (at + (m + 1) * service - free).min(end);
-        // (m + 1) packets fit into u64 wherever until does.
-        let greedy = i128::from(flow.traffic.greedy(m as u64 + 1).as_nanos());
-        most = most.max(until - greedy);
-        if until >= end {
+    for m in first..first.saturating_add(count) {
+        let enough = (m + 1).saturating_mul(service) - free;
+        let until = point.at.saturating_add(lack).saturating_add(enough).min(next);
+        most = most.max(until.saturating_sub(traffic.greedy(m + 1).as_nanos()));
+        if until >= next {
             break;
         }
     }
-    u64::try_from(most.max(0)).unwrap_or(u64::MAX)
+    most
 }
 
 #[cfg(test)]

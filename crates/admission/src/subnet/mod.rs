@@ -109,7 +109,7 @@ pub const fn packet_wire_octets(framing: &Framing, payload: Octets) -> Octets {
 }
 
 /// What a packet is charged on a port: its wire time or its preparation, and a.
-fn packet_cost(link: &LinkModel, payload: Octets) -> Span {
+pub fn packet_cost(link: &LinkModel, payload: Octets) -> Span {
     link.frame_cost(packet_span_up(link.rate, &link.framing, payload))
 }
 

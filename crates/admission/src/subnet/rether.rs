@@ -12,12 +12,15 @@
 //! m ≤ B·u / gcd(B, u): so many packets on, slots and greedy times have both moved by whole numbers, the
 //! slots by no more. Else the queue grows for ever, and the reservation is none.
 //!
+//! A packet that comes ahead of its expected arrival leaves no later than if it had come then: slots carry
+//! the more, the more was there. So d counts from the expected arrival, with regulators and without.
+//!
 //! A packet fits one frame, so less than one packet a cycle cannot be reserved: a slot that is used in every
 //! second cycle only costs the same.
 
 use super::{Ask, Offer, RTIP_OCTETS, Subnet, packet_span_up};
 use crate::pace::Pace;
-use crate::rether::{Request, SegmentParams, admit, tht_rt_joined, tht_shared};
+use crate::rether::{Admitted, Request, SegmentParams, admit, tht_rt_joined, tht_shared};
 use crate::rtip::load::gcd;
 use crate::rtip::{Denied, NodeTest, Traffic};
 use crate::slots::Slot;
@@ -43,8 +46,8 @@ pub struct RetherSegment<'s> {
 pub struct RetherShare {
     /// u packets in a cycle.
     pub pace: Pace,
-    /// What it adds to the list.
-    pub tht: Span,
+    /// What the segment's own test grants to one packet each period of the pace.
+    pub admitted: Admitted,
     /// d.
     pub delay: Span,
     /// The part of d for packets that come closer together than the reservation carries them, one TRT
@@ -81,7 +84,7 @@ impl RetherSegment<'_> {
             .map_err(|refusal| Denied::new(NodeTest::RetherShare, refusal.margin))?;
         // The promise to one unit each period has TRT in the place of the wait.
         let rest = admitted.bound.minus(params.trt);
-        Ok(RetherShare { pace, tht: admitted.tht, delay: rest + wait, wait })
+        Ok(RetherShare { pace, admitted, delay: rest + wait, wait })
     }
 
     /// The cheapest reservation that keeps `delay`.

@@ -42,7 +42,7 @@ fn a_slow_channel_has_the_bound_of_one_unit_a_cycle() {
     let tht = packet_tht(&params, Octets::new(1_000));
     let rest = Span::from_millis(2) + tht + params.transit() + params.link.host_slack;
     assert_eq!((share.wait, share.delay), (params.trt, params.trt + rest));
-    assert_eq!((share.pace, share.tht), (Pace::EVERY_CYCLE, tht));
+    assert_eq!((share.pace, share.admitted.tht), (Pace::EVERY_CYCLE, tht));
 }
 
 /// A burst of four a cycle apart in thirds: four in a slot are quick, and one in a slot is cheap.
@@ -57,7 +57,7 @@ fn a_burst_is_carried_at_once_or_spread() {
     assert_eq!(cheap.pace.units(), 1);
     assert_eq!(cheap.wait, params.trt * 4 - Span::from_millis(33), "the last of the burst waits longest");
     let between = hop.cheapest(&bursty, cheap.delay.minus(ns(1))).unwrap();
-    assert!(between.pace.units() > 1 && between.tht > cheap.tht);
+    assert!(between.pace.units() > 1 && between.admitted.tht > cheap.admitted.tht);
     let denied = hop.keeping(&bursty, quick.delay.minus(ns(7))).unwrap_err();
     assert_eq!((denied.margin, denied.nearest_delay), (ns(7), Some(quick.delay)));
     assert_eq!(hop.best(&bursty).unwrap().delay, quick.delay);
@@ -227,7 +227,7 @@ proptest! {
         parts in prop::collection::vec((10u64..60, 1u64..12, 0u64..40, 0u64..60), 1..6),
         blocking in 0u64..12, draws in prop::collection::vec(0u64..1_000, 200)
     ) {
-        let of = |&(period, service, jitter, _): &(u64, u64, u64, u64)| paced(period, service, jitter, Span::MAX);
+        let of = |part: &(u64, u64, u64, u64)| paced(part.0, part.1, part.2, Span::MAX);
         let flows: Vec<PacedFlow> = parts.iter().map(of).collect();
         let Ok(bound) = fifo_delay(flows.iter(), ns(blocking)) else { return Ok(()) };
         let mut draw = draws.iter().cycle();
