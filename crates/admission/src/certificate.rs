@@ -63,7 +63,7 @@ numbers!(
     /// What every hop has.
     NodeTerms {
         regulator: "0 none, 1 rate-jitter, 2 delay-jitter by what was ahead, 3 by the timestamp.",
-        clock_error: "ε of the node, or 0.",
+        error: "ε of the node, or the step of the carried time, or 0.",
         delay: "d, host slack included.",
         link_least: "The shortest time of the link behind it.",
         link_most: "π.",
@@ -289,10 +289,10 @@ impl NodeTerms {
             regulator: match hop.regulator {
                 Regulator::None => 0,
                 Regulator::Rate => 1,
-                Regulator::DelayAhead => 2,
+                Regulator::DelayAhead { .. } => 2,
                 Regulator::DelayClock { .. } => 3,
             },
-            clock_error: hop.regulator.clock_error().as_nanos(),
+            error: hop.regulator.error().as_nanos(),
             delay: hop.delay.as_nanos(),
             link_least: hop.link_least.as_nanos(),
             link_most: hop.link_most.as_nanos(),

@@ -171,7 +171,7 @@ impl Relaxation {
 /// Whether the bound of node `n` is part of the jitter of the whole path: not where the next node restores
 /// its time, or a later one that of the source.
 pub fn counts_for_jitter(hops: &[Hop], n: usize) -> bool {
-    let restored = hops.get(n + 1).is_some_and(|next| next.regulator == Regulator::DelayAhead);
+    let restored = hops.get(n + 1).is_some_and(|next| matches!(next.regulator, Regulator::DelayAhead { .. }));
     let by_clock = |hop: &Hop| matches!(hop.regulator, Regulator::DelayClock { .. });
     !restored && !hops.iter().skip(n + 1).any(by_clock)
 }
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(jitter(&rate, ns(4)), ns(4 + 54 + 6));
         let clock = path(Regulator::DelayClock { error: ns(3) });
         assert_eq!((delay(&clock, ns(0)), jitter(&clock, ns(0))), (ns(84), ns(6 + 28 + 2)));
-        assert_eq!(jitter(&path(Regulator::DelayAhead), ns(0)), ns(2 + 2 + 28 + 2));
+        assert_eq!(jitter(&path(Regulator::DelayAhead { step: ns(1) }), ns(0)), ns(3 + 3 + 28 + 2));
         let counts = |hops: &[Hop]| [0, 1, 2].map(|n| counts_for_jitter(hops, n));
         assert_eq!(counts(&rate), [true; 3]);
         assert_eq!(counts(&clock), [false, false, true]);
@@ -240,7 +240,12 @@ mod tests {
 
     fn any_regulator() -> impl Strategy<Value = Regulator> {
         let clock = (0u64..5).prop_map(|error| Regulator::DelayClock { error: ns(error) });
-        prop_oneof![Just(Regulator::None), Just(Regulator::Rate), Just(Regulator::DelayAhead), clock,]
+        prop_oneof![
+            Just(Regulator::None),
+            Just(Regulator::Rate),
+            (0u64..3).prop_map(|step| Regulator::DelayAhead { step: ns(step) }),
+            clock,
+        ]
     }
 
     proptest! {

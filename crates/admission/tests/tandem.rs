@@ -98,7 +98,7 @@ fn any_node() -> impl Strategy<Value = Node> {
     let regulator = prop_oneof![
         Just(Regulator::None),
         Just(Regulator::Rate),
-        Just(Regulator::DelayAhead),
+        (1u64..4).prop_map(|step| Regulator::DelayAhead { step: ns(step) }),
         (1u64..4).prop_map(|error| Regulator::DelayClock { error: ns(error) }),
     ];
     let cross = (6u64..20, 1u64..4, 4u64..30).prop_map(|(x, service, delay)| {
@@ -108,7 +108,7 @@ fn any_node() -> impl Strategy<Value = Node> {
     let parts = (prop::collection::vec(cross, 0..3), prop::collection::vec(0u64..9, 1..8));
     (regulator, any::<bool>(), 4u64..30, 0u64..4, (0u64..5, 0u64..4), 0u64..4, parts).prop_map(
         |(regulator, levels, delay, ordinary, (link, more), clock, (cross, gaps))| {
-            let clock = clock.min(regulator.clock_error().as_nanos());
+            let clock = clock.min(regulator.error().as_nanos());
             Node { regulator, levels, delay, ordinary, link: (link, link + more), clock, cross, gaps }
         },
     )
@@ -168,8 +168,8 @@ proptest! {
                 let arrival = Instant::from_nanos(*at);
                 let ahead = |(done, due): &(Vec<u64>, Vec<u64>)| ns(due[k] - done[k]);
                 let held = match (node.regulator, &before) {
-                    (Regulator::DelayAhead, Some(before)) => {
-                        delay_jitter_ahead(arrival, ahead(before))
+                    (Regulator::DelayAhead { step }, Some(before)) => {
+                        delay_jitter_ahead(arrival, step * ahead(before).count_down(step))
                     }
                     (Regulator::DelayClock { .. }, Some(_)) => {
                         let upstream = ns(planned + node.clock * (k as u64 % 2));

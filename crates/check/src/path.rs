@@ -33,23 +33,23 @@ pub fn check(certificate: &Certificate<'_>) -> Result<(), Fault> {
     let mut before: Option<&HopTerms> = None;
     for hop in *hops {
         let terms = &hop.terms;
-        let is_error_due = terms.regulator == 3 || terms.clock_error == 0;
+        let is_error_due = terms.regulator >= 2 || terms.error == 0;
         if terms.regulator > 3 || !is_error_due || terms.link_most < terms.link_least {
             return Err(Fault::Range("hop"));
         }
         one_hop(hop, certificate)?;
         if let Some(last) = before {
             let own = link(last);
-            let errors = n(last.clock_error) + n(terms.clock_error);
+            let errors = n(last.error) + n(terms.error);
             let (held, left) = if last.regulator == 0 { (early, gained) } else { (0, varies) };
             gained = left + n(last.delay) + own;
             early = if terms.regulator == 3 { gained } else { held + n(last.delay) + own } + errors;
             varies = match terms.regulator {
-                2 => varies + own,
-                3 => 2 * n(terms.clock_error),
+                2 => varies + own + n(terms.error),
+                3 => 2 * n(terms.error),
                 _ => varies + leaves(last),
             };
-            clocks = clocks.max(n(terms.clock_error));
+            clocks = clocks.max(n(terms.error) * n(terms.regulator / 3));
         }
         let window = early + n(terms.delay);
         let (whole, rest) = (window / n(channel.interval), window % n(channel.interval));

@@ -51,7 +51,7 @@ terms! {
     }
     HopTerms "One node of the path." {
         regulator: Free "It holds packets: 0 not, 1 rate-jitter, 2 by what was ahead, 3 by the timestamp.",
-        clock_error: Free "Of its clock against the source; 0 where it holds otherwise.",
+        error: Free "Of its clock, or of the time that a packet carries, or 0.",
         delay: Free "d, host slack included.", link_least: Free "Shortest time of the link behind it.",
         link_most: Free "Longest time.", service_least: Derived "Shortest time in which a packet passes.",
         buffers: Derived "Packets for which it has room.",

@@ -155,7 +155,7 @@ fn any_case() -> impl Strategy<Value = Case> {
     let regulator = prop_oneof![
         Just(Regulator::None),
         Just(Regulator::Rate),
-        Just(Regulator::DelayAhead),
+        (0u64..17_000).prop_map(|step| Regulator::DelayAhead { step: ns(step) }),
         (1u64..9_000).prop_map(|error| Regulator::DelayClock { error: ns(error) }),
     ];
     let others = prop::collection::vec((1_000u64..60_000, 1u64..4, 40u64..1_400), 0..4);
@@ -383,7 +383,7 @@ fn one_path_of_each_kind_has_its_certificate() {
     };
     let hops = vec![
         drawn(true, Regulator::Rate, 10),
-        drawn(false, Regulator::DelayAhead, 10),
+        drawn(false, Regulator::DelayAhead { step: ns(16_000) }, 10),
         drawn(true, Regulator::None, 100),
         drawn(false, Regulator::DelayClock { error: ns(5_000) }, 1_000),
     ];

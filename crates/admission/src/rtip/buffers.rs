@@ -4,7 +4,8 @@
 //! their sending; e_1 = 0. A packet leaves between s (the shortest packet's service) and d_n after it, and
 //! the link's time varies by ℓ_n. So what leaves node n varies by e_n + d_n − s_n + ℓ_n. A rate-jitter
 //! regulator or none lets all of that pass: e_(n+1) is the same. Delay-jitter restores the time of node n:
-//! e_(n+1) = e_n + ℓ_n, or twice the clocks' error ε where the timestamp counts.
+//! e_(n+1) = e_n + ℓ_n and the step of the carried time, or twice the clocks' error ε where the timestamp
+//! counts.
 //!
 //! *Buffers.* Let a_n be by how much a packet may come ahead of its eligibility: a_1 = 0. Packets present
 //! at τ are eligible in [τ − d_n, τ + a_n]: **N_c(a_n + d_n)** of them at most. The closed count is safe at
@@ -12,7 +13,7 @@
 //! the next one restores no more than this node's deadline and the link: a_(n+1) = d_n + ℓ_n. Without a
 //! regulator it may have been ahead already: a_(n+1) = a_n + d_n + ℓ_n. A node that holds by the timestamp
 //! restores all that was gained since the source: w_n + d_n + ℓ_n, where w_n is e_n behind a regulator, and
-//! without one what was gained before. Errors of the two nodes' clocks are added.
+//! without one what was gained before. The two nodes' errors are added.
 
 use super::regulator::Regulator;
 use super::traffic::Traffic;
@@ -40,7 +41,7 @@ impl Jitter {
     pub fn at_next(self, delay: Span, service_least: Span, link: Span, next: Regulator) -> Self {
         let eligibility = match next {
             Regulator::None | Regulator::Rate => self.behind(delay, service_least, link),
-            Regulator::DelayAhead => self.eligibility + link,
+            Regulator::DelayAhead { step } => self.eligibility + link + step,
             Regulator::DelayClock { error } => error * 2,
         };
         Self { eligibility }
@@ -83,7 +84,7 @@ impl Waiting {
         let gained = left + delay + link;
         let restored =
             if matches!(next, Regulator::DelayClock { .. }) { gained } else { held + delay + link };
-        Self { ahead: restored + own.clock_error() + next.clock_error(), gained }
+        Self { ahead: restored + own.error() + next.error(), gained }
     }
 }
 
@@ -113,7 +114,7 @@ mod tests {
     fn jitter_adds_up_without_delay_jitter_regulators_and_buffers_without_any() {
         assert_eq!(walk(Regulator::None), (vec![8, 26, 54], vec![2, 4, 7]));
         assert_eq!(walk(Regulator::Rate), (vec![8, 26, 54], vec![2, 4, 6]));
-        assert_eq!(walk(Regulator::DelayAhead), (vec![8, 18, 28], vec![2, 4, 6]));
+        assert_eq!(walk(Regulator::DelayAhead { step: Span::ZERO }), (vec![8, 18, 28], vec![2, 4, 6]));
         let clock = Regulator::DelayClock { error: ns(3) };
         assert_eq!(walk(clock), (vec![8, 24, 34], vec![2, 4, 7]));
     }

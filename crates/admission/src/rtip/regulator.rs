@@ -22,21 +22,30 @@ pub enum Regulator {
     /// Rate-jitter.
     Rate,
     /// Delay-jitter by what the packet carries: by how much it was ahead at the node before.
-    DelayAhead,
+    DelayAhead {
+        /// The most by which that is stated too small: 16 µs in RTIP's header, for bounds up to a second.
+        step: Span,
+    },
     /// Delay-jitter by the source's timestamp; clocks differ by `error` at most.
     DelayClock {
-        /// The most by which this node's clock differs from the source's.
+        /// The most by which this node's clock differs from the source's, the step of the timestamp included.
         error: Span,
     },
 }
 
 impl Regulator {
-    /// ε; zero where no clock counts.
-    pub const fn clock_error(self) -> Span {
+    /// By how much it may restore another time than it should: ε, or the step.
+    pub const fn error(self) -> Span {
         match self {
             Self::DelayClock { error } => error,
-            Self::None | Self::Rate | Self::DelayAhead => Span::ZERO,
+            Self::DelayAhead { step } => step,
+            Self::None | Self::Rate => Span::ZERO,
         }
+    }
+
+    /// ε; zero where no clock counts. It alone can make a packet eligible behind its time.
+    pub const fn clock_error(self) -> Span {
+        if matches!(self, Self::DelayClock { .. }) { self.error() } else { Span::ZERO }
     }
 }
 

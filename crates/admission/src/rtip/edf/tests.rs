@@ -111,6 +111,26 @@ fn every_pair_of_small_flows_is_decided_rightly() {
     assert!(decided.iter().all(|count| *count > 200), "{decided:?}");
 }
 
+/// The same for three flows of one packet each period.
+#[test]
+fn every_triple_of_small_flows_is_decided_rightly() {
+    let of = |i: u64| flow(4 + 2 * (i % 2), 1 + i / 2 % 2, 3 + i / 4 * 2);
+    let (mut decided, all) = ([0, 0], (0..12).map(of).collect::<Vec<Flow>>());
+    for (i, first) in all.iter().enumerate() {
+        for (j, second) in all[..=i].iter().enumerate() {
+            for third in &all[..=j] {
+                let (flows, ordinary) = ([*first, *second, *third], ns(1));
+                let accepted = edf_exact(&flows, ordinary).is_ok();
+                let outcome = search(&flows, ordinary, 0, false);
+                assert_ne!(outcome, Outcome::TooLarge, "{flows:?}");
+                assert_eq!(outcome == Outcome::Never, accepted, "{flows:?}");
+                decided[usize::from(accepted)] += 1;
+            }
+        }
+    }
+    assert!(decided.iter().all(|count| *count > 30), "{decided:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(250))]
     /// Exhaustive: no release pattern makes a packet late in an accepted set, and one does in each refused.
