@@ -25,7 +25,11 @@
 //! # Ok::<(), rota_admission::Refusal>(())
 //! ```
 //!
-//! Requirements are cited by their number in `specs/rether.md`.
+//! [`admit`] and its neighbours are about one segment. Channels across segments are tested by [`rtip`] at a
+//! node, by [`subnet`] for each kind of network, and by [`path`] as a whole; [`certificate`] states the
+//! result.
+//!
+//! Requirements are cited by their number in `specs/rether.md` and `specs/tenet.md`.
 //! Outside tests the room is built without the standard library and without an allocator, which is the
 //! proof that admitting takes no memory.
 #![cfg_attr(not(test), no_std)]
@@ -33,14 +37,18 @@
 #![deny(clippy::float_arithmetic)]
 
 mod cable;
+pub mod certificate;
 mod grow;
 mod half_duplex;
 mod link;
 mod nrt_latency;
 mod pace;
+pub mod path;
 mod refusal;
 mod rether;
+pub mod rtip;
 mod slots;
+pub mod subnet;
 mod timers;
 
 pub use cable::{

@@ -141,7 +141,7 @@ mod tests {
         packet
     }
 
-    /// TENET-3.2: octet by octet, the checksum computed by hand.
+    /// TENET-3.2-6: octet by octet, the checksum computed by hand.
     #[test]
     fn a_header_is_that_of_figure_2() {
         let header = RtipHeader::new(0x0102, 0x0304, 0x0506_0708).with_ahead_us(0x090a * 16);

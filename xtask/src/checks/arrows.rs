@@ -6,6 +6,7 @@ use crate::tree::{Report, Tree, room};
 /// Each room, its crate, and the rooms it may name. The order is from the ground up.
 pub const ROOMS: &[(&str, &str, &[&str])] = &[
     ("units", "rota-units", &[]),
+    ("check", "rota-check", &[]),
     ("rundir", "rota-rundir", &[]),
     ("contract", "rota-contract", &["units"]),
     ("wire", "rota-wire", &["contract"]),
@@ -31,6 +32,10 @@ pub const ROOMS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
+/// Rooms that only the tests of a room may name: what a checker checks is made by the room that it must not
+/// share code with.
+const TESTS_ONLY: &[(&str, &[&str])] = &[("check", &["admission", "units"])];
+
 /// What stands beside the rooms and names some of them; no room may name it.
 const BESIDE: &[(&str, &[&str])] =
     &[("models", &["sim", "proto", "medium", "admission", "wire", "units"]), ("bindings/c", &["client"])];
@@ -46,7 +51,7 @@ const HEAVY: &[&str] = &["clap", "h264-reader", "hdrhistogram", "indicatif", "pl
 const HEAVY_ROOMS: &[&str] = &["driver", "node", "answer", "study", "cli"];
 
 /// The rooms without clock, I/O, thread and unsafe.
-pub const PURE: &[&str] = &["units", "wire", "admission", "medium", "proto", "sim"];
+pub const PURE: &[&str] = &["units", "check", "wire", "admission", "medium", "proto", "sim"];
 
 /// Checks every dependency of every room.
 pub fn check(tree: &Tree, report: &mut Report) {
@@ -106,7 +111,11 @@ fn local_fault(
         return Some(format!("{from} names {}, which lies outside the project", dependency.name));
     };
     let to = room(folder).unwrap_or(folder);
-    if to == from || allowed.contains(&to) {
+    let in_tests = || {
+        let rooms = TESTS_ONLY.iter().find(|(room, _)| *room == from).map_or(&[][..], |(_, rooms)| *rooms);
+        dependency.kind == "dev" && rooms.contains(&to)
+    };
+    if to == from || allowed.contains(&to) || in_tests() {
         return None;
     }
     let dash = if dependency.kind.is_empty() { "" } else { "-" };
@@ -216,6 +225,13 @@ mod tests {
         assert!(found[0].contains("into rundir itself"), "{found:?}");
         let found = house_with("rota-shm", "shm", &[edge("elsewhere", "*", "", true)]);
         assert!(found[0].contains("outside the project"), "{found:?}");
+    }
+
+    #[test]
+    fn only_the_tests_of_the_checker_name_what_it_checks() {
+        let admission = |kind| house_with("rota-check", "check", &[edge("rota-admission", "*", kind, true)]);
+        assert_eq!(admission("dev"), [""; 0]);
+        assert!(admission("")[0].contains("check → admission (dependencies)"));
     }
 
     #[test]

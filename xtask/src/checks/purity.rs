@@ -4,7 +4,7 @@ use crate::source::{Source, is_word};
 use crate::tree::{Report, Tree, room};
 use std::collections::BTreeSet;
 
-const FLOAT_FREE: &[&str] = &["units", "wire", "admission", "medium", "proto"];
+const FLOAT_FREE: &[&str] = &["units", "check", "wire", "admission", "medium", "proto"];
 /// The rooms that may read a clock wherever they need it; `client` has one function for it.
 const CLOCK_ROOMS: &[&str] = &["driver", "node"];
 

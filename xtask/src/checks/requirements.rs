@@ -7,9 +7,9 @@ use crate::tree::{Report, Tree, has_extension};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The papers' pages.
-const SPECS: &[&str] = &["specs/rether.md", "specs/shipnet.md"];
-/// What the papers ask, and what had to be repaired in the first; SHIPNET numbers its repairs itself.
-const PREFIXES: &[&str] = &["RETHER-", "REPAIR-", "SHIPNET-"];
+const SPECS: &[&str] = &["specs/rether.md", "specs/shipnet.md", "specs/tenet.md"];
+/// What the papers ask, and what had to be repaired in the first; the others number their repairs themselves.
+const PREFIXES: &[&str] = &["RETHER-", "REPAIR-", "SHIPNET-", "TENET-"];
 
 /// One row of a requirement table.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,0 +1,388 @@
+//! Certificates: what an accepted channel assumes, and every number that its promise follows from
+//! (`TENET-R16`).
+//!
+//! A certificate is plain numbers, so that a checker can compute each derived one again without this code;
+//! the room `check` does. All times are nanoseconds, sizes octets, rates bits a second. A JSON document of
+//! it is written elsewhere, with the names of `NAMES`. Each node makes its part when it has relaxed its
+//! bound, and the source puts them together.
+//!
+//! Only guaranteed channels have one: a statistical promise rests on independence, which no number shows.
+
+use crate::path::{self, Goal, Hop, PathDenied};
+use crate::rtip::{Denied, Flow, Messages, NodeTest, Packets, Regulator, edf_exact, load};
+use crate::subnet::{Ask, RTIP_OCTETS, RetherSegment, RetherShare, packet_cost};
+use crate::{LinkModel, rether};
+use rota_units::{Octets, Span};
+
+/// The version of the format.
+pub const CERTIFICATE_VERSION: u64 = 1;
+
+macro_rules! numbers {
+    ($(#[$doc:meta])* $name:ident { $($field:ident: $what:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name { $(#[doc = $what] pub $field: u64,)* }
+
+        impl $name {
+            /// The names of its numbers, in the order of the format.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+
+            /// The numbers in the same order.
+            pub fn values(&self) -> impl Iterator<Item = u64> + use<> {
+                [$(self.$field),*].into_iter()
+            }
+        }
+    };
+}
+
+numbers!(
+    /// What the client asked for.
+    ChannelTerms {
+        x_min: "X_min of messages.",
+        x_ave: "X_ave of messages.",
+        interval: "I.",
+        s_max: "S_max.",
+        delay_max: "D_max.",
+        jitter_max: "J_max, or 0.",
+        packet_max: "Payload of the largest packet that the path carries.",
+        octets_least: "Payload of the shortest packet of the channel.",
+        host_slack: "How late the sending host may hand over.",
+    }
+);
+numbers!(
+    /// The packets of the messages.
+    PacketTerms {
+        count: "Packets of the largest message.",
+        octets: "Payload of the largest packet.",
+        burst: "B of packets.",
+        x_min: "X_min of packets.",
+        spread: "From the first packet of a message to its last.",
+    }
+);
+numbers!(
+    /// What every hop has.
+    NodeTerms {
+        regulator: "0 none, 1 rate-jitter, 2 delay-jitter by what was ahead, 3 by the timestamp.",
+        error: "ε of the node, or the step of the carried time, or 0.",
+        delay: "d, host slack included.",
+        link_least: "The shortest time of the link behind it.",
+        link_most: "π.",
+        service_least: "The shortest time in which a packet passes.",
+        buffers: "Packets for which it has room.",
+    }
+);
+numbers!(
+    /// What a frame costs on the hop.
+    FrameTerms {
+        rate: "Of the slowest port.",
+        mtu: "Largest frame payload.",
+        overhead: "Octets on the wire beside it.",
+        wire_least: "Octets on the wire of the shortest frame.",
+        headers: "Octets of headers and tag in the frame payload.",
+        per_frame: "a.",
+        prepare: "What the host needs to prepare a frame.",
+        host_slack: "J of the node.",
+    }
+);
+numbers!(
+    /// A channel at the same port.
+    FlowTerms {
+        x_min: "X_min of its packets.",
+        interval: "I.",
+        burst: "B.",
+        octets: "Payload of its largest packet.",
+        delay: "d on the port, host slack apart.",
+        service: "s.",
+    }
+);
+numbers!(
+    /// A port that serves the earliest deadline first.
+    EdfTerms {
+        card_ahead: "Wire time that a card may have ahead, beside one full frame.",
+        own: "The place of this channel among the flows.",
+        ordinary: "s_0.",
+        spare_load: "What all loads leave, in 2⁻⁵⁰ of the port.",
+        horizon: "L.",
+        slack: "The least that is left at one of them.",
+        slack_at: "The first such deadline.",
+    }
+);
+numbers!(
+    /// A share of a RETHER segment.
+    RetherTerms {
+        per_visit: "b.",
+        hop: "h.",
+        trt: "TRT.",
+        stations: "N.",
+        broadcasts: "The master's broadcasts in a cycle.",
+        t_nrt: "T_NRT.",
+        offset: "Off.",
+        units: "u, packets in each cycle.",
+        periodic: "1 if the channel asked for the strict ring.",
+        joined: "1 if the slot continues the visit before it.",
+        receives: "1 if a station of the list sends to this one.",
+        packet_time: "V.",
+        tht: "THT.",
+        wait: "The longest wait for a place in a slot, and its place.",
+        transit: "T.",
+        bound: "The bound of the segment.",
+        spare: "What the slot leaves of the cycle.",
+    }
+);
+numbers!(
+    /// What the channel is promised.
+    PromiseTerms {
+        delay: "D of a message.",
+        delay_spare: "D_max − D.",
+        jitter: "J of a message.",
+        jitter_spare: "J_max − J, or 0.",
+    }
+);
+
+/// The test of one kind of network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkTerms<'c> {
+    /// A port with its flows.
+    Edf(EdfTerms, &'c [FlowTerms]),
+    /// A RETHER segment.
+    Rether(RetherTerms),
+}
+
+/// One hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HopTerms<'c> {
+    /// What every hop has.
+    pub node: NodeTerms,
+    /// What a frame costs.
+    pub frame: FrameTerms,
+    /// Its test.
+    pub network: NetworkTerms<'c>,
+}
+
+/// The certificate of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Certificate<'c> {
+    /// [`CERTIFICATE_VERSION`].
+    pub version: u64,
+    /// What was asked for.
+    pub channel: ChannelTerms,
+    /// In packets.
+    pub packets: PacketTerms,
+    /// From source to destination.
+    pub hops: &'c [HopTerms<'c>],
+    /// What is promised.
+    pub promise: PromiseTerms,
+    /// Σ number_i · K^i modulo 2⁶⁴, K odd, i from 1 in the order of the format: no single number can change.
+    pub seal: u64,
+}
+
+/// K of the seal: 2⁶⁴ divided by the golden ratio, made odd.
+const SEAL: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// What the source knows of the channel beside its hops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// The traffic of the client.
+    pub messages: Messages,
+    /// D_max and J_max.
+    pub goal: Goal,
+    /// Payload of the largest packet that every hop carries.
+    pub packet_max: Octets,
+    /// Payload of the shortest packet.
+    pub octets_least: Octets,
+    /// How late the sending host may hand over (`rota calibrate`).
+    pub host_slack: Span,
+}
+
+impl FrameTerms {
+    /// Of a port with these costs.
+    pub fn of(link: &LinkModel) -> Self {
+        Self {
+            rate: link.rate.as_bps(),
+            mtu: link.framing.mtu.into(),
+            overhead: link.framing.overhead_octets.into(),
+            wire_least: link.framing.min_wire_octets.into(),
+            headers: u64::from(link.framing.rota_octets) + RTIP_OCTETS,
+            per_frame: link.per_frame.as_nanos(),
+            prepare: link.prepare.as_nanos(),
+            host_slack: link.host_slack.as_nanos(),
+        }
+    }
+}
+
+/// The part of a port: its channels with their bounds on the port, `own` among them. `flows` and `terms` are
+/// memory of the same length.
+///
+/// # Errors
+/// The test's own, and [`NodeTest::Load`] for a load of exactly 1: no busy period ends there that a checker
+/// could find.
+pub fn edf_terms<'c>(
+    link: &LinkModel,
+    ordinary: Span,
+    channels: &[(Ask, Span)],
+    own: usize,
+    flows: &mut [Flow],
+    terms: &'c mut [FlowTerms],
+) -> Result<NetworkTerms<'c>, Denied> {
+    assert!(channels.len() == flows.len() && flows.len() == terms.len(), "one place for each channel");
+    for (((ask, delay), flow), terms) in channels.iter().zip(&mut *flows).zip(&mut *terms) {
+        let service = packet_cost(link, ask.octets);
+        *flow = Flow { traffic: ask.traffic, service, delay: *delay };
+        *terms = FlowTerms {
+            x_min: ask.traffic.x_min().as_nanos(),
+            interval: ask.traffic.interval().as_nanos(),
+            burst: ask.traffic.burst(),
+            octets: ask.octets.get(),
+            delay: delay.as_nanos(),
+            service: service.as_nanos(),
+        };
+    }
+    let found = edf_exact(flows, ordinary)?;
+    let load = |flow: &Flow| load::load_up(flow).div_ceil(1 << 14);
+    let all = flows.iter().map(load).fold(0, u128::saturating_add);
+    let spare_load = (load::WHOLE >> 14).checked_sub(all).filter(|spare| *spare > 0);
+    let spare_load = spare_load.and_then(|spare| u64::try_from(spare).ok());
+    let edf = EdfTerms {
+        card_ahead: ordinary.minus(link.frame_span_max()).as_nanos(),
+        own: own as u64,
+        ordinary: ordinary.as_nanos(),
+        spare_load: spare_load.ok_or(Denied::new(NodeTest::Load, Span::from_nanos(1)))?,
+        horizon: found.horizon.as_nanos(),
+        slack: found.slack.as_nanos(),
+        slack_at: found.at.as_nanos(),
+    };
+    assert!(ordinary >= link.frame_span_max(), "one full frame can always be ahead");
+    Ok(NetworkTerms::Edf(edf, terms))
+}
+
+/// The part of a RETHER segment.
+pub fn rether_terms(segment: &RetherSegment<'_>, ask: &Ask, share: &RetherShare) -> NetworkTerms<'static> {
+    let params = &segment.params;
+    let packet_time = rether::tht_rt_joined(params, ask.octets + Octets::new(RTIP_OCTETS));
+    let joined = segment.slots.last().is_some_and(|last| last.station == segment.station);
+    NetworkTerms::Rether(RetherTerms {
+        per_visit: params.link.per_visit.as_nanos(),
+        hop: params.link.hop.as_nanos(),
+        trt: params.trt.as_nanos(),
+        stations: params.stations.into(),
+        broadcasts: params.master_broadcasts.as_nanos(),
+        t_nrt: share.admitted.t_nrt.as_nanos(),
+        offset: share.admitted.offset.as_nanos(),
+        units: share.pace.units(),
+        periodic: segment.periodic.into(),
+        joined: joined.into(),
+        receives: segment.receives.into(),
+        packet_time: packet_time.as_nanos(),
+        tht: share.admitted.tht.as_nanos(),
+        wait: share.wait.as_nanos(),
+        transit: params.transit().as_nanos(),
+        bound: share.delay.as_nanos(),
+        spare: share.admitted.spare.as_nanos(),
+    })
+}
+
+impl NodeTerms {
+    /// Of hop `n` of a path.
+    fn of(hops: &[Hop], n: usize, packets: &Packets) -> Self {
+        let hop = &hops[n];
+        Self {
+            regulator: match hop.regulator {
+                Regulator::None => 0,
+                Regulator::Rate => 1,
+                Regulator::DelayAhead { .. } => 2,
+                Regulator::DelayClock { .. } => 3,
+            },
+            error: hop.regulator.error().as_nanos(),
+            delay: hop.delay.as_nanos(),
+            link_least: hop.link_least.as_nanos(),
+            link_most: hop.link_most.as_nanos(),
+            service_least: hop.service_least.as_nanos(),
+            buffers: path::buffers(hops, n, &packets.traffic, Span::ZERO),
+        }
+    }
+}
+
+/// Why no certificate was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoCertificate {
+    /// The traffic cannot be.
+    Traffic(crate::rtip::BadTraffic),
+    /// The path does not keep the goal.
+    Path(PathDenied),
+}
+
+/// Puts a certificate together. `hops` is the path, `parts` have the frames and tests of its nodes; what
+/// every hop has is written into them.
+///
+/// # Errors
+/// [`NoCertificate`].
+pub fn certify<'c>(
+    terms: &Terms,
+    hops: &[Hop],
+    parts: &'c mut [HopTerms<'c>],
+) -> Result<Certificate<'c>, NoCertificate> {
+    assert_eq!(hops.len(), parts.len(), "each hop has its part");
+    let packets = terms.messages.packets(terms.packet_max).map_err(NoCertificate::Traffic)?;
+    let host = packets.spread + terms.host_slack;
+    path::check(hops, host, &terms.goal).map_err(NoCertificate::Path)?;
+    for (n, part) in parts.iter_mut().enumerate() {
+        part.node = NodeTerms::of(hops, n, &packets);
+    }
+    let (delay, jitter) = (path::delay(hops, host), path::jitter(hops, host));
+    let mut certificate = Certificate {
+        version: CERTIFICATE_VERSION,
+        channel: ChannelTerms {
+            x_min: terms.messages.x_min.as_nanos(),
+            x_ave: terms.messages.x_ave.as_nanos(),
+            interval: terms.messages.interval.as_nanos(),
+            s_max: terms.messages.s_max.get(),
+            delay_max: terms.goal.delay.as_nanos(),
+            jitter_max: terms.goal.jitter.unwrap_or(Span::ZERO).as_nanos(),
+            packet_max: terms.packet_max.get(),
+            octets_least: terms.octets_least.get(),
+            host_slack: terms.host_slack.as_nanos(),
+        },
+        packets: PacketTerms {
+            count: packets.count,
+            octets: packets.octets.get(),
+            burst: packets.traffic.burst(),
+            x_min: packets.traffic.x_min().as_nanos(),
+            spread: packets.spread.as_nanos(),
+        },
+        hops: parts,
+        promise: PromiseTerms {
+            delay: delay.as_nanos(),
+            delay_spare: terms.goal.delay.minus(delay).as_nanos(),
+            jitter: jitter.as_nanos(),
+            jitter_spare: terms.goal.jitter.map_or(0, |most| most.minus(jitter).as_nanos()),
+        },
+        seal: 0,
+    };
+    certificate.seal = certificate.sealed();
+    Ok(certificate)
+}
+
+impl Certificate<'_> {
+    /// The seal of these numbers.
+    pub fn sealed(&self) -> u64 {
+        let (mut seal, mut power) = (0u64, 1u64);
+        let mut add = |value: u64| {
+            power = power.wrapping_mul(SEAL);
+            seal = seal.wrapping_add(power.wrapping_mul(value));
+        };
+        add(self.version);
+        self.channel.values().chain(self.packets.values()).for_each(&mut add);
+        for hop in self.hops {
+            hop.node.values().chain(hop.frame.values()).for_each(&mut add);
+            match hop.network {
+                NetworkTerms::Edf(edf, flows) => {
+                    edf.values().for_each(&mut add);
+                    flows.iter().flat_map(FlowTerms::values).for_each(&mut add);
+                }
+                NetworkTerms::Rether(share) => share.values().for_each(&mut add),
+            }
+        }
+        self.promise.values().for_each(add);
+        seal
+    }
+}

@@ -1,0 +1,272 @@
+//! A whole path: end-to-end delay and jitter, and how slack is given back (`TENET-3.1-16`, `TENET-R6`).
+//!
+//! *Delay.* A packet is eligible at node n + 1 by its eligibility at n plus d_n + π_n
+//! ([`crate::rtip::regulator`]), or leaves n by its expected arrival + d_n where nothing is held. Hence **D
+//! = H + Σ (d_n + π_n) + ε**: H is what the sending host adds (the spread of a message's packets, and how
+//! late it may wake), π_n the longest time of the link behind node n, ε the largest clock error of a node
+//! that holds by the timestamp.
+//!
+//! *Jitter.* As [`Jitter`] has it, and all of H.
+//!
+//! *Relaxing never invalidates a test.* Raise d_k to d_k'. At a point t in [d_k, d_k') the exact test loses
+//! N_c ≥ 1 packets of channel k, s_k or more, and its blocking packet counts there anew, s_k at most. Before
+//! and behind nothing changes, or less is due. A channel that moves down from RCSP's level m leaves the sums
+//! of the levels in between, N_o ≥ 1 packets, and may block there with one. The original tests are
+//! inequalities that a longer bound satisfies the more; of `dedd_sorted` the bound next below d_k' has room
+//! for all packets of shorter ones, that of k among them.
+//!
+//! *Buffers.* On the way there a node does not know what relaxing will add, but the whole slack is at most
+//! D_max less the best bounds so far, and no nodes together get more than all of it: they reserve for that.
+
+use crate::rtip::{Jitter, Regulator, Traffic, Waiting};
+use core::fmt;
+use rota_units::Span;
+
+/// One node and the link behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// d: from eligibility to the end of the packet on the node's port, or on the segment.
+    pub delay: Span,
+    /// The shortest time in which a packet of the channel can pass the node.
+    pub service_least: Span,
+    /// The shortest time of the link behind the node.
+    pub link_least: Span,
+    /// π: its longest time.
+    pub link_most: Span,
+    /// How the node holds packets; not read at the first one.
+    pub regulator: Regulator,
+}
+
+impl Hop {
+    fn link_jitter(&self) -> Span {
+        self.link_most.minus(self.link_least)
+    }
+}
+
+/// What the channel's client asks of the whole path (paper Table 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Goal {
+    /// D_max.
+    pub delay: Span,
+    /// J_max.
+    pub jitter: Option<Span>,
+}
+
+/// The test of the destination that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathTest {
+    /// The best bounds of all nodes exceed D_max.
+    Delay,
+    /// The jitter that they leave exceeds J_max.
+    Jitter,
+}
+
+/// A refusal of the destination: the nodes' best is not good enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathDenied {
+    /// Which test failed.
+    pub test: PathTest,
+    /// By how much.
+    pub margin: Span,
+    /// The least that the path can promise now: the nearest request that fits.
+    pub nearest: Span,
+}
+
+impl fmt::Display for PathDenied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.test {
+            PathTest::Delay => "delay",
+            PathTest::Jitter => "jitter",
+        };
+        let Self { margin, nearest, .. } = self;
+        write!(
+            f,
+            "the path cannot keep the {what}: it lacks {margin}; the least that it can promise is {nearest}"
+        )
+    }
+}
+
+impl core::error::Error for PathDenied {}
+
+/// D of a path whose sender adds `host`.
+pub fn delay(hops: &[Hop], host: Span) -> Span {
+    let nodes: Span = hops.iter().map(|hop| hop.delay + hop.link_most).sum();
+    let error = hops.iter().skip(1).map(|hop| hop.regulator.clock_error()).max();
+    host + nodes + error.unwrap_or(Span::ZERO)
+}
+
+/// The jitter of a path whose sender adds `host`.
+pub fn jitter(hops: &[Hop], host: Span) -> Span {
+    let mut jitter = Jitter::new();
+    let mut whole = Span::ZERO;
+    for (n, hop) in hops.iter().enumerate() {
+        whole = jitter.behind(hop.delay, hop.service_least, hop.link_jitter());
+        if let Some(next) = hops.get(n + 1) {
+            jitter = jitter.at_next(hop.delay, hop.service_least, hop.link_jitter(), next.regulator);
+        }
+    }
+    host + whole
+}
+
+/// Packets for which node `n` reserves room if relaxing may add `slack` to the path.
+pub fn buffers(hops: &[Hop], n: usize, traffic: &Traffic, slack: Span) -> u64 {
+    let (mut jitter, mut waiting) = (Jitter::new(), Waiting::new());
+    for pair in hops[..=n].windows(2) {
+        let (hop, next) = (&pair[0], pair[1].regulator);
+        waiting = waiting.at_next(jitter, hop.delay, hop.link_jitter(), hop.regulator, next);
+        jitter = jitter.at_next(hop.delay, hop.service_least, hop.link_jitter(), next);
+    }
+    waiting.packets(traffic, hops[n].delay, slack)
+}
+
+/// The destination's test of the bounds that all nodes offered.
+///
+/// # Errors
+/// [`PathDenied`] with the least that the path can promise.
+pub fn check(hops: &[Hop], host: Span, goal: &Goal) -> Result<Relaxation, PathDenied> {
+    let denied = |test, nearest: Span, asked| PathDenied { test, margin: nearest.minus(asked), nearest };
+    let (best, varies) = (delay(hops, host), jitter(hops, host));
+    let slack = goal.delay.checked_sub(best).ok_or_else(|| denied(PathTest::Delay, best, goal.delay))?;
+    let jitter_left = match goal.jitter {
+        None => Span::MAX,
+        Some(most) => most.checked_sub(varies).ok_or_else(|| denied(PathTest::Jitter, varies, most))?,
+    };
+    Ok(Relaxation { slack, jitter_left, nodes: hops.len() as u64 })
+}
+
+/// What is still to be given back, carried from the destination to the source. Each node takes its equal part
+/// or as much of it as its discipline can use, and leaves the rest to the nodes before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relaxation {
+    slack: Span,
+    jitter_left: Span,
+    nodes: u64,
+}
+
+impl Relaxation {
+    /// What all nodes that remain may add together.
+    pub const fn slack(&self) -> Span {
+        self.slack
+    }
+
+    /// By how much the next node, going back, may raise its bound at most.
+    pub fn share(&self, counts_for_jitter: bool) -> Span {
+        let equal = self.slack.div_down(self.nodes);
+        if counts_for_jitter { equal.min(self.jitter_left) } else { equal }
+    }
+
+    /// That node has raised its bound by `used`. Panics if that is more than its share.
+    #[must_use]
+    pub fn take(self, used: Span, counts_for_jitter: bool) -> Self {
+        assert!(used <= self.share(counts_for_jitter), "a node takes its share at most");
+        let jitter_left = if counts_for_jitter && self.jitter_left != Span::MAX {
+            self.jitter_left - used
+        } else {
+            self.jitter_left
+        };
+        Self { slack: self.slack - used, jitter_left, nodes: self.nodes.saturating_sub(1) }
+    }
+}
+
+/// Whether the bound of node `n` is part of the jitter of the whole path: not where the next node restores
+/// its time, or a later one that of the source.
+pub fn counts_for_jitter(hops: &[Hop], n: usize) -> bool {
+    let restored = hops.get(n + 1).is_some_and(|next| matches!(next.regulator, Regulator::DelayAhead { .. }));
+    let by_clock = |hop: &Hop| matches!(hop.regulator, Regulator::DelayClock { .. });
+    !restored && !hops.iter().skip(n + 1).any(by_clock)
+}
+
+/// Relaxes a path whose nodes can use any share, as Delay-EDD can.
+///
+/// # Errors
+/// As [`check`].
+pub fn relax(hops: &mut [Hop], host: Span, goal: &Goal) -> Result<(), PathDenied> {
+    let mut relaxation = check(hops, host, goal)?;
+    for n in (0..hops.len()).rev() {
+        let counts = counts_for_jitter(hops, n);
+        let share = relaxation.share(counts);
+        hops[n].delay += share;
+        relaxation = relaxation.take(share, counts);
+    }
+    assert!(delay(hops, host) <= goal.delay, "relaxing keeps D_max");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ns(n: u64) -> Span {
+        Span::from_nanos(n)
+    }
+
+    fn hop(delay: u64, regulator: Regulator) -> Hop {
+        let (link_least, link_most) = (ns(5), ns(7));
+        Hop { delay: ns(delay), service_least: ns(2), link_least, link_most, regulator }
+    }
+
+    #[test]
+    fn three_nodes_by_hand() {
+        let path = |regulator| [10, 20, 30].map(|d| hop(d, regulator));
+        let rate = path(Regulator::Rate);
+        assert_eq!(delay(&rate, ns(4)), ns(4 + 60 + 21));
+        assert_eq!(jitter(&rate, ns(4)), ns(4 + 54 + 6));
+        let clock = path(Regulator::DelayClock { error: ns(3) });
+        assert_eq!((delay(&clock, ns(0)), jitter(&clock, ns(0))), (ns(84), ns(6 + 28 + 2)));
+        assert_eq!(jitter(&path(Regulator::DelayAhead { step: ns(1) }), ns(0)), ns(3 + 3 + 28 + 2));
+        let counts = |hops: &[Hop]| [0, 1, 2].map(|n| counts_for_jitter(hops, n));
+        assert_eq!(counts(&rate), [true; 3]);
+        assert_eq!(counts(&clock), [false, false, true]);
+        let traffic = Traffic::periodic(ns(10)).unwrap();
+        assert_eq!([0, 1, 2].map(|n| buffers(&rate, n, &traffic, ns(0))), [2, 4, 6]);
+        assert_eq!(buffers(&rate, 2, &traffic, ns(8)), 7);
+    }
+
+    #[test]
+    fn slack_is_divided_and_jitter_limits_it() {
+        let mut hops = [10, 20, 30].map(|d| hop(d, Regulator::Rate));
+        relax(&mut hops, ns(0), &Goal { delay: ns(91), jitter: None }).unwrap();
+        assert_eq!(hops.map(|hop| hop.delay.as_nanos()), [14, 23, 33]);
+        let mut hops = [10, 20, 30].map(|d| hop(d, Regulator::Rate));
+        relax(&mut hops, ns(0), &Goal { delay: ns(91), jitter: Some(ns(63)) }).unwrap();
+        assert_eq!(hops.map(|hop| hop.delay.as_nanos()), [10, 20, 33], "the last node uses up the jitter");
+        let denied = relax(&mut hops, ns(0), &Goal { delay: ns(80), jitter: None }).unwrap_err();
+        assert_eq!((denied.test, denied.margin, denied.nearest), (PathTest::Delay, ns(4), ns(84)));
+        let denied = relax(&mut hops, ns(0), &Goal { delay: ns(90), jitter: Some(ns(60)) }).unwrap_err();
+        assert_eq!((denied.test, denied.margin), (PathTest::Jitter, ns(3)));
+        assert!(denied.to_string().contains("jitter"));
+    }
+
+    fn any_regulator() -> impl Strategy<Value = Regulator> {
+        let clock = (0u64..5).prop_map(|error| Regulator::DelayClock { error: ns(error) });
+        prop_oneof![
+            Just(Regulator::None),
+            Just(Regulator::Rate),
+            (0u64..3).prop_map(|step| Regulator::DelayAhead { step: ns(step) }),
+            clock,
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn relaxing_uses_what_is_there_and_keeps_the_goal(
+            parts in prop::collection::vec((2u64..50, any_regulator()), 1..6),
+            more in 0u64..100, jitter_more in prop::option::of(0u64..100), host in 0u64..9
+        ) {
+            let mut hops: Vec<Hop> = parts.into_iter().map(|(d, regulator)| hop(d, regulator)).collect();
+            let (best, varies) = (delay(&hops, ns(host)), jitter(&hops, ns(host)));
+            let goal = Goal { delay: best + ns(more), jitter: jitter_more.map(|more| varies + ns(more)) };
+            let reserved: Vec<u64> = (0..hops.len())
+                .map(|n| buffers(&hops, n, &Traffic::periodic(ns(10)).unwrap(), ns(more)))
+                .collect();
+            relax(&mut hops, ns(host), &goal).unwrap();
+            prop_assert!(delay(&hops, ns(host)) <= goal.delay);
+            prop_assert!(jitter_more.is_some() || delay(&hops, ns(host)) == goal.delay);
+            prop_assert!(goal.jitter.is_none_or(|most| jitter(&hops, ns(host)) <= most));
+            for (n, reserved) in reserved.into_iter().enumerate() {
+                prop_assert!(buffers(&hops, n, &Traffic::periodic(ns(10)).unwrap(), ns(0)) <= reserved);
+            }
+        }
+    }
+}

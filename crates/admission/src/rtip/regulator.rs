@@ -1,0 +1,148 @@
+//! When a packet becomes eligible at a node (`TENET-3.2-13`, `TENET-3.2-14`, `TENET-4.2-9`).
+//!
+//! - *Rate-jitter:* ET_k = max(AT_k, ET_(k−1) + X_min, ET_(k−B) + I). The printed index is recalled as
+//!   k − ⌊I/X_ave⌋ + 1, which for B = 1 would refer to the packet itself (`TENET-R4`).
+//! - *Delay-jitter:* ET_k at node n is ET_k at node n − 1 plus d_(n−1) and the longest time π_(n−1) of the
+//!   link, by one of two equal ways: the packet carries by how much it left ahead of its deadline, which
+//!   needs no clocks, and what the link varies adds to the jitter; or ET = timestamp + Σ (d_i + π_i), which
+//!   needs synchronised clocks, and their error adds to delay, jitter and buffers. The rate-jitter
+//!   regulator follows in both, so that packets conform although links vary and clocks drift.
+//!
+//! *Holding is free.* If each node keeps its bound, ET_k at n ≤ ET_k at n − 1 + d_(n−1) + π_(n−1) for both,
+//! by induction over k: each term of the maximum is at most that. So Σ (d_i + π_i) bounds the whole delay.
+
+use super::traffic::Traffic;
+use rota_units::{Instant, Span};
+
+/// How a node holds packets ahead of their time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Regulator {
+    /// It does not: Delay-EDD.
+    None,
+    /// Rate-jitter.
+    Rate,
+    /// Delay-jitter by what the packet carries: by how much it was ahead at the node before.
+    DelayAhead {
+        /// The most by which that is stated too small: 16 µs in RTIP's header, for bounds up to a second.
+        step: Span,
+    },
+    /// Delay-jitter by the source's timestamp; clocks differ by `error` at most.
+    DelayClock {
+        /// The most by which this node's clock differs from the source's, the step of the timestamp included.
+        error: Span,
+    },
+}
+
+impl Regulator {
+    /// By how much it may restore another time than it should: ε, or the step.
+    pub const fn error(self) -> Span {
+        match self {
+            Self::DelayClock { error } => error,
+            Self::DelayAhead { step } => step,
+            Self::None | Self::Rate => Span::ZERO,
+        }
+    }
+
+    /// ε; zero where no clock counts. It alone can make a packet eligible behind its time.
+    pub const fn clock_error(self) -> Span {
+        if matches!(self, Self::DelayClock { .. }) { self.error() } else { Span::ZERO }
+    }
+}
+
+/// The eligibility times of one channel. `history` holds the last B of them.
+#[derive(Debug)]
+pub struct RateJitter<'h> {
+    traffic: Traffic,
+    history: &'h mut [Instant],
+    seen: u64,
+}
+
+impl<'h> RateJitter<'h> {
+    /// A regulator whose memory has exactly B places. Panics on another number.
+    pub fn new(traffic: Traffic, history: &'h mut [Instant]) -> Self {
+        assert_eq!(history.len() as u64, traffic.burst(), "one place for each packet of an interval");
+        Self { traffic, history, seen: 0 }
+    }
+
+    /// ET of the next packet, which arrives at `arrival`; also the expected arrival of Delay-EDD.
+    pub fn eligible(&mut self, arrival: Instant) -> Instant {
+        let places = self.history.len() as u64;
+        let at = |k: u64| (k % places) as usize;
+        let mut eligible = arrival;
+        if self.seen > 0 {
+            eligible = eligible.max(self.history[at(self.seen - 1)] + self.traffic.x_min());
+        }
+        if self.seen >= places {
+            // Its place is the one that the new packet takes over.
+            eligible = eligible.max(self.history[at(self.seen)] + self.traffic.interval());
+        }
+        self.history[at(self.seen)] = eligible;
+        self.seen += 1;
+        eligible
+    }
+}
+
+/// Delay-jitter by what the packet carries, as the arrival for a rate-jitter regulator: it left the node
+/// before by `ahead` before its deadline.
+pub fn delay_jitter_ahead(arrival: Instant, ahead: Span) -> Instant {
+    arrival + ahead
+}
+
+/// Delay-jitter by the timestamp: what a rate-jitter regulator is given as the arrival. `upstream` is
+/// Σ (d_i + π_i) over the nodes before. A packet that is later than that, since a clock is wrong, goes on at
+/// once. By induction each is eligible ε behind its time at most.
+pub fn delay_jitter_clock(arrival: Instant, stamp: Instant, upstream: Span) -> Instant {
+    arrival.max(stamp + upstream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ns(n: u64) -> Span {
+        Span::from_nanos(n)
+    }
+
+    #[test]
+    fn a_loop_that_sends_at_once_becomes_the_staircase_of_figure_10() {
+        let traffic = Traffic::new(ns(2), ns(3), ns(10)).unwrap();
+        let mut history = [Instant::ZERO; 3];
+        let mut regulator = RateJitter::new(traffic, &mut history);
+        let eligible: Vec<u64> = (0..7).map(|_| regulator.eligible(Instant::ZERO).as_nanos()).collect();
+        assert_eq!(eligible, [0, 2, 4, 10, 12, 14, 20]);
+        assert_eq!(delay_jitter_ahead(Instant::from_nanos(5), ns(3)), Instant::from_nanos(8));
+        assert_eq!(delay_jitter_clock(Instant::from_nanos(5), Instant::ZERO, ns(9)), Instant::from_nanos(9));
+        assert_eq!(delay_jitter_clock(Instant::from_nanos(5), Instant::ZERO, ns(3)), Instant::from_nanos(5));
+    }
+
+    proptest! {
+        /// The output conforms whatever comes in, and what conforms is not held.
+        #[test]
+        fn what_leaves_a_regulator_conforms(
+            x_min in 1u64..9, more in 0u64..9, burst in 1u64..6,
+            gaps in prop::collection::vec(0u64..20, 1..60)
+        ) {
+            let x_ave = x_min + more;
+            let traffic = Traffic::new(ns(x_min), ns(x_ave), ns(x_ave * burst)).unwrap();
+            let mut history = vec![Instant::ZERO; burst as usize];
+            let mut regulator = RateJitter::new(traffic, &mut history);
+            let (mut now, mut out) = (0, Vec::new());
+            for gap in gaps {
+                now += gap;
+                out.push(regulator.eligible(Instant::from_nanos(now)));
+            }
+            for (k, eligible) in out.iter().enumerate() {
+                let within = |back: usize, apart: Span| {
+                    k.checked_sub(back).is_none_or(|before| *eligible >= out[before] + apart)
+                };
+                prop_assert!(within(1, ns(x_min)) && within(burst as usize, ns(x_ave * burst)));
+            }
+            let mut history = vec![Instant::ZERO; burst as usize];
+            let mut second = RateJitter::new(traffic, &mut history);
+            for eligible in out {
+                prop_assert_eq!(second.eligible(eligible), eligible);
+            }
+        }
+    }
+}

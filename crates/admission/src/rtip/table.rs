@@ -1,0 +1,281 @@
+//! The exact test of [`super::edf`], kept ready for the next channel (`TENET-5.2.4-2`).
+//!
+//! The table holds every point of the standing flows below a horizon, in order, each with the demand up to it
+//! and the largest packet that may be ahead there. A further flow is tested in one pass over the points, and
+//! in the same pass its shortest bound is found: no division a point, no memory taken.
+//!
+//! *Horizon.* A flow's count is below the line N_c(x)·s ≤ λ·(x + p), with λ = s·B/I and p = I − (B−1)·X_min
+//! ([`Traffic::pause`]): equality holds at the last packet of each burst. So from max d on the demand is
+//! below Σ λ_j·(t − d_j + p_j), a line whose slope is the load. Where that line and s_max stay below t
+//! once, they do for ever: no point behind needs a look. All λ are rounded up. A load of exactly 1 is
+//! refused here, since the line then never gives an end; [`super::edf_exact`] decides it.
+//!
+//! *Shortest bound.* Let point i be at t_i, the next one at t_(i+1), and free = t_i − demand − blocking. At t
+//! in between, free + (t − t_i) is left for the new flow. It is below (m + 1)·s until τ_m = t_i + (m + 1)·s −
+//! free. Up to the earlier of τ_m and t_(i+1) the new flow may have m packets due, so d ≥ that time − g(m +
+//! 1), g the greedy sequence. Each m from ⌊free/s⌋ to the first with τ_m ≥ t_(i+1) gives a bound; the
+//! largest is necessary and sufficient. Beside it the new packet may block every standing point that is due
+//! before d.
+
+use super::denied::{Denied, NodeTest};
+use super::edf::Flow;
+use super::load::{WHOLE, beyond, load_up};
+use super::traffic::Traffic;
+use rota_units::Span;
+
+/// One point of the demand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Point {
+    at: u64,
+    /// Demand of all standing flows that is due by then.
+    demand: u64,
+    /// The largest packet that is due later, standing flows only.
+    blocking: u64,
+}
+
+/// The flows of a port with all points of their demand.
+#[derive(Debug)]
+pub struct EdfTable<'s> {
+    ordinary: u64,
+    flows: &'s mut [Flow],
+    standing: usize,
+    points: &'s mut [Point],
+    used: usize,
+    /// Every point below it is in the table.
+    horizon: u64,
+    tail: Tail,
+}
+
+/// Σ λ·(t − d + p) = constant + slope·t, in 2⁻⁶⁴ ns, and what goes with it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tail {
+    slope: u128,
+    constant: i128,
+    delay_max: u64,
+    service_max: u64,
+}
+
+impl Tail {
+    fn with(self, flow: &Flow) -> Self {
+        let load = load_up(flow);
+        let shift = i128::from(flow.traffic.pause()) - i128::from(flow.delay.as_nanos());
+        // A load beyond the whole is refused before the constant counts.
+        let constant = i128::try_from(load.min(WHOLE)).unwrap_or(i128::MAX).saturating_mul(shift);
+        Self {
+            slope: self.slope.saturating_add(load),
+            constant: self.constant.saturating_add(constant),
+            delay_max: self.delay_max.max(flow.delay.as_nanos()),
+            service_max: self.service_max.max(flow.service.as_nanos()),
+        }
+    }
+
+    /// The time from which on no point can fail; `None` where the load leaves nothing.
+    fn end(&self) -> Option<u64> {
+        let left = i128::try_from(WHOLE.checked_sub(self.slope)?).ok()?;
+        let need = self.constant.saturating_add(i128::from(self.service_max) << 64);
+        if left == 0 {
+            return (need <= 0).then_some(self.delay_max);
+        }
+        let end = if need <= 0 { 0 } else { (need - 1) / left + 1 };
+        Some(u64::try_from(end).ok()?.max(self.delay_max))
+    }
+}
+
+impl<'s> EdfTable<'s> {
+    /// An empty port; `ordinary` as in [`super::edf_exact`]. `flows` and `points` are its memory; what is
+    /// in them is overwritten.
+    pub fn new(ordinary: Span, flows: &'s mut [Flow], points: &'s mut [Point]) -> Self {
+        let tail = Tail { service_max: ordinary.as_nanos(), ..Tail::default() };
+        Self { ordinary: ordinary.as_nanos(), flows, standing: 0, points, used: 0, horizon: 0, tail }
+    }
+
+    /// The standing flows.
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows[..self.standing]
+    }
+
+    /// Points in the table.
+    pub fn points(&self) -> usize {
+        self.used
+    }
+
+    /// Whether `flow` fits beside the standing ones. It takes no memory and changes none, except that the
+    /// table is extended where the flow needs a longer horizon.
+    ///
+    /// # Errors
+    /// [`Denied`], with the shortest bound that fits.
+    pub fn test(&mut self, flow: &Flow) -> Result<(), Denied> {
+        let best = self.best(&flow.traffic, flow.service)?;
+        if best <= flow.delay {
+            return Ok(());
+        }
+        let margin = best.minus(flow.delay);
+        Err(Denied { nearest_delay: Some(best), ..Denied::new(NodeTest::EdfExact, margin) })
+    }
+
+    /// The shortest bound that a flow of this traffic can have here now (`TENET-3.1-14`).
+    ///
+    /// # Errors
+    /// [`Denied`] where no bound helps.
+    pub fn best(&mut self, traffic: &Traffic, service: Span) -> Result<Span, Denied> {
+        if self.standing >= self.flows.len() {
+            return Err(Denied::new(NodeTest::TableFull, Span::ZERO));
+        }
+        let flow = Flow { traffic: *traffic, service, delay: service };
+        // The tail of the shortest thinkable bound ends last, so its horizon serves each longer one.
+        let tail = self.tail.with(&flow);
+        if tail.slope >= WHOLE {
+            let excess = beyond(tail.slope).unwrap_or(Span::from_nanos(1));
+            return Err(Denied::new(NodeTest::Load, excess));
+        }
+        let mut delay = self.shortest(&flow)?;
+        // A bound behind all standing ones moves the end behind itself, and the end may move the bound.
+        loop {
+            let end = self.tail.with(&Flow { delay: Span::from_nanos(delay), ..flow }).end();
+            let end = end.ok_or(Denied::new(NodeTest::Undecided, Span::ZERO))?;
+            if end <= self.horizon {
+                return Ok(Span::from_nanos(delay));
+            }
+            self.build(end.saturating_add(end / 4))?;
+            delay = self.shortest(&flow)?;
+        }
+    }
+
+    /// The shortest bound that all points below the horizon allow.
+    fn shortest(&self, flow: &Flow) -> Result<u64, Denied> {
+        let service = flow.service.as_nanos();
+        let mut delay = service;
+        let mut before = Point { at: 0, demand: 0, blocking: self.tail.service_max };
+        for next in self.points[..self.used].iter().copied() {
+            // Its own packet may be ahead of all that is due before its bound.
+            let free = next.at - next.demand;
+            if free < service {
+                return Err(Denied::new(NodeTest::EdfExact, Span::from_nanos(service - free)));
+            }
+            delay = delay.max(need(flow, before, next.at));
+            before = next;
+        }
+        Ok(delay.max(need(flow, before, self.horizon.max(before.at))))
+    }
+
+    /// Adds `flow`, which the caller has tested or wants tested now.
+    ///
+    /// # Errors
+    /// As [`Self::test`]; the table is unchanged then.
+    pub fn admit(&mut self, flow: &Flow) -> Result<(), Denied> {
+        self.test(flow)?;
+        let kept = self.tail;
+        self.flows[self.standing] = *flow;
+        self.standing += 1;
+        self.tail = self.tail.with(flow);
+        let horizon = self.horizon.max(self.tail.end().unwrap_or(self.horizon));
+        if let Err(denied) = self.build(horizon) {
+            self.standing -= 1;
+            self.tail = kept;
+            // What stood before had room.
+            self.build(self.horizon)?;
+            return Err(denied);
+        }
+        Ok(())
+    }
+
+    /// Removes the flow at `index`; the last one takes its place.
+    pub fn release(&mut self, index: usize) {
+        if index >= self.standing {
+            return;
+        }
+        self.standing -= 1;
+        self.flows[index] = self.flows[self.standing];
+        let empty = Tail { service_max: self.ordinary, ..Tail::default() };
+        self.tail = self.flows().iter().fold(empty, |tail, flow| tail.with(flow));
+        let horizon = self.tail.end().unwrap_or(self.horizon);
+        let built = self.build(horizon.min(self.horizon));
+        assert!(built.is_ok(), "fewer flows need no more points");
+    }
+
+    /// Writes all points below `horizon`.
+    fn build(&mut self, horizon: u64) -> Result<(), Denied> {
+        let full = Denied::new(NodeTest::Undecided, Span::ZERO);
+        let mut used = 0;
+        for flow in &self.flows[..self.standing] {
+            let (delay, service) = (flow.delay.as_nanos(), flow.service.as_nanos());
+            let mut m = 1;
+            loop {
+                let at = delay.saturating_add(flow.traffic.greedy(m).as_nanos());
+                if at >= horizon {
+                    break;
+                }
+                // A first packet ends the flow's time as one that blocks; the others have nothing to end.
+                let blocking = if m == 1 { service } else { 0 };
+                *self.points.get_mut(used).ok_or(full)? = Point { at, demand: service, blocking };
+                (used, m) = (used + 1, m + 1);
+            }
+        }
+        self.points[..used].sort_unstable_by_key(|point| point.at);
+        let behind = self.largest_behind(horizon);
+        self.used = sum_up(&mut self.points[..used], behind);
+        self.horizon = horizon;
+        Ok(())
+    }
+
+    /// The largest packet of ordinary traffic and of flows whose bound is at the horizon or behind.
+    fn largest_behind(&self, horizon: u64) -> u64 {
+        let behind = self.flows().iter().filter(|flow| flow.delay.as_nanos() >= horizon);
+        behind.map(|flow| flow.service.as_nanos()).fold(self.ordinary, u64::max)
+    }
+}
+
+/// Joins points of one time, and replaces each one's own work by the sum up to it, and its own packet by the
+/// largest one behind it. How many remain.
+fn sum_up(points: &mut [Point], behind: u64) -> usize {
+    let mut used = 0;
+    for i in 0..points.len() {
+        let point = points[i];
+        if used > 0 && points[used - 1].at == point.at {
+            let same = &mut points[used - 1];
+            same.demand = same.demand.saturating_add(point.demand);
+            same.blocking = same.blocking.max(point.blocking);
+        } else {
+            points[used] = point;
+            used += 1;
+        }
+    }
+    let mut sum = 0u64;
+    for point in &mut points[..used] {
+        sum = sum.saturating_add(point.demand);
+        point.demand = sum;
+    }
+    let mut largest = behind;
+    for point in points[..used].iter_mut().rev() {
+        (point.blocking, largest) = (largest, largest.max(point.blocking));
+    }
+    used
+}
+
+/// What the time between two points asks of the new flow's bound.
+fn need(flow: &Flow, point: Point, next: u64) -> u64 {
+    let (service, traffic) = (flow.service.as_nanos(), &flow.traffic);
+    if next <= point.at || service == 0 {
+        return 0;
+    }
+    let taken = point.demand.saturating_add(point.blocking);
+    // Before the first point nothing is due, and what blocks may take longer than there was time.
+    let (free, lack) = (point.at.saturating_sub(taken), taken.saturating_sub(point.at));
+    let first = free / service;
+    // From one packet to the next the time rises by s at most and the greedy sequence by X_min at least, over
+    // a whole interval by B·s and I: later ones than these ask for no more.
+    let count = if traffic.x_min() >= flow.service { 1 } else { traffic.burst() };
+    let mut most = 0;
+    for m in first..first.saturating_add(count) {
+        let enough = (m + 1).saturating_mul(service) - free;
+        let until = point.at.saturating_add(lack).saturating_add(enough).min(next);
+        most = most.max(until.saturating_sub(traffic.greedy(m + 1).as_nanos()));
+        if until >= next {
+            break;
+        }
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests;

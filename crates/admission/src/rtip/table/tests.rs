@@ -1,0 +1,100 @@
+use super::*;
+use crate::rtip::edf::tests::{any_set, ns};
+use crate::rtip::edf_exact;
+use proptest::prelude::*;
+
+fn memory() -> (Vec<Flow>, Vec<Point>) {
+    let traffic = Traffic::periodic(ns(1)).unwrap();
+    (vec![Flow { traffic, service: ns(1), delay: ns(1) }; 8], vec![Point::default(); 4_000])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    /// Admitted one after another: each answer is that of the exact test of the whole set, and the shortest
+    /// bound fits while one a tick shorter does not.
+    #[test]
+    fn the_table_says_what_the_exact_test_says(
+        (flows, ordinary) in any_set(7, 30, 200), gone in any::<prop::sample::Index>()
+    ) {
+        let (mut places, mut points) = memory();
+        let mut table = EdfTable::new(ordinary, &mut places, &mut points);
+        for flow in &flows {
+            let mut set = table.flows().to_vec();
+            set.push(*flow);
+            let exact = edf_exact(&set, ordinary);
+            match table.best(&flow.traffic, flow.service) {
+                Ok(best) => {
+                    let with = |delay| {
+                        let mut set = set.clone();
+                        *set.last_mut().unwrap() = Flow { delay, ..*flow };
+                        edf_exact(&set, ordinary)
+                    };
+                    prop_assert!(with(best).is_ok(), "{:?} at {}", with(best), best);
+                    prop_assert!(best == flow.service || with(best.minus(ns(1))).is_err(), "{}", best);
+                    prop_assert_eq!(exact.is_ok(), best <= flow.delay);
+                    let answer = table.admit(flow);
+                    prop_assert_eq!(answer.is_ok(), exact.is_ok());
+                    if let Err(denied) = answer {
+                        prop_assert_eq!(denied.nearest_delay, Some(best));
+                    }
+                }
+                Err(denied) => {
+                    // A load of exactly one is left to the exact test.
+                    let full = Denied::new(NodeTest::Load, ns(1));
+                    // So near below it points are more than this memory holds.
+                    let load: u128 = set.iter().map(load_up).sum();
+                    let is_near = denied.test == NodeTest::Undecided && load > WHOLE - WHOLE / 50;
+                    prop_assert!(exact.is_err() || denied == full || is_near, "{:?} {:?}", denied, exact);
+                    prop_assert_eq!(table.admit(flow), Err(denied));
+                }
+            }
+        }
+        if table.standing > 0 {
+            let before: Vec<Flow> = table.flows().to_vec();
+            let index = gone.index(before.len());
+            table.release(index);
+            prop_assert_eq!(table.standing, before.len() - 1);
+            prop_assert_eq!(table.admit(&before[index]), Ok(()), "what has left fits again");
+        }
+    }
+}
+
+#[test]
+fn a_full_table_and_too_few_points_are_named() {
+    let flow = Flow { traffic: Traffic::periodic(ns(100)).unwrap(), service: ns(1), delay: ns(50) };
+    let ordinary = ns(1);
+    let (mut places, mut points) = memory();
+    let mut table = EdfTable::new(ordinary, &mut places[..1], &mut points[..3]);
+    table.admit(&flow).unwrap();
+    assert_eq!(table.admit(&flow).unwrap_err().test, NodeTest::TableFull);
+    table.release(7);
+    table.release(0);
+    assert_eq!(table.flows(), []);
+    let long = Flow { delay: ns(5_000), ..flow };
+    table.admit(&long).unwrap();
+    let mut table = EdfTable::new(ordinary, &mut places, &mut points[..3]);
+    table.admit(&flow).unwrap();
+    let denied = table.admit(&long).unwrap_err();
+    assert_eq!(denied.test, NodeTest::Undecided);
+    assert_eq!(table.flows(), [flow], "nothing has changed");
+    table.admit(&flow).unwrap();
+}
+
+/// A thousand channels on 1 Gbit/s, 40 to 80 % of it: the points of one pass, as a count of work.
+#[test]
+fn a_thousand_channels_are_few_points() {
+    let flows: Vec<Flow> = (0..1_000u64)
+        .map(|i| {
+            let period = ns(20_000_000 + i % 17 * 1_000_000);
+            let delay = ns(10_000_000 + i % 13 * 1_000_000);
+            Flow { traffic: Traffic::periodic(period).unwrap(), service: ns(8_000 + i % 5 * 1_000), delay }
+        })
+        .collect();
+    let mut places = vec![flows[0]; 1_001];
+    let mut points = vec![Point::default(); 100_000];
+    let ordinary = ns(12_304);
+    let mut table = EdfTable::new(ordinary, &mut places, &mut points);
+    flows.iter().for_each(|flow| table.admit(flow).unwrap());
+    assert!(table.points() < 10_000, "{}", table.points());
+    assert!(table.test(&flows[0]).is_ok());
+}

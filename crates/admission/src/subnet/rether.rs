@@ -1,0 +1,166 @@
+//! A RETHER segment: packets of (X_min, B in I) as a reservation in each cycle, and its bound.
+//!
+//! A reservation carries u packets in each cycle. Count packets from one that finds the queue empty, the
+//! first one ready at t. While the queue is not empty each slot carries u packets. So packet m leaves in
+//! the ⌈m/u⌉-th slot behind t, at place (m − 1) mod u of it, and is ready at t + g(m) or later, g the
+//! greedy sequence. With V for the time of one packet in a slot:
+//!
+//! **d = max_m {⌈m/u⌉·TRT + ((m − 1) mod u)·V − g(m)} + Off + THT_1 + T + J**
+//!
+//! Off counts unless the channel asks for the strict ring, and THT_1, the transit T and the host slack J are
+//! those of `rether.rs`, whose promise is this one for m = 1. If u·I ≥ B·TRT the maximum is at some
+//! m ≤ B·u / gcd(B, u): so many packets on, slots and greedy times have both moved by whole numbers, the
+//! slots by no more. Else the queue grows for ever, and the reservation is none.
+//!
+//! A packet that comes ahead of its expected arrival leaves no later than if it had come then: slots carry
+//! the more, the more was there. So d counts from the expected arrival, with regulators and without.
+//!
+//! A packet fits one frame, so less than one packet a cycle cannot be reserved: a slot that is used in every
+//! second cycle only costs the same.
+
+use super::{Ask, Offer, RTIP_OCTETS, Subnet, packet_span_up};
+use crate::pace::Pace;
+use crate::rether::{Admitted, Request, SegmentParams, admit, tht_rt_joined, tht_shared};
+use crate::rtip::load::gcd;
+use crate::rtip::{Denied, NodeTest, Traffic};
+use crate::slots::Slot;
+use rota_units::{Octets, Span};
+
+/// A segment as one of its stations sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct RetherSegment<'s> {
+    /// What all its stations agree on.
+    pub params: SegmentParams,
+    /// The list of the token.
+    pub slots: &'s [Slot],
+    /// The sending station.
+    pub station: u16,
+    /// Whether it asks for the strict ring.
+    pub periodic: bool,
+    /// Whether a station of the list sends to it.
+    pub receives: bool,
+}
+
+/// A reservation that keeps a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetherShare {
+    /// u packets in a cycle.
+    pub pace: Pace,
+    /// What the segment's own test grants to one packet each period of the pace.
+    pub admitted: Admitted,
+    /// d.
+    pub delay: Span,
+    /// The part of d for packets that come closer together than the reservation carries them, one TRT
+    /// included.
+    pub wait: Span,
+}
+
+/// The longest search for the worst packet.
+const PACKETS_MAX: u64 = 1 << 18;
+
+impl RetherSegment<'_> {
+    /// The largest first: u from what the peak rate needs down to 1.
+    fn paces(&self, traffic: &Traffic) -> impl DoubleEndedIterator<Item = Pace> + use<> {
+        let trt = self.params.trt;
+        let peak = trt.as_nanos().div_ceil(traffic.x_min().as_nanos());
+        let most = peak.min(traffic.burst()).clamp(1, u64::from(Pace::UNITS_MAX));
+        let period = move |units| Span::from_nanos(trt.as_nanos().div_ceil(units));
+        (1..=most).rev().filter_map(move |units| Pace::of(period(units), trt).ok())
+    }
+
+    /// The reservation of this pace, if it carries the packets and fits.
+    fn share(&self, ask: &Ask, pace: Pace) -> Result<RetherShare, Denied> {
+        let params = &self.params;
+        let unit = ask.octets + Octets::new(RTIP_OCTETS);
+        let wait = worst_wait(&ask.traffic, pace, params.trt, tht_rt_joined(params, unit))?;
+        let request = Request {
+            station: self.station,
+            unit_octets: unit,
+            pace,
+            periodic: self.periodic,
+            receives: self.receives,
+        };
+        let admitted = admit(self.slots, &request, params)
+            .map_err(|refusal| Denied::new(NodeTest::RetherShare, refusal.margin))?;
+        // The promise to one unit each period has TRT in the place of the wait.
+        let rest = admitted.bound.minus(params.trt);
+        Ok(RetherShare { pace, admitted, delay: rest + wait, wait })
+    }
+
+    /// The cheapest reservation that keeps `delay`.
+    ///
+    /// # Errors
+    /// [`Denied`] with the shortest bound that fits.
+    pub fn cheapest(&self, ask: &Ask, delay: Span) -> Result<RetherShare, Denied> {
+        let keeps = |pace| self.share(ask, pace).ok().filter(|share| share.delay <= delay);
+        if let Some(share) = self.paces(&ask.traffic).rev().find_map(keeps) {
+            return Ok(share);
+        }
+        let best = self.quickest(ask)?;
+        let margin = best.delay.minus(delay);
+        Err(Denied { nearest_delay: Some(best.delay), ..Denied::new(NodeTest::RetherShare, margin) })
+    }
+
+    /// The reservation with the shortest bound.
+    ///
+    /// # Errors
+    /// [`Denied`] of the cheapest one that carries the packets.
+    pub fn quickest(&self, ask: &Ask) -> Result<RetherShare, Denied> {
+        let mut last = Denied::new(NodeTest::RetherShare, Span::MAX);
+        let mut best: Option<RetherShare> = None;
+        for pace in self.paces(&ask.traffic) {
+            match self.share(ask, pace) {
+                Ok(share) if best.is_none_or(|best| share.delay < best.delay) => best = Some(share),
+                Ok(_) => {}
+                Err(denied) if denied.margin < last.margin => last = denied,
+                Err(_) => {}
+            }
+        }
+        best.ok_or(last)
+    }
+
+    fn offer(&self, ask: &Ask, share: &RetherShare) -> Offer {
+        let link = &self.params.link;
+        Offer {
+            delay: share.delay,
+            service_least: packet_span_up(link.rate, &link.framing, ask.octets_least),
+            // The transit is part of d.
+            link_least: Span::ZERO,
+            link_most: Span::ZERO,
+        }
+    }
+}
+
+impl Subnet for RetherSegment<'_> {
+    fn best(&mut self, ask: &Ask) -> Result<Offer, Denied> {
+        self.quickest(ask).map(|share| self.offer(ask, &share))
+    }
+
+    fn keeping(&mut self, ask: &Ask, delay: Span) -> Result<Offer, Denied> {
+        self.cheapest(ask, delay).map(|share| self.offer(ask, &share))
+    }
+}
+
+/// The maximum of the derivation above.
+fn worst_wait(traffic: &Traffic, pace: Pace, trt: Span, packet: Span) -> Result<Span, Denied> {
+    let units = pace.units();
+    let carried = u128::from(units) * u128::from(traffic.interval().as_nanos());
+    let brought = u128::from(traffic.burst()) * u128::from(trt.as_nanos());
+    if carried < brought {
+        // The time by which a reservation for the average would have to come sooner.
+        let lacks = (brought - carried) / u128::from(traffic.burst());
+        let lacks = u64::try_from(lacks).unwrap_or(u64::MAX).max(1);
+        return Err(Denied::new(NodeTest::RetherShare, Span::from_nanos(lacks)));
+    }
+    if traffic.burst() * units > PACKETS_MAX {
+        return Err(Denied::new(NodeTest::Undecided, Span::ZERO));
+    }
+    let packets = traffic.burst() * (units / gcd(traffic.burst(), units));
+    let wait = |m: u64| (trt * m.div_ceil(units) + packet * ((m - 1) % units)).minus(traffic.greedy(m));
+    Ok((1..=packets).map(wait).max().unwrap_or(trt))
+}
+
+/// THT of one packet in a visit of its own: what the bound holds.
+pub fn packet_tht(params: &SegmentParams, payload: Octets) -> Span {
+    tht_shared(params, payload + Octets::new(RTIP_OCTETS), Pace::EVERY_CYCLE)
+}

@@ -1,0 +1,251 @@
+use super::*;
+use crate::pace::Pace;
+use crate::rether::SegmentParams;
+use crate::rtip::edf::tests::ns;
+use crate::rtip::{EdfTable, Flow, NodeTest, Point};
+use crate::slots::Slot;
+use proptest::prelude::*;
+
+const FRAMING: Framing = Framing::ETHERNET;
+
+fn ask(x_min: u64, x_ave: u64, interval: u64, octets: u64) -> Ask {
+    let traffic =
+        Traffic::new(Span::from_micros(x_min), Span::from_micros(x_ave), Span::from_micros(interval));
+    let octets = Octets::new(octets);
+    Ask { traffic: traffic.unwrap(), octets, octets_least: octets }
+}
+
+fn segment(mbit: u64) -> SegmentParams {
+    SegmentParams::new(BitRate::from_mbit(mbit), 5)
+}
+
+fn rether(slots: &[Slot], mbit: u64) -> RetherSegment<'_> {
+    RetherSegment { params: segment(mbit), slots, station: 3, periodic: false, receives: false }
+}
+
+#[test]
+fn a_packet_has_every_header_on_the_wire() {
+    // 28 of the link header, 16 of RTIP, 20 of the unit header, 16 of the tag, 38 of Ethernet.
+    assert_eq!(packet_wire_octets(&FRAMING, Octets::new(1_000)), Octets::new(1_000 + 28 + 16 + 20 + 16 + 38));
+    assert_eq!(payload_max(&FRAMING), Octets::new(1_420));
+    assert_eq!(packet_wire_octets(&FRAMING, payload_max(&FRAMING)), FRAMING.frame_wire_octets_max());
+    assert_eq!(packet_span_up(BitRate::from_mbit(10), &FRAMING, Octets::new(1)), ns(119 * 800));
+}
+
+/// One packet each 50 ms needs less than one a cycle, and has the bound of the segment's own promise.
+#[test]
+fn a_slow_channel_has_the_bound_of_one_unit_a_cycle() {
+    let slots = [Slot { station: 1, tht: Span::from_millis(2), periodic: false }];
+    let hop = rether(&slots, 10);
+    let share = hop.quickest(&ask(50_000, 50_000, 50_000, 1_000)).unwrap();
+    let params = segment(10);
+    let tht = packet_tht(&params, Octets::new(1_000));
+    let rest = Span::from_millis(2) + tht + params.transit() + params.link.host_slack;
+    assert_eq!((share.wait, share.delay), (params.trt, params.trt + rest));
+    assert_eq!((share.pace, share.admitted.tht), (Pace::EVERY_CYCLE, tht));
+}
+
+/// A burst of four a cycle apart in thirds: four in a slot are quick, and one in a slot is cheap.
+#[test]
+fn a_burst_is_carried_at_once_or_spread() {
+    let bursty = ask(11_000, 100_000, 400_000, 1_000);
+    let mut hop = rether(&[], 10);
+    let (quick, params) = (hop.quickest(&bursty).unwrap(), segment(10));
+    assert_eq!(quick.pace.units(), 4);
+    assert_eq!(quick.wait, params.trt);
+    let cheap = hop.cheapest(&bursty, Span::from_millis(300)).unwrap();
+    assert_eq!(cheap.pace.units(), 1);
+    assert_eq!(cheap.wait, params.trt * 4 - Span::from_millis(33), "the last of the burst waits longest");
+    let between = hop.cheapest(&bursty, cheap.delay.minus(ns(1))).unwrap();
+    assert!(between.pace.units() > 1 && between.admitted.tht > cheap.admitted.tht);
+    let denied = hop.keeping(&bursty, quick.delay.minus(ns(7))).unwrap_err();
+    assert_eq!((denied.margin, denied.nearest_delay), (ns(7), Some(quick.delay)));
+    assert_eq!(hop.best(&bursty).unwrap().delay, quick.delay);
+    // More than a packet a cycle on average: one in a slot would never carry it.
+    let dense = ask(10_000, 20_000, 200_000, 1_000);
+    assert_eq!(hop.cheapest(&dense, Span::from_millis(10_000)).unwrap().pace.units(), 2);
+}
+
+#[test]
+fn a_full_segment_offers_a_smaller_packet() {
+    let slots = [Slot { station: 1, tht: Span::from_nanos(29_000_000), periodic: false }];
+    let mut hop = rether(&slots, 10);
+    let large = ask(40_000, 40_000, 40_000, 1_400);
+    let denied = hop.best(&large).unwrap_err();
+    assert_eq!(denied.test, NodeTest::RetherShare);
+    if let Some(octets) = largest_packet(&mut hop, &large, Span::from_millis(200)) {
+        let fits = |octets| {
+            let octets = Octets::new(octets);
+            rether(&slots, 10)
+                .cheapest(&Ask { octets, octets_least: octets, ..large }, Span::from_millis(200))
+        };
+        assert!(fits(octets.get()).is_ok() && fits(octets.get() + 1).is_err());
+    }
+}
+
+proptest! {
+    /// The maximum is what the worst phase of the slots brings, for as long as one likes to look.
+    #[test]
+    fn the_wait_is_that_of_a_greedy_burst_behind_a_missed_slot(
+        x_min in 1_000u64..60_000, more in 0u64..60_000, burst in 1u64..9, octets in 1u64..1_400
+    ) {
+        let x_ave = x_min + more;
+        let ask = ask(x_min, x_ave, x_ave * burst, octets);
+        let hop = rether(&[], 100);
+        let (trt, unit) = (hop.params.trt, Octets::new(octets + RTIP_OCTETS));
+        let packet = crate::rether::tht_rt_joined(&hop.params, unit);
+        let Ok(share) = hop.quickest(&ask) else { return Ok(()) };
+        for delay in [share.delay, Span::from_millis(5_000)] {
+            let share = hop.cheapest(&ask, delay).unwrap();
+            // Slots open at TRT, 2·TRT …; the first packet has just missed the one at 0.
+            let (mut worst, mut sent) = (Span::ZERO, 0u64);
+            for slot in 1..2_000u64 {
+                let opens = trt * slot;
+                for place in 0..share.pace.units() {
+                    let ready = ask.traffic.greedy(sent + 1);
+                    if ready > opens {
+                        break;
+                    }
+                    worst = worst.max((opens + packet * place).minus(ready));
+                    sent += 1;
+                }
+            }
+            prop_assert!(worst <= share.wait, "{} {}", worst, share.wait);
+            prop_assert!(worst + packet * share.pace.units() >= share.wait, "{} {}", worst, share.wait);
+        }
+    }
+}
+
+fn flows(count: usize) -> (Vec<Flow>, Vec<Point>) {
+    let flow = Flow { traffic: Traffic::periodic(ns(1)).unwrap(), service: ns(1), delay: ns(1) };
+    (vec![flow; count], vec![Point::default(); 20_000])
+}
+
+/// The paper's bottleneck: a T1 link, two video channels of note 7, and a bound of 70 ms.
+#[test]
+fn the_t1_link_of_the_paper_carries_its_two_video_channels() {
+    let rate = BitRate::new(1_500_000).unwrap();
+    let link = LinkModel::new(rate, FRAMING, 100);
+    let (mut places, mut points) = flows(10);
+    let ordinary = link.frame_span_max();
+    let table = EdfTable::new(ordinary, &mut places, &mut points);
+    let mut port = LinkPort { link, table, cable_least: ns(0), cable_most: ns(0) };
+    let video = Ask {
+        traffic: Traffic::periodic(Span::from_millis(1_000).div_down(88)).unwrap(),
+        octets: Octets::new(900),
+        octets_least: Octets::new(1),
+    };
+    let first = port.best(&video).unwrap();
+    let own = packet_span_up(rate, &FRAMING, Octets::new(900)) + link.per_frame;
+    assert_eq!(first.delay, own + link.frame_span_max() + link.host_slack, "one ordinary frame, and itself");
+    for _ in 0..2 {
+        let offer = port.keeping(&video, Span::from_millis(70)).unwrap();
+        assert_eq!(offer.delay, Span::from_millis(70));
+        let flow = port.flow(&video, offer.delay.minus(link.host_slack));
+        port.table.admit(&flow).unwrap();
+    }
+    let denied = port.best(&video).unwrap_err();
+    assert_eq!(denied.test, NodeTest::Load, "three of 720 kbit/s with headers are more than the link");
+    assert_eq!(
+        largest_packet(&mut port, &video, Span::from_millis(70)),
+        None,
+        "88 headers a second are too many"
+    );
+    let slow = Ask { traffic: Traffic::periodic(Span::from_millis(1_000).div_down(11)).unwrap(), ..video };
+    let octets = largest_packet(&mut port, &slow, Span::from_millis(70)).unwrap();
+    let smaller = Ask { octets, octets_least: Octets::new(1), ..slow };
+    assert!(port.keeping(&smaller, Span::from_millis(70)).is_ok());
+    let larger = Ask { octets: Octets::new(octets.get() + 1), ..smaller };
+    assert!(port.keeping(&larger, Span::from_millis(70)).is_err());
+}
+
+#[test]
+fn a_refused_bound_of_a_link_names_the_shortest_that_fits() {
+    let link = LinkModel::new(BitRate::from_mbit(10), FRAMING, 100);
+    let (mut places, mut points) = flows(10);
+    let ordinary = link.frame_span_max();
+    let table = EdfTable::new(ordinary, &mut places, &mut points);
+    let mut port = LinkPort { link, table, cable_least: ns(5), cable_most: ns(9) };
+    let channel = ask(10_000, 10_000, 10_000, 1_000);
+    let best = port.best(&channel).unwrap();
+    assert_eq!((best.link_least, best.link_most), (ns(5), ns(9)));
+    let denied = port.keeping(&channel, best.delay.minus(ns(1))).unwrap_err();
+    assert_eq!(denied.nearest_delay, Some(best.delay));
+    assert_eq!(port.keeping(&channel, best.delay), Ok(best));
+}
+
+fn paced(period: u64, service: u64, jitter: u64, stay_max: Span) -> PacedFlow {
+    PacedFlow {
+        period: ns(period),
+        service: ns(service),
+        octets: Octets::new(100),
+        jitter: ns(jitter),
+        stay_max,
+    }
+}
+
+#[test]
+fn forty_flows_into_one_port_of_100_mbit_wait_5_ms_at_most() {
+    // Theory c.2: 40 full frames of 1,538 octets; one more of another class here.
+    let flow = paced(33_333_333, 123_040, 0, Span::MAX);
+    let bound = fifo_delay([flow; 40].iter(), ns(123_040)).unwrap();
+    assert_eq!(bound, ns(41 * 123_040));
+    let denied = fifo_delay([paced(3, 2, 0, Span::MAX); 2].iter(), ns(0)).unwrap_err();
+    assert_eq!(denied.test, NodeTest::Load);
+}
+
+#[test]
+fn a_paced_channel_is_tested_at_both_ports() {
+    let link = LinkModel::new(BitRate::from_mbit(100), FRAMING, 100);
+    let (host, port) = ([], [paced(1_000_000, 100_000, 50_000, ns(400_000))]);
+    let mut path = PacedPort { link, host: &host, port: &port, buffer: Octets::new(10_000) };
+    let channel = ask(2_000, 4_000, 16_000, 1_000);
+    let quick = path.best(&channel).unwrap();
+    let (packet, full) = (packet_span_up(link.rate, &FRAMING, Octets::new(1_000)), link.frame_span_max());
+    let host_stay = packet + full;
+    // What varies at the host's port is one frame; it comes again as a part of a packet at the switch.
+    let part =
+        |jitter: u64, period: u64, service: u64| (u128::from(jitter * service)).div_ceil(period.into());
+    let late = part(full.as_nanos(), 2_000_000, packet.as_nanos()) + part(50_000, 1_000_000, 100_000);
+    let port_stay = full + packet + ns(100_000) + ns(late as u64);
+    assert_eq!(quick.delay, host_stay + port_stay + link.host_slack);
+    let slow = path.keeping(&channel, Span::from_millis(20)).unwrap();
+    assert!(slow.delay > quick.delay && slow.delay <= Span::from_millis(20));
+    let denied = path.keeping(&channel, quick.delay.minus(ns(1))).unwrap_err();
+    assert_eq!(denied.test, NodeTest::FifoPort);
+    path.buffer = Octets::new(1_500);
+    assert_eq!(path.best(&channel).unwrap_err().test, NodeTest::PortBuffer);
+    let strict = [paced(1_000_000, 100_000, 0, ns(300_000) - ns(150_000))];
+    let path = PacedPort { link, host: &host, port: &strict, buffer: Octets::new(10_000) };
+    assert_eq!(path.quickest(&channel).unwrap_err().test, NodeTest::FifoPort, "another's promise counts");
+}
+
+proptest! {
+    /// Flows with random phases and jitter at one port, packet by packet.
+    #[test]
+    fn no_packet_stays_longer_than_a_fifo_port_promises(
+        parts in prop::collection::vec((10u64..60, 1u64..12, 0u64..40, 0u64..60), 1..6),
+        blocking in 0u64..12, draws in prop::collection::vec(0u64..1_000, 200)
+    ) {
+        let of = |part: &(u64, u64, u64, u64)| paced(part.0, part.1, part.2, Span::MAX);
+        let flows: Vec<PacedFlow> = parts.iter().map(of).collect();
+        let Ok(bound) = fifo_delay(flows.iter(), ns(blocking)) else { return Ok(()) };
+        let mut draw = draws.iter().cycle();
+        let mut arrivals: Vec<(u64, u64)> = vec![];
+        for (flow, &(period, service, _, phase)) in flows.iter().zip(&parts) {
+            let mut last = 0;
+            for k in 0..60 {
+                let late = draw.next().unwrap() % (flow.jitter.as_nanos() + 1);
+                last = last.max(phase + k * period + late);
+                arrivals.push((last, service));
+            }
+        }
+        arrivals.sort_unstable();
+        // The frame of another class begins just before each packet that finds the port idle.
+        let mut free = 0u64;
+        for (at, service) in arrivals {
+            free = (if free <= at { at + blocking } else { free }) + service;
+            prop_assert!(free - at <= bound.as_nanos());
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! A share of a RETHER segment: eq. 3, and the bound of a slot that carries several packets.
+
+use crate::terms::{Certificate, Hop, Packets, Rether};
+use crate::{Fault, same};
+
+/// Packets that the search for the longest wait may look at.
+const PACKETS_MAX: u128 = 1 << 18;
+
+pub(crate) fn check(share: &Rether, hop: &Hop<'_>, of: &Certificate<'_>) -> Result<(), Fault> {
+    let (frame, packets) = (&hop.frame, &of.packets);
+    let flags = [share.periodic, share.joined, share.receives];
+    if flags.iter().any(|flag| *flag > 1) || share.units == 0 || share.trt == 0 {
+        return Err(Fault::Range("share"));
+    }
+    let (n, full) = (u128::from, frame.span(frame.mtu.into()));
+    let packet_time = frame.cost(packets.octets);
+    same("packet_time", share.packet_time, packet_time)?;
+    let visit = n(share.per_visit) + n(share.hop);
+    let lead = if share.receives == 1 { full } else { 0 };
+    let alone = if share.joined == 1 { 0 } else { visit + lead };
+    same("tht", share.tht, packet_time * n(share.units) + alone)?;
+    let wakes = frame.span(0) * n(share.stations);
+    let overhead = n(share.broadcasts) + wakes;
+    same("transit", share.transit, 2 * full + overhead)?;
+    same("wait", share.wait, wait(share, packets, of.channel.interval)?)?;
+    let offset = if share.periodic == 1 { 0 } else { n(share.offset) };
+    let first = packet_time + visit;
+    let bound = n(share.wait) + offset + first + n(share.transit) + n(frame.host_slack);
+    same("bound", share.bound, bound)?;
+    if hop.terms.delay < share.bound {
+        return Err(Fault::Fails("rether bound"));
+    }
+    // Repair A3: the reserve carries one full frame with its visit, and the way home.
+    let ordinary = full.max(n(frame.prepare)) + n(frame.per_frame) + visit + n(share.hop);
+    if n(share.t_nrt) < overhead + ordinary {
+        return Err(Fault::Fails("ordinary floor"));
+    }
+    let taken = n(share.offset) + n(share.tht) + n(share.t_nrt);
+    let spare = n(share.trt).checked_sub(taken).ok_or(Fault::Fails("eq. 3"))?;
+    same("spare", share.spare, spare)
+}
+
+/// The longest time from a packet's release to the begin of its place in a slot: slot by slot, for as long as
+/// the queue that a missed slot began lasts, or until both repeat.
+fn wait(share: &Rether, packets: &Packets, interval: u64) -> Result<u128, Fault> {
+    let n = u128::from;
+    let (units, burst, trt) = (n(share.units), n(packets.burst), n(share.trt));
+    if burst * trt > units * n(interval) {
+        return Err(Fault::Fails("share carries the average"));
+    }
+    if burst * units > PACKETS_MAX {
+        return Err(Fault::Range("burst"));
+    }
+    let mut longest = trt;
+    for k in 0..burst * units {
+        let released = k / burst * n(interval) + k % burst * n(packets.x_min);
+        let begins = (k / units + 1) * trt + k % units * n(share.packet_time);
+        longest = longest.max(begins.saturating_sub(released));
+    }
+    Ok(longest)
+}

@@ -1,0 +1,162 @@
+//! The parts of a certificate, with the name and the kind of each number.
+
+/// The version of the format.
+pub const VERSION: u64 = 1;
+
+/// Where a number comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Assumed or asked for: the statement is about it.
+    Free,
+    /// Follows from free ones, and is compared by equality.
+    Derived,
+}
+
+macro_rules! terms {
+    ($($name:ident $doc:literal { $($field:ident: $kind:ident $what:literal,)* })*) => {$(
+        #[doc = $doc]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name { $(#[doc = $what] pub $field: u64,)* }
+
+        impl $name {
+            /// Names and kinds, in the order of the format.
+            pub const FIELDS: &'static [(&'static str, Kind)] = &[$((stringify!($field), Kind::$kind)),*];
+
+            /// The numbers, in the same order.
+            pub fn values(&self) -> impl Iterator<Item = u64> + use<> {
+                [$(self.$field),*].into_iter()
+            }
+
+            /// The places of the numbers, for a reader.
+            pub fn places(&mut self) -> impl Iterator<Item = &mut u64> {
+                [$(&mut self.$field),*].into_iter()
+            }
+        }
+    )*};
+}
+
+terms! {
+    Channel "What the client asked for." {
+        x_min: Free "Least time between messages.", x_ave: Free "Least average time between messages.",
+        interval: Free "The interval of the average.", s_max: Free "Largest message.",
+        delay_max: Free "D_max.", jitter_max: Free "J_max; 0 where none was asked for.",
+        packet_max: Free "Largest payload of a packet on this path.",
+        octets_least: Free "Payload of the shortest packet.",
+        host_slack: Free "How late the sending host may hand over.",
+    }
+    Packets "The packets of the messages." {
+        count: Derived "Packets of the largest message.", octets: Derived "Payload of the largest.",
+        burst: Derived "Packets in any interval.", x_min: Derived "Least time between packets.",
+        spread: Derived "From the first packet of a message to its last.",
+    }
+    HopTerms "One node of the path." {
+        regulator: Free "It holds packets: 0 not, 1 rate-jitter, 2 by what was ahead, 3 by the timestamp.",
+        error: Free "Of its clock, or of the time that a packet carries, or 0.",
+        delay: Free "d, host slack included.", link_least: Free "Shortest time of the link behind it.",
+        link_most: Free "Longest time.", service_least: Derived "Shortest time in which a packet passes.",
+        buffers: Derived "Packets for which it has room.",
+    }
+    Frame "What a frame costs." {
+        rate: Free "Of the slowest port.", mtu: Free "Largest frame payload.",
+        overhead: Free "Octets on the wire beside it.",
+        wire_least: Free "Octets on the wire of the shortest frame.",
+        headers: Free "Octets of all headers and the tag in the payload.",
+        per_frame: Free "What the host adds to each frame.", prepare: Free "What it needs to prepare one.",
+        host_slack: Free "How late the node may wake.",
+    }
+    Flow "A channel at a port." {
+        x_min: Free "Least time between its packets.", interval: Free "The interval of its burst.",
+        burst: Free "Packets in any such interval.", octets: Free "Payload of its largest packet.",
+        delay: Free "Its bound on the port.", service: Derived "The time of its largest packet.",
+    }
+    Edf "A port that serves the earliest deadline first." {
+        card_ahead: Free "Wire time of other traffic in the card, beside a full frame.",
+        own: Free "The place of this channel.", ordinary: Derived "The largest blocking of other traffic.",
+        spare_load: Derived "What the flows leave, in parts of 2^50.",
+        horizon: Derived "End of the longest busy period.",
+        slack: Derived "The least time that is left at any deadline before it.",
+        slack_at: Derived "The first deadline with so little.",
+    }
+    Rether "A share of a RETHER segment." {
+        per_visit: Free "What the host adds to each visit.", hop: Free "One hop of the token.",
+        trt: Free "The cycle.", stations: Free "Live stations.",
+        broadcasts: Free "Of the master, in a cycle.", t_nrt: Free "The reserve for ordinary traffic.",
+        offset: Free "All slots before this one.", units: Free "Packets in each cycle.",
+        periodic: Free "1 if it asked for the strict ring.", joined: Free "1 if the slot continues a visit.",
+        receives: Free "1 if a station of the list sends to this one.",
+        packet_time: Derived "One packet in a slot.", tht: Derived "The slot.",
+        wait: Derived "The longest wait for a place in a slot, and the place.",
+        transit: Derived "From the end of sending to that of reception.", bound: Derived "Of the segment.",
+        spare: Derived "What the slot leaves of the cycle.",
+    }
+    Promise "What the channel is promised." {
+        delay: Derived "The end-to-end bound of a message.", delay_spare: Derived "What it leaves of D_max.",
+        jitter: Derived "The bound of jitter.", jitter_spare: Derived "What it leaves of J_max, or 0.",
+    }
+}
+
+/// The kind of network behind a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network<'c> {
+    /// A port with its scheduler.
+    Edf(Edf, &'c [Flow]),
+    /// A RETHER segment.
+    Rether(Rether),
+}
+
+/// One node and the network behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop<'c> {
+    /// What every kind of network has.
+    pub terms: HopTerms,
+    /// What a frame costs there.
+    pub frame: Frame,
+    /// The test.
+    pub network: Network<'c>,
+}
+
+/// The whole document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Certificate<'c> {
+    /// [`VERSION`].
+    pub version: u64,
+    /// What was asked for.
+    pub channel: Channel,
+    /// In packets.
+    pub packets: Packets,
+    /// From the source to the destination.
+    pub hops: &'c [Hop<'c>],
+    /// What is promised.
+    pub promise: Promise,
+    /// See the head of the crate.
+    pub seal: u64,
+}
+
+impl Certificate<'_> {
+    /// Calls `f` with every number but the seal, in the order of the format.
+    pub fn each(&self, f: &mut dyn FnMut(u64)) {
+        f(self.version);
+        self.channel.values().chain(self.packets.values()).for_each(&mut *f);
+        for hop in self.hops {
+            hop.terms.values().chain(hop.frame.values()).for_each(&mut *f);
+            match &hop.network {
+                Network::Edf(edf, flows) => {
+                    edf.values().for_each(&mut *f);
+                    flows.iter().flat_map(Flow::values).for_each(&mut *f);
+                }
+                Network::Rether(rether) => rether.values().for_each(&mut *f),
+            }
+        }
+        self.promise.values().for_each(f);
+    }
+
+    /// The seal of these numbers.
+    pub fn sealed(&self) -> u64 {
+        let (mut sum, mut power) = (0u64, 1u64);
+        self.each(&mut |value| {
+            power = power.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            sum = sum.wrapping_add(value.wrapping_mul(power));
+        });
+        sum
+    }
+}

@@ -1,0 +1,438 @@
+//! Certificates of random paths: what admission makes is accepted, and no number of it can change.
+
+use proptest::prelude::*;
+use rota_admission::certificate::{
+    self, Certificate as Made, EdfTerms, FlowTerms, FrameTerms, HopTerms as MadeHop, NetworkTerms, NodeTerms,
+    Terms, certify, edf_terms, rether_terms,
+};
+use rota_admission::path::{Goal, Hop as PathHop, relax};
+use rota_admission::rtip::{Flow as PortFlow, Messages, Regulator, Traffic, edf_delay};
+use rota_admission::subnet::{
+    Ask, RTIP_OCTETS, RetherSegment, Subnet, packet_cost, packet_span_up, payload_max,
+};
+use rota_admission::{Framing, LinkModel, SegmentParams, Slot};
+use rota_check::{
+    Certificate, Channel, Edf, Fault, Flow, Frame, Hop, HopTerms, Kind, Network, Packets, Promise, Rether,
+    check,
+};
+use rota_units::{BitRate, Octets, Span};
+
+fn ns(n: u64) -> Span {
+    Span::from_nanos(n)
+}
+
+/// Copies numbers by their place, as a reader copies them by name.
+macro_rules! copied {
+    ($made:expr, $names:expr, $into:ident) => {{
+        let fields = $into::FIELDS.iter().map(|(name, _)| *name);
+        assert!(fields.eq($names.iter().copied()), "both rooms name the same numbers");
+        let mut into = $into::default();
+        into.places().zip($made.values()).for_each(|(place, value)| *place = value);
+        into
+    }};
+}
+
+/// A certificate that owns its parts, so that any number can be changed.
+#[derive(Clone, Debug)]
+struct Owned {
+    version: u64,
+    channel: Channel,
+    packets: Packets,
+    hops: Vec<(HopTerms, Frame, Part)>,
+    promise: Promise,
+    seal: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Edf(Edf, Vec<Flow>),
+    Rether(Rether),
+}
+
+impl Owned {
+    fn of(made: &Made<'_>) -> Self {
+        let hop = |hop: &MadeHop<'_>| {
+            let part = match &hop.network {
+                NetworkTerms::Edf(edf, flows) => Part::Edf(
+                    copied!(edf, EdfTerms::NAMES, Edf),
+                    flows.iter().map(|flow| copied!(flow, FlowTerms::NAMES, Flow)).collect(),
+                ),
+                NetworkTerms::Rether(share) => {
+                    Part::Rether(copied!(share, certificate::RetherTerms::NAMES, Rether))
+                }
+            };
+            let frame = copied!(hop.frame, FrameTerms::NAMES, Frame);
+            (copied!(hop.node, NodeTerms::NAMES, HopTerms), frame, part)
+        };
+        Self {
+            version: made.version,
+            channel: copied!(made.channel, certificate::ChannelTerms::NAMES, Channel),
+            packets: copied!(made.packets, certificate::PacketTerms::NAMES, Packets),
+            hops: made.hops.iter().map(hop).collect(),
+            promise: copied!(made.promise, certificate::PromiseTerms::NAMES, Promise),
+            seal: made.seal,
+        }
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&Certificate<'_>) -> R) -> R {
+        let hop = |(terms, frame, part): &'_ (HopTerms, Frame, Part)| (*terms, *frame, part.clone());
+        let parts: Vec<_> = self.hops.iter().map(hop).collect();
+        let hops: Vec<Hop<'_>> = parts
+            .iter()
+            .map(|(terms, frame, part)| {
+                let network = match part {
+                    Part::Edf(edf, flows) => Network::Edf(*edf, flows),
+                    Part::Rether(share) => Network::Rether(*share),
+                };
+                Hop { terms: *terms, frame: *frame, network }
+            })
+            .collect();
+        let Self { version, channel, packets, promise, seal, .. } = *self;
+        f(&Certificate { version, channel, packets, hops: &hops, promise, seal })
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        self.with(check)
+    }
+
+    fn reseal(&mut self) {
+        self.seal = self.with(|certificate| certificate.sealed());
+    }
+
+    /// Each number with its name and kind.
+    fn numbers(&mut self) -> Vec<(&'static str, Kind, &mut u64)> {
+        let mut found = vec![("version", Kind::Free, &mut self.version)];
+        macro_rules! add {
+            ($part:expr, $name:ident) => {
+                found.extend(
+                    $name::FIELDS
+                        .iter()
+                        .zip($part.places())
+                        .map(|((name, kind), place)| (*name, *kind, place)),
+                )
+            };
+        }
+        add!(self.channel, Channel);
+        add!(self.packets, Packets);
+        for (terms, frame, part) in &mut self.hops {
+            add!(terms, HopTerms);
+            add!(frame, Frame);
+            match part {
+                Part::Edf(edf, flows) => {
+                    add!(edf, Edf);
+                    flows.iter_mut().for_each(|flow| add!(flow, Flow));
+                }
+                Part::Rether(share) => add!(share, Rether),
+            }
+        }
+        add!(self.promise, Promise);
+        found.push(("seal", Kind::Derived, &mut self.seal));
+        found
+    }
+}
+
+/// What a case is drawn from.
+#[derive(Clone, Debug)]
+struct Case {
+    messages: Messages,
+    least: u64,
+    hops: Vec<Drawn>,
+    slack: u64,
+    jitter: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Drawn {
+    regulator: Regulator,
+    mbit: u64,
+    is_ring: bool,
+    others: Vec<(u64, u64, u64)>,
+    link: (u64, u64),
+    flags: [bool; 3],
+}
+
+fn any_case() -> impl Strategy<Value = Case> {
+    let regulator = prop_oneof![
+        Just(Regulator::None),
+        Just(Regulator::Rate),
+        (0u64..17_000).prop_map(|step| Regulator::DelayAhead { step: ns(step) }),
+        (1u64..9_000).prop_map(|error| Regulator::DelayClock { error: ns(error) }),
+    ];
+    let others = prop::collection::vec((1_000u64..60_000, 1u64..4, 40u64..1_400), 0..4);
+    let hop = (
+        regulator,
+        prop_oneof![Just(10u64), Just(100), Just(1_000)],
+        any::<bool>(),
+        others,
+        (0u64..900, 0u64..50_000),
+        any::<[bool; 3]>(),
+    )
+        .prop_map(|(regulator, mbit, is_ring, others, (least, more), flags)| Drawn {
+            regulator,
+            mbit,
+            is_ring,
+            others,
+            link: (least, least + more),
+            flags,
+        });
+    let traffic = (8_000u64..90_000, 0u64..40_000, 1u64..4, 1u64..6_000, 1u64..60);
+    let hops = prop::collection::vec(hop, 1..4);
+    (traffic, hops, 0u64..30_000_000, prop::option::of(0u64..30_000_000)).prop_map(
+        |((x_min, more, burst, octets, least), hops, slack, jitter)| {
+            let (x_min, x_ave) = (Span::from_micros(x_min), Span::from_micros(x_min + more));
+            let messages =
+                Messages { x_min, x_ave, interval: x_ave * burst + ns(17), s_max: Octets::new(octets) };
+            Case { messages, least, hops, slack, jitter }
+        },
+    )
+}
+
+/// The certificate of a case, if its path carries the channel.
+fn made(case: &Case) -> Option<Owned> {
+    let packet_max = payload_max(&Framing::ETHERNET);
+    let packets = case.messages.packets(packet_max).ok()?;
+    let octets_least = Octets::new(case.least.min(packets.octets.get()));
+    let ask = Ask { traffic: packets.traffic, octets: packets.octets, octets_least };
+    // What each hop can do at its best, then the relaxed bounds.
+    let mut hops: Vec<PathHop> = vec![];
+    for drawn in &case.hops {
+        let mut offer = drawn.best(&ask)?;
+        (offer.link_least, offer.link_most) = (ns(drawn.link.0), ns(drawn.link.1));
+        hops.push(offer.hop(drawn.regulator));
+    }
+    let host_slack = ns(250_000);
+    let host = packets.spread + host_slack;
+    let delay = rota_admission::path::delay(&hops, host) + ns(case.slack);
+    let varies = rota_admission::path::jitter(&hops, host);
+    let goal = Goal { delay, jitter: case.jitter.map(|more| varies + ns(more)) };
+    relax(&mut hops, host, &goal).expect("the best keeps its own goal");
+    // The parts of each hop.
+    let mut memory: Vec<(Vec<PortFlow>, Vec<FlowTerms>)> =
+        case.hops.iter().map(|drawn| drawn.memory(&ask)).collect();
+    let mut parts: Vec<MadeHop<'_>> = vec![];
+    for ((drawn, hop), (flows, terms)) in case.hops.iter().zip(&hops).zip(&mut memory) {
+        let network = drawn.terms(&ask, hop.delay, flows, terms)?;
+        let frame = FrameTerms::of(&drawn.link());
+        parts.push(MadeHop { node: NodeTerms::default(), frame, network });
+    }
+    let terms = Terms { messages: case.messages, goal, packet_max, octets_least, host_slack };
+    let certificate = certify(&terms, &hops, &mut parts).expect("the path keeps its goal");
+    Some(Owned::of(&certificate))
+}
+
+impl Drawn {
+    fn link(&self) -> LinkModel {
+        SegmentParams::new(BitRate::from_mbit(self.mbit), 5).link
+    }
+
+    fn ordinary(&self) -> Span {
+        self.link().frame_span_max() + ns(300_000)
+    }
+
+    /// The other channels of a port, and this one in their midst.
+    fn channels(&self, ask: &Ask, delay: Span) -> Vec<(Ask, Span)> {
+        let of = |&(x_min, burst, octets): &(u64, u64, u64)| {
+            let x_min = Span::from_micros(x_min);
+            let traffic = Traffic::new(x_min, x_min + ns(99), (x_min + ns(99)) * burst).unwrap();
+            let octets = Octets::new(octets);
+            (Ask { traffic, octets, octets_least: octets }, Span::from_millis(20) + x_min)
+        };
+        let mut channels: Vec<(Ask, Span)> = self.others.iter().map(of).collect();
+        channels.insert(channels.len() / 2, (*ask, delay));
+        channels
+    }
+
+    fn memory(&self, ask: &Ask) -> (Vec<PortFlow>, Vec<FlowTerms>) {
+        let channels = self.channels(ask, Span::ZERO);
+        let flow = |(ask, delay): &(Ask, Span)| PortFlow {
+            traffic: ask.traffic,
+            service: packet_cost(&self.link(), ask.octets),
+            delay: *delay,
+        };
+        (channels.iter().map(flow).collect(), vec![FlowTerms::default(); channels.len()])
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        let of = |(i, (x_min, ..)): (usize, &(u64, u64, u64))| {
+            let station = if i == 0 && self.flags[2] { 3 } else { 7 };
+            Slot { station, tht: ns(x_min * 50), periodic: false }
+        };
+        self.others.iter().enumerate().map(of).collect()
+    }
+
+    fn segment<'s>(&self, slots: &'s [Slot]) -> RetherSegment<'s> {
+        let params = SegmentParams::new(BitRate::from_mbit(self.mbit), 5);
+        RetherSegment { params, slots, station: 3, periodic: self.flags[0], receives: self.flags[1] }
+    }
+
+    fn best(&self, ask: &Ask) -> Option<rota_admission::subnet::Offer> {
+        if self.is_ring {
+            return self.segment(&self.slots()).best(ask).ok();
+        }
+        let link = self.link();
+        let flows = self.memory(ask).0;
+        let own = flows[flows.len() / 2];
+        let mut others = flows.clone();
+        others.remove(flows.len() / 2);
+        let delay = edf_delay(&others, &own, self.ordinary()).ok()?;
+        Some(rota_admission::subnet::Offer {
+            delay: delay + link.host_slack,
+            service_least: packet_span_up(link.rate, &link.framing, ask.octets_least),
+            link_least: Span::ZERO,
+            link_most: Span::ZERO,
+        })
+    }
+
+    fn terms<'c>(
+        &self,
+        ask: &Ask,
+        delay: Span,
+        flows: &mut [PortFlow],
+        terms: &'c mut [FlowTerms],
+    ) -> Option<NetworkTerms<'c>> {
+        if self.is_ring {
+            let slots = self.slots();
+            let segment = self.segment(&slots);
+            let share = segment.cheapest(ask, delay).expect("relaxing never invalidates");
+            return Some(rether_terms(&segment, ask, &share));
+        }
+        let link = self.link();
+        let channels = self.channels(ask, delay.minus(link.host_slack));
+        let own = self.others.len() / 2;
+        Some(edf_terms(&link, self.ordinary(), &channels, own, flows, terms).expect("it was accepted"))
+    }
+}
+
+/// Changes of one number: by one, by much, to the ends.
+const CHANGES: [fn(u64) -> u64; 7] = [
+    |value| value.wrapping_add(1),
+    |value| value.wrapping_sub(1),
+    |value| value.wrapping_mul(2),
+    |value| value / 2,
+    |_| 0,
+    |_| 1,
+    |_| u64::MAX,
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// Every field of every certificate, each alone.
+    #[test]
+    fn a_certificate_is_accepted_and_no_number_of_it_can_change(case in any_case()) {
+        let Some(mut owned) = made(&case) else { return Ok(()) };
+        prop_assert_eq!(owned.check(), Ok(()));
+        for at in 0..owned.numbers().len() {
+            let (name, _, place) = owned.numbers().swap_remove(at);
+            let kept = *place;
+            for change in CHANGES {
+                let changed = change(kept);
+                if changed != kept {
+                    *owned.numbers().swap_remove(at).2 = changed;
+                    prop_assert!(owned.check().is_err(), "{} from {} to {}", name, kept, changed);
+                }
+            }
+            *owned.numbers().swap_remove(at).2 = kept;
+        }
+        prop_assert_eq!(owned.check(), Ok(()));
+    }
+
+    /// The seal is no part of the proof: with a new one a changed derived number is refused all the same, and
+    /// so are a tighter request, a larger message and a slower network that the promise does not hold for.
+    /// Numbers of other channels are assumptions: a sealed certificate with others is another statement.
+    #[test]
+    fn a_new_seal_saves_no_derived_number_and_no_better_promise(case in any_case()) {
+        let Some(mut owned) = made(&case) else { return Ok(()) };
+        let count = owned.numbers().len() - 1;
+        for at in 0..count {
+            let (name, kind, place) = owned.numbers().swap_remove(at);
+            let kept = *place;
+            let better = match (kind, name) {
+                (Kind::Derived, _) => vec![kept.wrapping_add(1), kept.wrapping_sub(1), kept / 2],
+                (Kind::Free, "delay_max" | "rate" | "t_nrt") => vec![kept / 2],
+                (Kind::Free, "s_max" | "link_most" | "units" | "offset") => vec![kept * 2 + 1],
+                (Kind::Free, _) => vec![],
+            };
+            for better in better.into_iter().filter(|better| *better != kept) {
+                *owned.numbers().swap_remove(at).2 = better;
+                owned.reseal();
+                prop_assert!(owned.check().is_err(), "{} from {} to {}", name, kept, better);
+            }
+            *owned.numbers().swap_remove(at).2 = kept;
+        }
+        owned.reseal();
+        prop_assert_eq!(owned.check(), Ok(()));
+    }
+}
+
+/// The two kinds of hop in one path, so that a failure of the generators cannot empty the tests above.
+#[test]
+fn one_path_of_each_kind_has_its_certificate() {
+    let messages = Messages {
+        x_min: Span::from_millis(40),
+        x_ave: Span::from_millis(50),
+        interval: Span::from_millis(200),
+        s_max: Octets::new(5_000),
+    };
+    let drawn = |is_ring, regulator, mbit| Drawn {
+        regulator,
+        mbit,
+        is_ring,
+        others: vec![(30_000, 2, 900), (45_000, 1, 1_300)],
+        link: (5, 2_000),
+        flags: [false, true, false],
+    };
+    let hops = vec![
+        drawn(true, Regulator::Rate, 10),
+        drawn(false, Regulator::DelayAhead { step: ns(16_000) }, 10),
+        drawn(true, Regulator::None, 100),
+        drawn(false, Regulator::DelayClock { error: ns(5_000) }, 1_000),
+    ];
+    let case = Case { messages, least: 20, hops, slack: 9_000_000, jitter: None };
+    let mut owned = made(&case).expect("the path carries it");
+    assert_eq!(owned.check(), Ok(()));
+    assert_eq!(owned.packets.count, 4);
+    let headers = 28 + 20 + 16 + RTIP_OCTETS;
+    assert!(owned.hops.iter().all(|hop| hop.1.headers == headers), "every header counts");
+    assert!(owned.promise.delay_spare < 4, "relaxing gave all back: {}", owned.promise.delay_spare);
+    owned.version = 2;
+    owned.reseal();
+    assert_eq!(owned.check(), Err(Fault::Version));
+    assert!(Fault::Version.to_string().contains("version 1"));
+    assert_eq!(Fault::Differs("slack", 4, 3).to_string(), "slack is 4, but the other numbers give 3");
+}
+
+/// Arbitrary numbers never panic, and prove nothing.
+#[test]
+fn numbers_without_sense_are_refused_and_never_a_panic() {
+    let mut seed = 1u64;
+    let mut draw = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let bits = seed >> 58;
+        (seed ^ seed >> 29) >> bits
+    };
+    for round in 0..20_000 {
+        let part = |draw: &mut dyn FnMut() -> u64| {
+            if round % 2 == 0 {
+                let mut share = Rether::default();
+                share.places().for_each(|place| *place = draw());
+                return Part::Rether(share);
+            }
+            let (mut edf, mut flows) = (Edf::default(), vec![Flow::default(); 2]);
+            edf.places().for_each(|place| *place = draw());
+            flows.iter_mut().for_each(|flow| flow.places().for_each(|place| *place = draw()));
+            Part::Edf(edf, flows)
+        };
+        let mut owned = Owned {
+            version: 1,
+            channel: Channel::default(),
+            packets: Packets::default(),
+            hops: vec![(HopTerms::default(), Frame::default(), part(&mut draw))],
+            promise: Promise::default(),
+            seal: 0,
+        };
+        owned.numbers().into_iter().for_each(|(_, _, place)| *place = draw());
+        owned.version = 1;
+        owned.reseal();
+        assert!(owned.check().is_err());
+    }
+}
