@@ -16,7 +16,7 @@ mod trace;
 
 use clap::{Parser, Subcommand};
 use rota_answer::{Exit, Failure, Format, json, outln};
-use rota_study::{bench, calibrate, demo, load};
+use rota_study::{bench, calibrate, certificate, demo, load, plan};
 
 #[derive(Parser)]
 #[command(name = "rota", version, after_help = EXIT_CODES, max_term_width = 100)]
@@ -80,6 +80,10 @@ enum Command {
     Top(top::Args),
     /// The last events, filtered, as a capture, and what the flight recorder kept
     Trace(trace::Args),
+    /// Decide channels of a network in a file, by the tests of the network, and certify them
+    Plan(plan::Args),
+    /// Check certificates by a checker that shares no code with the tests
+    Check(certificate::Args),
     /// Measure this machine
     Bench(bench::Args),
     /// Measure what a frame, a visit and a hop cost on an interface, for admission
@@ -104,6 +108,8 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Status(args) => status::run(&args, format),
         Command::Top(args) => top::run(&args, format),
         Command::Trace(args) => trace::run(&args, format),
+        Command::Plan(args) => plan::run(&args, format),
+        Command::Check(args) => certificate::run(&args, format),
         Command::Bench(args) => bench::run(&args, format),
         Command::Calibrate(args) => calibrate::run(&args, format),
         Command::Load(args) => load::run(&args, format),

@@ -5,6 +5,7 @@
 pub mod bench;
 pub mod calibrate;
 pub mod came;
+pub mod certificate;
 pub mod clock;
 pub mod demo;
 pub mod figure;
@@ -12,6 +13,7 @@ pub mod interface;
 pub mod load;
 mod measure;
 mod place;
+pub mod plan;
 mod plot;
 pub mod quantity;
 pub mod record;

@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct File {
+pub(crate) struct File {
     #[serde(default)]
-    segment: Vec<SegmentTable>,
+    pub(crate) segment: Vec<SegmentTable>,
     /// `name`, and the segment of each port by its interface.
     #[serde(default)]
-    station: Vec<BTreeMap<String, String>>,
+    pub(crate) station: Vec<BTreeMap<String, String>>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -34,7 +34,7 @@ enum MediumKind {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct SegmentTable {
+pub(crate) struct SegmentTable {
     name: String,
     #[serde(default)]
     medium: MediumKind,
@@ -85,7 +85,7 @@ pub fn parse(text: &str, folder: &Path) -> Result<Topology, (usize, String)> {
 }
 
 impl File {
-    fn topology(self, folder: &Path) -> Result<Topology, TopologyError> {
+    pub(crate) fn topology(self, folder: &Path) -> Result<Topology, TopologyError> {
         let segments =
             self.segment.into_iter().enumerate().map(|(index, table)| table.segment(index, folder));
         let mut topology = Topology { segments: segments.collect::<Result<_, _>>()?, stations: Vec::new() };

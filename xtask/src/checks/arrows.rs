@@ -23,7 +23,7 @@ pub const ROOMS: &[(&str, &str, &[&str])] = &[
     (
         "study",
         "rota-study",
-        &["answer", "lab", "client", "node", "sim", "driver", "admission", "wire", "units"],
+        &["answer", "lab", "client", "node", "sim", "driver", "admission", "check", "wire", "units"],
     ),
     (
         "cli",

@@ -59,11 +59,10 @@ pub struct RetherShare {
 const PACKETS_MAX: u64 = 1 << 18;
 
 impl RetherSegment<'_> {
-    /// The largest first: u from what the peak rate needs down to 1.
+    /// The largest first: u from all packets that a cycle can bring down to 1.
     fn paces(&self, traffic: &Traffic) -> impl DoubleEndedIterator<Item = Pace> + use<> {
         let trt = self.params.trt;
-        let peak = trt.as_nanos().div_ceil(traffic.x_min().as_nanos());
-        let most = peak.min(traffic.burst()).clamp(1, u64::from(Pace::UNITS_MAX));
+        let most = traffic.half_open(trt).clamp(1, u64::from(Pace::UNITS_MAX));
         let period = move |units| Span::from_nanos(trt.as_nanos().div_ceil(units));
         (1..=most).rev().filter_map(move |units| Pace::of(period(units), trt).ok())
     }

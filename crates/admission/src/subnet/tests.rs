@@ -45,6 +45,13 @@ fn a_slow_channel_has_the_bound_of_one_unit_a_cycle() {
     assert_eq!((share.pace, share.admitted.tht), (Pace::EVERY_CYCLE, tht));
 }
 
+/// One packet each 20 ms: a cycle of 33.3 ms brings two, though an interval of the channel holds one.
+#[test]
+fn a_channel_faster_than_the_cycle_has_several_packets_a_cycle() {
+    let share = rether(&[], 10).quickest(&ask(20_000, 20_000, 20_000, 160)).unwrap();
+    assert_eq!((share.pace.units(), share.wait), (2, segment(10).trt));
+}
+
 /// A burst of four a cycle apart in thirds: four in a slot are quick, and one in a slot is cheap.
 #[test]
 fn a_burst_is_carried_at_once_or_spread() {

@@ -1,0 +1,95 @@
+//! `rota check`: has the independent checker look at certificates.
+
+pub mod document;
+
+use document::Document;
+use rota_answer::{Exit, Failure, Format, outln};
+use rota_units::Span;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `rota check`.
+#[derive(clap::Args)]
+#[command(after_help = "Example: rota plan net.toml --certificates certs && rota check certs/*.json")]
+pub struct Args {
+    /// Certificates, as `rota plan --certificates` writes them
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+/// A certificate is a statement about a path of a few nodes.
+const FILE_OCTETS_MAX: u64 = 16 << 20;
+
+#[derive(Serialize)]
+struct Checked {
+    file: String,
+    holds: bool,
+    /// The reason where it does not.
+    fault: Option<String>,
+    delay_ns: Option<u64>,
+    delay_max_ns: Option<u64>,
+    jitter_ns: Option<u64>,
+    hops: Option<usize>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The first certificate that proves nothing.
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    let checked = args.files.iter().map(|file| checked(file)).collect::<Result<Vec<_>, _>>()?;
+    format.tell(&serde_json::json!({ "certificates": &checked }), |_| {
+        checked.iter().for_each(|one| outln!("{}", one.sentence()));
+    });
+    Ok(if checked.iter().all(|one| one.holds) { Exit::Done } else { Exit::Failed })
+}
+
+fn checked(path: &Path) -> Result<Checked, Failure> {
+    let file = path.display().to_string();
+    let unreadable = |why: String| Failure::failed(format!("cannot read {file}: {why}"));
+    let about = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+    if about.len() > FILE_OCTETS_MAX {
+        return Err(unreadable("it is larger than 16 MiB".to_owned()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    let document = match Document::read(&text) {
+        Ok(document) => document,
+        Err(sentence) => return Ok(Checked::no(file, sentence)),
+    };
+    if let Err(fault) = document.check() {
+        return Ok(Checked::no(file, fault.to_string()));
+    }
+    let (promise, channel) = (document.promise(), document.channel());
+    Ok(Checked {
+        file,
+        holds: true,
+        fault: None,
+        delay_ns: Some(promise.delay),
+        delay_max_ns: Some(channel.delay_max),
+        jitter_ns: Some(promise.jitter),
+        hops: Some(document.hops()),
+    })
+}
+
+impl Checked {
+    fn no(file: String, fault: String) -> Self {
+        let (delay_ns, delay_max_ns, jitter_ns, hops) = (None, None, None, None);
+        Self { file, holds: false, fault: Some(fault), delay_ns, delay_max_ns, jitter_ns, hops }
+    }
+
+    fn sentence(&self) -> String {
+        let span = |ns: Option<u64>| Span::from_nanos(ns.unwrap_or(0));
+        match &self.fault {
+            Some(fault) => format!("{}: proves nothing: {fault}", self.file),
+            None => format!(
+                "{}: holds: each message within {} over {} hops ({} were asked for), jitter {}, if its \
+                 assumptions are true",
+                self.file,
+                span(self.delay_ns),
+                self.hops.unwrap_or(0),
+                span(self.delay_max_ns),
+                span(self.jitter_ns)
+            ),
+        }
+    }
+}

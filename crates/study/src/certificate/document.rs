@@ -1,0 +1,275 @@
+//! Certificates as JSON documents: each part is a table of whole numbers by their names. The reader refuses
+//! unknown, doubled and missing fields, and names where they stand.
+
+use rota_admission::certificate::{
+    Certificate as Made, ChannelTerms, EdfTerms, FlowTerms, FrameTerms, NetworkTerms, NodeTerms, PacketTerms,
+    PromiseTerms, RetherTerms,
+};
+use rota_check::{
+    Certificate, Channel, Edf, Fault, Flow, Frame, Hop, HopTerms, Network, Packets, Promise, Rether,
+};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// The document of a certificate. The seal is text, since many readers of JSON round numbers beyond 2^53.
+pub fn write(made: &Made<'_>) -> Value {
+    let hop = |hop: &rota_admission::certificate::HopTerms<'_>| {
+        let mut table = Map::new();
+        table.insert("node".into(), numbers(NodeTerms::NAMES, hop.node.values()));
+        table.insert("frame".into(), numbers(FrameTerms::NAMES, hop.frame.values()));
+        match &hop.network {
+            NetworkTerms::Edf(edf, flows) => {
+                let flows = flows.iter().map(|flow| numbers(FlowTerms::NAMES, flow.values()));
+                table.insert("edf".into(), numbers(EdfTerms::NAMES, edf.values()));
+                table.insert("flows".into(), flows.collect());
+            }
+            NetworkTerms::Rether(share) => {
+                table.insert("rether".into(), numbers(RetherTerms::NAMES, share.values()));
+            }
+        }
+        Value::Object(table)
+    };
+    serde_json::json!({
+        "version": made.version,
+        "channel": numbers(ChannelTerms::NAMES, made.channel.values()),
+        "packets": numbers(PacketTerms::NAMES, made.packets.values()),
+        "hops": made.hops.iter().map(hop).collect::<Vec<_>>(),
+        "promise": numbers(PromiseTerms::NAMES, made.promise.values()),
+        "seal": made.seal.to_string(),
+    })
+}
+
+fn numbers(names: &[&str], values: impl Iterator<Item = u64>) -> Value {
+    names.iter().zip(values).map(|(name, value)| ((*name).to_owned(), Value::from(value))).collect()
+}
+
+/// All numbers of a table, and no other field.
+macro_rules! filled {
+    ($table:expr, $kind:ident) => {{
+        let (mut table, mut part) = ($table, $kind::default());
+        for ((name, _), place) in $kind::FIELDS.iter().zip(part.places()) {
+            *place = table.number(name)?;
+        }
+        table.end()?;
+        part
+    }};
+}
+
+/// The table of this name inside another one.
+macro_rules! part {
+    ($table:ident, $name:literal, $kind:ident) => {{
+        let tree = $table.take($name)?;
+        filled!(Table::of(&$table.place($name), tree)?, $kind)
+    }};
+}
+
+/// What a document says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    version: u64,
+    channel: Channel,
+    packets: Packets,
+    hops: Vec<(HopTerms, Frame, Part)>,
+    promise: Promise,
+    seal: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Edf(Edf, Vec<Flow>),
+    Rether(Rether),
+}
+
+impl Document {
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// A sentence that begins with the place of what is wrong.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let tree: Tree = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let mut table = Table::of("certificate", tree)?;
+        let (version, seal) = (table.number("version")?, table.take("seal")?);
+        let Tree::Text(seal) = seal else { return Err("seal: is no text; write it in quotes".to_owned()) };
+        let seal = seal.parse().map_err(|_| "seal: is no whole number of 64 bits".to_owned())?;
+        let hops = Tree::list("hops", table.take("hops")?)?;
+        let document = Self {
+            version,
+            channel: part!(table, "channel", Channel),
+            packets: part!(table, "packets", Packets),
+            hops: hops.into_iter().enumerate().map(|(n, hop)| read_hop(n, hop)).collect::<Result<_, _>>()?,
+            promise: part!(table, "promise", Promise),
+            seal,
+        };
+        table.end()?;
+        Ok(document)
+    }
+
+    /// Has the independent checker look at it.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn check(&self) -> Result<(), Fault> {
+        let hop = |(terms, frame, part): &'_ (HopTerms, Frame, Part)| match part {
+            Part::Edf(edf, flows) => (*terms, *frame, Some(*edf), flows.clone(), Rether::default()),
+            Part::Rether(share) => (*terms, *frame, None, Vec::new(), *share),
+        };
+        let kept: Vec<_> = self.hops.iter().map(hop).collect();
+        let hops: Vec<Hop<'_>> = kept
+            .iter()
+            .map(|(terms, frame, edf, flows, share)| {
+                let network = edf.map_or(Network::Rether(*share), |edf| Network::Edf(edf, flows));
+                Hop { terms: *terms, frame: *frame, network }
+            })
+            .collect();
+        let Self { version, channel, packets, promise, seal, .. } = *self;
+        rota_check::check(&Certificate { version, channel, packets, hops: &hops, promise, seal })
+    }
+
+    /// The promise.
+    pub fn promise(&self) -> &Promise {
+        &self.promise
+    }
+
+    /// What was asked for.
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// How many hops the path has.
+    pub fn hops(&self) -> usize {
+        self.hops.len()
+    }
+}
+
+fn read_hop(n: usize, tree: Tree) -> Result<(HopTerms, Frame, Part), String> {
+    let mut table = Table::of(&format!("hops[{n}]"), tree)?;
+    let terms = part!(table, "node", HopTerms);
+    let frame = part!(table, "frame", Frame);
+    let part = if table.has("rether") {
+        Part::Rether(part!(table, "rether", Rether))
+    } else {
+        let edf = part!(table, "edf", Edf);
+        let flows = Tree::list(&table.place("flows"), table.take("flows")?)?;
+        let flow = |(k, tree)| -> Result<Flow, String> {
+            let place = format!("{}[{k}]", table.place("flows"));
+            Ok(filled!(Table::of(&place, tree)?, Flow))
+        };
+        Part::Edf(edf, flows.into_iter().enumerate().map(flow).collect::<Result<_, _>>()?)
+    };
+    table.end()?;
+    Ok((terms, frame, part))
+}
+
+/// A JSON value of the kinds that a certificate has. A table keeps the order of its fields.
+enum Tree {
+    Number(u64),
+    Text(String),
+    List(Vec<Tree>),
+    Table(Vec<(String, Tree)>),
+}
+
+impl Tree {
+    fn list(place: &str, tree: Self) -> Result<Vec<Self>, String> {
+        match tree {
+            Self::List(list) => Ok(list),
+            _ => Err(format!("{place}: is no list")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Read)
+    }
+}
+
+struct Read;
+
+impl<'de> Visitor<'de> for Read {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number from 0 to 2^64 - 1, a text, a list or a table")
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Tree, E> {
+        Ok(Tree::Number(number))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Tree, E> {
+        Ok(Tree::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Tree, A::Error> {
+        let mut list = Vec::new();
+        while let Some(one) = from.next_element()? {
+            list.push(one);
+        }
+        Ok(Tree::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Tree, A::Error> {
+        let mut table: Vec<(String, Tree)> = Vec::new();
+        while let Some(name) = from.next_key::<String>()? {
+            if table.iter().any(|(known, _)| *known == name) {
+                return Err(A::Error::custom(format!("field '{name}' stands twice")));
+            }
+            table.push((name, from.next_value()?));
+        }
+        Ok(Tree::Table(table))
+    }
+}
+
+/// A table whose fields are taken one after another.
+struct Table {
+    place: String,
+    fields: Vec<(String, Tree)>,
+}
+
+impl Table {
+    fn of(place: &str, tree: Tree) -> Result<Self, String> {
+        match tree {
+            Tree::Table(fields) => Ok(Self { place: place.to_owned(), fields }),
+            _ => Err(format!("{place}: is no table")),
+        }
+    }
+
+    fn place(&self, field: &str) -> String {
+        if self.place == "certificate" { field.to_owned() } else { format!("{}.{field}", self.place) }
+    }
+
+    fn has(&self, field: &str) -> bool {
+        self.fields.iter().any(|(name, _)| name == field)
+    }
+
+    fn take(&mut self, field: &str) -> Result<Tree, String> {
+        let at = self.fields.iter().position(|(name, _)| name == field);
+        at.map(|at| self.fields.swap_remove(at).1).ok_or_else(|| format!("{}: is missing", self.place(field)))
+    }
+
+    fn number(&mut self, field: &str) -> Result<u64, String> {
+        match self.take(field)? {
+            Tree::Number(number) => Ok(number),
+            _ => Err(format!("{}: is no whole number from 0 to 2^64 - 1", self.place(field))),
+        }
+    }
+
+    fn end(&self) -> Result<(), String> {
+        match self.fields.first() {
+            None => Ok(()),
+            Some((name, _)) => Err(format!("{}: is no field of a certificate", self.place(name))),
+        }
+    }
+}
+
+/// Takes any octets as a certificate. Nothing may panic, and what is wrong has a sentence.
+pub fn fuzz_certificate(data: &[u8]) {
+    match Document::read(&String::from_utf8_lossy(data)) {
+        Ok(document) => drop(document.check()),
+        Err(sentence) => assert!(!sentence.is_empty()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! `rota plan`: decides the channels of a plan file, offline, by the tests of the network.
+//!
+//! Nothing is measured and nothing is sent: what it says holds for a network with these rates, cycles and
+//! costs, in which every channel keeps its traffic. Channels across several segments are not built yet.
+
+mod engine;
+mod file;
+mod route;
+
+pub use file::fuzz_plan;
+
+use engine::{Accepted, Leg, Offered, Plan, Refused};
+use file::Wanted;
+use rota_answer::{Exit, Failure, Format, outln};
+use rota_lab::{Topology, interface};
+use rota_units::Span;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Arguments of `rota plan`.
+#[derive(clap::Args)]
+#[command(after_help = "Example: rota plan topologies/plan.toml --certificates certs")]
+pub struct Args {
+    /// Topology and channels, see docs/plan.md
+    file: PathBuf,
+    /// Write the certificate of each accepted channel to NAME.json in this folder
+    #[arg(long, value_name = "FOLDER")]
+    certificates: Option<PathBuf>,
+}
+
+/// One channel of the plan, decided.
+struct Decision<'p> {
+    wanted: &'p Wanted,
+    answer: Result<Accepted, Box<Refused>>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A file that cannot be read or makes no sense, or a folder that cannot be written.
+pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    let plan = file::read(&args.file)?;
+    let mut network = Plan::new(&plan.topology).map_err(|(index, sentence)| {
+        let name = &plan.topology.segments[index].name;
+        Failure::wrong_use(format!("{}: segment '{name}': {sentence}", args.file.display()))
+    })?;
+    let mut decisions = Vec::new();
+    for wanted in &plan.wanted {
+        let answer = network.decide(wanted);
+        if let (Ok(accepted), Some(folder)) = (&answer, &args.certificates) {
+            put(folder, &wanted.name, &accepted.certificate)?;
+        }
+        decisions.push(Decision { wanted, answer });
+    }
+    let names = |leg: &Leg| hop_name(&plan.topology, leg);
+    let channels: Vec<Value> = decisions.iter().map(|one| one.json(&plan.topology)).collect();
+    format.tell(&json!({ "channels": channels }), |_| {
+        if decisions.is_empty() {
+            outln!("the plan asks for no channel; write [[channel]] tables, see docs/plan.md");
+        }
+        for one in &decisions {
+            outln!("{}", one.text(&plan.topology, &names));
+        }
+    });
+    let all = decisions.iter().all(|one| one.answer.is_ok());
+    Ok(if all { Exit::Done } else { Exit::Refused })
+}
+
+fn put(folder: &Path, name: &str, certificate: &Value) -> Result<(), Failure> {
+    let path = folder.join(format!("{name}.json"));
+    let failed = |error: std::io::Error| Failure::failed(format!("cannot write {}: {error}", path.display()));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    std::fs::write(&path, format!("{certificate:#}\n")).map_err(failed)
+}
+
+/// "gateway eth1 on wan".
+fn hop_name(topology: &Topology, leg: &Leg) -> String {
+    let station = &topology.stations[leg.step.station];
+    let port = station.ports.iter().position(|segment| *segment == leg.step.segment).unwrap_or(0);
+    format!("{} {} on {}", station.name, interface(port), topology.segments[leg.step.segment].name)
+}
+
+impl Decision<'_> {
+    fn text(&self, topology: &Topology, hop_name: &dyn Fn(&Leg) -> String) -> String {
+        let Wanted { name, goal, .. } = self.wanted;
+        match &self.answer {
+            Ok(accepted) => {
+                let Accepted { packets, delay, jitter, legs, .. } = accepted;
+                let count = match packets.count {
+                    1 => format!("a packet of {}", packets.octets),
+                    count => format!("{count} packets of {}", packets.octets),
+                };
+                let mut text = format!(
+                    "{name}: accepted: each message within {delay} of the {} asked for, jitter {jitter}, in \
+                     {count}",
+                    goal.delay
+                );
+                for leg in legs {
+                    let share = leg
+                        .share
+                        .as_ref()
+                        .map_or(String::new(), |share| format!(", {} of each cycle", share.admitted.tht));
+                    text += &format!("\n    {}: within {}{share}", hop_name(leg), leg.delay);
+                }
+                text
+            }
+            Err(refused) => {
+                let at = refused.step.map_or(String::new(), |step| {
+                    let leg = Leg { step, delay: Span::ZERO, share: None };
+                    format!(" at {}", hop_name(&leg))
+                });
+                let others = match refused.routes {
+                    0 | 1 => String::new(),
+                    routes => format!(" (the shortest of {routes} routes; the others refuse too)"),
+                };
+                let offer = refused.offer.map_or(String::new(), |offer| format!("\n    {}", offer.text()));
+                let _ = topology;
+                format!("{name}: refused{at}{others}: {}{offer}", refused.why)
+            }
+        }
+    }
+
+    fn json(&self, topology: &Topology) -> Value {
+        let step = |step: &route::Step| {
+            json!({
+                "station": topology.stations[step.station].name,
+                "segment": topology.segments[step.segment].name,
+                "next": topology.stations[step.next].name,
+            })
+        };
+        match &self.answer {
+            Ok(accepted) => json!({
+                "name": self.wanted.name,
+                "accepted": true,
+                "delay_ns": accepted.delay.as_nanos(),
+                "jitter_ns": accepted.jitter.as_nanos(),
+                "packets": { "count": accepted.packets.count, "octets": accepted.packets.octets.get() },
+                "hops": accepted.legs.iter().map(|leg| json!({
+                    "step": step(&leg.step),
+                    "delay_ns": leg.delay.as_nanos(),
+                    "tht_ns": leg.share.as_ref().map(|share| share.admitted.tht.as_nanos()),
+                })).collect::<Vec<_>>(),
+                "certificate": accepted.certificate,
+            }),
+            Err(refused) => json!({
+                "name": self.wanted.name,
+                "accepted": false,
+                "refused": {
+                    "at": refused.step.as_ref().map(step),
+                    "test": refused.test,
+                    "margin_ns": refused.margin.as_nanos(),
+                    "sentence": refused.why,
+                    "routes": refused.routes,
+                    "offer": refused.offer.map(Offered::json),
+                },
+            }),
+        }
+    }
+}
+
+impl Offered {
+    fn text(self) -> String {
+        let (field, value) = match self {
+            Self::Delay(delay) => ("delay", delay.to_string()),
+            Self::Jitter(jitter) => ("jitter", jitter.to_string()),
+            Self::SMax(octets) => ("smax", format!("{}B", octets.get())),
+        };
+        format!("the nearest request that fits has {field} = \"{value}\"")
+    }
+
+    fn json(self) -> Value {
+        match self {
+            Self::Delay(delay) => json!({ "delay_ns": delay.as_nanos() }),
+            Self::Jitter(jitter) => json!({ "jitter_ns": jitter.as_nanos() }),
+            Self::SMax(octets) => json!({ "smax_octets": octets.get() }),
+        }
+    }
+}
+
+/// Decides a plan's text, for tests: each accepted channel's certificate is checked.
+#[cfg(test)]
+mod tests;

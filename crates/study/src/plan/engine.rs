@@ -1,0 +1,324 @@
+//! Decides the channels of a plan one after another, by the tests that a network runs hop by hop: the best
+//! bound of each node on the way there, the test of the destination, and what is given back on the way back.
+
+use super::file::Wanted;
+use super::route::{Step, routes};
+use crate::certificate::document;
+use rota_admission::certificate::{
+    FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, Terms, certify, edf_terms,
+    rether_terms,
+};
+use rota_admission::path::{self, Hop, PathTest, counts_for_jitter};
+use rota_admission::rtip::{Denied, EdfTable, Flow, Messages, Packets, Point, Regulator, Traffic};
+use rota_admission::subnet::{
+    Ask, LinkPort, Offer, RetherSegment, RetherShare, Subnet, packet_cost, payload_max,
+};
+use rota_admission::{SegmentParams, Slot, link_blocking};
+use rota_lab::{Medium, Topology};
+use rota_sim::Settings;
+use rota_units::{Octets, Span};
+use std::collections::BTreeMap;
+
+/// Points of demand that a port's table holds.
+const POINTS: usize = 1 << 16;
+
+/// A network, and all that stands on it.
+pub struct Plan<'t> {
+    topology: &'t Topology,
+    /// What the stations of each segment agree on.
+    params: Vec<SegmentParams>,
+    /// The list of each segment under a token, and the receiving station of each of its slots.
+    rings: Vec<(Vec<Slot>, Vec<u16>)>,
+    /// The channels of each direction of a cable, by segment and sending station, with their bounds on the
+    /// port.
+    cables: BTreeMap<(usize, usize), Vec<(Ask, Span)>>,
+}
+
+/// One hop of an accepted channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leg {
+    /// Where.
+    pub step: Step,
+    /// The bound from eligibility at the station to its eligibility at the next one.
+    pub delay: Span,
+    /// The share of each cycle, on a segment under a token.
+    pub share: Option<RetherShare>,
+}
+
+/// An accepted channel.
+#[derive(Clone, Debug)]
+pub struct Accepted {
+    /// Its packets.
+    pub packets: Packets,
+    /// Its way.
+    pub legs: Vec<Leg>,
+    /// The bound of a message's delay.
+    pub delay: Span,
+    /// The bound of its jitter.
+    pub jitter: Span,
+    /// The certificate, as a JSON document.
+    pub certificate: serde_json::Value,
+}
+
+/// A refusal: of the shortest route, if there is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The hop whose test failed; the destination's test has none.
+    pub step: Option<Step>,
+    /// The test.
+    pub test: &'static str,
+    /// By how much.
+    pub margin: Span,
+    /// A sentence.
+    pub why: String,
+    /// So many routes were looked at.
+    pub routes: usize,
+    /// The nearest request that fits.
+    pub offer: Option<Offered>,
+}
+
+/// A request that would fit, in which one number differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// A longer delay.
+    Delay(Span),
+    /// A larger jitter.
+    Jitter(Span),
+    /// Smaller messages.
+    SMax(Octets),
+}
+
+/// A channel that fits, before it stands.
+struct Trial {
+    ask: Ask,
+    packets: Packets,
+    packet_max: Octets,
+    hops: Vec<Hop>,
+    legs: Vec<Leg>,
+}
+
+impl<'t> Plan<'t> {
+    /// A network on which nothing stands.
+    ///
+    /// # Errors
+    /// The segment whose cycle is wrong, and why.
+    pub fn new(topology: &'t Topology) -> Result<Self, (usize, String)> {
+        let mut params = Vec::new();
+        for (index, segment) in topology.segments.iter().enumerate() {
+            let settings = Settings::ethernet_of(segment.rate, segment.port_queue, segment.mtu);
+            let settings = segment.trt.map_or(Ok(settings.clone()), |trt| settings.with_cycle(trt));
+            let settings = settings.map_err(|error| (index, error.to_string()))?;
+            let stations = u16::try_from(topology.on(index).count()).unwrap_or(u16::MAX);
+            params.push(settings.params(stations));
+        }
+        let rings = vec![(Vec::new(), Vec::new()); params.len()];
+        Ok(Self { topology, params, rings, cables: BTreeMap::new() })
+    }
+
+    /// Decides a channel. An accepted one stands from now on.
+    ///
+    /// # Errors
+    /// [`Refused`], with the nearest request that fits.
+    pub fn decide(&mut self, wanted: &Wanted) -> Result<Accepted, Box<Refused>> {
+        let routes = routes(self.topology, wanted.ends);
+        let Some(shortest) = routes.first() else {
+            let ends = wanted.ends.map(|end| &*self.topology.stations[end].name);
+            let why = format!("no way leads from {} to {}", ends[0], ends[1]);
+            let (test, margin) = ("Route", Span::ZERO);
+            return Err(Box::new(Refused { step: None, test, margin, why, routes: 0, offer: None }));
+        };
+        match routes.iter().find_map(|route| self.trial(wanted, route).ok()) {
+            Some(trial) => Ok(self.stand(wanted, trial)),
+            None => {
+                let refused = self.trial(wanted, shortest).err().expect("no route fits");
+                let offer = self.nearest(wanted, shortest, &refused);
+                Err(Box::new(Refused { routes: routes.len(), offer, ..refused }))
+            }
+        }
+    }
+
+    /// Both passes of set-up over a route, without reserving anything.
+    fn trial(&self, wanted: &Wanted, route: &[Step]) -> Result<Trial, Refused> {
+        let packet_max = route.iter().map(|step| payload_max(&self.params[step.segment].link.framing)).min();
+        let packet_max = packet_max.unwrap_or(Octets::new(1));
+        let packets = wanted
+            .messages
+            .packets(packet_max)
+            .map_err(|bad| Refused { why: bad.to_string(), ..refused(None, "Traffic", Span::ZERO) })?;
+        let ask = Ask { traffic: packets.traffic, octets: packets.octets, octets_least: Octets::new(1) };
+        let denied = |step: &Step, denied: Denied| Refused {
+            why: denied.to_string(),
+            ..refused(Some(*step), denied.test.name(), denied.margin)
+        };
+        let mut hops = Vec::new();
+        for step in route {
+            let offer =
+                self.ask(step, ask.traffic, |subnet| subnet.best(&ask)).map_err(|why| denied(step, why))?;
+            hops.push(offer.hop(regulator(wanted)));
+        }
+        let failed = |why: path::PathDenied| {
+            let test = if why.test == PathTest::Delay { "Delay" } else { "Jitter" };
+            Refused { why: why.to_string(), ..refused(None, test, why.margin) }
+        };
+        let mut left = path::check(&hops, packets.spread, &wanted.goal).map_err(failed)?;
+        let mut legs = Vec::new();
+        for (n, step) in route.iter().enumerate().rev() {
+            let counts = counts_for_jitter(&hops, n);
+            let best = hops[n].delay;
+            let keep = best + left.share(counts);
+            let offer = self
+                .ask(step, ask.traffic, |subnet| subnet.keeping(&ask, keep))
+                .map_err(|why| denied(step, why))?;
+            // A cheaper reservation may need less than its part; the nodes before it have the rest.
+            left = left.take(offer.delay.minus(best), counts);
+            hops[n].delay = offer.delay;
+            let share = self.ring(step).map(|ring| ring.cheapest(&ask, keep));
+            let share = share.transpose().map_err(|why| denied(step, why))?;
+            legs.push(Leg { step: *step, delay: offer.delay, share });
+        }
+        legs.reverse();
+        Ok(Trial { ask, packets, packet_max, hops, legs })
+    }
+
+    /// Asks the network behind a step.
+    fn ask(
+        &self,
+        step: &Step,
+        traffic: Traffic,
+        ask: impl FnOnce(&mut dyn Subnet) -> Result<Offer, Denied>,
+    ) -> Result<Offer, Denied> {
+        if let Some(mut ring) = self.ring(step) {
+            return ask(&mut ring);
+        }
+        let (params, standing) = (&self.params[step.segment], self.standing(step));
+        let none = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
+        let (mut flows, mut points) = (vec![none; standing.len() + 1], vec![Point::default(); POINTS]);
+        let mut table = EdfTable::new(link_blocking(params), &mut flows, &mut points);
+        for (ask, delay) in standing {
+            let service = packet_cost(&params.link, ask.octets);
+            table.admit(&Flow { traffic: ask.traffic, service, delay: *delay })?;
+        }
+        ask(&mut LinkPort { link: params.link, table, cable_least: Span::ZERO, cable_most: Span::ZERO })
+    }
+
+    /// The segment of a step as its station sees it, if a token rules there.
+    fn ring(&self, step: &Step) -> Option<RetherSegment<'_>> {
+        if self.topology.segments[step.segment].medium == Medium::Link {
+            return None;
+        }
+        let (slots, receivers) = &self.rings[step.segment];
+        let station = number(step.station);
+        let receives = receivers.contains(&station);
+        Some(RetherSegment { params: self.params[step.segment], slots, station, periodic: false, receives })
+    }
+
+    fn standing(&self, step: &Step) -> &[(Ask, Span)] {
+        self.cables.get(&(step.segment, step.station)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The channel stands from now on; its certificate states what stood before it.
+    fn stand(&mut self, wanted: &Wanted, trial: Trial) -> Accepted {
+        let Trial { ask, packets, packet_max, hops, legs } = trial;
+        let terms = Terms {
+            messages: wanted.messages,
+            goal: wanted.goal,
+            packet_max,
+            octets_least: ask.octets_least,
+            // The bound counts from the moment at which the program hands a message over.
+            host_slack: Span::ZERO,
+        };
+        for leg in &legs {
+            if leg.share.is_none() {
+                let delay = leg.delay.minus(self.params[leg.step.segment].link.host_slack);
+                self.cables.entry((leg.step.segment, leg.step.station)).or_default().push((ask, delay));
+            }
+        }
+        let certificate = self.certificate(&terms, &ask, &hops, &legs);
+        for leg in &legs {
+            if let Some(share) = &leg.share {
+                let (slots, receivers) = &mut self.rings[leg.step.segment];
+                slots.push(Slot {
+                    station: number(leg.step.station),
+                    tht: share.admitted.tht,
+                    periodic: false,
+                });
+                receivers.push(number(leg.step.next));
+            }
+        }
+        let (delay, jitter) = (path::delay(&hops, packets.spread), path::jitter(&hops, packets.spread));
+        Accepted { packets, legs, delay, jitter, certificate }
+    }
+
+    /// On a cable the channel is the last one that stands; on a ring it does not stand yet.
+    fn certificate(&self, terms: &Terms, ask: &Ask, hops: &[Hop], legs: &[Leg]) -> serde_json::Value {
+        let memory = |leg: &Leg| {
+            let flows = self.standing(&leg.step).len();
+            let none = Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
+            (vec![none; flows], vec![FlowTerms::default(); flows])
+        };
+        let mut memory: Vec<_> = legs.iter().map(memory).collect();
+        let mut parts: Vec<HopTerms<'_>> = Vec::new();
+        for (leg, (flows, terms)) in legs.iter().zip(&mut memory) {
+            let params = &self.params[leg.step.segment];
+            let network: NetworkTerms<'_> = match (&leg.share, self.ring(&leg.step)) {
+                (Some(share), Some(ring)) => rether_terms(&ring, ask, share),
+                _ => {
+                    let all = self.standing(&leg.step);
+                    let made =
+                        edf_terms(&params.link, link_blocking(params), all, all.len() - 1, flows, terms);
+                    made.expect("the table has accepted them")
+                }
+            };
+            parts.push(HopTerms { node: NodeTerms::default(), frame: FrameTerms::of(&params.link), network });
+        }
+        let made = certify(terms, hops, &mut parts);
+        match made {
+            Ok(certificate) => document::write(&certificate),
+            Err(NoCertificate::Traffic(_) | NoCertificate::Path(_)) => unreachable!("both were tested"),
+        }
+    }
+
+    /// The nearest request that the shortest route would accept now.
+    fn nearest(&self, wanted: &Wanted, route: &[Step], why: &Refused) -> Option<Offered> {
+        let fits = |wanted: &Wanted| self.trial(wanted, route).is_ok();
+        let with_delay = |delay| Wanted { goal: path::Goal { delay, ..wanted.goal }, ..wanted.clone() };
+        let longer = wanted.goal.delay + why.margin;
+        if why.test == "Delay" && fits(&with_delay(longer)) {
+            return Some(Offered::Delay(longer));
+        }
+        if let (Some(jitter), "Jitter") = (wanted.goal.jitter, why.test) {
+            let jitter = jitter + why.margin;
+            let goal = path::Goal { jitter: Some(jitter), ..wanted.goal };
+            if fits(&Wanted { goal, ..wanted.clone() }) {
+                return Some(Offered::Jitter(jitter));
+            }
+        }
+        let with_size = |octets| {
+            let messages = Messages { s_max: Octets::new(octets), ..wanted.messages };
+            Wanted { messages, ..wanted.clone() }
+        };
+        let (mut good, mut bad) = (1, wanted.messages.s_max.get());
+        if bad <= 1 || !fits(&with_size(good)) {
+            return None;
+        }
+        while bad - good > 1 {
+            let middle = good + (bad - good) / 2;
+            if fits(&with_size(middle)) { good = middle } else { bad = middle }
+        }
+        Some(Offered::SMax(Octets::new(good)))
+    }
+}
+
+/// Gateways hold packets until they conform again; for a bound of jitter they restore their distances.
+fn regulator(wanted: &Wanted) -> Regulator {
+    let step = Span::from_micros(rota_wire::rtip::AHEAD_STEP_US);
+    if wanted.goal.jitter.is_some() { Regulator::DelayAhead { step } } else { Regulator::Rate }
+}
+
+fn number(station: usize) -> u16 {
+    station as u16 + 1
+}
+
+fn refused(step: Option<Step>, test: &'static str, margin: Span) -> Refused {
+    Refused { step, test, margin, why: String::new(), routes: 0, offer: None }
+}

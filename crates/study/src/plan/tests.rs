@@ -1,0 +1,115 @@
+use super::*;
+use crate::certificate::document::Document;
+use crate::plan::file::parse;
+
+fn plan() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../topologies/plan.toml");
+    std::fs::read_to_string(path).expect("the plan is part of the repository")
+}
+
+/// What becomes of each channel of a plan's text.
+fn decided(text: &str) -> Vec<Result<Accepted, Box<Refused>>> {
+    let file = parse(text, Path::new("")).expect(text);
+    let mut network = Plan::new(&file.topology).expect("sound cycles");
+    file.wanted.iter().map(|wanted| network.decide(wanted)).collect()
+}
+
+#[test]
+fn the_plan_of_the_repository_is_decided_and_each_certificate_holds() {
+    let all = decided(&plan());
+    let accepted: Vec<bool> = all.iter().map(Result::is_ok).collect();
+    assert_eq!(accepted, [true, true, false]);
+    for one in all.iter().flatten() {
+        let document = Document::read(&one.certificate.to_string()).expect("its own document");
+        assert_eq!(document.check(), Ok(()));
+        assert_eq!(document.promise().delay, one.delay.as_nanos());
+        assert_eq!(document.hops(), one.legs.len());
+    }
+    let refused = all[2].as_ref().expect_err("the cable is full");
+    assert_eq!((refused.test, refused.step.map(|step| step.segment)), ("Load", Some(1)));
+}
+
+/// What a refusal offers fits, and one octet or nanosecond better does not.
+#[test]
+fn the_offer_of_a_refusal_fits_and_is_the_nearest() {
+    let Some(Offered::SMax(octets)) = decided(&plan())[2].as_ref().expect_err("full").offer else {
+        panic!("a smaller message fits")
+    };
+    let with = |octets: u64| {
+        let text = plan();
+        let at = text.rfind("smax = \"7200B\"").expect("of the last channel");
+        let last = text[at..].replacen("7200B", &format!("{octets}B"), 1);
+        decided(&format!("{}{last}", &text[..at])).pop().expect("three channels").is_ok()
+    };
+    assert!(with(octets.get()) && !with(octets.get() + 1));
+    let short = plan().replacen("delay = \"400ms\"", "delay = \"100ms\"", 1);
+    let Some(Offered::Delay(delay)) = decided(&short)[0].as_ref().expect_err("too short").offer else {
+        panic!("a longer delay fits")
+    };
+    let with = |delay: Span| {
+        let text = plan().replacen("delay = \"400ms\"", &format!("delay = \"{}ns\"", delay.as_nanos()), 1);
+        decided(&text)[0].is_ok()
+    };
+    assert!(with(delay) && !with(delay.minus(Span::from_nanos(1))));
+}
+
+/// The route through the idle segment is longer, and has room.
+#[test]
+fn a_channel_that_the_shortest_route_refuses_takes_another_one() {
+    let text = plan()
+        + "[[segment]]\nname = \"spare\"\nmedium = \"link\"\nrate = \"100mbit\"\n"
+        + "[[segment]]\nname = \"spare2\"\nmedium = \"link\"\nrate = \"100mbit\"\n"
+        + "[[station]]\nname = \"hill\"\neth0 = \"spare\"\neth1 = \"spare2\"\n";
+    let text = text.replacen("eth1 = \"wan\"\n", "eth1 = \"wan\"\neth2 = \"spare\"\n", 1);
+    let text = text.replacen("eth1 = \"right\"\n", "eth1 = \"right\"\neth2 = \"spare2\"\n", 1);
+    let all = decided(&text);
+    let ways: Vec<usize> = all.iter().flatten().map(|one| one.legs.len()).collect();
+    assert_eq!(ways, [3, 3, 4], "{all:?}");
+}
+
+#[test]
+fn bad_plans_name_line_and_field() {
+    let wrong = |old: &str, new: &str| {
+        assert!(plan().contains(old), "{old}");
+        parse(&plan().replacen(old, new, 1), Path::new("")).expect_err(new).1
+    };
+    let all = [
+        ("xmin = \"90ms\"", "xmin = \"0ms\"", "channel.xmin: xmin is zero"),
+        ("xmin = \"90ms\"", "xmin = \"90ms\"\nxave = \"80ms\"", "channel.xave: xave is shorter than xmin"),
+        (
+            "xmin = \"90ms\"",
+            "xmin = \"90ms\"\ninterval = \"80ms\"",
+            "channel.interval: the interval is shorter",
+        ),
+        ("smax = \"160B\"", "smax = \"0B\"", "channel.smax: smax is zero"),
+        ("delay = \"120ms\"", "delay = \"0ms\"", "channel.delay: no path takes no time"),
+        ("to = \"screen\"", "to = \"nobody\"", "channel.to: there is no station 'nobody'; there are camera,"),
+        ("to = \"screen\"", "to = \"camera\"", "channel.to: a channel leads to another station"),
+        ("name = \"voice\"", "name = \"video\"", "channel.name: 'video' names two channels"),
+        ("name = \"voice\"", "name = \"../voice\"", "channel.name: write 1 to 64"),
+        ("jitter = \"60ms\"", "jiter = \"60ms\"", "jiter: unknown field"),
+        ("delay = \"120ms\"\n", "", "delay: is missing"),
+        ("eth0 = \"wan\"", "eth0 = \"won\"", "station.eth0: there is no segment 'won'"),
+    ];
+    for (old, new, sentence) in all {
+        let said = wrong(old, new);
+        assert!(said.starts_with(sentence), "{new}: {said}");
+    }
+}
+
+#[test]
+fn stations_without_a_way_are_told_so() {
+    let text = plan().replacen("eth0 = \"wan\"\neth1 = \"right\"", "eth0 = \"right\"", 1);
+    let text = text.replacen(
+        "name = \"camera\"\neth0 = \"left\"\n",
+        "name = \"camera\"\neth0 = \"left\"\neth1 = \"wan\"\n",
+        1,
+    );
+    let refused = decided(&text)[0].as_ref().expect_err("cut").why.clone();
+    assert_eq!(refused, "no way leads from camera to screen");
+}
+
+#[test]
+fn the_corpus_of_plans_replays() {
+    crate::scenario::tests::replay("fuzz/corpus/plan", fuzz_plan);
+}
