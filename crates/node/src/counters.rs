@@ -182,8 +182,11 @@ fn value(view: &PortView<'_>, id: usize) -> Option<u64> {
 }
 
 /// Counters of a port that say what is so now: one that is gone has none of it.
-const LEVELS: [&str; 6] = [
+const LEVELS: [&str; 9] = [
     "station",
+    "mode",
+    "mode_epoch",
+    "generation",
     "stations_known",
     "slots_reserved",
     "slots_reserved_ns",

@@ -35,32 +35,28 @@ struct Checked {
 /// Runs the command.
 ///
 /// # Errors
-/// The first certificate that proves nothing.
+/// None; a file that proves nothing is told, and the exit code says so.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
-    let checked = args.files.iter().map(|file| checked(file)).collect::<Result<Vec<_>, _>>()?;
+    let checked: Vec<Checked> = args.files.iter().map(|file| checked(file)).collect();
     format.tell(&serde_json::json!({ "certificates": &checked }), |_| {
         checked.iter().for_each(|one| outln!("{}", one.sentence()));
     });
     Ok(if checked.iter().all(|one| one.holds) { Exit::Done } else { Exit::Failed })
 }
 
-fn checked(path: &Path) -> Result<Checked, Failure> {
+fn checked(path: &Path) -> Checked {
     let file = path.display().to_string();
-    let unreadable = |why: String| Failure::failed(format!("cannot read {file}: {why}"));
-    let about = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-    if about.len() > FILE_OCTETS_MAX {
-        return Err(unreadable("it is larger than 16 MiB".to_owned()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-    let document = match Document::read(&text) {
+    let document = text_of(path).and_then(|text| Document::read(&text));
+    let document = document.and_then(|document| match document.check() {
+        Ok(()) => Ok(document),
+        Err(fault) => Err(fault.to_string()),
+    });
+    let document = match document {
         Ok(document) => document,
-        Err(sentence) => return Ok(Checked::no(file, sentence)),
+        Err(sentence) => return Checked::no(file, sentence),
     };
-    if let Err(fault) = document.check() {
-        return Ok(Checked::no(file, fault.to_string()));
-    }
     let (promise, channel) = (document.promise(), document.channel());
-    Ok(Checked {
+    Checked {
         file,
         holds: true,
         fault: None,
@@ -68,7 +64,19 @@ fn checked(path: &Path) -> Result<Checked, Failure> {
         delay_max_ns: Some(channel.delay_max),
         jitter_ns: Some(promise.jitter),
         hops: Some(document.hops()),
-    })
+    }
+}
+
+fn text_of(path: &Path) -> Result<String, String> {
+    let unreadable = |why: String| format!("it cannot be read: {why}");
+    let about = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+    if !about.is_file() {
+        return Err(unreadable("it is no regular file".to_owned()));
+    }
+    if about.len() > FILE_OCTETS_MAX {
+        return Err(unreadable("it is larger than 16 MiB".to_owned()));
+    }
+    std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
 }
 
 impl Checked {

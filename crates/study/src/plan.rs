@@ -47,8 +47,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let mut decisions = Vec::new();
     for wanted in &plan.wanted {
         let answer = network.decide(wanted);
-        if let (Ok(accepted), Some(folder)) = (&answer, &args.certificates) {
-            put(folder, &wanted.name, &accepted.certificate)?;
+        if let Some(folder) = &args.certificates {
+            put(folder, &wanted.name, answer.as_ref().ok().map(|accepted| &accepted.certificate))?;
         }
         decisions.push(Decision { wanted, answer });
     }
@@ -66,11 +66,25 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     Ok(if all { Exit::Done } else { Exit::Refused })
 }
 
-fn put(folder: &Path, name: &str, certificate: &Value) -> Result<(), Failure> {
+/// Writes the certificate of a channel, or removes what an earlier run wrote of one that is refused now.
+fn put(folder: &Path, name: &str, certificate: Option<&Value>) -> Result<(), Failure> {
     let path = folder.join(format!("{name}.json"));
     let failed = |error: std::io::Error| Failure::failed(format!("cannot write {}: {error}", path.display()));
+    let Some(certificate) = certificate else {
+        return match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
+            _ => Ok(()),
+        };
+    };
     std::fs::create_dir_all(folder).map_err(failed)?;
     std::fs::write(&path, format!("{certificate:#}\n")).map_err(failed)
+}
+
+/// A bound as people read it: never shorter than it is.
+fn at_most(span: Span) -> Span {
+    let ns = span.as_nanos();
+    let shown = if ns >= 1_000_000_000 { 1_000_000 } else { 1_000 };
+    Span::from_nanos(if ns < 1_000_000 { ns } else { ns.div_ceil(shown).saturating_mul(shown) })
 }
 
 /// "gateway eth1 on wan".
@@ -91,16 +105,16 @@ impl Decision<'_> {
                     count => format!("{count} packets of {}", packets.octets),
                 };
                 let mut text = format!(
-                    "{name}: accepted: each message within {delay} of the {} asked for, jitter {jitter}, in \
-                     {count}",
-                    goal.delay
+                    "{name}: accepted: each message within {} of the {} asked for, jitter {}, in {count}",
+                    at_most(*delay),
+                    goal.delay,
+                    at_most(*jitter)
                 );
                 for leg in legs {
-                    let share = leg
-                        .share
-                        .as_ref()
-                        .map_or(String::new(), |share| format!(", {} of each cycle", share.admitted.tht));
-                    text += &format!("\n    {}: within {}{share}", hop_name(leg), leg.delay);
+                    let share = leg.share.as_ref().map_or(String::new(), |share| {
+                        format!(", {} of each cycle", at_most(share.admitted.tht))
+                    });
+                    text += &format!("\n    {}: within {}{share}", hop_name(leg), at_most(leg.delay));
                 }
                 text
             }
@@ -161,11 +175,11 @@ impl Decision<'_> {
 impl Offered {
     fn text(self) -> String {
         let (field, value) = match self {
-            Self::Delay(delay) => ("delay", delay.to_string()),
-            Self::Jitter(jitter) => ("jitter", jitter.to_string()),
+            Self::Delay(delay) => ("delay", format!("{}ns", delay.as_nanos())),
+            Self::Jitter(jitter) => ("jitter", format!("{}ns", jitter.as_nanos())),
             Self::SMax(octets) => ("smax", format!("{}B", octets.get())),
         };
-        format!("the nearest request that fits has {field} = \"{value}\"")
+        format!("on this way the nearest request that fits has {field} = \"{value}\"")
     }
 
     fn json(self) -> Value {

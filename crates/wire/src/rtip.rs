@@ -29,8 +29,8 @@ pub const RTIP_ID: u8 = 0xa;
 /// The version of this header.
 pub const RTIP_VERSION: u8 = 1;
 
-/// One step in which a packet states how long it was ahead of its deadline, microseconds.
-pub const AHEAD_STEP_US: u64 = 16;
+/// One step of the field `ahead`, microseconds.
+const AHEAD_STEP_US: u64 = 16;
 const CHECKSUM_AT: usize = 14;
 
 /// The header of a packet.

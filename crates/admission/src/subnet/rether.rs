@@ -103,7 +103,7 @@ impl RetherSegment<'_> {
     /// The reservation with the shortest bound.
     ///
     /// # Errors
-    /// [`Denied`] of the cheapest one that carries the packets.
+    /// [`Denied`] with the smallest margin; that a test was too long only where no other test failed.
     pub fn quickest(&self, ask: &Ask) -> Result<RetherShare, Denied> {
         let mut last = Denied::new(NodeTest::RetherShare, Span::MAX);
         let mut best: Option<RetherShare> = None;
@@ -111,7 +111,7 @@ impl RetherSegment<'_> {
             match self.share(ask, pace) {
                 Ok(share) if best.is_none_or(|best| share.delay < best.delay) => best = Some(share),
                 Ok(_) => {}
-                Err(denied) if denied.margin < last.margin => last = denied,
+                Err(denied) if rank(&denied) < rank(&last) => last = denied,
                 Err(_) => {}
             }
         }
@@ -123,7 +123,8 @@ impl RetherSegment<'_> {
         Offer {
             delay: share.delay,
             service_least: packet_span_up(link.rate, &link.framing, ask.octets_least),
-            // The transit is part of d.
+            // The transit is part of d. What it varies is not in the time by which a packet states that it
+            // left ahead: behind a segment only regulators that do not hold by that time keep their jitter.
             link_least: Span::ZERO,
             link_most: Span::ZERO,
         }
@@ -140,6 +141,11 @@ impl Subnet for RetherSegment<'_> {
     }
 }
 
+/// Refusals that were decided come first, the smallest margin before the others.
+fn rank(denied: &Denied) -> (bool, Span) {
+    (denied.test == NodeTest::Undecided, denied.margin)
+}
+
 /// The maximum of the derivation above.
 fn worst_wait(traffic: &Traffic, pace: Pace, trt: Span, packet: Span) -> Result<Span, Denied> {
     let units = pace.units();
@@ -151,10 +157,10 @@ fn worst_wait(traffic: &Traffic, pace: Pace, trt: Span, packet: Span) -> Result<
         let lacks = u64::try_from(lacks).unwrap_or(u64::MAX).max(1);
         return Err(Denied::new(NodeTest::RetherShare, Span::from_nanos(lacks)));
     }
-    if traffic.burst() * units > PACKETS_MAX {
+    let packets = traffic.burst() * (units / gcd(traffic.burst(), units));
+    if packets > PACKETS_MAX {
         return Err(Denied::new(NodeTest::Undecided, Span::ZERO));
     }
-    let packets = traffic.burst() * (units / gcd(traffic.burst(), units));
     let wait = |m: u64| (trt * m.div_ceil(units) + packet * ((m - 1) % units)).minus(traffic.greedy(m));
     Ok((1..=packets).map(wait).max().unwrap_or(trt))
 }

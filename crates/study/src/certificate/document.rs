@@ -44,6 +44,11 @@ fn numbers(names: &[&str], values: impl Iterator<Item = u64>) -> Value {
     names.iter().zip(values).map(|(name, value)| ((*name).to_owned(), Value::from(value))).collect()
 }
 
+/// More fields than any table of a certificate has.
+const FIELDS_MAX: usize = 32;
+/// More hops than any plan has.
+const HOPS_MAX: usize = 64;
+
 /// All numbers of a table, and no other field.
 macro_rules! filled {
     ($table:expr, $kind:ident) => {{
@@ -93,6 +98,9 @@ impl Document {
         let Tree::Text(seal) = seal else { return Err("seal: is no text; write it in quotes".to_owned()) };
         let seal = seal.parse().map_err(|_| "seal: is no whole number of 64 bits".to_owned())?;
         let hops = Tree::list("hops", table.take("hops")?)?;
+        if hops.len() > HOPS_MAX {
+            return Err(format!("hops: a path has {HOPS_MAX} hops at most"));
+        }
         let document = Self {
             version,
             channel: part!(table, "channel", Channel),
@@ -212,6 +220,9 @@ impl<'de> Visitor<'de> for Read {
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Tree, A::Error> {
         let mut table: Vec<(String, Tree)> = Vec::new();
         while let Some(name) = from.next_key::<String>()? {
+            if table.len() == FIELDS_MAX {
+                return Err(A::Error::custom(format!("a table has {FIELDS_MAX} fields at most")));
+            }
             if table.iter().any(|(known, _)| *known == name) {
                 return Err(A::Error::custom(format!("field '{name}' stands twice")));
             }

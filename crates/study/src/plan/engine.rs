@@ -2,8 +2,8 @@
 //! bound of each node on the way there, the test of the destination, and what is given back on the way back.
 
 use super::file::Wanted;
-use super::route::{Step, routes};
-use crate::certificate::document;
+use super::route::{HOPS_MAX, Step, routes};
+use crate::certificate::document::{self, Document};
 use rota_admission::certificate::{
     FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, Terms, certify, edf_terms,
     rether_terms,
@@ -11,14 +11,18 @@ use rota_admission::certificate::{
 use rota_admission::path::{self, Hop, PathTest, counts_for_jitter};
 use rota_admission::rtip::{Denied, EdfTable, Flow, Messages, Packets, Point, Regulator, Traffic};
 use rota_admission::subnet::{
-    Ask, LinkPort, Offer, RetherSegment, RetherShare, Subnet, packet_cost, payload_max,
+    Ask, LinkPort, Offer, RTIP_OCTETS, RetherSegment, RetherShare, Subnet, packet_cost, payload_max,
 };
 use rota_admission::{SegmentParams, Slot, link_blocking};
 use rota_lab::{Medium, Topology};
 use rota_sim::Settings;
 use rota_units::{Octets, Span};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// A longer bound on a cable gives the others no more room that counts, and each point of time below the
+/// longest bound takes a place in the table.
+const CABLE_DELAY_MAX: Span = Span::from_millis(200);
 /// Points of demand that a port's table holds.
 const POINTS: usize = 1 << 16;
 
@@ -56,8 +60,8 @@ pub struct Accepted {
     pub delay: Span,
     /// The bound of its jitter.
     pub jitter: Span,
-    /// The certificate, as a JSON document.
-    pub certificate: serde_json::Value,
+    /// The certificate, as a JSON document that the independent checker accepts.
+    pub certificate: Value,
 }
 
 /// A refusal: of the shortest route, if there is one.
@@ -92,9 +96,9 @@ pub enum Offered {
 struct Trial {
     ask: Ask,
     packets: Packets,
-    packet_max: Octets,
     hops: Vec<Hop>,
     legs: Vec<Leg>,
+    certificate: Value,
 }
 
 impl<'t> Plan<'t> {
@@ -112,7 +116,11 @@ impl<'t> Plan<'t> {
             params.push(settings.params(stations));
         }
         let rings = vec![(Vec::new(), Vec::new()); params.len()];
-        Ok(Self { topology, params, rings, cables: BTreeMap::new() })
+        let mut cables = BTreeMap::new();
+        for (station, segment) in ends_of_cables(topology) {
+            cables.insert((segment, station), others(&params[segment]));
+        }
+        Ok(Self { topology, params, rings, cables })
     }
 
     /// Decides a channel. An accepted one stands from now on.
@@ -123,12 +131,12 @@ impl<'t> Plan<'t> {
         let routes = routes(self.topology, wanted.ends);
         let Some(shortest) = routes.first() else {
             let ends = wanted.ends.map(|end| &*self.topology.stations[end].name);
-            let why = format!("no way leads from {} to {}", ends[0], ends[1]);
+            let why = format!("no way of {HOPS_MAX} hops or fewer leads from {} to {}", ends[0], ends[1]);
             let (test, margin) = ("Route", Span::ZERO);
             return Err(Box::new(Refused { step: None, test, margin, why, routes: 0, offer: None }));
         };
         match routes.iter().find_map(|route| self.trial(wanted, route).ok()) {
-            Some(trial) => Ok(self.stand(wanted, trial)),
+            Some(trial) => Ok(self.stand(trial)),
             None => {
                 let refused = self.trial(wanted, shortest).err().expect("no route fits");
                 let offer = self.nearest(wanted, shortest, &refused);
@@ -154,7 +162,9 @@ impl<'t> Plan<'t> {
         for step in route {
             let offer =
                 self.ask(step, ask.traffic, |subnet| subnet.best(&ask)).map_err(|why| denied(step, why))?;
-            hops.push(offer.hop(regulator(wanted)));
+            // Gateways hold packets until they conform again. To restore their distances a node would have to
+            // know when a packet left the card of the one before.
+            hops.push(offer.hop(Regulator::Rate));
         }
         let failed = |why: path::PathDenied| {
             let test = if why.test == PathTest::Delay { "Delay" } else { "Jitter" };
@@ -165,7 +175,8 @@ impl<'t> Plan<'t> {
         for (n, step) in route.iter().enumerate().rev() {
             let counts = counts_for_jitter(&hops, n);
             let best = hops[n].delay;
-            let keep = best + left.share(counts);
+            let share = best + left.share(counts);
+            let keep = if self.ring(step).is_some() { share } else { share.min(best.max(CABLE_DELAY_MAX)) };
             let offer = self
                 .ask(step, ask.traffic, |subnet| subnet.keeping(&ask, keep))
                 .map_err(|why| denied(step, why))?;
@@ -177,7 +188,22 @@ impl<'t> Plan<'t> {
             legs.push(Leg { step: *step, delay: offer.delay, share });
         }
         legs.reverse();
-        Ok(Trial { ask, packets, packet_max, hops, legs })
+        let terms = Terms {
+            messages: wanted.messages,
+            goal: wanted.goal,
+            packet_max,
+            octets_least: ask.octets_least,
+            // The bound counts from the moment at which the program hands a message over.
+            host_slack: Span::ZERO,
+        };
+        let certificate = self.certified(&terms, &ask, &hops, &legs);
+        let certificate = certificate.map_err(|(step, why)| denied(&step, why))?;
+        let unproven = |why: String| Refused { why, ..refused(None, "Certificate", Span::ZERO) };
+        let document = Document::read(&certificate.to_string()).map_err(unproven)?;
+        document
+            .check()
+            .map_err(|fault| unproven(format!("no checker would accept a certificate: {fault}")))?;
+        Ok(Trial { ask, packets, hops, legs, certificate })
     }
 
     /// Asks the network behind a step.
@@ -216,64 +242,60 @@ impl<'t> Plan<'t> {
         self.cables.get(&(step.segment, step.station)).map_or(&[], Vec::as_slice)
     }
 
-    /// The channel stands from now on; its certificate states what stood before it.
-    fn stand(&mut self, wanted: &Wanted, trial: Trial) -> Accepted {
-        let Trial { ask, packets, packet_max, hops, legs } = trial;
-        let terms = Terms {
-            messages: wanted.messages,
-            goal: wanted.goal,
-            packet_max,
-            octets_least: ask.octets_least,
-            // The bound counts from the moment at which the program hands a message over.
-            host_slack: Span::ZERO,
-        };
+    /// The channel stands from now on.
+    fn stand(&mut self, trial: Trial) -> Accepted {
+        let Trial { ask, packets, hops, legs, certificate } = trial;
         for leg in &legs {
-            if leg.share.is_none() {
-                let delay = leg.delay.minus(self.params[leg.step.segment].link.host_slack);
-                self.cables.entry((leg.step.segment, leg.step.station)).or_default().push((ask, delay));
-            }
-        }
-        let certificate = self.certificate(&terms, &ask, &hops, &legs);
-        for leg in &legs {
+            let Step { station, segment, next } = leg.step;
             if let Some(share) = &leg.share {
-                let (slots, receivers) = &mut self.rings[leg.step.segment];
-                slots.push(Slot {
-                    station: number(leg.step.station),
-                    tht: share.admitted.tht,
-                    periodic: false,
-                });
-                receivers.push(number(leg.step.next));
+                let (slots, receivers) = &mut self.rings[segment];
+                slots.push(Slot { station: number(station), tht: share.admitted.tht, periodic: false });
+                receivers.push(number(next));
+            } else {
+                let delay = self.on_port(leg);
+                self.cables.entry((segment, station)).or_default().push((ask, delay));
             }
         }
         let (delay, jitter) = (path::delay(&hops, packets.spread), path::jitter(&hops, packets.spread));
         Accepted { packets, legs, delay, jitter, certificate }
     }
 
-    /// On a cable the channel is the last one that stands; on a ring it does not stand yet.
-    fn certificate(&self, terms: &Terms, ask: &Ask, hops: &[Hop], legs: &[Leg]) -> serde_json::Value {
+    /// The bound of a cable's port, without what its host may be late.
+    fn on_port(&self, leg: &Leg) -> Span {
+        leg.delay.minus(self.params[leg.step.segment].link.host_slack)
+    }
+
+    /// The certificate of a channel that does not stand yet. It states what stands before it.
+    fn certified(
+        &self,
+        terms: &Terms,
+        ask: &Ask,
+        hops: &[Hop],
+        legs: &[Leg],
+    ) -> Result<Value, (Step, Denied)> {
         let memory = |leg: &Leg| {
-            let flows = self.standing(&leg.step).len();
+            let mut all = self.standing(&leg.step).to_vec();
+            all.push((*ask, self.on_port(leg)));
             let none = Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
-            (vec![none; flows], vec![FlowTerms::default(); flows])
+            let (flows, terms) = (vec![none; all.len()], vec![FlowTerms::default(); all.len()]);
+            (all, flows, terms)
         };
         let mut memory: Vec<_> = legs.iter().map(memory).collect();
         let mut parts: Vec<HopTerms<'_>> = Vec::new();
-        for (leg, (flows, terms)) in legs.iter().zip(&mut memory) {
+        for (leg, (all, flows, terms)) in legs.iter().zip(&mut memory) {
             let params = &self.params[leg.step.segment];
             let network: NetworkTerms<'_> = match (&leg.share, self.ring(&leg.step)) {
                 (Some(share), Some(ring)) => rether_terms(&ring, ask, share),
                 _ => {
-                    let all = self.standing(&leg.step);
                     let made =
                         edf_terms(&params.link, link_blocking(params), all, all.len() - 1, flows, terms);
-                    made.expect("the table has accepted them")
+                    made.map_err(|why| (leg.step, why))?
                 }
             };
             parts.push(HopTerms { node: NodeTerms::default(), frame: FrameTerms::of(&params.link), network });
         }
-        let made = certify(terms, hops, &mut parts);
-        match made {
-            Ok(certificate) => document::write(&certificate),
+        match certify(terms, hops, &mut parts) {
+            Ok(certificate) => Ok(document::write(&certificate)),
             Err(NoCertificate::Traffic(_) | NoCertificate::Path(_)) => unreachable!("both were tested"),
         }
     }
@@ -309,10 +331,27 @@ impl<'t> Plan<'t> {
     }
 }
 
-/// Gateways hold packets until they conform again; for a bound of jitter they restore their distances.
-fn regulator(wanted: &Wanted) -> Regulator {
-    let step = Span::from_micros(rota_wire::rtip::AHEAD_STEP_US);
-    if wanted.goal.jitter.is_some() { Regulator::DelayAhead { step } } else { Regulator::Rate }
+/// Each station with each cable at its ports.
+fn ends_of_cables(topology: &Topology) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let is_cable = |segment: &usize| topology.segments[*segment].medium == Medium::Link;
+    topology.stations.iter().enumerate().flat_map(move |(at, station)| {
+        station.ports.iter().copied().filter(is_cable).map(move |segment| (at, segment))
+    })
+}
+
+/// The room of what is no channel on a cable, as channels of long bounds: this station's announcements, five
+/// in a cycle, and the share of ordinary traffic.
+fn others(params: &SegmentParams) -> Vec<(Ask, Span)> {
+    let headers = RTIP_OCTETS + u64::from(params.link.framing.rota_octets);
+    let announced = Octets::new(SegmentParams::ANNOUNCE_OCTETS.saturating_sub(headers).max(1));
+    let full = payload_max(&params.link.framing);
+    let percent = u64::from(params.nrt_share_percent).max(1);
+    let every = Span::from_nanos((packet_cost(&params.link, full) * 100).as_nanos().div_ceil(percent));
+    let ask = |period: Span, octets: Octets| {
+        let traffic = Traffic::periodic(period).ok()?;
+        Some((Ask { traffic, octets, octets_least: octets }, period.max(params.trt)))
+    };
+    [ask(params.trt.div_down(5), announced), ask(every, full)].into_iter().flatten().collect()
 }
 
 fn number(station: usize) -> u16 {

@@ -87,7 +87,7 @@ fn bad_plans_name_line_and_field() {
         ("to = \"screen\"", "to = \"camera\"", "channel.to: a channel leads to another station"),
         ("name = \"voice\"", "name = \"video\"", "channel.name: 'video' names two channels"),
         ("name = \"voice\"", "name = \"../voice\"", "channel.name: write 1 to 64"),
-        ("jitter = \"60ms\"", "jiter = \"60ms\"", "jiter: unknown field"),
+        ("jitter = \"100ms\"", "jiter = \"60ms\"", "jiter: unknown field"),
         ("delay = \"120ms\"\n", "", "delay: is missing"),
         ("eth0 = \"wan\"", "eth0 = \"won\"", "station.eth0: there is no segment 'won'"),
     ];
@@ -106,7 +106,7 @@ fn stations_without_a_way_are_told_so() {
         1,
     );
     let refused = decided(&text)[0].as_ref().expect_err("cut").why.clone();
-    assert_eq!(refused, "no way leads from camera to screen");
+    assert_eq!(refused, "no way of 8 hops or fewer leads from camera to screen");
 }
 
 #[test]
