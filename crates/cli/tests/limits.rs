@@ -63,6 +63,10 @@ fn a_channel_is_refused_by_memory_at_either_end_and_what_it_took_is_given_back()
     // The same listener takes the offer, and one that is much smaller.
     assert!((500_000..5_000_000).contains(&room), "{}", refusal.sentence);
     drop(one.open(&request(4, room)).unwrap());
+    // The receiver's node hears of the end by a signal.
+    soon("what the first one took there is given back", || {
+        (counter(&mut two, "memory_octets") == 0).then_some(())
+    });
     let _listener = two.listen(SERVICE, None, 4).unwrap();
     let modest = one.open(&request(4, 10_000)).unwrap();
     soon("both ends have memory", || {
