@@ -23,7 +23,7 @@ fn folder(name: &str) -> PathBuf {
 fn a_plan_is_decided_and_its_certificates_hold_until_a_number_is_changed() {
     let folder = folder("plan-certificates");
     let certificates = folder.to_str().expect("text");
-    let plan = rota(&["plan", "topologies/plan.toml", "--certificates", certificates]);
+    let plan = rota(&["plan", "plans/wan.toml", "--certificates", certificates]);
     assert_eq!(plan.status.code(), Some(3), "one of three is refused: {}", text(&plan.stderr));
     let said = text(&plan.stdout);
     for part in
@@ -48,7 +48,7 @@ fn a_plan_is_decided_and_its_certificates_hold_until_a_number_is_changed() {
 
 #[test]
 fn a_plan_as_json_names_the_test_the_place_and_the_offer() {
-    let plan = rota(&["plan", "topologies/plan.toml", "--json"]);
+    let plan = rota(&["plan", "plans/wan.toml", "--json"]);
     let told: Value = serde_json::from_str(&text(&plan.stdout)).expect("one document");
     let refused = &told["channels"][2]["refused"];
     assert_eq!((&refused["test"], &refused["at"]["segment"]), (&"Load".into(), &"wan".into()));

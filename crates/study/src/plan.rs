@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `rota plan`.
 #[derive(clap::Args)]
-#[command(after_help = "Example: rota plan topologies/plan.toml --certificates certs")]
+#[command(after_help = "Example: rota plan plans/wan.toml --certificates certs")]
 pub struct Args {
     /// Topology and channels, see docs/plan.md
     file: PathBuf,

@@ -3,7 +3,7 @@ use crate::certificate::document::Document;
 use crate::plan::file::parse;
 
 fn plan() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../topologies/plan.toml");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/wan.toml");
     std::fs::read_to_string(path).expect("the plan is part of the repository")
 }
 
