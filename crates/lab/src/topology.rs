@@ -131,9 +131,19 @@ impl Segment {
                 format!("a port queue of {queue} holds no full frame or too many: use {least}octets to 4GB");
             return Err(("port-queue", sentence));
         }
-        let settings = Settings::ethernet_of(self.rate, queue, self.mtu);
-        let cycle = self.trt.map_or(Ok(settings.clone()), |trt| settings.with_cycle(trt));
-        cycle.map(drop).map_err(|error| ("trt", error.to_string()))
+        self.settings().map(drop).map_err(|sentence| ("trt", sentence))
+    }
+
+    /// The settings of its nodes, with the documented costs at its rate.
+    ///
+    /// # Errors
+    /// A sentence about a cycle that cannot be.
+    pub fn settings(&self) -> Result<Settings, String> {
+        let settings = Settings::ethernet_of(self.rate, self.port_queue, self.mtu);
+        match self.trt {
+            None => Ok(settings),
+            Some(trt) => settings.with_cycle(trt).map_err(|error| error.to_string()),
+        }
     }
 }
 

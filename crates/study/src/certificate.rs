@@ -2,6 +2,7 @@
 
 pub mod document;
 
+use crate::place::text_up_to;
 use document::Document;
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::Span;
@@ -46,7 +47,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 
 fn checked(path: &Path) -> Checked {
     let file = path.display().to_string();
-    let document = text_of(path).and_then(|text| Document::read(&text));
+    let document = text_up_to(path, FILE_OCTETS_MAX).and_then(|text| Document::read(&text));
     let document = document.and_then(|document| match document.check() {
         Ok(()) => Ok(document),
         Err(fault) => Err(fault.to_string()),
@@ -65,18 +66,6 @@ fn checked(path: &Path) -> Checked {
         jitter_ns: Some(promise.jitter),
         hops: Some(document.hops()),
     }
-}
-
-fn text_of(path: &Path) -> Result<String, String> {
-    let unreadable = |why: String| format!("it cannot be read: {why}");
-    let about = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-    if !about.is_file() {
-        return Err(unreadable("it is no regular file".to_owned()));
-    }
-    if about.len() > FILE_OCTETS_MAX {
-        return Err(unreadable("it is larger than 16 MiB".to_owned()));
-    }
-    std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
 }
 
 impl Checked {

@@ -8,14 +8,18 @@ const FILE_OCTETS_MAX: u64 = 1 << 20;
 
 /// The text of a file that people write.
 pub fn read_text(path: &Path) -> Result<String, Failure> {
-    let name = path.display();
-    let unreadable = |reason: String| Failure::failed(format!("cannot read {name}: {reason}"));
+    text_up_to(path, FILE_OCTETS_MAX).map_err(Failure::failed)
+}
+
+/// The text of a file of at most `octets_max`, whole MiB; or a sentence.
+pub fn text_up_to(path: &Path, octets_max: u64) -> Result<String, String> {
+    let unreadable = |reason: String| format!("cannot read {}: {reason}", path.display());
     let about = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
     if !about.is_file() {
         return Err(unreadable("it is no regular file".to_owned()));
     }
-    if about.len() > FILE_OCTETS_MAX {
-        return Err(unreadable("it is larger than 1 MiB".to_owned()));
+    if about.len() > octets_max {
+        return Err(unreadable(format!("it is larger than {} MiB", octets_max >> 20)));
     }
     std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
 }

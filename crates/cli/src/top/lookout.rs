@@ -11,9 +11,9 @@ use rota::{Instant, Span};
 /// The node's file, and what has been seen of it.
 pub struct Lookout {
     source: Source,
-    /// What is made of each port.
+    /// The rates of each port.
     watches: Vec<Watch>,
-    /// What each one begins with.
+    /// The interval that each one begins with.
     sampling: Span,
     filter: Narrow,
 }
@@ -71,7 +71,7 @@ impl Lookout {
         picture
     }
 
-    /// Whether every station that reports has been measured over an interval at least, on each port.
+    /// True if every station that reports has been measured over an interval at least, on each port.
     pub fn is_settled(&self) -> bool {
         let mut all = self.source.ports().iter().zip(&self.watches);
         all.all(|(seen, watch)| seen.is_lost() || watch.is_settled(&seen.rows))

@@ -190,7 +190,7 @@ pub struct Warning {
 pub struct Shares {
     /// Reserved in each cycle.
     pub reserved_ns: u64,
-    /// What could be reserved in each cycle.
+    /// The time that could be reserved in each cycle.
     pub capacity_ns: u64,
 }
 

@@ -40,7 +40,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Whether its interface is gone.
+    /// True if its interface is gone.
     pub fn is_lost(&self) -> bool {
         self.rows.segment.mode == SegmentRow::LOST
     }

@@ -69,7 +69,7 @@ macro_rules! part {
     }};
 }
 
-/// What a document says.
+/// The numbers of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     version: u64,
@@ -139,7 +139,7 @@ impl Document {
         &self.promise
     }
 
-    /// What was asked for.
+    /// The request.
     pub fn channel(&self) -> &Channel {
         &self.channel
     }

@@ -14,8 +14,7 @@ use rota_admission::subnet::{
     Ask, LinkPort, Offer, RTIP_OCTETS, RetherSegment, RetherShare, Subnet, packet_cost, payload_max,
 };
 use rota_admission::{SegmentParams, Slot, link_blocking};
-use rota_lab::{Medium, Topology};
-use rota_sim::Settings;
+use rota_lab::{Medium, Segment, Topology};
 use rota_units::{Octets, Span};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,7 +28,7 @@ const POINTS: usize = 1 << 16;
 /// A network, and all that stands on it.
 pub struct Plan<'t> {
     topology: &'t Topology,
-    /// What the stations of each segment agree on.
+    /// The numbers that the stations of each segment share.
     params: Vec<SegmentParams>,
     /// The list of each segment under a token, and the receiving station of each of its slots.
     rings: Vec<(Vec<Slot>, Vec<u16>)>,
@@ -102,25 +101,19 @@ struct Trial {
 }
 
 impl<'t> Plan<'t> {
-    /// A network on which nothing stands.
-    ///
-    /// # Errors
-    /// The segment whose cycle is wrong, and why.
-    pub fn new(topology: &'t Topology) -> Result<Self, (usize, String)> {
-        let mut params = Vec::new();
-        for (index, segment) in topology.segments.iter().enumerate() {
-            let settings = Settings::ethernet_of(segment.rate, segment.port_queue, segment.mtu);
-            let settings = segment.trt.map_or(Ok(settings.clone()), |trt| settings.with_cycle(trt));
-            let settings = settings.map_err(|error| (index, error.to_string()))?;
+    /// A network on which nothing stands. The topology was checked.
+    pub fn new(topology: &'t Topology) -> Self {
+        let params = |(index, segment): (usize, &Segment)| {
             let stations = u16::try_from(topology.on(index).count()).unwrap_or(u16::MAX);
-            params.push(settings.params(stations));
-        }
+            segment.settings().expect("its check has made them").params(stations)
+        };
+        let params: Vec<SegmentParams> = topology.segments.iter().enumerate().map(params).collect();
         let rings = vec![(Vec::new(), Vec::new()); params.len()];
         let mut cables = BTreeMap::new();
         for (station, segment) in ends_of_cables(topology) {
             cables.insert((segment, station), others(&params[segment]));
         }
-        Ok(Self { topology, params, rings, cables })
+        Self { topology, params, rings, cables }
     }
 
     /// Decides a channel. An accepted one stands from now on.
@@ -129,20 +122,22 @@ impl<'t> Plan<'t> {
     /// [`Refused`], with the nearest request that fits.
     pub fn decide(&mut self, wanted: &Wanted) -> Result<Accepted, Box<Refused>> {
         let routes = routes(self.topology, wanted.ends);
-        let Some(shortest) = routes.first() else {
+        if routes.is_empty() {
             let ends = wanted.ends.map(|end| &*self.topology.stations[end].name);
             let why = format!("no way of {HOPS_MAX} hops or fewer leads from {} to {}", ends[0], ends[1]);
             let (test, margin) = ("Route", Span::ZERO);
-            return Err(Box::new(Refused { step: None, test, margin, why, routes: 0, offer: None }));
-        };
-        match routes.iter().find_map(|route| self.trial(wanted, route).ok()) {
-            Some(trial) => Ok(self.stand(trial)),
-            None => {
-                let refused = self.trial(wanted, shortest).err().expect("no route fits");
-                let offer = self.nearest(wanted, shortest, &refused);
-                Err(Box::new(Refused { routes: routes.len(), offer, ..refused }))
+            return Err(Box::new(Refused { why, ..refused(None, test, margin) }));
+        }
+        let mut of_shortest = None;
+        for route in &routes {
+            match self.trial(wanted, route) {
+                Ok(trial) => return Ok(self.stand(trial)),
+                Err(refused) => of_shortest = of_shortest.or(Some(refused)),
             }
         }
+        let refused = of_shortest.expect("there is a route");
+        let offer = self.nearest(wanted, &routes[0], &refused);
+        Err(Box::new(Refused { routes: routes.len(), offer, ..refused }))
     }
 
     /// Both passes of set-up over a route, without reserving anything.
@@ -175,17 +170,12 @@ impl<'t> Plan<'t> {
         for (n, step) in route.iter().enumerate().rev() {
             let counts = counts_for_jitter(&hops, n);
             let best = hops[n].delay;
-            let share = best + left.share(counts);
-            let keep = if self.ring(step).is_some() { share } else { share.min(best.max(CABLE_DELAY_MAX)) };
-            let offer = self
-                .ask(step, ask.traffic, |subnet| subnet.keeping(&ask, keep))
-                .map_err(|why| denied(step, why))?;
+            let most = best + left.share(counts);
+            let leg = self.relaxed(step, &ask, best, most).map_err(|why| denied(step, why))?;
             // A cheaper reservation may need less than its part; the nodes before it have the rest.
-            left = left.take(offer.delay.minus(best), counts);
-            hops[n].delay = offer.delay;
-            let share = self.ring(step).map(|ring| ring.cheapest(&ask, keep));
-            let share = share.transpose().map_err(|why| denied(step, why))?;
-            legs.push(Leg { step: *step, delay: offer.delay, share });
+            left = left.take(leg.delay.minus(best), counts);
+            hops[n].delay = leg.delay;
+            legs.push(leg);
         }
         legs.reverse();
         let terms = Terms {
@@ -204,6 +194,18 @@ impl<'t> Plan<'t> {
             .check()
             .map_err(|fault| unproven(format!("no checker would accept a certificate: {fault}")))?;
         Ok(Trial { ask, packets, hops, legs, certificate })
+    }
+
+    /// The cheapest reservation on a step with a bound from the best one to `most`.
+    fn relaxed(&self, step: &Step, ask: &Ask, best: Span, most: Span) -> Result<Leg, Denied> {
+        let step = *step;
+        if let Some(ring) = self.ring(&step) {
+            let share = ring.cheapest(ask, most)?;
+            return Ok(Leg { step, delay: share.delay, share: Some(share) });
+        }
+        let keep = most.min(best.max(CABLE_DELAY_MAX));
+        let offer = self.ask(&step, ask.traffic, |subnet| subnet.keeping(ask, keep))?;
+        Ok(Leg { step, delay: offer.delay, share: None })
     }
 
     /// Asks the network behind a step.
@@ -348,10 +350,10 @@ fn others(params: &SegmentParams) -> Vec<(Ask, Span)> {
     let percent = u64::from(params.nrt_share_percent).max(1);
     let every = Span::from_nanos((packet_cost(&params.link, full) * 100).as_nanos().div_ceil(percent));
     let ask = |period: Span, octets: Octets| {
-        let traffic = Traffic::periodic(period).ok()?;
-        Some((Ask { traffic, octets, octets_least: octets }, period.max(params.trt)))
+        let traffic = Traffic::periodic(period).expect("a part of a cycle, or some frames long");
+        (Ask { traffic, octets, octets_least: octets }, period.max(params.trt))
     };
-    [ask(params.trt.div_down(5), announced), ask(every, full)].into_iter().flatten().collect()
+    vec![ask(params.trt.div_down(5), announced), ask(every, full)]
 }
 
 fn number(station: usize) -> u16 {

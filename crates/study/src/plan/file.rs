@@ -136,7 +136,7 @@ impl ChannelTable {
 }
 
 /// The field that breaks a rule of traffic.
-pub fn field_of(bad: BadTraffic) -> &'static str {
+fn field_of(bad: BadTraffic) -> &'static str {
     match bad {
         BadTraffic::XMinZero => "xmin",
         BadTraffic::XAveBelowXMin => "xave",
