@@ -181,18 +181,14 @@ fn value(view: &PortView<'_>, id: usize) -> Option<u64> {
     }
 }
 
-/// Counters of a port that say what is so now: one that is gone has none of it.
-const LEVELS: [&str; 9] = [
-    "station",
-    "mode",
-    "mode_epoch",
-    "generation",
-    "stations_known",
-    "slots_reserved",
-    "slots_reserved_ns",
-    "queued_frames",
-    "host_frames_waiting",
-];
+/// Sums that say how much there is now, beside the counters of one port that are never summed.
+const LEVELS: [&str; 5] =
+    ["stations_known", "slots_reserved", "slots_reserved_ns", "queued_frames", "host_frames_waiting"];
+
+/// True for a counter that says what is so now: a port that is gone has none of it.
+fn is_level(id: usize) -> bool {
+    COUNTERS.get(id).is_some_and(|(name, source)| matches!(source, First(_)) || LEVELS.contains(name))
+}
 
 /// The data thread's hand on the counters file.
 pub(crate) struct Published {
@@ -208,12 +204,12 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    /// Whether it is time to write the file anew.
+    /// True if it is time to write the file anew.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         now >= self.next
     }
 
-    /// What the machines of a port are told of their host, beside what its interface says: the counts as they
+    /// The signs of its host for the machines of a port, beside those of its interface: the counts as they
     /// were when the file was last written. Nothing where the port's rows are not due.
     pub(crate) fn signs(
         &self,
@@ -230,7 +226,7 @@ impl Published {
     }
 
     /// Writes a port's counters and rows anew. Each value is one relaxed store into our own pages: no lock,
-    /// no system call. What changes in the millisecond before the node sleeps is told when it wakes.
+    /// no system call. A change in the millisecond before the node sleeps is told when it wakes.
     pub(crate) fn port(&mut self, now: Instant, node: &Node, view: &PortView<'_>) {
         self.next = now + PUBLISH_EVERY;
         self.count(view);
@@ -274,7 +270,7 @@ impl Published {
         let Some(rows) = self.rows.get_mut(usize::from(port.0)) else { return };
         rows.lose(now);
         for (place, id) in self.of_ports.iter().enumerate() {
-            if LEVELS.contains(&&*self.names[*id]) {
+            if is_level(*id) {
                 self.table.set(self.at(port, place), 0);
             }
         }
@@ -300,7 +296,7 @@ impl Published {
     }
 }
 
-/// Whether it must stay zero on a healthy segment.
+/// True if it must stay zero on a healthy segment.
 fn should_be_zero(name: &str) -> bool {
     SHOULD_BE_ZERO.contains(&name)
 }

@@ -55,7 +55,7 @@ struct Look {
     timers: [u64; 4],
 }
 
-/// What is known of one port.
+/// The knowledge of one port.
 struct PortJournal {
     /// Its interface, where the node has several: lines and causes name it.
     named: Option<String>,
@@ -231,13 +231,8 @@ impl Journal {
         let mut all: Vec<Cause> =
             self.ports.iter().filter(is_meant).flat_map(|port| port.causes(at, beside)).collect();
         if self.ports.len() > 1 {
-            let mut own = 0;
-            all.retain(|cause| {
-                !cause.info.is_of_this_host() || {
-                    own += 1;
-                    own == 1
-                }
-            });
+            let mut is_told = false;
+            all.retain(|cause| !cause.info.is_of_this_host() || !std::mem::replace(&mut is_told, true));
             all.sort_by_key(|cause| GRAVEST.iter().position(|kind| *kind == cause.info.kind));
         }
         all

@@ -279,7 +279,7 @@ struct Metered {
     interface: String,
     gate: Option<String>,
     meter: Arc<meter::Meter>,
-    /// What hears strangers there.
+    /// The ear for strangers there.
     ear: Option<Outsiders>,
 }
 

@@ -187,9 +187,7 @@ impl Tracer {
 
     /// The program of a channel of this station left out so many units, from this one on.
     pub(crate) fn left_out(&mut self, at: Instant, channel: ChannelId, number: u64, units: u64) {
-        let known = self.known.iter().find(|known| known.channel == channel);
-        let (channel, label, port) =
-            known.map_or((channel, 0, None), |known| (known.id, known.label, Some(known.port)));
+        let (channel, label, port) = self.called(channel);
         let own = self.own(TraceEvent::Missed, at, port);
         let (verdict, extra) = (TraceVerdict::LeftOut, [units, 0, 0]);
         self.note(&TraceRecord { verdict, channel, label, number, extra, ..own });
@@ -211,19 +209,15 @@ impl Tracer {
     }
 
     fn note_unread(&mut self, at: Instant, channel: ChannelId, number: u64, extra: [u64; 3]) {
-        let own = self.own(TraceEvent::Missed, at, self.port_of(channel));
-        let (verdict, channel) = (TraceVerdict::Unread, self.id(channel));
+        let (channel, _, port) = self.called(channel);
+        let (verdict, own) = (TraceVerdict::Unread, self.own(TraceEvent::Missed, at, port));
         self.note(&TraceRecord { verdict, channel, number, extra, ..own });
     }
 
-    /// The id of a channel for people.
-    fn id(&self, channel: ChannelId) -> ChannelId {
-        self.known.iter().find(|known| known.channel == channel).map_or(channel, |known| known.id)
-    }
-
-    /// The port of a channel that is known.
-    fn port_of(&self, channel: ChannelId) -> Option<PortId> {
-        self.known.iter().find(|known| known.channel == channel).map(|known| known.port)
+    /// The id of a channel for people, its label and its port; of one that is not known its number alone.
+    fn called(&self, channel: ChannelId) -> (ChannelId, u16, Option<PortId>) {
+        let known = self.known.iter().find(|known| known.channel == channel);
+        known.map_or((channel, 0, None), |known| (known.id, known.label, Some(known.port)))
     }
 
     /// A program has handed over a unit, so long after its schedule at least.
@@ -485,7 +479,7 @@ impl Tracer {
 
     fn contract(&mut self, event: TraceEvent, now: Instant, channel: ChannelId, label: u16, told: &Contract) {
         let extra = [told.unit_octets_max.into(), told.period_ns, told.bound_ns];
-        let (port, channel) = (self.port_of(channel), self.id(channel));
+        let (channel, _, port) = self.called(channel);
         self.note(&TraceRecord { channel, label, extra, ..self.own(event, now, port) });
     }
 
@@ -496,7 +490,7 @@ impl Tracer {
         cause: rota_contract::CloseCause,
         stated: Option<Stated>,
     ) {
-        let (id, own) = (self.id(channel), self.own(TraceEvent::Closed, now, Some(port)));
+        let (id, own) = (self.called(channel).0, self.own(TraceEvent::Closed, now, Some(port)));
         if let Some(at) = self.known.iter().position(|known| known.channel == channel) {
             let mut known = self.known.swap_remove(at);
             // Only a receiver judges, of what it was promised: a sender's channel has a label here.

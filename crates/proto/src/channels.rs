@@ -412,7 +412,7 @@ impl Channels {
 
     // ---- from the token machine -----------------------------------------------------------------------
 
-    pub(crate) fn on_link_event(&mut self, now: Instant, event: MediumEvent, segment: Segment<'_>) {
+    pub(crate) fn on_medium_event(&mut self, now: Instant, event: MediumEvent, segment: Segment<'_>) {
         match event {
             MediumEvent::Reserved { session, admitted } => {
                 self.on_reserved(now, channel_of(session), &admitted, segment);

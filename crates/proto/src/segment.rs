@@ -48,7 +48,7 @@ impl<'a> Segment<'a> {
 
     // ---- the stations ---------------------------------------------------------------------------------
 
-    /// Whether a station is dead to the ring.
+    /// True if a station is dead to the ring.
     pub(crate) fn is_dead(self, station: StationId) -> bool {
         self.0.medium().is_dead(station)
     }

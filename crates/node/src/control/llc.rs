@@ -14,7 +14,7 @@ use rota_wire::llc::MESSAGE_OCTETS_MAX;
 /// Those that wait for their program give their room to newer ones, the oldest first, and it is told.
 const RX_SLOTS: u32 = 1_280;
 
-/// The slots of a node of so many ports. What is acknowledged has a place: the incomplete messages of all
+/// The slots of a node of so many ports. An acknowledged message has a place: the incomplete messages of all
 /// senders on all ports and one more fit at any time.
 fn rx_slots(ports: usize) -> u32 {
     RX_SLOTS.max(((ASSEMBLIES * ports + 1) * MESSAGE_PARTS_MAX) as u32)

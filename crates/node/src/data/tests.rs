@@ -76,6 +76,21 @@ impl FrameDevice for Sink {
     }
 }
 
+/// Accepts each incoming channel, as if its memory were there. Returns how many there were.
+fn accept_incoming<D: FrameDevice, G: crate::gate::Egress>(
+    control: &mut crate::commands::ControlEnd,
+    data: &mut Data<D, G>,
+) -> usize {
+    let mut accepted = 0;
+    while let Some(note) = control.heard() {
+        if let Note::Channel { event: ChannelEvent::Incoming { channel, .. }, .. } = note {
+            assert!(data.node.accept(now(), channel) && data.drain().is_ok());
+            accepted += 1;
+        }
+    }
+    accepted
+}
+
 /// Looks at the card of the first port.
 fn look_at_card<D: FrameDevice, G: crate::gate::Egress>(data: &mut Data<D, G>) {
     let way = &mut data.ways[0];

@@ -1,4 +1,4 @@
-//! What is told, and what is a cause.
+//! Lines that are told, and causes.
 
 use super::*;
 use crate::incidents::Incidents;

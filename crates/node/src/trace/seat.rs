@@ -1,4 +1,4 @@
-//! What the event log knows of one port and its segment.
+//! The knowledge of the event log about one port and its segment.
 
 use super::{BODY_AT, DATA, SOURCE_AT, octets};
 use rota_proto::{Medium, ModeName, PortId, StationId};
@@ -6,7 +6,7 @@ use rota_shm::{TraceEvent, TraceFile, TraceRecord};
 use rota_units::Instant;
 use rota_wire::{StationSet, host_level};
 
-/// What changed on a port between two turns.
+/// The state of a port that is compared between two turns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) mode: ModeName,
@@ -47,7 +47,7 @@ impl Seen {
     }
 }
 
-/// What is known of the segment of a port.
+/// A port and its segment as they were seen last.
 pub(super) struct Seat {
     port: PortId,
     mac: [u8; 6],
@@ -130,9 +130,6 @@ impl Seat {
     }
 
     fn station(&self, mac: [u8; 6]) -> StationId {
-        if mac == self.mac {
-            return self.seen.station;
-        }
         if mac == rota_wire::MacAddr::BROADCAST.0 {
             return TraceRecord::EVERYBODY;
         }

@@ -69,7 +69,7 @@ impl Ledger {
     }
 
     fn tell(&mut self, event: MediumEvent) {
-        self.channels.on_link_event(self.now, event, Segment::of(&self.port));
+        self.channels.on_medium_event(self.now, event, Segment::of(&self.port));
         self.carry();
     }
 

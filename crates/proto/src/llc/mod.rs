@@ -330,7 +330,7 @@ impl Llc {
         self.events
     }
 
-    /// Whether it can take another message.
+    /// True if it can take another message.
     pub(crate) fn has_room(&self) -> bool {
         !self.free.is_empty()
     }

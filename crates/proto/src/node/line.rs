@@ -206,7 +206,7 @@ impl Line {
         carry::channels(now, &mut self.channels, &mut self.port);
         let mut found = false;
         while let Some(event) = self.port.next_event() {
-            self.channels.on_link_event(now, event, Segment::of(&self.port));
+            self.channels.on_medium_event(now, event, Segment::of(&self.port));
             carry::channels(now, &mut self.channels, &mut self.port);
             found = true;
         }

@@ -22,7 +22,7 @@ struct ToAll {
     is_sent: bool,
 }
 
-/// What the ports share of link control.
+/// The part of link control that all ports share.
 #[derive(Clone, Debug)]
 pub(super) struct Messages {
     to_all: Vec<ToAll>,
@@ -149,7 +149,7 @@ impl Node {
         self.lines.iter_mut().for_each(|line| line.tell_llc(now, |llc, _| llc.cancel(now, socket)));
     }
 
-    /// What happened to messages, after [`crate::Output::Event`]: take events until there are none.
+    /// The next event of a message, after [`crate::Output::Event`]: take events until there are none.
     pub fn next_llc_event(&mut self) -> Option<LlcEvent> {
         loop {
             let (at, event) = self.raw_llc_event()?;

@@ -148,12 +148,8 @@ impl Station {
             data.node.handle_deadline(now());
         }
         assert!(data.drain().is_ok());
-        while let Some(note) = self.control.heard() {
-            if let Note::Channel { event: ChannelEvent::Incoming { channel, .. }, .. } = note {
-                // As if its memory were there.
-                assert!(data.node.accept(now(), channel) && data.drain().is_ok());
-                data.node.listen(Listener::from(SERVICE));
-            }
+        for _ in 0..accept_incoming(&mut self.control, data) {
+            data.node.listen(Listener::from(SERVICE));
         }
         assert_eq!(data.host_frames().unaccounted(), 0, "{:?}", data.host_frames());
     }

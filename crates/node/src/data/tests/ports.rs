@@ -54,12 +54,7 @@ impl Station {
             data.node.handle_deadline(now());
         }
         assert!(data.drain().is_ok());
-        while let Some(note) = self.control.heard() {
-            if let Note::Channel { event: ChannelEvent::Incoming { channel, .. }, .. } = note {
-                // As if its memory were there.
-                assert!(data.node.accept(now(), channel) && data.drain().is_ok());
-            }
-        }
+        accept_incoming(&mut self.control, data);
         data.end_turn(now());
     }
 
@@ -85,7 +80,7 @@ impl Station {
         self.file.get(name).unwrap_or_else(|| panic!("no {name}"))
     }
 
-    /// What the log says of each event since it was last asked.
+    /// The records of the log about each event since it was last asked.
     fn events(&mut self) -> Vec<(TraceEvent, Option<u8>)> {
         let mut into = [0; TRACE_SNAP_OCTETS];
         let next = std::iter::from_fn(|| {
