@@ -36,7 +36,7 @@ macro_rules! numbers {
 }
 
 numbers!(
-    /// What the client asked for.
+    /// The request of the client.
     ChannelTerms {
         x_min: "X_min of messages.",
         x_ave: "X_ave of messages.",
@@ -60,7 +60,7 @@ numbers!(
     }
 );
 numbers!(
-    /// What every hop has.
+    /// The numbers of every hop.
     NodeTerms {
         regulator: "0 none, 1 rate-jitter, 2 delay-jitter by what was ahead, 3 by the timestamp.",
         error: "ε of the node, or the step of the carried time, or 0.",
@@ -72,7 +72,7 @@ numbers!(
     }
 );
 numbers!(
-    /// What a frame costs on the hop.
+    /// The cost of a frame on the hop.
     FrameTerms {
         rate: "Of the slowest port.",
         mtu: "Largest frame payload.",
@@ -130,7 +130,7 @@ numbers!(
     }
 );
 numbers!(
-    /// What the channel is promised.
+    /// The promise to the channel.
     PromiseTerms {
         delay: "D of a message.",
         delay_spare: "D_max − D.",
@@ -151,9 +151,9 @@ pub enum NetworkTerms<'c> {
 /// One hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HopTerms<'c> {
-    /// What every hop has.
+    /// The numbers of every hop.
     pub node: NodeTerms,
-    /// What a frame costs.
+    /// The cost of a frame.
     pub frame: FrameTerms,
     /// Its test.
     pub network: NetworkTerms<'c>,
@@ -164,13 +164,13 @@ pub struct HopTerms<'c> {
 pub struct Certificate<'c> {
     /// [`CERTIFICATE_VERSION`].
     pub version: u64,
-    /// What was asked for.
+    /// The request.
     pub channel: ChannelTerms,
     /// In packets.
     pub packets: PacketTerms,
     /// From source to destination.
     pub hops: &'c [HopTerms<'c>],
-    /// What is promised.
+    /// The promise.
     pub promise: PromiseTerms,
     /// Σ number_i · K^i modulo 2⁶⁴, K odd, i from 1 in the order of the format: no single number can change.
     pub seal: u64,
@@ -179,7 +179,7 @@ pub struct Certificate<'c> {
 /// K of the seal: 2⁶⁴ divided by the golden ratio, made odd.
 const SEAL: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// What the source knows of the channel beside its hops.
+/// The channel as its source knows it, without its hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// The traffic of the client.

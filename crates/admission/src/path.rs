@@ -43,7 +43,7 @@ impl Hop {
     }
 }
 
-/// What the channel's client asks of the whole path (paper Table 2).
+/// The request of the channel's client to the whole path (paper Table 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Goal {
     /// D_max.
@@ -134,8 +134,8 @@ pub fn check(hops: &[Hop], host: Span, goal: &Goal) -> Result<Relaxation, PathDe
     Ok(Relaxation { slack, jitter_left, nodes: hops.len() as u64 })
 }
 
-/// What is still to be given back, carried from the destination to the source. Each node takes its equal part
-/// or as much of it as its discipline can use, and leaves the rest to the nodes before it.
+/// The time that is still to be given back, carried from the destination to the source. Each node takes its
+/// equal part or as much of it as its discipline can use, and leaves the rest to the nodes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relaxation {
     slack: Span,
@@ -144,7 +144,7 @@ pub struct Relaxation {
 }
 
 impl Relaxation {
-    /// What all nodes that remain may add together.
+    /// The time that all nodes that remain may add together.
     pub const fn slack(&self) -> Span {
         self.slack
     }
@@ -168,7 +168,7 @@ impl Relaxation {
     }
 }
 
-/// Whether the bound of node `n` is part of the jitter of the whole path: not where the next node restores
+/// True if the bound of node `n` is part of the jitter of the whole path: not where the next node restores
 /// its time, or a later one that of the source.
 pub fn counts_for_jitter(hops: &[Hop], n: usize) -> bool {
     let restored = hops.get(n + 1).is_some_and(|next| matches!(next.regulator, Regulator::DelayAhead { .. }));

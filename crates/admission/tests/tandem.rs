@@ -60,7 +60,7 @@ fn releases(traffic: &Traffic, gaps: &[u64], count: usize) -> Vec<u64> {
 #[derive(Clone, Debug)]
 struct Node {
     regulator: Regulator,
-    /// Whether its port serves levels in the place of deadlines.
+    /// True if its port serves levels in the place of deadlines.
     levels: bool,
     delay: u64,
     ordinary: u64,

@@ -6,7 +6,7 @@ use crate::{Fault, edf, rether, same};
 /// No number is larger, about thirteen days in nanoseconds: so no sum of products leaves 128 bits.
 const MAX: u64 = 1 << 50;
 
-/// Whether the promise follows from what the certificate assumes.
+/// Tests if the promise follows from the assumptions of the certificate.
 ///
 /// # Errors
 /// [`Fault`]: the first number that is not what the others give, or the test that fails.
@@ -25,7 +25,7 @@ pub fn check(certificate: &Certificate<'_>) -> Result<(), Fault> {
     }
     in_packets(channel, packets)?;
     let n = u128::from;
-    // What the host adds, what nodes and links add, what clocks add; jitter and early packets as they travel.
+    // The parts of the host, of nodes and links, of clocks; jitter and early packets as they travel.
     let host = n(packets.spread) + n(channel.host_slack);
     let (mut delay, mut clocks, mut varies, mut early, mut gained) = (host, 0u128, 0u128, 0u128, 0u128);
     let link = |hop: &HopTerms| n(hop.link_most - hop.link_least);
@@ -84,7 +84,7 @@ fn in_packets(channel: &Channel, packets: &Packets) -> Result<(), Fault> {
     if can_be { Ok(()) } else { Err(Fault::Range("packets")) }
 }
 
-/// What a promise leaves of the request.
+/// The rest that a promise leaves of the request.
 fn spare(field: &'static str, asked: u64, promised: u64, stated: u64) -> Result<(), Fault> {
     let left = asked.checked_sub(promised).ok_or(Fault::Fails(field))?;
     same(field, stated, left.into())

@@ -107,9 +107,9 @@ pub enum Network<'c> {
 /// One node and the network behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop<'c> {
-    /// What every kind of network has.
+    /// The numbers of every kind of network.
     pub terms: HopTerms,
-    /// What a frame costs there.
+    /// The cost of a frame there.
     pub frame: Frame,
     /// The test.
     pub network: Network<'c>,
@@ -120,13 +120,13 @@ pub struct Hop<'c> {
 pub struct Certificate<'c> {
     /// [`VERSION`].
     pub version: u64,
-    /// What was asked for.
+    /// The request.
     pub channel: Channel,
     /// In packets.
     pub packets: Packets,
     /// From the source to the destination.
     pub hops: &'c [Hop<'c>],
-    /// What is promised.
+    /// The promise.
     pub promise: Promise,
     /// See the head of the crate.
     pub seal: u64,

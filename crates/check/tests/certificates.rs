@@ -131,7 +131,7 @@ impl Owned {
     }
 }
 
-/// What a case is drawn from.
+/// The numbers that make a case.
 #[derive(Clone, Debug)]
 struct Case {
     messages: Messages,
@@ -193,7 +193,7 @@ fn made(case: &Case) -> Option<Owned> {
     let packets = case.messages.packets(packet_max).ok()?;
     let octets_least = Octets::new(case.least.min(packets.octets.get()));
     let ask = Ask { traffic: packets.traffic, octets: packets.octets, octets_least };
-    // What each hop can do at its best, then the relaxed bounds.
+    // The best bound of each hop, then the relaxed bounds.
     let mut hops: Vec<PathHop> = vec![];
     for drawn in &case.hops {
         let mut offer = drawn.best(&ask)?;

@@ -1,4 +1,4 @@
-//! What a monitor shows of the whole segment of a port, behind the named counters in the same file: one row
+//! The view of a monitor of the whole segment of a port, behind the named counters in the same file: one row
 //! of the segment, one of each station, one of each end of a channel. Each port has a block of them. One
 //! writer; a reader gets all rows of one port and one moment or none (a sequence word is odd while they are
 //! written), and never makes the writer wait.

@@ -68,7 +68,7 @@ impl RtipHeader {
     /// Reads the header; the second part is what the packet carries.
     ///
     /// # Errors
-    /// What is wrong with it: no RTIP packet, another version, a wrong checksum or another length.
+    /// The field that is wrong: no RTIP packet, another version, a wrong checksum or another length.
     pub fn parse(packet: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let mut reader = Reader(packet);
         let first = reader.u8()?;

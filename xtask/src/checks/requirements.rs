@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The papers' pages.
 const SPECS: &[&str] = &["specs/rether.md", "specs/shipnet.md", "specs/tenet.md"];
-/// What the papers ask, and what had to be repaired in the first; the others number their repairs themselves.
+/// The requirements of the papers, and the repairs of the first; the others number their repairs themselves.
 const PREFIXES: &[&str] = &["RETHER-", "REPAIR-", "SHIPNET-", "TENET-"];
 
 /// One row of a requirement table.

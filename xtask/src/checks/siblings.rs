@@ -22,7 +22,7 @@ const MEDIA: &[(&str, &[&str])] = &[
 /// The bodies that a medium carries and does not read, by their types.
 const BODIES: &[&str] = &["UnitHeader", "Signal::parse", "Report::parse"];
 
-/// A medium proves a frame and hands its body on. What is in it is the affair of the machines above.
+/// A medium proves a frame and hands its body on. The machines above read it.
 fn check_bodies(tree: &Tree, report: &mut Report) {
     let is_checked = |path: &str| path.starts_with("crates/medium/") && !path.contains("/tests");
     for (path, source) in tree.rust.iter().filter(|(path, _)| is_checked(path)) {

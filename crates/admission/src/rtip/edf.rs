@@ -44,7 +44,7 @@ pub struct Flow {
     pub delay: Span,
 }
 
-/// What an accepted set leaves.
+/// The room that an accepted set leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EdfFound {
     /// The least of t − demand − blocking over all points.

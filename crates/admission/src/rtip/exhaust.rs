@@ -22,7 +22,7 @@ pub(crate) struct Search<'f> {
     pub ordinary: u64,
     /// Ticks by which a packet may come before its expected arrival.
     pub ahead: i64,
-    /// Whether packets may also be one tick long.
+    /// True if packets may also be one tick long.
     pub short: bool,
     pub states_max: usize,
 }

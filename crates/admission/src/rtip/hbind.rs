@@ -16,7 +16,7 @@ use rota_units::Span;
 /// Q(z/1000) = 10⁻¹, 10⁻², … 10⁻⁹: z rounded up.
 pub const Z_MILLI: [u128; 9] = [1_282, 2_327, 3_091, 3_720, 4_265, 4_754, 5_200, 5_613, 5_998];
 
-/// Whether about one packet in 10^`decades` or fewer is later than `delay`, by the approximation. It is
+/// True if about one packet in 10^`decades` or fewer is later than `delay`, by the approximation. It is
 /// checked over the given intervals. `largest` is the largest packet of all. No for 0 or more than nine
 /// decades.
 pub fn hbind(flows: &[Flow], intervals: &[Span], delay: Span, largest: Span, decades: usize) -> bool {

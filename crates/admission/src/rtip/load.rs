@@ -36,7 +36,7 @@ fn work_of(flow: &Flow) -> (u128, u128) {
     (u128::from(flow.service.as_nanos()) * u128::from(flow.traffic.burst()), interval)
 }
 
-/// Whether the flows, each rounded up, leave nothing.
+/// True if the flows, each rounded up, leave nothing.
 pub fn is_whole<'f>(flows: impl Iterator<Item = &'f Flow>) -> bool {
     flows.map(load_up).fold(0, u128::saturating_add) >= WHOLE
 }

@@ -35,7 +35,7 @@ pub enum Blocker {
     Below,
 }
 
-/// What an accepted set leaves.
+/// The room that an accepted set leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RcspFound {
     /// The least that a level's bound leaves.

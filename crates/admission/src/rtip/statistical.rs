@@ -24,9 +24,9 @@ use rota_units::Span;
 pub struct Chance(u64);
 
 impl Chance {
-    /// What surely happens.
+    /// The chance of a sure event.
     pub const ONE: Self = Self(1 << 63);
-    /// What never does.
+    /// The chance of an impossible event.
     pub const NEVER: Self = Self(0);
 
     /// `parts` of `whole`, rounded up; one where they are more than the whole.

@@ -99,7 +99,7 @@ impl<'s> EdfTable<'s> {
         self.used
     }
 
-    /// Whether `flow` fits beside the standing ones. It takes no memory and changes none, except that the
+    /// Tests if `flow` fits beside the standing ones. It takes no memory and changes none, except that the
     /// table is extended where the flow needs a longer horizon.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ impl<'s> EdfTable<'s> {
         if let Err(denied) = self.build(horizon) {
             self.standing -= 1;
             self.tail = kept;
-            // What stood before had room.
+            // The flows that stood before had room.
             self.build(self.horizon)?;
             return Err(denied);
         }
@@ -252,7 +252,7 @@ fn sum_up(points: &mut [Point], behind: u64) -> usize {
     used
 }
 
-/// What the time between two points asks of the new flow's bound.
+/// The bound that the new flow needs for the time between two points.
 fn need(flow: &Flow, point: Point, next: u64) -> u64 {
     let (service, traffic) = (flow.service.as_nanos(), &flow.traffic);
     if next <= point.at || service == 0 {

@@ -13,7 +13,7 @@
 use core::fmt;
 use rota_units::{Octets, Span};
 
-/// What a client states of its messages (paper Table 3).
+/// The statement of a client about its messages (paper Table 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Messages {
     /// X_min: least time between two messages.

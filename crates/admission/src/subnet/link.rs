@@ -8,7 +8,7 @@ use rota_units::{Octets, Span};
 /// One direction of a link, with the channels that stand on it.
 #[derive(Debug)]
 pub struct LinkPort<'s> {
-    /// What sending costs here.
+    /// The costs of sending here.
     pub link: LinkModel,
     /// The channels of this direction; its ordinary blocking holds what the card may have ahead
     /// ([`crate::link_blocking`]).

@@ -1,4 +1,5 @@
-//! What set-up asks of one hop, whatever the network behind it is (`TENET-3.1-29`, `TENET-3.1-30`).
+//! The questions of set-up to one hop, the same for each kind of network behind it (`TENET-3.1-29`,
+//! `TENET-3.1-30`).
 //!
 //! Each kind of network derives its own numbers from the channel's packets, and answers with an [`Offer`]
 //! that is free of them. On the way there the caller asks for the best offer; on the way back for the
@@ -32,7 +33,7 @@ pub struct Ask {
     pub octets_least: Octets,
 }
 
-/// What a hop promises, in terms that fit every network.
+/// The promise of a hop, in terms that fit every network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// d, the host slack of its sender included.
@@ -108,7 +109,7 @@ pub const fn packet_wire_octets(framing: &Framing, payload: Octets) -> Octets {
     framing.wire_octets(payload.get().saturating_add(headers))
 }
 
-/// What a packet is charged on a port: its wire time or its preparation, and a.
+/// The charge of a packet on a port: its wire time or its preparation, and a.
 pub fn packet_cost(link: &LinkModel, payload: Octets) -> Span {
     link.frame_cost(packet_span_up(link.rate, &link.framing, payload))
 }

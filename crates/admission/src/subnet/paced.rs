@@ -61,7 +61,7 @@ pub fn fifo_delay<'f>(
 /// The way from one host through the switch to one receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct PacedPort<'s> {
-    /// What sending costs; the slowest of both ports.
+    /// The costs of sending; the slowest of both ports.
     pub link: LinkModel,
     /// The paced flows of the host.
     pub host: &'s [PacedFlow],

@@ -29,15 +29,15 @@ use rota_units::{Octets, Span};
 /// A segment as one of its stations sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct RetherSegment<'s> {
-    /// What all its stations agree on.
+    /// The numbers that all its stations share.
     pub params: SegmentParams,
     /// The list of the token.
     pub slots: &'s [Slot],
     /// The sending station.
     pub station: u16,
-    /// Whether it asks for the strict ring.
+    /// True if it asks for the strict ring.
     pub periodic: bool,
-    /// Whether a station of the list sends to it.
+    /// True if a station of the list sends to it.
     pub receives: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct RetherSegment<'s> {
 pub struct RetherShare {
     /// u packets in a cycle.
     pub pace: Pace,
-    /// What the segment's own test grants to one packet each period of the pace.
+    /// The grant of the segment's own test to one packet each period of the pace.
     pub admitted: Admitted,
     /// d.
     pub delay: Span,
@@ -123,7 +123,7 @@ impl RetherSegment<'_> {
         Offer {
             delay: share.delay,
             service_least: packet_span_up(link.rate, &link.framing, ask.octets_least),
-            // The transit is part of d. What it varies is not in the time by which a packet states that it
+            // The transit is part of d. Its variation is not in the time by which a packet states that it
             // left ahead: behind a segment only regulators that do not hold by that time keep their jitter.
             link_least: Span::ZERO,
             link_most: Span::ZERO,

@@ -210,7 +210,7 @@ fn a_paced_channel_is_tested_at_both_ports() {
     let quick = path.best(&channel).unwrap();
     let (packet, full) = (packet_span_up(link.rate, &FRAMING, Octets::new(1_000)), link.frame_span_max());
     let host_stay = packet + full;
-    // What varies at the host's port is one frame; it comes again as a part of a packet at the switch.
+    // One frame varies at the host's port; it comes again as a part of a packet at the switch.
     let part =
         |jitter: u64, period: u64, service: u64| (u128::from(jitter * service)).div_ceil(period.into());
     let late = part(full.as_nanos(), 2_000_000, packet.as_nanos()) + part(50_000, 1_000_000, 100_000);

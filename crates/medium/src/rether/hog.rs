@@ -7,7 +7,7 @@
 //! holds of a station most may be a little too long or some far too long: a host that stalls now and then
 //! does neither. The first with enough evidence and the token in its hands strikes the station from it.
 //!
-//! Data says under which token it was sent. What comes later than D behind a newer token or list has left
+//! Data says under which token it was sent. Data that comes later than D behind a newer token or list left
 //! its station behind the token; copies of a frame say nothing.
 
 use super::counters::newer;

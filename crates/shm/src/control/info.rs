@@ -423,7 +423,7 @@ pub struct PortInfo {
     pub timers: TimersInfo,
 }
 
-/// What a node is and how it fares. What there is one of for each port is here that of the first one.
+/// A node and its state. A field of which each port has one is here that of the first port.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StatusInfo {
     /// The node's process.
