@@ -10,6 +10,7 @@ mod channels;
 pub mod circuit;
 pub mod drive;
 pub mod io;
+pub mod link_state;
 pub mod llc;
 pub mod node;
 pub mod port;

@@ -3,8 +3,9 @@
 use crate::llc::{self, Fragment, LlcView};
 use crate::{
     Announce, CIRCUIT_HEADER_OCTETS, CircuitHeader, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView,
-    JoinAnswer, Key, Kind, ModeNotice, Nack, RESERVED_HEADER_OCTETS, RTIP_HEADER_OCTETS, Report,
-    ReservedHeader, RtipHeader, Signal, Switch, SwitchAck, Token, UnitHeader, host_level, verify,
+    JoinAnswer, Key, Kind, LINK_STATE_OCTETS_MAX, LinkStatement, ModeNotice, Nack, RESERVED_HEADER_OCTETS,
+    RTIP_HEADER_OCTETS, Report, ReservedHeader, RtipHeader, Signal, Switch, SwitchAck, Token, UnitHeader,
+    host_level, verify,
 };
 
 /// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
@@ -49,6 +50,15 @@ pub fn fuzz_rtip(data: &[u8]) {
     let mut out = [0u8; RTIP_HEADER_OCTETS];
     assert_eq!(header.emit(&mut out, payload.len()), Some(RTIP_HEADER_OCTETS));
     assert_eq!((&out[..], payload), data.split_at(RTIP_HEADER_OCTETS));
+}
+
+/// Any octets as a node's statement of its neighbours. Parsed octets must be emitted unchanged.
+pub fn fuzz_link_state(data: &[u8]) {
+    let Ok(read) = LinkStatement::parse(data) else { return };
+    let mut out = [0u8; LINK_STATE_OCTETS_MAX];
+    let (named, neighbours) = ((read.origin, read.sequence), read.neighbours());
+    let octets = LinkStatement::emit(&mut out, named, read.forwards, read.name, neighbours);
+    assert_eq!(&out[..octets], data, "a statement has one form");
 }
 
 /// Any octets as a received 802.2 frame, and as a fragment. Parsed octets must be emitted unchanged.

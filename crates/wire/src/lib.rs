@@ -14,6 +14,7 @@ mod fields;
 pub mod fuzz;
 pub mod header;
 mod leases;
+pub mod link_state;
 pub mod llc;
 mod name;
 pub mod report;
@@ -36,6 +37,7 @@ pub use header::{
     TAG_OCTETS, UnitHeader,
 };
 pub use leases::Leases;
+pub use link_state::{LINK_STATE_KIND, LINK_STATE_OCTETS_MAX, LinkStatement, NEIGHBOURS_MAX};
 pub use name::is_printable;
 pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};

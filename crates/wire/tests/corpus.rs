@@ -1,6 +1,8 @@
 //! Replays the committed fuzz corpora on stable; a crash that a fuzzer finds becomes a file there.
 
-use rota_wire::fuzz::{fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_llc, fuzz_reserved, fuzz_rtip};
+use rota_wire::fuzz::{
+    fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_link_state, fuzz_llc, fuzz_reserved, fuzz_rtip,
+};
 use std::path::Path;
 
 /// Runs every file of `fuzz/corpus/name`, each also cut at every length, and says how many there were.
@@ -30,6 +32,11 @@ fn the_corpus_of_bodies_replays() {
 #[test]
 fn the_corpus_of_circuit_messages_replays() {
     assert!(replay("circuit", fuzz_circuit) >= 5);
+}
+
+#[test]
+fn the_corpus_of_link_statements_replays() {
+    assert!(replay("link_state", fuzz_link_state) >= 4);
 }
 
 #[test]

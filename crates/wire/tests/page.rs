@@ -45,6 +45,9 @@ fn the_page_says_what_the_code_writes() {
     assert_eq!(page["LLC fragment"], rota_wire::llc::FRAGMENT_OCTETS);
     assert_eq!(page["RTIP header"], rota_wire::RTIP_HEADER_OCTETS);
     let mut out = [0; 1_500];
+    let alone = (rota_contract::NodeId(1), 1);
+    let octets = rota_wire::LinkStatement::emit(&mut out, alone, true, "", std::iter::empty());
+    assert_eq!(page["Statement of neighbours"], octets);
     assert_eq!(page["Announce"], samples::announce("").emit(&mut out));
     assert_eq!(page["Stated settings"], rota_wire::StatedSettings::OCTETS);
     assert_eq!(page["Form"], Form::new(4, 1, 0, 1).emit(&mut out));
