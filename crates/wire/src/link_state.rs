@@ -2,7 +2,8 @@
 //! as in OSPF). It travels between neighbours beside the messages of set-up, and never on a segment.
 //!
 //! ```text
-//! kind = 0x4c | version = 1 | flags | name octets || origin : 64 || sequence : 64 || name … | count | ids : 64 …
+//! kind = 0x4c | version = 1 | flags | name octets || origin : 64 || sequence : 64
+//! name … | count | ids : 64 …
 //! ```
 //!
 //! Flag 1: the node forwards packets between its ports. The ids of the neighbours rise, so that one statement
