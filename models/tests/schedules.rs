@@ -1,5 +1,5 @@
 //! Counter-examples as schedules of the simulator: `cargo xtask hunt` runs each file in `schedules/`
-//! with its mutation and without. `SCHEDULES=write cargo test -p rota-models --test schedules`
+//! with its mutation and without. `SCHEDULES=write cargo test -p rota-models --test all schedules`
 //! writes them.
 
 use rota_models::for_simulator;

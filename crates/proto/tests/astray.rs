@@ -1,8 +1,6 @@
 //! Signs that frames for a station go astray (decision 014).
 
-mod rig;
-
-use rig::{ME, Rig, mac, ms};
+use crate::rig::{ME, Rig, mac, ms};
 use rota_units::Span;
 use rota_wire::bodies::StationState;
 use rota_wire::{DEFAULT_ETHERTYPE, Generation, Kind, LinkHeader, MacAddr, Phase, Token, emit_frame};

@@ -1,8 +1,6 @@
 //! Claim rounds in which the claimant stands still, or an answer is late.
 
-mod rig;
-
-use rig::{ME, Rig, ms};
+use crate::rig::{ME, Rig, ms};
 use rota_proto::Settings;
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::bodies::StationState;

@@ -1,10 +1,7 @@
 //! Values at the edge of what is allowed, and counts that must be exact.
 
-mod lan;
-mod rig;
-
-use lan::{Lan, SECOND};
-use rig::{ME, Rig, TRT, mac, ms};
+use crate::lan::{self, Lan, SECOND};
+use crate::rig::{ME, Rig, TRT, mac, ms};
 use rota_admission::NrtPolicy;
 use rota_contract::{NodeId, TrafficSpec};
 use rota_proto::{ChannelId, Destination, Input, OpenRequest, Output, RequestError, Settings, UnitRef};

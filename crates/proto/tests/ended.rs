@@ -1,9 +1,7 @@
 //! The end of a ring that one station has missed (REPAIR-B8, REPAIR-B13). Seed 457376 of the product timers:
 //! it said that its ring ran, and the others waited for that ring on its word.
 
-mod rig;
-
-use rig::{Rig, mac, ms};
+use crate::rig::{Rig, mac, ms};
 use rota_contract::NodeId;
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Claim, Generation, Kind, ModeNotice};

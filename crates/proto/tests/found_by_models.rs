@@ -1,8 +1,6 @@
 //! What the model checker and its random walks (`models/`) have found in this machine, each made small.
 
-mod rig;
-
-use rig::{ME, Rig, mac, ms};
+use crate::rig::{ME, Rig, mac, ms};
 use rota_proto::ChannelEvent;
 use rota_wire::{Kind, Phase, Token};
 

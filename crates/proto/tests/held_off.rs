@@ -1,8 +1,6 @@
 //! The cycle master says that this station is held off, and for how long.
 
-mod rig;
-
-use rig::{ME, Rig, mac, ms};
+use crate::rig::{ME, Rig, mac, ms};
 use rota_wire::{JoinAnswer, Kind, Phase, Verdict};
 
 fn hear(rig: &mut Rig, answer: &JoinAnswer) {

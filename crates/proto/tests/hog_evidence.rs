@@ -1,10 +1,8 @@
 //! The limits of evidence against a station, down to the last hold and the last cycle (decision 016). A
 //! script plays the other stations.
 
-mod rig;
-
-use rig::hogs::{GIVEN, begin, cycle, given, hop, struck, token, visit};
-use rig::{ME, Rig, TRT, mac, ms};
+use crate::rig::hogs::{GIVEN, begin, cycle, given, hop, struck, token, visit};
+use crate::rig::{ME, Rig, TRT, mac, ms};
 use rota_proto::ChannelEvent;
 use rota_units::Span;
 use rota_wire::{Foul, Kind, Phase, Slot, SlotList, Struck, Token};

@@ -1,10 +1,8 @@
 //! One station among others that keep the token too long, and its own exclusion (decision
 //! 016). A script plays the other stations.
 
-mod rig;
-
-use rig::hogs::{begin, cycle, hop, struck, token, visit};
-use rig::{ME, Rig, TRT, mac, ms};
+use crate::rig::hogs::{begin, cycle, hop, struck, token, visit};
+use crate::rig::{ME, Rig, TRT, mac, ms};
 use rota_contract::NodeId;
 use rota_proto::{ChannelEvent, Excluded};
 use rota_units::Span;

@@ -2,9 +2,7 @@
 //! mode, under both keys (faults 29 and 33). No station may panic, and the segment must serve again once the
 //! insider is gone.
 
-#[path = "insider/notices.rs"]
 mod notices;
-#[path = "insider/spent.rs"]
 mod spent;
 
 use rota_contract::{ChannelId, NodeId, Tally, TrafficSpec};

@@ -1,8 +1,6 @@
 //! Which boot of a station the cycle master lets in.
 
-mod rig;
-
-use rig::{Rig, ms};
+use crate::rig::{Rig, ms};
 use rota_contract::NodeId;
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, Kind, LinkHeader};

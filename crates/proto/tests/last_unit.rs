@@ -1,8 +1,6 @@
 //! The unit that leaves while its program dies.
 
-mod lan;
-
-use lan::{Lan, SECOND, node_id};
+use crate::lan::{Lan, SECOND, node_id};
 use rota_contract::{CloseCause, TrafficSpec};
 use rota_proto::{ChannelEvent, ChannelId, Destination, Input, OpenRequest, TRT_30_HZ as TRT, UnitRef};
 use rota_units::Span;

@@ -1,8 +1,6 @@
 //! Tests of a point-to-point link alone: two ends prove each other, and there is no token.
 
-mod pair;
-
-use pair::{A, B, C, Pair, UNIT, mac, ms, node_id};
+use crate::pair::{self, A, B, C, Pair, UNIT, mac, ms, node_id};
 use rota_contract::{CloseCause, Mismatch};
 use rota_proto::Difference;
 use rota_proto::{ChannelEvent, MediumKind, ModeName};

@@ -1,8 +1,6 @@
 //! Link control between whole nodes, in plain mode and under the token, on a wire that loses what it is told.
 
-mod lan;
-
-use lan::{FOREIGN, Lan, Pattern, SECOND, both, mac, octet};
+use crate::lan::{FOREIGN, Lan, Pattern, SECOND, both, mac, octet};
 use rota_contract::{MessageFailure, MessageOutcome};
 use rota_proto::{
     FrameBuf, HostTag, Input, LLC_BROADCAST, LlcAddress, LlcRequest, ModeName, Output, PortId, Settings,

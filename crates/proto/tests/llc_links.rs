@@ -1,9 +1,7 @@
 //! Who waits for whom in link control: acknowledged messages to one station, answers, and the token's own
 //! signalling beside them.
 
-mod lan;
-
-use lan::{FOREIGN, Lan, SECOND, fragment, mac, octet};
+use crate::lan::{FOREIGN, Lan, SECOND, fragment, mac, octet};
 use rota_admission::NrtPolicy;
 use rota_contract::{MessageFailure, MessageOutcome, TrafficSpec};
 use rota_proto::{Destination, LlcAddress, LlcEvent, LlcRequest, OpenRequest, TRT_30_HZ};

@@ -1,8 +1,6 @@
 //! Messages in several fragments: what the wire, the sender and the receiving program can do to them.
 
-mod lan;
-
-use lan::{FOREIGN, Lan, SECOND, both, fragment, mac};
+use crate::lan::{FOREIGN, Lan, SECOND, both, fragment, mac};
 use rota_proto::llc::ASSEMBLIES;
 use rota_units::Span;
 use rota_wire::MacAddr;

@@ -2,9 +2,7 @@
 //! link. The wire hands on frames one after another, and the calls of `Pair` fail where a node spins: a call
 //! at its deadline has to do something or to move it.
 
-mod pair;
-
-use pair::{A, B, Pair, Sent, UNIT, ms};
+use crate::pair::{self, A, B, Pair, Sent, UNIT, ms};
 use rota_contract::{CloseCause, Granted};
 use rota_proto::{ChannelEvent, ChannelId, MediumKind, ModeName};
 use rota_units::{Instant, Span};

@@ -1,8 +1,6 @@
 //! Stations that do not fit this segment, as their frames show it.
 
-mod rig;
-
-use rig::{Rig, mac, ms};
+use crate::rig::{Rig, mac, ms};
 use rota_contract::Mismatch;
 use rota_proto::Difference;
 use rota_proto::Settings;

@@ -1,8 +1,6 @@
 //! Between plain Ethernet and token mode, frame by frame (paper sections 2.2.2, 2.2.4 and 2.4).
 
-mod rig;
-
-use rig::{ME, Rig, mac, ms};
+use crate::rig::{self, ME, Rig, mac, ms};
 use rota_proto::{ChannelEvent, Input, Output, PortId};
 use rota_units::Span;
 use rota_wire::bodies::StationState;

@@ -1,8 +1,6 @@
 //! Stations of one number, and of another number than was known, at a switch to token mode.
 
-mod rig;
-
-use rig::{ME, Rig, mac, ms};
+use crate::rig::{ME, Rig, mac, ms};
 use rota_wire::bodies::StationState;
 use rota_wire::{Form, Kind};
 

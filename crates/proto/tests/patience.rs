@@ -1,9 +1,7 @@
 //! Leases that follow the stalls of the hosts (decision 017), at one station: what it believes for how long,
 //! what it announces, and what it does with leases that lie.
 
-mod rig;
-
-use rig::{ME, Rig, TRT, ms};
+use crate::rig::{ME, Rig, TRT, ms};
 use rota_proto::{Settings, Why};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::{ClaimGrant, Generation, Kind, Leases, Phase, Token};

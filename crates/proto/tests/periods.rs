@@ -1,8 +1,6 @@
 //! Sessions whose period is not the cycle's, and sessions that change while they live.
 
-mod rig;
-
-use rig::{ME, Rig, TRT, ms};
+use crate::rig::{self, ME, Rig, TRT, ms};
 use rota_contract::NodeId;
 use rota_contract::{Granted, TrafficSpec};
 use rota_proto::{ChannelEvent, ChannelId, Destination, OpenRequest, RequestError};

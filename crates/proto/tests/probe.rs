@@ -1,8 +1,6 @@
 //! Probes: the contract of a channel that is not opened.
 
-mod lan;
-
-use lan::Lan;
+use crate::lan::Lan;
 use rota_proto::ModeName;
 use rota_units::Span;
 

@@ -1,8 +1,6 @@
 //! Cycles, slots and reservations of the token's holder (paper sections 2.2.3 and 2.3).
 
-mod rig;
-
-use rig::{ME, Rig, TRT, ms, set_of};
+use crate::rig::{ME, Rig, TRT, ms, set_of};
 use rota_admission::{Pace, Request, admit};
 use rota_contract::CloseCause;
 use rota_proto::{ChannelEvent, ChannelId, ResizeError};

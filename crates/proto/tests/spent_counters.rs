@@ -1,8 +1,6 @@
 //! A station that is told its frames count as replays (decision 018): what it answers, and what it skips.
 
-mod rig;
-
-use rig::{ME, Rig, mac, ms};
+use crate::rig::{ME, Rig, mac, ms};
 use rota_wire::{Announce, JoinAnswer, Kind, LinkHeader, Verdict};
 
 /// The greatest skip at once and in any ten seconds: half of what receivers refuse.

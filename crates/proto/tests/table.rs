@@ -2,9 +2,7 @@
 //! (`crates/medium/src/rether/table.md`).
 //! When the machine changes on purpose, the test prints the new table; read the difference before keeping it.
 
-mod rig;
-
-use rig::{ME, Rig, ms};
+use crate::rig::{ME, Rig, ms};
 use rota_units::Span;
 use rota_wire::bodies::StationState;
 use rota_wire::{Claim, Generation, Kind, ModeNotice, Nack, Phase};

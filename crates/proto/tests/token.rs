@@ -1,8 +1,6 @@
 //! The token in hand, frame by frame (paper sections 2.2.3, 2.3 and 2.4).
 
-mod rig;
-
-use rig::{ME, Rig, TRT, mac, ms, set_of};
+use crate::rig::{ME, Rig, TRT, mac, ms, set_of};
 use rota_admission::NrtPolicy;
 use rota_proto::{ChannelEvent, FrameVerdict, Output, Settings};
 use rota_units::{BitRate, Instant, Octets, Span};

@@ -1,8 +1,6 @@
 //! A station that is told of a ring, and what has to follow before it goes on believing that.
 
-mod rig;
-
-use rig::{ME, Rig, ms};
+use crate::rig::{ME, Rig, ms};
 use rota_proto::{GateOrder, Output};
 use rota_units::Span;
 use rota_wire::bodies::StationState;

@@ -1,8 +1,6 @@
 //! The verdict on each frame: what is found first about it, once, and in the right counter.
 
-mod rig;
-
-use rig::{FAR_GENERATION, Rig, TRT, mac, ms};
+use crate::rig::{self, FAR_GENERATION, Rig, TRT, mac, ms};
 use rota_contract::NodeId;
 use rota_proto::FrameVerdict;
 use rota_wire::bodies::StationState;

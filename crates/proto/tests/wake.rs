@@ -1,8 +1,6 @@
 //! Requests for a token at rest: served at once, as often as needed, and without delay of the next cycle.
 
-mod rig;
-
-use rig::{ME, Rig, TRT, mac};
+use crate::rig::{ME, Rig, TRT, mac};
 use rota_proto::Settings;
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::bodies::StationState;

@@ -1,8 +1,6 @@
 //! The effect of a last will: immediate, once, and only for the boot that left it.
 
-mod lan;
-
-use lan::{Lan, SECOND, mac};
+use crate::lan::{Lan, SECOND, mac};
 use rota_proto::ModeName;
 use rota_units::{Instant, Span};
 use rota_wire::{FrameView, Key, Kind, LinkHeader, MacAddr, PayloadKind, emit_frame};

@@ -1,8 +1,6 @@
 //! The answers of one station to the will of another, frame by frame.
 
-mod rig;
-
-use rig::{ME, Rig, mac, ms};
+use crate::rig::{self, ME, Rig, mac, ms};
 use rota_contract::CloseCause;
 use rota_contract::NodeId;
 use rota_proto::ChannelEvent;

@@ -1,13 +1,11 @@
 //! S3 behind a fault: the checker gives the unit behind one that a window held up its slots from there, and
 //! nothing more.
 
-mod support;
-
+use crate::support::{booted, ms};
 use rota_contract::TrafficSpec;
 use rota_sim::check::{Checker, Deliveries, Findings, Scope, Seen, Stations, View, Windows};
 use rota_sim::{Receipt, World};
 use rota_units::{Instant, Span};
-use support::{booted, ms};
 
 const TRT: Span = Span::from_nanos(33_333_333);
 const P: Span = Span::from_nanos(133_333_332);

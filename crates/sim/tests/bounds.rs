@@ -1,14 +1,12 @@
 //! The bounds of theory.md §3–§6 as admission computes them: kept in healthy runs at full load, and broken
 //! where a bug is planted.
 
-mod support;
-
+use crate::support::ms;
 use rota_admission::NrtPolicy;
 use rota_sim::check::bounds::{access, switch};
 use rota_sim::{Fault, FlowState, Plant, Select, Shape, Topology, WireFault, World, WorldSpec};
 use rota_units::{BitRate, Instant, Span};
 use rota_wire::Kind;
-use support::ms;
 
 const TRT: Span = Span::from_nanos(33_333_333);
 

@@ -1,12 +1,10 @@
 //! S10: sent = delivered + everything that ended under a name, per channel, exactly.
 
-mod support;
-
+use crate::support::ms;
 use rota_sim::media::End;
 use rota_sim::{FlowState, Fragments, Plant, Select, WireFault, World, WorldSpec};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::Kind;
-use support::ms;
 
 const TRT: Span = Span::from_nanos(33_333_333);
 

@@ -1,13 +1,11 @@
 //! A station that fell silent several times is held off: the others name it, it learns why itself, and its
 //! question for the ends of its channels waits until it is let in (attacker's finding; seen with SIGSTOP).
 
-mod support;
-
+use crate::support::{booted, ms};
 use rota_contract::CloseCause;
 use rota_proto::{ChannelEvent, HeldOff, ModeName};
 use rota_sim::{FlowState, World};
 use rota_units::Span;
-use support::{booted, ms};
 
 const SLEEPER: usize = 3;
 

@@ -1,13 +1,11 @@
 //! A member that keeps the token too long, or sends outside its slots, again and again (fault 27, decision
 //! 016): it is named and left out while the others' promises hold; an honest host that stalls is not.
 
-mod support;
-
+use crate::support::ms;
 use rota_proto::Counters;
 use rota_sim::{Fault, FlowState, Moment, Select, Stream, WireFault, World, WorldSpec};
 use rota_units::{Instant, Span};
 use rota_wire::Foul;
-use support::ms;
 
 const TRT: Span = Span::from_nanos(33_333_333);
 

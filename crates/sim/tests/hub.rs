@@ -1,12 +1,10 @@
 //! The shipping node on one half-duplex segment with CSMA/CD, the paper's own medium.
 
-mod support;
-
+use crate::support::ms;
 use rota_proto::ModeName;
 use rota_sim::media::MediumCounters;
 use rota_sim::{FlowState, Scenario, Shape, WireFault, World, WorldSpec, sweep};
 use rota_units::{BitRate, Instant, Span};
-use support::ms;
 
 const TRT: Span = Span::from_nanos(33_333_333);
 

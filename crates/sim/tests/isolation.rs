@@ -1,11 +1,9 @@
 //! S8: two runs of one seed side by side, in one of which a client misbehaves.
 
-mod support;
-
+use crate::support::ms;
 use rota_sim::check::Got;
 use rota_sim::{FlowState, HostProfile, World, WorldSpec};
 use rota_units::Span;
-use support::ms;
 
 const TRT: Span = Span::from_nanos(33_333_333);
 

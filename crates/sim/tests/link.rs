@@ -1,7 +1,6 @@
 //! Two stations on a cable that the link medium serves: no token, both directions at once.
 
-mod support;
-
+use crate::support::ms;
 use rota_proto::{ChannelEvent, ModeName};
 use rota_sim::check::Seen;
 use rota_sim::sweep::{self, Campaign, LINKS};
@@ -10,7 +9,6 @@ use rota_units::{BitRate, Instant, Span};
 use rota_wire::Kind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use support::ms;
 
 /// Runs so many random worlds, or `ROTA_LINK_SEEDS` of them, and lists the first rule that each breaks.
 fn broken(campaign: Campaign, seeds: u64) -> Vec<String> {

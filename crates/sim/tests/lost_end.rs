@@ -1,13 +1,11 @@
 //! One station misses that its ring has ended, and another wants a ring before that station has noticed
 //! (REPAIR-B8, REPAIR-B13). Seed 457376 of the product's timers was such a world.
 
-mod support;
-
+use crate::support::{booted, ms};
 use rota_proto::ModeName;
 use rota_sim::{FlowState, Select, WireFault};
 use rota_units::Instant;
 use rota_wire::Kind;
-use support::{booted, ms};
 
 /// How long no station is in plain Ethernet or token mode, and when all are in one ring.
 #[test]

@@ -1,11 +1,9 @@
 //! A segment of a hundred stations.
 
-mod support;
-
+use crate::support::ms;
 use rota_proto::ModeName;
 use rota_sim::{WireFault, World, WorldSpec};
 use rota_units::{BitRate, Octets};
-use support::ms;
 
 fn hundred(seed: u64) -> World {
     let mut spec = WorldSpec::new(100);

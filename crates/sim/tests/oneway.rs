@@ -1,12 +1,10 @@
 //! A wire between two neighbours of a ring that is deaf in one direction, for as long as one likes: the ring
 //! leaves out one of its ends for ever longer times, and a channel between two others goes on.
 
-mod support;
-
+use crate::support::ms;
 use rota_proto::Counters;
 use rota_sim::{Fault, FlowState, World, WorldSpec};
 use rota_units::Span;
-use support::ms;
 
 const TRT: Span = Span::from_nanos(33_333_333);
 /// A minute.

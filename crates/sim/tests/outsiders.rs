@@ -1,12 +1,10 @@
 //! Stations that do not take part, and frames that nobody has just sent.
 
-mod support;
-
+use crate::support::{booted, ms, stream};
 use rota_proto::{ModeName, Refused};
 use rota_sim::{World, WorldSpec};
 use rota_units::Span;
 use rota_wire::Verdict;
-use support::{booted, ms, stream};
 
 /// Fault 32. The last station runs with another lease, which nobody could see.
 #[test]

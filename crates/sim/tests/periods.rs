@@ -1,14 +1,12 @@
 //! Mixed periods on one ring, and reservations that change while they live: every unit in time by its own
 //! contract, every list within the rotation, at every event (RETHER-2.3-12, RETHER-2.3-13).
 
-mod support;
-
+use crate::support::ms;
 use rota_contract::TrafficSpec;
 use rota_proto::Settings;
 use rota_sim::check::FlowReport;
 use rota_sim::{FlowState, Stream, World, WorldSpec};
 use rota_units::{BitRate, Octets, Span};
-use support::ms;
 
 const TRT: Span = Span::from_nanos(33_333_333);
 

@@ -1,8 +1,7 @@
 //! Hosts with several ports: two segments, and a gateway with a port on each. Rules are judged on each
 //! segment alone, and what happens on one is nothing to the other.
 
-mod support;
-
+use crate::support::ms;
 use rota_contract::CloseCause;
 use rota_proto::{ChannelEvent, ModeName};
 use rota_sim::check::{Scope, Seen};
@@ -12,7 +11,6 @@ use rota_sim::{
 };
 use rota_units::{BitRate, Octets, Span};
 use std::sync::Mutex;
-use support::ms;
 
 const GATEWAY: usize = 2;
 

@@ -1,12 +1,10 @@
 //! What stations report of themselves, on a switch where nobody hears the others' unicast.
 
-mod support;
-
+use crate::support::ms;
 use rota_proto::{ModeName, PortId};
 use rota_sim::{FlowState, WireFault, World, WorldSpec};
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::{Class, Load};
-use support::ms;
 
 const TRT: Span = Span::from_nanos(33_333_333);
 

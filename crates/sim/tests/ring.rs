@@ -1,11 +1,9 @@
 //! Five stations in virtual time: finding each other, the switch, streams, refusal, close, and recovery.
 
-mod support;
-
+use crate::support::{booted, ms, stream};
 use rota_proto::ModeName;
 use rota_sim::{WireFault, World, WorldSpec};
 use rota_units::Span;
-use support::{booted, ms, stream};
 
 const TRT: Span = Span::from_nanos(33_333_333);
 

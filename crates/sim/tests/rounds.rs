@@ -1,8 +1,7 @@
 //! The order in which a ring serves its stations (figure 2 of the paper), and what becomes of reservations
 //! when two rings meet (REPAIR-B12).
 
-mod support;
-
+use crate::support::{ms, stream};
 use rota_admission::NrtPolicy;
 use rota_contract::{CloseCause, TrafficSpec};
 use rota_proto::{ChannelEvent, ChannelId, ModeName};
@@ -11,7 +10,6 @@ use rota_sim::{Fault, FlowState, Select, WireFault, World, WorldSpec};
 use rota_units::{Instant, Span};
 use rota_wire::Kind;
 use std::sync::{Arc, Mutex};
-use support::{ms, stream};
 
 const TRT: Span = Span::from_nanos(33_333_333);
 

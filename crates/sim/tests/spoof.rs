@@ -1,11 +1,9 @@
 //! A stranger at a port of the switch sends frames with the addresses of stations (fault 28, decision 014).
 
-mod support;
-
+use crate::support::ms;
 use rota_contract::TrafficSpec;
 use rota_sim::{Aim, Fault, FlowState, WireFault, World, WorldSpec};
 use rota_units::Span;
-use support::ms;
 
 const TRT: Span = Span::from_nanos(33_333_333);
 

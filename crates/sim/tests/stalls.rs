@@ -1,14 +1,12 @@
 //! Worlds whose lease and death timer follow the stalls of their hosts (decision 017).
 
-mod support;
-
+use crate::support::{ms, stream};
 use rota_contract::CloseCause;
 use rota_proto::{ChannelEvent, Settings, Why};
 use rota_sim::faults::Happened;
 use rota_sim::sweep::{self, Campaign, STALLS};
 use rota_sim::{World, WorldSpec};
 use rota_units::{BitRate, Octets, Span};
-use support::{ms, stream};
 
 const TRT: Span = Span::from_nanos(33_333_333);
 

@@ -1,10 +1,8 @@
 //! A token at rest comes at once to a station that asks, beside any reservations, and delays no slot.
 
-mod support;
-
+use crate::support::ms;
 use rota_sim::{Shape, World, WorldSpec};
 use rota_units::{Instant, Span};
-use support::ms;
 
 const TRT: Span = Span::from_nanos(33_333_333);
 

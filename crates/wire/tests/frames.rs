@@ -1,8 +1,7 @@
 //! One whole frame of each kind, as it was once written: a change of the format must change this
 //! file too.
 
-mod samples;
-
+use crate::samples;
 use rota_wire::{
     DEFAULT_ETHERTYPE, FrameView, Generation, Key, Kind, LinkHeader, MacAddr, PayloadKind, emit_frame, verify,
 };

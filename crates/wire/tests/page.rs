@@ -1,7 +1,6 @@
 //! Holds `docs/wire.md` to the code: offsets follow from lengths, and lengths are what is written.
 
-mod samples;
-
+use crate::samples;
 use rota_wire::{
     ClaimGrant, ETHERNET_HEADER_OCTETS, Form, Kind, LINK_HEADER_OCTETS, Leases, TAG_OCTETS, Token,
     UNIT_HEADER_OCTETS,

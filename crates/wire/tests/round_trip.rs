@@ -1,7 +1,6 @@
 //! Properties: what is written reads back, what reads is written back, and no octets make a parser panic.
 
-mod samples;
-
+use crate::samples;
 use proptest::prelude::*;
 use rota_contract::{ChannelId, NodeId, Tally};
 use rota_wire::bodies::{MAX_NAME_OCTETS, StationState};

@@ -6,6 +6,7 @@ pub mod docs;
 pub mod fuzz;
 pub mod hygiene;
 pub mod lengths;
+pub mod programs;
 pub mod purity;
 pub mod requirements;
 pub mod safety;
@@ -25,6 +26,7 @@ pub const ALL: &[(&str, Check)] = &[
     ("siblings", siblings::check),
     ("safety", safety::check),
     ("purity", purity::check),
+    ("programs", programs::check),
     ("requirements", requirements::check),
     ("hygiene", hygiene::check),
     ("fuzz", fuzz::check),

@@ -1,0 +1,32 @@
+//! All tests of this crate from outside in one program, but the long sweeps.
+
+mod backlog;
+mod bounds;
+mod circuit;
+mod conservation;
+mod csma_cd;
+mod held_off;
+mod hogs;
+mod hub;
+mod isolation;
+mod link;
+mod lost_end;
+mod many;
+mod messages;
+mod oneway;
+mod outsiders;
+mod paper;
+mod periods;
+mod planted;
+mod ports;
+mod random;
+mod relieved;
+mod replays;
+mod reports;
+mod ring;
+mod rounds;
+mod rules;
+mod spoof;
+mod stalls;
+mod support;
+mod wakes;
