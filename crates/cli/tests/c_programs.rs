@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+/// All packages together, an example among them, have the features with which `cargo test --workspace` has
+/// built them: only the archive of the C face is built anew.
+const AS_BUILT: &str = "PACKAGES=--workspace --lib --example send";
+
 /// The folder of built programs, or why there is none.
 type Built = Result<PathBuf, String>;
 
@@ -16,7 +20,7 @@ fn make(name: &str, sanitize: &str, goals: &[&str]) -> Built {
     let build = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let mut make = Command::new("make");
-    make.args(["-C", source.to_str().unwrap(), "PROFILE=dev"]).args(goals);
+    make.args(["-C", source.to_str().unwrap(), "PROFILE=dev", AS_BUILT]).args(goals);
     make.arg(format!("BUILD={}", build.display())).arg(format!("TARGET={}", target.display()));
     make.arg(format!("SANITIZE={sanitize}")).env_remove("CARGO_MANIFEST_DIR");
     let out = make.output().map_err(|error| format!("make cannot be run: {error}"))?;
