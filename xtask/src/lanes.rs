@@ -1,24 +1,29 @@
-//! Builds every test program of the workspace and runs them in two lanes at once.
+//! Builds every test program of the workspace and runs them in three lanes at once.
 //!
-//! *Timed lane:* the programs that work in real time, one after another: namespaces, sockets, processes. They
-//! wait for most of their time. *Idle lane:* the programs that only compute, then lints and documentation, in
-//! the kernel's idle class, which gets what the timed lane leaves and delays none of its wake-ups.
+//! *Timed lane:* the programs that work in real time, one after another, each as soon as it is built:
+//! namespaces, sockets, processes. *Waiting lane:* those that wait for seconds and do next to nothing.
+//! *Idle lane:* the build, the programs that only compute, then lints and documentation, in the kernel's idle
+//! class, which gets what the other lanes leave and delays none of their wake-ups.
 
-use crate::program::{self, Outcome, Program};
+use crate::program::{self, Built, Outcome, Program};
+use crate::queue::Queue;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Packages that only compute.
+/// Packages that only compute, but for a second or two.
 const COMPUTE: &[&str] = &[
     "rota-admission",
     "rota-answer",
+    "rota-check",
+    "rota-contract",
     "rota-medium",
     "rota-models",
     "rota-proto",
     "rota-rundir",
     "rota-sim",
+    "rota-study",
     "rota-units",
     "rota-wire",
     "xtask",
@@ -27,10 +32,19 @@ const COMPUTE: &[&str] = &[
 /// Test programs that only compute, of a package whose others work in real time.
 const COMPUTE_TOO: &[(&str, &str)] = &[("rota-cli", "figures"), ("rota-cli", "sim")];
 
+/// Packages that wait until their own time-outs are over, and bound nothing by less than seconds.
+const WAIT: &[&str] = &["rota", "rota-shm"];
+
+/// The package whose tests run its program, which cargo may build behind them.
+const RUNS_ITS_PROGRAM: &str = "rota-cli";
+
+/// Programs of the timed lane that call cargo: beside the build they would wait for it.
+const AFTER_THE_BUILD: &[(&str, &str)] = &[("rota-cli", "c_programs"), ("rota-cli", "examples")];
+
 /// A command of the idle lane behind its tests: its name, and whether it succeeded.
 pub type Step<'a> = (&'a str, &'a (dyn Fn() -> Result<(), String> + Sync));
 
-/// What the two lanes found.
+/// What the lanes found.
 #[derive(Default)]
 pub struct Found {
     /// Everything that the programs printed.
@@ -46,28 +60,90 @@ pub struct Found {
 /// # Errors
 /// The tests cannot be built.
 pub fn run(root: &Path, steps: &[Step<'_>]) -> Result<Found, String> {
-    let start = Instant::now();
-    let programs = program::build_all(root)?;
-    println!("ci: {} test programs built ({} s)", programs.len(), start.elapsed().as_secs());
-    let (idle, mut timed): (Vec<_>, Vec<_>) = programs.into_iter().partition(only_computes);
-    // It builds a library itself, and waits for a build beside it, such as that of the documentation's tests.
-    timed.sort_by_key(|program| program.target != "c_programs");
-    let found = Mutex::new(Found::default());
+    let (queues, found) = (Queues::default(), Mutex::new(Found::default()));
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let prefix = idle_class();
-            run_all(&idle, &prefix, &found);
-            doc_tests(root, &prefix, &found);
-            steps.iter().for_each(|step| run_step(step, &found));
-        });
-        run_all(&timed, &[], &found);
-    });
+        for queue in [&queues.timed, &queues.waiting] {
+            scope.spawn(|| run_all(std::iter::from_fn(|| queue.next()), &[], &found));
+        }
+        let prefix = idle_class();
+        let idle = build(root, &prefix, &queues)?;
+        run_all(idle.into_iter(), &prefix, &found);
+        doc_tests(root, &prefix, &found);
+        steps.iter().for_each(|step| run_step(step, &found));
+        Ok::<(), String>(())
+    })?;
     Ok(found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
+/// The programs that are built, by lane.
+#[derive(Default)]
+struct Queues {
+    timed: Queue,
+    waiting: Queue,
+}
+
+/// Builds all programs: those in real time into `queues`, which are closed at the end; the others.
+fn build(root: &Path, prefix: &[&str], queues: &Queues) -> Result<Vec<Program>, String> {
+    let start = Instant::now();
+    let mut sorter = Sorter::default();
+    let built = program::build_all(root, prefix, |built| sorter.take(built, queues));
+    if built.is_err() {
+        queues.timed.abandon();
+        queues.waiting.abandon();
+    }
+    built?;
+    println!("ci: {} test programs built ({} s)", sorter.count, start.elapsed().as_secs());
+    sorter.held.extend(sorter.last);
+    queues.timed.close_with(sorter.held);
+    queues.waiting.close_with(Vec::new());
+    Ok(sorter.idle)
+}
+
+/// Where each program goes when it is built.
+#[derive(Default)]
+struct Sorter {
+    count: usize,
+    idle: Vec<Program>,
+    /// They wait for the program that they run, while it is not there.
+    held: Vec<Program>,
+    is_product_built: bool,
+    /// They wait for the end of the build.
+    last: Vec<Program>,
+}
+
+impl Sorter {
+    fn take(&mut self, built: Built, queues: &Queues) {
+        let program = match built {
+            Built::Tests(program) => program,
+            Built::Product(package) => {
+                if package == RUNS_ITS_PROGRAM {
+                    self.is_product_built = true;
+                    self.held.drain(..).for_each(|program| queues.timed.push(program));
+                }
+                return;
+            }
+        };
+        self.count += 1;
+        if only_computes(&program) {
+            self.idle.push(program);
+        } else if is_one_of(AFTER_THE_BUILD, &program) {
+            self.last.push(program);
+        } else if program.package == RUNS_ITS_PROGRAM && !self.is_product_built {
+            self.held.push(program);
+        } else if WAIT.contains(&program.package.as_str()) {
+            queues.waiting.push(program);
+        } else {
+            queues.timed.push(program);
+        }
+    }
+}
+
 fn only_computes(program: &Program) -> bool {
-    let named = (program.package.as_str(), program.target.as_str());
-    COMPUTE.contains(&named.0) || COMPUTE_TOO.contains(&named)
+    COMPUTE.contains(&program.package.as_str()) || is_one_of(COMPUTE_TOO, program)
+}
+
+fn is_one_of(list: &[(&str, &str)], program: &Program) -> bool {
+    list.contains(&(program.package.as_str(), program.target.as_str()))
 }
 
 /// The words that put a command into the idle class of this machine's kernel.
@@ -80,15 +156,15 @@ pub fn idle_class() -> Vec<&'static str> {
 /// A program that fails runs again behind all others, twice at most: hosts of virtual machines take them off
 /// the processor for longer than a bound, for minutes. A program that passes then is told of as unsteady, to
 /// be mended.
-fn run_all(programs: &[Program], prefix: &[&str], found: &Mutex<Found>) {
-    let first = |program| {
-        let outcome = run_one(program, prefix, &[], found);
+fn run_all(programs: impl Iterator<Item = Program>, prefix: &[&str], found: &Mutex<Found>) {
+    let first = |program: Program| {
+        let outcome = run_one(&program, prefix, &[], found);
         (!outcome.passed).then_some((program, outcome))
     };
-    let failed: Vec<_> = programs.iter().filter_map(first).collect();
+    let failed: Vec<_> = programs.filter_map(first).collect();
     for (program, first) in failed {
         let tests = first.failed_tests();
-        let passed = (0..2).any(|_| run_one(program, prefix, &tests, found).passed);
+        let passed = (0..2).any(|_| run_one(&program, prefix, &tests, found).passed);
         let sentence = format!("{program}: {}", first.reason());
         note(found, |found| if passed { found.unsteady.push(sentence) } else { found.failed.push(sentence) });
     }
@@ -143,8 +219,29 @@ mod tests {
     #[test]
     fn programs_that_compute_are_kept_apart_from_those_in_real_time() {
         let lane = |package: &str, target: &str| only_computes(&Program::planted(package, target, "true"));
-        assert!(lane("rota-sim", "random") && lane("rota-cli", "sim"));
+        assert!(lane("rota-sim", "all") && lane("rota-cli", "sim"));
         assert!(!lane("rota-cli", "hub") && !lane("rota-driver", "sim") && !lane("new", "new"));
+    }
+
+    #[test]
+    fn a_program_runs_when_what_it_runs_is_built() {
+        let (queues, mut sorter) = (Queues::default(), Sorter::default());
+        let tests = |package: &str, target: &str| Built::Tests(Program::planted(package, target, "true"));
+        for (package, target) in
+            [("rota-cli", "hub"), ("rota-node", "held"), ("rota-sim", "all"), ("rota-cli", "examples")]
+        {
+            sorter.take(tests(package, target), &queues);
+        }
+        let next = || queues.timed.next().map(|program| program.target);
+        assert_eq!(next().as_deref(), Some("held"), "the first that needs nothing else");
+        sorter.take(Built::Product("rota-models".into()), &queues);
+        sorter.take(tests("rota-driver", "gate"), &queues);
+        sorter.take(Built::Product(RUNS_ITS_PROGRAM.into()), &queues);
+        sorter.take(tests("rota-cli", "top"), &queues);
+        assert_eq!([next(), next(), next()].map(Option::unwrap), ["gate", "hub", "top"]);
+        sorter.take(tests("rota-shm", "sleep"), &queues);
+        assert_eq!(queues.waiting.next().map(|program| program.target).as_deref(), Some("sleep"));
+        assert_eq!((sorter.count, sorter.idle.len(), sorter.held.len(), sorter.last.len()), (7, 1, 0, 1));
     }
 
     #[test]
@@ -154,7 +251,7 @@ mod tests {
         let once = format!("test -e {0}/ran || {{ touch {0}/ran; exit 1; }}", folder.display());
         let found = Mutex::new(Found::default());
         let programs = ["true", "false", &once].map(|line| Program::planted("a", line, line));
-        run_all(&programs, &["nice"], &found);
+        run_all(programs.into_iter(), &["nice"], &found);
         std::fs::remove_dir_all(&folder).unwrap();
         let found = found.into_inner().unwrap();
         assert_eq!(found.failed, ["a false: ended with exit status: 1"]);

@@ -9,6 +9,7 @@ mod lanes;
 mod metadata;
 mod mutations;
 mod program;
+mod queue;
 mod source;
 mod tree;
 

@@ -3,12 +3,13 @@
 use serde_json::Value;
 use std::fmt;
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// A program that runs longer hangs; the longest takes a quarter of this.
-const TIME_OUT: Duration = Duration::from_secs(300);
+const TIME_OUT: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A program of tests.
@@ -20,6 +21,14 @@ pub struct Program {
     /// The words that start it.
     words: Vec<String>,
     folder: PathBuf,
+}
+
+/// What cargo has built.
+pub enum Built {
+    /// A program of tests.
+    Tests(Program),
+    /// A program of this package that users run, and its tests.
+    Product(String),
 }
 
 /// How one run of a program ended.
@@ -47,20 +56,21 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Builds all test programs with one choice of features, in cargo's order.
+/// Builds all test programs with one choice of features, and hands on each when it is built.
 ///
 /// # Errors
 /// Cargo did not succeed; it has said why.
-pub fn build_all(root: &Path) -> Result<Vec<Program>, String> {
-    let mut command = Command::new(cargo());
-    command.args(["test", "--workspace", "--locked", "--no-run", "--message-format=json-render-diagnostics"]);
-    // Nobody builds here a second time.
-    command.env("CARGO_INCREMENTAL", "0").current_dir(root).stderr(Stdio::inherit());
-    let out = command.output().map_err(|error| format!("cargo cannot be run: {error}"))?;
-    if !out.status.success() {
-        return Err("the tests cannot be built".to_owned());
-    }
-    Ok(String::from_utf8_lossy(&out.stdout).lines().filter_map(Program::built).collect())
+pub fn build_all(root: &Path, prefix: &[&str], mut built: impl FnMut(Built)) -> Result<(), String> {
+    let cargo = cargo();
+    let words = ["test", "--workspace", "--locked", "--no-run", "--message-format=json-render-diagnostics"];
+    let words = [prefix, &[cargo.as_str()], &words].concat();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).current_dir(root).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut child = command.spawn().map_err(|error| format!("cargo cannot be run: {error}"))?;
+    let messages = BufReader::new(child.stdout.take().expect("a pipe was asked for"));
+    messages.lines().map_while(Result::ok).filter_map(|line| Built::read(&line)).for_each(&mut built);
+    let ended = child.wait().map_err(|error| format!("cargo cannot be waited for: {error}"))?;
+    if ended.success() { Ok(()) } else { Err("the tests cannot be built".to_owned()) }
 }
 
 /// The tests in documentation, as one program.
@@ -74,23 +84,26 @@ pub fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
-impl Program {
-    /// The program of one message of cargo, if it is of that kind.
-    fn built(line: &str) -> Option<Self> {
+impl Built {
+    /// What one message of cargo says; none where it is of another kind.
+    fn read(line: &str) -> Option<Self> {
         let message: Value = serde_json::from_str(line).ok()?;
-        if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+        if message["reason"] != "compiler-artifact" {
             return None;
         }
+        let executable = message["executable"].as_str()?.to_owned();
+        let target = &message["target"];
+        let package = package_name(message["package_id"].as_str()?).to_owned();
+        if message["profile"]["test"] != true {
+            return (target["kind"][0] == "bin").then_some(Self::Product(package));
+        }
         let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
-        let identity = message["package_id"].as_str()?;
-        Some(Self {
-            package: package_name(identity).to_owned(),
-            target: message["target"]["name"].as_str()?.to_owned(),
-            words: vec![message["executable"].as_str()?.to_owned()],
-            folder,
-        })
+        let target = target["name"].as_str()?.to_owned();
+        Some(Self::Tests(Program { package, target, words: vec![executable], folder }))
     }
+}
 
+impl Program {
     /// Runs it, or those of its tests that are named; `prefix` stands before its words.
     pub fn run(&self, prefix: &[&str], tests: &[&str]) -> Outcome {
         let (start, stolen) = (Instant::now(), stolen());
@@ -217,16 +230,19 @@ mod tests {
     #[test]
     fn a_message_of_cargo_is_read() {
         let line = r#"{"reason":"compiler-artifact","package_id":"path+file:///r/crates/cli#rota-cli@0.1.0",
-            "manifest_path":"/r/crates/cli/Cargo.toml","target":{"name":"hub"},"profile":{"test":true},
-            "executable":"/r/target/debug/deps/hub-1"}"#;
-        let program = Program::built(line).unwrap();
+            "manifest_path":"/r/crates/cli/Cargo.toml","target":{"kind":["bin"],"name":"hub"},
+            "profile":{"test":true},"executable":"/r/target/debug/deps/hub-1"}"#;
+        let Some(Built::Tests(program)) = Built::read(line) else { panic!("it is a program of tests") };
         assert_eq!(program.to_string(), "rota-cli hub");
         assert_eq!(
             (program.words, program.folder),
             (vec!["/r/target/debug/deps/hub-1".into()], "/r/crates/cli".into())
         );
-        assert!(Program::built(&line.replace("true", "false")).is_none());
-        assert!(Program::built("no JSON").is_none());
+        let product = line.replace("true", "false");
+        assert!(matches!(Built::read(&product), Some(Built::Product(package)) if package == "rota-cli"));
+        assert!(Built::read(&product.replace("bin", "example")).is_none());
+        assert!(Built::read(&line.replace("\"/r/target/debug/deps/hub-1\"", "null")).is_none());
+        assert!(Built::read("no JSON").is_none());
         assert_eq!(package_name("path+file:///r/xtask#0.1.0"), "xtask");
     }
 
