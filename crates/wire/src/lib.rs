@@ -39,7 +39,7 @@ pub use leases::Leases;
 pub use name::is_printable;
 pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
-pub use rtip::{RTIP_HEADER_OCTETS, RtipHeader};
+pub use rtip::{RTIP_HEADER_OCTETS, RtipHeader, parse_fragment};
 pub use seal::{Key, emit_frame, verify};
 pub use signalling::{Signal, TALLY_OCTETS, Verb};
 pub use stated::StatedSettings;
