@@ -11,7 +11,9 @@ use rota_proto::{
     PortId, PortSpec, Settings, UnitFate, UnitRef, Way,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
-use rota_wire::{DEFAULT_ETHERTYPE, FrameView, Key, Kind, MacAddr, PayloadKind, RtipHeader};
+use rota_wire::{
+    DEFAULT_ETHERTYPE, FrameView, Key, Kind, LinkHeader, MacAddr, PayloadKind, RtipHeader, emit_frame,
+};
 use std::collections::BTreeMap;
 
 pub fn ms(millis: u64) -> Span {
@@ -94,6 +96,8 @@ pub struct Net {
     pub slots: Vec<(ChannelId, u64, UnitFate)>,
     parts: BTreeMap<(ChannelId, u64), usize>,
     tags: u32,
+    /// The sequence of the newest frame of node 0.
+    pub newest_seq: u64,
 }
 
 pub fn settings(kind: MediumKind) -> Settings {
@@ -146,6 +150,7 @@ impl Net {
             slots: Vec::new(),
             parts: BTreeMap::new(),
             tags: 0,
+            newest_seq: 0,
         };
         net.run(ms(2_500));
         net
@@ -274,6 +279,9 @@ impl Net {
         *free = (*free).max(self.now) + link.frame_span_up(octets - 14);
         let there = *free + Span::from_micros(5);
         let Some(frame) = frame else { return };
+        if node == 0 {
+            self.newest_seq = seq_of(frame);
+        }
         if let Some(header) = packet_of(frame) {
             self.sent.push(SentPacket { node, at: self.now, header, frame: frame.to_vec() });
         }
@@ -398,4 +406,24 @@ pub fn packet_of(frame: &[u8]) -> Option<RtipHeader> {
     let view = FrameView::parse(frame, DEFAULT_ETHERTYPE).ok()?;
     let is_packet = view.header().kind == Kind::Data && view.header().payload == PayloadKind::Rtip;
     is_packet.then(|| RtipHeader::parse(view.body()).expect("a sound packet").0)
+}
+
+/// A frame of a link whose sender has changed its body, as one who holds the key.
+pub fn forged(frame: &[u8], seq: u64, change: &dyn Fn(&mut Vec<u8>)) -> Vec<u8> {
+    let view = FrameView::parse(frame, DEFAULT_ETHERTYPE).expect("a frame of ours");
+    let mut body = view.body().to_vec();
+    change(&mut body);
+    let header = LinkHeader { seq, ..*view.header() };
+    let key = Key::new([1; 32]).derive("rota 2026 bootstrap frames", [header.segment.to_be_bytes()].iter());
+    let mut out = vec![0; body.len() + 200];
+    out[14 + 28..][..body.len()].copy_from_slice(&body);
+    let (to, from) = (view.destination_mac(), view.source_mac());
+    let len = emit_frame(&mut out, to, from, DEFAULT_ETHERTYPE, &header, body.len(), &key);
+    out.truncate(len);
+    out
+}
+
+/// The sequence of a frame of ours.
+pub fn seq_of(frame: &[u8]) -> u64 {
+    FrameView::parse(frame, DEFAULT_ETHERTYPE).expect("a frame of ours").header().seq
 }
