@@ -84,12 +84,13 @@ impl Sender {
         let Messages { x_min, x_ave, interval, .. } = self.flow.spec.messages;
         self.given += 1;
         let burst = interval.count_down(x_ave);
-        let greedy = if self.given % burst == 0 { interval.minus(x_min * (burst - 1)) } else { x_min };
+        let greedy =
+            if self.given.is_multiple_of(burst) { interval.minus(x_min * (burst - 1)) } else { x_min };
         self.next += match self.source {
             Source::Greedy => greedy,
             // A whole average apart each is always within its traffic.
             Source::Random => x_ave + Span::from_micros(random.below(30_000)),
-            Source::Hasty if self.given % 8 == 0 => x_ave * 8,
+            Source::Hasty if self.given.is_multiple_of(8) => x_ave * 8,
             Source::Hasty => Span::ZERO,
         };
     }

@@ -149,7 +149,7 @@ pub enum PayloadKind {
     None,
     /// A fragment of a unit behind a [`UnitHeader`].
     Unit,
-    /// A packet of a channel across segments: behind an [`crate::RtipHeader`] a [`UnitHeader`] and a fragment.
+    /// A packet of a channel across segments: a [`crate::RtipHeader`], a [`UnitHeader`] and a fragment.
     Rtip,
     /// A kind of a later version (AAL5).
     Unknown(u8),

@@ -1,10 +1,10 @@
 //! Channels across segments at this node: the door by which their hops are asked for, entered and ended, and
 //! the way of a packet from the port where it comes in to the port over which it goes on.
 //!
-//! The calls of one channel, in their order: on the way to the destination each node asks for the share of its
-//! hop ([`Node::reserve_hop`]). On the way back the destination enters the channel
-//! ([`Node::enter_destination`]) and tells the node before it the local id; each gateway enters its hop with
-//! that id and tells its own ([`Node::enter_gateway`]); the source enters the last one
+//! The calls of one channel, in their order. On the way to the destination each node asks for the share of
+//! its hop ([`Node::reserve_hop`]). On the way back the destination enters the channel
+//! ([`Node::enter_destination`]) and tells the node before it the local id. Each gateway enters its hop with
+//! that id and tells its own ([`Node::enter_gateway`]). The source enters the first hop
 //! ([`Node::enter_source`]), and its program may send.
 
 use super::line::{Line, Packet};
@@ -27,8 +27,8 @@ impl Node {
     // ---- the door -------------------------------------------------------------------------------------
 
     /// Asks the medium of a port for the share of one hop to the next station. The answer comes as
-    /// [`HopEvent::Reserved`] or [`HopEvent::Refused`]. The hop is named like a channel of this node; a source
-    /// is that channel of its program.
+    /// [`HopEvent::Reserved`] or [`HopEvent::Refused`]. The hop is named like a channel of this node; at a
+    /// source it is that channel of the program.
     ///
     /// # Errors
     /// [`HopError`], without asking anybody.
@@ -108,8 +108,8 @@ impl Node {
     }
 
     /// Ends a hop, or a channel that is received here, in any state: what waits is dropped and counted, the
-    /// local id is nobody's any more, and the share is given back. [`HopEvent::Released`] follows. One that is
-    /// not there is none.
+    /// local id is nobody's any more, and the share is given back. [`HopEvent::Released`] follows. For one
+    /// that is not there nothing happens.
     pub fn end_hop(&mut self, now: Instant, hop: ChannelId) {
         self.assert_drained();
         let release = self.hops.end(hop);

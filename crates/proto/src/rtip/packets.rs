@@ -1,5 +1,5 @@
-//! The packets of one hop. They are held until they are eligible; from then on they *join* those that wait for
-//! a slot of the hop's share. Both are one queue: eligibility times never fall, so that the first packets
+//! The packets of one hop. They are held until they are eligible; from then on they *join* those that wait
+//! for a slot of the hop's share. Both are one queue: eligibility times never fall, so that the first packets
 //! have joined and the others are held.
 //!
 //! At a gateway the octets stand in buffers of this hop alone, which are taken when the hop is entered. A

@@ -181,7 +181,8 @@ proptest! {
         packets.join(at(0));
         let ends = at(0) + Span::from_nanos(wait);
         let (after, behind) = written(&packets, ends).expect("it waits");
-        prop_assert_eq!((after.local_id, after.sequence, after.timestamp_us), (label, sequence, timestamp_us));
+        prop_assert_eq!(after.local_id, label);
+        prop_assert_eq!((after.sequence, after.timestamp_us), (sequence, timestamp_us));
         prop_assert_eq!(behind, payload);
         prop_assert!(ends + Span::from_micros(after.ahead_us()) <= (at(0) + ms(30)).max(ends));
     }
@@ -220,7 +221,8 @@ proptest! {
         // By the rules of the traffic packet k is eligible no sooner than a greedy one behind the first.
         let traffic = spec(Regulator::Rate, 6).traffic;
         for (k, joined) in joined.iter().enumerate() {
-            prop_assert!(*joined >= first_came.expect("one came") + traffic.greedy(k as u64 + 1), "packet {k}");
+            let first = first_came.expect("one came");
+            prop_assert!(*joined >= first + traffic.greedy(k as u64 + 1), "packet {k}");
         }
     }
 }
