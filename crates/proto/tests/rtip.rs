@@ -98,7 +98,7 @@ fn a_unit_is_cut_at_its_source_and_never_again() {
     let messages = Messages { x_min, x_ave: x_min, interval: x_min, s_max: octets };
     let packets = messages.packets(Octets::new(1_000)).expect("sound");
     let mut path = net.open(packets.traffic, packets.octets.get() as u32, Regulator::Rate);
-    path.bound = path.bound + packets.spread;
+    path.bound += packets.spread;
     for number in 0..40 {
         net.unit(path.source, number, if number % 5 == 4 { 1 } else { 2_500 });
         cross_traffic(&mut net, 2);
