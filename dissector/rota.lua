@@ -29,7 +29,7 @@ local KINDS = {
     [16] = "Report",
     [17] = "Will",
 }
-local PAYLOADS = { [0] = "none", [1] = "unit behind a unit header" }
+local PAYLOADS = { [0] = "none", [1] = "unit behind a unit header", [2] = "RTIP packet" }
 local ALGORITHMS = { [1] = "keyed BLAKE3, 16 octets" }
 local STATES = { [0] = "joining", [1] = "plain", [2] = "ring", [3] = "leaving" }
 local PHASES = { [0] = "first rotation", [1] = "real-time", [2] = "non-real-time", [3] = "way home" }
@@ -80,6 +80,16 @@ field("unsent", ProtoField.uint32, "Units that waited at the end and never left"
 field("unit_octets", ProtoField.uint32, "Unit octets", base.DEC)
 field("schedule", ProtoField.uint64, "Schedule (sender's clock, ns)", base.DEC)
 field("fragment_data", ProtoField.bytes, "Fragment")
+
+field("rtip_id", ProtoField.uint8, "RTIP id (10)", base.DEC, nil, 0xf0)
+field("rtip_version", ProtoField.uint8, "RTIP version", base.DEC, nil, 0x0f)
+field("rtip_unused", ProtoField.uint8, "Unused", base.DEC)
+field("local_id", ProtoField.uint16, "Local id", base.DEC)
+field("packet_octets", ProtoField.uint16, "Packet length", base.DEC)
+field("packet", ProtoField.uint16, "Packet sequence number", base.DEC)
+field("timestamp", ProtoField.uint32, "Timestamp (us)", base.DEC)
+field("ahead", ProtoField.uint16, "Ahead of its deadline at the node before (16 us)", base.DEC)
+field("rtip_checksum", ProtoField.uint16, "Header checksum", base.HEX)
 
 field("node", ProtoField.uint64, "Node id", base.HEX)
 field("nonce", ProtoField.uint64, "Nonce", base.HEX)
@@ -347,7 +357,23 @@ BODIES[12] = function(r)
     return mode and MODES[mode]
 end
 
+-- In front of the unit header, where the payload is a packet of a channel across segments.
+local function rtip(r)
+    local id
+    r:below("RTIP", 16, function()
+        r:bits(1, { "rtip_id", "rtip_version" })
+        r:take("rtip_unused", 1)
+        id = r:uint("local_id", 2)
+        r:take("packet_octets", 2)
+        local packet = r:uint("packet", 2)
+        r:all { { "timestamp", 4 }, { "ahead", 2 }, { "rtip_checksum", 2 } }
+        id = id and packet and "local id " .. id .. ", packet " .. packet
+    end)
+    return id
+end
+
 BODIES[13] = function(r, past)
+    local packet = r.payload == 2 and rtip(r)
     local label = r:uint("label", 2)
     local unit = r:uint("unit", 2)
     local place = r:bits(2, { "fragment", "last", "unit_version" })
@@ -362,7 +388,7 @@ BODIES[13] = function(r, past)
     end
     if place then
         local last = math.floor(place / 8) % 2 == 1 and ", the last" or ""
-        return "label " .. label .. ", unit " .. unit .. ", fragment " .. math.floor(place / 16) .. last
+        return (packet or "label " .. label) .. ", unit " .. unit .. ", fragment " .. math.floor(place / 16) .. last
     end
 end
 
@@ -429,7 +455,8 @@ function rota.dissector(tvb, pinfo, root)
     local r = Reader.new(tvb, 0, tree)
     r:bits(1, { "version", "algorithm" })
     local kind = r:uint("kind", 1)
-    r:all { { "key_epoch", 1 }, { "payload", 1 } }
+    r:take("key_epoch", 1)
+    r.payload = r:uint("payload", 1)
     local octets = r:uint("body_octets", 2)
     local source = r:uint("source", 2)
     r:all { { "segment", 4 }, { "incarnation", 4 }, { "generation", 4 }, { "generation_station", 2 } }

@@ -47,7 +47,7 @@ fn serve(packets: &[Packet], ordinary: u64) -> Vec<u64> {
 /// Conforming release times: greedy, or with gaps.
 fn releases(traffic: &Traffic, gaps: &[u64], count: usize) -> Vec<u64> {
     let mut history = vec![Instant::ZERO; traffic.burst() as usize];
-    let mut regulator = RateJitter::new(*traffic, &mut history);
+    let mut regulator = RateJitter::new(*traffic, &mut history[..]);
     let mut now = 0;
     (0..count)
         .map(|k| {
@@ -162,7 +162,7 @@ proptest! {
         for (n, node) in nodes.iter().enumerate() {
             let own = Flow { traffic, service: ns(size), delay: hops[n].delay };
             let mut history = vec![Instant::ZERO; burst as usize];
-            let mut regulator = RateJitter::new(traffic, &mut history);
+            let mut regulator = RateJitter::new(traffic, &mut history[..]);
             let mut packets: Vec<Packet> = vec![];
             for (k, at) in arrivals.iter().enumerate() {
                 let arrival = Instant::from_nanos(*at);

@@ -3,7 +3,7 @@
 
 mod common;
 
-use rota_wire::Kind;
+use rota_wire::{DEFAULT_ETHERTYPE, Generation, Key, Kind, LinkHeader, MacAddr, PayloadKind, emit_frame};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -109,6 +109,35 @@ fn tshark_reads_a_frame_of_each_kind_and_says_where_one_is_cut() {
     for line in told.lines() {
         assert!(line.starts_with('\t') && line.len() > 1, "a frame that is cut is said to be: {line}");
     }
+}
+
+/// TENET-3.2-6: of a channel across segments, with the header of Figure 2 in front of the unit's.
+#[test]
+fn tshark_reads_the_packet_of_a_channel_across_segments() {
+    let body = std::fs::read(root("fuzz/corpus/rtip/fragment")).unwrap();
+    let (generation, seq) = (Generation { counter: 5, station: 1 }, 9);
+    let (kind, payload) = (Kind::Data, PayloadKind::Rtip);
+    let header =
+        LinkHeader { kind, key_epoch: 1, payload, source: 3, segment: 1, incarnation: 77, generation, seq };
+    let mut frame = vec![0; 200];
+    frame[42..42 + body.len()].copy_from_slice(&body);
+    let (to, from, key) = (MacAddr([2; 6]), MacAddr([4; 6]), Key::new([1; 32]));
+    let length = emit_frame(&mut frame, to, from, DEFAULT_ETHERTYPE, &header, body.len(), &key);
+    frame.truncate(length);
+    let file = std::env::temp_dir().join(format!("rota-packet-{}.pcapng", std::process::id()));
+    std::fs::write(&file, capture(&[frame])).unwrap();
+    let names = ["local_id", "packet", "ahead", "packet_octets", "label", "unit", "unit_octets"];
+    let fields = names.map(|name| ["-e".to_owned(), format!("rota.{name}")]).concat();
+    let more: Vec<&str> =
+        ["-T", "fields", "-e", "_ws.expert"].into_iter().chain(fields.iter().map(|f| &**f)).collect();
+    let told = tshark(&file, &more);
+    let _ = std::fs::remove_file(&file);
+    let Some(told) = told else { return };
+    assert_eq!(
+        told.trim_end_matches('\n'),
+        "\t7\t9\t3\t76\t0\t3\t1000",
+        "nothing is wrong, and each field its own"
+    );
 }
 
 #[test]

@@ -195,8 +195,8 @@ pub struct Share {
 /// only asks which of two is the newer one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Frames of two streams have no order.
-    pub stream: u16,
+    /// Frames of two streams have no order. Labels of units, and of packets beyond 2^16.
+    pub stream: u32,
     /// The number of the item in its stream, which begins anew behind the largest one.
     pub item: u16,
     /// The number of the part of its item.

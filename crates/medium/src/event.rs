@@ -3,7 +3,7 @@
 use crate::door::{SessionId, StationId};
 use rota_admission::{Admitted, Refusal};
 use rota_units::{Instant, Span};
-use rota_wire::{Foul, Generation, MacAddr, Verdict};
+use rota_wire::{Foul, Generation, MacAddr, PayloadKind, Verdict};
 
 /// The meaning of a proven frame for the parent of this machine. The medium does not read the body: the
 /// parent does, and judges the frame where the body is malformed.
@@ -14,8 +14,8 @@ pub enum Arrived<'a> {
     Signal(MacAddr, &'a [u8]),
     /// Another station's report.
     Report(MacAddr, &'a [u8]),
-    /// Data that left under a grant: from where, the stamp of that grant, and the body.
-    Data(MacAddr, (Generation, u64), &'a [u8]),
+    /// Data that left under a grant: from where, the stamp of that grant, the kind of the body, and the body.
+    Data(MacAddr, (Generation, u64), PayloadKind, &'a [u8]),
 }
 
 /// An event of a medium, for its parent: of shares and stations.

@@ -42,7 +42,7 @@ use Source::{First, Node as Of, Sum};
 type Counter = (&'static str, Source);
 
 /// All but the kinds of malformed 802.2 frames, which follow, in the order of the file.
-const COUNTERS: [Counter; 89] = [
+const COUNTERS: [Counter; 99] = [
     // Levels: what is so now.
     ("station", First(|v| u64::from(v.medium.station()))),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token, 4 paced.
@@ -142,6 +142,17 @@ const COUNTERS: [Counter; 89] = [
     ("llc_fragments_dropped", Sum(|v| v.llc.counters().fragments_dropped)),
     ("llc_incomplete", Sum(|v| v.llc.counters().incomplete)),
     ("llc_not_for_us", Sum(|v| v.llc.counters().not_for_us)),
+    // Packets of channels across segments; each that does not go on is counted under the reason.
+    ("packets_sent", Sum(|v| v.port.counters().packets.sent)),
+    ("packets_received", Sum(|v| v.port.counters().packets.received)),
+    ("packets_forwarded", Sum(|v| v.port.counters().packets.forwarded)),
+    ("packets_malformed", Sum(|v| v.port.counters().packets.malformed)),
+    ("packets_unknown", Sum(|v| v.port.counters().packets.unknown)),
+    ("packets_repeated", Sum(|v| v.port.counters().packets.repeated)),
+    ("packets_too_long", Sum(|v| v.port.counters().packets.too_long)),
+    ("packets_over_buffers", Sum(|v| v.port.counters().packets.over_buffers)),
+    ("packets_ended", Sum(|v| v.port.counters().packets.ended)),
+    ("packets_given_up", Sum(|v| v.port.counters().packets.given_up)),
 ];
 
 /// Counters that a healthy segment leaves at zero; each says why in [`rota_proto::Counters`].

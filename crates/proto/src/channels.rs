@@ -120,7 +120,7 @@ impl Channels {
     }
 
     /// Channel ids are the origin's low bits above a counter, so that they differ between nodes.
-    fn next_id(&mut self) -> ChannelId {
+    pub(crate) fn next_id(&mut self) -> ChannelId {
         // Below the origin's bits: after 2^32 channels the first ones are long closed.
         self.counter = self.counter % u64::from(u32::MAX) + 1;
         ChannelId((self.own.0 << 32) | self.counter)

@@ -5,6 +5,7 @@ use crate::channels::{ChannelEvent, Listener};
 use crate::io::{ChannelId, FrameBuf, GateOrder, Input, Output, Payloads, PortId};
 use crate::llc::LlcEvent;
 use crate::node::Node;
+use crate::rtip::HopEvent;
 use rota_admission::Framing;
 use rota_units::Instant;
 use rota_wire::{ETHERNET_HEADER_OCTETS, TAG_OCTETS};
@@ -25,6 +26,8 @@ pub enum Given<'a> {
     Channel(ChannelEvent),
     /// An event of link control.
     Message(LlcEvent),
+    /// An event of a channel across segments.
+    Hop(HopEvent),
 }
 
 impl Given<'_> {
@@ -104,6 +107,9 @@ pub fn poll(
                 }
                 while let Some(event) = node.next_llc_event() {
                     take(Given::Message(event));
+                }
+                while let Some(event) = node.next_hop_event() {
+                    take(Given::Hop(event));
                 }
             }
             _ => take(Given::Output(output, &[])),

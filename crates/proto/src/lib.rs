@@ -15,6 +15,7 @@ pub mod llc;
 pub mod node;
 pub mod port;
 mod report;
+pub mod rtip;
 mod segment;
 mod settings;
 

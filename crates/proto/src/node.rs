@@ -5,9 +5,11 @@
 //! of another port. The lines share the listeners of this host's programs: each line knows all of them, and
 //! one that has taken a channel on one line is taken back from the others.
 //!
-//! No frame is forwarded between ports.
+//! No frame is forwarded between ports. A packet of a channel across segments goes on in a share of another
+//! port (`node/hops.rs`).
 
 pub(crate) mod carry;
+mod hops;
 mod line;
 mod messages;
 mod peers;
@@ -17,6 +19,7 @@ use crate::channels::{ChannelEvent, Listener, OpenRequest, RequestError, ResizeE
 use crate::io::{ChannelId, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, Way};
 use crate::port::{Medium, Port};
 use crate::report::{HostSigns, Reports};
+use crate::rtip::table::Table;
 use crate::segment::Segment;
 use crate::settings::Settings;
 use line::Line;
@@ -24,7 +27,7 @@ use messages::Messages;
 use peers::Route;
 pub use peers::{Found, NotFound};
 pub use ports::{PORTS_MAX, PortSpec, PortsError};
-use rota_contract::{Granted, NodeId, Tally, Unread};
+use rota_contract::{CloseCause, Granted, NodeId, Tally, Unread};
 use rota_medium::door::{self, Deadline, Identity};
 use rota_medium::rether::Rether;
 use rota_units::{Instant, Span};
@@ -43,6 +46,8 @@ pub enum Timer {
     LinkControl(PortId),
     /// The next report of this port is due.
     Reports(PortId),
+    /// A packet of a channel across segments becomes eligible on this port.
+    Regulator(PortId),
 }
 
 /// The machines of one host.
@@ -54,6 +59,8 @@ pub struct Node {
     /// Events of channels whose port is gone.
     orphaned: VecDeque<(PortId, ChannelEvent)>,
     messages: Messages,
+    /// The ways of channels across segments through this node.
+    hops: Table,
     /// The newest poll answered with something to do, so that another one must follow.
     is_draining: bool,
 }
@@ -99,8 +106,15 @@ impl Node {
         let Some(at) = line else {
             return Disposition { verdict: FrameVerdict::Foreign, received: None };
         };
-        let disposition = self.lines[at].handle(now, input);
+        if self.is_foreign_unit(&input) {
+            return Disposition::default();
+        }
+        let (mut disposition, packet) = self.lines[at].handle(now, input);
+        if let Some(packet) = packet {
+            disposition = self.on_packet(now, at, &packet);
+        }
         self.share_listeners(at);
+        self.settle_hops(now);
         disposition
     }
 
@@ -115,12 +129,18 @@ impl Node {
     pub fn handle_deadline(&mut self, now: Instant) {
         self.assert_drained();
         self.lines.iter_mut().for_each(|line| line.handle_deadline(now));
+        self.settle_hops(now);
     }
 
     /// The next thing to do; `None` when drained. Frames are written into `frame`. Until then nothing else is
     /// handled: a debug build panics.
     pub fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
-        let output = self.next_output(now, frame).or_else(|| self.event());
+        let mut output = self.next_output(now, frame);
+        while self.settle_hops(now) && output.is_none() {
+            // A share that has just been given back has something to say.
+            output = self.next_output(now, frame);
+        }
+        let output = output.or_else(|| self.event());
         self.is_draining = output.is_some();
         output
     }
@@ -145,8 +165,8 @@ impl Node {
     }
 
     fn event(&self) -> Option<Output> {
-        let has_event =
-            !self.orphaned.is_empty() || self.messages.has_event() || self.lines.iter().any(Line::has_event);
+        let is_told = self.messages.has_event() || self.hops.has_event();
+        let has_event = !self.orphaned.is_empty() || is_told || self.lines.iter().any(Line::has_event);
         has_event.then_some(Output::Event)
     }
 
@@ -159,7 +179,7 @@ impl Node {
     pub fn timer(&self) -> Deadline<Timer> {
         let timers = self.lines.iter().map(Line::timer);
         let first = timers.reduce(Deadline::or).expect("a node has a port");
-        let waits = !self.orphaned.is_empty() || self.messages.has_event();
+        let waits = !self.orphaned.is_empty() || self.messages.has_event() || self.hops.has_event();
         let at = if waits { Instant::ZERO } else { first.at };
         Deadline { at, ..first }
     }
@@ -341,6 +361,9 @@ impl Node {
     /// Leaves all segments in good order.
     pub fn leave(&mut self, now: Instant) {
         self.assert_drained();
+        for port in self.ports().map(Port::id).collect::<Vec<_>>() {
+            self.end_hops_at(now, port, CloseCause::NodeStopped);
+        }
         for line in &mut self.lines {
             line.port.leave(now);
             line.carry_wants(now);
@@ -376,7 +399,8 @@ impl Node {
 
     /// The counts so far of a channel that is received here.
     pub fn received(&self, channel: ChannelId) -> Option<Tally> {
-        self.line_of(channel).channels.received(channel)
+        let tally = self.line_of(channel).channels.received(channel);
+        tally.or_else(|| self.hops.tally(channel))
     }
 
     /// The contract of a channel that this node sends on.

@@ -1,11 +1,13 @@
 //! After its start the frame path allocates nothing: two stations exchange units and ordinary frames for a
 //! hundred cycles under a counting allocator.
 
+use rota_admission::rtip::{Regulator, Traffic};
 use rota_contract::{NodeId, TrafficSpec};
 use rota_proto::drive::{self, Given, Zeros};
+use rota_proto::rtip::{HopEvent, HopShare, HopSpec};
 use rota_proto::{
     ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, MediumKind, Node, OpenRequest, Output,
-    PortId, Settings, TRT_30_HZ, UnitRef,
+    PortId, PortSpec, Settings, TRT_30_HZ, UnitRef, Way,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{Key, MacAddr};
@@ -135,5 +137,145 @@ fn allocates_nothing(medium: MediumKind, host_of: usize) {
     });
     assert!(pair.received - received >= 495, "units flowed: {}", pair.received - received);
     assert!(pair.ordinary - ordinary >= 99, "ordinary frames flowed: {}", pair.ordinary - ordinary);
+    assert_eq!(counted.count_total, 0, "allocations on the frame path");
+}
+
+/// A source, a gateway and a destination in a row.
+struct Row {
+    now: Instant,
+    nodes: [Node; 3],
+    /// By node and port.
+    inboxes: [[Inbox; 2]; 3],
+    reserved: usize,
+    received: u64,
+}
+
+/// The other end of a cable.
+fn other_end(node: usize, port: PortId) -> (usize, usize) {
+    match (node, port.0) {
+        (0, _) => (1, 0),
+        (1, 0) => (0, 0),
+        (1, _) => (2, 0),
+        _ => (1, 1),
+    }
+}
+
+impl Row {
+    fn new(media: [MediumKind; 2]) -> Self {
+        let now = Instant::from_nanos(1_000_000_000);
+        let node = |k: usize| {
+            let mac = |port: u8| MacAddr([2, 0, 0, 0, port, k as u8]);
+            let spec = |port: u8| {
+                let mut settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
+                settings.medium.medium = media[usize::from(port)];
+                PortSpec { mac: mac(port), settings, secret: Key::new([1; 32]) }
+            };
+            let ports = [vec![spec(0)], vec![spec(0), spec(1)], vec![spec(1)]][k].clone();
+            let node_id = NodeId(k as u64 + 1);
+            let me = Identity { node_id, boot_id: 1, mac: mac(0), name: format!("n{k}") };
+            Node::with_ports(now, &me, &ports, k as u64).expect("sound ports")
+        };
+        let inbox = || Inbox { frames: Box::new([[0; 1_600]; FRAMES]), lengths: [0; FRAMES], count: 0 };
+        Self {
+            now,
+            nodes: [node(0), node(1), node(2)],
+            inboxes: [[inbox(), inbox()], [inbox(), inbox()], [inbox(), inbox()]],
+            reserved: 0,
+            received: 0,
+        }
+    }
+
+    fn drain(&mut self, k: usize) {
+        drive::drain(&mut self.nodes[k], self.now, &mut Zeros, |given, duties| {
+            duties.extend(given.duty());
+            match given {
+                Given::Output(Output::Transmit { port, .. }, frame) => {
+                    let (node, port) = other_end(k, port);
+                    let inbox = &mut self.inboxes[node][port];
+                    inbox.frames[inbox.count][..frame.len()].copy_from_slice(frame);
+                    inbox.lengths[inbox.count] = frame.len();
+                    inbox.count += 1;
+                }
+                Given::Hop(HopEvent::Reserved { .. }) => self.reserved += 1,
+                _ => {}
+            }
+        });
+    }
+
+    fn run(&mut self, span: Span) {
+        let until = self.now + span;
+        while self.now < until {
+            for k in 0..3 {
+                for port in 0..2 {
+                    for at in 0..self.inboxes[k][port].count {
+                        let inbox = &self.inboxes[k][port];
+                        let data = &inbox.frames[at][..inbox.lengths[at]];
+                        let input = Input::Frame { port: PortId(port as u8), at: Some(self.now), data };
+                        self.received += u64::from(self.nodes[k].handle(self.now, input).received.is_some());
+                    }
+                    self.inboxes[k][port].count = 0;
+                }
+                if self.nodes[k].deadline() <= self.now {
+                    self.nodes[k].handle_deadline(self.now);
+                }
+                self.drain(k);
+            }
+            let next = self.nodes.iter().map(Node::deadline).min().unwrap_or(until).min(until);
+            let waiting = self.inboxes.iter().flatten().any(|inbox| inbox.count > 0);
+            let step = if waiting { Span::from_micros(20) } else { Span::from_nanos(1) };
+            self.now = if waiting { self.now + step } else { next.max(self.now + step) };
+        }
+    }
+
+    /// A channel from the first node to the last one.
+    fn open(&mut self, traffic: Traffic) -> ChannelId {
+        let share = HopShare::at_peak(&traffic, 1_000, TRT_30_HZ).expect("a few a cycle");
+        let to = |node: &Node| node.medium().mac();
+        let (gateway, last) = (to(&self.nodes[1]), to(&self.nodes[2]));
+        let ways = [Way { port: PortId(0), hop: gateway }, Way { port: PortId(1), hop: last }];
+        let hops = [0, 1].map(|k| self.nodes[k].reserve_hop(self.now, ways[k], &share).expect("sound"));
+        (0..2).for_each(|k| self.drain(k));
+        self.run(Span::from_millis(1_500));
+        assert_eq!(self.reserved, 2);
+        let out = self.nodes[1].port_at(PortId(1)).expect("it is there").medium().mac();
+        let from = Way { port: PortId(0), hop: out };
+        let (_, local_id) = self.nodes[2].enter_destination(from, 1_000).expect("room");
+        let (regulator, delay) = (Regulator::Rate, Span::from_millis(70));
+        let spec = HopSpec { traffic, regulator, buffers: 32, delay, local_id };
+        let from = Way { port: PortId(0), hop: to(&self.nodes[0]) };
+        let local_id = self.nodes[1].enter_gateway(hops[1], &spec, from).expect("granted");
+        self.nodes[0].enter_source(hops[0], &HopSpec { local_id, ..spec }).expect("granted");
+        hops[0]
+    }
+}
+
+#[test]
+fn a_gateway_between_rings_allocates_nothing() {
+    forwards_without_allocating([MediumKind::Rether, MediumKind::Rether]);
+}
+
+#[test]
+fn a_gateway_between_links_allocates_nothing() {
+    forwards_without_allocating([MediumKind::Link, MediumKind::Link]);
+}
+
+fn forwards_without_allocating(media: [MediumKind; 2]) {
+    let mut row = Row::new(media);
+    row.run(Span::from_millis(2_500));
+    let channel = row.open(Traffic::periodic(Span::from_millis(10)).expect("sound"));
+    let before = row.received;
+    let counted = allocation_counter::measure(|| {
+        for number in 0..50 {
+            let unit = UnitRef { number, octets: 3_500, schedule_ns: row.now.as_nanos(), left_out: 0 };
+            row.nodes[0].handle(row.now, Input::UnitReady { channel, unit });
+            let host =
+                Input::HostFrame { port: PortId(1), tag: HostTag(number as u32), octets: 1_514, level: 0 };
+            row.nodes[1].handle(row.now, host);
+            (0..2).for_each(|k| row.drain(k));
+            row.run(Span::from_millis(40));
+        }
+        row.run(Span::from_millis(200));
+    });
+    assert_eq!(row.received - before, 200, "four packets a unit");
     assert_eq!(counted.count_total, 0, "allocations on the frame path");
 }

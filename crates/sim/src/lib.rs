@@ -27,6 +27,6 @@ pub use rota_proto::{MediumKind, PORTS_MAX, STATIONS_STATED, Settings};
 pub use scenario::{Change, Load, Reservation, Run, RunResult, Scenario, ScenarioError};
 pub use traffic::{Messages, Purpose, Shape, Source};
 pub use world::{
-    Custody, Flow, FlowState, Fragments, Hashes, Message, MessageCounts, Plant, Segment, SegmentSpec,
-    Topology, Wills, World, WorldSpec, mac, mac_on, node_id,
+    Custody, Flow, FlowState, Fragments, Hashes, Message, MessageCounts, PathFlow, PathSpec, Plant, Segment,
+    SegmentSpec, Topology, Wills, World, WorldSpec, mac, mac_on, node_id,
 };

@@ -16,6 +16,7 @@ mod messages;
 mod oneway;
 mod outsiders;
 mod paper;
+mod paths;
 mod periods;
 mod planted;
 mod ports;

@@ -4,8 +4,8 @@ use crate::llc::{self, Fragment, LlcView};
 use crate::{
     Announce, CIRCUIT_HEADER_OCTETS, CircuitHeader, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView,
     JoinAnswer, Key, Kind, LINK_STATE_OCTETS_MAX, LinkStatement, ModeNotice, Nack, RESERVED_HEADER_OCTETS,
-    RTIP_HEADER_OCTETS, Report, ReservedHeader, RtipHeader, Signal, Switch, SwitchAck, Token, UnitHeader,
-    host_level, verify,
+    RTIP_HEADER_OCTETS, Report, ReservedHeader, RtipHeader, Signal, Switch, SwitchAck, Token,
+    UNIT_HEADER_OCTETS, UnitHeader, host_level, parse_fragment, verify,
 };
 
 /// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
@@ -50,6 +50,10 @@ pub fn fuzz_rtip(data: &[u8]) {
     let mut out = [0u8; RTIP_HEADER_OCTETS];
     assert_eq!(header.emit(&mut out, payload.len()), Some(RTIP_HEADER_OCTETS));
     assert_eq!((&out[..], payload), data.split_at(RTIP_HEADER_OCTETS));
+    let Ok((unit, fragment)) = parse_fragment(payload) else { return };
+    let mut out = [0u8; UNIT_HEADER_OCTETS];
+    unit.emit(&mut out);
+    assert_eq!((&out[..], fragment), payload.split_at(UNIT_HEADER_OCTETS));
 }
 
 /// Any octets as a node's statement of its neighbours. Parsed octets must be emitted unchanged.

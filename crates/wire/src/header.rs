@@ -149,7 +149,9 @@ pub enum PayloadKind {
     None,
     /// A fragment of a unit behind a [`UnitHeader`].
     Unit,
-    /// A kind of a later version (RTIP, AAL5).
+    /// A packet of a channel across segments: a [`crate::RtipHeader`], a [`UnitHeader`] and a fragment.
+    Rtip,
+    /// A kind of a later version (AAL5).
     Unknown(u8),
 }
 
@@ -158,6 +160,7 @@ impl PayloadKind {
         match self {
             Self::None => 0,
             Self::Unit => 1,
+            Self::Rtip => 2,
             Self::Unknown(code) => code,
         }
     }
@@ -166,6 +169,7 @@ impl PayloadKind {
         match code {
             0 => Self::None,
             1 => Self::Unit,
+            2 => Self::Rtip,
             other => Self::Unknown(other),
         }
     }

@@ -41,7 +41,7 @@ pub use link_state::{LINK_STATE_KIND, LINK_STATE_OCTETS_MAX, LinkStatement, NEIG
 pub use name::is_printable;
 pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
-pub use rtip::{RTIP_HEADER_OCTETS, RtipHeader};
+pub use rtip::{RTIP_HEADER_OCTETS, RtipHeader, parse_fragment};
 pub use seal::{Key, emit_frame, verify};
 pub use signalling::{Signal, TALLY_OCTETS, Verb};
 pub use stated::StatedSettings;

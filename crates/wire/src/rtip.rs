@@ -17,10 +17,14 @@
 //! no IP version in use; the length counts the header; the checksum is that of IP (RFC 1071); the timestamp
 //! counts microseconds modulo 2^32.
 //!
+//! A frame carries one packet (`PayloadKind::Rtip`): this header, the unit header, and a fragment. The label
+//! of the unit header is 0, since the local id takes its place.
+//!
 //! Departure: the reserved field states how long before its deadline the packet left the node before, in
 //! steps of 16 us. A node that holds packets by it needs no clock that agrees with the source's.
 
 use crate::fields::{Malformed, Reader, Writer};
+use crate::header::UnitHeader;
 
 /// Octets of the header.
 pub const RTIP_HEADER_OCTETS: usize = 16;
@@ -119,6 +123,18 @@ impl RtipHeader {
     }
 }
 
+/// Reads what a packet carries for its destination: the header of its unit, and the fragment.
+///
+/// # Errors
+/// No sound unit header, or one with a label.
+pub fn parse_fragment(payload: &[u8]) -> Result<(UnitHeader, &[u8]), Malformed> {
+    let (unit, fragment) = UnitHeader::parse(payload)?;
+    if unit.label != 0 {
+        return Err(Malformed::Field("label of a packet"));
+    }
+    Ok((unit, fragment))
+}
+
 /// The Internet checksum (RFC 1071) of an even number of octets; 0 where they hold their own.
 fn checksum(octets: &[u8]) -> u16 {
     let words = octets.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
@@ -187,6 +203,17 @@ mod tests {
         for octets in 0..RTIP_HEADER_OCTETS {
             assert!(RtipHeader::parse(&good[..octets]).is_err(), "{octets} octets");
         }
+    }
+
+    #[test]
+    fn a_fragment_has_its_label_in_the_header_of_its_packet() {
+        let unit = UnitHeader { number: 3, fragment: 1, unit_octets: 9, ..UnitHeader::default() };
+        let mut octets = [7; 29];
+        unit.emit(&mut octets);
+        assert_eq!(parse_fragment(&octets), Ok((unit, &[7; 9][..])));
+        octets[1] = 1;
+        assert_eq!(parse_fragment(&octets), Err(Malformed::Field("label of a packet")));
+        assert!(parse_fragment(&octets[..19]).is_err());
     }
 
     #[test]

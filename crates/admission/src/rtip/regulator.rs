@@ -12,6 +12,7 @@
 //! by induction over k: each term of the maximum is at most that. So Σ (d_i + π_i) bounds the whole delay.
 
 use super::traffic::Traffic;
+use core::ops::DerefMut;
 use rota_units::{Instant, Span};
 
 /// How a node holds packets ahead of their time.
@@ -49,17 +50,17 @@ impl Regulator {
     }
 }
 
-/// The eligibility times of one channel. `history` holds the last B of them.
-#[derive(Debug)]
-pub struct RateJitter<'h> {
+/// The eligibility times of one channel. `history` holds the last B of them, borrowed or owned.
+#[derive(Clone, Debug)]
+pub struct RateJitter<H> {
     traffic: Traffic,
-    history: &'h mut [Instant],
+    history: H,
     seen: u64,
 }
 
-impl<'h> RateJitter<'h> {
+impl<H: DerefMut<Target = [Instant]>> RateJitter<H> {
     /// A regulator whose memory has exactly B places. Panics on another number.
-    pub fn new(traffic: Traffic, history: &'h mut [Instant]) -> Self {
+    pub fn new(traffic: Traffic, history: H) -> Self {
         assert_eq!(history.len() as u64, traffic.burst(), "one place for each packet of an interval");
         Self { traffic, history, seen: 0 }
     }
@@ -108,7 +109,7 @@ mod tests {
     fn a_loop_that_sends_at_once_becomes_the_staircase_of_figure_10() {
         let traffic = Traffic::new(ns(2), ns(3), ns(10)).unwrap();
         let mut history = [Instant::ZERO; 3];
-        let mut regulator = RateJitter::new(traffic, &mut history);
+        let mut regulator = RateJitter::new(traffic, &mut history[..]);
         let eligible: Vec<u64> = (0..7).map(|_| regulator.eligible(Instant::ZERO).as_nanos()).collect();
         assert_eq!(eligible, [0, 2, 4, 10, 12, 14, 20]);
         assert_eq!(delay_jitter_ahead(Instant::from_nanos(5), ns(3)), Instant::from_nanos(8));
@@ -126,7 +127,7 @@ mod tests {
             let x_ave = x_min + more;
             let traffic = Traffic::new(ns(x_min), ns(x_ave), ns(x_ave * burst)).unwrap();
             let mut history = vec![Instant::ZERO; burst as usize];
-            let mut regulator = RateJitter::new(traffic, &mut history);
+            let mut regulator = RateJitter::new(traffic, &mut history[..]);
             let (mut now, mut out) = (0, Vec::new());
             for gap in gaps {
                 now += gap;
@@ -139,7 +140,7 @@ mod tests {
                 prop_assert!(within(1, ns(x_min)) && within(burst as usize, ns(x_ave * burst)));
             }
             let mut history = vec![Instant::ZERO; burst as usize];
-            let mut second = RateJitter::new(traffic, &mut history);
+            let mut second = RateJitter::new(traffic, &mut history[..]);
             for eligible in out {
                 prop_assert_eq!(second.eligible(eligible), eligible);
             }

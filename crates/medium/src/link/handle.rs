@@ -97,7 +97,7 @@ impl Link {
             self.note_alive(now);
         }
         Some(match header.kind {
-            Kind::Data => Arrived::Data(mac, (header.generation, header.seq), body),
+            Kind::Data => Arrived::Data(mac, (header.generation, header.seq), header.payload, body),
             Kind::Signal => Arrived::Signal(mac, body),
             _ => Arrived::Report(mac, body),
         })

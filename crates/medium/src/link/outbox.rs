@@ -60,9 +60,16 @@ impl Link {
     }
 
     /// The same for data that leaves under a grant.
-    pub fn seal_data(&mut self, frame: &mut [u8], to: MacAddr, _: &Grant, octets: usize) -> Option<u16> {
+    pub fn seal_data(
+        &mut self,
+        frame: &mut [u8],
+        to: MacAddr,
+        _: &Grant,
+        payload: PayloadKind,
+        octets: usize,
+    ) -> Option<u16> {
         let to = self.members.numbered(to)?.mac;
-        Some(self.seal(frame, to, Kind::Data, PayloadKind::Unit, octets))
+        Some(self.seal(frame, to, Kind::Data, payload, octets))
     }
 
     /// Writes the frame of [`Self::will_name`] and returns its length; `None` while there is none.

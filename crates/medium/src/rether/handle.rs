@@ -13,7 +13,7 @@ use rota_units::Instant;
 use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, Claim, ClaimGrant, Form, FrameView, JoinAnswer, Kind, LINK_VERSION, LinkHeader, MAX_STATIONS,
-    MacAddr, Malformed, ModeNotice, Nack, Switch, SwitchAck, Token, Verdict, verify,
+    MacAddr, Malformed, ModeNotice, Nack, PayloadKind, Switch, SwitchAck, Token, Verdict, verify,
 };
 
 /// The source address of an Ethernet frame.
@@ -249,7 +249,7 @@ impl Rether {
             Kind::Request => self.on_request(now, header.source, header.key_epoch),
             Kind::Mode => self.on_ring_mode(now, stamp.generation, ModeNotice::parse(body).ok()?),
             Kind::Will => self.on_will(now, view),
-            Kind::Data => return Some(self.on_data(mac, stamp, body)),
+            Kind::Data => return Some(self.on_data(mac, stamp, header.payload, body)),
             Kind::Signal => return Some(Arrived::Signal(mac, body)),
             Kind::Report => return Some(Arrived::Report(mac, body)),
             _ => self.judge(FrameVerdict::Malformed),
@@ -258,13 +258,19 @@ impl Rether {
     }
 
     /// Receivers police: only the newest generation has the right to send.
-    fn on_data<'a>(&mut self, from: MacAddr, stamp: Stamp, body: &'a [u8]) -> Arrived<'a> {
+    fn on_data<'a>(
+        &mut self,
+        from: MacAddr,
+        stamp: Stamp,
+        payload: PayloadKind,
+        body: &'a [u8],
+    ) -> Arrived<'a> {
         if stamp.generation < self.fence.seen.generation {
             self.judge(FrameVerdict::Policed);
             return Arrived::Nothing;
         }
         self.settle_watch(stamp);
-        Arrived::Data(from, (stamp.generation, stamp.seq), body)
+        Arrived::Data(from, (stamp.generation, stamp.seq), payload, body)
     }
 
     /// The state this station tells others.

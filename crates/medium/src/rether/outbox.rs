@@ -88,7 +88,15 @@ enum Proof {
 /// The kind of a frame, and its proof.
 struct Heading {
     kind: Kind,
+    payload: PayloadKind,
     proof: Proof,
+}
+
+impl Heading {
+    /// That of a frame that carries its kind's fields alone.
+    const fn bare(kind: Kind, proof: Proof) -> Self {
+        Self { kind, payload: PayloadKind::None, proof }
+    }
 }
 
 impl Rether {
@@ -162,7 +170,7 @@ impl Rether {
             }
             Pending::Ports => return None,
         };
-        self.seal(frame, to, Heading { kind, proof }, octets)
+        self.seal(frame, to, Heading::bare(kind, proof), octets)
     }
 
     pub(super) fn in_ring(&self) -> bool {
@@ -179,17 +187,24 @@ impl Rether {
             Way::Exactly { station, group } => {
                 let to = self.members.numbered(station)?.mac;
                 let to = if group { to.own_group() } else { to };
-                return self.seal_to(frame, to, Heading { kind, proof }, octets);
+                return self.seal_to(frame, to, Heading::bare(kind, proof), octets);
             }
         };
-        self.seal(frame, to, Heading { kind, proof }, octets)
+        self.seal(frame, to, Heading::bare(kind, proof), octets)
     }
 
     /// The same for data that leaves under a grant.
-    pub fn seal_data(&mut self, frame: &mut [u8], to: MacAddr, grant: &Grant, octets: usize) -> Option<u16> {
+    pub fn seal_data(
+        &mut self,
+        frame: &mut [u8],
+        to: MacAddr,
+        grant: &Grant,
+        payload: PayloadKind,
+        octets: usize,
+    ) -> Option<u16> {
         let to = self.members.numbered(to)?.mac;
         let proof = Proof::Ring(Stamp { generation: grant.stamp.0, seq: grant.stamp.1 });
-        self.seal(frame, to, Heading { kind: Kind::Data, proof }, octets)
+        self.seal(frame, to, Heading { kind: Kind::Data, payload, proof }, octets)
     }
 
     /// Completes a frame whose body stands in the buffer. `None` when its key is gone.
@@ -199,7 +214,7 @@ impl Rether {
 
     /// The same to this address, contested or not.
     fn seal_to(&mut self, frame: &mut [u8], to: MacAddr, heading: Heading, octets: usize) -> Option<u16> {
-        let Heading { kind, proof } = heading;
+        let Heading { kind, payload, proof } = heading;
         let (key_epoch, key, stamp) = match proof {
             Proof::Bootstrap => {
                 self.own.frame_seq += 1;
@@ -223,7 +238,6 @@ impl Rether {
                 (epoch, key, stamp)
             }
         };
-        let payload = if kind == Kind::Data { PayloadKind::Unit } else { PayloadKind::None };
         let head = Head { kind, payload, key_epoch, generation: stamp.generation, seq: stamp.seq };
         let by = (&self.own, &self.settings);
         Some(sealing::seal(by, &mut self.tally, frame, to, &head, octets, key))
@@ -304,6 +318,6 @@ impl Rether {
             self.counters.tokens_audited += 1;
         }
         let octets = watch.token.emit(&mut frame[BODY..]);
-        self.seal(frame, mac, Heading { kind: Kind::Token, proof: Proof::Ring(stamp) }, octets)
+        self.seal(frame, mac, Heading::bare(Kind::Token, Proof::Ring(stamp)), octets)
     }
 }

@@ -8,13 +8,17 @@ use crate::io::{
 use crate::llc::Llc;
 use crate::port::Port;
 use crate::report::{HostSigns, Reports};
+use crate::rtip::shares::Shares;
 use crate::segment::Segment;
 use crate::settings::Settings;
 use rota_medium::Arrived;
 use rota_medium::door::{Deadline, Identity, Place};
 use rota_units::Instant;
 use rota_wire::llc::is_llc;
-use rota_wire::{ChannelReport, Key, MacAddr, Report, ReportHead, Signal, UNIT_HEADER_OCTETS, UnitHeader};
+use rota_wire::{
+    ChannelReport, Key, MacAddr, PayloadKind, Report, ReportHead, RtipHeader, Signal, UNIT_HEADER_OCTETS,
+    UnitHeader,
+};
 
 /// One port, and its machines.
 #[derive(Clone, Debug)]
@@ -23,11 +27,30 @@ pub(super) struct Line {
     pub(super) channels: Channels,
     pub(super) reports: Reports,
     pub(super) llc: Llc,
+    /// Its shares for channels across segments.
+    pub(super) hops: Shares,
+}
+
+/// What became of an input, and the packet of a channel across segments that was in it, which the node looks
+/// up.
+pub(super) type Handled<'a> = (Disposition, Option<Packet<'a>>);
+
+/// A packet that has come in a proven frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet<'a> {
+    pub(super) from: MacAddr,
+    /// When the kernel received it.
+    pub(super) at: Option<Instant>,
+    pub(super) header: RtipHeader,
+    /// Behind the RTIP header.
+    pub(super) payload: &'a [u8],
 }
 
 /// How often one poll asks the link. Each further time needs an event that the time before brought; one
 /// suffices, and the rest keeps two machines that answer each other from going on for ever.
 const CARRY_TURNS: usize = 4;
+/// Local ids of packets are no labels of units, which their receivers have not given.
+const PACKET_STREAMS: u32 = 1 << 16;
 
 impl Line {
     pub(super) fn new(
@@ -42,12 +65,14 @@ impl Line {
             channels: Channels::new(identity.node_id, seed),
             reports: Reports::new(now, settings.report),
             llc: Llc::new(now, identity.mac, settings.llc.clone()),
+            hops: Shares::new(),
             port: Port::new(now, id, identity, secret, settings.of_medium(), seed),
         }
     }
 
     /// One frame, request or indication of this port.
-    pub(super) fn handle(&mut self, now: Instant, input: Input<'_>) -> Disposition {
+    pub(super) fn handle<'a>(&mut self, now: Instant, input: Input<'a>) -> Handled<'a> {
+        let mut packet = None;
         let mut verdict = FrameVerdict::Taken;
         let received = match input {
             Input::Frame { data, .. } if is_llc(data) => {
@@ -57,7 +82,7 @@ impl Line {
                 received
             }
             Input::Frame { at, data, .. } => {
-                let received = self.on_frame(now, at, data).map(Delivered::Fragment);
+                let received = self.on_frame(now, at, data, &mut packet).map(Delivered::Fragment);
                 verdict = self.port.medium_mut().take_verdict();
                 received
             }
@@ -76,11 +101,17 @@ impl Line {
             }
         };
         self.carry_wants(now);
-        Disposition { verdict, received }
+        (Disposition { verdict, received }, packet)
     }
 
     /// One frame: the medium proves it, and its body is read here.
-    fn on_frame(&mut self, now: Instant, at: Option<Instant>, data: &[u8]) -> Option<Delivery> {
+    fn on_frame<'a>(
+        &mut self,
+        now: Instant,
+        at: Option<Instant>,
+        data: &'a [u8],
+        packet: &mut Option<Packet<'a>>,
+    ) -> Option<Delivery> {
         match self.port.on_frame(now, at, data) {
             Arrived::Nothing => return None,
             Arrived::Signal(from, body) => {
@@ -95,9 +126,24 @@ impl Line {
                     return None;
                 }
             }
-            Arrived::Data(from, stamp, body) => {
+            Arrived::Data(from, stamp, PayloadKind::Rtip, body) => {
+                if let Ok((header, payload)) = RtipHeader::parse(body) {
+                    let stream = PACKET_STREAMS | u32::from(header.local_id);
+                    self.port.on_place(
+                        now,
+                        at,
+                        from,
+                        stamp,
+                        Place { stream, item: header.sequence, part: 0 },
+                    );
+                    *packet = Some(Packet { from, at, header, payload });
+                    return None;
+                }
+                self.port.packets_mut().malformed += 1;
+            }
+            Arrived::Data(from, stamp, _, body) => {
                 if let Ok((unit, payload)) = UnitHeader::parse(body) {
-                    let place = Place { stream: unit.label, item: unit.number, part: unit.fragment };
+                    let place = Place { stream: unit.label.into(), item: unit.number, part: unit.fragment };
                     self.port.on_place(now, at, from, stamp, place);
                     return self.on_fragment(now, at, from, &unit, payload);
                 }
@@ -206,7 +252,9 @@ impl Line {
         carry::channels(now, &mut self.channels, &mut self.port);
         let mut found = false;
         while let Some(event) = self.port.next_event() {
-            self.channels.on_medium_event(now, event, Segment::of(&self.port));
+            if let Some(event) = self.hops.take(event) {
+                self.channels.on_medium_event(now, event, Segment::of(&self.port));
+            }
             carry::channels(now, &mut self.channels, &mut self.port);
             found = true;
         }
@@ -215,7 +263,7 @@ impl Line {
 
     /// The next thing to do but for events; `None` when drained.
     pub(super) fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
-        self.port.medium_mut().set_receives(self.channels.has_incoming());
+        self.port.medium_mut().set_receives(self.channels.has_incoming() || self.hops.receives());
         for _ in 0..CARRY_TURNS {
             let output = self.poll_link(now, frame);
             if let Some(Output::Slot { channel, unit: Some((_, fate)), .. }) = output {
@@ -266,6 +314,7 @@ impl Line {
         port.or(Deadline::new(self.channels.deadline(), Timer::Channels(id)))
             .or(Deadline::new(self.llc.deadline(), Timer::LinkControl(id)))
             .or(Deadline::new(self.reports.deadline(), Timer::Reports(id)))
+            .or(Deadline::new(self.port.eligible_at(), Timer::Regulator(id)))
     }
 
     pub(super) fn tell_host(&mut self, signs: HostSigns) {

@@ -4,6 +4,8 @@ use super::line::Line;
 use super::messages::Messages;
 use super::{HostSigns, Identity, Medium, Node, Polling, Port, ReportHead, Reports, Rether, Settings};
 use crate::io::{ChannelId, FrameBuf, Output, PortId};
+use crate::rtip::table::Table;
+use rota_contract::CloseCause;
 use rota_units::Instant;
 use rota_wire::{Key, MacAddr};
 use std::collections::VecDeque;
@@ -64,7 +66,8 @@ impl Node {
     pub(super) fn of_lines(lines: Vec<Line>) -> Self {
         let turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
         let messages = Messages::new(lines.len());
-        Self { lines, turn, orphaned: VecDeque::new(), messages, is_draining: false }
+        let hops = Table::new();
+        Self { lines, turn, orphaned: VecDeque::new(), messages, hops, is_draining: false }
     }
 
     /// A port is gone, and with it its segment: all its channels end here as
@@ -75,10 +78,12 @@ impl Node {
         self.assert_drained();
         let Some(at) = self.place(port) else { return self.lines.len() };
         if self.lines.len() == 1 {
+            self.end_hops_at(now, port, CloseCause::PortGone);
             self.leave(now);
             return 0;
         }
         let line = self.lines.remove(at);
+        self.end_hops_at(now, port, CloseCause::PortGone);
         self.messages.end_with_port(line.llc);
         self.turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
         let (events, returning) = line.channels.end_with_port();
@@ -114,7 +119,8 @@ impl Node {
         if self.lines.len() == 1 {
             return 0;
         }
-        self.lines.iter().position(|line| line.channels.has(channel)).unwrap_or(0)
+        let has = |line: &Line| line.channels.has(channel) || line.hops.has(channel);
+        self.lines.iter().position(has).unwrap_or(0)
     }
 
     pub(super) fn line_of(&self, channel: ChannelId) -> &Line {

@@ -1,6 +1,7 @@
 //! The counts of a port, of units and ordinary frames. Nothing here changes what it does.
 
 use super::Port;
+use crate::rtip::PacketCounters;
 use rota_wire::{Class, Load};
 
 /// The counters of a port. Those marked (zero) must stay zero on a healthy segment.
@@ -26,6 +27,8 @@ pub struct Counters {
     pub host_frames_dropped: u64,
     /// Ordinary frames dropped because a switch of mode took longer than the queue has room for.
     pub host_dropped_switch: u64,
+    /// Packets of channels across segments.
+    pub packets: PacketCounters,
 }
 
 /// All that is counted of frames at a port, its medium's included.

@@ -13,7 +13,7 @@ use rota_medium::{
     WillName,
 };
 use rota_units::{Instant, Span};
-use rota_wire::{Generation, Key, Kind, MacAddr, Slot, Token};
+use rota_wire::{Generation, Key, Kind, MacAddr, PayloadKind, Slot, Token};
 
 /// The medium of a port.
 #[derive(Clone, Debug)]
@@ -351,9 +351,10 @@ impl Medium {
         frame: &mut [u8],
         to: MacAddr,
         grant: &Grant,
+        payload: PayloadKind,
         octets: usize,
     ) -> Option<u16> {
-        each!(self, medium => medium.seal_data(frame, to, grant, octets))
+        each!(self, medium => medium.seal_data(frame, to, grant, payload, octets))
     }
 
     // ---- shares ---------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 
 mod counters;
 mod flush;
+mod hops;
 mod medium;
 #[cfg(feature = "model")]
 mod model;
@@ -50,6 +51,8 @@ pub struct Port {
     outputs: VecDeque<Output>,
     /// The octets of the unit whose slot is told next, or was told last.
     ended_octets: u32,
+    /// When the next packet of a hop becomes eligible.
+    eligible_at: Instant,
     counters: Counters,
     tally: counters::OwnTally,
 }
@@ -75,6 +78,7 @@ impl Port {
             spending: Spending::default(),
             outputs: VecDeque::with_capacity(1024),
             ended_octets: 0,
+            eligible_at: Instant::FAR,
             counters: Counters::default(),
             tally: counters::OwnTally::default(),
             medium: Medium::new(now, id, me, secret, settings, seed),
@@ -170,7 +174,8 @@ impl Port {
 
     /// Leaves the segment in good order.
     pub(crate) fn leave(&mut self, now: Instant) {
-        self.units.clear();
+        self.counters.packets.ended += self.units.clear();
+        self.look_for_eligible();
         self.medium.leave(now);
         self.heed(now);
     }
@@ -219,7 +224,8 @@ impl Port {
         | MediumEvent::Refused { session, .. }
         | MediumEvent::ReservationLost { session } = event
         {
-            self.units.remove(channel_of(session));
+            self.counters.packets.ended += self.units.remove(channel_of(session));
+            self.look_for_eligible();
         }
         Some(event)
     }
@@ -291,6 +297,7 @@ impl Port {
 
     /// The next thing to do. `None`: nothing until the deadline.
     pub(crate) fn poll(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        self.join_eligible(now);
         self.medium.begin_turn(now);
         self.heed(now);
         let output = self.outputs.pop_front().or_else(|| self.next_frame(now, frame));

@@ -19,6 +19,7 @@ impl Port {
             spending,
             outputs,
             ended_octets: _,
+            eligible_at: _,
             counters: _,
             tally: _,
         } = self;

@@ -2,18 +2,19 @@
 
 use super::Port;
 use crate::io::{ChannelId, FrameBuf, Output, ShareRequest, UnitFate, UnitRef, channel_of, session_of};
+use crate::rtip::packets::Packets;
 use rota_medium::door::{self, Grant, SessionId, Share, UNITS_WAITING_MAX};
 use rota_units::Instant;
 use rota_wire::{
-    ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, MAX_SLOTS, MacAddr, TAG_OCTETS, UNIT_HEADER_OCTETS,
-    UnitHeader,
+    ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, MAX_SLOTS, MacAddr, PayloadKind, TAG_OCTETS,
+    UNIT_HEADER_OCTETS, UnitHeader,
 };
 use std::collections::VecDeque;
 
 /// Units of one session that may wait; a number of its own, since a clone keeps no spare room.
 const READY_MAX: usize = UNITS_WAITING_MAX;
 /// Where a unit's octets stand in a frame.
-const DATA_OFFSET: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS;
+pub(super) const DATA_OFFSET: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS;
 
 /// The units of one channel.
 #[derive(Clone, Debug)]
@@ -26,13 +27,33 @@ pub(super) struct UnitQueue {
     pub(super) fragments_sent: u16,
     /// A new size asked for, and the last unit that was ready then.
     pub(super) resize: Option<(u32, Option<u64>)>,
+    /// The packets of a hop of a channel across segments, once it is entered; it has no units then.
+    pub(super) packets: Option<Box<Packets>>,
 }
 
 impl UnitQueue {
     /// Octets of the next fragment of the first ready unit.
     fn fragment_octets(&self, payload_max: u32) -> u32 {
+        if let Some(packets) = &self.packets {
+            return packets.first_octets().unwrap_or(0) as u32;
+        }
         let sent = u32::from(self.fragments_sent) * payload_max;
         self.ready.front().map_or(0, |unit| (unit.octets - sent.min(unit.octets)).min(payload_max))
+    }
+
+    /// True if nothing waits.
+    pub(super) fn is_drained(&self) -> bool {
+        self.ready.is_empty() && self.packets.as_ref().is_none_or(|packets| packets.is_empty())
+    }
+
+    /// True if nothing of it may leave in a slot now.
+    fn has_nothing_ready(&self) -> bool {
+        self.packets.as_ref().map_or(self.ready.is_empty(), |packets| packets.first_octets().is_none())
+    }
+
+    /// Packets that wait, held ones included.
+    fn packets_waiting(&self) -> u64 {
+        self.packets.as_ref().map_or(0, |packets| packets.counts().waiting as u64)
     }
 
     /// True if a smaller size may take effect. Units that were ready under the old one leave under it, also
@@ -54,19 +75,41 @@ impl Units {
         Self(Vec::with_capacity(MAX_SLOTS))
     }
 
-    pub(super) fn clear(&mut self) {
+    /// How many queues there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The hop whose packets the queue at this place has.
+    pub(super) fn hop_at(&self, at: usize) -> Option<ChannelId> {
+        self.0.get(at).filter(|queue| queue.packets.is_some()).map(|queue| queue.channel)
+    }
+
+    /// When the next packet of any hop becomes eligible.
+    pub(super) fn eligible_at(&self) -> Instant {
+        let hops = self.0.iter().filter_map(|queue| queue.packets.as_ref());
+        hops.map(|packets| packets.due()).min().unwrap_or(Instant::FAR)
+    }
+
+    /// Removes all queues; how many packets waited.
+    pub(super) fn clear(&mut self) -> u64 {
+        let waited = self.0.iter().map(UnitQueue::packets_waiting).sum();
         self.0.clear();
+        waited
     }
 
-    pub(super) fn remove(&mut self, channel: ChannelId) {
+    /// Removes the queue of a channel; how many packets waited.
+    pub(super) fn remove(&mut self, channel: ChannelId) -> u64 {
+        let waited = self.get(channel).map_or(0, UnitQueue::packets_waiting);
         self.0.retain(|queue| queue.channel != channel);
+        waited
     }
 
-    fn get(&self, channel: ChannelId) -> Option<&UnitQueue> {
+    pub(super) fn get(&self, channel: ChannelId) -> Option<&UnitQueue> {
         self.0.iter().find(|queue| queue.channel == channel)
     }
 
-    fn get_mut(&mut self, channel: ChannelId) -> Option<&mut UnitQueue> {
+    pub(super) fn get_mut(&mut self, channel: ChannelId) -> Option<&mut UnitQueue> {
         self.0.iter_mut().find(|queue| queue.channel == channel)
     }
 
@@ -81,7 +124,15 @@ impl Port {
     pub(crate) fn reserve(&mut self, now: Instant, channel: ChannelId, asked: &ShareRequest) {
         let ShareRequest { to, label, unit_octets_max, pace, periodic } = *asked;
         let ready = VecDeque::with_capacity(READY_MAX);
-        self.units.0.push(UnitQueue { channel, to, label, ready, fragments_sent: 0, resize: None });
+        self.units.0.push(UnitQueue {
+            channel,
+            to,
+            label,
+            ready,
+            fragments_sent: 0,
+            resize: None,
+            packets: None,
+        });
         self.medium.reserve(now, session_of(channel), Share { unit_octets_max, pace, periodic });
         self.heed(now);
     }
@@ -91,6 +142,9 @@ impl Port {
         if let Some(queue) = self.units.get_mut(channel) {
             queue.ready.clear();
             queue.fragments_sent = 0;
+            self.counters.packets.ended += queue.packets_waiting();
+            queue.packets = None;
+            self.look_for_eligible();
         }
         self.medium.release(now, session_of(channel));
         self.heed(now);
@@ -128,6 +182,11 @@ impl Port {
     /// unit larger than the reservation takes several slots and is late, which its receiver will see.
     /// One whose first fragment no slot takes is given up in its slot.
     pub(crate) fn on_unit_ready(&mut self, now: Instant, channel: ChannelId, unit: UnitRef) -> bool {
+        if let Some(packets) = self.units.get_mut(channel).and_then(|queue| queue.packets.as_mut()) {
+            let is_taken = packets.offer(now, unit);
+            self.join_hop(now, channel);
+            return is_taken;
+        }
         let queue = self.units.get_mut(channel).filter(|queue| queue.ready.len() < READY_MAX);
         let Some(queue) = queue else { return false };
         queue.ready.push_back(unit);
@@ -137,7 +196,7 @@ impl Port {
 
     /// Whether every unit of the channel has left.
     pub(crate) fn is_drained(&self, channel: ChannelId) -> bool {
-        self.units.get(channel).is_none_or(|queue| queue.ready.is_empty())
+        self.units.get(channel).is_none_or(UnitQueue::is_drained)
     }
 
     /// The schedule of the oldest unit of a channel that has not left.
@@ -177,8 +236,11 @@ impl Port {
         let channel = channel_of(session);
         let payload_max = self.medium.settings().link.framing.unit_payload_max() as u32;
         let units = self.spending.units;
-        let Some(queue) = self.units.get(channel).filter(|queue| !queue.ready.is_empty()) else {
-            if units == 0 {
+        let queue = self.units.get(channel);
+        let Some(queue) = queue.filter(|queue| !queue.has_nothing_ready()) else {
+            // No program waits for the slots of a gateway.
+            let tells = queue.is_none_or(|queue| queue.packets.as_ref().is_none_or(|of| of.is_source()));
+            if units == 0 && tells {
                 self.outputs.push_back(Output::Slot { channel, at: grant.opens, unit: None });
             }
             return self.end_slot(now);
@@ -195,7 +257,12 @@ impl Port {
         if self.medium.answers_before(now, takes) {
             return None;
         }
-        let Some((len, last)) = self.write_fragment(frame, channel, grant, (octets, payload_max)) else {
+        let written = if queue.packets.is_some() {
+            self.write_packet(now, frame, channel, grant).map(|len| (len, true))
+        } else {
+            self.write_fragment(frame, channel, grant, (octets, payload_max))
+        };
+        let Some((len, last)) = written else {
             self.drop_unit(now, channel, grant.opens);
             return self.end_slot(now);
         };
@@ -254,18 +321,28 @@ impl Port {
         };
         header.emit(&mut frame.bytes[DATA_OFFSET - UNIT_HEADER_OCTETS..DATA_OFFSET]);
         let body = UNIT_HEADER_OCTETS + octets as usize;
-        let len = self.medium.seal_data(frame.bytes, queue.to, grant, body)?;
+        let len = self.medium.seal_data(frame.bytes, queue.to, grant, PayloadKind::Unit, body)?;
         queue.fragments_sent = fragment + 1;
         Some((len, last))
     }
 
+    fn is_hop(&self, channel: ChannelId) -> bool {
+        self.units.get(channel).is_some_and(|queue| queue.packets.is_some())
+    }
+
     fn unit_sent(&mut self, now: Instant, channel: ChannelId, at: Instant) {
+        if self.is_hop(channel) {
+            return self.end_packet(now, channel, at, UnitFate::Sent);
+        }
         self.counters.units_sent += 1;
         self.end_unit(now, channel, at, UnitFate::Sent);
     }
 
     /// Gives up the unit at the head of a channel's queue.
     fn drop_unit(&mut self, now: Instant, channel: ChannelId, at: Instant) {
+        if self.is_hop(channel) {
+            return self.end_packet(now, channel, at, UnitFate::Dropped);
+        }
         self.counters.units_dropped += 1;
         self.end_unit(now, channel, at, UnitFate::Dropped);
     }

@@ -240,6 +240,7 @@ impl Lan {
                         _ => {}
                     }
                 }
+                Given::Hop(_) => {}
                 Given::Message(event) => {
                     self.events.push((k, event));
                     if let LlcEvent::Local { from, number, octets, to, level } = event {

@@ -67,6 +67,7 @@ fn check_list(view: &View<'_>, host: usize, slots: &[(u16, u32, bool)], findings
     let own = slots.iter().filter(|slot| slot.0 == station).count();
     // A channel that grows may get one more slot each time.
     let asked: u64 = view.own_flows().filter(|flow| flow.from == host).map(|flow| 1 + flow.asked).sum();
+    let asked = asked + view.at(host).card.hops;
     if own as u64 > asked {
         findings.add(view.now, "R5", format!("host {host} has {own} slots and asked for {asked}"));
     }

@@ -118,7 +118,8 @@ pub(super) fn agree(
         }
         let of = |state| own().filter(move |(_, flow)| flow.from == at && flow.state == state).count();
         let (open, asked, shares) = (of(FlowState::Open), of(FlowState::Asked), shares(medium));
-        if !(open..=open + asked).contains(&shares) {
+        let hops = station.card.hops as usize;
+        if !(open..=open + asked + hops).contains(&shares) {
             return Err(("S5", format!("host {at} has {shares} shares and {open} open channels")));
         }
         if asked > 0 || mode == ModeName::Switching {

@@ -63,7 +63,7 @@ fn agree_on(world: &World, segment: usize) -> Result<(), (&'static str, String)>
         let slots = own(station.rether().map_or(0, |link| link.station()));
         let open = flows().filter(|flow| flow.from == at);
         let (least, more) = open.fold((0, 0), |(least, more), flow| (least + 1, more + flow.asked as usize));
-        (least..=least + more).contains(&slots)
+        (least..=least + more + station.card.hops as usize).contains(&slots)
     };
     let known: usize = numbers.iter().map(|station| own(*station)).sum();
     if known != slots || !stations.iter().all(fits) {

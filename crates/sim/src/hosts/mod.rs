@@ -9,6 +9,7 @@ pub use profile::HostProfile;
 use crate::clocks::Clock;
 use crate::engine::Stream;
 use crate::media::Frame;
+use rota_proto::rtip::HopEvent;
 use rota_proto::{ChannelEvent, ChannelId, Delivery, Node, Payloads, PortId};
 use rota_units::{Instant, Span};
 use rota_wire::{FrameView, Kind};
@@ -65,6 +66,8 @@ pub struct Flaws {
 pub struct Programs {
     /// The events of its channels, oldest first.
     pub events: Vec<ChannelEvent>,
+    /// The events of its channels across segments, oldest first.
+    pub hop_events: Vec<HopEvent>,
     /// Units received, by channel.
     pub receipts: BTreeMap<ChannelId, Vec<Receipt>>,
     /// Which flow of the world a received channel is.

@@ -30,6 +30,8 @@ pub struct HostPort {
     pub(crate) host_frames: BTreeMap<u32, Frame>,
     /// Ordinary frames that the process was told to drop.
     pub(crate) dropped: u64,
+    /// Shares that its process has asked for beside those of flows, since it began.
+    pub(crate) hops: u64,
 }
 
 impl HostPort {
@@ -44,6 +46,7 @@ impl HostPort {
             gated: false,
             host_frames: BTreeMap::new(),
             dropped: 0,
+            hops: 0,
         }
     }
 
@@ -55,7 +58,7 @@ impl HostPort {
 
     /// The gate ends with its process, and with it the frames that the process kept.
     pub(crate) fn lose_gate(&mut self) {
-        (self.gated, self.dropped) = (false, 0);
+        (self.gated, self.dropped, self.hops) = (false, 0, 0);
         self.host_frames.clear();
     }
 }

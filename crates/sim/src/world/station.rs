@@ -374,6 +374,9 @@ impl World {
                     }
                     self.hosts[index].programs.events.push(event);
                 }
+                while let Some(event) = self.hosts[index].node.as_mut().and_then(Node::next_hop_event) {
+                    self.hosts[index].programs.hop_events.push(event);
+                }
             }
             Output::Slot { channel, at, unit } => {
                 let began = self.hosts[index].clock.was(at).min(self.engine.now());

@@ -1,0 +1,284 @@
+//! Channels across segments at this node: the door by which their hops are asked for, entered and ended, and
+//! the way of a packet from the port where it comes in to the port over which it goes on.
+//!
+//! The calls of one channel, in their order. On the way to the destination each node asks for the share of
+//! its hop ([`Node::reserve_hop`]). On the way back the destination enters the channel
+//! ([`Node::enter_destination`]) and tells the node before it the local id. Each gateway enters its hop with
+//! that id and tells its own ([`Node::enter_gateway`]). The source enters the first hop
+//! ([`Node::enter_source`]), and its program may send.
+
+use super::line::{Line, Packet};
+use super::{FrameVerdict, Input, Node};
+use crate::io::{ChannelId, Delivered, Delivery, Disposition, PortId, ShareRequest, Way};
+use crate::rtip::packets::{BUFFERS_MAX, Packets};
+use crate::rtip::shares::Found;
+use crate::rtip::table::{Hop, Meaning, Release, State};
+use crate::rtip::{HopCounts, HopError, HopEvent, HopShare, HopSpec};
+use crate::segment::Segment;
+use rota_admission::LINK_SHARES_MAX;
+use rota_admission::rtip::Regulator;
+use rota_admission::subnet::{RTIP_OCTETS, payload_max};
+use rota_contract::CloseCause;
+use rota_medium::BODY;
+use rota_units::Instant;
+use rota_wire::{MacAddr, RTIP_HEADER_OCTETS, UNIT_HEADER_OCTETS, parse_fragment};
+
+impl Node {
+    // ---- the door -------------------------------------------------------------------------------------
+
+    /// Asks the medium of a port for the share of one hop to the next station. The answer comes as
+    /// [`HopEvent::Reserved`] or [`HopEvent::Refused`]. The hop is named like a channel of this node; at a
+    /// source it is that channel of the program.
+    ///
+    /// # Errors
+    /// [`HopError`], without asking anybody.
+    pub fn reserve_hop(&mut self, now: Instant, way: Way, share: &HopShare) -> Result<ChannelId, HopError> {
+        self.assert_drained();
+        let Way { port, hop: to } = way;
+        let line = self.line_towards(port, to)?;
+        let framing = &self.lines[line].port.medium().settings().link.framing;
+        let most = payload_max(framing).get() as u32;
+        if share.octets == 0 || share.octets > most {
+            return Err(HopError::PacketSize { asked: share.octets, most });
+        }
+        self.hops.has_room()?;
+        let line = &mut self.lines[line];
+        if line.hops.len() >= LINK_SHARES_MAX {
+            return Err(HopError::TooMany(LINK_SHARES_MAX));
+        }
+        let id = line.channels.next_id();
+        line.hops.add(id);
+        self.hops.ask(Hop { id, port, to, octets: share.octets, state: State::Asked });
+        let HopShare { octets, pace, periodic } = *share;
+        let unit_octets_max = octets + RTIP_OCTETS as u32;
+        line.port.reserve(now, id, &ShareRequest { to, label: 0, unit_octets_max, pace, periodic });
+        line.carry_wants(now);
+        Ok(id)
+    }
+
+    /// The program of a channel sends its units over this hop from now on, as units of a channel of one
+    /// segment: by [`Input::UnitReady`], each with an [`crate::Output::Slot`] when its last packet has left.
+    /// Packets beyond the channel's traffic wait here, and their units in the program's memory.
+    ///
+    /// # Errors
+    /// [`HopError::NoHop`]: its share is not granted, or it is entered already.
+    pub fn enter_source(&mut self, hop: ChannelId, spec: &HopSpec) -> Result<(), HopError> {
+        self.assert_drained();
+        let Hop { octets, .. } = self.hops.reserved(hop)?;
+        self.line_of_hop(hop)?.port.enter(hop, Packets::of_source(spec, octets));
+        self.hops.enter_source(hop);
+        Ok(())
+    }
+
+    /// Packets that come from a station by the local id in the answer go on over this hop from now on. The
+    /// buffers are taken now.
+    ///
+    /// # Errors
+    /// [`HopError`]: as [`Self::enter_source`]; no such station; buffers or a regulator that cannot be.
+    pub fn enter_gateway(&mut self, hop: ChannelId, spec: &HopSpec, from: Way) -> Result<u16, HopError> {
+        self.assert_drained();
+        let entered = self.hops.reserved(hop)?;
+        if spec.buffers == 0 || spec.buffers > BUFFERS_MAX {
+            return Err(HopError::Buffers { asked: spec.buffers, most: BUFFERS_MAX });
+        }
+        if matches!(spec.regulator, Regulator::DelayClock { .. }) {
+            return Err(HopError::Clock);
+        }
+        self.line_towards(from.port, from.hop)?;
+        self.hops.has_room()?;
+        self.line_of_hop(hop)?.port.enter(hop, Packets::of_gateway(spec, entered.octets));
+        let local_id = self.hops.enter_gateway(&entered, from.port, from.hop);
+        self.count_arrivals();
+        Ok(local_id)
+    }
+
+    /// Packets that come from a station by the local id in the answer are for a program of this host from now
+    /// on, as [`Delivered::Fragment`] of the channel in the answer. Their payload has so many octets at most.
+    ///
+    /// # Errors
+    /// [`HopError`]: no such station, or no room.
+    pub fn enter_destination(&mut self, from: Way, octets: u32) -> Result<(ChannelId, u16), HopError> {
+        self.assert_drained();
+        let line = self.line_towards(from.port, from.hop)?;
+        self.hops.has_room()?;
+        let id = self.lines[line].channels.next_id();
+        let local_id = self.hops.enter_destination(id, (from.port, from.hop), octets);
+        self.count_arrivals();
+        Ok((id, local_id))
+    }
+
+    /// Ends a hop, or a channel that is received here, in any state: what waits is dropped and counted, the
+    /// local id is nobody's any more, and the share is given back. [`HopEvent::Released`] follows. For one
+    /// that is not there nothing happens.
+    pub fn end_hop(&mut self, now: Instant, hop: ChannelId) {
+        self.assert_drained();
+        let release = self.hops.end(hop);
+        self.release_hop(now, release);
+        self.settle_hops(now);
+        self.count_arrivals();
+    }
+
+    /// True if nothing of a hop waits here, so that its end loses nothing.
+    pub fn is_hop_drained(&self, hop: ChannelId) -> bool {
+        let port = self.hops.hop(hop).and_then(|hop| self.port_at(hop.port));
+        port.is_none_or(|port| port.is_hop_drained(hop))
+    }
+
+    /// What happened to hops, after [`crate::Output::Event`]: take events until there are none.
+    pub fn next_hop_event(&mut self) -> Option<HopEvent> {
+        self.hops.next_event()
+    }
+
+    /// The counts of packets at a hop that is entered.
+    pub fn hop_counts(&self, hop: ChannelId) -> Option<HopCounts> {
+        self.port_at(self.hops.hop(hop)?.port)?.hop_counts(hop)
+    }
+
+    // ---- packets --------------------------------------------------------------------------------------
+
+    /// True for a unit of a hop on which no program of this host sends.
+    pub(super) fn is_foreign_unit(&self, input: &Input<'_>) -> bool {
+        let Input::UnitReady { channel, .. } = input else { return false };
+        self.hops.hop(*channel).is_some_and(|hop| hop.state != State::Source)
+    }
+
+    /// A packet of a channel across segments has come in on the line at this place.
+    pub(super) fn on_packet(&mut self, now: Instant, at: usize, packet: &Packet<'_>) -> Disposition {
+        let Packet { from, at: stamp, header, payload } = *packet;
+        let key = (self.lines[at].port.id(), from, header.local_id);
+        // A packet without a unit header would be one with less than nothing.
+        let meaning = match payload.len().checked_sub(UNIT_HEADER_OCTETS) {
+            Some(octets) => self.hops.look_up(key, header.sequence, octets),
+            None => return self.refuse(at, FrameVerdict::Malformed, |counts| &mut counts.malformed),
+        };
+        match meaning {
+            Meaning::Unknown => self.refuse(at, FrameVerdict::UnknownChannel, |counts| &mut counts.unknown),
+            Meaning::Repeated => self.refuse(at, FrameVerdict::UnknownChannel, |counts| &mut counts.repeated),
+            Meaning::TooLong => self.refuse(at, FrameVerdict::Malformed, |counts| &mut counts.too_long),
+            Meaning::Forward(port, hop) => {
+                self.forward(now, at, port, hop, packet);
+                Disposition::default()
+            }
+            Meaning::Deliver(channel, _) => {
+                let Ok((unit, fragment)) = parse_fragment(payload) else {
+                    return self.refuse(at, FrameVerdict::Malformed, |counts| &mut counts.malformed);
+                };
+                let Some(descriptor) = self.hops.describe(key, &unit, fragment.len(), stamp) else {
+                    return self.refuse(at, FrameVerdict::Malformed, |counts| &mut counts.malformed);
+                };
+                self.lines[at].port.packets_mut().received += 1;
+                let offset = (BODY + RTIP_HEADER_OCTETS + UNIT_HEADER_OCTETS) as u16;
+                let octets = fragment.len() as u16;
+                let delivery = Delivery { channel, descriptor, offset, octets };
+                Disposition { received: Some(Delivered::Fragment(delivery)), ..Disposition::default() }
+            }
+        }
+    }
+
+    /// A packet that does not go on is counted under the reason, and by the medium.
+    fn refuse(
+        &mut self,
+        at: usize,
+        verdict: FrameVerdict,
+        counter: impl FnOnce(&mut crate::rtip::PacketCounters) -> &mut u64,
+    ) -> Disposition {
+        let port = &mut self.lines[at].port;
+        *counter(port.packets_mut()) += 1;
+        port.medium_mut().judge(verdict);
+        Disposition { verdict: port.medium_mut().take_verdict(), received: None }
+    }
+
+    /// A packet goes on over another port.
+    fn forward(&mut self, now: Instant, at: usize, port: PortId, hop: ChannelId, packet: &Packet<'_>) {
+        let counts = self.lines[at].port.packets_mut();
+        (counts.received, counts.forwarded) = (counts.received + 1, counts.forwarded + 1);
+        let Some(out) = self.place(port) else { return };
+        let arrival = packet.at.map_or(now, |at| at.min(now));
+        self.lines[out].port.on_packet(now, arrival, hop, packet.header, packet.payload);
+    }
+
+    // ---- shares ---------------------------------------------------------------------------------------
+
+    /// Heeds what the media have said of the shares of hops. True if they have said anything.
+    pub(super) fn settle_hops(&mut self, now: Instant) -> bool {
+        let mut settled = false;
+        for at in 0..self.lines.len() {
+            while let Some(found) = self.lines[at].hops.next() {
+                self.settle(now, at, found);
+                settled = true;
+            }
+        }
+        if settled {
+            self.count_arrivals();
+        }
+        settled
+    }
+
+    fn settle(&mut self, now: Instant, at: usize, found: Found) {
+        match found {
+            Found::Reserved(hop, admitted) => self.hops.on_reserved(hop, admitted),
+            Found::Refused(hop, refusal) => self.hops.on_refused(hop, refusal),
+            Found::Lost(hop) => self.hops.on_lost(hop, CloseCause::ReservationLost),
+            Found::Released(hop) => self.hops.on_released(hop),
+            Found::Gone(mac, cause) => {
+                let gone = self.lines[at].port.id();
+                self.end_cut(now, cause, |port, station| (port, station) == (gone, mac));
+            }
+        }
+    }
+
+    /// Ends all hops and incoming channels that are cut off.
+    fn end_cut(&mut self, now: Instant, cause: CloseCause, is_cut: impl Fn(PortId, MacAddr) -> bool) {
+        while let Some(release) = self.hops.end_next(cause, &is_cut) {
+            self.release_hop(now, release);
+        }
+    }
+
+    /// A port is gone, or about to go: its hops end, and the shares of what came in over it.
+    pub(super) fn end_hops_at(&mut self, now: Instant, port: PortId, cause: CloseCause) {
+        if self.hops.is_empty() {
+            return;
+        }
+        self.end_cut(now, cause, |of, _| of == port);
+        if self.place(port).is_none() {
+            self.hops.forget_ending(port);
+        }
+        self.settle_hops(now);
+        self.count_arrivals();
+    }
+
+    fn release_hop(&mut self, now: Instant, release: Option<Release>) {
+        let Some(Release { port, hop }) = release else { return };
+        if let Some(at) = self.place(port) {
+            self.lines[at].port.release(now, hop);
+            self.lines[at].carry_wants(now);
+        }
+    }
+
+    /// Each port knows how many channels come in on it.
+    fn count_arrivals(&mut self) {
+        let Self { lines, hops, .. } = self;
+        for line in lines {
+            let port = line.port.id();
+            line.hops.set_arrivals(hops.keys().filter(|(of, ..)| *of == port).count());
+        }
+    }
+
+    // ---- places ---------------------------------------------------------------------------------------
+
+    /// The line of a port that knows a station, which takes part in the segment as this one does.
+    fn line_towards(&self, port: PortId, station: MacAddr) -> Result<usize, HopError> {
+        let at = self.place(port).ok_or(HopError::NoPort(port))?;
+        let segment = Segment::of(&self.lines[at].port);
+        if segment.station() == 0 {
+            return Err(HopError::NotJoined(port));
+        }
+        let is_there = station != segment.mac() && segment.number(station) != 0;
+        if is_there { Ok(at) } else { Err(HopError::NoStation(station)) }
+    }
+
+    fn line_of_hop(&mut self, hop: ChannelId) -> Result<&mut Line, HopError> {
+        let found = self.lines.iter_mut().find(|line| line.hops.has(hop));
+        found.ok_or(HopError::NoHop(hop))
+    }
+}

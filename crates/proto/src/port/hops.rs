@@ -1,0 +1,150 @@
+//! Packets of channels across segments at the port over which they leave. They wait in the same queues as the
+//! units of other channels, one queue for each share, and the same grants are spent on them: each packet is
+//! one unit of the medium. Only what joins the queue, and when, is the hop's own (`rtip/packets.rs`).
+
+use super::Port;
+use super::units::{DATA_OFFSET, UnitQueue};
+use crate::io::{ChannelId, FrameBuf, Output, UnitFate, session_of};
+use crate::rtip::packets::Packets;
+use crate::rtip::{HopCounts, PacketCounters};
+use rota_admission::LINK_AHEAD;
+use rota_medium::BODY;
+use rota_medium::door::{self, Grant, MediumKind};
+use rota_units::{Instant, Span};
+use rota_wire::{PayloadKind, RtipHeader, TAG_OCTETS};
+
+impl Port {
+    /// The hop whose share this port has sends these packets from now on.
+    pub(crate) fn enter(&mut self, hop: ChannelId, packets: Packets) {
+        if let Some(queue) = self.units.get_mut(hop) {
+            queue.packets = Some(Box::new(packets));
+        }
+    }
+
+    /// A packet has come in over another port. False if its hop has no room, or is gone.
+    pub(crate) fn on_packet(
+        &mut self,
+        now: Instant,
+        arrival: Instant,
+        hop: ChannelId,
+        header: RtipHeader,
+        payload: &[u8],
+    ) -> bool {
+        let packets = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut());
+        let Some(packets) = packets else {
+            self.counters.packets.ended += 1;
+            return false;
+        };
+        if !packets.take(arrival, header, payload) {
+            self.counters.packets.over_buffers += 1;
+            return false;
+        }
+        self.join_hop(now, hop);
+        true
+    }
+
+    /// The counts of a hop.
+    pub(crate) fn hop_counts(&self, hop: ChannelId) -> Option<HopCounts> {
+        Some(self.units.get(hop)?.packets.as_ref()?.counts())
+    }
+
+    /// True if nothing of a hop waits.
+    pub(crate) fn is_hop_drained(&self, hop: ChannelId) -> bool {
+        self.units.get(hop).is_none_or(UnitQueue::is_drained)
+    }
+
+    /// The counts of packets, for the node, which judges those that come in.
+    pub(crate) fn packets_mut(&mut self) -> &mut PacketCounters {
+        &mut self.counters.packets
+    }
+
+    /// When the next packet becomes eligible.
+    pub(crate) const fn eligible_at(&self) -> Instant {
+        self.eligible_at
+    }
+
+    /// Packets that are eligible by now join those that wait for a slot.
+    pub(super) fn join_eligible(&mut self, now: Instant) {
+        if now < self.eligible_at {
+            return;
+        }
+        for at in 0..self.units.len() {
+            if let Some(hop) = self.units.hop_at(at) {
+                self.join(now, hop);
+            }
+        }
+        self.look_for_eligible();
+    }
+
+    /// The same of one hop.
+    pub(super) fn join_hop(&mut self, now: Instant, hop: ChannelId) {
+        self.join(now, hop);
+        self.look_for_eligible();
+    }
+
+    fn join(&mut self, now: Instant, hop: ChannelId) {
+        let packets = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut());
+        let joined = packets.map_or(0, |packets| packets.join(now));
+        for _ in 0..joined {
+            self.medium.note_units(now, session_of(hop), door::Units::Join);
+        }
+    }
+
+    pub(super) fn look_for_eligible(&mut self) {
+        self.eligible_at = self.units.eligible_at();
+    }
+
+    /// The first packet of a hop, written into the device's slot; its frame's length.
+    pub(super) fn write_packet(
+        &mut self,
+        now: Instant,
+        frame: &mut FrameBuf<'_>,
+        hop: ChannelId,
+        grant: &Grant,
+    ) -> Option<u16> {
+        let queue = self.units.get(hop)?;
+        let (packets, to) = (queue.packets.as_ref()?, queue.to);
+        let octets = packets.first_octets()?;
+        let ends = now + self.passing_max((DATA_OFFSET + octets + TAG_OCTETS) as u16);
+        let body = packets.write(&mut frame.bytes[BODY..], hop, &mut *frame.payloads, ends)?;
+        self.medium.seal_data(frame.bytes, to, grant, PayloadKind::Rtip, body)
+    }
+
+    /// The longest time in which a frame that is written now reaches the end of the hop, as far as that is
+    /// part of its bound. Stated too long, a packet is eligible too early at the next node, and only its
+    /// jitter grows.
+    fn passing_max(&self, octets: u16) -> Span {
+        let settings = self.medium.settings();
+        let transit = match self.medium.kind() {
+            MediumKind::Rether => settings.params(self.medium.stations()).transit(),
+            MediumKind::Link => LINK_AHEAD + settings.link.frame_span_max(),
+        };
+        self.frame_time(octets) + transit
+    }
+
+    /// The first packet of a hop has left, or is given up.
+    pub(super) fn end_packet(&mut self, now: Instant, hop: ChannelId, at: Instant, fate: UnitFate) {
+        let packets = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut());
+        let Some(packets) = packets else { return };
+        let left = match fate {
+            UnitFate::Sent => packets.leave(),
+            UnitFate::Dropped => packets.give_up(),
+        };
+        match fate {
+            UnitFate::Sent => self.counters.packets.sent += left.packets,
+            UnitFate::Dropped => self.counters.packets.given_up += left.packets,
+        }
+        if let Some(unit) = left.unit {
+            self.ended_octets = unit.octets;
+            match fate {
+                UnitFate::Sent => self.counters.units_sent += 1,
+                UnitFate::Dropped => self.counters.units_dropped += 1,
+            }
+            self.outputs.push_back(Output::Slot { channel: hop, at, unit: Some((unit.number, fate)) });
+        }
+        for _ in 0..left.packets {
+            self.medium.note_units(now, session_of(hop), door::Units::Leave);
+        }
+        self.join_hop(now, hop);
+    }
+}

@@ -1,0 +1,335 @@
+//! The packets of one hop. They are held until they are eligible; from then on they *join* those that wait
+//! for a slot of the hop's share. Both are one queue: eligibility times never fall, so that the first packets
+//! have joined and the others are held.
+//!
+//! At a gateway the octets stand in buffers of this hop alone, which are taken when the hop is entered. A
+//! packet takes the place behind the one before it and gives it back when it leaves: no buffer of one
+//! channel ever serves another one (TENET-4.2-3). At a source packets are cut from the units that wait in
+//! their program's memory, each when it becomes eligible.
+
+use super::door::{HopCounts, HopSpec};
+use super::pacer::Pacer;
+use crate::io::{ChannelId, Payloads, UnitRef};
+use rota_admission::FRAGMENTS_MAX;
+use rota_admission::rtip::Regulator;
+use rota_medium::door::UNITS_WAITING_MAX;
+use rota_units::{Instant, Span};
+use rota_wire::{RTIP_HEADER_OCTETS, RtipHeader, UNIT_HEADER_OCTETS, UnitHeader};
+use std::collections::VecDeque;
+
+/// Most buffers of one hop: at nine thousand octets each they take as much as a few cameras' pictures.
+pub(crate) const BUFFERS_MAX: usize = 1_024;
+/// Packets that have joined: a medium counts no more. Those behind them join as others leave.
+const JOINED_MAX: usize = UNITS_WAITING_MAX;
+/// Units of a source that wait.
+const UNITS_MAX: usize = UNITS_WAITING_MAX;
+const NANOS_A_MICRO: u64 = 1_000;
+
+/// The part of a unit that a packet of a source carries.
+#[derive(Clone, Copy, Debug)]
+struct Fragment {
+    unit: UnitRef,
+    index: u16,
+    last: bool,
+}
+
+/// Where the octets of a packet are.
+#[derive(Clone, Copy, Debug)]
+enum Content {
+    /// In the memory of the program.
+    Unit(Fragment),
+    /// In a buffer of this hop.
+    Buffer(usize),
+}
+
+/// A packet that waits.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    header: RtipHeader,
+    /// Octets behind the RTIP header.
+    octets: usize,
+    eligible: Instant,
+    deadline: Instant,
+    content: Content,
+}
+
+/// Where packets come from.
+#[derive(Clone, Debug)]
+enum Origin {
+    Source(Source),
+    Gateway { buffers: Box<[u8]>, stride: usize, next: usize },
+}
+
+/// The units of a source.
+#[derive(Clone, Debug)]
+struct Source {
+    /// Each with the time at which it was handed over.
+    units: VecDeque<(UnitRef, Instant)>,
+    /// The next fragment of the first one.
+    index: u16,
+    /// When that is eligible, and its deadline.
+    next: Option<(Instant, Instant)>,
+    sequence: u16,
+}
+
+/// What has left, or was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Packets that do not wait any more.
+    pub(crate) packets: u64,
+    /// The unit that is over with them, at its source.
+    pub(crate) unit: Option<UnitRef>,
+}
+
+/// The packets of one hop.
+#[derive(Clone, Debug)]
+pub(crate) struct Packets {
+    local_id: u16,
+    /// Payload of the largest packet.
+    octets: usize,
+    buffers: usize,
+    pacer: Pacer,
+    origin: Origin,
+    waiting: VecDeque<Packet>,
+    joined: usize,
+    counts: HopCounts,
+}
+
+impl Packets {
+    /// A source, which cuts units into packets of so many octets at most. It polices by the rate.
+    pub(crate) fn of_source(spec: &HopSpec, octets: u32) -> Self {
+        let source = Source { units: VecDeque::with_capacity(UNITS_MAX), index: 0, next: None, sequence: 0 };
+        let regulated = HopSpec { regulator: Regulator::Rate, buffers: JOINED_MAX, ..*spec };
+        Self::new(&regulated, octets, Origin::Source(source))
+    }
+
+    /// A gateway, which takes its buffers now.
+    pub(crate) fn of_gateway(spec: &HopSpec, octets: u32) -> Self {
+        let stride = UNIT_HEADER_OCTETS + octets as usize;
+        let buffers = vec![0; stride * spec.buffers].into_boxed_slice();
+        Self::new(spec, octets, Origin::Gateway { buffers, stride, next: 0 })
+    }
+
+    fn new(spec: &HopSpec, octets: u32, origin: Origin) -> Self {
+        let HopSpec { traffic, regulator, buffers, delay, local_id } = *spec;
+        Self {
+            local_id,
+            octets: octets as usize,
+            buffers,
+            pacer: Pacer::new(traffic, regulator, delay),
+            origin,
+            waiting: VecDeque::with_capacity(buffers),
+            joined: 0,
+            counts: HopCounts::default(),
+        }
+    }
+
+    /// The counts of this hop.
+    pub(crate) fn counts(&self) -> HopCounts {
+        HopCounts { waiting: self.waiting.len(), ..self.counts }
+    }
+
+    /// True if nothing waits, held packets and uncut units included.
+    pub(crate) fn is_empty(&self) -> bool {
+        let uncut = matches!(&self.origin, Origin::Source(source) if !source.units.is_empty());
+        self.waiting.is_empty() && !uncut
+    }
+
+    /// True at a source, whose program hears of each slot.
+    pub(crate) fn is_source(&self) -> bool {
+        matches!(self.origin, Origin::Source(_))
+    }
+
+    // ---- what comes -----------------------------------------------------------------------------------
+
+    /// A unit waits in the program's memory. False where too many wait already.
+    pub(crate) fn offer(&mut self, now: Instant, unit: UnitRef) -> bool {
+        let Origin::Source(source) = &mut self.origin else { return false };
+        if source.units.len() >= UNITS_MAX {
+            return false;
+        }
+        source.units.push_back((unit, now));
+        self.plan();
+        true
+    }
+
+    /// A packet has come in a frame: its octets are copied into a buffer. False where all buffers are full.
+    pub(crate) fn take(&mut self, arrival: Instant, header: RtipHeader, payload: &[u8]) -> bool {
+        let Origin::Gateway { buffers, stride, next } = &mut self.origin else { return false };
+        if self.waiting.len() >= self.buffers || payload.len() > *stride {
+            return false;
+        }
+        let place = *next;
+        *next = (place + 1) % self.buffers;
+        buffers[place * *stride..][..payload.len()].copy_from_slice(payload);
+        let ahead = Span::from_micros(header.ahead_us());
+        let (eligible, deadline) = self.pacer.next(arrival, ahead);
+        let (octets, content) = (payload.len(), Content::Buffer(place));
+        self.wait(Packet { header, octets, eligible, deadline, content });
+        true
+    }
+
+    fn wait(&mut self, packet: Packet) {
+        self.waiting.push_back(packet);
+        self.counts.taken += 1;
+        self.counts.most = self.counts.most.max(self.waiting.len());
+    }
+
+    /// Asks the regulator about the packet that is cut next.
+    fn plan(&mut self) {
+        let Origin::Source(source) = &mut self.origin else { return };
+        if let (None, Some((_, handed))) = (source.next, source.units.front()) {
+            source.next = Some(self.pacer.next(*handed, Span::ZERO));
+        }
+    }
+
+    /// Cuts the next packet of a source, if it is eligible and there is room.
+    fn cut(&mut self, now: Instant) -> bool {
+        let Origin::Source(source) = &mut self.origin else { return false };
+        let Some((eligible, deadline)) = source.next.filter(|(eligible, _)| *eligible <= now) else {
+            return false;
+        };
+        if self.waiting.len() >= self.buffers {
+            return false;
+        }
+        let Some((unit, handed)) = source.units.front().copied() else { return false };
+        let offset = (u64::from(source.index) * self.octets as u64).min(u64::from(unit.octets));
+        let rest = (u64::from(unit.octets) - offset) as usize;
+        let (index, octets) = (source.index, rest.min(self.octets));
+        // The header has twelve bits for the index: what is behind them never leaves.
+        let last = rest <= self.octets || u64::from(index) + 1 >= FRAGMENTS_MAX;
+        let timestamp_us = (handed.as_nanos() / NANOS_A_MICRO) as u32;
+        let header = RtipHeader::new(self.local_id, source.sequence, timestamp_us);
+        source.sequence = source.sequence.wrapping_add(1);
+        source.next = None;
+        source.index = index + 1;
+        if last {
+            source.units.pop_front();
+            source.index = 0;
+        }
+        let content = Content::Unit(Fragment { unit, index, last });
+        self.wait(Packet { header, octets: UNIT_HEADER_OCTETS + octets, eligible, deadline, content });
+        self.plan();
+        true
+    }
+
+    // ---- what leaves ----------------------------------------------------------------------------------
+
+    /// Lets those join that are eligible; how many.
+    pub(crate) fn join(&mut self, now: Instant) -> usize {
+        while self.cut(now) {}
+        let held = self.waiting.iter().skip(self.joined).take(JOINED_MAX - self.joined);
+        let joining = held.take_while(|packet| packet.eligible <= now).count();
+        self.joined += joining;
+        joining
+    }
+
+    /// When another one joins, unless one leaves before.
+    pub(crate) fn due(&self) -> Instant {
+        if self.joined >= JOINED_MAX {
+            return Instant::FAR;
+        }
+        let held = self.waiting.get(self.joined).map(|packet| packet.eligible);
+        let uncut = match &self.origin {
+            Origin::Source(source) if self.waiting.len() < self.buffers => source.next.map(|(at, _)| at),
+            _ => None,
+        };
+        held.or(uncut).unwrap_or(Instant::FAR)
+    }
+
+    /// Octets of the first packet that has joined, its RTIP header included: a unit of the medium.
+    pub(crate) fn first_octets(&self) -> Option<usize> {
+        let first = self.waiting.front().filter(|_| self.joined > 0)?;
+        Some(first.octets - UNIT_HEADER_OCTETS + RTIP_HEADER_OCTETS)
+    }
+
+    /// Writes the first packet to the front of `body` and returns its length. It is at the next node `ends`
+    /// at the latest. `None` if its octets cannot be had.
+    pub(crate) fn write(
+        &self,
+        body: &mut [u8],
+        channel: ChannelId,
+        payloads: &mut dyn Payloads,
+        ends: Instant,
+    ) -> Option<usize> {
+        let packet = self.waiting.front().filter(|_| self.joined > 0)?;
+        let into = &mut body[RTIP_HEADER_OCTETS..RTIP_HEADER_OCTETS + packet.octets];
+        match (packet.content, &self.origin) {
+            (Content::Unit(fragment), _) => self.write_fragment(into, channel, payloads, &fragment)?,
+            (Content::Buffer(place), Origin::Gateway { buffers, stride, .. }) => {
+                into.copy_from_slice(&buffers[place * stride..][..packet.octets]);
+            }
+            (Content::Buffer(_), Origin::Source(_)) => return None,
+        }
+        let ahead = packet.deadline.since(ends).as_nanos() / NANOS_A_MICRO;
+        let mut header = packet.header.with_ahead_us(ahead);
+        header.local_id = self.local_id;
+        header.emit(body, packet.octets)?;
+        Some(RTIP_HEADER_OCTETS + packet.octets)
+    }
+
+    fn write_fragment(
+        &self,
+        into: &mut [u8],
+        channel: ChannelId,
+        payloads: &mut dyn Payloads,
+        fragment: &Fragment,
+    ) -> Option<()> {
+        let Fragment { unit, index, last } = *fragment;
+        let offset = u32::from(index) * self.octets as u32;
+        let header = UnitHeader {
+            label: 0,
+            number: unit.number as u16,
+            fragment: index,
+            last,
+            left_out: unit.left_out,
+            unit_octets: unit.octets,
+            schedule_ns: unit.schedule_ns,
+        };
+        header.emit(into);
+        let octets = &mut into[UNIT_HEADER_OCTETS..];
+        payloads.copy_unit(channel, unit.number, offset, octets).then_some(())
+    }
+
+    /// The first packet has left.
+    pub(crate) fn leave(&mut self) -> Left {
+        self.counts.sent += u64::from(self.joined > 0);
+        self.pop()
+    }
+
+    fn pop(&mut self) -> Left {
+        let Some(packet) = self.waiting.pop_front() else { return Left { packets: 0, unit: None } };
+        self.joined = self.joined.saturating_sub(1);
+        let unit = match packet.content {
+            Content::Unit(Fragment { unit, last: true, .. }) => Some(unit),
+            _ => None,
+        };
+        Left { packets: 1, unit }
+    }
+
+    /// The first packet is given up. At a source the rest of its unit goes with it: nobody can use it.
+    pub(crate) fn give_up(&mut self) -> Left {
+        let Some(Content::Unit(Fragment { unit, last, .. })) =
+            self.waiting.front().map(|packet| packet.content)
+        else {
+            return self.pop();
+        };
+        let mut left = self.pop();
+        if last {
+            return left;
+        }
+        let is_same = |packet: &Packet| matches!(packet.content, Content::Unit(of) if of.unit == unit);
+        while self.waiting.front().is_some_and(is_same) {
+            left.packets += self.pop().packets;
+        }
+        if let Origin::Source(source) = &mut self.origin
+            && source.units.front().is_some_and(|(of, _)| source.index > 0 && *of == unit)
+        {
+            source.units.pop_front();
+            // The time that the regulator has planned is the next unit's.
+            source.index = 0;
+            source.next = source.next.filter(|_| !source.units.is_empty());
+        }
+        Left { unit: Some(unit), ..left }
+    }
+}

@@ -1,0 +1,287 @@
+//! The packets of one hop, without a port: what they carry, when they join, whose buffers they take.
+
+use super::door::HopSpec;
+use super::packets::Packets;
+use super::table::{Hop, Meaning, State, Table};
+use crate::io::{ChannelId, Payloads, PortId, UnitRef};
+use proptest::prelude::*;
+use rota_admission::rtip::{Regulator, Traffic};
+use rota_contract::CloseCause;
+use rota_units::{Instant, Span};
+use rota_wire::{MacAddr, RtipHeader, UNIT_HEADER_OCTETS, UnitHeader, parse_fragment};
+
+const HOP: ChannelId = ChannelId(5);
+const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
+
+fn at(ms: u64) -> Instant {
+    Instant::from_nanos(1_000_000_000) + Span::from_millis(ms)
+}
+
+fn ms(ms: u64) -> Span {
+    Span::from_millis(ms)
+}
+
+fn spec(regulator: Regulator, buffers: usize) -> HopSpec {
+    let traffic = Traffic::new(ms(2), ms(3), ms(10)).expect("three in 10 ms");
+    HopSpec { traffic, regulator, buffers, delay: ms(30), local_id: 77 }
+}
+
+/// Octets that tell number and place; none of unit 13.
+struct Ring;
+
+impl Payloads for Ring {
+    fn copy_unit(&mut self, channel: ChannelId, number: u64, offset: u32, into: &mut [u8]) -> bool {
+        assert_eq!(channel, HOP);
+        let octet = |at: usize| (number as u8) ^ (offset as usize + at) as u8;
+        into.iter_mut().enumerate().for_each(|(at, octet_at)| *octet_at = octet(at));
+        number != 13
+    }
+}
+
+fn unit(number: u64, octets: u32) -> UnitRef {
+    UnitRef { number, octets, schedule_ns: 4, left_out: 0 }
+}
+
+/// What the first packet of a hop would be on the wire now.
+fn written(packets: &Packets, ends: Instant) -> Option<(RtipHeader, Vec<u8>)> {
+    let mut body = [0; 2_000];
+    let octets = packets.write(&mut body, HOP, &mut Ring, ends)?;
+    assert_eq!(Some(octets - UNIT_HEADER_OCTETS), packets.first_octets());
+    let (header, payload) = RtipHeader::parse(&body[..octets]).expect("a sound packet");
+    Some((header, payload.to_vec()))
+}
+
+/// TENET-4.2-9: a source that hands over everything at once is held to the staircase of its traffic.
+#[test]
+fn a_source_lets_packets_join_by_its_traffic() {
+    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100);
+    (0..7).for_each(|number| assert!(packets.offer(at(0), unit(number, 100))));
+    let joined: Vec<usize> = (0..22).map(|ms| packets.join(at(ms))).collect();
+    let when = |(ms, joined): (usize, &usize)| (*joined == 1).then_some(ms);
+    assert_eq!(joined.iter().enumerate().filter_map(when).collect::<Vec<_>>(), [0, 2, 4, 10, 12, 14, 20]);
+    assert_eq!(joined.iter().sum::<usize>(), 7);
+    assert_eq!(packets.due(), Instant::FAR);
+}
+
+#[test]
+fn a_unit_is_cut_into_packets_of_the_path() {
+    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100);
+    packets.offer(at(0), unit(6, 250));
+    packets.offer(at(0), unit(7, 0));
+    packets.join(at(100));
+    let mut seen = Vec::new();
+    while let Some((header, payload)) = written(&packets, at(100)) {
+        let (unit, fragment) = parse_fragment(&payload).expect("a unit");
+        let place = usize::from(unit.fragment) * 100;
+        let sound = |(at, octet): (usize, &u8)| *octet == unit.number as u8 ^ (place + at) as u8;
+        assert!(fragment.iter().enumerate().all(sound));
+        assert_eq!((header.local_id, header.timestamp_us, unit.schedule_ns), (77, 1_000_000, 4));
+        let left = packets.leave();
+        assert_eq!((left.packets, left.unit.is_some()), (1, unit.last));
+        seen.push((header.sequence, unit.number, unit.fragment, unit.last, fragment.len()));
+    }
+    assert_eq!(
+        seen,
+        [(0, 6, 0, false, 100), (1, 6, 1, false, 100), (2, 6, 2, true, 50), (3, 7, 0, true, 0)],
+        "an empty unit has a packet, too"
+    );
+    assert!(packets.is_empty());
+}
+
+/// Its octets cannot be read: the rest of it has no use, and the next unit is not touched.
+#[test]
+fn a_unit_that_is_given_up_goes_whole() {
+    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100);
+    packets.offer(at(0), unit(13, 450));
+    packets.offer(at(0), unit(14, 150));
+    assert_eq!(packets.join(at(2)), 2, "two of five are eligible");
+    assert!(written(&packets, at(2)).is_none());
+    let left = packets.give_up();
+    assert_eq!((left.packets, left.unit.map(|unit| unit.number)), (2, Some(13)));
+    packets.join(at(100));
+    let (header, payload) = written(&packets, at(100)).expect("the next unit");
+    let (unit, _) = parse_fragment(&payload).expect("a unit");
+    assert_eq!((header.sequence, unit.number, unit.fragment), (2, 14, 0));
+    assert_eq!(packets.give_up().packets, 2, "both have joined");
+    assert!(packets.is_empty());
+}
+
+fn gateway(regulator: Regulator, buffers: usize) -> Packets {
+    Packets::of_gateway(&spec(regulator, buffers), 100)
+}
+
+/// TENET-4.2-3: the buffers of a channel are its own, and each comes back when its packet leaves.
+#[test]
+fn a_gateway_keeps_as_many_packets_as_it_has_buffers() {
+    let mut packets = gateway(Regulator::None, 3);
+    let mut next = 0u16;
+    let mut come = |packets: &mut Packets| {
+        next += 1;
+        let octets = [next as u8; 120];
+        packets.take(at(0), RtipHeader::new(1, next, 0), &octets[..20 + usize::from(next % 100)])
+    };
+    assert_eq!([(); 5].map(|()| come(&mut packets)), [true, true, true, false, false]);
+    for expected in [1, 2, 3, 6, 7, 8, 9] {
+        packets.join(at(0));
+        let (header, payload) = written(&packets, at(0)).expect("one waits");
+        assert_eq!((header.sequence, payload.len()), (expected, 20 + usize::from(expected)));
+        assert!(payload.iter().all(|octet| *octet == expected as u8));
+        packets.leave();
+        assert!(come(&mut packets));
+    }
+    assert_eq!((packets.counts().most, packets.counts().waiting, packets.counts().sent), (3, 3, 7));
+    assert!(!packets.take(at(0), RtipHeader::new(1, 99, 0), &[0; 121]), "longer than a buffer");
+}
+
+#[test]
+fn regulators_hold_packets_that_come_too_early() {
+    let joins = |regulator, ahead_us: u64| {
+        let mut packets = gateway(regulator, 8);
+        for sequence in 0..4 {
+            let header = RtipHeader::new(1, sequence, 0).with_ahead_us(ahead_us);
+            assert!(packets.take(at(0), header, &[0; 20]));
+        }
+        (0..20).map(|ms| packets.join(at(ms))).collect::<Vec<_>>()
+    };
+    let at_once = joins(Regulator::None, 9_000);
+    assert_eq!(at_once[0], 4);
+    let rate = joins(Regulator::Rate, 9_000);
+    assert_eq!([rate[0], rate[2], rate[4], rate[10]], [1; 4]);
+    let ahead = joins(Regulator::DelayAhead { step: Span::from_micros(16) }, 8_000);
+    assert_eq!([ahead[8], ahead[10], ahead[12], ahead[18]], [1; 4], "restored, then by the rate");
+}
+
+/// A packet states how early it leaves, and the next node holds it for so long.
+#[test]
+fn a_packet_states_by_how_much_it_is_ahead_of_its_deadline() {
+    let mut packets = gateway(Regulator::Rate, 2);
+    packets.take(at(0), RtipHeader::new(1, 0, 0).with_ahead_us(500_000), &[0; 20]);
+    packets.join(at(0));
+    let ahead = |ends| written(&packets, ends).expect("it waits").0.ahead_us();
+    assert_eq!(ahead(at(10)), 20_000, "due at 30 ms, there at 10 ms");
+    assert_eq!(ahead(at(30)), 0);
+    assert_eq!(ahead(at(35)), 0, "late");
+}
+
+proptest! {
+    /// A gateway writes label, ahead and checksum, and changes nothing else.
+    #[test]
+    fn a_header_that_is_rewritten_stays_what_it_was(
+        (local_id, sequence, timestamp_us, ahead) in any::<(u16, u16, u32, u16)>(),
+        (label, wait) in (any::<u16>(), 0u64..60_000_000),
+        fragment in proptest::collection::vec(any::<u8>(), 0..100),
+    ) {
+        let header = RtipHeader::new(local_id, sequence, timestamp_us).with_ahead_us(u64::from(ahead) * 16);
+        let mut payload = vec![0; UNIT_HEADER_OCTETS];
+        UnitHeader { unit_octets: 100, ..UnitHeader::default() }.emit(&mut payload);
+        payload.extend_from_slice(&fragment);
+        let spec = HopSpec { local_id: label, ..spec(Regulator::Rate, 4) };
+        let mut packets = Packets::of_gateway(&spec, 100);
+        prop_assert!(packets.take(at(0), header, &payload));
+        packets.join(at(0));
+        let ends = at(0) + Span::from_nanos(wait);
+        let (after, behind) = written(&packets, ends).expect("it waits");
+        prop_assert_eq!(after.local_id, label);
+        prop_assert_eq!((after.sequence, after.timestamp_us), (sequence, timestamp_us));
+        prop_assert_eq!(behind, payload);
+        prop_assert!(ends + Span::from_micros(after.ahead_us()) <= (at(0) + ms(30)).max(ends));
+    }
+
+    /// Whatever comes, what joins conforms, in the order in which it came, and no buffer is used twice.
+    #[test]
+    fn what_joins_conforms_and_keeps_its_order(
+        steps in proptest::collection::vec((0u64..4_000_000, 0u64..20_000, 0u8..4), 1..120),
+        ahead in any::<bool>(),
+    ) {
+        let step = Span::from_micros(16);
+        let mut packets = gateway(if ahead { Regulator::DelayAhead { step } } else { Regulator::Rate }, 6);
+        let (mut now, mut sequence, mut first_came) = (at(0), 0u16, None);
+        let (mut kept, mut joined) = (Vec::new(), Vec::new());
+        for (wait, ahead_us, leaving) in steps {
+            now += Span::from_nanos(wait);
+            let header = RtipHeader::new(1, sequence, 0).with_ahead_us(ahead_us);
+            if packets.take(now, header, &[sequence as u8; 40]) {
+                first_came.get_or_insert(now);
+                kept.push(sequence);
+            }
+            sequence += 1;
+            for _ in 0..packets.join(now) {
+                joined.push(now);
+            }
+            for _ in 0..leaving {
+                let Some((header, payload)) = written(&packets, now) else { break };
+                let first = kept.remove(0);
+                prop_assert_eq!(header.sequence, first);
+                prop_assert!(payload.iter().all(|octet| *octet == first as u8));
+                packets.leave();
+            }
+            prop_assert_eq!(packets.counts().waiting, kept.len());
+            prop_assert!(kept.len() <= 6);
+        }
+        // By the rules of the traffic packet k is eligible no sooner than a greedy one behind the first.
+        let traffic = spec(Regulator::Rate, 6).traffic;
+        for (k, joined) in joined.iter().enumerate() {
+            let first = first_came.expect("one came");
+            prop_assert!(*joined >= first + traffic.greedy(k as u64 + 1), "packet {k}");
+        }
+    }
+}
+
+// ---- the table ----------------------------------------------------------------------------------------
+
+fn reserved(table: &mut Table, id: u64, port: u8) -> Hop {
+    let hop = Hop { id: ChannelId(id), port: PortId(port), to: MAC, octets: 100, state: State::Reserved };
+    table.ask(hop);
+    hop
+}
+
+#[test]
+fn a_local_id_is_known_by_port_and_station_and_not_given_again_at_once() {
+    let mut table = Table::new();
+    let hop = reserved(&mut table, 1, 0);
+    let first = table.enter_gateway(&hop, PortId(1), MAC);
+    let key = (PortId(1), MAC, first);
+    assert_eq!(table.look_up(key, 3, 50), Meaning::Forward(PortId(0), hop.id));
+    assert_eq!(table.look_up((PortId(0), MAC, first), 4, 50), Meaning::Unknown);
+    assert_eq!(table.look_up((PortId(1), MacAddr([2; 6]), first), 4, 50), Meaning::Unknown);
+    assert_eq!(table.look_up(key, 3, 50), Meaning::Repeated);
+    assert_eq!(table.look_up(key, 2, 50), Meaning::Repeated);
+    assert_eq!(table.look_up(key, 0x8003, 50), Meaning::Repeated, "as far ahead as behind");
+    assert_eq!(table.look_up(key, 0x8002, 101), Meaning::TooLong);
+    assert_eq!(
+        table.look_up(key, 0x8002, 100),
+        Meaning::Forward(PortId(0), hop.id),
+        "numbers may be missing"
+    );
+    assert_eq!(table.look_up(key, 1, 0), Meaning::Forward(PortId(0), hop.id), "and begin anew");
+    assert!(table.end(hop.id).is_some());
+    assert_eq!(table.look_up(key, 5, 50), Meaning::Unknown);
+    table.on_released(hop.id);
+    for _ in 0..70_000 {
+        let (id, local) = (ChannelId(9), table.enter_destination(ChannelId(9), (PortId(1), MAC), 100));
+        assert!(local != 0);
+        assert!(table.end(id).is_none(), "it has no share");
+    }
+}
+
+#[test]
+fn an_end_is_told_once() {
+    let mut table = Table::new();
+    let told = |table: &mut Table| std::iter::from_fn(|| table.next_event()).count();
+    let (one, other) = (reserved(&mut table, 1, 0), reserved(&mut table, 2, 0));
+    table.enter_gateway(&one, PortId(1), MAC);
+    assert!(table.end(one.id).is_some() && table.end(one.id).is_none());
+    assert_eq!(told(&mut table), 0, "its share is still there");
+    table.on_lost(one.id, CloseCause::ReservationLost);
+    assert_eq!(told(&mut table), 1);
+    // A station that is gone ends what goes to it, and what comes from it, once each.
+    table.enter_gateway(&other, PortId(1), MAC);
+    let mut ends = 0;
+    while table.end_next(CloseCause::PeerGone, |_, station| station == MAC).is_some() {
+        ends += 1;
+    }
+    assert_eq!((ends, told(&mut table)), (1, 1));
+    table.on_released(other.id);
+    assert_eq!(told(&mut table), 0);
+    assert!(table.is_empty());
+}
