@@ -3,7 +3,7 @@
 use crate::llc::{self, Fragment, LlcView};
 use crate::{
     Announce, CIRCUIT_HEADER_OCTETS, CircuitHeader, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView,
-    JoinAnswer, Key, Kind, ModeNotice, Nack, RESERVED_HEADER_OCTETS, RTIP_HEADER_OCTETS, Report,
+    JoinAnswer, Key, Kind, ModeNotice, Nack, RESERVED_HEADER_OCTETS, RTIP_HEADER_OCTETS, RcapMessage, Report,
     ReservedHeader, RtipHeader, Signal, Switch, SwitchAck, Token, UnitHeader, host_level, verify,
 };
 
@@ -49,6 +49,14 @@ pub fn fuzz_rtip(data: &[u8]) {
     let mut out = [0u8; RTIP_HEADER_OCTETS];
     assert_eq!(header.emit(&mut out, payload.len()), Some(RTIP_HEADER_OCTETS));
     assert_eq!((&out[..], payload), data.split_at(RTIP_HEADER_OCTETS));
+}
+
+/// Any octets as a message of RCAP. Parsed octets must be emitted unchanged.
+pub fn fuzz_rcap(data: &[u8]) {
+    let Ok(message) = RcapMessage::parse(data) else { return };
+    let mut out = vec![0; message.octets()];
+    assert_eq!(message.emit(&mut out), Some(data.len()));
+    assert_eq!(out, data, "what was read is what was written");
 }
 
 /// Any octets as a received 802.2 frame, and as a fragment. Parsed octets must be emitted unchanged.

@@ -1,6 +1,6 @@
 //! Replays the committed fuzz corpora on stable; a crash that a fuzzer finds becomes a file there.
 
-use rota_wire::fuzz::{fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_llc, fuzz_reserved, fuzz_rtip};
+use rota_wire::fuzz::{fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_llc, fuzz_rcap, fuzz_reserved, fuzz_rtip};
 use std::path::Path;
 
 /// Runs every file of `fuzz/corpus/name`, each also cut at every length, and says how many there were.
@@ -45,4 +45,9 @@ fn the_corpus_of_messages_on_reserved_channels_replays() {
 #[test]
 fn the_corpus_of_rtip_packets_replays() {
     assert!(replay("rtip", fuzz_rtip) >= 9);
+}
+
+#[test]
+fn the_corpus_of_rcap_messages_replays() {
+    assert!(replay("rcap", fuzz_rcap) >= 19);
 }
