@@ -13,6 +13,7 @@ pub mod io;
 pub mod llc;
 pub mod node;
 pub mod port;
+pub mod rcap;
 mod report;
 mod segment;
 mod settings;

@@ -234,8 +234,10 @@ fn every_test_has_its_code_and_words_of_its_own() {
 prop_compose! {
     fn any_record()(
         (node, port, medium, is_open) in (1u64.., any::<u8>(), 0u8..=3, any::<bool>()),
-        (regulator, error_ns, delay_ns, service_least_ns) in (0u8..=3, any::<u64>(), any::<u64>(), any::<u64>()),
-        links in any::<(u64, u64)>(), (host_slack_ns, late, buffers) in (any::<u64>(), 0..=1u64 << 63, any::<u32>()),
+        regulator in 0u8..=3,
+        (error_ns, delay_ns, service_least_ns) in any::<(u64, u64, u64)>(),
+        links in any::<(u64, u64)>(),
+        (host_slack_ns, late, buffers) in (any::<u64>(), 0..=1u64 << 63, any::<u32>()),
         (packets, dropped) in any::<(u64, u64)>(),
     ) -> RcapRecord<'static> {
         RcapRecord {
@@ -273,7 +275,8 @@ proptest! {
     fn every_message_reads_back(
         request in any_request(), records in prop::collection::vec(any_record(), 1..=RCAP_NODES_MAX),
         terms in prop::collection::vec(any::<u8>(), 0..40),
-        (label, question, margin_ns, nearest_delay_ns, nearest_octets) in (1u16.., any::<u32>(), any::<u64>(), any::<u64>(), any::<u32>()),
+        (label, question) in (1u16.., any::<u32>()),
+        (margin_ns, nearest_delay_ns, nearest_octets) in any::<(u64, u64, u32)>(),
         (test, cause, node) in (0..RcapTest::ALL.len(), 0u64..=17, 1u64..),
     ) {
         let plain = written(&records);
@@ -285,7 +288,8 @@ proptest! {
         prop_assert_eq!(&plain.iter().collect::<Vec<_>>(), &records);
         let close = RcapClose { cause: CloseCause::from_code(cause), node: NodeId(node) };
         let (test, standing) = (RcapTest::ALL[test], RcapStanding::RaceFirst);
-        let denied = RcapDenied { node: NodeId(node), test, standing, margin_ns, nearest_delay_ns, nearest_octets };
+        let node = NodeId(node);
+        let denied = RcapDenied { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets };
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, ..request }));
         octets(RcapBody::EstablishAccept(RcapAccept { label, nodes }));
         octets(RcapBody::EstablishDenied(denied));
@@ -298,7 +302,8 @@ proptest! {
     /// Any octets, and a sound message with any octet changed: what parses is what was written.
     #[test]
     fn no_octets_make_the_parser_panic(
-        octets in prop::collection::vec(any::<u8>(), 0..300), at in any::<prop::sample::Index>(), octet in any::<u8>()
+        octets in prop::collection::vec(any::<u8>(), 0..300),
+        (at, octet) in (any::<prop::sample::Index>(), any::<u8>()),
     ) {
         fuzz_rcap(&octets);
         let records = written(&[record(&[]), record(&[])]);
