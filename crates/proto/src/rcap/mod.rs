@@ -41,6 +41,8 @@ mod limits;
 mod record;
 mod routes;
 mod status;
+#[cfg(test)]
+mod tests;
 
 pub use io::{
     ChannelKey, ChannelRequest, Ending, EntryId, HopCounts, HopDenied, HopOffer, Installed, NextHop, Promise,
