@@ -149,6 +149,12 @@ impl Relaxation {
         self.slack
     }
 
+    /// What is left for the first `nodes` of the path, those behind having been raised already.
+    #[must_use]
+    pub const fn for_first(self, nodes: u64) -> Self {
+        Self { nodes, ..self }
+    }
+
     /// By how much the next node, going back, may raise its bound at most.
     pub fn share(&self, counts_for_jitter: bool) -> Span {
         let equal = self.slack.div_down(self.nodes);

@@ -14,6 +14,7 @@ pub mod link_state;
 pub mod llc;
 pub mod node;
 pub mod port;
+pub mod rcap;
 mod report;
 pub mod rtip;
 mod segment;

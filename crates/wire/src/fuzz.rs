@@ -4,7 +4,7 @@ use crate::llc::{self, Fragment, LlcView};
 use crate::{
     Announce, CIRCUIT_HEADER_OCTETS, CircuitHeader, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView,
     JoinAnswer, Key, Kind, LINK_STATE_OCTETS_MAX, LinkStatement, ModeNotice, Nack, RESERVED_HEADER_OCTETS,
-    RTIP_HEADER_OCTETS, Report, ReservedHeader, RtipHeader, Signal, Switch, SwitchAck, Token,
+    RTIP_HEADER_OCTETS, RcapMessage, Report, ReservedHeader, RtipHeader, Signal, Switch, SwitchAck, Token,
     UNIT_HEADER_OCTETS, UnitHeader, host_level, parse_fragment, verify,
 };
 
@@ -63,6 +63,14 @@ pub fn fuzz_link_state(data: &[u8]) {
     let (named, neighbours) = ((read.origin, read.sequence), read.neighbours());
     let octets = LinkStatement::emit(&mut out, named, read.forwards, read.name, neighbours);
     assert_eq!(&out[..octets], data, "a statement has one form");
+}
+
+/// Any octets as a message of RCAP. Parsed octets must be emitted unchanged.
+pub fn fuzz_rcap(data: &[u8]) {
+    let Ok(message) = RcapMessage::parse(data) else { return };
+    let mut out = vec![0; message.octets()];
+    assert_eq!(message.emit(&mut out), Some(data.len()));
+    assert_eq!(out, data, "what was read is what was written");
 }
 
 /// Any octets as a received 802.2 frame, and as a fragment. Parsed octets must be emitted unchanged.

@@ -17,6 +17,7 @@ mod leases;
 pub mod link_state;
 pub mod llc;
 mod name;
+pub mod rcap;
 pub mod report;
 pub mod reserved;
 pub mod rtip;
@@ -39,6 +40,11 @@ pub use header::{
 pub use leases::Leases;
 pub use link_state::{LINK_STATE_KIND, LINK_STATE_OCTETS_MAX, LinkStatement, NEIGHBOURS_MAX};
 pub use name::is_printable;
+pub use rcap::{
+    RCAP_HEADER_OCTETS, RCAP_LEASE_MAX_NS, RCAP_NODES_MAX, RCAP_OCTETS_MAX, RCAP_VERSION, RcapAccept,
+    RcapBody, RcapChannel, RcapClose, RcapDenied, RcapInitiation, RcapKind, RcapMessage, RcapRecord,
+    RcapRecords, RcapRequest, RcapStanding, RcapStatus, RcapTest,
+};
 pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
 pub use rtip::{RTIP_HEADER_OCTETS, RtipHeader, parse_fragment};

@@ -1,7 +1,7 @@
 //! Replays the committed fuzz corpora on stable; a crash that a fuzzer finds becomes a file there.
 
 use rota_wire::fuzz::{
-    fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_link_state, fuzz_llc, fuzz_reserved, fuzz_rtip,
+    fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_link_state, fuzz_llc, fuzz_rcap, fuzz_reserved, fuzz_rtip,
 };
 use std::path::Path;
 
@@ -52,4 +52,9 @@ fn the_corpus_of_messages_on_reserved_channels_replays() {
 #[test]
 fn the_corpus_of_rtip_packets_replays() {
     assert!(replay("rtip", fuzz_rtip) >= 9);
+}
+
+#[test]
+fn the_corpus_of_rcap_messages_replays() {
+    assert!(replay("rcap", fuzz_rcap) >= 19);
 }

@@ -43,6 +43,7 @@ fn the_page_says_what_the_code_writes() {
     assert_eq!(page["LLC header"], rota_wire::llc::LLC_INFORMATION);
     assert_eq!(page["LLC fragment"], rota_wire::llc::FRAGMENT_OCTETS);
     assert_eq!(page["RTIP header"], rota_wire::RTIP_HEADER_OCTETS);
+    rcap(&page);
     let mut out = [0; 1_500];
     let alone = (rota_contract::NodeId(1), 1);
     let octets = rota_wire::LinkStatement::emit(&mut out, alone, true, "", std::iter::empty());
@@ -70,6 +71,32 @@ fn the_page_says_what_the_code_writes() {
     let grant =
         ClaimGrant { list: None, ..ClaimGrant::parse(body(Kind::ClaimGrant)).expect("a sound sample") };
     assert_eq!(page["ClaimGrant"], grant.emit(&mut out));
+}
+
+/// The messages of RCAP, by samples of the fuzz corpus.
+fn rcap(page: &BTreeMap<String, usize>) {
+    let octets = |name: &str| {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/rcap").join(name);
+        let message = std::fs::read(file).expect("a sample of each");
+        let message = rota_wire::RcapMessage::parse(&message).expect("a sound sample");
+        message.octets()
+    };
+    let (header, record) = (page["RCAP header"], page["RCAP record"]);
+    assert_eq!((header, record), (rota_wire::RCAP_HEADER_OCTETS, rota_wire::RcapRecord::OCTETS));
+    assert_eq!(page["RCAP request"], octets("request-of-none") - header);
+    assert_eq!(page["RCAP accept"], octets("accept") - header - 2 * record - "terms".len());
+    assert_eq!(page["RCAP denied"], octets("denied") - header);
+    assert_eq!(page["RCAP status"], octets("status-report") - header - 2 * record);
+    assert_eq!(page["RCAP close"], octets("close-forward") - header);
+}
+
+#[test]
+fn the_page_lists_every_test_of_a_denial_with_its_code() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/wire.md");
+    let page = std::fs::read_to_string(page).expect("the page is part of the repository");
+    for (code, test) in rota_wire::RcapTest::ALL.iter().enumerate() {
+        assert!(page.contains(&format!("{code} {}", test.name())), "{code} {}", test.name());
+    }
 }
 
 #[test]

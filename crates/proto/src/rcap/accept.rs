@@ -1,0 +1,155 @@
+//! The way back: the program's answer, relaxing, telling RTIP, and the accept that goes upstream.
+
+use super::Rcap;
+use super::io::{
+    ChannelKey, Ending, EntryId, Installed, Promise, RcapCallError, RcapEvent, RcapOutput, simply,
+};
+use super::ledger::State;
+use super::record::{Demand, Record, hops, of_wire, written};
+use rota_admission::path;
+use rota_admission::rtip::Regulator;
+use rota_admission::subnet::Offer;
+use rota_contract::NodeId;
+use rota_units::{Instant, Span};
+use rota_wire::{RCAP_OCTETS_MAX, RcapAccept, RcapBody, RcapChannel, RcapRecords, RcapTest};
+
+/// Octets that records may fill in an accept: its header and its own fields stay free.
+const RECORDS_ROOM: usize = RCAP_OCTETS_MAX - 64;
+
+impl Rcap {
+    /// The receiving program accepts a request or refuses it, finally (`TENET-4.1-5`).
+    ///
+    /// # Errors
+    /// [`RcapCallError::NoChannel`]: the request is over, or was answered.
+    pub fn answer(&mut self, now: Instant, of: ChannelKey, accepts: bool) -> Result<(), RcapCallError> {
+        let id = self.ledger.find(&of).ok_or(RcapCallError::NoChannel)?;
+        let entry = self.ledger.get(id).ok_or(RcapCallError::NoChannel)?;
+        if entry.state != State::Answering {
+            return Err(RcapCallError::NoChannel);
+        }
+        if accepts {
+            self.open(id, &[], None);
+        } else {
+            let refused = Ending::Denied(simply(self.own, RcapTest::ReceiverRefused));
+            self.release(now, id, refused, Some(super::end::Side::Program));
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_accept(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        of: &RcapChannel,
+        accept: &RcapAccept<'_>,
+    ) {
+        let Some(id) = self.entry_of(of) else {
+            // A lease has ended here, or a close has crossed the accept: it is final (`TENET-R11`).
+            return self.close_unknown(from, *of);
+        };
+        let entry = self.ledger.get_mut(id).expect("it was found");
+        let is_due = entry.state == State::Forwarded && entry.hop.is_some_and(|hop| hop.node == from);
+        if !is_due {
+            self.counters.stray += 1;
+            return;
+        }
+        let mut behind = of_wire(&accept.nodes);
+        let known = entry.records.len();
+        let is_same =
+            behind.len() >= known && entry.records.iter().zip(&behind).all(|(a, b)| a.is_same_offer(b));
+        let whole = entry.demand.check(&behind);
+        let (true, Ok(whole)) = (is_same, whole) else {
+            let garbage = Ending::Denied(simply(self.own, RcapTest::Garbage));
+            return self.release(now, id, garbage, None);
+        };
+        let counts = path::counts_for_jitter(&hops(&behind), known - 1);
+        let share = whole.for_first(known as u64).share(counts);
+        let own = entry.records.last().expect("a node that has forwarded has a record");
+        let delay = own.hop.offer.delay + share;
+        behind.drain(..known);
+        entry.state = State::Relaxing { label: accept.label, behind };
+        self.outputs.push_back(RcapOutput::Relax { entry: id, delay });
+    }
+
+    /// The local medium has relaxed the reservation of an entry to this. `terms` are this node's part of the
+    /// certificate; empty for none.
+    pub fn relaxed(&mut self, now: Instant, id: EntryId, offer: Offer, terms: Vec<u8>) {
+        let Some(entry) = self.ledger.get_mut(id) else { return self.release_again(id) };
+        let State::Relaxing { label, behind } = &mut entry.state else { return };
+        let (label, behind) = (*label, std::mem::take(behind));
+        let before = entry.records.last_mut().expect("its own record");
+        before.hop.offer = offer;
+        before.terms = terms;
+        // An offer that uses more than all that is left would break D_max or J_max.
+        let path: Vec<Record> = entry.records.iter().chain(&behind).cloned().collect();
+        let Ok(left) = entry.demand.check(&path) else {
+            let broken = Ending::Denied(simply(self.own, RcapTest::ShareLost));
+            return self.release(now, id, broken, None);
+        };
+        let (place, traffic) = (entry.place(), entry.demand.packets.traffic);
+        let further = if place == 0 { Span::ZERO } else { left.slack() };
+        let packets = path::buffers(&hops(&path), place, &traffic, further);
+        let own = entry.records.last_mut().expect("as above");
+        own.buffers = packets.min(own.buffers);
+        let octets = own.buffers.saturating_mul(entry.demand.packets.octets.get());
+        assert!(self.ledger.set_buffers(id, octets, u64::MAX), "relaxing needs no more buffers");
+        self.open(id, &behind, Some(label));
+    }
+
+    /// The channel is open here: RTIP is told, then the node before, or at the source the program.
+    fn open(&mut self, id: EntryId, behind: &[Record], label_out: Option<u16>) {
+        self.ledger.open(id);
+        let entry = self.ledger.get_mut(id).expect("the caller has it");
+        if let (Some(own), Some(_)) = (entry.records.last_mut(), entry.hop) {
+            own.is_open = true;
+        }
+        let installed = installed(entry, behind, label_out);
+        let path: Vec<Record> = entry.records.iter().chain(behind).cloned().collect();
+        // The terms are kept by the source alone.
+        entry.records.iter_mut().for_each(|record| record.terms = Vec::new());
+        let (of, before, label, demand) = (entry.of, entry.before, entry.label, entry.demand);
+        self.outputs.push_back(RcapOutput::Install { entry: id, channel: installed });
+        match before {
+            Some(before) => {
+                let octets = written(&path, RECORDS_ROOM);
+                let nodes = RcapRecords::parse(&octets, path.len()).expect("sound records");
+                self.send(before, of, RcapBody::EstablishAccept(RcapAccept { label, nodes }));
+            }
+            None => self.opened(&of, id, &demand, path),
+        }
+    }
+
+    /// The accept has reached the source (`TENET-3.1-18`).
+    fn opened(&mut self, of: &RcapChannel, entry: EntryId, demand: &Demand, nodes: Vec<Record>) {
+        let hops = hops(&nodes);
+        let promise = Promise {
+            delay: path::delay(&hops, demand.host()),
+            jitter: path::jitter(&hops, demand.host()),
+            late: Demand::late(&nodes),
+            octets: demand.packets.octets,
+        };
+        self.calls.remove(&of.channel);
+        self.tell(RcapEvent::Opened { channel: of.channel, entry, promise, nodes });
+    }
+}
+
+/// What RTIP is told. A node that holds packets by the clock restores the latest time that the nodes before
+/// may still be relaxed to, since they are relaxed after it; D_max holds all the same.
+fn installed(entry: &super::ledger::Entry, behind: &[Record], label_out: Option<u16>) -> Installed {
+    let demand = &entry.demand;
+    let own = if entry.hop.is_some() { entry.records.last() } else { None };
+    let from_here = own.into_iter().chain(behind);
+    let rest: Span = from_here.map(|record| record.hop.offer.delay + record.hop.offer.link_most).sum();
+    let Demand { request, packets } = demand;
+    Installed {
+        of: entry.key(),
+        label_in: entry.before.map(|_| entry.label),
+        way: entry.hop.zip(label_out),
+        traffic: packets.traffic,
+        octets: packets.octets,
+        regulator: own.map_or(Regulator::None, |own| own.hop.regulator),
+        delay: own.map_or(Span::ZERO, |own| own.hop.offer.delay),
+        upstream: request.goal.delay.minus(rest).minus(demand.host()),
+        buffers: own.map_or(0, |own| own.buffers),
+    }
+}

@@ -1,0 +1,141 @@
+//! The calls of this node's programs: a channel is asked for, in several attempts; a service is waited on.
+
+use super::Rcap;
+use super::establish::Attempt;
+use super::io::{ChannelRequest, RcapCallError, RcapEvent};
+use super::record::Demand;
+use rota_contract::ChannelId;
+use rota_units::{Instant, Octets, Span};
+use rota_wire::{RcapChannel, RcapDenied, RcapStanding, RcapTest};
+
+/// A call that waits for its outcome.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    demand: Demand,
+    attempts: u16,
+    /// By when the program has its outcome.
+    until: Instant,
+    /// When to try again; none while an attempt is under way.
+    pub(super) retry_at: Option<Instant>,
+    /// The program has closed it: no attempt follows.
+    pub(super) is_over: bool,
+}
+
+/// A question for the status of a channel.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub(super) number: u32,
+    pub(super) until: Instant,
+}
+
+impl Rcap {
+    /// Asks for a channel (`TENET-4.1-2`). The outcome is one event: opened or refused.
+    ///
+    /// # Errors
+    /// The request can be seen to be wrong without asking anybody.
+    pub fn establish(&mut self, now: Instant, request: ChannelRequest) -> Result<ChannelId, RcapCallError> {
+        if request.destination == self.own {
+            return Err(RcapCallError::OwnNode);
+        }
+        let demand = Demand::of(request)?;
+        if self.calls.len() >= self.limits.calls {
+            return Err(RcapCallError::Full);
+        }
+        self.last_channel = self.last_channel.wrapping_add(1).max(1);
+        let channel = ChannelId(self.last_channel);
+        let until = now + self.limits.patience;
+        self.calls.insert(channel, Call { demand, attempts: 0, until, retry_at: None, is_over: false });
+        self.attempt(now, channel);
+        Ok(channel)
+    }
+
+    fn attempt(&mut self, now: Instant, channel: ChannelId) {
+        let Some(call) = self.calls.get_mut(&channel) else { return };
+        call.attempts += 1;
+        call.retry_at = None;
+        self.counters.retries += u64::from(call.attempts > 1);
+        let of = RcapChannel { origin: self.own, channel, attempt: call.attempts };
+        let (demand, lease) = (call.demand, call.until.since(now));
+        let attempt = Attempt { of, before: None, demand, records: Vec::new(), lease };
+        if let Err(denied) = self.begin(now, attempt) {
+            self.settle(now, channel, denied);
+        }
+    }
+
+    /// Attempts whose random time has come.
+    pub(super) fn retry(&mut self, now: Instant) {
+        let is_due = |call: &Call| call.retry_at.is_some_and(|at| at <= now);
+        let due: Vec<ChannelId> =
+            self.calls.iter().filter(|(_, call)| is_due(call)).map(|(channel, _)| *channel).collect();
+        due.into_iter().for_each(|channel| self.attempt(now, channel));
+    }
+
+    /// An attempt was denied: another one follows, or the program is told.
+    pub(super) fn settle(&mut self, now: Instant, channel: ChannelId, denied: RcapDenied) {
+        let Some(call) = self.calls.get(&channel) else { return };
+        let attempts = call.attempts;
+        match self.next_attempt(now, call.clone(), &denied) {
+            Some(call) => {
+                self.calls.insert(channel, call);
+            }
+            None => {
+                self.calls.remove(&channel);
+                self.tell(RcapEvent::Refused { channel, denied, attempts });
+            }
+        }
+    }
+
+    /// The call with its next attempt, if one may help (`TENET-R10`).
+    fn next_attempt(&mut self, now: Instant, mut call: Call, denied: &RcapDenied) -> Option<Call> {
+        if call.is_over || call.attempts >= self.limits.attempts {
+            return None;
+        }
+        let first = denied.standing == RcapStanding::RaceFirst || denied.test == RcapTest::NeighbourLost;
+        let wait = match (denied.test, denied.standing) {
+            (RcapTest::Packet, _) if denied.nearest_octets > 0 => {
+                let packet_max = Octets::new(denied.nearest_octets.into());
+                if packet_max >= call.demand.request.packet_max {
+                    return None;
+                }
+                call.demand = Demand::of(ChannelRequest { packet_max, ..call.demand.request }).ok()?;
+                Span::ZERO
+            }
+            _ if first => self.random_time(call.attempts),
+            (_, RcapStanding::RaceLast) => self.window(call.attempts) + self.random_time(call.attempts),
+            _ => return None,
+        };
+        let at = now + wait;
+        call.retry_at = Some(at);
+        (at < call.until).then_some(call)
+    }
+
+    fn window(&self, attempts: u16) -> Span {
+        self.limits.back_off * (1 << attempts.clamp(1, 16).saturating_sub(1))
+    }
+
+    fn random_time(&mut self, attempts: u16) -> Span {
+        let window = self.window(attempts).as_nanos().max(1);
+        Span::from_nanos(self.rng.next_u64() % window)
+    }
+
+    /// A program waits for channels on a service (`TENET-4.1-3`), and is known by a number of its own. Each
+    /// request comes as an event (`TENET-4.1-4`).
+    ///
+    /// # Errors
+    /// Another one waits there, or too many do.
+    pub fn register(&mut self, service: u16, listener: u64) -> Result<(), RcapCallError> {
+        if self.listeners.contains_key(&service) {
+            return Err(RcapCallError::ServiceTaken(service));
+        }
+        if self.listeners.len() >= self.limits.listeners {
+            return Err(RcapCallError::Full);
+        }
+        self.listeners.insert(service, listener);
+        Ok(())
+    }
+
+    /// No further requests for a service; channels and requests that are there go on (`TENET-4.1-6`).
+    pub fn unregister(&mut self, service: u16) {
+        self.listeners.remove(&service);
+    }
+}

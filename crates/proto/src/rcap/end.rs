@@ -1,0 +1,234 @@
+//! Endings. Every one goes through [`Rcap::release`].
+
+use super::Rcap;
+use super::io::{ChannelKey, Ending, EntryId, RcapCallError, RcapEvent, RcapOutput, simply};
+use super::ledger::{Entry, State, key};
+use super::limits::RcapLimits;
+use rota_contract::{CloseCause, NodeId};
+use rota_units::Instant;
+use rota_wire::{RcapBody, RcapChannel, RcapClose, RcapDenied, RcapTest};
+
+/// The side that an ending was heard from, and that need not be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The node before.
+    Before,
+    /// The node behind.
+    Behind,
+    /// This node's own program.
+    Program,
+}
+
+impl Rcap {
+    /// Ends an entry: takes it out of the ledger, gives back what it holds, tells the neighbours, then the
+    /// program.
+    pub(super) fn release(&mut self, now: Instant, id: EntryId, ending: Ending, told_by: Option<Side>) {
+        let until = now + RcapLimits::LEASE_MAX;
+        let Some(entry) = self.ledger.remove(id, until, self.limits.remembered) else { return };
+        self.outputs.push_back(RcapOutput::Release { entry: id, ending });
+        if let Some(before) = entry.before.filter(|_| told_by != Some(Side::Before)) {
+            let body = match entry.state.is_open() {
+                true => RcapBody::CloseReverse(self.close_of(&ending)),
+                false => RcapBody::EstablishDenied(self.denied_of(&ending)),
+            };
+            self.send(before, entry.of, body);
+        }
+        let has_gone_on = entry.state != State::Reserving && told_by != Some(Side::Behind);
+        if let Some(hop) = entry.hop.filter(|_| has_gone_on) {
+            self.send(hop.node, entry.of, RcapBody::CloseForward(self.close_of(&ending)));
+        }
+        self.tell_end(now, id, &entry, ending, told_by);
+    }
+
+    fn tell_end(&mut self, now: Instant, id: EntryId, entry: &Entry, ending: Ending, told_by: Option<Side>) {
+        let (is_source, is_destination) = (entry.before.is_none(), entry.hop.is_none());
+        let key = entry.key();
+        if is_source {
+            self.question_ended(key.channel);
+        }
+        match (is_source || is_destination, entry.state.is_open()) {
+            (true, true) => {
+                let RcapClose { cause, node } = self.close_of(&ending);
+                self.tell(RcapEvent::Closed { key, entry: id, sending: is_source, cause, node });
+            }
+            (true, false) if is_source => self.settle(now, key.channel, self.denied_of(&ending)),
+            (true, false) if told_by != Some(Side::Program) => {
+                self.tell(RcapEvent::IncomingGone { key, ending });
+            }
+            _ => {}
+        }
+    }
+
+    /// An ending in the words of a close.
+    fn close_of(&self, ending: &Ending) -> RcapClose {
+        match ending {
+            Ending::Closed { cause, node } => RcapClose { cause: *cause, node: *node },
+            Ending::Superseded => RcapClose { cause: CloseCause::Refused, node: self.own },
+            Ending::Denied(denied) => {
+                let cause = match denied.test {
+                    RcapTest::LeaseOver | RcapTest::ReceiverSilent => CloseCause::NoAnswer,
+                    RcapTest::NeighbourLost => CloseCause::PeerGone,
+                    RcapTest::ShareLost => CloseCause::ReservationLost,
+                    RcapTest::Closed => CloseCause::Finished,
+                    _ => CloseCause::Refused,
+                };
+                RcapClose { cause, node: denied.node }
+            }
+        }
+    }
+
+    /// An ending in the words of a denial.
+    fn denied_of(&self, ending: &Ending) -> RcapDenied {
+        match ending {
+            Ending::Denied(denied) => *denied,
+            Ending::Superseded => simply(self.own, RcapTest::Closed),
+            Ending::Closed { cause, node } => {
+                let test = match cause {
+                    CloseCause::PeerGone => RcapTest::NeighbourLost,
+                    CloseCause::ReservationLost => RcapTest::ShareLost,
+                    CloseCause::ReceiverClosed | CloseCause::ReceiverDied => RcapTest::ReceiverRefused,
+                    CloseCause::NoAnswer => RcapTest::LeaseOver,
+                    _ => RcapTest::Closed,
+                };
+                simply(*node, test)
+            }
+        }
+    }
+
+    /// The entry of this channel and attempt.
+    pub(super) fn entry_of(&self, of: &RcapChannel) -> Option<EntryId> {
+        let id = self.ledger.find(&key(of))?;
+        let is_same = self.ledger.get(id).is_some_and(|entry| entry.of == *of);
+        is_same.then_some(id)
+    }
+
+    /// A neighbour believes in a channel that is not here: it is to release it.
+    pub(super) fn close_unknown(&mut self, to: NodeId, of: RcapChannel) {
+        self.counters.stray += 1;
+        let close = RcapClose { cause: CloseCause::NoAnswer, node: self.own };
+        self.send(to, of, RcapBody::CloseForward(close));
+    }
+
+    /// The local medium has answered for an entry that is gone.
+    pub(super) fn release_again(&mut self, entry: EntryId) {
+        let ending = Ending::Denied(simply(self.own, RcapTest::LeaseOver));
+        self.outputs.push_back(RcapOutput::Release { entry, ending });
+    }
+
+    pub(super) fn on_denied(&mut self, now: Instant, from: NodeId, of: &RcapChannel, denied: &RcapDenied) {
+        self.on_end(now, from, of, Ending::Denied(*denied), Side::Behind);
+    }
+
+    pub(super) fn on_close_forward(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        of: &RcapChannel,
+        close: &RcapClose,
+    ) {
+        let RcapClose { cause, node } = *close;
+        self.on_end(now, from, of, Ending::Closed { cause, node }, Side::Before);
+    }
+
+    pub(super) fn on_close_reverse(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        of: &RcapChannel,
+        close: &RcapClose,
+    ) {
+        let RcapClose { cause, node } = *close;
+        self.on_end(now, from, of, Ending::Closed { cause, node }, Side::Behind);
+    }
+
+    fn on_end(&mut self, now: Instant, from: NodeId, of: &RcapChannel, ending: Ending, side: Side) {
+        let is_from = |entry: &Entry| match side {
+            Side::Before => entry.before == Some(from),
+            _ => entry.hop.is_some_and(|hop| hop.node == from) && entry.state != State::Reserving,
+        };
+        let id = self.entry_of(of).filter(|id| self.ledger.get(*id).is_some_and(is_from));
+        match id {
+            Some(id) => self.release(now, id, ending, Some(side)),
+            None => self.counters.stray += 1,
+        }
+    }
+
+    /// A lease or the time for an answer has ended.
+    pub(super) fn lapse(&mut self, now: Instant, id: EntryId) {
+        let Some(entry) = self.ledger.get(id) else { return };
+        let answering = entry.state == State::Answering;
+        let test = if answering { RcapTest::ReceiverSilent } else { RcapTest::LeaseOver };
+        self.counters.lapsed += 1;
+        self.release(now, id, Ending::Denied(simply(self.own, test)), None);
+    }
+
+    /// Ends an entry by a fault that this node sees.
+    fn fail(
+        &mut self,
+        now: Instant,
+        id: EntryId,
+        test: RcapTest,
+        end: (CloseCause, NodeId),
+        side: Option<Side>,
+    ) {
+        let Some(entry) = self.ledger.get(id) else { return };
+        let (cause, node) = end;
+        let ending = match entry.state.is_open() {
+            true => Ending::Closed { cause, node },
+            false => Ending::Denied(simply(self.own, test)),
+        };
+        self.release(now, id, ending, side);
+    }
+
+    /// The local medium has lost the share of an entry.
+    pub fn share_lost(&mut self, now: Instant, id: EntryId) {
+        self.fail(now, id, RcapTest::ShareLost, (CloseCause::ReservationLost, self.own), None);
+    }
+
+    /// Ends all entries through a neighbour whose session has ended.
+    pub(super) fn release_through(&mut self, now: Instant, node: NodeId) {
+        let side = |entry: &Entry| match entry.before == Some(node) {
+            true => Some(Side::Before),
+            false => entry.hop.filter(|hop| hop.node == node).map(|_| Side::Behind),
+        };
+        let through: Vec<(EntryId, Side)> =
+            self.ledger.iter().filter_map(|(id, entry)| Some((id, side(entry)?))).collect();
+        for (id, side) in through {
+            self.fail(now, id, RcapTest::NeighbourLost, (CloseCause::PeerGone, node), Some(side));
+        }
+    }
+
+    /// Ends a channel whose source or destination is here (`TENET-4.1-8`), also one that is not open yet.
+    ///
+    /// # Errors
+    /// [`RcapCallError::NoChannel`].
+    pub fn close(&mut self, now: Instant, of: ChannelKey, cause: CloseCause) -> Result<(), RcapCallError> {
+        let ends_here = |entry: &Entry| entry.before.is_none() || entry.hop.is_none();
+        let id = self.ledger.find(&of).filter(|id| self.ledger.get(*id).is_some_and(ends_here));
+        let is_own = of.origin == self.own;
+        if is_own && let Some(call) = self.calls.get_mut(&of.channel) {
+            // No attempt follows this one.
+            call.is_over = true;
+            if id.is_none() {
+                self.settle(now, of.channel, simply(self.own, RcapTest::Closed));
+                return Ok(());
+            }
+        }
+        let id = id.ok_or(RcapCallError::NoChannel)?;
+        self.release(now, id, Ending::Closed { cause, node: self.own }, Some(Side::Program));
+        Ok(())
+    }
+
+    /// Ends all channels through this node, which stops.
+    pub fn close_all(&mut self, now: Instant) {
+        self.calls.values_mut().for_each(|call| call.is_over = true);
+        let all: Vec<EntryId> = self.ledger.iter().map(|(id, _)| id).collect();
+        for id in all {
+            self.release(now, id, Ending::Closed { cause: CloseCause::PeerStopped, node: self.own }, None);
+        }
+        let waiting: Vec<_> = self.calls.keys().copied().collect();
+        for channel in waiting {
+            self.settle(now, channel, simply(self.own, RcapTest::Closed));
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The forward pass: a request arrives, the local medium is asked for its best, the request goes on.
+
+use super::Rcap;
+use super::io::{
+    ChannelRequest, Ending, EntryId, HopDenied, HopOffer, RcapEvent, RcapOutput, path_denied, simply,
+};
+use super::ledger::{Entry, State, key};
+use super::record::{Demand, Record, hops, of_wire, written};
+use rota_admission::path;
+use rota_admission::rtip::Chance;
+use rota_contract::NodeId;
+use rota_units::{Instant, Span};
+use rota_wire::{
+    RCAP_NODES_MAX, RCAP_OCTETS_MAX, RcapBody, RcapChannel, RcapDenied, RcapInitiation, RcapRecords,
+    RcapRequest, RcapStanding, RcapTest,
+};
+
+/// An attempt to establish a channel, as it reaches a node.
+pub(super) struct Attempt {
+    pub(super) of: RcapChannel,
+    /// The neighbour that it comes from; none at the source.
+    pub(super) before: Option<NodeId>,
+    pub(super) demand: Demand,
+    /// The nodes before.
+    pub(super) records: Vec<Record>,
+    /// How long reservations may wait for the accept.
+    pub(super) lease: Span,
+}
+
+impl Rcap {
+    pub(super) fn on_request(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        of: &RcapChannel,
+        wire: &RcapRequest<'_>,
+    ) {
+        let records = of_wire(&wire.nodes);
+        if records.iter().any(|record| record.node == self.own) {
+            return self.deny(from, of, simply(self.own, RcapTest::Loop));
+        }
+        let begins = records.first().map(|record| record.node);
+        let is_sound = records.last().is_some_and(|record| record.node == from) && begins == Some(of.origin);
+        if !is_sound {
+            return self.deny(from, of, simply(self.own, RcapTest::Garbage));
+        }
+        if wire.initiation != RcapInitiation::Source {
+            return self.deny(from, of, simply(self.own, RcapTest::Unsupported));
+        }
+        let standing = self.ledger.find(&key(of)).and_then(|id| Some((id, self.ledger.get(id)?.of.attempt)));
+        let is_repeated = standing.is_some_and(|(_, attempt)| of.attempt <= attempt);
+        if is_repeated || self.ledger.has_ended(now, of) {
+            self.counters.repeated += 1;
+            return;
+        }
+        if let Some((earlier, _)) = standing {
+            self.release(now, earlier, Ending::Superseded, None);
+        }
+        let Ok(demand) = Demand::of_wire(wire) else {
+            return self.deny(from, of, simply(self.own, RcapTest::Traffic));
+        };
+        let lease = Span::from_nanos(wire.lease_ns);
+        let attempt = Attempt { of: *of, before: Some(from), demand, records, lease };
+        if let Err(denied) = self.begin(now, attempt) {
+            self.deny(from, of, denied);
+        }
+    }
+
+    /// Denies a request that has no entry here.
+    fn deny(&mut self, to: NodeId, of: &RcapChannel, denied: RcapDenied) {
+        self.send(to, *of, RcapBody::EstablishDenied(denied));
+    }
+
+    /// Begins an attempt at this node: an entry, and a question to the medium or to the receiving program.
+    pub(super) fn begin(&mut self, now: Instant, attempt: Attempt) -> Result<EntryId, RcapDenied> {
+        let Attempt { of, before, demand, records, .. } = &attempt;
+        if let Err(test) = self.ledger.allows(&self.limits, self.own, of, *before, demand) {
+            let standing = self.standing(of, |_| true);
+            return Err(RcapDenied { standing, ..simply(self.own, test) });
+        }
+        if demand.request.destination == self.own {
+            return self.arrive(now, attempt);
+        }
+        // The destination has a place in a status, too.
+        if records.len() + 2 > RCAP_NODES_MAX {
+            return Err(simply(self.own, RcapTest::PathTooLong));
+        }
+        let route = self.routes.route(demand.request.destination);
+        let route = route.ok_or(simply(self.own, RcapTest::NoRoute))?;
+        if records.iter().any(|record| record.node == route.hop.node) {
+            return Err(simply(self.own, RcapTest::Loop));
+        }
+        let (ask, request) = (demand.ask(), demand.request);
+        let left = request.late_most.get().saturating_sub(Demand::late(records).get());
+        let late_most = Chance::of_down(left / u64::from(route.hops.max(1)), 1 << 63);
+        let entry = self.add(now, attempt, Some(route.hop), State::Reserving);
+        let loss_most = request.loss_most;
+        self.outputs.push_back(RcapOutput::Reserve { entry, hop: route.hop, ask, late_most, loss_most });
+        Ok(entry)
+    }
+
+    fn add(&mut self, now: Instant, attempt: Attempt, hop: Option<super::NextHop>, state: State) -> EntryId {
+        let Attempt { of, before, demand, records, lease } = attempt;
+        let due = now + lease.min(super::RcapLimits::LEASE_MAX);
+        let (label, buffer_octets, asked) = (0, 0, None);
+        self.ledger.add(Entry { of, before, hop, demand, records, state, due, label, buffer_octets, asked })
+    }
+
+    /// How final a refusal is, by the tentative reservations among the entries that may be in the way. Each
+    /// node orders two requests alike, so that they do not wait for each other.
+    fn standing(&self, of: &RcapChannel, among: impl Fn(&Entry) -> bool) -> RcapStanding {
+        let is_rival = |entry: &&Entry| !entry.state.is_open() && entry.key() != key(of) && among(entry);
+        let rivals = self.ledger.iter().map(|(_, entry)| entry).filter(is_rival);
+        match rivals.map(Entry::key).min() {
+            None => RcapStanding::Final,
+            Some(first) if key(of) < first => RcapStanding::RaceFirst,
+            Some(_) => RcapStanding::RaceLast,
+        }
+    }
+
+    /// The local medium has reserved this for an entry.
+    pub fn reserved(&mut self, now: Instant, id: EntryId, hop: HopOffer) {
+        let Some(entry) = self.ledger.get_mut(id) else { return self.release_again(id) };
+        let (State::Reserving, Some(next)) = (&entry.state, entry.hop) else { return };
+        let (node, port) = (self.own, next.port);
+        let (is_open, buffers, counts, terms) = (false, 0, Default::default(), Vec::new());
+        entry.records.push(Record { node, port, is_open, hop, buffers, counts, terms });
+        match self.reserve_buffers(id) {
+            Ok(()) => self.forward(now, id),
+            Err(denied) => self.release(now, id, Ending::Denied(denied), None),
+        }
+    }
+
+    /// Tests the bounds so far, and takes room for the packets of the largest bound that relaxing may allow
+    /// (`TENET-R6`).
+    fn reserve_buffers(&mut self, id: EntryId) -> Result<(), RcapDenied> {
+        let entry = self.ledger.get(id).expect("the caller has it");
+        let demand = entry.demand;
+        let slack = demand.check(&entry.records).map_err(|denied| path_denied(self.own, denied))?.slack();
+        self.check_chance(&demand, &entry.records)?;
+        let packets = path::buffers(&hops(&entry.records), entry.place(), &demand.packets.traffic, slack);
+        let octets = packets.saturating_mul(demand.packets.octets.get());
+        let of = entry.of;
+        if u32::try_from(packets).is_err() || !self.ledger.set_buffers(id, octets, self.limits.buffer_octets)
+        {
+            let standing = self.standing(&of, |_| true);
+            return Err(RcapDenied { standing, ..simply(self.own, RcapTest::PortBuffer) });
+        }
+        let entry = self.ledger.get_mut(id).expect("as above");
+        entry.records.last_mut().expect("its own").buffers = packets;
+        Ok(())
+    }
+
+    fn check_chance(&self, demand: &Demand, records: &[Record]) -> Result<(), RcapDenied> {
+        match Demand::late(records) > demand.request.late_most {
+            true => Err(simply(self.own, RcapTest::PathChance)),
+            false => Ok(()),
+        }
+    }
+
+    fn forward(&mut self, now: Instant, id: EntryId) {
+        let entry = self.ledger.get_mut(id).expect("the caller has it");
+        let lease = entry.due.since(now);
+        if lease == Span::ZERO {
+            return self.lapse(now, id);
+        }
+        entry.state = State::Forwarded;
+        let octets = written(&entry.records, RCAP_OCTETS_MAX);
+        let nodes = RcapRecords::parse(&octets, entry.records.len()).expect("sound records");
+        let request = entry.demand.to_wire(lease, nodes);
+        let (of, to) = (entry.of, entry.hop.expect("no destination").node);
+        self.send(to, of, RcapBody::EstablishRequest(request));
+    }
+
+    /// The local medium cannot reserve for an entry.
+    pub fn denied(&mut self, now: Instant, id: EntryId, why: HopDenied) {
+        let Some(entry) = self.ledger.get(id) else { return };
+        if entry.state != State::Reserving {
+            return;
+        }
+        let (of, port) = (entry.of, entry.hop.map(|hop| hop.port));
+        let in_ledger = self.standing(&of, |rival| rival.hop.map(|hop| hop.port) == port);
+        let standing = match in_ledger {
+            RcapStanding::Final if why.others_tentative => RcapStanding::RaceLast,
+            standing => standing,
+        };
+        let denied = RcapDenied {
+            node: self.own,
+            test: why.test,
+            standing,
+            margin_ns: why.margin.as_nanos(),
+            nearest_delay_ns: why.nearest_delay.unwrap_or(Span::ZERO).as_nanos(),
+            nearest_octets: why
+                .nearest_octets
+                .map_or(0, |octets| u32::try_from(octets.get()).unwrap_or(u32::MAX)),
+        };
+        self.release(now, id, Ending::Denied(denied), None);
+    }
+
+    /// At the destination: the whole path is tested, then the program is asked.
+    fn arrive(&mut self, now: Instant, attempt: Attempt) -> Result<EntryId, RcapDenied> {
+        let Attempt { of, demand, records, .. } = &attempt;
+        let request: ChannelRequest = demand.request;
+        demand.check(records).map_err(|denied| path_denied(self.own, denied))?;
+        self.check_chance(demand, records)?;
+        let listener = self.listeners.get(&request.service).copied();
+        let listener = listener.ok_or(simply(self.own, RcapTest::NoListener))?;
+        let waits = |entry: &Entry| {
+            entry.state == State::Answering && entry.demand.request.service == request.service
+        };
+        if self.ledger.iter().filter(|(_, entry)| waits(entry)).count() >= self.limits.incoming {
+            return Err(simply(self.own, RcapTest::ReceiverSilent));
+        }
+        let best = path::delay(&hops(records), demand.host());
+        let key = key(of);
+        let lease = attempt.lease.min(self.limits.answer);
+        let entry = self.add(now, Attempt { lease, ..attempt }, None, State::Answering);
+        self.tell(RcapEvent::Incoming { key, entry, listener, request, best });
+        Ok(entry)
+    }
+}

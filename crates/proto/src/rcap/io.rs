@@ -1,0 +1,336 @@
+//! What goes in and out of the machine, beside messages.
+
+use super::record::Record;
+use rota_admission::path::{Goal, PathDenied, PathTest};
+use rota_admission::rtip::{Chance, Denied, Messages, NodeTest, Regulator, Traffic};
+use rota_admission::subnet::{Ask, Offer};
+use rota_contract::{ChannelId, CloseCause, NodeId};
+use rota_medium::door::PortId;
+use rota_units::{Octets, Span};
+use rota_wire::{RcapDenied, RcapTest};
+
+/// An entry of a node's ledger. A number is given once in the life of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId(pub u64);
+
+/// A channel anywhere: its origin, and the origin's number for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChannelKey {
+    /// The node whose program asked for it.
+    pub origin: NodeId,
+    /// That node's number.
+    pub channel: ChannelId,
+}
+
+/// The next node of a path, and the port that leads to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NextHop {
+    /// The neighbour.
+    pub node: NodeId,
+    /// This node's port.
+    pub port: PortId,
+}
+
+/// The request of a program for a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChannelRequest {
+    /// The node of the receiver.
+    pub destination: NodeId,
+    /// The service that it waits on.
+    pub service: u16,
+    /// The user of the program.
+    pub uid: u32,
+    /// The traffic, in messages.
+    pub messages: Messages,
+    /// The shortest message; jitter is counted from it.
+    pub shortest: Octets,
+    /// D_max and J_max.
+    pub goal: Goal,
+    /// 1 − Z_min; [`Chance::NEVER`] in the deterministic class.
+    pub late_most: Chance,
+    /// 1 − W_min; [`Chance::NEVER`] in the deterministic class.
+    pub loss_most: Chance,
+    /// Payload of the largest packet to begin with. A hop that carries smaller ones only makes it smaller.
+    pub packet_max: Octets,
+    /// How late this host may hand a message over.
+    pub host_slack: Span,
+}
+
+/// The answer of the local medium to [`RcapOutput::Reserve`]: the best that it can give, now reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HopOffer {
+    /// Its bound, and the times of the link.
+    pub offer: Offer,
+    /// How this node holds packets of the channel.
+    pub regulator: Regulator,
+    /// How late this host may be; part of the bound already.
+    pub host_slack: Span,
+    /// The chance that a packet is late here, at most.
+    pub late: Chance,
+    /// The kind of network: 1 RETHER, 2 a link, 3 a paced switch.
+    pub medium: u8,
+}
+
+/// The refusal of the local medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HopDenied {
+    /// The test that failed.
+    pub test: RcapTest,
+    /// By how much.
+    pub margin: Span,
+    /// The shortest bound of this hop that fits.
+    pub nearest_delay: Option<Span>,
+    /// The largest packet that fits.
+    pub nearest_octets: Option<Octets>,
+    /// True if a reservation that is not yet final stands in the way, as far as the medium knows. Those of
+    /// this ledger are counted by the machine.
+    pub others_tentative: bool,
+}
+
+impl From<Denied> for HopDenied {
+    fn from(denied: Denied) -> Self {
+        let test = match denied.test {
+            NodeTest::Load => RcapTest::Load,
+            NodeTest::EdfExact => RcapTest::EdfExact,
+            NodeTest::DeddSum => RcapTest::DeddSum,
+            NodeTest::DeddSorted => RcapTest::DeddSorted,
+            NodeTest::RcspLevel => RcapTest::RcspLevel,
+            NodeTest::FifoPort => RcapTest::FifoPort,
+            NodeTest::PortBuffer => RcapTest::PortBuffer,
+            NodeTest::RetherShare => RcapTest::RetherShare,
+            NodeTest::Overflow => RcapTest::Overflow,
+            NodeTest::TableFull => RcapTest::TableFull,
+            _ => RcapTest::Undecided,
+        };
+        let Denied { margin, nearest_delay, .. } = denied;
+        Self { test, margin, nearest_delay, nearest_octets: None, others_tentative: false }
+    }
+}
+
+/// The refusal of the destination's test of the whole path.
+pub(super) fn path_denied(node: NodeId, denied: PathDenied) -> RcapDenied {
+    let test = match denied.test {
+        PathTest::Delay => RcapTest::PathDelay,
+        PathTest::Jitter => RcapTest::PathJitter,
+    };
+    let (margin, nearest) = (denied.margin.as_nanos(), denied.nearest.as_nanos());
+    RcapDenied { margin_ns: margin, nearest_delay_ns: nearest, ..simply(node, test) }
+}
+
+/// A refusal without numbers.
+pub(super) const fn simply(node: NodeId, test: RcapTest) -> RcapDenied {
+    let standing = rota_wire::RcapStanding::Final;
+    RcapDenied { node, test, standing, margin_ns: 0, nearest_delay_ns: 0, nearest_octets: 0 }
+}
+
+/// What RTIP is told of a channel that is open at this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// The channel.
+    pub of: ChannelKey,
+    /// The local id of its packets that come in; none at the source.
+    pub label_in: Option<u16>,
+    /// Where they go on, and the local id of that node; none at the destination.
+    pub way: Option<(NextHop, u16)>,
+    /// The packets in time.
+    pub traffic: Traffic,
+    /// Payload of the largest packet.
+    pub octets: Octets,
+    /// How they are held.
+    pub regulator: Regulator,
+    /// d, as relaxed.
+    pub delay: Span,
+    /// The longest time from the source's timestamp to the eligibility here; for regulators by the clock.
+    pub upstream: Span,
+    /// Packets for which there is room; 0 at the destination, whose program has the memory.
+    pub buffers: u64,
+}
+
+/// Counts of RTIP for one channel at this node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HopCounts {
+    /// Forwarded.
+    pub packets: u64,
+    /// Dropped.
+    pub dropped: u64,
+}
+
+/// Why an entry was released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The channel was not accepted.
+    Denied(RcapDenied),
+    /// The channel ended.
+    Closed {
+        /// Why.
+        cause: CloseCause,
+        /// The node where the end began.
+        node: NodeId,
+    },
+    /// A later attempt for the same channel took its place.
+    Superseded,
+}
+
+/// The next thing to do. All but messages and events concern the local medium and RTIP, by the ledger's
+/// entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RcapOutput {
+    /// Send these octets to a neighbour.
+    Send {
+        /// Which.
+        to: NodeId,
+        /// One message of [`rota_wire::RcapMessage`].
+        message: Vec<u8>,
+    },
+    /// Reserve the best there is, tentatively. The answer is `reserved` or `denied`.
+    Reserve {
+        /// For which entry.
+        entry: EntryId,
+        /// Towards which node.
+        hop: NextHop,
+        /// The channel's packets.
+        ask: Ask,
+        /// The chance of a late packet that this hop may use; [`Chance::NEVER`] for none.
+        late_most: Chance,
+        /// The same of a packet that finds no buffer.
+        loss_most: Chance,
+    },
+    /// Replace the reservation by the cheapest one that keeps this bound. The answer is `relaxed`.
+    Relax {
+        /// Of which entry.
+        entry: EntryId,
+        /// d.
+        delay: Span,
+    },
+    /// Tell RTIP of the channel, which is open here from now on.
+    Install {
+        /// Of which entry.
+        entry: EntryId,
+        /// The channel.
+        channel: Installed,
+    },
+    /// Count the packets of an entry. The answer is `inspected`.
+    Inspect {
+        /// Of which entry.
+        entry: EntryId,
+    },
+    /// Give back all that was reserved and installed for an entry. It may have had nothing, or be unknown.
+    Release {
+        /// Which.
+        entry: EntryId,
+        /// Why.
+        ending: Ending,
+    },
+    /// Tell a program.
+    Event(RcapEvent),
+}
+
+/// The promise to a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// D of a message.
+    pub delay: Span,
+    /// J of a message.
+    pub jitter: Span,
+    /// The chance of a late packet.
+    pub late: Chance,
+    /// Payload of the largest packet.
+    pub octets: Octets,
+}
+
+/// For a program at one of the ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RcapEvent {
+    /// The source may send (`TENET-3.1-18`).
+    Opened {
+        /// Which channel.
+        channel: ChannelId,
+        /// The entry that it has here.
+        entry: EntryId,
+        /// The promise.
+        promise: Promise,
+        /// The nodes of its path before the destination, with their final bounds and parts of the
+        /// certificate.
+        nodes: Vec<Record>,
+    },
+    /// The channel was not established, and no try is left.
+    Refused {
+        /// Which channel.
+        channel: ChannelId,
+        /// Which node and test, by how much, and the nearest request that fits.
+        denied: RcapDenied,
+        /// How many attempts there were.
+        attempts: u16,
+    },
+    /// A program asks for a channel to a service of this node; `answer` is to follow.
+    Incoming {
+        /// Which channel.
+        key: ChannelKey,
+        /// The entry that it has here.
+        entry: EntryId,
+        /// The program that waits on the service.
+        listener: u64,
+        /// The request, as its source states it.
+        request: ChannelRequest,
+        /// The least delay that the path can promise; relaxing makes it longer, up to D_max.
+        best: Span,
+    },
+    /// A request that waited for an answer is over.
+    IncomingGone {
+        /// Which channel.
+        key: ChannelKey,
+        /// Why.
+        ending: Ending,
+    },
+    /// An open channel ended, for either end.
+    Closed {
+        /// Which channel.
+        key: ChannelKey,
+        /// The entry that it had.
+        entry: EntryId,
+        /// True at the source.
+        sending: bool,
+        /// Why.
+        cause: CloseCause,
+        /// The node where the end began.
+        node: NodeId,
+    },
+    /// The answer to `status`, in the order of the path; the destination is the last one.
+    Status {
+        /// Which channel.
+        channel: ChannelId,
+        /// Each node.
+        nodes: Vec<Record>,
+    },
+    /// No answer to `status` came in time, or the channel ended first.
+    NoStatus {
+        /// Which channel.
+        channel: ChannelId,
+    },
+}
+
+/// A call that cannot be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RcapCallError {
+    /// The traffic cannot be.
+    #[error("{0}")]
+    Traffic(rota_admission::rtip::BadTraffic),
+    /// A size or time of the request is zero or beyond its field.
+    #[error("field '{0}' of the request cannot be")]
+    Field(&'static str),
+    /// The destination is this node.
+    #[error("the destination is this node itself; name another one")]
+    OwnNode,
+    /// No channel of that number is open or asked for here.
+    #[error("there is no such channel here")]
+    NoChannel,
+    /// A program waits on the service already.
+    #[error("another program waits on service {0}")]
+    ServiceTaken(u16),
+    /// As many calls or listeners as there may be.
+    #[error("this node has no room for a further call; close some first")]
+    Full,
+    /// A question for the status of the channel is on its way.
+    #[error("a question for the channel's status is on its way already")]
+    StatusPending,
+}

@@ -1,0 +1,307 @@
+//! The ledger: one numbered entry for each channel that this node has a part in. What an entry holds, here or
+//! in a table beside, it holds from [`Ledger::add`] to [`Ledger::remove`].
+
+use super::io::{ChannelKey, EntryId, NextHop};
+use super::limits::RcapLimits;
+use super::record::{Demand, Record};
+use rota_contract::NodeId;
+use rota_units::Instant;
+use rota_wire::{RcapChannel, RcapTest};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// How far an entry has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The local medium is asked for its best.
+    Reserving,
+    /// The request has gone on; what is reserved here is tentative.
+    Forwarded,
+    /// At the destination: its program is asked.
+    Answering,
+    /// The accept has come, and the local medium is asked to relax its share.
+    Relaxing {
+        /// The label of the next node.
+        label: u16,
+        /// The nodes behind.
+        behind: Vec<Record>,
+    },
+    /// The channel is open here. It has no lease.
+    Open,
+}
+
+impl State {
+    pub(super) const fn is_open(&self) -> bool {
+        matches!(self, Self::Open)
+    }
+}
+
+/// A question for the status of a channel that waits for this node's counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) question: u32,
+    pub(super) nodes: Vec<Record>,
+}
+
+/// The part of this node in one channel.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) of: RcapChannel,
+    /// The neighbour that the request came from; none at the source.
+    pub(super) before: Option<NodeId>,
+    /// The next node; none at the destination.
+    pub(super) hop: Option<NextHop>,
+    pub(super) demand: Demand,
+    /// The nodes before, and this one once its medium has answered.
+    pub(super) records: Vec<Record>,
+    pub(super) state: State,
+    /// When a tentative reservation ends, or the receiving program must have answered.
+    pub(super) due: Instant,
+    /// The local id of packets that come in; 0 where none do.
+    pub(super) label: u16,
+    /// Octets of the buffers that it has.
+    pub(super) buffer_octets: u64,
+    pub(super) asked: Option<Asked>,
+}
+
+impl Entry {
+    /// The place of this node on the path, from 0.
+    pub(super) fn place(&self) -> usize {
+        self.records.len().saturating_sub(1)
+    }
+
+    pub(super) fn key(&self) -> ChannelKey {
+        key(&self.of)
+    }
+}
+
+pub(super) const fn key(of: &RcapChannel) -> ChannelKey {
+    ChannelKey { origin: of.origin, channel: of.channel }
+}
+
+/// What one user has here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Used {
+    channels: u32,
+    octets_a_second: u128,
+}
+
+/// All entries, and what is counted over them.
+#[derive(Clone, Debug)]
+pub(super) struct Ledger {
+    entries: BTreeMap<EntryId, Entry>,
+    by_key: BTreeMap<ChannelKey, EntryId>,
+    dues: BTreeSet<(Instant, EntryId)>,
+    users: BTreeMap<(NodeId, u32), Used>,
+    /// Entries of each neighbour's requests that are not open.
+    waiting: BTreeMap<NodeId, usize>,
+    labels: BTreeSet<u16>,
+    buffer_octets: u64,
+    last_id: u64,
+    last_label: u16,
+    ended: Ended,
+}
+
+/// Attempts that ended a short while ago.
+#[derive(Clone, Debug, Default)]
+struct Ended {
+    last: BTreeMap<ChannelKey, u16>,
+    order: VecDeque<(Instant, ChannelKey, u16)>,
+}
+
+impl Ledger {
+    pub(super) const fn new() -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            by_key: BTreeMap::new(),
+            dues: BTreeSet::new(),
+            users: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            labels: BTreeSet::new(),
+            buffer_octets: 0,
+            last_id: 0,
+            last_label: 0,
+            ended: Ended { last: BTreeMap::new(), order: VecDeque::new() },
+        }
+    }
+
+    /// Whether one more entry of this user and neighbour is allowed; the test that fails if not.
+    pub(super) fn allows(
+        &self,
+        limits: &RcapLimits,
+        own: NodeId,
+        of: &RcapChannel,
+        before: Option<NodeId>,
+        demand: &Demand,
+    ) -> Result<(), RcapTest> {
+        let waiting = before.and_then(|node| self.waiting.get(&node)).copied().unwrap_or(0);
+        if self.entries.len() >= limits.entries || waiting >= limits.waiting_of_neighbour {
+            return Err(RcapTest::TableFull);
+        }
+        let uid = demand.request.uid;
+        let quota = limits.quota_of(uid, of.origin == own);
+        let used = self.users.get(&(of.origin, uid)).copied().unwrap_or_default();
+        if used.channels >= quota.channels {
+            return Err(RcapTest::QuotaChannels);
+        }
+        let reserved = used.octets_a_second + u128::from(demand.octets_a_second());
+        if reserved > u128::from(quota.octets_a_second) {
+            return Err(RcapTest::QuotaReserved);
+        }
+        Ok(())
+    }
+
+    /// Adds an entry under the next number. The caller has seen that the channel has none here.
+    pub(super) fn add(&mut self, entry: Entry) -> EntryId {
+        self.last_id += 1;
+        let id = EntryId(self.last_id);
+        assert!(self.by_key.insert(entry.key(), id).is_none(), "a channel has one entry at a node");
+        let used = self.users.entry((entry.of.origin, entry.demand.request.uid)).or_default();
+        used.channels += 1;
+        used.octets_a_second += u128::from(entry.demand.octets_a_second());
+        if let Some(before) = entry.before {
+            *self.waiting.entry(before).or_default() += 1;
+        }
+        self.dues.insert((entry.due, id));
+        self.entries.insert(id, entry);
+        id
+    }
+
+    /// Takes an entry out, with all that is counted for it. Its attempt is remembered for `until`.
+    pub(super) fn remove(&mut self, id: EntryId, until: Instant, remembered: usize) -> Option<Entry> {
+        let entry = self.entries.remove(&id)?;
+        self.by_key.remove(&entry.key());
+        self.dues.remove(&(entry.due, id));
+        let user = (entry.of.origin, entry.demand.request.uid);
+        let used = self.users.get_mut(&user).expect("an entry counts for its user");
+        used.channels -= 1;
+        used.octets_a_second -= u128::from(entry.demand.octets_a_second());
+        if used.channels == 0 {
+            self.users.remove(&user);
+        }
+        if !entry.state.is_open() {
+            self.count_waiting(entry.before);
+        }
+        self.labels.remove(&entry.label);
+        self.buffer_octets -= entry.buffer_octets;
+        self.ended.note(entry.key(), entry.of.attempt, until, remembered);
+        Some(entry)
+    }
+
+    fn count_waiting(&mut self, before: Option<NodeId>) {
+        let Some(before) = before else { return };
+        let waiting = self.waiting.get_mut(&before).expect("it was counted");
+        *waiting -= 1;
+        if *waiting == 0 {
+            self.waiting.remove(&before);
+        }
+    }
+
+    pub(super) fn get(&self, id: EntryId) -> Option<&Entry> {
+        self.entries.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: EntryId) -> Option<&mut Entry> {
+        self.entries.get_mut(&id)
+    }
+
+    pub(super) fn find(&self, key: &ChannelKey) -> Option<EntryId> {
+        self.by_key.get(key).copied()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (EntryId, &Entry)> {
+        self.entries.iter().map(|(id, entry)| (*id, entry))
+    }
+
+    /// Takes so many octets of buffers for an entry in the place of those that it has; false if there is no
+    /// room.
+    pub(super) fn set_buffers(&mut self, id: EntryId, octets: u64, most: u64) -> bool {
+        let Some(entry) = self.entries.get_mut(&id) else { return false };
+        let others = self.buffer_octets - entry.buffer_octets;
+        let Some(sum) = others.checked_add(octets).filter(|sum| *sum <= most) else { return false };
+        (self.buffer_octets, entry.buffer_octets) = (sum, octets);
+        true
+    }
+
+    /// The entry is open: it has a label where packets come in, and no lease.
+    pub(super) fn open(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        assert!(!entry.state.is_open(), "an entry opens once");
+        self.dues.remove(&(entry.due, id));
+        (entry.state, entry.due) = (State::Open, Instant::FAR);
+        let before = entry.before;
+        self.count_waiting(before);
+        if before.is_some() {
+            let label = self.free_label();
+            self.labels.insert(label);
+            self.entries.get_mut(&id).expect("as above").label = label;
+        }
+    }
+
+    /// A label that was not given for as long as possible: packets of its former channel are gone by then.
+    fn free_label(&mut self) -> u16 {
+        assert!(self.labels.len() < usize::from(u16::MAX), "fewer entries than labels");
+        loop {
+            self.last_label = self.last_label.checked_add(1).unwrap_or(1);
+            if !self.labels.contains(&self.last_label) {
+                return self.last_label;
+            }
+        }
+    }
+
+    /// The entry whose time ends first.
+    pub(super) fn first_due(&self) -> Option<(Instant, EntryId)> {
+        self.dues.first().copied()
+    }
+
+    /// True if this attempt, or a later one, has ended a short while ago.
+    pub(super) fn has_ended(&mut self, now: Instant, of: &RcapChannel) -> bool {
+        self.ended.forget(now);
+        self.ended.last.get(&key(of)).is_some_and(|attempt| of.attempt <= *attempt)
+    }
+
+    /// Octets of buffers of all entries.
+    pub(super) const fn buffer_octets(&self) -> u64 {
+        self.buffer_octets
+    }
+
+    /// Each count, computed again. For tests.
+    pub(super) fn assert_counts(&self) {
+        let buffers: u64 = self.entries.values().map(|entry| entry.buffer_octets).sum();
+        assert_eq!(buffers, self.buffer_octets, "buffers");
+        let waiting = self.entries.values().filter(|entry| !entry.state.is_open() && entry.before.is_some());
+        assert_eq!(waiting.count(), self.waiting.values().sum::<usize>(), "waiting entries");
+        let channels: u32 = self.users.values().map(|used| used.channels).sum();
+        assert_eq!(
+            (channels as usize, self.by_key.len()),
+            (self.entries.len(), self.entries.len()),
+            "users, keys"
+        );
+        let labelled = self.entries.values().filter(|entry| entry.label > 0).count();
+        let tentative = self.entries.values().filter(|entry| !entry.state.is_open()).count();
+        assert_eq!((labelled, tentative), (self.labels.len(), self.dues.len()), "labels, leases");
+    }
+}
+
+impl Ended {
+    fn note(&mut self, key: ChannelKey, attempt: u16, until: Instant, most: usize) {
+        while self.order.len() >= most.max(1) {
+            self.drop_first();
+        }
+        let last = self.last.entry(key).or_default();
+        *last = attempt.max(*last);
+        self.order.push_back((until, key, attempt));
+    }
+
+    fn forget(&mut self, now: Instant) {
+        while self.order.front().is_some_and(|(until, ..)| *until <= now) {
+            self.drop_first();
+        }
+    }
+
+    fn drop_first(&mut self) {
+        let Some((_, key, attempt)) = self.order.pop_front() else { return };
+        if self.last.get(&key) == Some(&attempt) {
+            self.last.remove(&key);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! RCAP: sets channels up across segments, takes them down, and tells of their state (Tenet paper, sections
+//! 3.1 and 4.1). One machine of a node; it plays source, gateway and destination.
+//!
+//! **Order of calls.** A neighbour's session begins with [`Rcap::neighbour_up`] at both ends and ends with
+//! [`Rcap::neighbour_lost`] at both; in between its messages arrive in order and none is missing. A transport
+//! that cannot deliver a message ends the session, and so it does when [`Rcap::on_message`] returns an error.
+//! The local medium is asked by outputs and answers by methods whenever it can: [`RcapOutput::Reserve`] by
+//! [`Rcap::reserved`] or [`Rcap::denied`], [`RcapOutput::Relax`] by [`Rcap::relaxed`]. An answer for an entry
+//! that is gone is answered by [`RcapOutput::Release`], which is harmless when repeated. After each call the
+//! parent polls until drained, and then asks [`Rcap::deadline`].
+//!
+//! **Two phases** (`TENET-R9`). The request goes hop by hop, and each node reserves the best it can give.
+//! Until the accept comes back the reservation has a lease; every node's ends by itself. The destination
+//! tests the whole path; on the way back each node computes its share of what is left from the records
+//! alone, relaxes, tells RTIP, and passes the accept on. From then on the channel is hard state, as in the
+//! paper: it ends by a close, by the loss of a neighbour or of a share, and never by a timer.
+//!
+//! **Every ending** goes through one function, `release`. It gives back what the entry holds, tells the
+//! neighbours that have not told it, and the program.
+//!
+//! Departures from the paper:
+//! * Tentative reservations have leases, and attempts have numbers, so that a repeated message does nothing
+//!   and a late accept is answered by a close (`TENET-R9`).
+//! * A request that was denied because of another one's tentative reservation tries again after a random
+//!   time; the denial says which of the two goes first (`TENET-R10`).
+//! * A close is final, also for an accept that crosses it (`TENET-R11`).
+//! * A node denies as soon as the bounds so far exceed D_max or J_max, not at the destination only.
+//! * A hop that carries smaller packets only says so, and the source tries again with these.
+//! * W_min reaches each node and is not divided: buffers are not overbooked.
+//!
+//! Not built: receiver-initiated and duplex establishment. The messages have a field for them, and a request
+//! that asks for either is denied as unsupported.
+
+mod accept;
+mod call;
+mod end;
+mod establish;
+mod io;
+mod ledger;
+mod limits;
+mod record;
+mod routes;
+mod status;
+#[cfg(test)]
+mod tests;
+
+pub use io::{
+    ChannelKey, ChannelRequest, Ending, EntryId, HopCounts, HopDenied, HopOffer, Installed, NextHop, Promise,
+    RcapCallError, RcapEvent, RcapOutput,
+};
+pub use limits::{Quota, RcapLimits};
+pub use record::Record;
+pub use rota_wire::{RCAP_OCTETS_MAX, RcapDenied, RcapStanding, RcapTest};
+pub use routes::{Graph, Route, Routes};
+
+use call::{Call, Question};
+use ledger::Ledger;
+use rota_contract::{ChannelId, NodeId};
+use rota_medium::Rng;
+use rota_units::Instant;
+use rota_wire::{Malformed, RcapBody, RcapChannel, RcapMessage};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// What a machine counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RcapCounters {
+    /// Messages that were no messages.
+    pub malformed: u64,
+    /// Sound messages that fit no entry, or came from the wrong side or from a stranger.
+    pub stray: u64,
+    /// Requests that were repeated or late.
+    pub repeated: u64,
+    /// Attempts after the first one.
+    pub retries: u64,
+    /// Tentative reservations whose lease ended.
+    pub lapsed: u64,
+}
+
+/// The machine of one node.
+#[derive(Clone, Debug)]
+pub struct Rcap {
+    own: NodeId,
+    limits: RcapLimits,
+    rng: Rng,
+    last_channel: u64,
+    ledger: Ledger,
+    /// The calls of programs that wait for their outcome.
+    calls: BTreeMap<ChannelId, Call>,
+    questions: BTreeMap<ChannelId, Question>,
+    last_question: u32,
+    /// The program that waits on each service.
+    listeners: BTreeMap<u16, u64>,
+    graph: Graph,
+    up: BTreeSet<NodeId>,
+    down: BTreeSet<NodeId>,
+    routes: Routes,
+    outputs: VecDeque<RcapOutput>,
+    counters: RcapCounters,
+}
+
+impl Rcap {
+    /// The machine of a node without neighbours. `seed` differs at each boot, so that no channel gets the
+    /// number of one of a former life.
+    pub fn new(own: NodeId, limits: RcapLimits, graph: Graph, seed: u64) -> Self {
+        assert!(own.is_known(), "a node has an id");
+        assert!(limits.entries < usize::from(u16::MAX), "each entry has a label");
+        let limits = RcapLimits { patience: limits.patience.min(RcapLimits::LEASE_MAX), ..limits };
+        let mut rng = Rng::new(seed);
+        let last_channel = rng.next_u64() & !u64::from(u32::MAX);
+        Self {
+            own,
+            limits,
+            rng,
+            last_channel,
+            ledger: Ledger::new(),
+            calls: BTreeMap::new(),
+            questions: BTreeMap::new(),
+            last_question: 0,
+            listeners: BTreeMap::new(),
+            graph,
+            up: BTreeSet::new(),
+            down: BTreeSet::new(),
+            routes: Routes::default(),
+            outputs: VecDeque::new(),
+            counters: RcapCounters::default(),
+        }
+    }
+
+    /// The next thing to do; `None` when drained.
+    pub fn poll(&mut self) -> Option<RcapOutput> {
+        self.outputs.pop_front()
+    }
+
+    /// When to call [`Self::handle_deadline`]; [`Instant::FAR`] if never.
+    pub fn deadline(&self) -> Instant {
+        let entries = self.ledger.first_due().map(|(at, _)| at);
+        let calls = self.calls.values().filter_map(|call| call.retry_at);
+        let questions = self.questions.values().map(|question| question.until);
+        entries.into_iter().chain(calls).chain(questions).min().unwrap_or(Instant::FAR)
+    }
+
+    /// Leases, retries and questions whose time has come. Harmless when early.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        while let Some((at, entry)) = self.ledger.first_due()
+            && at <= now
+        {
+            self.lapse(now, entry);
+        }
+        self.retry(now);
+        self.give_up_questions(now);
+    }
+
+    /// One message of a neighbour.
+    ///
+    /// # Errors
+    /// It is no message: the field that is wrong. The session with that neighbour is then to be ended.
+    pub fn on_message(&mut self, now: Instant, from: NodeId, octets: &[u8]) -> Result<(), Malformed> {
+        let message = match RcapMessage::parse(octets) {
+            Ok(message) => message,
+            Err(malformed) => {
+                self.counters.malformed += 1;
+                return Err(malformed);
+            }
+        };
+        if !self.up.contains(&from) {
+            self.counters.stray += 1;
+            return Ok(());
+        }
+        let of = &message.of;
+        match &message.body {
+            RcapBody::EstablishRequest(request) => self.on_request(now, from, of, request),
+            RcapBody::EstablishAccept(accept) => self.on_accept(now, from, of, accept),
+            RcapBody::EstablishDenied(denied) => self.on_denied(now, from, of, denied),
+            RcapBody::StatusRequest(status) => self.on_status_request(from, of, status),
+            RcapBody::StatusReport(status) => self.on_status_report(from, of, status),
+            RcapBody::CloseForward(close) => self.on_close_forward(now, from, of, close),
+            RcapBody::CloseReverse(close) => self.on_close_reverse(now, from, of, close),
+        }
+        Ok(())
+    }
+
+    /// A session with a neighbour begins.
+    pub fn neighbour_up(&mut self, now: Instant, node: NodeId) {
+        if self.up.contains(&node) {
+            self.neighbour_lost(now, node);
+        }
+        self.up.insert(node);
+        self.find_routes();
+    }
+
+    /// The session with a neighbour has ended. Channels through it end here, and the other side is told.
+    pub fn neighbour_lost(&mut self, now: Instant, node: NodeId) {
+        if self.up.remove(&node) {
+            self.find_routes();
+            self.release_through(now, node);
+        }
+    }
+
+    /// A node is known to be down, or to be back: ways through it are not, or again, taken.
+    pub fn set_down(&mut self, node: NodeId, is_down: bool) {
+        match is_down {
+            true => self.down.insert(node),
+            false => self.down.remove(&node),
+        };
+        self.find_routes();
+    }
+
+    /// Another graph. Channels that are there keep their way.
+    pub fn set_graph(&mut self, graph: Graph) {
+        self.graph = graph;
+        self.find_routes();
+    }
+
+    fn find_routes(&mut self) {
+        self.routes = Routes::shortest(&self.graph, self.own, &self.up, &self.down);
+    }
+
+    /// The ways that are taken now.
+    pub const fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// The counters.
+    pub const fn counters(&self) -> RcapCounters {
+        self.counters
+    }
+
+    /// The entries of the ledger: each with its channel, whether it is open, and the next hop.
+    pub fn entries(&self) -> impl Iterator<Item = (EntryId, ChannelKey, bool, Option<NextHop>)> {
+        let entries = self.ledger.iter();
+        entries.map(|(id, entry)| (id, entry.key(), entry.state.is_open(), entry.hop))
+    }
+
+    /// Octets of the buffers of all entries.
+    pub const fn buffer_octets(&self) -> u64 {
+        self.ledger.buffer_octets()
+    }
+
+    /// Computes each count of the ledger again and panics where one is wrong.
+    pub fn audit(&self) {
+        self.ledger.assert_counts();
+    }
+
+    /// Sends a message to a neighbour. One without a session has lost the channel already, or will.
+    fn send(&mut self, to: NodeId, of: RcapChannel, body: RcapBody<'_>) {
+        if !self.up.contains(&to) {
+            return;
+        }
+        let message = RcapMessage { of, body };
+        let mut octets = vec![0; message.octets()];
+        let written = message.emit(&mut octets);
+        assert!(written.is_some(), "terms are cut to what a message holds");
+        self.outputs.push_back(RcapOutput::Send { to, message: octets });
+    }
+
+    fn tell(&mut self, event: RcapEvent) {
+        self.outputs.push_back(RcapOutput::Event(event));
+    }
+}

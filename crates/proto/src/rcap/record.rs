@@ -1,0 +1,229 @@
+//! The records of a path as this machine holds them, and the numbers of a request that never change on it.
+
+use super::io::{ChannelRequest, HopCounts, HopOffer, RcapCallError};
+use rota_admission::path::{self, Goal, Hop, PathDenied, Relaxation};
+use rota_admission::rtip::{BadTraffic, Chance, Messages, Packets, Regulator};
+use rota_admission::subnet::{Ask, Offer};
+use rota_contract::NodeId;
+use rota_medium::door::PortId;
+use rota_units::{Octets, Span};
+use rota_wire::{RcapRecord, RcapRecords, RcapRequest};
+
+/// One node of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The node.
+    pub node: NodeId,
+    /// Its port that the channel leaves by.
+    pub port: PortId,
+    /// True once the channel is open here.
+    pub is_open: bool,
+    /// Its bound, and how it holds packets.
+    pub hop: HopOffer,
+    /// Packets for which it keeps room.
+    pub buffers: u64,
+    /// Counts of its packets; in a status.
+    pub counts: HopCounts,
+    /// Its part of the certificate, in the encoding of its maker.
+    pub terms: Vec<u8>,
+}
+
+impl Record {
+    pub(super) fn of_wire(record: &RcapRecord<'_>) -> Self {
+        let span = Span::from_nanos;
+        let regulator = match record.regulator {
+            0 => Regulator::None,
+            1 => Regulator::Rate,
+            2 => Regulator::DelayAhead { step: span(record.error_ns) },
+            _ => Regulator::DelayClock { error: span(record.error_ns) },
+        };
+        let offer = Offer {
+            delay: span(record.delay_ns),
+            service_least: span(record.service_least_ns),
+            link_least: span(record.link_least_ns),
+            link_most: span(record.link_most_ns),
+        };
+        let (host_slack, late) = (span(record.host_slack_ns), Chance::of_up(record.late, 1 << 63));
+        Self {
+            node: record.node,
+            port: PortId(record.port),
+            is_open: record.is_open,
+            hop: HopOffer { offer, regulator, host_slack, late, medium: record.medium },
+            buffers: record.buffers.into(),
+            counts: HopCounts { packets: record.packets, dropped: record.dropped },
+            terms: record.terms.to_vec(),
+        }
+    }
+
+    pub(super) fn to_wire(&self) -> RcapRecord<'_> {
+        let HopOffer { offer, regulator, host_slack, late, medium } = &self.hop;
+        let code = match regulator {
+            Regulator::None => 0,
+            Regulator::Rate => 1,
+            Regulator::DelayAhead { .. } => 2,
+            Regulator::DelayClock { .. } => 3,
+        };
+        RcapRecord {
+            node: self.node,
+            port: self.port.0,
+            medium: *medium,
+            regulator: code,
+            is_open: self.is_open,
+            error_ns: regulator.error().as_nanos(),
+            delay_ns: offer.delay.as_nanos(),
+            service_least_ns: offer.service_least.as_nanos(),
+            link_least_ns: offer.link_least.as_nanos(),
+            link_most_ns: offer.link_most.as_nanos(),
+            host_slack_ns: host_slack.as_nanos(),
+            late: late.get(),
+            buffers: u32::try_from(self.buffers).unwrap_or(u32::MAX),
+            packets: self.counts.packets,
+            dropped: self.counts.dropped,
+            terms: &self.terms,
+        }
+    }
+
+    /// True if `other` states the same offer; its terms and state are not compared.
+    pub(super) fn is_same_offer(&self, other: &Self) -> bool {
+        self.node == other.node && self.port == other.port && self.hop == other.hop
+    }
+}
+
+/// Copies the records of a message.
+pub(super) fn of_wire(records: &RcapRecords<'_>) -> Vec<Record> {
+    records.iter().map(|record| Record::of_wire(&record)).collect()
+}
+
+/// Encodes records. Terms that do not fit a message of `room` octets are left out: the channel is without a
+/// certificate then, not without a promise.
+pub(super) fn written(records: &[Record], room: usize) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let mut terms_left = room.saturating_sub(records.len() * RcapRecord::OCTETS);
+    for record in records {
+        let whole = record.to_wire();
+        let fits = whole.terms.len() <= terms_left;
+        let cut = RcapRecord { terms: if fits { whole.terms } else { &[] }, ..whole };
+        terms_left -= cut.terms.len();
+        let bare = RcapRecord { terms: &[], ..cut };
+        let appended = cut.append(&mut octets).or_else(|| bare.append(&mut octets));
+        appended.expect("a record without terms has its length");
+    }
+    octets
+}
+
+/// The hops of a path, for its mathematics.
+pub(super) fn hops(records: &[Record]) -> Vec<Hop> {
+    records.iter().map(|record| record.hop.offer.hop(record.hop.regulator)).collect()
+}
+
+/// A request, as every node of the path has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Demand {
+    pub(super) request: ChannelRequest,
+    pub(super) packets: Packets,
+}
+
+impl Demand {
+    /// The request of a program.
+    pub(super) fn of(request: ChannelRequest) -> Result<Self, RcapCallError> {
+        let packets = request.messages.packets(request.packet_max).map_err(RcapCallError::Traffic)?;
+        let fits = |octets: Octets| (1..=u64::from(u32::MAX)).contains(&octets.get());
+        let fields = [
+            (fits(request.messages.s_max), "smax"),
+            (fits(request.packet_max), "packet"),
+            (fits(request.shortest) && request.shortest <= request.messages.s_max, "smin"),
+            (request.goal.delay > Span::ZERO, "delay"),
+            (request.late_most < Chance::ONE, "timely"),
+            (request.loss_most < Chance::ONE, "no-loss"),
+            (request.destination.is_known(), "to"),
+        ];
+        match fields.into_iter().find(|(is_sound, _)| !is_sound) {
+            Some((_, name)) => Err(RcapCallError::Field(name)),
+            None => Ok(Self { request, packets }),
+        }
+    }
+
+    /// The request of a message.
+    pub(super) fn of_wire(wire: &RcapRequest<'_>) -> Result<Self, BadTraffic> {
+        let span = Span::from_nanos;
+        let octets = |octets: u32| Octets::new(octets.into());
+        let chance = |parts| Chance::of_down(parts, 1 << 63);
+        let messages = Messages {
+            x_min: span(wire.x_min_ns),
+            x_ave: span(wire.x_ave_ns),
+            interval: span(wire.interval_ns),
+            s_max: octets(wire.s_max),
+        };
+        let jitter = (wire.jitter_max_ns != u64::MAX).then_some(span(wire.jitter_max_ns));
+        let request = ChannelRequest {
+            destination: wire.destination,
+            service: wire.service,
+            uid: wire.uid,
+            messages,
+            shortest: octets(wire.s_min),
+            goal: Goal { delay: span(wire.delay_max_ns), jitter },
+            late_most: chance(wire.late_most),
+            loss_most: chance(wire.loss_most),
+            packet_max: octets(wire.packet_max),
+            host_slack: span(wire.host_slack_ns),
+        };
+        Ok(Self { request, packets: messages.packets(request.packet_max)? })
+    }
+
+    pub(super) fn to_wire<'a>(self, lease: Span, nodes: RcapRecords<'a>) -> RcapRequest<'a> {
+        let request = &self.request;
+        let octets = |octets: Octets| u32::try_from(octets.get()).unwrap_or(u32::MAX);
+        let (late_most, loss_most) = (request.late_most.get(), request.loss_most.get());
+        RcapRequest {
+            destination: request.destination,
+            service: request.service,
+            uid: request.uid,
+            initiation: rota_wire::RcapInitiation::Source,
+            is_statistical: late_most > 0 || loss_most > 0,
+            lease_ns: lease.as_nanos(),
+            x_min_ns: request.messages.x_min.as_nanos(),
+            x_ave_ns: request.messages.x_ave.as_nanos(),
+            interval_ns: request.messages.interval.as_nanos(),
+            s_max: octets(request.messages.s_max),
+            s_min: octets(request.shortest),
+            packet_max: octets(request.packet_max),
+            host_slack_ns: request.host_slack.as_nanos(),
+            delay_max_ns: request.goal.delay.as_nanos(),
+            jitter_max_ns: request.goal.jitter.map_or(u64::MAX, Span::as_nanos),
+            late_most,
+            loss_most,
+            nodes,
+        }
+    }
+
+    /// H: what the sending host adds to the path.
+    pub(super) fn host(&self) -> Span {
+        self.packets.spread + self.request.host_slack
+    }
+
+    /// A message of several packets has shorter ones than the shortest message.
+    pub(super) fn ask(&self) -> Ask {
+        let whole = self.packets.count == 1;
+        let octets_least = if whole { self.request.shortest } else { Octets::new(1) };
+        Ask { traffic: self.packets.traffic, octets: self.packets.octets, octets_least }
+    }
+
+    /// The test of the bounds of these nodes against the goal.
+    pub(super) fn check(&self, records: &[Record]) -> Result<Relaxation, PathDenied> {
+        path::check(&hops(records), self.host(), &self.request.goal)
+    }
+
+    /// The chance that these nodes use: at most their sum, however they depend on each other.
+    pub(super) fn late(records: &[Record]) -> Chance {
+        let sum = records.iter().map(|record| record.hop.late.get()).fold(0u64, u64::saturating_add);
+        Chance::of_up(sum.min(1 << 63), 1 << 63)
+    }
+
+    /// Payload of a second, rounded up: what quotas count.
+    pub(super) fn octets_a_second(&self) -> u64 {
+        let messages = &self.request.messages;
+        let burst = u128::from(self.packets.traffic.burst()) * u128::from(self.packets.octets.get());
+        let a_second = (burst * 1_000_000_000).div_ceil(u128::from(messages.interval.as_nanos().max(1)));
+        u64::try_from(a_second).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,300 @@
+//! The two ends: the calls of programs and their outcomes.
+
+use super::*;
+
+fn establish(rcap: &mut Rcap) -> (ChannelId, EntryId) {
+    let channel = rcap.establish(at(1), ask(C)).unwrap();
+    (channel, reserved(&drain(rcap)).expect("the medium is asked"))
+}
+
+fn busy(rcap: &mut Rcap, now: u64, entry: EntryId, test: RcapTest, tentative: bool, nearest: Option<u64>) {
+    let nearest_octets = nearest.map(Octets::new);
+    let (nearest_delay, others_tentative) = (None, tentative);
+    rcap.denied(
+        at(now),
+        entry,
+        HopDenied { test, margin: ms(1), nearest_delay, nearest_octets, others_tentative },
+    );
+}
+
+fn denied_by_c(rcap: &mut Rcap, now: u64, of: RcapChannel, standing: RcapStanding) {
+    let denied = RcapDenied { standing, ..io::simply(C, RcapTest::Load) };
+    rcap.on_message(at(now), C, &octets(of, RcapBody::EstablishDenied(denied))).unwrap();
+}
+
+/// TENET-3.1-18: the source's program has promise and path.
+#[test]
+fn a_source_opens_with_the_promise_of_the_whole_path() {
+    let mut rcap = b();
+    let (channel, entry) = establish(&mut rcap);
+    rcap.reserved(at(2), entry, hop());
+    drain(&mut rcap);
+    let of = RcapChannel { origin: B, channel, attempt: 1 };
+    rcap.on_message(at(3), C, &accept(of, &[own()])).unwrap();
+    let outputs = drain(&mut rcap);
+    let [RcapOutput::Relax { delay, .. }] = outputs[..] else { panic!("{outputs:?}") };
+    assert_eq!(delay, Span::from_micros(60_000 - 20), "one node has all of D_max");
+    rcap.relaxed(at(4), entry, Offer { delay, ..offer() }, b"t".to_vec());
+    let outputs = drain(&mut rcap);
+    let Some(RcapEvent::Opened { promise, nodes, .. }) = event(&outputs) else { panic!("{outputs:?}") };
+    assert_eq!((promise.delay, promise.jitter), (ms(60), Span::from_micros(60_000 - 20 - 100 + 10)));
+    assert_eq!((promise.octets, &nodes[0].terms[..]), (Octets::new(1_000), &b"t"[..]));
+    let key = ChannelKey { origin: B, channel };
+    assert_eq!(rcap.close(at(5), key, CloseCause::SenderDied), Ok(()));
+    let outputs = drain(&mut rcap);
+    assert_eq!(sent(&outputs), [(C, RcapKind::CloseForward)]);
+    let cause = CloseCause::SenderDied;
+    assert_eq!(event(&outputs), Some(&RcapEvent::Closed { key, entry, sending: true, cause, node: B }));
+    assert_eq!(rcap.close(at(6), key, cause), Err(RcapCallError::NoChannel));
+}
+
+/// TENET-R10: a random time that grows, and no more attempts than allowed, all within the patience.
+#[test]
+fn a_race_is_tried_again_after_a_random_time_and_a_final_denial_is_not() {
+    let mut rcap = machine(RcapLimits { attempts: 4, ..RcapLimits::default() });
+    let (channel, mut entry) = establish(&mut rcap);
+    let (mut now, mut waits) = (2, Vec::new());
+    for attempt in 1..=4 {
+        rcap.reserved(at(now), entry, hop());
+        drain(&mut rcap);
+        denied_by_c(&mut rcap, now, RcapChannel { origin: B, channel, attempt }, RcapStanding::RaceLast);
+        let outputs = drain(&mut rcap);
+        if attempt == 4 {
+            let Some(RcapEvent::Refused { denied, attempts: 4, .. }) = event(&outputs) else { panic!() };
+            assert_eq!(denied.test, RcapTest::Load);
+            break;
+        }
+        assert_eq!(event(&outputs), None);
+        let due = rcap.deadline();
+        waits.push(due.since(at(now)).as_nanos() / 1_000_000);
+        now = due.as_nanos() / 1_000_000 + 1;
+        rcap.handle_deadline(at(now));
+        entry = reserved(&drain(&mut rcap)).expect("another attempt");
+    }
+    for (wait, window) in waits.iter().zip([20, 40, 80]) {
+        assert!((window..2 * window).contains(wait), "{waits:?}: the other one goes first");
+    }
+    assert_eq!((rcap.counters().retries, rcap.deadline()), (3, Instant::FAR));
+    let (channel, entry) = establish(&mut rcap);
+    rcap.reserved(at(now), entry, hop());
+    drain(&mut rcap);
+    denied_by_c(&mut rcap, now, RcapChannel { origin: B, channel, attempt: 1 }, RcapStanding::Final);
+    assert!(matches!(event(&drain(&mut rcap)), Some(RcapEvent::Refused { attempts: 1, .. })));
+}
+
+/// Of two requests one goes first, in the same order at each node.
+#[test]
+fn the_refusal_of_a_race_says_who_goes_first() {
+    let mut standings = Vec::new();
+    for (standing, refused) in [(1, 2), (2, 1)] {
+        let mut rcap = b();
+        rcap.on_message(at(1), A, &request(standing, 1)).unwrap();
+        let first = reserved(&drain(&mut rcap)).unwrap();
+        rcap.reserved(at(1), first, hop());
+        drain(&mut rcap);
+        rcap.on_message(at(2), A, &request(refused, 1)).unwrap();
+        let second = reserved(&drain(&mut rcap)).unwrap();
+        busy(&mut rcap, 3, second, RcapTest::Load, false, None);
+        standings.push(denial(&drain(&mut rcap)).unwrap().standing);
+    }
+    assert_eq!(standings, [RcapStanding::RaceLast, RcapStanding::RaceFirst]);
+    let mut rcap = b();
+    open(&mut rcap);
+    for (tentative, standing) in [(false, RcapStanding::Final), (true, RcapStanding::RaceLast)] {
+        rcap.on_message(at(2), A, &request(5 + u64::from(tentative), 1)).unwrap();
+        let second = reserved(&drain(&mut rcap)).unwrap();
+        busy(&mut rcap, 3, second, RcapTest::RetherShare, tentative, None);
+        assert_eq!(denial(&drain(&mut rcap)).unwrap().standing, standing, "an open channel stays");
+    }
+}
+
+#[test]
+fn no_attempt_begins_behind_the_patience() {
+    let mut rcap = b();
+    let (channel, entry) = establish(&mut rcap);
+    rcap.reserved(at(2), entry, hop());
+    drain(&mut rcap);
+    denied_by_c(&mut rcap, 2_000, RcapChannel { origin: B, channel, attempt: 1 }, RcapStanding::RaceLast);
+    assert!(matches!(event(&drain(&mut rcap)), Some(RcapEvent::Refused { attempts: 1, .. })));
+    assert_eq!(rcap.deadline(), Instant::FAR);
+}
+
+#[test]
+fn packets_become_as_small_as_a_hop_needs() {
+    let mut rcap = b();
+    let (_, entry) = establish(&mut rcap);
+    busy(&mut rcap, 2, entry, RcapTest::Packet, false, Some(400));
+    assert_eq!(event(&drain(&mut rcap)), None);
+    rcap.handle_deadline(rcap.deadline());
+    let outputs = drain(&mut rcap);
+    let [RcapOutput::Reserve { entry, ask, .. }] = outputs[..] else { panic!("{outputs:?}") };
+    assert_eq!((ask.octets, ask.octets_least), (Octets::new(334), Octets::new(1)), "three for 1,000 octets");
+    busy(&mut rcap, 3, entry, RcapTest::Packet, false, Some(400));
+    assert!(matches!(event(&drain(&mut rcap)), Some(RcapEvent::Refused { attempts: 2, .. })), "no smaller");
+}
+
+#[test]
+fn a_call_that_cannot_be_is_an_error_and_a_closed_one_has_an_outcome() {
+    let mut rcap = machine(RcapLimits { calls: 2, listeners: 1, ..RcapLimits::default() });
+    let messages = Messages { x_min: Span::ZERO, ..ask(C).messages };
+    let bad = |request| b().establish(at(1), request).unwrap_err();
+    assert!(matches!(bad(ChannelRequest { messages, ..ask(C) }), RcapCallError::Traffic(_)));
+    assert_eq!(bad(ask(B)), RcapCallError::OwnNode);
+    assert_eq!(bad(ask(NodeId::UNKNOWN)), RcapCallError::Field("to"));
+    assert_eq!(bad(ChannelRequest { shortest: Octets::new(1_001), ..ask(C) }), RcapCallError::Field("smin"));
+    assert_eq!(bad(ChannelRequest { late_most: Chance::ONE, ..ask(C) }), RcapCallError::Field("timely"));
+    let goal = Goal { delay: Span::ZERO, jitter: None };
+    assert_eq!(bad(ChannelRequest { goal, ..ask(C) }), RcapCallError::Field("delay"));
+    assert_eq!(rcap.register(SERVICE, 1), Err(RcapCallError::ServiceTaken(SERVICE)));
+    assert_eq!(rcap.register(6, 1), Err(RcapCallError::Full));
+    let (channel, entry) = establish(&mut rcap);
+    rcap.reserved(at(2), entry, hop());
+    let (second, _) = establish(&mut rcap);
+    assert_eq!(rcap.establish(at(1), ask(C)), Err(RcapCallError::Full));
+    drain(&mut rcap);
+    for (channel, told) in [(channel, vec![(C, RcapKind::CloseForward)]), (second, vec![])] {
+        rcap.close(at(3), ChannelKey { origin: B, channel }, CloseCause::Finished).unwrap();
+        let outputs = drain(&mut rcap);
+        let Some(RcapEvent::Refused { denied, .. }) = event(&outputs) else { panic!("{outputs:?}") };
+        assert_eq!((denied.test, sent(&outputs)), (RcapTest::Closed, told));
+    }
+    // One that waits for its next attempt.
+    let (channel, entry) = establish(&mut rcap);
+    busy(&mut rcap, 4, entry, RcapTest::Load, true, None);
+    drain(&mut rcap);
+    rcap.close(at(5), ChannelKey { origin: B, channel }, CloseCause::Finished).unwrap();
+    assert!(matches!(event(&drain(&mut rcap)), Some(RcapEvent::Refused { .. })));
+    assert_eq!((rcap.deadline(), rcap.calls.len()), (Instant::FAR, 0));
+}
+
+/// A request for B itself has come from A.
+fn incoming(rcap: &mut Rcap, channel: u64) -> Vec<RcapOutput> {
+    rcap.on_message(at(1), A, &request_of(of(channel, 1), ask(B), &[A], ms(2_000))).unwrap();
+    drain(rcap)
+}
+
+/// TENET-4.1-3 to TENET-4.1-6.
+#[test]
+fn a_receiver_is_asked_and_its_answer_is_final() {
+    let mut rcap = b();
+    let outputs = incoming(&mut rcap, 1);
+    let Some(RcapEvent::Incoming { key, listener: 77, best, request, .. }) = event(&outputs) else {
+        panic!()
+    };
+    assert_eq!((*key, *best), (key_of(1), Span::from_micros(5_020)));
+    assert_eq!(*request, ask(B));
+    let key = *key;
+    rcap.answer(at(2), key, true).unwrap();
+    let outputs = drain(&mut rcap);
+    let RcapOutput::Install { channel, .. } = &outputs[0] else { panic!("{outputs:?}") };
+    assert_eq!((channel.label_in, channel.way, channel.buffers), (Some(1), None, 0));
+    assert_eq!(sent(&outputs), [(A, RcapKind::EstablishAccept)]);
+    assert_eq!(rcap.answer(at(3), key, false), Err(RcapCallError::NoChannel));
+    rcap.unregister(SERVICE);
+    assert_eq!(denial(&incoming(&mut rcap, 2)).unwrap().test, RcapTest::NoListener);
+    assert_eq!(rcap.entries().count(), 1, "channels that are there go on");
+    rcap.close(at(4), key, CloseCause::ReceiverClosed).unwrap();
+    let outputs = drain(&mut rcap);
+    assert_eq!(sent(&outputs), [(A, RcapKind::CloseReverse)]);
+    assert!(matches!(event(&outputs), Some(RcapEvent::Closed { sending: false, .. })));
+}
+
+#[test]
+fn a_receiver_that_refuses_or_says_nothing_is_named() {
+    let mut rcap = machine(RcapLimits { incoming: 2, ..RcapLimits::default() });
+    incoming(&mut rcap, 1);
+    incoming(&mut rcap, 2);
+    assert_eq!(denial(&incoming(&mut rcap, 3)).unwrap().test, RcapTest::ReceiverSilent, "two wait already");
+    rcap.answer(at(2), key_of(1), false).unwrap();
+    let outputs = drain(&mut rcap);
+    assert_eq!((denial(&outputs).unwrap().test, event(&outputs)), (RcapTest::ReceiverRefused, None));
+    assert_eq!(rcap.deadline(), at(1_001), "a second, not the whole lease");
+    rcap.handle_deadline(at(1_001));
+    let outputs = drain(&mut rcap);
+    assert_eq!(denial(&outputs).unwrap().test, RcapTest::ReceiverSilent);
+    assert!(matches!(event(&outputs), Some(RcapEvent::IncomingGone { .. })));
+    assert_eq!(rcap.answer(at(1_002), key_of(2), true), Err(RcapCallError::NoChannel));
+    let goal = Goal { delay: ms(4), jitter: None };
+    let hasty = request_of(of(9, 1), ChannelRequest { goal, ..ask(B) }, &[A], ms(9));
+    rcap.on_message(at(1_003), A, &hasty).unwrap();
+    let denied = denial(&drain(&mut rcap)).unwrap();
+    assert_eq!((denied.test, denied.nearest_delay_ns), (RcapTest::PathDelay, 5_020_000));
+}
+
+/// TENET-4.1-7: collected on the way, reported on the way back.
+#[test]
+fn a_status_passes_each_node_once() {
+    let mut rcap = b();
+    let entry = open(&mut rcap);
+    let asked = |nodes: &[Record]| {
+        let written = record::written(nodes, RCAP_OCTETS_MAX);
+        let nodes = RcapRecords::parse(&written, nodes.len()).unwrap();
+        let status = RcapStatus { question: 6, nodes };
+        [RcapBody::StatusRequest(status), RcapBody::StatusReport(status)].map(|body| octets(of(1, 1), body))
+    };
+    let [request, report] = asked(&[record(A)]);
+    rcap.on_message(at(5), A, &request).unwrap();
+    assert_eq!(drain(&mut rcap), [RcapOutput::Inspect { entry }]);
+    rcap.inspected(entry, HopCounts { packets: 12, dropped: 3 });
+    let outputs = drain(&mut rcap);
+    let [RcapOutput::Send { to: C, message }] = &outputs[..] else { panic!("{outputs:?}") };
+    let RcapBody::StatusRequest(status) = RcapMessage::parse(message).unwrap().body else { panic!() };
+    let own = status.nodes.iter().last().unwrap();
+    assert_eq!((status.question, status.nodes.count(), own.node), (6, 2, B));
+    assert_eq!((own.packets, own.dropped, own.is_open, own.port), (12, 3, true, 3));
+    rcap.inspected(entry, HopCounts::default());
+    assert_eq!(drain(&mut rcap), [], "one answer");
+    rcap.on_message(at(6), C, &report).unwrap();
+    assert_eq!(sent(&drain(&mut rcap)), [(A, RcapKind::StatusReport)]);
+    rcap.on_message(at(7), A, &report).unwrap();
+    assert_eq!(drain(&mut rcap), [], "from the wrong side");
+    rcap.on_message(at(8), A, &octets(of(2, 1), RcapMessage::parse(&request).unwrap().body)).unwrap();
+    assert_eq!(sent(&drain(&mut rcap)), [(A, RcapKind::CloseReverse)], "a channel that is not here");
+}
+
+#[test]
+fn a_question_without_an_answer_ends() {
+    let mut rcap = b();
+    let (channel, entry) = establish(&mut rcap);
+    assert_eq!(rcap.status(at(1), channel), Err(RcapCallError::NoChannel), "not open");
+    rcap.reserved(at(2), entry, hop());
+    rcap.on_message(at(3), C, &accept(RcapChannel { origin: B, channel, attempt: 1 }, &[own()])).unwrap();
+    rcap.relaxed(at(4), entry, offer(), Vec::new());
+    drain(&mut rcap);
+    assert_eq!(rcap.status(at(5), channel), Ok(()));
+    assert_eq!(rcap.status(at(5), channel), Err(RcapCallError::StatusPending));
+    rcap.inspected(entry, HopCounts::default());
+    assert_eq!(rcap.deadline(), at(1_005));
+    drain(&mut rcap);
+    rcap.handle_deadline(at(1_005));
+    assert_eq!(drain(&mut rcap), [RcapOutput::Event(RcapEvent::NoStatus { channel })]);
+    rcap.status(at(1_006), channel).unwrap();
+    rcap.neighbour_lost(at(1_007), C);
+    let outputs = drain(&mut rcap);
+    let events = outputs.iter().filter(|output| matches!(output, RcapOutput::Event(_))).count();
+    assert_eq!(events, 2, "no status, and the end: {outputs:?}");
+}
+
+/// A failed node on the way: the next attempt goes another way.
+#[test]
+fn another_way_is_taken_when_the_first_one_is_lost() {
+    let mut graph = Graph::default();
+    for (one, other) in [(B, C), (C, D), (B, A), (A, NodeId(5)), (NodeId(5), D)] {
+        graph.join((one, PortId(other.0 as u8)), (other, PortId(one.0 as u8)));
+    }
+    let mut rcap = b();
+    rcap.set_graph(graph);
+    rcap.establish(at(1), ask(D)).unwrap();
+    let outputs = drain(&mut rcap);
+    let [RcapOutput::Reserve { entry, hop: next, .. }] = outputs[..] else { panic!("{outputs:?}") };
+    assert_eq!(next.node, C);
+    rcap.reserved(at(2), entry, hop());
+    rcap.neighbour_lost(at(3), C);
+    assert_eq!(event(&drain(&mut rcap)), None);
+    rcap.handle_deadline(rcap.deadline());
+    let outputs = drain(&mut rcap);
+    let [RcapOutput::Reserve { hop: next, .. }] = outputs[..] else { panic!("{outputs:?}") };
+    assert_eq!(next.node, A);
+    rcap.set_down(NodeId(5), true);
+    assert_eq!(rcap.routes().route(D), None);
+}

@@ -1,0 +1,671 @@
+//! A world of RCAP machines: nodes on a graph, sessions between neighbours that keep order, a medium of a few
+//! shares on each link, programs that ask, answer and close, and faults.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use rota_admission::path::Goal;
+use rota_admission::rtip::{Chance, Messages, Regulator};
+use rota_admission::subnet::Offer;
+use rota_contract::{ChannelId, CloseCause, NodeId};
+use rota_medium::Rng;
+use rota_proto::PortId;
+use rota_proto::rcap::{
+    ChannelKey, ChannelRequest, EntryId, Graph, HopDenied, HopOffer, Installed, NextHop, Rcap, RcapEvent,
+    RcapLimits, RcapOutput, RcapTest,
+};
+use rota_units::{Instant, Octets, Span};
+use rota_wire::{RcapKind, RcapMessage};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The one service of each node.
+pub const SERVICE: u16 = 7;
+/// A transport without an answer ends its session after this time.
+pub const KEEP_ALIVE: Span = Span::from_millis(3_000);
+
+pub fn ms(ms: u64) -> Span {
+    Span::from_millis(ms)
+}
+
+pub fn node(place: usize) -> NodeId {
+    NodeId(place as u64 + 1)
+}
+
+pub fn place(node: NodeId) -> usize {
+    node.0 as usize - 1
+}
+
+/// A request for one share on each link, with a delay that leaves some slack.
+pub fn request(to: usize) -> ChannelRequest {
+    let x = ms(10);
+    ChannelRequest {
+        destination: node(to),
+        service: SERVICE,
+        uid: 1_000,
+        messages: Messages { x_min: x, x_ave: x, interval: x, s_max: Octets::new(1_000) },
+        shortest: Octets::new(100),
+        goal: Goal { delay: ms(60), jitter: None },
+        late_most: Chance::NEVER,
+        loss_most: Chance::NEVER,
+        packet_max: Octets::new(1_400),
+        host_slack: Span::ZERO,
+    }
+}
+
+/// What may happen.
+#[derive(Clone, Debug)]
+enum What {
+    Deliver { session: u64, from: usize, to: usize, octets: Vec<u8> },
+    Lost { at: usize, life: u64, peer: usize },
+    Up { one: usize, other: usize },
+    Medium { at: usize, life: u64, asked: RcapOutput },
+    Timer { at: usize, life: u64 },
+    Answer { at: usize, life: u64, key: ChannelKey, accepts: bool },
+    Restart { at: usize },
+    GoOn { at: usize },
+    Call { at: usize, request: ChannelRequest },
+    Close { key: ChannelKey, at: usize },
+    CloseAll,
+}
+
+/// One share of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub node: usize,
+    pub entry: EntryId,
+    pub is_final: bool,
+}
+
+/// What became of a program's call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Waits,
+    Opened,
+    Refused(RcapTest, u16),
+    Closed(CloseCause),
+    /// The node of the program crashed.
+    Crashed,
+}
+
+#[derive(Clone, Debug)]
+pub struct Called {
+    pub at: usize,
+    pub to: usize,
+    pub since: Instant,
+    pub until: Option<Instant>,
+    pub outcome: Outcome,
+}
+
+/// How often faults that need no plan happen, in thousandths.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Noise {
+    pub doubled: u64,
+    /// Of single messages that are no closes: leases mend these.
+    pub lost: u64,
+    pub share_lost: u64,
+    pub refused: u64,
+    pub silent: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Station {
+    pub machine: Option<Rcap>,
+    life: u64,
+    hangs: bool,
+    has_hung: bool,
+    /// What came while it hung.
+    held: Vec<What>,
+    pub installed: BTreeMap<EntryId, Installed>,
+    timer: Instant,
+}
+
+pub struct World {
+    pub now: Instant,
+    pub rng: Rng,
+    pub stations: Vec<Station>,
+    graph: Graph,
+    links: Vec<(usize, usize)>,
+    /// The session of each link, none while it is down.
+    sessions: BTreeMap<(usize, usize), u64>,
+    arrivals: BTreeMap<(usize, usize), Instant>,
+    events: BTreeMap<(Instant, u64), What>,
+    serial: u64,
+    pub capacity: usize,
+    /// One medium for both directions of a link, as a segment has; otherwise one for each.
+    pub is_shared: bool,
+    pub shares: BTreeMap<(usize, usize), Vec<Share>>,
+    pub calls: BTreeMap<ChannelKey, Called>,
+    pub noise: Noise,
+    pub limits: RcapLimits,
+    pub handled: u64,
+    pub opened: u64,
+    pub statuses: u64,
+}
+
+fn link(one: usize, other: usize) -> (usize, usize) {
+    (one.min(other), one.max(other))
+}
+
+impl World {
+    /// Nodes 0 to the greatest one that is named, all up.
+    pub fn new(seed: u64, links: &[(usize, usize)], capacity: usize) -> Self {
+        let mut graph = Graph::default();
+        for (one, other) in links {
+            graph.join((node(*one), PortId(*other as u8)), (node(*other), PortId(*one as u8)));
+        }
+        let count = links.iter().map(|(one, other)| one.max(other) + 1).max().unwrap_or(1);
+        let mut world = Self {
+            now: Instant::from_nanos(1_000_000),
+            rng: Rng::new(seed),
+            stations: Vec::new(),
+            graph,
+            links: links.to_vec(),
+            sessions: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+            events: BTreeMap::new(),
+            serial: 0,
+            capacity,
+            is_shared: false,
+            shares: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            noise: Noise::default(),
+            limits: RcapLimits::default(),
+            handled: 0,
+            opened: 0,
+            statuses: 0,
+        };
+        for at in 0..count {
+            let machine = Some(world.machine(at));
+            let (installed, held) = (BTreeMap::new(), Vec::new());
+            world.stations.push(Station {
+                machine,
+                life: 1,
+                hangs: false,
+                has_hung: false,
+                held,
+                installed,
+                timer: Instant::FAR,
+            });
+        }
+        for (one, other) in links {
+            world.up(*one, *other);
+        }
+        world
+    }
+
+    /// Machines as above, with other limits.
+    pub fn limit(&mut self, limits: RcapLimits) {
+        self.limits = limits;
+        for at in 0..self.stations.len() {
+            self.stations[at].machine = Some(self.machine(at));
+        }
+        for (one, other) in self.links.clone() {
+            self.up(one, other);
+        }
+    }
+
+    fn machine(&mut self, at: usize) -> Rcap {
+        let seed = self.rng.next_u64();
+        let mut machine = Rcap::new(node(at), self.limits.clone(), self.graph.clone(), seed);
+        machine.register(SERVICE, at as u64).expect("the first listener");
+        machine
+    }
+
+    fn below(&mut self, most: u64) -> u64 {
+        self.rng.next_u64() % most.max(1)
+    }
+
+    fn happens(&mut self, thousandths: u64) -> bool {
+        thousandths > 0 && self.below(1_000) < thousandths
+    }
+
+    fn at(&mut self, at: Instant, what: What) {
+        self.serial += 1;
+        self.events.insert((at.max(self.now), self.serial), what);
+    }
+
+    fn up(&mut self, one: usize, other: usize) {
+        self.serial += 1;
+        self.sessions.insert(link(one, other), self.serial);
+        self.arrivals.remove(&(one, other));
+        self.arrivals.remove(&(other, one));
+        for (at, peer) in [(one, other), (other, one)] {
+            let now = self.now;
+            if let Some(machine) = &mut self.stations[at].machine {
+                machine.neighbour_up(now, node(peer));
+            }
+            self.drain(at);
+        }
+    }
+
+    /// The session of a link ends: what is on its way is lost, and each end that lives hears of it later.
+    pub fn lose(&mut self, one: usize, other: usize, notice: Span) {
+        if self.sessions.remove(&link(one, other)).is_none() {
+            return;
+        }
+        for (at, peer) in [(one, other), (other, one)] {
+            let life = self.stations[at].life;
+            let late = Span::from_nanos(self.below(notice.as_nanos()));
+            self.at(self.now + late, What::Lost { at, life, peer });
+        }
+        self.at(self.now + notice + ms(100), What::Up { one, other });
+    }
+
+    /// The process of a node ends, and with it what its medium had reserved.
+    pub fn crash(&mut self, at: usize, restart: Option<Span>) {
+        let station = &mut self.stations[at];
+        if station.machine.take().is_none() {
+            return;
+        }
+        station.life += 1;
+        station.installed.clear();
+        station.held.clear();
+        (station.hangs, station.timer) = (false, Instant::FAR);
+        self.shares.values_mut().for_each(|shares| shares.retain(|share| share.node != at));
+        for called in self.calls.values_mut().filter(|called| called.at == at) {
+            if matches!(called.outcome, Outcome::Waits | Outcome::Opened) {
+                called.outcome = Outcome::Crashed;
+            }
+        }
+        for (one, other) in self.links.clone() {
+            if one == at || other == at {
+                self.lose(one, other, ms(50));
+            }
+        }
+        if let Some(after) = restart {
+            self.at(self.now + after, What::Restart { at });
+        }
+    }
+
+    /// A node does nothing for a while. Its neighbours lose it when that is long.
+    pub fn hang(&mut self, at: usize, time: Span) {
+        if self.stations[at].machine.is_none() || self.stations[at].hangs {
+            return;
+        }
+        self.stations[at].hangs = true;
+        self.stations[at].has_hung = true;
+        if time > KEEP_ALIVE {
+            // The sessions end at the other ends; the node itself hears of it when it goes on.
+            for (one, other) in self.links.clone() {
+                if one == at || other == at {
+                    let mut ended = self.now;
+                    ended += KEEP_ALIVE;
+                    self.at(ended, What::Deliver { session: 0, from: one, to: other, octets: Vec::new() });
+                }
+            }
+        }
+        self.at(self.now + time, What::GoOn { at });
+    }
+
+    pub fn call(&mut self, at: usize, after: Span, request: ChannelRequest) {
+        self.at(self.now + after, What::Call { at, request });
+    }
+
+    /// Runs until there is nothing to do, or until this event has been handled.
+    pub fn run(&mut self, until: u64) {
+        while self.handled < until {
+            let Some(((at, _), what)) = self.events.pop_first() else { return };
+            self.now = self.now.max(at);
+            self.handled += 1;
+            assert!(self.handled < 200_000, "it never ends");
+            self.happen(what);
+        }
+    }
+
+    pub fn run_all(&mut self) {
+        self.run(u64::MAX);
+    }
+
+    /// Runs for a time.
+    pub fn run_for(&mut self, time: Span) {
+        let until = self.now + time;
+        while self.events.first_key_value().is_some_and(|((at, _), _)| *at <= until) {
+            self.run(self.handled + 1);
+        }
+        self.now = until;
+    }
+
+    fn actor(what: &What) -> Option<usize> {
+        match what {
+            What::Deliver { to, .. } => Some(*to),
+            What::Lost { at, .. } | What::Medium { at, .. } | What::Timer { at, .. } => Some(*at),
+            What::Answer { at, .. } | What::Call { at, .. } | What::Close { at, .. } => Some(*at),
+            What::Up { .. } | What::Restart { .. } | What::GoOn { .. } | What::CloseAll => None,
+        }
+    }
+
+    fn happen(&mut self, what: What) {
+        if let What::Deliver { session: 0, from, to, .. } = what {
+            return self.lose(from, to, ms(50));
+        }
+        let actor = Self::actor(&what);
+        if let Some(at) = actor.filter(|at| self.stations[*at].hangs) {
+            return self.stations[at].held.push(what);
+        }
+        match what {
+            What::Deliver { session, from, to, octets } => self.deliver(session, from, to, &octets),
+            What::Lost { at, life, peer } => {
+                self.with(at, life, |machine, now| machine.neighbour_lost(now, node(peer)));
+            }
+            What::Up { one, other } => {
+                let ready = |at: usize| self.stations[at].machine.is_some() && !self.stations[at].hangs;
+                match (ready(one) && ready(other), self.sessions.contains_key(&link(one, other))) {
+                    (true, false) => self.up(one, other),
+                    (false, false) if self.is_to_come(one) && self.is_to_come(other) => {
+                        self.at(self.now + ms(200), What::Up { one, other });
+                    }
+                    _ => {}
+                }
+            }
+            What::Medium { at, life, asked } => self.medium(at, life, asked),
+            What::Timer { at, life } => {
+                self.stations[at].timer = Instant::FAR;
+                self.with(at, life, Rcap::handle_deadline);
+            }
+            What::Answer { at, life, key, accepts } => {
+                self.with(at, life, |machine, now| {
+                    let _ = machine.answer(now, key, accepts);
+                });
+            }
+            What::Restart { at } => {
+                self.stations[at].machine = Some(self.machine(at));
+                self.drain(at);
+            }
+            What::GoOn { at } => {
+                self.stations[at].hangs = false;
+                for what in std::mem::take(&mut self.stations[at].held) {
+                    self.happen(what);
+                }
+            }
+            What::Call { at, request } => self.ask(at, request),
+            What::CloseAll => {
+                for (turn, (key, called)) in self.calls.clone().into_iter().enumerate() {
+                    self.close(key, if turn % 2 == 0 { called.at } else { called.to });
+                }
+            }
+            What::Close { key, at } => {
+                let life = self.stations[at].life;
+                self.with(at, life, |machine, now| {
+                    let _ = machine.close(now, key, CloseCause::Finished);
+                });
+            }
+        }
+    }
+
+    /// True if the node is there or will be again.
+    fn is_to_come(&self, at: usize) -> bool {
+        let restarts = |what: &What| matches!(what, What::Restart { at: who } if *who == at);
+        self.stations[at].machine.is_some() || self.events.values().any(restarts)
+    }
+
+    fn deliver(&mut self, session: u64, from: usize, to: usize, octets: &[u8]) {
+        if self.sessions.get(&link(from, to)) != Some(&session) {
+            return;
+        }
+        let life = self.stations[to].life;
+        self.with(to, life, |machine, now| {
+            machine.on_message(now, node(from), octets).expect("our own messages are sound");
+        });
+    }
+
+    fn ask(&mut self, at: usize, request: ChannelRequest) {
+        let now = self.now;
+        let Some(machine) = &mut self.stations[at].machine else { return };
+        let channel = machine.establish(now, request).expect("a sound request");
+        let key = ChannelKey { origin: node(at), channel };
+        self.calls.insert(
+            key,
+            Called { at, to: place(request.destination), since: now, until: None, outcome: Outcome::Waits },
+        );
+        self.drain(at);
+    }
+
+    /// Does something with the machine of a node in this life of it, then all that it calls for.
+    pub fn with(&mut self, at: usize, life: u64, act: impl FnOnce(&mut Rcap, Instant)) {
+        let (station, now) = (&mut self.stations[at], self.now);
+        if station.life != life {
+            return;
+        }
+        if let Some(machine) = &mut station.machine {
+            act(machine, now);
+            self.drain(at);
+        }
+    }
+
+    pub fn life(&self, at: usize) -> u64 {
+        self.stations[at].life
+    }
+
+    fn drain(&mut self, at: usize) {
+        while let Some(output) = self.stations[at].machine.as_mut().and_then(Rcap::poll) {
+            self.perform(at, output);
+        }
+        self.check();
+        let Some(machine) = &self.stations[at].machine else { return };
+        let due = machine.deadline();
+        if due < self.stations[at].timer {
+            self.stations[at].timer = due;
+            let life = self.stations[at].life;
+            self.at(due, What::Timer { at, life });
+        }
+    }
+
+    fn perform(&mut self, at: usize, output: RcapOutput) {
+        let life = self.stations[at].life;
+        match output {
+            RcapOutput::Send { to, message } => self.send(at, place(to), message),
+            RcapOutput::Install { entry, channel } => {
+                self.stations[at].installed.insert(entry, channel);
+            }
+            RcapOutput::Event(event) => self.event(at, event),
+            // A release overtakes a question that the medium has not answered yet.
+            RcapOutput::Release { entry, .. } => {
+                self.stations[at].installed.remove(&entry);
+                let mine = |share: &Share| share.node == at && share.entry == entry;
+                self.shares.values_mut().for_each(|shares| shares.retain(|share| !mine(share)));
+            }
+            asked => {
+                let late = Span::from_nanos(self.below(2_000_000));
+                let last = self.arrivals.get(&(at, at)).copied().unwrap_or(self.now);
+                let when = last.max(self.now + late);
+                self.arrivals.insert((at, at), when);
+                self.at(when, What::Medium { at, life, asked });
+            }
+        }
+    }
+
+    fn send(&mut self, from: usize, to: usize, octets: Vec<u8>) {
+        let Some(session) = self.sessions.get(&link(from, to)).copied() else { return };
+        let kind = RcapMessage::parse(&octets).expect("our own messages are sound").body.kind();
+        let is_close = matches!(kind, RcapKind::CloseForward | RcapKind::CloseReverse);
+        if !is_close && self.happens(self.noise.lost) {
+            return;
+        }
+        let copies = if self.happens(self.noise.doubled) { 2 } else { 1 };
+        for copy in 0..copies {
+            let late = Span::from_nanos(500_000 + self.below(8_000_000) + copy * self.below(500_000_000));
+            let last = self.arrivals.get(&(from, to)).copied().unwrap_or(self.now);
+            // Only a copy may be overtaken.
+            let when = if copy == 0 { last.max(self.now + late) } else { self.now + late };
+            if copy == 0 {
+                self.arrivals.insert((from, to), when);
+            }
+            self.at(when, What::Deliver { session, from, to, octets: octets.clone() });
+        }
+    }
+
+    fn resource(&self, at: usize, hop: NextHop) -> (usize, usize) {
+        let pair = (at, place(hop.node));
+        if self.is_shared { link(pair.0, pair.1) } else { pair }
+    }
+
+    fn medium(&mut self, at: usize, life: u64, asked: RcapOutput) {
+        match asked {
+            RcapOutput::Reserve { entry, hop, .. } => self.reserve(at, life, entry, hop),
+            RcapOutput::Relax { entry, delay } => {
+                let is_lost = self.happens(self.noise.share_lost);
+                let shares = self.shares.values_mut().flatten();
+                let share = shares.into_iter().find(|share| share.node == at && share.entry == entry);
+                let Some(share) = share.filter(|_| self.stations[at].life == life) else { return };
+                share.is_final = true;
+                let offer = Offer { delay, ..offer() };
+                self.with(at, life, |machine, now| machine.relaxed(now, entry, offer, vec![at as u8; 9]));
+                if is_lost {
+                    self.with(at, life, |machine, now| machine.share_lost(now, entry));
+                }
+            }
+            RcapOutput::Inspect { entry } => {
+                self.with(at, life, |machine, _| machine.inspected(entry, Default::default()));
+            }
+            _ => {}
+        }
+    }
+
+    fn reserve(&mut self, at: usize, life: u64, entry: EntryId, hop: NextHop) {
+        if self.stations[at].life != life {
+            return;
+        }
+        let key = self.resource(at, hop);
+        let shares = self.shares.entry(key).or_default();
+        assert!(!shares.iter().any(|share| share.node == at && share.entry == entry), "reserved twice");
+        if shares.len() < self.capacity {
+            shares.push(Share { node: at, entry, is_final: false });
+            let (regulator, host_slack, late) = (Regulator::Rate, Span::ZERO, Chance::NEVER);
+            let hop = HopOffer { offer: offer(), regulator, host_slack, late, medium: 2 };
+            return self.with(at, life, |machine, now| machine.reserved(now, entry, hop));
+        }
+        let others_tentative = shares.iter().any(|share| !share.is_final);
+        let (margin, test) = (ms(1), RcapTest::Load);
+        let denied = HopDenied { test, margin, nearest_delay: None, nearest_octets: None, others_tentative };
+        self.with(at, life, |machine, now| machine.denied(now, entry, denied));
+    }
+
+    fn event(&mut self, at: usize, event: RcapEvent) {
+        let now = self.now;
+        let key_of = |channel: ChannelId| ChannelKey { origin: node(at), channel };
+        match event {
+            RcapEvent::Opened { channel, promise, nodes, .. } => {
+                let goal = request(0).goal.delay;
+                assert!(promise.delay <= goal && nodes.iter().all(|node| node.is_open), "{nodes:?}");
+                assert!(
+                    nodes.iter().all(|node| node.terms.len() == 9),
+                    "each node's part of the certificate"
+                );
+                self.opened += 1;
+                self.settle(key_of(channel), Outcome::Opened, &[Outcome::Waits]);
+                let life = self.stations[at].life;
+                self.with_status(at, life, channel);
+            }
+            RcapEvent::Refused { channel, denied, attempts } => {
+                self.settle(key_of(channel), Outcome::Refused(denied.test, attempts), &[Outcome::Waits]);
+            }
+            RcapEvent::Closed { key, sending: true, cause, .. } => {
+                self.settle(key, Outcome::Closed(cause), &[Outcome::Opened]);
+            }
+            RcapEvent::Incoming { key, .. } => {
+                if self.happens(self.noise.silent) {
+                    return;
+                }
+                let accepts = !self.happens(self.noise.refused);
+                let (life, late) = (self.stations[at].life, Span::from_nanos(self.below(3_000_000)));
+                self.at(now + late, What::Answer { at, life, key, accepts });
+            }
+            RcapEvent::Status { nodes, .. } => {
+                assert!(nodes.len() >= 2 && nodes.iter().all(|node| node.is_open));
+                self.statuses += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks for the status of a channel that has just opened, once in two times.
+    fn with_status(&mut self, at: usize, life: u64, channel: ChannelId) {
+        if self.below(2) == 0
+            && self.stations[at].life == life
+            && let Some(machine) = &mut self.stations[at].machine
+        {
+            machine.status(self.now, channel).expect("it is open");
+        }
+    }
+
+    /// A call has one outcome, in time; an open channel one end.
+    fn settle(&mut self, key: ChannelKey, outcome: Outcome, from: &[Outcome]) {
+        let (now, patience) = (self.now, self.limits.patience);
+        let called = self.calls.get_mut(&key).expect("a channel that was asked for");
+        assert!(from.contains(&called.outcome), "{:?} becomes {outcome:?}", called.outcome);
+        called.outcome = outcome;
+        if called.until.is_none() {
+            called.until = Some(now);
+            let hung = self.stations[called.at].has_hung;
+            assert!(hung || now.since(called.since) <= patience, "{called:?} at {now:?}");
+        }
+    }
+
+    /// What holds at any time.
+    fn check(&self) {
+        for shares in self.shares.values() {
+            assert!(shares.len() <= self.capacity, "granted more than there is");
+        }
+        for station in &self.stations {
+            let Some(machine) = &station.machine else { continue };
+            machine.audit();
+            let open: BTreeSet<EntryId> =
+                machine.entries().filter(|(_, _, is_open, _)| *is_open).map(|(id, ..)| id).collect();
+            assert!(station.installed.keys().all(|id| open.contains(id)), "RTIP has what the ledger has not");
+            let labels: BTreeSet<u16> = station.installed.values().filter_map(|at| at.label_in).collect();
+            let labelled = station.installed.values().filter(|at| at.label_in.is_some()).count();
+            assert_eq!(labels.len(), labelled, "two channels with one label");
+        }
+    }
+
+    /// Labels lead from the source of each open channel to its destination, all nodes agreeing.
+    pub fn check_paths(&self) -> usize {
+        let mut whole = 0;
+        for (key, called) in self.calls.iter().filter(|(_, called)| called.outcome == Outcome::Opened) {
+            let (mut at, mut label) = (called.at, None);
+            loop {
+                let station = &self.stations[at].installed;
+                let hop = station.values().find(|hop| hop.of == *key).expect("installed all along");
+                assert_eq!(hop.label_in, label);
+                let Some((next, out)) = hop.way else { break };
+                (at, label) = (place(next.node), Some(out));
+            }
+            whole += 1;
+        }
+        whole
+    }
+
+    pub fn close(&mut self, key: ChannelKey, at: usize) {
+        self.at(self.now, What::Close { key, at });
+    }
+
+    /// All channels are closed after this time, by their sources and receivers in turn.
+    pub fn close_all(&mut self, after: Span) {
+        self.at(self.now + after, What::CloseAll);
+    }
+
+    /// All programs close, all leases end; then nothing is left anywhere.
+    pub fn assert_empty_at_the_end(&mut self) {
+        self.run_for(ms(20_000));
+        for (key, called) in self.calls.clone() {
+            self.close(key, called.at);
+        }
+        self.run_for(RcapLimits::LEASE_MAX + KEEP_ALIVE);
+        for (at, station) in self.stations.iter().enumerate() {
+            let Some(machine) = &station.machine else { continue };
+            machine.audit();
+            assert_eq!(machine.entries().collect::<Vec<_>>(), [], "node {at}");
+            assert_eq!((machine.buffer_octets(), machine.deadline()), (0, Instant::FAR), "node {at}");
+            assert!(station.installed.is_empty(), "node {at}");
+        }
+        assert!(self.shares.values().all(Vec::is_empty), "{:?}", self.shares);
+        for (key, called) in &self.calls {
+            assert!(!matches!(called.outcome, Outcome::Waits | Outcome::Opened), "{key:?} {called:?}");
+        }
+    }
+}
+
+pub fn offer() -> Offer {
+    let [delay, service_least, link_least, link_most] =
+        [5_000_000, 100_000, 10_000, 20_000].map(Span::from_nanos);
+    Offer { delay, service_least, link_least, link_most }
+}

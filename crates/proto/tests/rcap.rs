@@ -1,0 +1,136 @@
+//! RCAP between machines, with every fault that its transport and its nodes may have.
+
+use crate::paths::{Noise, Outcome, World, ms, request};
+use rota_proto::rcap::RcapTest;
+
+const LINE: [(usize, usize); 3] = [(0, 1), (1, 2), (2, 3)];
+
+/// TENET-3.1-11 to TENET-3.1-19.
+#[test]
+fn a_channel_over_three_links_opens_in_one_round_trip_and_closes() {
+    let mut world = World::new(1, &LINE, 1);
+    world.call(0, ms(0), request(3));
+    world.run_for(ms(1_000));
+    assert_eq!((world.opened, world.check_paths()), (1, 1));
+    let called = world.calls.values().next().unwrap();
+    assert!(called.until.unwrap().since(called.since) < ms(6 * 9 + 15), "{called:?}");
+    world.assert_empty_at_the_end();
+}
+
+/// TENET-3.1-19: what was reserved on the way is given back.
+#[test]
+fn a_denied_request_names_the_node_and_leaves_nothing() {
+    let mut world = World::new(2, &LINE, 1);
+    world.call(2, ms(0), request(3));
+    world.call(0, ms(200), request(3));
+    world.run_for(ms(3_000));
+    let outcomes: Vec<_> = world.calls.values().map(|called| called.outcome.clone()).collect();
+    assert_eq!(outcomes, [Outcome::Refused(RcapTest::Load, 1), Outcome::Opened]);
+    assert_eq!(world.shares.values().flatten().count(), 1);
+    world.assert_empty_at_the_end();
+}
+
+/// Whether each of two calls from these nodes to those opened.
+fn race(seed: u64, links: &[(usize, usize)], shared: bool, calls: [(usize, usize); 2]) -> World {
+    let mut world = World::new(seed, links, 1);
+    world.is_shared = shared;
+    for (from, to) in calls {
+        world.call(from, ms(0), request(to));
+    }
+    world.run_for(ms(2_500));
+    world
+}
+
+/// TENET-R10: one that fits wins, the other is refused.
+#[test]
+fn exactly_one_of_two_racing_requests_wins() {
+    for seed in 0..1_000 {
+        // Two sources, one last link.
+        let star = [(0, 2), (1, 2), (2, 3)];
+        let mut world = race(seed, &star, false, [(0, 3), (1, 3)]);
+        assert_eq!((world.opened, world.check_paths()), (1, 1), "seed {seed}: {:?}", world.calls);
+        world.assert_empty_at_the_end();
+        // Two directions over shared segments: each has what the other needs.
+        let mut world = race(seed, &LINE, true, [(0, 3), (3, 0)]);
+        assert_eq!((world.opened, world.check_paths()), (1, 1), "seed {seed}: {:?}", world.calls);
+        world.assert_empty_at_the_end();
+    }
+}
+
+/// Two calls that race, one that follows, closes: some event of it is where a fault comes.
+fn busy(seed: u64) -> World {
+    let mut world = World::new(seed, &LINE, 2);
+    world.is_shared = true;
+    for (from, to, after) in [(0, 3, 0), (3, 1, 1), (1, 3, 2), (2, 0, 30)] {
+        world.call(from, ms(after), request(to));
+    }
+    world.close_all(ms(300));
+    world
+}
+
+/// Faults 11, 36, 45, 47 and 49: at each event, each fault of each node and link.
+#[test]
+fn a_fault_at_any_event_leaks_nothing() {
+    let mut plain = busy(3);
+    plain.run_for(ms(2_500));
+    let events = plain.handled;
+    assert!(events > 60 && plain.opened > 0, "{events} events");
+    for event in 0..events {
+        for fault in 0..19 {
+            let mut world = busy(3);
+            world.run(event);
+            let at = fault / 4;
+            match (fault % 4, at) {
+                (link, 4) => world.lose(link, link + 1, ms(50)),
+                (0, at) => world.crash(at, None),
+                (1, at) => world.crash(at, Some(ms(300))),
+                (2, at) => world.hang(at, ms(700)),
+                (_, at) => world.hang(at, ms(5_000)),
+            }
+            world.assert_empty_at_the_end();
+        }
+    }
+}
+
+/// Any mixture, on networks of three to six nodes with circles in them.
+#[test]
+fn random_worlds_leak_nothing_and_settle_every_call() {
+    let networks: [&[(usize, usize)]; 4] = [
+        &[(0, 1), (1, 2)],
+        &LINE,
+        &[(0, 1), (1, 2), (2, 3), (0, 3)],
+        &[(0, 1), (1, 2), (2, 5), (0, 3), (3, 4), (4, 5), (1, 4)],
+    ];
+    let (mut opened, mut statuses) = (0, 0);
+    for seed in 0..3_000u64 {
+        let links = networks[(seed % 4) as usize];
+        let nodes = links.iter().map(|(one, other)| one.max(other) + 1).max().unwrap();
+        let mut world = World::new(seed, links, 1 + (seed / 4 % 3) as usize);
+        world.is_shared = seed % 3 == 0;
+        if seed % 5 > 0 {
+            world.noise = Noise { doubled: 50, lost: 10, share_lost: 20, refused: 30, silent: 30 };
+        }
+        let mut draw = |most: usize| (world.rng.next_u64() % most as u64) as usize;
+        let calls: Vec<_> = (0..6)
+            .map(|_| (draw(nodes), draw(nodes), draw(400) as u64))
+            .filter(|(from, to, _)| from != to)
+            .collect();
+        let faults: Vec<_> =
+            (0..seed % 4).map(|_| (draw(300) as u64, draw(4), draw(nodes), draw(links.len()))).collect();
+        for (from, to, after) in calls {
+            world.call(from, ms(after), request(to));
+        }
+        for (event, kind, at, link) in faults {
+            world.run(event);
+            match kind {
+                0 => world.crash(at, Some(ms(500))),
+                1 => world.crash(at, None),
+                2 => world.hang(at, ms(if seed % 2 == 0 { 900 } else { 4_500 })),
+                _ => world.lose(links[link].0, links[link].1, ms(200)),
+            }
+        }
+        world.assert_empty_at_the_end();
+        (opened, statuses) = (opened + world.opened, statuses + world.statuses);
+    }
+    assert!(opened > 3_000 && statuses > 1_000, "{opened} opened, {statuses} statuses");
+}

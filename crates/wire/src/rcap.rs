@@ -1,0 +1,240 @@
+//! The seven messages of RCAP (Tenet paper, Table 1), which travel hop by hop between nodes (`TENET-R13`).
+//!
+//! The paper gives their names and directions only. Ours are length-prefixed: a header, the fields of the
+//! kind, and one record for each node, appended in the forward pass and read in reverse. Times are
+//! nanoseconds, sizes octets of payload, chances units of 2⁻⁶³. A reliable transport carries them between
+//! neighbours; nothing here is a frame of a segment.
+//!
+//! Departure: the header also names the origin, since two nodes may give one number to two channels.
+
+mod bodies;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use bodies::{RcapAccept, RcapClose, RcapDenied, RcapInitiation, RcapRequest, RcapStanding, RcapStatus};
+pub use record::{RCAP_NODES_MAX, RcapRecord, RcapRecords, RcapTest};
+
+use crate::fields::{Malformed, Reader, Writer};
+use rota_contract::{ChannelId, NodeId};
+
+/// Octets of the header.
+pub const RCAP_HEADER_OCTETS: usize = 24;
+/// The longest message: its length is a 16-bit field.
+pub const RCAP_OCTETS_MAX: usize = 0xffff;
+/// The version of these messages.
+pub const RCAP_VERSION: u8 = 1;
+/// The longest lease of what a request reserves tentatively (`TENET-R9`).
+pub const RCAP_LEASE_MAX_NS: u64 = 3_000_000_000;
+
+/// Reads fields that have names, so that each refusal says which one is wrong.
+pub(crate) struct Fields<'a>(pub(crate) Reader<'a>);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn u8(&mut self, name: &'static str) -> Result<u8, Malformed> {
+        self.0.u8().map_err(|_| Malformed::Field(name))
+    }
+
+    pub(crate) fn u16(&mut self, name: &'static str) -> Result<u16, Malformed> {
+        self.0.u16().map_err(|_| Malformed::Field(name))
+    }
+
+    pub(crate) fn u32(&mut self, name: &'static str) -> Result<u32, Malformed> {
+        self.0.u32().map_err(|_| Malformed::Field(name))
+    }
+
+    pub(crate) fn u64(&mut self, name: &'static str) -> Result<u64, Malformed> {
+        self.0.u64().map_err(|_| Malformed::Field(name))
+    }
+
+    pub(crate) fn node(&mut self, name: &'static str) -> Result<NodeId, Malformed> {
+        let node = NodeId(self.u64(name)?);
+        sound(node.is_known(), name)?;
+        Ok(node)
+    }
+
+    pub(crate) fn take(&mut self, octets: usize, name: &'static str) -> Result<&'a [u8], Malformed> {
+        self.0.take(octets).map_err(|_| Malformed::Field(name))
+    }
+
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        core::mem::take(&mut self.0.0)
+    }
+}
+
+/// Refuses a value by the name of its field.
+pub(crate) const fn sound(is_sound: bool, name: &'static str) -> Result<(), Malformed> {
+    if is_sound { Ok(()) } else { Err(Malformed::Field(name)) }
+}
+
+/// The kinds of messages, in the order of Table 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RcapKind {
+    /// Downstream: a request for a new channel.
+    EstablishRequest,
+    /// Upstream: the new channel is accepted.
+    EstablishAccept,
+    /// Upstream: the request was rejected.
+    EstablishDenied,
+    /// Downstream: asks for the channel's status at each node.
+    StatusRequest,
+    /// Upstream: what a status request has collected.
+    StatusReport,
+    /// Downstream: the channel ends.
+    CloseForward,
+    /// Upstream: the channel ends.
+    CloseReverse,
+}
+
+impl RcapKind {
+    /// All kinds; the first one has code 1.
+    pub const ALL: [Self; 7] = [
+        Self::EstablishRequest,
+        Self::EstablishAccept,
+        Self::EstablishDenied,
+        Self::StatusRequest,
+        Self::StatusReport,
+        Self::CloseForward,
+        Self::CloseReverse,
+    ];
+
+    const fn code(self) -> u8 {
+        self as u8 + 1
+    }
+
+    fn from_code(code: u8) -> Result<Self, Malformed> {
+        let place = usize::from(code).checked_sub(1);
+        place.and_then(|place| Self::ALL.get(place).copied()).ok_or(Malformed::Field("type"))
+    }
+
+    /// True for messages that travel towards the receiver.
+    pub const fn is_downstream(self) -> bool {
+        matches!(self, Self::EstablishRequest | Self::StatusRequest | Self::CloseForward)
+    }
+}
+
+/// A channel by its origin and the number that the origin gave it, and one attempt to establish it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RcapChannel {
+    /// The node that asked for the channel.
+    pub origin: NodeId,
+    /// Its number for the channel.
+    pub channel: ChannelId,
+    /// The attempt, from 1: a repeated message is known by it, and an old one too.
+    pub attempt: u16,
+}
+
+/// What follows the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RcapBody<'a> {
+    /// Of [`RcapKind::EstablishRequest`].
+    EstablishRequest(RcapRequest<'a>),
+    /// Of [`RcapKind::EstablishAccept`].
+    EstablishAccept(RcapAccept<'a>),
+    /// Of [`RcapKind::EstablishDenied`].
+    EstablishDenied(RcapDenied),
+    /// Of [`RcapKind::StatusRequest`].
+    StatusRequest(RcapStatus<'a>),
+    /// Of [`RcapKind::StatusReport`].
+    StatusReport(RcapStatus<'a>),
+    /// Of [`RcapKind::CloseForward`].
+    CloseForward(RcapClose),
+    /// Of [`RcapKind::CloseReverse`].
+    CloseReverse(RcapClose),
+}
+
+impl RcapBody<'_> {
+    /// Its kind.
+    pub const fn kind(&self) -> RcapKind {
+        match self {
+            Self::EstablishRequest(_) => RcapKind::EstablishRequest,
+            Self::EstablishAccept(_) => RcapKind::EstablishAccept,
+            Self::EstablishDenied(_) => RcapKind::EstablishDenied,
+            Self::StatusRequest(_) => RcapKind::StatusRequest,
+            Self::StatusReport(_) => RcapKind::StatusReport,
+            Self::CloseForward(_) => RcapKind::CloseForward,
+            Self::CloseReverse(_) => RcapKind::CloseReverse,
+        }
+    }
+
+    fn octets(&self) -> usize {
+        match self {
+            Self::EstablishRequest(request) => RcapRequest::OCTETS + request.nodes.octets(),
+            Self::EstablishAccept(accept) => RcapAccept::OCTETS + accept.nodes.octets(),
+            Self::EstablishDenied(_) => RcapDenied::OCTETS,
+            Self::StatusRequest(status) | Self::StatusReport(status) => {
+                RcapStatus::OCTETS + status.nodes.octets()
+            }
+            Self::CloseForward(_) | Self::CloseReverse(_) => RcapClose::OCTETS,
+        }
+    }
+}
+
+/// One message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RcapMessage<'a> {
+    /// Which channel it is about.
+    pub of: RcapChannel,
+    /// What it says.
+    pub body: RcapBody<'a>,
+}
+
+impl<'a> RcapMessage<'a> {
+    /// Octets of the whole message.
+    pub fn octets(&self) -> usize {
+        RCAP_HEADER_OCTETS + self.body.octets()
+    }
+
+    /// Reads a whole message.
+    ///
+    /// # Errors
+    /// The field that is wrong, another version, or octets behind the last field.
+    pub fn parse(message: &'a [u8]) -> Result<Self, Malformed> {
+        let mut fields = Fields(Reader(message));
+        let length = fields.u16("length")?;
+        sound(usize::from(length) == message.len(), "length")?;
+        let version = fields.u8("version")?;
+        if version != RCAP_VERSION {
+            return Err(Malformed::Version(version));
+        }
+        let kind = RcapKind::from_code(fields.u8("type")?)?;
+        sound(fields.u8("direction")? == u8::from(!kind.is_downstream()), "direction")?;
+        sound(fields.u8("unused")? == 0, "unused")?;
+        let attempt = fields.u16("attempt")?;
+        sound(attempt > 0, "attempt")?;
+        let origin = fields.node("origin")?;
+        let channel = ChannelId(fields.u64("channel")?);
+        sound(channel.is_some(), "channel")?;
+        let body = match kind {
+            RcapKind::EstablishRequest => RcapBody::EstablishRequest(RcapRequest::read(&mut fields)?),
+            RcapKind::EstablishAccept => RcapBody::EstablishAccept(RcapAccept::read(&mut fields)?),
+            RcapKind::EstablishDenied => RcapBody::EstablishDenied(RcapDenied::read(&mut fields)?),
+            RcapKind::StatusRequest => RcapBody::StatusRequest(RcapStatus::read(&mut fields)?),
+            RcapKind::StatusReport => RcapBody::StatusReport(RcapStatus::read(&mut fields)?),
+            RcapKind::CloseForward => RcapBody::CloseForward(RcapClose::read(&mut fields)?),
+            RcapKind::CloseReverse => RcapBody::CloseReverse(RcapClose::read(&mut fields)?),
+        };
+        fields.0.end()?;
+        Ok(Self { of: RcapChannel { origin, channel, attempt }, body })
+    }
+
+    /// Writes the message to the front of `out`, which must hold [`Self::octets`], and returns its length;
+    /// `None` if that exceeds [`RCAP_OCTETS_MAX`].
+    #[must_use]
+    pub fn emit(&self, out: &mut [u8]) -> Option<usize> {
+        let length = u16::try_from(self.octets()).ok()?;
+        let kind = self.body.kind();
+        let mut writer = Writer::new(out);
+        writer.u16(length).u8(RCAP_VERSION).u8(kind.code()).u8(u8::from(!kind.is_downstream())).u8(0);
+        writer.u16(self.of.attempt).u64(self.of.origin.0).u64(self.of.channel.0);
+        match &self.body {
+            RcapBody::EstablishRequest(request) => request.write(&mut writer),
+            RcapBody::EstablishAccept(accept) => accept.write(&mut writer),
+            RcapBody::EstablishDenied(denied) => denied.write(&mut writer),
+            RcapBody::StatusRequest(status) | RcapBody::StatusReport(status) => status.write(&mut writer),
+            RcapBody::CloseForward(close) | RcapBody::CloseReverse(close) => close.write(&mut writer),
+        }
+        assert_eq!(writer.written(), usize::from(length), "each kind knows its length");
+        Some(usize::from(length))
+    }
+}

@@ -1,0 +1,253 @@
+//! What follows the header in each kind of message.
+
+use super::record::{RcapRecords, RcapTest};
+use super::{Fields, Malformed, RCAP_LEASE_MAX_NS, sound};
+use crate::fields::Writer;
+use rota_contract::{CloseCause, NodeId};
+
+/// Which end asks for the channel (paper section 6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RcapInitiation {
+    /// The source.
+    #[default]
+    Source,
+    /// The receiver; the traffic is still stated by the source.
+    Receiver,
+    /// One end, for a channel in each direction.
+    Duplex,
+}
+
+impl RcapInitiation {
+    const ALL: [Self; 3] = [Self::Source, Self::Receiver, Self::Duplex];
+}
+
+/// A request for a new channel, with the records of the nodes that it has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RcapRequest<'a> {
+    /// The node at the other end.
+    pub destination: NodeId,
+    /// The service there.
+    pub service: u16,
+    /// The user at the origin.
+    pub uid: u32,
+    /// Which end asks.
+    pub initiation: RcapInitiation,
+    /// True if late or lost packets are allowed in part: Z_min or W_min below 1.
+    pub is_statistical: bool,
+    /// How long a tentative reservation may still stand.
+    pub lease_ns: u64,
+    /// X_min of messages.
+    pub x_min_ns: u64,
+    /// X_ave.
+    pub x_ave_ns: u64,
+    /// I.
+    pub interval_ns: u64,
+    /// S_max.
+    pub s_max: u32,
+    /// S_min: the shortest message.
+    pub s_min: u32,
+    /// Payload of the largest packet.
+    pub packet_max: u32,
+    /// How late the sending host may hand over; part of the path's bound.
+    pub host_slack_ns: u64,
+    /// D_max.
+    pub delay_max_ns: u64,
+    /// J_max; `u64::MAX` where none is asked for.
+    pub jitter_max_ns: u64,
+    /// 1 − Z_min.
+    pub late_most: u64,
+    /// 1 − W_min.
+    pub loss_most: u64,
+    /// The nodes before.
+    pub nodes: RcapRecords<'a>,
+}
+
+impl<'a> RcapRequest<'a> {
+    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 1;
+
+    pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
+        let (destination, service) = (fields.node("destination")?, fields.u16("service")?);
+        let (uid, initiation) = (fields.u32("uid")?, fields.u8("initiation")?);
+        let initiation = RcapInitiation::ALL.get(usize::from(initiation)).copied();
+        let initiation = initiation.ok_or(Malformed::Field("initiation"))?;
+        let class = fields.u8("class")?;
+        let lease_ns = fields.u64("lease")?;
+        let (x_min_ns, x_ave_ns) = (fields.u64("X_min")?, fields.u64("X_ave")?);
+        let interval_ns = fields.u64("I")?;
+        let (s_max, s_min) = (fields.u32("S_max")?, fields.u32("S_min")?);
+        let (packet_max, host_slack_ns) = (fields.u32("packet")?, fields.u64("host slack")?);
+        let (delay_max_ns, jitter_max_ns) = (fields.u64("D_max")?, fields.u64("J_max")?);
+        let (late_most, loss_most) = (fields.u64("Z_min")?, fields.u64("W_min")?);
+        let nodes = RcapRecords::read(fields)?;
+        sound(class <= 1, "class")?;
+        sound((1..=RCAP_LEASE_MAX_NS).contains(&lease_ns), "lease")?;
+        sound(x_min_ns > 0, "X_min")?;
+        sound(x_ave_ns >= x_min_ns, "X_ave")?;
+        sound(interval_ns >= x_ave_ns, "I")?;
+        sound(s_max > 0, "S_max")?;
+        sound(s_min > 0 && s_min <= s_max, "S_min")?;
+        sound(packet_max > 0, "packet")?;
+        sound(delay_max_ns > 0, "D_max")?;
+        // Of two channels of one class the same is asked: nobody may be late in the deterministic one.
+        let is_statistical = class == 1;
+        sound(late_most < 1 << 63 && (is_statistical || late_most == 0), "Z_min")?;
+        sound(loss_most < 1 << 63 && (is_statistical || loss_most == 0), "W_min")?;
+        sound(!is_statistical || late_most > 0 || loss_most > 0, "class")?;
+        sound(nodes.are_plain(), "terms")?;
+        Ok(Self {
+            destination,
+            service,
+            uid,
+            initiation,
+            is_statistical,
+            lease_ns,
+            x_min_ns,
+            x_ave_ns,
+            interval_ns,
+            s_max,
+            s_min,
+            packet_max,
+            host_slack_ns,
+            delay_max_ns,
+            jitter_max_ns,
+            late_most,
+            loss_most,
+            nodes,
+        })
+    }
+
+    pub(super) fn write(&self, writer: &mut Writer<'_>) {
+        writer.u64(self.destination.0).u16(self.service).u32(self.uid).u8(self.initiation as u8);
+        writer.u8(u8::from(self.is_statistical)).u64(self.lease_ns).u64(self.x_min_ns).u64(self.x_ave_ns);
+        writer.u64(self.interval_ns).u32(self.s_max).u32(self.s_min).u32(self.packet_max);
+        writer.u64(self.host_slack_ns).u64(self.delay_max_ns).u64(self.jitter_max_ns);
+        writer.u64(self.late_most).u64(self.loss_most);
+        self.nodes.write(writer);
+    }
+}
+
+/// The channel is accepted behind the node that reads this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RcapAccept<'a> {
+    /// The sender's label: what packets for it have as their local id.
+    pub label: u16,
+    /// All nodes, those behind the reader with their relaxed bounds.
+    pub nodes: RcapRecords<'a>,
+}
+
+impl<'a> RcapAccept<'a> {
+    pub(super) const OCTETS: usize = 2 + 1;
+
+    pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
+        let label = fields.u16("label")?;
+        sound(label > 0, "label")?;
+        let nodes = RcapRecords::read(fields)?;
+        sound(nodes.count() > 0, "nodes")?;
+        Ok(Self { label, nodes })
+    }
+
+    pub(super) fn write(&self, writer: &mut Writer<'_>) {
+        writer.u16(self.label);
+        self.nodes.write(writer);
+    }
+}
+
+/// How final a denial is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RcapStanding {
+    /// It stands against channels that are open, or against the request itself.
+    #[default]
+    Final,
+    /// It stands against a tentative reservation, which may yet be given back; this request goes first when
+    /// both try again.
+    RaceFirst,
+    /// The same; the other one goes first.
+    RaceLast,
+}
+
+impl RcapStanding {
+    const ALL: [Self; 3] = [Self::Final, Self::RaceFirst, Self::RaceLast];
+}
+
+/// The request was rejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RcapDenied {
+    /// By which node.
+    pub node: NodeId,
+    /// By which test.
+    pub test: RcapTest,
+    /// Whether trying again may help.
+    pub standing: RcapStanding,
+    /// By how much it failed, ns.
+    pub margin_ns: u64,
+    /// The nearest request that fits, by its delay: the node's own for its tests, D_max or J_max for those
+    /// of the path; 0 if there is none.
+    pub nearest_delay_ns: u64,
+    /// The same by its largest packet; 0 if there is none.
+    pub nearest_octets: u32,
+}
+
+impl RcapDenied {
+    pub(super) const OCTETS: usize = 8 + 2 + 2 * 8 + 4;
+
+    pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        let node = fields.node("node")?;
+        let test = RcapTest::from_code(fields.u8("test")?)?;
+        let standing = RcapStanding::ALL.get(usize::from(fields.u8("status")?)).copied();
+        let standing = standing.ok_or(Malformed::Field("status"))?;
+        let (margin_ns, nearest_delay_ns) = (fields.u64("margin")?, fields.u64("nearest delay")?);
+        let nearest_octets = fields.u32("nearest octets")?;
+        Ok(Self { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets })
+    }
+
+    pub(super) fn write(&self, writer: &mut Writer<'_>) {
+        writer.u64(self.node.0).u8(self.test.code()).u8(self.standing as u8);
+        writer.u64(self.margin_ns).u64(self.nearest_delay_ns).u32(self.nearest_octets);
+    }
+}
+
+/// A question for the status of a channel, or its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RcapStatus<'a> {
+    /// The question's number.
+    pub question: u32,
+    /// The nodes that have answered.
+    pub nodes: RcapRecords<'a>,
+}
+
+impl<'a> RcapStatus<'a> {
+    pub(super) const OCTETS: usize = 4 + 1;
+
+    pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
+        Ok(Self { question: fields.u32("question")?, nodes: RcapRecords::read(fields)? })
+    }
+
+    pub(super) fn write(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.question);
+        self.nodes.write(writer);
+    }
+}
+
+/// The channel ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RcapClose {
+    /// Why.
+    pub cause: CloseCause,
+    /// The node where the end began.
+    pub node: NodeId,
+}
+
+impl RcapClose {
+    pub(super) const OCTETS: usize = 1 + 8;
+
+    pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        let code = fields.u8("cause")?;
+        sound(code <= CloseCause::Unknown.code(), "cause")?;
+        let cause = CloseCause::from_code(code.into());
+        Ok(Self { cause, node: fields.node("node")? })
+    }
+
+    pub(super) fn write(&self, writer: &mut Writer<'_>) {
+        writer.u8(self.cause.code()).u64(self.node.0);
+    }
+}

@@ -1,0 +1,316 @@
+use super::*;
+use crate::fuzz::fuzz_rcap;
+use proptest::prelude::*;
+use rota_contract::CloseCause;
+
+fn of() -> RcapChannel {
+    RcapChannel { origin: NodeId(0x0101), channel: ChannelId(0x0202), attempt: 3 }
+}
+
+fn record(terms: &[u8]) -> RcapRecord<'_> {
+    let clock = RcapRecord { regulator: 3, error_ns: 4, medium: 1, ..RcapRecord::default() };
+    RcapRecord {
+        node: NodeId(7),
+        delay_ns: 10,
+        link_least_ns: 2,
+        link_most_ns: 3,
+        buffers: 5,
+        terms,
+        ..clock
+    }
+}
+
+fn written(records: &[RcapRecord<'_>]) -> Vec<u8> {
+    let mut octets = Vec::new();
+    records.iter().for_each(|record| record.append(&mut octets).expect("a short record"));
+    octets
+}
+
+fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
+    RcapRequest {
+        destination: NodeId(0x0303),
+        service: 9,
+        uid: 1000,
+        initiation: RcapInitiation::Source,
+        is_statistical: true,
+        lease_ns: 1_000,
+        x_min_ns: 10,
+        x_ave_ns: 20,
+        interval_ns: 40,
+        s_max: 500,
+        s_min: 100,
+        packet_max: 1_000,
+        host_slack_ns: 1,
+        delay_max_ns: 99,
+        jitter_max_ns: u64::MAX,
+        late_most: 5,
+        loss_most: 0,
+        nodes,
+    }
+}
+
+fn octets(body: RcapBody<'_>) -> Vec<u8> {
+    let message = RcapMessage { of: of(), body };
+    let mut out = vec![0xee; message.octets()];
+    assert_eq!(message.emit(&mut out), Some(message.octets()));
+    assert_eq!(RcapMessage::parse(&out), Ok(message));
+    out
+}
+
+fn denied() -> RcapDenied {
+    RcapDenied {
+        node: NodeId(4),
+        test: RcapTest::PathDelay,
+        standing: RcapStanding::RaceLast,
+        margin_ns: 5,
+        nearest_delay_ns: 6,
+        nearest_octets: 7,
+    }
+}
+
+/// TENET-R13: the header octet by octet, and each kind with its code and direction.
+#[test]
+fn each_kind_has_its_code_and_direction_and_reads_back() {
+    let records = written(&[record(&[]), record(&[])]);
+    let certified = written(&[record(b"terms"), record(&[])]);
+    let plain = RcapRecords::parse(&records, 2).unwrap();
+    let nodes = RcapRecords::parse(&certified, 2).unwrap();
+    let close = RcapClose { cause: CloseCause::PeerGone, node: NodeId(8) };
+    let status = RcapStatus { question: 6, nodes };
+    let all = [
+        RcapBody::EstablishRequest(request(plain)),
+        RcapBody::EstablishAccept(RcapAccept { label: 0x0405, nodes }),
+        RcapBody::EstablishDenied(denied()),
+        RcapBody::StatusRequest(status),
+        RcapBody::StatusReport(status),
+        RcapBody::CloseForward(close),
+        RcapBody::CloseReverse(close),
+    ];
+    for (body, (code, upstream)) in
+        all.into_iter().zip([(1, 0), (2, 1), (3, 1), (4, 0), (5, 1), (6, 0), (7, 1)])
+    {
+        let message = octets(body);
+        let length = (message.len() as u16).to_be_bytes();
+        assert_eq!(message[..6], [length[0], length[1], 1, code, upstream, 0], "{:?}", body.kind());
+        assert_eq!(message[6..24], [0, 3, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2]);
+        assert_eq!(
+            (body.kind(), body.kind().is_downstream()),
+            (RcapKind::ALL[usize::from(code) - 1], upstream == 0)
+        );
+        fuzz_rcap(&message);
+    }
+    assert_eq!(nodes.iter().collect::<Vec<_>>(), [record(b"terms"), record(&[])]);
+    assert_eq!((nodes.count(), RcapRecords::default().iter().count()), (2, 0));
+}
+
+/// The refusal of `message` with `octets` written over it at `at`.
+fn refused(message: &[u8], at: usize, octets: &[u8]) -> Option<&'static str> {
+    let mut message = message.to_vec();
+    message[at..at + octets.len()].copy_from_slice(octets);
+    match RcapMessage::parse(&message) {
+        Err(Malformed::Field(name)) => Some(name),
+        Err(Malformed::Version(_)) => Some("version"),
+        Err(other) => panic!("{other}"),
+        Ok(_) => None,
+    }
+}
+
+#[test]
+fn each_wrong_field_of_a_request_is_refused_by_its_name() {
+    let records = written(&[record(&[])]);
+    let message = octets(RcapBody::EstablishRequest(request(RcapRecords::parse(&records, 1).unwrap())));
+    let body = RCAP_HEADER_OCTETS;
+    let first = body + RcapRequest::OCTETS;
+    let (zero, huge) = ([0; 8], [0xff; 8]);
+    let (zero_32, huge_32) = ([0; 4], [0xff; 4]);
+    let cases: &[(usize, &[u8], &str)] = &[
+        (0, &[0, 23], "length"),
+        (2, &[2], "version"),
+        (3, &[0], "type"),
+        (3, &[8], "type"),
+        (3, &[2], "direction"),
+        (4, &[1], "direction"),
+        (5, &[1], "unused"),
+        (6, &[0, 0], "attempt"),
+        (8, &zero, "origin"),
+        (16, &zero, "channel"),
+        (body, &zero, "destination"),
+        (body + 14, &[3], "initiation"),
+        (body + 15, &[2], "class"),
+        (body + 15, &[0], "Z_min"),
+        (body + 16, &zero, "lease"),
+        (body + 16, &huge, "lease"),
+        (body + 24, &zero, "X_min"),
+        (body + 24, &huge, "X_ave"),
+        (body + 32, &zero, "X_ave"),
+        (body + 32, &huge, "I"),
+        (body + 40, &zero, "I"),
+        (body + 48, &zero_32, "S_max"),
+        (body + 48, &[0, 0, 0, 1], "S_min"),
+        (body + 52, &zero_32, "S_min"),
+        (body + 52, &huge_32, "S_min"),
+        (body + 56, &zero_32, "packet"),
+        (body + 68, &zero, "D_max"),
+        (body + 84, &huge, "Z_min"),
+        (body + 84, &zero, "class"),
+        (body + 92, &huge, "W_min"),
+        (body + 100, &[2], "record length"),
+        (body + 100, &[17], "nodes"),
+        (first, &[0, 0], "record length"),
+        (first, &[0xff, 0xff], "record length"),
+        (first + 2, &zero, "record node"),
+        (first + 11, &[4], "record medium"),
+        (first + 12, &[4], "record regulator"),
+        (first + 12, &[1], "record error"),
+        (first + 13, &[2], "record state"),
+        (first + 38, &huge, "record most link time"),
+        (first + 62, &huge, "record late"),
+    ];
+    for (at, wrong, name) in cases {
+        assert_eq!(refused(&message, *at, wrong), Some(*name), "at {at}");
+    }
+    let records = written(&[record(b"terms")]);
+    let nodes = RcapRecords::parse(&records, 1).unwrap();
+    let message = RcapMessage { of: of(), body: RcapBody::EstablishRequest(request(nodes)) };
+    let mut out = vec![0; message.octets()];
+    assert!(message.emit(&mut out).is_some());
+    assert_eq!(RcapMessage::parse(&out), Err(Malformed::Field("terms")), "a request certifies nothing");
+}
+
+#[test]
+fn each_wrong_field_of_an_answer_is_refused_by_its_name() {
+    let records = written(&[record(&[])]);
+    let nodes = RcapRecords::parse(&records, 1).unwrap();
+    let accept = octets(RcapBody::EstablishAccept(RcapAccept { label: 1, nodes }));
+    assert_eq!(refused(&accept, 24, &[0, 0]), Some("label"));
+    let mut empty = accept[..27].to_vec();
+    (empty[1], empty[26]) = (27, 0);
+    assert_eq!(RcapMessage::parse(&empty), Err(Malformed::Field("nodes")), "no node has accepted");
+    let denied = octets(RcapBody::EstablishDenied(denied()));
+    assert_eq!(refused(&denied, 24, &[0; 8]), Some("node"));
+    assert_eq!(refused(&denied, 32, &[RcapTest::ALL.len() as u8]), Some("test"));
+    assert_eq!(refused(&denied, 33, &[3]), Some("status"));
+    let close = RcapClose { cause: CloseCause::Finished, node: NodeId(1) };
+    let close = octets(RcapBody::CloseReverse(close));
+    assert_eq!(refused(&close, 24, &[18]), Some("cause"));
+    assert_eq!(refused(&close, 25, &[0; 8]), Some("node"));
+    // Each cut of each message, its length mended, is refused by a field or as too long.
+    for message in [accept, denied, close] {
+        for cut in RCAP_HEADER_OCTETS..message.len() {
+            let mut cut = message[..cut].to_vec();
+            cut[1] = cut.len() as u8;
+            assert!(matches!(RcapMessage::parse(&cut), Err(Malformed::Field(_))), "{cut:?}");
+        }
+        let mut longer = [&message[..], &[0]].concat();
+        longer[1] = longer.len() as u8;
+        assert!(RcapMessage::parse(&longer).is_err());
+    }
+}
+
+#[test]
+fn a_message_and_a_record_have_a_largest_size() {
+    let terms = vec![7; 0xffff - RcapRecord::OCTETS + 2];
+    let mut octets = Vec::new();
+    assert_eq!(record(&terms).append(&mut octets), Some(()));
+    let longer = [&terms[..], &[7]].concat();
+    assert_eq!(record(&longer).append(&mut octets), None);
+    assert_eq!(octets.len(), 0xffff + 2, "nothing is appended");
+    let nodes = RcapRecords::parse(&octets, 1).unwrap();
+    let message = RcapMessage { of: of(), body: RcapBody::StatusReport(RcapStatus { question: 1, nodes }) };
+    assert_eq!(message.emit(&mut vec![0; message.octets()]), None);
+    let many = written(&[record(&[]); RCAP_NODES_MAX + 1]);
+    assert_eq!(RcapRecords::parse(&many, RCAP_NODES_MAX + 1), Err(Malformed::Field("nodes")));
+}
+
+#[test]
+fn every_test_has_its_code_and_words_of_its_own() {
+    for (code, test) in (0..).zip(RcapTest::ALL) {
+        assert_eq!((test.code(), RcapTest::from_code(code)), (code, Ok(*test)));
+        assert!(RcapTest::ALL.iter().all(|other| other == test || other.words() != test.words()));
+        assert_eq!(test.name(), format!("{test:?}"));
+    }
+}
+
+prop_compose! {
+    fn any_record()(
+        (node, port, medium, is_open) in (1u64.., any::<u8>(), 0u8..=3, any::<bool>()),
+        regulator in 0u8..=3,
+        (error_ns, delay_ns, service_least_ns) in any::<(u64, u64, u64)>(),
+        links in any::<(u64, u64)>(),
+        (host_slack_ns, late, buffers) in (any::<u64>(), 0..=1u64 << 63, any::<u32>()),
+        (packets, dropped) in any::<(u64, u64)>(),
+    ) -> RcapRecord<'static> {
+        RcapRecord {
+            node: NodeId(node), port, medium, regulator, is_open,
+            error_ns: if regulator < 2 { 0 } else { error_ns },
+            delay_ns, service_least_ns,
+            link_least_ns: links.0.min(links.1), link_most_ns: links.0.max(links.1),
+            host_slack_ns, late, buffers, packets, dropped, terms: &[],
+        }
+    }
+}
+
+prop_compose! {
+    fn any_request()(
+        (destination, service, uid, way) in (1u64.., any::<u16>(), any::<u32>(), 0usize..3),
+        (lease_ns, x_min_ns) in (1..=RCAP_LEASE_MAX_NS, 1..1u64 << 40),
+        (longer, longest) in (0..1u64 << 40, 0..1u64 << 40),
+        sizes in (1..=u32::MAX, 1..=u32::MAX, 1..=u32::MAX), host_slack_ns in any::<u64>(),
+        (delay_max_ns, jitter_max_ns) in (1u64.., any::<u64>()),
+        (late_most, loss_most) in (0..1u64 << 63, 0..1u64 << 63),
+    ) -> RcapRequest<'static> {
+        RcapRequest {
+            destination: NodeId(destination), service, uid,
+            initiation: [RcapInitiation::Source, RcapInitiation::Receiver, RcapInitiation::Duplex][way],
+            is_statistical: late_most > 0 || loss_most > 0,
+            lease_ns, x_min_ns, x_ave_ns: x_min_ns + longer, interval_ns: x_min_ns + longer + longest,
+            s_max: sizes.0.max(sizes.1), s_min: sizes.0.min(sizes.1), packet_max: sizes.2, host_slack_ns,
+            delay_max_ns, jitter_max_ns, late_most, loss_most, nodes: RcapRecords::default(),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_message_reads_back(
+        request in any_request(), records in prop::collection::vec(any_record(), 1..=RCAP_NODES_MAX),
+        terms in prop::collection::vec(any::<u8>(), 0..40),
+        (label, question) in (1u16.., any::<u32>()),
+        (margin_ns, nearest_delay_ns, nearest_octets) in any::<(u64, u64, u32)>(),
+        (test, cause, node) in (0..RcapTest::ALL.len(), 0u64..=17, 1u64..),
+    ) {
+        let plain = written(&records);
+        let mut certified = records.clone();
+        certified[0].terms = &terms;
+        let certified = written(&certified);
+        let nodes = RcapRecords::parse(&certified, records.len()).unwrap();
+        let plain = RcapRecords::parse(&plain, records.len()).unwrap();
+        prop_assert_eq!(&plain.iter().collect::<Vec<_>>(), &records);
+        let close = RcapClose { cause: CloseCause::from_code(cause), node: NodeId(node) };
+        let (test, standing) = (RcapTest::ALL[test], RcapStanding::RaceFirst);
+        let node = NodeId(node);
+        let denied = RcapDenied { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets };
+        octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, ..request }));
+        octets(RcapBody::EstablishAccept(RcapAccept { label, nodes }));
+        octets(RcapBody::EstablishDenied(denied));
+        octets(RcapBody::StatusRequest(RcapStatus { question, nodes }));
+        octets(RcapBody::StatusReport(RcapStatus { question, nodes }));
+        octets(RcapBody::CloseForward(close));
+        octets(RcapBody::CloseReverse(close));
+    }
+
+    /// Any octets, and a sound message with any octet changed: what parses is what was written.
+    #[test]
+    fn no_octets_make_the_parser_panic(
+        octets in prop::collection::vec(any::<u8>(), 0..300),
+        (at, octet) in (any::<prop::sample::Index>(), any::<u8>()),
+    ) {
+        fuzz_rcap(&octets);
+        let records = written(&[record(&[]), record(&[])]);
+        let nodes = RcapRecords::parse(&records, 2).unwrap();
+        let mut message = super::tests::octets(RcapBody::EstablishRequest(request(nodes)));
+        let at = at.index(message.len());
+        message[at] = octet;
+        fuzz_rcap(&message);
+    }
+}
