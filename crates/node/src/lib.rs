@@ -32,6 +32,7 @@ mod node_id;
 mod pool;
 mod privileges;
 mod quota;
+pub mod rcap;
 pub mod role;
 mod session;
 mod sockets;
