@@ -19,12 +19,13 @@ mod neighbours;
 mod run;
 mod tls;
 mod why;
+mod words;
 
 pub use door::{LinkEvent, LinkInfo, LinkState, Links, LinksInfo, LinksView, SendError};
 pub use frame::{FrameError, MESSAGE_OCTETS_MAX};
 pub use identity::{NodeKey, NodeKeyError, NotAKey, PublicKey};
 pub use neighbours::{NEIGHBOURS_MAX, Neighbour, NeighboursError, read as read_neighbours};
-pub use run::LinksThread;
+pub use run::{LinksThread, PENDING_MAX};
 pub use why::{DownCause, Refusal};
 
 use rota_contract::NodeId;

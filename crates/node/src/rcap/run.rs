@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
 
 /// Connections of others that are no links yet.
-pub(super) const PENDING_MAX: usize = 64;
+pub const PENDING_MAX: usize = 64;
 /// Connections that are accepted in one turn.
 const ACCEPTED_A_TURN: usize = 16;
 /// After an error of accept, as without a free descriptor.
