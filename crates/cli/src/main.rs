@@ -4,6 +4,7 @@
 mod channel;
 mod filter;
 mod hub;
+mod key;
 mod lab;
 mod llc;
 mod node;
@@ -66,6 +67,8 @@ enum Command {
     Hub(hub::Args),
     /// The daemon of one station
     Node(Box<node::Args>),
+    /// The id and the public key by which other nodes know the node of this host
+    Key(key::Args),
     /// Pipe data or a video into a channel
     Send(send::Args),
     /// Receive what a channel carries
@@ -101,6 +104,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Lab(args) => lab::run(&args, format),
         Command::Hub(args) => hub::run(&args, format),
         Command::Node(args) => node::run(&args, format),
+        Command::Key(args) => key::run(&args, format),
         Command::Send(args) => send::run(&args, format),
         Command::Recv(args) => recv::run(&args, format),
         Command::Channel(args) => channel::run(&args, format),

@@ -1,6 +1,7 @@
 //! `rota node`: the daemon of one station.
 
 mod guardian;
+mod links;
 mod ports;
 
 use ports::PerPort;
@@ -43,6 +44,14 @@ pub struct Args {
     /// Otherwise 'node-id' in STATE_DIRECTORY, in /var/lib/rota for root, or beside the control socket
     #[arg(long, env = "ROTA_NODE_ID_FILE", value_name = "FILE")]
     node_id_file: Option<PathBuf>,
+    /// The file that names the neighbours of this node, with the id, the address and the public key of each;
+    /// the node keeps a link to each of them, for the signalling of channels across segments. 'rota key
+    /// show' prints what the neighbours need of this one
+    #[arg(long, value_name = "FILE")]
+    neighbours: Option<PathBuf>,
+    /// Where neighbours with smaller node ids find this node
+    #[arg(long, requires = "neighbours", default_value = "0.0.0.0:7247", value_name = "ADDRESS:PORT")]
+    rcap_listen: std::net::SocketAddr,
     /// The link's rate, such as 100mbit, or one for each interface: eth0=100mbit,eth1=1gbit; the driver's
     /// figure otherwise
     #[arg(long, env = "ROTA_RATE", value_parser = ports::rates)]
@@ -258,6 +267,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
     let node_id = KeptNodeId::find(args.node_id_file.as_deref());
     let node_id = node_id.map_err(|error| Failure::failed(format!("no node id can be drawn: {error}")))?;
     let for_now = node_id.note().map(str::to_owned);
+    let links = links::settings(args, &node_id)?;
     let spec = NodeSpec {
         interface: iface.clone(),
         name: name.clone(),
@@ -272,6 +282,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         trace_events: args.trace_events,
         guardian,
         hold_log: args.hold_log.clone(),
+        links,
     };
     let log = Log::start(args.log.into())
         .map_err(|error| Failure::failed(format!("no log can be written to standard error: {error}")))?;

@@ -52,10 +52,33 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             list(status.llc.peers.iter().map(|peer| format!("{} {}", peer.node, peer.name)).collect());
         outln!("llc       node address {}, open sockets {sockets}; others: {peers}", status.llc.node);
     }
+    print_links(&status.extra["links"]);
     for note in &status.notes {
         outln!("note      {note}");
     }
     Ok(Exit::Done)
+}
+
+/// The links of a node that has neighbours.
+fn print_links(links: &serde_json::Value) {
+    let Some(neighbours) = links["neighbours"].as_array() else { return };
+    let word = |of: &serde_json::Value| of.as_str().unwrap_or_default().to_owned();
+    outln!("key       {}, neighbours are awaited at {}", word(&links["key"]), word(&links["listening"]));
+    for link in neighbours {
+        let (state, name) = (word(&link["state"]), word(&link["name"]));
+        let reason = match link["reason"].as_str() {
+            Some(reason) if state != "up" => format!(": {reason}"),
+            _ => String::new(),
+        };
+        let since = Span::from_millis(link["since_ms"].as_u64().unwrap_or(0));
+        let node = format!("node {} at {}", word(&link["node_id"]), word(&link["address"]));
+        outln!("link      {state:<8}  {name:<16} {node}, for {since}{reason}");
+    }
+    let refused: u64 =
+        links["refused"].as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum();
+    if refused > 0 {
+        outln!("link      {refused} connections refused; 'rota status --json' counts them by why");
+    }
 }
 
 /// Its ports, the first one first.

@@ -40,6 +40,7 @@ fn station(test: &str) -> Stand {
         trace_events: 1_000,
         guardian: None,
         hold_log: None,
+        links: None,
     };
     let (tell, ready) = std::sync::mpsc::channel();
     std::thread::spawn(move || rota_node::run(spec, device, NoGate, |_| tell.send(()).unwrap()));

@@ -63,12 +63,13 @@ fn keep_only(wanted: u64) -> Result<(), Errno> {
 }
 
 /// Forbids all threads of this process, for ever, the calls that are not on the list, and new privileges
-/// for any program that it runs.
+/// for any program that it runs. A process that `dials` may make TCP connections, and gets no Unix socket
+/// that it could connect.
 ///
 /// # Errors
 /// One sentence; on a kernel without seccomp, for one.
-pub fn forbid_calls() -> Result<(), String> {
-    for program in programs()? {
+pub fn forbid_calls(dials: bool) -> Result<(), String> {
+    for program in programs(dials)? {
         seccompiler::apply_filter_all_threads(&program).map_err(|error| error.to_string())?;
     }
     Ok(())
@@ -85,10 +86,10 @@ pub fn forbid_all_but_scheduling() -> Result<(), String> {
 }
 
 /// The two filters: the calls that are allowed, and the calls that fail as if the kernel did not have them.
-fn programs() -> Result<[BpfProgram; 2], String> {
+fn programs(dials: bool) -> Result<[BpfProgram; 2], String> {
     let unknown = SeccompAction::Errno(Errno::ENOSYS as u32);
     let hidden = compiled(calls::hidden(), SeccompAction::Allow, unknown)?;
-    Ok([hidden, allowing(calls::allowed()?)?])
+    Ok([hidden, allowing(calls::allowed(dials)?)?])
 }
 
 /// A filter that allows these calls; all others fail with EPERM.

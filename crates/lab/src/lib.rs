@@ -10,6 +10,7 @@ mod hub_process;
 mod keeper;
 mod kept;
 mod link_rate;
+mod neighbours;
 mod nodes;
 mod registry;
 mod spec;

@@ -2,6 +2,7 @@
 
 use crate::build::Lab;
 use crate::kept::{Kept, PAUSE, end_all};
+use crate::neighbours::NeighbourFiles;
 use crate::topology::{Medium, Station, Topology, interface};
 use rota_driver::clock;
 use rota_sim::STATIONS_STATED;
@@ -21,6 +22,8 @@ pub struct Nodes {
     all: Vec<NodeProcess>,
     /// Whether what they say goes to our standard error too.
     aloud: bool,
+    /// Of those with neighbours; dropped after they have ended.
+    files: NeighbourFiles,
 }
 
 struct NodeProcess {
@@ -36,11 +39,12 @@ impl Nodes {
     /// One sentence: a node could not be started or ended at once.
     pub fn start(lab: &Lab, aloud: bool) -> Result<(Self, Vec<String>), String> {
         let program = std::env::current_exe().map_err(|e| format!("could not find this program: {e}"))?;
-        let mut nodes = Self { all: Vec::new(), aloud };
+        let files = NeighbourFiles::make(lab, &program)?;
+        let mut nodes = Self { all: Vec::new(), aloud, files };
         let topology = &lab.spec().topology;
         for (this, station) in topology.stations.iter().zip(1..=u8::MAX) {
             let mut command = lab.command(station, &program);
-            command.args(words(topology, this));
+            command.args(words(topology, this)).args(nodes.files.words(station));
             if (1..=254).contains(&station) {
                 command.args(["--llc-address", &station.to_string()]);
             }

@@ -2,6 +2,7 @@
 
 mod ended;
 mod entrance;
+mod links;
 mod list;
 mod llc;
 mod logged;
@@ -13,6 +14,7 @@ use crate::commands::{Command, ControlEnd, Note, Peer, SinkMemory};
 use crate::incidents::Incidents;
 use crate::journal::Journal;
 use crate::log::{Level, say};
+use crate::rcap::Links;
 use crate::session::{Asked, Listening, Owned, Question, Session};
 use crate::status::{Facts, Snapshot};
 use ended::EndedChannels;
@@ -34,6 +36,7 @@ const SIGNALS: u64 = 0;
 const LISTENER: u64 = 1;
 const NOTES: u64 = 2;
 const BROKER: u64 = 3;
+const LINKS: u64 = 4;
 const FIRST_SESSION: u64 = 16;
 /// A copy of its state takes the data thread some tens of microseconds: at most this often.
 const SNAPSHOT_EVERY: Span = Span::from_millis(5);
@@ -57,6 +60,7 @@ struct Control<'a> {
     journal: Journal,
     ended: EndedChannels,
     entrance: Entrance,
+    links: Option<Links>,
     over: bool,
 }
 
@@ -67,9 +71,9 @@ struct Control<'a> {
 pub(crate) fn run(
     facts: &Facts,
     realtime: &Realtime,
-    listener: &ControlListener,
-    signals: &SignalFd,
+    (listener, signals): (&ControlListener, &SignalFd),
     data: &ControlEnd,
+    links: Option<Links>,
 ) -> io::Result<()> {
     let (sessions, user) = (Vec::new(), nix::unistd::geteuid().as_raw());
     let log = facts.log.as_ref().and_then(|log| log.try_clone().ok());
@@ -87,6 +91,7 @@ pub(crate) fn run(
         journal: Journal::new(facts),
         ended: EndedChannels::default(),
         entrance: Entrance::new(listener),
+        links,
         over: false,
     };
     let ended = control.turns(listener, signals);
@@ -107,6 +112,9 @@ impl Control<'_> {
         if let Some(broker) = self.facts.privileges.broker_socket() {
             poller.add(broker, BROKER, Trigger::Edge)?;
         }
+        if let Some(links) = &self.links {
+            poller.add(links.wait_fd(), LINKS, Trigger::Edge)?;
+        }
         while !self.over {
             let due = self.ask_for_snapshot(now()).min(self.incidents.turn(now()));
             let due = due.min(self.tell_changes(now())).min(self.journal.turn(now()));
@@ -126,6 +134,7 @@ impl Control<'_> {
                     NOTES => self.notes(),
                     BROKER if event.hangup => self.facts.privileges.broker_hung_up(),
                     BROKER => {}
+                    LINKS => self.hear_neighbours(),
                     id => self.serve(&poller, id),
                 }
             }

@@ -32,6 +32,7 @@ mod node_id;
 mod pool;
 mod privileges;
 mod quota;
+pub mod rcap;
 pub mod role;
 mod session;
 mod sockets;
@@ -42,7 +43,7 @@ mod trace;
 mod waker;
 
 pub use counters::SHOULD_BE_ZERO;
-pub use descriptors::ask_for_descriptors;
+pub use descriptors::{ask_for_descriptors, descriptors_for_neighbours};
 pub use door::Guests;
 pub use gate::{Egress, EgressError, NoGate};
 pub use guardian::GuardianSpec;
@@ -53,6 +54,7 @@ pub use quota::Quota;
 
 use commands::Wiring;
 use privileges::Privileges;
+use rcap::{LinkSettings, Links, LinksError, LinksThread};
 use rota_driver::device::FrameDevice;
 use rota_driver::outsiders::Outsiders;
 use rota_driver::realtime::Realtime;
@@ -94,6 +96,8 @@ pub struct NodeSpec {
     pub guardian: Option<GuardianSpec>,
     /// Where to write the intervals in which the token was held, one line each.
     pub hold_log: Option<PathBuf>,
+    /// Its links to neighbouring nodes; `None` for a node that has no neighbours file.
+    pub links: Option<LinkSettings>,
 }
 
 /// Why a daemon could not start or had to stop.
@@ -124,6 +128,9 @@ pub enum NodeError {
     /// The counters file or the event log.
     #[error("the node's memory files cannot be made: {0}")]
     Memory(MemoryError),
+    /// The links to neighbours.
+    #[error("{0}")]
+    Links(#[from] LinksError),
     /// The egress gate.
     #[error("the egress gate failed: {0}")]
     Gate(#[from] EgressError),
@@ -220,7 +227,8 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
     let mut metered: Vec<Metered> = plugs.iter().map(Metered::of).collect();
     let ports: Vec<_> = plugs.iter().map(|plug| (&*plug.interface, &plug.settings)).collect();
     let facts = status::Facts::of(&spec, &ports, table, log.as_ref(), privileges)?;
-    let facts = status::Facts { guardians, ..facts };
+    let (links, keeping) = spec.links.take().map(Links::new).transpose()?.unzip();
+    let facts = status::Facts { guardians, links: links.as_ref().map(Links::view), ..facts };
     let privileges = &facts.privileges;
     let mut metering = Vec::new();
     let outcome = std::thread::scope(|scope| {
@@ -237,6 +245,7 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
             // Its numbers are for monitors only: a node without it is none the worse.
             drop(meter_thread);
         }
+        keep_links(scope, privileges, keeping)?;
         let (answer, asked) = std::sync::mpsc::channel();
         let data = std::thread::Builder::new()
             .name("rota-data".into())
@@ -252,9 +261,9 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
         let realtime = asked.recv().unwrap_or_default();
         let awake = to_data.waker().start(scope, privileges, realtime.pinned);
         let _awake = awake.map_err(|source| data::Stopped::System("no thread to wake programs", source))?;
-        privileges.all_have_begun();
+        privileges.all_have_begun(facts.links.is_some());
         ready(&Started { realtime: &realtime, control: listener.path() });
-        let controlled = control::run(&facts, &realtime, &listener, &signals, &to_data);
+        let controlled = control::run(&facts, &realtime, (&listener, &signals), &to_data, links);
         drop(metering);
         let broken = || data::Stopped::System("the data thread broke down", io::Error::other("it panicked"));
         let ended = data.join().unwrap_or_else(|_| Err(broken()));
@@ -266,6 +275,21 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
         facts.guardians.iter().flatten().for_each(guardian::Guardian::dismiss);
     }
     outcome.map_err(|error| why_ended(error, &metered))
+}
+
+/// The thread of the links, which ends with their user.
+fn keep_links<'scope>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    privileges: &'scope Privileges,
+    keeping: Option<LinksThread>,
+) -> Result<(), data::Stopped> {
+    let Some(keeping) = keeping else { return Ok(()) };
+    let thread = std::thread::Builder::new().name("rota-links".into()).spawn_scoped(scope, move || {
+        privileges.helper_begins();
+        keeping.run();
+    });
+    let failed = |source| data::Stopped::System("no thread for the links to neighbours", source);
+    thread.map(drop).map_err(failed)
 }
 
 /// The event log; none where none is wanted.

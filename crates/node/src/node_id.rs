@@ -67,6 +67,8 @@ impl Unfit {
 #[derive(Debug)]
 pub struct KeptNodeId {
     id: NodeId,
+    /// The file, unless the id is for this run only.
+    path: Option<PathBuf>,
     note: Option<String>,
     _kept: Option<Flock<File>>,
 }
@@ -79,8 +81,8 @@ impl KeptNodeId {
     /// The system has no randomness.
     pub fn find(named: Option<&Path>) -> io::Result<Self> {
         let path = named.map_or_else(usual, |path| Ok(path.to_owned()));
-        match path.map_err(Unfit::from).and_then(|path| kept(&path)) {
-            Ok((id, file)) => Ok(Self { id, note: None, _kept: Some(file) }),
+        match path.map_err(Unfit::from).and_then(|path| kept(&path).map(|kept| (path, kept))) {
+            Ok((path, (id, file))) => Ok(Self { id, path: Some(path), note: None, _kept: Some(file) }),
             Err(Unfit::Random(source)) => Err(source),
             Err(unfit) => {
                 let drawn = Self::drawn()?;
@@ -96,12 +98,28 @@ impl KeptNodeId {
     /// # Errors
     /// The system has no randomness.
     pub fn drawn() -> io::Result<Self> {
-        Ok(Self { id: draw()?, note: None, _kept: None })
+        Ok(Self { id: draw()?, path: None, note: None, _kept: None })
     }
 
     #[cfg(test)]
     pub(crate) fn of(id: NodeId) -> Self {
-        Self { id, note: None, _kept: None }
+        Self { id, path: None, note: None, _kept: None }
+    }
+
+    /// The id that a node here has or would have, and its file, which is made where there is none. For others
+    /// than the node: the file is not locked.
+    ///
+    /// # Errors
+    /// One sentence: the file cannot be used.
+    pub fn look(named: Option<&Path>) -> Result<(NodeId, PathBuf), String> {
+        let path = named.map_or_else(usual, |path| Ok(path.to_owned())).map_err(Unfit::from);
+        let found = path.and_then(|path| found(&path).map(|(id, _)| (id, path)));
+        found.map_err(|unfit| unfit.to_string())
+    }
+
+    /// The file that keeps it; `None` for an id of this run only.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// The id.
@@ -145,10 +163,15 @@ fn usual() -> Result<PathBuf, RunDirError> {
 
 /// The id that the file holds, and the locked file; made where there is none.
 fn kept(path: &Path) -> Result<(NodeId, Flock<File>), Unfit> {
+    let (id, file) = found(path)?;
+    Ok((id, lock(file, path)?))
+}
+
+/// The same without a lock.
+fn found(path: &Path) -> Result<(NodeId, File), Unfit> {
     for _ in 0..ATTEMPTS {
         if let Some(file) = open(path)? {
-            let id = read(&file, path)?;
-            return Ok((id, lock(file, path)?));
+            return Ok((read(&file, path)?, file));
         }
         write(path, draw().map_err(Unfit::Random)?).map_err(Unfit::io("written to", path))?;
     }

@@ -108,11 +108,12 @@ impl Privileges {
         }
     }
 
-    /// In the control thread, once all threads run and have their files.
-    pub(crate) fn all_have_begun(&self) {
+    /// In the control thread, once all threads run and have their files. `dials` if one of them makes
+    /// connections to neighbours.
+    pub(crate) fn all_have_begun(&self, dials: bool) {
         self.helper_begins();
         if self.confine
-            && let Err(sentence) = confine::forbid_calls()
+            && let Err(sentence) = confine::forbid_calls(dials)
         {
             say(Level::Warn, "seccomp", &format!("system calls are not filtered: {sentence}"));
         }

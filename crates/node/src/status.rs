@@ -7,6 +7,7 @@ use crate::guardian::Guardian;
 use crate::ledger::Ledger;
 use crate::privileges::Privileges;
 use crate::quota::Quota;
+use crate::rcap::LinksView;
 use hdrhistogram::Histogram;
 use rota_contract::{ChannelId, NodeId};
 use rota_driver::realtime::Realtime;
@@ -84,6 +85,8 @@ pub(crate) struct Facts {
     pub(crate) llc: LlcSettings,
     /// Of each port.
     pub(crate) guardians: Vec<Option<Guardian>>,
+    /// Where the node has neighbours.
+    pub(crate) links: Option<LinksView>,
 }
 
 impl Facts {
@@ -114,6 +117,7 @@ impl Facts {
             privileges,
             llc: spec.settings.llc.clone(),
             guardians: Vec::new(),
+            links: None,
         })
     }
 
@@ -261,6 +265,7 @@ impl Snapshot {
         let mut notes = vec![format!("real-time: {realtime}")];
         notes.extend(facts.privileges.notes());
         extra["privileges"] = facts.privileges.json();
+        extra["links"] = facts.links.as_ref().map_or(serde_json::Value::Null, LinksView::json);
         if facts.lab_key {
             notes.push("the well-known lab key is in use: anybody can make frames of this segment".into());
         }

@@ -31,9 +31,16 @@ use std::path::{Path, PathBuf};
 /// The file in which a node keeps its id; its node has it locked.
 pub const NODE_ID: &str = "node-id";
 
-/// True for the file of a node's id, and for one that a node was writing when it was killed.
+/// The file in which a node keeps its key, beside the one of its id.
+pub const NODE_KEY: &str = "node-id.key";
+/// The file in which a lab names the neighbours of a station's node.
+pub const NEIGHBOURS: &str = "neighbours.toml";
+
+/// True for the files of a node's id, key and neighbours, and for one that a node was writing when it was
+/// killed.
 fn is_of_node_id(name: &std::ffi::OsStr) -> bool {
-    name == NODE_ID || name.as_encoded_bytes().starts_with(b".node-id.")
+    let is_whole = [NODE_ID, NODE_KEY, NEIGHBOURS].iter().any(|file| name == *file);
+    is_whole || name.as_encoded_bytes().starts_with(b".node-id.")
 }
 
 /// Directories of this name vanish with the last lock in them.

@@ -31,6 +31,7 @@ pub fn station_with(segment: &Segment, test: &str, nth: u8, quota: Quota) -> Sta
         trace_events: 0,
         guardian: None,
         hold_log: None,
+        links: None,
         confine: false,
     };
     let (tell, ready) = std::sync::mpsc::channel();

@@ -101,12 +101,29 @@ fn descriptor_rules() -> Result<Vec<Rule>, String> {
     Ok(rules)
 }
 
+/// The kinds of sockets, without the flags beside them.
+const KINDS: u64 = 0xf;
+
+/// The calls of a process that connects to others by TCP. A filter does not see the address of `connect`, so
+/// there is no Unix socket that could be connected: none can be made, and those of a pair are connected
+/// already, unless they are for datagrams.
+fn dial(rules: &mut Rules) -> Result<(), String> {
+    rules.insert(libc::SYS_connect, Vec::new());
+    let streams = rule(1, Width::Dword, Op::MaskedEq(KINDS), libc::SOCK_STREAM as u64)?;
+    rules.insert(libc::SYS_socketpair, vec![streams]);
+    Ok(())
+}
+
 /// The allowed calls, and the arguments that each of them allows.
-pub(super) fn allowed() -> Result<Rules, String> {
+pub(super) fn allowed(dials: bool) -> Result<Rules, String> {
     let mut rules: Rules = ANY.iter().chain(OLD).map(|call| (*call, Vec::new())).collect();
     let family = |family: i32| rule(0, Width::Dword, Op::Eq, family as u64);
-    let families = [libc::AF_UNIX, libc::AF_NETLINK, libc::AF_INET, libc::AF_INET6];
-    rules.insert(libc::SYS_socket, families.into_iter().map(family).collect::<Result<_, _>>()?);
+    let families = [libc::AF_NETLINK, libc::AF_INET, libc::AF_INET6].into_iter();
+    let families = families.chain((!dials).then_some(libc::AF_UNIX));
+    rules.insert(libc::SYS_socket, families.map(family).collect::<Result<_, _>>()?);
+    if dials {
+        dial(&mut rules)?;
+    }
     // A packet socket's options open rings and fan-outs; those that are wanted were set at start.
     let packet = rule(1, Width::Dword, Op::Ne, libc::SOL_PACKET as u64)?;
     rules.insert(libc::SYS_setsockopt, vec![packet]);

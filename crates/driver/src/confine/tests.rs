@@ -4,8 +4,13 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 /// Runs `work` in a thread that the filters hold, and no other.
 fn confined<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let thread = std::thread::spawn(|| {
-        for program in programs().unwrap() {
+    held(false, work)
+}
+
+/// The same for one that may connect by TCP or not.
+fn held<T: Send + 'static>(dials: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let thread = std::thread::spawn(move || {
+        for program in programs(dials).unwrap() {
             seccompiler::apply_filter(&program).unwrap();
         }
         work()
@@ -90,6 +95,32 @@ fn a_confined_thread_finds_no_detour_to_others() {
     let _ = std::fs::remove_file(&place);
     assert_eq!((signalled, plain), (Err(Errno::EPERM), Ok(0)));
     assert_eq!((made, connected), (Err(Some(libc::EPERM)), Err(Some(libc::EPERM))));
+}
+
+/// A node with neighbours reaches them, and no service of this host behind a path.
+#[test]
+fn a_thread_that_dials_connects_by_tcp_and_to_no_unix_socket() {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+    let place = std::env::temp_dir().join(format!("rota-dials-{}", std::process::id()));
+    let _ = std::fs::remove_file(&place);
+    let unix = UnixListener::bind(&place).unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (to, there) = (tcp.local_addr().unwrap(), place.clone());
+    let work = move || {
+        let failed = |error: std::io::Error| error.raw_os_error();
+        (
+            TcpStream::connect(to).map_err(failed).map(drop),
+            UnixStream::connect(&there).map_err(failed).map(drop),
+            UnixDatagram::pair().map_err(failed).map(drop),
+            UnixStream::pair().map_err(failed).map(drop),
+        )
+    };
+    let forbidden = Err(Some(libc::EPERM));
+    assert_eq!(held(true, work.clone()), (Ok(()), forbidden, forbidden, Ok(())));
+    assert_eq!(held(false, work), (forbidden, forbidden, Ok(()), Ok(())));
+    drop(unix);
+    let _ = std::fs::remove_file(&place);
 }
 
 #[test]

@@ -114,6 +114,7 @@ fn spec(name: &str, settings: Settings) -> NodeSpec {
         trace_events: 0,
         guardian: None,
         hold_log: None,
+        links: None,
     }
 }
 

@@ -46,6 +46,7 @@ impl Ground {
                 // It dies with this process, and so do all others.
                 guardian: None,
                 hold_log: None,
+                links: None,
             };
             let run = move || {
                 if let Err(error) = rota_node::run(node, device, NoGate, |_| ()) {
