@@ -143,6 +143,22 @@ impl Channels {
         self.listeners.last()
     }
 
+    /// The listeners that take a channel, in their order.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = &Listener> {
+        self.listeners.iter()
+    }
+
+    /// A listener takes a channel that does not go by this ledger.
+    pub(crate) fn take(&mut self, id: u64) -> Option<Listener> {
+        let at = self.listeners.iter().position(|listener| listener.id == id)?;
+        Some(self.listeners.remove(at))
+    }
+
+    /// Its channel never opened: it may listen again.
+    pub(crate) fn give_back(&mut self, listener: Listener) {
+        self.returning.push(listener);
+    }
+
     /// The listener that the newest call has taken: no other ledger of the node may give it a channel.
     pub(crate) fn take_taken(&mut self) -> Option<u64> {
         self.taken.take()

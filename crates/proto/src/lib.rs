@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+mod across;
 mod cause;
 mod channels;
 pub mod circuit;
@@ -33,7 +34,7 @@ pub use llc::{
     LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcRequest, LlcSettings,
     MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
-pub use node::{Found, Node, NotFound, PORTS_MAX, PortSpec, PortsError, Timer};
+pub use node::{Beyond, Found, Node, NotFound, PORTS_MAX, PortSpec, PortsError, Timer};
 pub use port::{Medium, Port, PortTally, Status};
 pub use report::{CHANNELS_KEPT, HeardChannel, HeardStation, HostSigns, Reports};
 pub use rota_contract::{NodeId, TrafficSpec};

@@ -203,6 +203,18 @@ impl LinkState {
         Some(path)
     }
 
+    /// The links over which packets go on, from each node that forwards: both ends state them.
+    pub fn ways(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        let forwarding = self.stated.iter().filter(|(node, stated)| stated.forwards && **node != self.own);
+        let ways = forwarding.flat_map(|(node, stated)| stated.neighbours.iter().map(|to| (*node, *to)));
+        ways.filter(|(from, to)| self.has_link(*from, *to))
+    }
+
+    /// The name that a node has stated.
+    pub fn name(&self, node: NodeId) -> Option<&str> {
+        self.stated.get(&node).map(|stated| stated.name.as_str()).filter(|name| !name.is_empty())
+    }
+
     /// The nodes of that name.
     pub fn called(&self, name: &str) -> impl Iterator<Item = NodeId> {
         self.stated.iter().filter(move |(_, stated)| stated.name == name).map(|(node, _)| *node)

@@ -8,6 +8,7 @@
 //! No frame is forwarded between ports. A packet of a channel across segments goes on in a share of another
 //! port (`node/hops.rs`).
 
+mod across;
 pub(crate) mod carry;
 mod hops;
 mod line;
@@ -15,6 +16,7 @@ mod messages;
 mod peers;
 mod ports;
 
+use crate::across::Across;
 use crate::channels::{ChannelEvent, Listener, OpenRequest, RequestError, ResizeError, Shortage, Stated};
 use crate::io::{ChannelId, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, Way};
 use crate::port::{Medium, Port};
@@ -22,6 +24,7 @@ use crate::report::{HostSigns, Reports};
 use crate::rtip::table::Table;
 use crate::segment::Segment;
 use crate::settings::Settings;
+pub use across::Beyond;
 use line::Line;
 use messages::Messages;
 use peers::Route;
@@ -48,6 +51,8 @@ pub enum Timer {
     Reports(PortId),
     /// A packet of a channel across segments becomes eligible on this port.
     Regulator(PortId),
+    /// A channel across segments waits for other nodes, or for its last packet.
+    Across,
 }
 
 /// The machines of one host.
@@ -61,6 +66,8 @@ pub struct Node {
     messages: Messages,
     /// The ways of channels across segments through this node.
     hops: Table,
+    /// The channels across segments, where this node takes part in them.
+    across: Option<Box<Across>>,
     /// The newest poll answered with something to do, so that another one must follow.
     is_draining: bool,
 }
@@ -115,6 +122,7 @@ impl Node {
         }
         self.share_listeners(at);
         self.settle_hops(now);
+        self.carry_across(now);
         disposition
     }
 
@@ -130,6 +138,7 @@ impl Node {
         self.assert_drained();
         self.lines.iter_mut().for_each(|line| line.handle_deadline(now));
         self.settle_hops(now);
+        self.tick_across(now);
     }
 
     /// The next thing to do; `None` when drained. Frames are written into `frame`. Until then nothing else is
@@ -165,7 +174,7 @@ impl Node {
     }
 
     fn event(&self) -> Option<Output> {
-        let is_told = self.messages.has_event() || self.hops.has_event();
+        let is_told = self.messages.has_event() || self.has_event_across();
         let has_event = !self.orphaned.is_empty() || is_told || self.lines.iter().any(Line::has_event);
         has_event.then_some(Output::Event)
     }
@@ -181,7 +190,8 @@ impl Node {
         let first = timers.reduce(Deadline::or).expect("a node has a port");
         let waits = !self.orphaned.is_empty() || self.messages.has_event() || self.hops.has_event();
         let at = if waits { Instant::ZERO } else { first.at };
-        Deadline { at, ..first }
+        let across = self.across.as_ref().map_or(Instant::FAR, |across| across.deadline());
+        Deadline { at, ..first }.or(Deadline::new(across, Timer::Across))
     }
 
     /// What happened to channels, after [`Output::Event`]: take events until there are none.
@@ -192,7 +202,8 @@ impl Node {
     /// The same with the port that it happened on, which may be gone.
     pub fn next_port_event(&mut self) -> Option<(PortId, ChannelEvent)> {
         let of = |line: &mut Line| Some((line.port.id(), line.channels.next_event()?));
-        self.orphaned.pop_front().or_else(|| self.lines.iter_mut().find_map(of))
+        let across = self.across.as_mut().and_then(|across| across.events.pop_front());
+        across.or_else(|| self.orphaned.pop_front()).or_else(|| self.lines.iter_mut().find_map(of))
     }
 
     // ---- channels -------------------------------------------------------------------------------------
@@ -219,6 +230,9 @@ impl Node {
         before: u64,
     ) -> Result<ChannelId, RequestError> {
         self.assert_drained();
+        if way.is_none() && self.is_beyond(&request.to) {
+            return self.open_beyond(now, request, Beyond::default());
+        }
         let Route { line, hop } = self.route(way, &request.to)?;
         self.lines[line].open(now, request, hop, before)
     }
@@ -258,6 +272,9 @@ impl Node {
 
     /// Sends what is ready, gives the reservation back, tells the peer.
     pub fn close(&mut self, now: Instant, channel: ChannelId) {
+        if self.close_across(now, channel, CloseCause::Finished) {
+            return;
+        }
         self.line_mut(channel).tell(now, |channels, segment| channels.close(now, channel, segment));
     }
 
@@ -265,17 +282,26 @@ impl Node {
     /// that no unit comes before there is one. False when there is no such channel (any more): then its end
     /// was told already, and a place made for it would stay for ever.
     pub fn accept(&mut self, now: Instant, channel: ChannelId) -> bool {
+        if let Some(accepted) = self.answer_across(now, channel, true) {
+            return accepted;
+        }
         self.line_mut(channel).tell(now, |channels, _| channels.accept(channel))
     }
 
     /// Refuses an incoming channel for which there is no memory; its sender gets this cause and the numbers.
     pub fn decline(&mut self, now: Instant, channel: ChannelId, short: Shortage) {
+        if self.answer_across(now, channel, false).is_some() {
+            return;
+        }
         self.line_mut(channel).tell(now, |channels, _| channels.decline(channel, short));
     }
 
     /// Its program is dead: frees the reservation at once, or when the unit that has left in part has left
     /// whole. True then: the payloads of the channel are needed until it is closed.
     pub fn abort(&mut self, now: Instant, channel: ChannelId) -> bool {
+        if self.abort_across(now, channel) {
+            return false;
+        }
         self.line_mut(channel).tell(now, |channels, segment| channels.abort(now, channel, segment))
     }
 
@@ -296,6 +322,9 @@ impl Node {
 
     /// Somebody else than its program ends it: sends what is ready, tells both programs.
     pub fn revoke(&mut self, now: Instant, channel: ChannelId) {
+        if self.close_across(now, channel, CloseCause::Revoked) {
+            return;
+        }
         self.line_mut(channel).tell(now, |channels, segment| channels.revoke(now, channel, segment));
     }
 
@@ -346,6 +375,9 @@ impl Node {
 
     /// The node at the other end of a channel; [`NodeId::UNKNOWN`] where its announcement has not been heard.
     pub fn peer(&self, channel: ChannelId) -> Option<NodeId> {
+        if let Some(end) = self.end_across(channel) {
+            return Some(end.peer);
+        }
         let line = self.line_of(channel);
         let (peer, hop) = line.channels.peer(channel)?;
         // A peer that is not known is the node of the next hop, which may have announced itself since.
@@ -355,7 +387,8 @@ impl Node {
     /// The next hop of a channel: the station of its port's segment with which its frames are exchanged, by
     /// its address. [`Medium::member_at`] knows its number and its name, as they are now.
     pub fn hop(&self, channel: ChannelId) -> Option<MacAddr> {
-        self.line_of(channel).channels.peer(channel).map(|(_, hop)| hop)
+        let across = self.end_across(channel).and_then(|end| end.way).map(|way| way.hop);
+        across.or_else(|| self.line_of(channel).channels.peer(channel).map(|(_, hop)| hop))
     }
 
     /// Leaves all segments in good order.

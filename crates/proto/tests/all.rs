@@ -1,5 +1,6 @@
 //! All tests of this crate from outside in one program, but those that need a process of their own.
 
+mod across;
 mod astray;
 mod claims;
 mod drive;

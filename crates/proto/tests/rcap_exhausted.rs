@@ -8,7 +8,7 @@
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::Offer;
-use rota_contract::{CloseCause, NodeId};
+use rota_contract::{ChannelId, CloseCause, NodeId};
 use rota_proto::PortId;
 use rota_proto::rcap::{
     ChannelKey, ChannelRequest, EntryId, Graph, HopDenied, HopOffer, Rcap, RcapEvent, RcapLimits, RcapOutput,
@@ -136,10 +136,10 @@ impl World {
         };
         (0..NODES).for_each(|at| world.boot(at));
         (0..LINKS.len()).for_each(|at| world.up(at));
-        for (from, to) in spec.calls {
-            let now = world.now;
+        for ((from, to), number) in spec.calls.into_iter().zip(1..) {
+            let (now, channel) = (world.now, ChannelId(number));
             let machine = Arc::make_mut(world.machines[from].as_mut().expect("it has booted"));
-            let channel = machine.establish(now, request(to)).expect("a sound request");
+            machine.establish(now, channel, request(to)).expect("a sound request");
             let key = ChannelKey { origin: node(from), channel };
             world.calls.insert(key, (to, Outcome::Waits));
             world.drain(from);

@@ -109,7 +109,7 @@ fn a_unit_is_cut_at_its_source_and_never_again() {
     let (source, gateway) = (of(0), of(1));
     assert_eq!((source.len(), gateway.len()), (32 * 3 + 8, 32 * 3 + 8));
     for (at, (before, after)) in source.iter().zip(&gateway).enumerate() {
-        let body = |sent: &hops::SentPacket| {
+        let body = |sent: &crate::hops::SentPacket| {
             sent.frame[14 + 28 + 16..sent.frame.len().min(14 + 28 + 16 + 800)].to_vec()
         };
         if at % 13 != 12 {
@@ -171,7 +171,7 @@ fn what_does_not_go_on_is_counted_under_its_reason() {
     let mut forge = |net: &mut Net, change: &dyn Fn(&mut Vec<u8>)| {
         let before = net.packets(1, 0);
         seq = net.newest_seq.max(seq) + 1;
-        let forged = hops::forged(&frame, seq, change);
+        let forged = crate::hops::forged(&frame, seq, change);
         net.hear(gateway, &forged);
         net.run(ms(20));
         let after = net.packets(1, 0);
@@ -184,7 +184,7 @@ fn what_does_not_go_on_is_counted_under_its_reason() {
         ]
     };
     let header = |local_id, sequence| RtipHeader::new(local_id, sequence, 0);
-    let local_id = hops::packet_of(&frame).expect("a packet").local_id;
+    let local_id = crate::hops::packet_of(&frame).expect("a packet").local_id;
     let with = |header: RtipHeader, octets: usize| {
         move |body: &mut Vec<u8>| {
             *body = vec![0; 16 + octets];

@@ -1,11 +1,11 @@
 //! Channels across segments in random worlds: every message of a conforming source arrives in its order and
 //! within the summed bound, whatever else flows, and no gateway keeps more than admission has said.
 
+use crate::support::ms;
 use rota_admission::rtip::{Messages, Regulator};
 use rota_proto::MediumKind;
 use rota_sim::{PathFlow, PathSpec, SegmentSpec, Settings, Shape, Stream, Topology, World, WorldSpec};
 use rota_units::{BitRate, Instant, Octets, Span};
-use crate::support::ms;
 
 /// How a program hands its messages over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

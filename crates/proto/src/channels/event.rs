@@ -5,7 +5,7 @@ use crate::io::ChannelId;
 use crate::segment::Excluded;
 use rota_admission::Refusal;
 use rota_contract::{CloseCause, Granted, NodeId, Tally};
-use rota_wire::MacAddr;
+use rota_wire::{MacAddr, RcapDenied};
 
 /// An event of a channel, for the parent.
 #[derive(Clone, Debug)]
@@ -32,6 +32,15 @@ pub enum ChannelEvent {
         channel: ChannelId,
         /// Which test, by how much, and what would fit.
         refusal: Refusal,
+    },
+    /// A node on the way across segments denied it.
+    Denied {
+        /// Which.
+        channel: ChannelId,
+        /// Which node and test, by how much, and the nearest request that fits.
+        denied: RcapDenied,
+        /// The name of the node, if it is known.
+        name: Option<String>,
     },
     /// Its receiver has no memory for it; [`ChannelEvent::Closed`] follows.
     NoMemory {

@@ -112,6 +112,9 @@ pub enum RequestError {
     /// More stations than a ring holds.
     #[error("this segment has {0} stations; a ring holds at most 200, so nothing can be reserved here")]
     TooManyStations(u16),
+    /// The request for a channel across segments cannot be.
+    #[error(transparent)]
+    Across(#[from] crate::rcap::RcapCallError),
     /// No more channels.
     #[error("this node already has {0} channels, which is its limit")]
     TooMany(usize),

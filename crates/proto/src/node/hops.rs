@@ -8,7 +8,7 @@
 //! ([`Node::enter_source`]), and its program may send.
 
 use super::line::{Line, Packet};
-use super::{FrameVerdict, Input, Node};
+use super::{FrameVerdict, Input, Node, Port};
 use crate::io::{ChannelId, Delivered, Delivery, Disposition, PortId, ShareRequest, Way};
 use crate::rtip::packets::{BUFFERS_MAX, Packets};
 use crate::rtip::shares::Found;
@@ -33,6 +33,18 @@ impl Node {
     /// # Errors
     /// [`HopError`], without asking anybody.
     pub fn reserve_hop(&mut self, now: Instant, way: Way, share: &HopShare) -> Result<ChannelId, HopError> {
+        let id = self.lines[0].channels.next_id();
+        self.reserve_hop_as(now, id, way, share).map(|()| id)
+    }
+
+    /// The same for a hop of this number, which no other one has.
+    pub(super) fn reserve_hop_as(
+        &mut self,
+        now: Instant,
+        id: ChannelId,
+        way: Way,
+        share: &HopShare,
+    ) -> Result<(), HopError> {
         self.assert_drained();
         let Way { port, hop: to } = way;
         let line = self.line_towards(port, to)?;
@@ -46,14 +58,13 @@ impl Node {
         if line.hops.len() >= LINK_SHARES_MAX {
             return Err(HopError::TooMany(LINK_SHARES_MAX));
         }
-        let id = line.channels.next_id();
         line.hops.add(id);
         self.hops.ask(Hop { id, port, to, octets: share.octets, state: State::Asked });
         let HopShare { octets, pace, periodic } = *share;
         let unit_octets_max = octets + RTIP_OCTETS as u32;
         line.port.reserve(now, id, &ShareRequest { to, label: 0, unit_octets_max, pace, periodic });
         line.carry_wants(now);
-        Ok(id)
+        Ok(())
     }
 
     /// The program of a channel sends its units over this hop from now on, as units of a channel of one
@@ -76,6 +87,18 @@ impl Node {
     /// # Errors
     /// [`HopError`]: as [`Self::enter_source`]; no such station; buffers or a regulator that cannot be.
     pub fn enter_gateway(&mut self, hop: ChannelId, spec: &HopSpec, from: Way) -> Result<u16, HopError> {
+        let local_id = self.hops.free_local_id((from.port, from.hop));
+        self.enter_gateway_as(hop, spec, from, local_id).map(|()| local_id)
+    }
+
+    /// The same with the local id that this node has given.
+    pub(super) fn enter_gateway_as(
+        &mut self,
+        hop: ChannelId,
+        spec: &HopSpec,
+        from: Way,
+        local_id: u16,
+    ) -> Result<(), HopError> {
         self.assert_drained();
         let entered = self.hops.reserved(hop)?;
         if spec.buffers == 0 || spec.buffers > BUFFERS_MAX {
@@ -87,9 +110,9 @@ impl Node {
         self.line_towards(from.port, from.hop)?;
         self.hops.has_room()?;
         self.line_of_hop(hop)?.port.enter(hop, Packets::of_gateway(spec, entered.octets));
-        let local_id = self.hops.enter_gateway(&entered, from.port, from.hop);
+        self.hops.enter_gateway(&entered, (from.port, from.hop, local_id));
         self.count_arrivals();
-        Ok(local_id)
+        Ok(())
     }
 
     /// Packets that come from a station by the local id in the answer are for a program of this host from now
@@ -98,13 +121,30 @@ impl Node {
     /// # Errors
     /// [`HopError`]: no such station, or no room.
     pub fn enter_destination(&mut self, from: Way, octets: u32) -> Result<(ChannelId, u16), HopError> {
+        let id = self.lines[0].channels.next_id();
+        let local_id = self.hops.free_local_id((from.port, from.hop));
+        self.enter_destination_as(id, from, octets, local_id).map(|()| (id, local_id))
+    }
+
+    /// The same for a channel of this number, by the local id that this node has given.
+    pub(super) fn enter_destination_as(
+        &mut self,
+        id: ChannelId,
+        from: Way,
+        octets: u32,
+        local_id: u16,
+    ) -> Result<(), HopError> {
         self.assert_drained();
-        let line = self.line_towards(from.port, from.hop)?;
+        self.line_towards(from.port, from.hop)?;
         self.hops.has_room()?;
-        let id = self.lines[line].channels.next_id();
-        let local_id = self.hops.enter_destination(id, (from.port, from.hop), octets);
+        self.hops.enter_destination(id, (from.port, from.hop, local_id), octets);
         self.count_arrivals();
-        Ok((id, local_id))
+        Ok(())
+    }
+
+    /// The port over which a hop goes on.
+    pub(super) fn port_of_hop(&self, hop: ChannelId) -> Option<&Port> {
+        self.port_at(self.hops.hop(hop)?.port)
     }
 
     /// Ends a hop, or a channel that is received here, in any state: what waits is dropped and counted, the
@@ -124,9 +164,10 @@ impl Node {
         port.is_none_or(|port| port.is_hop_drained(hop))
     }
 
-    /// What happened to hops, after [`crate::Output::Event`]: take events until there are none.
+    /// What happened to hops, after [`crate::Output::Event`]: take events until there are none. A node that
+    /// takes part in channels across segments keeps them for itself.
     pub fn next_hop_event(&mut self) -> Option<HopEvent> {
-        self.hops.next_event()
+        if self.across.is_some() { None } else { self.hops.next_event() }
     }
 
     /// The counts of packets at a hop that is entered.

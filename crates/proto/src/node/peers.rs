@@ -133,6 +133,12 @@ impl Node {
         Ok(Route { line, hop })
     }
 
+    /// The way to a node on a segment of this one, if it lives there.
+    pub(super) fn way_to(&self, node: NodeId) -> Option<Way> {
+        let live = self.ends(node).filter(|end| end.lives && end.member.station != 0);
+        live.min_by_key(|end| end.line).map(|end| self.way_of(&end))
+    }
+
     /// The refusal of a node id that two live hosts have, or this one and another.
     fn double(&self, node: NodeId) -> Option<RequestError> {
         let live = || self.ends(node).filter(|end| end.lives);

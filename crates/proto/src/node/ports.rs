@@ -66,8 +66,8 @@ impl Node {
     pub(super) fn of_lines(lines: Vec<Line>) -> Self {
         let turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
         let messages = Messages::new(lines.len());
-        let hops = Table::new();
-        Self { lines, turn, orphaned: VecDeque::new(), messages, hops, is_draining: false }
+        let (hops, across) = (Table::new(), None);
+        Self { lines, turn, orphaned: VecDeque::new(), messages, hops, across, is_draining: false }
     }
 
     /// A port is gone, and with it its segment: all its channels end here as

@@ -71,6 +71,15 @@ impl Rcap {
         self.outputs.push_back(RcapOutput::Relax { entry: id, delay });
     }
 
+    /// The local medium has no cheaper reservation for an entry: its offer stays.
+    pub fn kept(&mut self, now: Instant, id: EntryId) {
+        let own = self.ledger.get(id).and_then(|entry| entry.records.last());
+        match own.map(|own| own.hop.offer) {
+            Some(offer) => self.relaxed(now, id, offer, Vec::new()),
+            None => self.release_again(id),
+        }
+    }
+
     /// The local medium has relaxed the reservation of an entry to this. `terms` are this node's part of the
     /// certificate; empty for none.
     pub fn relaxed(&mut self, now: Instant, id: EntryId, offer: Offer, terms: Vec<u8>) {
@@ -143,6 +152,7 @@ fn installed(entry: &super::ledger::Entry, behind: &[Record], label_out: Option<
     let Demand { request, packets } = demand;
     Installed {
         of: entry.key(),
+        before: entry.before,
         label_in: entry.before.map(|_| entry.label),
         way: entry.hop.zip(label_out),
         traffic: packets.traffic,

@@ -29,11 +29,16 @@ pub(super) struct Question {
 }
 
 impl Rcap {
-    /// Asks for a channel (`TENET-4.1-2`). The outcome is one event: opened or refused.
+    /// Asks for a channel (`TENET-4.1-2`) by a number that this node has never given. The outcome is one event: opened or refused.
     ///
     /// # Errors
     /// The request can be seen to be wrong without asking anybody.
-    pub fn establish(&mut self, now: Instant, request: ChannelRequest) -> Result<ChannelId, RcapCallError> {
+    pub fn establish(
+        &mut self,
+        now: Instant,
+        channel: ChannelId,
+        request: ChannelRequest,
+    ) -> Result<(), RcapCallError> {
         if request.destination == self.own {
             return Err(RcapCallError::OwnNode);
         }
@@ -41,12 +46,10 @@ impl Rcap {
         if self.calls.len() >= self.limits.calls {
             return Err(RcapCallError::Full);
         }
-        self.last_channel = self.last_channel.wrapping_add(1).max(1);
-        let channel = ChannelId(self.last_channel);
         let until = now + self.limits.patience;
         self.calls.insert(channel, Call { demand, attempts: 0, until, retry_at: None, is_over: false });
         self.attempt(now, channel);
-        Ok(channel)
+        Ok(())
     }
 
     fn attempt(&mut self, now: Instant, channel: ChannelId) {
@@ -132,6 +135,14 @@ impl Rcap {
         }
         self.listeners.insert(service, listener);
         Ok(())
+    }
+
+    /// These programs wait from now on, one on each service, in the place of those before.
+    pub fn set_listeners(&mut self, listeners: impl Iterator<Item = (u16, u64)>) {
+        self.listeners.clear();
+        for (service, listener) in listeners.take(self.limits.listeners) {
+            self.listeners.entry(service).or_insert(listener);
+        }
     }
 
     /// No further requests for a service; channels and requests that are there go on (`TENET-4.1-6`).

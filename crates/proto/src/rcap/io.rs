@@ -128,6 +128,8 @@ pub(super) const fn simply(node: NodeId, test: RcapTest) -> RcapDenied {
 pub struct Installed {
     /// The channel.
     pub of: ChannelKey,
+    /// The node before; none at the source.
+    pub before: Option<NodeId>,
     /// The local id of its packets that come in; none at the source.
     pub label_in: Option<u16>,
     /// Where they go on, and the local id of that node; none at the destination.

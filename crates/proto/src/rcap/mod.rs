@@ -82,7 +82,6 @@ pub struct Rcap {
     own: NodeId,
     limits: RcapLimits,
     rng: Rng,
-    last_channel: u64,
     ledger: Ledger,
     /// The calls of programs that wait for their outcome.
     calls: BTreeMap<ChannelId, Call>,
@@ -105,13 +104,11 @@ impl Rcap {
         assert!(own.is_known(), "a node has an id");
         assert!(limits.entries < usize::from(u16::MAX), "each entry has a label");
         let limits = RcapLimits { patience: limits.patience.min(RcapLimits::LEASE_MAX), ..limits };
-        let mut rng = Rng::new(seed);
-        let last_channel = rng.next_u64() & !u64::from(u32::MAX);
+        let rng = Rng::new(seed);
         Self {
             own,
             limits,
             rng,
-            last_channel,
             ledger: Ledger::new(),
             calls: BTreeMap::new(),
             questions: BTreeMap::new(),
@@ -218,6 +215,22 @@ impl Rcap {
     /// The ways that are taken now.
     pub const fn routes(&self) -> &Routes {
         &self.routes
+    }
+
+    /// The neighbours with a session.
+    pub fn neighbours(&self) -> impl Iterator<Item = NodeId> {
+        self.up.iter().copied()
+    }
+
+    /// The channel of an entry whose source is here.
+    pub fn source_of(&self, entry: EntryId) -> Option<ChannelId> {
+        let entry = self.ledger.get(entry).filter(|entry| entry.before.is_none())?;
+        Some(entry.key().channel)
+    }
+
+    /// The channel of an entry that is received here.
+    pub fn received_by(&self, entry: EntryId) -> Option<ChannelKey> {
+        self.ledger.get(entry).filter(|entry| entry.hop.is_none()).map(|entry| entry.key())
     }
 
     /// The counters.

@@ -25,6 +25,11 @@ impl Graph {
         }
     }
 
+    /// One node leads to another one, by its port.
+    pub fn lead(&mut self, (from, port): (NodeId, PortId), to: NodeId) {
+        self.neighbours.entry(from).or_default().entry(to).or_insert(port);
+    }
+
     /// The neighbours of a node, with its port towards each.
     pub fn neighbours(&self, node: NodeId) -> impl Iterator<Item = NextHop> {
         let ports = self.neighbours.get(&node).into_iter().flatten();

@@ -9,6 +9,17 @@ use rota_wire::{RcapAccept, RcapClose, RcapKind, RcapRecord, RcapRecords, RcapRe
 
 mod ends;
 
+thread_local! {
+    static LAST: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Asks for a channel by a number of its own.
+fn numbered(rcap: &mut Rcap, request: ChannelRequest) -> Result<ChannelId, RcapCallError> {
+    let channel = ChannelId(LAST.get() + 1);
+    LAST.set(channel.0);
+    rcap.establish(at(1), channel, request).map(|()| channel)
+}
+
 const A: NodeId = NodeId(1);
 const B: NodeId = NodeId(2);
 const C: NodeId = NodeId(3);
@@ -433,7 +444,7 @@ fn quotas_and_limits_refuse_by_name() {
     let quotas = BTreeMap::from([(9, quota)]);
     let mut rcap = machine(RcapLimits { quotas, attempts: 1, ..RcapLimits::default() });
     let mut test = |uid| {
-        rcap.establish(at(1), ChannelRequest { uid, ..ask(C) }).unwrap();
+        numbered(&mut rcap, ChannelRequest { uid, ..ask(C) }).unwrap();
         denial(&drain(&mut rcap)).map(|denied| denied.test)
     };
     // Each has 100,000 octets a second.

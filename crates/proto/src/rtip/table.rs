@@ -170,33 +170,27 @@ impl Table {
     }
 
     /// Packets that come in by the new local id go on over the hop from now on.
-    pub(crate) fn enter_gateway(&mut self, hop: &Hop, port: PortId, from: MacAddr) -> u16 {
+    pub(crate) fn enter_gateway(&mut self, hop: &Hop, key: Key) {
         let arrival = Arrival { hop: hop.id, octets: hop.octets, newest: None, way: Way::Port(hop.port) };
-        let local = self.enter(port, from, arrival);
-        self.set(hop.id, State::Gateway((port, from, local)));
-        local
+        self.arrivals.insert(key, arrival);
+        self.set(hop.id, State::Gateway(key));
     }
 
     /// They are for a program of this host.
-    pub(crate) fn enter_destination(
-        &mut self,
-        id: ChannelId,
-        (port, from): (PortId, MacAddr),
-        octets: u32,
-    ) -> u16 {
+    pub(crate) fn enter_destination(&mut self, id: ChannelId, key: Key, octets: u32) {
         self.events.reserve(EVENTS);
         let way = Way::Program(Sink::default());
-        self.enter(port, from, Arrival { hop: id, octets, newest: None, way })
+        self.arrivals.insert(key, Arrival { hop: id, octets, newest: None, way });
     }
 
-    fn enter(&mut self, port: PortId, from: MacAddr, arrival: Arrival) -> u16 {
+    /// A local id that no channel from that station has.
+    pub(crate) fn free_local_id(&mut self, (port, from): (PortId, MacAddr)) -> u16 {
         // There are fewer entries than ids.
         while self.arrivals.contains_key(&(port, from, self.next_local)) {
             self.next_local = self.next_local.checked_add(1).unwrap_or(1);
         }
         let local = self.next_local;
         self.next_local = local.checked_add(1).unwrap_or(1);
-        self.arrivals.insert((port, from, local), arrival);
         local
     }
 

@@ -239,8 +239,9 @@ fn reserved(table: &mut Table, id: u64, port: u8) -> Hop {
 fn a_local_id_is_known_by_port_and_station_and_not_given_again_at_once() {
     let mut table = Table::new();
     let hop = reserved(&mut table, 1, 0);
-    let first = table.enter_gateway(&hop, PortId(1), MAC);
+    let first = table.free_local_id((PortId(1), MAC));
     let key = (PortId(1), MAC, first);
+    table.enter_gateway(&hop, key);
     assert_eq!(table.look_up(key, 3, 50), Meaning::Forward(PortId(0), hop.id));
     assert_eq!(table.look_up((PortId(0), MAC, first), 4, 50), Meaning::Unknown);
     assert_eq!(table.look_up((PortId(1), MacAddr([2; 6]), first), 4, 50), Meaning::Unknown);
@@ -258,8 +259,9 @@ fn a_local_id_is_known_by_port_and_station_and_not_given_again_at_once() {
     assert_eq!(table.look_up(key, 5, 50), Meaning::Unknown);
     table.on_released(hop.id);
     for _ in 0..70_000 {
-        let (id, local) = (ChannelId(9), table.enter_destination(ChannelId(9), (PortId(1), MAC), 100));
+        let (id, local) = (ChannelId(9), table.free_local_id((PortId(1), MAC)));
         assert!(local != 0);
+        table.enter_destination(id, (PortId(1), MAC, local), 100);
         assert!(table.end(id).is_none(), "it has no share");
     }
 }
@@ -269,13 +271,13 @@ fn an_end_is_told_once() {
     let mut table = Table::new();
     let told = |table: &mut Table| std::iter::from_fn(|| table.next_event()).count();
     let (one, other) = (reserved(&mut table, 1, 0), reserved(&mut table, 2, 0));
-    table.enter_gateway(&one, PortId(1), MAC);
+    table.enter_gateway(&one, (PortId(1), MAC, 1));
     assert!(table.end(one.id).is_some() && table.end(one.id).is_none());
     assert_eq!(told(&mut table), 0, "its share is still there");
     table.on_lost(one.id, CloseCause::ReservationLost);
     assert_eq!(told(&mut table), 1);
     // A station that is gone ends what goes to it, and what comes from it, once each.
-    table.enter_gateway(&other, PortId(1), MAC);
+    table.enter_gateway(&other, (PortId(1), MAC, 2));
     let mut ends = 0;
     while table.end_next(CloseCause::PeerGone, |_, station| station == MAC).is_some() {
         ends += 1;

@@ -7,8 +7,8 @@ use rota_admission::rtip::{Regulator, Traffic};
 use rota_contract::NodeId;
 use rota_proto::rtip::{HopEvent, HopShare, HopSpec, PacketCounters};
 use rota_proto::{
-    ChannelId, Delivered, FrameBuf, GateOrder, HostTag, Identity, Input, MediumKind, Node, Output, Payloads,
-    PortId, PortSpec, Settings, UnitFate, UnitRef, Way,
+    ChannelEvent, ChannelId, Delivered, FrameBuf, GateOrder, HostTag, Identity, Input, MediumKind, Node,
+    Output, Payloads, PortId, PortSpec, Settings, UnitFate, UnitRef, Way,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{
@@ -91,6 +91,9 @@ pub struct Net {
     gated: BTreeMap<(usize, u8), bool>,
     pub dead: Vec<usize>,
     pub events: Vec<(usize, HopEvent)>,
+    pub told: Vec<(usize, ChannelEvent)>,
+    /// Messages between neighbours: when they arrive, from whom, to whom.
+    pub messages: Vec<(Instant, usize, usize, Vec<u8>)>,
     pub came: Vec<Came>,
     pub sent: Vec<SentPacket>,
     pub slots: Vec<(ChannelId, u64, UnitFate)>,
@@ -145,6 +148,8 @@ impl Net {
             gated: BTreeMap::new(),
             dead: Vec::new(),
             events: Vec::new(),
+            told: Vec::new(),
+            messages: Vec::new(),
             came: Vec::new(),
             sent: Vec::new(),
             slots: Vec::new(),
@@ -310,7 +315,9 @@ impl Net {
                     self.slots.push((channel, number, fate));
                 }
                 Some(Output::Event) => {
-                    while self.nodes[node].next_event().is_some() {}
+                    while let Some(event) = self.nodes[node].next_event() {
+                        self.told.push((node, event));
+                    }
                     while let Some(event) = self.nodes[node].next_hop_event() {
                         self.events.push((node, event));
                     }
@@ -318,6 +325,7 @@ impl Net {
                 Some(_) => {}
             }
         }
+        self.post(node);
         let empty = |(of, port): &(usize, PortId)| {
             *of == node && self.cards.get(&(node, port.0)).is_none_or(|free| *free <= self.now)
         };
@@ -353,9 +361,29 @@ impl Net {
         self.drain(plug.node);
     }
 
+    /// Messages for neighbours are on their way.
+    fn post(&mut self, node: usize) {
+        while let Some((to, octets)) = self.nodes[node].next_neighbour_message() {
+            self.messages.push((self.now + Span::from_micros(200), node, to.0 as usize - 1, octets));
+        }
+    }
+
+    fn deliver_messages(&mut self) {
+        while let Some(at) = self.messages.iter().position(|(at, ..)| *at <= self.now) {
+            let (_, from, to, octets) = self.messages.remove(at);
+            if self.dead.contains(&to) {
+                continue;
+            }
+            let heard = self.nodes[to].on_neighbour_message(self.now, NodeId(from as u64 + 1), &octets);
+            heard.expect("a sound message");
+            self.drain(to);
+        }
+    }
+
     pub fn run(&mut self, span: Span) {
         let until = self.now + span;
         while self.now < until {
+            self.deliver_messages();
             self.wire.sort_by_key(|(at, ..)| *at);
             while self.wire.first().is_some_and(|(at, ..)| *at <= self.now) {
                 let (_, from, frame) = self.wire.remove(0);
@@ -371,7 +399,8 @@ impl Net {
             for node in (0..self.nodes.len()).filter(|node| !self.dead.contains(node)).collect::<Vec<_>>() {
                 next = next.min(self.turn(node));
             }
-            let frame = self.wire.iter().map(|(at, ..)| *at).min();
+            let frames = self.wire.iter().map(|(at, ..)| *at);
+            let frame = frames.chain(self.messages.iter().map(|(at, ..)| *at)).min();
             self.now = next.min(frame.unwrap_or(until)).max(self.now + Span::from_nanos(1));
         }
     }

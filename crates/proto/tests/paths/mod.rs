@@ -129,6 +129,8 @@ pub struct World {
     arrivals: BTreeMap<(usize, usize), Instant>,
     events: BTreeMap<(Instant, u64), What>,
     serial: u64,
+    /// The number that the newest channel of any node has.
+    channels: u64,
     pub capacity: usize,
     /// One medium for both directions of a link, as a segment has; otherwise one for each.
     pub is_shared: bool,
@@ -163,6 +165,7 @@ impl World {
             arrivals: BTreeMap::new(),
             events: BTreeMap::new(),
             serial: 0,
+            channels: 0,
             capacity,
             is_shared: false,
             shares: BTreeMap::new(),
@@ -410,7 +413,9 @@ impl World {
     fn ask(&mut self, at: usize, request: ChannelRequest) {
         let now = self.now;
         let Some(machine) = &mut self.stations[at].machine else { return };
-        let channel = machine.establish(now, request).expect("a sound request");
+        self.channels += 1;
+        let channel = ChannelId(self.channels);
+        machine.establish(now, channel, request).expect("a sound request");
         let key = ChannelKey { origin: node(at), channel };
         self.calls.insert(
             key,

@@ -3,7 +3,7 @@
 use super::*;
 
 fn establish(rcap: &mut Rcap) -> (ChannelId, EntryId) {
-    let channel = rcap.establish(at(1), ask(C)).unwrap();
+    let channel = numbered(rcap, ask(C)).unwrap();
     (channel, reserved(&drain(rcap)).expect("the medium is asked"))
 }
 
@@ -137,7 +137,7 @@ fn packets_become_as_small_as_a_hop_needs() {
 fn a_call_that_cannot_be_is_an_error_and_a_closed_one_has_an_outcome() {
     let mut rcap = machine(RcapLimits { calls: 2, listeners: 1, ..RcapLimits::default() });
     let messages = Messages { x_min: Span::ZERO, ..ask(C).messages };
-    let bad = |request| b().establish(at(1), request).unwrap_err();
+    let bad = |request| numbered(&mut b(), request).unwrap_err();
     assert!(matches!(bad(ChannelRequest { messages, ..ask(C) }), RcapCallError::Traffic(_)));
     assert_eq!(bad(ask(B)), RcapCallError::OwnNode);
     assert_eq!(bad(ask(NodeId::UNKNOWN)), RcapCallError::Field("to"));
@@ -150,7 +150,7 @@ fn a_call_that_cannot_be_is_an_error_and_a_closed_one_has_an_outcome() {
     let (channel, entry) = establish(&mut rcap);
     rcap.reserved(at(2), entry, hop());
     let (second, _) = establish(&mut rcap);
-    assert_eq!(rcap.establish(at(1), ask(C)), Err(RcapCallError::Full));
+    assert_eq!(numbered(&mut rcap, ask(C)), Err(RcapCallError::Full));
     drain(&mut rcap);
     for (channel, told) in [(channel, vec![(C, RcapKind::CloseForward)]), (second, vec![])] {
         rcap.close(at(3), ChannelKey { origin: B, channel }, CloseCause::Finished).unwrap();
@@ -284,7 +284,7 @@ fn another_way_is_taken_when_the_first_one_is_lost() {
     }
     let mut rcap = b();
     rcap.set_graph(graph);
-    rcap.establish(at(1), ask(D)).unwrap();
+    numbered(&mut rcap, ask(D)).unwrap();
     let outputs = drain(&mut rcap);
     let [RcapOutput::Reserve { entry, hop: next, .. }] = outputs[..] else { panic!("{outputs:?}") };
     assert_eq!(next.node, C);

@@ -1,0 +1,158 @@
+//! Channels across segments, as the programs of this node see them: which there are, and what each holds.
+//!
+//! RCAP ([`crate::rcap`]) agrees with other nodes on a channel, link-state routing ([`crate::link_state`])
+//! knows the ways, and RTIP ([`crate::rtip`]) carries its packets. None of them names another one: the node
+//! carries what one wants of another (`node/across.rs`), and this ledger has what it must remember between.
+
+use crate::channels::{ChannelEvent, Listener};
+use crate::io::{ChannelId, PortId, Way};
+use crate::link_state::LinkState;
+use crate::rcap::{ChannelKey, ChannelRequest, EntryId, Graph, NextHop, Rcap, RcapLimits, Record};
+use rota_admission::subnet::Ask;
+use rota_contract::{CloseCause, Contract, Granted, NodeId, Tally};
+use rota_units::{Instant, Span};
+use std::collections::{BTreeMap, VecDeque};
+
+/// D_max of a request that states none: live media bear it, and the buffers of the path are few.
+pub(crate) const DELAY_DEFAULT: Span = Span::from_millis(500);
+/// How often a sender asks for the status of its path: so late it learns of units that did not arrive.
+pub(crate) const STATUS_EVERY: Span = Span::from_millis(1_000);
+/// How often a channel that ends is looked at until its last packet has left.
+pub(crate) const DRAIN_LOOK: Span = Span::from_millis(2);
+/// A channel whose packets do not leave ends nevertheless, by so long behind its bound.
+const DRAIN_MOST: Span = Span::from_millis(2_000);
+
+/// A reservation of this node for an entry of RCAP's ledger.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    /// The hop of RTIP; at the source it has the number of the channel.
+    pub(crate) hop: ChannelId,
+    pub(crate) next: NextHop,
+    pub(crate) ask: Ask,
+    /// The share of an attempt before is not given back yet: this one is asked for then.
+    pub(crate) waits: bool,
+}
+
+/// The state of an end of a channel here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The path is asked for, or the program that receives.
+    Asked,
+    Open,
+    /// The program of the sender is done: what it has handed over leaves. With the latest time of the end.
+    Draining {
+        cause: CloseCause,
+        until: Instant,
+        look: Instant,
+    },
+    /// All has left this node, and is on its way until then.
+    Arriving {
+        cause: CloseCause,
+        until: Instant,
+    },
+    /// All has arrived: the counts of the path are asked for, until then at most.
+    Counting {
+        cause: CloseCause,
+        until: Instant,
+    },
+}
+
+/// An end of a channel at this node.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    pub(crate) key: ChannelKey,
+    pub(crate) sending: bool,
+    /// The node at the other end, and the way to the next one on the way there.
+    pub(crate) peer: NodeId,
+    pub(crate) way: Option<Way>,
+    pub(crate) granted: Granted,
+    /// The listener of a receiving program.
+    pub(crate) listener: Option<Listener>,
+    pub(crate) state: State,
+    /// When the status of the path is asked for next.
+    pub(crate) ask_status: Instant,
+    /// The newest status of each node, the destination's last.
+    pub(crate) nodes: Vec<Record>,
+    /// The counts of its units, as the destination stated them.
+    pub(crate) tally: Tally,
+}
+
+/// The channels across segments of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Across {
+    pub(crate) rcap: Rcap,
+    pub(crate) links: LinkState,
+    pub(crate) held: BTreeMap<EntryId, Held>,
+    pub(crate) ends: BTreeMap<ChannelId, End>,
+    /// Messages for neighbours.
+    pub(crate) outbox: VecDeque<(NodeId, Vec<u8>)>,
+    pub(crate) events: VecDeque<(PortId, ChannelEvent)>,
+    /// When the members of the segments are looked at again.
+    pub(crate) look: Instant,
+    /// The change of the graph by which the ways were found.
+    pub(crate) routed: Option<u64>,
+}
+
+impl Across {
+    pub(crate) fn new(own: NodeId, name: &str, forwards: bool, seed: u64) -> Self {
+        Self {
+            rcap: Rcap::new(own, RcapLimits::default(), Graph::default(), seed),
+            links: LinkState::new(own, name, forwards),
+            held: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            outbox: VecDeque::new(),
+            events: VecDeque::new(),
+            look: Instant::ZERO,
+            routed: None,
+        }
+    }
+
+    /// The entry that a hop of RTIP is for.
+    pub(crate) fn entry_of(&self, hop: ChannelId) -> Option<EntryId> {
+        self.held.iter().find(|(_, held)| held.hop == hop).map(|(entry, _)| *entry)
+    }
+
+    /// The end of a channel here by its name anywhere.
+    pub(crate) fn end_of(&self, key: ChannelKey, sending: bool) -> Option<ChannelId> {
+        let is_it = |end: &End| end.key == key && end.sending == sending;
+        self.ends.iter().find(|(_, end)| is_it(end)).map(|(id, _)| *id)
+    }
+
+    /// When the node is to look at this again.
+    pub(crate) fn deadline(&self) -> Instant {
+        let of = |end: &End| match end.state {
+            State::Draining { look, .. } => look,
+            State::Arriving { until, .. } | State::Counting { until, .. } => until,
+            State::Open if end.sending => end.ask_status,
+            State::Asked | State::Open => Instant::FAR,
+        };
+        let ends = self.ends.values().map(of).min().unwrap_or(Instant::FAR);
+        if self.events.is_empty() { ends.min(self.rcap.deadline()).min(self.look) } else { Instant::ZERO }
+    }
+
+    /// The program of an end that sends is done with it.
+    pub(crate) fn drain(&mut self, now: Instant, channel: ChannelId, cause: CloseCause) {
+        let Some(end) = self.ends.get_mut(&channel) else { return };
+        if matches!(end.state, State::Asked | State::Open) {
+            let until = now + end.granted.bound() + DRAIN_MOST;
+            end.state = State::Draining { cause, until, look: now };
+        }
+    }
+}
+
+/// The promise to a channel, as its programs see it.
+pub(crate) fn granted(request: &ChannelRequest, bound: Span) -> Granted {
+    let period = request.messages.x_min;
+    // The regulator of the source keeps a unit for as long as its packets are spread.
+    let buffers = bound.as_nanos().div_ceil(period.as_nanos().max(1)) + 2;
+    Granted {
+        contract: Contract {
+            unit_octets_max: u32::try_from(request.messages.s_max.get()).unwrap_or(u32::MAX),
+            period_ns: period.as_nanos(),
+            bound_ns: bound.as_nanos(),
+            extra_ppm: 0,
+            buffers: u16::try_from(buffers).unwrap_or(u16::MAX),
+        },
+        rether: None,
+    }
+}

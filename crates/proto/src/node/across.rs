@@ -1,0 +1,646 @@
+//! Channels across segments at this node: what RCAP wants of RTIP and of the media is done here, and what
+//! these find out goes back to it. Programs see such a channel as any other one.
+//!
+//! A session with a neighbour ([`Node::neighbour_up`], [`Node::neighbour_lost`]) carries the messages of RCAP
+//! and of link-state routing ([`Node::on_neighbour_message`], [`Node::next_neighbour_message`]). A neighbour
+//! is on the way of channels while it is a member of a segment of this node as well.
+//!
+//! The bound of a hop is that of its share, and no medium here has a cheaper share for a longer bound. So
+//! relaxing leaves each hop as it was offered.
+
+use super::Node;
+use crate::across::{Across, DELAY_DEFAULT, DRAIN_LOOK, End, Held, STATUS_EVERY, State, granted};
+use crate::channels::{ChannelEvent, OpenRequest, RequestError};
+use crate::io::{ChannelId, Destination, PortId, Way};
+use crate::rcap::{
+    ChannelKey, ChannelRequest, Ending, EntryId, Graph, HopCounts, HopDenied, HopOffer, Installed, NextHop,
+    RcapEvent, RcapOutput, RcapTest, Record,
+};
+use crate::rtip::{HopError, HopEvent, HopShare, HopSpec};
+use rota_admission::path::Goal;
+use rota_admission::rtip::{Chance, Messages, Regulator};
+use rota_admission::subnet::{Ask, Offer, payload_max};
+use rota_contract::{CloseCause, NodeId, Tally};
+use rota_medium::door::MediumKind;
+use rota_units::{Instant, Octets, Span};
+use rota_wire::{LINK_STATE_KIND, LINK_STATE_OCTETS_MAX, Malformed};
+
+/// What a program states of a channel across segments, beside its traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beyond {
+    /// The user of the program.
+    pub uid: u32,
+    /// D_max; half a second if it states none.
+    pub delay: Option<Span>,
+}
+
+/// How often the members of the segments are compared with the neighbours.
+const WAYS_LOOK: Span = Span::from_millis(200);
+/// Steps of one call: each needs an answer of the step before.
+const STEPS: usize = 10_000;
+
+impl Node {
+    // ---- sessions with neighbours ---------------------------------------------------------------------
+
+    /// Takes part in channels across segments from now on, under this name; a gateway `forwards`.
+    pub fn begin_across(&mut self, name: &str, forwards: bool, seed: u64) {
+        let own = self.medium().node_id();
+        self.across = Some(Box::new(Across::new(own, name, forwards, seed)));
+    }
+
+    /// A session with a neighbour begins. Its messages come in order, and none is missing until it ends.
+    pub fn neighbour_up(&mut self, now: Instant, node: NodeId) {
+        self.tell_across(now, |across| {
+            across.links.connected(node);
+            across.rcap.neighbour_up(now, node);
+        });
+    }
+
+    /// It has ended: the channels through that neighbour end.
+    pub fn neighbour_lost(&mut self, now: Instant, node: NodeId) {
+        self.tell_across(now, |across| {
+            across.links.disconnected(node);
+            across.rcap.neighbour_lost(now, node);
+        });
+    }
+
+    /// One message of a neighbour.
+    ///
+    /// # Errors
+    /// It is none: the field that is wrong. The session is to be ended.
+    pub fn on_neighbour_message(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        octets: &[u8],
+    ) -> Result<(), Malformed> {
+        self.register_listeners();
+        let told = self.tell_across(now, |across| match octets.first() {
+            Some(&LINK_STATE_KIND) => across.links.on_message(from, octets),
+            _ => across.rcap.on_message(now, from, octets),
+        });
+        told.unwrap_or(Ok(()))
+    }
+
+    /// The next message for a neighbour; take them until there is none.
+    pub fn next_neighbour_message(&mut self) -> Option<(NodeId, Vec<u8>)> {
+        let across = self.across.as_mut()?;
+        across.outbox.pop_front().or_else(|| {
+            let mut octets = [0; LINK_STATE_OCTETS_MAX];
+            let (to, len) = across.links.poll(&mut octets)?;
+            Some((to, octets[..len].to_vec()))
+        })
+    }
+
+    fn tell_across<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Across) -> R) -> Option<R> {
+        self.assert_drained();
+        let answer = tell(self.across.as_mut()?);
+        self.find_ways(now);
+        self.carry_across(now);
+        Some(answer)
+    }
+
+    /// The first listener to each service that takes channels of any sender.
+    fn register_listeners(&mut self) {
+        let Some(across) = &mut self.across else { return };
+        let listeners = self.lines[0].channels.listeners();
+        let open: Vec<(u16, u64)> =
+            listeners.filter(|of| of.from.is_none()).map(|of| (of.service, of.id)).collect();
+        across.rcap.set_listeners(open.into_iter());
+    }
+
+    // ---- calls of programs ----------------------------------------------------------------------------
+
+    /// The nodes of that name beyond the segments of this one.
+    pub fn called_beyond(&self, name: &str) -> Vec<NodeId> {
+        let own = self.medium().node_id();
+        let called = self.across.iter().flat_map(|across| across.links.called(name));
+        called.filter(|node| *node != own).collect()
+    }
+
+    /// The names of all nodes to which a way is known, with the number of hops.
+    pub fn nodes_beyond(&self) -> Vec<(NodeId, String, usize)> {
+        let Some(across) = &self.across else { return Vec::new() };
+        let of = |(node, stated): (NodeId, &crate::link_state::Stated)| {
+            let hops = across.links.path(node, &[])?.len();
+            (hops > 0).then(|| (node, stated.name.clone(), hops))
+        };
+        across.links.nodes().filter_map(of).collect()
+    }
+
+    /// True if the destination is reached over other nodes only.
+    pub(super) fn is_beyond(&self, to: &Destination) -> bool {
+        let (Destination::Node(node), Some(across)) = (to, &self.across) else { return false };
+        self.way_to(*node).is_none() && across.links.path(*node, &[]).is_some_and(|path| path.len() > 1)
+    }
+
+    /// Opens a channel across segments; the outcome comes as an event.
+    ///
+    /// # Errors
+    /// The request can be seen to be wrong without asking anybody. A node on the way that denies it is an
+    /// event.
+    pub fn open_beyond(
+        &mut self,
+        now: Instant,
+        request: &OpenRequest,
+        beyond: Beyond,
+    ) -> Result<ChannelId, RequestError> {
+        let Destination::Node(destination) = request.to else { return Err(RequestError::Group) };
+        let id = self.lines[0].channels.next_id();
+        let packet_max = self.ports().map(|port| payload_max(&port.medium().settings().link.framing)).min();
+        let s_max = Octets::new(request.traffic.unit_octets_max.into());
+        let period = request.traffic.period;
+        let asked = ChannelRequest {
+            destination,
+            service: request.service,
+            uid: beyond.uid,
+            messages: Messages { x_min: period, x_ave: period, interval: period, s_max },
+            shortest: Octets::new(1),
+            goal: Goal { delay: beyond.delay.unwrap_or(DELAY_DEFAULT), jitter: None },
+            late_most: Chance::NEVER,
+            loss_most: Chance::NEVER,
+            packet_max: packet_max.unwrap_or(Octets::new(1)),
+            host_slack: Span::ZERO,
+        };
+        let own = self.medium().node_id();
+        let opened = self.tell_across(now, |across| {
+            across.rcap.establish(now, id, asked)?;
+            let end = End {
+                key: ChannelKey { origin: own, channel: id },
+                sending: true,
+                peer: destination,
+                way: None,
+                granted: granted(&asked, asked.goal.delay),
+                listener: None,
+                state: State::Asked,
+                ask_status: Instant::FAR,
+                nodes: Vec::new(),
+                tally: Tally::default(),
+            };
+            across.ends.entry(id).or_insert(end);
+            Ok(id)
+        });
+        opened.unwrap_or(Ok(id)).map_err(RequestError::Across)
+    }
+
+    /// The end of a channel across segments here.
+    pub(super) fn end_across(&self, channel: ChannelId) -> Option<&End> {
+        self.across.as_ref()?.ends.get(&channel)
+    }
+
+    /// The program of an end is done with it, or somebody ends it by hand: what is ready leaves first. True if
+    /// it is one across segments.
+    pub(super) fn close_across(&mut self, now: Instant, channel: ChannelId, cause: CloseCause) -> bool {
+        let Some(&End { key, sending, .. }) = self.end_across(channel) else { return false };
+        self.tell_across(now, |across| {
+            if sending {
+                across.drain(now, channel, cause);
+            } else {
+                let cause = if cause == CloseCause::Finished { CloseCause::ReceiverClosed } else { cause };
+                _ = across.rcap.close(now, key, cause);
+            }
+        });
+        true
+    }
+
+    /// The program of an end is dead.
+    pub(super) fn abort_across(&mut self, now: Instant, channel: ChannelId) -> bool {
+        let Some(&End { key, sending, .. }) = self.end_across(channel) else { return false };
+        let cause = if sending { CloseCause::SenderDied } else { CloseCause::ReceiverDied };
+        self.tell_across(now, |across| _ = across.rcap.close(now, key, cause));
+        true
+    }
+
+    /// The program that is to receive has room, or has none.
+    pub(super) fn answer_across(&mut self, now: Instant, channel: ChannelId, accepts: bool) -> Option<bool> {
+        let key = self.end_across(channel)?.key;
+        self.tell_across(now, |across| across.rcap.answer(now, key, accepts).is_ok())
+    }
+
+    // ---- carrying -------------------------------------------------------------------------------------
+
+    /// When the channels across segments want to be called.
+    pub fn deadline_across(&self) -> Instant {
+        let Some(across) = &self.across else { return Instant::FAR };
+        if self.hops.has_event() { Instant::ZERO } else { across.deadline() }
+    }
+
+    /// As [`Node::handle_deadline`], for channels across segments alone.
+    pub fn handle_deadline_across(&mut self, now: Instant) {
+        self.assert_drained();
+        self.settle_hops(now);
+        self.tick_across(now);
+    }
+
+    /// Timers of channels across segments.
+    pub(super) fn tick_across(&mut self, now: Instant) {
+        if self.across.is_none() {
+            return;
+        }
+        self.end_drained(now);
+        self.ask_statuses(now);
+        if self.across.as_ref().is_some_and(|across| across.deadline() <= now) {
+            self.tell_across(now, |across| across.rcap.handle_deadline(now));
+        }
+        self.carry_across(now);
+    }
+
+    /// Channels whose last packet has left, and has arrived.
+    fn end_drained(&mut self, now: Instant) {
+        let Some(across) = &self.across else { return };
+        let of = |(id, end): (&ChannelId, &End)| (*id, end.key, end.granted.bound(), end.state);
+        let ends: Vec<_> = across.ends.iter().map(of).collect();
+        for (id, key, bound, state) in ends {
+            let state = match state {
+                State::Draining { cause, until, .. } if now >= until || self.is_hop_drained(id) => {
+                    State::Arriving { cause, until: now + bound }
+                }
+                State::Draining { cause, until, .. } => {
+                    State::Draining { cause, until, look: now + DRAIN_LOOK }
+                }
+                State::Arriving { cause, until } if now >= until => {
+                    self.tell_across(now, |across| _ = across.rcap.status(now, id));
+                    State::Counting { cause, until: now + STATUS_EVERY }
+                }
+                State::Counting { cause, until } if now >= until => {
+                    self.tell_across(now, |across| _ = across.rcap.close(now, key, cause));
+                    continue;
+                }
+                state => state,
+            };
+            if let Some(end) = self.across.as_mut().and_then(|across| across.ends.get_mut(&id)) {
+                end.state = state;
+            }
+        }
+    }
+
+    /// Open channels whose sender is here are asked for their status from time to time.
+    fn ask_statuses(&mut self, now: Instant) {
+        let Some(across) = &mut self.across else { return };
+        let is_due = |end: &End| end.sending && end.state == State::Open && end.ask_status <= now;
+        let due = across.ends.iter().filter(|(_, end)| is_due(end)).map(|(id, _)| *id);
+        for id in due.collect::<Vec<_>>() {
+            across.ends.entry(id).and_modify(|end| end.ask_status = now + STATUS_EVERY);
+            _ = across.rcap.status(now, id);
+        }
+    }
+
+    /// The nodes of the path of a channel that is sent here, the destination last, as they last told.
+    pub fn path_of(&self, channel: ChannelId) -> &[Record] {
+        self.end_across(channel).map_or(&[], |end| &end.nodes)
+    }
+
+    /// Does what RCAP wants, and tells it what the media say, until neither has anything more.
+    pub(super) fn carry_across(&mut self, now: Instant) {
+        for _ in 0..STEPS {
+            let Some(across) = &mut self.across else { return };
+            if let Some(output) = across.rcap.poll() {
+                self.perform_across(now, output);
+            } else if let Some(event) = self.hops.next_event() {
+                self.on_hop_event(now, event);
+            } else {
+                return;
+            }
+        }
+        debug_assert!(false, "RCAP and the media answer each other for ever");
+    }
+
+    /// Neighbours with a session that are members of a segment of this node are one hop away.
+    fn find_ways(&mut self, now: Instant) {
+        let Some(across) = &self.across else { return };
+        let way = |node| Some((node, self.way_to(node)?));
+        let near: Vec<(NodeId, Way)> = across.rcap.neighbours().filter_map(way).collect();
+        let own = self.medium().node_id();
+        let Some(across) = &mut self.across else { return };
+        across.look = now + WAYS_LOOK;
+        across.links.adjacent(near.iter().map(|(node, _)| *node));
+        if across.routed == Some(across.links.changes()) {
+            return;
+        }
+        across.routed = Some(across.links.changes());
+        let mut graph = Graph::default();
+        for (node, way) in near {
+            graph.lead((own, way.port), node);
+        }
+        for (from, to) in across.links.ways() {
+            graph.lead((from, PortId(0)), to);
+        }
+        across.rcap.set_graph(graph);
+    }
+
+    fn perform_across(&mut self, now: Instant, output: RcapOutput) {
+        match output {
+            RcapOutput::Send { to, message } => {
+                if let Some(across) = &mut self.across {
+                    across.outbox.push_back((to, message));
+                }
+            }
+            RcapOutput::Reserve { entry, hop, ask, .. } => self.reserve_across(now, entry, hop, ask),
+            RcapOutput::Relax { entry, .. } => {
+                if let Some(across) = &mut self.across {
+                    across.rcap.kept(now, entry);
+                }
+            }
+            RcapOutput::Install { entry, channel } => {
+                if self.install(entry, &channel).is_err()
+                    && let Some(across) = &mut self.across
+                {
+                    across.rcap.share_lost(now, entry);
+                }
+            }
+            RcapOutput::Inspect { entry } => {
+                let counts = self.counts_of(entry);
+                if let Some(across) = &mut self.across {
+                    across.rcap.inspected(entry, counts);
+                }
+            }
+            RcapOutput::Release { entry, .. } => {
+                let held = self.across.as_mut().and_then(|across| across.held.remove(&entry));
+                if let Some(held) = held.filter(|held| !held.waits) {
+                    self.end_hop(now, held.hop);
+                }
+            }
+            RcapOutput::Event(event) => self.on_rcap_event(now, event),
+        }
+    }
+
+    /// The counts of an entry: packets of a hop, units at the destination.
+    fn counts_of(&self, entry: EntryId) -> HopCounts {
+        let Some(across) = &self.across else { return HopCounts::default() };
+        if let Some(key) = across.rcap.received_by(entry) {
+            let tally = across.end_of(key, false).and_then(|id| self.hops.tally(id)).unwrap_or_default();
+            return HopCounts { packets: tally.units, dropped: tally.lost.saturating_add(tally.incomplete) };
+        }
+        let hop = across.held.get(&entry).map(|held| held.hop);
+        let counts = hop.and_then(|hop| self.hop_counts(hop)).unwrap_or_default();
+        let waiting = counts.waiting as u64;
+        HopCounts { packets: counts.sent, dropped: counts.taken.saturating_sub(counts.sent + waiting) }
+    }
+
+    fn reserve_across(&mut self, now: Instant, entry: EntryId, next: NextHop, ask: Ask) {
+        let Some(across) = &mut self.across else { return };
+        // The source's hop is the channel of its program.
+        let source = across.rcap.source_of(entry);
+        let is_again = source.is_some_and(|hop| self.hops.hop(hop).is_some());
+        let hop = source.unwrap_or_else(|| self.lines[0].channels.next_id());
+        across.held.insert(entry, Held { hop, next, ask, waits: is_again });
+        if !is_again {
+            self.ask_share(now, entry);
+        }
+    }
+
+    /// Asks the medium for the share of an entry.
+    fn ask_share(&mut self, now: Instant, entry: EntryId) {
+        let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
+        let Some(Held { hop, next, ask, .. }) = held else { return };
+        let asked = self.share_of(next, &ask).and_then(|(way, share)| {
+            self.reserve_hop_as(now, hop, way, &share).map_err(|error| denied_by(&error))
+        });
+        if let (Err(denied), Some(across)) = (asked, &mut self.across) {
+            across.held.remove(&entry);
+            across.rcap.denied(now, entry, denied);
+        }
+    }
+
+    fn share_of(&self, next: NextHop, ask: &Ask) -> Result<(Way, HopShare), HopDenied> {
+        let way = self.way_to(next.node).ok_or(denied(RcapTest::NoRoute))?;
+        let port = self.port_at(way.port).ok_or(denied(RcapTest::NoRoute))?;
+        let settings = port.medium().settings();
+        let most = payload_max(&settings.link.framing);
+        if ask.octets > most {
+            return Err(HopDenied { nearest_octets: Some(most), ..denied(RcapTest::Packet) });
+        }
+        let octets = u32::try_from(ask.octets.get()).unwrap_or(u32::MAX);
+        let share = HopShare::at_peak(&ask.traffic, octets, settings.trt);
+        Ok((way, share.ok_or(denied(RcapTest::Load))?))
+    }
+
+    /// RTIP is told of a channel that is open here.
+    fn install(&mut self, entry: EntryId, channel: &Installed) -> Result<(), HopError> {
+        let from = channel.before.and_then(|node| self.way_to(node));
+        let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
+        let octets = u32::try_from(channel.octets.get()).unwrap_or(u32::MAX);
+        let Some(((_, local_id), held)) = channel.way.zip(held) else {
+            let id = self.across.as_ref().and_then(|across| across.end_of(channel.of, false));
+            let (Some(id), Some(from), Some(label)) = (id, from, channel.label_in) else {
+                return Err(HopError::NoHop(ChannelId(0)));
+            };
+            self.enter_destination_as(id, from, octets, label)?;
+            self.opened_here(id, from);
+            return Ok(());
+        };
+        let buffers = usize::try_from(channel.buffers).unwrap_or(usize::MAX);
+        let Installed { traffic, regulator, delay, .. } = *channel;
+        let spec = HopSpec { traffic, regulator, buffers, delay, local_id };
+        match (channel.label_in, from) {
+            (None, _) => self.enter_source(held.hop, &spec),
+            (Some(label), Some(from)) => self.enter_gateway_as(held.hop, &spec, from, label),
+            (Some(_), None) => Err(HopError::NoHop(held.hop)),
+        }
+    }
+
+    /// A channel that is received here is open.
+    fn opened_here(&mut self, id: ChannelId, from: Way) {
+        let Some(across) = &mut self.across else { return };
+        let Some(end) = across.ends.get_mut(&id) else { return };
+        (end.state, end.way) = (State::Open, Some(from));
+        let event = ChannelEvent::IncomingOpened { channel: id, granted: end.granted };
+        across.events.push_back((from.port, event));
+    }
+
+    fn on_hop_event(&mut self, now: Instant, event: HopEvent) {
+        let Some(across) = &mut self.across else { return };
+        let of = |hop| across.entry_of(hop);
+        match event {
+            HopEvent::Reserved { hop, admitted } => {
+                let Some(entry) = of(hop) else { return self.end_hop(now, hop) };
+                let kind = self.port_of_hop(hop).map_or(0, kind_of);
+                if let Some(across) = &mut self.across {
+                    across.rcap.reserved(now, entry, offer(admitted.bound, kind));
+                }
+            }
+            HopEvent::Refused { hop, refusal } => {
+                let Some(entry) = of(hop) else { return };
+                across.held.remove(&entry);
+                across.rcap.denied(now, entry, denied_by_medium(&refusal));
+            }
+            HopEvent::Ended { hop, cause } => {
+                if let Some(entry) = of(hop) {
+                    across.rcap.share_lost(now, entry);
+                } else if let Some(key) = across.ends.get(&hop).map(|end| end.key) {
+                    _ = across.rcap.close(now, key, cause);
+                }
+            }
+            HopEvent::Released { hop } => {
+                let waiting = of(hop).filter(|entry| across.held[entry].waits);
+                if let Some(entry) = waiting {
+                    across.held.entry(entry).and_modify(|held| held.waits = false);
+                    self.ask_share(now, entry);
+                }
+            }
+        }
+    }
+
+    fn on_rcap_event(&mut self, now: Instant, event: RcapEvent) {
+        match event {
+            RcapEvent::Opened { channel, promise, nodes, .. } => {
+                self.on_opened_across(now, channel, promise.delay, nodes);
+            }
+            RcapEvent::Refused { channel, denied, .. } => {
+                let Some(across) = &mut self.across else { return };
+                across.ends.remove(&channel);
+                let name = across.links.name(denied.node).map(str::to_owned);
+                across.events.push_back((PortId(0), ChannelEvent::Denied { channel, denied, name }));
+            }
+            RcapEvent::Incoming { key, listener, request, .. } => {
+                self.on_incoming(now, key, listener, &request)
+            }
+            RcapEvent::IncomingGone { key, ending } => {
+                let cause = match ending {
+                    Ending::Closed { cause, .. } => cause,
+                    Ending::Denied(_) | Ending::Superseded => CloseCause::NoAnswer,
+                };
+                self.end_across_at(now, key, false, cause);
+            }
+            RcapEvent::Closed { key, sending, cause, .. } => self.end_across_at(now, key, sending, cause),
+            RcapEvent::Status { channel, nodes } => self.on_status(now, channel, nodes),
+            RcapEvent::NoStatus { channel } => self.on_status(now, channel, Vec::new()),
+        }
+    }
+
+    /// The sender learns how its channel fares at each node, and of units that did not arrive.
+    fn on_status(&mut self, now: Instant, channel: ChannelId, nodes: Vec<Record>) {
+        let Some(across) = &mut self.across else { return };
+        let Some(end) = across.ends.get_mut(&channel) else { return };
+        if let Some(last) = nodes.last() {
+            let HopCounts { packets, dropped } = last.counts;
+            let tally = Tally { units: packets, lost: dropped, ..Tally::default() };
+            let is_news = tally.broken() > end.tally.broken();
+            (end.tally, end.nodes) = (tally, nodes);
+            if is_news {
+                let port = end.way.map_or(PortId(0), |way| way.port);
+                across.events.push_back((port, ChannelEvent::Told { channel, tally }));
+            }
+        }
+        let end = across.ends.get(&channel).map(|end| (end.key, end.state));
+        if let Some((key, State::Counting { cause, .. })) = end {
+            _ = across.rcap.close(now, key, cause);
+        }
+    }
+
+    fn on_opened_across(&mut self, now: Instant, channel: ChannelId, bound: Span, nodes: Vec<Record>) {
+        let port = self.port_of_hop(channel).map(|port| port.id()).unwrap_or_default();
+        let to = self.hops.hop(channel).map(|hop| Way { port: hop.port, hop: hop.to });
+        let Some(across) = &mut self.across else { return };
+        let Some(end) = across.ends.get_mut(&channel) else { return };
+        end.granted.contract.bound_ns = bound.as_nanos();
+        (end.way, end.nodes, end.ask_status) = (to, nodes, now + STATUS_EVERY);
+        if end.state == State::Asked {
+            end.state = State::Open;
+        }
+        let event = ChannelEvent::Opened { channel, label: 0, granted: end.granted };
+        across.events.push_back((port, event));
+    }
+
+    fn on_incoming(&mut self, _now: Instant, key: ChannelKey, listener: u64, request: &ChannelRequest) {
+        let id = self.lines[0].channels.next_id();
+        // It takes no second channel, on whatever port or path.
+        let taken: Vec<_> = self.lines.iter_mut().map(|line| line.channels.take(listener)).collect();
+        let Some(across) = &mut self.across else { return };
+        let granted = granted(request, request.goal.delay);
+        let (peer, taken, state) = (key.origin, taken.into_iter().flatten().next(), State::Asked);
+        let (ask_status, nodes, tally) = (Instant::FAR, Vec::new(), Tally::default());
+        let (sending, way, listener_of) = (false, None, taken);
+        let end =
+            End { key, sending, peer, way, granted, listener: listener_of, state, ask_status, nodes, tally };
+        across.ends.insert(id, end);
+        let event = ChannelEvent::Incoming {
+            channel: id,
+            remote: key.channel,
+            label: 0,
+            listener,
+            peer,
+            granted,
+            before: 0,
+        };
+        across.events.push_back((PortId(0), event));
+    }
+
+    /// An end of a channel here is over.
+    fn end_across_at(&mut self, now: Instant, key: ChannelKey, sending: bool, cause: CloseCause) {
+        let Some(id) = self.across.as_ref().and_then(|across| across.end_of(key, sending)) else { return };
+        let tally = self.hops.tally(id);
+        if !sending {
+            self.end_hop(now, id);
+        }
+        let Some(across) = &mut self.across else { return };
+        let Some(end) = across.ends.remove(&id) else { return };
+        let unopened = end.state == State::Asked;
+        let taken = end.listener.filter(|_| unopened);
+        let listener = taken.as_ref().map(|listener| listener.id);
+        let port = end.way.map_or(PortId(0), |way| way.port);
+        let tally = tally.unwrap_or(end.tally);
+        let event = ChannelEvent::Closed { channel: id, cause, stated: None, tally, listener };
+        across.events.push_back((port, event));
+        if let Some(taken) = taken {
+            self.lines[0].channels.give_back(taken);
+        }
+    }
+
+    /// True if the parent is to take an event: those of hops are for RCAP where this node has it.
+    pub(super) fn has_event_across(&self) -> bool {
+        self.across.as_ref().map_or_else(|| self.hops.has_event(), |across| !across.events.is_empty())
+    }
+}
+
+fn kind_of(port: &crate::port::Port) -> u8 {
+    match port.medium().kind() {
+        MediumKind::Rether => 1,
+        MediumKind::Link => 2,
+    }
+}
+
+/// The offer of a share with this bound.
+fn offer(bound: Span, medium: u8) -> HopOffer {
+    let least = Span::ZERO;
+    HopOffer {
+        offer: Offer { delay: bound, service_least: least, link_least: least, link_most: least },
+        regulator: Regulator::Rate,
+        host_slack: Span::ZERO,
+        late: Chance::NEVER,
+        medium,
+    }
+}
+
+fn denied(test: RcapTest) -> HopDenied {
+    let (margin, nearest_delay, nearest_octets) = (Span::ZERO, None, None);
+    HopDenied { test, margin, nearest_delay, nearest_octets, others_tentative: false }
+}
+
+/// The refusal of a hop that was not even asked for.
+fn denied_by(error: &HopError) -> HopDenied {
+    denied(match error {
+        HopError::TooMany(_) => RcapTest::TableFull,
+        HopError::PacketSize { .. } => RcapTest::Packet,
+        HopError::Buffers { .. } => RcapTest::PortBuffer,
+        HopError::NoPort(_) | HopError::NotJoined(_) | HopError::NoStation(_) => RcapTest::NoRoute,
+        _ => RcapTest::Unsupported,
+    })
+}
+
+/// The refusal of a medium.
+fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
+    use rota_admission::Test;
+    let test = match refusal.test {
+        Test::LinkCapacity => RcapTest::Load,
+        Test::SlotTableFull => RcapTest::TableFull,
+        Test::UnitTooLarge => RcapTest::Packet,
+        _ => RcapTest::RetherShare,
+    };
+    let rtip = Octets::new(rota_admission::subnet::RTIP_OCTETS);
+    let nearest = refusal
+        .counter_offer
+        .filter(|octets| *octets > rtip)
+        .map(|octets| Octets::new(octets.get() - rtip.get()));
+    HopDenied { margin: refusal.margin, nearest_octets: nearest, ..denied(test) }
+}

@@ -1,0 +1,214 @@
+//! Channels across segments that nodes agree on: RCAP over sessions between neighbours, packets over RETHER
+//! and links.
+
+use crate::hops::Net;
+use rota_contract::{CloseCause, NodeId};
+use rota_proto::MediumKind::{Link, Rether};
+use rota_proto::{Beyond, ChannelEvent, ChannelId, Destination, MediumKind, OpenRequest, TrafficSpec};
+use rota_units::Span;
+
+const PERIOD: Span = Span::from_millis(40);
+const SERVICE: u16 = 7;
+
+fn id(node: usize) -> NodeId {
+    NodeId(node as u64 + 1)
+}
+
+/// A chain of nodes with sessions between neighbours, all of which know of each other.
+fn chain(kinds: &[MediumKind]) -> Net {
+    let mut net = Net::new(kinds);
+    for node in 0..=net.last() {
+        net.nodes[node].begin_across(&format!("n{node}"), true, node as u64 + 5);
+    }
+    for node in 0..net.last() {
+        join(&mut net, node, node + 1);
+    }
+    net.run(Span::from_millis(500));
+    net
+}
+
+fn join(net: &mut Net, one: usize, other: usize) {
+    let now = net.now;
+    net.nodes[one].neighbour_up(now, id(other));
+    net.nodes[other].neighbour_up(now, id(one));
+    net.drain(one);
+    net.drain(other);
+}
+
+fn request(to: usize, octets: u32) -> OpenRequest {
+    let traffic = TrafficSpec::fixed(octets, PERIOD, false);
+    OpenRequest { to: Destination::Node(id(to)), service: SERVICE, traffic }
+}
+
+fn open(net: &mut Net, octets: u32, beyond: Beyond) -> ChannelId {
+    let (now, last) = (net.now, net.last());
+    let channel = net.nodes[0].open_beyond(now, &request(last, octets), beyond).expect("sound");
+    net.drain(0);
+    channel
+}
+
+/// Runs until a node is told of this.
+fn until<T>(net: &mut Net, node: usize, pick: impl Fn(&ChannelEvent) -> Option<T>) -> T {
+    for _ in 0..3_000 {
+        let found = net.told.iter().filter(|(of, _)| *of == node).find_map(|(_, event)| pick(event));
+        if let Some(found) = found {
+            return found;
+        }
+        net.run(Span::from_millis(1));
+    }
+    panic!("node {node} was never told; it was: {:?}", net.told);
+}
+
+fn incoming(event: &ChannelEvent) -> Option<(ChannelId, NodeId, u64)> {
+    match event {
+        ChannelEvent::Incoming { channel, peer, granted, .. } => {
+            Some((*channel, *peer, granted.contract.bound_ns))
+        }
+        _ => None,
+    }
+}
+
+fn closed(event: &ChannelEvent) -> Option<(ChannelId, CloseCause)> {
+    match event {
+        ChannelEvent::Closed { channel, cause, .. } => Some((*channel, *cause)),
+        _ => None,
+    }
+}
+
+/// A channel that is open at both ends: the sender's and the receiver's number, and its bound.
+fn opened(net: &mut Net, octets: u32) -> (ChannelId, ChannelId, Span) {
+    let last = net.last();
+    net.nodes[last].listen(SERVICE);
+    let sending = open(net, octets, Beyond::default());
+    let (receiving, peer, _) = until(net, last, incoming);
+    assert_eq!(peer, id(0));
+    let now = net.now;
+    assert!(net.nodes[last].accept(now, receiving));
+    net.drain(last);
+    let bound = until(net, 0, |event| match event {
+        ChannelEvent::Opened { channel, granted, .. } => {
+            assert_eq!(*channel, sending);
+            Some(granted.bound())
+        }
+        _ => None,
+    });
+    (sending, receiving, bound)
+}
+
+/// Units of several packets come whole, in order and within the bound, and the end loses none.
+fn carries(kinds: &[MediumKind]) {
+    let mut net = chain(kinds);
+    let (sending, receiving, bound) = opened(&mut net, 5_000);
+    for number in 0..50 {
+        net.unit(sending, number, 5_000);
+        for node in 0..net.nodes.len() {
+            net.host_frame(node, rota_proto::PortId(0));
+        }
+        net.run(PERIOD);
+    }
+    let now = net.now;
+    net.nodes[0].close(now, sending);
+    net.drain(0);
+    let last = net.last();
+    assert_eq!(until(&mut net, last, closed), (receiving, CloseCause::Finished));
+    assert_eq!(until(&mut net, 0, closed), (sending, CloseCause::Finished));
+    let numbers: Vec<u64> = net.came.iter().map(|came| came.number).collect();
+    assert_eq!(numbers, (0..50).collect::<Vec<_>>());
+    for came in &net.came {
+        assert!(came.took <= bound, "unit {} took {}, over {bound}", came.number, came.took);
+    }
+    net.run(Span::from_millis(500));
+    for node in 0..last {
+        assert_eq!(net.reservations(node, node), 0, "node {node} has given its share back");
+    }
+}
+
+#[test]
+fn a_channel_is_agreed_on_over_two_rings() {
+    carries(&[Rether, Rether]);
+}
+
+#[test]
+fn a_channel_is_agreed_on_over_three_segments_of_both_kinds() {
+    carries(&[Rether, Link, Rether]);
+}
+
+/// The refusal names the node, the test and the margin, and nothing stays reserved.
+#[test]
+fn a_path_that_is_too_slow_or_full_is_denied_by_its_node() {
+    let mut net = chain(&[Rether, Rether]);
+    net.nodes[2].listen(SERVICE);
+    let denied = |event: &ChannelEvent| match event {
+        ChannelEvent::Denied { channel, denied, name } => Some((*channel, denied.clone(), name.clone())),
+        _ => None,
+    };
+    let channel = open(&mut net, 5_000, Beyond { delay: Some(Span::from_millis(90)), ..Beyond::default() });
+    let (of, why, name) = until(&mut net, 0, denied);
+    assert_eq!((of, why.test.name()), (channel, "PathDelay"));
+    assert!(why.margin_ns > 0 && why.nearest_delay_ns == 90_000_000 + why.margin_ns, "{why:?}");
+    assert_eq!(name.as_deref(), Some(&*format!("n{}", why.node.0 - 1)));
+    // What is said to fit does.
+    net.told.clear();
+    let nearest = Span::from_nanos(why.nearest_delay_ns);
+    let mut delay = nearest;
+    for _ in 0..3 {
+        open(&mut net, 5_000, Beyond { delay: Some(delay), ..Beyond::default() });
+        net.run(Span::from_millis(600));
+        match net.told.iter().find_map(|(_, event)| denied(event)) {
+            Some((_, why, _)) => delay = Span::from_nanos(why.nearest_delay_ns),
+            None => break,
+        }
+        net.told.retain(|(_, event)| incoming(event).is_some());
+    }
+    let (channel, ..) = until(&mut net, 2, incoming);
+    let now = net.now;
+    assert!(net.nodes[2].accept(now, channel));
+    net.drain(2);
+    net.told.clear();
+    // More than a segment has.
+    net.nodes[2].listen(SERVICE);
+    open(&mut net, 600_000, Beyond::default());
+    let (_, why, _) = until(&mut net, 0, denied);
+    assert!(["RetherShare", "Load"].contains(&why.test.name()), "{why:?}");
+}
+
+#[test]
+fn nobody_listens_and_a_receiver_that_has_no_room() {
+    let mut net = chain(&[Rether, Rether]);
+    let test = |event: &ChannelEvent| match event {
+        ChannelEvent::Denied { denied, .. } => Some(denied.test.name()),
+        _ => None,
+    };
+    open(&mut net, 1_000, Beyond::default());
+    assert_eq!(until(&mut net, 0, test), "NoListener");
+    net.run(Span::from_millis(500));
+    assert_eq!((net.reservations(0, 0), net.reservations(1, 1)), (0, 0));
+    net.told.clear();
+    net.nodes[2].listen(SERVICE);
+    open(&mut net, 1_000, Beyond::default());
+    let (receiving, ..) = until(&mut net, 2, incoming);
+    let now = net.now;
+    let short = rota_proto::Shortage::default();
+    net.nodes[2].decline(now, receiving, short);
+    net.drain(2);
+    assert_eq!(until(&mut net, 0, test), "ReceiverRefused");
+}
+
+/// A gateway that dies takes its channels with it, and both ends are told; nothing stays reserved.
+#[test]
+fn a_dead_gateway_ends_its_channels_at_both_ends() {
+    let mut net = chain(&[Rether, Rether]);
+    let (sending, receiving, _) = opened(&mut net, 1_000);
+    net.dead.push(1);
+    let now = net.now;
+    for node in [0, 2] {
+        net.nodes[node].neighbour_lost(now, id(1));
+        net.drain(node);
+    }
+    assert_eq!(until(&mut net, 0, closed), (sending, CloseCause::PeerGone));
+    assert_eq!(until(&mut net, 2, closed), (receiving, CloseCause::PeerGone));
+    net.run(Span::from_millis(2_000));
+    assert_eq!(net.reservations(0, 0), 0);
+    let refused = net.nodes[0].open(net.now, &request(2, 1_000));
+    assert!(refused.is_err(), "there is no way any more");
+}
