@@ -2,7 +2,6 @@
 
 mod ended;
 mod entrance;
-mod links;
 mod list;
 mod llc;
 mod logged;
@@ -14,7 +13,6 @@ use crate::commands::{Command, ControlEnd, Note, Peer, SinkMemory};
 use crate::incidents::Incidents;
 use crate::journal::Journal;
 use crate::log::{Level, say};
-use crate::rcap::Links;
 use crate::session::{Asked, Listening, Owned, Question, Session};
 use crate::status::{Facts, Snapshot};
 use ended::EndedChannels;
@@ -29,6 +27,7 @@ use rota_proto::{ChannelEvent, ChannelId, NotFound, PortId, Shortage, Stated};
 use rota_shm::control::{ControlListener, RefusalInfo, Reply, Request, UNASKED};
 use rota_shm::{ChannelState, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
+use rota_wire::RcapDenied;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -36,7 +35,6 @@ const SIGNALS: u64 = 0;
 const LISTENER: u64 = 1;
 const NOTES: u64 = 2;
 const BROKER: u64 = 3;
-const LINKS: u64 = 4;
 const FIRST_SESSION: u64 = 16;
 /// A copy of its state takes the data thread some tens of microseconds: at most this often.
 const SNAPSHOT_EVERY: Span = Span::from_millis(5);
@@ -60,7 +58,6 @@ struct Control<'a> {
     journal: Journal,
     ended: EndedChannels,
     entrance: Entrance,
-    links: Option<Links>,
     over: bool,
 }
 
@@ -73,7 +70,6 @@ pub(crate) fn run(
     realtime: &Realtime,
     (listener, signals): (&ControlListener, &SignalFd),
     data: &ControlEnd,
-    links: Option<Links>,
 ) -> io::Result<()> {
     let (sessions, user) = (Vec::new(), nix::unistd::geteuid().as_raw());
     let log = facts.log.as_ref().and_then(|log| log.try_clone().ok());
@@ -91,7 +87,6 @@ pub(crate) fn run(
         journal: Journal::new(facts),
         ended: EndedChannels::default(),
         entrance: Entrance::new(listener),
-        links,
         over: false,
     };
     let ended = control.turns(listener, signals);
@@ -112,9 +107,6 @@ impl Control<'_> {
         if let Some(broker) = self.facts.privileges.broker_socket() {
             poller.add(broker, BROKER, Trigger::Edge)?;
         }
-        if let Some(links) = &self.links {
-            poller.add(links.wait_fd(), LINKS, Trigger::Edge)?;
-        }
         while !self.over {
             let due = self.ask_for_snapshot(now()).min(self.incidents.turn(now()));
             let due = due.min(self.tell_changes(now())).min(self.journal.turn(now()));
@@ -134,7 +126,6 @@ impl Control<'_> {
                     NOTES => self.notes(),
                     BROKER if event.hangup => self.facts.privileges.broker_hung_up(),
                     BROKER => {}
-                    LINKS => self.hear_neighbours(),
                     id => self.serve(&poller, id),
                 }
             }
@@ -346,6 +337,9 @@ impl Control<'_> {
             ChannelEvent::Opened { channel, label, granted } => self.on_opened(channel, label, granted),
             ChannelEvent::Probed { channel, granted } => self.on_probed(channel, granted),
             ChannelEvent::Refused { channel, refusal } => self.on_refused(port, channel, &refusal),
+            ChannelEvent::Denied { channel, denied, name } => {
+                self.on_denied(channel, &denied, name.as_deref())
+            }
             ChannelEvent::Changed { channel, granted } => self.on_changed(channel, granted),
             ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(port, channel, &refusal),
             ChannelEvent::NoMemory { channel, unit_octets_max, short } => {
@@ -410,6 +404,12 @@ impl Control<'_> {
         let number = self.sessions[at].channels.swap_remove(place).number;
         let info = RefusalInfo::new(refusal, &self.facts.name, &self.facts.port(port).interface);
         self.sessions[at].to(number).reply(&Reply::Refused(info), &[]);
+    }
+
+    fn on_denied(&mut self, channel: ChannelId, denied: &RcapDenied, name: Option<&str>) {
+        let Some((at, place)) = self.owner(channel) else { return };
+        let number = self.sessions[at].channels.swap_remove(place).number;
+        self.sessions[at].to(number).not_there(logged::denial(denied, name));
     }
 
     fn on_probed(&mut self, channel: ChannelId, granted: Granted) {

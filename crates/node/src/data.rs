@@ -8,6 +8,7 @@ mod ease;
 mod events;
 mod host;
 mod measures;
+mod neighbours;
 mod rings;
 mod snapshot;
 mod strangers;
@@ -28,6 +29,7 @@ use crate::counters::Published;
 use crate::gate::{Egress, EgressError};
 #[cfg(test)]
 use crate::guardian::Wills;
+use crate::rcap::Links;
 use crate::trace::Tracer;
 use measures::Measures;
 use rings::Rings;
@@ -87,6 +89,8 @@ struct Data<D, G> {
     rings: Rings,
     waits: Waits,
     control: DataEnd,
+    /// The sessions with neighbours, where this node has any.
+    links: Option<Links>,
     work: Work,
     measures: Measures,
     told: Told,
@@ -97,10 +101,10 @@ pub(crate) fn run<D: FrameDevice, G: Egress>(
     spec: &NodeSpec,
     plugs: Vec<Plug<D, G>>,
     control: DataEnd,
-    (published, log): (Published, Option<TraceFile>),
+    (published, log, links): (Published, Option<TraceFile>, Option<Links>),
     begun: impl FnOnce(),
 ) -> Result<(), Stopped> {
-    let mut data = Data::with_ports(spec, plugs, control, published, log)?;
+    let mut data = Data::with_ports(spec, plugs, control, (published, log, links))?;
     begun();
     let outcome = data.turns();
     for way in data.ways.iter_mut().filter(|way| way.host.diverted) {
@@ -120,15 +124,14 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let Files { published, log, wills } = files;
         let (interface, settings) = (spec.interface.clone(), spec.settings.clone());
         let plug = Plug { interface, settings, device, gate, wills, meter: crate::meter::Meter::new() };
-        Self::with_ports(spec, vec![plug], control, published, log)
+        Self::with_ports(spec, vec![plug], control, (published, log, None))
     }
 
     fn with_ports(
         spec: &NodeSpec,
         plugs: Vec<Plug<D, G>>,
         control: DataEnd,
-        published: Published,
-        log: Option<TraceFile>,
+        (published, log, links): (Published, Option<TraceFile>, Option<Links>),
     ) -> Result<Self, Stopped> {
         let waits = Waits::new(control.wait_fd())?;
         let seed = getrandom::u64().map_err(|error| {
@@ -138,6 +141,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let mac = macs.first().map_or(MacAddr::BROADCAST, |mac| MacAddr(*mac));
         let identity =
             Identity { node_id: spec.node_id.get(), boot_id: boot_id(), mac, name: spec.name.clone() };
+        let plugs_len = plugs.len();
         let ports = plugs.iter().map(|plug| {
             let (mac, settings) = (MacAddr(plug.device.mac()), plug.settings.clone());
             PortSpec { mac, settings, secret: spec.key.key().clone() }
@@ -146,6 +150,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let node = node.map_err(|error| {
             Stopped::System("its ports cannot be had", io::Error::other(error.to_string()))
         })?;
+        let mut node = node;
+        if let Some(links) = &links {
+            waits.add_neighbours(links.wait_fd())?;
+            node.begin_across(&spec.name, plugs_len > 1, seed);
+        }
         let measures = Measures::new(spec).map_err(system("the hold log cannot be written"))?;
         let tracer = Tracer::new(log, spec.settings.ether_type, &macs, boot_id());
         let ways = plugs.into_iter().zip(node.ports()).map(|(plug, port)| Way::new(plug, port, &waits));
@@ -160,6 +169,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             rings: Rings::new(),
             waits,
             control,
+            links,
             work: Work::new(),
             measures,
             told: Told { published, tracer },

@@ -252,7 +252,7 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
             .spawn_scoped(scope, move || {
                 let _farewell = farewell;
                 let realtime = privileges.realtime(spec.realtime);
-                data::run(&spec, plugs, to_control, (published, log), || {
+                data::run(&spec, plugs, to_control, (published, log, links), || {
                     privileges.data_thread_begins();
                     let _ = answer.send(realtime);
                 })
@@ -263,7 +263,7 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
         let _awake = awake.map_err(|source| data::Stopped::System("no thread to wake programs", source))?;
         privileges.all_have_begun(facts.links.is_some());
         ready(&Started { realtime: &realtime, control: listener.path() });
-        let controlled = control::run(&facts, &realtime, (&listener, &signals), &to_data, links);
+        let controlled = control::run(&facts, &realtime, (&listener, &signals), &to_data);
         drop(metering);
         let broken = || data::Stopped::System("the data thread broke down", io::Error::other("it panicked"));
         let ended = data.join().unwrap_or_else(|_| Err(broken()));

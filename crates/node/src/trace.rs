@@ -437,6 +437,12 @@ impl Tracer {
                 let own = self.own(TraceEvent::Refused, now, Some(port));
                 self.note(&TraceRecord { channel: *channel, extra, octets, ..own });
             }
+            ChannelEvent::Denied { channel, denied, .. } => {
+                let extra = [denied.margin_ns, 0, denied.nearest_octets.into()];
+                let octets = denied.test.name().as_bytes();
+                let own = self.own(TraceEvent::Refused, now, Some(port));
+                self.note(&TraceRecord { channel: *channel, extra, octets, ..own });
+            }
             ChannelEvent::Told { channel, tally } => self.reported(now, *channel, tally.unread),
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
                 self.reported(now, *channel, tally.unread);

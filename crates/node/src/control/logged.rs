@@ -8,6 +8,7 @@ use rota_driver::clock::now;
 use rota_proto::{ChannelEvent, ChannelId, PortId, Stated};
 use rota_shm::StationRow;
 use rota_units::Span;
+use rota_wire::RcapDenied;
 
 /// The promise, in the words about units that broke it.
 const BOUND: &str = "the bound";
@@ -67,6 +68,10 @@ impl Control<'_> {
             }
             ChannelEvent::Refused { channel, refusal } | ChannelEvent::NotChanged { channel, refusal } => {
                 say(Level::Warn, "refused", &format!("refused: {}: {refusal}", self.called(*channel)));
+            }
+            ChannelEvent::Denied { channel, denied, name } => {
+                let text = format!("refused: {}: {}", self.called(*channel), denial(denied, name.as_deref()));
+                say(Level::Warn, "refused", &text);
             }
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
                 let counts = self.counts(*channel).unwrap_or(*tally);
@@ -216,4 +221,21 @@ mod tests {
         assert_eq!(notes(220).len(), 33);
         assert!(notes(220)[32].starts_with("188 more channels"));
     }
+}
+
+/// A refusal by a node on the way across segments: the node, the test, the margin and what would fit.
+pub(super) fn denial(denied: &RcapDenied, name: Option<&str>) -> String {
+    let RcapDenied { node, test, margin_ns, nearest_delay_ns, nearest_octets, .. } = *denied;
+    let node = name.map_or_else(|| node.to_string(), str::to_owned);
+    let mut text = format!("node {node} refuses ({}): {}", test.name(), test.words());
+    if margin_ns > 0 {
+        text += &format!(", by {}", Span::from_nanos(margin_ns));
+    }
+    if nearest_delay_ns > 0 {
+        text += &format!("; the nearest delay that fits is {}", Span::from_nanos(nearest_delay_ns));
+    }
+    if nearest_octets > 0 {
+        text += &format!("; the largest packet that fits has {nearest_octets} octets");
+    }
+    text
 }

@@ -5,7 +5,7 @@ use super::{Data, Stopped};
 use crate::commands::{Command, Note, Opening, Peer, Remains};
 use crate::gate::Egress;
 use rota_driver::device::FrameDevice;
-use rota_proto::{ChannelId, Destination, Found, Listener, Node, NotFound, OpenRequest};
+use rota_proto::{Beyond, ChannelId, Destination, Found, Listener, Node, NotFound, OpenRequest};
 use rota_units::Instant;
 
 /// The control thread may have been asked for much at once.
@@ -99,15 +99,42 @@ pub(super) fn open(
     service: u16,
     request: &Opening,
 ) -> Result<(ChannelId, Peer), NotFound> {
-    let Found { node: peer, way } = node.find(to)?;
-    let to = Destination::Node(peer);
     let Opening { traffic, before, probe } = *request;
+    let found = match node.find(to) {
+        Err(NotFound::Unknown { known }) => return open_beyond(node, at, to, service, request, known),
+        found => found?,
+    };
+    let Found { node: peer, way } = found;
+    let to = Destination::Node(peer);
     let request = OpenRequest { to, service, traffic };
     let channel = match probe {
         true => node.probe(at, Some(way), &request),
         false => node.go_on(at, Some(way), &request, before),
     }?;
     Ok((channel, Peer::of(channel, node).unwrap_or_default()))
+}
+
+/// Asks for a channel to a node beyond the segments of this one. `near` are the names that are on them.
+fn open_beyond(
+    node: &mut Node,
+    at: Instant,
+    called: &str,
+    service: u16,
+    request: &Opening,
+    mut near: Vec<String>,
+) -> Result<(ChannelId, Peer), NotFound> {
+    let beyond = node.called_beyond(called);
+    let [peer] = beyond[..] else {
+        // Of two nodes of one name none is meant.
+        let names = node.nodes_beyond().into_iter().map(|(_, name, _)| name);
+        near.extend(names.filter(|name| !name.is_empty()));
+        near.sort_unstable();
+        near.dedup();
+        return Err(NotFound::Unknown { known: near });
+    };
+    let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
+    let channel = node.open_beyond(at, &asked, Beyond::default())?;
+    Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
 }
 
 /// Hears channels of that service, from all stations or from one.

@@ -5,7 +5,7 @@
 //! first, and which waits a moment where the work is not for the wire. Another thread unmaps memory.
 
 use super::ease::{self, Ease, PAUSE};
-use super::waits::{self, COMMANDS, DEVICE, DOORBELL, GATE, LLC, READY_MAX};
+use super::waits::{self, COMMANDS, DEVICE, DOORBELL, GATE, LLC, NEIGHBOURS, READY_MAX};
 use super::way::{self, Way};
 use super::{Data, Stopped, WireCounts, behind, system};
 use crate::commands::Note;
@@ -67,6 +67,8 @@ pub(super) struct Work {
     pub(super) has_more: bool,
     /// The control thread has sent more commands than one turn takes.
     pub(super) has_commands: bool,
+    /// Neighbours have said more than one turn takes.
+    pub(super) has_neighbours: bool,
     pub(super) ease: Ease,
     pub(super) leaving: Option<Leaving>,
 }
@@ -74,7 +76,7 @@ pub(super) struct Work {
 impl Work {
     pub(super) fn new() -> Self {
         let (limits, ease) = (TurnLimits::NONE, Ease::default());
-        Self { limits, has_more: false, has_commands: false, ease, leaving: None }
+        Self { limits, has_more: false, has_commands: false, has_neighbours: false, ease, leaving: None }
     }
 
     /// True if the turn sends no more: `own_frames` of this node were handed to the device until `at`.
@@ -145,10 +147,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         if self.work.has_commands || ready.contains(&COMMANDS) {
             self.commands(woke)?;
         }
+        if self.work.has_neighbours || ready.contains(&NEIGHBOURS) {
+            self.hear_neighbours(woke)?;
+        }
         self.ordinary_frames(woke, ready)?;
         self.look_at_rings(woke, ready)?;
         self.rings.looked = at;
         self.ports(woke)?;
+        self.tick_across(woke)?;
+        self.tell_neighbours();
         self.rings.wake_receivers(&self.node);
         for way in &mut self.ways {
             way.wills.renew(way::medium(&self.node, way.port));
@@ -294,7 +301,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     pub(super) fn due(&self) -> Instant {
-        if self.work.has_commands || self.leaves_work() {
+        if self.work.has_commands || self.work.has_neighbours || self.leaves_work() {
             return Instant::ZERO;
         }
         let end = self.work.leaving.map_or(Instant::FAR, |leaving| leaving.until);

@@ -17,8 +17,10 @@ pub(super) const LLC: u64 = 2;
 const KINDS: u64 = 4;
 /// The control thread has commands.
 pub(super) const COMMANDS: u64 = KINDS * PORTS_MAX as u64;
+/// Neighbours have said something.
+pub(super) const NEIGHBOURS: u64 = COMMANDS + 1;
 /// Doorbells are numbered from here.
-pub(super) const DOORBELL: u64 = COMMANDS + 1;
+pub(super) const DOORBELL: u64 = NEIGHBOURS + 1;
 
 /// The number of a descriptor of that kind and port.
 pub(super) fn of(kind: u64, port: PortId) -> u64 {
@@ -42,6 +44,11 @@ impl Waits {
         let wire = Poller::new(1).map_err(system("epoll"))?;
         all.add(commands, COMMANDS, Trigger::Edge).map_err(system("epoll"))?;
         Ok(Self { all, wire, next_doorbell: DOORBELL })
+    }
+
+    /// Waits for the neighbours too.
+    pub(super) fn add_neighbours(&self, fd: BorrowedFd<'_>) -> Result<(), Stopped> {
+        self.all.add(fd, NEIGHBOURS, Trigger::Edge).map_err(system("epoll"))
     }
 
     pub(super) fn add_device<D: FrameDevice>(&self, device: &D, port: PortId) -> Result<(), Stopped> {

@@ -69,7 +69,8 @@ pub enum SendError {
 pub(super) struct Order {
     pub(super) peer: usize,
     pub(super) epoch: u32,
-    pub(super) message: Vec<u8>,
+    /// None: the connection is to end.
+    pub(super) message: Option<Vec<u8>>,
 }
 
 /// An event on its way to the user, with the number of the connection that it is of.
@@ -317,12 +318,24 @@ impl Links {
             waiting.fetch_sub(cost, Ordering::SeqCst);
             return Err(SendError::Full(to));
         }
-        if self.orders.send(Order { peer, epoch, message }).is_err() {
+        if self.orders.send(Order { peer, epoch, message: Some(message) }).is_err() {
             waiting.fetch_sub(cost, Ordering::SeqCst);
             return Err(SendError::Down(to));
         }
         self.shared.rouse();
         Ok(())
+    }
+}
+
+impl Links {
+    /// Ends the connection whose `Up` the last events told of, behind what was sent on it; its `Down` follows.
+    pub fn end(&self, node: NodeId) {
+        let Ok(peer) = self.nodes.binary_search(&node) else { return };
+        if let Some(epoch) = self.seen[peer]
+            && self.orders.send(Order { peer, epoch, message: None }).is_ok()
+        {
+            self.shared.rouse();
+        }
     }
 }
 

@@ -225,6 +225,12 @@ impl LinksThread {
 
     fn take_orders(&mut self) {
         while let Ok(Order { peer, epoch, message }) = self.orders.try_recv() {
+            let Some(message) = message else {
+                if self.peers[peer].link.as_ref().is_some_and(|link| link.epoch == epoch) {
+                    self.down(peer, DownCause::Ended, now());
+                }
+                continue;
+            };
             let cost = message.len() + MESSAGE_COST;
             match &mut self.peers[peer].link {
                 Some(link) if link.epoch == epoch => link.send(message, cost),

@@ -125,6 +125,8 @@ pub enum DownCause {
     Replaced,
     /// This node ends, or its links' thread does.
     Stopped,
+    /// The user of the links ended it: a message was none, or could not be sent.
+    Ended,
 }
 
 impl fmt::Display for DownCause {
@@ -137,6 +139,7 @@ impl fmt::Display for DownCause {
             Self::Frame(error) => write!(f, "the neighbour sent {error}"),
             Self::Replaced => f.write_str("the neighbour made a new connection"),
             Self::Stopped => f.write_str("this node ends its links"),
+            Self::Ended => f.write_str("this node ended it for a message"),
         }
     }
 }

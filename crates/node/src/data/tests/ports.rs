@@ -36,7 +36,7 @@ impl Station {
             wills: Wills::default(),
             meter: crate::meter::Meter::new(),
         });
-        let made = Data::with_ports(&spec, plugs.collect(), end, published, Some(log));
+        let made = Data::with_ports(&spec, plugs.collect(), end, (published, Some(log), None));
         let Ok(data) = made else { panic!("a station") };
         Self { data, control, file: file.expect("a table"), log: read.expect("a log") }
     }

@@ -1,0 +1,71 @@
+//! The sessions with neighbouring nodes, as the data thread sees them: messages of channels across segments
+//! come and go here. Another thread has their sockets and their TLS.
+
+use super::{Data, Stopped};
+use crate::gate::Egress;
+use crate::log::{Level, say};
+use crate::rcap::{LinkEvent, SendError};
+use rota_driver::device::FrameDevice;
+use rota_units::Instant;
+
+/// Events of neighbours that one turn takes: each may call for shares and messages.
+const EVENTS_A_TURN: usize = 16;
+
+impl<D: FrameDevice, G: Egress> Data<D, G> {
+    /// What neighbours have said. It is told once, so that the rest waits for the next turn.
+    pub(super) fn hear_neighbours(&mut self, at: Instant) -> Result<(), Stopped> {
+        for _ in 0..EVENTS_A_TURN {
+            let Some(event) = self.links.as_mut().and_then(|links| links.event()) else {
+                self.work.has_neighbours = false;
+                return Ok(());
+            };
+            match event {
+                LinkEvent::Up { node } => self.node.neighbour_up(at, node),
+                LinkEvent::Down { node, .. } => self.node.neighbour_lost(at, node),
+                LinkEvent::Message { node, octets } => {
+                    if let Err(wrong) = self.node.on_neighbour_message(at, node, &octets) {
+                        say(
+                            Level::Warn,
+                            "neighbour",
+                            &format!("node {node} sends what is no message: {wrong}"),
+                        );
+                        self.end_session(node);
+                    }
+                }
+            }
+            self.drain()?;
+        }
+        self.work.has_neighbours = true;
+        Ok(())
+    }
+
+    /// The timers of channels across segments.
+    pub(super) fn tick_across(&mut self, at: Instant) -> Result<(), Stopped> {
+        if self.node.deadline_across() <= at {
+            self.node.handle_deadline_across(at);
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    /// Sends what the machines have for neighbours. A session that loses a message has to end.
+    pub(super) fn tell_neighbours(&mut self) {
+        while let Some((to, message)) = self.node.next_neighbour_message() {
+            let Some(links) = &self.links else { continue };
+            match links.send(to, message) {
+                // Its end is on the way here.
+                Ok(()) | Err(SendError::Down(_) | SendError::Unknown(_)) => {}
+                Err(error @ (SendError::TooLong(_) | SendError::Full(_))) => {
+                    say(Level::Warn, "neighbour", &format!("the session with node {to} ends: {error}"));
+                    self.end_session(to);
+                }
+            }
+        }
+    }
+
+    fn end_session(&self, node: rota_contract::NodeId) {
+        if let Some(links) = &self.links {
+            links.end(node);
+        }
+    }
+}
