@@ -69,6 +69,9 @@ struct Spec {
     is_shared: bool,
 }
 
+/// Of a node, for an entry of its ledger; true once it is final.
+type Share = (usize, EntryId, bool);
+
 #[derive(Clone, Debug)]
 struct World {
     now: Instant,
@@ -80,7 +83,8 @@ struct World {
     on_the_way: BTreeMap<(usize, usize), VecDeque<Vec<u8>>>,
     notices: BTreeSet<(usize, usize)>,
     asked: [VecDeque<RcapOutput>; NODES],
-    shares: BTreeMap<(usize, usize), Vec<(usize, EntryId, bool)>>,
+    /// The shares of each link.
+    shares: BTreeMap<(usize, usize), Vec<Share>>,
     answers: BTreeSet<(ChannelKey, usize)>,
     calls: BTreeMap<ChannelKey, (usize, Outcome)>,
     losses: u8,

@@ -8,6 +8,7 @@ use rota_units::{Octets, Span};
 use rota_wire::{RcapAccept, RcapClose, RcapKind, RcapRecord, RcapRecords, RcapRequest, RcapStatus};
 
 mod ends;
+mod garbage;
 
 thread_local! {
     static LAST: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
