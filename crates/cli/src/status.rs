@@ -70,7 +70,7 @@ fn print_links(links: &serde_json::Value) {
             Some(reason) if state != "up" => format!(": {reason}"),
             _ => String::new(),
         };
-        let since = Span::from_millis(link["since_ms"].as_u64().unwrap_or(0));
+        let since = Span::from_nanos(link["since_ns"].as_u64().unwrap_or(0));
         let node = format!("node {} at {}", word(&link["node_id"]), word(&link["address"]));
         outln!("link      {state:<8}  {name:<16} {node}, for {since}{reason}");
     }

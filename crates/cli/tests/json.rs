@@ -119,6 +119,17 @@ fn runs_and_sweeps_print_the_keys_of_the_page() {
     assert_as_on_the_page("sweep", &run(&["sim", "sweep", "--seeds", "0..1", "--json"]).1);
 }
 
+#[test]
+fn a_node_key_prints_the_keys_of_the_page() {
+    let folder = std::env::temp_dir().join(format!("rota-json-key-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("id").display().to_string();
+    let (code, shown) = run(&["key", "show", "--json", "--node-id-file", &file]);
+    assert_as_on_the_page("key", &shown);
+    assert_eq!((code, &shown["node_id_file"]), (Some(0), &file.into()), "{shown}");
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
 /// It printed text.
 #[test]
 fn a_replay_prints_the_document_of_its_run_with_the_log() {

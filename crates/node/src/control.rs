@@ -27,7 +27,7 @@ use rota_proto::{ChannelEvent, ChannelId, NotFound, PortId, Shortage, Stated};
 use rota_shm::control::{ControlListener, RefusalInfo, Reply, Request, UNASKED};
 use rota_shm::{ChannelState, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
-use rota_wire::RcapDenied;
+use rota_wire::{RcapDenied, RcapTest};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -409,7 +409,23 @@ impl Control<'_> {
     fn on_denied(&mut self, channel: ChannelId, denied: &RcapDenied, name: Option<&str>) {
         let Some((at, place)) = self.owner(channel) else { return };
         let number = self.sessions[at].channels.swap_remove(place).number;
-        self.sessions[at].to(number).not_there(logged::denial(denied, name));
+        let sentence = logged::denial(denied, name);
+        let session = self.sessions[at].to(number);
+        let is_absent = matches!(
+            denied.test,
+            RcapTest::NoListener | RcapTest::NoRoute | RcapTest::ReceiverSilent | RcapTest::NeighbourLost
+        );
+        if is_absent {
+            return session.not_there(sentence);
+        }
+        let info = RefusalInfo {
+            test: denied.test.name().to_owned(),
+            node: name.map_or_else(|| denied.node.to_string(), str::to_owned),
+            sentence,
+            margin_ns: denied.margin_ns,
+            ..RefusalInfo::default()
+        };
+        session.reply(&Reply::Refused(info), &[]);
     }
 
     fn on_probed(&mut self, channel: ChannelId, granted: Granted) {

@@ -230,21 +230,9 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
     let (links, keeping) = spec.links.take().map(Links::new).transpose()?.unzip();
     let facts = status::Facts { guardians, links: links.as_ref().map(Links::view), ..facts };
     let privileges = &facts.privileges;
-    let mut metering = Vec::new();
     let outcome = std::thread::scope(|scope| {
-        for (port, of) in metered.iter_mut().enumerate() {
-            let ((stopping, stop), counted) = (std::sync::mpsc::channel(), &facts.counters);
-            metering.push(stopping);
-            let (ear, meter) = (of.ear.take(), Arc::clone(&of.meter));
-            let (interface, gate) = (of.interface.clone(), of.gate.clone());
-            let meter_thread =
-                std::thread::Builder::new().name("rota-meter".into()).spawn_scoped(scope, move || {
-                    privileges.helper_begins();
-                    meter::run(&meter, (port, &interface, gate.as_deref()), ear, counted, &stop);
-                });
-            // Its numbers are for monitors only: a node without it is none the worse.
-            drop(meter_thread);
-        }
+        let ports = metered.iter_mut().enumerate();
+        let metering: Vec<_> = ports.map(|(port, of)| measure(scope, &facts, port, of)).collect();
         keep_links(scope, privileges, keeping)?;
         let (answer, asked) = std::sync::mpsc::channel();
         let data = std::thread::Builder::new()
@@ -275,6 +263,25 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
         facts.guardians.iter().flatten().for_each(guardian::Guardian::dismiss);
     }
     outcome.map_err(|error| why_ended(error, &metered))
+}
+
+/// Starts the thread that measures a port; it ends when what is returned is dropped. Its numbers are for
+/// monitors only: a node without it is none the worse.
+fn measure<'scope>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    facts: &'scope status::Facts,
+    port: usize,
+    of: &mut Metered,
+) -> std::sync::mpsc::Sender<()> {
+    let ((stopping, stop), counted) = (std::sync::mpsc::channel(), &facts.counters);
+    let (ear, meter) = (of.ear.take(), Arc::clone(&of.meter));
+    let (interface, gate) = (of.interface.clone(), of.gate.clone());
+    let thread = std::thread::Builder::new().name("rota-meter".into()).spawn_scoped(scope, move || {
+        facts.privileges.helper_begins();
+        meter::run(&meter, (port, &interface, gate.as_deref()), ear, counted, &stop);
+    });
+    drop(thread);
+    stopping
 }
 
 /// The thread of the links, which ends with their user.

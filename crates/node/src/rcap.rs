@@ -12,6 +12,7 @@
 mod connection;
 mod door;
 mod frame;
+pub mod fuzz;
 mod greeting;
 mod identity;
 mod link;

@@ -2,8 +2,8 @@
 //!
 //! A node that was killed leaves its socket and its locks. The next node of its namespace takes them, but a
 //! namespace that is gone has no next node. A directory is removed only if this user made it, it holds
-//! nothing but locks, the sockets of these locks and a node's id, key and neighbours, and no process has any of
-//! the locks.
+//! nothing but locks, the sockets of these locks and a node's id, key and neighbours, and no process has any
+//! of the locks.
 
 use crate::lock::is_at;
 use crate::{PREFIX, bases, check_directory, namespace};

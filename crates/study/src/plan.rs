@@ -1,7 +1,7 @@
 //! `rota plan`: decides the channels of a plan file, offline, by the tests of the network.
 //!
 //! Nothing is measured and nothing is sent: what it says holds for a network with these rates, cycles and
-//! costs, in which every channel keeps its traffic. Channels across several segments are not built yet.
+//! costs, in which every channel keeps its traffic.
 
 mod engine;
 pub mod file;

@@ -41,6 +41,10 @@ impl Control<'_> {
         say(Level::Warn, cause, &self.facts.of_port(port, text));
     }
 
+    fn log_refused(&self, channel: ChannelId, why: &str) {
+        say(Level::Warn, "refused", &format!("refused: {}: {why}", self.called(channel)));
+    }
+
     pub(super) fn log_channel(&mut self, port: PortId, event: &ChannelEvent) {
         match event {
             ChannelEvent::Opened { channel, granted, .. }
@@ -67,11 +71,10 @@ impl Control<'_> {
                 say(Level::Info, "changed", &text);
             }
             ChannelEvent::Refused { channel, refusal } | ChannelEvent::NotChanged { channel, refusal } => {
-                say(Level::Warn, "refused", &format!("refused: {}: {refusal}", self.called(*channel)));
+                self.log_refused(*channel, &refusal.to_string());
             }
             ChannelEvent::Denied { channel, denied, name } => {
-                let text = format!("refused: {}: {}", self.called(*channel), denial(denied, name.as_deref()));
-                say(Level::Warn, "refused", &text);
+                self.log_refused(*channel, &denial(denied, name.as_deref()));
             }
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
                 let counts = self.counts(*channel).unwrap_or(*tally);

@@ -328,7 +328,7 @@ impl Links {
 }
 
 impl Links {
-    /// Ends the connection whose `Up` the last events told of, behind what was sent on it; its `Down` follows.
+    /// Ends the connection whose `Up` the last events told of, behind what was sent on it; `Down` follows.
     pub fn end(&self, node: NodeId) {
         let Ok(peer) = self.nodes.binary_search(&node) else { return };
         if let Some(epoch) = self.seen[peer]

@@ -34,7 +34,7 @@ fn link_json(link: &LinkInfo, at: Instant) -> Value {
         "address": neighbour.address.to_string(),
         "key": neighbour.key.to_string(),
         "state": state.word(),
-        "since_ms": at.since(*since).as_nanos() / 1_000_000,
+        "since_ns": at.since(*since).as_nanos(),
         "reason": reason,
         "ups": ups,
         "messages_sent": sent,
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!((&json["refused"]["no_key"], &json["refused"]["deadline"]), (&json!(7), &json!(0)));
         assert_eq!(json["refused"].as_object().map(Map::len), Some(Refusal::ALL.len()));
         let link = &json["neighbours"][0];
-        assert_eq!((&link["since_ms"], &link["reason"]), (&json!(1_234), &json!("gone")));
+        assert_eq!((&link["since_ns"], &link["reason"]), (&json!(1_234_000_000), &json!("gone")));
         assert_eq!((&link["node_id"], &link["name"]), (&json!("0000000000000002"), &Value::Null));
         assert!(["dialling", "up"].contains(&link["state"].as_str().expect("a word")), "{json}");
     }

@@ -188,8 +188,8 @@ impl Node {
         self.across.as_ref()?.ends.get(&channel)
     }
 
-    /// The program of an end is done with it, or somebody ends it by hand: what is ready leaves first. True if
-    /// it is one across segments.
+    /// The program of an end is done with it, or somebody ends it by hand: what is ready leaves first. True
+    /// if it is one across segments.
     pub(super) fn close_across(&mut self, now: Instant, channel: ChannelId, cause: CloseCause) -> bool {
         let Some(&End { key, sending, .. }) = self.end_across(channel) else { return false };
         self.tell_across(now, |across| {

@@ -1,0 +1,86 @@
+//! A channel from one segment to another over a gateway: programs in namespaces, nodes that agree by RCAP.
+
+mod common;
+
+use common::topology::TopologyLab;
+use common::{PATIENCE, eventually, pid, signal};
+
+const TWO_SEGMENTS: &str = "two-segments.toml";
+
+/// All nodes of the lab know the way to all others.
+fn wait_for_ways(lab: &TopologyLab) {
+    for (from, to) in [("n1", "n4"), ("n4", "n1")] {
+        let knows = || {
+            let refused = lab.rota(from, &["channel", "open", "--to", "nobody", "--rate", "1mbit"]).finish();
+            refused.err.contains(to).then_some(())
+        };
+        assert!(eventually(PATIENCE, knows).is_some(), "{from} has not heard of {to}");
+    }
+}
+
+/// A loaded machine stands still for longer than a bound; what is late is told, and all octets are there.
+const DONE: [i32; 2] = [0, 4];
+
+#[test]
+fn a_channel_crosses_a_gateway_by_name() {
+    let Some(lab) = TopologyLab::up("across", TWO_SEGMENTS, &[]) else { return };
+    wait_for_ways(&lab);
+    let folder = std::env::temp_dir().join(format!("rota-across-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (sent, copy) = (folder.join("sent"), folder.join("copy"));
+    let octets: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
+    std::fs::write(&sent, &octets).expect("room");
+    let copy_name = copy.display().to_string();
+    let receiver = lab.rota("n4", &["recv", "--json", "--out", &copy_name]);
+    receiver.wait_for_word("listening");
+    let words = format!("'{}' send --json --to n4 --rate 2mbit < '{}'", common::ROTA, sent.display());
+    let sender = lab.exec("n1", &["sh", "-c", &words]);
+    sender.wait_for_word("open:");
+    // Both segments carry the channel under their tokens.
+    lab.wait_for_mode("n2", "token");
+    lab.wait_for_mode("n3", "token");
+    let (sender, receiver) = (sender.finish(), receiver.finish());
+    assert!(DONE.contains(&sender.code()), "{}", sender.err);
+    assert!(DONE.contains(&receiver.code()), "{}", receiver.err);
+    let came = receiver.json();
+    assert_eq!((&came["lost"], &came["incomplete"]), (&0.into(), &0.into()), "{came}");
+    assert!(std::fs::read(&copy).expect("it was written") == octets, "the octets differ");
+    let _ = std::fs::remove_dir_all(&folder);
+    // Nothing stays reserved.
+    for station in ["n1", "n2", "n3", "n4"] {
+        lab.wait_for_mode(station, "plain");
+    }
+
+    // More than the second segment has is refused by the gateway, whose name and test are told.
+    let waiting = lab.rota("n4", &["recv", "--out", "/dev/null"]);
+    waiting.wait_for_word("listening");
+    let refused = lab.rota("n1", &["channel", "open", "--json", "--to", "n4", "--rate", "9mbit"]).finish();
+    assert_eq!(refused.code(), 3, "{} {}", refused.out, refused.err);
+    let refused = &refused.json()["refused"];
+    assert_eq!((&refused["test"], &refused["node"]), (&"RetherShare".into(), &"gateway".into()), "{refused}");
+    for station in ["n2", "n3"] {
+        lab.wait_for_mode(station, "plain");
+    }
+}
+
+/// Both programs learn of a gateway that is killed, and both segments go on.
+#[test]
+fn a_gateway_that_is_killed_ends_its_channel_at_both_ends() {
+    let Some(lab) = TopologyLab::up("across-kill", TWO_SEGMENTS, &[]) else { return };
+    wait_for_ways(&lab);
+    let receiver = lab.rota("n4", &["recv", "--json", "--out", "/dev/null"]);
+    receiver.wait_for_word("listening");
+    let sender =
+        lab.exec("n1", &["sh", "-c", &format!("yes | '{}' send --json --to n4 --rate 1mbit", common::ROTA)]);
+    sender.wait_for_word("open:");
+    lab.wait_for_mode("n3", "token");
+    signal(pid(&lab.status("gateway")), "KILL");
+    let (sender, receiver) = (sender.finish(), receiver.finish());
+    assert_ne!((sender.code(), receiver.code()), (0, 0));
+    for (end, said) in [("sender", &sender.err), ("receiver", &receiver.err)] {
+        assert!(said.contains("silent") || said.contains("lost") || said.contains("node"), "{end}: {said}");
+    }
+    for station in ["n1", "n2", "n3", "n4"] {
+        lab.wait_for_mode(station, "plain");
+    }
+}
