@@ -55,7 +55,7 @@ impl core::fmt::Display for Medium {
     }
 }
 
-/// One station. With several ports it is a gateway; it forwards nothing yet.
+/// One station. With several ports it is a gateway, which carries channels between its segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Station {
     /// Its name, and its host's.

@@ -139,7 +139,7 @@ fn a_path_that_is_too_slow_or_full_is_denied_by_its_node() {
     let mut net = chain(&[Rether, Rether]);
     net.nodes[2].listen(SERVICE);
     let denied = |event: &ChannelEvent| match event {
-        ChannelEvent::Denied { channel, denied, name } => Some((*channel, denied.clone(), name.clone())),
+        ChannelEvent::Denied { channel, denied, name } => Some((*channel, *denied, name.clone())),
         _ => None,
     };
     let channel = open(&mut net, 5_000, Beyond { delay: Some(Span::from_millis(90)), ..Beyond::default() });

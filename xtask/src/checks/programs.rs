@@ -13,7 +13,7 @@ pub fn check(tree: &Tree, report: &mut Report) {
         }
         let tests = format!("{folder}tests/");
         let roots = roots(text);
-        let files = tree.rust.iter().filter_map(|(path, _)| Some((path, module(path, &tests)?)));
+        let files = tree.rust.keys().filter_map(|path| Some((path, module(path, &tests)?)));
         for (path, name) in files {
             let is_named = |root: &&String| names(tree, &format!("{tests}{root}.rs"), name);
             if !roots.iter().any(|root| root == name) && !roots.iter().any(|root| is_named(&root)) {

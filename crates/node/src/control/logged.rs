@@ -49,13 +49,10 @@ impl Control<'_> {
         match event {
             ChannelEvent::Opened { channel, granted, .. }
             | ChannelEvent::IncomingOpened { channel, granted } => {
-                let text = format!(
-                    "opened: {}: units of {} octets each {}, bound {}",
-                    self.called(*channel),
-                    granted.contract.unit_octets_max,
-                    granted.period(),
-                    granted.bound()
-                );
+                let called = self.called(*channel);
+                let (octets, period) = (granted.contract.unit_octets_max, granted.period());
+                let bound = granted.bound();
+                let text = format!("opened: {called}: units of {octets} octets each {period}, bound {bound}");
                 say(Level::Info, "opened", &text);
             }
             ChannelEvent::Probed { channel, granted } => {
@@ -108,10 +105,9 @@ impl Control<'_> {
             ChannelEvent::Contested { mac, astray } => {
                 self.warn_of_port(port, "contested", StationRow::contested_sentence(mac, "", *astray));
             }
-            // The end of the channel is told next.
-            ChannelEvent::NoMemory { .. } => {}
-            // The journal writes these lines, for both ends.
-            ChannelEvent::Told { .. }
+            // The end of the channel is told next; the journal writes the lines of the others, for both ends.
+            ChannelEvent::NoMemory { .. }
+            | ChannelEvent::Told { .. }
             | ChannelEvent::Struck(_)
             | ChannelEvent::Incoming { .. }
             | ChannelEvent::ModeChanged
@@ -196,6 +192,23 @@ fn shortened(mut notes: impl Iterator<Item = String>) -> Vec<String> {
     shown
 }
 
+/// A refusal by a node on the way across segments: the node, the test, the margin and what would fit.
+pub(super) fn denial(denied: &RcapDenied, name: Option<&str>) -> String {
+    let RcapDenied { node, test, margin_ns, nearest_delay_ns, nearest_octets, .. } = *denied;
+    let node = name.map_or_else(|| node.to_string(), str::to_owned);
+    let mut text = format!("node {node} refuses ({}): {}", test.name(), test.words());
+    if margin_ns > 0 {
+        text += &format!(", by {}", Span::from_nanos(margin_ns));
+    }
+    if nearest_delay_ns > 0 {
+        text += &format!("; the nearest delay that fits is {}", Span::from_nanos(nearest_delay_ns));
+    }
+    if nearest_octets > 0 {
+        text += &format!("; the largest packet that fits has {nearest_octets} octets");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,21 +237,4 @@ mod tests {
         assert_eq!(notes(220).len(), 33);
         assert!(notes(220)[32].starts_with("188 more channels"));
     }
-}
-
-/// A refusal by a node on the way across segments: the node, the test, the margin and what would fit.
-pub(super) fn denial(denied: &RcapDenied, name: Option<&str>) -> String {
-    let RcapDenied { node, test, margin_ns, nearest_delay_ns, nearest_octets, .. } = *denied;
-    let node = name.map_or_else(|| node.to_string(), str::to_owned);
-    let mut text = format!("node {node} refuses ({}): {}", test.name(), test.words());
-    if margin_ns > 0 {
-        text += &format!(", by {}", Span::from_nanos(margin_ns));
-    }
-    if nearest_delay_ns > 0 {
-        text += &format!("; the nearest delay that fits is {}", Span::from_nanos(nearest_delay_ns));
-    }
-    if nearest_octets > 0 {
-        text += &format!("; the largest packet that fits has {nearest_octets} octets");
-    }
-    text
 }

@@ -29,8 +29,8 @@ pub(super) struct Question {
 }
 
 impl Rcap {
-    /// Asks for a channel (`TENET-4.1-2`) by a number that this node has never given. The outcome is one event:
-    /// opened or refused.
+    /// Asks for a channel (`TENET-4.1-2`) by a number that this node has never given. The outcome is one
+    /// event: opened or refused.
     ///
     /// # Errors
     /// The request can be seen to be wrong without asking anybody.
