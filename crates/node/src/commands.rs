@@ -23,6 +23,8 @@ pub(crate) struct Opening {
     pub(crate) before: u64,
     /// Only the contract is wanted.
     pub(crate) probe: bool,
+    /// The user of the program.
+    pub(crate) uid: u32,
 }
 
 /// The other end of a channel.

@@ -241,7 +241,7 @@ impl Session {
                 }
                 let room_octets = traffic.room_octets;
                 let asked = Asked::Open { to: to.clone(), service, buffers, room_octets, name };
-                let request = Opening { traffic, before, probe };
+                let request = Opening { traffic, before, probe, uid: self.user };
                 self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
             Request::Mapped { channel } => self.mapped(channel, data),

@@ -394,6 +394,7 @@ impl Node {
     /// Leaves all segments in good order.
     pub fn leave(&mut self, now: Instant) {
         self.assert_drained();
+        self.leave_across(now);
         for port in self.ports().map(Port::id).collect::<Vec<_>>() {
             self.end_hops_at(now, port, CloseCause::NodeStopped);
         }

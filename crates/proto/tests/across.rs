@@ -80,7 +80,7 @@ fn opened(net: &mut Net, octets: u32) -> (ChannelId, ChannelId, Span) {
     let last = net.last();
     net.nodes[last].listen(SERVICE);
     let sending = open(net, octets, Beyond::default());
-    let (receiving, peer, _) = until(net, last, incoming);
+    let (receiving, peer, promised) = until(net, last, incoming);
     assert_eq!(peer, id(0));
     let now = net.now;
     assert!(net.nodes[last].accept(now, receiving));
@@ -88,6 +88,7 @@ fn opened(net: &mut Net, octets: u32) -> (ChannelId, ChannelId, Span) {
     let bound = until(net, 0, |event| match event {
         ChannelEvent::Opened { channel, granted, .. } => {
             assert_eq!(*channel, sending);
+            assert_eq!(granted.contract.bound_ns, promised, "both ends have one promise");
             Some(granted.bound())
         }
         _ => None,

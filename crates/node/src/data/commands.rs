@@ -99,7 +99,7 @@ pub(super) fn open(
     service: u16,
     request: &Opening,
 ) -> Result<(ChannelId, Peer), NotFound> {
-    let Opening { traffic, before, probe } = *request;
+    let Opening { traffic, before, probe, .. } = *request;
     let found = match node.find(to) {
         Err(NotFound::Unknown { known }) => return open_beyond(node, at, to, service, request, known),
         found => found?,
@@ -133,7 +133,7 @@ fn open_beyond(
         return Err(NotFound::Unknown { known: near });
     };
     let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
-    let channel = node.open_beyond(at, &asked, Beyond::default())?;
+    let channel = node.open_beyond(at, &asked, Beyond { uid: request.uid, ..Beyond::default() })?;
     Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
 }
 

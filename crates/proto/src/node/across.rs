@@ -92,6 +92,11 @@ impl Node {
         })
     }
 
+    /// This node stops: its neighbours are told of the end of each channel.
+    pub(super) fn leave_across(&mut self, now: Instant) {
+        self.tell_across(now, |across| across.rcap.close_all(now));
+    }
+
     fn tell_across<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Across) -> R) -> Option<R> {
         self.assert_drained();
         let answer = tell(self.across.as_mut()?);
@@ -425,7 +430,8 @@ impl Node {
             let (Some(id), Some(from), Some(label)) = (id, from, channel.label_in) else {
                 return Err(HopError::NoHop(ChannelId(0)));
             };
-            self.enter_destination_as(id, from, octets, label)?;
+            let bound = self.end_across(id).map_or(Span::ZERO, |end| end.granted.bound());
+            self.enter_destination_as(id, from, (octets, bound), label)?;
             self.opened_here(id, from);
             return Ok(());
         };
@@ -492,8 +498,8 @@ impl Node {
                 let name = across.links.name(denied.node).map(str::to_owned);
                 across.events.push_back((PortId(0), ChannelEvent::Denied { channel, denied, name }));
             }
-            RcapEvent::Incoming { key, listener, request, .. } => {
-                self.on_incoming(now, key, listener, &request)
+            RcapEvent::Incoming { key, listener, request, best, .. } => {
+                self.on_incoming(key, listener, &request, best);
             }
             RcapEvent::IncomingGone { key, ending } => {
                 let cause = match ending {
@@ -542,12 +548,13 @@ impl Node {
         across.events.push_back((port, event));
     }
 
-    fn on_incoming(&mut self, _now: Instant, key: ChannelKey, listener: u64, request: &ChannelRequest) {
+    /// No node relaxes: the least that the path can promise is what it promises.
+    fn on_incoming(&mut self, key: ChannelKey, listener: u64, request: &ChannelRequest, best: Span) {
         let id = self.lines[0].channels.next_id();
         // It takes no second channel, on whatever port or path.
         let taken: Vec<_> = self.lines.iter_mut().map(|line| line.channels.take(listener)).collect();
         let Some(across) = &mut self.across else { return };
-        let granted = granted(request, request.goal.delay);
+        let granted = granted(request, best);
         let (peer, taken, state) = (key.origin, taken.into_iter().flatten().next(), State::Asked);
         let (ask_status, nodes, tally) = (Instant::FAR, Vec::new(), Tally::default());
         let (sending, way, listener_of) = (false, None, taken);

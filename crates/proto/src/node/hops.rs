@@ -20,7 +20,7 @@ use rota_admission::rtip::Regulator;
 use rota_admission::subnet::{RTIP_OCTETS, payload_max};
 use rota_contract::CloseCause;
 use rota_medium::BODY;
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, RTIP_HEADER_OCTETS, UNIT_HEADER_OCTETS, parse_fragment};
 
 impl Node {
@@ -123,21 +123,22 @@ impl Node {
     pub fn enter_destination(&mut self, from: Way, octets: u32) -> Result<(ChannelId, u16), HopError> {
         let id = self.lines[0].channels.next_id();
         let local_id = self.hops.free_local_id((from.port, from.hop));
-        self.enter_destination_as(id, from, octets, local_id).map(|()| (id, local_id))
+        self.enter_destination_as(id, from, (octets, Span::ZERO), local_id).map(|()| (id, local_id))
     }
 
-    /// The same for a channel of this number, by the local id that this node has given.
+    /// The same for a channel of this number, by the local id that this node has given. Its units are late
+    /// beyond the bound.
     pub(super) fn enter_destination_as(
         &mut self,
         id: ChannelId,
         from: Way,
-        octets: u32,
+        (octets, bound): (u32, Span),
         local_id: u16,
     ) -> Result<(), HopError> {
         self.assert_drained();
         self.line_towards(from.port, from.hop)?;
         self.hops.has_room()?;
-        self.hops.enter_destination(id, (from.port, from.hop, local_id), octets);
+        self.hops.enter_destination(id, (from.port, from.hop, local_id), octets, bound);
         self.count_arrivals();
         Ok(())
     }

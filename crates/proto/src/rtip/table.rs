@@ -10,10 +10,11 @@
 
 use super::door::{HopError, HopEvent};
 use crate::channels::follow::Follow;
+use crate::channels::lateness::OneWay;
 use crate::io::{ChannelId, PortId, UnitDescriptor};
 use rota_admission::Admitted;
 use rota_contract::{CloseCause, Tally};
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, UnitHeader};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -62,6 +63,22 @@ struct Sink {
     last_number: u64,
     follow: Follow,
     tally: Tally,
+    /// The promise to each unit; zero where there is none.
+    bound: Span,
+    clocks: OneWay,
+}
+
+impl Sink {
+    /// A unit is whole: late or in time, as far as the clocks of two hosts say.
+    fn judge(&mut self, arrived: Option<Instant>, schedule_ns: u64) {
+        let Some(arrived) = arrived.filter(|_| self.bound > Span::ZERO) else { return };
+        let took = self.clocks.delay(arrived, schedule_ns, false).max(0);
+        let took = Span::from_nanos(u64::try_from(took).unwrap_or(u64::MAX));
+        if took > self.bound {
+            self.tally.late = self.tally.late.saturating_add(1);
+            self.tally.latest_by_ns = self.tally.latest_by_ns.max(took.minus(self.bound).as_nanos());
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -177,9 +194,9 @@ impl Table {
     }
 
     /// They are for a program of this host.
-    pub(crate) fn enter_destination(&mut self, id: ChannelId, key: Key, octets: u32) {
+    pub(crate) fn enter_destination(&mut self, id: ChannelId, key: Key, octets: u32, bound: Span) {
         self.events.reserve(EVENTS);
-        let way = Way::Program(Sink::default());
+        let way = Way::Program(Sink { bound, ..Sink::default() });
         self.arrivals.insert(key, Arrival { hop: id, octets, newest: None, way });
     }
 
@@ -246,7 +263,10 @@ impl Table {
         let found = sink.follow.fragment(&descriptor, octets as u64);
         sink.tally.lost = sink.tally.lost.saturating_add(found.lost.1);
         sink.tally.incomplete += u64::from(found.in_part.is_some());
-        sink.tally.units += u64::from(found.whole);
+        if found.whole {
+            sink.tally.units += 1;
+            sink.judge(arrived, unit.schedule_ns);
+        }
         Some(descriptor)
     }
 

@@ -261,7 +261,7 @@ fn a_local_id_is_known_by_port_and_station_and_not_given_again_at_once() {
     for _ in 0..70_000 {
         let (id, local) = (ChannelId(9), table.free_local_id((PortId(1), MAC)));
         assert!(local != 0);
-        table.enter_destination(id, (PortId(1), MAC, local), 100);
+        table.enter_destination(id, (PortId(1), MAC, local), 100, Span::ZERO);
         assert!(table.end(id).is_none(), "it has no share");
     }
 }
@@ -286,4 +286,30 @@ fn an_end_is_told_once() {
     table.on_released(other.id);
     assert_eq!(told(&mut table), 0);
     assert!(table.is_empty());
+}
+
+#[test]
+fn units_behind_the_bound_are_late_at_the_destination() {
+    let mut table = Table::new();
+    let (id, key) = (ChannelId(9), (PortId(1), MAC, 4));
+    table.enter_destination(id, key, 100, Span::from_millis(10));
+    // The clocks differ by a second; the third unit takes 11 ms longer than the quickest, the fourth 10 ms.
+    for (number, took) in [(0, 3), (1, 2), (2, 13), (3, 12)] {
+        let due = u64::from(number) * 40_000_000;
+        let unit = UnitHeader {
+            label: 0,
+            number,
+            fragment: 0,
+            last: true,
+            left_out: 0,
+            unit_octets: 50,
+            schedule_ns: due,
+        };
+        let arrived = Instant::from_nanos(1_000_000_000 + due + took * 1_000_000);
+        table.describe(key, &unit, 50, Some(arrived)).expect("it is its channel");
+    }
+    let tally = table.tally(id).expect("it is entered");
+    assert_eq!((tally.units, tally.late), (4, 1));
+    // 100 parts in a million of the time since the quickest are for the drift of the clocks.
+    assert!((990_000..=1_000_000).contains(&tally.latest_by_ns), "{tally:?}");
 }

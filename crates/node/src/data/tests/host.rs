@@ -204,7 +204,7 @@ fn until(lan: &mut (Station, Station), what: &str, mut wanted: impl FnMut(&mut (
 
 fn open(lan: &mut (Station, Station)) -> ChannelId {
     let period = lan.0.data.node.medium().settings().trt;
-    let request = Opening { traffic: TrafficSpec::fixed(100, period, true), before: 0, probe: false };
+    let request = Opening { traffic: TrafficSpec::fixed(100, period, true), before: 0, probe: false, uid: 0 };
     let Ok((channel, _)) = commands::open(&mut lan.0.data.node, now(), "b", SERVICE, &request) else {
         panic!("the station is known")
     };

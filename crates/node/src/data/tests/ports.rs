@@ -93,7 +93,7 @@ impl Station {
     fn open(&mut self, to: &str) {
         let period = self.data.node.medium().settings().trt;
         let traffic = TrafficSpec::fixed(100, period, true);
-        let request = Opening { before: 0, probe: false, traffic };
+        let request = Opening { before: 0, probe: false, uid: 0, traffic };
         let opened = open(&mut self.data.node, now(), to, SERVICE, &request);
         assert!(opened.is_ok(), "{:?}", opened.err());
     }

@@ -57,7 +57,7 @@ impl Station {
     fn opening(&self) -> Opening {
         let period = self.data.node.medium().settings().trt;
         let traffic = TrafficSpec::fixed(SHAPE.unit_octets_max, period, true);
-        Opening { traffic, before: 0, probe: false }
+        Opening { traffic, before: 0, probe: false, uid: 0 }
     }
 
     /// The newest event that says that, and no event is left.
