@@ -152,6 +152,10 @@ pub(crate) enum Note {
     Incident {
         event: u64,
     },
+    /// A session with a neighbour ends: one sentence.
+    SessionEnded {
+        note: String,
+    },
     /// A port is gone: one sentence.
     PortLost {
         note: String,

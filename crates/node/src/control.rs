@@ -268,6 +268,7 @@ impl Control<'_> {
                 Note::Resizing { ask, result } => self.on_resizing(ask, result),
                 Note::Snapshot { ask, snapshot } => self.on_snapshot(ask, &snapshot),
                 Note::Incident { event } => self.begin_incident(event),
+                Note::SessionEnded { note } => say(Level::Warn, "neighbour", &note),
                 Note::PortLost { note } => crate::log::say(crate::log::Level::Warn, "port", &note),
                 Note::Hostile { channel, why } => self.on_hostile(channel, &why),
                 Note::HostileSocket { attached, why } => self.on_socket_ended(attached, &why),

@@ -87,6 +87,8 @@ pub(crate) struct Across {
     /// Messages for neighbours.
     pub(crate) outbox: VecDeque<(NodeId, Vec<u8>)>,
     pub(crate) events: VecDeque<(PortId, ChannelEvent)>,
+    /// Statements that may be passed on until then.
+    pub(crate) statements: usize,
     /// When the members of the segments are looked at again.
     pub(crate) look: Instant,
     /// The change of the graph by which the ways were found.
@@ -102,6 +104,7 @@ impl Across {
             ends: BTreeMap::new(),
             outbox: VecDeque::new(),
             events: VecDeque::new(),
+            statements: 0,
             look: Instant::ZERO,
             routed: None,
         }
@@ -134,7 +137,9 @@ impl Across {
     pub(crate) fn drain(&mut self, now: Instant, channel: ChannelId, cause: CloseCause) {
         let Some(end) = self.ends.get_mut(&channel) else { return };
         if matches!(end.state, State::Asked | State::Open) {
-            let until = now + end.granted.bound() + DRAIN_MOST;
+            // One unit leaves in each period, and the program's memory may be full.
+            let waiting = u64::from(end.granted.contract.buffers.max(8)) + 1;
+            let until = now + end.granted.bound() + end.granted.period() * waiting + DRAIN_MOST;
             end.state = State::Draining { cause, until, look: now };
         }
     }

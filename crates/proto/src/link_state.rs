@@ -215,6 +215,26 @@ impl LinkState {
         self.stated.get(&node).map(|stated| stated.name.as_str()).filter(|name| !name.is_empty())
     }
 
+    /// The hops to each node that a way leads to, this one left out.
+    pub fn distances(&self) -> BTreeMap<NodeId, usize> {
+        let mut hops = BTreeMap::from([(self.own, 0)]);
+        let mut next = VecDeque::from([self.own]);
+        while let Some(node) = next.pop_front() {
+            let (Some(stated), so_far) = (self.stated.get(&node), hops[&node]) else { continue };
+            if node != self.own && !stated.forwards {
+                continue;
+            }
+            for neighbour in stated.neighbours.iter().copied().filter(|other| self.has_link(node, *other)) {
+                hops.entry(neighbour).or_insert_with(|| {
+                    next.push_back(neighbour);
+                    so_far + 1
+                });
+            }
+        }
+        hops.remove(&self.own);
+        hops
+    }
+
     /// The nodes of that name.
     pub fn called(&self, name: &str) -> impl Iterator<Item = NodeId> {
         self.stated.iter().filter(move |(_, stated)| stated.name == name).map(|(node, _)| *node)

@@ -193,6 +193,18 @@ fn nobody_listens_and_a_receiver_that_has_no_room() {
     net.nodes[2].decline(now, receiving, short);
     net.drain(2);
     assert_eq!(until(&mut net, 0, test), "ReceiverRefused");
+    // The program listens again, and takes the next channel; it was deaf for ever.
+    net.told.clear();
+    net.nodes[2].listen_again(u64::from(SERVICE));
+    open(&mut net, 1_000, Beyond::default());
+    let (receiving, ..) = until(&mut net, 2, incoming);
+    // Its program ends before it has answered.
+    let now = net.now;
+    net.told.clear();
+    net.nodes[2].abort(now, receiving);
+    net.drain(2);
+    assert_eq!(until(&mut net, 2, closed), (receiving, CloseCause::ReceiverDied));
+    assert_eq!(until(&mut net, 0, test), "ReceiverRefused");
 }
 
 /// A gateway that dies takes its channels with it, and both ends are told; nothing stays reserved.

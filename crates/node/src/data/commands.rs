@@ -5,7 +5,9 @@ use super::{Data, Stopped};
 use crate::commands::{Command, Note, Opening, Peer, Remains};
 use crate::gate::Egress;
 use rota_driver::device::FrameDevice;
-use rota_proto::{Beyond, ChannelId, Destination, Found, Listener, Node, NotFound, OpenRequest};
+use rota_proto::{
+    Beyond, ChannelId, Destination, Found, Listener, Node, NotFound, OpenRequest, RequestError,
+};
 use rota_units::Instant;
 
 /// The control thread may have been asked for much at once.
@@ -132,6 +134,9 @@ fn open_beyond(
         near.dedup();
         return Err(NotFound::Unknown { known: near });
     };
+    if request.probe {
+        return Err(RequestError::ProbeBeyond.into());
+    }
     let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
     let channel = node.open_beyond(at, &asked, Beyond { uid: request.uid, ..Beyond::default() })?;
     Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))

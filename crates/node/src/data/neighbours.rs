@@ -2,9 +2,10 @@
 //! come and go here. Another thread has their sockets and their TLS.
 
 use super::{Data, Stopped};
+use crate::commands::Note;
 use crate::gate::Egress;
-use crate::log::{Level, say};
 use crate::rcap::{LinkEvent, SendError};
+use rota_contract::NodeId;
 use rota_driver::device::FrameDevice;
 use rota_units::Instant;
 
@@ -24,12 +25,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 LinkEvent::Down { node, .. } => self.node.neighbour_lost(at, node),
                 LinkEvent::Message { node, octets } => {
                     if let Err(wrong) = self.node.on_neighbour_message(at, node, &octets) {
-                        say(
-                            Level::Warn,
-                            "neighbour",
-                            &format!("node {node} sends what is no message: {wrong}"),
-                        );
-                        self.end_session(node);
+                        self.end_session(node, &format!("it sends what is no message: {wrong}"));
                     }
                 }
             }
@@ -56,16 +52,19 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 // Its end is on the way here.
                 Ok(()) | Err(SendError::Down(_) | SendError::Unknown(_)) => {}
                 Err(error @ (SendError::TooLong(_) | SendError::Full(_))) => {
-                    say(Level::Warn, "neighbour", &format!("the session with node {to} ends: {error}"));
-                    self.end_session(to);
+                    self.end_session(to, &error.to_string());
                 }
             }
         }
     }
 
-    fn end_session(&self, node: rota_contract::NodeId) {
-        if let Some(links) = &self.links {
-            links.end(node);
+    /// Ends a session; what else comes on it is not heard. This thread writes no line.
+    fn end_session(&mut self, node: NodeId, why: &str) {
+        if let Some(links) = &mut self.links
+            && links.end(node)
+        {
+            let note = format!("the session with node {node} ends: {why}");
+            self.control.say(Note::SessionEnded { note });
         }
     }
 }

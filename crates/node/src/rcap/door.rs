@@ -273,16 +273,17 @@ impl Links {
         let event = match what {
             What::Up => {
                 self.seen[peer] = Some(epoch);
-                LinkEvent::Up { node }
+                Some(LinkEvent::Up { node })
             }
             What::Down(cause) => {
                 self.seen[peer] = None;
-                LinkEvent::Down { node, cause }
+                Some(LinkEvent::Down { node, cause })
             }
             What::Message(octets) => {
                 let cost = octets.len() + MESSAGE_COST;
                 self.shared.loads[peer].unread.fetch_sub(cost, Ordering::SeqCst);
-                LinkEvent::Message { node, octets }
+                let is_heard = self.seen[peer] == Some(epoch);
+                is_heard.then_some(LinkEvent::Message { node, octets })
             }
         };
         // Not for each event: the thread would wake to read one message.
@@ -291,7 +292,7 @@ impl Links {
         if has_room && self.shared.throttled.swap(false, Ordering::SeqCst) {
             self.shared.rouse();
         }
-        Some(event)
+        event
     }
 
     /// The thread has ended before its user, by a panic: no link is up any more.
@@ -329,13 +330,14 @@ impl Links {
 
 impl Links {
     /// Ends the connection whose `Up` the last events told of, behind what was sent on it; `Down` follows.
-    pub fn end(&self, node: NodeId) {
-        let Ok(peer) = self.nodes.binary_search(&node) else { return };
-        if let Some(epoch) = self.seen[peer]
-            && self.orders.send(Order { peer, epoch, message: None }).is_ok()
-        {
+    /// Messages that it brings until then are dropped. False if it has ended already.
+    pub fn end(&mut self, node: NodeId) -> bool {
+        let Ok(peer) = self.nodes.binary_search(&node) else { return false };
+        let Some(epoch) = self.seen[peer].take() else { return false };
+        if self.orders.send(Order { peer, epoch, message: None }).is_ok() {
             self.shared.rouse();
         }
+        true
     }
 }
 

@@ -112,6 +112,11 @@ pub enum RequestError {
     /// More stations than a ring holds.
     #[error("this segment has {0} stations; a ring holds at most 200, so nothing can be reserved here")]
     TooManyStations(u16),
+    /// Nodes across segments are not probed.
+    #[error(
+        "a probe asks stations of a segment of this node only; open the channel to learn whether it fits"
+    )]
+    ProbeBeyond,
     /// The request for a channel across segments cannot be.
     #[error(transparent)]
     Across(#[from] crate::rcap::RcapCallError),

@@ -97,6 +97,7 @@ impl World {
                 let path = self.nodes[from].path(id(to), &[]);
                 let hops = self.shortest(from, to, &mut Vec::new());
                 assert_eq!(path.as_ref().map(Vec::len), hops, "from {from} to {to}: {path:?}");
+                assert_eq!(self.nodes[from].distances().get(&id(to)).copied(), hops);
                 let walk: Vec<NodeId> = [id(from)].into_iter().chain(path.into_iter().flatten()).collect();
                 for pair in walk.windows(2) {
                     let [one, other] = [pair[0], pair[1]].map(|node| node.0 as usize - 1);

@@ -14,7 +14,7 @@ use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
     ChannelKey, ChannelRequest, Ending, EntryId, Graph, HopCounts, HopDenied, HopOffer, Installed, NextHop,
-    RcapEvent, RcapOutput, RcapTest, Record,
+    RcapCallError, RcapEvent, RcapOutput, RcapTest, Record,
 };
 use crate::rtip::{HopError, HopEvent, HopShare, HopSpec};
 use rota_admission::path::Goal;
@@ -36,6 +36,12 @@ pub struct Beyond {
 
 /// How often the members of the segments are compared with the neighbours.
 const WAYS_LOOK: Span = Span::from_millis(200);
+/// Statements that are passed on in this time: a neighbour that states much fills nobody's queue.
+const STATEMENTS_MAX: usize = 128;
+/// Links of the graph by which ways are found: computing them takes the data thread's time.
+const LINKS_MAX: usize = 4_096;
+/// Packets of a burst.
+const BURST_MAX: u64 = 4_096;
 /// Steps of one call: each needs an answer of the step before.
 const STEPS: usize = 10_000;
 
@@ -86,6 +92,7 @@ impl Node {
     pub fn next_neighbour_message(&mut self) -> Option<(NodeId, Vec<u8>)> {
         let across = self.across.as_mut()?;
         across.outbox.pop_front().or_else(|| {
+            across.statements = across.statements.checked_sub(1)?;
             let mut octets = [0; LINK_STATE_OCTETS_MAX];
             let (to, len) = across.links.poll(&mut octets)?;
             Some((to, octets[..len].to_vec()))
@@ -100,7 +107,9 @@ impl Node {
     fn tell_across<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Across) -> R) -> Option<R> {
         self.assert_drained();
         let answer = tell(self.across.as_mut()?);
-        self.find_ways(now);
+        if self.across.as_ref().is_some_and(|across| across.look <= now) {
+            self.find_ways(now);
+        }
         self.carry_across(now);
         Some(answer)
     }
@@ -126,11 +135,8 @@ impl Node {
     /// The names of all nodes to which a way is known, with the number of hops.
     pub fn nodes_beyond(&self) -> Vec<(NodeId, String, usize)> {
         let Some(across) = &self.across else { return Vec::new() };
-        let of = |(node, stated): (NodeId, &crate::link_state::Stated)| {
-            let hops = across.links.path(node, &[])?.len();
-            (hops > 0).then(|| (node, stated.name.clone(), hops))
-        };
-        across.links.nodes().filter_map(of).collect()
+        let name = |node| across.links.name(node).unwrap_or_default().to_owned();
+        across.links.distances().into_iter().map(|(node, hops)| (node, name(node), hops)).collect()
     }
 
     /// True if the destination is reached over other nodes only.
@@ -205,6 +211,7 @@ impl Node {
                 _ = across.rcap.close(now, key, cause);
             }
         });
+        self.end_asked(channel, CloseCause::ReceiverClosed);
         true
     }
 
@@ -213,13 +220,42 @@ impl Node {
         let Some(&End { key, sending, .. }) = self.end_across(channel) else { return false };
         let cause = if sending { CloseCause::SenderDied } else { CloseCause::ReceiverDied };
         self.tell_across(now, |across| _ = across.rcap.close(now, key, cause));
+        self.end_asked(channel, cause);
         true
     }
 
     /// The program that is to receive has room, or has none.
     pub(super) fn answer_across(&mut self, now: Instant, channel: ChannelId, accepts: bool) -> Option<bool> {
         let key = self.end_across(channel)?.key;
-        self.tell_across(now, |across| across.rcap.answer(now, key, accepts).is_ok())
+        let answered = self.tell_across(now, |across| across.rcap.answer(now, key, accepts).is_ok());
+        if !accepts {
+            // The parent has its listener listen again, and hears of no end.
+            self.forget_asked(channel);
+        }
+        answered
+    }
+
+    /// A request to a program of this node is over, and RCAP tells nobody: the listener may listen again.
+    fn forget_asked(&mut self, channel: ChannelId) -> Option<End> {
+        let across = self.across.as_mut()?;
+        let is_asked = |end: &&End| !end.sending && end.state == State::Asked;
+        across.ends.get(&channel).filter(is_asked)?;
+        let end = across.ends.remove(&channel)?;
+        if let Some(taken) = &end.listener {
+            self.lines[0].channels.give_back(taken.clone());
+        }
+        Some(end)
+    }
+
+    /// The same, and the parent is told of the end.
+    fn end_asked(&mut self, channel: ChannelId, cause: CloseCause) {
+        let Some(end) = self.forget_asked(channel) else { return };
+        let listener = end.listener.map(|listener| listener.id);
+        let tally = Tally::default();
+        let event = ChannelEvent::Closed { channel, cause, stated: None, tally, listener };
+        if let Some(across) = &mut self.across {
+            across.events.push_back((PortId(0), event));
+        }
     }
 
     // ---- carrying -------------------------------------------------------------------------------------
@@ -264,8 +300,14 @@ impl Node {
                     State::Draining { cause, until, look: now + DRAIN_LOOK }
                 }
                 State::Arriving { cause, until } if now >= until => {
-                    self.tell_across(now, |across| _ = across.rcap.status(now, id));
-                    State::Counting { cause, until: now + STATUS_EVERY }
+                    // A question that is under way was asked before the last unit came.
+                    let asked = self.tell_across(now, |across| across.rcap.status(now, id));
+                    match asked {
+                        Some(Err(RcapCallError::StatusPending)) => {
+                            State::Arriving { cause, until: now + Span::from_millis(20) }
+                        }
+                        _ => State::Counting { cause, until: now + STATUS_EVERY },
+                    }
                 }
                 State::Counting { cause, until } if now >= until => {
                     self.tell_across(now, |across| _ = across.rcap.close(now, key, cause));
@@ -317,7 +359,7 @@ impl Node {
         let near: Vec<(NodeId, Way)> = across.rcap.neighbours().filter_map(way).collect();
         let own = self.medium().node_id();
         let Some(across) = &mut self.across else { return };
-        across.look = now + WAYS_LOOK;
+        (across.look, across.statements) = (now + WAYS_LOOK, STATEMENTS_MAX);
         across.links.adjacent(near.iter().map(|(node, _)| *node));
         if across.routed == Some(across.links.changes()) {
             return;
@@ -327,7 +369,7 @@ impl Node {
         for (node, way) in near {
             graph.lead((own, way.port), node);
         }
-        for (from, to) in across.links.ways() {
+        for (from, to) in across.links.ways().take(LINKS_MAX) {
             graph.lead((from, PortId(0)), to);
         }
         across.rcap.set_graph(graph);
@@ -415,6 +457,13 @@ impl Node {
         if ask.octets > most {
             return Err(HopDenied { nearest_octets: Some(most), ..denied(RcapTest::Packet) });
         }
+        // The bound of a share is that of packets that come no closer than its slots, and the regulator of a
+        // gateway remembers a burst.
+        let units = ask.traffic.half_open(settings.trt).max(1);
+        let is_even = ask.traffic.x_min() * units >= settings.trt;
+        if !is_even || ask.traffic.burst() > BURST_MAX {
+            return Err(denied(RcapTest::Unsupported));
+        }
         let octets = u32::try_from(ask.octets.get()).unwrap_or(u32::MAX);
         let share = HopShare::at_peak(&ask.traffic, octets, settings.trt);
         Ok((way, share.ok_or(denied(RcapTest::Load))?))
@@ -472,7 +521,7 @@ impl Node {
             }
             HopEvent::Ended { hop, cause } => {
                 if let Some(entry) = of(hop) {
-                    across.rcap.share_lost(now, entry);
+                    across.rcap.hop_ended(now, entry, cause);
                 } else if let Some(key) = across.ends.get(&hop).map(|end| end.key) {
                     _ = across.rcap.close(now, key, cause);
                 }

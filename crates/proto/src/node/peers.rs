@@ -133,10 +133,15 @@ impl Node {
         Ok(Route { line, hop })
     }
 
-    /// The way to a node on a segment of this one, if it lives there.
+    /// The way to a node on a segment of this one, if it lives there. Of several both nodes take the same one,
+    /// by the addresses of both ends.
     pub(super) fn way_to(&self, node: NodeId) -> Option<Way> {
         let live = self.ends(node).filter(|end| end.lives && end.member.station != 0);
-        live.min_by_key(|end| end.line).map(|end| self.way_of(&end))
+        let pair = |end: &End<'_>| {
+            let (own, other) = (self.lines[end.line].port.medium().mac(), end.member.mac);
+            (own.min(other), own.max(other))
+        };
+        live.min_by_key(pair).map(|end| self.way_of(&end))
     }
 
     /// The refusal of a node id that two live hosts have, or this one and another.

@@ -182,7 +182,12 @@ impl Rcap {
 
     /// The local medium has lost the share of an entry.
     pub fn share_lost(&mut self, now: Instant, id: EntryId) {
-        self.fail(now, id, RcapTest::ShareLost, (CloseCause::ReservationLost, self.own), None);
+        self.hop_ended(now, id, CloseCause::ReservationLost);
+    }
+
+    /// The hop of an entry has ended by itself.
+    pub fn hop_ended(&mut self, now: Instant, id: EntryId, cause: CloseCause) {
+        self.fail(now, id, RcapTest::ShareLost, (cause, self.own), None);
     }
 
     /// Ends all entries through a neighbour whose session has ended.

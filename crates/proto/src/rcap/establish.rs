@@ -141,7 +141,10 @@ impl Rcap {
         let packets = path::buffers(&hops(&entry.records), entry.place(), &demand.packets.traffic, slack);
         let octets = packets.saturating_mul(demand.packets.octets.get());
         let of = entry.of;
-        if u32::try_from(packets).is_err() || !self.ledger.set_buffers(id, octets, self.limits.buffer_octets)
+        let is_gateway = self.ledger.get(id).is_some_and(|entry| entry.before.is_some());
+        if is_gateway && packets > self.limits.channel_buffers
+            || u32::try_from(packets).is_err()
+            || !self.ledger.set_buffers(id, octets, self.limits.buffer_octets)
         {
             let standing = self.standing(&of, |_| true);
             return Err(RcapDenied { standing, ..simply(self.own, RcapTest::PortBuffer) });

@@ -26,6 +26,8 @@ pub struct RcapLimits {
     pub listeners: usize,
     /// Requests that wait for the answer of one program.
     pub incoming: usize,
+    /// Packets of one channel for which a node keeps room.
+    pub channel_buffers: u64,
     /// Room for waiting packets of all channels, octets of payload.
     pub buffer_octets: u64,
     /// Of a user that has none of its own. Users of other nodes count apart, by node and user.
@@ -67,6 +69,7 @@ impl Default for RcapLimits {
             calls: 256,
             listeners: 256,
             incoming: 16,
+            channel_buffers: 1_024,
             buffer_octets: 64 << 20,
             quota: Quota { channels: 1_024, octets_a_second: u64::MAX },
             quotas: BTreeMap::new(),
