@@ -15,6 +15,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// D_max of a request that states none: live media bear it, and the buffers of the path are few.
 pub(crate) const DELAY_DEFAULT: Span = Span::from_millis(500);
+/// How often the members of the segments are compared with the neighbours.
+const WAYS_LOOK: Span = Span::from_millis(200);
+/// The shortest time between two computations of the ways: a neighbour that states much takes no more.
+const WAYS_AGAIN: Span = Span::from_millis(20);
+/// Statements that are passed on in that time: a neighbour that states much fills nobody's queue.
+const STATEMENTS_MAX: usize = 128;
 /// How often a sender asks for the status of its path: so late it learns of units that did not arrive.
 pub(crate) const STATUS_EVERY: Span = Span::from_millis(1_000);
 /// How often a channel that ends is looked at until its last packet has left.
@@ -87,10 +93,13 @@ pub(crate) struct Across {
     /// Messages for neighbours.
     pub(crate) outbox: VecDeque<(NodeId, Vec<u8>)>,
     pub(crate) events: VecDeque<(PortId, ChannelEvent)>,
-    /// Statements that may be passed on until then.
+    /// Statements that may be passed on, until they are more again.
     pub(crate) statements: usize,
+    refill: Instant,
     /// When the members of the segments are looked at again.
     pub(crate) look: Instant,
+    /// When they were looked at.
+    pub(crate) found: Instant,
     /// The change of the graph by which the ways were found.
     pub(crate) routed: Option<u64>,
 }
@@ -105,7 +114,9 @@ impl Across {
             outbox: VecDeque::new(),
             events: VecDeque::new(),
             statements: 0,
+            refill: Instant::ZERO,
             look: Instant::ZERO,
+            found: Instant::ZERO,
             routed: None,
         }
     }
@@ -131,6 +142,22 @@ impl Across {
         };
         let ends = self.ends.values().map(of).min().unwrap_or(Instant::FAR);
         if self.events.is_empty() { ends.min(self.rcap.deadline()).min(self.look) } else { Instant::ZERO }
+    }
+
+    /// True if the ways are to be found now. With a change of the graph they are soon.
+    pub(crate) fn looks_for_ways(&mut self, now: Instant) -> bool {
+        if self.routed != Some(self.links.changes()) {
+            self.look = self.look.min(self.found + WAYS_AGAIN);
+        }
+        self.look <= now
+    }
+
+    /// The ways are found now.
+    pub(crate) fn begin_look(&mut self, now: Instant) {
+        if now >= self.refill {
+            (self.statements, self.refill) = (STATEMENTS_MAX, now + WAYS_LOOK);
+        }
+        (self.look, self.found) = (now + WAYS_LOOK, now);
     }
 
     /// The program of an end that sends is done with it.

@@ -6,7 +6,9 @@
 //! there is no room for another one, and not before: while a graph forms, the statement of a far node may
 //! come first. Two ends that connect exchange all that they know, so that a forgotten node is heard of again.
 //!
-//! A node that comes back hears its own statement of the boot before, and states a newer one.
+//! A node that comes back hears its own statement of the boot before, and states a newer one. Of two
+//! statements with one number, of which one is of the boot before, all nodes take the same, by their content,
+//! so that it comes to that node in any case.
 //!
 //! A statement goes to a neighbour when its turn comes, as it is then: however often it changes meanwhile, it
 //! is sent once.
@@ -19,14 +21,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub const NODES_MAX: usize = 1_024;
 
 /// A node, as it has stated itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stated {
+    /// First, for the order.
+    sequence: u64,
+    neighbours: BTreeSet<NodeId>,
     /// Its name.
     pub name: String,
     /// It forwards packets between its ports.
     pub forwards: bool,
-    sequence: u64,
-    neighbours: BTreeSet<NodeId>,
 }
 
 /// The graph of the nodes.
@@ -121,7 +124,8 @@ impl LinkState {
             }
             return Ok(());
         }
-        match self.stated.get(&heard.origin).map(|known| known.sequence.cmp(&heard.sequence)) {
+        let told = stated(&heard);
+        match self.stated.get(&heard.origin).map(|known| known.cmp(&told)) {
             // It knows less than this node: it gets the newer one.
             Some(std::cmp::Ordering::Greater) => {
                 self.pending.insert((from, heard.origin));
@@ -136,7 +140,7 @@ impl LinkState {
             self.refused += 1;
             return Ok(());
         }
-        self.stated.insert(heard.origin, stated(&heard));
+        self.stated.insert(heard.origin, told);
         self.changed(heard.origin, Some(from));
         Ok(())
     }

@@ -124,6 +124,19 @@ fn carries(kinds: &[MediumKind]) {
     }
 }
 
+/// Six packets of a unit come a sixth of the cycle apart, rounded down.
+#[test]
+fn a_period_that_its_packets_do_not_divide_is_no_burst() {
+    let mut net = chain(&[Rether, Rether]);
+    net.nodes[2].listen(SERVICE);
+    let mut asked = request(2, 8_333);
+    asked.traffic.period = rota_proto::TRT_30_HZ;
+    let now = net.now;
+    net.nodes[0].open_beyond(now, &asked, Beyond::default()).expect("sound");
+    net.drain(0);
+    until(&mut net, 2, incoming);
+}
+
 #[test]
 fn a_channel_is_agreed_on_over_two_rings() {
     carries(&[Rether, Rether]);

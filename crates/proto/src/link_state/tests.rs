@@ -162,6 +162,21 @@ fn a_node_that_comes_back_states_itself_anew() {
     assert_eq!(world.nodes[2].path(id(0), &[]), None);
 }
 
+/// Both statements had one number, and each side kept its own.
+#[test]
+fn a_statement_of_the_boot_before_with_the_same_number_does_not_stay() {
+    let mut world = World::new(4, 0);
+    world.link(1, 3);
+    world.link(0, 3);
+    world.settle();
+    world.cut(0, 3);
+    world.restart(0);
+    world.restart(1);
+    world.link(0, 1);
+    world.settle();
+    world.check();
+}
+
 #[test]
 fn a_neighbour_that_invents_nodes_takes_no_more_memory() {
     let mut node = LinkState::new(id(0), "n1", true);

@@ -34,10 +34,6 @@ pub struct Beyond {
     pub delay: Option<Span>,
 }
 
-/// How often the members of the segments are compared with the neighbours.
-const WAYS_LOOK: Span = Span::from_millis(200);
-/// Statements that are passed on in this time: a neighbour that states much fills nobody's queue.
-const STATEMENTS_MAX: usize = 128;
 /// Links of the graph by which ways are found: computing them takes the data thread's time.
 const LINKS_MAX: usize = 4_096;
 /// Packets of a burst.
@@ -107,7 +103,7 @@ impl Node {
     fn tell_across<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Across) -> R) -> Option<R> {
         self.assert_drained();
         let answer = tell(self.across.as_mut()?);
-        if self.across.as_ref().is_some_and(|across| across.look <= now) {
+        if self.across.as_mut().is_some_and(|across| across.looks_for_ways(now)) {
             self.find_ways(now);
         }
         self.carry_across(now);
@@ -132,11 +128,11 @@ impl Node {
         called.filter(|node| *node != own).collect()
     }
 
-    /// The names of all nodes to which a way is known, with the number of hops.
+    /// All nodes to which a way is known, with name and hops.
     pub fn nodes_beyond(&self) -> Vec<(NodeId, String, usize)> {
         let Some(across) = &self.across else { return Vec::new() };
-        let name = |node| across.links.name(node).unwrap_or_default().to_owned();
-        across.links.distances().into_iter().map(|(node, hops)| (node, name(node), hops)).collect()
+        let of = |(node, hops)| (node, across.links.name(node).unwrap_or_default().to_owned(), hops);
+        across.links.distances().into_iter().map(of).collect()
     }
 
     /// True if the destination is reached over other nodes only.
@@ -250,8 +246,7 @@ impl Node {
     /// The same, and the parent is told of the end.
     fn end_asked(&mut self, channel: ChannelId, cause: CloseCause) {
         let Some(end) = self.forget_asked(channel) else { return };
-        let listener = end.listener.map(|listener| listener.id);
-        let tally = Tally::default();
+        let (listener, tally) = (end.listener.map(|listener| listener.id), Tally::default());
         let event = ChannelEvent::Closed { channel, cause, stated: None, tally, listener };
         if let Some(across) = &mut self.across {
             across.events.push_back((PortId(0), event));
@@ -301,10 +296,9 @@ impl Node {
                 }
                 State::Arriving { cause, until } if now >= until => {
                     // A question that is under way was asked before the last unit came.
-                    let asked = self.tell_across(now, |across| across.rcap.status(now, id));
-                    match asked {
+                    match self.tell_across(now, |across| across.rcap.status(now, id)) {
                         Some(Err(RcapCallError::StatusPending)) => {
-                            State::Arriving { cause, until: now + Span::from_millis(20) }
+                            State::Arriving { cause, until: now + DRAIN_LOOK }
                         }
                         _ => State::Counting { cause, until: now + STATUS_EVERY },
                     }
@@ -359,7 +353,7 @@ impl Node {
         let near: Vec<(NodeId, Way)> = across.rcap.neighbours().filter_map(way).collect();
         let own = self.medium().node_id();
         let Some(across) = &mut self.across else { return };
-        (across.look, across.statements) = (now + WAYS_LOOK, STATEMENTS_MAX);
+        across.begin_look(now);
         across.links.adjacent(near.iter().map(|(node, _)| *node));
         if across.routed == Some(across.links.changes()) {
             return;
@@ -460,7 +454,8 @@ impl Node {
         // The bound of a share is that of packets that come no closer than its slots, and the regulator of a
         // gateway remembers a burst.
         let units = ask.traffic.half_open(settings.trt).max(1);
-        let is_even = ask.traffic.x_min() * units >= settings.trt;
+        // The parts of a period are rounded down.
+        let is_even = (ask.traffic.x_min() + Span::from_nanos(1)) * units >= settings.trt;
         if !is_even || ask.traffic.burst() > BURST_MAX {
             return Err(denied(RcapTest::Unsupported));
         }

@@ -133,8 +133,8 @@ impl Node {
         Ok(Route { line, hop })
     }
 
-    /// The way to a node on a segment of this one, if it lives there. Of several both nodes take the same one,
-    /// by the addresses of both ends.
+    /// The way to a node on a segment of this one, if it lives there. Of several both nodes take the same
+    /// one, by the addresses of both ends.
     pub(super) fn way_to(&self, node: NodeId) -> Option<Way> {
         let live = self.ends(node).filter(|end| end.lives && end.member.station != 0);
         let pair = |end: &End<'_>| {
