@@ -10,7 +10,7 @@
 //! destination  frame ─local id─► a fragment for a program
 //! ```
 //!
-//! [`table`] knows the hops and the local ids of a node. [`packets`] holds the packets of one hop, until they
+//! `table` knows the hops and the local ids of a node. `packets` holds the packets of one hop, until they
 //! are eligible and then until the port spends a slot on them: the port keeps one such queue for each hop, as
 //! it keeps the units of a channel of one segment. Each packet is one unit of the medium.
 //!
