@@ -12,6 +12,30 @@ use std::net::SocketAddr;
 /// From the first octet's place to the far end's first frame.
 pub(super) const GREETED_WITHIN: Span = Span::from_millis(2_000);
 
+/// From addresses of no neighbour one connection in this time is let in, after a burst of so many: each costs
+/// this node some arithmetic before the other side has proved anything.
+const STRANGER_EVERY: Span = Span::from_millis(20);
+const STRANGERS_AT_ONCE: u64 = 64;
+
+/// How many strangers may come.
+#[derive(Debug, Default)]
+pub(super) struct Strangers {
+    /// When those that came would have come, had they kept the pace.
+    paced: Instant,
+}
+
+impl Strangers {
+    /// Counts one that comes; false for one too many.
+    pub(super) fn may_come(&mut self, at: Instant) -> bool {
+        let paced = self.paced.max(at);
+        if paced.since(at) > STRANGER_EVERY * (STRANGERS_AT_ONCE - 1) {
+            return false;
+        }
+        self.paced = paced + STRANGER_EVERY;
+        true
+    }
+}
+
 /// Whose idea the connection was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -104,5 +128,19 @@ impl Greeting {
         self.peer = Some(peer);
         self.connection.write().map_err(|broken| broken.refusal())?;
         Ok(peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_come_in_a_burst_and_then_fifty_a_second() {
+        let (mut strangers, begin) = (Strangers::default(), Instant::from_nanos(7));
+        let mut come =
+            |ms: u64| (0..1_000).filter(|_| strangers.may_come(begin + Span::from_millis(ms))).count();
+        assert_eq!([come(0), come(10), come(20), come(39), come(1_039)], [64, 0, 1, 0, 50]);
+        assert_eq!(come(60_000), 64, "the burst is never larger");
     }
 }

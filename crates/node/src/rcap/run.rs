@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::door::{EVENTS_MAX, LinkState, MESSAGE_COST, Order, Shared, Told, WAITING_MAX, What};
-use super::greeting::{Greeting, Side, Step};
+use super::greeting::{Greeting, Side, Step, Strangers};
 use super::link::Link;
 use super::neighbours::Neighbour;
 use super::tls::Tls;
@@ -70,6 +70,7 @@ pub struct LinksThread {
     peers: Vec<Peer>,
     greetings: Vec<Greeting>,
     accept_from: Instant,
+    strangers: Strangers,
     shared: Arc<Shared>,
     orders: Receiver<Order>,
     /// Of this turn.
@@ -106,6 +107,7 @@ impl LinksThread {
             peers,
             greetings,
             accept_from,
+            strangers: Strangers::default(),
             shared,
             orders,
             told: false,
@@ -172,7 +174,8 @@ impl LinksThread {
             // What was read and not taken yet does not make the socket readable.
             Some(if link.more && !paused { Instant::ZERO } else { link.due(paused) })
         });
-        let dials = self.peers.iter().map(|peer| peer.dial_at);
+        let may_dial = !self.is_full();
+        let dials = self.peers.iter().filter(|_| may_dial).map(|peer| peer.dial_at);
         let accept = if self.accept_from > now() { self.accept_from } else { Instant::FAR };
         greetings.chain(links).chain(dials).fold(accept, Instant::min)
     }
@@ -254,7 +257,7 @@ impl LinksThread {
                     return;
                 }
             };
-            if !self.has_room(from) {
+            if !self.has_room(from, at) {
                 self.refuse(Side::Accepted { from }, Refusal::Crowded, "");
                 continue;
             }
@@ -272,14 +275,17 @@ impl LinksThread {
 
     /// Whether one more may begin. From the address of a neighbour it may always, in the place of the
     /// oldest one from elsewhere: strangers must not keep neighbours out.
-    fn has_room(&mut self, from: SocketAddr) -> bool {
+    fn has_room(&mut self, from: SocketAddr, at: Instant) -> bool {
+        let pins = |from: SocketAddr| {
+            self.neighbours.iter().any(|neighbour| neighbour.address.ip() == from.ip().to_canonical())
+        };
+        if !pins(from) && !self.strangers.may_come(at) {
+            return false;
+        }
         let is_accepted = |greeting: &Greeting| matches!(greeting.side, Side::Accepted { .. });
         if self.greetings.iter().filter(|greeting| is_accepted(greeting)).count() < PENDING_MAX {
             return true;
         }
-        let pins = |from: SocketAddr| {
-            self.neighbours.iter().any(|neighbour| neighbour.address.ip() == from.ip().to_canonical())
-        };
         let strange = |side: Side| matches!(side, Side::Accepted { from } if !pins(from));
         let oldest = self.greetings.iter().position(|greeting| strange(greeting.side));
         let Some(oldest) = oldest.filter(|_| pins(from)) else { return false };

@@ -19,7 +19,7 @@ pub enum Refusal {
     Garbage,
     /// It was not done within the time for it.
     Deadline,
-    /// Too many others are not done yet.
+    /// Too many others are not done yet, or too many come.
     Crowded,
     /// The node should wait until it is dialled: the one with the smaller id dials.
     WrongSide,
@@ -99,7 +99,7 @@ impl fmt::Display for Refusal {
             Self::Version => "it does not speak TLS 1.3",
             Self::Garbage => "it sends something else than a link",
             Self::Deadline => "it was not done within 2 s",
-            Self::Crowded => "too many connections are not done yet",
+            Self::Crowded => "too many connections come, or are not done yet",
             Self::WrongSide => "the node with the smaller id dials, and its id is the larger one",
             Self::WrongId => "it names other node ids than the neighbours file",
             Self::Unreachable => "it cannot be reached, or closed the connection before it was done",
