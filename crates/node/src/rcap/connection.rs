@@ -235,8 +235,10 @@ impl Connection {
         }
     }
 
-    /// Ends it: what TLS still has to say (an alert, a farewell) goes if the socket takes it at once.
+    /// Ends it: frames that wait, and what TLS still has to say (an alert, a farewell), go as far as the
+    /// socket takes them at once.
     pub(super) fn end(mut self) {
+        let _ = self.write();
         self.tls.send_close_notify();
         while self.tls.wants_write() && self.tls.write_tls(&mut self.stream).is_ok_and(|octets| octets > 0) {}
         let _ = self.stream.shutdown(Shutdown::Write);

@@ -230,6 +230,18 @@ fn an_end_that_starts_again_is_met_again() {
 }
 
 #[test]
+fn a_connection_that_its_user_ends_carries_what_was_sent_before() {
+    let ((one, mut first), (other, mut second)) = pair();
+    first.send(other.node, b"last words");
+    first.links().end(other.node);
+    assert_eq!(first.down(other.node), DownCause::Ended);
+    assert_eq!(second.message(), (one.node, b"last words".to_vec()));
+    assert_eq!(second.down(one.node), DownCause::Closed);
+    first.up(other.node);
+    second.up(one.node);
+}
+
+#[test]
 fn a_message_for_a_connection_that_has_ended_does_not_go_on_the_next_one() {
     let ((one, mut first), (other, second)) = pair();
     drop(second);
