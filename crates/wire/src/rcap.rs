@@ -22,6 +22,9 @@ use rota_contract::{ChannelId, NodeId};
 pub const RCAP_HEADER_OCTETS: usize = 24;
 /// The longest message: its length is a 16-bit field.
 pub const RCAP_OCTETS_MAX: usize = 0xffff;
+/// The first octet: a transport that also carries statements of neighbours tells them apart by it.
+pub const RCAP_KIND: u8 = 0x52;
+const _: () = assert!(RCAP_KIND != crate::link_state::LINK_STATE_KIND, "they share connections");
 /// The version of these messages.
 pub const RCAP_VERSION: u8 = 1;
 /// The longest lease of what a request reserves tentatively (`TENET-R9`).
@@ -191,15 +194,15 @@ impl<'a> RcapMessage<'a> {
     /// The field that is wrong, another version, or octets behind the last field.
     pub fn parse(message: &'a [u8]) -> Result<Self, Malformed> {
         let mut fields = Fields(Reader(message));
-        let length = fields.u16("length")?;
-        sound(usize::from(length) == message.len(), "length")?;
+        sound(fields.u8("kind")? == RCAP_KIND, "kind")?;
         let version = fields.u8("version")?;
         if version != RCAP_VERSION {
             return Err(Malformed::Version(version));
         }
+        let length = fields.u16("length")?;
+        sound(usize::from(length) == message.len(), "length")?;
         let kind = RcapKind::from_code(fields.u8("type")?)?;
         sound(fields.u8("direction")? == u8::from(!kind.is_downstream()), "direction")?;
-        sound(fields.u8("unused")? == 0, "unused")?;
         let attempt = fields.u16("attempt")?;
         sound(attempt > 0, "attempt")?;
         let origin = fields.node("origin")?;
@@ -225,7 +228,7 @@ impl<'a> RcapMessage<'a> {
         let length = u16::try_from(self.octets()).ok()?;
         let kind = self.body.kind();
         let mut writer = Writer::new(out);
-        writer.u16(length).u8(RCAP_VERSION).u8(kind.code()).u8(u8::from(!kind.is_downstream())).u8(0);
+        writer.u8(RCAP_KIND).u8(RCAP_VERSION).u16(length).u8(kind.code()).u8(u8::from(!kind.is_downstream()));
         writer.u16(self.of.attempt).u64(self.of.origin.0).u64(self.of.channel.0);
         match &self.body {
             RcapBody::EstablishRequest(request) => request.write(&mut writer),

@@ -91,7 +91,7 @@ fn each_kind_has_its_code_and_direction_and_reads_back() {
     {
         let message = octets(body);
         let length = (message.len() as u16).to_be_bytes();
-        assert_eq!(message[..6], [length[0], length[1], 1, code, upstream, 0], "{:?}", body.kind());
+        assert_eq!(message[..6], [0x52, 1, length[0], length[1], code, upstream], "{:?}", body.kind());
         assert_eq!(message[6..24], [0, 3, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2]);
         assert_eq!(
             (body.kind(), body.kind().is_downstream()),
@@ -124,13 +124,13 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     let (zero, huge) = ([0; 8], [0xff; 8]);
     let (zero_32, huge_32) = ([0; 4], [0xff; 4]);
     let cases: &[(usize, &[u8], &str)] = &[
-        (0, &[0, 23], "length"),
-        (2, &[2], "version"),
-        (3, &[0], "type"),
-        (3, &[8], "type"),
-        (3, &[2], "direction"),
-        (4, &[1], "direction"),
-        (5, &[1], "unused"),
+        (0, &[0x4c], "kind"),
+        (1, &[2], "version"),
+        (2, &[0, 23], "length"),
+        (4, &[0], "type"),
+        (4, &[8], "type"),
+        (4, &[2], "direction"),
+        (5, &[1], "direction"),
         (6, &[0, 0], "attempt"),
         (8, &zero, "origin"),
         (16, &zero, "channel"),
@@ -184,7 +184,7 @@ fn each_wrong_field_of_an_answer_is_refused_by_its_name() {
     let accept = octets(RcapBody::EstablishAccept(RcapAccept { label: 1, nodes }));
     assert_eq!(refused(&accept, 24, &[0, 0]), Some("label"));
     let mut empty = accept[..27].to_vec();
-    (empty[1], empty[26]) = (27, 0);
+    (empty[3], empty[26]) = (27, 0);
     assert_eq!(RcapMessage::parse(&empty), Err(Malformed::Field("nodes")), "no node has accepted");
     let denied = octets(RcapBody::EstablishDenied(denied()));
     assert_eq!(refused(&denied, 24, &[0; 8]), Some("node"));
@@ -198,11 +198,11 @@ fn each_wrong_field_of_an_answer_is_refused_by_its_name() {
     for message in [accept, denied, close] {
         for cut in RCAP_HEADER_OCTETS..message.len() {
             let mut cut = message[..cut].to_vec();
-            cut[1] = cut.len() as u8;
+            cut[3] = cut.len() as u8;
             assert!(matches!(RcapMessage::parse(&cut), Err(Malformed::Field(_))), "{cut:?}");
         }
         let mut longer = [&message[..], &[0]].concat();
-        longer[1] = longer.len() as u8;
+        longer[3] = longer.len() as u8;
         assert!(RcapMessage::parse(&longer).is_err());
     }
 }
@@ -220,6 +220,19 @@ fn a_message_and_a_record_have_a_largest_size() {
     assert_eq!(message.emit(&mut vec![0; message.octets()]), None);
     let many = written(&[record(&[]); RCAP_NODES_MAX + 1]);
     assert_eq!(RcapRecords::parse(&many, RCAP_NODES_MAX + 1), Err(Malformed::Field("nodes")));
+}
+
+/// The length came first: an accept with 19,460 octets of certificates was taken for a statement of
+/// neighbours, and its session ended.
+#[test]
+fn no_message_begins_as_a_statement_of_neighbours_does() {
+    let terms = vec![7; 0x4c04 - RCAP_HEADER_OCTETS - 3 - RcapRecord::OCTETS];
+    let records = written(&[record(&terms)]);
+    let nodes = RcapRecords::parse(&records, 1).unwrap();
+    let message = octets(RcapBody::EstablishAccept(RcapAccept { label: 1, nodes }));
+    assert_eq!(message.len(), 0x4c04);
+    assert_ne!(message[0], crate::LINK_STATE_KIND);
+    assert!(crate::LinkStatement::parse(&message).is_err());
 }
 
 #[test]

@@ -53,15 +53,15 @@ fn neighbours_that_send_garbage_leave_nothing() {
             let mut draw = |most: usize| (rng.next_u64() % most as u64) as usize;
             let mut message = bodies[draw(bodies.len())].clone();
             let from = if draw(3) == 0 { C } else { A };
-            let from = if message[4] == 1 && draw(4) > 0 { C } else { from };
+            let from = if message[5] == 1 && draw(4) > 0 { C } else { from };
             for _ in 0..draw(3) {
                 let place = draw(message.len());
                 message[place] = [0, 1, 2, 0xff, draw(256) as u8][draw(5)];
             }
             if draw(8) == 0 {
-                message.truncate(draw(message.len()).max(2));
+                message.truncate(draw(message.len()).max(4));
                 let length = (message.len() as u16).to_be_bytes();
-                message[..2].copy_from_slice(&length);
+                message[2..4].copy_from_slice(&length);
             }
             let now = step * 20;
             malformed += u32::from(rcap.on_message(at(now), from, &message).is_err());
