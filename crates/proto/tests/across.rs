@@ -220,6 +220,32 @@ fn nobody_listens_and_a_receiver_that_has_no_room() {
     assert_eq!(until(&mut net, 0, test), "ReceiverRefused");
 }
 
+/// Statements have a budget; asking for them when there is none took it.
+#[test]
+fn looking_for_messages_costs_no_statement() {
+    let mut net = Net::new(&[Rether]);
+    (0..2).for_each(|node| net.nodes[node].begin_across(&format!("n{node}"), true, node as u64 + 5));
+    let now = net.now;
+    net.nodes[0].neighbour_up(now, id(1));
+    while net.nodes[0].next_neighbour_message().is_some() {}
+    (0..1_000).for_each(|_| assert!(net.nodes[0].next_neighbour_message().is_none()));
+    net.nodes[0].neighbour_up(now, id(2));
+    assert!(net.nodes[0].next_neighbour_message().is_some_and(|(to, _)| to == id(2)));
+}
+
+/// A message of a session that has ended is none of the next one.
+#[test]
+fn the_messages_for_a_lost_neighbour_are_dropped() {
+    let mut net = chain(&[Rether, Rether]);
+    net.nodes[2].listen(SERVICE);
+    open(&mut net, 1_000, Beyond::default());
+    let (receiving, ..) = until(&mut net, 2, incoming);
+    let now = net.now;
+    assert!(net.nodes[2].accept(now, receiving), "its accept waits for the neighbour");
+    net.nodes[2].neighbour_lost(now, id(1));
+    assert_eq!(net.nodes[2].next_neighbour_message(), None);
+}
+
 /// A gateway that dies takes its channels with it, and both ends are told; nothing stays reserved.
 #[test]
 fn a_dead_gateway_ends_its_channels_at_both_ends() {

@@ -63,6 +63,8 @@ impl Node {
         self.tell_across(now, |across| {
             across.links.disconnected(node);
             across.rcap.neighbour_lost(now, node);
+            // What waits for it is of the session that has ended.
+            across.outbox.retain(|(to, _)| *to != node);
         });
     }
 
@@ -88,9 +90,10 @@ impl Node {
     pub fn next_neighbour_message(&mut self) -> Option<(NodeId, Vec<u8>)> {
         let across = self.across.as_mut()?;
         across.outbox.pop_front().or_else(|| {
-            across.statements = across.statements.checked_sub(1)?;
+            let left = across.statements.checked_sub(1)?;
             let mut octets = [0; LINK_STATE_OCTETS_MAX];
             let (to, len) = across.links.poll(&mut octets)?;
+            across.statements = left;
             Some((to, octets[..len].to_vec()))
         })
     }
