@@ -1,4 +1,4 @@
-//! Which nodes there are beyond this one's segments, and the shortest way to each (link-state routing).
+//! Which nodes there are beyond this one's segments, and the links between them (link-state routing).
 //!
 //! Each node states its neighbours, and each passes on the statements that it hears, so that all know the
 //! same graph. A link counts if both of its ends state it: a dead node is on no way, since its neighbours
@@ -176,67 +176,19 @@ impl LinkState {
         states(one, other) && states(other, one)
     }
 
-    /// The nodes of the shortest path to a node, this one left out; none leads over a node of `avoid`, nor
-    /// over one that does not forward. Of paths of one length it is the one whose first nodes have the lower
-    /// ids, so that all nodes choose alike.
-    pub fn path(&self, to: NodeId, avoid: &[NodeId]) -> Option<Vec<NodeId>> {
-        let mut before = BTreeMap::from([(self.own, self.own)]);
-        let mut next = VecDeque::from([self.own]);
-        while let Some(node) = next.pop_front() {
-            if node == to {
-                break;
-            }
-            let stated = self.stated.get(&node)?;
-            if node != self.own && (!stated.forwards || avoid.contains(&node)) {
-                continue;
-            }
-            for neighbour in stated.neighbours.iter().copied().filter(|other| self.has_link(node, *other)) {
-                before.entry(neighbour).or_insert_with(|| {
-                    next.push_back(neighbour);
-                    node
-                });
-            }
-        }
-        let mut path = Vec::new();
-        let mut node = to;
-        while node != self.own {
-            path.push(node);
-            node = *before.get(&node)?;
-        }
-        path.reverse();
-        Some(path)
-    }
-
-    /// The links over which packets go on, from each node that forwards: both ends state them.
+    /// The links over which packets go on, from this node and from each one that forwards: both ends state
+    /// them. This node's come first, in case that not all are taken.
     pub fn ways(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
-        let forwarding = self.stated.iter().filter(|(node, stated)| stated.forwards && **node != self.own);
-        let ways = forwarding.flat_map(|(node, stated)| stated.neighbours.iter().map(|to| (*node, *to)));
+        let own = self.stated.get_key_value(&self.own).into_iter();
+        let others = self.stated.iter().filter(|(node, stated)| stated.forwards && **node != self.own);
+        let ways =
+            own.chain(others).flat_map(|(node, stated)| stated.neighbours.iter().map(|to| (*node, *to)));
         ways.filter(|(from, to)| self.has_link(*from, *to))
     }
 
     /// The name that a node has stated.
     pub fn name(&self, node: NodeId) -> Option<&str> {
         self.stated.get(&node).map(|stated| stated.name.as_str()).filter(|name| !name.is_empty())
-    }
-
-    /// The hops to each node that a way leads to, this one left out.
-    pub fn distances(&self) -> BTreeMap<NodeId, usize> {
-        let mut hops = BTreeMap::from([(self.own, 0)]);
-        let mut next = VecDeque::from([self.own]);
-        while let Some(node) = next.pop_front() {
-            let (Some(stated), so_far) = (self.stated.get(&node), hops[&node]) else { continue };
-            if node != self.own && !stated.forwards {
-                continue;
-            }
-            for neighbour in stated.neighbours.iter().copied().filter(|other| self.has_link(node, *other)) {
-                hops.entry(neighbour).or_insert_with(|| {
-                    next.push_back(neighbour);
-                    so_far + 1
-                });
-            }
-        }
-        hops.remove(&self.own);
-        hops
     }
 
     /// The nodes of that name.

@@ -132,16 +132,16 @@ impl Node {
     }
 
     /// All nodes to which a way is known, with name and hops.
-    pub fn nodes_beyond(&self) -> Vec<(NodeId, String, usize)> {
+    pub fn nodes_beyond(&self) -> Vec<(NodeId, String, u32)> {
         let Some(across) = &self.across else { return Vec::new() };
-        let of = |(node, hops)| (node, across.links.name(node).unwrap_or_default().to_owned(), hops);
-        across.links.distances().into_iter().map(of).collect()
+        let name = |node| across.links.name(node).unwrap_or_default().to_owned();
+        across.rcap.routes().iter().map(|(node, route)| (node, name(node), route.hops)).collect()
     }
 
     /// True if the destination is reached over other nodes only.
     pub(super) fn is_beyond(&self, to: &Destination) -> bool {
         let (Destination::Node(node), Some(across)) = (to, &self.across) else { return false };
-        self.way_to(*node).is_none() && across.links.path(*node, &[]).is_some_and(|path| path.len() > 1)
+        self.way_to(*node).is_none() && across.rcap.routes().route(*node).is_some_and(|route| route.hops > 1)
     }
 
     /// Opens a channel across segments; the outcome comes as an event.
@@ -363,11 +363,10 @@ impl Node {
         }
         across.routed = Some(across.links.changes());
         let mut graph = Graph::default();
-        for (node, way) in near {
-            graph.lead((own, way.port), node);
-        }
         for (from, to) in across.links.ways().take(LINKS_MAX) {
-            graph.lead((from, PortId(0)), to);
+            // The ports of other nodes are their own affair.
+            let port = near.iter().find(|(node, _)| from == own && *node == to).map(|(_, way)| way.port);
+            graph.lead((from, port.unwrap_or_default()), to);
         }
         across.rcap.set_graph(graph);
     }

@@ -71,6 +71,11 @@ impl Routes {
         Self { to }
     }
 
+    /// All ways, by their destinations.
+    pub fn iter(&self) -> impl Iterator<Item = (NodeId, Route)> {
+        self.to.iter().map(|(node, route)| (*node, *route))
+    }
+
     /// The way to a node.
     pub fn route(&self, to: NodeId) -> Option<Route> {
         self.to.get(&to).copied()
