@@ -83,6 +83,39 @@ pub(crate) struct End {
     pub(crate) tally: Tally,
 }
 
+impl End {
+    /// That of a channel that has been asked for: whether it sends, and the node at the other end.
+    pub(crate) fn asked(
+        key: ChannelKey,
+        (sending, peer): (bool, NodeId),
+        granted: Granted,
+        listener: Option<Listener>,
+    ) -> Self {
+        Self {
+            key,
+            sending,
+            peer,
+            way: None,
+            granted,
+            listener,
+            state: State::Asked,
+            ask_status: Instant::FAR,
+            nodes: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// The port that its packets go over; the first one where the way is not known.
+    pub(crate) fn port(&self) -> PortId {
+        self.way.map_or(PortId(0), |way| way.port)
+    }
+
+    /// The listener that may listen again at the end: the channel has never opened.
+    pub(crate) fn unopened_listener(&self) -> Option<&Listener> {
+        self.listener.as_ref().filter(|_| self.state == State::Asked)
+    }
+}
+
 /// The channels across segments of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Across {

@@ -13,8 +13,8 @@ use crate::across::{Across, DELAY_DEFAULT, DRAIN_LOOK, End, Held, STATUS_EVERY, 
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
-    ChannelKey, ChannelRequest, Ending, EntryId, Graph, HopCounts, HopDenied, HopOffer, Installed, NextHop,
-    RcapCallError, RcapEvent, RcapOutput, RcapTest, Record,
+    ChannelKey, ChannelRequest, Ending, EntryId, Graph, HopDenied, HopOffer, Installed, NextHop,
+    RcapCallError, RcapEvent, RcapOutput, RcapTest, Record, StatusCounts,
 };
 use crate::rtip::{HopError, HopEvent, HopShare, HopSpec};
 use rota_admission::path::Goal;
@@ -78,10 +78,13 @@ impl Node {
         from: NodeId,
         octets: &[u8],
     ) -> Result<(), Malformed> {
-        self.register_listeners();
-        let told = self.tell_across(now, |across| match octets.first() {
-            Some(&LINK_STATE_KIND) => across.links.on_message(from, octets),
-            _ => across.rcap.on_message(now, from, octets),
+        let is_statement = octets.first() == Some(&LINK_STATE_KIND);
+        if !is_statement {
+            self.register_listeners();
+        }
+        let told = self.tell_across(now, |across| match is_statement {
+            true => across.links.on_message(from, octets),
+            false => across.rcap.on_message(now, from, octets),
         });
         told.unwrap_or(Ok(()))
     }
@@ -175,18 +178,8 @@ impl Node {
         let own = self.medium().node_id();
         let opened = self.tell_across(now, |across| {
             across.rcap.establish(now, id, asked)?;
-            let end = End {
-                key: ChannelKey { origin: own, channel: id },
-                sending: true,
-                peer: destination,
-                way: None,
-                granted: granted(&asked, asked.goal.delay),
-                listener: None,
-                state: State::Asked,
-                ask_status: Instant::FAR,
-                nodes: Vec::new(),
-                tally: Tally::default(),
-            };
+            let key = ChannelKey { origin: own, channel: id };
+            let end = End::asked(key, (true, destination), granted(&asked, asked.goal.delay), None);
             across.ends.entry(id).or_insert(end);
             Ok(id)
         });
@@ -210,7 +203,9 @@ impl Node {
                 _ = across.rcap.close(now, key, cause);
             }
         });
-        self.end_asked(channel, CloseCause::ReceiverClosed);
+        if let Some(end) = self.forget_asked(channel) {
+            self.tell_closed(channel, &end, CloseCause::ReceiverClosed, Tally::default());
+        }
         true
     }
 
@@ -219,7 +214,9 @@ impl Node {
         let Some(&End { key, sending, .. }) = self.end_across(channel) else { return false };
         let cause = if sending { CloseCause::SenderDied } else { CloseCause::ReceiverDied };
         self.tell_across(now, |across| _ = across.rcap.close(now, key, cause));
-        self.end_asked(channel, cause);
+        if let Some(end) = self.forget_asked(channel) {
+            self.tell_closed(channel, &end, cause, Tally::default());
+        }
         true
     }
 
@@ -234,25 +231,28 @@ impl Node {
         answered
     }
 
-    /// A request to a program of this node is over, and RCAP tells nobody: the listener may listen again.
+    /// A request to a program of this node is over, and RCAP tells nobody.
     fn forget_asked(&mut self, channel: ChannelId) -> Option<End> {
-        let across = self.across.as_mut()?;
         let is_asked = |end: &&End| !end.sending && end.state == State::Asked;
-        across.ends.get(&channel).filter(is_asked)?;
-        let end = across.ends.remove(&channel)?;
-        if let Some(taken) = &end.listener {
+        self.end_across(channel).filter(is_asked)?;
+        self.forget_end(channel)
+    }
+
+    /// Forgets an end. The listener of a channel that never opened may listen again.
+    fn forget_end(&mut self, channel: ChannelId) -> Option<End> {
+        let end = self.across.as_mut()?.ends.remove(&channel)?;
+        if let Some(taken) = end.unopened_listener() {
             self.lines[0].channels.give_back(taken.clone());
         }
         Some(end)
     }
 
-    /// The same, and the parent is told of the end.
-    fn end_asked(&mut self, channel: ChannelId, cause: CloseCause) {
-        let Some(end) = self.forget_asked(channel) else { return };
-        let (listener, tally) = (end.listener.map(|listener| listener.id), Tally::default());
+    /// The parent is told that an end is over.
+    fn tell_closed(&mut self, channel: ChannelId, end: &End, cause: CloseCause, tally: Tally) {
+        let listener = end.unopened_listener().map(|listener| listener.id);
         let event = ChannelEvent::Closed { channel, cause, stated: None, tally, listener };
         if let Some(across) = &mut self.across {
-            across.events.push_back((PortId(0), event));
+            across.events.push_back((end.port(), event));
         }
     }
 
@@ -408,16 +408,19 @@ impl Node {
     }
 
     /// The counts of an entry: packets of a hop, units at the destination.
-    fn counts_of(&self, entry: EntryId) -> HopCounts {
-        let Some(across) = &self.across else { return HopCounts::default() };
+    fn counts_of(&self, entry: EntryId) -> StatusCounts {
+        let Some(across) = &self.across else { return StatusCounts::default() };
         if let Some(key) = across.rcap.received_by(entry) {
             let tally = across.end_of(key, false).and_then(|id| self.hops.tally(id)).unwrap_or_default();
-            return HopCounts { packets: tally.units, dropped: tally.lost.saturating_add(tally.incomplete) };
+            return StatusCounts {
+                packets: tally.units,
+                dropped: tally.lost.saturating_add(tally.incomplete),
+            };
         }
         let hop = across.held.get(&entry).map(|held| held.hop);
         let counts = hop.and_then(|hop| self.hop_counts(hop)).unwrap_or_default();
         let waiting = counts.waiting as u64;
-        HopCounts { packets: counts.sent, dropped: counts.taken.saturating_sub(counts.sent + waiting) }
+        StatusCounts { packets: counts.sent, dropped: counts.taken.saturating_sub(counts.sent + waiting) }
     }
 
     fn reserve_across(&mut self, now: Instant, entry: EntryId, next: NextHop, ask: Ask) {
@@ -565,12 +568,12 @@ impl Node {
         let Some(across) = &mut self.across else { return };
         let Some(end) = across.ends.get_mut(&channel) else { return };
         if let Some(last) = nodes.last() {
-            let HopCounts { packets, dropped } = last.counts;
+            let StatusCounts { packets, dropped } = last.counts;
             let tally = Tally { units: packets, lost: dropped, ..Tally::default() };
             let is_news = tally.broken() > end.tally.broken();
             (end.tally, end.nodes) = (tally, nodes);
             if is_news {
-                let port = end.way.map_or(PortId(0), |way| way.port);
+                let port = end.port();
                 across.events.push_back((port, ChannelEvent::Told { channel, tally }));
             }
         }
@@ -601,18 +604,14 @@ impl Node {
         let taken: Vec<_> = self.lines.iter_mut().map(|line| line.channels.take(listener)).collect();
         let Some(across) = &mut self.across else { return };
         let granted = granted(request, best);
-        let (peer, taken, state) = (key.origin, taken.into_iter().flatten().next(), State::Asked);
-        let (ask_status, nodes, tally) = (Instant::FAR, Vec::new(), Tally::default());
-        let (sending, way, listener_of) = (false, None, taken);
-        let end =
-            End { key, sending, peer, way, granted, listener: listener_of, state, ask_status, nodes, tally };
+        let end = End::asked(key, (false, key.origin), granted, taken.into_iter().flatten().next());
         across.ends.insert(id, end);
         let event = ChannelEvent::Incoming {
             channel: id,
             remote: key.channel,
             label: 0,
             listener,
-            peer,
+            peer: key.origin,
             granted,
             before: 0,
         };
@@ -626,17 +625,8 @@ impl Node {
         if !sending {
             self.end_hop(now, id);
         }
-        let Some(across) = &mut self.across else { return };
-        let Some(end) = across.ends.remove(&id) else { return };
-        let unopened = end.state == State::Asked;
-        let taken = end.listener.filter(|_| unopened);
-        let listener = taken.as_ref().map(|listener| listener.id);
-        let port = end.way.map_or(PortId(0), |way| way.port);
-        let tally = tally.unwrap_or(end.tally);
-        let event = ChannelEvent::Closed { channel: id, cause, stated: None, tally, listener };
-        across.events.push_back((port, event));
-        if let Some(taken) = taken {
-            self.lines[0].channels.give_back(taken);
+        if let Some(end) = self.forget_end(id) {
+            self.tell_closed(id, &end, cause, tally.unwrap_or(end.tally));
         }
     }
 

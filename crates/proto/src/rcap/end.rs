@@ -115,33 +115,15 @@ impl Rcap {
         self.outputs.push_back(RcapOutput::Release { entry, ending });
     }
 
-    pub(super) fn on_denied(&mut self, now: Instant, from: NodeId, of: &RcapChannel, denied: &RcapDenied) {
-        self.on_end(now, from, of, Ending::Denied(*denied), Side::Behind);
-    }
-
-    pub(super) fn on_close_forward(
+    /// A neighbour on this side ends an attempt, or a channel.
+    pub(super) fn on_end(
         &mut self,
         now: Instant,
         from: NodeId,
         of: &RcapChannel,
-        close: &RcapClose,
+        ending: Ending,
+        side: Side,
     ) {
-        let RcapClose { cause, node } = *close;
-        self.on_end(now, from, of, Ending::Closed { cause, node }, Side::Before);
-    }
-
-    pub(super) fn on_close_reverse(
-        &mut self,
-        now: Instant,
-        from: NodeId,
-        of: &RcapChannel,
-        close: &RcapClose,
-    ) {
-        let RcapClose { cause, node } = *close;
-        self.on_end(now, from, of, Ending::Closed { cause, node }, Side::Behind);
-    }
-
-    fn on_end(&mut self, now: Instant, from: NodeId, of: &RcapChannel, ending: Ending, side: Side) {
         let is_from = |entry: &Entry| match side {
             Side::Before => entry.before == Some(from),
             _ => entry.hop.is_some_and(|hop| hop.node == from) && entry.state != State::Reserving,

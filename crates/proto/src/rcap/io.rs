@@ -7,7 +7,7 @@ use rota_admission::subnet::{Ask, Offer};
 use rota_contract::{ChannelId, CloseCause, NodeId};
 use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
-use rota_wire::{RcapDenied, RcapTest};
+use rota_wire::{RcapClose, RcapDenied, RcapTest};
 
 /// An entry of a node's ledger. A number is given once in the life of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -150,7 +150,7 @@ pub struct Installed {
 
 /// Counts of RTIP for one channel at this node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HopCounts {
+pub struct StatusCounts {
     /// Forwarded.
     pub packets: u64,
     /// Dropped.
@@ -171,6 +171,12 @@ pub enum Ending {
     },
     /// A later attempt for the same channel took its place.
     Superseded,
+}
+
+impl From<RcapClose> for Ending {
+    fn from(RcapClose { cause, node }: RcapClose) -> Self {
+        Self::Closed { cause, node }
+    }
 }
 
 /// The next thing to do. All but messages and events concern the local medium and RTIP, by the ledger's

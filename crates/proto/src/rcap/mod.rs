@@ -45,8 +45,8 @@ mod status;
 mod tests;
 
 pub use io::{
-    ChannelKey, ChannelRequest, Ending, EntryId, HopCounts, HopDenied, HopOffer, Installed, NextHop, Promise,
-    RcapCallError, RcapEvent, RcapOutput,
+    ChannelKey, ChannelRequest, Ending, EntryId, HopDenied, HopOffer, Installed, NextHop, Promise,
+    RcapCallError, RcapEvent, RcapOutput, StatusCounts,
 };
 pub use limits::{Quota, RcapLimits};
 pub use record::Record;
@@ -54,6 +54,7 @@ pub use rota_wire::{RCAP_OCTETS_MAX, RcapDenied, RcapStanding, RcapTest};
 pub use routes::{Graph, Route, Routes};
 
 use call::{Call, Question};
+use end::Side;
 use ledger::Ledger;
 use rota_contract::{ChannelId, NodeId};
 use rota_medium::Rng;
@@ -167,11 +168,13 @@ impl Rcap {
         match &message.body {
             RcapBody::EstablishRequest(request) => self.on_request(now, from, of, request),
             RcapBody::EstablishAccept(accept) => self.on_accept(now, from, of, accept),
-            RcapBody::EstablishDenied(denied) => self.on_denied(now, from, of, denied),
+            RcapBody::EstablishDenied(denied) => {
+                self.on_end(now, from, of, Ending::Denied(*denied), Side::Behind);
+            }
             RcapBody::StatusRequest(status) => self.on_status_request(from, of, status),
             RcapBody::StatusReport(status) => self.on_status_report(from, of, status),
-            RcapBody::CloseForward(close) => self.on_close_forward(now, from, of, close),
-            RcapBody::CloseReverse(close) => self.on_close_reverse(now, from, of, close),
+            RcapBody::CloseForward(close) => self.on_end(now, from, of, (*close).into(), Side::Before),
+            RcapBody::CloseReverse(close) => self.on_end(now, from, of, (*close).into(), Side::Behind),
         }
         Ok(())
     }

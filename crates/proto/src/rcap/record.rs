@@ -1,6 +1,6 @@
 //! The records of a path as this machine holds them, and the numbers of a request that never change on it.
 
-use super::io::{ChannelRequest, HopCounts, HopOffer, RcapCallError};
+use super::io::{ChannelRequest, HopOffer, RcapCallError, StatusCounts};
 use rota_admission::path::{self, Goal, Hop, PathDenied, Relaxation};
 use rota_admission::rtip::{BadTraffic, Chance, Messages, Packets, Regulator};
 use rota_admission::subnet::{Ask, Offer};
@@ -23,7 +23,7 @@ pub struct Record {
     /// Packets for which it keeps room.
     pub buffers: u64,
     /// Counts of its packets; in a status.
-    pub counts: HopCounts,
+    pub counts: StatusCounts,
     /// Its part of the certificate, in the encoding of its maker.
     pub terms: Vec<u8>,
 }
@@ -50,7 +50,7 @@ impl Record {
             is_open: record.is_open,
             hop: HopOffer { offer, regulator, host_slack, late, medium: record.medium },
             buffers: record.buffers.into(),
-            counts: HopCounts { packets: record.packets, dropped: record.dropped },
+            counts: StatusCounts { packets: record.packets, dropped: record.dropped },
             terms: record.terms.to_vec(),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Rcap;
 use super::call::Question;
-use super::io::{ChannelKey, EntryId, HopCounts, HopOffer, RcapCallError, RcapEvent, RcapOutput};
+use super::io::{ChannelKey, EntryId, HopOffer, RcapCallError, RcapEvent, RcapOutput, StatusCounts};
 use super::ledger::{Asked, Entry};
 use super::record::{Record, of_wire, written};
 use rota_admission::rtip::{Chance, Regulator};
@@ -50,7 +50,7 @@ impl Rcap {
     }
 
     /// RTIP's counts of an entry.
-    pub fn inspected(&mut self, id: EntryId, counts: HopCounts) {
+    pub fn inspected(&mut self, id: EntryId, counts: StatusCounts) {
         let own = self.own;
         let Some(entry) = self.ledger.get_mut(id) else { return };
         let Some(Asked { question, mut nodes }) = entry.asked.take() else { return };
@@ -108,7 +108,7 @@ fn own_record(own: NodeId, entry: &Entry) -> Record {
         is_open: true,
         hop,
         buffers: 0,
-        counts: HopCounts::default(),
+        counts: StatusCounts::default(),
         terms: Vec::new(),
     };
     let of_hop = entry.records.last().filter(|_| entry.hop.is_some());

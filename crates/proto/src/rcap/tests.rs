@@ -92,7 +92,7 @@ fn hop() -> HopOffer {
 }
 
 fn record(node: NodeId) -> Record {
-    let (counts, terms) = (HopCounts::default(), Vec::new());
+    let (counts, terms) = (StatusCounts::default(), Vec::new());
     Record { node, port: PortId(1), is_open: false, hop: hop(), buffers: 3, counts, terms }
 }
 

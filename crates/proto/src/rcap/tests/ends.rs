@@ -235,14 +235,14 @@ fn a_status_passes_each_node_once() {
     let [request, report] = asked(&[record(A)]);
     rcap.on_message(at(5), A, &request).unwrap();
     assert_eq!(drain(&mut rcap), [RcapOutput::Inspect { entry }]);
-    rcap.inspected(entry, HopCounts { packets: 12, dropped: 3 });
+    rcap.inspected(entry, StatusCounts { packets: 12, dropped: 3 });
     let outputs = drain(&mut rcap);
     let [RcapOutput::Send { to: C, message }] = &outputs[..] else { panic!("{outputs:?}") };
     let RcapBody::StatusRequest(status) = RcapMessage::parse(message).unwrap().body else { panic!() };
     let own = status.nodes.iter().last().unwrap();
     assert_eq!((status.question, status.nodes.count(), own.node), (6, 2, B));
     assert_eq!((own.packets, own.dropped, own.is_open, own.port), (12, 3, true, 3));
-    rcap.inspected(entry, HopCounts::default());
+    rcap.inspected(entry, StatusCounts::default());
     assert_eq!(drain(&mut rcap), [], "one answer");
     rcap.on_message(at(6), C, &report).unwrap();
     assert_eq!(sent(&drain(&mut rcap)), [(A, RcapKind::StatusReport)]);
@@ -263,7 +263,7 @@ fn a_question_without_an_answer_ends() {
     drain(&mut rcap);
     assert_eq!(rcap.status(at(5), channel), Ok(()));
     assert_eq!(rcap.status(at(5), channel), Err(RcapCallError::StatusPending));
-    rcap.inspected(entry, HopCounts::default());
+    rcap.inspected(entry, StatusCounts::default());
     assert_eq!(rcap.deadline(), at(1_005));
     drain(&mut rcap);
     rcap.handle_deadline(at(1_005));
