@@ -22,6 +22,7 @@ mod guardian;
 mod hold_log;
 mod incidents;
 mod journal;
+mod kept_file;
 mod key;
 mod ledger;
 mod limits;

@@ -6,17 +6,19 @@
 //! network namespaces of their own, so that no two have one id. A node holds a lock on its file: a second
 //! node that finds the same file draws an id for itself.
 
+use crate::kept_file::{self, Unsound};
 use nix::fcntl::{Flock, FlockArg};
 use rota_contract::NodeId;
 use rota_rundir::{NODE_ID, RunDirError};
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where root's node keeps it.
 const STATE: &str = "/var/lib/rota";
+/// The bits of a mode by which others may write.
+const OTHERS_WRITE: u32 = 0o022;
 /// A file that holds more is none of a node.
 const OCTETS_MAX: u64 = 64;
 /// How often a file is looked for that another node makes at the same time.
@@ -60,6 +62,16 @@ enum Unfit {
 impl Unfit {
     fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { what, path: path.to_owned(), source }
+    }
+
+    fn of(path: &Path) -> impl FnOnce(Unsound) -> Self {
+        let path = path.to_owned();
+        move |unsound| match unsound {
+            Unsound::Io(source) => Self::Io { what: "read from", path, source },
+            Unsound::Kind => Self::Kind(path),
+            Unsound::Owner { owner, wanted } => Self::Owner { path, owner, wanted },
+            Unsound::Mode(mode) => Self::Writable { path, mode },
+        }
     }
 }
 
@@ -170,38 +182,13 @@ fn kept(path: &Path) -> Result<(NodeId, Flock<File>), Unfit> {
 /// The same without a lock.
 fn found(path: &Path) -> Result<(NodeId, File), Unfit> {
     for _ in 0..ATTEMPTS {
-        if let Some(file) = open(path)? {
+        if let Some(file) = kept_file::open(path, OTHERS_WRITE).map_err(Unfit::of(path))? {
             return Ok((read(&file, path)?, file));
         }
-        write(path, draw().map_err(Unfit::Random)?).map_err(Unfit::io("written to", path))?;
+        let id = draw().map_err(Unfit::Random)?;
+        kept_file::write(path, &id.to_string(), 0o644).map_err(Unfit::io("written to", path))?;
     }
     Err(Unfit::io("read from", path)(io::Error::from(ErrorKind::NotFound)))
-}
-
-/// `None` where there is no such file.
-fn open(path: &Path) -> Result<Option<File>, Unfit> {
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
-    let file = match options.open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.raw_os_error() == Some(nix::libc::ELOOP) => {
-            return Err(Unfit::Kind(path.to_owned()));
-        }
-        Err(error) => return Err(Unfit::io("read from", path)(error)),
-    };
-    let data = file.metadata().map_err(Unfit::io("read from", path))?;
-    let (owner, wanted, mode) = (data.uid(), nix::unistd::geteuid().as_raw(), data.mode() & 0o7777);
-    if !data.is_file() {
-        return Err(Unfit::Kind(path.to_owned()));
-    }
-    if owner != wanted && owner != 0 {
-        return Err(Unfit::Owner { path: path.to_owned(), owner, wanted });
-    }
-    if mode & 0o022 != 0 {
-        return Err(Unfit::Writable { path: path.to_owned(), mode });
-    }
-    Ok(Some(file))
 }
 
 fn read(file: &File, path: &Path) -> Result<NodeId, Unfit> {
@@ -223,22 +210,6 @@ fn lock(mut file: File, path: &Path) -> Result<Flock<File>, Unfit> {
         std::thread::sleep(PAUSE);
     }
     Err(Unfit::Taken(path.to_owned()))
-}
-
-/// Writes the file whole or not at all. One that another node has made meanwhile stays.
-fn write(path: &Path, id: NodeId) -> io::Result<()> {
-    let name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
-    // No two nodes draw one id; processes of two containers can have one number.
-    let new = path.with_file_name(format!(".{name}.{id}"));
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o644).open(&new)?;
-    let written = file
-        .write_all(format!("{id}\n").as_bytes())
-        .and_then(|()| file.set_permissions(Permissions::from_mode(0o644)))
-        .and_then(|()| file.sync_all())
-        .and_then(|()| std::fs::hard_link(&new, path));
-    let _ = std::fs::remove_file(&new);
-    written.or_else(|error| if error.kind() == ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })
 }
 
 #[cfg(test)]

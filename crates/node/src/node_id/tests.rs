@@ -1,6 +1,8 @@
 //! The file of a node's id, sound and not.
 
 use super::*;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 /// A directory of this test alone, which goes with it.
 struct Place(PathBuf);
@@ -58,8 +60,9 @@ fn an_id_is_drawn_once_and_kept() {
 #[test]
 fn a_file_that_another_node_has_made_meanwhile_is_read() {
     let place = Place::new("meanwhile");
-    write(&place.file(), NodeId(0x1122_3344_5566_7788)).expect("room");
-    write(&place.file(), NodeId(5)).expect("it stays");
+    let write = |id: NodeId| kept_file::write(&place.file(), &id.to_string(), 0o644);
+    write(NodeId(0x1122_3344_5566_7788)).expect("room");
+    write(NodeId(5)).expect("it stays");
     assert_eq!(place.find().get(), NodeId(0x1122_3344_5566_7788));
 }
 

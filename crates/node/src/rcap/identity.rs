@@ -3,13 +3,13 @@
 //! The node proves by it who it is, and other nodes pin its public half. A file that cannot be used ends the
 //! start: with another key no neighbour would let this node in, and nobody would see why.
 
+use crate::kept_file::{self, Unsound};
 use rustls::SignatureScheme;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::sign::SigningKey;
 use std::fmt;
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ use std::sync::Arc;
 const KEY_OCTETS: usize = 32;
 /// Hexadecimal digits, and the end of their line.
 const FILE_OCTETS_MAX: u64 = 2 * KEY_OCTETS as u64 + 2;
+/// The bits of a mode by which others may do anything.
+const OTHERS: u32 = 0o077;
 /// How often a file is looked for that another process makes at the same time.
 const ATTEMPTS: usize = 8;
 /// What stands before the octets of a public Ed25519 key (RFC 8410, section 4).
@@ -138,6 +140,16 @@ impl NodeKeyError {
     fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { what, path: path.to_owned(), source }
     }
+
+    fn of(path: &Path) -> impl FnOnce(Unsound) -> Self {
+        let path = path.to_owned();
+        move |unsound| match unsound {
+            Unsound::Io(source) => Self::Io { what: "read from", path, source },
+            Unsound::Kind => Self::Kind(path),
+            Unsound::Owner { owner, wanted } => Self::Owner { path, owner, wanted },
+            Unsound::Mode(mode) => Self::Open { path, mode },
+        }
+    }
 }
 
 /// The key pair of a node.
@@ -168,11 +180,12 @@ impl NodeKey {
     /// A file that cannot be used, or no randomness.
     pub fn find(path: &Path) -> Result<Self, NodeKeyError> {
         for _ in 0..ATTEMPTS {
-            if let Some(file) = open(path)? {
+            if let Some(file) = kept_file::open(path, OTHERS).map_err(NodeKeyError::of(path))? {
                 let secret = read(&file, path)?;
                 return Self::of(&secret).ok_or_else(|| NodeKeyError::Useless(path.to_owned()));
             }
-            write(path, &draw()?).map_err(NodeKeyError::io("written to", path))?;
+            let digits: String = draw()?.iter().map(|octet| format!("{octet:02x}")).collect();
+            kept_file::write(path, &digits, 0o600).map_err(NodeKeyError::io("written to", path))?;
         }
         Err(NodeKeyError::io("read from", path)(ErrorKind::NotFound.into()))
     }
@@ -209,32 +222,6 @@ fn draw() -> Result<[u8; KEY_OCTETS], NodeKeyError> {
     Ok(octets)
 }
 
-/// `None` where there is no such file.
-fn open(path: &Path) -> Result<Option<File>, NodeKeyError> {
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
-    let file = match options.open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.raw_os_error() == Some(nix::libc::ELOOP) => {
-            return Err(NodeKeyError::Kind(path.to_owned()));
-        }
-        Err(error) => return Err(NodeKeyError::io("read from", path)(error)),
-    };
-    let data = file.metadata().map_err(NodeKeyError::io("read from", path))?;
-    let (owner, wanted, mode) = (data.uid(), nix::unistd::geteuid().as_raw(), data.mode() & 0o7777);
-    if !data.is_file() {
-        return Err(NodeKeyError::Kind(path.to_owned()));
-    }
-    if owner != wanted && owner != 0 {
-        return Err(NodeKeyError::Owner { path: path.to_owned(), owner, wanted });
-    }
-    if mode & 0o077 != 0 {
-        return Err(NodeKeyError::Open { path: path.to_owned(), mode });
-    }
-    Ok(Some(file))
-}
-
 fn read(file: &File, path: &Path) -> Result<[u8; KEY_OCTETS], NodeKeyError> {
     let mut text = Vec::new();
     let read = Read::take(file, FILE_OCTETS_MAX + 1).read_to_end(&mut text);
@@ -243,26 +230,11 @@ fn read(file: &File, path: &Path) -> Result<[u8; KEY_OCTETS], NodeKeyError> {
     octets_of(digits).ok_or_else(|| NodeKeyError::Content { path: path.to_owned(), octets: text.len() })
 }
 
-/// Writes the file whole or not at all. One that another process has made meanwhile stays.
-fn write(path: &Path, secret: &[u8; KEY_OCTETS]) -> io::Result<()> {
-    let name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
-    let tag = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
-    let new = path.with_file_name(format!(".{name}.{tag:016x}"));
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(&new)?;
-    let digits: String = secret.iter().map(|octet| format!("{octet:02x}")).collect();
-    let written = file
-        .write_all(format!("{digits}\n").as_bytes())
-        .and_then(|()| file.set_permissions(Permissions::from_mode(0o600)))
-        .and_then(|()| file.sync_all())
-        .and_then(|()| std::fs::hard_link(&new, path));
-    let _ = std::fs::remove_file(&new);
-    written.or_else(|error| if error.kind() == ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     fn place(test: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("rota-node-key-{test}-{}", std::process::id()));

@@ -1,11 +1,12 @@
 //! The file that pins the neighbours of a node: of each its id, its address and its public key.
 
 use super::identity::PublicKey;
+use crate::kept_file::{self, Unsound};
 use rota_contract::NodeId;
 use serde::Deserialize;
 use std::io::{ErrorKind, Read};
 use std::net::SocketAddr;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
@@ -104,17 +105,12 @@ fn text(path: &Path) -> Result<String, NeighboursError> {
     // A pipe without a writer must not hold the node up.
     let file = options.read(true).custom_flags(nix::libc::O_NONBLOCK).open(path);
     let file = file.map_err(|error| unreadable(error.to_string()))?;
-    let data = file.metadata().map_err(|error| unreadable(error.to_string()))?;
-    let (owner, wanted, mode) = (data.uid(), nix::unistd::geteuid().as_raw(), data.mode() & 0o7777);
-    if !data.is_file() {
-        return Err(unreadable("it is no file".into()));
-    }
-    if owner != wanted && owner != 0 {
-        return Err(NeighboursError::Owner { path: path.to_owned(), owner, wanted });
-    }
-    if mode & 0o022 != 0 {
-        return Err(NeighboursError::Writable { path: path.to_owned(), mode });
-    }
+    kept_file::check(&file, 0o022).map_err(|unsound| match unsound {
+        Unsound::Io(error) => unreadable(error.to_string()),
+        Unsound::Kind => unreadable("it is no file".into()),
+        Unsound::Owner { owner, wanted } => NeighboursError::Owner { path: path.to_owned(), owner, wanted },
+        Unsound::Mode(mode) => NeighboursError::Writable { path: path.to_owned(), mode },
+    })?;
     let mut text = String::new();
     match file.take(FILE_OCTETS_MAX + 1).read_to_string(&mut text) {
         Err(error) if error.kind() == ErrorKind::InvalidData => Err(unreadable("it is no text".into())),
