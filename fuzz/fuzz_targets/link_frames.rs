@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| rota_node::rcap::fuzz::fuzz_link_frames(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| rota_node::links::fuzz::fuzz_link_frames(data));

@@ -2,7 +2,7 @@
 
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_node::KeptNodeId;
-use rota_node::rcap::NodeKey;
+use rota_node::links::NodeKey;
 use std::path::PathBuf;
 
 const AFTER_HELP: &str = "\

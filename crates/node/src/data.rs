@@ -29,7 +29,7 @@ use crate::counters::Published;
 use crate::gate::{Egress, EgressError};
 #[cfg(test)]
 use crate::guardian::Wills;
-use crate::rcap::Links;
+use crate::links::Links;
 use crate::trace::Tracer;
 use measures::Measures;
 use rings::Rings;

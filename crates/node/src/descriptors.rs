@@ -1,6 +1,6 @@
 //! How many files this process may open.
 
-use crate::rcap::PENDING_MAX;
+use crate::links::PENDING_MAX;
 use crate::{NodeError, system};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;

@@ -3,8 +3,8 @@
 
 use rota_contract::NodeId;
 use rota_driver::clock::now;
-use rota_node::rcap::{
-    LinkEvent, LinkSettings, LinkState, Links, Neighbour, NodeKey, PENDING_MAX, Refusal, listen,
+use rota_node::links::{
+    LinkEvent, LinkSettings, LinkStage, Links, Neighbour, NodeKey, PENDING_MAX, Refusal, listen,
 };
 use rota_units::Span;
 use std::io::Write;
@@ -56,7 +56,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 fn is_up(end: &Links) -> bool {
-    end.view().info().links[0].state == LinkState::Up
+    end.view().info().links[0].state == LinkStage::Up
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::Args;
 use rota_answer::Failure;
 use rota_node::KeptNodeId;
-use rota_node::rcap::{LinkSettings, NodeKey, listen, read_neighbours};
+use rota_node::links::{LinkSettings, NodeKey, listen, read_neighbours};
 
 /// What the links are to be; `None` without a neighbours file.
 ///

@@ -4,7 +4,7 @@
 use super::{Data, Stopped};
 use crate::commands::Note;
 use crate::gate::Egress;
-use crate::rcap::{LinkEvent, SendError};
+use crate::links::{LinkEvent, SendError};
 use rota_contract::NodeId;
 use rota_driver::device::FrameDevice;
 use rota_units::Instant;

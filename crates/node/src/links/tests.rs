@@ -158,12 +158,12 @@ fn two_nodes_talk_both_ways_in_order() {
     assert_eq!(links.send(other.node, long), Err(SendError::TooLong(MESSAGE_OCTETS_MAX + 1)));
     let info = first.info();
     let link = &info.links[0];
-    assert_eq!((link.state, link.ups, link.sent, link.received), (LinkState::Up, 1, 4, 4));
+    assert_eq!((link.state, link.ups, link.sent, link.received), (LinkStage::Up, 1, 4, 4));
     assert_eq!((info.pending, info.refused.len(), info.key), (0, 0, one.key.public()));
     drop(second);
     assert_eq!(first.down(other.node), DownCause::Closed);
     assert_eq!(first.links().send(other.node, vec![]), Err(SendError::Down(other.node)));
-    assert_eq!(first.info().links[0].state, LinkState::Dialling);
+    assert_eq!(first.info().links[0].state, LinkStage::Dialling);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The thread of the links: one loop over all connections.
 
 use super::connection::Connection;
-use super::door::{EVENTS_MAX, LinkState, MESSAGE_COST, Order, Shared, Told, WAITING_MAX, What};
+use super::door::{EVENTS_MAX, LinkStage, MESSAGE_COST, Order, Shared, Told, WAITING_MAX, What};
 use super::greeting::{Greeting, Side, Step, Strangers};
 use super::link::Link;
 use super::neighbours::Neighbour;
@@ -389,7 +389,7 @@ impl LinksThread {
         this.link = Some(Link::new(connection, epoch, at));
         self.shared.change(|info| {
             let link = &mut info.links[peer];
-            (link.state, link.since, link.ups) = (LinkState::Up, at, link.ups + 1);
+            (link.state, link.since, link.ups) = (LinkStage::Up, at, link.ups + 1);
         });
         say(Level::Info, "link", &format!("link: up to {}", self.called(peer)));
         self.tell(peer, epoch, What::Up);
@@ -410,7 +410,7 @@ impl LinksThread {
         }
         self.shared.change(|info| {
             let link = &mut info.links[peer];
-            link.state = if dials { LinkState::Dialling } else { LinkState::Awaited };
+            link.state = if dials { LinkStage::Dialling } else { LinkStage::Awaited };
             (link.since, link.reason) = (at, Some(cause.to_string()));
         });
         say(Level::Warn, "link", &format!("link: down to {}: {cause}", self.called(peer)));

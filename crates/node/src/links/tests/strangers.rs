@@ -1,11 +1,11 @@
 //! What others do to a listening node, and listeners to a node that dials.
 
 use super::*;
-use crate::rcap::connection::Connection;
-use crate::rcap::frame::Frame;
-use crate::rcap::link::LIVES_WITHIN;
-use crate::rcap::run::PENDING_MAX;
-use crate::rcap::tls::Tls;
+use crate::links::connection::Connection;
+use crate::links::frame::Frame;
+use crate::links::link::LIVES_WITHIN;
+use crate::links::run::PENDING_MAX;
+use crate::links::tls::Tls;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use std::io::{Read, Write};
@@ -105,7 +105,7 @@ impl Client {
 
     /// Reads frames until the far end has said as many.
     fn hear(&mut self, frames: usize) -> Vec<Frame> {
-        let (mut decoder, mut heard) = (crate::rcap::frame::Decoder::default(), Vec::new());
+        let (mut decoder, mut heard) = (crate::links::frame::Decoder::default(), Vec::new());
         while heard.len() < frames {
             self.tls.read_tls(&mut self.stream).expect("octets");
             let state = self.tls.process_new_packets().expect("TLS");

@@ -22,7 +22,7 @@ mod tls;
 mod why;
 mod words;
 
-pub use door::{LinkEvent, LinkInfo, LinkState, Links, LinksInfo, LinksView, SendError};
+pub use door::{LinkEvent, LinkInfo, LinkStage, Links, LinksInfo, LinksView, SendError};
 pub use frame::{FrameError, MESSAGE_OCTETS_MAX};
 pub use identity::{NodeKey, NodeKeyError, NotAKey, PublicKey};
 pub use neighbours::{NEIGHBOURS_MAX, Neighbour, NeighboursError, read as read_neighbours};

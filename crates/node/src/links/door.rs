@@ -88,7 +88,7 @@ pub(super) enum What {
 
 /// The state of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LinkState {
+pub enum LinkStage {
     /// The neighbour, whose id is smaller, is to dial.
     #[default]
     Awaited,
@@ -98,7 +98,7 @@ pub enum LinkState {
     Up,
 }
 
-impl LinkState {
+impl LinkStage {
     /// Its word.
     pub fn word(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ pub struct LinkInfo {
     /// The neighbour, as the file has it.
     pub neighbour: Neighbour,
     /// Its state.
-    pub state: LinkState,
+    pub state: LinkStage,
     /// Since when.
     pub since: Instant,
     /// Why it last went down, or last did not come up.
@@ -208,7 +208,7 @@ impl Links {
         neighbours.sort_by_key(|neighbour| neighbour.node);
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let eventfd = || EventFd::from_flags(flags).map_err(std::io::Error::from);
-        let state = |of: &Neighbour| if of.node < node { LinkState::Awaited } else { LinkState::Dialling };
+        let state = |of: &Neighbour| if of.node < node { LinkStage::Awaited } else { LinkStage::Dialling };
         let at = now();
         let link = |of: &Neighbour| LinkInfo {
             neighbour: of.clone(),
