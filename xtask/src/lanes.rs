@@ -44,7 +44,7 @@ const AFTER_THE_BUILD: &[(&str, &str)] = &[("rota-cli", "c_programs"), ("rota-cl
 /// A command of the idle lane behind its tests: its name, and whether it succeeded.
 pub type Step<'a> = (&'a str, &'a (dyn Fn() -> Result<(), String> + Sync));
 
-/// What the lanes found.
+/// The findings of the lanes.
 #[derive(Default)]
 pub struct Found {
     /// Everything that the programs printed.

@@ -23,7 +23,7 @@ pub struct Program {
     folder: PathBuf,
 }
 
-/// What cargo has built.
+/// The programs that cargo has built.
 pub enum Built {
     /// A program of tests.
     Tests(Program),
@@ -85,7 +85,7 @@ pub fn cargo() -> String {
 }
 
 impl Built {
-    /// What one message of cargo says; none where it is of another kind.
+    /// The content of one message of cargo; none where it is of another kind.
     fn read(line: &str) -> Option<Self> {
         let message: Value = serde_json::from_str(line).ok()?;
         if message["reason"] != "compiler-artifact" {

@@ -149,7 +149,7 @@ impl Relaxation {
         self.slack
     }
 
-    /// What is left for the first `nodes` of the path, those behind having been raised already.
+    /// The time that is left for the first `nodes` of the path, those behind having been raised already.
     #[must_use]
     pub const fn for_first(self, nodes: u64) -> Self {
         Self { nodes, ..self }

@@ -22,7 +22,7 @@ pub(crate) struct NeighbourFiles {
     files: BTreeMap<u8, (PathBuf, Lock)>,
 }
 
-/// What `rota key show --json` tells of a node.
+/// The answer of `rota key show --json`.
 #[derive(Clone, Debug, Deserialize)]
 struct Known {
     node_id: String,

@@ -25,7 +25,7 @@ pub fn ask_for_descriptors() -> Result<(), NodeError> {
     enough(if raised { wanted } else { soft })
 }
 
-/// Whether there are enough for a node with so many neighbours, too.
+/// True if there are enough for a node with so many neighbours, too.
 ///
 /// # Errors
 /// [`NodeError::Descriptors`] when they are too few.

@@ -1,5 +1,5 @@
-//! Files that a node keeps between its starts, or is given: their owner and mode are checked on the open file,
-//! and a new one is written whole or not at all.
+//! Files that a node keeps between its starts, or is given: their owner and mode are checked on the open
+//! file, and a new one is written whole or not at all.
 
 use nix::libc;
 use std::fs::{File, OpenOptions, Permissions};
@@ -21,8 +21,8 @@ pub(crate) enum Unsound {
     Mode(u32),
 }
 
-/// Opens a file and checks it; `None` where there is none. A symbolic link is none of ours, and a pipe without
-/// a writer must not hold the node up.
+/// Opens a file and checks it; `None` where there is none. A symbolic link is none of ours, and a pipe
+/// without a writer must not hold the node up.
 pub(crate) fn open(path: &Path, forbidden: u32) -> Result<Option<File>, Unsound> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);

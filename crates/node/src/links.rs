@@ -1,5 +1,5 @@
 //! Links between neighbouring nodes: messages of up to 64 KiB, in order, over TCP under TLS 1.3 with pinned
-//! keys of both sides. What a message means is the business of the link's user.
+//! keys of both sides. The meaning of a message is the business of the link's user.
 //!
 //! ```text
 //!   user's thread ── send ──► orders ──► links' thread ──► one connection to each neighbour
@@ -33,7 +33,7 @@ use rota_contract::NodeId;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-/// What the links of a node are told at start.
+/// The settings of the links of a node.
 #[derive(Debug)]
 pub struct LinkSettings {
     /// This node.

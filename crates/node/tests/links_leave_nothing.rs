@@ -1,5 +1,5 @@
-//! What strangers and neighbours leave in a node once they are gone: no descriptor and no thread. One test,
-//! alone in its process, because it counts both.
+//! Strangers and neighbours leave nothing in a node once they are gone: no descriptor and no thread. One
+//! test, alone in its process, because it counts both.
 
 use rota_contract::NodeId;
 use rota_driver::clock::now;

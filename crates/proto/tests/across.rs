@@ -161,7 +161,7 @@ fn a_path_that_is_too_slow_or_full_is_denied_by_its_node() {
     assert_eq!((of, why.test.name()), (channel, "PathDelay"));
     assert!(why.margin_ns > 0 && why.nearest_delay_ns == 90_000_000 + why.margin_ns, "{why:?}");
     assert_eq!(name.as_deref(), Some(&*format!("n{}", why.node.0 - 1)));
-    // What is said to fit does.
+    // A request that is said to fit does.
     net.told.clear();
     let nearest = Span::from_nanos(why.nearest_delay_ns);
     let mut delay = nearest;

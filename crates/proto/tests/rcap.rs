@@ -30,7 +30,7 @@ fn a_denied_request_names_the_node_and_leaves_nothing() {
     world.assert_empty_at_the_end();
 }
 
-/// Whether each of two calls from these nodes to those opened.
+/// For each of two calls from these nodes to those: true if it opened.
 fn race(seed: u64, links: &[(usize, usize)], shared: bool, calls: [(usize, usize); 2]) -> World {
     let mut world = World::new(seed, links, 1);
     world.is_shared = shared;

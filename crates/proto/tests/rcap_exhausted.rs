@@ -57,7 +57,7 @@ enum Action {
     Restart(usize),
 }
 
-/// What is explored.
+/// The space that is explored.
 #[derive(Clone, Copy, Debug)]
 struct Spec {
     calls: [(usize, usize); 2],
@@ -174,7 +174,7 @@ impl World {
         }
     }
 
-    /// What happens by itself, timers apart.
+    /// The events that happen by themselves, timers apart.
     fn to_come(&self, all: &mut Vec<Action>) {
         let ways = self.on_the_way.iter().filter(|(_, way)| !way.is_empty());
         all.extend(ways.map(|((from, to), _)| Action::Deliver(*from, *to)));

@@ -299,7 +299,7 @@ fn an_ended_hop_gives_its_share_back_and_leaves_nothing() {
     assert_eq!((net.reservations(0, 0), net.reservations(1, 1)), (0, 0));
     assert_eq!(net.packets(1, 1).ended, u64::from(waits));
     assert!(net.nodes.iter().zip(&path.hops).all(|(node, hop)| node.hop_counts(*hop).is_none()));
-    // What is still called by its name is none.
+    // A hop that is still called by its name is none.
     net.nodes[0].end_hop(net.now, path.source);
     net.unit(path.source, 6, 1_000);
     net.run(ms(200));

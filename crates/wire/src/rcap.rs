@@ -127,7 +127,7 @@ pub struct RcapChannel {
     pub attempt: u16,
 }
 
-/// What follows the header.
+/// The part behind the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RcapBody<'a> {
     /// Of [`RcapKind::EstablishRequest`].
@@ -178,7 +178,7 @@ impl RcapBody<'_> {
 pub struct RcapMessage<'a> {
     /// Which channel it is about.
     pub of: RcapChannel,
-    /// What it says.
+    /// Its contents.
     pub body: RcapBody<'a>,
 }
 

@@ -5,7 +5,7 @@ use rota_answer::Failure;
 use rota_node::KeptNodeId;
 use rota_node::links::{LinkSettings, NodeKey, listen, read_neighbours};
 
-/// What the links are to be; `None` without a neighbours file.
+/// The settings of the links; `None` without a neighbours file.
 ///
 /// # Errors
 /// A file that cannot be used, an address that cannot be had, or too few descriptors.

@@ -13,7 +13,7 @@ use rota_units::Instant;
 const EVENTS_A_TURN: usize = 16;
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
-    /// What neighbours have said. It is told once, so that the rest waits for the next turn.
+    /// Takes the events of neighbours. Each is told once, so that the rest waits for the next turn.
     pub(super) fn hear_neighbours(&mut self, at: Instant) -> Result<(), Stopped> {
         for _ in 0..EVENTS_A_TURN {
             let Some(event) = self.links.as_mut().and_then(|links| links.event()) else {

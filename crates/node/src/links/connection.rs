@@ -15,8 +15,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// Octets that are read in one turn: others have a turn, too.
 const READ_A_TURN: usize = 64 * 1024;
-/// What the kernel holds of a connection in each direction (it doubles the figure). With more a node on a
-/// slow line would learn too late that the other one lives and reads.
+/// The octets that the kernel holds of a connection in each direction (it doubles the figure). With more a
+/// node on a slow line would learn too late that the other one lives and reads.
 const KERNEL_OCTETS: usize = 32 * 1024;
 /// Frames on their way that the far end has not said to have taken, for the same reason.
 const FRAMES_MAX: u64 = 256;
@@ -28,9 +28,9 @@ pub(super) enum Broken {
     Closed,
     /// The kernel says so.
     Io(io::Error),
-    /// What came is not the TLS that is wanted.
+    /// It is not the TLS that is wanted.
     Tls(rustls::Error),
-    /// What came inside is no frame.
+    /// It is no frame inside of TLS.
     Frame(FrameError),
 }
 
@@ -120,12 +120,12 @@ impl Connection {
         &self.tls
     }
 
-    /// What became of the way to the far end, once the connection can be written.
+    /// The outcome of the way to the far end, once the connection can be written.
     pub(super) fn reached(&self) -> io::Result<()> {
         self.stream.take_error()?.map_or(Ok(()), Err)
     }
 
-    /// Whether octets wait for the socket.
+    /// True if octets wait for the socket.
     pub(super) fn wants_write(&self) -> bool {
         let waits = !self.first.is_empty() || self.under_way.is_some();
         waits || self.tls.wants_write() || !self.messages.is_empty() && self.may_send()
@@ -143,7 +143,7 @@ impl Connection {
         more
     }
 
-    /// Whether frames are on their way that the far end has not said to have taken.
+    /// True if frames are on their way that the far end has not said to have taken.
     pub(super) fn awaits(&self) -> bool {
         self.taken < self.sent || self.wants_write()
     }

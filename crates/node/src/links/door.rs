@@ -19,12 +19,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Octets that may wait for a neighbour, and octets from it that the user has not taken.
 pub(super) const WAITING_MAX: usize = 1 << 20;
-/// What a message counts beside its octets, so that empty ones fill a queue, too.
+/// The cost of a message beside its octets, so that empty ones fill a queue, too.
 pub(super) const MESSAGE_COST: usize = 64;
 /// Events that the user has not taken; beyond them nothing is read and nobody is let in.
 pub(super) const EVENTS_MAX: usize = 16_384;
 
-/// What happened to the link of a neighbour.
+/// An event of the link of a neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// It is up. Both ends have proved their keys.
@@ -143,7 +143,7 @@ pub struct LinksInfo {
     pub pending: usize,
 }
 
-/// What a neighbour's queues hold.
+/// The load of a neighbour's queues.
 #[derive(Default)]
 pub(super) struct Load {
     /// Octets that wait for it.
@@ -248,7 +248,7 @@ impl Links {
         self.shared.told.as_fd()
     }
 
-    /// What monitors see.
+    /// The links, for monitors.
     pub fn view(&self) -> LinksView {
         LinksView(Arc::clone(&self.shared))
     }

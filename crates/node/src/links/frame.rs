@@ -37,7 +37,7 @@ pub enum Frame {
     },
 }
 
-/// What a frame cannot be.
+/// A frame that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Longer than the longest message, or empty.
@@ -92,7 +92,7 @@ impl Decoder {
     /// The next whole frame. After an error the stream means nothing any more.
     ///
     /// # Errors
-    /// What came is no frame; a length that cannot be is known before any of its octets is.
+    /// It is no frame; a length that cannot be is known before any of its octets is.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let waiting = &self.octets[self.done..];
         let Some((head, rest)) = waiting.split_first_chunk::<HEAD_OCTETS>() else {

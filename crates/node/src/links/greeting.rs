@@ -45,7 +45,7 @@ pub(super) enum Side {
     Dialled { peer: usize },
 }
 
-/// What came of a turn.
+/// The outcome of a turn.
 pub(super) enum Step {
     /// The far end has more to say.
     Waits,

@@ -22,9 +22,9 @@ const FILE_OCTETS_MAX: u64 = 2 * KEY_OCTETS as u64 + 2;
 const OTHERS: u32 = 0o077;
 /// How often a file is looked for that another process makes at the same time.
 const ATTEMPTS: usize = 8;
-/// What stands before the octets of a public Ed25519 key (RFC 8410, section 4).
+/// The octets before those of a public Ed25519 key (RFC 8410, section 4).
 const PUBLIC_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
-/// What stands before the octets of a secret one (RFC 8410, section 7).
+/// The octets before those of a secret one (RFC 8410, section 7).
 const SECRET_HEAD: [u8; 16] =
     [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 
@@ -121,7 +121,7 @@ pub enum NodeKeyError {
          --node-id-file"
     )]
     Io {
-        /// What was tried.
+        /// The attempt.
         what: &'static str,
         /// The file.
         path: PathBuf,

@@ -26,7 +26,7 @@ pub(super) struct Link {
     said: u64,
     /// Since when the far end has taken none of the frames that are on their way to it.
     stuck: Option<Instant>,
-    /// What each message counts that TLS has not taken yet.
+    /// The cost of each message that TLS has not taken yet.
     costs: VecDeque<usize>,
     /// More may have come than was read.
     pub(super) more: bool,
@@ -35,7 +35,7 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn new(connection: Connection, epoch: u32, at: Instant) -> Self {
         let costs = VecDeque::new();
-        // What follows the first frame may have been read with it.
+        // The octets behind the first frame may have been read with it.
         let more = true;
         Self { connection, epoch, since: at, heard_at: at, alive_at: at, said: 0, stuck: None, costs, more }
     }
@@ -52,7 +52,8 @@ impl Link {
         at: Instant,
         mut take: impl FnMut(Vec<u8>) -> bool,
     ) -> Result<(), DownCause> {
-        // What was read before comes first: else it would grow while there is room for a message at a time.
+        // Octets that were read before come first: else they would grow while there is room for a message at
+        // a time.
         if !self.frames(&mut take)? {
             return Ok(());
         }
@@ -109,7 +110,7 @@ impl Link {
         }
     }
 
-    /// Whether the far end lives and reads.
+    /// Checks that the far end lives and reads.
     pub(super) fn check(&self, at: Instant) -> Result<(), DownCause> {
         if self.more {
             // It may have spoken.
@@ -132,7 +133,7 @@ impl Link {
         }
     }
 
-    /// When to call again. What is not read cannot be missed.
+    /// When to call again. Octets that are not read cannot be missed.
     pub(super) fn due(&self, paused: bool) -> Instant {
         if paused {
             return self.alive_at;
@@ -141,7 +142,7 @@ impl Link {
         self.alive_at.min(self.heard_at + LIVES_WITHIN).min(read_by)
     }
 
-    /// What the messages count that wait here.
+    /// The cost of the messages that wait here.
     pub(super) fn waiting(&self) -> usize {
         self.costs.iter().sum()
     }

@@ -136,7 +136,7 @@ pub fn parse(text: &str, own: (NodeId, PublicKey)) -> Result<Vec<Neighbour>, (us
     Ok(all)
 }
 
-/// What is wrong about a neighbour beside this node and those before it.
+/// Checks a neighbour beside this node and those before it.
 fn check(
     this: &Neighbour,
     [node, address, key]: [usize; 3],

@@ -42,7 +42,7 @@ struct Peer {
     failures: u32,
 }
 
-/// What has something to do after a wait.
+/// The connections that have something to do after a wait.
 struct Awake {
     greetings: Vec<bool>,
     /// By the places of the neighbours.
@@ -146,7 +146,7 @@ impl LinksThread {
         }
     }
 
-    /// Whether the user has taken too little of what there is, from all or from one neighbour.
+    /// True if the user has taken too little of the events, from all or from one neighbour.
     fn is_full(&self) -> bool {
         self.is_behind(|| self.shared.events.load(Ordering::SeqCst) >= EVENTS_MAX)
     }
@@ -171,7 +171,7 @@ impl LinksThread {
         let links = self.peers.iter().enumerate().filter_map(|(at, peer)| {
             let link = peer.link.as_ref()?;
             let paused = self.is_paused(at);
-            // What was read and not taken yet does not make the socket readable.
+            // Octets that were read and not taken yet do not make the socket readable.
             Some(if link.more && !paused { Instant::ZERO } else { link.due(paused) })
         });
         let may_dial = !self.is_full();
@@ -273,7 +273,7 @@ impl LinksThread {
         }
     }
 
-    /// Whether one more may begin. From the address of a neighbour it may always, in the place of the
+    /// True if one more may begin. From the address of a neighbour it may always, in the place of the
     /// oldest one from elsewhere: strangers must not keep neighbours out.
     fn has_room(&mut self, from: SocketAddr, at: Instant) -> bool {
         let pins = |from: SocketAddr| {
@@ -438,7 +438,7 @@ impl LinksThread {
         let mut received = 0;
         let mut read = Ok(());
         if self.is_paused(peer) {
-            // What the far end says meanwhile is not known.
+            // The words of the far end meanwhile are not known.
             link.more = true;
         } else if ready || link.more {
             let epoch = link.epoch;

@@ -286,7 +286,7 @@ fn a_user_that_takes_nothing_fills_a_bounded_queue_and_the_link_ends() {
         assert_eq!(octets, vec![7; 60_000]);
         came += 1;
     }
-    // What its thread had read, and what it read of the rest while the user took that.
+    // The messages that its thread had read, and those that it read while the user took these.
     assert!((15..=sent).contains(&came), "{came} of {sent}");
 }
 

@@ -64,7 +64,7 @@ impl Tls {
         Ok(connection.into())
     }
 
-    /// What this node shows and wants where it dials.
+    /// The key that this node shows and the one that it wants where it dials.
     pub(super) fn client(&self, key: PublicKey) -> Result<ClientConfig, Error> {
         let pins = Arc::new(Pins::new(std::iter::once(key), &self.provider));
         let mut client = ClientConfig::builder_with_provider(Arc::clone(&self.provider))
@@ -87,7 +87,7 @@ pub(super) fn key_of(connection: &Connection) -> Option<PublicKey> {
     PublicKey::of_info(connection.peer_certificates()?.first()?)
 }
 
-/// Whether a far end has a key that is pinned.
+/// Tests if a far end has a key that is pinned.
 #[derive(Debug)]
 struct Pins {
     keys: Vec<PublicKey>,

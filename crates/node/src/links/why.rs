@@ -64,7 +64,7 @@ impl Refusal {
         }
     }
 
-    /// What an error of TLS says about the far end.
+    /// The refusal that an error of TLS means.
     pub(super) fn of(error: &Error) -> Self {
         use PeerIncompatible as Other;
         match error {
@@ -119,7 +119,7 @@ pub enum DownCause {
     NotReading,
     /// The connection broke.
     Broken(String),
-    /// What came was no frame.
+    /// The octets were no frame.
     Frame(FrameError),
     /// The neighbour has made a new connection, which takes this one's place.
     Replaced,

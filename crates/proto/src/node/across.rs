@@ -25,7 +25,7 @@ use rota_medium::door::MediumKind;
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{LINK_STATE_KIND, LINK_STATE_OCTETS_MAX, Malformed};
 
-/// What a program states of a channel across segments, beside its traffic.
+/// The statement of a program about a channel across segments, beside its traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beyond {
     /// The user of the program.
@@ -63,7 +63,7 @@ impl Node {
         self.tell_across(now, |across| {
             across.links.disconnected(node);
             across.rcap.neighbour_lost(now, node);
-            // What waits for it is of the session that has ended.
+            // These messages are of the session that has ended.
             across.outbox.retain(|(to, _)| *to != node);
         });
     }

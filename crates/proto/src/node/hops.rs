@@ -165,7 +165,7 @@ impl Node {
         port.is_none_or(|port| port.is_hop_drained(hop))
     }
 
-    /// What happened to hops, after [`crate::Output::Event`]: take events until there are none. A node that
+    /// The next event of a hop, after [`crate::Output::Event`]: take events until there are none. A node that
     /// takes part in channels across segments keeps them for itself.
     pub fn next_hop_event(&mut self) -> Option<HopEvent> {
         if self.across.is_some() { None } else { self.hops.next_event() }

@@ -31,7 +31,7 @@ pub(super) struct Line {
     pub(super) hops: Shares,
 }
 
-/// What became of an input, and the packet of a channel across segments that was in it, which the node looks
+/// The outcome of an input, and the packet of a channel across segments that was in it, which the node looks
 /// up.
 pub(super) type Handled<'a> = (Disposition, Option<Packet<'a>>);
 

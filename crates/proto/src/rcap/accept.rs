@@ -142,8 +142,8 @@ impl Rcap {
     }
 }
 
-/// What RTIP is told. A node that holds packets by the clock restores the latest time that the nodes before
-/// may still be relaxed to, since they are relaxed after it; D_max holds all the same.
+/// The channel as RTIP is told of it. A node that holds packets by the clock restores the latest time that
+/// the nodes before may still be relaxed to, since they are relaxed after it; D_max holds all the same.
 fn installed(entry: &super::ledger::Entry, behind: &[Record], label_out: Option<u16>) -> Installed {
     let demand = &entry.demand;
     let own = if entry.hop.is_some() { entry.records.last() } else { None };

@@ -1,4 +1,4 @@
-//! What goes in and out of the machine, beside messages.
+//! The values that go in and out of the machine, beside messages.
 
 use super::record::Record;
 use rota_admission::path::{Goal, PathDenied, PathTest};
@@ -123,7 +123,7 @@ pub(super) const fn simply(node: NodeId, test: RcapTest) -> RcapDenied {
     RcapDenied { node, test, standing, margin_ns: 0, nearest_delay_ns: 0, nearest_octets: 0 }
 }
 
-/// What RTIP is told of a channel that is open at this node.
+/// A channel that is open at this node, as RTIP is told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Installed {
     /// The channel.

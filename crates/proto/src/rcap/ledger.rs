@@ -1,5 +1,5 @@
-//! The ledger: one numbered entry for each channel that this node has a part in. What an entry holds, here or
-//! in a table beside, it holds from [`Ledger::add`] to [`Ledger::remove`].
+//! The ledger: one numbered entry for each channel that this node has a part in. An entry keeps its holdings,
+//! here or in a table beside, from [`Ledger::add`] to [`Ledger::remove`].
 
 use super::io::{ChannelKey, EntryId, NextHop};
 use super::limits::RcapLimits;
@@ -78,7 +78,7 @@ pub(super) const fn key(of: &RcapChannel) -> ChannelKey {
     ChannelKey { origin: of.origin, channel: of.channel }
 }
 
-/// What one user has here.
+/// The holdings of one user here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Used {
     channels: u32,
@@ -124,7 +124,7 @@ impl Ledger {
         }
     }
 
-    /// Whether one more entry of this user and neighbour is allowed; the test that fails if not.
+    /// Tests if one more entry of this user and neighbour is allowed; the test that fails if not.
     pub(super) fn allows(
         &self,
         limits: &RcapLimits,

@@ -1,10 +1,10 @@
-//! What one node allows: so that no neighbour and no user takes all of it.
+//! The limits of one node: so that no neighbour and no user takes all of it.
 
 use rota_units::Span;
 use rota_wire::RCAP_LEASE_MAX_NS;
 use std::collections::BTreeMap;
 
-/// What one user may have at a node.
+/// The most that one user may have at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// Channels, those that wait for their accept among them.

@@ -62,7 +62,7 @@ use rota_units::Instant;
 use rota_wire::{Malformed, RcapBody, RcapChannel, RcapMessage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What a machine counts.
+/// The counts of a machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RcapCounters {
     /// Messages that were no messages.

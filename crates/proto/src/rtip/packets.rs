@@ -72,7 +72,7 @@ struct Source {
     sequence: u16,
 }
 
-/// What has left, or was given up.
+/// The packet that has left, or was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Left {
     /// Packets that do not wait any more.

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// Findings of one call at most: a change of each share, and the stations that have gone.
 const ROOM: usize = 1_024;
 
-/// What a medium has said that concerns hops. The node heeds it after the call.
+/// A word of a medium that concerns hops. The node heeds it after the call.
 #[derive(Clone, Debug)]
 pub(crate) enum Found {
     Reserved(ChannelId, Admitted),

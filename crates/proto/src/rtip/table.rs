@@ -35,7 +35,7 @@ pub(crate) enum State {
     Source,
     /// Packets of this incoming channel go on.
     Gateway(Key),
-    /// Its share is given back. Whether its parent waits for that, or knows of its end already.
+    /// Its share is given back. Its parent waits for that, or knows of its end already.
     Ending { told: bool },
 }
 
@@ -219,7 +219,7 @@ impl Table {
 
     // ---- packets --------------------------------------------------------------------------------------
 
-    /// What to do with a packet that has come.
+    /// The meaning of a packet that has come.
     pub(crate) fn look_up(&mut self, key: Key, sequence: u16, octets: usize) -> Meaning {
         let Some(arrival) = self.arrivals.get_mut(&key) else { return Meaning::Unknown };
         let is_behind = |newest: u16| sequence.wrapping_sub(newest).cast_signed() > 0;

@@ -42,7 +42,7 @@ fn unit(number: u64, octets: u32) -> UnitRef {
     UnitRef { number, octets, schedule_ns: 4, left_out: 0 }
 }
 
-/// What the first packet of a hop would be on the wire now.
+/// The first packet of a hop as it would be on the wire now.
 fn written(packets: &Packets, ends: Instant) -> Option<(RtipHeader, Vec<u8>)> {
     let mut body = [0; 2_000];
     let octets = packets.write(&mut body, HOP, &mut Ring, ends)?;

@@ -51,7 +51,7 @@ pub fn request(to: usize) -> ChannelRequest {
     }
 }
 
-/// What may happen.
+/// An event of the world.
 #[derive(Clone, Debug)]
 enum What {
     Deliver { session: u64, from: usize, to: usize, octets: Vec<u8> },
@@ -75,7 +75,7 @@ pub struct Share {
     pub is_final: bool,
 }
 
-/// What became of a program's call.
+/// The outcome of a program's call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Waits,
@@ -112,7 +112,7 @@ pub struct Station {
     life: u64,
     hangs: bool,
     has_hung: bool,
-    /// What came while it hung.
+    /// The events that came while it hung.
     held: Vec<What>,
     pub installed: BTreeMap<EntryId, Installed>,
     timer: Instant,
@@ -605,7 +605,7 @@ impl World {
         }
     }
 
-    /// What holds at any time.
+    /// Checks the rules that hold at any time.
     fn check(&self) {
         for shares in self.shares.values() {
             assert!(shares.len() <= self.capacity, "granted more than there is");

@@ -1,4 +1,4 @@
-//! What follows the header in each kind of message.
+//! The bodies behind the header, one for each kind of message.
 
 use super::record::{RcapRecords, RcapTest};
 use super::{Fields, Malformed, RCAP_LEASE_MAX_NS, sound};
@@ -176,7 +176,7 @@ pub struct RcapDenied {
     pub node: NodeId,
     /// By which test.
     pub test: RcapTest,
-    /// Whether trying again may help.
+    /// Tells if trying again may help.
     pub standing: RcapStanding,
     /// By how much it failed, ns.
     pub margin_ns: u64,

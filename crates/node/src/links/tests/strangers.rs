@@ -1,4 +1,4 @@
-//! What others do to a listening node, and listeners to a node that dials.
+//! Deeds of others to a listening node, and listeners to a node that dials.
 
 use super::*;
 use crate::links::connection::Connection;
@@ -30,7 +30,7 @@ fn connect(to: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Whether the far end has closed the connection, however.
+/// True if the far end has closed the connection, however.
 fn is_closed(mut stream: TcpStream) -> bool {
     let mut rest = Vec::new();
     match stream.read_to_end(&mut rest) {
@@ -39,7 +39,7 @@ fn is_closed(mut stream: TcpStream) -> bool {
     }
 }
 
-/// What a node with that key shows to one with the other.
+/// The TLS that a node with that key shows to one with the other.
 fn config(own: &NodeKey, of: PublicKey) -> ClientConfig {
     Tls::new(own, std::iter::empty()).and_then(|tls| tls.client(of)).expect("a key")
 }
@@ -348,7 +348,7 @@ fn sixty_four_that_hang_keep_no_neighbour_out() {
     assert!(all.into_iter().all(is_closed));
 }
 
-/// What a node that dials meets: a listener that is none of its neighbour.
+/// The far end that a node meets when it dials: a listener that is none of its neighbour.
 #[test]
 fn a_listener_that_hangs_or_says_garbage_leaves_nothing() {
     let (one, other) = (Plan::new(1), Plan::new(2));
