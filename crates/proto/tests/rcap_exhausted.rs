@@ -5,32 +5,22 @@
 //! session takes what is on its way along; each end hears of the loss at any later point, and the session
 //! comes back after both have. A state is compared by all that the machines and the world remember.
 
-use rota_admission::path::Goal;
-use rota_admission::rtip::{Chance, Messages, Regulator};
+use crate::paths::{SERVICE, node, offer, place, request};
+use rota_admission::rtip::{Chance, Regulator};
 use rota_admission::subnet::Offer;
 use rota_contract::{ChannelId, CloseCause, NodeId};
 use rota_proto::PortId;
 use rota_proto::rcap::{
-    ChannelKey, ChannelRequest, EntryId, Graph, HopDenied, HopOffer, Rcap, RcapEvent, RcapLimits, RcapOutput,
-    RcapTest,
+    ChannelKey, EntryId, Graph, HopDenied, HopOffer, Rcap, RcapEvent, RcapLimits, RcapOutput, RcapTest,
 };
-use rota_units::{Instant, Octets, Span};
+use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 const NODES: usize = 3;
-const SERVICE: u16 = 7;
 const LINKS: [(usize, usize); 2] = [(0, 1), (1, 2)];
-
-fn node(place: usize) -> NodeId {
-    NodeId(place as u64 + 1)
-}
-
-fn place(node: NodeId) -> usize {
-    node.0 as usize - 1
-}
 
 fn link(one: usize, other: usize) -> usize {
     one.min(other)
@@ -100,22 +90,6 @@ impl fmt::Write for Fingerprint {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.write(text.as_bytes());
         Ok(())
-    }
-}
-
-fn request(to: usize) -> ChannelRequest {
-    let x = Span::from_millis(10);
-    ChannelRequest {
-        destination: node(to),
-        service: SERVICE,
-        uid: 1,
-        messages: Messages { x_min: x, x_ave: x, interval: x, s_max: Octets::new(1_000) },
-        shortest: Octets::new(100),
-        goal: Goal { delay: Span::from_millis(60), jitter: None },
-        late_most: Chance::NEVER,
-        loss_most: Chance::NEVER,
-        packet_max: Octets::new(1_400),
-        host_slack: Span::ZERO,
     }
 }
 
@@ -406,12 +380,6 @@ fn print_of(value: &impl fmt::Debug) -> u64 {
     let mut into = Fingerprint(DefaultHasher::new());
     write!(into, "{value:?}").expect("hashing cannot fail");
     into.0.finish()
-}
-
-fn offer() -> Offer {
-    let [delay, service_least, link_least, link_most] =
-        [5_000_000, 100_000, 10_000, 20_000].map(Span::from_nanos);
-    Offer { delay, service_least, link_least, link_most }
 }
 
 /// Explores everything and returns the number of states.
