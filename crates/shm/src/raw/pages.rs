@@ -34,9 +34,7 @@ impl ReadPages {
 
     /// Reads the word at octet offset `at`; other accesses may be ordered freely around it.
     pub(crate) fn load(&self, at: usize) -> u64 {
-        #[cfg(test)]
-        access(Access::Read);
-        self.word(at).load(Ordering::Relaxed)
+        load(self.word(at))
     }
 
     /// Reads the word at octet offset `at`; nothing after it is read earlier. A relaxed load and a fence,
@@ -54,10 +52,14 @@ impl ReadPages {
 
     /// Copies octets out, starting at a multiple of 8.
     pub(crate) fn copy_out(&self, at: usize, into: &mut [u8]) {
-        assert!(at.is_multiple_of(8), "payload starts on a word");
-        for (index, chunk) in into.chunks_mut(8).enumerate() {
-            let word = self.load(at + index * 8).to_ne_bytes();
-            chunk.copy_from_slice(&word[..chunk.len()]);
+        let words = self.words(at, into.len().div_ceil(8));
+        let (whole, rest) = into.as_chunks_mut::<8>();
+        let (first, last) = words.split_at(whole.len());
+        for (chunk, word) in whole.iter_mut().zip(first) {
+            *chunk = load(word).to_ne_bytes();
+        }
+        if let [word] = last {
+            rest.copy_from_slice(&load(word).to_ne_bytes()[..rest.len()]);
         }
     }
 
@@ -89,6 +91,30 @@ impl ReadPages {
         // 64-bit atomic; read-only pages are only loaded from, relaxed.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(at).cast()) }
     }
+
+    /// `count` words from octet offset `at` on. One look at the bounds serves a whole copy: one for each word
+    /// is half the time of a copy.
+    fn words(&self, at: usize, count: usize) -> &[AtomicU64] {
+        let end = count.checked_mul(8).and_then(|octets| octets.checked_add(at));
+        assert!(
+            at.is_multiple_of(8) && end.is_some_and(|end| end <= self.octets),
+            "words lie inside their mapping"
+        );
+        // SAFETY: as for one word, and all of them lie one behind the other within one mapping.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at).cast(), count) }
+    }
+}
+
+fn load(word: &AtomicU64) -> u64 {
+    #[cfg(test)]
+    access(Access::Read);
+    word.load(Ordering::Relaxed)
+}
+
+fn store(word: &AtomicU64, value: u64) {
+    #[cfg(test)]
+    access(Access::Write);
+    word.store(value, Ordering::Relaxed);
 }
 
 impl Drop for ReadPages {
@@ -111,9 +137,7 @@ impl WritePages {
 
     /// Writes the word at octet offset `at`; other accesses may be ordered freely around it.
     pub(crate) fn store(&self, at: usize, value: u64) {
-        #[cfg(test)]
-        access(Access::Write);
-        self.0.word(at).store(value, Ordering::Relaxed);
+        store(self.0.word(at), value);
     }
 
     /// Writes the word at `at`; everything before it is visible to whoever reads it by
@@ -167,21 +191,31 @@ impl WritePages {
 
     /// Copies octets in, starting at a multiple of 8; the last word is padded with zeros.
     pub(crate) fn copy_in(&self, at: usize, from: &[u8]) {
-        assert!(at.is_multiple_of(8), "payload starts on a word");
-        for (index, chunk) in from.chunks(8).enumerate() {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.store(at + index * 8, u64::from_ne_bytes(word));
+        let words = self.0.words(at, from.len().div_ceil(8));
+        let (whole, rest) = from.as_chunks::<8>();
+        let (first, last) = words.split_at(whole.len());
+        for (chunk, word) in whole.iter().zip(first) {
+            store(word, u64::from_ne_bytes(*chunk));
+        }
+        if let [word] = last {
+            let mut padded = [0; 8];
+            padded[..rest.len()].copy_from_slice(rest);
+            store(word, u64::from_ne_bytes(padded));
         }
     }
 
     /// Copies octets from other pages, from and to a multiple of 8; the last word is padded with zeros.
     pub(crate) fn copy_across(&self, at: usize, from: &ReadPages, from_at: usize, octets: usize) {
-        assert!(at.is_multiple_of(8) && from_at.is_multiple_of(8), "payload starts on a word");
-        for done in (0..octets).step_by(8) {
-            let mut word = from.load(from_at + done).to_ne_bytes();
-            word[(octets - done).min(8)..].fill(0);
-            self.store(at + done, u64::from_ne_bytes(word));
+        let count = octets.div_ceil(8);
+        let (into, from) = (self.0.words(at, count), from.words(from_at, count));
+        let whole = octets / 8;
+        for (into, from) in into.iter().zip(from).take(whole) {
+            store(into, load(from));
+        }
+        if let (Some(into), Some(from)) = (into.get(whole), from.get(whole)) {
+            let mut word = load(from).to_ne_bytes();
+            word[octets % 8..].fill(0);
+            store(into, u64::from_ne_bytes(word));
         }
     }
 }
