@@ -4,6 +4,7 @@ mod bare;
 pub(crate) mod hop;
 mod idle;
 mod interactive;
+mod setup;
 mod shipnet;
 mod sim;
 pub(crate) mod stage;
@@ -29,6 +30,8 @@ enum What {
     Idle(idle::Args),
     /// TCP request and response of two bystanders: plain mode, an idle ring, beside a flow
     Interactive(interactive::Args),
+    /// How long a channel over a gateway takes to open and to close, and what many of them leave behind
+    Setup(setup::Args),
     /// How fast the simulator is, with all its checkers, on one core
     Sim(sim::Args),
     /// The SHIPNET paper's measurements: delay, load, broadcast, idle time, beside UDP and beside TCP
@@ -48,6 +51,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         What::Tcp(args) => tcp::run(args, format)?,
         What::Idle(args) => idle::run(args, format)?,
         What::Interactive(args) => interactive::run(args, format)?,
+        What::Setup(args) => setup::run(args, format)?,
         What::Sim(args) => sim::run(args, format)?,
         What::Shipnet(args) => shipnet::run(args, format)?,
         What::ShipnetPeer(args) => shipnet::peer::run(args)?,

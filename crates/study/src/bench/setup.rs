@@ -1,0 +1,334 @@
+//! `rota bench setup`: how long a program waits for a channel over a gateway, how many such channels come and
+//! go in a second, and what they leave behind.
+
+use crate::clock;
+use crate::times::{Record, Times};
+use rota::{ControlName, Listener, Node, OpenError, OpenRequest, Received, SendChannel};
+use rota_answer::{Failure, Format, outln};
+use rota_lab::{Lab, LabSpec, Medium, Nodes, Segment, Station, Topology, enter_isolation};
+use rota_units::{BitRate, Instant, Span};
+use serde::Serialize;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+const PATIENCE: Span = Span::from_millis(15_000);
+const PAUSE: Span = Span::from_millis(20);
+const SOURCE: u8 = 1;
+const GATEWAY: u8 = 2;
+const DESTINATION: u8 = 3;
+const DESTINATION_NAME: &str = "n3";
+/// One channel stays open, so that no set-up waits for a switch of mode.
+const KEPT_SERVICE: u16 = 1_000;
+/// Small enough that the channels of all programs fit at once.
+const UNIT_OCTETS: u32 = 100;
+const PERIOD: Span = Span::from_nanos(33_333_333);
+/// Of those before the first that counts: code and tables are warm then.
+const WARM: u32 = 10;
+/// Table 5 of the Tenet paper: 4 to 6 machines.
+const PAPER_MS: &str = "70 to 90";
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Wire {
+    /// Two full-duplex cables
+    Link,
+    /// Two switches, whose stations pass tokens
+    Token,
+}
+
+/// Arguments of `rota bench setup`.
+#[derive(clap::Args)]
+#[command(after_help = "Example: rota bench setup --wire link --json")]
+pub struct Args {
+    /// The medium on both sides of the gateway
+    #[arg(long, value_enum, default_value = "token")]
+    wire: Wire,
+    /// Channels that are opened and closed in all
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    setups: u32,
+    /// Programs that open and close at the same time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=30))]
+    programs: u16,
+}
+
+/// What the gateway's process has.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Holdings {
+    memory_octets: u64,
+    descriptors: u64,
+}
+
+/// The outcome, as `--json` prints it.
+#[derive(Serialize)]
+struct Results {
+    virtual_wire: bool,
+    wire: Wire,
+    programs: u16,
+    /// From the call to the open channel.
+    open: Times,
+    /// From the call to the confirmed end, after the bound has passed.
+    close: Times,
+    refused: u64,
+    /// Set-ups with their tear-downs.
+    setups_per_s: u64,
+    gateway_before: Holdings,
+    gateway_after: Holdings,
+    /// Channels and reservations that any node still has at the end.
+    left: u64,
+}
+
+/// Three stations in a row; `nodes` ends before the lab does.
+struct Ground {
+    /// Held only: they end with this value.
+    _nodes: Nodes,
+    lab: Lab,
+}
+
+/// The measurements of all programs.
+#[derive(Default)]
+struct Measured {
+    open: Record,
+    close: Record,
+    refused: u64,
+}
+
+/// Runs the benchmark.
+pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
+    let ground = Ground::build(args.wire)?;
+    let kept = ground.keep_one()?;
+    ground.run_programs(args.programs, WARM * u32::from(args.programs))?;
+    let before = ground.holdings()?;
+    let begin = clock::now();
+    let measured = ground.run_programs(args.programs, args.setups)?;
+    let took = clock::now().since(begin).as_nanos().max(1);
+    let after = ground.holdings()?;
+    drop(kept);
+    let open = measured.open.sum_up();
+    let results = Results {
+        virtual_wire: true,
+        wire: args.wire,
+        programs: args.programs,
+        open,
+        close: measured.close.sum_up(),
+        refused: measured.refused,
+        setups_per_s: (u128::from(open.count) * 1_000_000_000 / u128::from(took)) as u64,
+        gateway_before: before,
+        gateway_after: after,
+        left: ground.left_in_the_end()?,
+    };
+    format.tell(&results, print);
+    if results.left > 0 {
+        return Err(Failure::failed(format!("{} channels or reservations were left behind", results.left)));
+    }
+    Ok(())
+}
+
+impl Ground {
+    fn build(wire: Wire) -> Result<Self, Failure> {
+        enter_isolation().map_err(Failure::failed)?;
+        let rate = BitRate::from_mbit(1_000);
+        let medium = || if wire == Wire::Link { Medium::Link } else { Medium::Switch };
+        let segment = |name: &str| Segment { medium: medium(), ..Segment::new(name, rate) };
+        let station = |name: &str, ports: &[usize]| Station { name: name.to_owned(), ports: ports.to_vec() };
+        let stations =
+            vec![station("n1", &[0]), station("gateway", &[0, 1]), station(DESTINATION_NAME, &[1])];
+        let topology = Topology { segments: vec![segment("left"), segment("right")], stations };
+        let spec = LabSpec::of(format!("bench-{}", std::process::id()), topology);
+        let lab = Lab::build(&spec).map_err(Failure::failed)?;
+        let (nodes, warnings) = Nodes::start(&lab, false).map_err(Failure::failed)?;
+        warnings.iter().for_each(|warning| eprintln!("rota: {warning}"));
+        Ok(Self { _nodes: nodes, lab })
+    }
+
+    fn connect(&self, station: u8) -> Result<Node, Failure> {
+        let connected = self.lab.host(station).run(|| Node::connect(&ControlName::default()));
+        connected.map_err(Failure::failed)?.map_err(Failure::failed)
+    }
+
+    fn open(&self, node: &Node, service: u16) -> Result<Result<SendChannel, OpenError>, Failure> {
+        let request = OpenRequest::new(DESTINATION_NAME, service, UNIT_OCTETS, PERIOD);
+        self.lab.host(SOURCE).run(|| node.open(&request)).map_err(Failure::failed)
+    }
+
+    fn listen(&self, service: u16) -> Result<Listener, Failure> {
+        let node = self.connect(DESTINATION)?;
+        let listener = self.lab.host(DESTINATION).run(|| node.listen(service, None, 4));
+        listener.map_err(Failure::failed)?.map_err(Failure::failed)
+    }
+
+    /// Opens the channel that stays, as soon as the source has heard of the way.
+    fn keep_one(&self) -> Result<impl Drop + use<>, Failure> {
+        let over = Arc::new(AtomicBool::new(false));
+        let mut listener = self.listen(KEPT_SERVICE)?;
+        let told = over.clone();
+        let taker = std::thread::spawn(move || {
+            let channel = listener.accept(PATIENCE);
+            while channel.is_ok() && !told.load(Ordering::Relaxed) {
+                clock::sleep_until(clock::now() + PAUSE);
+            }
+        });
+        let (node, deadline) = (self.connect(SOURCE)?, clock::now() + PATIENCE);
+        loop {
+            match self.open(&node, KEPT_SERVICE)? {
+                Ok(sender) => return Ok(Kept { over, taker: Some(taker), sender: Some(sender) }),
+                Err(error) if clock::now() >= deadline => return Err(Failure::failed(error)),
+                Err(_) => clock::sleep_until(clock::now() + PAUSE),
+            }
+        }
+    }
+
+    /// So many set-ups in all, shared out among the programs.
+    fn run_programs(&self, programs: u16, setups: u32) -> Result<Measured, Failure> {
+        let (left, all) = (AtomicU64::new(u64::from(setups)), Mutex::new(Measured::default()));
+        let over = AtomicBool::new(false);
+        let listeners: Vec<(u16, Listener)> = (1..=programs)
+            .map(|service| Ok((service, self.listen(service)?)))
+            .collect::<Result<_, Failure>>()?;
+        std::thread::scope(|scope| {
+            for (service, listener) in listeners {
+                let over = &over;
+                scope.spawn(move || self.take(service, listener, over));
+            }
+            let running: Vec<_> = (1..=programs)
+                .map(|service| {
+                    let (left, all) = (&left, &all);
+                    scope.spawn(move || self.one_program(service, left, all))
+                })
+                .collect();
+            let ended: Result<Vec<()>, Failure> = running
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|_| Err(Failure::failed("a program panicked"))))
+                .collect();
+            over.store(true, Ordering::Relaxed);
+            ended
+        })?;
+        all.into_inner().map_err(|_| Failure::failed("a program panicked"))
+    }
+
+    /// The receiving program: takes one channel after the other, and holds each until its sender closes it. A
+    /// listener takes one channel, so the next one listens before this one ends.
+    fn take(&self, service: u16, mut listener: Listener, over: &AtomicBool) -> Result<(), Failure> {
+        let mut unit = Vec::new();
+        while !over.load(Ordering::Relaxed) {
+            let Ok(mut channel) = listener.accept(PAUSE) else { continue };
+            listener = self.listen(service)?;
+            while !matches!(channel.recv(&mut unit, PATIENCE), Err(_) | Ok(Received::End(_))) {}
+        }
+        Ok(())
+    }
+
+    fn one_program(&self, service: u16, left: &AtomicU64, all: &Mutex<Measured>) -> Result<(), Failure> {
+        let node = self.connect(SOURCE)?;
+        let take = |left: u64| left.checked_sub(1);
+        while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+            let (asked, opened) = self.open_as_soon_as_heard(&node, service)?;
+            let open = clock::now();
+            let closed = match opened {
+                Some(sender) => sender.close(PATIENCE).map(|_| clock::now()).map_err(Failure::failed)?,
+                None => {
+                    locked(all)?.refused += 1;
+                    continue;
+                }
+            };
+            let mut all = locked(all)?;
+            all.open.note(Some(open.since(asked)));
+            all.close.note(Some(closed.since(open)));
+        }
+        Ok(())
+    }
+
+    /// Asks until the receiving program listens again; returns when it asked for the last time, and the
+    /// channel unless admission refuses it.
+    fn open_as_soon_as_heard(
+        &self,
+        node: &Node,
+        service: u16,
+    ) -> Result<(Instant, Option<SendChannel>), Failure> {
+        let deadline = clock::now() + PATIENCE;
+        loop {
+            let asked = clock::now();
+            match self.open(node, service)? {
+                Ok(sender) => return Ok((asked, Some(sender))),
+                Err(OpenError::Refused(_)) => return Ok((asked, None)),
+                Err(OpenError::NoListener(_)) if asked < deadline => clock::sleep_until(asked + PAUSE),
+                Err(error) => return Err(Failure::failed(error)),
+            }
+        }
+    }
+
+    fn holdings(&self) -> Result<Holdings, Failure> {
+        let pid = self.connect(GATEWAY)?.pid();
+        let gone = |_| Failure::failed("the gateway's node has ended");
+        let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).map_err(gone)?;
+        let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
+        let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).map_err(gone)?.count() as u64;
+        Ok(Holdings { memory_octets: pages * 4_096, descriptors })
+    }
+
+    /// What the nodes have when the last channel's end has had its time.
+    fn left_in_the_end(&self) -> Result<u64, Failure> {
+        let deadline = clock::now() + PATIENCE;
+        loop {
+            let mut left = 0;
+            for station in SOURCE..=DESTINATION {
+                let mut node = self.connect(station)?;
+                left += node.status().map_err(Failure::failed)?.reservations.len() as u64;
+                left += node.channels().map_err(Failure::failed)?.len() as u64;
+            }
+            if left == 0 || clock::now() >= deadline {
+                return Ok(left);
+            }
+            clock::sleep_until(clock::now() + PAUSE);
+        }
+    }
+}
+
+fn locked(all: &Mutex<Measured>) -> Result<MutexGuard<'_, Measured>, Failure> {
+    all.lock().map_err(|_| Failure::failed("a program panicked"))
+}
+
+/// The channel that stays open, and its receiver.
+struct Kept {
+    over: Arc<AtomicBool>,
+    taker: Option<std::thread::JoinHandle<()>>,
+    sender: Option<SendChannel>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        drop(self.sender.take());
+        self.over.store(true, Ordering::Relaxed);
+        let _ = self.taker.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+fn print(o: &Results) {
+    let wire = if o.wire == Wire::Link { "two cables" } else { "two switches under tokens" };
+    outln!(
+        "Channels from n1 over a gateway to n3, {wire}, 1 Gbit/s, virtual wire; {} programs.\n",
+        o.programs
+    );
+    outln!("ms            median      p99    p99.9      max    count");
+    let ms = |ns: u64| format!("{}.{:03}", ns / 1_000_000, ns / 1_000 % 1_000);
+    for (name, times) in [("to open", o.open), ("to close", o.close)] {
+        let Times { p50_ns, p99_ns, p999_ns, max_ns, count, .. } = times;
+        outln!(
+            "{name:<10} {:>9} {:>8} {:>8} {:>8} {count:>8}",
+            ms(p50_ns),
+            ms(p99_ns),
+            ms(p999_ns),
+            ms(max_ns)
+        );
+    }
+    outln!("\n{} set-ups with their tear-downs a second; {} refused.", o.setups_per_s, o.refused);
+    outln!("The Tenet paper's set-up (Table 5): {PAPER_MS} ms over 4 to 6 machines.");
+    let kib = |octets: u64| octets / 1_024;
+    outln!(
+        "The gateway had {} KiB and {} descriptors before, {} KiB and {} after; {} channels or reservations left.",
+        kib(o.gateway_before.memory_octets),
+        o.gateway_before.descriptors,
+        kib(o.gateway_after.memory_octets),
+        o.gateway_after.descriptors,
+        o.left
+    );
+}
