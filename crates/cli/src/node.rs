@@ -52,6 +52,10 @@ pub struct Args {
     /// Where neighbours with smaller node ids find this node
     #[arg(long, requires = "neighbours", default_value = "0.0.0.0:7247", value_name = "ADDRESS:PORT")]
     rcap_listen: std::net::SocketAddr,
+    /// For how long another path is looked for when the path of a program's channel across segments fails; 0s
+    /// ends such a channel at once
+    #[arg(long, env = "ROTA_REROUTE", default_value = "2s", value_parser = parse_span, value_name = "TIME")]
+    reroute: Span,
     /// The link's rate, such as 100mbit, or one for each interface: eth0=100mbit,eth1=1gbit; the driver's
     /// figure otherwise
     #[arg(long, env = "ROTA_RATE", value_parser = ports::rates)]
@@ -283,6 +287,7 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
         guardian,
         hold_log: args.hold_log.clone(),
         links,
+        reroute: Some(args.reroute),
     };
     let log = Log::start(args.log.into())
         .map_err(|error| Failure::failed(format!("no log can be written to standard error: {error}")))?;

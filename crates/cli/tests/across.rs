@@ -6,6 +6,10 @@ use common::topology::TopologyLab;
 use common::{PATIENCE, eventually, pid, signal};
 
 const TWO_SEGMENTS: &str = "two-segments.toml";
+const TWO_GATEWAYS: &str = "two-gateways.toml";
+/// Ten cycles of 33.3 ms.
+const TEN_CYCLES: u64 = 333_333_330;
+const SECOND: u64 = 1_000_000_000;
 
 /// All nodes of the lab know the way to all others.
 fn wait_for_ways(lab: &TopologyLab) {
@@ -81,6 +85,69 @@ fn a_gateway_that_is_killed_ends_its_channel_at_both_ends() {
         assert!(said.contains("silent") || said.contains("lost") || said.contains("node"), "{end}: {said}");
     }
     for station in ["n1", "n2", "n3", "n4"] {
+        lab.wait_for_mode(station, "plain");
+    }
+}
+
+/// When a node noted this event, nanoseconds of the clock that all nodes of this machine share.
+fn noted(lab: &TopologyLab, station: &str, event: &str) -> u64 {
+    let read = || {
+        let shown = lab.rota(station, &["trace", "show", "--json", event]).finish().well().json();
+        shown["events"].as_array()?.first()?["at_ns"].as_u64()
+    };
+    eventually(PATIENCE, read).unwrap_or_else(|| panic!("{station} has not noted {event}"))
+}
+
+/// TENET-2-8, TENET-2-9, TENET-7-5, faults 48 and 49: with two gateways the channel outlives one of them. Both
+/// programs keep it, each lost unit is counted, and nothing stays reserved.
+#[test]
+fn a_channel_goes_on_over_the_other_gateway() {
+    let Some(lab) = TopologyLab::up("reroute", TWO_GATEWAYS, &[]) else { return };
+    wait_for_ways(&lab);
+    let folder = std::env::temp_dir().join(format!("rota-reroute-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (sent, copy) = (folder.join("sent"), folder.join("copy"));
+    let octets: Vec<u8> = (0..250_000u32).flat_map(u32::to_be_bytes).collect();
+    std::fs::write(&sent, &octets).expect("room");
+    let copy_name = copy.display().to_string();
+    let receiver = lab.rota("n4", &["recv", "--json", "--out", &copy_name]);
+    receiver.wait_for_word("listening");
+    // A unit of 5,000 octets each 40 ms, for eight seconds.
+    let words =
+        format!("'{}' send --json --to n4 --rate 1mbit --period 40ms < '{}'", common::ROTA, sent.display());
+    let sender = lab.exec("n1", &["sh", "-c", &words]);
+    sender.wait_for_word("open:");
+    let carries = || {
+        let forwarded =
+            |at: &&str| lab.status(at)["extra"]["counters"]["packets_forwarded"].as_u64() > Some(20);
+        ["gw1", "gw2"].into_iter().find(forwarded)
+    };
+    let gateway = eventually(PATIENCE, carries).expect("one of the two forwards");
+    let process = pid(&lab.status(gateway));
+    let killed = rota::now().as_nanos();
+    signal(process, "KILL");
+    let failed = ["n1", "n4"].map(|end| noted(&lab, end, "path-failed").saturating_sub(killed));
+    let went_on = ["n1", "n4"].map(|end| noted(&lab, end, "rerouted").saturating_sub(killed));
+    println!("{gateway} killed: told after {failed:?} ns, on the other gateway after {went_on:?} ns");
+    assert!(failed.iter().all(|took| *took <= TEN_CYCLES), "told after {failed:?} ns");
+    assert!(went_on.iter().all(|took| *took <= 2 * SECOND), "went on after {went_on:?} ns");
+    let (sender, receiver) = (sender.finish(), receiver.finish());
+    assert!(DONE.contains(&sender.code()), "{}", sender.err);
+    assert!(DONE.contains(&receiver.code()), "{}", receiver.err);
+    let (told, came) = (sender.json(), receiver.json());
+    let number = |of: &serde_json::Value, name: &str| of[name].as_u64().unwrap_or_else(|| panic!("{of}"));
+    let (whole, lost) = (number(&came, "units"), number(&came, "lost") + number(&came, "incomplete"));
+    println!("{whole} units came, {lost} were lost; sender {told}");
+    let handed_over = number(&told, "sent") + number(&told, "left_out");
+    assert_eq!(whole + lost, handed_over, "each unit is in one count: {came} {told}");
+    // None came twice, and none overtook another one.
+    let copied = std::fs::read(&copy).expect("it was written");
+    let numbers: Vec<u32> =
+        copied.chunks_exact(4).map(|four| u32::from_be_bytes(four.try_into().expect("four"))).collect();
+    assert!(number(&came, "incomplete") > 0 || numbers.is_sorted_by(|one, other| one < other));
+    let _ = std::fs::remove_dir_all(&folder);
+    let alive = ["n1", "n2", "n3", "n4", if gateway == "gw1" { "gw2" } else { "gw1" }];
+    for station in alive {
         lab.wait_for_mode(station, "plain");
     }
 }

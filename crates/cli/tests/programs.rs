@@ -41,6 +41,7 @@ fn station(test: &str) -> Stand {
         guardian: None,
         hold_log: None,
         links: None,
+        reroute: None,
     };
     let (tell, ready) = std::sync::mpsc::channel();
     std::thread::spawn(move || rota_node::run(spec, device, NoGate, |_| tell.send(()).unwrap()));

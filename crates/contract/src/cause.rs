@@ -80,6 +80,17 @@ impl CloseCause {
         self == Self::Finished
     }
 
+    /// What a node that ended the path of a channel has done, behind its name.
+    pub fn of_node(self) -> &'static str {
+        match self {
+            Self::PeerGone | Self::WasSilent => "does not answer",
+            Self::PeerStopped => "was stopped",
+            Self::ReservationLost => "lost the reservation",
+            Self::PortGone => "lost an interface",
+            _ => "ended it",
+        }
+    }
+
     /// The cause as one sentence, for either end, with what to do next.
     pub fn sentence(self) -> &'static str {
         match self {

@@ -13,6 +13,7 @@ use crate::commands::{Command, ControlEnd, Note, Peer, SinkMemory};
 use crate::incidents::Incidents;
 use crate::journal::Journal;
 use crate::log::{Level, say};
+use crate::rerouting::Rerouting;
 use crate::session::{Asked, Listening, Owned, Question, Session};
 use crate::status::{Facts, Snapshot};
 use ended::EndedChannels;
@@ -57,6 +58,7 @@ struct Control<'a> {
     incidents: Incidents,
     journal: Journal,
     ended: EndedChannels,
+    rerouting: Rerouting,
     entrance: Entrance,
     over: bool,
 }
@@ -86,6 +88,7 @@ pub(crate) fn run(
         incidents,
         journal: Journal::new(facts),
         ended: EndedChannels::default(),
+        rerouting: Rerouting::default(),
         entrance: Entrance::new(listener),
         over: false,
     };
@@ -341,7 +344,9 @@ impl Control<'_> {
             ChannelEvent::Denied { channel, denied, name } => {
                 self.on_denied(channel, &denied, name.as_deref())
             }
-            ChannelEvent::Changed { channel, granted } => self.on_changed(channel, granted),
+            ChannelEvent::Changed { channel, granted } | ChannelEvent::Rerouted { channel, granted } => {
+                self.on_changed(channel, granted);
+            }
             ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(port, channel, &refusal),
             ChannelEvent::NoMemory { channel, unit_octets_max, short } => {
                 self.on_no_memory(channel, unit_octets_max, short);
@@ -360,6 +365,8 @@ impl Control<'_> {
                 self.ended.state(channel, stated);
             }
             ChannelEvent::Told { .. }
+            | ChannelEvent::Rerouting { .. }
+            | ChannelEvent::NotRerouted { .. }
             | ChannelEvent::Afterwards { .. }
             | ChannelEvent::Refusal { .. }
             | ChannelEvent::Contested { .. }
@@ -586,6 +593,7 @@ impl Control<'_> {
                     _ => {
                         let mut info = snapshot.info(self.facts, self.realtime);
                         info.notes.extend(self.broken_channels());
+                        info.notes.extend(self.rerouting.notes());
                         info.notes.extend(self.ended.notes(now()));
                         self.journal.mismatches(&mut info);
                         Reply::Status(Box::new(info))

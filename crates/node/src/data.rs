@@ -154,6 +154,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         if let Some(links) = &links {
             waits.add_neighbours(links.wait_fd())?;
             node.begin_across(&spec.name, plugs_len > 1, seed);
+            spec.reroute.into_iter().for_each(|time| node.set_reroute(time));
         }
         let measures = Measures::new(spec).map_err(system("the hold log cannot be written"))?;
         let tracer = Tracer::new(log, spec.settings.ether_type, &macs, boot_id());

@@ -34,6 +34,7 @@ mod node_id;
 mod pool;
 mod privileges;
 mod quota;
+mod rerouting;
 pub mod role;
 mod session;
 mod sockets;
@@ -63,6 +64,7 @@ pub use rota_proto::LlcSettings;
 pub use rota_proto::{MediumKind, PORTS_MAX, STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
 use rota_shm::control::{ControlName, SocketError};
 use rota_shm::{MemoryError, TraceFile};
+use rota_units::Span;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -99,6 +101,9 @@ pub struct NodeSpec {
     pub hold_log: Option<PathBuf>,
     /// Its links to neighbouring nodes; `None` for a node that has no neighbours file.
     pub links: Option<LinkSettings>,
+    /// For how long another path is looked for when that of a channel across segments fails; zero for not at
+    /// all, `None` for two seconds.
+    pub reroute: Option<Span>,
 }
 
 /// Why a daemon could not start or had to stop.

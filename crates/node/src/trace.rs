@@ -123,6 +123,7 @@ impl Tracer {
             // Who says goodbye is not lost.
             TraceEvent::Lost if record.number == 0 => 2,
             TraceEvent::Closed if record.extra[0] == 1 => 3,
+            TraceEvent::PathFailed => 3,
             // The others take this station for lost, or soon would have.
             TraceEvent::Stall if record.extra[1].saturating_sub(record.extra[0]) > STALL_KEPT_NS => 4,
             _ => return,
@@ -437,11 +438,22 @@ impl Tracer {
                 let own = self.own(TraceEvent::Refused, now, Some(port));
                 self.note(&TraceRecord { channel: *channel, extra, octets, ..own });
             }
-            ChannelEvent::Denied { channel, denied, .. } => {
+            ChannelEvent::Denied { channel, denied, .. }
+            | ChannelEvent::NotRerouted { channel, denied, .. } => {
                 let extra = [denied.margin_ns, 0, denied.nearest_octets.into()];
                 let octets = denied.test.name().as_bytes();
                 let own = self.own(TraceEvent::Refused, now, Some(port));
                 self.note(&TraceRecord { channel: *channel, extra, octets, ..own });
+            }
+            ChannelEvent::Rerouting { channel, cause, node, name } => {
+                // Off the frame path.
+                let words = crate::rerouting::why(*cause, *node, name.as_deref());
+                let (id, own) = (self.called(*channel).0, self.own(TraceEvent::PathFailed, now, Some(port)));
+                self.note(&TraceRecord { channel: id, octets: words.as_bytes(), ..own });
+            }
+            ChannelEvent::Rerouted { channel, granted } => {
+                self.relearn(*channel, &granted.contract);
+                self.contract(TraceEvent::Rerouted, now, *channel, 0, &granted.contract);
             }
             ChannelEvent::Told { channel, tally } => self.reported(now, *channel, tally.unread),
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {

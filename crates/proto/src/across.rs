@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// D_max of a request that states none: live media bear it, and the buffers of the path are few.
 pub(crate) const DELAY_DEFAULT: Span = Span::from_millis(500);
+/// For how long another way is looked for when the path of a channel fails.
+const REROUTE_DEFAULT: Span = Span::from_millis(2_000);
 /// How often the members of the segments are compared with the neighbours.
 const WAYS_LOOK: Span = Span::from_millis(200);
 /// The shortest time between two computations of the ways: a neighbour that states much takes no more.
@@ -45,6 +47,11 @@ pub(crate) enum State {
     /// The path is asked for, or the program that receives.
     Asked,
     Open,
+    /// Its path has failed, and another one is looked for. The program of a sender is done meanwhile, and
+    /// the channel ends by this cause once its units have left.
+    Broken {
+        closing: Option<CloseCause>,
+    },
     /// The program of the sender is done: what it has handed over leaves. With the latest time of the end.
     Draining {
         cause: CloseCause,
@@ -126,6 +133,8 @@ pub(crate) struct Across {
     /// Messages for neighbours.
     pub(crate) outbox: VecDeque<(NodeId, Vec<u8>)>,
     pub(crate) events: VecDeque<(PortId, ChannelEvent)>,
+    /// For how long another path is looked for, where a channel states no time of its own.
+    pub(crate) reroute: Span,
     /// Statements that may be passed on, until they are more again.
     pub(crate) statements: usize,
     refill: Instant,
@@ -146,6 +155,7 @@ impl Across {
             ends: BTreeMap::new(),
             outbox: VecDeque::new(),
             events: VecDeque::new(),
+            reroute: REROUTE_DEFAULT,
             statements: 0,
             refill: Instant::ZERO,
             look: Instant::ZERO,
@@ -171,7 +181,7 @@ impl Across {
             State::Draining { look, .. } => look,
             State::Arriving { until, .. } | State::Counting { until, .. } => until,
             State::Open if end.sending => end.ask_status,
-            State::Asked | State::Open => Instant::FAR,
+            State::Asked | State::Open | State::Broken { .. } => Instant::FAR,
         };
         let ends = self.ends.values().map(of).min().unwrap_or(Instant::FAR);
         if self.events.is_empty() { ends.min(self.rcap.deadline()).min(self.look) } else { Instant::ZERO }
@@ -193,9 +203,19 @@ impl Across {
         (self.look, self.found) = (now + WAYS_LOOK, now);
     }
 
+    /// A channel that ends is looked at then, and not before.
+    pub(crate) fn look_later(&mut self, channel: ChannelId, at: Instant) {
+        if let Some(State::Draining { look, .. }) = self.ends.get_mut(&channel).map(|end| &mut end.state) {
+            *look = at;
+        }
+    }
+
     /// The program of an end that sends is done with it.
     pub(crate) fn drain(&mut self, now: Instant, channel: ChannelId, cause: CloseCause) {
         let Some(end) = self.ends.get_mut(&channel) else { return };
+        if let State::Broken { closing } = &mut end.state {
+            *closing = Some(cause);
+        }
         if matches!(end.state, State::Asked | State::Open) {
             // One unit leaves in each period, and the program's memory may be full.
             let waiting = u64::from(end.granted.contract.buffers.max(8)) + 1;

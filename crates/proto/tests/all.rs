@@ -31,6 +31,7 @@ mod ports;
 mod probe;
 mod rcap;
 mod rcap_exhausted;
+mod reroute;
 mod rig;
 mod rtip;
 mod slots;

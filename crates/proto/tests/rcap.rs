@@ -134,3 +134,72 @@ fn random_worlds_leak_nothing_and_settle_every_call() {
     }
     assert!(opened > 3_000 && statuses > 1_000, "{opened} opened, {statuses} statuses");
 }
+
+/// Two ways of the same length from 0 to 5, over 1 and 2 and over 3 and 4, and a cross link between them.
+const TWO_WAYS: [(usize, usize); 7] = [(0, 1), (1, 2), (2, 5), (0, 3), (3, 4), (4, 5), (1, 4)];
+
+/// TENET-2-9, TENET-7-5: a gateway of the path dies, or a link before the last one fails. The channel goes on
+/// over others within the time, and all nodes of the new path agree. All know one graph, which never changes.
+#[test]
+fn a_path_that_fails_is_replaced_by_another_one() {
+    for seed in 0..300 {
+        let mut world = World::new(seed, &TWO_WAYS, 2);
+        (world.reroute, world.is_shared) = (ms(2_000), seed % 2 == 0);
+        world.call(0, ms(0), request(5));
+        world.run_for(ms(500));
+        assert_eq!((world.opened, world.check_paths()), (1, 1), "seed {seed}");
+        match seed % 4 {
+            0 => world.crash(1, None),
+            1 => world.crash(2, None),
+            2 => world.lose(0, 1, ms(1_900)),
+            _ => world.lose(1, 2, ms(1_900)),
+        }
+        // Each end hears of a crash within 50 ms, and of a link that falls silent within 1.9 s.
+        world.run_for(ms(8_000));
+        assert_eq!(world.check_paths(), 1, "seed {seed}: {:?}", world.calls);
+        assert_eq!(world.rerouted, 1, "seed {seed}");
+        world.assert_empty_at_the_end();
+    }
+}
+
+/// As the random worlds above, with channels that look for other paths: each end is told of one end, nothing
+/// leaks, and no program gets a channel twice.
+#[test]
+fn random_worlds_of_failing_paths_leak_nothing_and_settle_every_end() {
+    let networks: [&[(usize, usize)]; 3] = [&LINE, &[(0, 1), (1, 2), (2, 3), (0, 3)], &TWO_WAYS];
+    let (mut opened, mut rerouted) = (0, 0);
+    for seed in 0..3_000u64 {
+        let links = networks[(seed % 3) as usize];
+        let nodes = links.iter().map(|(one, other)| one.max(other) + 1).max().unwrap();
+        let mut world = World::new(seed, links, 1 + (seed / 3 % 3) as usize);
+        (world.is_shared, world.reroute) = (seed % 4 == 0, ms(300 * (1 + seed % 7)));
+        if seed % 5 > 0 {
+            world.noise = Noise { doubled: 50, lost: 10, share_lost: 60, refused: 30, silent: 30 };
+        }
+        let mut draw = |most: usize| (world.rng.next_u64() % most as u64) as usize;
+        let calls: Vec<_> = (0..4)
+            .map(|_| (draw(nodes), draw(nodes), draw(400)))
+            .filter(|(from, to, _)| from != to)
+            .collect();
+        let faults: Vec<_> =
+            (0..1 + seed % 4).map(|_| (draw(400) as u64, draw(4), draw(nodes), draw(links.len()))).collect();
+        for (from, to, after) in calls {
+            world.call(from, ms(after as u64), request(to));
+        }
+        for (event, kind, at, link) in faults {
+            world.run(event);
+            match kind {
+                0 => world.crash(at, Some(ms(500))),
+                1 => world.crash(at, None),
+                2 => world.hang(at, ms(if seed % 2 == 0 { 900 } else { 4_500 })),
+                _ => world.lose(links[link].0, links[link].1, ms(200)),
+            }
+        }
+        if seed % 3 == 0 {
+            world.close_all(ms(500));
+        }
+        world.assert_empty_at_the_end();
+        (opened, rerouted) = (opened + world.opened, rerouted + world.rerouted);
+    }
+    assert!(opened > 3_000 && rerouted > 500, "{opened} opened, {rerouted} went on");
+}

@@ -41,9 +41,9 @@ pub use leases::Leases;
 pub use link_state::{LINK_STATE_KIND, LINK_STATE_OCTETS_MAX, LinkStatement, NEIGHBOURS_MAX};
 pub use name::is_printable;
 pub use rcap::{
-    RCAP_HEADER_OCTETS, RCAP_KIND, RCAP_LEASE_MAX_NS, RCAP_NODES_MAX, RCAP_OCTETS_MAX, RCAP_VERSION,
-    RcapAccept, RcapBody, RcapChannel, RcapClose, RcapDenied, RcapInitiation, RcapKind, RcapMessage,
-    RcapRecord, RcapRecords, RcapRequest, RcapStanding, RcapStatus, RcapTest,
+    RCAP_HEADER_OCTETS, RCAP_KIND, RCAP_LEASE_MAX_NS, RCAP_NODES_MAX, RCAP_OCTETS_MAX, RCAP_REROUTE_MAX_NS,
+    RCAP_VERSION, RcapAccept, RcapBody, RcapChannel, RcapClose, RcapDenied, RcapInitiation, RcapKind,
+    RcapMessage, RcapRecord, RcapRecords, RcapRequest, RcapStanding, RcapStatus, RcapTest,
 };
 pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};

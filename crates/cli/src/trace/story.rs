@@ -115,6 +115,7 @@ pub fn headline(about: &Entry, own: &str) -> String {
         (TraceEvent::Closed, _) => {
             format!("channel {channel} ended unexpectedly on {own}: {}", about.words)
         }
+        (TraceEvent::PathFailed, _) => format!("on {own} channel {channel} stopped: {}", about.words),
         _ => format!("{}: {}", record.event.word(), text::what(about)),
     }
 }
@@ -396,6 +397,8 @@ impl Scene<'_> {
                     | TraceEvent::LinkDown
                     | TraceEvent::LinkUp
                     | TraceEvent::PortLost
+                    | TraceEvent::PathFailed
+                    | TraceEvent::Rerouted
                     | TraceEvent::Claim
                     | TraceEvent::Regenerated
                     | TraceEvent::LeaseEnded

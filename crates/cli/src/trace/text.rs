@@ -81,11 +81,13 @@ pub fn what(entry: &Entry) -> String {
                 span(a)
             )
         }
-        TraceEvent::Opened | TraceEvent::Changed => {
+        TraceEvent::Opened | TraceEvent::Changed | TraceEvent::Rerouted => {
             let (period, bound) = (span(b), span(c));
             format!("channel {}: units of {a} octets each {period}, bound {bound}", record.channel)
         }
-        TraceEvent::Closed => format!("channel {}: {}", record.channel, entry.words),
+        TraceEvent::Closed | TraceEvent::PathFailed => {
+            format!("channel {}: {}", record.channel, entry.words)
+        }
         TraceEvent::Missed => match record.verdict {
             TraceVerdict::Incomplete => {
                 format!("channel {} unit {}: {b} octets never came", record.channel, record.number)

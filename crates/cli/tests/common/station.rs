@@ -32,6 +32,7 @@ pub fn station_with(segment: &Segment, test: &str, nth: u8, quota: Quota) -> Sta
         guardian: None,
         hold_log: None,
         links: None,
+        reroute: None,
         confine: false,
     };
     let (tell, ready) = std::sync::mpsc::channel();

@@ -2,6 +2,7 @@
 
 use super::Control;
 use crate::log::{Level, say};
+use crate::rerouting;
 use crate::session::Owned;
 use rota_contract::Tally;
 use rota_driver::clock::now;
@@ -73,7 +74,23 @@ impl Control<'_> {
             ChannelEvent::Denied { channel, denied, name } => {
                 self.log_refused(*channel, &denial(denied, name.as_deref()));
             }
+            ChannelEvent::Rerouting { channel, cause, node, name } => {
+                let (called, why) = (self.called(*channel), rerouting::why(*cause, *node, name.as_deref()));
+                say(Level::Warn, "rerouting", &format!("rerouting: {called}: {why}"));
+                self.rerouting.begin(*channel, called, why);
+            }
+            ChannelEvent::Rerouted { channel, granted } => {
+                let (called, bound) = (self.called(*channel), granted.bound());
+                let text = format!("rerouted: {called}: it goes on over another path, bound {bound}");
+                say(Level::Info, "rerouted", &text);
+                self.rerouting.end(*channel);
+            }
+            ChannelEvent::NotRerouted { channel, denied, name } => {
+                let (called, why) = (self.called(*channel), denial(denied, name.as_deref()));
+                say(Level::Warn, "rerouting", &format!("not rerouted: {called}: {why}"));
+            }
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
+                self.rerouting.end(*channel);
                 let counts = self.counts(*channel).unwrap_or(*tally);
                 let broken = counts.words_of_broken(BOUND);
                 let is_well = cause.is_clean() && broken.is_none();

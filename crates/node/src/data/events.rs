@@ -27,6 +27,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             };
             match &event {
                 ChannelEvent::Told { channel, tally } => self.rings.tell_tally(*channel, *tally),
+                ChannelEvent::Rerouted { channel, .. } => self.rings.offer_again(*channel),
                 ChannelEvent::Closed { channel, tally, stated, .. } => {
                     let (rings, tracer) = (&mut self.rings, &mut self.told.tracer);
                     rings.trace_untold(at, *channel, stated.unwrap_or_default(), tracer);

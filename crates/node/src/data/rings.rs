@@ -46,9 +46,10 @@ pub(super) struct Rings {
 
 impl Payloads for Rings {
     fn copy_unit(&mut self, channel: ChannelId, number: u64, offset: u32, into: &mut [u8]) -> bool {
-        let source = self.sources.iter().find(|source| source.channel == channel);
+        let source = self.sources.iter_mut().find(|source| source.channel == channel);
         source.filter(|source| source.due != Due::End).is_some_and(|source| {
-            let offered = source.offered.iter().find(|offered| offered.number == number);
+            source.begun = Some(number);
+            let offered = source.offered.iter().find(|offered| offered.told.number == number);
             offered.is_some_and(|offered| source.memory.ring.copy(&offered.unit, offset, into))
         })
     }
@@ -105,6 +106,15 @@ impl Rings {
         sink.memory.board.count(counter, 1);
         sink.memory.board.count(ChannelCounter::Octets, payload.len() as u64);
         Some(index)
+    }
+
+    /// A channel goes on over another path: its units are offered again once the machines are drained.
+    pub(super) fn offer_again(&mut self, channel: ChannelId) {
+        let source = self.sources.iter_mut().find(|source| source.channel == channel);
+        if let Some(source) = source.filter(|source| source.due != Due::End) {
+            source.due = Due::OfferAgain;
+            self.has_due = true;
+        }
     }
 
     /// Receivers are woken once a turn, however many frames came.

@@ -115,6 +115,7 @@ fn spec(name: &str, settings: Settings) -> NodeSpec {
         guardian: None,
         hold_log: None,
         links: None,
+        reroute: None,
     }
 }
 

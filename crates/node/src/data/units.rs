@@ -35,6 +35,8 @@ pub(super) struct Source {
     /// The units that the machine knows of, in their order; no more than the ring holds. A slot may carry
     /// several, and the next ones are offered when the machines are drained.
     pub(super) offered: VecDeque<Offered>,
+    /// The newest unit of which any octet has left.
+    pub(super) begun: Option<u64>,
     /// The work that a slot has called for.
     pub(super) due: Due,
     numbers: Numbers,
@@ -61,14 +63,16 @@ pub(super) enum Due {
     Nothing,
     /// A slot is over: its next units are offered.
     Offer,
+    /// The channel goes on over another path: those that have not left are offered again first.
+    OfferAgain,
     /// A unit has changed while it was sent: its channel ends, and no other octet is taken from it.
     End,
 }
 
-/// A unit of the ring, and its number on the wire.
+/// A unit of the ring, and what the machine was told of it: the number is the one on the wire.
 pub(super) struct Offered {
     pub(super) unit: WaitingUnit,
-    pub(super) number: u64,
+    pub(super) told: UnitRef,
 }
 
 /// The numbers of the units of one channel on the wire.
@@ -135,6 +139,7 @@ impl Source {
             memory,
             token,
             offered,
+            begun: None,
             due,
             numbers,
             left_out_stated: 0,
@@ -263,7 +268,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             schedule_ns: schedule.as_nanos(),
             left_out: source.numbers.left_out as u16,
         };
-        source.offered.push_back(Offered { unit, number });
+        source.offered.push_back(Offered { unit, told: described });
         if left_out > 0 {
             self.told.tracer.left_out(at, channel, own.saturating_sub(left_out), left_out);
         }
@@ -288,6 +293,12 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     source.due = Due::Nothing;
                     told |= self.offer(at, index);
                 }
+                Due::OfferAgain => {
+                    source.due = Due::Nothing;
+                    self.offer_again(at, index);
+                    self.offer(at, index);
+                    told = true;
+                }
                 Due::End => {
                     let channel = source.channel;
                     self.end_hostile(at, channel, CHANGED);
@@ -296,6 +307,23 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
         }
         told
+    }
+
+    /// The machine has dropped the units of a channel with the path that they were to take. One that had begun
+    /// to leave is lost, so that none of its octets comes twice; the receiver counts it.
+    fn offer_again(&mut self, at: Instant, index: usize) {
+        let source = &mut self.rings.sources[index];
+        let first = source.offered.front().filter(|first| source.begun == Some(first.told.number));
+        if let Some(first) = first {
+            source.memory.ring.release(&first.unit);
+            source.offered.pop_front();
+            self.rings.wakes.notify(&source.memory.sleeper);
+        }
+        let channel = source.channel;
+        for place in 0..source.offered.len() {
+            let unit = self.rings.sources[index].offered[place].told;
+            self.node.handle(at, Input::UnitReady { channel, unit });
+        }
     }
 
     /// Ends the channel of a program that breaks the rules of its ring.

@@ -12,6 +12,7 @@ pub(super) fn sentence(info: &IncidentInfo, channel: &str, station: &str) -> Str
     match event {
         _ if event == TraceEvent::Lost.word() => format!("{station} does not answer any more"),
         _ if event == TraceEvent::Closed.word() => format!("{channel} ended unexpectedly"),
+        _ if event == TraceEvent::PathFailed.word() => format!("the path of {channel} failed"),
         _ if event == TraceEvent::Refused.word() => {
             format!("admission refused a request of {channel}")
         }
@@ -53,6 +54,7 @@ mod tests {
         let none = TraceVerdict::None;
         assert_eq!(said(TraceEvent::Lost, none), "n2 does not answer any more");
         assert_eq!(said(TraceEvent::Closed, none), "channel 7 to n3, service 1 ended unexpectedly");
+        assert_eq!(said(TraceEvent::PathFailed, none), "the path of channel 7 to n3, service 1 failed");
         assert_eq!(
             said(TraceEvent::Refused, none),
             "admission refused a request of channel 7 to n3, service 1"

@@ -89,6 +89,35 @@ pub enum ChannelEvent {
         /// Which test, by how much, and what would be granted.
         refusal: Refusal,
     },
+    /// The path of a channel across segments has failed, and its source looks for another one. No unit leaves
+    /// or comes until [`ChannelEvent::Rerouted`] or [`ChannelEvent::Closed`].
+    Rerouting {
+        /// Which.
+        channel: ChannelId,
+        /// Why.
+        cause: CloseCause,
+        /// The node that failed, or the one that saw it.
+        node: NodeId,
+        /// Its name, if it is known.
+        name: Option<String>,
+    },
+    /// It goes on by another path. A sender's units that were offered and have not left whole are to be
+    /// offered again, but for one that had begun to leave: it is lost.
+    Rerouted {
+        /// Which.
+        channel: ChannelId,
+        /// The promise from now on.
+        granted: Granted,
+    },
+    /// There is no other path; [`ChannelEvent::Closed`] follows, with the cause for which one was looked for.
+    NotRerouted {
+        /// Which.
+        channel: ChannelId,
+        /// The newest refusal.
+        denied: RcapDenied,
+        /// The name of the node that refused, if it is known.
+        name: Option<String>,
+    },
     /// It is over.
     Closed {
         /// Which.

@@ -8,13 +8,16 @@
 //! The bound of a hop is that of its share, and no medium here has a cheaper share for a longer bound. So
 //! relaxing leaves each hop as it was offered.
 
+mod reroute;
+mod sessions;
+
 use super::Node;
 use crate::across::{Across, DELAY_DEFAULT, DRAIN_LOOK, End, Held, STATUS_EVERY, State, granted};
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
-    ChannelKey, ChannelRequest, Ending, EntryId, Graph, HopDenied, HopOffer, Installed, NextHop,
-    RcapCallError, RcapEvent, RcapOutput, RcapTest, Record, StatusCounts,
+    ChannelKey, ChannelRequest, Ending, EntryId, HopDenied, HopOffer, Installed, NextHop, RcapCallError,
+    RcapEvent, RcapOutput, RcapTest, Record, StatusCounts,
 };
 use crate::rtip::{HopError, HopEvent, HopShare, HopSpec};
 use rota_admission::path::Goal;
@@ -23,7 +26,6 @@ use rota_admission::subnet::{Ask, Offer, payload_max};
 use rota_contract::{CloseCause, NodeId, Tally};
 use rota_medium::door::MediumKind;
 use rota_units::{Instant, Octets, Span};
-use rota_wire::{LINK_STATE_KIND, LINK_STATE_OCTETS_MAX, Malformed};
 
 /// The statement of a program about a channel across segments, beside its traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,80 +34,17 @@ pub struct Beyond {
     pub uid: u32,
     /// D_max; half a second if it states none.
     pub delay: Option<Span>,
+    /// For how long another path is looked for when the channel's fails; the node's own time if it states
+    /// none, not at all if it is zero.
+    pub reroute: Option<Span>,
 }
 
-/// Links of the graph by which ways are found: computing them takes the data thread's time.
-const LINKS_MAX: usize = 4_096;
 /// Packets of a burst.
 const BURST_MAX: u64 = 4_096;
 /// Steps of one call: each needs an answer of the step before.
 const STEPS: usize = 10_000;
 
 impl Node {
-    // ---- sessions with neighbours ---------------------------------------------------------------------
-
-    /// Takes part in channels across segments from now on, under this name; a gateway `forwards`.
-    pub fn begin_across(&mut self, name: &str, forwards: bool, seed: u64) {
-        let own = self.medium().node_id();
-        self.across = Some(Box::new(Across::new(own, name, forwards, seed)));
-    }
-
-    /// A session with a neighbour begins. Its messages come in order, and none is missing until it ends.
-    pub fn neighbour_up(&mut self, now: Instant, node: NodeId) {
-        self.tell_across(now, |across| {
-            across.links.connected(node);
-            across.rcap.neighbour_up(now, node);
-        });
-    }
-
-    /// It has ended: the channels through that neighbour end.
-    pub fn neighbour_lost(&mut self, now: Instant, node: NodeId) {
-        self.tell_across(now, |across| {
-            across.links.disconnected(node);
-            across.rcap.neighbour_lost(now, node);
-            // These messages are of the session that has ended.
-            across.outbox.retain(|(to, _)| *to != node);
-        });
-    }
-
-    /// One message of a neighbour.
-    ///
-    /// # Errors
-    /// It is none: the field that is wrong. The session is to be ended.
-    pub fn on_neighbour_message(
-        &mut self,
-        now: Instant,
-        from: NodeId,
-        octets: &[u8],
-    ) -> Result<(), Malformed> {
-        let is_statement = octets.first() == Some(&LINK_STATE_KIND);
-        if !is_statement {
-            self.register_listeners();
-        }
-        let told = self.tell_across(now, |across| match is_statement {
-            true => across.links.on_message(from, octets),
-            false => across.rcap.on_message(now, from, octets),
-        });
-        told.unwrap_or(Ok(()))
-    }
-
-    /// The next message for a neighbour; take them until there is none.
-    pub fn next_neighbour_message(&mut self) -> Option<(NodeId, Vec<u8>)> {
-        let across = self.across.as_mut()?;
-        across.outbox.pop_front().or_else(|| {
-            let left = across.statements.checked_sub(1)?;
-            let mut octets = [0; LINK_STATE_OCTETS_MAX];
-            let (to, len) = across.links.poll(&mut octets)?;
-            across.statements = left;
-            Some((to, octets[..len].to_vec()))
-        })
-    }
-
-    /// This node stops: its neighbours are told of the end of each channel.
-    pub(super) fn leave_across(&mut self, now: Instant) {
-        self.tell_across(now, |across| across.rcap.close_all(now));
-    }
-
     fn tell_across<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Across) -> R) -> Option<R> {
         self.assert_drained();
         let answer = tell(self.across.as_mut()?);
@@ -114,15 +53,6 @@ impl Node {
         }
         self.carry_across(now);
         Some(answer)
-    }
-
-    /// The first listener to each service that takes channels of any sender.
-    fn register_listeners(&mut self) {
-        let Some(across) = &mut self.across else { return };
-        let listeners = self.lines[0].channels.listeners();
-        let open: Vec<(u16, u64)> =
-            listeners.filter(|of| of.from.is_none()).map(|of| (of.service, of.id)).collect();
-        across.rcap.set_listeners(open.into_iter());
     }
 
     // ---- calls of programs ----------------------------------------------------------------------------
@@ -163,6 +93,7 @@ impl Node {
         let packet_max = self.ports().map(|port| payload_max(&port.medium().settings().link.framing)).min();
         let s_max = Octets::new(request.traffic.unit_octets_max.into());
         let period = request.traffic.period;
+        let reroute = self.across.as_ref().map_or(Span::ZERO, |across| across.reroute);
         let asked = ChannelRequest {
             destination,
             service: request.service,
@@ -174,6 +105,7 @@ impl Node {
             loss_most: Chance::NEVER,
             packet_max: packet_max.unwrap_or(Octets::new(1)),
             host_slack: Span::ZERO,
+            reroute: beyond.reroute.unwrap_or(reroute),
         };
         let own = self.medium().node_id();
         let opened = self.tell_across(now, |across| {
@@ -196,7 +128,9 @@ impl Node {
     pub(super) fn close_across(&mut self, now: Instant, channel: ChannelId, cause: CloseCause) -> bool {
         let Some(&End { key, sending, .. }) = self.end_across(channel) else { return false };
         self.tell_across(now, |across| {
-            if sending {
+            let is_broken =
+                across.ends.get(&channel).is_some_and(|end| matches!(end.state, State::Broken { .. }));
+            if sending && (cause == CloseCause::Finished || !is_broken) {
                 across.drain(now, channel, cause);
             } else {
                 let cause = if cause == CloseCause::Finished { CloseCause::ReceiverClosed } else { cause };
@@ -291,6 +225,7 @@ impl Node {
         let ends: Vec<_> = across.ends.iter().map(of).collect();
         for (id, key, bound, state) in ends {
             let state = match state {
+                State::Draining { look, until, .. } if now < look.min(until) => continue,
                 State::Draining { cause, until, .. } if now >= until || self.is_hop_drained(id) => {
                     State::Arriving { cause, until: now + bound }
                 }
@@ -347,28 +282,6 @@ impl Node {
             }
         }
         debug_assert!(false, "RCAP and the media answer each other for ever");
-    }
-
-    /// Neighbours with a session that are members of a segment of this node are one hop away.
-    fn find_ways(&mut self, now: Instant) {
-        let Some(across) = &self.across else { return };
-        let way = |node| Some((node, self.way_to(node)?));
-        let near: Vec<(NodeId, Way)> = across.rcap.neighbours().filter_map(way).collect();
-        let own = self.medium().node_id();
-        let Some(across) = &mut self.across else { return };
-        across.begin_look(now);
-        across.links.adjacent(near.iter().map(|(node, _)| *node));
-        if across.routed == Some(across.links.changes()) {
-            return;
-        }
-        across.routed = Some(across.links.changes());
-        let mut graph = Graph::default();
-        for (from, to) in across.links.ways().take(LINKS_MAX) {
-            // The ports of other nodes are their own affair.
-            let port = near.iter().find(|(node, _)| from == own && *node == to).map(|(_, way)| way.port);
-            graph.lead((from, port.unwrap_or_default()), to);
-        }
-        across.rcap.set_graph(graph);
     }
 
     fn perform_across(&mut self, now: Instant, output: RcapOutput) {
@@ -429,6 +342,9 @@ impl Node {
         let source = across.rcap.source_of(entry);
         let is_again = source.is_some_and(|hop| self.hops.hop(hop).is_some());
         let hop = source.unwrap_or_else(|| self.lines[0].channels.next_id());
+        if is_again {
+            self.hops.await_release(hop);
+        }
         across.held.insert(entry, Held { hop, next, ask, waits: is_again });
         if !is_again {
             self.ask_share(now, entry);
@@ -498,8 +414,13 @@ impl Node {
     fn opened_here(&mut self, id: ChannelId, from: Way) {
         let Some(across) = &mut self.across else { return };
         let Some(end) = across.ends.get_mut(&id) else { return };
+        let was_broken = matches!(end.state, State::Broken { .. });
         (end.state, end.way) = (State::Open, Some(from));
-        let event = ChannelEvent::IncomingOpened { channel: id, granted: end.granted };
+        let (channel, granted) = (id, end.granted);
+        let event = match was_broken {
+            true => ChannelEvent::Rerouted { channel, granted },
+            false => ChannelEvent::IncomingOpened { channel, granted },
+        };
         across.events.push_back((from.port, event));
     }
 
@@ -522,8 +443,8 @@ impl Node {
             HopEvent::Ended { hop, cause } => {
                 if let Some(entry) = of(hop) {
                     across.rcap.hop_ended(now, entry, cause);
-                } else if let Some(key) = across.ends.get(&hop).map(|end| end.key) {
-                    _ = across.rcap.close(now, key, cause);
+                } else if let Some(end) = across.ends.get(&hop).filter(|end| !end.sending) {
+                    across.rcap.arrival_ended(now, end.key, cause);
                 }
             }
             HopEvent::Released { hop } => {
@@ -557,7 +478,14 @@ impl Node {
                 };
                 self.end_across_at(now, key, false, cause);
             }
-            RcapEvent::Closed { key, sending, cause, .. } => self.end_across_at(now, key, sending, cause),
+            RcapEvent::Broken { key, sending, cause, node } => {
+                self.on_broken(now, (key, sending), cause, node);
+            }
+            RcapEvent::Again { key, best } => self.on_again(key, best),
+            RcapEvent::Closed { key, sending, cause, denied, .. } => {
+                self.tell_no_way(key, denied);
+                self.end_across_at(now, key, sending, cause);
+            }
             RcapEvent::Status { channel, nodes } => self.on_status(now, channel, nodes),
             RcapEvent::NoStatus { channel } => self.on_status(now, channel, Vec::new()),
         }
@@ -590,11 +518,20 @@ impl Node {
         let Some(end) = across.ends.get_mut(&channel) else { return };
         end.granted.contract.bound_ns = bound.as_nanos();
         (end.way, end.nodes, end.ask_status) = (to, nodes, now + STATUS_EVERY);
-        if end.state == State::Asked {
+        let (was, granted) = (end.state, end.granted);
+        if matches!(was, State::Asked | State::Broken { .. }) {
             end.state = State::Open;
         }
-        let event = ChannelEvent::Opened { channel, label: 0, granted: end.granted };
+        let event = match was {
+            State::Broken { .. } => ChannelEvent::Rerouted { channel, granted },
+            _ => ChannelEvent::Opened { channel, label: 0, granted },
+        };
         across.events.push_back((port, event));
+        if let State::Broken { closing: Some(cause) } = was {
+            across.drain(now, channel, cause);
+            // The parent hears of the new path now, and offers the units that have not left.
+            across.look_later(channel, now + granted.period());
+        }
     }
 
     /// No node relaxes: the least that the path can promise is what it promises.

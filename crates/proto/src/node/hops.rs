@@ -298,7 +298,7 @@ impl Node {
     }
 
     /// Each port knows how many channels come in on it.
-    fn count_arrivals(&mut self) {
+    pub(super) fn count_arrivals(&mut self) {
         let Self { lines, hops, .. } = self;
         for line in lines {
             let port = line.port.id();

@@ -28,12 +28,17 @@ impl Rcap {
             return Err(RcapCallError::NoChannel);
         }
         if accepts {
-            self.open(id, &[], None);
+            self.accept(id);
         } else {
             let refused = Ending::Denied(simply(self.own, RcapTest::ReceiverRefused));
             self.release(now, id, refused, Some(super::end::Side::Program));
         }
         Ok(())
+    }
+
+    /// The destination accepts: the channel is open here.
+    pub(super) fn accept(&mut self, id: EntryId) {
+        self.open(id, &[], None);
     }
 
     pub(super) fn on_accept(
@@ -149,7 +154,7 @@ fn installed(entry: &super::ledger::Entry, behind: &[Record], label_out: Option<
     let own = if entry.hop.is_some() { entry.records.last() } else { None };
     let from_here = own.into_iter().chain(behind);
     let rest: Span = from_here.map(|record| record.hop.offer.delay + record.hop.offer.link_most).sum();
-    let Demand { request, packets } = demand;
+    let Demand { request, packets, .. } = demand;
     Installed {
         of: entry.key(),
         before: entry.before,

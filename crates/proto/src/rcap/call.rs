@@ -3,22 +3,46 @@
 use super::Rcap;
 use super::establish::Attempt;
 use super::io::{ChannelRequest, RcapCallError, RcapEvent};
-use super::record::Demand;
+use super::record::{Again, Demand};
+use super::reroute::Broken;
 use rota_contract::ChannelId;
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{RcapChannel, RcapDenied, RcapStanding, RcapTest};
 
+/// Random times between attempts for another path grow up to this attempt, and no longer: the time for them
+/// is short.
+const TRIES_WINDOW: u16 = 4;
+
 /// A call that waits for its outcome.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    demand: Demand,
-    attempts: u16,
+    pub(super) demand: Demand,
+    pub(super) attempts: u16,
     /// By when the program has its outcome.
-    until: Instant,
+    pub(super) until: Instant,
     /// When to try again; none while an attempt is under way.
     pub(super) retry_at: Option<Instant>,
     /// The program has closed it: no attempt follows.
     pub(super) is_over: bool,
+    /// The channel was open, and another path is looked for: the end of the one before, and how many
+    /// attempts there were since.
+    pub(super) broken: Option<(Broken, u16)>,
+}
+
+impl Call {
+    /// One that begins now.
+    pub(super) const fn new(demand: Demand, until: Instant) -> Self {
+        Self { demand, attempts: 0, until, retry_at: None, is_over: false, broken: None }
+    }
+
+    /// The demand of the next attempt. The first one, the third one and so on pass by what has failed; those
+    /// between may find it mended.
+    fn next_demand(&mut self) -> Demand {
+        let Some((broken, tries)) = &mut self.broken else { return self.demand };
+        *tries = tries.saturating_add(1);
+        let avoid = broken.avoid.filter(|_| *tries % 2 == 1);
+        Demand { again: Some(Again { avoid }), ..self.demand }
+    }
 }
 
 /// A question for the status of a channel.
@@ -48,18 +72,21 @@ impl Rcap {
             return Err(RcapCallError::Full);
         }
         let until = now + self.limits.patience;
-        self.calls.insert(channel, Call { demand, attempts: 0, until, retry_at: None, is_over: false });
+        self.calls.insert(channel, Call::new(demand, until));
         self.attempt(now, channel);
         Ok(())
     }
 
     fn attempt(&mut self, now: Instant, channel: ChannelId) {
         let Some(call) = self.calls.get_mut(&channel) else { return };
-        call.attempts += 1;
+        call.attempts = call.attempts.saturating_add(1);
         call.retry_at = None;
         self.counters.retries += u64::from(call.attempts > 1);
         let of = RcapChannel { origin: self.own, channel, attempt: call.attempts };
-        let (demand, lease) = (call.demand, call.until.since(now));
+        let is_again = call.broken.is_some();
+        let (demand, left) = (call.next_demand(), call.until.since(now));
+        // An attempt that a node swallows leaves time for another one.
+        let lease = if is_again { left.min(self.limits.patience.div_down(2)) } else { left };
         let attempt = Attempt { of, before: None, demand, records: Vec::new(), lease };
         if let Err(denied) = self.begin(now, attempt) {
             self.settle(now, channel, denied);
@@ -82,16 +109,19 @@ impl Rcap {
             Some(call) => {
                 self.calls.insert(channel, call);
             }
-            None => {
-                self.calls.remove(&channel);
-                self.tell(RcapEvent::Refused { channel, denied, attempts });
-            }
+            None => match self.calls.remove(&channel) {
+                Some(Call { broken: Some((broken, _)), is_over, .. }) => {
+                    self.no_way(channel, &broken, Some(denied).filter(|_| !is_over));
+                }
+                _ => self.tell(RcapEvent::Refused { channel, denied, attempts }),
+            },
         }
     }
 
     /// The call with its next attempt, if one may help (`TENET-R10`).
     fn next_attempt(&mut self, now: Instant, mut call: Call, denied: &RcapDenied) -> Option<Call> {
-        if call.is_over || call.attempts >= self.limits.attempts {
+        let tries = call.broken.as_ref().map(|(_, tries)| *tries);
+        if call.is_over || tries.is_none() && call.attempts >= self.limits.attempts {
             return None;
         }
         let first = denied.standing == RcapStanding::RaceFirst || denied.test == RcapTest::NeighbourLost;
@@ -104,6 +134,11 @@ impl Rcap {
                 call.demand = Demand::of(ChannelRequest { packet_max, ..call.demand.request }).ok()?;
                 Span::ZERO
             }
+            // The receiver is gone, or says that this is no request.
+            (RcapTest::ReceiverRefused | RcapTest::Garbage | RcapTest::Traffic, _) if tries.is_some() => {
+                return None;
+            }
+            _ if tries.is_some() => self.random_time(tries.unwrap_or(1).min(TRIES_WINDOW)),
             _ if first => self.random_time(call.attempts),
             (_, RcapStanding::RaceLast) => self.window(call.attempts) + self.random_time(call.attempts),
             _ => return None,

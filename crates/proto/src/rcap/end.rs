@@ -26,6 +26,13 @@ impl Rcap {
         let until = now + RcapLimits::LEASE_MAX;
         let Some(entry) = self.ledger.remove(id, until, self.limits.remembered) else { return };
         self.outputs.push_back(RcapOutput::Release { entry: id, ending });
+        // An open path that gives way to another attempt has failed, as its source says.
+        let ending = match ending {
+            Ending::Superseded if entry.state.is_open() => {
+                Ending::Closed { cause: CloseCause::ReservationLost, node: self.own }
+            }
+            ending => ending,
+        };
         if let Some(before) = entry.before.filter(|_| told_by != Some(Side::Before)) {
             let body = match entry.state.is_open() {
                 true => RcapBody::CloseReverse(self.close_of(&ending)),
@@ -48,8 +55,11 @@ impl Rcap {
         }
         match (is_source || is_destination, entry.state.is_open()) {
             (true, true) => {
-                let RcapClose { cause, node } = self.close_of(&ending);
-                self.tell(RcapEvent::Closed { key, entry: id, sending: is_source, cause, node });
+                let close = self.close_of(&ending);
+                if !self.broke(now, id, entry, &close) {
+                    let (RcapClose { cause, node }, sending, denied) = (close, is_source, None);
+                    self.tell(RcapEvent::Closed { key, entry: id, sending, cause, node, denied });
+                }
             }
             (true, false) if is_source => self.settle(now, key.channel, self.denied_of(&ending)),
             (true, false) if told_by != Some(Side::Program) => {
@@ -169,7 +179,22 @@ impl Rcap {
 
     /// The hop of an entry has ended by itself.
     pub fn hop_ended(&mut self, now: Instant, id: EntryId, cause: CloseCause) {
-        self.fail(now, id, RcapTest::ShareLost, (cause, self.own), None);
+        let entry = self.ledger.get(id).filter(|entry| entry.before.is_none());
+        let node = self.blamed(cause, entry.and_then(|entry| entry.hop).map(|hop| hop.node));
+        self.fail(now, id, RcapTest::ShareLost, (cause, node), None);
+    }
+
+    /// The last hop of a channel that is received here has ended by itself.
+    pub fn arrival_ended(&mut self, now: Instant, of: ChannelKey, cause: CloseCause) {
+        let Some(id) = self.ledger.find(&of) else { return };
+        let node = self.blamed(cause, self.ledger.get(id).and_then(|entry| entry.before));
+        self.fail(now, id, RcapTest::ShareLost, (cause, node), None);
+    }
+
+    /// The node that failed: the neighbour where the cause is of it, this one otherwise.
+    fn blamed(&self, cause: CloseCause, neighbour: Option<NodeId>) -> NodeId {
+        let is_of_peer = matches!(cause, CloseCause::PeerGone | CloseCause::PeerStopped);
+        neighbour.filter(|_| is_of_peer).unwrap_or(self.own)
     }
 
     /// Ends all entries through a neighbour whose session has ended.
@@ -196,10 +221,16 @@ impl Rcap {
         if is_own && let Some(call) = self.calls.get_mut(&of.channel) {
             // No attempt follows this one.
             call.is_over = true;
+            if let Some((broken, _)) = &mut call.broken {
+                (broken.cause, broken.node) = (cause, of.origin);
+            }
             if id.is_none() {
                 self.settle(now, of.channel, simply(self.own, RcapTest::Closed));
                 return Ok(());
             }
+        }
+        if id.is_none() && self.close_kept(of, cause) {
+            return Ok(());
         }
         let id = id.ok_or(RcapCallError::NoChannel)?;
         self.release(now, id, Ending::Closed { cause, node: self.own }, Some(Side::Program));
@@ -213,6 +244,7 @@ impl Rcap {
         for id in all {
             self.release(now, id, Ending::Closed { cause: CloseCause::PeerStopped, node: self.own }, None);
         }
+        self.close_all_kept(CloseCause::PeerStopped);
         let waiting: Vec<_> = self.calls.keys().copied().collect();
         for channel in waiting {
             self.settle(now, channel, simply(self.own, RcapTest::Closed));

@@ -56,6 +56,9 @@ impl Rcap {
         if let Some((earlier, _)) = standing {
             self.release(now, earlier, Ending::Superseded, None);
         }
+        if !wire.again {
+            self.begins_anew(key(of));
+        }
         let Ok(demand) = Demand::of_wire(wire) else {
             return self.deny(from, of, simply(self.own, RcapTest::Traffic));
         };
@@ -85,7 +88,7 @@ impl Rcap {
         if records.len() + 2 > RCAP_NODES_MAX {
             return Err(simply(self.own, RcapTest::PathTooLong));
         }
-        let route = self.routes.route(demand.request.destination);
+        let route = self.route_of(demand, records);
         let route = route.ok_or(simply(self.own, RcapTest::NoRoute))?;
         if records.iter().any(|record| record.node == route.hop.node) {
             return Err(simply(self.own, RcapTest::Loop));
@@ -99,11 +102,29 @@ impl Rcap {
         Ok(entry)
     }
 
-    fn add(&mut self, now: Instant, attempt: Attempt, hop: Option<super::NextHop>, state: State) -> EntryId {
+    pub(super) fn add(
+        &mut self,
+        now: Instant,
+        attempt: Attempt,
+        hop: Option<super::NextHop>,
+        state: State,
+    ) -> EntryId {
         let Attempt { of, before, demand, records, lease } = attempt;
         let due = now + lease.min(super::RcapLimits::LEASE_MAX);
-        let (label, buffer_octets, asked) = (0, 0, None);
-        self.ledger.add(Entry { of, before, hop, demand, records, state, due, label, buffer_octets, asked })
+        let (label, buffer_octets, asked, first) = (0, 0, None, None);
+        self.ledger.add(Entry {
+            of,
+            before,
+            hop,
+            demand,
+            records,
+            state,
+            due,
+            label,
+            buffer_octets,
+            asked,
+            first,
+        })
     }
 
     /// How final a refusal is, by the tentative reservations among the entries that may be in the way. Each
@@ -206,6 +227,9 @@ impl Rcap {
         let request: ChannelRequest = demand.request;
         demand.check(records).map_err(|denied| path_denied(self.own, denied))?;
         self.check_chance(demand, records)?;
+        if demand.again.is_some() {
+            return self.arrive_again(now, attempt);
+        }
         let listener = self.listeners.get(&request.service).copied();
         let listener = listener.ok_or(simply(self.own, RcapTest::NoListener))?;
         let waits = |entry: &Entry| {

@@ -54,6 +54,8 @@ pub struct ChannelRequest {
     pub packet_max: Octets,
     /// How late this host may hand a message over.
     pub host_slack: Span,
+    /// For how long another way is looked for when the path of the open channel fails; zero for not at all.
+    pub reroute: Span,
 }
 
 /// The answer of the local medium to [`RcapOutput::Reserve`]: the best that it can give, now reserved.
@@ -290,6 +292,25 @@ pub enum RcapEvent {
         /// Why.
         ending: Ending,
     },
+    /// The path of an open channel has failed, for either end. Its source looks for another way: the channel
+    /// is opened again at both ends, without a word to the programs, or it is closed.
+    Broken {
+        /// Which channel.
+        key: ChannelKey,
+        /// True at the source.
+        sending: bool,
+        /// Why.
+        cause: CloseCause,
+        /// The node that failed, or the one that saw it.
+        node: NodeId,
+    },
+    /// A channel whose path had failed opens by another one, for its receiver.
+    Again {
+        /// Which channel.
+        key: ChannelKey,
+        /// The least delay that the path can promise.
+        best: Span,
+    },
     /// An open channel ended, for either end.
     Closed {
         /// Which channel.
@@ -298,10 +319,12 @@ pub enum RcapEvent {
         entry: EntryId,
         /// True at the source.
         sending: bool,
-        /// Why.
+        /// Why; the first cause where no other way was found.
         cause: CloseCause,
         /// The node where the end began.
         node: NodeId,
+        /// The newest refusal of another way, at the source.
+        denied: Option<RcapDenied>,
     },
     /// The answer to `status`, in the order of the path; the destination is the last one.
     Status {

@@ -4,7 +4,7 @@
 use super::io::{ChannelKey, EntryId, NextHop};
 use super::limits::RcapLimits;
 use super::record::{Demand, Record};
-use rota_contract::NodeId;
+use rota_contract::{CloseCause, NodeId};
 use rota_units::Instant;
 use rota_wire::{RcapChannel, RcapTest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -61,6 +61,8 @@ pub(super) struct Entry {
     /// Octets of the buffers that it has.
     pub(super) buffer_octets: u64,
     pub(super) asked: Option<Asked>,
+    /// At a destination that has accepted another path: how the one before ended.
+    pub(super) first: Option<(CloseCause, NodeId)>,
 }
 
 impl Entry {

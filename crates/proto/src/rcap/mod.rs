@@ -13,7 +13,8 @@
 //! Until the accept comes back the reservation has a lease; every node's ends by itself. The destination
 //! tests the whole path; on the way back each node computes its share of what is left from the records
 //! alone, relaxes, tells RTIP, and passes the accept on. From then on the channel is hard state, as in the
-//! paper: it ends by a close, by the loss of a neighbour or of a share, and never by a timer.
+//! paper: it ends by a close, by the loss of a neighbour or of a share, and never by a timer. Where the path
+//! has failed another one is looked for (`reroute.rs`).
 //!
 //! **Every ending** goes through one function, `release`. It gives back what the entry holds, tells the
 //! neighbours that have not told it, and the program.
@@ -39,6 +40,7 @@ mod io;
 mod ledger;
 mod limits;
 mod record;
+mod reroute;
 mod routes;
 mod status;
 #[cfg(test)]
@@ -56,6 +58,7 @@ pub use routes::{Graph, Route, Routes};
 use call::{Call, Question};
 use end::Side;
 use ledger::Ledger;
+use reroute::Kept;
 use rota_contract::{ChannelId, NodeId};
 use rota_medium::Rng;
 use rota_units::Instant;
@@ -87,6 +90,8 @@ pub struct Rcap {
     /// The calls of programs that wait for their outcome.
     calls: BTreeMap<ChannelId, Call>,
     questions: BTreeMap<ChannelId, Question>,
+    /// Channels that are received here and wait for another path.
+    kept: BTreeMap<ChannelKey, Kept>,
     last_question: u32,
     /// The program that waits on each service.
     listeners: BTreeMap<u16, u64>,
@@ -113,6 +118,7 @@ impl Rcap {
             ledger: Ledger::new(),
             calls: BTreeMap::new(),
             questions: BTreeMap::new(),
+            kept: BTreeMap::new(),
             last_question: 0,
             listeners: BTreeMap::new(),
             graph,
@@ -134,7 +140,8 @@ impl Rcap {
         let entries = self.ledger.first_due().map(|(at, _)| at);
         let calls = self.calls.values().filter_map(|call| call.retry_at);
         let questions = self.questions.values().map(|question| question.until);
-        entries.into_iter().chain(calls).chain(questions).min().unwrap_or(Instant::FAR)
+        let kept = self.kept.values().map(|kept| kept.until);
+        entries.into_iter().chain(calls).chain(questions).chain(kept).min().unwrap_or(Instant::FAR)
     }
 
     /// Leases, retries and questions whose time has come. Harmless when early.
@@ -146,6 +153,7 @@ impl Rcap {
         }
         self.retry(now);
         self.give_up_questions(now);
+        self.give_up_kept(now);
     }
 
     /// One message of a neighbour.

@@ -7,7 +7,7 @@ use rota_admission::subnet::{Ask, Offer};
 use rota_contract::NodeId;
 use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
-use rota_wire::{RcapRecord, RcapRecords, RcapRequest};
+use rota_wire::{RCAP_REROUTE_MAX_NS, RcapRecord, RcapRecords, RcapRequest};
 
 /// One node of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +121,15 @@ pub(super) fn hops(records: &[Record]) -> Vec<Hop> {
 pub(super) struct Demand {
     pub(super) request: ChannelRequest,
     pub(super) packets: Packets,
+    /// The path of the open channel has failed, and another one is asked for.
+    pub(super) again: Option<Again>,
+}
+
+/// A request for another path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Again {
+    /// The node that failed, to be passed by where another way is known.
+    pub(super) avoid: Option<NodeId>,
 }
 
 impl Demand {
@@ -136,10 +145,11 @@ impl Demand {
             (request.late_most < Chance::ONE, "timely"),
             (request.loss_most < Chance::ONE, "no-loss"),
             (request.destination.is_known(), "to"),
+            (request.reroute.as_nanos() <= RCAP_REROUTE_MAX_NS, "reroute"),
         ];
         match fields.into_iter().find(|(is_sound, _)| !is_sound) {
             Some((_, name)) => Err(RcapCallError::Field(name)),
-            None => Ok(Self { request, packets }),
+            None => Ok(Self { request, packets, again: None }),
         }
     }
 
@@ -166,8 +176,10 @@ impl Demand {
             loss_most: chance(wire.loss_most),
             packet_max: octets(wire.packet_max),
             host_slack: span(wire.host_slack_ns),
+            reroute: span(wire.reroute_ns),
         };
-        Ok(Self { request, packets: messages.packets(request.packet_max)? })
+        let again = wire.again.then(|| Again { avoid: Some(wire.avoid).filter(|node| node.is_known()) });
+        Ok(Self { request, packets: messages.packets(request.packet_max)?, again })
     }
 
     pub(super) fn to_wire<'a>(self, lease: Span, nodes: RcapRecords<'a>) -> RcapRequest<'a> {
@@ -192,6 +204,9 @@ impl Demand {
             jitter_max_ns: request.goal.jitter.map_or(u64::MAX, Span::as_nanos),
             late_most,
             loss_most,
+            reroute_ns: request.reroute.as_nanos(),
+            again: self.again.is_some(),
+            avoid: self.again.and_then(|again| again.avoid).unwrap_or(NodeId::UNKNOWN),
             nodes,
         }
     }

@@ -9,6 +9,7 @@ use rota_wire::{RcapAccept, RcapClose, RcapKind, RcapRecord, RcapRecords, RcapRe
 
 mod ends;
 mod garbage;
+mod reroute;
 
 thread_local! {
     static LAST: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
@@ -78,6 +79,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         loss_most: Chance::NEVER,
         packet_max: Octets::new(1_400),
         host_slack: Span::ZERO,
+        reroute: Span::ZERO,
     }
 }
 

@@ -116,13 +116,24 @@ pub(crate) struct Release {
 pub(crate) struct Table {
     hops: Vec<Hop>,
     arrivals: BTreeMap<Key, Arrival>,
+    /// Ends of channels that have lost their path and may get another one.
+    parked: BTreeMap<ChannelId, Sink>,
+    /// What is cut off is parked.
+    keeps_cut: bool,
     next_local: u16,
     events: VecDeque<HopEvent>,
 }
 
 impl Table {
     pub(crate) fn new() -> Self {
-        Self { hops: Vec::new(), arrivals: BTreeMap::new(), next_local: 1, events: VecDeque::new() }
+        Self {
+            hops: Vec::new(),
+            arrivals: BTreeMap::new(),
+            parked: BTreeMap::new(),
+            keeps_cut: false,
+            next_local: 1,
+            events: VecDeque::new(),
+        }
     }
 
     // ---- to look at -----------------------------------------------------------------------------------
@@ -143,10 +154,12 @@ impl Table {
 
     /// The counts of the units of a channel that ends here.
     pub(crate) fn tally(&self, id: ChannelId) -> Option<Tally> {
-        self.arrivals.values().find_map(|arrival| match &arrival.way {
+        let parked = self.parked.get(&id).map(|sink| sink.tally);
+        let entered = self.arrivals.values().find_map(|arrival| match &arrival.way {
             Way::Program(sink) if arrival.hop == id => Some(sink.tally),
             _ => None,
-        })
+        });
+        entered.or(parked)
     }
 
     pub(crate) fn has_event(&self) -> bool {
@@ -193,11 +206,31 @@ impl Table {
         self.set(hop.id, State::Gateway(key));
     }
 
-    /// They are for a program of this host.
+    /// They are for a program of this host. One whose path was lost goes on with its numbers and counts.
     pub(crate) fn enter_destination(&mut self, id: ChannelId, key: Key, octets: u32, bound: Span) {
         self.events.reserve(EVENTS);
-        let way = Way::Program(Sink { bound, ..Sink::default() });
+        let way = Way::Program(Sink { bound, ..self.parked.remove(&id).unwrap_or_default() });
         self.arrivals.insert(key, Arrival { hop: id, octets, newest: None, way });
+    }
+
+    /// From now on the ends of channels that are cut off stay until [`Self::end`].
+    pub(crate) fn keep_cut(&mut self) {
+        self.keeps_cut = true;
+    }
+
+    /// An incoming channel of this host gets no more packets by its local id, and may get another one.
+    pub(crate) fn park(&mut self, id: ChannelId) {
+        let arrival = self.destination(id).and_then(|key| self.arrivals.remove(&key));
+        if let Some(Way::Program(sink)) = arrival.map(|arrival| arrival.way) {
+            self.parked.insert(id, sink);
+        }
+    }
+
+    /// The parent waits for the end of a hop of which it knows already.
+    pub(crate) fn await_release(&mut self, id: ChannelId) {
+        if self.hop(id).is_some_and(|hop| hop.state == State::Ending { told: true }) {
+            self.set(id, State::Ending { told: false });
+        }
     }
 
     /// A local id that no channel from that station has.
@@ -309,8 +342,9 @@ impl Table {
 
     /// The parent ends a hop or an incoming channel. Its share is to be given back, if it has one.
     pub(crate) fn end(&mut self, id: ChannelId) -> Option<Release> {
-        if let Some(key) = self.destination(id) {
-            self.arrivals.remove(&key);
+        let parked = self.parked.remove(&id);
+        let key = self.destination(id);
+        if key.and_then(|key| self.arrivals.remove(&key)).is_some() || parked.is_some() {
             self.tell(HopEvent::Released { hop: id });
             return None;
         }
@@ -352,7 +386,10 @@ impl Table {
         if let Some((key, arrival)) = cut.map(|(key, arrival)| (*key, arrival)) {
             let id = arrival.hop;
             if matches!(arrival.way, Way::Program(_)) {
-                self.arrivals.remove(&key);
+                match self.keeps_cut {
+                    true => self.park(id),
+                    false => _ = self.arrivals.remove(&key),
+                }
                 self.tell(HopEvent::Ended { hop: id, cause });
                 return Some(None);
             }

@@ -112,12 +112,22 @@ pub fn settings(kind: MediumKind) -> Settings {
 impl Net {
     /// All have met.
     pub fn new(kinds: &[MediumKind]) -> Self {
+        let on = |node: usize| (0..kinds.len()).filter(|on| *on == node || *on + 1 == node).collect();
+        Self::of((0..=kinds.len()).map(on).collect(), kinds)
+    }
+
+    /// The first node and the last one with a segment each, and two gateways between the segments.
+    pub fn diamond(kind: MediumKind) -> Self {
+        Self::of(vec![vec![0], vec![0, 1], vec![0, 1], vec![1]], &[kind; 2])
+    }
+
+    /// Nodes with ports on these segments, and the bystanders.
+    fn of(nodes: Vec<Vec<usize>>, kinds: &[MediumKind]) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
-        let chain = kinds.len() + 1;
+        let chain = nodes.len();
         let bystanders: Vec<usize> = (0..kinds.len()).filter(|at| kinds[*at] == MediumKind::Rether).collect();
         let mut plugs = Vec::new();
-        for node in 0..chain {
-            let on: Vec<usize> = (0..kinds.len()).filter(|on| *on == node || *on + 1 == node).collect();
+        for (node, on) in nodes.iter().enumerate() {
             plugs.extend(on.iter().zip(0..).map(|(on, port)| (node, PortId(port), *on)));
         }
         plugs.extend(bystanders.iter().zip(chain..).map(|(on, node)| (node, PortId(0), *on)));

@@ -48,6 +48,7 @@ pub fn request(to: usize) -> ChannelRequest {
         loss_most: Chance::NEVER,
         packet_max: Octets::new(1_400),
         host_slack: Span::ZERO,
+        reroute: Span::ZERO,
     }
 }
 
@@ -80,6 +81,8 @@ pub struct Share {
 pub enum Outcome {
     Waits,
     Opened,
+    /// Its path has failed, and another one is looked for.
+    Broken,
     Refused(RcapTest, u16),
     Closed(CloseCause),
     /// The node of the program crashed.
@@ -138,6 +141,12 @@ pub struct World {
     pub calls: BTreeMap<ChannelKey, Called>,
     pub noise: Noise,
     pub limits: RcapLimits,
+    /// For how long another path is looked for.
+    pub reroute: Span,
+    /// Channels that went on over another path.
+    pub rerouted: u64,
+    /// The ends of open channels at their destinations; true while they wait for another path.
+    pub ends: BTreeMap<ChannelKey, bool>,
     pub handled: u64,
     pub opened: u64,
     pub statuses: u64,
@@ -172,6 +181,9 @@ impl World {
             calls: BTreeMap::new(),
             noise: Noise::default(),
             limits: RcapLimits::default(),
+            reroute: Span::ZERO,
+            rerouted: 0,
+            ends: BTreeMap::new(),
             handled: 0,
             opened: 0,
             statuses: 0,
@@ -265,10 +277,11 @@ impl World {
         (station.hangs, station.timer) = (false, Instant::FAR);
         self.shares.values_mut().for_each(|shares| shares.retain(|share| share.node != at));
         for called in self.calls.values_mut().filter(|called| called.at == at) {
-            if matches!(called.outcome, Outcome::Waits | Outcome::Opened) {
+            if matches!(called.outcome, Outcome::Waits | Outcome::Opened | Outcome::Broken) {
                 called.outcome = Outcome::Crashed;
             }
         }
+        self.ends.retain(|key, _| self.calls[key].to != at);
         for (one, other) in self.links.clone() {
             if one == at || other == at {
                 self.lose(one, other, ms(50));
@@ -415,6 +428,7 @@ impl World {
         let Some(machine) = &mut self.stations[at].machine else { return };
         self.channels += 1;
         let channel = ChannelId(self.channels);
+        let request = ChannelRequest { reroute: self.reroute, ..request };
         machine.establish(now, channel, request).expect("a sound request");
         let key = ChannelKey { origin: node(at), channel };
         self.calls.insert(
@@ -459,6 +473,10 @@ impl World {
         match output {
             RcapOutput::Send { to, message } => self.send(at, place(to), message),
             RcapOutput::Install { entry, channel } => {
+                if channel.way.is_none() {
+                    let was = self.ends.insert(channel.of, false);
+                    assert!(was.is_none_or(|waits| waits), "opened twice at its destination");
+                }
                 self.stations[at].installed.insert(entry, channel);
             }
             RcapOutput::Event(event) => self.event(at, event),
@@ -555,18 +573,30 @@ impl World {
                     nodes.iter().all(|node| node.terms.len() == 9),
                     "each node's part of the certificate"
                 );
-                self.opened += 1;
-                self.settle(key_of(channel), Outcome::Opened, &[Outcome::Waits]);
+                let is_again = self.calls[&key_of(channel)].outcome == Outcome::Broken;
+                (self.rerouted, self.opened) =
+                    (self.rerouted + u64::from(is_again), self.opened + u64::from(!is_again));
+                self.settle(key_of(channel), Outcome::Opened, &[Outcome::Waits, Outcome::Broken]);
                 let life = self.stations[at].life;
                 self.with_status(at, life, channel);
             }
             RcapEvent::Refused { channel, denied, attempts } => {
                 self.settle(key_of(channel), Outcome::Refused(denied.test, attempts), &[Outcome::Waits]);
             }
+            RcapEvent::Broken { key, sending: true, .. } => {
+                self.settle(key, Outcome::Broken, &[Outcome::Opened]);
+            }
+            RcapEvent::Broken { key, .. } => {
+                assert_eq!(self.ends.insert(key, true), Some(false), "an open end breaks once");
+            }
             RcapEvent::Closed { key, sending: true, cause, .. } => {
-                self.settle(key, Outcome::Closed(cause), &[Outcome::Opened]);
+                self.settle(key, Outcome::Closed(cause), &[Outcome::Opened, Outcome::Broken]);
+            }
+            RcapEvent::Closed { key, .. } => {
+                assert!(self.ends.remove(&key).is_some(), "an end is told once");
             }
             RcapEvent::Incoming { key, .. } => {
+                assert!(!self.ends.contains_key(&key), "a program has it already");
                 if self.happens(self.noise.silent) {
                     return;
                 }
@@ -630,7 +660,7 @@ impl World {
             loop {
                 let station = &self.stations[at].installed;
                 let hop = station.values().find(|hop| hop.of == *key).expect("installed all along");
-                assert_eq!(hop.label_in, label);
+                assert_eq!(hop.label_in, label, "each node has the label of the one before");
                 let Some((next, out)) = hop.way else { break };
                 (at, label) = (place(next.node), Some(out));
             }
@@ -664,8 +694,10 @@ impl World {
         }
         assert!(self.shares.values().all(Vec::is_empty), "{:?}", self.shares);
         for (key, called) in &self.calls {
-            assert!(!matches!(called.outcome, Outcome::Waits | Outcome::Opened), "{key:?} {called:?}");
+            let waits = matches!(called.outcome, Outcome::Waits | Outcome::Opened | Outcome::Broken);
+            assert!(!waits, "{key:?} {called:?}");
         }
+        assert!(self.ends.is_empty(), "{:?}", self.ends);
     }
 }
 

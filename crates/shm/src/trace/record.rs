@@ -61,6 +61,10 @@ pub enum TraceEvent {
     CycleSkipped,
     /// The interface of a port is gone, and its channels with it; the octets say why.
     PortLost,
+    /// The path of a channel across segments has failed, and another one is looked for; the octets say why.
+    PathFailed,
+    /// It goes on over another one: `extra` is largest unit, period and bound.
+    Rerouted,
 }
 
 impl TraceEvent {

@@ -47,6 +47,7 @@ impl Ground {
                 guardian: None,
                 hold_log: None,
                 links: None,
+                reroute: None,
             };
             let run = move || {
                 if let Err(error) = rota_node::run(node, device, NoGate, |_| ()) {

@@ -1,7 +1,7 @@
 //! The bodies behind the header, one for each kind of message.
 
 use super::record::{RcapRecords, RcapTest};
-use super::{Fields, Malformed, RCAP_LEASE_MAX_NS, sound};
+use super::{Fields, Malformed, RCAP_LEASE_MAX_NS, RCAP_REROUTE_MAX_NS, sound};
 use crate::fields::Writer;
 use rota_contract::{CloseCause, NodeId};
 
@@ -58,12 +58,18 @@ pub struct RcapRequest<'a> {
     pub late_most: u64,
     /// 1 − W_min.
     pub loss_most: u64,
+    /// For how long the source looks for another way when the path fails; 0 for not at all.
+    pub reroute_ns: u64,
+    /// True if the channel was open, and its path has failed.
+    pub again: bool,
+    /// The node that failed then, to be passed by where another way is known; unknown for none.
+    pub avoid: NodeId,
     /// The nodes before.
     pub nodes: RcapRecords<'a>,
 }
 
 impl<'a> RcapRequest<'a> {
-    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 1;
+    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 1;
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let (destination, service) = (fields.node("destination")?, fields.u16("service")?);
@@ -78,6 +84,8 @@ impl<'a> RcapRequest<'a> {
         let (packet_max, host_slack_ns) = (fields.u32("packet")?, fields.u64("host slack")?);
         let (delay_max_ns, jitter_max_ns) = (fields.u64("D_max")?, fields.u64("J_max")?);
         let (late_most, loss_most) = (fields.u64("Z_min")?, fields.u64("W_min")?);
+        let (reroute_ns, again) = (fields.u64("reroute")?, fields.u8("again")?);
+        let avoid = NodeId(fields.u64("avoid")?);
         let nodes = RcapRecords::read(fields)?;
         sound(class <= 1, "class")?;
         sound((1..=RCAP_LEASE_MAX_NS).contains(&lease_ns), "lease")?;
@@ -93,6 +101,9 @@ impl<'a> RcapRequest<'a> {
         sound(late_most < 1 << 63 && (is_statistical || late_most == 0), "Z_min")?;
         sound(loss_most < 1 << 63 && (is_statistical || loss_most == 0), "W_min")?;
         sound(!is_statistical || late_most > 0 || loss_most > 0, "class")?;
+        sound(reroute_ns <= RCAP_REROUTE_MAX_NS, "reroute")?;
+        sound(again <= 1 && (again == 0 || reroute_ns > 0), "again")?;
+        sound(again == 1 || !avoid.is_known(), "avoid")?;
         sound(nodes.are_plain(), "terms")?;
         Ok(Self {
             destination,
@@ -112,6 +123,9 @@ impl<'a> RcapRequest<'a> {
             jitter_max_ns,
             late_most,
             loss_most,
+            reroute_ns,
+            again: again == 1,
+            avoid,
             nodes,
         })
     }
@@ -122,6 +136,7 @@ impl<'a> RcapRequest<'a> {
         writer.u64(self.interval_ns).u32(self.s_max).u32(self.s_min).u32(self.packet_max);
         writer.u64(self.host_slack_ns).u64(self.delay_max_ns).u64(self.jitter_max_ns);
         writer.u64(self.late_most).u64(self.loss_most);
+        writer.u64(self.reroute_ns).u8(u8::from(self.again)).u64(self.avoid.0);
         self.nodes.write(writer);
     }
 }

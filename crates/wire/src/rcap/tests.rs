@@ -45,6 +45,9 @@ fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
         jitter_max_ns: u64::MAX,
         late_most: 5,
         loss_most: 0,
+        reroute_ns: 2_000,
+        again: true,
+        avoid: NodeId(6),
         nodes,
     }
 }
@@ -154,8 +157,12 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (body + 84, &huge, "Z_min"),
         (body + 84, &zero, "class"),
         (body + 92, &huge, "W_min"),
-        (body + 100, &[2], "record length"),
-        (body + 100, &[17], "nodes"),
+        (body + 100, &huge, "reroute"),
+        (body + 100, &zero, "again"),
+        (body + 108, &[2], "again"),
+        (body + 108, &[0], "avoid"),
+        (body + 117, &[2], "record length"),
+        (body + 117, &[17], "nodes"),
         (first, &[0, 0], "record length"),
         (first, &[0xff, 0xff], "record length"),
         (first + 2, &zero, "record node"),
@@ -271,6 +278,7 @@ prop_compose! {
         sizes in (1..=u32::MAX, 1..=u32::MAX, 1..=u32::MAX), host_slack_ns in any::<u64>(),
         (delay_max_ns, jitter_max_ns) in (1u64.., any::<u64>()),
         (late_most, loss_most) in (0..1u64 << 63, 0..1u64 << 63),
+        reroute_ns in 0..=RCAP_REROUTE_MAX_NS,
     ) -> RcapRequest<'static> {
         RcapRequest {
             destination: NodeId(destination), service, uid,
@@ -278,7 +286,8 @@ prop_compose! {
             is_statistical: late_most > 0 || loss_most > 0,
             lease_ns, x_min_ns, x_ave_ns: x_min_ns + longer, interval_ns: x_min_ns + longer + longest,
             s_max: sizes.0.max(sizes.1), s_min: sizes.0.min(sizes.1), packet_max: sizes.2, host_slack_ns,
-            delay_max_ns, jitter_max_ns, late_most, loss_most, nodes: RcapRecords::default(),
+            delay_max_ns, jitter_max_ns, late_most, loss_most, reroute_ns, again: reroute_ns > 0,
+            avoid: NodeId(if reroute_ns > 0 { late_most } else { 0 }), nodes: RcapRecords::default(),
         }
     }
 }

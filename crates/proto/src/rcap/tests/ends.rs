@@ -44,7 +44,9 @@ fn a_source_opens_with_the_promise_of_the_whole_path() {
     let outputs = drain(&mut rcap);
     assert_eq!(sent(&outputs), [(C, RcapKind::CloseForward)]);
     let cause = CloseCause::SenderDied;
-    assert_eq!(event(&outputs), Some(&RcapEvent::Closed { key, entry, sending: true, cause, node: B }));
+    let (sending, denied) = (true, None);
+    let closed = RcapEvent::Closed { key, entry, sending, cause, node: B, denied };
+    assert_eq!(event(&outputs), Some(&closed));
     assert_eq!(rcap.close(at(6), key, cause), Err(RcapCallError::NoChannel));
 }
 

@@ -37,6 +37,7 @@ fn neighbours_that_send_garbage_leave_nothing() {
         let of = of(channel, 1);
         bodies.push(request(channel, 1));
         bodies.push(request_of(of, ask(B), &[A], ms(500)));
+        bodies.push(request_of(of, ChannelRequest { reroute: ms(9), ..ask(B) }, &[A], ms(500)));
         bodies.push(accept(of, &[record(A), own()]));
         bodies.push(accept(of, &[record(A), own(), record(C)]));
         bodies.push(octets(of, RcapBody::EstablishDenied(io::simply(C, RcapTest::Load))));
@@ -74,6 +75,9 @@ fn neighbours_that_send_garbage_leave_nothing() {
         rcap.neighbour_lost(at(900), C);
         serve(&mut rcap, 900, &mut rng, &mut held);
         assert_eq!(rcap.entries().collect::<Vec<_>>(), [], "seed {seed}");
+        // Ends that wait for another path have their time, a minute at most.
+        rcap.handle_deadline(at(900 + 60_000 + 2_000));
+        serve(&mut rcap, 62_900, &mut rng, &mut held);
         assert_eq!((rcap.buffer_octets(), rcap.deadline(), held.len()), (0, Instant::FAR, 0), "seed {seed}");
     }
     assert!(opened > 100 && malformed > 1_000, "{opened} open, {malformed} malformed");

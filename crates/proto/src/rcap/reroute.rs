@@ -1,0 +1,172 @@
+//! Another path for an open channel whose path has failed (`TENET-2-8`, `TENET-2-9`, `TENET-7-5`). The paper
+//! names a protocol of its own for this, RTCMP, and built none; here RCAP does it.
+//!
+//! ```text
+//! source       Open ──path fails──► looks for another way ──accept──► Open
+//!                                     └────no way in time, close────► Closed, with the first cause
+//! destination  Open ──path fails──► keeps its end ──request again──► Open
+//!                                     └────nobody asks in time──────► Closed, with the first cause
+//! ```
+//!
+//! Each end learns of the failure as before, and all that the old path holds is given back at once. The
+//! source asks anew for the same channel under the next number of an attempt: at once, and then after random
+//! times, which performed best of the schemes that Tenet compared. The request says that it comes again, so
+//! that the destination gives it to the program that has the channel and not to one that listens, and which
+//! node failed, so that others pass it by although they may not have heard of that.
+//!
+//! A node that still has the old attempt gives it up for the new one. The old one's packets are dropped from
+//! then on: none comes twice, and none overtakes another one.
+
+use super::Rcap;
+use super::call::Call;
+use super::establish::Attempt;
+use super::io::{ChannelKey, EntryId, RcapEvent, simply};
+use super::ledger::{Entry, State, key};
+use super::record::{Demand, Record, hops};
+use super::routes::{Route, Routes};
+use rota_admission::path;
+use rota_contract::{ChannelId, CloseCause, NodeId};
+use rota_units::{Instant, Span};
+use rota_wire::{RcapClose, RcapDenied, RcapTest};
+
+/// A session without an answer ends within this time, at each of its ends by itself.
+const SILENT_MAX: Span = Span::from_millis(2_000);
+
+/// The end of a path that has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Broken {
+    entry: EntryId,
+    pub(super) cause: CloseCause,
+    pub(super) node: NodeId,
+    /// That node, where it is none of the ends.
+    pub(super) avoid: Option<NodeId>,
+}
+
+/// The end of a channel at its destination, which waits for another path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    broken: Broken,
+    demand: Demand,
+    pub(super) until: Instant,
+}
+
+/// True if an open channel ends because its path has failed, and not because somebody wants it to.
+fn is_failure(entry: &Entry, close: &RcapClose) -> bool {
+    let request = &entry.demand.request;
+    let is_of_end = close.node == entry.of.origin || close.node == request.destination;
+    let failed = match close.cause {
+        CloseCause::PeerGone | CloseCause::ReservationLost | CloseCause::PortGone | CloseCause::WasSilent => {
+            true
+        }
+        CloseCause::PeerStopped => !is_of_end,
+        // An attempt for another path, which the destination has accepted, ended on the way back.
+        CloseCause::NoAnswer | CloseCause::Refused => entry.first.is_some(),
+        _ => false,
+    };
+    failed && request.reroute > Span::ZERO
+}
+
+impl Rcap {
+    /// The path of an open channel has ended here. True if another one is looked for.
+    pub(super) fn broke(&mut self, now: Instant, id: EntryId, entry: &Entry, close: &RcapClose) -> bool {
+        if !is_failure(entry, close) {
+            return false;
+        }
+        let is_of_attempt = matches!(close.cause, CloseCause::NoAnswer | CloseCause::Refused);
+        let first = entry.first.filter(|_| is_of_attempt);
+        let (cause, node) = first.unwrap_or((close.cause, close.node));
+        let (key, demand, sending) = (entry.key(), entry.demand, entry.before.is_none());
+        let ends = [key.origin, demand.request.destination];
+        let avoid = Some(node).filter(|node| !ends.contains(node));
+        let broken = Broken { entry: id, cause, node, avoid };
+        let reroute = demand.request.reroute;
+        if sending {
+            let call = Call::new(demand, now + reroute);
+            let (attempts, retry_at) = (entry.of.attempt, Some(now));
+            let call = Call { attempts, retry_at, broken: Some((broken, 0)), ..call };
+            self.calls.insert(key.channel, call);
+        } else if self.kept.len() < self.limits.entries {
+            // The source may have learned of the failure later, by as much as a silent session takes.
+            let until = now + reroute + SILENT_MAX;
+            self.kept.insert(key, Kept { broken, demand, until });
+        } else {
+            return false;
+        }
+        self.tell(RcapEvent::Broken { key, sending, cause, node });
+        true
+    }
+
+    /// The source has found no other path.
+    pub(super) fn no_way(&mut self, channel: ChannelId, broken: &Broken, denied: Option<RcapDenied>) {
+        let key = ChannelKey { origin: self.own, channel };
+        self.tell_closed(key, true, broken, denied);
+    }
+
+    fn tell_closed(&mut self, key: ChannelKey, sending: bool, broken: &Broken, denied: Option<RcapDenied>) {
+        let Broken { entry, cause, node, .. } = *broken;
+        self.tell(RcapEvent::Closed { key, entry, sending, cause, node, denied });
+    }
+
+    /// Ends at this destination for which nobody has asked again in time.
+    pub(super) fn give_up_kept(&mut self, now: Instant) {
+        let over = self.kept.extract_if(.., |_, kept| kept.until <= now).collect::<Vec<_>>();
+        over.into_iter().for_each(|(key, kept)| self.tell_closed(key, false, &kept.broken, None));
+    }
+
+    /// The source has never opened the channel, and sets it up once more: an end of before is over.
+    pub(super) fn begins_anew(&mut self, key: ChannelKey) {
+        if let Some(kept) = self.kept.remove(&key) {
+            self.tell_closed(key, false, &kept.broken, None);
+        }
+    }
+
+    /// Ends a channel that waits for another path at this destination. True if there is one.
+    pub(super) fn close_kept(&mut self, of: ChannelKey, cause: CloseCause) -> bool {
+        let Some(kept) = self.kept.remove(&of) else { return false };
+        let broken = Broken { cause, node: self.own, ..kept.broken };
+        self.tell_closed(of, false, &broken, None);
+        true
+    }
+
+    /// All that wait, since this node stops.
+    pub(super) fn close_all_kept(&mut self, cause: CloseCause) {
+        while let Some((key, _)) = self.kept.first_key_value() {
+            self.close_kept(*key, cause);
+        }
+    }
+
+    /// At the destination: the program that has the channel gets it by another path, without being asked.
+    pub(super) fn arrive_again(&mut self, now: Instant, attempt: Attempt) -> Result<EntryId, RcapDenied> {
+        let key = key(&attempt.of);
+        let refused = Err(simply(self.own, RcapTest::ReceiverRefused));
+        let Some(kept) = self.kept.get(&key) else { return refused };
+        let (before, asked) = (&kept.demand.request, &attempt.demand.request);
+        // Packets may be smaller now; what the program's memory holds stays.
+        if (before.messages, before.service) != (asked.messages, asked.service) {
+            return Err(simply(self.own, RcapTest::Garbage));
+        }
+        let first = (kept.broken.cause, kept.broken.node);
+        let best = path::delay(&hops(&attempt.records), attempt.demand.host());
+        self.kept.remove(&key);
+        let id = self.add(now, attempt, None, State::Answering);
+        if let Some(entry) = self.ledger.get_mut(id) {
+            entry.first = Some(first);
+        }
+        self.tell(RcapEvent::Again { key, best });
+        self.accept(id);
+        Ok(id)
+    }
+
+    /// The next hop of a request. One that comes again passes by the node that failed, and by those that it
+    /// has passed, where another way is known: the graph of this node may be older than the failure.
+    pub(super) fn route_of(&self, demand: &Demand, records: &[Record]) -> Option<Route> {
+        let to = demand.request.destination;
+        let shortest = self.routes.route(to);
+        let Some(again) = demand.again else { return shortest };
+        let mut down = self.down.clone();
+        down.extend(again.avoid.filter(|node| *node != self.own));
+        down.extend(records.iter().map(|record| record.node));
+        let around = Routes::shortest(&self.graph, self.own, &self.up, &down).route(to);
+        around.or(shortest)
+    }
+}
