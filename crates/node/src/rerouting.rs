@@ -1,5 +1,5 @@
-//! Channels across segments whose path has failed: the words for it, which log, status and incidents share, and
-//! the channels for which another path is looked for now.
+//! Channels across segments whose path has failed: the words for it, which log, status and incidents share,
+//! and the channels for which another path is looked for now.
 
 use rota_contract::{CloseCause, NodeId};
 use rota_proto::ChannelId;

@@ -144,7 +144,7 @@ const TWO_WAYS: [(usize, usize); 7] = [(0, 1), (1, 2), (2, 5), (0, 3), (3, 4), (
 fn a_path_that_fails_is_replaced_by_another_one() {
     for seed in 0..300 {
         let mut world = World::new(seed, &TWO_WAYS, 2);
-        (world.reroute, world.is_shared) = (ms(2_000), seed % 2 == 0);
+        (world.reroutes.time, world.is_shared) = (ms(2_000), seed % 2 == 0);
         world.call(0, ms(0), request(5));
         world.run_for(ms(500));
         assert_eq!((world.opened, world.check_paths()), (1, 1), "seed {seed}");
@@ -157,7 +157,7 @@ fn a_path_that_fails_is_replaced_by_another_one() {
         // Each end hears of a crash within 50 ms, and of a link that falls silent within 1.9 s.
         world.run_for(ms(8_000));
         assert_eq!(world.check_paths(), 1, "seed {seed}: {:?}", world.calls);
-        assert_eq!(world.rerouted, 1, "seed {seed}");
+        assert_eq!(world.reroutes.done, 1, "seed {seed}");
         world.assert_empty_at_the_end();
     }
 }
@@ -172,7 +172,7 @@ fn random_worlds_of_failing_paths_leak_nothing_and_settle_every_end() {
         let links = networks[(seed % 3) as usize];
         let nodes = links.iter().map(|(one, other)| one.max(other) + 1).max().unwrap();
         let mut world = World::new(seed, links, 1 + (seed / 3 % 3) as usize);
-        (world.is_shared, world.reroute) = (seed % 4 == 0, ms(300 * (1 + seed % 7)));
+        (world.is_shared, world.reroutes.time) = (seed % 4 == 0, ms(300 * (1 + seed % 7)));
         if seed % 5 > 0 {
             world.noise = Noise { doubled: 50, lost: 10, share_lost: 60, refused: 30, silent: 30 };
         }
@@ -199,7 +199,7 @@ fn random_worlds_of_failing_paths_leak_nothing_and_settle_every_end() {
             world.close_all(ms(500));
         }
         world.assert_empty_at_the_end();
-        (opened, rerouted) = (opened + world.opened, rerouted + world.rerouted);
+        (opened, rerouted) = (opened + world.opened, rerouted + world.reroutes.done);
     }
     assert!(opened > 3_000 && rerouted > 500, "{opened} opened, {rerouted} went on");
 }

@@ -74,21 +74,9 @@ impl Control<'_> {
             ChannelEvent::Denied { channel, denied, name } => {
                 self.log_refused(*channel, &denial(denied, name.as_deref()));
             }
-            ChannelEvent::Rerouting { channel, cause, node, name } => {
-                let (called, why) = (self.called(*channel), rerouting::why(*cause, *node, name.as_deref()));
-                say(Level::Warn, "rerouting", &format!("rerouting: {called}: {why}"));
-                self.rerouting.begin(*channel, called, why);
-            }
-            ChannelEvent::Rerouted { channel, granted } => {
-                let (called, bound) = (self.called(*channel), granted.bound());
-                let text = format!("rerouted: {called}: it goes on over another path, bound {bound}");
-                say(Level::Info, "rerouted", &text);
-                self.rerouting.end(*channel);
-            }
-            ChannelEvent::NotRerouted { channel, denied, name } => {
-                let (called, why) = (self.called(*channel), denial(denied, name.as_deref()));
-                say(Level::Warn, "rerouting", &format!("not rerouted: {called}: {why}"));
-            }
+            ChannelEvent::Rerouting { .. }
+            | ChannelEvent::Rerouted { .. }
+            | ChannelEvent::NotRerouted { .. } => self.log_path(event),
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
                 self.rerouting.end(*channel);
                 let counts = self.counts(*channel).unwrap_or(*tally);
@@ -129,6 +117,28 @@ impl Control<'_> {
             | ChannelEvent::Incoming { .. }
             | ChannelEvent::ModeChanged
             | ChannelEvent::MembersChanged => {}
+        }
+    }
+
+    /// The path of a channel has failed, and what came of that.
+    fn log_path(&mut self, event: &ChannelEvent) {
+        match event {
+            ChannelEvent::Rerouting { channel, cause, node, name } => {
+                let (called, why) = (self.called(*channel), rerouting::why(*cause, *node, name.as_deref()));
+                say(Level::Warn, "rerouting", &format!("rerouting: {called}: {why}"));
+                self.rerouting.begin(*channel, called, why);
+            }
+            ChannelEvent::Rerouted { channel, granted } => {
+                let (called, bound) = (self.called(*channel), granted.bound());
+                let text = format!("rerouted: {called}: it goes on over another path, bound {bound}");
+                say(Level::Info, "rerouted", &text);
+                self.rerouting.end(*channel);
+            }
+            ChannelEvent::NotRerouted { channel, denied, name } => {
+                let (called, why) = (self.called(*channel), denial(denied, name.as_deref()));
+                say(Level::Warn, "rerouting", &format!("not rerouted: {called}: {why}"));
+            }
+            _ => {}
         }
     }
 

@@ -309,8 +309,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         told
     }
 
-    /// The machine has dropped the units of a channel with the path that they were to take. One that had begun
-    /// to leave is lost, so that none of its octets comes twice; the receiver counts it.
+    /// The machine has dropped the units of a channel with the path that they were to take. One that had
+    /// begun to leave is lost, so that none of its octets comes twice; the receiver counts it.
     fn offer_again(&mut self, at: Instant, index: usize) {
         let source = &mut self.rings.sources[index];
         let first = source.offered.front().filter(|first| source.begun == Some(first.told.number));

@@ -56,7 +56,7 @@ impl Rcap {
         if let Some((earlier, _)) = standing {
             self.release(now, earlier, Ending::Superseded, None);
         }
-        if !wire.again {
+        if wire.again.is_none() {
             self.begins_anew(key(of));
         }
         let Ok(demand) = Demand::of_wire(wire) else {

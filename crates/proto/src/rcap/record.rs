@@ -178,7 +178,7 @@ impl Demand {
             host_slack: span(wire.host_slack_ns),
             reroute: span(wire.reroute_ns),
         };
-        let again = wire.again.then(|| Again { avoid: Some(wire.avoid).filter(|node| node.is_known()) });
+        let again = wire.again.map(|avoid| Again { avoid: Some(avoid).filter(|node| node.is_known()) });
         Ok(Self { request, packets: messages.packets(request.packet_max)?, again })
     }
 
@@ -205,8 +205,7 @@ impl Demand {
             late_most,
             loss_most,
             reroute_ns: request.reroute.as_nanos(),
-            again: self.again.is_some(),
-            avoid: self.again.and_then(|again| again.avoid).unwrap_or(NodeId::UNKNOWN),
+            again: self.again.map(|again| again.avoid.unwrap_or(NodeId::UNKNOWN)),
             nodes,
         }
     }

@@ -121,6 +121,17 @@ pub struct Station {
     timer: Instant,
 }
 
+/// Channels whose paths fail.
+#[derive(Default)]
+pub struct Reroutes {
+    /// For how long another path is looked for.
+    pub time: Span,
+    /// Channels that went on over another path.
+    pub done: u64,
+    /// The ends of open channels at their destinations; true while they wait for another path.
+    pub ends: BTreeMap<ChannelKey, bool>,
+}
+
 pub struct World {
     pub now: Instant,
     pub rng: Rng,
@@ -141,12 +152,7 @@ pub struct World {
     pub calls: BTreeMap<ChannelKey, Called>,
     pub noise: Noise,
     pub limits: RcapLimits,
-    /// For how long another path is looked for.
-    pub reroute: Span,
-    /// Channels that went on over another path.
-    pub rerouted: u64,
-    /// The ends of open channels at their destinations; true while they wait for another path.
-    pub ends: BTreeMap<ChannelKey, bool>,
+    pub reroutes: Reroutes,
     pub handled: u64,
     pub opened: u64,
     pub statuses: u64,
@@ -181,9 +187,7 @@ impl World {
             calls: BTreeMap::new(),
             noise: Noise::default(),
             limits: RcapLimits::default(),
-            reroute: Span::ZERO,
-            rerouted: 0,
-            ends: BTreeMap::new(),
+            reroutes: Reroutes::default(),
             handled: 0,
             opened: 0,
             statuses: 0,
@@ -281,7 +285,7 @@ impl World {
                 called.outcome = Outcome::Crashed;
             }
         }
-        self.ends.retain(|key, _| self.calls[key].to != at);
+        self.reroutes.ends.retain(|key, _| self.calls[key].to != at);
         for (one, other) in self.links.clone() {
             if one == at || other == at {
                 self.lose(one, other, ms(50));
@@ -428,7 +432,7 @@ impl World {
         let Some(machine) = &mut self.stations[at].machine else { return };
         self.channels += 1;
         let channel = ChannelId(self.channels);
-        let request = ChannelRequest { reroute: self.reroute, ..request };
+        let request = ChannelRequest { reroute: self.reroutes.time, ..request };
         machine.establish(now, channel, request).expect("a sound request");
         let key = ChannelKey { origin: node(at), channel };
         self.calls.insert(
@@ -474,7 +478,7 @@ impl World {
             RcapOutput::Send { to, message } => self.send(at, place(to), message),
             RcapOutput::Install { entry, channel } => {
                 if channel.way.is_none() {
-                    let was = self.ends.insert(channel.of, false);
+                    let was = self.reroutes.ends.insert(channel.of, false);
                     assert!(was.is_none_or(|waits| waits), "opened twice at its destination");
                 }
                 self.stations[at].installed.insert(entry, channel);
@@ -574,8 +578,8 @@ impl World {
                     "each node's part of the certificate"
                 );
                 let is_again = self.calls[&key_of(channel)].outcome == Outcome::Broken;
-                (self.rerouted, self.opened) =
-                    (self.rerouted + u64::from(is_again), self.opened + u64::from(!is_again));
+                (self.reroutes.done, self.opened) =
+                    (self.reroutes.done + u64::from(is_again), self.opened + u64::from(!is_again));
                 self.settle(key_of(channel), Outcome::Opened, &[Outcome::Waits, Outcome::Broken]);
                 let life = self.stations[at].life;
                 self.with_status(at, life, channel);
@@ -587,16 +591,16 @@ impl World {
                 self.settle(key, Outcome::Broken, &[Outcome::Opened]);
             }
             RcapEvent::Broken { key, .. } => {
-                assert_eq!(self.ends.insert(key, true), Some(false), "an open end breaks once");
+                assert_eq!(self.reroutes.ends.insert(key, true), Some(false), "an open end breaks once");
             }
             RcapEvent::Closed { key, sending: true, cause, .. } => {
                 self.settle(key, Outcome::Closed(cause), &[Outcome::Opened, Outcome::Broken]);
             }
             RcapEvent::Closed { key, .. } => {
-                assert!(self.ends.remove(&key).is_some(), "an end is told once");
+                assert!(self.reroutes.ends.remove(&key).is_some(), "an end is told once");
             }
             RcapEvent::Incoming { key, .. } => {
-                assert!(!self.ends.contains_key(&key), "a program has it already");
+                assert!(!self.reroutes.ends.contains_key(&key), "a program has it already");
                 if self.happens(self.noise.silent) {
                     return;
                 }
@@ -697,7 +701,7 @@ impl World {
             let waits = matches!(called.outcome, Outcome::Waits | Outcome::Opened | Outcome::Broken);
             assert!(!waits, "{key:?} {called:?}");
         }
-        assert!(self.ends.is_empty(), "{:?}", self.ends);
+        assert!(self.reroutes.ends.is_empty(), "{:?}", self.reroutes.ends);
     }
 }
 

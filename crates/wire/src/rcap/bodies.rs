@@ -60,10 +60,9 @@ pub struct RcapRequest<'a> {
     pub loss_most: u64,
     /// For how long the source looks for another way when the path fails; 0 for not at all.
     pub reroute_ns: u64,
-    /// True if the channel was open, and its path has failed.
-    pub again: bool,
-    /// The node that failed then, to be passed by where another way is known; unknown for none.
-    pub avoid: NodeId,
+    /// The channel was open, and its path has failed: the node that failed, to be passed by where another way
+    /// is known. It is unknown where there is none to be passed by.
+    pub again: Option<NodeId>,
     /// The nodes before.
     pub nodes: RcapRecords<'a>,
 }
@@ -124,8 +123,7 @@ impl<'a> RcapRequest<'a> {
             late_most,
             loss_most,
             reroute_ns,
-            again: again == 1,
-            avoid,
+            again: (again == 1).then_some(avoid),
             nodes,
         })
     }
@@ -136,7 +134,8 @@ impl<'a> RcapRequest<'a> {
         writer.u64(self.interval_ns).u32(self.s_max).u32(self.s_min).u32(self.packet_max);
         writer.u64(self.host_slack_ns).u64(self.delay_max_ns).u64(self.jitter_max_ns);
         writer.u64(self.late_most).u64(self.loss_most);
-        writer.u64(self.reroute_ns).u8(u8::from(self.again)).u64(self.avoid.0);
+        writer.u64(self.reroute_ns).u8(u8::from(self.again.is_some()));
+        writer.u64(self.again.unwrap_or(NodeId::UNKNOWN).0);
         self.nodes.write(writer);
     }
 }

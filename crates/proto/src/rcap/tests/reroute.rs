@@ -10,7 +10,7 @@ fn again(attempt: u16, request: ChannelRequest) -> Vec<u8> {
     let records = record::written(&[record(A)], RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let wire = record::Demand::of(request).unwrap().to_wire(ms(50), nodes);
-    let wire = RcapRequest { again: true, avoid: C, ..wire };
+    let wire = RcapRequest { again: Some(C), ..wire };
     octets(of(1, attempt), RcapBody::EstablishRequest(wire))
 }
 
