@@ -43,7 +43,10 @@ struct Open {
 }
 
 fn open(beyond: Beyond) -> Open {
-    let mut net = diamond();
+    open_from(diamond(), beyond)
+}
+
+fn open_from(mut net: Net, beyond: Beyond) -> Open {
     net.nodes[TO].listen(SERVICE);
     let traffic = TrafficSpec::fixed(1_000, PERIOD, false);
     let request = OpenRequest { to: Destination::Node(id(TO)), service: SERVICE, traffic };
@@ -238,11 +241,15 @@ fn units_and_a_close_wait_for_the_other_path() {
     open.assert_nothing_reserved();
 }
 
-/// With the last gateway both programs hear of the end and of the refusal, and with `reroute` zero at once.
+/// With the last gateway both programs hear of the end and of the refusal; at once where the node, or the
+/// request, wants no other path.
 #[test]
 fn without_another_path_both_ends_hear_of_the_first_cause() {
-    for reroute in [Span::from_millis(2_000), Span::ZERO] {
-        let mut open = open(Beyond { reroute: Some(reroute), ..Beyond::default() });
+    let (long, none) = (Span::from_millis(2_000), Span::ZERO);
+    for (of_node, of_request, reroute) in [(long, None, long), (none, None, none), (long, Some(none), none)] {
+        let mut net = diamond();
+        net.nodes[FROM].set_reroute(of_node);
+        let mut open = open_from(net, Beyond { reroute: of_request, ..Beyond::default() });
         open.units(3);
         open.net.told.clear();
         let killed = open.net.now;
