@@ -148,8 +148,12 @@ pub(crate) struct Across {
 
 impl Across {
     pub(crate) fn new(own: NodeId, name: &str, forwards: bool, seed: u64) -> Self {
+        Self::within(own, name, forwards, RcapLimits::default(), seed)
+    }
+
+    pub(crate) fn within(own: NodeId, name: &str, forwards: bool, limits: RcapLimits, seed: u64) -> Self {
         Self {
-            rcap: Rcap::new(own, RcapLimits::default(), Graph::default(), seed),
+            rcap: Rcap::new(own, limits, Graph::default(), seed),
             links: LinkState::new(own, name, forwards),
             held: BTreeMap::new(),
             ends: BTreeMap::new(),

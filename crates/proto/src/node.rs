@@ -10,6 +10,7 @@
 
 mod across;
 pub(crate) mod carry;
+mod holdings;
 mod hops;
 mod line;
 mod messages;
@@ -25,6 +26,7 @@ use crate::rtip::table::Table;
 use crate::segment::Segment;
 use crate::settings::Settings;
 pub use across::Beyond;
+pub use holdings::Holdings;
 use line::Line;
 use messages::Messages;
 use peers::Route;

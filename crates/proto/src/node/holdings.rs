@@ -1,0 +1,62 @@
+//! What a node holds for channels across segments, for a parent that looks whether anything stays behind; and
+//! the limits of a node that is given its own.
+
+use super::Node;
+use crate::across::Across;
+use crate::io::PortId;
+use crate::rcap::RcapLimits;
+
+/// What a node holds for channels across segments. All is nothing when each has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holdings {
+    /// Entries of the ledger, tentative ones included.
+    pub entries: usize,
+    /// Of them: those that are open.
+    pub open: usize,
+    /// Octets of the buffers that the ledger counts.
+    pub buffer_octets: u64,
+    /// Reservations for entries.
+    pub held: usize,
+    /// Ends of channels of programs here.
+    pub ends: usize,
+    /// Hops that have a share, ask for one, or give one back.
+    pub hops: usize,
+    /// Incoming channels with a local id.
+    pub labels: usize,
+}
+
+impl Node {
+    /// As [`Node::begin_across`], with limits of its own.
+    pub fn begin_across_within(&mut self, name: &str, forwards: bool, limits: RcapLimits, seed: u64) {
+        let own = self.medium().node_id();
+        self.across = Some(Box::new(Across::within(own, name, forwards, limits, seed)));
+    }
+
+    /// What it holds now. Each count of the ledger is computed again: a wrong one panics.
+    pub fn holdings(&self) -> Holdings {
+        let hops = self.lines.iter().map(|line| line.hops.len()).sum();
+        let labels = self.hops.keys().count();
+        let Some(across) = &self.across else { return Holdings { hops, labels, ..Holdings::default() } };
+        across.rcap.audit();
+        let entries = || across.rcap.entries();
+        Holdings {
+            entries: entries().count(),
+            open: entries().filter(|(_, _, is_open, _)| *is_open).count(),
+            buffer_octets: across.rcap.buffer_octets(),
+            held: across.held.len(),
+            ends: across.ends.len(),
+            hops,
+            labels,
+        }
+    }
+
+    /// Shares of hops at one port: those that it has, asks for, or gives back.
+    pub fn hops_at(&self, port: PortId) -> usize {
+        self.place(port).map_or(0, |at| self.lines[at].hops.len())
+    }
+
+    /// The entries of the ledger, by the channels that they are for.
+    pub fn entries_across(&self) -> impl Iterator<Item = crate::rcap::ChannelKey> {
+        self.across.iter().flat_map(|across| across.rcap.entries().map(|(_, key, ..)| key))
+    }
+}
