@@ -24,9 +24,12 @@ pub use faults::{
 };
 pub use hosts::{Host, HostPort, HostProfile, Receipt, Station};
 pub use rota_proto::{MediumKind, PORTS_MAX, STATIONS_STATED, Settings};
-pub use scenario::{Change, Load, Reservation, Run, RunResult, Scenario, ScenarioError};
+pub use scenario::{
+    AcrossChannel, AcrossTotals, Change, Load, Reservation, Run, RunResult, Scenario, ScenarioError,
+};
 pub use traffic::{Messages, Purpose, Shape, Source};
 pub use world::{
-    Custody, Flow, FlowState, Fragments, Hashes, Message, MessageCounts, PathFlow, PathSpec, Plant, Segment,
-    SegmentSpec, Topology, Wills, World, WorldSpec, mac, mac_on, node_id,
+    AcrossCounts, AcrossFlow, AcrossSpec, Answer, Custody, EndState, Flow, FlowState, Fragments, Hashes,
+    Manner, Message, MessageCounts, PathFlow, PathSpec, Plant, Segment, SegmentSpec, Sessions, Topology,
+    Wills, World, WorldSpec, mac, mac_on, node_id,
 };

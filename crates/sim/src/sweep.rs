@@ -1,5 +1,7 @@
 //! Many worlds, each another: stations, channels, traffic and faults are drawn from the seed.
 
+mod across;
+
 use crate::check::Violation;
 use crate::engine::Stream;
 use crate::faults::{Draw, Mix};
@@ -62,6 +64,9 @@ pub const PORTS: u64 = 40_000_000_000;
 /// segment with a token beside it, and one of the two stations is a gateway.
 pub const LINKS: u64 = 50_000_000_000;
 
+/// From this seed on worlds have channels across segments, which nodes agree on by RCAP.
+pub const ACROSS: u64 = 60_000_000_000;
+
 /// The faults of a link: those of the campaign that are about no token and need no third port, and interfaces
 /// that disappear.
 pub fn link_campaign() -> impl Iterator<Item = (Draw, u32)> {
@@ -101,6 +106,9 @@ impl Campaign {
 
     /// The world that this seed draws.
     pub fn scenario(self, seed: u64) -> Scenario {
+        if seed >= ACROSS {
+            return self.across(seed);
+        }
         let mut random = Stream::named(seed, "campaign");
         let stations = random.between(3, 8) as usize;
         let mtu = mtu(seed);

@@ -1,5 +1,7 @@
 //! Five thousand random worlds: every fault of the link and the station, all checkers, nothing broken; and
-//! the worst recoveries of hosts that never stall, in cycles.
+//! the worst recoveries of hosts that never stall, in cycles. Beside them those of channels across segments.
+
+mod across;
 
 use rota_sim::check::Recoveries;
 use rota_sim::faults::Happened;

@@ -236,6 +236,12 @@ impl Windows {
             })
     }
 
+    /// Whether any fault, of the segment or between any two hosts, meets the time from `begin` to `end`.
+    pub fn touches(&self, begin: Instant, end: Instant) -> bool {
+        self.excuse(begin, end, usize::MAX, usize::MAX)
+            || self.pairs.iter().rev().take(256).any(|pair| pair.0 <= end && begin <= pair.1)
+    }
+
     /// Whether the whole segment may be disturbed at `at`.
     pub fn cover(&self, at: Instant) -> bool {
         self.excuse(at, at, usize::MAX, usize::MAX)

@@ -1,11 +1,13 @@
 //! A scenario: a list of parts, put together and checked before anything runs.
 
+mod across;
 mod limits;
 mod ports;
 mod run;
 pub mod schedule;
 
-pub use run::{Run, RunResult, Stream as StreamOutcome};
+pub use across::AcrossChannel;
+pub use run::{AcrossTotals, Run, RunResult, Stream as StreamOutcome};
 
 use crate::faults::{Fault, Mix, Moment, Timed};
 use crate::traffic::{Messages, Shape};
@@ -101,6 +103,8 @@ pub struct Scenario {
     pub quiet: Span,
     /// Channels.
     pub reservations: Vec<Reservation>,
+    /// Channels across segments.
+    pub across: Vec<AcrossChannel>,
     /// Ordinary traffic.
     pub traffic: Vec<Load>,
     /// Faults with their times.
@@ -157,6 +161,7 @@ impl Scenario {
             duration: Span::from_millis(5_000),
             quiet: Span::from_millis(8_000),
             reservations: Vec::new(),
+            across: Vec::new(),
             traffic: Vec::new(),
             faults: Vec::new(),
             in_step: None,
@@ -214,6 +219,7 @@ impl Scenario {
                 return error("traffic", index, "to", sentence.to_owned());
             }
         }
+        self.check_across()?;
         self.check_faults()?;
         if self.mix.as_ref().is_some_and(|mix| mix.every == Span::ZERO) {
             let sentence = "a mix needs a time of more than zero between two faults";
@@ -276,6 +282,25 @@ impl Scenario {
         from: usize,
         to: usize,
     ) -> Result<(), ScenarioError> {
+        self.check_stations_of(part, index, from, to)?;
+        if self.world.common(from, to).is_none() {
+            let sentence = format!(
+                "stations {} and {} have no segment in common, and nothing is forwarded",
+                from + 1,
+                to + 1
+            );
+            return Err(ScenarioError { part, index, field: "to", sentence });
+        }
+        Ok(())
+    }
+
+    fn check_stations_of(
+        &self,
+        part: &'static str,
+        index: usize,
+        from: usize,
+        to: usize,
+    ) -> Result<(), ScenarioError> {
         let stations = self.world.stations;
         for (field, host) in [("from", from), ("to", to)] {
             if host >= stations {
@@ -286,14 +311,6 @@ impl Scenario {
         }
         if from == to {
             let sentence = "a station sends nothing to itself; name two stations".to_owned();
-            return Err(ScenarioError { part, index, field: "to", sentence });
-        }
-        if self.world.common(from, to).is_none() {
-            let sentence = format!(
-                "stations {} and {} have no segment in common, and nothing is forwarded",
-                from + 1,
-                to + 1
-            );
             return Err(ScenarioError { part, index, field: "to", sentence });
         }
         Ok(())

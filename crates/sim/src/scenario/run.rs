@@ -1,6 +1,6 @@
 //! One run of a scenario: the script of what is opened and what goes wrong, and what came of it.
 
-use super::{Reservation, Scenario};
+use super::{AcrossChannel, Reservation, Scenario};
 use crate::check::Violation;
 use crate::check::bounds::Measured;
 use crate::check::{FlowReport, Recoveries, agree};
@@ -8,7 +8,7 @@ use crate::engine::Stream as Random;
 use crate::faults::{Fault, HappenedCounts, Mix, Timed};
 use crate::media::MediumCounters;
 use crate::traffic::{Purpose, Shape};
-use crate::world::{Flow, FlowState, Fragments, Hashes, Segment, World};
+use crate::world::{AcrossCounts, AcrossFlow, EndState, Flow, FlowState, Fragments, Hashes, Segment, World};
 use rota_contract::TrafficSpec;
 use rota_units::{Instant, Span};
 use std::collections::BTreeMap;
@@ -21,6 +21,9 @@ enum Action {
     /// Looks after a reservation.
     Keep(usize),
     Close(usize),
+    /// Looks after a channel across segments.
+    KeepAcross(usize),
+    CloseAcross(usize),
     /// A reservation's n-th change.
     Change(usize, usize),
     Load(usize),
@@ -91,6 +94,40 @@ pub struct RunResult {
     pub ring_aborts: u64,
     /// True if a log ended before the run: the rules of a run's end were then not judged.
     pub is_cut_short: bool,
+    /// How channels across segments fared.
+    pub across: AcrossTotals,
+}
+
+/// How the channels across segments of a run fared, all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AcrossTotals {
+    /// Asked for.
+    pub asked: u64,
+    /// Opened at both ends.
+    pub opened: u64,
+    /// Denied by a node.
+    pub denied: u64,
+    /// Units and packets.
+    pub counts: AcrossCounts,
+}
+
+impl AcrossTotals {
+    fn of(flows: &[AcrossFlow]) -> Self {
+        let mut all = Self { asked: flows.len() as u64, ..Self::default() };
+        for flow in flows {
+            all.opened += u64::from(flow.bound > Span::ZERO);
+            all.denied += u64::from(flow.sender == EndState::Denied);
+            all.counts.add(&flow.counts);
+        }
+        all
+    }
+
+    /// Adds those of another run.
+    pub fn add(&mut self, of: &Self) {
+        (self.asked, self.opened) = (self.asked + of.asked, self.opened + of.opened);
+        self.denied += of.denied;
+        self.counts.add(&of.counts);
+    }
 }
 
 impl RunResult {
@@ -116,6 +153,7 @@ impl RunResult {
             fragments: Fragments::default(),
             ring_aborts: 0,
             is_cut_short: false,
+            across: AcrossTotals::default(),
         }
     }
 }
@@ -135,6 +173,8 @@ pub struct Run<'a> {
     /// The flow of each reservation, if it has one.
     flows: Vec<Option<usize>>,
     streams: Vec<Stream>,
+    /// The channel of the world that each channel across segments has, if it has one.
+    across: Vec<Option<usize>>,
     seed: u64,
 }
 
@@ -170,7 +210,9 @@ impl<'a> Run<'a> {
         let streams = (0..count).map(|reservation| Stream { reservation, ..Stream::default() }).collect();
         let (script, flows) = (BTreeMap::new(), vec![None; count]);
         let (order, zero) = (0, begin);
-        let mut run = Self { scenario, world, faults, script, order, begin, zero, end, flows, streams, seed };
+        let across = vec![None; scenario.across.len()];
+        let mut run =
+            Self { scenario, world, faults, script, order, begin, zero, end, flows, streams, across, seed };
         run.plan();
         run
     }
@@ -185,6 +227,11 @@ impl<'a> Run<'a> {
             for (nth, change) in channel.changes.iter().enumerate() {
                 self.at(begin + change.at, Action::Change(index, nth));
             }
+        }
+        for (index, channel) in self.scenario.across.iter().enumerate() {
+            self.at(begin + channel.open, Action::KeepAcross(index));
+            let close = channel.close.map_or(self.end, |close| (begin + close).min(self.end));
+            self.at(close, Action::CloseAcross(index));
         }
         for (index, load) in self.scenario.traffic.iter().enumerate() {
             self.at(begin + load.begin, Action::Load(index));
@@ -221,7 +268,7 @@ impl<'a> Run<'a> {
         let mut settled = Ok(());
         for part in 1..=16 {
             self.advance(self.end + self.scenario.quiet.div_down(16) * part);
-            settled = agree(&self.world);
+            settled = agree(&self.world).and_then(|()| self.world.across_at_rest());
             if settled.is_ok() {
                 break;
             }
@@ -229,6 +276,15 @@ impl<'a> Run<'a> {
         if self.scenario.quiet > Span::ZERO
             && let Err((rule, what)) = settled
             && !self.world.is_stopped()
+        {
+            self.world.broke(rule, what);
+        }
+        let breaks = self.scenario.world.across.is_some_and(|sessions| sessions.breaks_ppm > 0);
+        let is_faultless = self.faults.is_empty() && !breaks;
+        let calm = || self.world.across_overflow().and_then(|()| self.world.across_causes());
+        if is_faultless
+            && !self.world.is_stopped()
+            && let Err((rule, what)) = calm()
         {
             self.world.broke(rule, what);
         }
@@ -288,6 +344,14 @@ impl<'a> Run<'a> {
                 if let Some(flow) = self.flows[index].take() {
                     self.count(index, flow);
                     self.world.close_flow(flow);
+                }
+            }
+            Action::KeepAcross(index) => self.keep_across(index),
+            Action::CloseAcross(index) => {
+                if let Some(flow) = self.across[index] {
+                    let is_open = self.world.across()[flow].receiver == EndState::Open;
+                    let AcrossChannel { by_receiver, dies, .. } = self.scenario.across[index];
+                    self.world.close_across(flow, by_receiver && is_open, dies);
                 }
             }
             Action::Change(index, nth) => self.change(index, nth),
@@ -366,6 +430,25 @@ impl<'a> Run<'a> {
                 self.world.wish(flow, octets);
             }
             self.feed(flow, &channel.shape.clone());
+        }
+    }
+
+    /// The same of a channel across segments. Where the way is not known yet the next look tries again.
+    fn keep_across(&mut self, index: usize) {
+        let AcrossChannel { spec, close, .. } = &self.scenario.across[index];
+        let now = self.world.now();
+        let close = close.map_or(self.end, |close| (self.begin + close).min(self.end));
+        if now >= close {
+            return;
+        }
+        self.at(now + LOOK, Action::KeepAcross(index));
+        let is_over = |flow: usize| {
+            let flow = &self.world.across()[flow];
+            // Its receiver is still told of the end.
+            flow.sender.is_over() && flow.receiving.is_none()
+        };
+        if self.across[index].is_none_or(is_over) {
+            self.across[index] = self.world.open_across(*spec).ok().or(self.across[index]);
         }
     }
 
@@ -450,6 +533,7 @@ impl<'a> Run<'a> {
             fragments: world.custody().total(),
             ring_aborts: world.counts.ring_aborts,
             is_cut_short: world.is_cut_short(),
+            across: AcrossTotals::of(world.across()),
         }
     }
 }

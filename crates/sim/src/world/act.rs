@@ -143,10 +143,13 @@ impl World {
             self.saw_of(index, &Seen::Struck { blow: Blow::Death });
         }
         self.fragments_die(index);
+        self.sessions_die(index);
+        self.across_dies(index);
         self.hosts[index].lose_process();
         self.end_flows_of(index);
         let node = self.boot(index);
         self.hosts[index].node = Some(node);
+        self.begin_across(index);
         self.drain_and_arm(index);
         self.check();
     }
@@ -174,6 +177,8 @@ impl World {
         let switching: Vec<(usize, bool)> = ports.iter().map(switches).collect();
         self.fragments_die(index);
         self.leave_wills(index);
+        self.sessions_die(index);
+        self.across_dies(index);
         self.hosts[index].lose_process();
         let now = self.engine.now();
         self.hosts[index].ports.iter_mut().for_each(|port| port.died = now);

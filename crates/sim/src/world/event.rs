@@ -3,7 +3,7 @@
 use super::wills::Will;
 use crate::engine::Stamped;
 use crate::media::{Frame, WireEvent};
-use rota_proto::Settings;
+use rota_proto::{ChannelId, Settings};
 use rota_wire::FrameView;
 
 /// Something that happens at an instant.
@@ -71,6 +71,24 @@ pub(super) enum Event {
         boot: u32,
         listener: u64,
     },
+    /// The sessions between neighbours are looked at.
+    Sessions,
+    /// Something from a neighbour is due at a host.
+    Hear {
+        host: usize,
+        peer: usize,
+    },
+    /// The program of a channel across segments hands units over.
+    Across {
+        flow: usize,
+        boot: u32,
+    },
+    /// A program has no room for a channel across segments.
+    Decline {
+        host: usize,
+        boot: u32,
+        channel: ChannelId,
+    },
 }
 
 impl Stamped for Event {
@@ -97,6 +115,10 @@ impl Stamped for Event {
                 Self::Will { host, .. } => 14 << 56 ^ *host as u64,
                 Self::WillHeard { host, .. } => 15 << 56 ^ *host as u64,
                 Self::ListenAgain { host, listener, .. } => 13 << 56 ^ (*host as u64) << 32 ^ *listener,
+                Self::Sessions => 16 << 56,
+                Self::Hear { host, peer } => 17 << 56 ^ (*host as u64) << 32 ^ *peer as u64,
+                Self::Across { flow, .. } => 18 << 56 ^ *flow as u64,
+                Self::Decline { host, channel, .. } => 19 << 56 ^ (*host as u64) << 32 ^ channel.0,
             }
     }
 }
@@ -154,6 +176,10 @@ impl Event {
             Self::Will { host, .. } => format!("host {host}: its guardian"),
             Self::WillHeard { host, .. } => format!("host {host}: its will is heard"),
             Self::ListenAgain { host, listener, .. } => format!("host {host}: {listener} listens again"),
+            Self::Sessions => "the sessions are looked at".to_owned(),
+            Self::Hear { host, peer } => format!("host {host} hears its neighbour {peer}"),
+            Self::Across { flow, .. } => format!("channel {flow} across segments"),
+            Self::Decline { host, channel, .. } => format!("host {host} declines channel {channel}"),
         }
     }
 }

@@ -446,6 +446,7 @@ impl World {
     pub fn heal_all(&mut self) {
         self.segments.iter_mut().for_each(|segment| segment.wires.heal());
         self.mischief.armed.clear();
+        self.neighbours.heal();
         let now = self.now();
         for host in 0..self.hosts.len() {
             (self.hosts[host].flaws.keeps, self.hosts[host].flaws.units_late) = (None, Span::ZERO);

@@ -413,9 +413,18 @@ impl World {
     }
 
     /// A unit has come as far as it will.
-    pub(super) fn flow_receipt(&mut self, host: usize, channel: ChannelId, mut receipt: Receipt) {
+    pub(super) fn flow_receipt(
+        &mut self,
+        host: usize,
+        channel: ChannelId,
+        mut receipt: Receipt,
+        packets: u64,
+    ) {
         let known = self.hosts[host].programs.incoming.get(&channel).copied();
         self.hashes.unit(&receipt);
+        if known.is_none() && self.across_receipt(host, channel, &receipt, packets) {
+            return;
+        }
         if let Some(flow) = known {
             let ready = self.traffic.flows[flow].take_ready(receipt.number);
             receipt.delay = ready.map_or(receipt.delay, |ready| receipt.at.since(ready));

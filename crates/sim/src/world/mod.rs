@@ -1,5 +1,6 @@
 //! The world: hosts, the segments that their ports are on, the order of events, and the check after each.
 
+mod across;
 mod act;
 mod custody;
 mod event;
@@ -8,6 +9,7 @@ mod flow;
 mod hashes;
 mod log;
 mod messages;
+mod neighbours;
 mod path;
 mod segment;
 mod spec;
@@ -15,11 +17,13 @@ mod station;
 mod wills;
 mod wire;
 
+pub use across::{AcrossCounts, AcrossFlow, AcrossSpec, Answer, EndState, Manner};
 pub use custody::{Custody, Fragments};
 pub use flow::{Flow, FlowState};
 pub use hashes::Hashes;
 pub(crate) use messages::level_of;
 pub use messages::{Message, MessageCounts};
+pub use neighbours::Sessions;
 pub use path::{PathFlow, PathSpec};
 use rota_contract::NodeId;
 use segment::Judge;
@@ -60,6 +64,8 @@ pub struct World {
     findings: Findings,
     chance: Chance,
     traffic: Traffic,
+    neighbours: neighbours::Neighbours,
+    across: across::AcrossFlows,
     pub(crate) mischief: Mischief,
     hashes: Hashes,
     log: Option<log::Log>,
@@ -180,7 +186,7 @@ impl World {
             host.flaws.hides_stalls = spec.hides_stalls == Some(index);
             host
         };
-        Self {
+        let mut world = Self {
             hosts: (0..spec.stations).map(host).collect(),
             segments: (0..spec.segments()).map(|at| Segment::new(at, seed, &spec)).collect(),
             happened: HappenedCounts::default(),
@@ -191,12 +197,16 @@ impl World {
             findings: Findings::default(),
             chance: Chance::new(seed),
             traffic: Traffic::default(),
+            neighbours: neighbours::Neighbours::new(seed),
+            across: across::AcrossFlows::default(),
             mischief: Mischief::new(seed),
             hashes: Hashes::default(),
             log: None,
             spare: Spare::new((0..spec.segments()).map(|at| spec.settings_of(at).link.framing.mtu).max()),
             spec,
-        }
+        };
+        world.begin_sessions();
+        world
     }
 
     /// A stream of randomness for a part that is added; each call gives another.
@@ -367,6 +377,13 @@ impl World {
             Event::Will { on, host, will } => self.send_will(on, host, will),
             Event::WillHeard { on, host, will } => self.will_heard(on, host, &will),
             Event::ListenAgain { host, boot, listener } => self.listen_again(host, boot, listener),
+            Event::Sessions => {
+                self.look_at_sessions();
+                self.look_across();
+            }
+            Event::Hear { host, peer } => self.hear(host, peer),
+            Event::Across { flow, boot } => self.emit_across(flow, boot),
+            Event::Decline { host, boot, channel } => self.decline_across(host, boot, channel),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The specification of a world.
 
-use super::Wills;
+use super::{Sessions, Wills};
 use crate::hosts::HostProfile;
 use crate::media::csma_cd::{Capture, Spec};
 use crate::media::{Link, Medium, Shared, Switch};
@@ -84,6 +84,8 @@ pub struct WorldSpec {
     pub hides_stalls: Option<usize>,
     /// A bug.
     pub plant: Option<Plant>,
+    /// The nodes take part in channels across segments, over sessions like these.
+    pub across: Option<Sessions>,
 }
 
 impl WorldSpec {
@@ -108,6 +110,7 @@ impl WorldSpec {
             wills: Wills::Never,
             hides_stalls: None,
             plant: None,
+            across: None,
         }
     }
 

@@ -199,7 +199,8 @@ impl World {
             let flow = host.programs.incoming.get(&delivery.channel).copied();
             self.hashes.fragment(self.engine.now(), to, flow, &delivery);
             if let Some(receipt) = host.programs.deliver(at, &delivery, payload) {
-                self.flow_receipt(to, delivery.channel, receipt);
+                let packets = u64::from(delivery.descriptor.fragment) + 1;
+                self.flow_receipt(to, delivery.channel, receipt, packets);
             }
         }
         if stranger {
@@ -291,6 +292,8 @@ impl World {
             outputs += self.poll_all(index, now, &mut buffer);
         }
         self.spare.buffer = buffer;
+        self.tell_neighbours(index);
+        self.count_hops(index);
         if outputs > 0 {
             self.count_ordinary(index);
         }
@@ -364,7 +367,10 @@ impl World {
                 self.message_events(index);
                 while let Some(event) = self.hosts[index].node.as_mut().and_then(Node::next_event) {
                     self.flow_event(index, &event);
-                    if let ChannelEvent::Incoming { channel, .. } = event {
+                    let accepts = self.spec.across.is_none() || self.across_event(index, &event);
+                    if let ChannelEvent::Incoming { channel, .. } = event
+                        && accepts
+                    {
                         self.spare.incoming.push_back(channel);
                     }
                     if let ChannelEvent::Closed { listener: Some(listener), .. } = event {

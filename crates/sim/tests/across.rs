@@ -1,0 +1,215 @@
+//! Random worlds of channels across segments: the nodes find the way, agree on it by RCAP, carry the units
+//! and end it, while gateways die, wires are cut and processes stand still; and nothing stays behind.
+
+use rota_admission::rtip::{Messages, Regulator};
+use rota_contract::CloseCause;
+use rota_sim::sweep::{self, ACROSS, Campaign};
+use rota_sim::{
+    AcrossSpec, AcrossTotals, Answer, EndState, Manner, PathSpec, Plant, SegmentSpec, Sessions, Settings,
+    Topology, WireFault, World, WorldSpec,
+};
+use rota_units::{BitRate, Octets, Span};
+
+const fn ms(n: u64) -> Span {
+    Span::from_millis(n)
+}
+
+/// Runs so many seeds of a campaign, and adds up how their channels fared.
+fn sweep_all(campaign: Campaign, seeds: std::ops::Range<u64>) -> AcrossTotals {
+    let mut all = AcrossTotals::default();
+    let mut broken = Vec::new();
+    for seed in seeds.map(|seed| ACROSS + seed) {
+        let outcome = sweep::run(seed, &campaign.scenario(seed));
+        if let Some(first) = outcome.violations.first() {
+            broken.push(format!("{campaign:?} {seed}: {first:?}"));
+        }
+        all.add(&outcome.across);
+    }
+    assert!(broken.is_empty(), "{} broken\n{}", broken.len(), broken.join("\n"));
+    all
+}
+
+/// The worlds are about something: channels open and are denied, faults hold units up, bounds are needed.
+fn is_busy(all: &AcrossTotals) {
+    assert!(all.opened > 200 && all.denied > 200, "{all:?}");
+    assert!(all.counts.packets > 10_000 && all.counts.excused > 0, "{all:?}");
+    let longest = all.counts.longest_ppm;
+    assert!((700_000..=1_000_000).contains(&longest), "{longest} millionths of a bound");
+}
+
+/// Repeat one with `rota sim run --seed N`.
+#[test]
+fn channels_across_segments_keep_every_rule_with_the_products_timers() {
+    is_busy(&sweep_all(Campaign::Product, 0..150));
+}
+
+/// Repeat one with `rota sim run --timers proven --seed N`.
+#[test]
+fn channels_across_segments_keep_every_rule_with_the_proven_timers() {
+    is_busy(&sweep_all(Campaign::Proven, 0..150));
+}
+
+/// S11.
+#[test]
+fn the_same_seed_of_channels_across_segments_is_the_same_run() {
+    for seed in ACROSS..ACROSS + 10 {
+        let scenario = Campaign::Product.scenario(seed);
+        let outcome = sweep::run(seed, &scenario);
+        assert_eq!(sweep::repeats(seed, &scenario, &outcome), Ok(()));
+    }
+}
+
+/// Three hosts in a row, the second one a gateway between two segments with a token.
+fn row(plant: Option<Plant>) -> World {
+    World::new(7, row_spec(plant, 3))
+}
+
+fn row_spec(plant: Option<Plant>, stations: usize) -> WorldSpec {
+    let settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+    let card_queue = settings.port_queue;
+    let more = vec![SegmentSpec { settings: settings.clone(), topology: Topology::Switch, card_queue }];
+    let ports = vec![vec![0], vec![0, 1], vec![1]];
+    let across = Some(Sessions { delay_max: ms(2), quota: None, breaks_ppm: 0 });
+    WorldSpec { more, ports, across, plant, ..WorldSpec::with(stations, settings) }
+}
+
+fn request() -> AcrossSpec {
+    AcrossSpec {
+        from: 0,
+        to: 2,
+        octets: 3_000,
+        period: ms(40),
+        delay: None,
+        uid: 0,
+        manner: Manner::Greedy,
+        answer: Answer::Accepts,
+    }
+}
+
+/// A world with a channel that is open and busy.
+fn open(plant: Option<Plant>) -> World {
+    let mut world = row(plant);
+    world.run_for(ms(3_000));
+    assert_eq!(world.open_across(request()), Ok(0));
+    world.run_for(ms(1_000));
+    let flow = &world.across()[0];
+    assert_eq!((flow.sender, flow.receiver), (EndState::Open, EndState::Open));
+    assert_eq!(world.violations(), []);
+    world
+}
+
+fn rules(world: &World) -> Vec<&'static str> {
+    let mut rules: Vec<&str> = world.violations().iter().map(|found| found.rule).collect();
+    rules.dedup();
+    rules
+}
+
+#[test]
+fn a_channel_across_segments_ends_in_good_order_at_both_ends() {
+    let mut world = open(None);
+    world.run_for(ms(2_000));
+    world.close_across(0, false, false);
+    world.run_for(ms(3_000));
+    let flow = &world.across()[0];
+    let finished = EndState::Closed(CloseCause::Finished);
+    assert_eq!((flow.sender, flow.receiver), (finished, finished));
+    assert!(flow.counts.units > 50 && flow.counts.whole == flow.counts.units, "{flow:?}");
+    assert_eq!(
+        (world.across_at_rest(), world.across_causes(), world.across_overflow()),
+        (Ok(()), Ok(()), Ok(()))
+    );
+    assert_eq!(world.violations(), []);
+}
+
+/// Both ends learn of the death from their sessions and from their segments.
+#[test]
+fn a_dead_gateway_ends_channels_across_segments_and_nothing_stays() {
+    let mut world = open(None);
+    world.kill(1);
+    world.run_for(ms(8_000));
+    let flow = &world.across()[0];
+    let gone = EndState::Closed(CloseCause::PeerGone);
+    assert_eq!((flow.sender, flow.receiver), (gone, gone));
+    assert_eq!(world.across_at_rest(), Ok(()));
+    world.start(1);
+    world.run_for(ms(5_000));
+    assert_eq!(world.across_at_rest(), Ok(()));
+    assert_eq!(world.open_across(request()), Ok(1));
+    world.run_for(ms(1_000));
+    assert_eq!(world.across()[1].sender, EndState::Open);
+    assert_eq!(world.violations(), []);
+}
+
+/// TENET-R10: two hosts ask for the last share of both segments within 2 ms. Exactly one gets it, in either
+/// order.
+#[test]
+fn exactly_one_of_two_racing_requests_wins_the_last_share() {
+    let mut winners = [0; 2];
+    for seed in 0..12 {
+        let spec = WorldSpec { ports: vec![vec![0], vec![0], vec![0, 1], vec![1]], ..row_spec(None, 4) };
+        let mut world = World::new(seed, spec);
+        world.run_for(ms(3_000));
+        for from in 0..2 {
+            let request = AcrossSpec { from, to: 3, octets: 20_000, ..request() };
+            assert!(world.open_across(request).is_ok());
+            world.run_for(Span::from_micros(seed * 170));
+        }
+        world.run_for(ms(4_000));
+        let ends: Vec<_> = world.across().iter().map(|flow| (flow.sender, flow.denied)).collect();
+        let open = ends.iter().position(|(end, _)| *end == EndState::Open).expect("one wins");
+        assert_eq!(ends[1 - open], (EndState::Denied, Some("RetherShare")), "seed {seed}: {ends:?}");
+        assert_eq!(world.violations(), []);
+        winners[open] += 1;
+        world.close_across(open, false, false);
+        world.run_for(ms(4_000));
+        assert_eq!(world.across_at_rest(), Ok(()));
+    }
+    assert!(winners.iter().sum::<u32>() == 12, "{winners:?}");
+}
+
+// ---- each rule is seen to be broken -----------------------------------------------------------------------
+
+#[test]
+fn t1_a_gateway_that_stands_still_makes_units_late() {
+    let mut world = open(Some(Plant::NoExcuse));
+    world.pause(1, ms(150));
+    world.run_for(ms(600));
+    assert!(rules(&world).contains(&"T1"), "{:?}", world.violations());
+}
+
+#[test]
+fn t2_a_frame_that_is_lost_breaks_a_unit() {
+    let mut world = open(Some(Plant::NoExcuse));
+    world.disturb(WireFault::Loss { ppm: 100_000, burst: 1 });
+    world.run_for(ms(2_000));
+    assert!(rules(&world).contains(&"T2"), "{:?}", world.violations());
+}
+
+#[test]
+fn t3_a_channel_that_nobody_has_ended() {
+    let world = open(None);
+    assert_eq!(world.across_at_rest().expect_err("it is open").0, "T3");
+}
+
+#[test]
+fn t4_a_share_that_is_no_channels() {
+    let mut world = row(None);
+    world.run_for(ms(3_000));
+    let messages = Messages { x_min: ms(40), x_ave: ms(40), interval: ms(40), s_max: Octets::new(1_000) };
+    let spec = PathSpec { hosts: vec![0, 1, 2], messages, regulator: Regulator::Rate };
+    assert_eq!(world.across_at_rest(), Ok(()));
+    world.reserve_path(&spec).expect("sound");
+    assert_eq!(world.across_at_rest().expect_err("a share is reserved").0, "T4");
+}
+
+#[test]
+fn t6_a_node_that_does_not_know_all_others_yet() {
+    let mut world = row(None);
+    let found = (0..3_000).any(|_| {
+        world.run_for(ms(1));
+        world.across_at_rest().is_err_and(|(rule, _)| rule == "T6")
+    });
+    assert!(found, "the sessions stood before anything was told over them");
+    world.run_for(ms(2_000));
+    assert_eq!(world.across_at_rest(), Ok(()));
+}
