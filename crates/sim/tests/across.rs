@@ -49,6 +49,16 @@ fn channels_across_segments_keep_every_rule_with_the_proven_timers() {
     is_busy(&sweep_all(Campaign::Proven, 0..150));
 }
 
+/// Seeds that once broke a rule. Each stands in `verify/README.md` with what was mended.
+const BROKEN: &[(Campaign, u64)] = &[(Campaign::Product, 60_000_001_843)];
+
+#[test]
+fn seeds_of_channels_across_segments_that_once_broke_a_rule_keep_it() {
+    for (campaign, seed) in BROKEN {
+        assert_eq!(sweep::run(*seed, &campaign.scenario(*seed)).violations, [], "{campaign:?} {seed}");
+    }
+}
+
 /// S11.
 #[test]
 fn the_same_seed_of_channels_across_segments_is_the_same_run() {

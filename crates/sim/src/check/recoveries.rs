@@ -118,6 +118,8 @@ pub struct RecoveryTimes {
     outdated: u64,
     unnoticed: u64,
     announced: Announced,
+    /// The newest token that a ring without reservations has passed on.
+    passed: (Generation, u64),
 }
 
 impl Checker for RecoveryTimes {
@@ -134,6 +136,7 @@ impl Checker for RecoveryTimes {
                     self.believed(view, self.part(*host), findings);
                 }
                 Seen::Took { frame, host, .. } => self.listed(view, *host, frame, findings),
+                Seen::Sent { host, frame, kind: Some(Kind::Token), .. } => self.passed_on(view, *host, frame),
                 Seen::Acted { host } => self.acted(view, *host, findings),
                 _ => {}
             }
@@ -185,7 +188,7 @@ impl RecoveryTimes {
                 // Where all have booted since the last ring, the next one may count from one again (seed
                 // 137499 of the product's timers).
                 if !view.stations.iter().any(|(_, host)| host.mode() == Some(ModeName::Token)) {
-                    (self.newest, self.listed) = Default::default();
+                    (self.newest, self.listed, self.passed) = Default::default();
                 }
             }
             // Who asks to be let in hears tokens and believes none.
@@ -198,6 +201,20 @@ impl RecoveryTimes {
                     self.parts[part].last = None;
                 }
             }
+        }
+    }
+
+    /// A master whose last reservation has ended sends no list with its token, and it may rest with it for the
+    /// rest of the cycle when its successor is dead already: silence begins when the token leaves (seed
+    /// 60000001843 of the product's timers).
+    fn passed_on(&mut self, view: &View<'_>, host: usize, frame: &[u8]) {
+        let is_empty = view.at(host).rether().is_some_and(|rether| rether.slots().is_empty());
+        let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { return };
+        let stamp = stamp(&frame);
+        if is_empty && stamp > self.passed.max(self.newest) {
+            self.passed = stamp;
+            let part = self.part(host);
+            self.parts[part].last = self.parts[part].last.map(|_| view.now);
         }
     }
 
