@@ -2,6 +2,7 @@
 //!
 //! `docs/scenarios.md` explains every field; a test holds the page to the structures below.
 
+mod across;
 mod faults;
 mod ports;
 pub mod script;
@@ -49,6 +50,8 @@ struct File {
     clocks: Clocks,
     #[serde(default)]
     reservation: Vec<ReservationTable>,
+    #[serde(default)]
+    across: Vec<across::AcrossTable>,
     #[serde(default)]
     traffic: Vec<TrafficTable>,
     #[serde(default)]
@@ -167,6 +170,7 @@ struct Hosts {
     first_data: Option<Time>,
     late: Option<Share>,
     late_max: Option<Time>,
+    sessions: Option<across::SessionsTable>,
 }
 
 #[derive(Default, Deserialize)]
@@ -330,6 +334,8 @@ impl File {
         for (index, table) in self.reservation.iter().enumerate() {
             scenario.reservations.push(table.reservation(index, trt, self.stations, folder)?);
         }
+        scenario.world.across = self.sessions()?;
+        scenario.across = self.channels(scenario.duration)?;
         for (index, table) in self.traffic.iter().enumerate() {
             scenario.traffic.push(table.load(index, (self.stations, self.frame_octets()), folder)?);
         }

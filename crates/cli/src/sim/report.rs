@@ -4,7 +4,7 @@ use rota_admission::{Admitted, NrtPolicy, NrtRing, SegmentParams, Slot};
 use rota_sim::check::bounds::switch;
 use rota_sim::check::{Recoveries, Recovery};
 use rota_sim::media::End;
-use rota_sim::{HappenedCounts, Hashes, RunResult, Scenario, Topology};
+use rota_sim::{AcrossTotals, HappenedCounts, Hashes, RunResult, Scenario, Topology};
 use rota_units::Span;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -122,6 +122,7 @@ pub fn text(scenario: &Scenario, outcome: &RunResult) -> String {
             stream.refused
         ));
     }
+    across(&outcome.across).into_iter().for_each(&mut put);
     for line in medium(scenario, outcome) {
         put(line);
     }
@@ -141,6 +142,40 @@ pub fn text(scenario: &Scenario, outcome: &RunResult) -> String {
     ));
     out.truncate(out.trim_end().len());
     out
+}
+
+/// How channels across segments fared; nothing where there was none.
+pub fn across(all: &AcrossTotals) -> Option<String> {
+    let AcrossTotals { asked, opened, denied, counts } = all;
+    (*asked > 0).then(|| {
+        format!(
+            "  channels across segments: {asked} asked for, {opened} opened, {denied} denied; {} of {} units \
+             whole, {} packets, {} excused, {} skipped, worst {}.{:02}% of its bound",
+            counts.whole,
+            counts.units,
+            counts.packets,
+            counts.excused,
+            counts.skipped,
+            counts.longest_ppm / 10_000,
+            counts.longest_ppm / 100 % 100
+        )
+    })
+}
+
+/// The same for programs.
+pub fn across_json(all: &AcrossTotals) -> Value {
+    let AcrossTotals { asked, opened, denied, counts } = all;
+    json!({
+        "asked": asked,
+        "opened": opened,
+        "denied": denied,
+        "units": counts.units,
+        "whole": counts.whole,
+        "packets": counts.packets,
+        "excused": counts.excused,
+        "skipped": counts.skipped,
+        "worst_of_bound_ppm": counts.longest_ppm,
+    })
 }
 
 /// The worst recoveries by what went wrong, ns.
@@ -257,6 +292,7 @@ pub fn json(scenario: &Scenario, outcome: &RunResult) -> Value {
         "medium": medium_json(outcome),
         "fragments": fragments_json(outcome),
         "streams": streams.collect::<Vec<_>>(),
+        "across": across_json(&outcome.across),
         "changes": { "asked": outcome.changes.0, "refused": outcome.changes.1 },
         "listened_again": outcome.listened_again,
         "happened": happened(&outcome.happened),

@@ -6,7 +6,7 @@ use nix::sys::signal::SigSet;
 use rota_answer::{Ends, Exit, Failure, Format, outln};
 use rota_driver::signals::ENDS;
 use rota_sim::check::Recoveries;
-use rota_sim::{HappenedCounts, Hashes, RunResult, sweep};
+use rota_sim::{AcrossTotals, HappenedCounts, Hashes, RunResult, sweep};
 use rota_study::clock;
 use rota_units::{Instant, Span};
 use serde_json::json;
@@ -63,6 +63,7 @@ struct Sum {
     excused: Span,
     recoveries: Recoveries,
     happened: HappenedCounts,
+    across: AcrossTotals,
     hashes: Hashes,
     broken: Vec<(u64, String)>,
 }
@@ -76,6 +77,7 @@ impl Sum {
         self.excused += outcome.excused;
         self.recoveries.add(&outcome.recoveries);
         self.happened.add(&outcome.happened);
+        self.across.add(&outcome.across);
         self.hashes.add(outcome.seed, &outcome.hashes);
         if let Some(first) = outcome.violations.first() {
             self.broken.push((outcome.seed, format!("{} {}", first.rule, first.what)));
@@ -255,6 +257,7 @@ fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool)
             "excused_ns": sum.excused.as_nanos(),
             "worst_recovery_ns": super::report::recoveries(&sum.recoveries),
             "happened": super::report::happened(&sum.happened),
+            "across": super::report::across_json(&sum.across),
             "broken": sum.broken.iter().map(|(seed, what)| json!({
                 "seed": seed, "what": what, "again": again(*seed),
             })).collect::<Vec<_>>(),
@@ -274,6 +277,7 @@ fn print(args: &Args, format: Format, sum: &Sum, plan: &Plan, interrupted: bool)
         sum.broken.len()
     );
     outln!("{} simulated, {} of it within recovery windows", sum.simulated, sum.excused);
+    super::report::across(&sum.across).into_iter().for_each(|line| outln!("{}", line.trim()));
     outln!("{}", sum.hashes);
     for (what, worst) in sum.recoveries.all() {
         outln!("worst recovery, {what}: {worst}");
