@@ -204,8 +204,8 @@ impl RecoveryTimes {
         }
     }
 
-    /// A master whose last reservation has ended sends no list with its token, and it may rest with it for the
-    /// rest of the cycle when its successor is dead already: silence begins when the token leaves (seed
+    /// A master whose last reservation has ended sends no list with its token, and it may rest with it for
+    /// the rest of the cycle when its successor is dead already: silence begins when the token leaves (seed
     /// 60000001843 of the product's timers).
     fn passed_on(&mut self, view: &View<'_>, host: usize, frame: &[u8]) {
         let is_empty = view.at(host).rether().is_some_and(|rether| rether.slots().is_empty());
