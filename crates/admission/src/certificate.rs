@@ -8,14 +8,17 @@
 //!
 //! Only guaranteed channels have one: a statistical promise rests on independence, which no number shows.
 
+mod share;
+
 use crate::path::{self, Goal, Hop, PathDenied};
 use crate::rtip::{Denied, Flow, Messages, NodeTest, Packets, Regulator, edf_exact, load};
 use crate::subnet::{Ask, RTIP_OCTETS, RetherSegment, RetherShare, packet_cost};
 use crate::{LinkModel, rether};
 use rota_units::{Octets, Span};
+pub use share::StandingShare;
 
 /// The version of the format.
-pub const CERTIFICATE_VERSION: u64 = 1;
+pub const CERTIFICATE_VERSION: u64 = 2;
 
 macro_rules! numbers {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $what:literal,)* }) => {
@@ -30,6 +33,11 @@ macro_rules! numbers {
             /// The numbers in the same order.
             pub fn values(&self) -> impl Iterator<Item = u64> + use<> {
                 [$(self.$field),*].into_iter()
+            }
+
+            /// The next ones of a list in that order; `None` if it ends before.
+            pub fn read(numbers: &mut impl Iterator<Item = u64>) -> Option<Self> {
+                Some(Self { $($field: numbers.next()?),* })
             }
         }
     };
@@ -118,6 +126,7 @@ numbers!(
         t_nrt: "T_NRT.",
         offset: "Off.",
         units: "u, packets in each cycle.",
+        cycles: "k, cycles of one unit; of packets 1.",
         periodic: "1 if the channel asked for the strict ring.",
         joined: "1 if the slot continues the visit before it.",
         receives: "1 if a station of the list sends to this one.",
@@ -269,6 +278,7 @@ pub fn rether_terms(segment: &RetherSegment<'_>, ask: &Ask, share: &RetherShare)
         t_nrt: share.admitted.t_nrt.as_nanos(),
         offset: share.admitted.offset.as_nanos(),
         units: share.pace.units(),
+        cycles: share.pace.cycles(),
         periodic: segment.periodic.into(),
         joined: joined.into(),
         receives: segment.receives.into(),

@@ -1,7 +1,7 @@
 //! The parts of a certificate, with the name and the kind of each number.
 
 /// The version of the format.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// Where a number comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,7 @@ terms! {
         x_min: Free "Least time between messages.", x_ave: Free "Least average time between messages.",
         interval: Free "The interval of the average.", s_max: Free "Largest message.",
         delay_max: Free "D_max.", jitter_max: Free "J_max; 0 where none was asked for.",
-        packet_max: Free "Largest payload of a packet on this path.",
-        octets_least: Free "Payload of the shortest packet.",
+        packet_max: Free "Largest payload of a packet.", octets_least: Free "Payload of the shortest one.",
         host_slack: Free "How late the sending host may hand over.",
     }
     Packets "The packets of the messages." {
@@ -58,11 +57,9 @@ terms! {
     }
     Frame "What a frame costs." {
         rate: Free "Of the slowest port.", mtu: Free "Largest frame payload.",
-        overhead: Free "Octets on the wire beside it.",
-        wire_least: Free "Octets on the wire of the shortest frame.",
-        headers: Free "Octets of all headers and the tag in the payload.",
-        per_frame: Free "What the host adds to each frame.", prepare: Free "What it needs to prepare one.",
-        host_slack: Free "How late the node may wake.",
+        overhead: Free "Octets on the wire beside it.", wire_least: Free "Those of the shortest frame.",
+        headers: Free "Octets of all headers and the tag.", per_frame: Free "What the host adds to each.",
+        prepare: Free "What it needs to prepare one.", host_slack: Free "How late the node may wake.",
     }
     Flow "A channel at a port." {
         x_min: Free "Least time between its packets.", interval: Free "The interval of its burst.",
@@ -73,20 +70,18 @@ terms! {
         card_ahead: Free "Wire time of other traffic in the card, beside a full frame.",
         own: Free "The place of this channel.", ordinary: Derived "The largest blocking of other traffic.",
         spare_load: Derived "What the flows leave, in parts of 2^50.",
-        horizon: Derived "End of the longest busy period.",
-        slack: Derived "The least time that is left at any deadline before it.",
+        horizon: Derived "End of the busy period.", slack: Derived "The least left at a deadline in it.",
         slack_at: Derived "The first deadline with so little.",
     }
     Rether "A share of a RETHER segment." {
         per_visit: Free "What the host adds to each visit.", hop: Free "One hop of the token.",
         trt: Free "The cycle.", stations: Free "Live stations.",
         broadcasts: Free "Of the master, in a cycle.", t_nrt: Free "The reserve for ordinary traffic.",
-        offset: Free "All slots before this one.", units: Free "Packets in each cycle.",
+        offset: Free "All slots before it.", units: Free "Packets a cycle.", cycles: Free "Cycles a packet.",
         periodic: Free "1 if it asked for the strict ring.", joined: Free "1 if the slot continues a visit.",
-        receives: Free "1 if a station of the list sends to this one.",
-        packet_time: Derived "One packet in a slot.", tht: Derived "The slot.",
-        wait: Derived "The longest wait for a place in a slot, and the place.",
-        transit: Derived "From the end of sending to that of reception.", bound: Derived "Of the segment.",
+        receives: Free "1 if a station of the list sends to this one.", packet_time: Derived "One packet.",
+        tht: Derived "The slot.", wait: Derived "For a place in it, and the place.",
+        transit: Derived "To the end of reception.", bound: Derived "Of the segment.",
         spare: Derived "What the slot leaves of the cycle.",
     }
     Promise "What the channel is promised." {

@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 use rota_admission::certificate::{
     self, Certificate as Made, EdfTerms, FlowTerms, FrameTerms, HopTerms as MadeHop, NetworkTerms, NodeTerms,
-    Terms, certify, edf_terms, rether_terms,
+    StandingShare, Terms, certify, edf_terms, rether_terms,
 };
 use rota_admission::path::{Goal, Hop as PathHop, relax};
 use rota_admission::rtip::{Flow as PortFlow, Messages, Regulator, Traffic, edf_delay};
 use rota_admission::subnet::{
     Ask, RTIP_OCTETS, RetherSegment, Subnet, packet_cost, packet_span_up, payload_max,
 };
-use rota_admission::{Framing, LinkModel, SegmentParams, Slot};
+use rota_admission::{Framing, LinkModel, Pace, Request, SegmentParams, Slot, admit};
 use rota_check::{
     Certificate, Channel, Edf, Fault, Flow, Frame, Hop, HopTerms, Kind, Network, Packets, Promise, Rether,
     check,
@@ -303,6 +303,54 @@ impl Drawn {
     }
 }
 
+/// A channel of one RETHER segment: units of many frames, at any pace.
+fn any_units() -> impl Strategy<Value = (u64, u64, u64, Drawn)> {
+    let others = prop::collection::vec((1_000u64..20_000, 1u64..4, 40u64..1_400), 0..4);
+    let drawn = (prop_oneof![Just(10u64), Just(100)], others, any::<[bool; 3]>());
+    (1_200_000u64..400_000_000, 1u64..40_000, 1u64..4, drawn).prop_map(|(period, octets, burst, of)| {
+        let (mbit, others, flags) = of;
+        let regulator = Regulator::None;
+        (period, octets, burst, Drawn { regulator, mbit, is_ring: true, others, link: (0, 0), flags })
+    })
+}
+
+/// The certificate that a node makes of a share that its segment has granted, if it grants one.
+fn made_of_units((period, octets, burst, drawn): &(u64, u64, u64, Drawn)) -> Option<Owned> {
+    let (slots, octets) = (drawn.slots(), Octets::new(*octets));
+    let segment = drawn.segment(&slots);
+    let pace = Pace::of(ns(*period), segment.params.trt).ok()?;
+    let x_min = ns(*period).max(pace.period(segment.params.trt));
+    let messages =
+        Messages { x_min, x_ave: x_min + ns(7), interval: (x_min + ns(7)) * *burst, s_max: octets };
+    let request = Request {
+        station: segment.station,
+        unit_octets: octets,
+        pace,
+        periodic: segment.periodic,
+        receives: segment.receives,
+    };
+    let standing = StandingShare {
+        params: &segment.params,
+        traffic: messages.packets(octets).ok()?.traffic,
+        octets,
+        octets_least: Octets::new(1),
+        is_packet: false,
+        pace,
+        periodic: segment.periodic,
+        admitted: admit(&slots, &request, &segment.params).ok()?,
+    };
+    let (frame, share) = standing.terms().expect("one slot of this traffic");
+    let offer = standing.offer().expect("the share carries it");
+    assert_eq!(offer.delay, standing.admitted.bound, "the certificate proves what was promised");
+    let hops = [offer.hop(Regulator::None)];
+    let goal = Goal { delay: offer.delay, jitter: None };
+    let (octets_least, host_slack) = (Octets::new(1), ns(0));
+    let terms = Terms { messages, goal, packet_max: octets, octets_least, host_slack };
+    let network = NetworkTerms::Rether(share);
+    let mut parts = [MadeHop { node: NodeTerms::default(), frame, network }];
+    Some(Owned::of(&certify(&terms, &hops, &mut parts).expect("its own bound is the goal")))
+}
+
 /// Changes of one number: by one, by much, to the ends.
 const CHANGES: [fn(u64) -> u64; 7] = [
     |value| value.wrapping_add(1),
@@ -330,6 +378,30 @@ proptest! {
                     *owned.numbers().swap_remove(at).2 = changed;
                     prop_assert!(owned.check().is_err(), "{} from {} to {}", name, kept, changed);
                 }
+            }
+            *owned.numbers().swap_remove(at).2 = kept;
+        }
+        prop_assert_eq!(owned.check(), Ok(()));
+    }
+
+    /// The same of the shares that segments grant to channels of their own.
+    #[test]
+    fn a_channel_of_one_segment_has_a_certificate_of_what_it_was_promised(case in any_units()) {
+        let Some(mut owned) = made_of_units(&case) else { return Ok(()) };
+        prop_assert_eq!(owned.check(), Ok(()));
+        for at in 0..owned.numbers().len() {
+            let (name, kind, place) = owned.numbers().swap_remove(at);
+            let kept = *place;
+            for changed in CHANGES.map(|change| change(kept)).into_iter().filter(|changed| *changed != kept) {
+                *owned.numbers().swap_remove(at).2 = changed;
+                prop_assert!(owned.check().is_err(), "{} from {} to {}", name, kept, changed);
+                // A new seal saves no derived number.
+                let seal = owned.seal;
+                if kind == Kind::Derived && name != "seal" {
+                    owned.reseal();
+                    prop_assert!(owned.check().is_err(), "{} from {} to {}", name, kept, changed);
+                }
+                owned.seal = seal;
             }
             *owned.numbers().swap_remove(at).2 = kept;
         }
@@ -394,11 +466,36 @@ fn one_path_of_each_kind_has_its_certificate() {
     let headers = 28 + 20 + 16 + RTIP_OCTETS;
     assert!(owned.hops.iter().all(|hop| hop.1.headers == headers), "every header counts");
     assert!(owned.promise.delay_spare < 4, "relaxing gave all back: {}", owned.promise.delay_spare);
-    owned.version = 2;
+    owned.version = 1;
     owned.reseal();
     assert_eq!(owned.check(), Err(Fault::Version));
-    assert!(Fault::Version.to_string().contains("version 1"));
+    assert!(Fault::Version.to_string().contains("version 2"));
     assert_eq!(Fault::Differs("slack", 4, 3).to_string(), "slack is 4, but the other numbers give 3");
+}
+
+/// Units of many frames, several in a cycle and one in several: the generators above cannot miss them.
+#[test]
+fn units_of_each_pace_have_their_certificate() {
+    let drawn = Drawn {
+        regulator: Regulator::None,
+        mbit: 10,
+        is_ring: true,
+        others: vec![(9_000, 2, 900), (5_000, 1, 1_300)],
+        link: (0, 0),
+        flags: [false, true, false],
+    };
+    for (period, octets, units, cycles) in [
+        (33_333_333, 6_250, 1, 1),
+        (40_000_000, 900, 1, 1),
+        (11_111_112, 2_000, 3, 1),
+        (100_000_000, 9_999, 1, 3),
+    ] {
+        let owned = made_of_units(&(period, octets, 2, drawn.clone())).expect("the segment has room");
+        assert_eq!(owned.check(), Ok(()));
+        let Part::Rether(share) = owned.hops[0].2 else { unreachable!("it is a ring") };
+        assert_eq!((share.units, share.cycles), (units, cycles));
+        assert_eq!(owned.packets.count, 1, "a unit is one message, in as many frames as it needs");
+    }
 }
 
 /// Arbitrary numbers never panic, and prove nothing.
@@ -423,7 +520,7 @@ fn numbers_without_sense_are_refused_and_never_a_panic() {
             Part::Edf(edf, flows)
         };
         let mut owned = Owned {
-            version: 1,
+            version: 2,
             channel: Channel::default(),
             packets: Packets::default(),
             hops: vec![(HopTerms::default(), Frame::default(), part(&mut draw))],
@@ -431,7 +528,7 @@ fn numbers_without_sense_are_refused_and_never_a_panic() {
             seal: 0,
         };
         owned.numbers().into_iter().for_each(|(_, _, place)| *place = draw());
-        owned.version = 1;
+        owned.version = 2;
         owned.reseal();
         assert!(owned.check().is_err());
     }

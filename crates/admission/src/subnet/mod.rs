@@ -11,6 +11,7 @@ mod rether;
 
 pub use link::LinkPort;
 pub use paced::{PacedFlow, PacedPort, fifo_delay};
+pub(crate) use rether::worst_wait;
 pub use rether::{RetherSegment, RetherShare, packet_tht};
 
 use crate::link::{Framing, LinkModel};

@@ -147,7 +147,7 @@ fn rank(denied: &Denied) -> (bool, Span) {
 }
 
 /// The maximum of the derivation above.
-fn worst_wait(traffic: &Traffic, pace: Pace, trt: Span, packet: Span) -> Result<Span, Denied> {
+pub(crate) fn worst_wait(traffic: &Traffic, pace: Pace, trt: Span, packet: Span) -> Result<Span, Denied> {
     let units = pace.units();
     let carried = u128::from(units) * u128::from(traffic.interval().as_nanos());
     let brought = u128::from(traffic.burst()) * u128::from(trt.as_nanos());
