@@ -1,15 +1,11 @@
 //! `rota channel`: channels by hand.
 
 use crate::status::connect;
+use crate::traffic::{PERIOD_DEFAULT, Service, Traffic, unit_octets, with_room};
 use rota::{ChannelId, ChannelInfo, OpenError, OpenRequest, TallyInfo};
 use rota_answer::{Exit, Failure, Format, outln};
-use rota_units::{BitRate, Span, parse_rate, parse_span};
+use rota_units::{BitRate, Span, parse_rate};
 use serde_json::{Value, json};
-
-/// One unit each cycle of a 30 Hz segment.
-const PERIOD: &str = "33333333ns";
-/// The same.
-const PERIOD_DEFAULT: Span = Span::from_nanos(33_333_333);
 
 /// Arguments of `rota channel`.
 #[derive(clap::Args)]
@@ -22,7 +18,8 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Action {
     /// Reserve a channel and hold it until interrupted
-    #[command(after_help = "Example: rota channel open --to n5 --rate 1.5mbit --probe")]
+    #[command(after_help = "Examples: rota channel open --to n5 --rate 1.5mbit --probe\n          \
+        rota channel open --to n4 --xmin 20ms --xave 40ms --interval 1s --smax 7200octets --delay 150ms")]
     Open {
         /// The receiving station
         #[arg(long, value_name = "NODE")]
@@ -30,12 +27,10 @@ enum Action {
         /// The service that listens there
         #[arg(long, default_value_t = 0, value_name = "N")]
         service: u16,
-        /// The rate to reserve, such as 1.5mbit
-        #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
-        rate: BitRate,
-        /// From one unit to the next; the segment's cycle, a multiple or a whole part of it reserves least
-        #[arg(long, value_parser = parse_span, default_value = PERIOD, value_name = "TIME")]
-        period: Span,
+        #[command(flatten)]
+        traffic: Traffic,
+        #[command(flatten)]
+        wanted: Service,
         /// The highest rate that it may later be changed to; twice the rate unless given
         #[arg(long, value_parser = parse_rate, allow_hyphen_values = true, value_name = "RATE")]
         room: Option<BitRate>,
@@ -73,13 +68,10 @@ fn channel_id(text: &str) -> Result<ChannelId, String> {
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     match &args.action {
-        Action::Open { to, service, rate, period, room, probe } => {
-            let mut request = OpenRequest::new(to, *service, unit_octets(*rate, *period)?, *period);
-            match room {
-                // Less than a unit is refused with its reason.
-                Some(room) => request.traffic.room_octets = unit_octets(*room, *period)?,
-                None => request = request.with_room_for(2),
-            }
+        Action::Open { to, service, traffic, wanted, room, probe } => {
+            let mut request = traffic.request(to, *service, wanted)?;
+            let room = room.map(|room| unit_octets(room, request.traffic.period)).transpose()?;
+            request.traffic = with_room(request.traffic, room);
             open(&request, *probe, format)
         }
         Action::List => list(format),
@@ -94,14 +86,6 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
 
 fn say(format: Format, json: serde_json::Value, text: &str) {
     format.tell(&json, |_| outln!("{text}"));
-}
-
-fn unit_octets(rate: BitRate, period: Span) -> Result<u32, Failure> {
-    // Rounded up, because what was asked for must fit, but not further: the offer of a refusal must fit too.
-    let octets = rate.octets_in_down(period);
-    let is_enough = BitRate::carrying_up(octets, period).is_some_and(|carried| carried >= rate);
-    u32::try_from(octets.get() + u64::from(!is_enough))
-        .map_err(|_| Failure::wrong_use(format!("{rate} is more than one channel can carry")))
 }
 
 fn refused(refusal: &rota::RefusalInfo, format: Format) -> Exit {

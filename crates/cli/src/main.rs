@@ -14,6 +14,7 @@ mod sim;
 mod status;
 mod top;
 mod trace;
+mod traffic;
 
 use clap::{Parser, Subcommand};
 use rota_answer::{Exit, Failure, Format, json, outln};

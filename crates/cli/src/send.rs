@@ -1,8 +1,9 @@
 //! `rota send`: a video or standard input, one unit each period.
 
+use crate::traffic::Service;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
-use rota::{Overdue, Tally};
+use rota::{AskedTerms, Overdue, Tally};
 use rota_answer::{Asked, Exit, Failure, Format, Output, json};
 use rota_study::came;
 use rota_study::clock;
@@ -43,9 +44,11 @@ pub struct Args {
     /// Frames a second, where the file does not state them or states them wrongly: 25, 29.97 or 24000/1001
     #[arg(long, value_parser = FrameRate::read, value_name = "N")]
     fps: Option<FrameRate>,
-    /// From one unit to the next, where it is not a frame time
-    #[arg(long, value_parser = parse_span, value_name = "TIME", conflicts_with = "fps")]
+    /// From one unit to the next (Xmin), where it is not a frame time
+    #[arg(long, visible_alias = "xmin", value_parser = parse_span, value_name = "TIME", conflicts_with = "fps")]
     period: Option<Span>,
+    #[command(flatten)]
+    wanted: Service,
     /// Make each unit of so many copies of its access unit, to load a faster link
     #[arg(long, default_value_t = 1, value_name = "K")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
@@ -179,6 +182,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         (None, None) => PERIOD_DEFAULT,
     };
     let mut supply = Supply::open(args, &mut period)?;
+    terms(args).check(period).map_err(|bad| Failure::wrong_use(bad.to_string()))?;
     let count = match (args.frames, args.seconds) {
         (Some(frames), _) => frames,
         (None, Some(seconds)) => Span::from_millis(1_000 * seconds.min(1 << 40)).count_down(period),
@@ -293,6 +297,12 @@ fn opening(report: &Sent, reservation: Option<String>) -> String {
     format!("open: each unit within {bound}{reserved}; units whose turn has passed are {overdue}")
 }
 
+/// A unit leaves in each period, so the average is the period.
+fn terms(args: &Args) -> AskedTerms {
+    let Service { delay, jitter } = args.wanted;
+    AskedTerms { delay, jitter, ..AskedTerms::default() }
+}
+
 /// The refusal of `--reattach` over UDP.
 pub fn needs_channel() -> Failure {
     Failure::wrong_use("--reattach needs --over channel: a UDP socket depends on no node")
@@ -302,6 +312,10 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, ChannelFailure>
     let period = Span::from_nanos(report.period_ns);
     match args.over {
         Over::Udp if args.reattach.is_some() => Err(needs_channel().into()),
+        Over::Udp if args.wanted.delay.is_some() || args.wanted.jitter.is_some() => {
+            let why = "--delay and --jitter need --over channel: nothing bounds the delay of UDP";
+            Err(Failure::wrong_use(why).into())
+        }
         Over::Udp => {
             let to = resolve(&args.to, args.service)?;
             let start = args.start_at.map_or_else(|| clock::now() + START_DELAY, Instant::from_nanos);
@@ -316,6 +330,7 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, ChannelFailure>
                 service: args.service,
                 unit_octets: report.unit_octets,
                 period,
+                terms: terms(args),
                 reattach: args.reattach,
                 overdue: match report.overdue {
                     OverduePolicy::Drop => Overdue::Drop,

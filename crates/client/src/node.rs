@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rota_contract::{ChannelId, Granted, TrafficSpec};
+use rota_contract::{AskedTerms, ChannelId, Granted, TrafficSpec};
 use rota_shm::control::{
     ChannelInfo, ControlName, IncidentInfo, Message, RefusalInfo, Reply, Request, SocketError, StatusInfo,
 };
@@ -99,6 +99,8 @@ pub struct OpenRequest {
     pub service: u16,
     /// Its units: how large, how often.
     pub traffic: TrafficSpec,
+    /// The average of its traffic and the delay that it bears, where it states them.
+    pub terms: AskedTerms,
     /// Units that may wait between program and node; the node makes as many as the contract needs at least.
     pub buffers: u16,
     /// A name for people.
@@ -116,7 +118,8 @@ impl OpenRequest {
         let (buffers, timeout) = (4, Span::from_millis(10_000));
         let (to, name, overdue) = (to.to_owned(), None, Overdue::default());
         let traffic = TrafficSpec::fixed(unit_octets_max, period, true);
-        Self { to, service, traffic, buffers, name, timeout, overdue }
+        let terms = AskedTerms::default();
+        Self { to, service, traffic, terms, buffers, name, timeout, overdue }
     }
 
     /// The same with room to grow by so many times, as far as units can be.
@@ -331,11 +334,12 @@ fn ask(
     (before, probe): (u64, bool),
     timeout: Span,
 ) -> Result<Message<Reply>, OpenError> {
-    let OpenRequest { to, service, traffic, buffers, name, .. } = request;
+    let OpenRequest { to, service, traffic, terms, buffers, name, .. } = request;
     let open = Request::Open {
         to: to.clone(),
         service: *service,
         traffic: *traffic,
+        terms: *terms,
         buffers: *buffers,
         name: name.clone(),
         before,

@@ -5,7 +5,7 @@ use crate::limits::Refusals;
 use crate::status::Snapshot;
 use crate::waker::{Sleeper, Waker};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use rota_contract::{NodeId, TrafficSpec};
+use rota_contract::{AskedTerms, NodeId, TrafficSpec};
 use rota_proto::{ChannelEvent, ChannelId, Node, NotFound, PortId, ResizeError, Shortage};
 use rota_shm::{Board, MessageWriter, NodeSocket, RxWriter, TxReader};
 use rota_units::Instant;
@@ -19,6 +19,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 #[derive(Clone, Copy)]
 pub(crate) struct Opening {
     pub(crate) traffic: TrafficSpec,
+    /// Its average, and the delay that it bears.
+    pub(crate) terms: AskedTerms,
     /// Units of the channels that it continues.
     pub(crate) before: u64,
     /// Only the contract is wanted.

@@ -415,9 +415,10 @@ impl Control<'_> {
     }
 
     fn on_denied(&mut self, channel: ChannelId, denied: &RcapDenied, name: Option<&str>) {
+        let name = self.name_of(denied, name);
         let Some((at, place)) = self.owner(channel) else { return };
         let number = self.sessions[at].channels.swap_remove(place).number;
-        let sentence = logged::denial(denied, name);
+        let sentence = logged::denial(denied, &name);
         let session = self.sessions[at].to(number);
         let is_absent = matches!(
             denied.test,
@@ -428,9 +429,11 @@ impl Control<'_> {
         }
         let info = RefusalInfo {
             test: denied.test.name().to_owned(),
-            node: name.map_or_else(|| denied.node.to_string(), str::to_owned),
+            node: name,
             sentence,
             margin_ns: denied.margin_ns,
+            nearest_delay_ns: denied.nearest_delay_ns,
+            nearest_packet_octets: denied.nearest_octets,
             ..RefusalInfo::default()
         };
         session.reply(&Reply::Refused(info), &[]);

@@ -235,13 +235,16 @@ impl Session {
         }
         match request {
             Request::Hello { .. } => self.error("the connection has already been greeted", true),
-            Request::Open { to, service, traffic, buffers, name, before, probe } => {
+            Request::Open { to, service, traffic, terms, buffers, name, before, probe } => {
                 if buffers == 0 || buffers > 64 {
                     return self.error(format!("{buffers} buffers cannot be had; 1 to 64 can"), true);
                 }
+                if let Err(bad) = terms.check(traffic.period) {
+                    return self.error(bad.to_string(), true);
+                }
                 let room_octets = traffic.room_octets;
                 let asked = Asked::Open { to: to.clone(), service, buffers, room_octets, name };
-                let request = Opening { traffic, before, probe, uid: self.user };
+                let request = Opening { traffic, terms, before, probe, uid: self.user };
                 self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
             Request::Mapped { channel } => self.mapped(channel, data),

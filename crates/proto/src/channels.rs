@@ -33,6 +33,7 @@ mod tests;
 mod unread;
 mod unstated;
 mod want;
+mod within;
 
 use crate::io::{ChannelId, Destination, UnitDescriptor, channel_of};
 use crate::segment::{MediumEvent, Segment, Wants};
@@ -51,6 +52,7 @@ use signalling::Tells;
 pub use stated::Stated;
 use std::collections::VecDeque;
 pub(crate) use want::Want;
+use within::Within;
 
 /// The ledger.
 #[derive(Clone, Debug)]
@@ -222,6 +224,7 @@ impl Channels {
             ending: Ending::OPEN,
             began: now,
             probe: false,
+            within: Within::default(),
             reach: reach::Reach::default(),
         };
         self.outgoing.push(outgoing);
@@ -376,6 +379,9 @@ impl Channels {
     fn finish(&mut self, channel: &Outgoing) {
         if let Some(refusal) = channel.ending.refusal.clone() {
             self.events.push_back(ChannelEvent::Refused { channel: channel.id, refusal });
+        } else if let Some(denied) = channel.ending.denied {
+            let (channel, name) = (channel.id, None);
+            self.events.push_back(ChannelEvent::Denied { channel, denied, name });
         } else if channel.is_granted_probe() {
             let (channel, granted) = (channel.id, channel.granted);
             self.events.push_back(ChannelEvent::Probed { channel, granted });
@@ -502,7 +508,8 @@ impl Channels {
             return;
         }
         let is_absent = segment.number(channel.hop) == 0;
-        if channel.probe || is_absent {
+        channel.ending.denied = channel.within.denied(channel.granted.bound(), segment);
+        if channel.probe || is_absent || channel.ending.denied.is_some() {
             // The ring may have formed without the receiver, whose units would reach nobody.
             channel.ending.cause = if is_absent { CloseCause::PeerGone } else { channel.ending.cause };
             channel.release(&mut self.wants);

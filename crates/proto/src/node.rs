@@ -32,7 +32,7 @@ use messages::Messages;
 use peers::Route;
 pub use peers::{Found, NotFound};
 pub use ports::{PORTS_MAX, PortSpec, PortsError};
-use rota_contract::{CloseCause, Granted, NodeId, Tally, Unread};
+use rota_contract::{AskedTerms, CloseCause, Granted, NodeId, Tally, Unread};
 use rota_medium::door::{self, Deadline, Identity};
 use rota_medium::rether::Rether;
 use rota_units::{Instant, Span};
@@ -253,6 +253,13 @@ impl Node {
         self.assert_drained();
         let Route { line, hop } = self.route(way, &request.to)?;
         self.lines[line].probe(now, request, hop)
+    }
+
+    /// A channel of one segment that was asked for just now opens only if its bound is within these terms;
+    /// else it is denied with the nearest ones that fit.
+    pub fn keep_within(&mut self, channel: ChannelId, terms: &AskedTerms) {
+        let at = self.place_of(channel);
+        self.lines[at].keep_within(channel, terms);
     }
 
     /// How many units of a channel its parent is to offer ahead of their slots: those that its slots of one

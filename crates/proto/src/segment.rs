@@ -36,6 +36,11 @@ impl<'a> Segment<'a> {
         self.0.medium().mac()
     }
 
+    /// The node id of this host.
+    pub(crate) fn own_node(self) -> NodeId {
+        self.0.medium().node_id()
+    }
+
     /// The number of this station, 0 while it has none.
     pub(crate) fn station(self) -> StationId {
         self.0.medium().station()
@@ -108,6 +113,11 @@ impl<'a> Segment<'a> {
     /// True while channels go on.
     pub(crate) fn carries_channels(self) -> bool {
         self.0.medium().carries_channels()
+    }
+
+    /// The time of the shortest frame.
+    pub(crate) fn shortest_frame(self) -> Span {
+        self.0.medium().settings().link.frame_span_min()
     }
 
     /// The cycle of the segment.

@@ -264,3 +264,39 @@ fn a_dead_gateway_ends_its_channels_at_both_ends() {
     let refused = net.nodes[0].open(net.now, &request(2, 1_000));
     assert!(refused.is_err(), "there is no way any more");
 }
+
+/// Traffic whose units come closer now and then than on average, and the jitter that is borne.
+#[test]
+fn the_terms_of_a_request_reach_every_node() {
+    let mut net = chain(&[Rether, Link, Rether]);
+    let last = net.last();
+    net.nodes[last].listen(SERVICE);
+    let ms = Span::from_millis;
+    // Two units of 20 ms in each 80 ms: 40 ms on average.
+    let mut asked = request(last, 5_000);
+    asked.traffic.period = ms(20);
+    let terms = Beyond { average: Some(ms(40)), interval: Some(ms(80)), ..Beyond::default() };
+    let try_open = |net: &mut Net, beyond: Beyond| {
+        net.told.clear();
+        let now = net.now;
+        net.nodes[0].open_beyond(now, &asked, beyond).expect("sound");
+        net.drain(0);
+        net.run(ms(700));
+        let denied = net.told.iter().find_map(|(node, event)| match event {
+            ChannelEvent::Denied { denied, .. } if *node == 0 => Some(*denied),
+            _ => None,
+        });
+        denied
+    };
+    let denied = try_open(&mut net, Beyond { jitter: Some(ms(10)), ..terms }).expect("it is too much");
+    assert_eq!(denied.test.name(), "PathJitter");
+    assert_eq!(denied.nearest_delay_ns, 10_000_000 + denied.margin_ns);
+    // One unit of X_ave alone, which the rate of X_min would refuse as too close for the cycle.
+    let alone = Beyond { average: Some(ms(40)), interval: Some(ms(40)), ..Beyond::default() };
+    assert!(try_open(&mut net, Beyond { jitter: Some(ms(300)), ..alone }).is_none());
+    let (receiving, ..) = until(&mut net, last, incoming);
+    let now = net.now;
+    assert!(net.nodes[last].accept(now, receiving));
+    net.drain(last);
+    until(&mut net, 0, |event| matches!(event, ChannelEvent::Opened { .. }).then_some(()));
+}

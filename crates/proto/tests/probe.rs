@@ -1,6 +1,7 @@
 //! Probes: the contract of a channel that is not opened.
 
 use crate::lan::Lan;
+use rota_contract::AskedTerms;
 use rota_proto::ModeName;
 use rota_units::Span;
 
@@ -34,4 +35,32 @@ fn probes_hear_the_contract_and_leave_the_listener_to_a_channel() {
     lan.request(2, 1);
     lan.run(Span::from_millis(1_500));
     assert!(lan.opened, "the listener waits for a channel");
+}
+
+/// A delay that the segment cannot keep is refused with the one that it can, and its receiver is left alone.
+#[test]
+fn a_channel_of_one_segment_opens_only_within_the_delay_that_is_borne() {
+    let mut lan = Lan::plain(3);
+    lan.nodes[1].listen(7);
+    let ask = |lan: &mut Lan, terms: AskedTerms| {
+        let channel = lan.request(0, 1);
+        lan.nodes[0].keep_within(channel, &terms);
+        lan.run(Span::from_millis(1_500));
+        lan.denied.take()
+    };
+    let ms = |ms| Some(Span::from_millis(ms));
+    let denied =
+        ask(&mut lan, AskedTerms { delay: ms(20), ..AskedTerms::default() }).expect("a cycle is longer");
+    assert_eq!((denied.test.name(), denied.node), ("PathDelay", crate::lan::node_id(0)));
+    assert_eq!(denied.nearest_delay_ns, 20_000_000 + denied.margin_ns);
+    assert!(!lan.opened && !lan.refused);
+    listen_again(&mut lan);
+    let nearest = Some(Span::from_nanos(denied.nearest_delay_ns));
+    let denied = ask(&mut lan, AskedTerms { delay: nearest, jitter: ms(20), ..AskedTerms::default() });
+    let denied = denied.expect("a unit may wait for a cycle, or for none");
+    assert_eq!(denied.test.name(), "PathJitter");
+    listen_again(&mut lan);
+    let jitter = Some(Span::from_nanos(denied.nearest_delay_ns));
+    assert_eq!(ask(&mut lan, AskedTerms { delay: nearest, jitter, ..AskedTerms::default() }), None);
+    assert!(lan.opened, "the nearest request fits");
 }

@@ -39,7 +39,7 @@ pub struct Promise {
 }
 
 /// Why admission said no, and what it would have accepted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// The test that failed.
     pub test: String,
@@ -47,6 +47,18 @@ pub struct Refusal {
     pub margin_bps: u64,
     /// The largest rate that would have been accepted; 0 when none.
     pub counter_offer_bps: u64,
+    /// The node that refused.
+    #[serde(default)]
+    pub node: String,
+    /// By how much time.
+    #[serde(default)]
+    pub margin_ns: u64,
+    /// The shortest delay, or the least jitter, that fits; 0 where none helps.
+    #[serde(default)]
+    pub nearest_delay_ns: u64,
+    /// The largest packet that fits; 0 where none helps.
+    #[serde(default)]
+    pub nearest_packet_octets: u32,
 }
 
 impl std::fmt::Display for Refusal {

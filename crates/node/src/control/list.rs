@@ -65,7 +65,7 @@ fn known_node(owned: &Owned, snapshot: &Snapshot) -> NodeId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rota_contract::{Granted, TrafficSpec};
+    use rota_contract::{AskedTerms, Granted, TrafficSpec};
     use rota_shm::control::{NAME_OCTETS_MAX, Request};
     use rota_units::Span;
 
@@ -118,6 +118,7 @@ mod tests {
             to: "n2".into(),
             service: 7,
             traffic: TrafficSpec::fixed(100, Span::from_nanos(1), true),
+            terms: AskedTerms::default(),
             buffers: 4,
             name: Some("x".repeat(octets)),
             before: 0,

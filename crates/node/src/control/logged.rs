@@ -9,7 +9,7 @@ use rota_driver::clock::now;
 use rota_proto::{ChannelEvent, ChannelId, PortId, Stated};
 use rota_shm::StationRow;
 use rota_units::Span;
-use rota_wire::RcapDenied;
+use rota_wire::{RcapDenied, RcapTest};
 
 /// The promise, in the words about units that broke it.
 const BOUND: &str = "the bound";
@@ -30,6 +30,15 @@ impl Control<'_> {
         let called = owned.find(|owned| owned.shared == number).map(Owned::called);
         let ended = || self.ended.called_at_sender(number).map(str::to_owned);
         called.or_else(ended).unwrap_or_else(|| format!("channel {number}"))
+    }
+
+    /// The name of the node that denies a channel; its id where it has none that is known.
+    pub(super) fn name_of(&self, denied: &RcapDenied, name: Option<&str>) -> String {
+        match name {
+            Some(name) => name.to_owned(),
+            None if denied.node == self.facts.node_id => self.facts.name.clone(),
+            None => denied.node.to_string(),
+        }
     }
 
     /// The counts that the programs of a channel see.
@@ -72,7 +81,8 @@ impl Control<'_> {
                 self.log_refused(*channel, &refusal.to_string());
             }
             ChannelEvent::Denied { channel, denied, name } => {
-                self.log_refused(*channel, &denial(denied, name.as_deref()));
+                let name = self.name_of(denied, name.as_deref());
+                self.log_refused(*channel, &denial(denied, &name));
             }
             ChannelEvent::Rerouting { .. }
             | ChannelEvent::Rerouted { .. }
@@ -220,15 +230,15 @@ fn shortened(mut notes: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// A refusal by a node on the way across segments: the node, the test, the margin and what would fit.
-pub(super) fn denial(denied: &RcapDenied, name: Option<&str>) -> String {
-    let RcapDenied { node, test, margin_ns, nearest_delay_ns, nearest_octets, .. } = *denied;
-    let node = name.map_or_else(|| node.to_string(), str::to_owned);
+pub(super) fn denial(denied: &RcapDenied, node: &str) -> String {
+    let RcapDenied { test, margin_ns, nearest_delay_ns, nearest_octets, .. } = *denied;
     let mut text = format!("node {node} refuses ({}): {}", test.name(), test.words());
     if margin_ns > 0 {
         text += &format!(", by {}", Span::from_nanos(margin_ns));
     }
     if nearest_delay_ns > 0 {
-        text += &format!("; the nearest delay that fits is {}", Span::from_nanos(nearest_delay_ns));
+        let what = if test == RcapTest::PathJitter { "jitter" } else { "delay" };
+        text += &format!("; the nearest {what} that fits is {}", Span::from_nanos(nearest_delay_ns));
     }
     if nearest_octets > 0 {
         text += &format!("; the largest packet that fits has {nearest_octets} octets");

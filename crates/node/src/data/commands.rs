@@ -4,6 +4,7 @@ use super::rings::Sink;
 use super::{Data, Stopped};
 use crate::commands::{Command, Note, Opening, Peer, Remains};
 use crate::gate::Egress;
+use rota_contract::AskedTerms;
 use rota_driver::device::FrameDevice;
 use rota_proto::{
     Beyond, ChannelId, Destination, Found, Listener, Node, NotFound, OpenRequest, RequestError,
@@ -101,7 +102,7 @@ pub(super) fn open(
     service: u16,
     request: &Opening,
 ) -> Result<(ChannelId, Peer), NotFound> {
-    let Opening { traffic, before, probe, .. } = *request;
+    let Opening { traffic, terms, before, probe, .. } = *request;
     let found = match node.find(to) {
         Err(NotFound::Unknown { known }) => return open_beyond(node, at, to, service, request, known),
         found => found?,
@@ -113,6 +114,7 @@ pub(super) fn open(
         true => node.probe(at, Some(way), &request),
         false => node.go_on(at, Some(way), &request, before),
     }?;
+    node.keep_within(channel, &terms);
     Ok((channel, Peer::of(channel, node).unwrap_or_default()))
 }
 
@@ -138,7 +140,9 @@ fn open_beyond(
         return Err(RequestError::ProbeBeyond.into());
     }
     let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
-    let channel = node.open_beyond(at, &asked, Beyond { uid: request.uid, ..Beyond::default() })?;
+    let AskedTerms { average, interval, delay, jitter } = request.terms;
+    let beyond = Beyond { uid: request.uid, average, interval, delay, jitter };
+    let channel = node.open_beyond(at, &asked, beyond)?;
     Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
 }
 

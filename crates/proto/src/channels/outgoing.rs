@@ -2,13 +2,14 @@
 
 use super::meter::Meter;
 use super::reach::Reach;
+use super::within::Within;
 use super::{Channels, OpenRequest, SIGNAL_INTERVAL, Stated, Want, request};
 use crate::io::ChannelId;
 use crate::segment::{Segment, Wants};
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_contract::{CloseCause, Granted, NodeId, TrafficSpec};
 use rota_units::Instant;
-use rota_wire::{MacAddr, Signal, Verb};
+use rota_wire::{MacAddr, RcapDenied, Signal, Verb};
 
 /// A signal is repeated so often.
 const SIGNAL_TRIES: u8 = 25;
@@ -94,6 +95,8 @@ pub(super) struct Ending {
     /// Why it ends, if it ends.
     pub(super) cause: CloseCause,
     pub(super) refusal: Option<Refusal>,
+    /// The bound that was granted is longer than its program bears.
+    pub(super) denied: Option<RcapDenied>,
     /// Its end is no event: it has never opened, or another event tells it.
     pub(super) silent: bool,
     /// Its receiver's node has told of the end, and before that of every unit that was not as promised.
@@ -104,8 +107,14 @@ pub(super) struct Ending {
 
 impl Ending {
     /// That of a channel that has just been asked for.
-    pub(super) const OPEN: Self =
-        Self { cause: CloseCause::Finished, refusal: None, silent: false, confirmed: false, counted: false };
+    pub(super) const OPEN: Self = Self {
+        cause: CloseCause::Finished,
+        refusal: None,
+        denied: None,
+        silent: false,
+        confirmed: false,
+        counted: false,
+    };
 
     /// How often the close is repeated. A station whose reservation is lost may first have to join its ring
     /// again, as a receiver that was silent.
@@ -133,6 +142,8 @@ pub(super) struct Outgoing {
     pub(super) began: Instant,
     /// It asks only for the contract that would be granted, see [`Channels::probe`].
     pub(super) probe: bool,
+    /// The bounds that its program bears.
+    pub(super) within: Within,
     pub(super) reach: Reach,
 }
 

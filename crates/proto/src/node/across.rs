@@ -32,11 +32,17 @@ use rota_units::{Instant, Octets, Span};
 pub struct Beyond {
     /// The user of the program.
     pub uid: u32,
+    /// X_ave of units; their period if it states none.
+    pub average: Option<Span>,
+    /// I; X_ave if it states none.
+    pub interval: Option<Span>,
     /// D_max; half a second if it states none.
     pub delay: Option<Span>,
     /// For how long another path is looked for when the channel's fails; the node's own time if it states
     /// none, not at all if it is zero.
     pub reroute: Option<Span>,
+    /// J_max; any jitter if it states none.
+    pub jitter: Option<Span>,
 }
 
 /// Packets of a burst.
@@ -92,15 +98,17 @@ impl Node {
         let id = self.lines[0].channels.next_id();
         let packet_max = self.ports().map(|port| payload_max(&port.medium().settings().link.framing)).min();
         let s_max = Octets::new(request.traffic.unit_octets_max.into());
-        let period = request.traffic.period;
         let reroute = self.across.as_ref().map_or(Span::ZERO, |across| across.reroute);
+        let x_min = request.traffic.period;
+        let x_ave = beyond.average.unwrap_or(x_min);
+        let interval = beyond.interval.unwrap_or(x_ave);
         let asked = ChannelRequest {
             destination,
             service: request.service,
             uid: beyond.uid,
-            messages: Messages { x_min: period, x_ave: period, interval: period, s_max },
+            messages: Messages { x_min, x_ave, interval, s_max },
             shortest: Octets::new(1),
-            goal: Goal { delay: beyond.delay.unwrap_or(DELAY_DEFAULT), jitter: None },
+            goal: Goal { delay: beyond.delay.unwrap_or(DELAY_DEFAULT), jitter: beyond.jitter },
             late_most: Chance::NEVER,
             loss_most: Chance::NEVER,
             packet_max: packet_max.unwrap_or(Octets::new(1)),
@@ -376,7 +384,7 @@ impl Node {
         // gateway remembers a burst.
         let units = ask.traffic.half_open(settings.trt).max(1);
         // The parts of a period are rounded down.
-        let is_even = (ask.traffic.x_min() + Span::from_nanos(1)) * units >= settings.trt;
+        let is_even = ask.traffic.greedy(units + 1) + Span::from_nanos(units) >= settings.trt;
         if !is_even || ask.traffic.burst() > BURST_MAX {
             return Err(denied(RcapTest::Unsupported));
         }

@@ -11,6 +11,7 @@ use crate::report::{HostSigns, Reports};
 use crate::rtip::shares::Shares;
 use crate::segment::Segment;
 use crate::settings::Settings;
+use rota_contract::AskedTerms;
 use rota_medium::Arrived;
 use rota_medium::door::{Deadline, Identity, Place};
 use rota_units::Instant;
@@ -240,6 +241,10 @@ impl Line {
             let opened = channels.open(now, request, hop, 0, segment);
             opened.inspect(|channel| channels.probe(*channel))
         })
+    }
+
+    pub(super) fn keep_within(&mut self, channel: ChannelId, terms: &AskedTerms) {
+        self.channels.keep_within(channel, terms);
     }
 
     pub(super) fn units_ahead(&self, channel: ChannelId) -> usize {

@@ -13,7 +13,7 @@ use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::llc::{
     Control, FRAGMENT_OCTETS, Fragment, LLC_INFORMATION, LlcHeader, LlcView, SAP_SNAP, emit_llc, is_llc,
 };
-use rota_wire::{Key, MacAddr};
+use rota_wire::{Key, MacAddr, RcapDenied};
 use std::collections::BTreeMap;
 
 /// A message's octets follow from its number, so that whoever gets it can check it.
@@ -70,6 +70,8 @@ pub struct Lan {
     pub waiting: Option<(usize, ChannelId)>,
     /// Whether admission refused a channel.
     pub refused: bool,
+    /// The newest denial: the bound that was granted is longer than was asked for.
+    pub denied: Option<RcapDenied>,
     /// The contract that the newest probe heard.
     pub probed: Option<Granted>,
     /// The newest listener whose channel never opened, and its station.
@@ -140,6 +142,7 @@ impl Lan {
             has_room: true,
             waiting: None,
             refused: false,
+            denied: None,
             probed: None,
             returned: None,
             closed: Vec::new(),
@@ -234,6 +237,7 @@ impl Lan {
                         ChannelEvent::Opened { .. } => (self.opened, self.opened_at) = (true, self.now),
                         ChannelEvent::Incoming { .. } if self.has_room => duties.extend(duty),
                         ChannelEvent::Incoming { channel, .. } => self.waiting = Some((k, channel)),
+                        ChannelEvent::Denied { denied, .. } => self.denied = Some(denied),
                         ChannelEvent::Probed { granted, .. } => self.probed = Some(granted),
                         ChannelEvent::Closed { listener: Some(id), .. } => self.returned = Some((k, id)),
                         ended @ ChannelEvent::Closed { .. } => self.closed.push((k, ended)),

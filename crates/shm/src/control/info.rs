@@ -28,6 +28,10 @@ pub struct RefusalInfo {
     pub counter_offer_octets: u32,
     /// The failure code of IEEE 802.1Q where one fits.
     pub tsn_code: Option<u8>,
+    /// The shortest delay, or of the test `PathJitter` the least jitter, that would fit; 0 where none helps.
+    pub nearest_delay_ns: u64,
+    /// The largest packet of the same channel that a node of the way would carry; 0 where none helps.
+    pub nearest_packet_octets: u32,
 }
 
 impl RefusalInfo {
@@ -46,6 +50,7 @@ impl RefusalInfo {
             // An offer is never larger than what was asked for, which fitted.
             counter_offer_octets: u32::try_from(counter_offer_octets).unwrap_or(u32::MAX),
             tsn_code: *tsn_code,
+            ..Self::default()
         }
     }
 }

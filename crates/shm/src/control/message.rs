@@ -1,13 +1,13 @@
 //! The messages themselves, and the one place that parses them.
 
-use rota_contract::{ChannelId, Granted, NodeId, TrafficSpec};
+use rota_contract::{AskedTerms, ChannelId, Granted, NodeId, TrafficSpec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::info::{ChannelInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 15;
+pub const CONTROL_VERSION: u32 = 16;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for a station, in octets of UTF-8.
@@ -31,6 +31,9 @@ pub enum Request {
         /// Its traffic.
         #[serde(flatten)]
         traffic: TrafficSpec,
+        /// The average of its traffic, and the delay that it bears.
+        #[serde(default)]
+        terms: AskedTerms,
         /// Units that may wait in shared memory; at least as many as the contract needs are made.
         buffers: u16,
         /// A name for people.
@@ -363,7 +366,8 @@ mod tests {
         const REST: &str = r#""buffers":4,"name":null,"before":0,"probe":false}}"#;
         let traffic = TrafficSpec::fixed(6_250, Span::from_nanos(33_333_333), true).with_room_for(2);
         let (to, service, buffers, name) = ("n5".to_owned(), 7, 4, None);
-        let request = Request::Open { to, service, traffic, buffers, name, before: 0, probe: false };
+        let terms = AskedTerms::default();
+        let request = Request::Open { to, service, traffic, terms, buffers, name, before: 0, probe: false };
         let read = |pace: &str| Request::parse(format!("{OPEN}{pace}{REST}").as_bytes());
         assert_eq!(read(r#""period_ns":33333333,"periodic":true,"#).unwrap(), (UNASKED, request.clone()));
         for pace in [

@@ -263,7 +263,12 @@ pub mod tests {
             fates: (0..100).map(fate).collect(),
             figures,
         };
-        let refusal = Refusal { test: "cycle".into(), margin_bps: 850_000, counter_offer_bps: 650_000 };
+        let refusal = Refusal {
+            test: "cycle".into(),
+            margin_bps: 850_000,
+            counter_offer_bps: 650_000,
+            ..Refusal::default()
+        };
         let run = RunOutcome {
             load: Load::TooMany,
             mode: Mode::Reserved,

@@ -7,8 +7,8 @@ use crate::came::Rest;
 use crate::clock;
 use crate::stall::{Stall, StallEvidence, StallLog};
 use rota::{
-    AcceptError, CloseCause, CloseError, ControlName, Listener, Node, OpenRequest, Overdue, Pacer, Received,
-    RecvChannel, RecvError, SendChannel, SendError, Tally, WaitError,
+    AcceptError, AskedTerms, CloseCause, CloseError, ControlName, Listener, Node, OpenRequest, Overdue,
+    Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, Tally, WaitError,
 };
 use rota_answer::{Exit, Failure, complain};
 use rota_units::{Instant, Span};
@@ -31,6 +31,8 @@ pub struct ChannelRequest {
     pub unit_octets: u64,
     /// The time from one unit to the next.
     pub period: Span,
+    /// The delay and the jitter that it bears.
+    pub terms: AskedTerms,
     /// The policy for overdue units, whose turn has passed.
     pub overdue: Overdue,
     /// For how long the channel is opened again after the end of a node.
@@ -79,7 +81,7 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, ChannelFailur
     let node = connect()?;
     // Room to grow, for 'rota channel modify'.
     let ask = OpenRequest::new(&request.to, request.service, octets, request.period).with_room_for(2);
-    let ask = OpenRequest { overdue: request.overdue, ..ask };
+    let ask = OpenRequest { overdue: request.overdue, terms: request.terms, ..ask };
     let mut channel = node.open(&ask).map_err(|error| match error {
         rota::OpenError::Refused(info) => ChannelFailure::Refused {
             sentence: info.sentence.clone(),
@@ -87,6 +89,10 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, ChannelFailur
                 test: info.test.clone(),
                 margin_bps: info.margin_bps,
                 counter_offer_bps: info.counter_offer_bps,
+                node: info.node.clone(),
+                margin_ns: info.margin_ns,
+                nearest_delay_ns: info.nearest_delay_ns,
+                nearest_packet_octets: info.nearest_packet_octets,
             },
         },
         other => ChannelFailure::Failed(other.into()),

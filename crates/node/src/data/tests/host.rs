@@ -4,6 +4,7 @@ use super::*;
 use crate::commands::ControlEnd;
 use crate::data::ease::PAUSE;
 use crate::gate::EgressError;
+use rota_contract::AskedTerms;
 use rota_driver::device::ReceivedFrame;
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
 use rota_proto::ModeName;
@@ -204,7 +205,8 @@ fn until(lan: &mut (Station, Station), what: &str, mut wanted: impl FnMut(&mut (
 
 fn open(lan: &mut (Station, Station)) -> ChannelId {
     let period = lan.0.data.node.medium().settings().trt;
-    let request = Opening { traffic: TrafficSpec::fixed(100, period, true), before: 0, probe: false, uid: 0 };
+    let traffic = TrafficSpec::fixed(100, period, true);
+    let request = Opening { traffic, terms: AskedTerms::default(), before: 0, probe: false, uid: 0 };
     let Ok((channel, _)) = commands::open(&mut lan.0.data.node, now(), "b", SERVICE, &request) else {
         panic!("the station is known")
     };

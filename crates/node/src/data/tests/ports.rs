@@ -3,6 +3,7 @@
 use super::sinks::PATIENCE;
 use super::*;
 use crate::commands::ControlEnd;
+use rota_contract::AskedTerms;
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
 use rota_proto::ModeName;
 use rota_shm::{CounterReader, Monitor, SegmentRow, TraceEvent, TraceRecord};
@@ -93,7 +94,7 @@ impl Station {
     fn open(&mut self, to: &str) {
         let period = self.data.node.medium().settings().trt;
         let traffic = TrafficSpec::fixed(100, period, true);
-        let request = Opening { before: 0, probe: false, uid: 0, traffic };
+        let request = Opening { before: 0, probe: false, uid: 0, traffic, terms: AskedTerms::default() };
         let opened = open(&mut self.data.node, now(), to, SERVICE, &request);
         assert!(opened.is_ok(), "{:?}", opened.err());
     }

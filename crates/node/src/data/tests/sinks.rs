@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::commands::{ControlEnd, SinkMemory};
+use rota_contract::AskedTerms;
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
 use rota_proto::ChannelEvent;
 use rota_shm::{NodeSink, SinkShape};
@@ -57,7 +58,7 @@ impl Station {
     fn opening(&self) -> Opening {
         let period = self.data.node.medium().settings().trt;
         let traffic = TrafficSpec::fixed(SHAPE.unit_octets_max, period, true);
-        Opening { traffic, before: 0, probe: false, uid: 0 }
+        Opening { traffic, terms: AskedTerms::default(), before: 0, probe: false, uid: 0 }
     }
 
     /// The newest event that says that, and no event is left.

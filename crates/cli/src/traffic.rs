@@ -1,0 +1,185 @@
+//! Traffic and service of a channel on the command line: in the terms of the Tenet paper (Tables 2 and 3), and
+//! in the spellings of IEEE 802.1Qcc.
+
+use rota::{AskedTerms, OpenRequest, TrafficSpec};
+use rota_answer::Failure;
+use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
+
+/// One unit each cycle of a 30 Hz segment.
+pub const PERIOD_DEFAULT: Span = Span::from_nanos(33_333_333);
+
+/// The delay and the jitter that are borne.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub struct Service {
+    /// The longest delay of a unit that is borne (Dmax; in 802.1Qcc MaxLatency): refused where the way cannot
+    /// keep it
+    #[arg(long, visible_alias = "max-latency", value_parser = parse_span, value_name = "TIME")]
+    pub delay: Option<Span>,
+    /// The largest difference of two delays that is borne (Jmax)
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    pub jitter: Option<Span>,
+}
+
+/// Traffic: a rate, or the numbers of a contract.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub struct Traffic {
+    /// The rate to reserve, such as 1.5mbit; or state --smax
+    #[arg(long, value_parser = parse_rate, allow_hyphen_values = true, conflicts_with = "smax")]
+    #[arg(required_unless_present = "smax")]
+    pub rate: Option<BitRate>,
+    /// From one unit to the next at least (Xmin), 33.333333ms unless given; the segment's cycle, a multiple or a
+    /// whole part of it reserves least
+    #[arg(long, visible_alias = "xmin", value_parser = parse_span, value_name = "TIME")]
+    pub period: Option<Span>,
+    /// The largest unit (Smax; in 802.1Qcc MaxFrameSize), such as 7200octets
+    #[arg(long, visible_alias = "max-frame-size", value_parser = parse_octets, value_name = "SIZE")]
+    pub smax: Option<Octets>,
+    /// The least average time between units (Xave); Xmin unless given
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    pub xave: Option<Span>,
+    /// The interval over which the average holds (I); Xave unless given
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    pub interval: Option<Span>,
+    /// 802.1Qcc: so many frames of --smax in each --interval, all at once unless --xmin says how far apart:
+    /// without it they are one unit
+    #[arg(long, value_name = "N", conflicts_with_all = ["xave", "rate"])]
+    #[arg(requires = "smax", requires = "interval")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub max_frames_per_interval: Option<u64>,
+}
+
+impl Traffic {
+    /// The request for a channel with this traffic, and this service where the way can keep it.
+    pub fn request(&self, to: &str, service: u16, wanted: &Service) -> Result<OpenRequest, Failure> {
+        let (unit, period, average, interval) = match (self.max_frames_per_interval, self.interval) {
+            (Some(frames), Some(interval)) => self.of_frames(frames, interval),
+            _ => (self.unit()?, self.period(), self.xave, self.interval),
+        };
+        let unit = u32::try_from(unit).map_err(|_| too_much(&format!("a unit of {unit} octets")))?;
+        let terms = AskedTerms { average, interval, delay: wanted.delay, jitter: wanted.jitter };
+        // Before a node is looked for: what contradicts itself fits nowhere.
+        terms.check(period).map_err(|bad| Failure::wrong_use(bad.to_string()))?;
+        Ok(OpenRequest { terms, ..OpenRequest::new(to, service, unit, period) })
+    }
+
+    /// The period; the cycle of a 30 Hz segment unless given.
+    pub fn period(&self) -> Span {
+        self.period.unwrap_or(PERIOD_DEFAULT)
+    }
+
+    fn unit(&self) -> Result<u64, Failure> {
+        match (self.smax, self.rate) {
+            (Some(smax), _) => Ok(smax.get()),
+            (None, Some(rate)) => unit_octets(rate, self.period()).map(u64::from),
+            (None, None) => Err(Failure::wrong_use("give --rate, such as --rate 1.5mbit, or --smax")),
+        }
+    }
+
+    /// 802.1Qcc lets the frames of an interval come at once: they are one unit then, once in the interval.
+    fn of_frames(&self, frames: u64, interval: Span) -> (u64, Span, Option<Span>, Option<Span>) {
+        let smax = self.smax.map_or(0, Octets::get);
+        match self.period {
+            // Rounded down, the interval still holds so many.
+            Some(xmin) => (smax, xmin, Some(interval.div_down(frames)), Some(interval)),
+            None => (smax.saturating_mul(frames), interval, None, None),
+        }
+    }
+}
+
+fn too_much(what: &str) -> Failure {
+    Failure::wrong_use(format!("{what} is more than one channel can carry; 5000000 octets can be"))
+}
+
+/// Octets of a unit that carries so much each period.
+pub fn unit_octets(rate: BitRate, period: Span) -> Result<u32, Failure> {
+    // Rounded up, because what was asked for must fit, but not further: the offer of a refusal must fit too.
+    let octets = rate.octets_in_down(period);
+    let is_enough = BitRate::carrying_up(octets, period).is_some_and(|carried| carried >= rate);
+    u32::try_from(octets.get() + u64::from(!is_enough)).map_err(|_| too_much(&rate.to_string()))
+}
+
+/// The same traffic with room to grow: to units of so many octets, or twice as large as now.
+pub fn with_room(traffic: TrafficSpec, room: Option<u32>) -> TrafficSpec {
+    match room {
+        // Less than a unit is refused with its reason.
+        Some(room_octets) => TrafficSpec { room_octets, ..traffic },
+        None => traffic.with_room_for(2),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        traffic: Traffic,
+        #[command(flatten)]
+        service: Service,
+    }
+
+    fn asked(words: &str) -> Result<OpenRequest, String> {
+        let words = std::iter::once("x").chain(words.split_whitespace());
+        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        line.traffic.request("n4", 3, &line.service).map_err(|failure| failure.sentence)
+    }
+
+    fn ms(n: u64) -> Option<Span> {
+        Some(Span::from_millis(n))
+    }
+
+    #[test]
+    fn the_terms_of_the_paper_are_those_of_the_request() {
+        let words = "--xmin 20ms --xave 40ms --interval 1s --smax 7200B --delay 400ms --jitter 100ms";
+        let request = asked(words).unwrap();
+        assert_eq!((&*request.to, request.service), ("n4", 3));
+        assert_eq!((request.traffic.unit_octets_max, request.traffic.period), (7_200, Span::from_millis(20)));
+        let terms = AskedTerms { average: ms(40), interval: ms(1_000), delay: ms(400), jitter: ms(100) };
+        assert_eq!(request.terms, terms);
+        // A rate alone asks for what it always did.
+        let request = asked("--rate 1.5mbit").unwrap();
+        assert_eq!((request.traffic.unit_octets_max, request.traffic.period), (6_250, PERIOD_DEFAULT));
+        assert_eq!(request.terms, AskedTerms::default());
+    }
+
+    #[test]
+    fn the_spellings_of_802_1qcc_mean_the_same() {
+        let qcc = "--max-frame-size 1000B --max-frames-per-interval 4 --interval 20ms --max-latency 90ms";
+        let request = asked(qcc).unwrap();
+        assert_eq!((request.traffic.unit_octets_max, request.traffic.period), (4_000, Span::from_millis(20)));
+        assert_eq!(request.terms, AskedTerms { delay: ms(90), ..AskedTerms::default() });
+        let apart = asked(&format!("{qcc} --xmin 2ms")).unwrap();
+        assert_eq!((apart.traffic.unit_octets_max, apart.traffic.period), (1_000, Span::from_millis(2)));
+        assert_eq!((apart.terms.average, apart.terms.interval), (ms(5), ms(20)));
+    }
+
+    #[test]
+    fn traffic_that_cannot_be_is_refused_with_what_would_be_right() {
+        for (words, expected) in [
+            ("--xmin 20ms --xave 10ms --smax 100B", "it must be 20 ms or longer"),
+            ("--xmin 20ms --xave 40ms --interval 30ms --smax 100B", "it must be 40 ms or longer"),
+            ("--smax 100B --delay 0ms", "a delay of 0 cannot be kept"),
+            ("--smax 100B --jitter 0ms", "a jitter of 0 cannot be kept"),
+            ("--smax 5GB", "5000000 octets can be"),
+            ("--smax 100B --rate 1mbit", "cannot be used with"),
+            ("--delay 90ms", "--rate"),
+            ("--rate 1mbit --max-frames-per-interval 2", "cannot be used with"),
+            ("--smax 100B --max-frames-per-interval 2", "--interval"),
+            ("--smax 100", "unit"),
+            // Frames that are closer together on average than at least.
+            ("--smax 9B --max-frames-per-interval 9 --interval 9ms --xmin 2ms", "it must be 2 ms or longer"),
+        ] {
+            let said = asked(words).unwrap_err();
+            assert!(said.contains(expected), "{words}: {said}");
+        }
+    }
+
+    #[test]
+    fn room_is_twice_the_unit_unless_it_is_stated() {
+        let traffic = asked("--smax 100B").unwrap().traffic;
+        assert_eq!(with_room(traffic, None).room_octets, 200);
+        assert_eq!(with_room(traffic, Some(50)).room_octets, 50, "the node refuses it with its reason");
+    }
+}

@@ -1,0 +1,131 @@
+//! The terms of a channel beyond its units: the average of its traffic, and the delay that it bears.
+
+use rota_units::Span;
+
+/// What a program asks for beyond [`crate::TrafficSpec`], whose period is X_min and whose largest unit is
+/// S_max: X_ave and I of the traffic, D_max and J_max of the service (Tenet paper, Tables 2 and 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+pub struct AskedTerms {
+    /// X_ave: the least average time between units; the period if none is stated.
+    #[cfg_attr(feature = "serde", serde(rename = "average_ns", with = "nanos"))]
+    pub average: Option<Span>,
+    /// I: the time over which the average holds; X_ave if none is stated.
+    #[cfg_attr(feature = "serde", serde(rename = "interval_ns", with = "nanos"))]
+    pub interval: Option<Span>,
+    /// D_max: the longest delay of a unit; the medium's own bound if none is stated.
+    #[cfg_attr(feature = "serde", serde(rename = "delay_ns", with = "nanos"))]
+    pub delay: Option<Span>,
+    /// J_max: the largest difference of two delays; any if none is stated.
+    #[cfg_attr(feature = "serde", serde(rename = "jitter_ns", with = "nanos"))]
+    pub jitter: Option<Span>,
+}
+
+/// Terms that contradict each other or the traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadTerms {
+    /// X_ave is shorter than X_min.
+    #[error(
+        "the average time between units (Xave, {average}) is shorter than the least one (Xmin, {least}); it \
+         must be {least} or longer"
+    )]
+    AverageBelowLeast {
+        /// X_ave.
+        average: Span,
+        /// X_min.
+        least: Span,
+    },
+    /// I is shorter than X_ave.
+    #[error(
+        "the interval of the average (I, {interval}) is shorter than the average time between units (Xave, \
+         {average}); it must be {average} or longer"
+    )]
+    IntervalBelowAverage {
+        /// I.
+        interval: Span,
+        /// X_ave.
+        average: Span,
+    },
+    /// D_max is zero.
+    #[error("a delay of 0 cannot be kept; state the longest that is borne")]
+    DelayZero,
+    /// J_max is zero.
+    #[error("a jitter of 0 cannot be kept; state the largest that is borne, or none for any jitter")]
+    JitterZero,
+}
+
+impl AskedTerms {
+    /// X_ave of units that come `period` apart or more.
+    pub fn average_of(&self, period: Span) -> Span {
+        self.average.unwrap_or(period)
+    }
+
+    /// I of the same.
+    pub fn interval_of(&self, period: Span) -> Span {
+        self.interval.unwrap_or(self.average_of(period))
+    }
+
+    /// Tests if the terms can be, for units that come `period` apart or more.
+    ///
+    /// # Errors
+    /// [`BadTerms`]: the first contradiction.
+    pub fn check(&self, period: Span) -> Result<(), BadTerms> {
+        let (average, interval) = (self.average_of(period), self.interval_of(period));
+        if average < period {
+            return Err(BadTerms::AverageBelowLeast { average, least: period });
+        }
+        if interval < average {
+            return Err(BadTerms::IntervalBelowAverage { interval, average });
+        }
+        match (self.delay, self.jitter) {
+            (Some(Span::ZERO), _) => Err(BadTerms::DelayZero),
+            (_, Some(Span::ZERO)) => Err(BadTerms::JitterZero),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Spans as numbers of nanoseconds, or null.
+#[cfg(feature = "serde")]
+mod nanos {
+    use rota_units::Span;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "the form that serde calls")]
+    pub(super) fn serialize<S: Serializer>(span: &Option<Span>, into: S) -> Result<S::Ok, S::Error> {
+        span.map(Span::as_nanos).serialize(into)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Span>, D::Error> {
+        Ok(Option::<u64>::deserialize(from)?.map(Span::from_nanos))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Option<Span> {
+        Some(Span::from_millis(n))
+    }
+
+    #[test]
+    fn terms_that_contradict_each_other_are_named_with_what_would_be_right() {
+        let period = Span::from_millis(20);
+        let said = |terms: AskedTerms| terms.check(period).map_err(|bad| bad.to_string());
+        let none = AskedTerms::default();
+        assert_eq!(said(none), Ok(()));
+        assert_eq!((none.average_of(period), none.interval_of(period)), (period, period));
+        let average = said(AskedTerms { average: ms(10), ..none }).unwrap_err();
+        assert!(average.contains("10 ms") && average.ends_with("it must be 20 ms or longer"), "{average}");
+        let interval = said(AskedTerms { average: ms(40), interval: ms(30), ..none }).unwrap_err();
+        assert!(interval.contains("30 ms") && interval.ends_with("40 ms or longer"), "{interval}");
+        // Without an average the interval must hold one unit.
+        assert!(said(AskedTerms { interval: ms(19), ..none }).is_err());
+        assert!(said(AskedTerms { delay: Some(Span::ZERO), ..none }).is_err());
+        assert!(said(AskedTerms { jitter: Some(Span::ZERO), ..none }).is_err());
+        let all = AskedTerms { average: ms(20), interval: ms(20), delay: ms(1), jitter: ms(1) };
+        assert_eq!(said(all), Ok(()));
+    }
+}
