@@ -7,6 +7,7 @@
 use crate::channels::{ChannelEvent, Listener};
 use crate::io::{ChannelId, PortId, Way};
 use crate::link_state::LinkState;
+use crate::node::detail::Opened;
 use crate::rcap::{ChannelKey, ChannelRequest, EntryId, Graph, NextHop, Rcap, RcapLimits, Record};
 use rota_admission::subnet::Ask;
 use rota_contract::{CloseCause, Contract, Granted, NodeId, Tally};
@@ -86,6 +87,8 @@ pub(crate) struct End {
     pub(crate) ask_status: Instant,
     /// The newest status of each node, the destination's last.
     pub(crate) nodes: Vec<Record>,
+    /// The request, and the path as it was accepted.
+    pub(crate) opened: Opened,
     /// The counts of its units, as the destination stated them.
     pub(crate) tally: Tally,
 }
@@ -108,6 +111,7 @@ impl End {
             state: State::Asked,
             ask_status: Instant::FAR,
             nodes: Vec::new(),
+            opened: Opened::default(),
             tally: Tally::default(),
         }
     }
@@ -129,6 +133,8 @@ pub(crate) struct Across {
     pub(crate) rcap: Rcap,
     pub(crate) links: LinkState,
     pub(crate) held: BTreeMap<EntryId, Held>,
+    /// The parts of certificates whose accept is on its way.
+    pub(crate) parts: BTreeMap<EntryId, Vec<u8>>,
     pub(crate) ends: BTreeMap<ChannelId, End>,
     /// Messages for neighbours.
     pub(crate) outbox: VecDeque<(NodeId, Vec<u8>)>,
@@ -156,6 +162,7 @@ impl Across {
             rcap: Rcap::new(own, limits, Graph::default(), seed),
             links: LinkState::new(own, name, forwards),
             held: BTreeMap::new(),
+            parts: BTreeMap::new(),
             ends: BTreeMap::new(),
             outbox: VecDeque::new(),
             events: VecDeque::new(),
@@ -166,6 +173,12 @@ impl Across {
             found: Instant::ZERO,
             routed: None,
         }
+    }
+
+    /// Forgets what was held for an entry.
+    pub(crate) fn release(&mut self, entry: EntryId) -> Option<Held> {
+        self.parts.remove(&entry);
+        self.held.remove(&entry)
     }
 
     /// The entry that a hop of RTIP is for.

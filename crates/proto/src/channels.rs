@@ -45,14 +45,13 @@ use meter::Meter;
 use outgoing::{Ending, Outgoing, Repeats, Sending, Units};
 pub use request::{Listener, OpenRequest, RequestError, ResizeError, Sender};
 use rota_admission::{Admitted, Pace};
-use rota_contract::{CloseCause, Granted, NodeId, TrafficSpec, UNIT_OCTETS_MAX};
+use rota_contract::{AskedTerms, CloseCause, Granted, NodeId, TrafficSpec, UNIT_OCTETS_MAX};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, UnitHeader, Verb};
 use signalling::Tells;
 pub use stated::Stated;
 use std::collections::VecDeque;
 pub(crate) use want::Want;
-use within::Within;
 
 /// The ledger.
 #[derive(Clone, Debug)]
@@ -224,7 +223,8 @@ impl Channels {
             ending: Ending::OPEN,
             began: now,
             probe: false,
-            within: Within::default(),
+            asked: AskedTerms::default(),
+            grant: None,
             reach: reach::Reach::default(),
         };
         self.outgoing.push(outgoing);
@@ -508,7 +508,7 @@ impl Channels {
             return;
         }
         let is_absent = segment.number(channel.hop) == 0;
-        channel.ending.denied = channel.within.denied(channel.granted.bound(), segment);
+        channel.ending.denied = channel.denied(segment);
         if channel.probe || is_absent || channel.ending.denied.is_some() {
             // The ring may have formed without the receiver, whose units would reach nobody.
             channel.ending.cause = if is_absent { CloseCause::PeerGone } else { channel.ending.cause };

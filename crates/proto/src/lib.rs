@@ -34,7 +34,9 @@ pub use llc::{
     LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcRequest, LlcSettings,
     MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
-pub use node::{Beyond, Found, Holdings, Node, NotFound, PORTS_MAX, PortSpec, PortsError, Timer};
+pub use node::{
+    Beyond, ChannelDetail, Found, Holdings, Node, NotFound, PORTS_MAX, PortSpec, PortsError, Timer,
+};
 pub use port::{Medium, Port, PortTally, Status};
 pub use report::{CHANNELS_KEPT, HeardChannel, HeardStation, HostSigns, Reports};
 pub use rota_contract::{NodeId, TrafficSpec};

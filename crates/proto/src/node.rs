@@ -10,6 +10,7 @@
 
 mod across;
 pub(crate) mod carry;
+pub(crate) mod detail;
 mod holdings;
 mod hops;
 mod line;
@@ -26,6 +27,7 @@ use crate::rtip::table::Table;
 use crate::segment::Segment;
 use crate::settings::Settings;
 pub use across::Beyond;
+pub use detail::ChannelDetail;
 pub use holdings::Holdings;
 use line::Line;
 use messages::Messages;

@@ -2,6 +2,7 @@
 //! and links.
 
 use crate::hops::Net;
+use rota_admission::certificate::{FrameTerms, RetherTerms};
 use rota_contract::{CloseCause, NodeId};
 use rota_proto::MediumKind::{Link, Rether};
 use rota_proto::{Beyond, ChannelEvent, ChannelId, Destination, MediumKind, OpenRequest, TrafficSpec};
@@ -299,4 +300,35 @@ fn the_terms_of_a_request_reach_every_node() {
     assert!(net.nodes[last].accept(now, receiving));
     net.drain(last);
     until(&mut net, 0, |event| matches!(event, ChannelEvent::Opened { .. }).then_some(()));
+}
+
+/// The source knows each hop: its part of the certificate, its counts, and the destination's.
+#[test]
+fn each_node_of_the_way_states_its_part_of_the_certificate() {
+    let mut net = chain(&[Rether, Rether]);
+    let (sending, receiving, bound) = opened(&mut net, 5_000);
+    let detail = net.nodes[0].detail(sending).expect("it is sent here");
+    assert!(net.nodes[2].detail(receiving).is_none(), "the way is known at the source");
+    let nodes: Vec<_> = detail.hops.iter().map(|(record, name)| (record.node, &**name)).collect();
+    assert_eq!(nodes, [(id(0), "n0"), (id(1), "n1")]);
+    for (record, _) in &detail.hops {
+        let part = rota_wire::RcapTerms::parse(&record.terms).expect("a node of RETHER states its part");
+        let count = FrameTerms::NAMES.len() + RetherTerms::NAMES.len();
+        assert_eq!((part.medium, part.numbers().count()), (1, count));
+        assert!(record.terms.len() < 200, "a record stays small: {}", record.terms.len());
+    }
+    let hops: Span = detail.hops.iter().map(|(record, _)| record.hop.offer.delay).sum();
+    let packets = detail.terms.messages.packets(detail.terms.packet_max).expect("sound");
+    assert_eq!(hops + packets.spread, bound, "the promise is the sum of the hops and the spread");
+    for number in 0..30 {
+        net.unit(sending, number, 5_000);
+        net.run(PERIOD);
+    }
+    net.run(Span::from_millis(1_200));
+    let detail = net.nodes[0].detail(sending).expect("as before");
+    let counts: Vec<_> = detail.hops.iter().map(|(record, _)| record.counts).collect();
+    let packets = 30 * packets.count;
+    assert!(counts.iter().all(|counts| (counts.packets, counts.dropped) == (packets, 0)), "{counts:?}");
+    let (came, _) = detail.destination.expect("it has told");
+    assert_eq!((came.node, came.counts.packets, came.counts.dropped), (id(2), 30, 0));
 }

@@ -18,7 +18,7 @@ fn probes_hear_the_contract_and_leave_the_listener_to_a_channel() {
     for round in 0..3 {
         lan.probe(0, 1, 1_000);
         lan.run(Span::from_millis(1_500));
-        let granted = lan.probed.take().expect("it fits");
+        let granted = lan.probed.take().expect("it is answered").expect("it fits");
         listen_again(&mut lan);
         assert_eq!(granted.contract.unit_octets_max, 1_000);
         assert!(granted.bound() > Span::ZERO && granted.tht() > Span::ZERO, "{round}: {granted:?}");
@@ -46,7 +46,7 @@ fn a_channel_of_one_segment_opens_only_within_the_delay_that_is_borne() {
         let channel = lan.request(0, 1);
         lan.nodes[0].keep_within(channel, &terms);
         lan.run(Span::from_millis(1_500));
-        lan.denied.take()
+        lan.probed.take().map(|denied| denied.expect_err("it is no probe"))
     };
     let ms = |ms| Some(Span::from_millis(ms));
     let denied =

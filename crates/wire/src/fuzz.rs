@@ -4,8 +4,8 @@ use crate::llc::{self, Fragment, LlcView};
 use crate::{
     Announce, CIRCUIT_HEADER_OCTETS, CircuitHeader, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView,
     JoinAnswer, Key, Kind, LINK_STATE_OCTETS_MAX, LinkStatement, ModeNotice, Nack, RESERVED_HEADER_OCTETS,
-    RTIP_HEADER_OCTETS, RcapMessage, Report, ReservedHeader, RtipHeader, Signal, Switch, SwitchAck, Token,
-    UNIT_HEADER_OCTETS, UnitHeader, host_level, parse_fragment, verify,
+    RTIP_HEADER_OCTETS, RcapMessage, RcapTerms, Report, ReservedHeader, RtipHeader, Signal, Switch,
+    SwitchAck, Token, UNIT_HEADER_OCTETS, UnitHeader, host_level, parse_fragment, verify,
 };
 
 /// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
@@ -71,6 +71,13 @@ pub fn fuzz_rcap(data: &[u8]) {
     let mut out = vec![0; message.octets()];
     assert_eq!(message.emit(&mut out), Some(data.len()));
     assert_eq!(out, data, "what was read is what was written");
+}
+
+/// Any octets as a node's part of a certificate. Numbers that were read are written as the same octets.
+pub fn fuzz_rcap_terms(data: &[u8]) {
+    let Ok(terms) = RcapTerms::parse(data) else { return };
+    let written = RcapTerms::written(terms.medium, terms.numbers());
+    assert_eq!(written.as_deref(), Some(data), "terms have one form");
 }
 
 /// Any octets as a received 802.2 frame, and as a fragment. Parsed octets must be emitted unchanged.

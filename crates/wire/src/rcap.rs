@@ -9,11 +9,13 @@
 
 mod bodies;
 mod record;
+mod terms;
 #[cfg(test)]
 mod tests;
 
 pub use bodies::{RcapAccept, RcapClose, RcapDenied, RcapInitiation, RcapRequest, RcapStanding, RcapStatus};
 pub use record::{RCAP_NODES_MAX, RcapRecord, RcapRecords, RcapTest};
+pub use terms::{RCAP_TERMS_MAX, RcapTerms};
 
 use crate::fields::{Malformed, Reader, Writer};
 use rota_contract::{ChannelId, NodeId};

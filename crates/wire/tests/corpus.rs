@@ -1,7 +1,8 @@
 //! Replays the committed fuzz corpora on stable; a crash that a fuzzer finds becomes a file there.
 
 use rota_wire::fuzz::{
-    fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_link_state, fuzz_llc, fuzz_rcap, fuzz_reserved, fuzz_rtip,
+    fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_link_state, fuzz_llc, fuzz_rcap, fuzz_rcap_terms,
+    fuzz_reserved, fuzz_rtip,
 };
 use std::path::Path;
 
@@ -57,4 +58,5 @@ fn the_corpus_of_rtip_packets_replays() {
 #[test]
 fn the_corpus_of_rcap_messages_replays() {
     assert!(replay("rcap", fuzz_rcap) >= 20);
+    assert!(replay("rcap_terms", fuzz_rcap_terms) >= 8);
 }

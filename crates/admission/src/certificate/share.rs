@@ -1,9 +1,9 @@
 //! The certificate's part of a share that a RETHER segment has granted: made by its node when it is granted,
 //! and put together with the parts of other nodes where the channel begins.
 //!
-//! The share of a channel across segments carries packets, each in one frame. That of a channel of one segment
-//! carries units, in as many frames as they need and in as many cycles as the pace has. Both are the same
-//! numbers.
+//! The share of a channel across segments carries packets, each in one frame. That of a channel of one
+//! segment carries units, in as many frames as they need and in as many cycles as the pace has. Both are the
+//! same numbers.
 
 use super::{FrameTerms, RetherTerms};
 use crate::pace::Pace;

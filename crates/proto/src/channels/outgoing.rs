@@ -2,12 +2,11 @@
 
 use super::meter::Meter;
 use super::reach::Reach;
-use super::within::Within;
 use super::{Channels, OpenRequest, SIGNAL_INTERVAL, Stated, Want, request};
 use crate::io::ChannelId;
 use crate::segment::{Segment, Wants};
 use rota_admission::{Admitted, Pace, Refusal};
-use rota_contract::{CloseCause, Granted, NodeId, TrafficSpec};
+use rota_contract::{AskedTerms, CloseCause, Granted, NodeId, TrafficSpec};
 use rota_units::Instant;
 use rota_wire::{MacAddr, RcapDenied, Signal, Verb};
 
@@ -142,8 +141,10 @@ pub(super) struct Outgoing {
     pub(super) began: Instant,
     /// It asks only for the contract that would be granted, see [`Channels::probe`].
     pub(super) probe: bool,
-    /// The bounds that its program bears.
-    pub(super) within: Within,
+    /// The terms beyond its units, and the bounds that its program bears.
+    pub(super) asked: AskedTerms,
+    /// The newest grant, and the stations of the segment at that time.
+    pub(super) grant: Option<(Admitted, u16)>,
     pub(super) reach: Reach,
 }
 
@@ -213,6 +214,7 @@ impl Outgoing {
             share.tht_ns = admitted.tht.as_nanos();
         }
         self.granted = granted;
+        self.grant = Some((*admitted, segment.stations()));
     }
 
     pub(super) fn signal(&self, verb: Verb) -> Signal {

@@ -1,35 +1,48 @@
 //! The delay and the jitter that a program bears on one segment. The medium has one bound for a reservation,
 //! and no cheaper one for a longer bound: so the bound that was granted is compared with what is borne.
 
-use super::Channels;
+use super::{Channels, Outgoing};
 use crate::io::ChannelId;
+use crate::node::detail::OwnShare;
 use crate::segment::Segment;
 use rota_contract::AskedTerms;
 use rota_units::Span;
 use rota_wire::{RcapDenied, RcapStanding, RcapTest};
 
-/// The bounds that a program bears.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Within {
-    delay: Option<Span>,
-    jitter: Option<Span>,
-}
-
 impl Channels {
     /// A channel that was asked for just now opens only if its bound is within these terms.
     pub(crate) fn keep_within(&mut self, id: ChannelId, terms: &AskedTerms) {
         if let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) {
-            channel.within = Within { delay: terms.delay, jitter: terms.jitter };
+            channel.asked = *terms;
         }
+    }
+
+    /// The share of a channel that is sent here, as it was granted.
+    pub(crate) fn own_share(&self, id: ChannelId) -> Option<OwnShare> {
+        self.outgoing.iter().find(|channel| channel.id == id)?.own_share()
     }
 }
 
-impl Within {
-    /// The refusal of a granted bound that is longer.
-    pub(super) fn denied(self, bound: Span, segment: Segment<'_>) -> Option<RcapDenied> {
+impl Outgoing {
+    fn own_share(&self) -> Option<OwnShare> {
+        let (admitted, stations) = self.grant?;
+        Some(OwnShare {
+            granted: self.granted,
+            admitted,
+            stations,
+            pace: self.pace,
+            periodic: self.request.traffic.periodic,
+            asked: self.asked,
+            units: self.units.sent,
+        })
+    }
+
+    /// The refusal of a granted bound that is longer than its program bears.
+    pub(super) fn denied(&self, segment: Segment<'_>) -> Option<RcapDenied> {
+        let (bound, AskedTerms { delay, jitter, .. }) = (self.granted.bound(), self.asked);
         // The shortest unit takes as long as the shortest frame, at least.
         let varies = bound.minus(segment.shortest_frame());
-        let tests = [(RcapTest::PathDelay, bound, self.delay), (RcapTest::PathJitter, varies, self.jitter)];
+        let tests = [(RcapTest::PathDelay, bound, delay), (RcapTest::PathJitter, varies, jitter)];
         let (test, is, most) = tests.into_iter().find(|(_, is, most)| most.is_some_and(|most| *is > most))?;
         Some(RcapDenied {
             node: segment.own_node(),

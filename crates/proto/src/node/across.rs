@@ -16,15 +16,14 @@ use crate::across::{Across, DELAY_DEFAULT, DRAIN_LOOK, End, Held, STATUS_EVERY, 
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
-    ChannelKey, ChannelRequest, Ending, EntryId, HopDenied, HopOffer, Installed, NextHop, RcapCallError,
+    ChannelKey, ChannelRequest, Ending, EntryId, HopDenied, Installed, NextHop, Promise, RcapCallError,
     RcapEvent, RcapOutput, RcapTest, Record, StatusCounts,
 };
 use crate::rtip::{HopError, HopEvent, HopShare, HopSpec};
 use rota_admission::path::Goal;
-use rota_admission::rtip::{Chance, Messages, Regulator};
-use rota_admission::subnet::{Ask, Offer, payload_max};
+use rota_admission::rtip::{Chance, Messages};
+use rota_admission::subnet::{Ask, payload_max};
 use rota_contract::{CloseCause, NodeId, Tally};
-use rota_medium::door::MediumKind;
 use rota_units::{Instant, Octets, Span};
 
 /// The statement of a program about a channel across segments, beside its traffic.
@@ -119,7 +118,8 @@ impl Node {
         let opened = self.tell_across(now, |across| {
             across.rcap.establish(now, id, asked)?;
             let key = ChannelKey { origin: own, channel: id };
-            let end = End::asked(key, (true, destination), granted(&asked, asked.goal.delay), None);
+            let mut end = End::asked(key, (true, destination), granted(&asked, asked.goal.delay), None);
+            end.opened.request = Some(asked);
             across.ends.entry(id).or_insert(end);
             Ok(id)
         });
@@ -300,11 +300,7 @@ impl Node {
                 }
             }
             RcapOutput::Reserve { entry, hop, ask, .. } => self.reserve_across(now, entry, hop, ask),
-            RcapOutput::Relax { entry, .. } => {
-                if let Some(across) = &mut self.across {
-                    across.rcap.kept(now, entry);
-                }
-            }
+            RcapOutput::Relax { entry, .. } => self.keep_across(now, entry),
             RcapOutput::Install { entry, channel } => {
                 if self.install(entry, &channel).is_err()
                     && let Some(across) = &mut self.across
@@ -319,7 +315,7 @@ impl Node {
                 }
             }
             RcapOutput::Release { entry, .. } => {
-                let held = self.across.as_mut().and_then(|across| across.held.remove(&entry));
+                let held = self.across.as_mut().and_then(|across| across.release(entry));
                 if let Some(held) = held.filter(|held| !held.waits) {
                     self.end_hop(now, held.hop);
                 }
@@ -438,9 +434,9 @@ impl Node {
         match event {
             HopEvent::Reserved { hop, admitted } => {
                 let Some(entry) = of(hop) else { return self.end_hop(now, hop) };
-                let kind = self.port_of_hop(hop).map_or(0, kind_of);
+                let offer = self.offer_of(entry, hop, &admitted);
                 if let Some(across) = &mut self.across {
-                    across.rcap.reserved(now, entry, offer(admitted.bound, kind));
+                    across.rcap.reserved(now, entry, offer);
                 }
             }
             HopEvent::Refused { hop, refusal } => {
@@ -468,7 +464,7 @@ impl Node {
     fn on_rcap_event(&mut self, now: Instant, event: RcapEvent) {
         match event {
             RcapEvent::Opened { channel, promise, nodes, .. } => {
-                self.on_opened_across(now, channel, promise.delay, nodes);
+                self.on_opened_across(now, channel, &promise, nodes);
             }
             RcapEvent::Refused { channel, denied, .. } => {
                 let Some(across) = &mut self.across else { return };
@@ -519,13 +515,14 @@ impl Node {
         }
     }
 
-    fn on_opened_across(&mut self, now: Instant, channel: ChannelId, bound: Span, nodes: Vec<Record>) {
+    fn on_opened_across(&mut self, now: Instant, channel: ChannelId, promise: &Promise, nodes: Vec<Record>) {
         let port = self.port_of_hop(channel).map(|port| port.id()).unwrap_or_default();
         let to = self.hops.hop(channel).map(|hop| Way { port: hop.port, hop: hop.to });
         let Some(across) = &mut self.across else { return };
         let Some(end) = across.ends.get_mut(&channel) else { return };
-        end.granted.contract.bound_ns = bound.as_nanos();
-        (end.way, end.nodes, end.ask_status) = (to, nodes, now + STATUS_EVERY);
+        end.granted.contract.bound_ns = promise.delay.as_nanos();
+        (end.way, end.nodes, end.ask_status) = (to, nodes.clone(), now + STATUS_EVERY);
+        (end.opened.octets, end.opened.nodes) = (promise.octets, nodes);
         let (was, granted) = (end.state, end.granted);
         if matches!(was, State::Asked | State::Broken { .. }) {
             end.state = State::Open;
@@ -578,25 +575,6 @@ impl Node {
     /// True if the parent is to take an event: those of hops are for RCAP where this node has it.
     pub(super) fn has_event_across(&self) -> bool {
         self.across.as_ref().map_or_else(|| self.hops.has_event(), |across| !across.events.is_empty())
-    }
-}
-
-fn kind_of(port: &crate::port::Port) -> u8 {
-    match port.medium().kind() {
-        MediumKind::Rether => 1,
-        MediumKind::Link => 2,
-    }
-}
-
-/// The offer of a share with this bound.
-fn offer(bound: Span, medium: u8) -> HopOffer {
-    let least = Span::ZERO;
-    HopOffer {
-        offer: Offer { delay: bound, service_least: least, link_least: least, link_most: least },
-        regulator: Regulator::Rate,
-        host_slack: Span::ZERO,
-        late: Chance::NEVER,
-        medium,
     }
 }
 

@@ -76,11 +76,12 @@ impl Rcap {
         self.outputs.push_back(RcapOutput::Relax { entry: id, delay });
     }
 
-    /// The local medium has no cheaper reservation for an entry: its offer stays.
-    pub fn kept(&mut self, now: Instant, id: EntryId) {
+    /// The local medium has no cheaper reservation for an entry: its offer stays. `terms` as for
+    /// [`Self::relaxed`].
+    pub fn kept(&mut self, now: Instant, id: EntryId, terms: Vec<u8>) {
         let own = self.ledger.get(id).and_then(|entry| entry.records.last());
         match own.map(|own| own.hop.offer) {
-            Some(offer) => self.relaxed(now, id, offer, Vec::new()),
+            Some(offer) => self.relaxed(now, id, offer, terms),
             None => self.release_again(id),
         }
     }

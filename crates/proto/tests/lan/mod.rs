@@ -70,10 +70,8 @@ pub struct Lan {
     pub waiting: Option<(usize, ChannelId)>,
     /// Whether admission refused a channel.
     pub refused: bool,
-    /// The newest denial: the bound that was granted is longer than was asked for.
-    pub denied: Option<RcapDenied>,
-    /// The contract that the newest probe heard.
-    pub probed: Option<Granted>,
+    /// The contract that the newest probe heard, or the denial of a bound that is longer than was asked for.
+    pub probed: Option<Result<Granted, RcapDenied>>,
     /// The newest listener whose channel never opened, and its station.
     pub returned: Option<(usize, u64)>,
     /// Ends of channels, with the station that told of each.
@@ -142,7 +140,6 @@ impl Lan {
             has_room: true,
             waiting: None,
             refused: false,
-            denied: None,
             probed: None,
             returned: None,
             closed: Vec::new(),
@@ -237,8 +234,8 @@ impl Lan {
                         ChannelEvent::Opened { .. } => (self.opened, self.opened_at) = (true, self.now),
                         ChannelEvent::Incoming { .. } if self.has_room => duties.extend(duty),
                         ChannelEvent::Incoming { channel, .. } => self.waiting = Some((k, channel)),
-                        ChannelEvent::Denied { denied, .. } => self.denied = Some(denied),
-                        ChannelEvent::Probed { granted, .. } => self.probed = Some(granted),
+                        ChannelEvent::Denied { denied, .. } => self.probed = Some(Err(denied)),
+                        ChannelEvent::Probed { granted, .. } => self.probed = Some(Ok(granted)),
                         ChannelEvent::Closed { listener: Some(id), .. } => self.returned = Some((k, id)),
                         ended @ ChannelEvent::Closed { .. } => self.closed.push((k, ended)),
                         _ => {}

@@ -1,0 +1,223 @@
+//! The detail of a channel that is sent here: each hop of its way with bound, counts and the part of the
+//! certificate that its node has stated.
+//!
+//! A node states its part when its share is granted, from the grant itself. The parts come with the accept to
+//! the source (`TENET-R16`). A channel of one segment has one hop, whose part is made when somebody asks.
+
+use super::Node;
+use crate::across::End;
+use crate::io::ChannelId;
+use crate::port::Port;
+use crate::rcap::{ChannelRequest, EntryId, HopOffer, Record, StatusCounts};
+use crate::rtip::HopShare;
+use rota_admission::certificate::{FrameTerms, RetherTerms, StandingShare, Terms};
+use rota_admission::path::Goal;
+use rota_admission::rtip::{Chance, Messages, Regulator};
+use rota_admission::subnet::{Ask, Offer};
+use rota_admission::{Admitted, Pace};
+use rota_contract::{AskedTerms, Granted, NodeId};
+use rota_medium::door::MediumKind;
+use rota_units::{Instant, Octets, Span};
+use rota_wire::RcapTerms;
+
+/// A channel that is sent here.
+#[derive(Clone, Debug)]
+pub struct ChannelDetail {
+    /// The request, as every node of the way has it.
+    pub terms: Terms,
+    /// The nodes of the way with their names, the destination left out.
+    pub hops: Vec<(Record, String)>,
+    /// The destination of a channel across segments, once its status is known: its counts are of units, whole
+    /// ones and broken ones.
+    pub destination: Option<(Record, String)>,
+}
+
+/// The numbers of a channel at its opening, from which a certificate is put together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Opened {
+    pub(crate) request: Option<ChannelRequest>,
+    /// Payload of the largest packet.
+    pub(crate) octets: Octets,
+    /// The nodes before the destination, with their parts.
+    pub(crate) nodes: Vec<Record>,
+}
+
+/// The share of a channel of one segment, as it was granted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnShare {
+    pub(crate) granted: Granted,
+    pub(crate) admitted: Admitted,
+    /// Stations of the segment at that time.
+    pub(crate) stations: u16,
+    pub(crate) pace: Pace,
+    pub(crate) periodic: bool,
+    pub(crate) asked: AskedTerms,
+    /// Units that have left.
+    pub(crate) units: u64,
+}
+
+impl Node {
+    /// The detail of a channel that is sent here; none of another one.
+    pub fn detail(&self, channel: ChannelId) -> Option<ChannelDetail> {
+        match self.end_across(channel) {
+            Some(end) => self.detail_across(end),
+            None => self.detail_of_own(channel),
+        }
+    }
+
+    fn detail_across(&self, end: &End) -> Option<ChannelDetail> {
+        let Opened { request, octets, nodes } = &end.opened;
+        let request = request.as_ref()?;
+        let named = |record: &Record| (record.clone(), self.node_name(record.node));
+        let newest = |opened: &Record| {
+            let told = end.nodes.iter().find(|told| told.node == opened.node);
+            named(&Record { counts: told.map_or(opened.counts, |told| told.counts), ..opened.clone() })
+        };
+        let terms = Terms {
+            messages: request.messages,
+            goal: request.goal,
+            packet_max: *octets,
+            octets_least: Octets::new(1),
+            host_slack: request.host_slack,
+        };
+        let destination = end.nodes.last().filter(|last| last.node == request.destination);
+        let hops = nodes.iter().map(newest).collect();
+        Some(ChannelDetail { terms, hops, destination: destination.map(named) })
+    }
+
+    /// The name of a node, empty where none is known.
+    pub fn node_name(&self, node: NodeId) -> String {
+        let named = self.across.as_ref().and_then(|across| across.links.name(node)).map(str::to_owned);
+        let member = |port: &Port| {
+            let medium = port.medium();
+            let is_it = |member: &&rota_medium::Member| member.announce.node_id == node;
+            let other = medium.members().iter().find(is_it).map(|member| member.announce.name().to_owned());
+            if medium.node_id() == node { Some(medium.name().to_owned()) } else { other }
+        };
+        named.or_else(|| self.ports().find_map(member)).unwrap_or_default()
+    }
+
+    fn detail_of_own(&self, channel: ChannelId) -> Option<ChannelDetail> {
+        let line = self.line_of(channel);
+        let share = line.channels.own_share(channel)?;
+        let port = &line.port;
+        let OwnShare { granted, asked, units, .. } = share;
+        let octets = Octets::new(granted.contract.unit_octets_max.into());
+        let x_min = granted.period();
+        let x_ave = asked.average_of(x_min).max(x_min);
+        let interval = asked.interval_of(x_min).max(x_ave);
+        let messages = Messages { x_min, x_ave, interval, s_max: octets };
+        let (offer, terms) = part_of_own(port, &share, &messages)
+            .unwrap_or_else(|| (plain_offer(granted.bound()), Vec::new()));
+        let own = port.medium().node_id();
+        let hop = HopOffer { offer, ..hop_offer(granted.bound(), kind_of(port)) };
+        let record = Record {
+            node: own,
+            port: port.id(),
+            is_open: true,
+            hop: HopOffer { regulator: Regulator::None, ..hop },
+            buffers: granted.contract.buffers.into(),
+            counts: StatusCounts { packets: units, dropped: 0 },
+            terms,
+        };
+        let goal = Goal { delay: asked.delay.unwrap_or(granted.bound()), jitter: asked.jitter };
+        Some(ChannelDetail {
+            terms: Terms {
+                messages,
+                goal,
+                packet_max: octets,
+                octets_least: Octets::new(1),
+                host_slack: Span::ZERO,
+            },
+            hops: vec![(record, self.node_name(own))],
+            // Its counts are those of the list.
+            destination: None,
+        })
+    }
+
+    // ---- parts of hops across segments -----------------------------------------------------------------
+
+    /// The offer of a share that a medium has granted to a hop. Its part of the certificate is kept until the
+    /// accept comes back.
+    pub(super) fn offer_of(&mut self, entry: EntryId, hop: ChannelId, admitted: &Admitted) -> HopOffer {
+        let kind = self.port_of_hop(hop).map_or(0, kind_of);
+        let plain = hop_offer(admitted.bound, kind);
+        let ask = self.across.as_ref().and_then(|across| across.held.get(&entry)).map(|held| held.ask);
+        let part = ask.zip(self.port_of_hop(hop)).and_then(|(ask, port)| part_of_hop(port, &ask, admitted));
+        let (Some((offer, terms)), Some(across)) = (part, &mut self.across) else { return plain };
+        across.parts.insert(entry, terms);
+        HopOffer { offer, ..plain }
+    }
+
+    /// No medium here has a cheaper share for a longer bound: the offer stays, and the part goes with it.
+    pub(super) fn keep_across(&mut self, now: Instant, entry: EntryId) {
+        let Some(across) = &mut self.across else { return };
+        let terms = across.parts.remove(&entry).unwrap_or_default();
+        across.rcap.kept(now, entry, terms);
+    }
+}
+
+/// The code of a port's network in records.
+fn kind_of(port: &Port) -> u8 {
+    match port.medium().kind() {
+        MediumKind::Rether => 1,
+        MediumKind::Link => 2,
+    }
+}
+
+fn plain_offer(bound: Span) -> Offer {
+    let least = Span::ZERO;
+    Offer { delay: bound, service_least: least, link_least: least, link_most: least }
+}
+
+/// The offer of a share with this bound.
+fn hop_offer(bound: Span, medium: u8) -> HopOffer {
+    let (host_slack, late) = (Span::ZERO, Chance::NEVER);
+    HopOffer { offer: plain_offer(bound), regulator: Regulator::Rate, host_slack, late, medium }
+}
+
+/// The offer and the part of a hop with a share of a RETHER segment. The bound of the grant is that of
+/// packets no closer than its slots; the offer has that of the channel's own packets.
+fn part_of_hop(port: &Port, ask: &Ask, admitted: &Admitted) -> Option<(Offer, Vec<u8>)> {
+    let settings = rether_settings(port)?;
+    let params = settings.params(port.medium().stations());
+    let octets = u32::try_from(ask.octets.get()).ok()?;
+    let HopShare { pace, periodic, .. } = HopShare::at_peak(&ask.traffic, octets, settings.trt)?;
+    part(&StandingShare {
+        params: &params,
+        traffic: ask.traffic,
+        octets: ask.octets,
+        octets_least: ask.octets_least,
+        is_packet: true,
+        pace,
+        periodic,
+        admitted: *admitted,
+    })
+}
+
+/// The same of a channel of one segment.
+fn part_of_own(port: &Port, share: &OwnShare, messages: &Messages) -> Option<(Offer, Vec<u8>)> {
+    let params = rether_settings(port)?.params(share.stations);
+    part(&StandingShare {
+        params: &params,
+        traffic: messages.packets(messages.s_max).ok()?.traffic,
+        octets: messages.s_max,
+        octets_least: Octets::new(1),
+        is_packet: false,
+        pace: share.pace,
+        periodic: share.periodic,
+        admitted: share.admitted,
+    })
+}
+
+fn rether_settings(port: &Port) -> Option<&rota_medium::Settings> {
+    (port.medium().kind() == MediumKind::Rether).then(|| port.medium().settings())
+}
+
+fn part(standing: &StandingShare<'_>) -> Option<(Offer, Vec<u8>)> {
+    let offer = standing.offer().ok()?;
+    let of = |(frame, share): (FrameTerms, RetherTerms)| {
+        RcapTerms::written(1, frame.values().chain(share.values()))
+    };
+    Some((offer, standing.terms().and_then(of).unwrap_or_default()))
+}
