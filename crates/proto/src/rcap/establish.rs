@@ -152,12 +152,13 @@ impl Rcap {
         }
     }
 
-    /// Tests the bounds so far, and takes room for the packets of the largest bound that relaxing may allow
-    /// (`TENET-R6`).
+    /// Takes room for the packets of the largest bound that relaxing may allow (`TENET-R6`). Where the bounds
+    /// exceed what was asked for already, the destination denies the request: it alone knows the least that
+    /// the whole way can promise.
     fn reserve_buffers(&mut self, id: EntryId) -> Result<(), RcapDenied> {
         let entry = self.ledger.get(id).expect("the caller has it");
         let demand = entry.demand;
-        let slack = demand.check(&entry.records).map_err(|denied| path_denied(self.own, denied))?.slack();
+        let slack = demand.check(&entry.records).map_or(Span::ZERO, |left| left.slack());
         self.check_chance(&demand, &entry.records)?;
         let packets = path::buffers(&hops(&entry.records), entry.place(), &demand.packets.traffic, slack);
         let octets = packets.saturating_mul(demand.packets.octets.get());

@@ -25,7 +25,6 @@
 //! * A request that was denied because of another one's tentative reservation tries again after a random
 //!   time; the denial says which of the two goes first (`TENET-R10`).
 //! * A close is final, also for an accept that crosses it (`TENET-R11`).
-//! * A node denies as soon as the bounds so far exceed D_max or J_max, not at the destination only.
 //! * A hop that carries smaller packets only says so, and the source tries again with these.
 //! * W_min reaches each node and is not divided: buffers are not overbooked.
 //!
