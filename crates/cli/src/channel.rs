@@ -1,5 +1,7 @@
 //! `rota channel`: channels by hand.
 
+mod show;
+
 use crate::status::connect;
 use crate::traffic::{PERIOD_DEFAULT, Service, Traffic, unit_octets, with_room};
 use rota::{ChannelId, ChannelInfo, OpenError, OpenRequest, TallyInfo};
@@ -41,6 +43,17 @@ enum Action {
     /// List this station's channels
     #[command(after_help = "Example: rota channel list --json")]
     List,
+    /// Show a channel of this station hop by hop: bounds, shares, buffers and counts of each node of its way
+    #[command(after_help = "Example: rota channel show 4294967297\n         \
+        rota channel show 4294967297 --certificate > C.json && rota check C.json")]
+    Show {
+        /// Its id, from the list
+        #[arg(value_parser = channel_id)]
+        channel: ChannelId,
+        /// Print the certificate of its promise, for 'rota check'
+        #[arg(long)]
+        certificate: bool,
+    },
     /// End a channel of this station
     #[command(after_help = "Example: rota channel close 4294967297")]
     Close {
@@ -75,6 +88,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             open(&request, *probe, format)
         }
         Action::List => list(format),
+        Action::Show { channel, certificate } => show::run(*channel, *certificate, format),
         Action::Close { channel } => {
             connect()?.close_channel(*channel)?;
             say(format, json!({ "closed": channel }), &format!("channel {channel} closes"));

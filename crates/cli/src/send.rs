@@ -45,7 +45,8 @@ pub struct Args {
     #[arg(long, value_parser = FrameRate::read, value_name = "N")]
     fps: Option<FrameRate>,
     /// From one unit to the next (Xmin), where it is not a frame time
-    #[arg(long, visible_alias = "xmin", value_parser = parse_span, value_name = "TIME", conflicts_with = "fps")]
+    #[arg(long, visible_alias = "xmin", value_parser = parse_span, value_name = "TIME")]
+    #[arg(conflicts_with = "fps")]
     period: Option<Span>,
     #[command(flatten)]
     wanted: Service,

@@ -1,5 +1,5 @@
-//! Traffic and service of a channel on the command line: in the terms of the Tenet paper (Tables 2 and 3), and
-//! in the spellings of IEEE 802.1Qcc.
+//! Traffic and service of a channel on the command line: in the terms of the Tenet paper (Tables 2 and 3),
+//! and in the spellings of IEEE 802.1Qcc.
 
 use rota::{AskedTerms, OpenRequest, TrafficSpec};
 use rota_answer::Failure;
@@ -27,8 +27,8 @@ pub struct Traffic {
     #[arg(long, value_parser = parse_rate, allow_hyphen_values = true, conflicts_with = "smax")]
     #[arg(required_unless_present = "smax")]
     pub rate: Option<BitRate>,
-    /// From one unit to the next at least (Xmin), 33.333333ms unless given; the segment's cycle, a multiple or a
-    /// whole part of it reserves least
+    /// From one unit to the next at least (Xmin), 33.333333ms unless given; the segment's cycle, a multiple
+    /// or a whole part of it reserves least
     #[arg(long, visible_alias = "xmin", value_parser = parse_span, value_name = "TIME")]
     pub period: Option<Span>,
     /// The largest unit (Smax; in 802.1Qcc MaxFrameSize), such as 7200octets

@@ -62,7 +62,74 @@ fn a_channel_crosses_a_gateway_by_name() {
     assert_eq!(refused.code(), 3, "{} {}", refused.out, refused.err);
     let refused = &refused.json()["refused"];
     assert_eq!((&refused["test"], &refused["node"]), (&"RetherShare".into(), &"gateway".into()), "{refused}");
+    // A delay below what the way has is refused with the nearest one that fits, a contradiction by its name.
+    let open = |more: &[&str]| {
+        let words = ["channel", "open", "--json", "--to", "n4", "--rate", "1mbit"];
+        lab.rota("n1", &[&words, more].concat()).finish()
+    };
+    let refused = open(&["--delay", "50ms"]);
+    assert_eq!(refused.code(), 3, "{} {}", refused.out, refused.err);
+    let refused = &refused.json()["refused"];
+    let nearest = refused["nearest_delay_ns"].as_u64().expect("a number");
+    assert_eq!(Some(nearest - 50_000_000), refused["margin_ns"].as_u64(), "{refused}");
+    let wrong = open(&["--xave", "10ms"]);
+    assert!(wrong.code() == 2 && wrong.err.contains("must be 33.333 ms or longer"), "{}", wrong.err);
     for station in ["n2", "n3"] {
+        lab.wait_for_mode(station, "plain");
+    }
+}
+
+/// A channel in the terms of the paper, hop by hop, with its certificate, and its end.
+#[test]
+fn an_open_channel_is_shown_hop_by_hop_and_has_a_certificate() {
+    let Some(lab) = TopologyLab::up("across-show", TWO_SEGMENTS, &[]) else { return };
+    wait_for_ways(&lab);
+    let folder = std::env::temp_dir().join(format!("rota-across-show-{}", std::process::id()));
+    let waiting = lab.rota("n4", &["recv", "--out", "/dev/null"]);
+    waiting.wait_for_word("listening");
+    let words =
+        "channel open --to n4 --xmin 40ms --xave 80ms --interval 400ms --smax 5000octets --delay 300ms";
+    let open = lab.rota("n1", &words.split(' ').collect::<Vec<_>>());
+    let listed = || {
+        let listed = lab.rota("n1", &["channel", "list", "--json"]).finish().well().json();
+        let first = &listed["channels"][0];
+        (first["state"] == "open").then(|| first["channel"].as_str().expect("an id").to_owned())
+    };
+    let channel = eventually(PATIENCE, listed).expect("it opens");
+    // The destination tells of itself within a second or two.
+    let told = || {
+        let shown = lab.rota("n1", &["channel", "show", "--json", &channel]).finish().well().json();
+        (!shown["shown"]["destination"].is_null()).then(|| shown["shown"].clone())
+    };
+    let shown = eventually(PATIENCE, told).expect("its status comes");
+    let hops = shown["hops"].as_array().expect("a list");
+    assert_eq!(
+        (hops.len(), &hops[0]["node"], &hops[1]["node"]),
+        (2, &"n1".into(), &"gateway".into()),
+        "{shown}"
+    );
+    assert_eq!(shown["destination"]["node"], "n4", "{shown}");
+    assert_eq!(shown["terms"]["x_ave_ns"], 80_000_000u64, "{shown}");
+    assert_eq!(shown["sum"]["bound_ns"], shown["contract"]["bound_ns"], "{shown}");
+    let made = lab.rota("n1", &["channel", "show", "--certificate", &channel]).finish().well();
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("C.json");
+    std::fs::write(&file, &made.out).expect("room");
+    let check = |text: &str| {
+        std::fs::write(&file, text).expect("room");
+        lab.rota("n1", &["check", "--json", &file.display().to_string()]).finish()
+    };
+    let checked = check(&made.out).well().json();
+    assert_eq!(checked["certificates"][0]["delay_ns"], shown["sum"]["bound_ns"], "{checked}");
+    let bound = shown["sum"]["bound_ns"].to_string();
+    assert_eq!(check(&made.out.replace(&bound, "90000000")).code(), 1, "a better promise is none");
+    let _ = std::fs::remove_dir_all(&folder);
+    lab.rota("n1", &["channel", "close", &channel]).finish().well();
+    assert_ne!(open.finish().code(), 0, "it was ended by hand");
+    drop(waiting);
+    let ended = lab.rota("n1", &["channel", "show", "--json", &channel]).finish().well().json();
+    assert!(ended["ended"]["called"].as_str().is_some_and(|called| called.contains(&channel)), "{ended}");
+    for station in ["n1", "n2", "n3", "n4"] {
         lab.wait_for_mode(station, "plain");
     }
 }

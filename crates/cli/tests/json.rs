@@ -64,6 +64,10 @@ const PAGE_WORDS: &[&str] = &[
     "test",
     "margin_bps",
     "counter_offer_bps",
+    "node",
+    "margin_ns",
+    "nearest_delay_ns",
+    "nearest_packet_octets",
     "name",
     "down",
     "hub",
@@ -210,6 +214,9 @@ fn a_lab_prints_the_keys_of_the_page() {
         assert_eq!(channel["peer_name"], name, "people read the name");
         assert!(channel["peer_mac"].as_str().is_some_and(|mac| mac.len() == 17), "{list}");
     }
+    let shown = lab.rota(1, &["channel", "show", &id, "--json"]).well().json();
+    assert_as_on_the_page("shown", &shown);
+    assert_eq!(shown["shown"]["sum"]["bound_ns"], shown["shown"]["contract"]["bound_ns"], "{shown}");
     let text = |k| lab.rota(k, &["channel", "list"]).well().out;
     assert!(text(1).contains(" sent") && text(3).contains(" came"), "{} {}", text(1), text(3));
     assert_as_on_the_page("status", &lab.rota(2, &["status", "--json"]).well().json());

@@ -45,7 +45,7 @@ mod spin;
 mod wait;
 
 pub use clock::{now, sleep_until};
-pub use node::{Node, NodeError, OpenError, OpenRequest};
+pub use node::{Node, NodeError, OpenError, OpenRequest, Shown};
 pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
@@ -54,9 +54,9 @@ pub use rota_contract::{
     ChannelId, CloseCause, Contract, Granted, Mismatch, ModeName, NodeId, RetherShare, Tally, TrafficSpec,
 };
 pub use rota_shm::control::{
-    CauseInfo, ChannelInfo, ControlName, ControlNameError, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer,
-    MemberInfo, PortInfo, RefusalInfo, ReservationInfo, SocketError, StatusInfo, TallyInfo, TimersInfo,
-    TokenInfo,
+    CauseInfo, ChannelDetail, ChannelInfo, ControlName, ControlNameError, DestinationInfo, EndInfo, HopInfo,
+    IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, PortInfo, RefusalInfo, ReservationInfo,
+    SocketError, StatusInfo, TallyInfo, TermsInfo, TimersInfo, TokenInfo,
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{ChannelCounter, ChannelState, CounterReader, MemoryError, RxCounts};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use rota_contract::{AskedTerms, ChannelId, Granted, TrafficSpec};
 use rota_shm::control::{
-    ChannelInfo, ControlName, IncidentInfo, Message, RefusalInfo, Reply, Request, SocketError, StatusInfo,
+    ChannelDetail, ChannelInfo, ControlName, EndInfo, IncidentInfo, Message, RefusalInfo, Reply, Request,
+    SocketError, StatusInfo,
 };
 use rota_shm::{CounterReader, MemoryError, TraceReader, open_source};
 use rota_units::Span;
@@ -129,6 +130,15 @@ impl OpenRequest {
     }
 }
 
+/// A channel of a station that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// It is there.
+    Channel(Box<ChannelDetail>),
+    /// It has ended.
+    Ended(EndInfo),
+}
+
 /// A connection to the node of this station.
 pub struct Node {
     control: ControlName,
@@ -221,6 +231,18 @@ impl Node {
                 }
                 other => return Err(unexpected(other)),
             }
+        }
+    }
+
+    /// One channel of this station, hop by hop, or its end if it has ended lately.
+    ///
+    /// # Errors
+    /// [`NodeError`], for one when there is no such channel.
+    pub fn channel(&mut self, channel: ChannelId) -> Result<Shown, NodeError> {
+        match self.session.request(&Request::Show { channel }, LOCAL_TIMEOUT)?.body {
+            Reply::Channel(detail) => Ok(Shown::Channel(detail)),
+            Reply::Ended(end) => Ok(Shown::Ended(end)),
+            other => Err(unexpected(other)),
         }
     }
 

@@ -119,6 +119,8 @@ pub(crate) enum Command {
     },
     Snapshot {
         ask: u64,
+        /// Channels whose detail is wanted, too.
+        shown: Vec<ChannelId>,
     },
     Stop,
 }

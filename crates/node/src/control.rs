@@ -8,6 +8,7 @@ mod logged;
 mod memory;
 mod modify;
 mod rights;
+mod shown;
 
 use crate::commands::{Command, ControlEnd, Note, Peer, SinkMemory};
 use crate::incidents::Incidents;
@@ -160,7 +161,7 @@ impl Control<'_> {
         }
         self.snapshot_asked = true;
         self.next_snapshot = now + SNAPSHOT_EVERY;
-        self.data.say(Command::Snapshot { ask: self.next });
+        self.data.say(Command::Snapshot { ask: self.next, shown: self.to_be_shown() });
         Instant::FAR
     }
 
@@ -593,6 +594,7 @@ impl Control<'_> {
             for Question { number, asked, .. } in due {
                 let reply = match asked {
                     Asked::List { after } => self.channels(snapshot, after),
+                    Asked::Show { channel } => self.detail(snapshot, channel),
                     _ => {
                         let mut info = snapshot.info(self.facts, self.realtime);
                         info.notes.extend(self.broken_channels());
@@ -610,7 +612,7 @@ impl Control<'_> {
 
 /// What is answered with a copy of the data thread's state.
 fn is_of_state(asked: &Asked) -> bool {
-    matches!(asked, Asked::Status | Asked::List { .. })
+    matches!(asked, Asked::Status | Asked::List { .. } | Asked::Show { .. })
 }
 
 /// Why a channel never came to be.

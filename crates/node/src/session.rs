@@ -32,6 +32,10 @@ pub(crate) enum Asked {
     List {
         after: ChannelId,
     },
+    /// One channel, hop by hop.
+    Show {
+        channel: ChannelId,
+    },
     Modify {
         channel: ChannelId,
     },
@@ -254,8 +258,9 @@ impl Session {
                 self.ask(ask, Asked::Listen { from, listener }, command, data)
             }
             Request::Close { channel } => self.close(channel, data),
-            // These two are answered when the data thread has told its state.
+            // These three are answered when the data thread has told its state.
             Request::List { after } => self.wait_for(ask, Asked::List { after }),
+            Request::Show { channel } => self.wait_for(ask, Asked::Show { channel }),
             Request::Status => self.wait_for(ask, Asked::Status),
             Request::Modify { channel, unit_octets_max } => {
                 let command = Command::Resize { ask, channel, unit_octets_max };

@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 use rota_contract::{ChannelId, NodeId};
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
-use rota_proto::{LlcSettings, PortId, Settings, Status, TimersInForce};
+use rota_proto::{ChannelDetail, LlcSettings, PortId, Settings, Status, TimersInForce};
 use rota_shm::control::{LlcInfo, MemberInfo, PortInfo, ReservationInfo, StatusInfo, TokenInfo};
 use rota_shm::{CounterTable, TraceFile};
 use rota_units::Span;
@@ -235,6 +235,8 @@ pub(crate) struct Snapshot {
     pub(crate) many_strangers: bool,
     /// Of each channel its sender's number, whether it is sent here, and its units so far.
     pub(crate) units: Vec<(ChannelId, bool, u64)>,
+    /// Of the channels that were asked for, each hop.
+    pub(crate) details: Vec<(ChannelId, ChannelDetail)>,
 }
 
 impl Snapshot {

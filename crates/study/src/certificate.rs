@@ -1,6 +1,7 @@
 //! `rota check`: has the independent checker look at certificates.
 
 pub mod document;
+pub mod open;
 
 use crate::place::text_up_to;
 use document::Document;

@@ -3,11 +3,14 @@
 
 use rota_proto::{ChannelId, Stated};
 use rota_shm::Board;
+use rota_shm::control::EndInfo;
 use rota_units::{Instant, Span};
 use std::collections::VecDeque;
 
 /// Channels that are remembered.
 const KEPT_MAX: usize = 8;
+/// Ends that are told to those who ask.
+const ENDS_MAX: usize = 64;
 /// How long they stay in the status.
 const SHOWN: Span = Span::from_millis(600_000);
 
@@ -30,6 +33,8 @@ struct Ended {
 #[derive(Default)]
 pub(super) struct EndedChannels {
     kept: VecDeque<Ended>,
+    /// The newest ends of all kinds.
+    ends: VecDeque<Ended>,
     /// The names of channels whose program has gone, until their end is told.
     names: VecDeque<(ChannelId, String)>,
     /// The boards of received channels whose silent sender has stated no units. Their programs may look.
@@ -44,10 +49,23 @@ impl EndedChannels {
         keep(&mut self.kept, KEPT_MAX, Ended { channel, called, how, at });
     }
 
+    /// Keeps the end of a channel for those who ask for it by its number at its sender.
+    pub(super) fn keep_end(&mut self, at: Instant, channel: ChannelId, called: String, how: String) {
+        keep(&mut self.ends, ENDS_MAX, Ended { channel, called, how, at });
+    }
+
+    /// The end of the newest channel with this number at its sender.
+    pub(super) fn end_of(&self, now: Instant, number: ChannelId) -> Option<EndInfo> {
+        let begin = format!("channel {number} ");
+        let end = self.ends.iter().rev().find(|ended| ended.called.starts_with(&begin))?;
+        let ago_ns = now.since(end.at).as_nanos();
+        Some(EndInfo { called: end.called.clone(), how: end.how.clone(), ago_ns })
+    }
+
     /// Both nodes know its counts afterwards.
     pub(super) fn update(&mut self, channel: ChannelId, how: String) {
-        if let Some(ended) = self.kept.iter_mut().find(|ended| ended.channel == channel) {
-            ended.how = how;
+        for ended in self.kept.iter_mut().chain(&mut self.ends).filter(|ended| ended.channel == channel) {
+            ended.how.clone_from(&how);
         }
     }
 

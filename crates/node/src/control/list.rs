@@ -33,7 +33,7 @@ fn part(channels: impl Iterator<Item = (ChannelId, ChannelInfo)>) -> Reply {
     Reply::Channels { channels: taken, next: None }
 }
 
-fn info(owned: &Owned, snapshot: &Snapshot) -> ChannelInfo {
+pub(super) fn info(owned: &Owned, snapshot: &Snapshot) -> ChannelInfo {
     ChannelInfo {
         channel: owned.shared,
         label: owned.label,

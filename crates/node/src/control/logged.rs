@@ -81,8 +81,7 @@ impl Control<'_> {
                 self.log_refused(*channel, &refusal.to_string());
             }
             ChannelEvent::Denied { channel, denied, name } => {
-                let name = self.name_of(denied, name.as_deref());
-                self.log_refused(*channel, &denial(denied, &name));
+                self.log_refused(*channel, &denial(denied, &self.name_of(denied, name.as_deref())));
             }
             ChannelEvent::Rerouting { .. }
             | ChannelEvent::Rerouted { .. }
@@ -100,6 +99,7 @@ impl Control<'_> {
                     let level = if is_well { Level::Info } else { Level::Warn };
                     say(level, "closed", &format!("closed: {called}{how}"));
                 }
+                self.ended.keep_end(now(), *channel, called.clone(), how.clone());
                 let has_units = stated.is_some_and(|stated| stated.units > 0) || came(&counts) > 0;
                 if !is_well && (has_units || broken.is_some()) {
                     self.ended.remember(now(), *channel, called, how);

@@ -81,8 +81,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.ways.iter_mut().for_each(|way| way.wire.counts.round = Default::default());
                 self.node.keep_awake(at, until);
             }
-            Command::Snapshot { ask } => {
-                let snapshot = Box::new(self.snapshot());
+            Command::Snapshot { ask, shown } => {
+                let mut snapshot = Box::new(self.snapshot());
+                let detail = |channel: ChannelId| Some((channel, self.node.detail(channel)?));
+                snapshot.details = shown.into_iter().filter_map(detail).collect();
                 self.control.say(Note::Snapshot { ask, snapshot });
             }
             Command::Stop => {

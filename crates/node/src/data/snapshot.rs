@@ -37,6 +37,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 .map(|source| MacAddr(source.mac))
                 .collect(),
             many_strangers: self.ways.iter().any(|way| way.wire.garbage.was_closed(now())),
+            details: Vec::new(),
             units: self.node.own_channels().map(|said| (said.channel, said.sending, said.units)).collect(),
         }
     }

@@ -4,6 +4,7 @@ use rota_contract::{AskedTerms, ChannelId, Granted, NodeId, TrafficSpec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::detail::{ChannelDetail, EndInfo};
 use super::info::{ChannelInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
@@ -66,6 +67,11 @@ pub enum Request {
     List {
         /// The field `next` of the part before; [`ChannelId::NONE`] for the first part.
         after: ChannelId,
+    },
+    /// Asks for one channel of this station, hop by hop.
+    Show {
+        /// The channel's id, its sender's.
+        channel: ChannelId,
     },
     /// Asks what the node is and how it fares.
     Status,
@@ -191,6 +197,10 @@ pub enum Reply {
         /// The `after` of the request for the next part; absent in the last part.
         next: Option<ChannelId>,
     },
+    /// To [`Request::Show`].
+    Channel(Box<ChannelDetail>),
+    /// To [`Request::Show`], for a channel that has ended lately.
+    Ended(EndInfo),
     /// To [`Request::Status`].
     Status(Box<StatusInfo>),
     /// To [`Request::Counters`]. With the counters file.

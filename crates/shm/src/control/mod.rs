@@ -6,11 +6,13 @@
 //! and [`Reply::Closed`] also come unasked.
 //! [`Request::Close`] is answered by [`Reply::Closed`] once the ring is drained.
 
+mod detail;
 mod info;
 mod message;
 mod name;
 mod socket;
 
+pub use detail::{ChannelDetail, DestinationInfo, EndInfo, HopInfo, TermsInfo};
 pub use info::{
     CauseInfo, ChannelInfo, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, PortInfo,
     RefusalInfo, ReservationInfo, StatusInfo, TallyInfo, TimersInfo, TokenInfo,

@@ -1,0 +1,125 @@
+//! `rota channel show`: one channel hop by hop, and its certificate.
+
+use super::{broken, entry};
+use crate::status::connect;
+use rota::{ChannelDetail, ChannelId, EndInfo, HopInfo, Shown};
+use rota_answer::{Exit, Failure, Format, outln};
+use rota_study::certificate::open::{Sum, certificate, share_in_words, sum};
+use rota_units::Span;
+use serde_json::{Value, json};
+
+/// Runs the command.
+pub fn run(channel: ChannelId, wants_certificate: bool, format: Format) -> Result<Exit, Failure> {
+    match connect()?.channel(channel)? {
+        Shown::Ended(end) if wants_certificate => {
+            Err(Failure::failed(format!("{} has ended, and its certificate with it", end.called)))
+        }
+        Shown::Ended(end) => {
+            tell_end(channel, &end, format);
+            Ok(Exit::Done)
+        }
+        Shown::Channel(detail) if wants_certificate => {
+            let document = certificate(&detail)
+                .map_err(|why| Failure::failed(format!("channel {channel} has no certificate: {why}")))?;
+            // The document that 'rota check' reads, and nothing else.
+            outln!("{document:#}");
+            Ok(Exit::Done)
+        }
+        Shown::Channel(detail) => {
+            format.tell(&json!({ "shown": shown(&detail) }), |_| tell(&detail));
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn tell_end(channel: ChannelId, end: &EndInfo, format: Format) {
+    let EndInfo { called, how, ago_ns } = end;
+    let json = json!({ "ended": { "channel": channel, "called": called, "how": how, "ago_ns": ago_ns } });
+    let seconds = ago_ns / 1_000_000_000;
+    format.tell(&json, |_| outln!("{called} ended {seconds} s ago{how}"));
+}
+
+fn shown(detail: &ChannelDetail) -> Value {
+    let mut shown = entry(&detail.info);
+    shown["terms"] = json!(detail.terms);
+    shown["hops"] = detail.hops.iter().map(hop_in_json).collect();
+    shown["sum"] = sum(detail).map_or(Value::Null, |sum| {
+        json!({
+            "bound_ns": sum.delay.as_nanos(),
+            "jitter_ns": sum.jitter.as_nanos(),
+            "host_ns": sum.host.as_nanos(),
+            "packets": sum.packets.count,
+            "packet_octets": sum.packets.octets.get(),
+        })
+    });
+    shown["destination"] = json!(detail.destination);
+    shown
+}
+
+fn hop_in_json(hop: &HopInfo) -> Value {
+    let mut json = json!(hop);
+    // Its numbers have their names in the certificate.
+    if let Some(fields) = json.as_object_mut() {
+        fields.remove("part");
+    }
+    json["share"] = json!(share_in_words(hop));
+    json
+}
+
+fn tell(detail: &ChannelDetail) {
+    let ChannelDetail { info, terms, hops, destination } = detail;
+    let way = if info.sending { "to" } else { "from" };
+    let broken = broken(&info.tally);
+    outln!(
+        "channel {} {way} {}, service {}: {}{broken}",
+        info.channel,
+        info.peer_name,
+        info.service,
+        info.state
+    );
+    let span = Span::from_nanos;
+    let bound = span(info.contract.contract.bound_ns);
+    let Some(terms) = terms else {
+        let octets = info.contract.contract.unit_octets_max;
+        return outln!("units of {octets} octets within {bound}; its sender's station shows the hops");
+    };
+    let jitter = match terms.jitter_max_ns {
+        0 => String::new(),
+        most => format!(", jitter of {} is borne", span(most)),
+    };
+    outln!(
+        "units of {} octets, {} apart or more, {} on average over {}; within {bound} ({} is borne{jitter})",
+        terms.s_max_octets,
+        span(terms.x_min_ns),
+        span(terms.x_ave_ns),
+        span(terms.interval_ns),
+        span(terms.delay_max_ns)
+    );
+    outln!("hop  node          port  network  bound         buffers  sent      dropped  share");
+    for (n, hop) in hops.iter().enumerate() {
+        tell_hop(n + 1, hop);
+    }
+    if let Some(sum) = sum(detail) {
+        tell_sum(&sum);
+    }
+    if let Some(to) = destination {
+        outln!("at {}: {} units came whole, {} in part or not at all", to.node, to.units, to.broken);
+    }
+}
+
+fn tell_hop(n: usize, hop: &HopInfo) {
+    let node = if hop.node.is_empty() { hop.node_id.to_string() } else { hop.node.clone() };
+    let HopInfo { port, medium, buffers, sent, dropped, .. } = hop;
+    let bound = Span::from_nanos(hop.bound_ns).to_string();
+    let (place, share) = (format!("{n:<3}  {node:<12}  {port:<4}  {medium:<7}"), share_in_words(hop));
+    outln!("{place}  {bound:<12}  {buffers:<7}  {sent:<8}  {dropped:<7}  {share}");
+}
+
+fn tell_sum(sum: &Sum) {
+    let Sum { packets, host, delay, jitter } = sum;
+    let of = match packets.count {
+        1 => String::new(),
+        many => format!("; {many} packets of at most {} octets a unit", packets.octets.get()),
+    };
+    outln!("sum: {delay}, of it {host} at the sending host; jitter {jitter}{of}");
+}

@@ -1,0 +1,139 @@
+//! The certificate of an open channel: put together from what the nodes of its way have stated.
+
+use super::document::{self, Document};
+use rota::{ChannelDetail, HopInfo, TermsInfo};
+use rota_admission::certificate::{
+    FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, RetherTerms, Terms, certify,
+};
+use rota_admission::path::{self, Goal, Hop};
+use rota_admission::rtip::{Messages, Packets, Regulator};
+use rota_units::{Octets, Span};
+use serde_json::Value;
+
+/// The promise to a channel, and how it adds up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sum {
+    /// The packets of its units.
+    pub packets: Packets,
+    /// What the sending host adds: the spread of a unit's packets, and its own slack.
+    pub host: Span,
+    /// D: the bound of a unit's delay.
+    pub delay: Span,
+    /// J: the bound of its jitter.
+    pub jitter: Span,
+}
+
+/// How the hops of a channel add up; `None` where the way is not known here.
+pub fn sum(detail: &ChannelDetail) -> Option<Sum> {
+    let terms = terms_of(detail.terms.as_ref()?);
+    let hops = hops_of(&detail.hops)?;
+    let packets = terms.messages.packets(terms.packet_max).ok().filter(|_| !hops.is_empty())?;
+    let host = packets.spread + terms.host_slack;
+    Some(Sum { packets, host, delay: path::delay(&hops, host), jitter: path::jitter(&hops, host) })
+}
+
+/// The certificate as a document, once the independent checker has accepted it.
+///
+/// # Errors
+/// Why there is none, in a sentence.
+pub fn certificate(detail: &ChannelDetail) -> Result<Value, String> {
+    let unknown =
+        || "the way of the channel is known at its sender's station only, once it is open".to_owned();
+    let terms = terms_of(detail.terms.as_ref().ok_or_else(unknown)?);
+    let hops = hops_of(&detail.hops).filter(|hops| !hops.is_empty()).ok_or_else(unknown)?;
+    let mut parts =
+        detail.hops.iter().enumerate().map(|(n, hop)| part(n, hop)).collect::<Result<Vec<_>, _>>()?;
+    let made = certify(&terms, &hops, &mut parts).map_err(|why| match why {
+        NoCertificate::Traffic(bad) => bad.to_string(),
+        NoCertificate::Path(denied) => denied.to_string(),
+    })?;
+    let short = detail.hops.iter().zip(made.hops).find(|(told, made)| told.buffers < made.node.buffers);
+    if let (Some((told, made)), true) = (short, hops.len() > 1) {
+        let (node, has, needs) = (called(told), told.buffers, made.node.buffers);
+        return Err(format!("{node} has room for {has} packets of the channel, and would need {needs}"));
+    }
+    let document = document::write(&made);
+    let read = Document::read(&document.to_string())?;
+    read.check().map_err(|fault| format!("no checker would accept it: {fault}"))?;
+    Ok(document)
+}
+
+fn terms_of(told: &TermsInfo) -> Terms {
+    let span = Span::from_nanos;
+    Terms {
+        messages: Messages {
+            x_min: span(told.x_min_ns),
+            x_ave: span(told.x_ave_ns),
+            interval: span(told.interval_ns),
+            s_max: Octets::new(told.s_max_octets),
+        },
+        goal: Goal {
+            delay: span(told.delay_max_ns),
+            jitter: (told.jitter_max_ns > 0).then(|| span(told.jitter_max_ns)),
+        },
+        packet_max: Octets::new(told.packet_max_octets),
+        octets_least: Octets::new(told.packet_least_octets),
+        host_slack: span(told.host_slack_ns),
+    }
+}
+
+fn hops_of(told: &[HopInfo]) -> Option<Vec<Hop>> {
+    let span = Span::from_nanos;
+    let hop = |told: &HopInfo| {
+        let regulator = match &*told.regulator {
+            "none" => Regulator::None,
+            "rate" => Regulator::Rate,
+            "delay-ahead" => Regulator::DelayAhead { step: span(told.error_ns) },
+            "delay-clock" => Regulator::DelayClock { error: span(told.error_ns) },
+            _ => return None,
+        };
+        Some(Hop {
+            delay: span(told.bound_ns),
+            service_least: span(told.service_least_ns),
+            link_least: span(told.link_least_ns),
+            link_most: span(told.link_most_ns),
+            regulator,
+        })
+    };
+    told.iter().map(hop).collect()
+}
+
+fn called(hop: &HopInfo) -> String {
+    if hop.node.is_empty() { format!("node {}", hop.node_id) } else { format!("node {}", hop.node) }
+}
+
+fn part(n: usize, hop: &HopInfo) -> Result<HopTerms<'static>, String> {
+    let mut numbers = hop.part.iter().copied();
+    let read = FrameTerms::read(&mut numbers).zip(RetherTerms::read(&mut numbers));
+    match read.filter(|_| hop.medium == "rether" && numbers.next().is_none()) {
+        Some((frame, share)) => {
+            Ok(HopTerms { node: NodeTerms::default(), frame, network: NetworkTerms::Rether(share) })
+        }
+        None => Err(format!(
+            "hop {} has no part: {} states none for {}",
+            n + 1,
+            called(hop),
+            match &*hop.medium {
+                "rether" => "this share, which was changed or is in several slots",
+                _ => "a link; only shares of RETHER segments have one",
+            }
+        )),
+    }
+}
+
+/// The share of a hop in words.
+pub fn share_in_words(hop: &HopInfo) -> String {
+    let mut numbers = hop.part.iter().copied();
+    let read = FrameTerms::read(&mut numbers).zip(RetherTerms::read(&mut numbers));
+    let Some((_, share)) = read.filter(|_| hop.medium == "rether") else { return "-".into() };
+    let span = Span::from_nanos;
+    let units = if share.units == 1 { "1 packet".into() } else { format!("{} packets", share.units) };
+    let cycles = match share.cycles {
+        1 => format!("each {}", span(share.trt)),
+        many => format!("{many} cycles of {}", span(share.trt)),
+    };
+    format!("{units} in {cycles}, {} a cycle", span(share.tht))
+}
+
+#[cfg(test)]
+mod tests;

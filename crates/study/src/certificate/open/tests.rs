@@ -1,0 +1,125 @@
+use super::*;
+use rota::{ChannelInfo, NodeId};
+use rota_admission::certificate::StandingShare;
+use rota_admission::rtip::Traffic;
+use rota_admission::subnet::payload_max;
+use rota_admission::{Pace, Request, SegmentParams, admit};
+use rota_units::BitRate;
+
+const PERIOD: u64 = 40_000_000;
+
+fn terms(s_max: u64, packet_max: u64) -> TermsInfo {
+    TermsInfo {
+        x_min_ns: PERIOD,
+        x_ave_ns: PERIOD,
+        interval_ns: PERIOD,
+        s_max_octets: s_max,
+        delay_max_ns: 500_000_000,
+        packet_max_octets: packet_max,
+        packet_least_octets: 1,
+        ..TermsInfo::default()
+    }
+}
+
+/// The hop of an empty segment with this traffic, as its node tells of it.
+fn hop(mbit: u64, traffic: Traffic, octets: u64, is_packet: bool) -> HopInfo {
+    let params = SegmentParams::new(BitRate::from_mbit(mbit), 5);
+    let pace = Pace::of(traffic.x_min(), params.trt).expect("a period of the segment");
+    let headers = if is_packet { rota_admission::subnet::RTIP_OCTETS } else { 0 };
+    let unit_octets = Octets::new(octets + headers);
+    let request = Request { station: 1, unit_octets, pace, periodic: false, receives: false };
+    let standing = StandingShare {
+        params: &params,
+        traffic,
+        octets: Octets::new(octets),
+        octets_least: Octets::new(1),
+        is_packet,
+        pace,
+        periodic: false,
+        admitted: admit(&[], &request, &params).expect("it is empty"),
+    };
+    let (offer, (frame, share)) =
+        (standing.offer().expect("it carries it"), standing.terms().expect("one slot"));
+    HopInfo {
+        node: format!("n{mbit}"),
+        medium: "rether".into(),
+        regulator: if is_packet { "rate" } else { "none" }.into(),
+        bound_ns: offer.delay.as_nanos(),
+        service_least_ns: offer.service_least.as_nanos(),
+        buffers: 100,
+        part: frame.values().chain(share.values()).collect(),
+        ..HopInfo::default()
+    }
+}
+
+fn info() -> ChannelInfo {
+    let json = serde_json::json!({
+        "channel": 7, "label": 0, "name": null, "sending": true, "peer_node_id": NodeId(2), "peer_station": 0,
+        "peer_mac": "", "peer_name": "n4", "service": 0, "state": "open", "units": 0,
+        "contract": { "unit_octets_max": 1, "period_ns": 1, "bound_ns": 1, "extra_ppm": 0, "buffers": 2 },
+    });
+    serde_json::from_value(json).expect("the fields of a channel")
+}
+
+fn across() -> ChannelDetail {
+    let packet_max = payload_max(&rota_admission::Framing::ETHERNET).get();
+    let terms = terms(5_000, packet_max);
+    let packets = terms_of(&terms).messages.packets(Octets::new(packet_max)).expect("sound");
+    let hops = [100, 10].map(|mbit| hop(mbit, packets.traffic, packets.octets.get(), true)).to_vec();
+    ChannelDetail { info: info(), terms: Some(terms), hops, destination: None }
+}
+
+#[test]
+fn the_parts_of_a_way_make_a_certificate_that_adds_up() {
+    let detail = across();
+    let made = certificate(&detail).expect("each hop has its part");
+    let sum = sum(&detail).expect("the way is known");
+    assert_eq!(made["promise"]["delay"], sum.delay.as_nanos());
+    assert_eq!(made["hops"].as_array().map(Vec::len), Some(2));
+    assert_eq!(sum.packets.count, 4);
+    let hops: u64 = detail.hops.iter().map(|hop| hop.bound_ns).sum();
+    assert_eq!(sum.delay.as_nanos(), hops + sum.host.as_nanos());
+}
+
+#[test]
+fn a_channel_of_one_segment_has_one_hop() {
+    let terms = terms(20_000, 20_000);
+    let traffic = Traffic::periodic(Span::from_nanos(PERIOD)).expect("sound");
+    let hops = vec![hop(100, traffic, 20_000, false)];
+    let bound = hops[0].bound_ns;
+    let detail = ChannelDetail { info: info(), terms: Some(terms), hops, destination: None };
+    assert_eq!(certificate(&detail).expect("it has its part")["promise"]["delay"], bound);
+}
+
+/// No number of a part can be another one, and no part may be missing.
+#[test]
+fn a_part_that_is_changed_or_missing_makes_no_certificate() {
+    let sound = across();
+    for at in 0..sound.hops[1].part.len() {
+        let mut detail = sound.clone();
+        let kept = detail.hops[1].part[at];
+        detail.hops[1].part[at] = if kept < 2 { 1 - kept } else { kept / 2 };
+        assert!(!is_told(at) || certificate(&detail).is_err(), "number {at}: {kept}");
+    }
+    let mut short = sound.clone();
+    short.hops[0].part.pop();
+    assert!(certificate(&short).unwrap_err().starts_with("hop 1 has no part: node n100"));
+    let mut link = sound.clone();
+    (link.hops[1].medium, link.hops[1].part) = ("link".into(), Vec::new());
+    assert!(certificate(&link).unwrap_err().contains("a link"));
+    let mut narrow = sound.clone();
+    narrow.hops[1].buffers = 0;
+    assert!(certificate(&narrow).unwrap_err().contains("has room for 0 packets"));
+    let mut early = sound.clone();
+    early.hops[0].bound_ns -= 1;
+    assert!(certificate(&early).is_err(), "no bound is shorter than its part proves");
+    let received = ChannelDetail { terms: None, hops: Vec::new(), ..sound };
+    assert!(certificate(&received).unwrap_err().contains("at its sender's station"));
+}
+
+/// The place of the slot and the reserve for ordinary traffic are assumptions. So are the strict ring where
+/// the slot is the first one, and a preparation shorter than a frame: with others it is another statement.
+fn is_told(at: usize) -> bool {
+    let names: Vec<&str> = FrameTerms::NAMES.iter().chain(RetherTerms::NAMES).copied().collect();
+    !["offset", "t_nrt", "periodic", "prepare"].contains(&names[at])
+}
