@@ -50,6 +50,9 @@
 //! its last opening. A request that only such a load keeps out is answered behind it.
 //!
 //! Both directions are apart (full duplex), so that nothing is asked of the other station.
+//!
+//! Packets of channels across segments that are scheduled one by one go behind all slots; `subnet/link.rs` has
+//! their test, which counts all of this, and shows that the lemma holds beside them.
 
 use crate::pace::Pace;
 use crate::refusal::{Refusal, Test};
@@ -84,10 +87,14 @@ pub fn link_blocking(params: &SegmentParams) -> Span {
     LINK_AHEAD + full + Span::from_nanos(full.as_nanos().div_ceil(LINK_CARD_SLOWER))
 }
 
+/// How many announcements the sender makes in one window at most.
+pub(crate) fn announcements_most(params: &SegmentParams) -> u64 {
+    ANNOUNCEMENTS + params.trt.count_down(ANSWERS_EVERY)
+}
+
 /// O: the announcements of the sender in one window.
 fn announcements(params: &SegmentParams) -> Span {
-    let most = ANNOUNCEMENTS + params.trt.count_down(ANSWERS_EVERY);
-    params.link.frame_span_up(SegmentParams::ANNOUNCE_OCTETS) * most
+    params.link.frame_span_up(SegmentParams::ANNOUNCE_OCTETS) * announcements_most(params)
 }
 
 /// N: what ordinary traffic has in each window.
@@ -164,6 +171,13 @@ pub fn admit_on_link(loads: &[Span], request: &Request, params: &SegmentParams) 
         let offer = (asked > smallest && fits(smallest)).then(|| largest(smallest, asked, fits));
         refusal(params, request.pace, &failure, offer)
     })
+}
+
+/// The refusal of a session that fits the window, but not beside the packets of channels across segments that
+/// stand on the same port: these would be late by so much.
+pub fn refused_beside_packets(request: &Request, late: Span, params: &SegmentParams) -> Refusal {
+    let failure = Failure { test: Test::LinkCapacity, margin: late };
+    refusal(params, request.pace, &failure, None)
 }
 
 /// The answer to a share that stands beside others that take `before`, with units of an admitted size.

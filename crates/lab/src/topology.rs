@@ -4,6 +4,7 @@
 use crate::HubOrders;
 use crate::link_rate::check_rate;
 use rota_admission::Framing;
+use rota_admission::rtip::Discipline;
 use rota_sim::Settings;
 use rota_units::{BitRate, Octets, Span};
 use std::net::Ipv4Addr;
@@ -32,6 +33,8 @@ pub struct Segment {
     pub mtu: u16,
     /// The cycle of its nodes; their default without it.
     pub trt: Option<Span>,
+    /// How the ends of a link serve packets of channels across segments.
+    pub discipline: Discipline,
 }
 
 /// The medium that joins the ports of a segment.
@@ -108,6 +111,7 @@ impl Segment {
             port_queue: default_port_queue(rate),
             mtu: Framing::ETHERNET.mtu,
             trt: None,
+            discipline: Discipline::default(),
         }
     }
 

@@ -44,7 +44,11 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     for wanted in &plan.wanted {
         let answer = network.decide(wanted);
         if let Some(folder) = &args.certificates {
-            put(folder, &wanted.name, answer.as_ref().ok().map(|accepted| &accepted.certificate))?;
+            put(
+                folder,
+                &wanted.name,
+                answer.as_ref().ok().and_then(|accepted| accepted.certificate.as_ref()),
+            )?;
         }
         decisions.push(Decision { wanted, answer });
     }
@@ -61,7 +65,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     Ok(if all { Exit::Done } else { Exit::Refused })
 }
 
-/// Writes the certificate of a channel, or removes what an earlier run wrote of one that is refused now.
+/// Writes the certificate of a channel, or removes what an earlier run wrote of one that has none now.
 fn put(folder: &Path, name: &str, certificate: Option<&Value>) -> Result<(), Failure> {
     let path = folder.join(format!("{name}.json"));
     let failed = |error: std::io::Error| Failure::failed(format!("cannot write {}: {error}", path.display()));

@@ -5,6 +5,7 @@
 use crate::place::{self, read_text, syntax};
 use crate::quantity::{Rate, Size, Time};
 use crate::scenario::script;
+use rota_admission::rtip::{BadDiscipline, Discipline, Hold, Scheduler};
 use rota_answer::Failure;
 use rota_lab::{HubOrders, Medium, Segment, Station, Topology, TopologyError, default_port_queue, interface};
 use rota_sim::{Settings, WorldSpec};
@@ -44,6 +45,8 @@ pub(crate) struct SegmentTable {
     trt: Option<Time>,
     script: Option<PathBuf>,
     seed: Option<u64>,
+    discipline: Option<String>,
+    regulator: Option<String>,
 }
 
 /// Reads the topology at `path` and checks it whole, the scripts of its hubs too.
@@ -104,6 +107,7 @@ impl SegmentTable {
         if let Some((field, _)) = given.into_iter().find(|(_, is)| *is && self.medium != MediumKind::Hub) {
             return Err(wrong("segment", index, field, "only a medium \"hub\" has one".to_owned()));
         }
+        let discipline = self.discipline(index)?;
         let medium = match self.medium {
             MediumKind::Switch => Medium::Switch,
             MediumKind::Link => Medium::Link,
@@ -119,8 +123,27 @@ impl SegmentTable {
             port_queue: self.port_queue.map_or(default_port_queue(rate), |size| size.0),
             mtu: self.mtu.unwrap_or(plain.mtu),
             trt: self.trt.map(|time| time.0),
+            discipline,
             ..plain
         })
+    }
+
+    /// The discipline that a link's ends have.
+    fn discipline(&self, index: usize) -> Result<Discipline, TopologyError> {
+        let given = [("discipline", self.discipline.is_some()), ("regulator", self.regulator.is_some())];
+        let is_link = self.medium == MediumKind::Link;
+        if let Some((field, _)) = given.into_iter().find(|(_, is)| *is && !is_link) {
+            return Err(wrong("segment", index, field, "only a medium \"link\" has one".to_owned()));
+        }
+        let bad = |field: &'static str, name: &Option<String>, why: BadDiscipline| {
+            let name = name.as_deref().unwrap_or_default();
+            wrong("segment", index, field, format!("'{name}': {why}"))
+        };
+        let scheduler = self.discipline.as_deref().map(Scheduler::of).transpose();
+        let scheduler = scheduler.map_err(|why| bad("discipline", &self.discipline, why))?;
+        let hold = self.regulator.as_deref().map(Hold::of).transpose();
+        let hold = hold.map_err(|why| bad("regulator", &self.regulator, why))?;
+        Discipline::of(scheduler, hold).map_err(|why| bad("regulator", &self.regulator, why))
     }
 }
 

@@ -54,7 +54,11 @@ pub fn rcsp(
     ordinary: Span,
     blocker: Blocker,
 ) -> Result<RcspFound, Denied> {
-    check(|| flows.iter(), bounds, ordinary, blocker)
+    check(|| flows.iter().map(pair), bounds, ordinary, blocker)
+}
+
+fn pair(flow: &LevelFlow) -> (&Flow, usize) {
+    (&flow.flow, flow.level)
 }
 
 /// The lowest level whose bound is at most `delay` and at which `new` fits: RCSP's way of relaxing.
@@ -68,13 +72,20 @@ pub fn rcsp_level(
     ordinary: Span,
     blocker: Blocker,
 ) -> Result<usize, Denied> {
-    let at = |level: usize| {
-        let flow = LevelFlow { flow: *new, level };
-        check(|| standing.iter().chain([&flow]), bounds, ordinary, blocker)
-    };
-    let allowed = bounds.iter().take_while(|bound| **bound <= new.delay).count();
+    lowest(new.delay, bounds, |level| {
+        check(|| standing.iter().map(pair).chain([(new, level)]), bounds, ordinary, blocker)
+    })
+}
+
+/// The lowest level whose bound is at most `delay` and at which the test succeeds.
+pub(crate) fn lowest<T>(
+    delay: Span,
+    bounds: &[Span],
+    at: impl Fn(usize) -> Result<T, Denied>,
+) -> Result<usize, Denied> {
+    let allowed = bounds.iter().take_while(|bound| **bound <= delay).count();
     let Some(lowest) = allowed.checked_sub(1) else {
-        let lacks = bounds.first().map_or(Span::MAX, |bound| bound.minus(new.delay));
+        let lacks = bounds.first().map_or(Span::MAX, |bound| bound.minus(delay));
         let longer = bounds.iter().zip(0..).find(|(_, level)| at(*level).is_ok());
         let nearest_delay = longer.map(|(bound, _)| *bound);
         return Err(Denied { nearest_delay, ..Denied::new(NodeTest::RcspLevel, lacks) });
@@ -90,28 +101,29 @@ pub fn rcsp_level(
     })
 }
 
-fn check<'f, I>(
+/// [`rcsp`] of flows with their levels.
+pub(crate) fn check<'f, I>(
     flows: impl Fn() -> I,
     bounds: &[Span],
     ordinary: Span,
     blocker: Blocker,
 ) -> Result<RcspFound, Denied>
 where
-    I: Iterator<Item = &'f LevelFlow> + Clone,
+    I: Iterator<Item = (&'f Flow, usize)> + Clone,
 {
     assert!(bounds.is_sorted_by(|a, b| a < b), "the bounds of levels rise");
-    assert!(flows().all(|flow| flow.level < bounds.len()), "each channel has a level");
-    if let Some(excess) = load::excess(flows().map(|flow| &flow.flow)) {
+    assert!(flows().all(|(_, level)| level < bounds.len()), "each channel has a level");
+    if let Some(excess) = load::excess(flows().map(|(flow, _)| flow)) {
         return Err(Denied::new(NodeTest::Load, excess));
     }
     let mut found = RcspFound { slack: Span::MAX, level: 0 };
     for (level, bound) in bounds.iter().enumerate() {
-        if !flows().any(|flow| flow.level == level) {
+        if !flows().any(|(_, of)| of == level) {
             continue;
         }
-        let can_block = flows().filter(|flow| blocker == Blocker::AnyPacket || flow.level > level);
-        let block = can_block.map(|flow| flow.flow.service).fold(ordinary, Span::max);
-        let work = flows().filter(|flow| flow.level <= level).map(|LevelFlow { flow, .. }| {
+        let can_block = flows().filter(|(_, of)| blocker == Blocker::AnyPacket || *of > level);
+        let block = can_block.map(|(flow, _)| flow.service).fold(ordinary, Span::max);
+        let work = flows().filter(|(_, of)| *of <= level).map(|(flow, _)| {
             u128::from(flow.traffic.half_open(*bound)) * u128::from(flow.service.as_nanos())
         });
         let need = work.sum::<u128>() + u128::from(block.as_nanos());

@@ -16,11 +16,17 @@
 //! 1), g the greedy sequence. Each m from ⌊free/s⌋ to the first with τ_m ≥ t_(i+1) gives a bound; the
 //! largest is necessary and sufficient. Beside it the new packet may block every standing point that is due
 //! before d.
+//!
+//! *Work above.* A port may serve other work before all packets: so much at most in any half-open window of W.
+//! In [0, t) that is ⌈t/W⌉ times the work of a window. The caller counts the first one in s_0; each further one
+//! is a point at k·W + 1 ns, where the demand rises. It has no deadline, so nothing is asked of such a point
+//! itself, but only of the packets that are due behind it. Its line is that of a flow of period and bound W.
 
 use super::denied::{Denied, NodeTest};
 use super::edf::Flow;
 use super::load::{WHOLE, beyond, load_up};
 use super::traffic::Traffic;
+use core::ops::DerefMut;
 use rota_units::Span;
 
 /// One point of the demand.
@@ -31,19 +37,31 @@ pub struct Point {
     demand: u64,
     /// The largest packet that is due later, standing flows only.
     blocking: u64,
+    /// No packet is due then: only work above becomes more.
+    is_above: bool,
 }
 
 /// The flows of a port with all points of their demand.
-#[derive(Debug)]
-pub struct EdfTable<'s> {
+///
+/// Its memory is borrowed or owned: slices of flows and points, or boxes of them.
+#[derive(Clone, Debug)]
+pub struct EdfTable<F, P> {
     ordinary: u64,
-    flows: &'s mut [Flow],
+    flows: F,
     standing: usize,
-    points: &'s mut [Point],
+    points: P,
     used: usize,
     /// Every point below it is in the table.
     horizon: u64,
     tail: Tail,
+    above: Above,
+}
+
+/// Work that is served before all packets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Above {
+    window: u64,
+    work: u64,
 }
 
 /// Σ λ·(t − d + p) = constant + slope·t, in 2⁻⁶⁴ ns, and what goes with it.
@@ -81,12 +99,21 @@ impl Tail {
     }
 }
 
-impl<'s> EdfTable<'s> {
+impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P> {
     /// An empty port; `ordinary` as in [`super::edf_exact`]. `flows` and `points` are its memory; what is
     /// in them is overwritten.
-    pub fn new(ordinary: Span, flows: &'s mut [Flow], points: &'s mut [Point]) -> Self {
+    pub fn new(ordinary: Span, flows: F, points: P) -> Self {
         let tail = Tail { service_max: ordinary.as_nanos(), ..Tail::default() };
-        Self { ordinary: ordinary.as_nanos(), flows, standing: 0, points, used: 0, horizon: 0, tail }
+        Self {
+            ordinary: ordinary.as_nanos(),
+            flows,
+            standing: 0,
+            points,
+            used: 0,
+            horizon: 0,
+            tail,
+            above: Above::default(),
+        }
     }
 
     /// The standing flows.
@@ -145,11 +172,11 @@ impl<'s> EdfTable<'s> {
     fn shortest(&self, flow: &Flow) -> Result<u64, Denied> {
         let service = flow.service.as_nanos();
         let mut delay = service;
-        let mut before = Point { at: 0, demand: 0, blocking: self.tail.service_max };
+        let mut before = Point { at: 0, demand: 0, blocking: self.tail.service_max, is_above: true };
         for next in self.points[..self.used].iter().copied() {
             // Its own packet may be ahead of all that is due before its bound.
-            let free = next.at - next.demand;
-            if free < service {
+            let free = next.at.saturating_sub(next.demand);
+            if free < service && !next.is_above {
                 return Err(Denied::new(NodeTest::EdfExact, Span::from_nanos(service - free)));
             }
             delay = delay.max(need(flow, before, next.at));
@@ -186,11 +213,76 @@ impl<'s> EdfTable<'s> {
         }
         self.standing -= 1;
         self.flows[index] = self.flows[self.standing];
-        let empty = Tail { service_max: self.ordinary, ..Tail::default() };
-        self.tail = self.flows().iter().fold(empty, |tail, flow| tail.with(flow));
+        self.tail = self.tail_of_all();
         let horizon = self.tail.end().unwrap_or(self.horizon);
         let built = self.build(horizon.min(self.horizon));
         assert!(built.is_ok(), "fewer flows need no more points");
+    }
+
+    /// Gives the flow at `index` a longer bound, which never invalidates the others' ([`crate::path`]).
+    ///
+    /// # Errors
+    /// [`NodeTest::Undecided`]: the points of the longer bound have no room; nothing has changed.
+    pub fn relax(&mut self, index: usize, delay: Span) -> Result<(), Denied> {
+        let had = self.flows()[index].delay;
+        assert!(delay >= had, "relaxing shortens no bound");
+        self.flows[index].delay = delay;
+        self.test_all().inspect_err(|_| {
+            self.flows[index].delay = had;
+            self.restore();
+        })
+    }
+
+    /// Another s_0, and so much work above in each window, if all flows keep their bounds beside it. The s_0
+    /// counts the work of one window.
+    ///
+    /// # Errors
+    /// [`Denied`]; nothing has changed.
+    pub fn set_above(&mut self, ordinary: Span, window: Span, work: Span) -> Result<(), Denied> {
+        let kept = (self.ordinary, self.above);
+        self.above = Above { window: window.as_nanos(), work: work.as_nanos() };
+        self.ordinary = ordinary.as_nanos();
+        self.test_all().inspect_err(|_| {
+            (self.ordinary, self.above) = kept;
+            self.restore();
+        })
+    }
+
+    /// The table of the flows that stood before a change.
+    fn restore(&mut self) {
+        let built = self.test_all();
+        assert!(built.is_ok(), "they had room and kept their bounds");
+    }
+
+    /// Writes the table of its flows anew and tests each point.
+    fn test_all(&mut self) -> Result<(), Denied> {
+        self.tail = self.tail_of_all();
+        if self.tail.slope >= WHOLE {
+            let excess = beyond(self.tail.slope).unwrap_or(Span::from_nanos(1));
+            return Err(Denied::new(NodeTest::Load, excess));
+        }
+        let end = self.tail.end().ok_or(Denied::new(NodeTest::Undecided, Span::ZERO))?;
+        self.build(end)?;
+        let late = |point: &Point| point.demand.saturating_add(point.blocking).saturating_sub(point.at);
+        match self.points[..self.used].iter().filter(|point| !point.is_above).map(late).max() {
+            Some(late) if late > 0 => Err(Denied::new(NodeTest::EdfExact, Span::from_nanos(late))),
+            _ => Ok(()),
+        }
+    }
+
+    fn tail_of_all(&self) -> Tail {
+        let empty = Tail { service_max: self.ordinary, ..Tail::default() };
+        let all = self.flows().iter().fold(empty, |tail, flow| tail.with(flow));
+        let window = Span::from_nanos(self.above.window);
+        // Only its line counts: it is no packet, and has no bound that the end must be behind.
+        match Traffic::periodic(window) {
+            Ok(traffic) => {
+                let service = Span::from_nanos(self.above.work);
+                let Tail { slope, constant, .. } = all.with(&Flow { traffic, service, delay: window });
+                Tail { slope, constant, ..all }
+            }
+            Err(_) => all,
+        }
     }
 
     /// Writes all points below `horizon`.
@@ -207,9 +299,16 @@ impl<'s> EdfTable<'s> {
                 }
                 // A first packet ends the flow's time as one that blocks; the others have nothing to end.
                 let blocking = if m == 1 { service } else { 0 };
-                *self.points.get_mut(used).ok_or(full)? = Point { at, demand: service, blocking };
+                let point = Point { at, demand: service, blocking, is_above: false };
+                *self.points.get_mut(used).ok_or(full)? = point;
                 (used, m) = (used + 1, m + 1);
             }
+        }
+        let Above { window, work } = self.above;
+        let mut at = window.saturating_add(1);
+        while window > 0 && at < horizon {
+            *self.points.get_mut(used).ok_or(full)? = Point { at, demand: work, blocking: 0, is_above: true };
+            (used, at) = (used + 1, at.saturating_add(window));
         }
         self.points[..used].sort_unstable_by_key(|point| point.at);
         let behind = self.largest_behind(horizon);
@@ -235,6 +334,7 @@ fn sum_up(points: &mut [Point], behind: u64) -> usize {
             let same = &mut points[used - 1];
             same.demand = same.demand.saturating_add(point.demand);
             same.blocking = same.blocking.max(point.blocking);
+            same.is_above &= point.is_above;
         } else {
             points[used] = point;
             used += 1;

@@ -1,60 +1,388 @@
-//! A point-to-point link whose sender serves its packets earliest deadline first.
+//! A point-to-point link whose sender schedules the packets of channels across segments by a discipline of
+//! its settings (`TENET-4.2-5`, `TENET-4.2-6`, `TENET-4.2-7`), beside the slots of channels of the link itself.
+//!
+//! The port serves announcements and open slots first, then packets by the discipline, then ordinary frames,
+//! one by one. All are handed to the card under one limit, so that at most B of others' frames is ahead of
+//! anything ([`link_blocking`]).
+//!
+//! *Slots keep their bound.* The lemma of `cable.rs` asks that at most B of other traffic is ahead of a slot
+//! that opens, and that nothing but slots and announcements is handed over while one is open. Both hold
+//! beside packets. What slots and announcements leave of the ordinary share is reserved below as a flow, so
+//! that ordinary frames still get it, no longer in each window.
+//!
+//! *Packets keep theirs.* Let Σ be the work of all slots of a window W and of its announcements. Let a packet
+//! due at t be late, and 0 the last instant before at which no slot was open and no packet due by t was
+//! eligible. From 0 on the port serves announcements, slots, and packets due by t, behind B at most. Slots
+//! that open in [0, t) and announcements take Σ·⌈t/W⌉ at most: **the exact test with s_0 = B + Σ, and Σ more at
+//! each k·W + 1 ns** ([`EdfTable::set_above`]). For a level of RCSP the same work is Σ·⌈d_m/W⌉ = Σ·N_o(d_m) of
+//! a flow of period W: it stands at the highest level that has a channel. A certificate states a port
+//! without slots, whose Σ is announcements alone: each of these as a flow of period and bound W, whose demand
+//! is no less.
+//!
+//! The proof asks that a host is late once in a busy period, by J at most: J is part of the offered bound.
 
-use super::{Ask, Offer, Subnet, packet_cost, packet_span_up};
+use super::{Ask, Offer, RTIP_OCTETS, Subnet, packet_cost, packet_span_up, payload_max};
+use crate::cable::announcements_most;
 use crate::link::LinkModel;
-use crate::rtip::{Denied, EdfTable, Flow};
+use crate::rtip::{Blocker, Denied, Discipline, EdfTable, Flow, NodeTest, Point, Scheduler, Traffic, rcsp};
+use crate::{SegmentParams, link_blocking, link_window};
+use core::ops::DerefMut;
 use rota_units::{Octets, Span};
 
+/// The longest bound that relaxing gives on a link: one that is longer leaves the others no more room that
+/// counts, and each point of time below the longest bound takes a place in the table.
+pub const LINK_DELAY_MAX: Span = Span::from_millis(200);
+/// Flows of a port that are no channels: the share of ordinary traffic.
+pub const LINK_FLOWS_OWN: usize = 1;
+/// Points of demand for which a port's memory should have room.
+pub const LINK_POINTS: usize = 1 << 16;
+/// A step of the time that a packet's header carries.
+const AHEAD_STEP: Span = Span::from_micros(16);
+/// Levels of RCSP at a port.
+pub const LINK_LEVELS: usize = 8;
+/// Ordinary traffic has its share within so many cycles, and not before [`LINK_DELAY_MAX`]: slots of two
+/// windows may be ahead of it.
+const ORDINARY_CYCLES: u64 = 4;
+
 /// One direction of a link, with the channels that stand on it.
-#[derive(Debug)]
-pub struct LinkPort<'s> {
-    /// The costs of sending here.
-    pub link: LinkModel,
-    /// The channels of this direction; its ordinary blocking holds what the card may have ahead
-    /// ([`crate::link_blocking`]).
-    pub table: EdfTable<'s>,
-    /// The shortest time of the cable and the devices on it.
-    pub cable_least: Span,
-    /// The longest one.
-    pub cable_most: Span,
+#[derive(Clone, Debug)]
+pub struct LinkPort<F, P> {
+    params: SegmentParams,
+    discipline: Discipline,
+    tests: Tests<F, P>,
 }
 
-impl LinkPort<'_> {
-    /// The flow of `ask` with a bound of `delay` on the port, host slack apart.
-    pub fn flow(&self, ask: &Ask, delay: Span) -> Flow {
-        Flow { traffic: ask.traffic, service: packet_cost(&self.link, ask.octets), delay }
+/// The first flow is the port's own.
+#[derive(Clone, Debug)]
+enum Tests<F, P> {
+    Edf(EdfTable<F, P>),
+    Levels(Levels<F>),
+}
+
+/// Channels at levels; the bound of a flow names its level.
+#[derive(Clone, Debug)]
+struct Levels<F> {
+    flows: F,
+    standing: usize,
+    blocking: Span,
+    /// What goes before packets.
+    above: Flow,
+    /// The last one is ordinary traffic's.
+    bounds: [Span; LINK_LEVELS + 1],
+}
+
+/// The bounds of the levels of a port: each twice as long as the one above, the first one twice what others
+/// may have ahead of it, in whole milliseconds.
+pub fn link_levels(params: &SegmentParams) -> [Span; LINK_LEVELS] {
+    let least = link_ahead(params, Span::ZERO) * 2;
+    let first = Span::from_millis(least.as_nanos().div_ceil(1_000_000));
+    core::array::from_fn(|level| first * (1 << level))
+}
+
+/// s_0 of a port whose slots take so long in a window: B, and all that may go before packets at once.
+pub fn link_ahead(params: &SegmentParams, units: Span) -> Span {
+    link_blocking(params) + units + announced(params)
+}
+
+/// What a port without slots has beside its channels, as channels with their bounds, for certificates: the
+/// announcements of a window, and the share of ordinary traffic.
+pub fn link_others(params: &SegmentParams) -> impl Iterator<Item = (Ask, Span)> + use<> {
+    let (window, octets) = (link_window(params.trt), announcement());
+    let ask = |traffic, octets| Ask { traffic, octets, octets_least: octets };
+    let announcements = (0..announcements_most(params)).map(move |_| (ask(each(window), octets), window));
+    let (every, octets, delay) = ordinary(params);
+    announcements.chain([(ask(each(every), octets), delay)])
+}
+
+/// The offer for packets that have this bound on the port. Behind it a device on the cable may store a frame.
+pub fn link_offer(link: &LinkModel, octets_least: Octets, delay: Span) -> Offer {
+    Offer {
+        delay: delay + link.host_slack,
+        // The host may be quicker than its charge: only the wire's own time is sure.
+        service_least: packet_span_up(link.rate, &link.framing, octets_least),
+        link_least: Span::ZERO,
+        link_most: link.frame_span_max(),
+    }
+}
+
+/// By how much a node may state the time too small that a packet is ahead of its deadline: 16 µs of the
+/// header, and what it counts of its own medium beyond the least. On a link that is what the card may have
+/// ahead; on a RETHER segment its transit.
+pub fn carried_step(transit: Option<Span>) -> Span {
+    AHEAD_STEP + transit.unwrap_or(crate::LINK_AHEAD)
+}
+
+fn each(period: Span) -> Traffic {
+    Traffic::periodic(period).expect("a window is longer than nothing and no longer than a second")
+}
+
+/// The payload of a packet that is as long as an announcement.
+fn announcement() -> Octets {
+    let headers = RTIP_OCTETS + u64::from(crate::Framing::ETHERNET.rota_octets);
+    Octets::new(SegmentParams::ANNOUNCE_OCTETS.saturating_sub(headers).max(1))
+}
+
+/// The announcements of a window.
+fn announced(params: &SegmentParams) -> Span {
+    packet_cost(&params.link, announcement()) * announcements_most(params)
+}
+
+/// One full frame of ordinary traffic so often, and its bound.
+fn ordinary(params: &SegmentParams) -> (Span, Octets, Span) {
+    let full = payload_max(&params.link.framing);
+    let percent = u64::from(params.nrt_share_percent).max(1);
+    let every = Span::from_nanos((packet_cost(&params.link, full) * 100).as_nanos().div_ceil(percent));
+    (every, full, every.max(params.trt * ORDINARY_CYCLES).max(LINK_DELAY_MAX))
+}
+
+/// The flow of all that goes before packets.
+fn above(params: &SegmentParams, units: Span) -> Flow {
+    let window = link_window(params.trt);
+    Flow { traffic: each(window), service: units + announced(params), delay: window }
+}
+
+impl<F, P> LinkPort<F, P>
+where
+    F: DerefMut<Target = [Flow]>,
+    P: DerefMut<Target = [Point]>,
+{
+    /// A port without slots and channels. `flows` and `points` are its memory: one flow for each channel and
+    /// [`LINK_FLOWS_OWN`], and [`LINK_POINTS`]. What is in them is overwritten.
+    ///
+    /// # Errors
+    /// [`Denied`]: so slow a link has no room for any channel.
+    pub fn new(params: SegmentParams, discipline: Discipline, flows: F, points: P) -> Result<Self, Denied> {
+        assert!(flows.len() >= LINK_FLOWS_OWN, "room for the port's own flows");
+        let (every, octets, delay) = ordinary(&params);
+        let own = Flow { traffic: each(every), service: packet_cost(&params.link, octets), delay };
+        let tests = if discipline.scheduler == Scheduler::Rcsp {
+            let mut levels = Levels::new(&params, flows);
+            let delay = levels.bounds[LINK_LEVELS];
+            levels.flows[0] = Flow { delay, ..own };
+            Tests::Levels(levels)
+        } else {
+            let ahead = link_ahead(&params, Span::ZERO);
+            let mut table = EdfTable::new(ahead, flows, points);
+            table.set_above(ahead, link_window(params.trt), announced(&params))?;
+            table.admit(&own)?;
+            Tests::Edf(table)
+        };
+        Ok(Self { params, discipline, tests })
+    }
+
+    /// The discipline.
+    pub const fn discipline(&self) -> Discipline {
+        self.discipline
+    }
+
+    /// The channels, in the order of their places: each with its bound on the port, host slack apart.
+    pub fn channels(&self) -> &[Flow] {
+        let all = match &self.tests {
+            Tests::Edf(table) => table.flows(),
+            Tests::Levels(levels) => &levels.flows[..levels.standing],
+        };
+        &all[LINK_FLOWS_OWN..]
+    }
+
+    /// The flow of a channel with this bound on the port, host slack apart.
+    fn flow(&self, ask: &Ask, delay: Span) -> Flow {
+        Flow { traffic: ask.traffic, service: packet_cost(&self.params.link, ask.octets), delay }
     }
 
     fn offer(&self, ask: &Ask, delay: Span) -> Offer {
-        Offer {
-            delay: delay + self.link.host_slack,
-            // The host may be quicker than its charge: only the wire's own time is sure.
-            service_least: self.wire(ask.octets_least),
-            link_least: self.cable_least,
-            link_most: self.cable_most,
+        link_offer(&self.params.link, ask.octets_least, delay)
+    }
+
+    /// The shortest bound on the port that the channel can have.
+    fn shortest(&mut self, ask: &Ask) -> Result<Span, Denied> {
+        let flow = self.flow(ask, Span::ZERO);
+        match &mut self.tests {
+            Tests::Edf(table) => table.best(&flow.traffic, flow.service),
+            Tests::Levels(levels) => levels.best(&flow),
         }
     }
 
-    fn wire(&self, payload: Octets) -> Span {
-        packet_span_up(self.link.rate, &self.link.framing, payload)
+    /// The longest bound up to `delay` that the channel can have beside the others.
+    fn longest(&mut self, ask: &Ask, delay: Span) -> Result<Span, Denied> {
+        let flow = self.flow(ask, delay);
+        match &mut self.tests {
+            Tests::Edf(table) => {
+                let best = table.best(&flow.traffic, flow.service)?;
+                if best <= delay {
+                    return Ok(delay.min(best.max(LINK_DELAY_MAX)));
+                }
+                let short = Denied::new(NodeTest::EdfExact, best.minus(delay));
+                Err(Denied { nearest_delay: Some(best), ..short })
+            }
+            Tests::Levels(levels) => levels.lowest(&flow, None),
+        }
     }
-}
 
-impl Subnet for LinkPort<'_> {
-    fn best(&mut self, ask: &Ask) -> Result<Offer, Denied> {
-        let service = packet_cost(&self.link, ask.octets);
-        let delay = self.table.best(&ask.traffic, service)?;
+    /// A channel stands from now on, behind the others, with the shortest bound that it can have; its offer.
+    ///
+    /// # Errors
+    /// [`Denied`] where no bound helps.
+    pub fn admit_best(&mut self, ask: &Ask) -> Result<Offer, Denied> {
+        let delay = self.shortest(ask)?;
+        self.admit(ask, delay)?;
         Ok(self.offer(ask, delay))
     }
 
+    /// A channel stands from now on, behind the others, with an offer that [`Subnet`] has made.
+    ///
+    /// # Errors
+    /// [`Denied`]: it was made beside others than those that stand now.
+    pub fn admit_offered(&mut self, ask: &Ask, offered: &Offer) -> Result<(), Denied> {
+        self.admit(ask, offered.delay.minus(self.params.link.host_slack))
+    }
+
+    fn admit(&mut self, ask: &Ask, delay: Span) -> Result<(), Denied> {
+        let flow = self.flow(ask, delay);
+        match &mut self.tests {
+            Tests::Edf(table) => table.admit(&flow),
+            Tests::Levels(levels) => levels.admit(&flow),
+        }
+    }
+
+    /// Gives the channel at this place the longest bound up to an offer of `delay`, and what it had where that
+    /// is longer (`TENET-3.1-16`). Later channels fit that did not before.
+    pub fn relax(&mut self, place: usize, ask: &Ask, delay: Span) -> Offer {
+        let (index, had) = (LINK_FLOWS_OWN + place, self.channels()[place].delay);
+        let delay = delay.minus(self.params.link.host_slack).max(had);
+        let relaxed = match &mut self.tests {
+            Tests::Edf(table) => {
+                let delay = delay.min(had.max(LINK_DELAY_MAX));
+                // Without room for the points of a longer bound the old one stands.
+                if table.relax(index, delay).is_ok() { delay } else { had }
+            }
+            Tests::Levels(levels) => levels.relax(index, delay),
+        };
+        self.offer(ask, relaxed)
+    }
+
+    /// Removes the channel at this place; the last one takes it.
+    pub fn release(&mut self, place: usize) {
+        let index = LINK_FLOWS_OWN + place;
+        match &mut self.tests {
+            Tests::Edf(table) => table.release(index),
+            Tests::Levels(levels) => {
+                levels.standing -= 1;
+                levels.flows[index] = levels.flows[levels.standing];
+            }
+        }
+    }
+
+    /// Slots take so long in each window from now on, if all channels keep their bounds beside them.
+    ///
+    /// # Errors
+    /// [`Denied`], with what a packet would be late; nothing has changed.
+    pub fn set_units(&mut self, units: Span) -> Result<(), Denied> {
+        let (params, first) = (&self.params, above(&self.params, units));
+        match &mut self.tests {
+            Tests::Edf(table) => {
+                table.set_above(link_ahead(params, units), link_window(params.trt), first.service)
+            }
+            Tests::Levels(levels) => {
+                let kept = core::mem::replace(&mut levels.above, first);
+                levels.check(None, None).inspect_err(|_| levels.above = kept)
+            }
+        }
+    }
+}
+
+impl<F: DerefMut<Target = [Flow]>> Levels<F> {
+    fn new(params: &SegmentParams, flows: F) -> Self {
+        let (levels, blocking) = (link_levels(params), link_blocking(params));
+        let last = ordinary(params).2.max(levels[LINK_LEVELS - 1] * 2);
+        let bounds = core::array::from_fn(|at| levels.get(at).copied().unwrap_or(last));
+        Self { flows, standing: LINK_FLOWS_OWN, blocking, above: above(params, Span::ZERO), bounds }
+    }
+
+    fn level(&self, flow: &Flow) -> usize {
+        self.bounds.iter().position(|bound| *bound == flow.delay).unwrap_or(LINK_LEVELS)
+    }
+
+    /// The test of all flows but the one at `without`, and of a further one at its level. What goes before
+    /// packets is at the highest level that has any.
+    fn check(&self, without: Option<usize>, with: Option<(&Flow, usize)>) -> Result<(), Denied> {
+        let standing = || {
+            let rest = self.flows[..self.standing].iter().enumerate();
+            let rest = rest.filter(move |(at, _)| without != Some(*at));
+            rest.map(|(_, flow)| (flow, self.level(flow))).chain(with)
+        };
+        let top = standing().map(|(_, level)| level).min().unwrap_or(LINK_LEVELS);
+        let all = || standing().chain([(&self.above, top)]);
+        rcsp::check(all, &self.bounds, self.blocking, Blocker::Below).map(|_| ())
+    }
+
+    fn has_room(&self) -> Result<(), Denied> {
+        let is_full = self.standing >= self.flows.len();
+        if is_full { Err(Denied::new(NodeTest::TableFull, Span::ZERO)) } else { Ok(()) }
+    }
+
+    /// The bound of the highest level at which the flow fits.
+    fn best(&self, flow: &Flow) -> Result<Span, Denied> {
+        self.has_room()?;
+        let mut denied = Denied::new(NodeTest::RcspLevel, Span::ZERO);
+        for (level, bound) in self.bounds[..LINK_LEVELS].iter().enumerate() {
+            match self.check(None, Some((flow, level))) {
+                Ok(()) => return Ok(*bound),
+                Err(why) => denied = why,
+            }
+        }
+        Err(denied)
+    }
+
+    /// The bound of the lowest level that the flow's own one allows and at which it fits, in the place of the
+    /// flow at `instead`.
+    fn lowest(&self, flow: &Flow, instead: Option<usize>) -> Result<Span, Denied> {
+        if instead.is_none() {
+            self.has_room()?;
+        }
+        let bounds = &self.bounds[..LINK_LEVELS];
+        let level = rcsp::lowest(flow.delay, bounds, |level| self.check(instead, Some((flow, level))))?;
+        Ok(bounds[level])
+    }
+
+    fn admit(&mut self, flow: &Flow) -> Result<(), Denied> {
+        self.has_room()?;
+        self.check(None, Some((flow, self.level(flow))))?;
+        self.flows[self.standing] = *flow;
+        self.standing += 1;
+        Ok(())
+    }
+
+    fn relax(&mut self, index: usize, delay: Span) -> Span {
+        let flow = self.flows[index];
+        let longest = self.lowest(&Flow { delay, ..flow }, Some(index));
+        let delay = longest.map_or(flow.delay, |longest| longest.max(flow.delay));
+        self.flows[index].delay = delay;
+        delay
+    }
+}
+
+impl<F, P> Subnet for LinkPort<F, P>
+where
+    F: DerefMut<Target = [Flow]>,
+    P: DerefMut<Target = [Point]>,
+{
+    fn best(&mut self, ask: &Ask) -> Result<Offer, Denied> {
+        let delay = self.shortest(ask)?;
+        Ok(self.offer(ask, delay))
+    }
+
+    /// A longer bound costs nothing else here: the longest one is the cheapest.
     fn keeping(&mut self, ask: &Ask, delay: Span) -> Result<Offer, Denied> {
-        let slack = self.link.host_slack;
-        let flow = self.flow(ask, delay.minus(slack));
-        // A longer bound costs nothing else here: the longest one is the cheapest.
-        self.table.test(&flow).map_err(|denied| Denied {
+        let slack = self.params.link.host_slack;
+        let longest = self.longest(ask, delay.minus(slack)).map_err(|denied| Denied {
             nearest_delay: denied.nearest_delay.map(|nearest| nearest + slack),
             ..denied
         })?;
-        Ok(self.offer(ask, flow.delay))
+        Ok(self.offer(ask, longest))
     }
+}
+
+/// The share of the port that a flow takes, in each cycle of so long: for monitors.
+pub fn link_work(traffic: &Traffic, octets: Octets, params: &SegmentParams) -> Span {
+    packet_cost(&params.link, octets) * traffic.half_open(params.trt)
 }

@@ -9,7 +9,10 @@ mod link;
 mod paced;
 mod rether;
 
-pub use link::LinkPort;
+pub use link::{
+    LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_LEVELS, LINK_POINTS, LinkPort, carried_step, link_ahead,
+    link_levels, link_offer, link_others, link_work,
+};
 pub use paced::{PacedFlow, PacedPort, fifo_delay};
 pub(crate) use rether::worst_wait;
 pub use rether::{RetherSegment, RetherShare, packet_tht};

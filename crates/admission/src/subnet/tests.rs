@@ -2,7 +2,7 @@ use super::*;
 use crate::pace::Pace;
 use crate::rether::SegmentParams;
 use crate::rtip::edf::tests::ns;
-use crate::rtip::{EdfTable, Flow, NodeTest, Point};
+use crate::rtip::{Discipline, Flow, NodeTest, Point, Scheduler};
 use crate::slots::Slot;
 use proptest::prelude::*;
 
@@ -123,62 +123,116 @@ proptest! {
     }
 }
 
-fn flows(count: usize) -> (Vec<Flow>, Vec<Point>) {
+type Port = LinkPort<Vec<Flow>, Vec<Point>>;
+
+fn port_of(params: SegmentParams, scheduler: Scheduler, channels: usize) -> Port {
     let flow = Flow { traffic: Traffic::periodic(ns(1)).unwrap(), service: ns(1), delay: ns(1) };
-    (vec![flow; count], vec![Point::default(); 20_000])
+    let discipline = Discipline::of(Some(scheduler), None).unwrap();
+    let memory = (vec![flow; channels + LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);
+    LinkPort::new(params, discipline, memory.0, memory.1).unwrap()
+}
+
+fn port(rate: BitRate, scheduler: Scheduler) -> Port {
+    port_of(SegmentParams::new(rate, 2), scheduler, 200)
 }
 
 /// The paper's bottleneck: a T1 link, two video channels of note 7, and a bound of 70 ms.
 #[test]
 fn the_t1_link_of_the_paper_carries_its_two_video_channels() {
     let rate = BitRate::new(1_500_000).unwrap();
-    let link = LinkModel::new(rate, FRAMING, 100);
-    let (mut places, mut points) = flows(10);
-    let ordinary = link.frame_span_max();
-    let table = EdfTable::new(ordinary, &mut places, &mut points);
-    let mut port = LinkPort { link, table, cable_least: ns(0), cable_most: ns(0) };
+    // With shorter cycles announcements take an eighth of so slow a link.
+    let params = SegmentParams { trt: Span::from_millis(100), ..SegmentParams::new(rate, 2) };
+    let (mut port, link) = (port_of(params, Scheduler::DelayEdd, 10), params.link);
     let video = Ask {
         traffic: Traffic::periodic(Span::from_millis(1_000).div_down(88)).unwrap(),
-        octets: Octets::new(900),
+        octets: Octets::new(800),
         octets_least: Octets::new(1),
     };
     let first = port.best(&video).unwrap();
-    let own = packet_span_up(rate, &FRAMING, Octets::new(900)) + link.per_frame;
-    assert_eq!(first.delay, own + link.frame_span_max() + link.host_slack, "one ordinary frame, and itself");
-    for _ in 0..2 {
+    let own = packet_span_up(rate, &link.framing, Octets::new(800)) + link.per_frame;
+    let ahead = link_ahead(&params, ns(0));
+    assert_eq!(first.delay, own + ahead + link.host_slack, "what the card has, announcements, and itself");
+    assert_eq!(first.link_most, link.frame_span_max());
+    let [one, two] = [(); 2].map(|()| {
         let offer = port.keeping(&video, Span::from_millis(70)).unwrap();
         assert_eq!(offer.delay, Span::from_millis(70));
-        let flow = port.flow(&video, offer.delay.minus(link.host_slack));
-        port.table.admit(&flow).unwrap();
-    }
+        port.admit_offered(&video, &offer)
+    });
+    assert_eq!((one, two), (Ok(()), Ok(())));
     let denied = port.best(&video).unwrap_err();
-    assert_eq!(denied.test, NodeTest::Load, "three of 720 kbit/s with headers are more than the link");
-    assert_eq!(
-        largest_packet(&mut port, &video, Span::from_millis(70)),
-        None,
-        "88 headers a second are too many"
-    );
-    let slow = Ask { traffic: Traffic::periodic(Span::from_millis(1_000).div_down(11)).unwrap(), ..video };
-    let octets = largest_packet(&mut port, &slow, Span::from_millis(70)).unwrap();
+    assert_eq!(denied.test, NodeTest::Load, "three of 650 kbit/s with headers are more than the link");
+    let slow = Ask {
+        traffic: Traffic::periodic(Span::from_millis(125)).unwrap(),
+        octets: Octets::new(1_420),
+        ..video
+    };
+    let octets = largest_packet(&mut port, &slow, Span::from_millis(150)).unwrap();
     let smaller = Ask { octets, octets_least: Octets::new(1), ..slow };
-    assert!(port.keeping(&smaller, Span::from_millis(70)).is_ok());
+    assert!(port.keeping(&smaller, Span::from_millis(150)).is_ok());
     let larger = Ask { octets: Octets::new(octets.get() + 1), ..smaller };
-    assert!(port.keeping(&larger, Span::from_millis(70)).is_err());
+    assert!(port.keeping(&larger, Span::from_millis(150)).is_err());
 }
 
 #[test]
 fn a_refused_bound_of_a_link_names_the_shortest_that_fits() {
-    let link = LinkModel::new(BitRate::from_mbit(10), FRAMING, 100);
-    let (mut places, mut points) = flows(10);
-    let ordinary = link.frame_span_max();
-    let table = EdfTable::new(ordinary, &mut places, &mut points);
-    let mut port = LinkPort { link, table, cable_least: ns(5), cable_most: ns(9) };
+    let mut port = port(BitRate::from_mbit(10), Scheduler::DelayEdd);
     let channel = ask(10_000, 10_000, 10_000, 1_000);
     let best = port.best(&channel).unwrap();
-    assert_eq!((best.link_least, best.link_most), (ns(5), ns(9)));
     let denied = port.keeping(&channel, best.delay.minus(ns(1))).unwrap_err();
     assert_eq!(denied.nearest_delay, Some(best.delay));
     assert_eq!(port.keeping(&channel, best.delay), Ok(best));
+    let long = port.keeping(&channel, Span::from_millis(900)).unwrap();
+    assert_eq!(long.delay, LINK_DELAY_MAX + Span::from_millis(1));
+}
+
+/// As many channels as the load allows have a bound of 200 ms; with the best one each, fewer fit beside a
+/// last one that is in a hurry.
+#[test]
+fn what_is_relaxed_is_there_for_a_later_channel() {
+    for scheduler in [Scheduler::DelayEdd, Scheduler::Rcsp] {
+        let hurried = ask(30_000, 30_000, 30_000, 1_400);
+        let bound = Span::from_millis(13);
+        let mut tight = port(BitRate::from_mbit(10), scheduler);
+        let lax = ask(60_000, 60_000, 60_000, 1_400);
+        for _ in 0..9 {
+            tight.admit_best(&lax).unwrap();
+        }
+        assert!(tight.keeping(&hurried, bound).is_err(), "{scheduler:?}");
+        for place in 0..9 {
+            let had = tight.channels()[place].delay;
+            let offer = tight.relax(place, &lax, Span::from_millis(170));
+            assert!(offer.delay > had + Span::from_millis(50), "{scheduler:?} {offer:?}");
+        }
+        let offer = tight.keeping(&hurried, bound).unwrap_or_else(|why| panic!("{scheduler:?}: {why}"));
+        tight.admit_offered(&hurried, &offer).unwrap();
+        // What is given back is there again.
+        tight.release(9);
+        tight.admit_offered(&hurried, &offer).unwrap();
+        let offer = tight.relax(9, &hurried, ns(0));
+        assert!(offer.delay <= bound, "relaxing never shortens, and never lengthens beyond what was said");
+    }
+}
+
+/// A bound under which a packet and all slots of a window just fit stands against one more slot.
+#[test]
+fn slots_and_packets_of_a_port_are_counted_against_each_other() {
+    for scheduler in [Scheduler::DelayEdd, Scheduler::Rcsp] {
+        let mut port = port(BitRate::from_mbit(10), scheduler);
+        let channel = ask(30_000, 30_000, 30_000, 1_400);
+        let alone = port.best(&channel).unwrap();
+        port.set_units(Span::from_millis(6)).unwrap();
+        let beside = port.admit_best(&channel).unwrap();
+        assert!(beside.delay >= alone.delay + Span::from_millis(5), "{scheduler:?}");
+        let denied = port.set_units(Span::from_millis(25)).unwrap_err();
+        assert!(denied.margin > ns(0), "{denied:?}");
+        assert_eq!(port.best(&channel).map(|offer| offer.delay > beside.delay), Ok(true), "6 ms stand");
+        port.relax(0, &channel, Span::from_millis(180));
+        port.set_units(Span::from_millis(12)).unwrap();
+        port.release(0);
+        port.set_units(Span::from_millis(25)).unwrap();
+        port.set_units(ns(0)).unwrap();
+        assert_eq!(port.best(&channel), Ok(alone), "{scheduler:?}");
+    }
 }
 
 fn paced(period: u64, service: u64, jitter: u64, stay_max: Span) -> PacedFlow {

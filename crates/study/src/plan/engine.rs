@@ -9,21 +9,24 @@ use rota_admission::certificate::{
     rether_terms,
 };
 use rota_admission::path::{self, Hop, PathTest, counts_for_jitter};
-use rota_admission::rtip::{Denied, EdfTable, Flow, Messages, Packets, Point, Regulator, Traffic};
-use rota_admission::subnet::{
-    Ask, LinkPort, Offer, RTIP_OCTETS, RetherSegment, RetherShare, Subnet, packet_cost, payload_max,
+use rota_admission::rtip::{
+    Denied, Discipline, Flow, Messages, Packets, Point, Regulator, Scheduler, Traffic,
 };
-use rota_admission::{SegmentParams, Slot, link_blocking};
+use rota_admission::subnet::{
+    Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, Offer, RetherSegment, RetherShare, Subnet, carried_step,
+    link_ahead, link_others, payload_max,
+};
+use rota_admission::{SegmentParams, Slot};
 use rota_lab::{Medium, Segment, Topology};
 use rota_units::{Octets, Span};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A longer bound on a cable gives the others no more room that counts, and each point of time below the
-/// longest bound takes a place in the table.
-const CABLE_DELAY_MAX: Span = Span::from_millis(200);
-/// Points of demand that a port's table holds.
-const POINTS: usize = 1 << 16;
+/// Channels that one direction of a cable holds in a plan.
+const CHANNELS_MAX: usize = 1_000;
+
+/// One direction of a cable: the tests that its node runs, and its channels with their offers.
+type Port = LinkPort<Vec<Flow>, Vec<Point>>;
 
 /// A network, and all that stands on it.
 pub struct Plan<'t> {
@@ -32,10 +35,13 @@ pub struct Plan<'t> {
     params: Vec<SegmentParams>,
     /// The list of each segment under a token, and the receiving station of each of its slots.
     rings: Vec<(Vec<Slot>, Vec<u16>)>,
-    /// The channels of each direction of a cable, by segment and sending station, with their bounds on the
-    /// port.
-    cables: BTreeMap<(usize, usize), Vec<(Ask, Span)>>,
+    /// The channels of each direction of a cable, by segment and sending station, with their offers.
+    cables: BTreeMap<(usize, usize), Vec<(Ask, Offer)>>,
 }
+
+/// An offer of nothing.
+const NO_OFFER: Offer =
+    Offer { delay: Span::ZERO, service_least: Span::ZERO, link_least: Span::ZERO, link_most: Span::ZERO };
 
 /// One hop of an accepted channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +65,9 @@ pub struct Accepted {
     pub delay: Span,
     /// The bound of its jitter.
     pub jitter: Span,
-    /// The certificate, as a JSON document that the independent checker accepts.
-    pub certificate: Value,
+    /// The certificate, as a JSON document that the independent checker accepts; none where a cable serves
+    /// levels, whose test no certificate states yet.
+    pub certificate: Option<Value>,
 }
 
 /// A refusal: of the shortest route, if there is one.
@@ -97,7 +104,7 @@ struct Trial {
     packets: Packets,
     hops: Vec<Hop>,
     legs: Vec<Leg>,
-    certificate: Value,
+    certificate: Option<Value>,
 }
 
 impl<'t> Plan<'t> {
@@ -111,7 +118,7 @@ impl<'t> Plan<'t> {
         let rings = vec![(Vec::new(), Vec::new()); params.len()];
         let mut cables = BTreeMap::new();
         for (station, segment) in ends_of_cables(topology) {
-            cables.insert((segment, station), others(&params[segment]));
+            cables.insert((segment, station), Vec::new());
         }
         Self { topology, params, rings, cables }
     }
@@ -155,11 +162,8 @@ impl<'t> Plan<'t> {
         };
         let mut hops = Vec::new();
         for step in route {
-            let offer =
-                self.ask(step, ask.traffic, |subnet| subnet.best(&ask)).map_err(|why| denied(step, why))?;
-            // Gateways hold packets until they conform again. To restore their distances a node would have to
-            // know when a packet left the card of the one before.
-            hops.push(offer.hop(Regulator::Rate));
+            let offer = self.ask(step, |subnet| subnet.best(&ask)).map_err(|why| denied(step, why))?;
+            hops.push(offer.hop(self.regulator(route, hops.len())));
         }
         let failed = |why: path::PathDenied| {
             let test = if why.test == PathTest::Delay { "Delay" } else { "Jitter" };
@@ -171,7 +175,7 @@ impl<'t> Plan<'t> {
             let counts = counts_for_jitter(&hops, n);
             let best = hops[n].delay;
             let most = best + left.share(counts);
-            let leg = self.relaxed(step, &ask, best, most).map_err(|why| denied(step, why))?;
+            let leg = self.relaxed(step, &ask, most).map_err(|why| denied(step, why))?;
             // A cheaper reservation may need less than its part; the nodes before it have the rest.
             left = left.take(leg.delay.minus(best), counts);
             hops[n].delay = leg.delay;
@@ -186,25 +190,50 @@ impl<'t> Plan<'t> {
             // The bound counts from the moment at which the program hands a message over.
             host_slack: Span::ZERO,
         };
-        let certificate = self.certified(&terms, &ask, &hops, &legs);
-        let certificate = certificate.map_err(|(step, why)| denied(&step, why))?;
+        let has_levels = route
+            .iter()
+            .any(|step| !self.is_ring(step) && self.discipline(step.segment).scheduler == Scheduler::Rcsp);
+        let certificate = match has_levels {
+            true => None,
+            false => {
+                Some(self.certified(&terms, &ask, &hops, &legs).map_err(|(step, why)| denied(&step, why))?)
+            }
+        };
         let unproven = |why: String| Refused { why, ..refused(None, "Certificate", Span::ZERO) };
-        let document = Document::read(&certificate.to_string()).map_err(unproven)?;
-        document
-            .check()
-            .map_err(|fault| unproven(format!("no checker would accept a certificate: {fault}")))?;
+        if let Some(certificate) = &certificate {
+            let document = Document::read(&certificate.to_string()).map_err(unproven)?;
+            document
+                .check()
+                .map_err(|fault| unproven(format!("no checker would accept a certificate: {fault}")))?;
+        }
         Ok(Trial { ask, packets, hops, legs, certificate })
     }
 
-    /// The cheapest reservation on a step with a bound from the best one to `most`.
-    fn relaxed(&self, step: &Step, ask: &Ask, best: Span, most: Span) -> Result<Leg, Denied> {
+    fn discipline(&self, segment: usize) -> Discipline {
+        self.topology.segments[segment].discipline
+    }
+
+    /// How the node of a step holds packets: by the discipline of its port, where that is one of a cable.
+    fn regulator(&self, route: &[Step], n: usize) -> Regulator {
+        let before = n.checked_sub(1).map(|before| &route[before]);
+        if self.is_ring(&route[n]) {
+            return Regulator::Rate;
+        }
+        let step = before.map_or(Span::ZERO, |before| {
+            let transit = self.params[before.segment].transit();
+            carried_step((self.is_ring(before)).then_some(transit))
+        });
+        self.discipline(route[n].segment).regulator(step)
+    }
+
+    /// The cheapest reservation on a step with a bound of `most` or less.
+    fn relaxed(&self, step: &Step, ask: &Ask, most: Span) -> Result<Leg, Denied> {
         let step = *step;
         if let Some(ring) = self.ring(&step) {
             let share = ring.cheapest(ask, most)?;
             return Ok(Leg { step, delay: share.delay, share: Some(share) });
         }
-        let keep = most.min(best.max(CABLE_DELAY_MAX));
-        let offer = self.ask(&step, ask.traffic, |subnet| subnet.keeping(ask, keep))?;
+        let offer = self.ask(&step, |subnet| subnet.keeping(ask, most))?;
         Ok(Leg { step, delay: offer.delay, share: None })
     }
 
@@ -212,26 +241,29 @@ impl<'t> Plan<'t> {
     fn ask(
         &self,
         step: &Step,
-        traffic: Traffic,
         ask: impl FnOnce(&mut dyn Subnet) -> Result<Offer, Denied>,
     ) -> Result<Offer, Denied> {
         if let Some(mut ring) = self.ring(step) {
             return ask(&mut ring);
         }
-        let (params, standing) = (&self.params[step.segment], self.standing(step));
+        let traffic = Traffic::periodic(Span::from_millis(1)).expect("a sound period");
         let none = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
-        let (mut flows, mut points) = (vec![none; standing.len() + 1], vec![Point::default(); POINTS]);
-        let mut table = EdfTable::new(link_blocking(params), &mut flows, &mut points);
-        for (ask, delay) in standing {
-            let service = packet_cost(&params.link, ask.octets);
-            table.admit(&Flow { traffic: ask.traffic, service, delay: *delay })?;
+        let memory = (vec![none; CHANNELS_MAX + LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);
+        let discipline = self.discipline(step.segment);
+        let mut port = Port::new(self.params[step.segment], discipline, memory.0, memory.1)?;
+        for (ask, offer) in self.standing(step) {
+            port.admit_offered(ask, offer)?;
         }
-        ask(&mut LinkPort { link: params.link, table, cable_least: Span::ZERO, cable_most: Span::ZERO })
+        ask(&mut port)
+    }
+
+    fn is_ring(&self, step: &Step) -> bool {
+        self.topology.segments[step.segment].medium != Medium::Link
     }
 
     /// The segment of a step as its station sees it, if a token rules there.
     fn ring(&self, step: &Step) -> Option<RetherSegment<'_>> {
-        if self.topology.segments[step.segment].medium == Medium::Link {
+        if !self.is_ring(step) {
             return None;
         }
         let (slots, receivers) = &self.rings[step.segment];
@@ -240,7 +272,7 @@ impl<'t> Plan<'t> {
         Some(RetherSegment { params: self.params[step.segment], slots, station, periodic: false, receives })
     }
 
-    fn standing(&self, step: &Step) -> &[(Ask, Span)] {
+    fn standing(&self, step: &Step) -> &[(Ask, Offer)] {
         self.cables.get(&(step.segment, step.station)).map_or(&[], Vec::as_slice)
     }
 
@@ -254,8 +286,8 @@ impl<'t> Plan<'t> {
                 slots.push(Slot { station: number(station), tht: share.admitted.tht, periodic: false });
                 receivers.push(number(next));
             } else {
-                let delay = self.on_port(leg);
-                self.cables.entry((segment, station)).or_default().push((ask, delay));
+                let offer = Offer { delay: leg.delay, ..NO_OFFER };
+                self.cables.entry((segment, station)).or_default().push((ask, offer));
             }
         }
         let (delay, jitter) = (path::delay(&hops, packets.spread), path::jitter(&hops, packets.spread));
@@ -263,8 +295,8 @@ impl<'t> Plan<'t> {
     }
 
     /// The bound of a cable's port, without what its host may be late.
-    fn on_port(&self, leg: &Leg) -> Span {
-        leg.delay.minus(self.params[leg.step.segment].link.host_slack)
+    fn on_port(&self, step: &Step, delay: Span) -> Span {
+        delay.minus(self.params[step.segment].link.host_slack)
     }
 
     /// The certificate of a channel that does not stand yet. It states what stands before it.
@@ -276,8 +308,11 @@ impl<'t> Plan<'t> {
         legs: &[Leg],
     ) -> Result<Value, (Step, Denied)> {
         let memory = |leg: &Leg| {
-            let mut all = self.standing(&leg.step).to_vec();
-            all.push((*ask, self.on_port(leg)));
+            let step = &leg.step;
+            let mut all: Vec<(Ask, Span)> = link_others(&self.params[step.segment]).collect();
+            let standing = self.standing(step).iter();
+            all.extend(standing.map(|(ask, offer)| (*ask, self.on_port(step, offer.delay))));
+            all.push((*ask, self.on_port(step, leg.delay)));
             let none = Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
             let (flows, terms) = (vec![none; all.len()], vec![FlowTerms::default(); all.len()]);
             (all, flows, terms)
@@ -289,8 +324,8 @@ impl<'t> Plan<'t> {
             let network: NetworkTerms<'_> = match (&leg.share, self.ring(&leg.step)) {
                 (Some(share), Some(ring)) => rether_terms(&ring, ask, share),
                 _ => {
-                    let made =
-                        edf_terms(&params.link, link_blocking(params), all, all.len() - 1, flows, terms);
+                    let ahead = link_ahead(params, Span::ZERO);
+                    let made = edf_terms(&params.link, ahead, all, all.len() - 1, flows, terms);
                     made.map_err(|why| (leg.step, why))?
                 }
             };
@@ -339,21 +374,6 @@ fn ends_of_cables(topology: &Topology) -> impl Iterator<Item = (usize, usize)> +
     topology.stations.iter().enumerate().flat_map(move |(at, station)| {
         station.ports.iter().copied().filter(is_cable).map(move |segment| (at, segment))
     })
-}
-
-/// The room of what is no channel on a cable, as channels of long bounds: this station's announcements, five
-/// in a cycle, and the share of ordinary traffic.
-fn others(params: &SegmentParams) -> Vec<(Ask, Span)> {
-    let headers = RTIP_OCTETS + u64::from(params.link.framing.rota_octets);
-    let announced = Octets::new(SegmentParams::ANNOUNCE_OCTETS.saturating_sub(headers).max(1));
-    let full = payload_max(&params.link.framing);
-    let percent = u64::from(params.nrt_share_percent).max(1);
-    let every = Span::from_nanos((packet_cost(&params.link, full) * 100).as_nanos().div_ceil(percent));
-    let ask = |period: Span, octets: Octets| {
-        let traffic = Traffic::periodic(period).expect("a part of a cycle, or some frames long");
-        (Ask { traffic, octets, octets_least: octets }, period.max(params.trt))
-    };
-    vec![ask(params.trt.div_down(5), announced), ask(every, full)]
 }
 
 fn number(station: usize) -> u16 {

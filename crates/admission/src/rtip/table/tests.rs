@@ -17,7 +17,7 @@ proptest! {
         (flows, ordinary) in any_set(7, 30, 200), gone in any::<prop::sample::Index>()
     ) {
         let (mut places, mut points) = memory();
-        let mut table = EdfTable::new(ordinary, &mut places, &mut points);
+        let mut table = EdfTable::new(ordinary, &mut places[..], &mut points[..]);
         for flow in &flows {
             let mut set = table.flows().to_vec();
             set.push(*flow);
@@ -59,6 +59,68 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    /// Work above, counted by hand at each packet's deadline: the table says the same, of all flows and of the
+    /// shortest bound of one more. A refusal changes nothing, and relaxing is always allowed.
+    #[test]
+    fn work_above_counts_at_the_deadlines_of_packets_alone(
+        (flows, ordinary) in any_set(6, 30, 200), window in 5u64..80, part in 0u64..60, longer in 0u64..90
+    ) {
+        let work = window * part / 100;
+        let holds = |flows: &[Flow]| {
+            let points = flows.iter().flat_map(|flow| (1..=3_000).map(|m| flow.delay + flow.traffic.greedy(m)));
+            points.filter(|t| *t < ns(3_000)).all(|t| {
+                let due = crate::rtip::edf::demand(flows.iter(), t);
+                let most = crate::rtip::edf::blocking(flows.iter(), ordinary + ns(work), t);
+                let above = t.as_nanos().div_ceil(window) - 1;
+                due + u128::from(most.as_nanos() + above * work) <= u128::from(t.as_nanos())
+            })
+        };
+        let share = |flows: &[Flow]| {
+            let above = crate::rtip::load::share_up(work.into(), window.into());
+            flows.iter().map(load_up).sum::<u128>() + above
+        };
+        let near = WHOLE - WHOLE / 20;
+        let (mut places, mut points) = memory();
+        let mut table = EdfTable::new(ordinary, &mut places[..], &mut points[..]);
+        flows.iter().for_each(|flow| _ = table.admit(flow));
+        let standing = table.flows().to_vec();
+        prop_assume!(share(&standing) < near);
+        let set = table.set_above(ordinary + ns(work), ns(window), ns(work));
+        prop_assert_eq!(set.is_ok(), holds(&standing), "{:?}", set);
+        if set.is_err() {
+            prop_assert_eq!(table.ordinary, ordinary.as_nanos());
+            return Ok(());
+        }
+        for new in &flows {
+            let standing = table.flows().to_vec();
+            let with = |delay| {
+                let mut set = standing.clone();
+                set.push(Flow { delay, ..*new });
+                set
+            };
+            if share(&with(ns(1))) >= near || table.standing >= 7 {
+                break;
+            }
+            match table.best(&new.traffic, new.service) {
+                Ok(best) => {
+                    let set = with(best);
+                    prop_assert!(holds(&set), "{} {:?}", best, set);
+                    let mut shorter = set.clone();
+                    shorter.last_mut().unwrap().delay = best.minus(ns(1));
+                    prop_assert!(best == new.service || !holds(&shorter), "{}", best);
+                    table.admit(set.last().unwrap()).unwrap();
+                    let last = table.standing - 1;
+                    prop_assert_eq!(table.relax(last, best + ns(longer)), Ok(()));
+                    prop_assert!(holds(table.flows()));
+                }
+                Err(_) => prop_assert!(!holds(&with(ns(2_000)))),
+            }
+        }
+    }
+}
+
 #[test]
 fn a_full_table_and_too_few_points_are_named() {
     let flow = Flow { traffic: Traffic::periodic(ns(100)).unwrap(), service: ns(1), delay: ns(50) };
@@ -72,7 +134,7 @@ fn a_full_table_and_too_few_points_are_named() {
     assert_eq!(table.flows(), []);
     let long = Flow { delay: ns(5_000), ..flow };
     table.admit(&long).unwrap();
-    let mut table = EdfTable::new(ordinary, &mut places, &mut points[..3]);
+    let mut table = EdfTable::new(ordinary, &mut places[..], &mut points[..3]);
     table.admit(&flow).unwrap();
     let denied = table.admit(&long).unwrap_err();
     assert_eq!(denied.test, NodeTest::Undecided);
@@ -93,7 +155,7 @@ fn a_thousand_channels_are_few_points() {
     let mut places = vec![flows[0]; 1_001];
     let mut points = vec![Point::default(); 100_000];
     let ordinary = ns(12_304);
-    let mut table = EdfTable::new(ordinary, &mut places, &mut points);
+    let mut table = EdfTable::new(ordinary, &mut places[..], &mut points[..]);
     flows.iter().for_each(|flow| table.admit(flow).unwrap());
     assert!(table.points() < 10_000, "{}", table.points());
     assert!(table.test(&flows[0]).is_ok());
