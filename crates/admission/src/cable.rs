@@ -57,6 +57,7 @@
 use crate::pace::Pace;
 use crate::refusal::{Refusal, Test};
 use crate::rether::{Admitted, Failure, Request, SegmentParams, largest, refusal, share_of};
+use crate::rtip::{Denied, NodeTest};
 use rota_units::{Octets, Span};
 
 /// A: the wire time up to which a link's sender hands frames of its slots to the card ahead of the wire. A
@@ -173,11 +174,11 @@ pub fn admit_on_link(loads: &[Span], request: &Request, params: &SegmentParams) 
     })
 }
 
-/// The refusal of a session that fits the window, but not beside the packets of channels across segments that
-/// stand on the same port: these would be late by so much.
-pub fn refused_beside_packets(request: &Request, late: Span, params: &SegmentParams) -> Refusal {
-    let failure = Failure { test: Test::LinkCapacity, margin: late };
-    refusal(params, request.pace, &failure, None)
+/// The refusal of a session by the test of the packets that stand on the same port, or are to stand there.
+pub fn refused_by_port(pace: Pace, denied: &Denied, params: &SegmentParams) -> Refusal {
+    let is_full = denied.test == NodeTest::TableFull;
+    let test = if is_full { Test::SlotTableFull } else { Test::LinkCapacity };
+    refusal(params, pace, &Failure { test, margin: denied.margin }, None)
 }
 
 /// The answer to a share that stands beside others that take `before`, with units of an admitted size.

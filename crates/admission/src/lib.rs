@@ -53,7 +53,7 @@ mod timers;
 
 pub use cable::{
     LINK_AHEAD, LINK_AHEAD_ORDINARY, LINK_CARD_SLOWER, LINK_SHARES_MAX, admit_on_link, link_blocking,
-    link_capacity, link_cycle_min, link_window, refused_beside_packets, standing_on_link,
+    link_capacity, link_cycle_min, link_window, refused_by_port, standing_on_link,
 };
 pub use grow::{Growth, SessionSlot, grow, shrunk, standing};
 pub use half_duplex::{BACKOFF_SLOTS, backoff_max, shared_buffer};

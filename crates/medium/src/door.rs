@@ -174,10 +174,22 @@ pub const UNITS_WAITING_MAX: usize = 64;
 pub enum Units {
     /// One more waits.
     Join,
+    /// One more packet of a channel across segments waits. A medium that serves its session by slots counts it as
+    /// any unit.
+    Packet(Due),
     /// The first one has left, or was given up.
     Leave,
     /// Only so many are left, the oldest ones.
     Kept(usize),
+}
+
+/// The times of a packet at this node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Due {
+    /// When it became eligible.
+    pub eligible: Instant,
+    /// When it is to be at the end of the hop.
+    pub deadline: Instant,
 }
 
 /// The load of a share.
@@ -189,6 +201,9 @@ pub struct Share {
     pub pace: rota_admission::Pace,
     /// Whether it needs the strict period.
     pub periodic: bool,
+    /// A link serves its units one by one by the discipline of its settings, each of them one frame of this
+    /// traffic. Another medium does not read it, and a link not `pace` and `periodic` then.
+    pub flow: Option<rota_admission::rtip::Traffic>,
 }
 
 /// The place of a frame of data among those of its sender. The port reads it from the frame: the medium

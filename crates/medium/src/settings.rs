@@ -5,6 +5,7 @@
 use crate::door::MediumKind;
 use crate::members::STATIONS_MAX;
 use core::ops::{Deref, DerefMut};
+use rota_admission::rtip::Discipline;
 use rota_admission::{Framing, LinkModel, NrtPolicy, RecoveryModel, SegmentParams, Timers};
 use rota_admission::{link_capacity, link_cycle_min};
 use rota_units::{BitRate, Octets, Span};
@@ -173,6 +174,9 @@ pub struct Settings {
     pub llc_address: u8,
     /// The medium of the segment.
     pub medium: MediumKind,
+    /// How this end of a link serves packets of channels across segments. The other end is free to have another
+    /// one.
+    pub discipline: Discipline,
     /// The settings of the token alone. They are read and set here as well.
     pub token: TokenSettings,
 }
@@ -280,6 +284,7 @@ impl Settings {
             report: Span::ZERO,
             llc_address: 0,
             medium: MediumKind::Rether,
+            discipline: Discipline::default(),
             token,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::llc::MessageDelivery;
 use rota_admission::Pace;
+use rota_admission::rtip::Traffic;
 use rota_contract::NodeId;
 pub use rota_contract::{ChannelId, UnitRef};
 use rota_medium::door::SessionId;
@@ -104,6 +105,8 @@ pub(crate) struct ShareRequest {
     pub(crate) pace: Pace,
     /// True if it needs the strict period.
     pub(crate) periodic: bool,
+    /// A flow of a link's discipline ([`rota_medium::door::Share`]).
+    pub(crate) flow: Option<Traffic>,
 }
 
 /// Whether the host's ordinary traffic waits for the token.

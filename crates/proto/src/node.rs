@@ -15,6 +15,7 @@ mod holdings;
 mod hops;
 mod line;
 mod messages;
+mod offers;
 mod peers;
 mod ports;
 

@@ -3,6 +3,7 @@
 mod across;
 mod astray;
 mod claims;
+mod disciplines;
 mod drive;
 mod edges;
 mod ended;

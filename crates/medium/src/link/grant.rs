@@ -1,4 +1,5 @@
-//! The right to send: slots of sessions first, in the order of the shares, then ordinary frames one by one.
+//! The right to send: slots of sessions first, in the order of the shares, then packets by the discipline of the
+//! settings, then ordinary frames one by one.
 //!
 //! Frames are handed to the card at the link's pace: while more than [`LINK_AHEAD`] of wire time is there
 //! already, nothing is granted, and no ordinary frame above [`LINK_AHEAD_ORDINARY`]. So a slot that opens
@@ -32,7 +33,7 @@ impl Pace {
         (self.card_free, self.visit) = (now, None);
     }
 
-    fn next_number(&mut self) -> u32 {
+    pub(super) fn next_number(&mut self) -> u32 {
         self.number = self.number.wrapping_add(1);
         self.number
     }
@@ -63,7 +64,7 @@ impl Link {
         if self.pace.card_free > now + LINK_AHEAD {
             return Turn::Wait;
         }
-        if let Some(grant) = self.slot_grant() {
+        if let Some(grant) = self.slot_grant().or_else(|| self.packet_grant(now)) {
             // A visit that a slot interrupts ends first, and the port learns it: nothing fits any more.
             let rest = self.pace.visit.map(|number| self.visit_grant(now, number, Span::ZERO));
             return Turn::Grant(rest.unwrap_or(grant));
@@ -108,6 +109,17 @@ impl Link {
         Some(Grant { port, lane, number, opens, most: 1, budget, not_after, stamp })
     }
 
+    /// The right to send the packet that goes first.
+    fn packet_grant(&mut self, opens: Instant) -> Option<Grant> {
+        let served = self.next_packet()?;
+        let (session, link) = (self.shares.get(served.session)?, &self.settings.link);
+        let wire = link.framing.unit_wire_octets(Octets::new(session.share.unit_octets_max.into()));
+        let (port, lane, not_after) = (self.port, Lane::RealTime(served.session), Instant::FAR);
+        let (number, budget, stamp) =
+            (served.number(), link.rate.span_of_up(wire), (Generation::default(), 0));
+        Some(Grant { port, lane, number, opens, most: 1, budget, not_after, stamp })
+    }
+
     /// The number of the ordinary visit that is under way.
     pub fn visit_number(&self) -> Option<u32> {
         self.pace.visit
@@ -116,14 +128,12 @@ impl Link {
     /// A frame of so many octets, from the destination address on, has left under the grant.
     pub fn spent(&mut self, now: Instant, octets: u16) {
         self.occupy(now, octets);
+        let wire = self.settings.link.framing.wire_octets(payload_of(octets));
         if self.pace.visit.is_some() {
             // The card's clock may be slower than this one. Its delay is made up here.
             self.pace.card_free += self.frame_time(octets).div_down(LINK_CARD_SLOWER);
-        } else {
-            let wire = self.settings.link.framing.wire_octets(payload_of(octets));
-            if let Some(slots) = self.served() {
-                slots.spend(wire);
-            }
+        } else if let Some(slots) = self.served() {
+            slots.spend(wire);
         }
     }
 
@@ -132,8 +142,10 @@ impl Link {
         if self.pace.visit.take().is_some() {
             return;
         }
-        if let Some(slots) = self.served() {
-            slots.end_first();
+        // A packet has its grant while no slot is open. One that opens takes the turn.
+        match self.served() {
+            Some(slots) => slots.end_first(),
+            None => _ = self.end_packet(),
         }
     }
 
@@ -163,7 +175,7 @@ impl Link {
         let opens = sessions.iter().filter_map(|session| session.opens_at(window)).min();
         // Woken at half of what may be there ahead, so that the other half keeps the wire busy until then.
         let room = |ahead: Span| self.pace.card_free.minus(ahead.div_down(2));
-        let is_open = sessions.iter().any(|session| session.slots.first().is_some());
+        let is_open = self.has_packet() || sessions.iter().any(|session| session.slots.first().is_some());
         let slot = opens.unwrap_or(Instant::FAR).min(if is_open { room(LINK_AHEAD) } else { Instant::FAR });
         let slot = slot.min(self.shares.retry_deadline());
         slot.min(self.pace.first.map_or(Instant::FAR, |_| room(LINK_AHEAD_ORDINARY)))

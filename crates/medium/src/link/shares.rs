@@ -1,11 +1,12 @@
 //! The shares of this end: asked for, admitted, changed, given back. Nobody else has a say in them.
 
+use super::flows::{Flows, Packets};
 use super::slots::Slots;
 use super::{Gate, Link};
 use crate::door::{SessionId, Share, Units};
 use crate::event::MediumEvent;
 use rota_admission::{Admitted, LINK_SHARES_MAX, Refusal, Request, SegmentParams};
-use rota_admission::{admit_on_link, link_window, standing_on_link};
+use rota_admission::{admit_on_link, link_window, refused_by_port, standing_on_link};
 use rota_units::{Instant, Octets, Span};
 
 /// Where a session stands.
@@ -48,6 +49,8 @@ pub(super) struct Session {
     /// The greater load that it had.
     past: Past,
     pub(super) slots: Slots,
+    /// Its packets, if it is a flow; it has no slots then.
+    pub(super) packets: Option<Packets>,
 }
 
 impl Session {
@@ -59,6 +62,8 @@ impl Session {
     /// Its load with the greater one before; none while it waits for its share.
     fn charged(&self, now: Instant) -> Option<Span> {
         match self.state {
+            // Nothing of a flow is in the window.
+            State::Admitted(_) if self.packets.is_some() => None,
             State::Admitted(load) => Some(load.max(self.past.load(now))),
             State::Waiting => None,
         }
@@ -97,7 +102,8 @@ pub(super) struct Shares {
     /// When a request that is held is looked at again.
     retry: Instant,
     /// Room for the loads of an admission.
-    loads: Vec<Span>,
+    pub(super) loads: Vec<Span>,
+    pub(super) flows: Flows,
 }
 
 impl Shares {
@@ -109,6 +115,7 @@ impl Shares {
             gone: Vec::with_capacity(room),
             retry: Instant::FAR,
             loads: Vec::with_capacity(room),
+            flows: Flows::default(),
         }
     }
 
@@ -131,7 +138,7 @@ impl Shares {
     }
 
     /// The loads of all that are admitted but for one; with those that are past.
-    fn load_without(&mut self, now: Instant, id: SessionId) {
+    pub(super) fn load_without(&mut self, now: Instant, id: SessionId) {
         self.gone.retain(|past| now < past.until);
         self.loads.clear();
         let others = self.sessions.iter().filter(|session| session.id != id);
@@ -146,11 +153,21 @@ impl Shares {
         all.filter(|until| now < *until).min().unwrap_or(Instant::FAR)
     }
 
+    /// The tests of a session beside these loads, and of the packets beside all. An accepted set stands.
+    fn fits(&mut self, request: &Request, params: &SegmentParams) -> Result<Admitted, Refusal> {
+        let admitted = admit_on_link(&self.loads, request, params)?;
+        let units = self.loads.iter().copied().sum::<Span>() + admitted.tht;
+        match self.packets_allow(units) {
+            Ok(()) => Ok(admitted),
+            Err(denied) => Err(refused_by_port(request.pace, &denied, params)),
+        }
+    }
+
     /// The answer to a request beside all other shares.
     fn ask(&mut self, now: Instant, id: SessionId, request: &Request, params: &SegmentParams) -> Answer {
         let ends = self.past_ends(now);
         self.load_without(now, id);
-        match admit_on_link(&self.loads, request, params) {
+        match self.fits(request, params) {
             Ok(admitted) => return Answer::Admitted(admitted),
             Err(refusal) if ends == Instant::FAR => return Answer::Refused(refusal),
             Err(_) => {}
@@ -158,8 +175,11 @@ impl Shares {
         let others = self.sessions.iter().filter(|session| session.id != id);
         self.loads.clear();
         self.loads.extend(others.filter_map(|session| session.charged(Instant::FAR)));
-        match admit_on_link(&self.loads, request, params) {
+        match self.fits(request, params) {
             Ok(_) => {
+                // It does not stand yet.
+                let counted = self.count_units(now);
+                debug_assert!(counted.is_ok(), "these loads stood before");
                 self.retry = self.retry.min(ends);
                 Answer::Later
             }
@@ -173,8 +193,9 @@ impl Link {
     pub fn reserve(&mut self, now: Instant, id: SessionId, share: Share) {
         let (state, resize, slots) = (State::Waiting, None, Slots::new(share.pace));
         let (is_held, past) = (false, Past::NONE);
+        let packets = share.flow.map(|traffic| Packets::of(traffic, share.unit_octets_max));
         let was_engaged = self.is_engaged();
-        self.shares.sessions.push(Session { id, share, state, resize, is_held, past, slots });
+        self.shares.sessions.push(Session { id, share, state, resize, is_held, past, slots, packets });
         if self.peer().is_none() {
             // Its station has gone since it was asked for.
             self.lose_shares();
@@ -194,6 +215,7 @@ impl Link {
     pub fn release(&mut self, now: Instant, id: SessionId) {
         let Some(at) = self.shares.sessions.iter().position(|session| session.id == id) else { return };
         let session = self.shares.sessions.remove(at);
+        self.shares.flows.remove(id);
         self.shares.gone.extend(session.to_past(now, link_window(self.settings.trt)));
         self.event(MediumEvent::Released { session: id });
         self.open_when_unshared(now);
@@ -208,6 +230,7 @@ impl Link {
 
     /// Every share of this end is gone.
     pub(super) fn lose_shares(&mut self) {
+        self.shares.flows.clear();
         while let Some(session) = self.shares.sessions.pop() {
             self.event(MediumEvent::ReservationLost { session: session.id });
         }
@@ -257,8 +280,15 @@ impl Link {
     /// The port says what has become of the units of a session that wait.
     pub fn note_units(&mut self, now: Instant, id: SessionId, units: Units) {
         let Some(session) = self.shares.get_mut(id) else { return };
+        if let Some(packets) = &mut session.packets {
+            return match units {
+                Units::Packet(due) => packets.waits.push(due),
+                Units::Leave => packets.leave(),
+                Units::Join | Units::Kept(_) => {}
+            };
+        }
         match units {
-            Units::Join => session.slots.unit_joins(now),
+            Units::Join | Units::Packet(_) => session.slots.unit_joins(now),
             Units::Leave => session.slots.unit_leaves(),
             Units::Kept(kept) => session.slots.keep_units(kept),
         }
@@ -283,7 +313,15 @@ impl Link {
         while let Some(at) = self.shares.sessions.iter().position(waits) {
             let session = &self.shares.sessions[at];
             let (id, request) = (session.id, session.request(session.share.unit_octets_max));
-            match self.shares.ask(now, id, &request, &params) {
+            let answer = match self.shares.sessions[at].packets.take() {
+                None => self.shares.ask(now, id, &request, &params),
+                Some(mut packets) => {
+                    let answer = self.admit_flow(now, id, &mut packets);
+                    self.shares.sessions[at].packets = Some(packets);
+                    answer.map_or_else(Answer::Refused, Answer::Admitted)
+                }
+            };
+            match answer {
                 Answer::Admitted(admitted) => {
                     // Behind all that are admitted already.
                     let mut session = self.shares.sessions.remove(at);
@@ -309,7 +347,10 @@ impl Link {
     pub(super) fn resize_due(&mut self, now: Instant) {
         let is_due = |session: &Session| {
             let due = |(octets, may): (u32, bool)| may || octets > session.share.unit_octets_max;
-            session.state != State::Waiting && !session.is_held && session.resize.is_some_and(due)
+            session.packets.is_none()
+                && session.state != State::Waiting
+                && !session.is_held
+                && session.resize.is_some_and(due)
         };
         while let Some(at) = self.shares.sessions.iter().position(is_due) {
             let session = &self.shares.sessions[at];

@@ -21,18 +21,18 @@ pub(super) struct Slot {
 
 /// So many places, which are used in turn.
 #[derive(Clone, Copy, Debug)]
-struct Queue<T, const N: usize> {
+pub(super) struct Queue<T, const N: usize> {
     at: [T; N],
     first: usize,
     len: usize,
 }
 
 impl<T: Copy, const N: usize> Queue<T, N> {
-    const fn new(empty: T) -> Self {
+    pub(super) const fn new(empty: T) -> Self {
         Self { at: [empty; N], first: 0, len: 0 }
     }
 
-    fn get(&self, index: usize) -> Option<T> {
+    pub(super) fn get(&self, index: usize) -> Option<T> {
         (index < self.len).then(|| self.at[(self.first + index) % N])
     }
 
@@ -41,14 +41,14 @@ impl<T: Copy, const N: usize> Queue<T, N> {
     }
 
     /// The last one is behind all others; none is taken where there is no place.
-    fn push(&mut self, last: T) {
+    pub(super) fn push(&mut self, last: T) {
         if self.len < N {
             self.at[(self.first + self.len) % N] = last;
             self.len += 1;
         }
     }
 
-    fn pop(&mut self) {
+    pub(super) fn pop(&mut self) {
         if self.len > 0 {
             (self.first, self.len) = ((self.first + 1) % N, self.len - 1);
         }

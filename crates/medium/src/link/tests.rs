@@ -70,7 +70,11 @@ impl Bench {
     fn ask(&mut self, octets: u64, period: Span) -> usize {
         let pace = Pace::of(period, self.trt()).expect("a sound period");
         let id = SessionId(self.queues.len() as u64 + 1);
-        self.link.reserve(self.now, id, Share { unit_octets_max: octets as u32, pace, periodic: false });
+        self.link.reserve(
+            self.now,
+            id,
+            Share { unit_octets_max: octets as u32, pace, periodic: false, flow: None },
+        );
         self.queues.push(Queue { id, pace, octets, waits: VecDeque::new(), through: Vec::new() });
         self.queues.len() - 1
     }

@@ -5,21 +5,23 @@
 //! and of link-state routing ([`Node::on_neighbour_message`], [`Node::next_neighbour_message`]). A neighbour
 //! is on the way of channels while it is a member of a segment of this node as well.
 //!
-//! The bound of a hop is that of its share, and no medium here has a cheaper share for a longer bound. So
-//! relaxing leaves each hop as it was offered.
+//! On a link the packets of a hop are scheduled by the discipline of its port, and a longer bound leaves others
+//! more room: the hop is relaxed on the way back. On a RETHER segment the bound is that of a share, and none
+//! is cheaper for a longer bound: such a hop stays as it was offered.
 
 mod reroute;
 mod sessions;
 
 use super::Node;
+use super::offers::{denied_by, denied_by_medium};
 use crate::across::{Across, DELAY_DEFAULT, DRAIN_LOOK, End, Held, STATUS_EVERY, State, granted};
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
-    ChannelKey, ChannelRequest, Ending, EntryId, HopDenied, Installed, NextHop, Promise, RcapCallError,
-    RcapEvent, RcapOutput, RcapTest, Record, StatusCounts,
+    ChannelKey, ChannelRequest, Ending, EntryId, Installed, NextHop, Promise, RcapCallError, RcapEvent,
+    RcapOutput, Record, StatusCounts,
 };
-use crate::rtip::{HopError, HopEvent, HopShare, HopSpec};
+use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages};
 use rota_admission::subnet::{Ask, payload_max};
@@ -44,8 +46,6 @@ pub struct Beyond {
     pub jitter: Option<Span>,
 }
 
-/// Packets of a burst.
-const BURST_MAX: u64 = 4_096;
 /// Steps of one call: each needs an answer of the step before.
 const STEPS: usize = 10_000;
 
@@ -300,7 +300,7 @@ impl Node {
                 }
             }
             RcapOutput::Reserve { entry, hop, ask, .. } => self.reserve_across(now, entry, hop, ask),
-            RcapOutput::Relax { entry, .. } => self.keep_across(now, entry),
+            RcapOutput::Relax { entry, delay } => self.relax_across(now, entry, delay),
             RcapOutput::Install { entry, channel } => {
                 if self.install(entry, &channel).is_err()
                     && let Some(across) = &mut self.across
@@ -366,27 +366,6 @@ impl Node {
             across.held.remove(&entry);
             across.rcap.denied(now, entry, denied);
         }
-    }
-
-    fn share_of(&self, next: NextHop, ask: &Ask) -> Result<(Way, HopShare), HopDenied> {
-        let way = self.way_to(next.node).ok_or(denied(RcapTest::NoRoute))?;
-        let port = self.port_at(way.port).ok_or(denied(RcapTest::NoRoute))?;
-        let settings = port.medium().settings();
-        let most = payload_max(&settings.link.framing);
-        if ask.octets > most {
-            return Err(HopDenied { nearest_octets: Some(most), ..denied(RcapTest::Packet) });
-        }
-        // The bound of a share is that of packets that come no closer than its slots, and the regulator of a
-        // gateway remembers a burst.
-        let units = ask.traffic.half_open(settings.trt).max(1);
-        // The parts of a period are rounded down.
-        let is_even = ask.traffic.greedy(units + 1) + Span::from_nanos(units) >= settings.trt;
-        if !is_even || ask.traffic.burst() > BURST_MAX {
-            return Err(denied(RcapTest::Unsupported));
-        }
-        let octets = u32::try_from(ask.octets.get()).unwrap_or(u32::MAX);
-        let share = HopShare::at_peak(&ask.traffic, octets, settings.trt);
-        Ok((way, share.ok_or(denied(RcapTest::Load))?))
     }
 
     /// RTIP is told of a channel that is open here.
@@ -472,8 +451,10 @@ impl Node {
                 let name = across.links.name(denied.node).map(str::to_owned);
                 across.events.push_back((PortId(0), ChannelEvent::Denied { channel, denied, name }));
             }
-            RcapEvent::Incoming { key, listener, request, best, .. } => {
-                self.on_incoming(key, listener, &request, best);
+            RcapEvent::Incoming { key, entry, listener, request, best } => {
+                let relaxes = self.across.as_ref().is_some_and(|across| across.rcap.may_relax(entry));
+                let promise = if relaxes { request.goal.delay } else { best };
+                self.on_incoming(key, listener, &request, promise);
             }
             RcapEvent::IncomingGone { key, ending } => {
                 let cause = match ending {
@@ -539,13 +520,14 @@ impl Node {
         }
     }
 
-    /// No node relaxes: the least that the path can promise is what it promises.
-    fn on_incoming(&mut self, key: ChannelKey, listener: u64, request: &ChannelRequest, best: Span) {
+    /// Where no node can relax, the least that the path can promise is what it promises. Elsewhere the nodes
+    /// before have yet to relax, and the destination knows D_max alone.
+    fn on_incoming(&mut self, key: ChannelKey, listener: u64, request: &ChannelRequest, promise: Span) {
         let id = self.lines[0].channels.next_id();
         // It takes no second channel, on whatever port or path.
         let taken: Vec<_> = self.lines.iter_mut().map(|line| line.channels.take(listener)).collect();
         let Some(across) = &mut self.across else { return };
-        let granted = granted(request, best);
+        let granted = granted(request, promise);
         let end = End::asked(key, (false, key.origin), granted, taken.into_iter().flatten().next());
         across.ends.insert(id, end);
         let event = ChannelEvent::Incoming {
@@ -576,37 +558,4 @@ impl Node {
     pub(super) fn has_event_across(&self) -> bool {
         self.across.as_ref().map_or_else(|| self.hops.has_event(), |across| !across.events.is_empty())
     }
-}
-
-fn denied(test: RcapTest) -> HopDenied {
-    let (margin, nearest_delay, nearest_octets) = (Span::ZERO, None, None);
-    HopDenied { test, margin, nearest_delay, nearest_octets, others_tentative: false }
-}
-
-/// The refusal of a hop that was not even asked for.
-fn denied_by(error: &HopError) -> HopDenied {
-    denied(match error {
-        HopError::TooMany(_) => RcapTest::TableFull,
-        HopError::PacketSize { .. } => RcapTest::Packet,
-        HopError::Buffers { .. } => RcapTest::PortBuffer,
-        HopError::NoPort(_) | HopError::NotJoined(_) | HopError::NoStation(_) => RcapTest::NoRoute,
-        _ => RcapTest::Unsupported,
-    })
-}
-
-/// The refusal of a medium.
-fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
-    use rota_admission::Test;
-    let test = match refusal.test {
-        Test::LinkCapacity => RcapTest::Load,
-        Test::SlotTableFull => RcapTest::TableFull,
-        Test::UnitTooLarge => RcapTest::Packet,
-        _ => RcapTest::RetherShare,
-    };
-    let rtip = Octets::new(rota_admission::subnet::RTIP_OCTETS);
-    let nearest = refusal
-        .counter_offer
-        .filter(|octets| *octets > rtip)
-        .map(|octets| Octets::new(octets.get() - rtip.get()));
-    HopDenied { margin: refusal.margin, nearest_octets: nearest, ..denied(test) }
 }

@@ -60,9 +60,9 @@ impl Node {
         }
         line.hops.add(id);
         self.hops.ask(Hop { id, port, to, octets: share.octets, state: State::Asked });
-        let HopShare { octets, pace, periodic } = *share;
+        let HopShare { octets, pace, periodic, flow } = *share;
         let unit_octets_max = octets + RTIP_OCTETS as u32;
-        line.port.reserve(now, id, &ShareRequest { to, label: 0, unit_octets_max, pace, periodic });
+        line.port.reserve(now, id, &ShareRequest { to, label: 0, unit_octets_max, pace, periodic, flow });
         line.carry_wants(now);
         Ok(())
     }
@@ -157,6 +157,12 @@ impl Node {
         self.release_hop(now, release);
         self.settle_hops(now);
         self.count_arrivals();
+    }
+
+    /// Gives the share of a hop a longer bound, of `delay` at most: the bound that it has now. `None` where no
+    /// share of its medium is cheaper for a longer bound, as on a RETHER segment.
+    pub fn relax_hop(&mut self, hop: ChannelId, delay: Span) -> Option<Span> {
+        self.line_of_hop(hop).ok()?.port.relax(hop, delay)
     }
 
     /// True if nothing of a hop waits here, so that its end loses nothing.

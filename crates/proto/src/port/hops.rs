@@ -48,6 +48,12 @@ impl Port {
         Some(self.units.get(hop)?.packets.as_ref()?.counts())
     }
 
+    /// Gives the share of a hop a longer bound, of `delay` at most; the one that it has now. `None` where the
+    /// medium has none that is cheaper for it.
+    pub(crate) fn relax(&mut self, hop: ChannelId, delay: Span) -> Option<Span> {
+        self.medium.relax(session_of(hop), delay)
+    }
+
     /// True if nothing of a hop waits.
     pub(crate) fn is_hop_drained(&self, hop: ChannelId) -> bool {
         self.units.get(hop).is_none_or(UnitQueue::is_drained)
@@ -84,9 +90,11 @@ impl Port {
 
     fn join(&mut self, now: Instant, hop: ChannelId) {
         let packets = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut());
-        let joined = packets.map_or(0, |packets| packets.join(now));
-        for _ in 0..joined {
-            self.medium.note_units(now, session_of(hop), door::Units::Join);
+        let Some(packets) = packets else { return };
+        for back in (1..=packets.join(now)).rev() {
+            if let Some(due) = packets.joined_last(back) {
+                self.medium.note_units(now, session_of(hop), door::Units::Packet(due));
+            }
         }
     }
 

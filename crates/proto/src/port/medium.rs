@@ -369,6 +369,15 @@ impl Medium {
         each!(self, medium => medium.release(now, id));
     }
 
+    /// Gives a flow of a link a longer bound, of `delay` at most; the one that it has now. `None` where the
+    /// session is no flow.
+    pub(super) fn relax(&mut self, id: SessionId, delay: Span) -> Option<Span> {
+        match self {
+            Self::Link(link) => link.relax(id, delay),
+            Self::Rether(_) => None,
+        }
+    }
+
     /// Changes the largest unit of a session; the answer comes as an event.
     pub(super) fn resize(&mut self, id: SessionId, unit_octets_max: u32) {
         each!(self, medium => medium.resize(id, unit_octets_max));

@@ -122,7 +122,7 @@ impl Units {
 impl Port {
     /// Asks for a share; the answer comes as an event.
     pub(crate) fn reserve(&mut self, now: Instant, channel: ChannelId, asked: &ShareRequest) {
-        let ShareRequest { to, label, unit_octets_max, pace, periodic } = *asked;
+        let ShareRequest { to, label, unit_octets_max, pace, periodic, flow } = *asked;
         let ready = VecDeque::with_capacity(READY_MAX);
         self.units.0.push(UnitQueue {
             channel,
@@ -133,7 +133,7 @@ impl Port {
             resize: None,
             packets: None,
         });
-        self.medium.reserve(now, session_of(channel), Share { unit_octets_max, pace, periodic });
+        self.medium.reserve(now, session_of(channel), Share { unit_octets_max, pace, periodic, flow });
         self.heed(now);
     }
 

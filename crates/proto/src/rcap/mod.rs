@@ -243,6 +243,17 @@ impl Rcap {
         self.ledger.get(entry).filter(|entry| entry.hop.is_none()).map(|entry| entry.key())
     }
 
+    /// The node before, on the path of an entry; none at the source.
+    pub fn before(&self, entry: EntryId) -> Option<NodeId> {
+        self.ledger.get(entry)?.before
+    }
+
+    /// True if a node of an entry's path may relax its bound: one that sends over a link.
+    pub fn may_relax(&self, entry: EntryId) -> bool {
+        let records = self.ledger.get(entry).map(|entry| entry.records.iter());
+        records.is_some_and(|mut records| records.any(|record| record.hop.medium == record::LINK))
+    }
+
     /// The counters.
     pub const fn counters(&self) -> RcapCounters {
         self.counters

@@ -9,6 +9,9 @@ use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
 use rota_wire::{RCAP_REROUTE_MAX_NS, RcapRecord, RcapRecords, RcapRequest};
 
+/// The kind of network that is a link ([`HopOffer::medium`]).
+pub(super) const LINK: u8 = 2;
+
 /// One node of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {

@@ -17,6 +17,9 @@ pub struct HopShare {
     pub pace: Pace,
     /// True if it needs the strict period.
     pub periodic: bool,
+    /// On a link: packets of this traffic are scheduled by the discipline of the port's settings, and the share
+    /// has no slots. Other media do not read it.
+    pub flow: Option<Traffic>,
 }
 
 impl HopShare {
@@ -26,7 +29,12 @@ impl HopShare {
         let units = traffic.half_open(trt).max(1);
         let period = Span::from_nanos(trt.as_nanos().div_ceil(units));
         let pace = Pace::of(period, trt).ok()?;
-        Some(Self { octets, pace, periodic: false })
+        Some(Self { octets, pace, periodic: false, flow: None })
+    }
+
+    /// The share of packets that a link serves by the discipline of its settings.
+    pub const fn by_discipline(traffic: Traffic, octets: u32) -> Self {
+        Self { octets, pace: Pace::EVERY_CYCLE, periodic: false, flow: Some(traffic) }
     }
 }
 

@@ -12,7 +12,7 @@ use super::pacer::Pacer;
 use crate::io::{ChannelId, Payloads, UnitRef};
 use rota_admission::FRAGMENTS_MAX;
 use rota_admission::rtip::Regulator;
-use rota_medium::door::UNITS_WAITING_MAX;
+use rota_medium::door::{Due, UNITS_WAITING_MAX};
 use rota_units::{Instant, Span};
 use rota_wire::{RTIP_HEADER_OCTETS, RtipHeader, UNIT_HEADER_OCTETS, UnitHeader};
 use std::collections::VecDeque;
@@ -222,6 +222,12 @@ impl Packets {
         let joining = held.take_while(|packet| packet.eligible <= now).count();
         self.joined += joining;
         joining
+    }
+
+    /// The times of the `back`-th of those that have joined, from the last one on, which is 1.
+    pub(crate) fn joined_last(&self, back: usize) -> Option<Due> {
+        let packet = self.waiting.get(self.joined.checked_sub(back)?)?;
+        Some(Due { eligible: packet.eligible, deadline: packet.deadline })
     }
 
     /// When another one joins, unless one leaves before.

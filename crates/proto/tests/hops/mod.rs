@@ -3,7 +3,7 @@
 #![allow(dead_code)] // Each test file uses a part of it.
 
 use rota_admission::path::{self, Hop};
-use rota_admission::rtip::{Regulator, Traffic};
+use rota_admission::rtip::{Discipline, Regulator, Traffic};
 use rota_contract::NodeId;
 use rota_proto::rtip::{HopEvent, HopShare, HopSpec, PacketCounters};
 use rota_proto::{
@@ -112,17 +112,22 @@ pub fn settings(kind: MediumKind) -> Settings {
 impl Net {
     /// All have met.
     pub fn new(kinds: &[MediumKind]) -> Self {
+        Self::with(kinds, Discipline::default())
+    }
+
+    /// The same with this discipline at the ends of links.
+    pub fn with(kinds: &[MediumKind], discipline: Discipline) -> Self {
         let on = |node: usize| (0..kinds.len()).filter(|on| *on == node || *on + 1 == node).collect();
-        Self::of((0..=kinds.len()).map(on).collect(), kinds)
+        Self::of((0..=kinds.len()).map(on).collect(), kinds, discipline)
     }
 
     /// The first node and the last one with a segment each, and two gateways between the segments.
     pub fn diamond(kind: MediumKind) -> Self {
-        Self::of(vec![vec![0], vec![0, 1], vec![0, 1], vec![1]], &[kind; 2])
+        Self::of(vec![vec![0], vec![0, 1], vec![0, 1], vec![1]], &[kind; 2], Discipline::default())
     }
 
     /// Nodes with ports on these segments, and the bystanders.
-    fn of(nodes: Vec<Vec<usize>>, kinds: &[MediumKind]) -> Self {
+    fn of(nodes: Vec<Vec<usize>>, kinds: &[MediumKind], discipline: Discipline) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let chain = nodes.len();
         let bystanders: Vec<usize> = (0..kinds.len()).filter(|at| kinds[*at] == MediumKind::Rether).collect();
@@ -139,7 +144,11 @@ impl Net {
             let specs: Vec<PortSpec> = own
                 .map(|plug| PortSpec {
                     mac: plug.mac,
-                    settings: settings(kinds[plug.segment]),
+                    settings: {
+                        let mut settings = settings(kinds[plug.segment]);
+                        settings.medium.discipline = discipline;
+                        settings
+                    },
                     secret: Key::new([1; 32]),
                 })
                 .collect();
@@ -200,22 +209,31 @@ impl Net {
 
     /// Asks for the shares of all hops, in the order of the path. The bound of each, once all are granted.
     pub fn reserve(&mut self, share: &HopShare) -> (Vec<ChannelId>, Vec<Span>) {
+        let answer = self.asked(share, ms(1_500));
+        answer.unwrap_or_else(|| panic!("all have their shares: {:?}", self.events))
+    }
+
+    /// The same where a share may be refused. For links, which answer at once.
+    pub fn try_reserve(&mut self, share: &HopShare) -> Option<(Vec<ChannelId>, Vec<Span>)> {
+        self.asked(share, ms(30))
+    }
+
+    fn asked(&mut self, share: &HopShare, patience: Span) -> Option<(Vec<ChannelId>, Vec<Span>)> {
         let mut hops = Vec::new();
         for node in 0..self.last() {
             let (way, now) = (self.way(node, node, node + 1), self.now);
             hops.push(self.nodes[node].reserve_hop(now, way, share).expect("a sound request"));
             self.drain(node);
         }
-        self.run(ms(1_500));
+        self.run(patience);
         let bound = |hop: &ChannelId| {
-            let found = self.events.iter().find_map(|(_, event)| match event {
+            self.events.iter().find_map(|(_, event)| match event {
                 HopEvent::Reserved { hop: of, admitted } if of == hop => Some(admitted.bound),
                 _ => None,
-            });
-            found.unwrap_or_else(|| panic!("{hop} has its share: {:?}", self.events))
+            })
         };
-        let bounds = hops.iter().map(bound).collect();
-        (hops, bounds)
+        let bounds: Option<Vec<Span>> = hops.iter().map(bound).collect();
+        Some((hops, bounds?))
     }
 
     /// A channel from the first node to the last one, which is entered when this returns.

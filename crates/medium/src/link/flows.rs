@@ -1,0 +1,188 @@
+//! Packets of channels across segments on this end of a link, scheduled one by one by the discipline of the
+//! settings (`TENET-4.2-5` to `TENET-4.2-7`, `TENET-4.2-11`).
+//!
+//! A flow is a session that has no slots: its share is its place among the tests of the port
+//! (`rota_admission`, `subnet/link.rs`), which also has the proof for slots and packets on one link. Its packets
+//! leave in their order, and of several flows the packet with the earliest deadline goes first, or of RCSP
+//! the one at the highest level, and there the one that was eligible first.
+
+use super::Link;
+use super::shares::{Session, Shares};
+use super::slots::Queue;
+use crate::door::{Due, SessionId, UNITS_WAITING_MAX};
+use rota_admission::rtip::{Denied, Flow, NodeTest, Point, Scheduler, Traffic};
+use rota_admission::subnet::{Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, Offer, RTIP_OCTETS, link_work};
+use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, refused_by_port};
+use rota_units::{Instant, Octets, Span};
+
+/// The packets of one flow that wait.
+#[derive(Clone, Debug)]
+pub(super) struct Packets {
+    pub(super) ask: Ask,
+    pub(super) waits: Queue<Due, UNITS_WAITING_MAX>,
+    /// Its bound on the port.
+    delay: Span,
+    /// How many have left: a grant that none has used takes the first one away.
+    left: u64,
+}
+
+impl Packets {
+    /// Of a session that asks for a flow of this traffic, with units of so many octets.
+    pub(super) fn of(traffic: Traffic, unit_octets: u32) -> Self {
+        let octets = Octets::new(u64::from(unit_octets).saturating_sub(RTIP_OCTETS).max(1));
+        let ask = Ask { traffic, octets, octets_least: Octets::new(1) };
+        Self { ask, waits: Queue::new(Due::default()), delay: Span::ZERO, left: 0 }
+    }
+
+    /// The first packet has left, or was given up.
+    pub(super) fn leave(&mut self) {
+        self.left += 1;
+        self.waits.pop();
+    }
+}
+
+/// The grant of one packet that is under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Served {
+    pub(super) session: SessionId,
+    number: u32,
+    left: u64,
+}
+
+/// The tests of the port, with the sessions in the order of its channels. Their memory is taken with the first
+/// flow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flows {
+    port: Option<LinkPort<Box<[Flow]>, Box<[Point]>>>,
+    sessions: Vec<SessionId>,
+    served: Option<Served>,
+}
+
+impl Flows {
+    fn place(&self, id: SessionId) -> Option<usize> {
+        self.sessions.iter().position(|of| *of == id)
+    }
+
+    /// The share of a flow is given back.
+    pub(super) fn remove(&mut self, id: SessionId) {
+        self.served = self.served.filter(|served| served.session != id);
+        let (Some(place), Some(port)) = (self.place(id), &mut self.port) else { return };
+        port.release(place);
+        self.sessions.swap_remove(place);
+    }
+
+    /// All are gone.
+    pub(super) fn clear(&mut self) {
+        while let Some(id) = self.sessions.last() {
+            self.remove(*id);
+        }
+    }
+}
+
+impl Shares {
+    /// Packets keep their bounds beside slots of so much a window.
+    pub(super) fn packets_allow(&mut self, units: Span) -> Result<(), Denied> {
+        let flows = &mut self.flows;
+        match &mut flows.port {
+            Some(port) if !flows.sessions.is_empty() => port.set_units(units),
+            _ => Ok(()),
+        }
+    }
+
+    /// The slots that are charged now, as the tests of packets count them.
+    pub(super) fn count_units(&mut self, now: Instant) -> Result<(), Denied> {
+        self.load_without(now, SessionId(u64::MAX));
+        let units = self.loads.iter().copied().sum();
+        match &mut self.flows.port {
+            Some(port) => port.set_units(units),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Link {
+    /// Decides a request for a flow.
+    pub(super) fn admit_flow(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        packets: &mut Packets,
+    ) -> Result<Admitted, Refusal> {
+        let (offer, params) = (self.ask_port(now, &packets.ask), self.settings.params(2));
+        let offer = offer.map_err(|denied| refused_by_port(Pace::EVERY_CYCLE, &denied, &params))?;
+        self.shares.flows.sessions.push(id);
+        packets.delay = offer.delay;
+        let tht = link_work(&packets.ask.traffic, packets.ask.octets, &params);
+        let none = Span::ZERO;
+        Ok(Admitted { tht, offset: none, bound: offer.delay, t_nrt: none, gap: none, spare: none })
+    }
+
+    fn ask_port(&mut self, now: Instant, ask: &Ask) -> Result<Offer, Denied> {
+        if self.shares.flows.port.is_none() {
+            let none = Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
+            let flows = vec![none; LINK_SHARES_MAX + LINK_FLOWS_OWN].into_boxed_slice();
+            let points = vec![Point::default(); LINK_POINTS].into_boxed_slice();
+            let (params, discipline) = (self.settings.params(2), self.settings.discipline);
+            self.shares.flows.port = Some(LinkPort::new(params, discipline, flows, points)?);
+        }
+        self.shares.count_units(now)?;
+        let port = self.shares.flows.port.as_mut().ok_or(Denied::new(NodeTest::Load, Span::ZERO))?;
+        port.admit_best(ask)
+    }
+
+    /// Gives a flow a longer bound, of `delay` at most and its host's slack included; the one that it has now.
+    /// `None` for a session that is no flow.
+    pub fn relax(&mut self, id: SessionId, delay: Span) -> Option<Span> {
+        let flows = &mut self.shares.flows;
+        let (place, port) = (flows.place(id)?, flows.port.as_mut()?);
+        let session = self.shares.sessions.iter_mut().find(|session| session.id == id)?;
+        let packets = session.packets.as_mut()?;
+        packets.delay = port.relax(place, &packets.ask, delay).delay;
+        Some(packets.delay)
+    }
+
+    /// The packet that leaves next, of those that wait: the session, and the number of its grant.
+    pub(super) fn next_packet(&mut self) -> Option<Served> {
+        let by_level = self.settings.discipline.scheduler == Scheduler::Rcsp;
+        let key = |session: &Session| {
+            let packets = session.packets.as_ref()?;
+            let first = packets.waits.get(0)?;
+            // The bound of a level names it.
+            let order =
+                if by_level { (packets.delay.as_nanos(), first.eligible) } else { (0, first.deadline) };
+            Some((order, session.id, packets.left))
+        };
+        let (_, session, left) = self.shares.sessions.iter().filter_map(key).min()?;
+        let under_way = self.shares.flows.served;
+        if let Some(served) = under_way.filter(|served| (served.session, served.left) == (session, left)) {
+            return Some(served);
+        }
+        let served = Served { session, number: self.pace.next_number(), left };
+        self.shares.flows.served = Some(served);
+        Some(served)
+    }
+
+    /// True if packets wait.
+    pub(super) fn has_packet(&self) -> bool {
+        let waits = |session: &Session| session.packets.as_ref().is_some_and(|of| of.waits.get(0).is_some());
+        self.shares.sessions.iter().any(waits)
+    }
+
+    /// The grant of a packet is over. The port had none where the first one still waits.
+    pub(super) fn end_packet(&mut self) -> bool {
+        let Some(served) = self.shares.flows.served.take() else { return false };
+        if let Some(packets) = self.shares.get_mut(served.session).and_then(|of| of.packets.as_mut())
+            && packets.left == served.left
+        {
+            packets.leave();
+        }
+        true
+    }
+}
+
+impl Served {
+    /// The number of its grant.
+    pub(super) const fn number(&self) -> u32 {
+        self.number
+    }
+}

@@ -1,0 +1,127 @@
+//! The part of one hop in the set-up of a channel across segments: what its port is asked for, offers, and gives
+//! back on the way back. RCAP does not know which kind of network it is.
+
+use super::Node;
+use crate::io::{ChannelId, Way};
+use crate::port::Port;
+use crate::rcap::{EntryId, HopDenied, HopOffer, NextHop, RcapTest};
+use crate::rtip::{HopError, HopShare};
+use rota_admission::rtip::{Chance, Regulator};
+use rota_admission::subnet::{Ask, Offer, carried_step, link_offer, payload_max};
+use rota_medium::door::MediumKind;
+use rota_units::{Instant, Octets, Span};
+
+/// Packets of a burst.
+const BURST_MAX: u64 = 4_096;
+
+impl Node {
+    /// The hop of an entry has the cheapest reservation that keeps this bound from now on.
+    pub(super) fn relax_across(&mut self, now: Instant, entry: EntryId, delay: Span) {
+        let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
+        let relaxed = held.and_then(|held| {
+            let bound = self.relax_hop(held.hop, delay)?;
+            Some(self.offer_at(entry, held.hop, bound).offer)
+        });
+        let Some(across) = &mut self.across else { return };
+        match relaxed {
+            Some(offer) => across.rcap.relaxed(now, entry, offer, Vec::new()),
+            // The offer stays, and its part of the certificate goes with it.
+            None => {
+                let terms = across.parts.remove(&entry).unwrap_or_default();
+                across.rcap.kept(now, entry, terms);
+            }
+        }
+    }
+
+    /// The share that an entry asks of the port to its next hop.
+    pub(super) fn share_of(&self, next: NextHop, ask: &Ask) -> Result<(Way, HopShare), HopDenied> {
+        let way = self.way_to(next.node).ok_or(denied(RcapTest::NoRoute))?;
+        let port = self.port_at(way.port).ok_or(denied(RcapTest::NoRoute))?;
+        let settings = port.medium().settings();
+        let most = payload_max(&settings.link.framing);
+        if ask.octets > most {
+            return Err(HopDenied { nearest_octets: Some(most), ..denied(RcapTest::Packet) });
+        }
+        let octets = u32::try_from(ask.octets.get()).unwrap_or(u32::MAX);
+        // The regulator of a gateway remembers a burst.
+        if ask.traffic.burst() > BURST_MAX {
+            return Err(denied(RcapTest::Unsupported));
+        }
+        if port.medium().kind() == MediumKind::Link {
+            return Ok((way, HopShare::by_discipline(ask.traffic, octets)));
+        }
+        // The bound of a share is that of packets that come no closer than its slots.
+        let units = ask.traffic.half_open(settings.trt).max(1);
+        // The parts of a period are rounded down.
+        let is_even = ask.traffic.greedy(units + 1) + Span::from_nanos(units) >= settings.trt;
+        if !is_even {
+            return Err(denied(RcapTest::Unsupported));
+        }
+        let share = HopShare::at_peak(&ask.traffic, octets, settings.trt);
+        Ok((way, share.ok_or(denied(RcapTest::Load))?))
+    }
+
+    /// The offer of a hop that has this bound now, host slack included.
+    pub(super) fn offer_at(&self, entry: EntryId, hop: ChannelId, bound: Span) -> HopOffer {
+        let none =
+            Offer { delay: bound, service_least: Span::ZERO, link_least: Span::ZERO, link_most: Span::ZERO };
+        let (offer, regulator, medium) = match self.port_of_hop(hop) {
+            Some(port) if port.medium().kind() == MediumKind::Link => {
+                let settings = port.medium().settings();
+                let held = self.across.as_ref().and_then(|across| across.held.get(&entry));
+                let least = held.map_or(Octets::new(1), |held| held.ask.octets_least);
+                let offer = Offer { delay: bound, ..link_offer(&settings.link, least, Span::ZERO) };
+                (offer, settings.discipline.regulator(self.step_before(entry)), 2)
+            }
+            Some(_) => (none, Regulator::Rate, 1),
+            None => (none, Regulator::Rate, 0),
+        };
+        HopOffer { offer, regulator, host_slack: Span::ZERO, late: Chance::NEVER, medium }
+    }
+
+    /// By how much too small the node before an entry may state the time that its packets are ahead.
+    fn step_before(&self, entry: EntryId) -> Span {
+        let before = self.across.as_ref().and_then(|across| across.rcap.before(entry));
+        let way = before.and_then(|node| self.way_to(node));
+        let port: Option<&Port> = way.and_then(|way| self.port_at(way.port));
+        let transit = |port: &Port| {
+            let medium = port.medium();
+            let is_link = medium.kind() == MediumKind::Link;
+            carried_step((!is_link).then(|| medium.settings().params(medium.stations()).transit()))
+        };
+        port.map_or(Span::ZERO, transit)
+    }
+}
+
+fn denied(test: RcapTest) -> HopDenied {
+    let (margin, nearest_delay, nearest_octets) = (Span::ZERO, None, None);
+    HopDenied { test, margin, nearest_delay, nearest_octets, others_tentative: false }
+}
+
+/// The refusal of a hop that was not even asked for.
+pub(super) fn denied_by(error: &HopError) -> HopDenied {
+    denied(match error {
+        HopError::TooMany(_) => RcapTest::TableFull,
+        HopError::PacketSize { .. } => RcapTest::Packet,
+        HopError::Buffers { .. } => RcapTest::PortBuffer,
+        HopError::NoPort(_) | HopError::NotJoined(_) | HopError::NoStation(_) => RcapTest::NoRoute,
+        _ => RcapTest::Unsupported,
+    })
+}
+
+/// The refusal of a medium.
+pub(super) fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
+    use rota_admission::Test;
+    let test = match refusal.test {
+        Test::LinkCapacity => RcapTest::Load,
+        Test::SlotTableFull => RcapTest::TableFull,
+        Test::UnitTooLarge => RcapTest::Packet,
+        _ => RcapTest::RetherShare,
+    };
+    let rtip = Octets::new(rota_admission::subnet::RTIP_OCTETS);
+    let nearest = refusal
+        .counter_offer
+        .filter(|octets| *octets > rtip)
+        .map(|octets| Octets::new(octets.get() - rtip.get()));
+    HopDenied { margin: refusal.margin, nearest_octets: nearest, ..denied(test) }
+}
