@@ -51,8 +51,8 @@
 //!
 //! Both directions are apart (full duplex), so that nothing is asked of the other station.
 //!
-//! Packets of channels across segments that are scheduled one by one go behind all slots; `subnet/link.rs` has
-//! their test, which counts all of this, and shows that the lemma holds beside them.
+//! Packets of channels across segments that are scheduled one by one go behind all slots; `subnet/link.rs`
+//! has their test, which counts all of this, and shows that the lemma holds beside them.
 
 use crate::pace::Pace;
 use crate::refusal::{Refusal, Test};

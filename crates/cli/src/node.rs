@@ -6,6 +6,7 @@ mod ports;
 
 use ports::PerPort;
 use rota_admission::NrtPolicy;
+use rota_admission::rtip::{Discipline, Hold, Scheduler};
 use rota_answer::{Exit, Failure, Format};
 use rota_node::log::{LevelFilter, Log};
 use rota_node::{Beside, Guests, KeptNodeId, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
@@ -65,6 +66,14 @@ pub struct Args {
     /// stations
     #[arg(long, env = "ROTA_MEDIUM", value_parser = ports::media, value_name = "MEDIUM")]
     medium: Option<PerPort<rota_node::MediumKind>>,
+    /// How packets of channels across segments are scheduled on a link: 'delay-edd', 'jitter-edd' or 'rcsp';
+    /// or one for each interface: eth1=rcsp,eth2=delay-edd. The other end may have another one
+    #[arg(long, env = "ROTA_DISCIPLINE", value_parser = ports::schedulers, value_name = "NAME")]
+    discipline: Option<PerPort<Scheduler>>,
+    /// How they are held ahead of their time: 'rate-jitter', 'delay-jitter' or 'none'; that of the discipline
+    /// otherwise, which is delay-jitter for jitter-edd and rate-jitter for the others
+    #[arg(long, env = "ROTA_REGULATOR", value_parser = ports::regulators, value_name = "NAME")]
+    regulator: Option<PerPort<Hold>>,
     /// The largest buffer of a switch port of the segment, or one for each interface: eth0=150kB,eth1=1MB
     #[arg(
         long, env = "ROTA_PORT_QUEUE",
@@ -315,6 +324,18 @@ fn check_name(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The discipline of an interface, which only a link has.
+fn discipline(args: &Args, iface: &str, medium: rota_node::MediumKind) -> Result<Discipline, Failure> {
+    let scheduler = args.discipline.as_ref().and_then(|values| values.of(iface));
+    let hold = args.regulator.as_ref().and_then(|values| values.of(iface));
+    let is_link = medium == rota_node::MediumKind::Link;
+    if !is_link && (scheduler.is_some() || hold.is_some()) {
+        let sentence = format!("{iface} is no link; only a link has a discipline and a regulator");
+        return Err(Failure::wrong_use(sentence));
+    }
+    Discipline::of(scheduler, hold).map_err(|bad| Failure::wrong_use(format!("{iface}: {bad}")))
+}
+
 fn settings(args: &Args, iface: &str, rate: BitRate, mtu: u16) -> Result<Settings, Failure> {
     let frame = u64::from(mtu) + FRAME_OCTETS;
     let port_queue = args.port_queue.of(iface).unwrap_or(PORT_QUEUE);
@@ -325,6 +346,7 @@ fn settings(args: &Args, iface: &str, rate: BitRate, mtu: u16) -> Result<Setting
     let mut settings = Settings::ethernet_of(rate, port_queue, mtu);
     // Before the cycle: each medium has a shortest one of its own.
     settings.medium.medium = args.medium.as_ref().and_then(|media| media.of(iface)).unwrap_or_default();
+    settings.medium.discipline = discipline(args, iface, settings.medium.medium)?;
     settings.segment = args.segment;
     settings.ether_type = args.ethertype;
     if args.report != Span::ZERO && args.report < REPORT_MIN || args.report > DEATH_MAX {

@@ -4,6 +4,7 @@ use crate::build::Lab;
 use crate::kept::{Kept, PAUSE, end_all};
 use crate::neighbours::NeighbourFiles;
 use crate::topology::{Medium, Station, Topology, interface};
+use rota_admission::rtip::Discipline;
 use rota_driver::clock;
 use rota_sim::STATIONS_STATED;
 use rota_units::Span;
@@ -146,6 +147,9 @@ fn words(topology: &Topology, station: &Station) -> Vec<String> {
     if ports.iter().any(|(_, at)| is_link(*at)) {
         each("--medium", &|at| Some(if is_link(at) { "link" } else { "rether" }.to_owned()));
     }
+    let discipline = |at: usize| Some(segment(at).discipline).filter(|of| *of != Discipline::default());
+    each("--discipline", &|at| discipline(at).map(|of| of.scheduler.name().to_owned()));
+    each("--regulator", &|at| discipline(at).map(|of| of.hold.name().to_owned()));
     words
 }
 
@@ -207,6 +211,7 @@ impl Drop for Nodes {
 mod tests {
     use super::*;
     use crate::topology::{Medium, Segment};
+    use rota_admission::rtip::Scheduler;
     use rota_units::BitRate;
 
     #[test]
@@ -233,6 +238,10 @@ mod tests {
             "node --iface eth0 --name n1 --rate eth0=100000000bit --port-queue eth0=150000octets"
         );
         assert!(words(2).ends_with(" --medium eth0=link"), "{}", words(2));
+        let mut served = topology.clone();
+        served.segments[2].discipline = Discipline::of(Some(Scheduler::Rcsp), None).expect("usual");
+        let words = super::words(&served, &served.stations[2]).join(" ");
+        assert!(words.ends_with(" --discipline eth0=rcsp --regulator eth0=rate-jitter"), "{words}");
     }
 
     #[test]

@@ -174,8 +174,8 @@ pub const UNITS_WAITING_MAX: usize = 64;
 pub enum Units {
     /// One more waits.
     Join,
-    /// One more packet of a channel across segments waits. A medium that serves its session by slots counts it as
-    /// any unit.
+    /// One more packet of a channel across segments waits. A medium that serves its session by slots counts
+    /// it as any unit.
     Packet(Due),
     /// The first one has left, or was given up.
     Leave,

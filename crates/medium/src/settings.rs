@@ -174,8 +174,8 @@ pub struct Settings {
     pub llc_address: u8,
     /// The medium of the segment.
     pub medium: MediumKind,
-    /// How this end of a link serves packets of channels across segments. The other end is free to have another
-    /// one.
+    /// How this end of a link serves packets of channels across segments. The other end is free to have
+    /// another one.
     pub discipline: Discipline,
     /// The settings of the token alone. They are read and set here as well.
     pub token: TokenSettings,

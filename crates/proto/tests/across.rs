@@ -3,11 +3,13 @@
 
 use crate::hops::Net;
 use rota_admission::certificate::{FrameTerms, RetherTerms};
-use rota_admission::rtip::{Discipline, Hold, Scheduler};
+use rota_admission::path::{self, Goal};
+use rota_admission::rtip::{Discipline, Flow, Hold, Messages, Point, Scheduler, Traffic};
+use rota_admission::subnet::{Ask, LINK_POINTS, LinkPort, Subnet, carried_step, payload_max};
 use rota_contract::{CloseCause, NodeId};
 use rota_proto::MediumKind::{Link, Rether};
 use rota_proto::{Beyond, ChannelEvent, ChannelId, Destination, MediumKind, OpenRequest, TrafficSpec};
-use rota_units::Span;
+use rota_units::{Octets, Span};
 
 const PERIOD: Span = Span::from_millis(40);
 const SERVICE: u16 = 7;
@@ -176,11 +178,16 @@ fn a_channel_is_agreed_on_over_links_of_each_discipline() {
 
 /// Opens one channel of a packet each period with this D_max; the delay that it got, or the nearest one.
 fn tried(net: &mut Net, delay: Span) -> Result<Span, Span> {
+    tried_with(net, (1_400, PERIOD), delay)
+}
+
+/// The same of units of so many octets each period.
+fn tried_with(net: &mut Net, (octets, period): (u32, Span), delay: Span) -> Result<Span, Span> {
     let (last, now) = (net.last(), net.now);
     net.told.clear();
     net.nodes[last].listen(SERVICE);
-    let mut asked = request(last, 1_400);
-    asked.traffic.period = PERIOD;
+    let mut asked = request(last, octets);
+    asked.traffic.period = period;
     let beyond = Beyond { delay: Some(delay), ..Beyond::default() };
     net.nodes[0].open_beyond(now, &asked, beyond).expect("sound");
     net.drain(0);
@@ -208,8 +215,62 @@ fn tried(net: &mut Net, delay: Span) -> Result<Span, Span> {
     panic!("neither opened nor denied: {:?}", net.told);
 }
 
-/// So many channels over two links, each as quick as it can be or with all the time there is; then one that is
-/// in a hurry.
+type Port = LinkPort<Vec<Flow>, Vec<Point>>;
+
+/// The engine of `rota plan` at the two ports of a chain: the best bound of each, the test of the
+/// destination, and what is given back. An accepted channel stands.
+fn planned(ports: &mut [Port; 2], (octets, period): (u32, Span), delay: Span) -> Option<Span> {
+    let s_max = Octets::new(octets.into());
+    let messages = Messages { x_min: period, x_ave: period, interval: period, s_max };
+    let link = crate::hops::settings(Link).medium.link;
+    let packets = messages.packets(payload_max(&link.framing)).expect("sound");
+    let ask = Ask { traffic: packets.traffic, octets: packets.octets, octets_least: Octets::new(1) };
+    let regulator = ports[0].discipline().regulator(carried_step(None));
+    let mut hops = Vec::new();
+    for port in ports.iter_mut() {
+        hops.push(port.best(&ask).ok()?.hop(regulator));
+    }
+    let mut left = path::check(&hops, packets.spread, &Goal { delay, jitter: None }).ok()?;
+    for n in [1, 0] {
+        let counts = path::counts_for_jitter(&hops, n);
+        let best = hops[n].delay;
+        let offer = ports[n].keeping(&ask, best + left.share(counts)).expect("a longer bound fits");
+        ports[n].admit_offered(&ask, &offer).expect("it was offered");
+        left = left.take(offer.delay.minus(best), counts);
+        hops[n].delay = offer.delay;
+    }
+    Some(path::delay(&hops, packets.spread))
+}
+
+/// Nodes and the engine of plans decide the same requests alike, and promise the same bounds.
+#[test]
+fn nodes_decide_as_a_plan_does() {
+    for scheduler in Scheduler::ALL {
+        let discipline = Discipline::of(Some(scheduler), None).expect("usual");
+        let mut net = meet(Net::with(&[Link, Link], discipline));
+        let settings = crate::hops::settings(Link);
+        let flow =
+            Flow { traffic: Traffic::periodic(PERIOD).expect("sound"), service: PERIOD, delay: PERIOD };
+        let mut ports = [(); 2].map(|()| {
+            let memory = (vec![flow; 201], vec![Point::default(); LINK_POINTS]);
+            Port::new(settings.medium.params(2), discipline, memory.0, memory.1).expect("a quick link")
+        });
+        let (mut accepted, mut refused) = (0, 0);
+        for number in 0..45u64 {
+            let asked = (300 + 997 * (number % 5) as u32, Span::from_millis(10 + 7 * (number % 4)));
+            let delay = Span::from_micros([6_000, 25_000, 500_000][number as usize % 3]);
+            let plan = planned(&mut ports, asked, delay);
+            let node = tried_with(&mut net, asked, delay).ok();
+            assert_eq!(plan, node, "{scheduler:?} request {number}: {asked:?} within {delay}");
+            accepted += u64::from(plan.is_some());
+            refused += u64::from(plan.is_none());
+        }
+        assert!(accepted > 10 && refused > 5, "{scheduler:?}: {accepted} {refused}");
+    }
+}
+
+/// So many channels over two links, each as quick as it can be or with all the time there is; then one that
+/// is in a hurry.
 fn hurried_behind(channels: usize, relaxed: bool, scheduler: Scheduler) -> Result<Span, Span> {
     let mut net = meet(Net::with(&[Link, Link], Discipline::of(Some(scheduler), None).expect("usual")));
     for _ in 0..channels {

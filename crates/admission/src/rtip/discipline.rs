@@ -7,8 +7,8 @@
 //! | `jitter-edd` | `delay-jitter`, or `rate-jitter` | earliest deadline | [`super::edf`] |
 //! | `rcsp` | `rate-jitter`, or `delay-jitter` | levels | [`super::rcsp`] |
 //!
-//! Delay-jitter goes by what the header carries, since hosts have no common clock. RCSP without a regulator is
-//! refused: its test counts the packets that become eligible, and only a regulator bounds these.
+//! Delay-jitter goes by what the header carries, since hosts have no common clock. RCSP without a regulator
+//! is refused: its test counts the packets that become eligible, and only a regulator bounds these.
 
 use super::regulator::Regulator;
 use core::fmt;

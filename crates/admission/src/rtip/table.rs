@@ -17,10 +17,11 @@
 //! largest is necessary and sufficient. Beside it the new packet may block every standing point that is due
 //! before d.
 //!
-//! *Work above.* A port may serve other work before all packets: so much at most in any half-open window of W.
-//! In [0, t) that is ⌈t/W⌉ times the work of a window. The caller counts the first one in s_0; each further one
-//! is a point at k·W + 1 ns, where the demand rises. It has no deadline, so nothing is asked of such a point
-//! itself, but only of the packets that are due behind it. Its line is that of a flow of period and bound W.
+//! *Work above.* A port may serve other work before all packets: so much at most in any half-open window of
+//! W. In [0, t) that is ⌈t/W⌉ times the work of a window. The caller counts the first one in s_0; each
+//! further one is a point at k·W + 1 ns, where the demand rises. It has no deadline, so nothing is asked of
+//! such a point itself, but only of the packets that are due behind it. Its line is that of a flow of period
+//! and bound W.
 
 use super::denied::{Denied, NodeTest};
 use super::edf::Flow;

@@ -1,5 +1,6 @@
 //! A point-to-point link whose sender schedules the packets of channels across segments by a discipline of
-//! its settings (`TENET-4.2-5`, `TENET-4.2-6`, `TENET-4.2-7`), beside the slots of channels of the link itself.
+//! its settings (`TENET-4.2-5`, `TENET-4.2-6`, `TENET-4.2-7`), beside the slots of channels of the link
+//! itself.
 //!
 //! The port serves announcements and open slots first, then packets by the discipline, then ordinary frames,
 //! one by one. All are handed to the card under one limit, so that at most B of others' frames is ahead of
@@ -13,11 +14,11 @@
 //! *Packets keep theirs.* Let Σ be the work of all slots of a window W and of its announcements. Let a packet
 //! due at t be late, and 0 the last instant before at which no slot was open and no packet due by t was
 //! eligible. From 0 on the port serves announcements, slots, and packets due by t, behind B at most. Slots
-//! that open in [0, t) and announcements take Σ·⌈t/W⌉ at most: **the exact test with s_0 = B + Σ, and Σ more at
-//! each k·W + 1 ns** ([`EdfTable::set_above`]). For a level of RCSP the same work is Σ·⌈d_m/W⌉ = Σ·N_o(d_m) of
-//! a flow of period W: it stands at the highest level that has a channel. A certificate states a port
-//! without slots, whose Σ is announcements alone: each of these as a flow of period and bound W, whose demand
-//! is no less.
+//! that open in [0, t) and announcements take Σ·⌈t/W⌉ at most: **the exact test with s_0 = B + Σ, and Σ more
+//! at each k·W + 1 ns** ([`EdfTable::set_above`]). For a level of RCSP the same work is Σ·⌈d_m/W⌉ =
+//! Σ·N_o(d_m) of a flow of period W: it stands at the highest level that has a channel. A certificate states
+//! a port without slots, whose Σ is announcements alone: each of these as a flow of period and bound W, whose
+//! demand is no less.
 //!
 //! The proof asks that a host is late once in a busy period, by J at most: J is part of the offered bound.
 
@@ -244,8 +245,8 @@ where
         }
     }
 
-    /// Gives the channel at this place the longest bound up to an offer of `delay`, and what it had where that
-    /// is longer (`TENET-3.1-16`). Later channels fit that did not before.
+    /// Gives the channel at this place the longest bound up to an offer of `delay`, and what it had where
+    /// that is longer (`TENET-3.1-16`). Later channels fit that did not before.
     pub fn relax(&mut self, place: usize, ask: &Ask, delay: Span) -> Offer {
         let (index, had) = (LINK_FLOWS_OWN + place, self.channels()[place].delay);
         let delay = delay.minus(self.params.link.host_slack).max(had);

@@ -1,6 +1,7 @@
 //! The interfaces of a node, and what was given for each.
 
 use super::{Args, guardian, settings};
+use rota_admission::rtip::{Hold, Scheduler};
 use rota_answer::Failure;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
 use rota_driver::packet::{DeviceOpenError, PacketDevice, PacketOptions, ethernet_mtu};
@@ -93,6 +94,20 @@ pub fn media(text: &str) -> Result<PerPort<MediumKind>, String> {
     })
 }
 
+/// Reads `rcsp`, or `eth1=rcsp,eth2=delay-edd`.
+pub fn schedulers(text: &str) -> Result<PerPort<Scheduler>, String> {
+    per_port(text, "discipline", ["rcsp", "delay-edd"], |name| {
+        Scheduler::of(name).map_err(|bad| format!("'{name}': {bad}"))
+    })
+}
+
+/// Reads `rate-jitter`, or `eth1=rate-jitter,eth2=delay-jitter`.
+pub fn regulators(text: &str) -> Result<PerPort<Hold>, String> {
+    per_port(text, "regulator", ["rate-jitter", "delay-jitter"], |name| {
+        Hold::of(name).map_err(|bad| format!("'{name}': {bad}"))
+    })
+}
+
 /// The interfaces of the node, each once and each there.
 ///
 /// # Errors
@@ -121,6 +136,8 @@ pub fn interfaces(args: &Args) -> Result<Vec<String>, Failure> {
         ("cycle", args.trt.as_ref().and_then(|values| values.stranger(&ifaces))),
         ("number of stations", args.stations.as_ref().and_then(|values| values.stranger(&ifaces))),
         ("medium", args.medium.as_ref().and_then(|values| values.stranger(&ifaces))),
+        ("discipline", args.discipline.as_ref().and_then(|values| values.stranger(&ifaces))),
+        ("regulator", args.regulator.as_ref().and_then(|values| values.stranger(&ifaces))),
     ];
     if let Some((what, iface)) = given.into_iter().find_map(|(what, iface)| Some((what, iface?))) {
         let sentence = format!("a {what} was given for {iface}, which is no interface of this node");
@@ -189,6 +206,17 @@ mod tests {
         {
             assert!(media(wrong).is_err_and(|error| error.contains(why)), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_unknown_discipline_or_regulator_is_told_those_that_there_are() {
+        let each = schedulers("eth1=rcsp,eth2=jitter-edd").expect("two");
+        assert_eq!(each.of("eth2"), Some(Scheduler::JitterEdd));
+        assert_eq!(regulators("none").map(|all| all.of("eth7")), Ok(Some(Hold::None)));
+        let said = schedulers("eth1=fifo").expect_err("no discipline");
+        assert!(said.contains("'fifo': no such discipline; there are delay-edd"), "{said}");
+        let said = regulators("rate").expect_err("no regulator");
+        assert!(said.contains("'rate': no such regulator; there are none, rate-jitter"), "{said}");
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //! settings (`TENET-4.2-5` to `TENET-4.2-7`, `TENET-4.2-11`).
 //!
 //! A flow is a session that has no slots: its share is its place among the tests of the port
-//! (`rota_admission`, `subnet/link.rs`), which also has the proof for slots and packets on one link. Its packets
-//! leave in their order, and of several flows the packet with the earliest deadline goes first, or of RCSP
-//! the one at the highest level, and there the one that was eligible first.
+//! (`rota_admission`, `subnet/link.rs`), which also has the proof for slots and packets on one link. Its
+//! packets leave in their order, and of several flows the packet with the earliest deadline goes first, or of
+//! RCSP the one at the highest level, and there the one that was eligible first.
 
 use super::Link;
 use super::shares::{Session, Shares};
@@ -49,8 +49,8 @@ pub(super) struct Served {
     left: u64,
 }
 
-/// The tests of the port, with the sessions in the order of its channels. Their memory is taken with the first
-/// flow.
+/// The tests of the port, with the sessions in the order of its channels. Their memory is taken with the
+/// first flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flows {
     port: Option<LinkPort<Box<[Flow]>, Box<[Point]>>>,
@@ -130,8 +130,8 @@ impl Link {
         port.admit_best(ask)
     }
 
-    /// Gives a flow a longer bound, of `delay` at most and its host's slack included; the one that it has now.
-    /// `None` for a session that is no flow.
+    /// Gives a flow a longer bound, of `delay` at most and its host's slack included; the one that it has
+    /// now. `None` for a session that is no flow.
     pub fn relax(&mut self, id: SessionId, delay: Span) -> Option<Span> {
         let flows = &mut self.shares.flows;
         let (place, port) = (flows.place(id)?, flows.port.as_mut()?);

@@ -1,5 +1,5 @@
-//! The right to send: slots of sessions first, in the order of the shares, then packets by the discipline of the
-//! settings, then ordinary frames one by one.
+//! The right to send: slots of sessions first, in the order of the shares, then packets by the discipline of
+//! the settings, then ordinary frames one by one.
 //!
 //! Frames are handed to the card at the link's pace: while more than [`LINK_AHEAD`] of wire time is there
 //! already, nothing is granted, and no ordinary frame above [`LINK_AHEAD_ORDINARY`]. So a slot that opens

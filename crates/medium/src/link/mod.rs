@@ -10,8 +10,8 @@
 //! There is no token: each direction has one sender, which admits its own shares (`rota_admission`, the proof
 //! stands in `cable.rs`) and grants them to its port. Without a share the gate is open, and the medium says
 //! hello. With one, ordinary frames pass the port's queue. Slots of sessions go first, in the order in which
-//! they were admitted; then packets of channels across segments by their deadlines or levels (`flows.rs`), and
-//! ordinary frames one by one while none of these waits (`grant.rs`).
+//! they were admitted; then packets of channels across segments by their deadlines or levels (`flows.rs`),
+//! and ordinary frames one by one while none of these waits (`grant.rs`).
 //!
 //! The stations find and prove each other by hellos under the segment's key (`meet.rs`). Each hello has the
 //! sender's nonce and answers the other's. A boot is believed once it has answered our nonce; from then on

@@ -5,9 +5,9 @@
 //! and of link-state routing ([`Node::on_neighbour_message`], [`Node::next_neighbour_message`]). A neighbour
 //! is on the way of channels while it is a member of a segment of this node as well.
 //!
-//! On a link the packets of a hop are scheduled by the discipline of its port, and a longer bound leaves others
-//! more room: the hop is relaxed on the way back. On a RETHER segment the bound is that of a share, and none
-//! is cheaper for a longer bound: such a hop stays as it was offered.
+//! On a link the packets of a hop are scheduled by the discipline of its port, and a longer bound leaves
+//! others more room: the hop is relaxed on the way back. On a RETHER segment the bound is that of a share,
+//! and none is cheaper for a longer bound: such a hop stays as it was offered.
 
 mod reroute;
 mod sessions;

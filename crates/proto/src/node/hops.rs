@@ -159,8 +159,8 @@ impl Node {
         self.count_arrivals();
     }
 
-    /// Gives the share of a hop a longer bound, of `delay` at most: the bound that it has now. `None` where no
-    /// share of its medium is cheaper for a longer bound, as on a RETHER segment.
+    /// Gives the share of a hop a longer bound, of `delay` at most: the bound that it has now. `None` where
+    /// no share of its medium is cheaper for a longer bound, as on a RETHER segment.
     pub fn relax_hop(&mut self, hop: ChannelId, delay: Span) -> Option<Span> {
         self.line_of_hop(hop).ok()?.port.relax(hop, delay)
     }

@@ -1,5 +1,5 @@
-//! The part of one hop in the set-up of a channel across segments: what its port is asked for, offers, and gives
-//! back on the way back. RCAP does not know which kind of network it is.
+//! The part of one hop in the set-up of a channel across segments: what its port is asked for, offers, and
+//! gives back on the way back. RCAP does not know which kind of network it is.
 
 use super::Node;
 use crate::io::{ChannelId, Way};

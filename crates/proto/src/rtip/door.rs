@@ -17,8 +17,8 @@ pub struct HopShare {
     pub pace: Pace,
     /// True if it needs the strict period.
     pub periodic: bool,
-    /// On a link: packets of this traffic are scheduled by the discipline of the port's settings, and the share
-    /// has no slots. Other media do not read it.
+    /// On a link: packets of this traffic are scheduled by the discipline of the port's settings, and the
+    /// share has no slots. Other media do not read it.
     pub flow: Option<Traffic>,
 }
 

@@ -1,8 +1,9 @@
 //! RTIP at one node: the data path of channels across segments (Tenet paper, sections 3.2 and 4.2).
 //!
 //! A *hop* is the way of a channel out of this node: a port, the next node's station there, and a share of
-//! that port's medium. The share is the medium's own, admitted by it: slots of RETHER's token or of a link.
-//! So there is one scheduler and one scheme of shares, and the hop's local bound d is the bound of the share.
+//! that port's medium. The share is the medium's own, admitted by it: slots of RETHER's token, or a place
+//! among the packets that a link schedules by the discipline of its settings (`medium/src/link/flows.rs`).
+//! The hop's local bound d is the bound of the share.
 //!
 //! ```text
 //! source       unit ─cut─► regulator ─► slot of the share     the source keeps (X_min, X_ave, I) here
@@ -17,9 +18,8 @@
 //! Departures. A program hands units over through shared memory in the place of a socket of a protocol type
 //! of its own (TENET-4.2-1), and hops are entered by calls of the same node in the place of a control
 //! socket (TENET-4.2-2). A source holds packets in its regulator, not by putting the sender to sleep: a
-//! program whose units wait finds its memory full (TENET-4.2-10). The order of service is that of the medium,
-//! whose admission bounds every share alone; deadline order among the shares of a link is not built
-//! (TENET-4.2-11). Delay-jitter by the source's timestamp is not built, since hosts have no common clock.
+//! program whose units wait finds its memory full (TENET-4.2-10). The order of service is that of the medium.
+//! Delay-jitter by the source's timestamp is not built, since hosts have no common clock.
 //!
 //! Not built: RTIP in UDP for parts of a path without Rota (TENET-3.2-12), the change of an open hop, and the
 //! search for addresses that go astray, which channels of one segment have.
