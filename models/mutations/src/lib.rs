@@ -145,4 +145,9 @@ pub const GROUNDS: &[Ground] = &[
         what: "to token mode and back while ordinary traffic fills one port of the switch",
         scenario: grounds::full_port,
     },
+    Ground {
+        name: "across",
+        what: "channels across segments are opened and closed, in every second world with faults",
+        scenario: |seed| Campaign::Product.scenario(sweep::ACROSS + seed),
+    },
 ];
