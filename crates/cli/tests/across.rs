@@ -165,8 +165,8 @@ fn noted(lab: &TopologyLab, station: &str, event: &str) -> u64 {
     eventually(PATIENCE, read).unwrap_or_else(|| panic!("{station} has not noted {event}"))
 }
 
-/// TENET-2-8, TENET-2-9, TENET-7-5, faults 48 and 49: with two gateways the channel outlives one of them. Both
-/// programs keep it, each lost unit is counted, and nothing stays reserved.
+/// TENET-2-8, TENET-2-9, TENET-7-5, faults 48 and 49: with two gateways the channel outlives one of them.
+/// Both programs keep it, each lost unit is counted, and nothing stays reserved.
 #[test]
 fn a_channel_goes_on_over_the_other_gateway() {
     let Some(lab) = TopologyLab::up("reroute", TWO_GATEWAYS, &[]) else { return };

@@ -285,7 +285,8 @@ prop_compose! {
             is_statistical: late_most > 0 || loss_most > 0,
             lease_ns, x_min_ns, x_ave_ns: x_min_ns + longer, interval_ns: x_min_ns + longer + longest,
             s_max: sizes.0.max(sizes.1), s_min: sizes.0.min(sizes.1), packet_max: sizes.2, host_slack_ns,
-            delay_max_ns, jitter_max_ns, late_most, loss_most, reroute_ns, again: (reroute_ns > 0).then_some(NodeId(late_most)),
+            delay_max_ns, jitter_max_ns, late_most, loss_most, reroute_ns,
+            again: (reroute_ns > 0).then_some(NodeId(late_most)),
             nodes: RcapRecords::default(),
         }
     }
