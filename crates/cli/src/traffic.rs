@@ -162,7 +162,7 @@ mod tests {
             ("--xmin 20ms --xave 40ms --interval 30ms --smax 100B", "it must be 40 ms or longer"),
             ("--smax 100B --delay 0ms", "a delay of 0 cannot be kept"),
             ("--smax 100B --jitter 0ms", "a jitter of 0 cannot be kept"),
-            ("--smax 5GB", "5000000 octets can be"),
+            ("--smax 5000MiB", "5000000 octets can be"),
             ("--smax 100B --rate 1mbit", "cannot be used with"),
             ("--delay 90ms", "--rate"),
             ("--rate 1mbit --max-frames-per-interval 2", "cannot be used with"),

@@ -251,6 +251,9 @@ impl World {
                 ..StatusInfo::default()
             })),
             Request::List { .. } => Reply::Channels { channels: Vec::new(), next: None },
+            Request::Show { channel } => {
+                Reply::NotThere { sentence: format!("a fake node shows no channel, {channel} neither") }
+            }
             Request::Counters => {
                 let _ = client.reply(&Reply::Counters, &[counters.descriptor()]);
                 return;
