@@ -437,11 +437,10 @@ fn the_terms_of_a_request_reach_every_node() {
         net.nodes[0].open_beyond(now, &asked, beyond).expect("sound");
         net.drain(0);
         net.run(ms(700));
-        let denied = net.told.iter().find_map(|(node, event)| match event {
+        net.told.iter().find_map(|(node, event)| match event {
             ChannelEvent::Denied { denied, .. } if *node == 0 => Some(*denied),
             _ => None,
-        });
-        denied
+        })
     };
     let denied = try_open(&mut net, Beyond { jitter: Some(ms(10)), ..terms }).expect("it is too much");
     assert_eq!(denied.test.name(), "PathJitter");

@@ -143,7 +143,7 @@ fn open_beyond(
     }
     let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
     let AskedTerms { average, interval, delay, jitter } = request.terms;
-    let beyond = Beyond { uid: request.uid, average, interval, delay, jitter, reroute: None };
+    let beyond = Beyond { uid: request.uid, average, interval, delay, jitter, ..Beyond::default() };
     let channel = node.open_beyond(at, &asked, beyond)?;
     Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
 }
