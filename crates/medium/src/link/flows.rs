@@ -49,11 +49,13 @@ pub(super) struct Served {
     left: u64,
 }
 
+type PortTests = LinkPort<Box<[Flow]>, Box<[Point]>>;
+
 /// The tests of the port, with the sessions in the order of its channels. Their memory is taken with the
 /// first flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flows {
-    port: Option<LinkPort<Box<[Flow]>, Box<[Point]>>>,
+    port: Option<PortTests>,
     sessions: Vec<SessionId>,
     served: Option<Served>,
 }
