@@ -104,7 +104,10 @@ mod nanos {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::*;
+    use std::string::ToString;
 
     fn ms(n: u64) -> Option<Span> {
         Some(Span::from_millis(n))

@@ -342,7 +342,7 @@ impl Rether {
 fn visit_shares(shares: &Shares, visit: &mut dyn Visit) {
     let Shares { sessions, parts, receives: _, grants: _ } = shares;
     for session in sessions {
-        let Share { unit_octets_max, pace, periodic: _ } = session.share;
+        let Share { unit_octets_max, pace, periodic: _, flow: _ } = session.share;
         visit.word(session.id.0);
         visit.word(u64::from(unit_octets_max) << 4 | session.state as u64);
         visit.word(pace.units() << 16 | pace.cycles());

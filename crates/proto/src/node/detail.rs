@@ -17,7 +17,7 @@ use rota_admission::subnet::{Ask, Offer};
 use rota_admission::{Admitted, Pace};
 use rota_contract::{AskedTerms, Granted, NodeId};
 use rota_medium::door::MediumKind;
-use rota_units::{Octets, Span};
+use rota_units::{Instant, Octets, Span};
 use rota_wire::RcapTerms;
 
 /// A channel that is sent here.
@@ -140,12 +140,23 @@ impl Node {
     /// The offer of a share that a medium has granted to a hop. Its part of the certificate is kept until the
     /// accept comes back.
     pub(super) fn offer_of(&mut self, entry: EntryId, hop: ChannelId, admitted: &Admitted) -> HopOffer {
-        let plain = self.offer_at(entry, hop, admitted.bound);
+        if let Some(offer) = self.offer_of_link(entry, hop, admitted.bound) {
+            return offer;
+        }
+        let kind = self.port_of_hop(hop).map_or(0, kind_of);
+        let plain = hop_offer(admitted.bound, kind);
         let ask = self.across.as_ref().and_then(|across| across.held.get(&entry)).map(|held| held.ask);
         let part = ask.zip(self.port_of_hop(hop)).and_then(|(ask, port)| part_of_hop(port, &ask, admitted));
         let (Some((offer, terms)), Some(across)) = (part, &mut self.across) else { return plain };
         across.parts.insert(entry, terms);
         HopOffer { offer, ..plain }
+    }
+
+    /// A medium has no cheaper share for a longer bound: the offer stays, and the part goes with it.
+    pub(super) fn keep_across(&mut self, now: Instant, entry: EntryId) {
+        let Some(across) = &mut self.across else { return };
+        let terms = across.parts.remove(&entry).unwrap_or_default();
+        across.rcap.kept(now, entry, terms);
     }
 }
 

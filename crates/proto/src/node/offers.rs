@@ -6,7 +6,7 @@ use crate::io::{ChannelId, Way};
 use crate::port::Port;
 use crate::rcap::{EntryId, HopDenied, HopOffer, NextHop, RcapTest};
 use crate::rtip::{HopError, HopShare};
-use rota_admission::rtip::{Chance, Regulator};
+use rota_admission::rtip::Chance;
 use rota_admission::subnet::{Ask, Offer, carried_step, link_offer, payload_max};
 use rota_medium::door::MediumKind;
 use rota_units::{Instant, Octets, Span};
@@ -20,16 +20,11 @@ impl Node {
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
         let relaxed = held.and_then(|held| {
             let bound = self.relax_hop(held.hop, delay)?;
-            Some(self.offer_at(entry, held.hop, bound).offer)
+            self.offer_of_link(entry, held.hop, bound)
         });
-        let Some(across) = &mut self.across else { return };
-        match relaxed {
-            Some(offer) => across.rcap.relaxed(now, entry, offer, Vec::new()),
-            // The offer stays, and its part of the certificate goes with it.
-            None => {
-                let terms = across.parts.remove(&entry).unwrap_or_default();
-                across.rcap.kept(now, entry, terms);
-            }
+        let Some(HopOffer { offer, .. }) = relaxed else { return self.keep_across(now, entry) };
+        if let Some(across) = &mut self.across {
+            across.rcap.relaxed(now, entry, offer, Vec::new());
         }
     }
 
@@ -61,22 +56,18 @@ impl Node {
         Ok((way, share.ok_or(denied(RcapTest::Load))?))
     }
 
-    /// The offer of a hop that has this bound now, host slack included.
-    pub(super) fn offer_at(&self, entry: EntryId, hop: ChannelId, bound: Span) -> HopOffer {
-        let none =
-            Offer { delay: bound, service_least: Span::ZERO, link_least: Span::ZERO, link_most: Span::ZERO };
-        let (offer, regulator, medium) = match self.port_of_hop(hop) {
-            Some(port) if port.medium().kind() == MediumKind::Link => {
-                let settings = port.medium().settings();
-                let held = self.across.as_ref().and_then(|across| across.held.get(&entry));
-                let least = held.map_or(Octets::new(1), |held| held.ask.octets_least);
-                let offer = Offer { delay: bound, ..link_offer(&settings.link, least, Span::ZERO) };
-                (offer, settings.discipline.regulator(self.step_before(entry)), 2)
-            }
-            Some(_) => (none, Regulator::Rate, 1),
-            None => (none, Regulator::Rate, 0),
-        };
-        HopOffer { offer, regulator, host_slack: Span::ZERO, late: Chance::NEVER, medium }
+    /// The offer of a hop over a link that has this bound now, host slack included; `None` on another medium.
+    pub(super) fn offer_of_link(&self, entry: EntryId, hop: ChannelId, bound: Span) -> Option<HopOffer> {
+        let medium = self.port_of_hop(hop)?.medium();
+        if medium.kind() != MediumKind::Link {
+            return None;
+        }
+        let settings = medium.settings();
+        let held = self.across.as_ref().and_then(|across| across.held.get(&entry));
+        let least = held.map_or(Octets::new(1), |held| held.ask.octets_least);
+        let offer = Offer { delay: bound, ..link_offer(&settings.link, least, Span::ZERO) };
+        let regulator = settings.discipline.regulator(self.step_before(entry));
+        Some(HopOffer { offer, regulator, host_slack: Span::ZERO, late: Chance::NEVER, medium: 2 })
     }
 
     /// By how much too small the node before an entry may state the time that its packets are ahead.
