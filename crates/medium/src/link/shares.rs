@@ -258,6 +258,15 @@ impl Link {
         })
     }
 
+    /// The sum of the shares that have slots of the window. Flows have none: the tests of the port admit them.
+    pub fn window_load(&self) -> Span {
+        let load = |session: &Session| match session.state {
+            State::Admitted(load) if session.packets.is_none() => load,
+            State::Admitted(_) | State::Waiting => Span::ZERO,
+        };
+        self.shares.sessions.iter().map(load).sum()
+    }
+
     /// Units that a session can send in one cycle.
     pub fn units_a_cycle(&self, id: SessionId) -> usize {
         self.shares.get(id).map_or(1, |session| session.share.pace.units() as usize)

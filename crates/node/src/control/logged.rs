@@ -4,7 +4,7 @@ use super::Control;
 use crate::log::{Level, say};
 use crate::rerouting;
 use crate::session::Owned;
-use rota_contract::Tally;
+use rota_contract::{CloseCause, Tally};
 use rota_driver::clock::now;
 use rota_proto::{ChannelEvent, ChannelId, PortId, Stated};
 use rota_shm::StationRow;
@@ -87,24 +87,7 @@ impl Control<'_> {
             | ChannelEvent::Rerouted { .. }
             | ChannelEvent::NotRerouted { .. } => self.log_path(event),
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
-                self.rerouting.end(*channel);
-                let counts = self.counts(*channel).unwrap_or(*tally);
-                let broken = counts.words_of_broken(BOUND);
-                let is_well = cause.is_clean() && broken.is_none();
-                let thrown_out = self.ended.take_thrown_out(*channel);
-                let words = thrown_out.as_deref().unwrap_or_else(|| cause.sentence());
-                let called = self.called(*channel);
-                let how = format!("{}: {words}", counted(*stated, &counts));
-                if thrown_out.is_none() {
-                    let level = if is_well { Level::Info } else { Level::Warn };
-                    say(level, "closed", &format!("closed: {called}{how}"));
-                }
-                self.ended.keep_end(now(), *channel, called.clone(), how.clone());
-                let has_units = stated.is_some_and(|stated| stated.units > 0) || came(&counts) > 0;
-                if !is_well && (has_units || broken.is_some()) {
-                    self.ended.remember(now(), *channel, called, how);
-                }
-                self.ended.forget_name(*channel);
+                self.log_closed(*channel, *cause, *stated, tally);
             }
             ChannelEvent::Afterwards { channel, stated, tally, sending } => {
                 let counts = counted(Some(*stated), tally);
@@ -128,6 +111,27 @@ impl Control<'_> {
             | ChannelEvent::ModeChanged
             | ChannelEvent::MembersChanged => {}
         }
+    }
+
+    fn log_closed(&mut self, channel: ChannelId, cause: CloseCause, stated: Option<Stated>, tally: &Tally) {
+        self.rerouting.end(channel);
+        let counts = self.counts(channel).unwrap_or(*tally);
+        let broken = counts.words_of_broken(BOUND);
+        let is_well = cause.is_clean() && broken.is_none();
+        let thrown_out = self.ended.take_thrown_out(channel);
+        let words = thrown_out.as_deref().unwrap_or_else(|| cause.sentence());
+        let called = self.called(channel);
+        let how = format!("{}: {words}", counted(stated, &counts));
+        if thrown_out.is_none() {
+            let level = if is_well { Level::Info } else { Level::Warn };
+            say(level, "closed", &format!("closed: {called}{how}"));
+        }
+        self.ended.keep_end(now(), channel, called.clone(), how.clone());
+        let has_units = stated.is_some_and(|stated| stated.units > 0) || came(&counts) > 0;
+        if !is_well && (has_units || broken.is_some()) {
+            self.ended.remember(now(), channel, called, how);
+        }
+        self.ended.forget_name(channel);
     }
 
     /// The path of a channel has failed, and what came of that.

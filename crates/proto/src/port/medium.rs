@@ -430,6 +430,14 @@ impl Medium {
         ring.chain(link.into_iter().flat_map(|link| link.reservations()))
     }
 
+    /// The load of a link's window; nothing of a ring, which has a list of its slots.
+    pub fn window_load(&self) -> Span {
+        match self {
+            Self::Rether(_) => Span::ZERO,
+            Self::Link(link) => link.window_load(),
+        }
+    }
+
     /// The kind of the medium.
     pub fn kind(&self) -> MediumKind {
         self.settings().medium

@@ -64,7 +64,7 @@ impl LinkEnds {
         check_queue(view, host, port, findings);
         let medium = port.medium();
         self.shared[host] = shares(medium) > 0;
-        let loads: Span = medium.reservations().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
+        let loads = medium.window_load();
         let capacity = link_capacity(&view.settings.params(2));
         if loads > capacity {
             findings.add(view.now, "R3", format!("host {host} has {loads} of shares, and {capacity} fit"));

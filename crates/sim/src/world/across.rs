@@ -196,7 +196,9 @@ impl World {
         self.with(spec.to, |node, _| node.listen(service));
         let traffic = TrafficSpec::fixed(spec.octets, spec.period, false);
         let request = OpenRequest { to: Destination::Node(node_id(spec.to)), service, traffic };
-        let beyond = Beyond { uid: spec.uid, delay: spec.delay, ..Beyond::default() };
+        // The rules judge one path: another one has another bound, and units wait until it is there.
+        let reroute = Some(Span::ZERO);
+        let beyond = Beyond { uid: spec.uid, delay: spec.delay, reroute, ..Beyond::default() };
         let (now, local) = (self.now(), self.hosts[spec.from].clock.read(self.now()));
         let node = self.hosts[spec.from].node.as_mut().ok_or(RequestError::NotJoined)?;
         let opened = node.open_beyond(local, &request, beyond);
