@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | `delay-edd` | `rate-jitter`, or `none` as in the original | earliest deadline | [`super::edf`] |
 //! | `jitter-edd` | `delay-jitter`, or `rate-jitter` | earliest deadline | [`super::edf`] |
-//! | `rcsp` | `rate-jitter`, or `delay-jitter` | levels | [`super::rcsp`] |
+//! | `rcsp` | `rate-jitter`, or `delay-jitter` | levels | [`mod@super::rcsp`] |
 //!
 //! Delay-jitter goes by what the header carries, since hosts have no common clock. RCSP without a regulator
 //! is refused: its test counts the packets that become eligible, and only a regulator bounds these.

@@ -258,7 +258,7 @@ impl Link {
         })
     }
 
-    /// The sum of the shares that have slots of the window. Flows have none: the tests of the port admit them.
+    /// The sum of the shares with slots of the window. Flows have none: tests of the port admit them.
     pub fn window_load(&self) -> Span {
         let load = |session: &Session| match session.state {
             State::Admitted(load) if session.packets.is_none() => load,

@@ -324,7 +324,7 @@ fn print(o: &Results) {
     outln!("The Tenet paper's set-up (Table 5): {PAPER_MS} ms over 4 to 6 machines.");
     let kib = |octets: u64| octets / 1_024;
     outln!(
-        "The gateway had {} KiB and {} descriptors before, {} KiB and {} after; {} channels or shares are left.",
+        "The gateway had {} KiB and {} descriptors before, {} KiB and {} after; {} channels or shares left.",
         kib(o.gateway_before.memory_octets),
         o.gateway_before.descriptors,
         kib(o.gateway_after.memory_octets),
