@@ -15,7 +15,7 @@ use crate::rtip::{Denied, Flow, Messages, NodeTest, Packets, Regulator, edf_exac
 use crate::subnet::{Ask, RTIP_OCTETS, RetherSegment, RetherShare, packet_cost};
 use crate::{LinkModel, rether};
 use rota_units::{Octets, Span};
-pub use share::StandingShare;
+pub use share::{StandingShare, is_quick};
 
 /// The version of the format.
 pub const CERTIFICATE_VERSION: u64 = 2;

@@ -9,8 +9,9 @@ const PACKETS_MAX: u128 = 1 << 18;
 pub(crate) fn check(share: &Rether, hop: &Hop<'_>, of: &Certificate<'_>) -> Result<(), Fault> {
     let (frame, packets) = (&hop.frame, &of.packets);
     let flags = [share.periodic, share.joined, share.receives];
+    let is_short = share.cycles >> 18 == 0 && packets.octets >> 18 <= frame.mtu - frame.headers;
     let is_pace = share.units > 0 && share.cycles > 0 && (share.units == 1 || share.cycles == 1);
-    if flags.iter().any(|flag| *flag > 1) || !is_pace || share.trt == 0 {
+    if flags.iter().any(|flag| *flag > 1) || !is_pace || !is_short || share.trt == 0 {
         return Err(Fault::Range("share"));
     }
     let (n, full) = (u128::from, frame.span(frame.mtu.into()));
@@ -50,11 +51,10 @@ fn part_time(frame: &Frame, octets: u64, cycles: u64) -> u128 {
 fn wait(share: &Rether, packets: &Packets, interval: u64) -> Result<u128, Fault> {
     let n = u128::from;
     let (units, burst, trt) = (n(share.units), n(packets.burst), n(share.trt) * n(share.cycles));
-    if burst * trt > units * n(interval) {
-        return Err(Fault::Fails("share carries the average"));
-    }
     if burst * units > PACKETS_MAX {
         return Err(Fault::Range("burst"));
+    } else if burst * trt > units * n(interval) {
+        return Err(Fault::Fails("share carries the average"));
     }
     let mut longest = trt;
     for k in 0..burst * units {

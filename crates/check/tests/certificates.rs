@@ -339,8 +339,9 @@ fn made_of_units((period, octets, burst, drawn): &(u64, u64, u64, Drawn)) -> Opt
         periodic: segment.periodic,
         admitted: admit(&slots, &request, &segment.params).ok()?,
     };
-    let (frame, share) = standing.terms().expect("one slot of this traffic");
-    let offer = standing.offer().expect("the share carries it");
+    let granted = standing.share().expect("the share carries it");
+    let (frame, share) = standing.terms(&granted).expect("one slot of this traffic");
+    let offer = standing.offer(&granted);
     assert_eq!(offer.delay, standing.admitted.bound, "the certificate proves what was promised");
     let hops = [offer.hop(Regulator::None)];
     let goal = Goal { delay: offer.delay, jitter: None };

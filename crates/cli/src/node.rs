@@ -23,6 +23,8 @@ ROTA_CONTROL names another one. A second node, on another interface, says which 
 const KEY_FILE: &str = "/etc/rota/segment.key";
 /// More often would only load the segment: a monitor shows rates.
 const REPORT_MIN: Span = Span::from_millis(100);
+/// Nodes keep the end of a receiver for so long, and two seconds more.
+const REROUTE_MAX: Span = Span::from_nanos(rota_wire::RCAP_REROUTE_MAX_NS);
 const DEATH_MAX: Span = Span::from_millis(60_000);
 /// Header and check sequence of a frame: a buffer that is smaller than a full one would hold nothing.
 const FRAME_OCTETS: u64 = 18;
@@ -53,8 +55,8 @@ pub struct Args {
     /// Where neighbours with smaller node ids find this node
     #[arg(long, requires = "neighbours", default_value = "0.0.0.0:7247", value_name = "ADDRESS:PORT")]
     rcap_listen: std::net::SocketAddr,
-    /// For how long another path is looked for when the path of a program's channel across segments fails; 0s
-    /// ends such a channel at once
+    /// For how long, 60s at most, another path is looked for when the path of a program's channel across
+    /// segments fails; 0s ends such a channel at once
     #[arg(long, env = "ROTA_REROUTE", default_value = "2s", value_parser = parse_span, value_name = "TIME")]
     reroute: Span,
     /// The link's rate, such as 100mbit, or one for each interface: eth0=100mbit,eth1=1gbit; the driver's
@@ -263,6 +265,11 @@ pub fn run(args: &Args, _format: Format) -> Result<Exit, Failure> {
     }
     rota_node::ask_for_descriptors().map_err(Failure::failed)?;
     let ifaces = ports::interfaces(args)?;
+    if args.reroute > REROUTE_MAX {
+        let sentence =
+            format!("--reroute {}: another path is looked for {REROUTE_MAX} at most", args.reroute);
+        return Err(Failure::wrong_use(sentence));
+    }
     let guests = args.group.as_deref().map(Guests::find).transpose().map_err(Failure::wrong_use)?;
     let control = rota::ControlName::default();
     let by_default = control.is_default();

@@ -153,8 +153,10 @@ pub(crate) struct Across {
 }
 
 impl Across {
-    pub(crate) fn new(own: NodeId, name: &str, forwards: bool, seed: u64) -> Self {
-        Self::within(own, name, forwards, RcapLimits::default(), seed)
+    /// True if a channel has a new path of which its program's side has not heard.
+    pub(crate) fn is_rerouted_unheard(&self, channel: ChannelId) -> bool {
+        let mut events = self.events.iter();
+        events.any(|(_, event)| matches!(event, ChannelEvent::Rerouted { channel: of, .. } if *of == channel))
     }
 
     pub(crate) fn within(own: NodeId, name: &str, forwards: bool, limits: RcapLimits, seed: u64) -> Self {

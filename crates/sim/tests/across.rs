@@ -159,7 +159,8 @@ fn exactly_one_of_two_racing_requests_wins_the_last_share() {
         let spec = WorldSpec { ports: vec![vec![0], vec![0], vec![0, 1], vec![1]], ..row_spec(None, 4) };
         let mut world = World::new(seed, spec);
         world.run_for(ms(3_000));
-        for from in 0..2 {
+        let order = if seed % 2 == 0 { [0, 1] } else { [1, 0] };
+        for from in order {
             let request = AcrossSpec { from, to: 3, octets: 20_000, ..request() };
             assert!(world.open_across(request).is_ok());
             world.run_for(Span::from_micros(seed * 170));
@@ -169,12 +170,12 @@ fn exactly_one_of_two_racing_requests_wins_the_last_share() {
         let open = ends.iter().position(|(end, _)| *end == EndState::Open).expect("one wins");
         assert_eq!(ends[1 - open], (EndState::Denied, Some("RetherShare")), "seed {seed}: {ends:?}");
         assert_eq!(world.violations(), []);
-        winners[open] += 1;
+        winners[order[open]] += 1;
         world.close_across(open, false, false);
         world.run_for(ms(4_000));
         assert_eq!(world.across_at_rest(), Ok(()));
     }
-    assert!(winners.iter().sum::<u32>() == 12, "{winners:?}");
+    assert!(winners.iter().all(|won| *won > 0), "{winners:?}");
 }
 
 // ---- each rule is seen to be broken -----------------------------------------------------------------------

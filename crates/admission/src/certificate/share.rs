@@ -9,8 +9,17 @@ use super::{FrameTerms, RetherTerms};
 use crate::pace::Pace;
 use crate::rether::{Admitted, SegmentParams, tht_shared_joined};
 use crate::rtip::{Denied, Traffic};
-use crate::subnet::{Offer, RTIP_OCTETS, RetherShare, worst_wait};
+use crate::subnet::{Offer, RTIP_OCTETS, RetherShare, slots_looked_at, worst_wait};
 use rota_units::{Octets, Span};
+
+/// Slots that a thread which serves frames looks at: some 0.1 ms.
+const QUICK: u64 = 4_096;
+
+/// True if the bound of this traffic in a share of this pace is found quickly enough for a thread that serves
+/// frames.
+pub fn is_quick(traffic: &Traffic, pace: Pace) -> bool {
+    slots_looked_at(traffic, pace.units()) <= QUICK
+}
 
 /// A share of a segment with this much of each cycle, as its node knows it.
 #[derive(Clone, Copy, Debug)]
@@ -57,27 +66,23 @@ impl StandingShare<'_> {
         Ok(RetherShare { pace, admitted, delay: admitted.bound.minus(promised) + wait, wait })
     }
 
-    /// The promise of the hop. The transit is part of its bound.
-    ///
-    /// # Errors
-    /// As [`Self::share`].
-    pub fn offer(&self) -> Result<Offer, Denied> {
+    /// The promise of the hop with this share. The transit is part of its bound.
+    pub fn offer(&self, share: &RetherShare) -> Offer {
         let payload = self.octets_least + self.headers();
         let link = &self.params.link;
         let rota = u64::from(link.framing.rota_octets);
-        Ok(Offer {
-            delay: self.share()?.delay,
+        Offer {
+            delay: share.delay,
             service_least: link.frame_span_up(payload.get() + rota),
             link_least: Span::ZERO,
             link_most: Span::ZERO,
-        })
+        }
     }
 
     /// The numbers of the part; `None` where the grant is not one slot of this traffic, as after a change
     /// that split it.
-    pub fn terms(&self) -> Option<(FrameTerms, RetherTerms)> {
+    pub fn terms(&self, share: &RetherShare) -> Option<(FrameTerms, RetherTerms)> {
         let Self { params, pace, admitted, .. } = *self;
-        let share = self.share().ok()?;
         let (unit_time, visit) = (self.unit_time(), params.link.per_visit + params.link.hop);
         let units = unit_time * pace.units();
         // The slot shows if it begins a visit, and if that may begin behind a frame to its station.

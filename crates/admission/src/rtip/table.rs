@@ -164,7 +164,11 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
             if end <= self.horizon {
                 return Ok(Span::from_nanos(delay));
             }
-            self.build(end.saturating_add(end / 4))?;
+            if let Err(denied) = self.build(end.saturating_add(end / 4)) {
+                // Points without their sums would be read as sums. Those up to the old horizon had room.
+                self.build(self.horizon)?;
+                return Err(denied);
+            }
             delay = self.shortest(&flow)?;
         }
     }

@@ -14,8 +14,8 @@ pub use link::{
     link_levels, link_offer, link_others, link_work,
 };
 pub use paced::{PacedFlow, PacedPort, fifo_delay};
-pub(crate) use rether::worst_wait;
 pub use rether::{RetherSegment, RetherShare, packet_tht};
+pub(crate) use rether::{slots_looked_at, worst_wait};
 
 use crate::link::{Framing, LinkModel};
 use crate::path::Hop;

@@ -146,6 +146,11 @@ fn rank(denied: &Denied) -> (bool, Span) {
     (denied.test == NodeTest::Undecided, denied.margin)
 }
 
+/// Packets after which both bursts and slots repeat.
+pub(crate) fn slots_looked_at(traffic: &Traffic, units: u64) -> u64 {
+    traffic.burst().saturating_mul(units / gcd(traffic.burst(), units))
+}
+
 /// The maximum of the derivation above.
 pub(crate) fn worst_wait(traffic: &Traffic, pace: Pace, trt: Span, packet: Span) -> Result<Span, Denied> {
     let units = pace.units();
@@ -157,7 +162,7 @@ pub(crate) fn worst_wait(traffic: &Traffic, pace: Pace, trt: Span, packet: Span)
         let lacks = u64::try_from(lacks).unwrap_or(u64::MAX).max(1);
         return Err(Denied::new(NodeTest::RetherShare, Span::from_nanos(lacks)));
     }
-    let packets = traffic.burst() * (units / gcd(traffic.burst(), units));
+    let packets = slots_looked_at(traffic, units);
     if packets > PACKETS_MAX {
         return Err(Denied::new(NodeTest::Undecided, Span::ZERO));
     }

@@ -12,6 +12,7 @@ use rota_proto::rcap::Record;
 use rota_shm::control::{ChannelDetail, DestinationInfo, HopInfo, Reply, TermsInfo};
 use rota_units::Span;
 use rota_wire::RcapTerms;
+use std::collections::BTreeSet;
 
 /// Channels whose detail one copy of the state holds: each program asks for one at a time.
 const SHOWN_MAX: usize = 32;
@@ -24,7 +25,8 @@ impl Control<'_> {
             Asked::Show { channel } => self.shown(channel).map(|owned| owned.channel),
             _ => None,
         });
-        named.take(SHOWN_MAX).collect()
+        let named: BTreeSet<ChannelId> = named.take(SHOWN_MAX).collect();
+        named.into_iter().collect()
     }
 
     fn shown(&self, named: ChannelId) -> Option<&Owned> {

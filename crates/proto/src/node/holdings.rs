@@ -23,6 +23,8 @@ pub struct Holdings {
     pub hops: usize,
     /// Incoming channels with a local id.
     pub labels: usize,
+    /// Ends of programs whose path was cut off.
+    pub parked: usize,
 }
 
 impl Node {
@@ -30,13 +32,17 @@ impl Node {
     pub fn begin_across_within(&mut self, name: &str, forwards: bool, limits: RcapLimits, seed: u64) {
         let own = self.medium().node_id();
         self.across = Some(Box::new(Across::within(own, name, forwards, limits, seed)));
+        self.hops.keep_cut();
     }
 
     /// What it holds now. Each count of the ledger is computed again: a wrong one panics.
     pub fn holdings(&self) -> Holdings {
         let hops = self.lines.iter().map(|line| line.hops.len()).sum();
         let labels = self.hops.keys().count();
-        let Some(across) = &self.across else { return Holdings { hops, labels, ..Holdings::default() } };
+        let parked = self.hops.parked();
+        let Some(across) = &self.across else {
+            return Holdings { hops, labels, parked, ..Holdings::default() };
+        };
         across.rcap.audit();
         let entries = || across.rcap.entries();
         Holdings {
@@ -47,6 +53,7 @@ impl Node {
             ends: across.ends.len(),
             hops,
             labels,
+            parked,
         }
     }
 

@@ -6,6 +6,7 @@ use crate::io::{ChannelId, Way};
 use crate::port::Port;
 use crate::rcap::{EntryId, HopDenied, HopOffer, NextHop, RcapTest};
 use crate::rtip::{HopError, HopShare};
+use rota_admission::certificate::is_quick;
 use rota_admission::rtip::Chance;
 use rota_admission::subnet::{Ask, Offer, carried_step, link_offer, payload_max};
 use rota_medium::door::MediumKind;
@@ -45,15 +46,12 @@ impl Node {
         if port.medium().kind() == MediumKind::Link {
             return Ok((way, HopShare::by_discipline(ask.traffic, octets)));
         }
-        // The bound of a share is that of packets that come no closer than its slots.
-        let units = ask.traffic.half_open(settings.trt).max(1);
-        // The parts of a period are rounded down.
-        let is_even = ask.traffic.greedy(units + 1) + Span::from_nanos(units) >= settings.trt;
-        if !is_even {
+        let share = HopShare::at_peak(&ask.traffic, octets, settings.trt).ok_or(denied(RcapTest::Load))?;
+        // Finding the bound of the traffic in its share takes the data thread's time.
+        if !is_quick(&ask.traffic, share.pace) {
             return Err(denied(RcapTest::Unsupported));
         }
-        let share = HopShare::at_peak(&ask.traffic, octets, settings.trt);
-        Ok((way, share.ok_or(denied(RcapTest::Load))?))
+        Ok((way, share))
     }
 
     /// The offer of a hop over a link that has this bound now, host slack included; `None` on another medium.

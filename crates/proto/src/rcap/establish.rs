@@ -158,7 +158,9 @@ impl Rcap {
     fn reserve_buffers(&mut self, id: EntryId) -> Result<(), RcapDenied> {
         let entry = self.ledger.get(id).expect("the caller has it");
         let demand = entry.demand;
-        let slack = demand.check(&entry.records).map_or(Span::ZERO, |left| left.slack());
+        // By the delay alone: a hop behind this one may yet remove jitter.
+        let best = path::delay(&hops(&entry.records), demand.host());
+        let slack = demand.request.goal.delay.minus(best);
         self.check_chance(&demand, &entry.records)?;
         let packets = path::buffers(&hops(&entry.records), entry.place(), &demand.packets.traffic, slack);
         let octets = packets.saturating_mul(demand.packets.octets.get());

@@ -125,6 +125,11 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// Ends whose path was cut off, and that wait for another one.
+    pub(crate) fn parked(&self) -> usize {
+        self.parked.len()
+    }
+
     pub(crate) fn new() -> Self {
         Self {
             hops: Vec::new(),

@@ -93,7 +93,12 @@ fn each_kind_has_its_code_and_direction_and_reads_back() {
     {
         let message = octets(body);
         let length = (message.len() as u16).to_be_bytes();
-        assert_eq!(message[..6], [0x52, 1, length[0], length[1], code, upstream], "{:?}", body.kind());
+        assert_eq!(
+            message[..6],
+            [0x52, RCAP_VERSION, length[0], length[1], code, upstream],
+            "{:?}",
+            body.kind()
+        );
         assert_eq!(message[6..24], [0, 3, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2]);
         assert_eq!(
             (body.kind(), body.kind().is_downstream()),
@@ -127,7 +132,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     let (zero_32, huge_32) = ([0; 4], [0xff; 4]);
     let cases: &[(usize, &[u8], &str)] = &[
         (0, &[0x4c], "kind"),
-        (1, &[2], "version"),
+        (1, &[3], "version"),
         (2, &[0, 23], "length"),
         (4, &[0], "type"),
         (4, &[8], "type"),

@@ -1,9 +1,8 @@
 //! The sessions of a node with its neighbours, and the ways that it learns over them.
 
 use super::super::Node;
-use crate::across::Across;
 use crate::io::Way;
-use crate::rcap::Graph;
+use crate::rcap::{Graph, RcapLimits};
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{LINK_STATE_KIND, LINK_STATE_OCTETS_MAX, Malformed, RCAP_REROUTE_MAX_NS};
@@ -14,9 +13,7 @@ const LINKS_MAX: usize = 4_096;
 impl Node {
     /// Takes part in channels across segments from now on, under this name; a gateway `forwards`.
     pub fn begin_across(&mut self, name: &str, forwards: bool, seed: u64) {
-        let own = self.medium().node_id();
-        self.across = Some(Box::new(Across::new(own, name, forwards, seed)));
-        self.hops.keep_cut();
+        self.begin_across_within(name, forwards, RcapLimits::default(), seed);
     }
 
     /// For so long, a minute at most, another path is looked for when that of a channel fails which states no

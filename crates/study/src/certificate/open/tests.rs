@@ -38,8 +38,9 @@ fn hop(mbit: u64, traffic: Traffic, octets: u64, is_packet: bool) -> HopInfo {
         periodic: false,
         admitted: admit(&[], &request, &params).expect("it is empty"),
     };
-    let (offer, (frame, share)) =
-        (standing.offer().expect("it carries it"), standing.terms().expect("one slot"));
+    let standing_share = standing.share().expect("it carries it");
+    let offer = standing.offer(&standing_share);
+    let (frame, share) = standing.terms(&standing_share).expect("one slot");
     HopInfo {
         node: format!("n{mbit}"),
         medium: "rether".into(),
