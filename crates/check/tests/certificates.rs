@@ -500,6 +500,33 @@ fn units_of_each_pace_have_their_certificate() {
 }
 
 /// Arbitrary numbers never panic, and prove nothing.
+/// The largest numbers of a certificate, in a share of many frames and cycles: no product leaves 128 bits.
+#[test]
+fn the_largest_numbers_are_refused_and_never_a_panic() {
+    const MOST: u64 = 1 << 50;
+    for (units, cycles, room) in [(1, MOST, 1), (MOST, 1, 1), (1, 1 << 18, 1), (1, MOST, MOST / 2), (1, 1, 1)]
+    {
+        let mut owned = Owned {
+            version: 2,
+            channel: Channel::default(),
+            packets: Packets::default(),
+            hops: vec![(HopTerms::default(), Frame::default(), Part::Rether(Rether::default()))],
+            promise: Promise::default(),
+            seal: 0,
+        };
+        owned.numbers().into_iter().for_each(|(_, _, place)| *place = MOST);
+        owned.version = 2;
+        let (_, frame, part) = &mut owned.hops[0];
+        (frame.rate, frame.headers) = (1, frame.mtu - room);
+        if let Part::Rether(share) = part {
+            (share.units, share.cycles, share.periodic, share.joined, share.receives) =
+                (units, cycles, 0, 0, 0);
+        }
+        owned.reseal();
+        assert!(owned.check().is_err(), "{units} {cycles} {room}");
+    }
+}
+
 #[test]
 fn numbers_without_sense_are_refused_and_never_a_panic() {
     let mut seed = 1u64;

@@ -188,7 +188,7 @@ impl Node {
     pub(super) fn is_foreign_unit(&self, input: &Input<'_>) -> bool {
         let Input::UnitReady { channel, .. } = input else { return false };
         let is_broken = self.hops.hop(*channel).is_some_and(|hop| hop.state != State::Source);
-        // Until the program's side has heard of the new path, its units wait to be offered again in their order.
+        // Until the program's side has heard of the new path, its units wait to be offered in their order.
         is_broken || self.across.as_ref().is_some_and(|across| across.is_rerouted_unheard(*channel))
     }
 

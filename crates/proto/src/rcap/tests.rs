@@ -413,6 +413,21 @@ fn a_path_that_is_too_long_is_denied_where_the_whole_of_it_is_known() {
     nearest(Goal { delay: ms(60), jitter: Some(ms(9)) });
 }
 
+/// A hop behind a gateway may remove jitter that exceeds J_max there, and relaxing then makes use of D_max.
+#[test]
+fn a_gateway_has_buffers_for_all_of_the_delay_where_jitter_is_too_much_so_far() {
+    let buffers = |jitter| {
+        let mut rcap = b();
+        let request = ChannelRequest { goal: Goal { delay: ms(300), jitter }, ..ask(C) };
+        rcap.on_message(at(1), A, &request_of(of(1, 1), request, &[A], ms(9))).unwrap();
+        let entry = reserved(&drain(&mut rcap)).unwrap();
+        rcap.reserved(at(2), entry, hop());
+        rcap.buffer_octets()
+    };
+    assert!(buffers(None) > 0);
+    assert_eq!(buffers(Some(ms(1))), buffers(None));
+}
+
 #[test]
 fn chances_add_up_along_the_path() {
     let mut rcap = b();
