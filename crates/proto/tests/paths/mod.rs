@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+mod checks;
+
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::Offer;
@@ -15,7 +17,7 @@ use rota_proto::rcap::{
 };
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{RcapKind, RcapMessage};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The one service of each node.
 pub const SERVICE: u16 = 7;
@@ -626,53 +628,6 @@ impl World {
         }
     }
 
-    /// A call has one outcome, in time; an open channel one end.
-    fn settle(&mut self, key: ChannelKey, outcome: Outcome, from: &[Outcome]) {
-        let (now, patience) = (self.now, self.limits.patience);
-        let called = self.calls.get_mut(&key).expect("a channel that was asked for");
-        assert!(from.contains(&called.outcome), "{:?} becomes {outcome:?}", called.outcome);
-        called.outcome = outcome;
-        if called.until.is_none() {
-            called.until = Some(now);
-            let hung = self.stations[called.at].has_hung;
-            assert!(hung || now.since(called.since) <= patience, "{called:?} at {now:?}");
-        }
-    }
-
-    /// Checks the rules that hold at any time.
-    fn check(&self) {
-        for shares in self.shares.values() {
-            assert!(shares.len() <= self.capacity, "granted more than there is");
-        }
-        for station in &self.stations {
-            let Some(machine) = &station.machine else { continue };
-            machine.audit();
-            let open: BTreeSet<EntryId> =
-                machine.entries().filter(|(_, _, is_open, _)| *is_open).map(|(id, ..)| id).collect();
-            assert!(station.installed.keys().all(|id| open.contains(id)), "RTIP has what the ledger has not");
-            let labels: BTreeSet<u16> = station.installed.values().filter_map(|at| at.label_in).collect();
-            let labelled = station.installed.values().filter(|at| at.label_in.is_some()).count();
-            assert_eq!(labels.len(), labelled, "two channels with one label");
-        }
-    }
-
-    /// Labels lead from the source of each open channel to its destination, all nodes agreeing.
-    pub fn check_paths(&self) -> usize {
-        let mut whole = 0;
-        for (key, called) in self.calls.iter().filter(|(_, called)| called.outcome == Outcome::Opened) {
-            let (mut at, mut label) = (called.at, None);
-            loop {
-                let station = &self.stations[at].installed;
-                let hop = station.values().find(|hop| hop.of == *key).expect("installed all along");
-                assert_eq!(hop.label_in, label, "each node has the label of the one before");
-                let Some((next, out)) = hop.way else { break };
-                (at, label) = (place(next.node), Some(out));
-            }
-            whole += 1;
-        }
-        whole
-    }
-
     pub fn close(&mut self, key: ChannelKey, at: usize) {
         self.at(self.now, What::Close { key, at });
     }
@@ -680,28 +635,6 @@ impl World {
     /// All channels are closed after this time, by their sources and receivers in turn.
     pub fn close_all(&mut self, after: Span) {
         self.at(self.now + after, What::CloseAll);
-    }
-
-    /// All programs close, all leases end; then nothing is left anywhere.
-    pub fn assert_empty_at_the_end(&mut self) {
-        self.run_for(ms(20_000));
-        for (key, called) in self.calls.clone() {
-            self.close(key, called.at);
-        }
-        self.run_for(RcapLimits::LEASE_MAX + KEEP_ALIVE);
-        for (at, station) in self.stations.iter().enumerate() {
-            let Some(machine) = &station.machine else { continue };
-            machine.audit();
-            assert_eq!(machine.entries().collect::<Vec<_>>(), [], "node {at}");
-            assert_eq!((machine.buffer_octets(), machine.deadline()), (0, Instant::FAR), "node {at}");
-            assert!(station.installed.is_empty(), "node {at}");
-        }
-        assert!(self.shares.values().all(Vec::is_empty), "{:?}", self.shares);
-        for (key, called) in &self.calls {
-            let waits = matches!(called.outcome, Outcome::Waits | Outcome::Opened | Outcome::Broken);
-            assert!(!waits, "{key:?} {called:?}");
-        }
-        assert!(self.reroutes.ends.is_empty(), "{:?}", self.reroutes.ends);
     }
 }
 
