@@ -266,29 +266,41 @@ pub fn edf_terms<'c>(
 
 /// The part of a RETHER segment.
 pub fn rether_terms(segment: &RetherSegment<'_>, ask: &Ask, share: &RetherShare) -> NetworkTerms<'static> {
-    let params = &segment.params;
-    let packet_time = rether::tht_rt_joined(params, ask.octets + Octets::new(RTIP_OCTETS));
-    let joined = segment.slots.last().is_some_and(|last| last.station == segment.station);
+    let packet_time = rether::tht_rt_joined(&segment.params, ask.octets + Octets::new(RTIP_OCTETS));
     NetworkTerms::Rether(RetherTerms {
-        per_visit: params.link.per_visit.as_nanos(),
-        hop: params.link.hop.as_nanos(),
-        trt: params.trt.as_nanos(),
-        stations: params.stations.into(),
-        broadcasts: params.master_broadcasts.as_nanos(),
-        t_nrt: share.admitted.t_nrt.as_nanos(),
-        offset: share.admitted.offset.as_nanos(),
-        units: share.pace.units(),
-        cycles: share.pace.cycles(),
         periodic: segment.periodic.into(),
-        joined: joined.into(),
+        joined: segment.slots.last().is_some_and(|last| last.station == segment.station).into(),
         receives: segment.receives.into(),
-        packet_time: packet_time.as_nanos(),
-        tht: share.admitted.tht.as_nanos(),
-        wait: share.wait.as_nanos(),
-        transit: params.transit().as_nanos(),
-        bound: share.delay.as_nanos(),
         spare: share.admitted.spare.as_nanos(),
+        ..RetherTerms::of(&segment.params, share, packet_time)
     })
+}
+
+impl RetherTerms {
+    /// Of a share whose packets take so long each. Its flags and the time to spare are 0: the kinds of shares
+    /// know them in different ways.
+    fn of(params: &rether::SegmentParams, share: &RetherShare, packet_time: Span) -> Self {
+        Self {
+            per_visit: params.link.per_visit.as_nanos(),
+            hop: params.link.hop.as_nanos(),
+            trt: params.trt.as_nanos(),
+            stations: params.stations.into(),
+            broadcasts: params.master_broadcasts.as_nanos(),
+            t_nrt: share.admitted.t_nrt.as_nanos(),
+            offset: share.admitted.offset.as_nanos(),
+            units: share.pace.units(),
+            cycles: share.pace.cycles(),
+            periodic: 0,
+            joined: 0,
+            receives: 0,
+            packet_time: packet_time.as_nanos(),
+            tht: share.admitted.tht.as_nanos(),
+            wait: share.wait.as_nanos(),
+            transit: params.transit().as_nanos(),
+            bound: share.delay.as_nanos(),
+            spare: 0,
+        }
+    }
 }
 
 impl NodeTerms {

@@ -101,24 +101,11 @@ impl StandingShare<'_> {
         let rota = u64::from(params.link.framing.rota_octets);
         let frame = FrameTerms { headers: rota + self.headers().get(), ..FrameTerms::of(&params.link) };
         let terms = RetherTerms {
-            per_visit: params.link.per_visit.as_nanos(),
-            hop: params.link.hop.as_nanos(),
-            trt: params.trt.as_nanos(),
-            stations: params.stations.into(),
-            broadcasts: params.master_broadcasts.as_nanos(),
-            t_nrt: admitted.t_nrt.as_nanos(),
-            offset: admitted.offset.as_nanos(),
-            units: pace.units(),
-            cycles: pace.cycles(),
             periodic: self.periodic.into(),
             joined: joined.into(),
             receives: receives.into(),
-            packet_time: unit_time.as_nanos(),
-            tht: admitted.tht.as_nanos(),
-            wait: share.wait.as_nanos(),
-            transit: params.transit().as_nanos(),
-            bound: share.delay.as_nanos(),
             spare: spare.as_nanos(),
+            ..RetherTerms::of(params, share, unit_time)
         };
         Some((frame, terms))
     }
