@@ -1,18 +1,17 @@
 //! `rota bench setup`: how long a program waits for a channel over a gateway, how many such channels come and
 //! go in a second, and what they leave behind.
 
+use super::stage::{PATIENCE, PAUSE, Stage};
 use crate::clock;
 use crate::times::{Record, Times};
-use rota::{ControlName, Listener, Node, OpenError, OpenRequest, Received, SendChannel};
+use rota::{Listener, Node, OpenError, OpenRequest, Received, SendChannel};
 use rota_answer::{Failure, Format, outln};
-use rota_lab::{Lab, LabSpec, Medium, Nodes, Segment, Station, Topology, enter_isolation};
+use rota_lab::{Medium, Nodes, Segment, Station, Topology};
 use rota_units::{BitRate, Instant, Span};
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-const PATIENCE: Span = Span::from_millis(15_000);
-const PAUSE: Span = Span::from_millis(20);
 const SOURCE: u8 = 1;
 const GATEWAY: u8 = 2;
 const DESTINATION: u8 = 3;
@@ -51,7 +50,7 @@ pub struct Args {
     programs: u16,
 }
 
-/// What the gateway's process has.
+/// The memory and the descriptors of the gateway's process.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Holdings {
     memory_octets: u64,
@@ -81,7 +80,7 @@ struct Results {
 struct Ground {
     /// Held only: they end with this value.
     _nodes: Nodes,
-    lab: Lab,
+    stage: Stage,
 }
 
 /// The measurements of all programs.
@@ -125,7 +124,6 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
 
 impl Ground {
     fn build(wire: Wire) -> Result<Self, Failure> {
-        enter_isolation().map_err(Failure::failed)?;
         let rate = BitRate::from_mbit(1_000);
         let medium = || if wire == Wire::Link { Medium::Link } else { Medium::Switch };
         let segment = |name: &str| Segment { medium: medium(), ..Segment::new(name, rate) };
@@ -133,26 +131,20 @@ impl Ground {
         let stations =
             vec![station("n1", &[0]), station("gateway", &[0, 1]), station(DESTINATION_NAME, &[1])];
         let topology = Topology { segments: vec![segment("left"), segment("right")], stations };
-        let spec = LabSpec::of(format!("bench-{}", std::process::id()), topology);
-        let lab = Lab::build(&spec).map_err(Failure::failed)?;
-        let (nodes, warnings) = Nodes::start(&lab, false).map_err(Failure::failed)?;
+        let stage = Stage::of_topology(topology)?;
+        let (nodes, warnings) = Nodes::start(&stage.lab, false).map_err(Failure::failed)?;
         warnings.iter().for_each(|warning| eprintln!("rota: {warning}"));
-        Ok(Self { _nodes: nodes, lab })
-    }
-
-    fn connect(&self, station: u8) -> Result<Node, Failure> {
-        let connected = self.lab.host(station).run(|| Node::connect(&ControlName::default()));
-        connected.map_err(Failure::failed)?.map_err(Failure::failed)
+        Ok(Self { _nodes: nodes, stage })
     }
 
     fn open(&self, node: &Node, service: u16) -> Result<Result<SendChannel, OpenError>, Failure> {
         let request = OpenRequest::new(DESTINATION_NAME, service, UNIT_OCTETS, PERIOD);
-        self.lab.host(SOURCE).run(|| node.open(&request)).map_err(Failure::failed)
+        self.stage.lab.host(SOURCE).run(|| node.open(&request)).map_err(Failure::failed)
     }
 
     fn listen(&self, service: u16) -> Result<Listener, Failure> {
-        let node = self.connect(DESTINATION)?;
-        let listener = self.lab.host(DESTINATION).run(|| node.listen(service, None, 4));
+        let node = self.stage.connect(DESTINATION)?;
+        let listener = self.stage.lab.host(DESTINATION).run(|| node.listen(service, None, 4));
         listener.map_err(Failure::failed)?.map_err(Failure::failed)
     }
 
@@ -167,7 +159,7 @@ impl Ground {
                 clock::sleep_until(clock::now() + PAUSE);
             }
         });
-        let (node, deadline) = (self.connect(SOURCE)?, clock::now() + PATIENCE);
+        let (node, deadline) = (self.stage.connect(SOURCE)?, clock::now() + PATIENCE);
         loop {
             match self.open(&node, KEPT_SERVICE)? {
                 Ok(sender) => return Ok(Kept { over, taker: Some(taker), sender: Some(sender) }),
@@ -218,7 +210,7 @@ impl Ground {
     }
 
     fn one_program(&self, service: u16, left: &AtomicU64, all: &Mutex<Measured>) -> Result<(), Failure> {
-        let node = self.connect(SOURCE)?;
+        let node = self.stage.connect(SOURCE)?;
         let take = |left: u64| left.checked_sub(1);
         while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
             let (asked, opened) = self.open_as_soon_as_heard(&node, service)?;
@@ -257,7 +249,7 @@ impl Ground {
     }
 
     fn holdings(&self) -> Result<Holdings, Failure> {
-        let pid = self.connect(GATEWAY)?.pid();
+        let pid = self.stage.connect(GATEWAY)?.pid();
         let gone = |_| Failure::failed("the gateway's node has ended");
         let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).map_err(gone)?;
         let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
@@ -265,13 +257,13 @@ impl Ground {
         Ok(Holdings { memory_octets: pages * 4_096, descriptors })
     }
 
-    /// What the nodes have when the last channel's end has had its time.
+    /// Channels and shares of the nodes when the last channel's end has had its time.
     fn left_in_the_end(&self) -> Result<u64, Failure> {
         let deadline = clock::now() + PATIENCE;
         loop {
             let mut left = 0;
             for station in SOURCE..=DESTINATION {
-                let mut node = self.connect(station)?;
+                let mut node = self.stage.connect(station)?;
                 left += node.status().map_err(Failure::failed)?.reservations.len() as u64;
                 left += node.channels().map_err(Failure::failed)?.len() as u64;
             }

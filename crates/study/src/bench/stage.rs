@@ -7,14 +7,14 @@ use rota::{
     StatusInfo,
 };
 use rota_answer::Failure;
-use rota_lab::{Lab, LabSpec, enter_isolation};
+use rota_lab::{Lab, LabSpec, Topology, enter_isolation};
 use rota_units::{BitRate, Span};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const PATIENCE: Span = Span::from_millis(15_000);
-const PAUSE: Span = Span::from_millis(20);
+pub const PATIENCE: Span = Span::from_millis(15_000);
+pub const PAUSE: Span = Span::from_millis(20);
 /// A service that nobody else in the benchmark's own lab uses.
 const SERVICE: u16 = 1;
 
@@ -44,10 +44,21 @@ const TALK_PATIENCE: Span = Span::from_millis(100);
 impl Stage {
     /// Builds the LAN. No thread may exist yet.
     pub fn build(stations: u8, rate: BitRate, shaped: bool) -> Result<Self, Failure> {
+        Self::of(&LabSpec { shaped, ..LabSpec::new(Self::name(), stations, rate) })
+    }
+
+    /// The same of several segments.
+    pub fn of_topology(topology: Topology) -> Result<Self, Failure> {
+        Self::of(&LabSpec::of(Self::name(), topology))
+    }
+
+    fn name() -> String {
+        format!("bench-{}", std::process::id())
+    }
+
+    fn of(spec: &LabSpec) -> Result<Self, Failure> {
         enter_isolation().map_err(Failure::failed)?;
-        let name = format!("bench-{}", std::process::id());
-        let spec = LabSpec { shaped, ..LabSpec::new(name, stations, rate) };
-        let lab = Lab::build(&spec).map_err(Failure::failed)?;
+        let lab = Lab::build(spec).map_err(Failure::failed)?;
         Ok(Self { lab, rota: std::env::current_exe().map_err(Failure::failed)? })
     }
 
@@ -63,7 +74,8 @@ impl Stage {
         command
     }
 
-    fn connect(&self, station: u8) -> Result<Node, Failure> {
+    /// The node of a station.
+    pub fn connect(&self, station: u8) -> Result<Node, Failure> {
         let connected = self.lab.host(station).run(|| Node::connect(&ControlName::default()));
         connected.map_err(Failure::failed)?.map_err(Failure::failed)
     }
