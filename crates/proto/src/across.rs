@@ -159,7 +159,7 @@ impl Across {
         events.any(|(_, event)| matches!(event, ChannelEvent::Rerouted { channel: of, .. } if *of == channel))
     }
 
-    pub(crate) fn within(own: NodeId, name: &str, forwards: bool, limits: RcapLimits, seed: u64) -> Self {
+    pub(crate) fn new(own: NodeId, name: &str, forwards: bool, limits: RcapLimits, seed: u64) -> Self {
         Self {
             rcap: Rcap::new(own, limits, Graph::default(), seed),
             links: LinkState::new(own, name, forwards),

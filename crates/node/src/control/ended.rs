@@ -56,8 +56,7 @@ impl EndedChannels {
 
     /// The end of the newest channel with this number at its sender.
     pub(super) fn end_of(&self, now: Instant, number: ChannelId) -> Option<EndInfo> {
-        let begin = format!("channel {number} ");
-        let end = self.ends.iter().rev().find(|ended| ended.called.starts_with(&begin))?;
+        let end = self.ends.iter().rev().find(|ended| is_named(&ended.called, number))?;
         let ago_ns = now.since(end.at).as_nanos();
         Some(EndInfo { called: end.called.clone(), how: end.how.clone(), ago_ns })
     }
@@ -115,10 +114,9 @@ impl EndedChannels {
 
     /// The name of a channel with this number at its sender.
     pub(super) fn called_at_sender(&self, number: ChannelId) -> Option<&str> {
-        let begin = format!("channel {number} ");
         let kept = self.kept.iter().map(|ended| &ended.called);
         let mut all = kept.chain(self.names.iter().map(|(_, called)| called));
-        all.find(|called| called.starts_with(&begin)).map(String::as_str)
+        all.find(|called| is_named(called, number)).map(String::as_str)
     }
 
     /// A note about each for the status.
@@ -129,6 +127,11 @@ impl EndedChannels {
             format!("{} ended {seconds} s ago{}", ended.called, ended.how)
         })
     }
+}
+
+/// True if a channel is called by this number, which is its number at its sender.
+fn is_named(called: &str, number: ChannelId) -> bool {
+    called.starts_with(&format!("channel {number} "))
 }
 
 /// Keeps the newest ones, so many at most.

@@ -1,12 +1,9 @@
-//! What a node holds for channels across segments, for a parent that looks whether anything stays behind; and
-//! the limits of a node that is given its own.
+//! The state that a node holds for channels across segments: a parent looks whether any stays behind.
 
 use super::Node;
-use crate::across::Across;
 use crate::io::PortId;
-use crate::rcap::RcapLimits;
 
-/// What a node holds for channels across segments. All is nothing when each has ended.
+/// The state of a node for channels across segments, counted. All counts are 0 when each channel has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
     /// Entries of the ledger, tentative ones included.
@@ -28,14 +25,7 @@ pub struct Holdings {
 }
 
 impl Node {
-    /// As [`Node::begin_across`], with limits of its own.
-    pub fn begin_across_within(&mut self, name: &str, forwards: bool, limits: RcapLimits, seed: u64) {
-        let own = self.medium().node_id();
-        self.across = Some(Box::new(Across::within(own, name, forwards, limits, seed)));
-        self.hops.keep_cut();
-    }
-
-    /// What it holds now. Each count of the ledger is computed again: a wrong one panics.
+    /// The counts of now. Each count of the ledger is computed again: a wrong one panics.
     pub fn holdings(&self) -> Holdings {
         let hops = self.lines.iter().map(|line| line.hops.len()).sum();
         let labels = self.hops.keys().count();

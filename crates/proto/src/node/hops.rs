@@ -187,9 +187,9 @@ impl Node {
     /// True for a unit of a hop on which no program of this host sends.
     pub(super) fn is_foreign_unit(&self, input: &Input<'_>) -> bool {
         let Input::UnitReady { channel, .. } = input else { return false };
-        let is_broken = self.hops.hop(*channel).is_some_and(|hop| hop.state != State::Source);
-        // Until the program's side has heard of the new path, its units wait to be offered in their order.
-        is_broken || self.across.as_ref().is_some_and(|across| across.is_rerouted_unheard(*channel))
+        // Until the program's side has heard of a new path, its units wait to be offered in their order.
+        let is_unheard = || self.across.as_ref().is_some_and(|across| across.is_rerouted_unheard(*channel));
+        self.hops.hop(*channel).is_some_and(|hop| hop.state != State::Source || is_unheard())
     }
 
     /// A packet of a channel across segments has come in on the line at this place.

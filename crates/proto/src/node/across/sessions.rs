@@ -1,6 +1,7 @@
 //! The sessions of a node with its neighbours, and the ways that it learns over them.
 
 use super::super::Node;
+use crate::across::Across;
 use crate::io::Way;
 use crate::rcap::{Graph, RcapLimits};
 use rota_contract::NodeId;
@@ -14,6 +15,13 @@ impl Node {
     /// Takes part in channels across segments from now on, under this name; a gateway `forwards`.
     pub fn begin_across(&mut self, name: &str, forwards: bool, seed: u64) {
         self.begin_across_within(name, forwards, RcapLimits::default(), seed);
+    }
+
+    /// The same, with limits of its own.
+    pub fn begin_across_within(&mut self, name: &str, forwards: bool, limits: RcapLimits, seed: u64) {
+        let own = self.medium().node_id();
+        self.across = Some(Box::new(Across::new(own, name, forwards, limits, seed)));
+        self.hops.keep_cut();
     }
 
     /// For so long, a minute at most, another path is looked for when that of a channel fails which states no
