@@ -38,7 +38,7 @@ pub(crate) fn check(share: &Rether, hop: &Hop<'_>, of: &Certificate<'_>) -> Resu
     same("spare", share.spare, spare.ok_or(Fault::Fails("eq. 3"))?)
 }
 
-/// What one cycle carries of a packet of several frames: as many whole frames in each cycle, or the rest.
+/// The time of a packet's part in one cycle: as many whole frames in each cycle, or the rest.
 fn part_time(frame: &Frame, octets: u64, cycles: u64) -> u128 {
     let room = frame.mtu - frame.headers;
     let frames = octets.div_ceil(room).div_ceil(cycles);

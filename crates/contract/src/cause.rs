@@ -80,7 +80,7 @@ impl CloseCause {
         self == Self::Finished
     }
 
-    /// What a node that ended the path of a channel has done, behind its name.
+    /// The deed of a node that ended the path of a channel, as words behind its name.
     pub fn of_node(self) -> &'static str {
         match self {
             Self::PeerGone | Self::WasSilent => "does not answer",

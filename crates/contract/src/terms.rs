@@ -2,7 +2,7 @@
 
 use rota_units::Span;
 
-/// What a program asks for beyond [`crate::TrafficSpec`], whose period is X_min and whose largest unit is
+/// The request of a program beyond [`crate::TrafficSpec`], whose period is X_min and whose largest unit is
 /// S_max: X_ave and I of the traffic, D_max and J_max of the service (Tenet paper, Tables 2 and 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -8,8 +8,8 @@
 //!
 //! *Slots keep their bound.* The lemma of `cable.rs` asks that at most B of other traffic is ahead of a slot
 //! that opens, and that nothing but slots and announcements is handed over while one is open. Both hold
-//! beside packets. What slots and announcements leave of the ordinary share is reserved below as a flow, so
-//! that ordinary frames still get it, no longer in each window.
+//! beside packets. The part of the ordinary share that slots and announcements leave is reserved below as a
+//! flow, so that ordinary frames still get it, no longer in each window.
 //!
 //! *Packets keep theirs.* Let Σ be the work of all slots of a window W and of its announcements. Let a packet
 //! due at t be late, and 0 the last instant before at which no slot was open and no packet due by t was
@@ -66,7 +66,7 @@ struct Levels<F> {
     flows: F,
     standing: usize,
     blocking: Span,
-    /// What goes before packets.
+    /// The flow that goes before packets.
     above: Flow,
     /// The last one is ordinary traffic's.
     bounds: [Span; LINK_LEVELS + 1],
@@ -85,7 +85,7 @@ pub fn link_ahead(params: &SegmentParams, units: Span) -> Span {
     link_blocking(params) + units + announced(params)
 }
 
-/// What a port without slots has beside its channels, as channels with their bounds, for certificates: the
+/// The load of a port without slots beside its channels, as channels with their bounds, for certificates: the
 /// announcements of a window, and the share of ordinary traffic.
 pub fn link_others(params: &SegmentParams) -> impl Iterator<Item = (Ask, Span)> + use<> {
     let (window, octets) = (link_window(params.trt), announcement());
@@ -148,7 +148,7 @@ where
     P: DerefMut<Target = [Point]>,
 {
     /// A port without slots and channels. `flows` and `points` are its memory: one flow for each channel and
-    /// [`LINK_FLOWS_OWN`], and [`LINK_POINTS`]. What is in them is overwritten.
+    /// [`LINK_FLOWS_OWN`], and [`LINK_POINTS`]. Their old values are overwritten.
     ///
     /// # Errors
     /// [`Denied`]: so slow a link has no room for any channel.
@@ -303,7 +303,7 @@ impl<F: DerefMut<Target = [Flow]>> Levels<F> {
         self.bounds.iter().position(|bound| *bound == flow.delay).unwrap_or(LINK_LEVELS)
     }
 
-    /// The test of all flows but the one at `without`, and of a further one at its level. What goes before
+    /// The test of all flows but the one at `without`, and of a further one at its level. The flow before
     /// packets is at the highest level that has any.
     fn check(&self, without: Option<usize>, with: Option<(&Flow, usize)>) -> Result<(), Denied> {
         let standing = || {

@@ -205,7 +205,7 @@ fn what_is_relaxed_is_there_for_a_later_channel() {
         }
         let offer = tight.keeping(&hurried, bound).unwrap_or_else(|why| panic!("{scheduler:?}: {why}"));
         tight.admit_offered(&hurried, &offer).unwrap();
-        // What is given back is there again.
+        // The room that is given back is there again.
         tight.release(9);
         tight.admit_offered(&hurried, &offer).unwrap();
         let offer = tight.relax(9, &hurried, ns(0));

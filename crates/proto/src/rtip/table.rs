@@ -118,7 +118,7 @@ pub(crate) struct Table {
     arrivals: BTreeMap<Key, Arrival>,
     /// Ends of channels that have lost their path and may get another one.
     parked: BTreeMap<ChannelId, Sink>,
-    /// What is cut off is parked.
+    /// An end that is cut off is parked.
     keeps_cut: bool,
     next_local: u16,
     events: VecDeque<HopEvent>,

@@ -1,4 +1,4 @@
-//! What a node tells of one channel: its terms, and each hop of its way.
+//! The detail of one channel, as a node tells it: its terms, and each hop of its way.
 
 use super::info::ChannelInfo;
 use rota_contract::NodeId;

@@ -236,7 +236,7 @@ impl Windows {
             })
     }
 
-    /// Whether any fault, of the segment or between any two hosts, meets the time from `begin` to `end`.
+    /// True if any fault, of the segment or between any two hosts, meets the time from `begin` to `end`.
     pub fn touches(&self, begin: Instant, end: Instant) -> bool {
         self.excuse(begin, end, usize::MAX, usize::MAX)
             || self.pairs.iter().rev().take(256).any(|pair| pair.0 <= end && begin <= pair.1)

@@ -28,7 +28,7 @@ pub enum Manner {
     Hasty,
 }
 
-/// What the program that is asked for a channel does.
+/// The answer of the program that is asked for a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It accepts.

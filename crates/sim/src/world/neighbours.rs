@@ -3,8 +3,8 @@
 //! gateway.
 //!
 //! A session ends with a process at once, and behind the silence limit where a wire is cut or a process
-//! stands still. What is on its way is lost with it. Both ends hear of the end, each at its own time, and of
-//! the next beginning behind that.
+//! stands still. Messages on their way are lost with it. Both ends hear of the end, each at its own time, and
+//! of the next beginning behind that.
 
 use super::{Event, World, node_id};
 use crate::engine::Stream;
@@ -36,7 +36,7 @@ const DIAL: Span = Span::from_millis(500);
 /// The two ends hear of an end by silence so far apart at most.
 const NOTICE: Span = Span::from_millis(400);
 
-/// What a node hears of a neighbour.
+/// The news of a neighbour that a node hears.
 #[derive(Clone, Debug)]
 enum Heard {
     Up,
@@ -207,7 +207,7 @@ impl World {
         for (host, peer) in [(one, other), (other, one)] {
             let stands = !self.hosts[host].is_running(now);
             if let Some(ear) = self.neighbours.ears.get_mut(&(host, peer)) {
-                // What has come to a process that stands still is in its socket.
+                // The socket of a process that stands still keeps the messages that have come.
                 let has_come = |due: Instant| stands && due <= now;
                 ear.inbox.retain(|(due, heard)| !matches!(heard, Heard::Message(_)) || has_come(*due));
             }

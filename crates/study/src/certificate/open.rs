@@ -15,7 +15,7 @@ use serde_json::Value;
 pub struct Sum {
     /// The packets of its units.
     pub packets: Packets,
-    /// What the sending host adds: the spread of a unit's packets, and its own slack.
+    /// The part of the sending host: the spread of a unit's packets, and its own slack.
     pub host: Span,
     /// D: the bound of a unit's delay.
     pub delay: Span,
