@@ -421,10 +421,13 @@ impl Control<'_> {
         let number = self.sessions[at].channels.swap_remove(place).number;
         let sentence = logged::denial(denied, &name);
         let session = self.sessions[at].to(number);
-        let is_absent = matches!(
-            denied.test,
-            RcapTest::NoListener | RcapTest::NoRoute | RcapTest::ReceiverSilent | RcapTest::NeighbourLost
-        );
+        // The same answer as on one segment, so that a program tells it from other refusals there, too.
+        if denied.test == RcapTest::NoListener {
+            session.reply(&Reply::NoListener { sentence }, &[]);
+            return;
+        }
+        let is_absent =
+            matches!(denied.test, RcapTest::NoRoute | RcapTest::ReceiverSilent | RcapTest::NeighbourLost);
         if is_absent {
             return session.not_there(sentence);
         }

@@ -21,6 +21,8 @@ const KEPT_SERVICE: u16 = 1_000;
 /// Small enough that the channels of all programs fit at once.
 const UNIT_OCTETS: u32 = 100;
 const PERIOD: Span = Span::from_nanos(33_333_333);
+/// A program that waits for the other's next listener looks again then.
+const SOON: Span = Span::from_millis(1);
 /// Of those before the first that counts: code and tables are warm then.
 const WARM: u32 = 10;
 /// Table 5 of the Tenet paper: 4 to 6 machines.
@@ -242,7 +244,7 @@ impl Ground {
             match self.open(node, service)? {
                 Ok(sender) => return Ok((asked, Some(sender))),
                 Err(OpenError::Refused(_)) => return Ok((asked, None)),
-                Err(OpenError::NoListener(_)) if asked < deadline => clock::sleep_until(asked + PAUSE),
+                Err(OpenError::NoListener(_)) if asked < deadline => clock::sleep_until(asked + SOON),
                 Err(error) => return Err(Failure::failed(error)),
             }
         }
