@@ -255,7 +255,12 @@ impl Node {
     // ---- shares ---------------------------------------------------------------------------------------
 
     /// Heeds what the media have said of the shares of hops. True if they have said anything.
+    #[inline]
     pub(super) fn settle_hops(&mut self, now: Instant) -> bool {
+        self.lines.iter().any(|line| line.hops.has_next()) && self.settle_found(now)
+    }
+
+    fn settle_found(&mut self, now: Instant) -> bool {
         let mut settled = false;
         for at in 0..self.lines.len() {
             while let Some(found) = self.lines[at].hops.next() {

@@ -127,6 +127,10 @@ impl NrtQueue {
 
     /// The next frame to send, with its level.
     pub(super) fn front(&self) -> Option<(usize, Entry)> {
+        // In plain mode it is empty nearly always.
+        if self.frames() == 0 {
+            return None;
+        }
         let first = |levels: &[VecDeque<Entry>]| {
             levels.iter().enumerate().rev().find_map(|(level, all)| Some((level, *all.front()?)))
         };
