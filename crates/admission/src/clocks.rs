@@ -1,29 +1,31 @@
 //! Clocks that nothing synchronises (`TENET-3.2-14`).
 //!
-//! Each host of a path counts time by its own clock. **Assumed: of any two clocks one shows at least (1 − κ) of
-//! what the other one shows**, true time and the master of a segment among them. κ is [`Clocks::APART`], 200
-//! millionths: each clock is right to 100. A clock that is slewed beyond that breaks the promise.
+//! Each host of a path counts time by its own clock. **Assumed: of any two clocks one shows at least (1
+//! − κ) of what the other one shows**, true time and the master of a segment among them. κ is
+//! [`Clocks::APART`], 200 millionths: each clock is right to 100. A clock that is slewed beyond that
+//! breaks the promise.
 //!
-//! *Traffic.* The source polices by X on its own clock. Packets that are X apart there are (1 − κ)·X apart or
-//! more on any clock. So a regulator behind the source holds by **Y = ⌊(1 − κ)·X⌋**, and I likewise. Then ET_k
-//! at node n ≤ ES_k + D_n, ES the eligibility at the source and D_n = Σ (d_i + π_i) of the nodes before, all on
-//! one clock, by induction over n and k. The packet arrives by ES_k + D_n, for it left the node before by its
-//! ET and d. The packet before it was eligible by ES_(k−1) + D_n, and Y later on this node's clock is X or less
-//! later on the source's, where ES_k ≥ ES_(k−1) + X. The packet B before it likewise. With X in the place of Y a
-//! slower clock holds each packet κ·X longer than the one before, for as long as the source never pauses.
+//! *Traffic.* The source polices by X on its own clock. Packets that are X apart there are (1 − κ)·X
+//! apart or more on any clock. So a regulator behind the source holds by **Y = ⌊(1 − κ)·X⌋**, and I
+//! likewise. Then ET_k at node n ≤ ES_k + D_n, ES the eligibility at the source and D_n = Σ (d_i + π_i)
+//! of the nodes before, all on one clock, by induction over n and k. The packet arrives by ES_k + D_n,
+//! for it left the node before by its ET and d. The packet before it was eligible by ES_(k−1) + D_n,
+//! and Y later on this node's clock is X or less later on the source's, where ES_k ≥ ES_(k−1) + X. The
+//! packet B before it likewise. With X in the place of Y a slower clock holds each packet κ·X longer
+//! than the one before, for as long as the source never pauses.
 //!
-//! *Tests.* What leaves such a regulator is Y apart on its own clock. The tests of a port and of a share count
-//! time by another one, of the master or the wire: there packets are **Z = ⌊(1 − κ)·Y⌋** apart or more. All tests,
-//! and buffers, count (Z, I shortened twice). A share thus keeps pace with a source on the fastest clock: one of
-//! a period of exactly X is too little.
+//! *Tests.* What leaves such a regulator is Y apart on its own clock. The tests of a port and of a
+//! share count time by another one, of the master or the wire: there packets are **Z = ⌊(1 − κ)·Y⌋**
+//! apart or more. All tests, and buffers, count (Z, I shortened twice). A share thus keeps pace with a
+//! source on the fastest clock: one of a period of exactly X is too little.
 //!
-//! *Not by hops.* A node may hold a packet longer than its d_(n−1) + π_(n−1) against the node before, where that
-//! one makes up for a late packet at the speed of a fast clock. So what a packet may be ahead is counted from the
-//! source (`buffers.rs`).
+//! *Not by hops.* A node may hold a packet longer than its d_(n−1) + π_(n−1) against the node before,
+//! where that one makes up for a late packet at the speed of a fast clock. So what a packet may be
+//! ahead is counted from the source (`buffers.rs`).
 //!
-//! *Bounds.* A sum of times on several clocks takes D/(1 − κ) at most on one, and (1 − κ)·D at least. Delay is
-//! rounded up so. Jitter, and the time that a packet may be ahead, are differences of two such sums:
-//! 2·(D/(1 − κ) − D) longer.
+//! *Bounds.* A sum of times on several clocks takes D/(1 − κ) at most on one, and (1 − κ)·D at least.
+//! Delay is rounded up so. Jitter, and the time that a packet may be ahead, are differences of two such
+//! sums: 2·(D/(1 − κ) − D) longer.
 
 use crate::rtip::Traffic;
 use rota_units::Span;
@@ -109,8 +111,8 @@ mod tests {
         assert_eq!(clocks.counted(&periodic), Traffic::periodic(ns(9_996)).unwrap());
     }
 
-    /// The eligibility times of a chain of regulators behind a source that never pauses, in true time. Clock n
-    /// shows `rates[n]` nanoseconds for a million.
+    /// How long each regulator of a chain holds the packets of a source that never pauses, in true time.
+    /// Clock n shows `rates[n]` nanoseconds for a million.
     fn behind(traffic: &Traffic, clocks: Clocks, rates: &[u64], packets: u64) -> Vec<u64> {
         let at = |true_ns: u64, rate: u64| Instant::from_nanos(true_ns * rate / MILLION);
         let back = |local: Instant, rate: u64| (local.as_nanos() * MILLION).div_ceil(rate);
@@ -146,7 +148,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn longer_and_shorter_undo_each_other(asked in 0u64..1 << 50, sum in 0u64..1 << 50, ppm in 0u64..999) {
+        fn longer_and_shorter_undo_each_other(
+            asked in 0u64..1 << 50, sum in 0u64..1 << 50, ppm in 0u64..999
+        ) {
             let clocks = Clocks::of(ppm).unwrap();
             let (asked, sum) = (ns(asked), ns(sum));
             prop_assert_eq!(clocks.longer(sum) <= asked, sum <= clocks.shorter(asked));

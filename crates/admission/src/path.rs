@@ -320,7 +320,8 @@ mod tests {
             prop_assert!(jitter_more.is_some() || delay(&hops) == clocks.longer(clocks.shorter(asked)));
             prop_assert!(goal.jitter.is_none_or(|most| jitter(&hops, ns(host), clocks) <= most));
             for (n, reserved) in reserved.into_iter().enumerate() {
-                prop_assert!(buffers(&hops, n, &Traffic::periodic(ns(10)).unwrap(), ns(0), clocks) <= reserved);
+                let periodic = Traffic::periodic(ns(10)).unwrap();
+                prop_assert!(buffers(&hops, n, &periodic, ns(0), clocks) <= reserved);
             }
         }
     }

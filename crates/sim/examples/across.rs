@@ -52,7 +52,8 @@ fn main() -> ExitCode {
         let AcrossCounts { link_packets, link_ppm, jitter_ppm, .. } = sum;
         let (scheduler, hold) = (of.scheduler.name(), of.hold.name());
         println!(
-            "{scheduler} {hold}: {link_packets} packets over links, {link_ppm} ppm of the delay, {jitter_ppm} of the jitter"
+            "{scheduler} {hold}: {link_packets} packets over links, {link_ppm} ppm of the delay, \
+             {jitter_ppm} of the jitter"
         );
     }
     println!("{count} worlds, {broken} broken, {hops} token hops, {simulated} ms simulated: {all:?}");

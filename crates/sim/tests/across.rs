@@ -74,7 +74,7 @@ fn channels_with_another_path_and_any_discipline_keep_every_rule() {
     }
 }
 
-/// A minute of a source that never pauses, whose clock is faster than a gateway's: a unit was late after 57 s,
+/// A minute of a source that never pauses, with a clock faster than a gateway's: a unit was late after 57 s,
 /// as long as the gateway's regulator and shares had X_min of the source.
 #[test]
 fn a_source_that_never_pauses_is_not_held_back_by_a_slower_clock() {

@@ -183,13 +183,13 @@ fn open(rcap: &mut Rcap) -> EntryId {
     entry
 }
 
-/// TENET-3.1-16: half of the 49.948 ms that two nodes leave is B's, and room is reserved for all of it before.
+/// TENET-3.1-16: half of the 49.948 ms that two nodes leave is B's; room is reserved for all of it before.
 #[test]
 fn a_node_takes_its_equal_share_and_gives_back_buffers() {
     let mut rcap = b();
     let entry = forwarded(&mut rcap);
-    // B: eligible up to 5 ms + 10 us ahead, and 5 ms and all slack behind: 60 ms less host and 2 · 20 us. What
-    // clocks add is a packet more.
+    // B: eligible up to 5 ms + 10 us ahead, and 5 ms and all slack behind: 60 ms less host and 2 · 20 us.
+    // What clocks add is a packet more.
     assert_eq!(rcap.buffer_octets(), 7 * 1_000);
     rcap.on_message(at(3), C, &accept(of(1, 1), &[record(A), own()])).unwrap();
     let outputs = drain(&mut rcap);

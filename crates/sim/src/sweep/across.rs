@@ -96,8 +96,8 @@ impl Campaign {
         scenario
     }
 
-    /// Segments in a row or around one gateway, and the ports of all hosts, in any order. Two gateways lead from
-    /// one segment with a token to the next, where `twice` says so always.
+    /// Segments in a row or around one gateway, and the ports of all hosts, in any order. Two gateways lead
+    /// from one segment with a token to the next, with `twice` always.
     fn net(self, random: &mut Stream, twice: bool) -> WorldSpec {
         let count = random.between(2, 3) as usize;
         let mut segments: Vec<SegmentSpec> = (0..count).map(|_| self.segment(random)).collect();

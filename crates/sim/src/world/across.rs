@@ -2,10 +2,10 @@
 //! over the sessions between neighbours, and carry the units; the world sees both ends and judges each unit.
 //!
 //! T1: a unit of a conforming source comes within the promise, unless a named fault meets its time on the
-//! way, and the delays of units vary by no more than the nodes promise. T2: without such a fault none is lost or incomplete, and no packet finds its buffers full. T3: each
-//! request has an outcome, and both ends learn of each end, with its cause. T4: when all is over no node
-//! holds anything. T5: no user has more channels at a node than its quota. T6: in the end every node knows
-//! the ways to all others.
+//! way, and delays vary by no more than is promised. T2: without such a fault none is lost or incomplete, and
+//! no packet finds its buffers full. T3: each request has an outcome, and both ends learn of each end, with
+//! its cause. T4: when all is over no node holds anything. T5: no user has more channels at a node than its
+//! quota. T6: in the end every node knows the ways to all others.
 
 mod again;
 mod promise;
