@@ -16,12 +16,14 @@ use rota_admission::subnet::{
     Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, Offer, RetherSegment, RetherShare, Subnet, carried_step,
     link_ahead, link_others, payload_max,
 };
-use rota_admission::{SegmentParams, Slot};
+use rota_admission::{Clocks, SegmentParams, Slot};
 use rota_lab::{Medium, Segment, Topology};
 use rota_units::{Octets, Span};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// No two hosts have one clock.
+const CLOCKS: Clocks = Clocks::APART;
 /// Channels that one direction of a cable holds in a plan.
 const CHANNELS_MAX: usize = 1_000;
 
@@ -155,7 +157,8 @@ impl<'t> Plan<'t> {
             .messages
             .packets(packet_max)
             .map_err(|bad| Refused { why: bad.to_string(), ..refused(None, "Traffic", Span::ZERO) })?;
-        let ask = Ask { traffic: packets.traffic, octets: packets.octets, octets_least: Octets::new(1) };
+        let traffic = CLOCKS.counted(&packets.traffic);
+        let ask = Ask { traffic, octets: packets.octets, octets_least: Octets::new(1) };
         let denied = |step: &Step, denied: Denied| Refused {
             why: denied.to_string(),
             ..refused(Some(*step), denied.test.name(), denied.margin)
@@ -169,7 +172,7 @@ impl<'t> Plan<'t> {
             let test = if why.test == PathTest::Delay { "Delay" } else { "Jitter" };
             Refused { why: why.to_string(), ..refused(None, test, why.margin) }
         };
-        let mut left = path::check(&hops, packets.spread, &wanted.goal).map_err(failed)?;
+        let mut left = path::check(&hops, packets.spread, &wanted.goal, CLOCKS).map_err(failed)?;
         let mut legs = Vec::new();
         for (n, step) in route.iter().enumerate().rev() {
             let counts = counts_for_jitter(&hops, n);
@@ -189,6 +192,7 @@ impl<'t> Plan<'t> {
             octets_least: ask.octets_least,
             // The bound counts from the moment at which the program hands a message over.
             host_slack: Span::ZERO,
+            clocks: CLOCKS,
         };
         let has_levels = route
             .iter()
@@ -290,7 +294,8 @@ impl<'t> Plan<'t> {
                 self.cables.entry((segment, station)).or_default().push((ask, offer));
             }
         }
-        let (delay, jitter) = (path::delay(&hops, packets.spread), path::jitter(&hops, packets.spread));
+        let delay = path::delay(&hops, packets.spread, CLOCKS);
+        let jitter = path::jitter(&hops, packets.spread, CLOCKS);
         Accepted { packets, legs, delay, jitter, certificate }
     }
 
