@@ -65,6 +65,7 @@ impl Lookout {
         let mut there = of.filter(|(seen, _)| !seen.is_lost()).map(|(seen, watch)| watch.picture(now, seen));
         let mut picture = there.next().unwrap_or_default();
         picture.other_ports = there.collect();
+        picture.paths = self.source.paths().to_vec();
         for lost in ports.iter().filter(|seen| seen.is_lost()) {
             picture.warnings.insert(0, warn::of_lost_port(&lost.rows.segment.interface()));
         }

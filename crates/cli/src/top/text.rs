@@ -1,6 +1,6 @@
 //! `rota top --once`: the picture as lines of text.
 
-use super::picture::{Picture, Share, Shares};
+use super::picture::{Hop, Path, Picture, Share, Shares};
 use super::rates::{Figures, Rate};
 use rota::Span;
 use std::fmt::Write;
@@ -48,6 +48,26 @@ fn figures(load: &Figures) -> String {
 fn shares(out: &mut String, title: &str, shares: &[Share]) {
     for share in shares {
         let _ = writeln!(out, "{title:<10}{:<12}{}", share.name, figures(&share.load));
+    }
+}
+
+/// A path, and below it each of its nodes.
+fn paths(out: &mut String, path: &Path) {
+    let Path { channel, to, service, bound_ns, .. } = path;
+    let come = match (path.units, path.broken) {
+        (Some(units), Some(broken)) => format!("{units} units came whole, {broken} in part or not at all"),
+        _ => "its end has told nothing yet".to_owned(),
+    };
+    let bound = short_span(*bound_ns);
+    let _ = writeln!(out, "path      {channel} -> {to}, service {service}, bound {bound}: {come}");
+    for (n, hop) in (1..).zip(&path.hops) {
+        let Hop { node, port, medium, sent, dropped, share, .. } = hop;
+        let bound = short_span(hop.bound_ns);
+        let _ = writeln!(
+            out,
+            "hop {n:<6}{node:<12}port {port}, {medium}, bound {bound}, sent {sent}, dropped {dropped}, \
+             share {share}"
+        );
     }
 }
 
@@ -116,6 +136,9 @@ fn page_of(picture: &Picture, named: bool) -> String {
             told(channel.bound_ns),
             told(channel.delay_max_ns),
         );
+    }
+    for path in &picture.paths {
+        paths(&mut out, path);
     }
     let mut faults: Vec<String> =
         picture.faults().map(|fault| format!("{} {}", fault.name, fault.value)).collect();

@@ -142,6 +142,7 @@ impl Watch {
             warnings: Vec::new(),
             filter: self.filter.text.clone(),
             interface: segment.interface(),
+            paths: Vec::new(),
             other_ports: Vec::new(),
         };
         picture.warnings = self.warnings(now, rows, &picture);
