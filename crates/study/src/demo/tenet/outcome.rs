@@ -42,6 +42,8 @@ pub struct Conduct {
     pub excess: Vec<u64>,
     /// The receiver's records.
     pub arrivals: Vec<UnitRecord>,
+    /// The cause of an early end, which is a broken promise.
+    pub ended: Option<String>,
 }
 
 /// One channel as it went.
@@ -154,7 +156,7 @@ impl TenetOutcome {
         let (units, excused, broken) = (sum(|f| f.frames), sum(|f| f.excused), sum(|f| f.broken));
         match () {
             () if excused as f64 * 100.0 > EXCUSED_PCT_MAX * units as f64 => Verdict::Unfit,
-            () if broken > 0 => Verdict::Broken,
+            () if broken > 0 || self.channels.iter().any(|of| of.conduct.ended.is_some()) => Verdict::Broken,
             () if self.channels.iter().any(|of| of.conduct.handed.is_empty()) => Verdict::Incomplete,
             () => Verdict::Kept,
         }
@@ -307,4 +309,67 @@ pub fn to_json(outcome: &TenetOutcome) -> serde_json::Result<serde_json::Value> 
             delay_mean_ns,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn arrival(unit: u64, arrived_ns: u64) -> UnitRecord {
+        UnitRecord { unit, complete: true, schedule_ns: 0, arrived_ns, dequeued_ns: arrived_ns }
+    }
+
+    /// A channel whose program hands over a unit at each of these times; each takes 50 ms from when it is
+    /// due.
+    fn conduct(at_ms: &[u64]) -> Conduct {
+        let handed = at_ms.iter().map(|at| Handed { at_ns: at * MS, octets: 1_000 }).collect();
+        let mut conduct = Conduct { handed, ..Conduct::default() };
+        conduct.arrivals = (0..).zip(conduct.expected()).map(|(n, due)| arrival(n, due + 50 * MS)).collect();
+        conduct
+    }
+
+    fn outcome(conduct: Conduct) -> TenetOutcome {
+        let bound = Span::from_millis(100);
+        let (fates, figures) = conduct.judge(Instant::ZERO, bound, &[]);
+        let (from, hops, took) = ("faith".to_owned(), Vec::new(), Span::ZERO);
+        let of = ChannelOutcome { service: 1, from, station: 1, bound, took, hops, conduct, fates, figures };
+        TenetOutcome {
+            times: Times::new(10),
+            origin_ns: 0,
+            isolation: "root".into(),
+            channels: vec![of],
+            udp: Vec::new(),
+            crossings: Vec::new(),
+            load: Goodput::default(),
+        }
+    }
+
+    #[test]
+    fn a_program_that_hurries_waits_for_its_own_account() {
+        let hurried = conduct(&[0, 125, 130, 135, 900]);
+        assert_eq!(hurried.expected(), [0, 125, 250, 375, 900].map(|at| at * MS));
+        assert_eq!(outcome(hurried).verdict(), Verdict::Kept);
+    }
+
+    #[test]
+    fn one_frame_behind_its_bound_one_lost_one_or_an_early_end_breaks_the_promise() {
+        let steady: Vec<u64> = (0..40).map(|n| n * 125).collect();
+        let kept = outcome(conduct(&steady));
+        assert_eq!((kept.verdict(), kept.channels[0].delay_max_ns()), (Verdict::Kept, 50 * MS));
+        let mut late = conduct(&steady);
+        late.arrivals[20].arrived_ns += 51 * MS;
+        let late = outcome(late);
+        assert_eq!(late.verdict(), Verdict::Broken);
+        let told = super::super::text::verdict(&late);
+        assert!(told.contains("Frame 20 of channel 1 took 101.00 ms; its bound is 100.00 ms."), "{told}");
+        let mut lost = conduct(&steady);
+        lost.arrivals.remove(20);
+        assert_eq!(outcome(lost).verdict(), Verdict::Broken);
+        let ended = Conduct { ended: Some("it fell silent".into()), ..conduct(&steady) };
+        let ended = outcome(ended);
+        assert_eq!(ended.verdict(), Verdict::Broken);
+        assert!(super::super::text::verdict(&ended).ends_with("Channel 1 ended early: it fell silent."));
+    }
 }

@@ -46,6 +46,8 @@ struct Played {
     handed: Vec<Handed>,
     /// When units found no room.
     excess: Vec<u64>,
+    /// The cause of an early end.
+    ended: Option<String>,
 }
 
 /// Plays it all on a network whose nodes run.
@@ -107,7 +109,8 @@ pub fn play(
         let told: Option<ReceivedRecord> = finished.document();
         stalls
             .extend(told.into_iter().flat_map(|of| of.stalls).filter(|s| s.kind != StallEvidence::Overflow));
-        let conduct = Conduct { handed: played.handed, excess: played.excess, arrivals: lines(finished) };
+        let Played { handed, excess, ended } = played;
+        let conduct = Conduct { handed, excess, arrivals: lines(finished), ended };
         outcomes.push((of, conduct));
     }
     let channels = outcomes.into_iter().map(|(of, conduct)| judged(of, conduct, origin, &stalls)).collect();
@@ -172,7 +175,7 @@ fn play_channel<'scope>(
 ) -> ScopedJoinHandle<'scope, Result<(Opened, Played), Failure>> {
     scope.spawn(move || {
         clock::ask_for_real_time();
-        let mut played = Played { handed: Vec::new(), excess: Vec::new() };
+        let mut played = Played { handed: Vec::new(), excess: Vec::new(), ended: None };
         let misbehaves = of.service == CHANNELS[1].0;
         let mut due = origin + start(of.service);
         let mut hurried = false;
@@ -190,6 +193,10 @@ fn play_channel<'scope>(
             match of.channel.try_send(unit, due) {
                 Ok(_) => played.handed.push(Handed { at_ns, octets: unit.len() as u64 }),
                 Err(SendError::WouldBlock) => played.excess.push(at_ns),
+                Err(SendError::Closed(cause)) => {
+                    played.ended = Some(cause.sentence().into());
+                    return Ok((of, played));
+                }
                 Err(error) => return Err(Failure::failed(error)),
             }
             due = due + if hurries { PERIOD.div_down(HURRY) } else { PERIOD };

@@ -181,7 +181,9 @@ fn method(page: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
         "<b>The bottleneck.</b> A packet&rsquo;s stay at the gateway sock is the time from its arrival \
          there to \
          its arrival at the gateway behind the line, by the event logs of both; its delay begins when it was \
-         eligible by X<sub>min</sub> of its channel&rsquo;s packets. The paper measured one channel, these \
+         eligible by X<sub>min</sub> of its channel&rsquo;s packets. On an idle virtual wire a packet \
+         arrives at \
+         once; a real line would add the 7 ms of its own transmission. The paper measured one channel, these \
          figures have both."
             .to_string(),
         format!(

@@ -121,6 +121,10 @@ pub fn udp_words(outcome: &TenetOutcome, part: &std::ops::Range<Span>) -> String
 /// The verdict, with the first promise that was broken.
 pub fn verdict(outcome: &TenetOutcome) -> String {
     let words = verdict_words(outcome.verdict());
+    let ended = outcome.channels.iter().find_map(|of| Some((of.service, of.conduct.ended.as_ref()?)));
+    if let Some((service, cause)) = ended {
+        return format!("{words} Channel {service} ended early: {cause}.");
+    }
     let first = outcome.channels.iter().find_map(|of| {
         let fate =
             of.fates.iter().find(|fate| fate.delay_ns.is_none_or(|delay| delay > of.bound.as_nanos()))?;
