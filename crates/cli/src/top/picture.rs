@@ -261,9 +261,6 @@ pub struct Picture {
     pub stations: Vec<Station>,
     /// The channels.
     pub channels: Vec<Channel>,
-    /// The channels across segments that begin at this station, whatever the port.
-    #[serde(default)]
-    pub paths: Vec<Path>,
     /// How much of a cycle is reserved.
     #[serde(flatten)]
     pub shares: Shares,
@@ -278,7 +275,18 @@ pub struct Picture {
     /// The interface on whose segment all this is.
     #[serde(default)]
     pub interface: String,
-    /// The same of each further interface of the node.
+    /// What is not of this segment.
+    #[serde(flatten)]
+    pub beyond: Beyond,
+}
+
+/// What the node has beyond one segment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Beyond {
+    /// The channels across segments that begin at this station, whatever the port.
+    #[serde(default)]
+    pub paths: Vec<Path>,
+    /// The picture of each further interface of the node.
     #[serde(default)]
     pub other_ports: Vec<Picture>,
 }
@@ -292,7 +300,7 @@ impl Picture {
 
     /// The pictures of all ports, this one first.
     pub fn all_ports(&self) -> impl Iterator<Item = &Self> {
-        std::iter::once(self).chain(&self.other_ports)
+        std::iter::once(self).chain(&self.beyond.other_ports)
     }
 
     /// Counters of this node that should be zero and are not.

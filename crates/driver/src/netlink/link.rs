@@ -198,7 +198,7 @@ impl Route {
     /// # Errors
     /// No permission, or no way to the gateway itself.
     pub fn add_way(&mut self, network: Ipv4Addr, prefix: u8, by: Ipv4Addr) -> Result<(), NetlinkError> {
-        // `struct rtmsg`: family, lengths of destination and source, TOS, table, protocol, scope, type, flags.
+        // `struct rtmsg`: family, lengths of destination and source, TOS, table, protocol, scope, type.
         let mut header = [0; 12];
         header[..2].copy_from_slice(&[AF_INET as u8, prefix]);
         header[4..8].copy_from_slice(&[RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_UNIVERSE, RTN_UNICAST]);

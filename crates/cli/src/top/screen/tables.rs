@@ -114,7 +114,7 @@ impl Painter<'_> {
             self.line(area, 1, &Line::styled(" none is open, or none passes the filter", self.theme.faint()));
         }
         let most = channels.iter().map(|channel| channel.load.maximum.rate_bps).max().unwrap_or(0);
-        let hops: usize = self.picture.paths.iter().map(|path| path.hops.len() + 1).sum();
+        let hops: usize = self.picture.beyond.paths.iter().map(|path| path.hops.len() + 1).sum();
         // Channels and paths share what room there is; a row of the segment comes first.
         let room = usize::from(area.height).saturating_sub(1);
         let below = u16::try_from(hops.min(room.saturating_sub(channels.len().clamp(1, room.max(1)))));
@@ -127,7 +127,7 @@ impl Painter<'_> {
     /// Each channel that leaves the segment, and below it the nodes of its way.
     fn paths(&mut self, area: Rect) {
         let mut rows = Vec::new();
-        for path in &self.picture.paths {
+        for path in &self.picture.beyond.paths {
             let told = |value: Option<u64>| value.map_or("?".into(), |value| value.to_string());
             let (to, bound) = (&path.to, short_span(path.bound_ns));
             let words = format!(

@@ -2,7 +2,7 @@
 //! was looked at, and painted without any trouble at every other size.
 
 use super::*;
-use crate::top::picture::{Hop, Path, Warning};
+use crate::top::picture::{Beyond, Hop, Path, Warning};
 use crate::top::svg::{document, render};
 use ratatui::buffer::Buffer;
 use std::path::PathBuf;
@@ -207,7 +207,8 @@ fn a_channel_that_leaves_the_segment_is_shown_node_by_node() {
     };
     let hops = vec![hop("faith", "rether", 0), hop("sock", "link", 3)];
     let path = Path { to: "paola".into(), service: 9, bound_ns: 304_000_000, hops, ..Path::default() };
-    let picture = Picture { paths: vec![Path { broken: Some(2), units: Some(40), ..path }], ..busy() };
+    let paths = vec![Path { broken: Some(2), units: Some(40), ..path }];
+    let picture = Picture { beyond: Beyond { paths, ..Beyond::default() }, ..busy() };
     for size in [(80, 24), (120, 40)] {
         let drawn = text(&render(&picture, &shown(Theme::Dark), size));
         for wanted in ["→paola, service 9: bound 304 ms, 40 units whole, 2 broken", "sock", "dropped    3"]

@@ -19,7 +19,9 @@ use crate::transport::UnitSink;
 use crate::transport::udp::{SERVICE_PORT_BASE, UdpSink};
 use crate::video::Video;
 use crate::worker::Worker;
-use rota::{ChannelDetail, Node, OpenError, OpenRequest, Overdue, SendChannel, SendError, Shown};
+use rota::{
+    ChannelDetail, Node, OpenError, OpenRequest, Overdue, SendChannel, SendError, Shown, TraceReader,
+};
 use rota_answer::Failure;
 use rota_lab::address;
 use rota_units::{Instant, Span};
@@ -67,11 +69,7 @@ pub fn play(
         opened.push(open(stage, video, service, station)?);
     }
     let spacing = sum(&opened[0].detail).map_or(PERIOD, |sum| sum.packets.traffic.x_min());
-    let logs = [(SOCK, 0), (BREEZE, 0)].map(|(station, port)| -> Result<_, Failure> {
-        let mut log = stage.connect(station)?.trace().map_err(Failure::failed)?;
-        log.skip();
-        Ok((log, port))
-    });
+    let logs = [SOCK, BREEZE].map(|station| log_of(stage, station));
     let watch = StallWatch::start();
     let origin = clock::now() + LEAD;
     let load = Load::start(stage, times, origin)?;
@@ -81,8 +79,9 @@ pub fn play(
         let _over = OnDrop(&over);
         let mut watchers = Vec::new();
         for log in logs {
-            let ((log, port), over) = (log?, &over);
-            watchers.push(scope.spawn(move || bottleneck::watch(log, port, over)));
+            // Packets come to the first port of either gateway.
+            let (log, over) = (log?, &over);
+            watchers.push(scope.spawn(move || bottleneck::watch(log, 0, over)));
         }
         let udp = play_udp(scope, stage, video, (origin, times), &over);
         let running = opened.into_iter().map(|of| play_channel(scope, of, video, (origin, times), &over));
@@ -123,6 +122,13 @@ pub fn play(
         crossings: bottleneck::crossings(&seen[0], &seen[1], spacing),
         load: goodput,
     })
+}
+
+/// The event log of a station, from now on.
+fn log_of(stage: &Stage, station: u8) -> Result<TraceReader, Failure> {
+    let mut log = stage.connect(station)?.trace().map_err(Failure::failed)?;
+    log.skip();
+    Ok(log)
 }
 
 /// Sets its flag when it is dropped.
