@@ -145,7 +145,10 @@ export! {
         let shown = Node::connect(&control_name(control)?)?.channel(ChannelId(channel))?;
         let detail = match shown {
             Shown::Channel(detail) => detail,
-            Shown::Ended(end) => return Err(Fault::new(Status::Broken, format!("{} has ended{}", end.called, end.how))),
+            Shown::Ended(end) => {
+                let sentence = format!("{} has ended{}", end.called, end.how);
+                return Err(Fault::new(Status::Broken, sentence));
+            }
         };
         for (to, hop) in hops.iter_mut().zip(&detail.hops) {
             *to = Hop {

@@ -36,8 +36,8 @@ pub struct Args {
     /// the sender: for so long in all. Units that had not arrived count as lost
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     reattach: Option<Span>,
-    /// Take the units as a continuous medium, by time, from 'rota send --ahead W': each at its play-out point,
-    /// which leaves room for W periods and the bound; what is missing then is marked in the log
+    /// Take the units as a continuous medium, by time, from 'rota send --ahead W': each at its play-out
+    /// point, W periods and the bound after the quickest; what is missing then is marked in the log
     #[arg(long, value_parser = crate::send::ahead(), value_name = "W", conflicts_with = "reattach")]
     ahead: Option<u16>,
     /// How long a sender that has begun may be silent before it counts as vanished

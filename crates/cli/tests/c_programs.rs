@@ -399,7 +399,8 @@ fn what_make_installs_compiles_in_every_dialect_and_is_documented() {
         int signal_function(void) { return 0; }\n\
         int main(void) { int id = 0; return LLCoption(2, signal_function, 0, 0, 0, 7, 1, 3) != OPINVAL\n\
         || LLCoption(2, 0, 0, 0, 0, 7, 1) != OPINVAL || retherAdmit(id) != RETHER_EINVAL\n\
-        || RcapUnregister(0) != ROTA_WRONG_USE || rota_socket_close(0) != ROTA_WRONG_USE || !rota_error()[0]; }\n";
+        || RcapUnregister(0) != ROTA_WRONG_USE\n\
+        || rota_socket_close(0) != ROTA_WRONG_USE || !rota_error()[0]; }\n";
     std::fs::write(&program, calls).unwrap();
     let (lib, include) = (scratch.join("lib"), scratch.join("include"));
     for dialect in ["gnu89", "gnu99", "c11", "gnu17", "gnu2x"] {

@@ -33,8 +33,8 @@
 //!
 //! # The arithmetic of the work-ahead
 //!
-//! The window of unit k opens at o + kT, and its time is p_k = o + (k + w)T, where w is `ahead`. It is put at
-//! a_k with p_k − wT ≤ a_k < p_k, or left out. The node takes it at e_k = max(a_k, e_(k−1) + T) at the
+//! The window of unit k opens at o + kT, and its time is p_k = o + (k + w)T, where w is `ahead`. It is put
+//! at a_k with p_k − wT ≤ a_k < p_k, or left out. The node takes it at e_k = max(a_k, e_(k−1) + T) at the
 //! earliest, and it arrives in D from there, the channel's bound. By induction e_k ≤ p_k.
 //!
 //! - At most w + ⌈D/T⌉ + 1 units wait at the source: those put after p − wT − D.
