@@ -38,9 +38,9 @@
 //! earliest, and it arrives in D from there, the channel's bound. By induction e_k ≤ p_k.
 //!
 //! - At most w + ⌈D/T⌉ + 1 units wait at the source: those put after p − wT − D.
-//! - The receiver plays the first unit that comes, j, at arrival + D + wT, and unit k (k − j)T after it. Since
-//!   unit j comes at p_j − wT at the earliest, that is p_k + D at the earliest: no unit of a channel that keeps
-//!   its contract is late, whichever unit comes first.
+//! - The receiver plays the first unit that comes, j, at arrival + D + wT, and unit k (k − j)T after it.
+//!   Since unit j comes at p_j − wT at the earliest, that is p_k + D at the earliest: no unit of a channel
+//!   that keeps its contract is late, whichever unit comes first.
 //! - A unit waits 2(D + wT) for its play-out at the longest, so the receiver holds 2w + ⌈2D/T⌉ + 1 units.
 //!
 //! # Departures
