@@ -86,29 +86,3 @@ fn a_video_is_played_by_time_across_a_gateway() {
     judge(sender, receiver, units(), [&copy, &log]);
     let _ = std::fs::remove_dir_all(&folder);
 }
-
-// TENET-3.3-1, TENET-3.3-5, TENET-3.3-6, TENET-R14: the longest message, in some 750 packets.
-#[test]
-fn messages_of_a_mebibyte_cross_a_gateway_whole() {
-    let Some(lab) = TopologyLab::up("rmtp-across", "two-segments.toml", &[]) else { return };
-    let knows = || {
-        let words = ["channel", "open", "--to", "nobody", "--rate", "1mbit"];
-        lab.rota("n1", &words).finish().err.contains("n4").then_some(())
-    };
-    eventually(PATIENCE, knows).expect("n1 hears of n4");
-    let folder = std::env::temp_dir().join(format!("rota-rmtp-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let (sent, copy) = (folder.join("sent"), folder.join("copy"));
-    let octets: Vec<u8> = (0..3u32 << 18).flat_map(u32::to_le_bytes).collect();
-    std::fs::write(&sent, &octets).unwrap();
-    let receiver = lab.rota("n4", &["recv", "--json", "--out", &copy.display().to_string()]);
-    receiver.wait_for_word("listening");
-    let send = "send --json --to n4 --rate 4194304bit --period 2s --delay 20s";
-    let words = format!("'{}' {send} < '{}'", common::ROTA, sent.display());
-    let sender = lab.exec("n1", &["sh", "-c", &words]).finish();
-    assert!(DONE.contains(&sender.code()), "{}", sender.err);
-    let came = receiver.finish().json();
-    assert_eq!((&came["stated"], &came["complete"]), (&3.into(), &3.into()), "{came}");
-    assert!(std::fs::read(&copy).unwrap() == octets, "the octets differ");
-    let _ = std::fs::remove_dir_all(&folder);
-}

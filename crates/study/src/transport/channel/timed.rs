@@ -7,7 +7,7 @@ use super::{
 use crate::clock;
 use crate::stall::Stall;
 use crate::transport::{Arrival, Closed, Event, Promise, SendTurn, UnitSink, UnitSource};
-use rota::cmtp::{Played, StreamSink, StreamSource, StreamUnit, UnitState, buffers_for};
+use rota::cmtp::{Played, StreamSink, StreamSource, StreamTally, StreamUnit, UnitState, buffers_for};
 use rota::{AcceptError, Listener, RecvError, SendError, Tally};
 use rota_answer::Failure;
 use rota_units::{Instant, Span};
@@ -86,7 +86,12 @@ impl UnitSource for TimedSource {
         };
         match stream.next(octets, patience) {
             Ok(Played::Unit(unit)) => Ok(event(&unit)),
-            Ok(Played::End(end)) => Ok(Event::Closed { sent: end.units_sent.unwrap_or(0) }),
+            Ok(Played::End(end)) => {
+                // Across segments the source's number is not always stated: these are all that have a number.
+                let StreamTally { whole, in_part, late, lost, .. } = stream.tally();
+                let numbered = [in_part, late, lost].into_iter().fold(whole, u64::saturating_add);
+                Ok(Event::Closed { sent: end.units_sent.unwrap_or(numbered) })
+            }
             Err(RecvError::TimedOut) => Ok(Event::Silence),
             Err(RecvError::Broken(cause)) => Err(end_of(cause, NOT_STATED)),
             Err(gone @ RecvError::NodeGone) => Err(uncounted(gone.to_string(), NOT_STATED)),
