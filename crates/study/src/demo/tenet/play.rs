@@ -205,7 +205,7 @@ fn play_channel<'scope>(
                 }
                 Err(error) => return Err(Failure::failed(error)),
             }
-            due = due + if hurries { PERIOD.div_down(HURRY) } else { PERIOD };
+            due += if hurries { PERIOD.div_down(HURRY) } else { PERIOD };
         }
         // The counts of the hops are a second old at most.
         if let Ok(Shown::Channel(detail)) = of.node.channel(of.channel.id()) {
