@@ -4,7 +4,7 @@ mod support;
 
 use nix::sys::socket::sockopt::Mark;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socket};
-use rota_driver::gate::{EgressGate, GateError, ROTA_MARK};
+use rota_driver::gate::{CONTROL_MARK, EgressGate, GateError, ROTA_MARK};
 use rota_driver::inventory::Inventory;
 use rota_driver::netns::Host;
 use rota_driver::sys::{bind_packet, enter_on_exec, sockopt};
@@ -110,6 +110,7 @@ fn diverts(open: impl FnOnce() -> Result<EgressGate, GateError> + Send, is_tap: 
     assert_eq!(frames[0].len(), 14 + 20 + 8 + 4);
     assert_eq!(arrives(&to), None, "and not to the wire");
 
+    what_nodes_tell_each_other_has_a_door_of_its_own(&from, &mut gate);
     marked_raw_frames_pass(&pair, &mut gate, &frames[0], &to);
 
     gate.pass();
@@ -120,6 +121,25 @@ fn diverts(open: impl FnOnce() -> Result<EgressGate, GateError> + Send, is_tap: 
     from.send(b"dropped").unwrap();
     assert_eq!(arrives(&to).as_deref(), Some(&b"dropped"[..]), "a dropped gate is open");
     assert!(!table_is_there(&pair));
+}
+
+/// A flood of the host fills its door and no other one. Beside a veth pair there is one door.
+fn what_nodes_tell_each_other_has_a_door_of_its_own(from: &UdpSocket, gate: &mut EgressGate) {
+    for _ in 0..4 * QUEUE {
+        from.send(b"flood").unwrap();
+    }
+    setsockopt(from, Mark, &CONTROL_MARK).unwrap();
+    from.send(b"node").unwrap();
+    setsockopt(from, Mark, &0).unwrap();
+    let mut buf = [0; 2_000];
+    if gate.is_tap() {
+        let len = gate.recv_control(&mut buf).expect("the flood did not keep it out");
+        assert!(buf[..len].ends_with(b"node"));
+        assert!(diverted(gate).iter().all(|f| f.ends_with(b"flood")));
+    }
+    assert_eq!(gate.recv_control(&mut buf), None);
+    assert_eq!(gate.control_fd().is_some(), gate.is_tap());
+    diverted(gate);
 }
 
 /// The host's own frame sent on by a marked raw socket, and a frame of our EtherType, with and without

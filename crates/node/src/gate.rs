@@ -40,6 +40,16 @@ pub trait Egress {
     /// The next diverted frame, Ethernet header first; `None` when there is none.
     fn recv(&mut self, into: &mut [u8]) -> Option<usize>;
 
+    /// The next diverted frame of what nodes tell each other, where these have a door of their own.
+    fn recv_control(&mut self, _: &mut [u8]) -> Option<usize> {
+        None
+    }
+
+    /// Readable when such frames wait.
+    fn control_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// Readable when frames wait.
     fn wait_fd(&self) -> Option<BorrowedFd<'_>>;
 
@@ -67,6 +77,14 @@ impl Egress for EgressGate {
 
     fn recv(&mut self, into: &mut [u8]) -> Option<usize> {
         Self::recv(self, into)
+    }
+
+    fn recv_control(&mut self, into: &mut [u8]) -> Option<usize> {
+        Self::recv_control(self, into)
+    }
+
+    fn control_fd(&self) -> Option<BorrowedFd<'_>> {
+        Self::control_fd(self)
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -72,6 +72,8 @@ pub enum LinksError {
 pub fn listen(address: SocketAddr) -> Result<TcpListener, LinksError> {
     let listener = TcpListener::bind(address).and_then(|listener| {
         listener.set_nonblocking(true)?;
+        // Connections that are accepted inherit it, and the answers before that have it, too.
+        connection::mark(&listener);
         Ok(listener)
     });
     listener.map_err(|source| LinksError::Listen { address, source })

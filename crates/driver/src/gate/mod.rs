@@ -20,7 +20,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// The mark ("Rota") that our own raw sockets set with SO_MARK: their frames pass the gate.
 pub const ROTA_MARK: u32 = 0x526F_7461;
 
+/// The mark of what nodes tell each other over TCP ("Rotb"). It has a door of its own, so that no flood of the
+/// host keeps it out. Only a process that may configure the network can set it.
+pub const CONTROL_MARK: u32 = 0x526F_7462;
+
 const USUAL_MTU: u32 = 1_500;
+/// Frames that wait at the door of nodes: those of a few links whose windows are small.
+const CONTROL_FRAMES: u32 = 256;
 
 /// Why there is no gate.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +78,8 @@ pub struct EgressGate {
     iface: String,
     table: String,
     sink: Sink,
+    /// That of frames with [`CONTROL_MARK`], beside a TAP; else they come with all others.
+    control: Option<Sink>,
     nft: Option<Nft>,
 }
 
@@ -104,7 +112,11 @@ impl EgressGate {
         })?;
         let mtu = interface_mtu(iface).map_or(USUAL_MTU, u32::from);
         let sink = open(&mut route, (index.0, mtu))?;
-        Ok(Self { iface: iface.to_owned(), table: format!("rota-{}", index.0), sink, nft: None })
+        let control = match sink.is_tap() {
+            true => Some(Sink::open_tap(&mut route, CONTROL_FRAMES, mtu)?),
+            false => None,
+        };
+        Ok(Self { iface: iface.to_owned(), table: format!("rota-{}", index.0), sink, control, nft: None })
     }
 
     /// From now on everything without our mark comes to [`EgressGate::recv`] instead of the wire.
@@ -117,14 +129,13 @@ impl EgressGate {
             return Ok(());
         }
         let mut nft = Nft::open()?;
-        nft.divert(&self.table, &self.iface, ROTA_MARK, self.sink.index.0).map_err(|error| {
-            match error.errno {
-                Errno::ENODEV => GateError::NoInterface(self.iface.clone()),
-                Errno::EOPNOTSUPP | Errno::ENOENT | Errno::EINVAL | Errno::EPROTONOSUPPORT => {
-                    GateError::NoEgressHook(error)
-                }
-                _ => error.into(),
+        let to = (self.sink.index.0, self.control.as_ref().map(|control| control.index.0));
+        nft.divert(&self.table, &self.iface, to).map_err(|error| match error.errno {
+            Errno::ENODEV => GateError::NoInterface(self.iface.clone()),
+            Errno::EOPNOTSUPP | Errno::ENOENT | Errno::EINVAL | Errno::EPROTONOSUPPORT => {
+                GateError::NoEgressHook(error)
             }
+            _ => error.into(),
         })?;
         self.nft = Some(nft);
         Ok(())
@@ -159,6 +170,16 @@ impl EgressGate {
     /// `frame` is cut.
     pub fn recv(&mut self, frame: &mut [u8]) -> Option<usize> {
         self.sink.recv(frame)
+    }
+
+    /// As [`EgressGate::recv`], of frames with [`CONTROL_MARK`]. Beside a veth pair they come with all others.
+    pub fn recv_control(&mut self, frame: &mut [u8]) -> Option<usize> {
+        self.control.as_ref()?.recv(frame)
+    }
+
+    /// Becomes readable when such a frame waits.
+    pub fn control_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.control.as_ref().map(Sink::as_fd)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The table has an *owner*: the kernel removes it with our netlink socket, also after a kill -9.
 
+use super::{CONTROL_MARK, ROTA_MARK};
 use crate::netlink::{Message, NLM_F_APPEND, NLM_F_CREATE, NLM_F_REQUEST_ACK, NetlinkError, Socket};
 use nix::sys::socket::SockProtocol;
 
@@ -58,15 +59,19 @@ fn rule(table: &str, expressions: impl FnOnce(Message) -> Message) -> Message {
     message(NFT_MSG_NEWRULE).text(1, table).text(2, CHAIN).nest(4, expressions)
 }
 
+/// `meta mark == mark`.
+fn if_marked(m: Message, mark: u32) -> Message {
+    let m = expression(m, "meta", |m| m.be32(1, NFT_REG_1).be32(2, NFT_META_MARK));
+    // The mark is compared as it lies in memory, hence in the machine's order.
+    expression(m, "cmp", |m| {
+        m.be32(1, NFT_REG_1).be32(2, NFT_CMP_EQ).nest(3, |m| m.u32(NFTA_DATA_VALUE, mark))
+    })
+}
+
 /// `meta mark == mark accept`.
 fn accept_marked(table: &str, mark: u32) -> Message {
     rule(table, |m| {
-        let m = expression(m, "meta", |m| m.be32(1, NFT_REG_1).be32(2, NFT_META_MARK));
-        // The mark is compared as it lies in memory, hence in the machine's order.
-        let m = expression(m, "cmp", |m| {
-            m.be32(1, NFT_REG_1).be32(2, NFT_CMP_EQ).nest(3, |m| m.u32(NFTA_DATA_VALUE, mark))
-        });
-        expression(m, "immediate", |m| {
+        expression(if_marked(m, mark), "immediate", |m| {
             m.be32(1, NFT_REG_VERDICT)
                 .nest(2, |m| m.nest(NFTA_DATA_VERDICT, |m| m.be32(NFTA_VERDICT_CODE, NF_ACCEPT)))
         })
@@ -74,11 +79,18 @@ fn accept_marked(table: &str, mark: u32) -> Message {
 }
 
 /// `fwd to` the interface with this index.
+fn forward(m: Message, to: u32) -> Message {
+    let m = expression(m, "immediate", |m| m.be32(1, NFT_REG_1).nest(2, |m| m.u32(NFTA_DATA_VALUE, to)));
+    expression(m, "fwd", |m| m.be32(1, NFT_REG_1))
+}
+
 fn forward_all(table: &str, to: u32) -> Message {
-    rule(table, |m| {
-        let m = expression(m, "immediate", |m| m.be32(1, NFT_REG_1).nest(2, |m| m.u32(NFTA_DATA_VALUE, to)));
-        expression(m, "fwd", |m| m.be32(1, NFT_REG_1))
-    })
+    rule(table, |m| forward(m, to))
+}
+
+/// `meta mark == mark fwd to` the interface with this index.
+fn forward_marked(table: &str, mark: u32, to: u32) -> Message {
+    rule(table, |m| forward(if_marked(m, mark), to))
 }
 
 impl Nft {
@@ -98,13 +110,13 @@ impl Nft {
         self.socket.ask_all(first.chain(inner).chain(last), what).map(drop)
     }
 
-    /// Sends everything that leaves through `iface` without `mark` to interface `to` instead. All or nothing.
+    /// Sends everything that leaves through `iface` without [`ROTA_MARK`] to interface `to` instead, and
+    /// what has [`CONTROL_MARK`] to `control`, where there is one. All or nothing.
     pub(super) fn divert(
         &mut self,
         table: &str,
         iface: &str,
-        mark: u32,
-        to: u32,
+        (to, control): (u32, Option<u32>),
     ) -> Result<(), NetlinkError> {
         let new_table = message(NFT_MSG_NEWTABLE).text(1, table).be32(2, NFT_TABLE_F_OWNER);
         let chain = message(NFT_MSG_NEWCHAIN)
@@ -112,7 +124,9 @@ impl Nft {
             .text(3, CHAIN)
             .text(7, "filter")
             .nest(4, |m| m.be32(1, NF_NETDEV_EGRESS).be32(2, 0).text(3, iface));
-        let batch = [new_table, chain, accept_marked(table, mark), forward_all(table, to)];
+        let own = accept_marked(table, ROTA_MARK);
+        let control = control.map(|control| forward_marked(table, CONTROL_MARK, control));
+        let batch = [new_table, chain, own].into_iter().chain(control).chain([forward_all(table, to)]);
         self.batch(batch, || format!("divert what leaves through '{iface}'"))
     }
 

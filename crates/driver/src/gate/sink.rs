@@ -48,6 +48,13 @@ impl Sink {
         }
     }
 
+    /// Opens a TAP, and nothing in its place.
+    pub(super) fn open_tap(route: &mut Route, queue_frames: u32, mtu: u32) -> Result<Self, GateError> {
+        let (reader, name) =
+            sys::open_tap("rota%d").map_err(|errno| NsError::Call { what: "open a TAP", errno })?;
+        Self::tap(route, reader, &name, (queue_frames, mtu))
+    }
+
     fn tap(
         route: &mut Route,
         reader: OwnedFd,

@@ -3,7 +3,7 @@
 
 use super::held::{Look, Restraint};
 use super::turn::TurnLimits;
-use super::waits::{self, GATE, Waits};
+use super::waits::{self, CONTROL, GATE, Waits};
 use super::way::Way;
 use super::{Data, Stopped, system};
 use crate::gate::Egress;
@@ -80,6 +80,17 @@ struct GateOpening {
     heard: Instant,
 }
 
+/// A door of the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Door {
+    Host,
+    /// What nodes tell each other: no flood of the host keeps it out.
+    Control,
+}
+
+/// The level of what nodes tell each other.
+const CONTROL_LEVEL: u8 = 7;
+
 /// The result of a look at the gate.
 enum Read {
     Nothing,
@@ -97,6 +108,7 @@ enum Read {
 pub(super) struct HostWay<G> {
     pub(super) gate: G,
     gate_watched: bool,
+    control_watched: bool,
     /// The host's frames come to this node.
     pub(super) diverted: bool,
     /// The machine waits until the frames that left before the diversion have left the card too.
@@ -118,6 +130,7 @@ impl<G: Egress> HostWay<G> {
         Self {
             gate,
             gate_watched: false,
+            control_watched: false,
             diverted: false,
             card_wanted: false,
             opening: None,
@@ -129,8 +142,12 @@ impl<G: Egress> HostWay<G> {
     }
 
     /// Takes one frame from the gate, if there is one.
-    fn read(&mut self, at: Instant, port: PortId, tracer: &mut Tracer) -> Read {
-        let Some(octets) = self.gate.recv(&mut self.buffer) else { return Read::Nothing };
+    fn read(&mut self, at: Instant, (port, door): (PortId, Door), tracer: &mut Tracer) -> Read {
+        let octets = match door {
+            Door::Host => self.gate.recv(&mut self.buffer),
+            Door::Control => self.gate.recv_control(&mut self.buffer),
+        };
+        let Some(octets) = octets else { return Read::Nothing };
         if let Some(opening) = &mut self.opening {
             opening.heard = at;
         }
@@ -146,7 +163,7 @@ impl<G: Egress> HostWay<G> {
             self.counts.too_long += 1;
             return Read::Dropped;
         }
-        let level = host_level(frame);
+        let level = if door == Door::Control { CONTROL_LEVEL } else { host_level(frame) };
         let Some(tag) = self.pool.put(frame) else {
             self.counts.pool += 1;
             tracer.dropped(port, at, frame);
@@ -169,6 +186,7 @@ impl<G: Egress> HostWay<G> {
                     self.gate.divert().map_err(|error| Stopped::Gate(port, error))?;
                     self.diverted = true;
                 }
+                self.watch_control(port, waits)?;
                 if !self.restraint.is_held() {
                     self.watch(port, waits)?;
                 }
@@ -191,6 +209,18 @@ impl<G: Egress> HostWay<G> {
             let added = waits.all.add(fd, waits::of(GATE, port), Trigger::Level);
             added.map_err(system("the gate cannot be waited on"))?;
             self.gate_watched = true;
+        }
+        Ok(())
+    }
+
+    /// The same for what nodes tell each other, whatever the host does.
+    fn watch_control(&mut self, port: PortId, waits: &Waits) -> Result<(), Stopped> {
+        if !self.control_watched
+            && let Some(fd) = self.gate.control_fd()
+        {
+            let added = waits.all.add(fd, waits::of(CONTROL, port), Trigger::Level);
+            added.map_err(system("the gate cannot be waited on"))?;
+            self.control_watched = true;
         }
         Ok(())
     }
@@ -284,7 +314,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             if !self.may_read_gate(place, at)? {
                 return Ok(());
             }
-            if !self.take_host_frame(place, at)? {
+            if !self.take_host_frame((place, Door::Host), at)? {
                 self.ways[place].host.restraint.found_empty();
                 return Ok(());
             }
@@ -292,6 +322,16 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         // More frames wait. In a lab nodes share a CPU under SCHED_FIFO: the token holder must not wait for a
         // host's whole backlog. Alone on a CPU this costs nothing.
         let _ = nix::sched::sched_yield();
+        Ok(())
+    }
+
+    /// What nodes tell each other.
+    pub(super) fn take_control_frames(&mut self, place: usize, at: Instant) -> Result<(), Stopped> {
+        for _ in 0..HOST_FRAMES_A_TURN {
+            if !self.take_host_frame((place, Door::Control), at)? {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -319,10 +359,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     /// One frame, if there is one.
-    fn take_host_frame(&mut self, place: usize, at: Instant) -> Result<bool, Stopped> {
+    fn take_host_frame(&mut self, (place, door): (usize, Door), at: Instant) -> Result<bool, Stopped> {
         let way = &mut self.ways[place];
         let port = way.port;
-        match way.host.read(at, port, &mut self.told.tracer) {
+        match way.host.read(at, (port, door), &mut self.told.tracer) {
             Read::Nothing => return Ok(false),
             Read::Dropped => {}
             Read::Kept { tag, octets, level } => {
@@ -345,16 +385,20 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         let at = now();
         // A host that offers more than is read here never leaves the gate empty: the time counts for it too.
-        if at < opening.until && (self.take_host_frame(place, at)? || at.since(opening.heard) < QUIET) {
+        if at < opening.until
+            && (self.take_host_frame((place, Door::Host), at)? || at.since(opening.heard) < QUIET)
+        {
             return Ok(());
         }
         let Way { port, host, .. } = &mut self.ways[place];
         host.pass(*port)?;
         // Frames read now must leave in this turn without a limit: later frames do not pass through the gate.
         self.work.limits = TurnLimits::NONE;
-        for _ in 0..IN_THE_GATE {
-            if !self.take_host_frame(place, now())? {
-                break;
+        for door in [Door::Control, Door::Host] {
+            for _ in 0..IN_THE_GATE {
+                if !self.take_host_frame((place, door), now())? {
+                    break;
+                }
             }
         }
         self.begin_turn(now());

@@ -5,7 +5,7 @@
 //! first, and which waits a moment where the work is not for the wire. Another thread unmaps memory.
 
 use super::ease::{self, Ease, PAUSE};
-use super::waits::{self, COMMANDS, DEVICE, DOORBELL, GATE, LLC, NEIGHBOURS, READY_MAX};
+use super::waits::{self, COMMANDS, CONTROL, DEVICE, DOORBELL, GATE, LLC, NEIGHBOURS, READY_MAX};
 use super::way::{self, Way};
 use super::{Data, Stopped, WireCounts, behind, system};
 use crate::commands::Note;
@@ -172,6 +172,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let port = self.ways[place].port;
                 if *token == waits::of(GATE, port) {
                     self.take_host_frames(place, woke)?;
+                } else if *token == waits::of(CONTROL, port) {
+                    self.take_control_frames(place, woke)?;
                 } else if *token == waits::of(LLC, port) {
                     self.receive_llc(place)?;
                 }

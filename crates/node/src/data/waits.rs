@@ -13,6 +13,8 @@ pub(super) const DEVICE: u64 = 0;
 pub(super) const GATE: u64 = 1;
 /// The device of a port has frames of link control.
 pub(super) const LLC: u64 = 2;
+/// The gate of a port has frames of what nodes tell each other.
+pub(super) const CONTROL: u64 = 3;
 /// Kinds of descriptors that a port has.
 const KINDS: u64 = 4;
 /// The control thread has commands.

@@ -3,10 +3,11 @@
 use super::frame::{Decoder, Frame, FrameError};
 use super::why::{DownCause, Refusal};
 use nix::errno::Errno;
-use nix::sys::socket::sockopt::{Ipv4Tos, Ipv6TClass, RcvBuf, SndBuf};
+use nix::sys::socket::sockopt::{Ipv4Tos, Ipv6TClass, Mark, RcvBuf, SndBuf};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockProtocol, SockType, SockaddrStorage, connect, setsockopt, socket,
 };
+use rota_driver::gate::CONTROL_MARK;
 use rustls::Connection as Tls;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -58,6 +59,11 @@ impl Broken {
     }
 }
 
+/// The packets of a socket have a door of their own at the gate. A node that may not mark them has no gate.
+pub(super) fn mark(socket: &impl AsFd) {
+    let _ = setsockopt(socket, Mark, &CONTROL_MARK);
+}
+
 /// A connection.
 pub(super) struct Connection {
     stream: TcpStream,
@@ -103,6 +109,7 @@ impl Connection {
         // One of them is of another family; without a mark the packets only wait among all others.
         let _ = setsockopt(&stream, Ipv4Tos, &TRAFFIC_CLASS);
         let _ = setsockopt(&stream, Ipv6TClass, &TRAFFIC_CLASS);
+        mark(&stream);
         let (messages, first) = (VecDeque::new(), VecDeque::new());
         Ok(Self {
             stream,

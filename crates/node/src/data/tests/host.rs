@@ -29,6 +29,8 @@ struct Host {
     /// A program sends more than anything takes: the gate is never empty.
     floods: bool,
     reads: u64,
+    /// What nodes tell each other.
+    control: VecDeque<Vec<u8>>,
 }
 
 impl Host {
@@ -70,6 +72,12 @@ impl Egress for Shared {
         let octets = frame.len().min(into.len());
         into[..octets].copy_from_slice(&frame[..octets]);
         Some(octets)
+    }
+
+    fn recv_control(&mut self, into: &mut [u8]) -> Option<usize> {
+        let frame = self.0.borrow_mut().control.pop_front()?;
+        into[..frame.len()].copy_from_slice(&frame);
+        Some(frame.len())
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -354,6 +362,28 @@ fn the_gate_of_a_host_that_floods_a_full_queue_is_held_and_every_frame_keeps_its
     until(&mut lan, "a frame behind the flood", |lan| lan.0.host.0.borrow().card.last() == Some(&last));
     assert!(is_watched(&mut lan.0.data), "one that floods no more is read as ever");
     assert!(lan.0.host.0.borrow().card.is_sorted());
+}
+
+/// It ended channels: a link between nodes of which nothing is heard for a while is down.
+#[test]
+fn a_flood_of_the_host_does_not_keep_what_nodes_tell_each_other_out() {
+    let mut lan = lan();
+    let _ = open(&mut lan);
+    until(&mut lan, "token mode", |lan| lan.0.mode() == ModeName::Token);
+    lan.0.host.0.borrow_mut().floods = true;
+    let card = |lan: &(Station, Station)| lan.0.host.0.borrow().card.clone();
+    until(&mut lan, "a held gate", |lan| {
+        !is_watched(&mut lan.0.data) && lan.0.data.host_frames().waiting >= 100
+    });
+    let mut frame = vec![0; 100];
+    frame[12..14].copy_from_slice(&[8, 0]);
+    frame[20..24].copy_from_slice(&u32::MAX.to_be_bytes());
+    lan.0.host.0.borrow_mut().control.push_back(frame);
+    let before = card(&lan).len();
+    assert!(lan.0.data.take_control_frames(0, now()).is_ok());
+    until(&mut lan, "a frame of a node", |lan| card(lan).contains(&u32::MAX));
+    let place = card(&lan).iter().position(|number| *number == u32::MAX).expect("it left");
+    assert!(place - before < 50, "{} went before it", place - before);
 }
 
 /// A TCP stream fills the queue too, and loses a frame now and then: frames of higher levels must find the
