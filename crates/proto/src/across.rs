@@ -91,6 +91,8 @@ pub(crate) struct End {
     pub(crate) opened: Opened,
     /// The counts of its units, as the destination stated them.
     pub(crate) tally: Tally,
+    /// It had another path before: units may have left on that one.
+    pub(crate) is_moved: bool,
 }
 
 impl End {
@@ -113,6 +115,7 @@ impl End {
             nodes: Vec::new(),
             opened: Opened::default(),
             tally: Tally::default(),
+            is_moved: false,
         }
     }
 

@@ -137,6 +137,19 @@ fn carried(mut net: Net) {
     }
 }
 
+/// Nothing is on its way, so neither the bound nor the counts are waited for.
+#[test]
+fn a_channel_that_sent_nothing_ends_at_once() {
+    let mut net = chain(&[Link, Link]);
+    let (sending, receiving, bound) = opened(&mut net, 5_000);
+    let began = net.now;
+    net.nodes[0].close(began, sending);
+    net.drain(0);
+    assert_eq!(until(&mut net, 2, closed), (receiving, CloseCause::Finished));
+    assert_eq!(until(&mut net, 0, closed), (sending, CloseCause::Finished));
+    assert!(net.now.since(began) < bound.min(Span::from_millis(20)), "{}", net.now.since(began));
+}
+
 /// Six packets of a unit come a sixth of the cycle apart, rounded down.
 #[test]
 fn a_period_that_its_packets_do_not_divide_is_no_burst() {
