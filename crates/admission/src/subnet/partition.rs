@@ -21,6 +21,7 @@
 
 use super::link::{LINK_FLOWS_OWN, LinkPort, Windows, link_ahead};
 use super::{Ask, Offer, RetherSegment, RetherShare, Subnet, packet_cost, payload_max};
+use crate::pace::Pace;
 use crate::rtip::{Denied, Discipline, EdfTable, Flow, NodeTest, Point, Scheduler};
 use crate::{SegmentParams, link_window};
 use core::ops::DerefMut;
@@ -318,6 +319,11 @@ impl<'s> RetherPart<'s> {
         Err(by(self.number, Denied::new(NodeTest::RetherShare, taken.minus(self.room))))
     }
 
+    /// The promise of a reservation.
+    pub fn offer(&self, ask: &Ask, share: &RetherShare) -> Offer {
+        self.ring.offer(ask, share)
+    }
+
     /// The cheapest reservation that keeps `delay`.
     ///
     /// # Errors
@@ -325,6 +331,14 @@ impl<'s> RetherPart<'s> {
     pub fn cheapest(&self, ask: &Ask, delay: Span) -> Result<RetherShare, Denied> {
         // A cheaper one takes less of the partition: where the cheapest does not fit, none does.
         self.ring.cheapest(ask, delay).and_then(|share| self.fits(share))
+    }
+
+    /// The reservation of this pace.
+    ///
+    /// # Errors
+    /// [`Denied`]: it does not carry the packets, or does not fit.
+    pub fn of_pace(&self, ask: &Ask, pace: Pace) -> Result<RetherShare, Denied> {
+        self.ring.share(ask, pace).and_then(|share| self.fits(share))
     }
 
     /// The reservation with the shortest bound.
@@ -338,11 +352,11 @@ impl<'s> RetherPart<'s> {
 
 impl Subnet for RetherPart<'_> {
     fn best(&mut self, ask: &Ask) -> Result<Offer, Denied> {
-        self.quickest(ask).map(|share| self.ring.offer(ask, &share))
+        self.quickest(ask).map(|share| self.offer(ask, &share))
     }
 
     fn keeping(&mut self, ask: &Ask, delay: Span) -> Result<Offer, Denied> {
-        self.cheapest(ask, delay).map(|share| self.ring.offer(ask, &share))
+        self.cheapest(ask, delay).map(|share| self.offer(ask, &share))
     }
 }
 

@@ -68,7 +68,7 @@ impl RetherSegment<'_> {
     }
 
     /// The reservation of this pace, if it carries the packets and fits.
-    fn share(&self, ask: &Ask, pace: Pace) -> Result<RetherShare, Denied> {
+    pub(super) fn share(&self, ask: &Ask, pace: Pace) -> Result<RetherShare, Denied> {
         let params = &self.params;
         let unit = ask.octets + Octets::new(RTIP_OCTETS);
         let wait = worst_wait(&ask.traffic, pace, params.trt, tht_rt_joined(params, unit))?;
