@@ -44,6 +44,8 @@ pub struct Leg {
     pub share: Option<RetherShare>,
     /// A moment at which the share has this bound; its certificate states the channels of that one.
     pub moment: Span,
+    /// The longest THT of the share at any moment.
+    pub tht: Option<Span>,
 }
 
 /// An accepted channel.
@@ -278,11 +280,11 @@ impl<'t> Plan<'t> {
     pub(super) fn reserve(&mut self, seat: &Seat, ask: &Ask, leg: &Leg, next: Vec<usize>) {
         let Step { station, segment, .. } = leg.step;
         let part = self.part(segment, seat);
-        let (seat, ask, delay, share) = (seat.clone(), *ask, leg.delay, leg.share);
-        if let (Some((group, _)), None) = (seat.group, share) {
+        let (seat, ask, delay, tht) = (seat.clone(), *ask, leg.delay, leg.tht);
+        if let (Some((group, _)), None) = (seat.group, tht) {
             self.ledger.shorten(&leg.step, group, delay);
         }
-        self.ledger.add(segment, Entry { seat, part, station, next, ask, delay, share });
+        self.ledger.add(segment, Entry { seat, part, station, next, ask, delay, tht });
     }
 
     /// The nearest request that the shortest route would accept now.

@@ -2,21 +2,21 @@
 //! which it is needed, its partition and its group.
 //!
 //! *Time* (`TENET-7-3`; Ferrari, Gupta, Ventre 1995). A channel is needed from its start to its end, and has
-//! one bound all the while. The set of channels changes at starts and ends only. Each set in the life of a
-//! new channel is part of the one at the newest start before it, since an end only removes: so the tests run
-//! at the channel's own start, and at each start of another one in its life. No test fails for a part of a
-//! set that it accepts.
+//! one bound all the while. The set of channels changes at starts and ends only. So the tests run at the
+//! channel's own start, and at each start and end of another one in its life. At an end the set is smaller,
+//! but on a RETHER segment the slot behind it may begin a visit of its own then, which takes longer.
 //!
 //! *A set that changes.* Packets of a channel that has ended may still wait, and make others wait longer than
 //! the set behind it would. A channel stays in the ledger for D_max behind its end, until its last packet has
 //! arrived, and then for [`QUIET`]. On a cable a busy period of the sets before takes L at most, and the plan
-//! refuses a set with L > QUIET where any channel ends. So a busy period with a packet of the channel ends before
-//! another one takes its place, and each busy period has the packets of one accepted set. On a RETHER segment
-//! a channel has slots of its own, which only move to the front when another one ends.
+//! refuses a set with L > QUIET where any channel ends. So a busy period with a packet of the channel ends
+//! before another one takes its place, and each busy period has the packets of one accepted set. On a RETHER
+//! segment a channel has slots of its own, which only move to the front when another one ends. An earlier
+//! channel goes before a later one in the list, also where the later one starts first.
 
 use super::route::Step;
 use rota_admission::Slot;
-use rota_admission::subnet::{Ask, RetherShare};
+use rota_admission::subnet::Ask;
 use rota_units::Span;
 use std::collections::BTreeMap;
 
@@ -75,8 +75,8 @@ pub struct Entry {
     pub ask: Ask,
     /// The bound.
     pub delay: Span,
-    /// The share, on a segment under a token.
-    pub share: Option<RetherShare>,
+    /// The longest THT that it has at any moment, on a segment under a token.
+    pub tht: Option<Span>,
 }
 
 /// The entries of each segment, in the order in which they were accepted.
@@ -98,8 +98,9 @@ impl Ledger {
 
     /// The moments at which a channel is tested on a segment.
     pub fn moments(&self, segment: usize, seat: &Seat) -> Vec<Span> {
-        let starts = self.on(segment).iter().map(|entry| entry.seat.life.start);
-        let mut all: Vec<Span> = starts.filter(|at| seat.life.has(*at)).chain([seat.life.start]).collect();
+        let others = self.on(segment).iter().map(|entry| entry.seat.life);
+        let changes = others.flat_map(|life| [Some(life.start), life.end]).flatten();
+        let mut all: Vec<Span> = changes.filter(|at| seat.life.has(*at)).chain([seat.life.start]).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -115,7 +116,7 @@ impl Ledger {
     /// The list of a token at a moment, before the channel `own`, with the stations that receive.
     pub fn ring(&self, segment: usize, at: Span, own: usize) -> (Vec<Slot>, Vec<usize>) {
         let slot = |entry: &Entry| {
-            let tht = entry.share.as_ref().map(|share| share.admitted.tht)?;
+            let tht = entry.tht?;
             Some(Slot { station: super::engine::number(entry.station), tht, periodic: false })
         };
         let slots = self.at(segment, at, own).filter_map(slot).collect();
@@ -137,13 +138,19 @@ impl Ledger {
         }
     }
 
-    /// Other receivers of the reservation of a channel; without any it ends.
-    pub fn set_receivers(&mut self, segment: usize, channel: usize, next: Vec<usize>) {
+    /// Other receivers of the reservation of a channel; without any it ends. The slot behind it may begin a
+    /// visit of its own then, which takes `visit`: that much of the time stays with it.
+    pub fn set_receivers(&mut self, segment: usize, channel: usize, next: Vec<usize>, visit: Span) {
         let entries = self.segments.entry(segment).or_default();
-        if next.is_empty() {
-            entries.retain(|entry| entry.seat.channel != channel);
-        } else if let Some(entry) = entries.iter_mut().find(|entry| entry.seat.channel == channel) {
-            entry.next = next;
+        let Some(at) = entries.iter().position(|entry| entry.seat.channel == channel) else { return };
+        if !next.is_empty() {
+            entries[at].next = next;
+            return;
+        }
+        let Entry { station, tht, .. } = entries.remove(at);
+        let behind = entries.iter_mut().skip(at).find(|entry| entry.station == station);
+        if let (Some(gone), Some(Entry { tht: Some(tht), .. })) = (tht, behind) {
+            *tht += gone.min(visit);
         }
     }
 

@@ -100,9 +100,9 @@ impl Plan<'_> {
         want: Want,
     ) -> Result<(Offer, Leg), DeniedAt> {
         if self.is_ring(step) {
-            let (share, moment) = self.ring_share(step, seat, ask, want)?;
+            let (share, moment, tht) = self.ring_share(step, seat, ask, want)?;
             let offer = self.on_ring(step, seat, moment, |part| Ok(part.offer(ask, &share)));
-            let leg = Leg { step: *step, delay: share.delay, share: Some(share), moment };
+            let leg = Leg { step: *step, delay: share.delay, share: Some(share), moment, tht: Some(tht) };
             return Ok((offer.map_err(|why| (why, moment))?, leg));
         }
         let mut offer: Option<Offer> = None;
@@ -112,17 +112,17 @@ impl Plan<'_> {
             offer = Some(offer.map_or(one, |before| if before.delay < one.delay { one } else { before }));
         }
         let (offer, moment) = (offer.unwrap_or(NO_OFFER), seat.life.start);
-        Ok((offer, Leg { step: *step, delay: offer.delay, share: None, moment }))
+        Ok((offer, Leg { step: *step, delay: offer.delay, share: None, moment, tht: None }))
     }
 
-    /// A share that fits at each moment, with its longest bound and the moment that has it.
+    /// A share that fits at each moment: with its longest bound, the moment that has it, and its longest THT.
     fn ring_share(
         &self,
         step: &Step,
         seat: &Seat,
         ask: &Ask,
         want: Want,
-    ) -> Result<(RetherShare, Span), DeniedAt> {
+    ) -> Result<(RetherShare, Span, Span), DeniedAt> {
         let moments = self.ledger.moments(step.segment, seat);
         let mut shares = Vec::new();
         for at in &moments {
@@ -132,21 +132,23 @@ impl Plan<'_> {
             });
             shares.push(share.map_err(|why| (why, *at))?);
         }
-        let (mut found, mut denied) = (None::<(RetherShare, Span)>, None);
+        let (mut found, mut denied) = (None::<(RetherShare, Span, Span)>, None);
         for pace in shares.iter().map(|share| share.pace) {
             let all = moments.iter().map(|at| {
                 let share = self.on_ring(step, seat, *at, |part| part.of_pace(ask, pace));
-                share.map(|share| (share, *at)).map_err(|why| (why, *at))
+                share.map(|share| (share, *at, share.admitted.tht)).map_err(|why| (why, *at))
             });
             let longest = all.reduce(|one, other| {
                 let (one, other) = (one?, other?);
-                Ok(if one.0.delay < other.0.delay { other } else { one })
+                let tht = one.2.max(other.2);
+                let (share, at, _) = if one.0.delay < other.0.delay { other } else { one };
+                Ok((share, at, tht))
             });
             match longest.expect("a channel has a start") {
-                Ok((share, at)) if share.delay <= want.most() => {
-                    found = found.filter(|(found, _)| found.delay <= share.delay).or(Some((share, at)));
+                Ok((share, at, tht)) if share.delay <= want.most() => {
+                    found = found.filter(|(found, ..)| found.delay <= share.delay).or(Some((share, at, tht)));
                 }
-                Ok((share, _)) => {
+                Ok((share, ..)) => {
                     let margin = share.delay.minus(want.most());
                     denied = Some((Denied::new(NodeTest::RetherShare, margin), seat.life.start));
                 }
@@ -167,7 +169,7 @@ impl Plan<'_> {
         let number_of = self.part(step.segment, seat);
         let (slots, receivers) = self.ledger.ring(step.segment, at, seat.channel);
         let ours = self.ledger.at(step.segment, at, seat.channel).filter(|entry| entry.part == number_of);
-        let taken = ours.filter_map(|entry| entry.share.as_ref()).map(|share| share.admitted.tht).sum();
+        let taken = ours.filter_map(|entry| entry.tht).sum();
         let ring = RetherSegment {
             params: self.params[step.segment],
             slots: &slots,
@@ -246,8 +248,8 @@ impl Plan<'_> {
         delay.minus(self.params[step.segment].link.host_slack)
     }
 
-    /// The channels of a cable's port at a moment, each with its bound: all that is none, those that stand, and
-    /// the new one with its group, which is the last one.
+    /// The channels of a cable's port at a moment, each with its bound: all that is none, those that stand,
+    /// and the new one with its group, which is the last one.
     fn flows(&self, leg: &Leg, seat: &Seat, ask: &Ask, at: Span) -> Vec<(Ask, Span)> {
         let step = &leg.step;
         let mut all: Vec<(Ask, Span)> = link_others(&self.params[step.segment]).collect();
@@ -330,9 +332,9 @@ fn none(ask: &Ask) -> Flow {
     Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO }
 }
 
-/// The bound of a group of so many reservations at a port without them: `had` where its members have one, since
-/// theirs must not become longer. The reservations stand one after another, each with its shortest bound. A
-/// longer bound never invalidates a set, so all of them fit with the longest of these.
+/// The bound of a group of so many reservations at a port without them: `had` where its members have one,
+/// since theirs must not become longer. The reservations stand one after another, each with its shortest
+/// bound. A longer bound never invalidates a set, so all of them fit with the longest of these.
 fn grouped(port: &Port, ask: &Ask, lanes: usize, had: Option<Span>) -> Result<Offer, Denied> {
     let mut trial = port.clone();
     let mut longest = NO_OFFER;

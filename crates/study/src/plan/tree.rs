@@ -1,5 +1,5 @@
-//! Channels to several receivers (`TENET-6-4`): a tree of hops, each link once, with a test for each branch. A
-//! branch that fails is pruned with its reason and the others stand. Receivers join and leave.
+//! Channels to several receivers (`TENET-6-4`): a tree of hops, each link once, with a test for each branch.
+//! A branch that fails is pruned with its reason and the others stand. Receivers join and leave.
 //!
 //! Each station of the tree but the source receives over one segment, and one station of the tree sends into
 //! each segment. So the hops of a tree are tested at ports that have nothing to do with each other, and the
@@ -121,11 +121,18 @@ impl Plan<'_> {
             if next.is_empty() {
                 tree.edges.remove(&segment);
             }
-            self.ledger.set_receivers(segment, tree.seat.channel, next);
+            let visit = self.visit(segment);
+            self.ledger.set_receivers(segment, tree.seat.channel, next, visit);
         }
         // Without receivers the tree has no hops; its channel may be joined again.
         self.trees.insert(name.to_owned(), tree);
         has_left
+    }
+
+    /// What a visit of a token takes beside its packets at most.
+    fn visit(&self, segment: usize) -> Span {
+        let link = &self.params[segment].link;
+        link.per_visit + link.hop + link.frame_span_max()
     }
 
     /// Receivers that a tree has and those that it can have of these.
@@ -151,7 +158,7 @@ impl Plan<'_> {
         for (segment, edge) in &tree.edges {
             let next = tree.next(*segment);
             if edge.stands {
-                self.ledger.set_receivers(*segment, tree.seat.channel, next);
+                self.ledger.set_receivers(*segment, tree.seat.channel, next, self.visit(*segment));
             } else {
                 self.reserve(&tree.seat, &ask, &edge.leg, next);
             }
