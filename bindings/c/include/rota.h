@@ -39,6 +39,8 @@ typedef enum rota_status {
 
 /* Why this thread's last call that failed did; valid until its next failure. */
 const char *rota_error(void);
+/* For calls upon these: keeps `sentence` for rota_error, and returns `status`. */
+int rota_fail(int status, const char *sentence);
 /* The host's monotonic clock. */
 uint64_t rota_now(void);
 
@@ -149,6 +151,92 @@ int rota_receiver_tally(const rota_receiver *receiver, rota_tally *tally);
 uint64_t rota_receiver_units_before(const rota_receiver *receiver);
 int rota_receiver_newest(rota_receiver *receiver, int newest);
 int rota_receiver_close(rota_receiver *receiver);
+
+/* ---- Channels in the terms of the Tenet paper, and their status ----------------------------------------------- */
+
+/* Beyond rota_request, whose period is X_min and whose largest unit is S_max. 0: not stated. */
+typedef struct rota_terms {
+    uint64_t average_ns;      /* X_ave: X_min unless stated */
+    uint64_t interval_ns;     /* I: X_ave unless stated */
+    uint64_t delay_ns;        /* D: the longest delay that is borne */
+    uint64_t jitter_ns;       /* J */
+} rota_terms;
+
+typedef struct rota_about {
+    uint64_t channel;         /* its id, the same at both ends */
+    uint64_t node_id;         /* the sender's node */
+    uint64_t period_ns;
+    uint64_t bound_ns;
+    uint32_t unit_octets_max;
+    char from[64];            /* the sender's station */
+} rota_about;
+
+typedef struct rota_hop {
+    uint64_t bound_ns;        /* of this node */
+    uint64_t buffers;         /* packets for which it has room */
+    uint64_t sent;            /* packets; at the sender of one segment units */
+    uint64_t dropped;
+    int port;
+    char node[64];
+    char medium[16];          /* "rether" or "link" */
+} rota_hop;
+
+/* As rota_channel_open; `terms` may be NULL. */
+int rota_channel_open_terms(const char *control, const rota_request *request, const rota_terms *terms,
+                            rota_channel **channel, rota_refusal *refusal);
+uint64_t rota_channel_id(const rota_channel *channel);
+int rota_receiver_about(const rota_receiver *receiver, rota_about *about);
+/* Each node of the way of a channel that this station sends on, the destination left out: the first `room` of them, and how
+ * many there are (`count` may be NULL). The counts are a second old at most. ROTA_BROKEN: it has ended. */
+int rota_channel_status(const char *control, uint64_t channel, rota_hop *hops, size_t room, size_t *count);
+
+/* ---- Streams of continuous media (CMTP): units by time, shared buffers in the place of calls ------------------ */
+
+/* Both ends state `ahead`, the units of work-ahead: 1 to 48. The source puts unit k up to so many periods before its time,
+ * and the node takes it by time. The receiver has it at its play-out point, or is told that it is missing. The channel has
+ * `ahead` + 4 buffers at both ends (rota_request.buffers, rota_listen). */
+typedef struct rota_stream rota_stream;
+typedef struct rota_player rota_player;
+
+typedef enum rota_unit_state {
+    ROTA_WHOLE = 0,
+    ROTA_IN_PART = 1,
+    ROTA_UNIT_LATE = 2,       /* nothing is there at its play-out point; it may still come, and is not played then */
+    ROTA_LOST = 3             /* a later unit came without it */
+} rota_unit_state;
+
+typedef struct rota_played {
+    rota_unit unit;           /* of a late or lost one only the number; lost_before: units without a play-out point */
+    uint64_t due_ns;          /* its play-out point on this host's clock */
+    int state;                /* a rota_unit_state */
+} rota_played;
+
+/* Each unit of a stream that has ended is in one of the first four. */
+typedef struct rota_stream_tally {
+    uint64_t whole;
+    uint64_t in_part;
+    uint64_t late;            /* came behind their play-out point */
+    uint64_t lost;
+    uint64_t latest_by_ns;
+} rota_stream_tally;
+
+/* Takes the channel over, also when it fails; waits for its first slot. */
+int rota_stream_begin(rota_channel *channel, uint16_t ahead, uint64_t timeout_ns, rota_stream **stream);
+/* Units of work-ahead for which ring and contract have room. */
+uint16_t rota_stream_ahead(const rota_stream *stream);
+/* Sleeps until the next unit may be put; units whose time has passed are left out, and have numbers. */
+int rota_stream_wait(rota_stream *stream, uint64_t *number);
+/* ROTA_LEFT_OUT: its time has passed; it is lost, and the next one follows. `number` may be NULL. */
+int rota_stream_put(rota_stream *stream, const void *unit, size_t octets, uint64_t *number);
+/* As rota_channel_finish. */
+int rota_stream_finish(rota_stream *stream, uint64_t drain_ns, rota_tally *tally);
+
+/* Takes the receiver over. */
+int rota_player_begin(rota_receiver *receiver, uint16_t ahead, rota_player **player);
+/* Sleeps until the play-out point of the next unit; `timeout_ns` is for the first one only. ROTA_ENDED is the intended end. */
+int rota_player_next(rota_player *player, void *buffer, size_t size, rota_played *unit, uint64_t timeout_ns);
+int rota_player_tally(const rota_player *player, rota_stream_tally *tally);
+int rota_player_close(rota_player *player);
 
 /* ---- LLC messages: datagrams of eight priorities between sockets of stations -------------------------------- */
 

@@ -73,7 +73,7 @@ pub struct Request {
 }
 
 impl Request {
-    fn read(&self) -> Result<OpenRequest, Fault> {
+    pub fn read(&self) -> Result<OpenRequest, Fault> {
         let to = text(self.to, "to")?.ok_or_else(|| Fault::null("to"))?;
         let asked =
             OpenRequest::new(to, self.service, self.unit_octets_max, Span::from_nanos(self.period_ns));
@@ -128,6 +128,25 @@ pub struct UnitInfo {
     truncated: c_int,
 }
 
+impl UnitInfo {
+    /// A unit of which nothing is there.
+    pub fn missing(number: u64) -> Self {
+        Self {
+            number,
+            octets: 0,
+            schedule_ns: 0,
+            arrived_at_ns: 0,
+            lost_before: 0,
+            missing_octets: 0,
+            truncated: 0,
+        }
+    }
+
+    pub fn set_lost_before(&mut self, units: u64) {
+        self.lost_before = units;
+    }
+}
+
 /// `rota_tally`.
 #[repr(C)]
 pub struct CTally {
@@ -150,6 +169,16 @@ impl From<Tally> for CTally {
 pub struct Receiver {
     channel: RecvChannel,
     unit: Vec<u8>,
+}
+
+impl Receiver {
+    pub fn channel(&self) -> &RecvChannel {
+        &self.channel
+    }
+
+    pub fn into_channel(self) -> RecvChannel {
+        self.channel
+    }
 }
 
 pub fn opened(error: OpenError, refusal: Out<'_, Refusal>) -> Fault {
@@ -350,7 +379,7 @@ export! {
     }
 }
 
-fn unit_info(unit: &Unit, octets: usize, truncated: bool) -> UnitInfo {
+pub fn unit_info(unit: &Unit, octets: usize, truncated: bool) -> UnitInfo {
     UnitInfo {
         number: unit.number,
         octets,
@@ -362,7 +391,7 @@ fn unit_info(unit: &Unit, octets: usize, truncated: bool) -> UnitInfo {
     }
 }
 
-fn ended(end: End) -> Fault {
+pub fn ended(end: End) -> Fault {
     let lost =
         end.lost_after.filter(|&lost| lost > 0).map(|lost| format!("; its last {lost} units were lost"));
     Fault::new(Status::Ended, format!("the sender closed the channel{}", lost.unwrap_or_default()))

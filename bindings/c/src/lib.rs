@@ -2,13 +2,14 @@
 //!
 //! Everything here turns C arguments into checked values, calls the Rust library, and turns its answer into a
 //! status and a sentence. No call unwinds into C, none trusts a pointer to be non-null, and none keeps one.
-//! The ten calls of SHIPNET (`csrc/llcio.c`) and the six of RETHER (`csrc/rether.c`) are plain C upon this
-//! face.
+//! The ten calls of SHIPNET (`csrc/llcio.c`), the six of RETHER (`csrc/rether.c`) and the seven of RCAP
+//! (`csrc/rcap.c`) are plain C upon this face.
 
 mod channel;
 mod circuit;
 mod face;
 mod llc;
+mod stream;
 
 /// The library's version.
 // SAFETY: the name is declared in rota.h and nowhere else.

@@ -10,6 +10,7 @@
 
 mod share;
 
+use crate::clocks::Clocks;
 use crate::path::{self, Goal, Hop, PathDenied};
 use crate::rtip::{Denied, Flow, Messages, NodeTest, Packets, Regulator, edf_exact, load};
 use crate::subnet::{Ask, RTIP_OCTETS, RetherSegment, RetherShare, packet_cost};
@@ -18,7 +19,7 @@ use rota_units::{Octets, Span};
 pub use share::{StandingShare, is_quick};
 
 /// The version of the format.
-pub const CERTIFICATE_VERSION: u64 = 2;
+pub const CERTIFICATE_VERSION: u64 = 3;
 
 macro_rules! numbers {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $what:literal,)* }) => {
@@ -55,6 +56,7 @@ numbers!(
         packet_max: "Payload of the largest packet that the path carries.",
         octets_least: "Payload of the shortest packet of the channel.",
         host_slack: "How late the sending host may hand over.",
+        clocks: "κ, in millionths.",
     }
 );
 numbers!(
@@ -65,6 +67,8 @@ numbers!(
         burst: "B of packets.",
         x_min: "X_min of packets.",
         spread: "From the first packet of a message to its last.",
+        counted_x_min: "X_min as every node counts it.",
+        counted_interval: "I likewise.",
     }
 );
 numbers!(
@@ -201,6 +205,8 @@ pub struct Terms {
     pub octets_least: Octets,
     /// How late the sending host may hand over (`rota calibrate`).
     pub host_slack: Span,
+    /// By how much the clocks of the path may differ.
+    pub clocks: Clocks,
 }
 
 impl FrameTerms {
@@ -305,7 +311,7 @@ impl RetherTerms {
 
 impl NodeTerms {
     /// Of hop `n` of a path.
-    fn of(hops: &[Hop], n: usize, packets: &Packets) -> Self {
+    fn of(hops: &[Hop], n: usize, packets: &Packets, clocks: Clocks) -> Self {
         let hop = &hops[n];
         Self {
             regulator: match hop.regulator {
@@ -319,7 +325,7 @@ impl NodeTerms {
             link_least: hop.link_least.as_nanos(),
             link_most: hop.link_most.as_nanos(),
             service_least: hop.service_least.as_nanos(),
-            buffers: path::buffers(hops, n, &packets.traffic, Span::ZERO),
+            buffers: path::buffers(hops, n, &packets.traffic, Span::ZERO, clocks),
         }
     }
 }
@@ -345,12 +351,13 @@ pub fn certify<'c>(
 ) -> Result<Certificate<'c>, NoCertificate> {
     assert_eq!(hops.len(), parts.len(), "each hop has its part");
     let packets = terms.messages.packets(terms.packet_max).map_err(NoCertificate::Traffic)?;
-    let host = packets.spread + terms.host_slack;
-    path::check(hops, host, &terms.goal).map_err(NoCertificate::Path)?;
+    let (host, clocks) = (packets.spread + terms.host_slack, terms.clocks);
+    let counted = clocks.counted(&packets.traffic);
+    path::check(hops, host, &terms.goal, clocks).map_err(NoCertificate::Path)?;
     for (n, part) in parts.iter_mut().enumerate() {
-        part.node = NodeTerms::of(hops, n, &packets);
+        part.node = NodeTerms::of(hops, n, &packets, clocks);
     }
-    let (delay, jitter) = (path::delay(hops, host), path::jitter(hops, host));
+    let (delay, jitter) = (path::delay(hops, host, clocks), path::jitter(hops, host, clocks));
     let mut certificate = Certificate {
         version: CERTIFICATE_VERSION,
         channel: ChannelTerms {
@@ -363,6 +370,7 @@ pub fn certify<'c>(
             packet_max: terms.packet_max.get(),
             octets_least: terms.octets_least.get(),
             host_slack: terms.host_slack.as_nanos(),
+            clocks: clocks.ppm(),
         },
         packets: PacketTerms {
             count: packets.count,
@@ -370,6 +378,8 @@ pub fn certify<'c>(
             burst: packets.traffic.burst(),
             x_min: packets.traffic.x_min().as_nanos(),
             spread: packets.spread.as_nanos(),
+            counted_x_min: counted.x_min().as_nanos(),
+            counted_interval: counted.interval().as_nanos(),
         },
         hops: parts,
         promise: PromiseTerms {

@@ -38,6 +38,7 @@
 
 mod cable;
 pub mod certificate;
+mod clocks;
 mod grow;
 mod half_duplex;
 mod link;
@@ -55,6 +56,7 @@ pub use cable::{
     LINK_AHEAD, LINK_AHEAD_ORDINARY, LINK_CARD_SLOWER, LINK_SHARES_MAX, admit_on_link, link_blocking,
     link_capacity, link_cycle_min, link_window, refused_by_port, standing_on_link,
 };
+pub use clocks::Clocks;
 pub use grow::{Growth, SessionSlot, grow, shrunk, standing};
 pub use half_duplex::{BACKOFF_SLOTS, backoff_max, shared_buffer};
 pub use link::{Framing, LinkModel};

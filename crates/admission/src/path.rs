@@ -1,5 +1,8 @@
 //! A whole path: end-to-end delay and jitter, and how slack is given back (`TENET-3.1-16`, `TENET-R6`).
 //!
+//! *Clocks.* Each bound is stated in the time of its own node, and the client's in that of an end. All sums
+//! are stretched for that as [`Clocks`] has it, and D_max and J_max shortened before slack is given back.
+//!
 //! *Delay.* A packet is eligible at node n + 1 by its eligibility at n plus d_n + π_n
 //! ([`crate::rtip::regulator`]), or leaves n by its expected arrival + d_n where nothing is held. Hence **D
 //! = H + Σ (d_n + π_n) + ε**: H is what the sending host adds (the spread of a message's packets, and how
@@ -18,6 +21,7 @@
 //! *Buffers.* On the way there a node does not know what relaxing will add, but the whole slack is at most
 //! D_max less the best bounds so far, and no nodes together get more than all of it: they reserve for that.
 
+use crate::clocks::Clocks;
 use crate::rtip::{Jitter, Regulator, Traffic, Waiting};
 use core::fmt;
 use rota_units::Span;
@@ -89,14 +93,24 @@ impl fmt::Display for PathDenied {
 impl core::error::Error for PathDenied {}
 
 /// D of a path whose sender adds `host`.
-pub fn delay(hops: &[Hop], host: Span) -> Span {
+pub fn delay(hops: &[Hop], host: Span, clocks: Clocks) -> Span {
+    clocks.longer(sum(hops, host))
+}
+
+/// The jitter of a path whose sender adds `host`.
+pub fn jitter(hops: &[Hop], host: Span, clocks: Clocks) -> Span {
+    varies(hops, host) + clocks.apart(sum(hops, host))
+}
+
+/// D, each part on its own clock.
+fn sum(hops: &[Hop], host: Span) -> Span {
     let nodes: Span = hops.iter().map(|hop| hop.delay + hop.link_most).sum();
     let error = hops.iter().skip(1).map(|hop| hop.regulator.clock_error()).max();
     host + nodes + error.unwrap_or(Span::ZERO)
 }
 
-/// The jitter of a path whose sender adds `host`.
-pub fn jitter(hops: &[Hop], host: Span) -> Span {
+/// The jitter without what clocks add.
+fn varies(hops: &[Hop], host: Span) -> Span {
     let mut jitter = Jitter::new();
     let mut whole = Span::ZERO;
     for (n, hop) in hops.iter().enumerate() {
@@ -108,25 +122,30 @@ pub fn jitter(hops: &[Hop], host: Span) -> Span {
     host + whole
 }
 
-/// Packets for which node `n` reserves room if relaxing may add `slack` to the path.
-pub fn buffers(hops: &[Hop], n: usize, traffic: &Traffic, slack: Span) -> u64 {
+/// Packets for which node `n` reserves room if relaxing may add `slack` to the path. `traffic` is that of the
+/// source, by its own clock.
+pub fn buffers(hops: &[Hop], n: usize, traffic: &Traffic, slack: Span, clocks: Clocks) -> u64 {
     let (mut jitter, mut waiting) = (Jitter::new(), Waiting::new());
     for pair in hops[..=n].windows(2) {
         let (hop, next) = (&pair[0], pair[1].regulator);
         waiting = waiting.at_next(jitter, hop.delay, hop.link_jitter(), hop.regulator, next);
         jitter = jitter.at_next(hop.delay, hop.service_least, hop.link_jitter(), next);
     }
-    waiting.packets(traffic, hops[n].delay, slack)
+    let far = sum(&hops[..=n], slack);
+    waiting.packets(&clocks.counted(traffic), hops[n].delay, slack + clocks.apart(far))
 }
 
 /// The destination's test of the bounds that all nodes offered.
 ///
 /// # Errors
 /// [`PathDenied`] with the least that the path can promise.
-pub fn check(hops: &[Hop], host: Span, goal: &Goal) -> Result<Relaxation, PathDenied> {
+pub fn check(hops: &[Hop], host: Span, goal: &Goal, clocks: Clocks) -> Result<Relaxation, PathDenied> {
     let denied = |test, nearest: Span, asked| PathDenied { test, margin: nearest.minus(asked), nearest };
-    let (best, varies) = (delay(hops, host), jitter(hops, host));
-    let slack = goal.delay.checked_sub(best).ok_or_else(|| denied(PathTest::Delay, best, goal.delay))?;
+    let (best, most) = (sum(hops, host), clocks.shorter(goal.delay));
+    let late = || denied(PathTest::Delay, clocks.longer(best), goal.delay);
+    let slack = most.checked_sub(best).ok_or_else(late)?;
+    // Relaxing may use all of it, and clocks differ the more.
+    let varies = varies(hops, host) + clocks.apart(most);
     let jitter_left = match goal.jitter {
         None => Span::MAX,
         Some(most) => most.checked_sub(varies).ok_or_else(|| denied(PathTest::Jitter, varies, most))?,
@@ -186,15 +205,15 @@ pub fn counts_for_jitter(hops: &[Hop], n: usize) -> bool {
 ///
 /// # Errors
 /// As [`check`].
-pub fn relax(hops: &mut [Hop], host: Span, goal: &Goal) -> Result<(), PathDenied> {
-    let mut relaxation = check(hops, host, goal)?;
+pub fn relax(hops: &mut [Hop], host: Span, goal: &Goal, clocks: Clocks) -> Result<(), PathDenied> {
+    let mut relaxation = check(hops, host, goal, clocks)?;
     for n in (0..hops.len()).rev() {
         let counts = counts_for_jitter(hops, n);
         let share = relaxation.share(counts);
         hops[n].delay += share;
         relaxation = relaxation.take(share, counts);
     }
-    assert!(delay(hops, host) <= goal.delay, "relaxing keeps D_max");
+    assert!(delay(hops, host, clocks) <= goal.delay, "relaxing keeps D_max");
     Ok(())
 }
 
@@ -202,6 +221,8 @@ pub fn relax(hops: &mut [Hop], host: Span, goal: &Goal) -> Result<(), PathDenied
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    const ONE: Clocks = Clocks::ONE;
 
     fn ns(n: u64) -> Span {
         Span::from_nanos(n)
@@ -216,32 +237,56 @@ mod tests {
     fn three_nodes_by_hand() {
         let path = |regulator| [10, 20, 30].map(|d| hop(d, regulator));
         let rate = path(Regulator::Rate);
-        assert_eq!(delay(&rate, ns(4)), ns(4 + 60 + 21));
-        assert_eq!(jitter(&rate, ns(4)), ns(4 + 54 + 6));
+        assert_eq!(delay(&rate, ns(4), ONE), ns(4 + 60 + 21));
+        assert_eq!(jitter(&rate, ns(4), ONE), ns(4 + 54 + 6));
         let clock = path(Regulator::DelayClock { error: ns(3) });
-        assert_eq!((delay(&clock, ns(0)), jitter(&clock, ns(0))), (ns(84), ns(6 + 28 + 2)));
-        assert_eq!(jitter(&path(Regulator::DelayAhead { step: ns(1) }), ns(0)), ns(3 + 3 + 28 + 2));
+        assert_eq!((delay(&clock, ns(0), ONE), jitter(&clock, ns(0), ONE)), (ns(84), ns(6 + 28 + 2)));
+        assert_eq!(jitter(&path(Regulator::DelayAhead { step: ns(1) }), ns(0), ONE), ns(3 + 3 + 28 + 2));
         let counts = |hops: &[Hop]| [0, 1, 2].map(|n| counts_for_jitter(hops, n));
         assert_eq!(counts(&rate), [true; 3]);
         assert_eq!(counts(&clock), [false, false, true]);
         let traffic = Traffic::periodic(ns(10)).unwrap();
-        assert_eq!([0, 1, 2].map(|n| buffers(&rate, n, &traffic, ns(0))), [2, 4, 6]);
-        assert_eq!(buffers(&rate, 2, &traffic, ns(8)), 7);
+        assert_eq!([0, 1, 2].map(|n| buffers(&rate, n, &traffic, ns(0), ONE)), [2, 4, 7]);
+        assert_eq!(buffers(&rate, 2, &traffic, ns(8), ONE), 8);
     }
 
     #[test]
     fn slack_is_divided_and_jitter_limits_it() {
         let mut hops = [10, 20, 30].map(|d| hop(d, Regulator::Rate));
-        relax(&mut hops, ns(0), &Goal { delay: ns(91), jitter: None }).unwrap();
+        relax(&mut hops, ns(0), &Goal { delay: ns(91), jitter: None }, ONE).unwrap();
         assert_eq!(hops.map(|hop| hop.delay.as_nanos()), [14, 23, 33]);
         let mut hops = [10, 20, 30].map(|d| hop(d, Regulator::Rate));
-        relax(&mut hops, ns(0), &Goal { delay: ns(91), jitter: Some(ns(63)) }).unwrap();
+        relax(&mut hops, ns(0), &Goal { delay: ns(91), jitter: Some(ns(63)) }, ONE).unwrap();
         assert_eq!(hops.map(|hop| hop.delay.as_nanos()), [10, 20, 33], "the last node uses up the jitter");
-        let denied = relax(&mut hops, ns(0), &Goal { delay: ns(80), jitter: None }).unwrap_err();
+        let denied = relax(&mut hops, ns(0), &Goal { delay: ns(80), jitter: None }, ONE).unwrap_err();
         assert_eq!((denied.test, denied.margin, denied.nearest), (PathTest::Delay, ns(4), ns(84)));
-        let denied = relax(&mut hops, ns(0), &Goal { delay: ns(90), jitter: Some(ns(60)) }).unwrap_err();
+        let denied = relax(&mut hops, ns(0), &Goal { delay: ns(90), jitter: Some(ns(60)) }, ONE).unwrap_err();
         assert_eq!((denied.test, denied.margin), (PathTest::Jitter, ns(3)));
         assert!(denied.to_string().contains("jitter"));
+    }
+
+    #[test]
+    fn clocks_make_bounds_longer_and_leave_less_to_give_back() {
+        let ms = Span::from_millis;
+        let mut hops = [10, 20, 30].map(|d| hop(d * 1_000_000, Regulator::Rate));
+        let traffic = Traffic::periodic(ms(10)).unwrap();
+        assert_eq!(delay(&hops, ns(0), ONE), ns(60_000_021));
+        // 60,000,021/0.9998, rounded up, and the difference twice.
+        assert_eq!(delay(&hops, ns(0), Clocks::APART), ns(60_012_024));
+        assert_eq!(jitter(&hops, ns(0), Clocks::APART), ns(60_000_000) + ns(2 * 12_003));
+        let ends = Hop { service_least: ns(0), link_most: ns(5), ..hops[0] };
+        // At a boundary a shorter X_min is one packet more.
+        assert_eq!(buffers(&[ends], 0, &traffic, ms(0), Clocks::of(0).unwrap()), 2);
+        assert_eq!(buffers(&[Hop { delay: ns(9_999_000), ..ends }], 0, &traffic, ms(0), ONE), 1);
+        assert_eq!(buffers(&[Hop { delay: ns(9_999_000), ..ends }], 0, &traffic, ms(0), Clocks::APART), 2);
+        let goal = Goal { delay: ns(60_012_024), jitter: None };
+        assert_eq!(check(&hops, ns(0), &goal, Clocks::APART).unwrap().slack(), ns(0));
+        let less = Goal { delay: ns(60_012_023), jitter: None };
+        let denied = check(&hops, ns(0), &less, Clocks::APART).unwrap_err();
+        assert_eq!((denied.margin, denied.nearest), (ns(1), goal.delay));
+        let more = Goal { delay: ms(70), jitter: None };
+        relax(&mut hops, ns(0), &more, Clocks::APART).unwrap();
+        assert_eq!(delay(&hops, ns(0), Clocks::APART), ms(70));
     }
 
     fn any_regulator() -> impl Strategy<Value = Regulator> {
@@ -258,20 +303,25 @@ mod tests {
         #[test]
         fn relaxing_uses_what_is_there_and_keeps_the_goal(
             parts in prop::collection::vec((2u64..50, any_regulator()), 1..6),
-            more in 0u64..100, jitter_more in prop::option::of(0u64..100), host in 0u64..9
+            more in 0u64..100, jitter_more in prop::option::of(0u64..100), host in 0u64..9,
+            ppm in prop_oneof![Just(0u64), 0u64..900_000]
         ) {
             let mut hops: Vec<Hop> = parts.into_iter().map(|(d, regulator)| hop(d, regulator)).collect();
-            let (best, varies) = (delay(&hops, ns(host)), jitter(&hops, ns(host)));
-            let goal = Goal { delay: best + ns(more), jitter: jitter_more.map(|more| varies + ns(more)) };
+            let clocks = Clocks::of(ppm).unwrap();
+            let delay = |hops: &[Hop]| delay(hops, ns(host), clocks);
+            let asked = delay(&hops) + ns(more);
+            let varies = varies(&hops, ns(host)) + clocks.apart(clocks.shorter(asked));
+            let goal = Goal { delay: asked, jitter: jitter_more.map(|more| varies + ns(more)) };
             let reserved: Vec<u64> = (0..hops.len())
-                .map(|n| buffers(&hops, n, &Traffic::periodic(ns(10)).unwrap(), ns(more)))
+                .map(|n| buffers(&hops, n, &Traffic::periodic(ns(10)).unwrap(), ns(more), clocks))
                 .collect();
-            relax(&mut hops, ns(host), &goal).unwrap();
-            prop_assert!(delay(&hops, ns(host)) <= goal.delay);
-            prop_assert!(jitter_more.is_some() || delay(&hops, ns(host)) == goal.delay);
-            prop_assert!(goal.jitter.is_none_or(|most| jitter(&hops, ns(host)) <= most));
+            relax(&mut hops, ns(host), &goal, clocks).unwrap();
+            prop_assert!(delay(&hops) <= goal.delay);
+            prop_assert!(jitter_more.is_some() || delay(&hops) == clocks.longer(clocks.shorter(asked)));
+            prop_assert!(goal.jitter.is_none_or(|most| jitter(&hops, ns(host), clocks) <= most));
             for (n, reserved) in reserved.into_iter().enumerate() {
-                prop_assert!(buffers(&hops, n, &Traffic::periodic(ns(10)).unwrap(), ns(0)) <= reserved);
+                let periodic = Traffic::periodic(ns(10)).unwrap();
+                prop_assert!(buffers(&hops, n, &periodic, ns(0), clocks) <= reserved);
             }
         }
     }

@@ -2,6 +2,7 @@
 //! packet by packet. Delay, jitter and buffers stay within what [`rota_admission::path`] promises.
 
 use proptest::prelude::*;
+use rota_admission::Clocks;
 use rota_admission::path::{self, Hop};
 use rota_admission::rtip::{
     Flow, LevelFlow, RateJitter, Regulator, Traffic, delay_jitter_ahead, delay_jitter_clock, edf_exact, rcsp,
@@ -186,7 +187,7 @@ proptest! {
             for (packet, done) in packets.iter().zip(&done) {
                 prop_assert!(*done <= packet.due, "node {}: {} beyond {}", n, done, packet.due);
             }
-            let reserved = path::buffers(&hops, n, &traffic, ns(0));
+            let reserved = path::buffers(&hops, n, &traffic, ns(0), Clocks::ONE);
             prop_assert!(room as u64 <= reserved, "node {}: {} packets", n, room);
             let link = |k: usize| node.link.0 + noise[k % noise.len()] % (node.link.1 - node.link.0 + 1);
             arrivals = done.iter().enumerate().map(|(k, done)| done + link(k)).collect();
@@ -199,7 +200,7 @@ proptest! {
         }
         let delays: Vec<u64> = arrivals.iter().zip(&sent).map(|(at, sent)| at - sent).collect();
         let (most, least) = (delays.iter().max().unwrap(), delays.iter().min().unwrap());
-        prop_assert!(ns(*most) <= path::delay(&hops, Span::ZERO));
-        prop_assert!(ns(most - least) <= path::jitter(&hops, Span::ZERO));
+        prop_assert!(ns(*most) <= path::delay(&hops, Span::ZERO, Clocks::ONE));
+        prop_assert!(ns(most - least) <= path::jitter(&hops, Span::ZERO, Clocks::ONE));
     }
 }

@@ -1,7 +1,7 @@
 //! A port that serves the earliest deadline first: each deadline below the end of the longest busy period.
 
 use crate::terms::{Certificate, Edf, Flow, Frame, Hop};
-use crate::{Fault, same};
+use crate::{Fault, holds, same};
 
 /// The most flows that are looked at, one at a time: about a second.
 const WORK_MAX: usize = 1 << 27;
@@ -44,14 +44,13 @@ pub(crate) fn check(edf: &Edf, flows: &[Flow], hop: &Hop<'_>, of: &Certificate<'
     for flow in flows {
         let is_traffic = flow.x_min >= 1 && flow.burst >= 1 && flow.interval >= 1;
         let fits = u128::from(flow.x_min) * u128::from(flow.burst) <= u128::from(flow.interval);
-        if !is_traffic || !fits || u128::from(flow.octets) + u128::from(frame.headers) > frame.mtu.into() {
-            return Err(Fault::Range("flow"));
-        }
+        let is_short = u128::from(flow.octets) + u128::from(frame.headers) <= frame.mtu.into();
+        holds(is_traffic && fits && is_short, Fault::Range("flow"))?;
         same("service", flow.service, frame.cost(flow.octets))?;
     }
     let own = usize::try_from(edf.own).ok().and_then(|own| flows.get(own)).ok_or(Fault::Range("own"))?;
-    same("flow.x_min", own.x_min, packets.x_min.into())?;
-    same("flow.interval", own.interval, of.channel.interval.into())?;
+    same("flow.x_min", own.x_min, packets.counted_x_min.into())?;
+    same("flow.interval", own.interval, packets.counted_interval.into())?;
     same("flow.burst", own.burst, packets.burst.into())?;
     same("flow.octets", own.octets, packets.octets.into())?;
     same("delay", hop.terms.delay, u128::from(own.delay) + u128::from(frame.host_slack))?;

@@ -55,6 +55,11 @@ fn word(value: u128, field: &'static str) -> Result<u64, Fault> {
     u64::try_from(value).map_err(|_| Fault::Range(field))
 }
 
+/// A test, and the fault where it fails.
+fn holds(is_so: bool, fault: Fault) -> Result<(), Fault> {
+    if is_so { Ok(()) } else { Err(fault) }
+}
+
 /// Compares a derived number.
 fn same(field: &'static str, stated: u64, computed: u128) -> Result<(), Fault> {
     let computed = word(computed, field)?;

@@ -1,7 +1,7 @@
 //! A share of a RETHER segment: eq. 3, and the bound of a slot that carries several packets.
 
 use crate::terms::{Certificate, Frame, Hop, Packets, Rether};
-use crate::{Fault, same};
+use crate::{Fault, holds, same};
 
 /// Packets that the search for the longest wait may look at.
 const PACKETS_MAX: u128 = 1 << 18;
@@ -23,17 +23,14 @@ pub(crate) fn check(share: &Rether, hop: &Hop<'_>, of: &Certificate<'_>) -> Resu
     same("tht", share.tht, packet_time * n(share.units) + alone)?;
     let overhead = n(share.broadcasts) + frame.span(0) * n(share.stations);
     same("transit", share.transit, 2 * full + overhead)?;
-    same("wait", share.wait, wait(share, packets, of.channel.interval)?)?;
+    same("wait", share.wait, wait(share, packets)?)?;
     let offset = if share.periodic == 1 { 0 } else { n(share.offset) };
     let rest = packet_time + visit + n(share.transit) + n(frame.host_slack);
     same("bound", share.bound, n(share.wait) + offset + rest)?;
-    if hop.terms.delay < share.bound {
-        return Err(Fault::Fails("rether bound"));
-    }
+    holds(hop.terms.delay >= share.bound, Fault::Fails("rether bound"))?;
     // Repair A3: the reserve carries one full frame with its visit, and the way home.
-    if n(share.t_nrt) < overhead + full.max(n(frame.prepare)) + n(frame.per_frame) + visit + n(share.hop) {
-        return Err(Fault::Fails("ordinary floor"));
-    }
+    let floor = overhead + full.max(n(frame.prepare)) + n(frame.per_frame) + visit + n(share.hop);
+    holds(n(share.t_nrt) >= floor, Fault::Fails("ordinary floor"))?;
     let spare = n(share.trt).checked_sub(n(share.offset) + n(share.tht) + n(share.t_nrt));
     same("spare", share.spare, spare.ok_or(Fault::Fails("eq. 3"))?)
 }
@@ -48,19 +45,15 @@ fn part_time(frame: &Frame, octets: u64, cycles: u64) -> u128 {
 
 /// The longest time from a packet's release to the begin of its place in a slot: slot by slot, for as long as
 /// the queue that a missed slot began lasts, or until both repeat.
-fn wait(share: &Rether, packets: &Packets, interval: u64) -> Result<u128, Fault> {
+fn wait(share: &Rether, packets: &Packets) -> Result<u128, Fault> {
     let n = u128::from;
     let (units, burst, trt) = (n(share.units), n(packets.burst), n(share.trt) * n(share.cycles));
-    if burst * units > PACKETS_MAX {
-        return Err(Fault::Range("burst"));
-    } else if burst * trt > units * n(interval) {
-        return Err(Fault::Fails("share carries the average"));
-    }
-    let mut longest = trt;
-    for k in 0..burst * units {
-        let released = k / burst * n(interval) + k % burst * n(packets.x_min);
-        let begins = (k / units + 1) * trt + k % units * n(share.packet_time);
-        longest = longest.max(begins.saturating_sub(released));
-    }
-    Ok(longest)
+    holds(burst * units <= PACKETS_MAX, Fault::Range("burst"))?;
+    let carries = burst * trt <= units * n(packets.counted_interval);
+    holds(carries, Fault::Fails("share carries the average"))?;
+    let waits = |k: u128| {
+        let released = k / burst * n(packets.counted_interval) + k % burst * n(packets.counted_x_min);
+        ((k / units + 1) * trt + k % units * n(share.packet_time)).saturating_sub(released)
+    };
+    Ok((0..burst * units).map(waits).fold(trt, u128::max))
 }

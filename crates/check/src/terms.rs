@@ -1,7 +1,7 @@
 //! The parts of a certificate, with the name and the kind of each number.
 
 /// The version of the format.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// Where a number comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +42,14 @@ terms! {
         delay_max: Free "D_max.", jitter_max: Free "J_max; 0 where none was asked for.",
         packet_max: Free "Largest payload of a packet.", octets_least: Free "Payload of the shortest one.",
         host_slack: Free "How late the sending host may hand over.",
+        clocks: Free "By how many millionths two clocks of the path may differ.",
     }
     Packets "The packets of the messages." {
         count: Derived "Packets of the largest message.", octets: Derived "Payload of the largest.",
         burst: Derived "Packets in any interval.", x_min: Derived "Least time between packets.",
         spread: Derived "From the first packet of a message to its last.",
+        counted_x_min: Derived "The time between packets on any clock behind any regulator.",
+        counted_interval: Derived "The interval likewise.",
     }
     HopTerms "One node of the path." {
         regulator: Free "It holds packets: 0 not, 1 rate-jitter, 2 by what was ahead, 3 by the timestamp.",

@@ -10,7 +10,7 @@ use rota_admission::rtip::{Flow as PortFlow, Messages, Regulator, Traffic, edf_d
 use rota_admission::subnet::{
     Ask, RTIP_OCTETS, RetherSegment, Subnet, packet_cost, packet_span_up, payload_max,
 };
-use rota_admission::{Framing, LinkModel, Pace, Request, SegmentParams, Slot, admit};
+use rota_admission::{Clocks, Framing, LinkModel, Pace, Request, SegmentParams, Slot, admit};
 use rota_check::{
     Certificate, Channel, Edf, Fault, Flow, Frame, Hop, HopTerms, Kind, Network, Packets, Promise, Rether,
     check,
@@ -139,6 +139,7 @@ struct Case {
     hops: Vec<Drawn>,
     slack: u64,
     jitter: Option<u64>,
+    clocks: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -177,12 +178,13 @@ fn any_case() -> impl Strategy<Value = Case> {
         });
     let traffic = (8_000u64..90_000, 0u64..40_000, 1u64..4, 1u64..6_000, 1u64..60);
     let hops = prop::collection::vec(hop, 1..4);
-    (traffic, hops, 0u64..30_000_000, prop::option::of(0u64..30_000_000)).prop_map(
-        |((x_min, more, burst, octets, least), hops, slack, jitter)| {
+    let clocks = prop_oneof![Just(0u64), Just(200), 1u64..100_000];
+    (traffic, hops, 0u64..30_000_000, prop::option::of(0u64..30_000_000), clocks).prop_map(
+        |((x_min, more, burst, octets, least), hops, slack, jitter, clocks)| {
             let (x_min, x_ave) = (Span::from_micros(x_min), Span::from_micros(x_min + more));
             let messages =
                 Messages { x_min, x_ave, interval: x_ave * burst + ns(17), s_max: Octets::new(octets) };
-            Case { messages, least, hops, slack, jitter }
+            Case { messages, least, hops, slack, jitter, clocks }
         },
     )
 }
@@ -192,7 +194,8 @@ fn made(case: &Case) -> Option<Owned> {
     let packet_max = payload_max(&Framing::ETHERNET);
     let packets = case.messages.packets(packet_max).ok()?;
     let octets_least = Octets::new(case.least.min(packets.octets.get()));
-    let ask = Ask { traffic: packets.traffic, octets: packets.octets, octets_least };
+    let clocks = Clocks::of(case.clocks).unwrap();
+    let ask = Ask { traffic: clocks.counted(&packets.traffic), octets: packets.octets, octets_least };
     // The best bound of each hop, then the relaxed bounds.
     let mut hops: Vec<PathHop> = vec![];
     for drawn in &case.hops {
@@ -202,10 +205,11 @@ fn made(case: &Case) -> Option<Owned> {
     }
     let host_slack = ns(250_000);
     let host = packets.spread + host_slack;
-    let delay = rota_admission::path::delay(&hops, host) + ns(case.slack);
-    let varies = rota_admission::path::jitter(&hops, host);
+    let delay = rota_admission::path::delay(&hops, host, clocks) + ns(case.slack);
+    // Relaxing may use all of the delay, and clocks differ the more.
+    let varies = rota_admission::path::jitter(&hops, host, clocks) + clocks.apart(delay);
     let goal = Goal { delay, jitter: case.jitter.map(|more| varies + ns(more)) };
-    relax(&mut hops, host, &goal).expect("the best keeps its own goal");
+    relax(&mut hops, host, &goal, clocks).expect("the best keeps its own goal");
     // The parts of each hop.
     let mut memory: Vec<(Vec<PortFlow>, Vec<FlowTerms>)> =
         case.hops.iter().map(|drawn| drawn.memory(&ask)).collect();
@@ -215,7 +219,7 @@ fn made(case: &Case) -> Option<Owned> {
         let frame = FrameTerms::of(&drawn.link());
         parts.push(MadeHop { node: NodeTerms::default(), frame, network });
     }
-    let terms = Terms { messages: case.messages, goal, packet_max, octets_least, host_slack };
+    let terms = Terms { messages: case.messages, goal, packet_max, octets_least, host_slack, clocks };
     let certificate = certify(&terms, &hops, &mut parts).expect("the path keeps its goal");
     Some(Owned::of(&certificate))
 }
@@ -346,7 +350,8 @@ fn made_of_units((period, octets, burst, drawn): &(u64, u64, u64, Drawn)) -> Opt
     let hops = [offer.hop(Regulator::None)];
     let goal = Goal { delay: offer.delay, jitter: None };
     let (octets_least, host_slack) = (Octets::new(1), ns(0));
-    let terms = Terms { messages, goal, packet_max: octets, octets_least, host_slack };
+    let clocks = Clocks::ONE;
+    let terms = Terms { messages, goal, packet_max: octets, octets_least, host_slack, clocks };
     let network = NetworkTerms::Rether(share);
     let mut parts = [MadeHop { node: NodeTerms::default(), frame, network }];
     Some(Owned::of(&certify(&terms, &hops, &mut parts).expect("its own bound is the goal")))
@@ -422,7 +427,7 @@ proptest! {
             let better = match (kind, name) {
                 (Kind::Derived, _) => vec![kept.wrapping_add(1), kept.wrapping_sub(1), kept / 2],
                 (Kind::Free, "delay_max" | "rate" | "t_nrt") => vec![kept / 2],
-                (Kind::Free, "s_max" | "link_most" | "units" | "offset") => vec![kept * 2 + 1],
+                (Kind::Free, "s_max" | "link_most" | "units" | "offset" | "clocks") => vec![kept * 2 + 1],
                 (Kind::Free, _) => vec![],
             };
             for better in better.into_iter().filter(|better| *better != kept) {
@@ -460,7 +465,7 @@ fn one_path_of_each_kind_has_its_certificate() {
         drawn(true, Regulator::None, 100),
         drawn(false, Regulator::DelayClock { error: ns(5_000) }, 1_000),
     ];
-    let case = Case { messages, least: 20, hops, slack: 9_000_000, jitter: None };
+    let case = Case { messages, least: 20, hops, slack: 9_000_000, jitter: None, clocks: 200 };
     let mut owned = made(&case).expect("the path carries it");
     assert_eq!(owned.check(), Ok(()));
     assert_eq!(owned.packets.count, 4);
@@ -470,7 +475,7 @@ fn one_path_of_each_kind_has_its_certificate() {
     owned.version = 1;
     owned.reseal();
     assert_eq!(owned.check(), Err(Fault::Version));
-    assert!(Fault::Version.to_string().contains("version 2"));
+    assert!(Fault::Version.to_string().contains("version 3"));
     assert_eq!(Fault::Differs("slack", 4, 3).to_string(), "slack is 4, but the other numbers give 3");
 }
 

@@ -3,7 +3,7 @@
 use rota_answer::{Asked, Exit, Failure, Format, Output};
 use rota_study::came;
 use rota_study::clock;
-use rota_study::record::{ReceivedRecord, UnitRecord};
+use rota_study::record::{Missing, MissingRecord, ReceivedRecord, UnitRecord};
 use rota_study::transport::udp::UdpSource;
 use rota_study::transport::{Event, Over, UnitSource, channel};
 use rota_units::{Span, parse_span};
@@ -36,6 +36,10 @@ pub struct Args {
     /// the sender: for so long in all. Units that had not arrived count as lost
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     reattach: Option<Span>,
+    /// Take the units as a continuous medium, by time, from 'rota send --ahead W': each at its play-out
+    /// point, W periods and the bound after the quickest; what is missing then is marked in the log
+    #[arg(long, value_parser = crate::send::ahead(), value_name = "W", conflicts_with = "reattach")]
+    ahead: Option<u16>,
     /// How long a sender that has begun may be silent before it counts as vanished
     #[arg(long, value_parser = parse_span, default_value = "5s", value_name = "TIME")]
     silence: Span,
@@ -54,7 +58,11 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             return Err(Failure::wrong_use(udp));
         }
         Over::Udp if args.reattach.is_some() => return Err(crate::send::needs_channel()),
+        Over::Udp if args.ahead.is_some() => return Err(crate::send::ahead_needs_channel()),
         Over::Udp => Box::new(UdpSource::listen(args.service)?),
+        Over::Channel if args.ahead.is_some() => {
+            channel::timed::listen(args.service, args.from.as_deref(), args.ahead.unwrap_or(1))?
+        }
         Over::Channel => channel::listen(args.service, args.from.as_deref(), args.reattach)?,
     };
     let mut out = match (&args.out, format) {
@@ -77,7 +85,9 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     report.stated = report.stated.or_else(|| source.stated());
     report.came.units = report.complete;
     (report.came.late, report.came.latest_by_ns) = (tally.late, tally.latest_by_ns);
-    let seen = report.complete + report.came.incomplete;
+    // A late unit that is played by time has only its mark.
+    let late = if source.plays_by_time() { tally.late } else { 0 };
+    let seen = report.complete + report.came.incomplete + late;
     let missing = report.stated.map_or(0, |stated| stated.saturating_sub(seen));
     // Gaps in the numbers count also where the sender states fewer units than it numbered.
     report.came.lost = tally.lost.max(missing);
@@ -117,6 +127,9 @@ fn receive(
 ) -> Result<(), Failure> {
     let mut unit = Vec::new();
     let mut has_begun = false;
+    let mut newest = clock::now();
+    let vanished =
+        || Failure::failed(format!("the sender vanished: nothing came for {silence} and it never closed"));
     loop {
         let patience = if has_begun { silence } else { FOREVER };
         let arrival = match next(source, &mut unit, patience)? {
@@ -125,14 +138,18 @@ fn receive(
                 report.stated = Some(sent);
                 return Ok(());
             }
-            Event::Silence if has_begun => {
-                return Err(Failure::failed(format!(
-                    "the sender vanished: nothing came for {silence} and it never closed"
-                )));
-            }
+            Event::Silence if has_begun => return Err(vanished()),
             Event::Silence => continue,
+            Event::Missing { .. } if clock::now().since(newest) > silence => return Err(vanished()),
+            Event::Missing { number, is_late } => {
+                if let Some(log) = log {
+                    let missing = if is_late { Missing::Late } else { Missing::Lost };
+                    log.record(&MissingRecord { unit: number, missing })?;
+                }
+                continue;
+            }
         };
-        has_begun = true;
+        (has_begun, newest) = (true, clock::now());
         *(if arrival.complete { &mut report.complete } else { &mut report.came.incomplete }) += 1;
         report.octets += unit.len() as u64;
         if let Some(out) = out {

@@ -72,6 +72,10 @@ pub struct Args {
     /// within so long in all. Units that had not left are lost
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     reattach: Option<Span>,
+    /// Send the units as a continuous medium, by time, up to W periods before their time; the receiver runs
+    /// 'rota recv --ahead W'
+    #[arg(long, value_parser = ahead(), value_name = "W", conflicts_with = "reattach")]
+    ahead: Option<u16>,
     /// Short for --overdue drop
     #[arg(long, conflicts_with = "overdue")]
     live: bool,
@@ -304,6 +308,16 @@ fn terms(args: &Args) -> AskedTerms {
     AskedTerms { delay, jitter, ..AskedTerms::default() }
 }
 
+/// Units of work-ahead.
+pub fn ahead() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(1..=i64::from(rota::cmtp::AHEAD_MAX))
+}
+
+/// The refusal of `--ahead` over UDP.
+pub fn ahead_needs_channel() -> Failure {
+    Failure::wrong_use("--ahead needs --over channel: nothing paces the units of a UDP socket")
+}
+
 /// The refusal of `--reattach` over UDP.
 pub fn needs_channel() -> Failure {
     Failure::wrong_use("--reattach needs --over channel: a UDP socket depends on no node")
@@ -313,6 +327,7 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, ChannelFailure>
     let period = Span::from_nanos(report.period_ns);
     match args.over {
         Over::Udp if args.reattach.is_some() => Err(needs_channel().into()),
+        Over::Udp if args.ahead.is_some() => Err(ahead_needs_channel().into()),
         Over::Udp if args.wanted.delay.is_some() || args.wanted.jitter.is_some() => {
             let why = "--delay and --jitter need --over channel: nothing bounds the delay of UDP";
             Err(Failure::wrong_use(why).into())
@@ -326,7 +341,7 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, ChannelFailure>
             if let Some(start) = args.start_at {
                 clock::sleep_until(Instant::from_nanos(start));
             }
-            channel::open(&ChannelRequest {
+            let request = ChannelRequest {
                 to: args.to.clone(),
                 service: args.service,
                 unit_octets: report.unit_octets,
@@ -337,7 +352,11 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, ChannelFailure>
                     OverduePolicy::Drop => Overdue::Drop,
                     OverduePolicy::Keep => Overdue::Keep,
                 },
-            })
+            };
+            match args.ahead {
+                Some(ahead) => channel::timed::open(&request, ahead),
+                None => channel::open(&request),
+            }
         }
     }
 }

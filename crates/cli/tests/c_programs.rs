@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::topology::TopologyLab;
 use common::{Lab, PATIENCE, Program, eventually, skipped, text};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -240,6 +241,57 @@ fn the_examples_of_rota_h_and_rether_h_do_what_they_say() {
     assert_eq!((&*received, &*sent), ("20 packets, in order\n", "20 packets sent\n"));
 }
 
+// TENET-4.1-2 to TENET-4.1-8: the seven procedures, from one segment to another.
+#[test]
+fn the_example_of_rcap_h_crosses_a_gateway() {
+    let Ok(folder) = plain() else { return skipped("make cannot be run") };
+    let Some(lab) = TopologyLab::up("rcap", "two-segments.toml", &[]) else { return };
+    let program = folder.join("examples/rcap");
+    let run =
+        |station: &str, words: &[&str]| lab.exec(station, &[&[program.to_str().unwrap()], words].concat());
+    let knows = || {
+        let words = ["channel", "open", "--to", "nobody", "--rate", "1mbit"];
+        lab.rota("n1", &words).finish().err.contains("n4").then_some(())
+    };
+    eventually(PATIENCE, knows).expect("n1 hears of n4");
+    let receiver = run("n4", &["recv", "7"]);
+    receiver.wait_for_word("listening");
+    let sent = run("n1", &["send", "n4", "7"]).finish().well().out;
+    let lines: Vec<&str> = sent.lines().collect();
+    let begins = [
+        "refused: Statistical: statistical channels are not built",
+        "rejected: the channel has ended: ",
+        "node n1: each packet within ",
+        "node gateway: each packet within ",
+        "25 messages came, 0 lost, 0 in part",
+    ];
+    assert!(
+        begins.len() == lines.len() && begins.iter().zip(&lines).all(|(a, b)| b.starts_with(a)),
+        "{sent}"
+    );
+    let received = receiver.finish().well().out;
+    let lines: Vec<&str> = received.lines().collect();
+    let wanted = [
+        "a request of n1: 9001 octets each 40000000 ns",
+        "a request of n1: 7200 octets each 40000000 ns",
+        "25 messages came whole",
+    ];
+    assert_eq!(lines, wanted);
+}
+
+// TENET-2-10.
+#[test]
+fn the_example_of_a_stream_plays_each_unit_by_time() {
+    let Some((lab, folder)) = stations("stream-h", plain()) else { return };
+    let (received, sent) = pair(&lab, &folder, &["stream", "recv", "7"], &["stream", "send", "n2", "7"]);
+    assert!(sent.starts_with("works ahead by 2 units\n") && sent.contains(" units came, "), "{sent}");
+    // A loaded machine stands still, and what is missing then is told.
+    let numbers: Vec<u64> =
+        received.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
+    assert!(numbers[..4].iter().sum::<u64>() >= 50 && numbers[4] == 0, "{received}");
+    assert!(numbers[0] >= 25, "{received}");
+}
+
 /// SHIPNET-F2: kill -9 the receiver in the middle; the next one knows nothing, and nothing comes twice.
 #[test]
 fn a_circuit_says_what_a_receiver_s_death_left_in_doubt() {
@@ -292,6 +344,7 @@ fn the_c_side_is_clean_under_address_sanitizer() {
     pair(&lab, &folder, &["messages", "recv", "4"], &["messages", "send", "4", "100"]);
     pair(&lab, &folder, &["reserved", "recv", "24"], &["reserved", "send", "24", "100"]);
     pair(&lab, &folder, &["circuit", "recv", "6", "50"], &["circuit", "send", "6", "100", "50"]);
+    pair(&lab, &folder, &["stream", "recv", "7"], &["stream", "send", "n2", "7"]);
 }
 
 /// It belonged to the first who asked, and waited for them for ever.
@@ -342,10 +395,11 @@ fn what_make_installs_compiles_in_every_dialect_and_is_documented() {
     let _ = std::fs::remove_dir_all(&scratch);
     make("c", "", &["install", &format!("PREFIX={}", scratch.display())]).unwrap();
     let program = scratch.join("stranger.c");
-    let calls = "#include <llcio.h>\n#include <rether.h>\n#include <rota.h>\n\
+    let calls = "#include <llcio.h>\n#include <rcap.h>\n#include <rether.h>\n#include <rota.h>\n\
         int signal_function(void) { return 0; }\n\
         int main(void) { int id = 0; return LLCoption(2, signal_function, 0, 0, 0, 7, 1, 3) != OPINVAL\n\
         || LLCoption(2, 0, 0, 0, 0, 7, 1) != OPINVAL || retherAdmit(id) != RETHER_EINVAL\n\
+        || RcapUnregister(0) != ROTA_WRONG_USE\n\
         || rota_socket_close(0) != ROTA_WRONG_USE || !rota_error()[0]; }\n";
     std::fs::write(&program, calls).unwrap();
     let (lib, include) = (scratch.join("lib"), scratch.join("include"));
@@ -371,7 +425,7 @@ fn what_make_installs_compiles_in_every_dialect_and_is_documented() {
             "{flags}"
         );
     }
-    for page in ["llcio.3", "rota.3", "rether.3"] {
+    for page in ["llcio.3", "rota.3", "rether.3", "rcap.3"] {
         let page = scratch.join("share/man/man3").join(page);
         let Ok(out) = Command::new("groff").args(["-man", "-ww", "-z"]).arg(&page).output() else {
             return skipped("there is no groff, so that the pages were not checked");

@@ -21,7 +21,7 @@ fn figure(what: &str, out: &PathBuf, more: &[&str]) -> Output {
 #[test]
 fn a_figure_is_an_svg_and_a_csv_that_need_nothing_else() {
     let dir = fresh("alone");
-    for what in ["fig6", "fig9", "beyond-stations", "beyond-worst"] {
+    for what in ["fig6", "fig9", "beyond-stations", "beyond-worst", "tenet-fig10"] {
         let run = figure(what, &dir, &[]);
         assert!(run.status.success(), "{what}: {}", String::from_utf8_lossy(&run.stderr));
         let json: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();

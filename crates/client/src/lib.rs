@@ -31,6 +31,7 @@
 
 pub mod circuit;
 mod clock;
+pub mod cmtp;
 pub mod llc;
 mod near;
 mod node;

@@ -32,17 +32,21 @@ pub enum Overdue {
 /// its slot begins more than one step of the slots from now. A slot is told of at its end, so it counts as
 /// missed a quarter of a step after the time at which it should have ended. Before the first slot units wait
 /// in time until the first of them, handed over at `first`, is behind its bound.
-pub(crate) fn is_behind(
+///
+/// A unit that was worked ahead may leave by `slack` later than one whose time is now.
+pub(crate) fn is_behind_by(
     granted: &Granted,
     (newest, first): (Option<SlotMark>, Instant),
     waiting: u64,
-    now: Instant,
+    (now, slack): (Instant, Span),
 ) -> bool {
     let Granted { contract, rether } = granted;
     let Some(newest) = newest else {
-        return waiting > 0 && now > first + Span::from_nanos(contract.bound_ns);
+        return waiting > 0 && now > first + Span::from_nanos(contract.bound_ns) + slack;
     };
-    let Some(rether) = rether else { return is_behind_on_link(contract, newest.at, waiting, now) };
+    let Some(rether) = rether else {
+        return is_behind_on_link(contract, newest.at, waiting, (now, slack));
+    };
     let step = Span::from_nanos(rether.cycle_ns.max(1)) * u64::from(rether.reserved_cycles.max(1));
     let told = step.div_down(4) + Span::from_nanos(rether.tht_ns);
     let missed = now.since(newest.at).minus(told).count_down(step);
@@ -51,22 +55,32 @@ pub(crate) fn is_behind(
     // The contract allows a little more than a step from handing over to the slot.
     let bound = Span::from_nanos(contract.bound_ns).minus(step);
     let spare = bound.div_down(2).min(step.div_down(16));
-    newest.at + slot > now + step + spare
+    newest.at + slot > now + slack + step + spare
 }
 
 /// A medium without fixed slots serves a unit as soon as it waits, and one each period at least. So units
 /// that wait leave a period apart from now on. The first one may be leaving now, since its bound at most.
-fn is_behind_on_link(contract: &Contract, newest: Instant, waiting: u64, now: Instant) -> bool {
+fn is_behind_on_link(
+    contract: &Contract,
+    newest: Instant,
+    waiting: u64,
+    (now, slack): (Instant, Span),
+) -> bool {
     let (period, bound) = (Span::from_nanos(contract.period_ns.max(1)), Span::from_nanos(contract.bound_ns));
     let next = (newest + period).max(now.minus(bound));
     let behind = Span::from_nanos(period.as_nanos().saturating_mul(waiting));
-    waiting > 0 && next + behind > now + period.div_down(16)
+    waiting > 0 && next + behind > now + slack + period.div_down(16)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use rota_contract::RetherShare;
+
+    /// Of a unit whose time is now.
+    fn is_behind(granted: &Granted, slots: (Option<SlotMark>, Instant), waiting: u64, now: Instant) -> bool {
+        is_behind_by(granted, slots, waiting, (now, Span::ZERO))
+    }
 
     const CYCLE: u64 = 33_333_333;
     /// 24000/1001, 25, 30000/1001, 30, 50, 60000/1001 and 60 a second.

@@ -9,7 +9,7 @@ use rota_units::{Instant, Span};
 
 use crate::node::{OpenError, modify};
 use crate::now;
-use crate::overdue::{Overdue, is_behind};
+use crate::overdue::{Overdue, is_behind_by};
 use crate::pacer::Pacer;
 use crate::reattach::SendOrigin;
 use crate::session::{LOCAL_TIMEOUT, Sent, Session};
@@ -227,11 +227,23 @@ impl SendChannel {
     /// slot. Before the first slot of all, units are in time until the first one is behind its bound. False
     /// for a channel that has ended: a wait for its slots would never end, and `send` returns the cause.
     pub fn is_behind(&self) -> bool {
-        let is_over = matches!(self.source.board.state(), ChannelState::Closed(_)) || self.session.is_gone();
+        self.is_behind_by(now(), Span::ZERO)
+    }
+
+    /// The same for a unit that may leave by so much later.
+    pub(crate) fn is_behind_by(&self, now: Instant, slack: Span) -> bool {
         // The slot first: of one that is known, the units that left in it do not wait any more.
         let newest = self.source.board.slot();
-        let (waiting, now) = (self.waiting(), now());
-        !is_over && is_behind(&self.granted, (newest, self.first.unwrap_or(now)), waiting, now)
+        let slots = (newest, self.first.unwrap_or(now));
+        self.ended().is_none() && is_behind_by(&self.granted, slots, self.waiting(), (now, slack))
+    }
+
+    /// Why no unit is taken any more.
+    pub(crate) fn ended(&self) -> Option<SendError> {
+        match self.source.board.state() {
+            ChannelState::Closed(cause) => Some(SendError::Closed(cause)),
+            _ => self.session.is_gone().then_some(SendError::NodeGone),
+        }
     }
 
     /// The program itself has left out so many units, because their turns had passed before it ran again:
@@ -289,12 +301,9 @@ impl SendChannel {
     /// # Errors
     /// Those of [`SendChannel::send`], [`SendError::LeftOut`] among them, and [`SendError::WouldBlock`].
     pub fn try_send(&mut self, unit: &[u8], schedule: Instant) -> Result<u64, SendError> {
-        if let ChannelState::Closed(cause) = self.source.board.state() {
-            return Err(SendError::Closed(cause));
-        }
         // A dead node takes nothing out of the ring: its buffers would fill before anybody knew.
-        if self.session.is_gone() {
-            return Err(SendError::NodeGone);
+        if let Some(ended) = self.ended() {
+            return Err(ended);
         }
         self.carries(unit.len())?;
         if self.overdue == Overdue::Drop && self.is_behind() {

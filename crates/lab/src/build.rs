@@ -10,6 +10,8 @@
 //! All queues sit in the middle, where no frame of a station can pass beside them. A segment for
 //! `rota hub` has the ports alone: the hub joins them, and its queues are the simulator's.
 
+mod ways;
+
 use crate::topology::{Medium, Segment, Topology, address, interface, mac};
 use crate::{Isolation, LabError, LabSpec, PrioritySpec};
 use rota_driver::netlink::{Link, LinkIndex, Route, Veth};
@@ -97,6 +99,9 @@ impl Lab {
                 middles[*at].add_port(&host, (k, &interface(port), mac(*at, k)), spec.shaped)?;
             }
             configure_station(&host, k, topology)?;
+            if spec.routed {
+                ways::lay(&host, k, topology)?;
+            }
             // Names are a comfort: a system without /etc/hosts still gets its LAN.
             let names = names.entry(hosts_file(topology, k));
             let names = names.or_insert_with_key(|text| NamesNs::create(text).ok());

@@ -22,6 +22,8 @@ pub struct LabSpec {
     pub calibration: Option<PathBuf>,
     /// Whether the ports have queues that keep the rate; without them frames cross at once.
     pub shaped: bool,
+    /// Whether the kernels of gateways forward ordinary packets, and stations know the ways by them.
+    pub routed: bool,
 }
 
 impl LabSpec {
@@ -32,7 +34,7 @@ impl LabSpec {
 
     /// A lab called `name`.
     pub fn of(name: impl Into<String>, topology: Topology) -> Self {
-        Self { name: name.into(), topology, priority: None, calibration: None, shaped: true }
+        Self { name: name.into(), topology, priority: None, calibration: None, shaped: true, routed: false }
     }
 
     /// The number of stations.

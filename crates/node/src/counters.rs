@@ -42,7 +42,7 @@ use Source::{First, Node as Of, Sum};
 type Counter = (&'static str, Source);
 
 /// All but the kinds of malformed 802.2 frames, which follow, in the order of the file.
-const COUNTERS: [Counter; 99] = [
+const COUNTERS: [Counter; 100] = [
     // Levels: what is so now.
     ("station", First(|v| u64::from(v.medium.station()))),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token, 4 paced.
@@ -97,6 +97,8 @@ const COUNTERS: [Counter; 99] = [
     ("host_dropped_failed", Sum(|v| v.host.failed)),
     // By the kernel, before they could be read: the node stood still. Not among those taken.
     ("host_dropped_gate", Sum(|v| v.host.gate)),
+    // The same while the node left the gate unread, because its queue was full.
+    ("host_dropped_held", Sum(|v| v.host.held)),
     ("nrt_refusals", Sum(|v| v.medium.counters().nrt_refusals)),
     ("stations_refused", Sum(|v| v.medium.counters().stations_refused)),
     ("strikes", Sum(|v| v.medium.counters().strikes)),

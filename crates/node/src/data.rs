@@ -6,6 +6,7 @@ mod commands;
 mod counts;
 mod ease;
 mod events;
+mod held;
 mod host;
 mod measures;
 mod neighbours;

@@ -1,7 +1,22 @@
 //! What the data thread needs of an egress gate, whatever holds it.
 
 use rota_driver::gate::EgressGate;
+use rota_proto::Settings;
 use std::os::fd::{AsFd, BorrowedFd};
+
+/// Fewest frames that the kernel is to hold: a burst of one program passes while the data thread does other
+/// work.
+const GATE_FRAMES_MIN: u64 = 32;
+/// Most of them: on fast links the data thread's turns count, and not the link's time.
+const GATE_FRAMES_MAX: u64 = 512;
+
+/// Diverted frames that may wait in the kernel until the data thread reads them: half the time of the queue
+/// behind them. The other half is the queue's own where a host floods it.
+pub fn gate_frames(settings: &Settings) -> u32 {
+    let frame = settings.link.frame_span_max().as_nanos().max(1);
+    let frames = settings.nrt_queue.div_down(2).as_nanos() / frame;
+    frames.clamp(GATE_FRAMES_MIN, GATE_FRAMES_MAX) as u32
+}
 
 /// Why a gate could not be moved, as one sentence.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +47,12 @@ pub trait Egress {
     fn device(&self) -> Option<&str> {
         None
     }
+
+    /// Frames that the kernel has dropped so far because they were not read in time, where no interface
+    /// counts them.
+    fn lost(&mut self) -> u64 {
+        0
+    }
 }
 
 impl Egress for EgressGate {
@@ -55,6 +76,10 @@ impl Egress for EgressGate {
     fn device(&self) -> Option<&str> {
         self.device()
     }
+
+    fn lost(&mut self) -> u64 {
+        Self::lost(self)
+    }
 }
 
 /// For stations without ordinary traffic: nothing to divert.
@@ -76,5 +101,18 @@ impl Egress for NoGate {
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_units::{BitRate, Octets};
+
+    #[test]
+    fn the_kernel_holds_half_the_time_of_the_queue_within_limits() {
+        let frames = |mbit| gate_frames(&Settings::ethernet(BitRate::from_mbit(mbit), Octets::new(150_000)));
+        // 25 ms: a full frame takes 1.23 ms at 10 Mbit/s.
+        assert_eq!([10, 100, 1_000].map(frames), [32, 203, 512]);
     }
 }

@@ -47,7 +47,7 @@ mod waker;
 pub use counters::SHOULD_BE_ZERO;
 pub use descriptors::{ask_for_descriptors, descriptors_for_neighbours};
 pub use door::Guests;
-pub use gate::{Egress, EgressError, NoGate};
+pub use gate::{Egress, EgressError, NoGate, gate_frames};
 pub use guardian::GuardianSpec;
 pub use key::{KeyError, SegmentKey};
 pub use log::warning;

@@ -87,6 +87,12 @@ impl Pool {
         shelf.free.push(tag.0 & !LARGE);
     }
 
+    /// Whether so many frames of any length find places.
+    pub(crate) fn has_room(&self, frames: usize) -> bool {
+        let has_room = |shelf: &Shelf| shelf.free.len() >= frames.min(shelf.lengths.len());
+        has_room(&self.usual) && has_room(&self.large)
+    }
+
     /// How many frames are kept.
     pub(crate) fn used(&self) -> usize {
         self.usual.used() + self.large.used()

@@ -17,7 +17,7 @@ use rota_proto::{
 };
 use rota_shm::{TraceEvent, TraceFile, TraceRecord, TraceVerdict};
 use rota_units::{Instant, Span};
-use rota_wire::{MacAddr, StationSet};
+use rota_wire::{MacAddr, PayloadKind, StationSet};
 use seat::{Seat, Seen};
 
 const SOURCE_AT: usize = 20;
@@ -25,6 +25,11 @@ const STAMP_AT: usize = 30;
 const BODY_AT: usize = 42;
 const ANNOUNCED_STATE_AT: usize = BODY_AT + 24;
 const SCHEDULE_AT: usize = BODY_AT + 12;
+/// The payload's kind in the link header.
+const PAYLOAD_AT: usize = 17;
+/// Of a packet of a channel across segments: what its header says of it.
+const LOCAL_ID_AT: usize = BODY_AT + 2;
+const PACKET_NUMBER_AT: usize = BODY_AT + 6;
 const ANNOUNCE: u8 = 1;
 const TOKEN: u8 = 5;
 const DATA: u8 = 13;
@@ -36,6 +41,11 @@ const CHANNELS_MAX: usize = 512;
 const LOOK_EVERY: Span = Span::from_millis(100);
 /// The control thread is woken for each kind of incident at most this often.
 const INCIDENT_EVERY: Span = Span::from_millis(100);
+
+/// Whether a data frame carries a packet of a channel across segments.
+fn is_packet(frame: &[u8]) -> bool {
+    frame.get(PAYLOAD_AT) == Some(&PayloadKind::Rtip.code())
+}
 
 /// The first of the alarms of programs that do not read; their channels share them.
 const UNREAD_ALARM: usize = 6;
@@ -244,6 +254,7 @@ impl Tracer {
             }
             seat.last_token = stamp;
         } else if record.kind == DATA
+            && !is_packet(frame)
             && let Some(known) =
                 self.known.iter_mut().find(|known| known.port == port && known.label == record.label)
         {

@@ -91,8 +91,6 @@ pub(crate) struct End {
     pub(crate) opened: Opened,
     /// The counts of its units, as the destination stated them.
     pub(crate) tally: Tally,
-    /// It had another path before: units may have left on that one.
-    pub(crate) is_moved: bool,
 }
 
 impl End {
@@ -115,7 +113,6 @@ impl End {
             nodes: Vec::new(),
             opened: Opened::default(),
             tally: Tally::default(),
-            is_moved: false,
         }
     }
 

@@ -107,6 +107,12 @@ impl Channels {
         }
     }
 
+    /// Whether the channels want anything.
+    #[inline]
+    pub(crate) fn has_want(&self) -> bool {
+        !self.wants.is_empty()
+    }
+
     /// The next wish to the medium; the parent asks after each call until there is nothing.
     pub(crate) fn next_want(&mut self) -> Option<Want> {
         self.wants.next()

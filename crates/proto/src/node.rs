@@ -161,6 +161,9 @@ impl Node {
 
     /// The ports take turns, so that none waits for another one's whole backlog.
     fn next_output(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        if let [only] = &mut self.lines[..] {
+            return only.poll(now, frame);
+        }
         if self.turn.left == 0 {
             self.pass_turn();
         }

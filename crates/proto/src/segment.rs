@@ -204,7 +204,7 @@ impl<W> Wants<W> {
         self.queue.pop_front()
     }
 
-    #[cfg(feature = "model")]
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

@@ -2,6 +2,8 @@
 
 mod across;
 
+pub use across::disciplines;
+
 use crate::check::Violation;
 use crate::engine::Stream;
 use crate::faults::{Draw, Mix};
@@ -66,6 +68,9 @@ pub const LINKS: u64 = 50_000_000_000;
 
 /// From this seed on worlds have channels across segments, which nodes agree on by RCAP.
 pub const ACROSS: u64 = 60_000_000_000;
+
+/// From this seed on channels across segments go on over another path, and links have any discipline.
+pub const DISCIPLINES: u64 = 61_000_000_000;
 
 /// The faults of a link: those of the campaign that are about no token and need no third port, and interfaces
 /// that disappear.

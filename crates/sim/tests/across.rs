@@ -3,7 +3,7 @@
 
 use rota_admission::rtip::{Messages, Regulator};
 use rota_contract::CloseCause;
-use rota_sim::sweep::{self, ACROSS, Campaign};
+use rota_sim::sweep::{self, ACROSS, Campaign, DISCIPLINES};
 use rota_sim::{
     AcrossSpec, AcrossTotals, Answer, EndState, Manner, PathSpec, Plant, SegmentSpec, Sessions, Settings,
     Topology, WireFault, World, WorldSpec,
@@ -16,9 +16,13 @@ const fn ms(n: u64) -> Span {
 
 /// Runs so many seeds of a campaign, and adds up how their channels fared.
 fn sweep_all(campaign: Campaign, seeds: std::ops::Range<u64>) -> AcrossTotals {
+    sweep_from(ACROSS, campaign, seeds)
+}
+
+fn sweep_from(first: u64, campaign: Campaign, seeds: std::ops::Range<u64>) -> AcrossTotals {
     let mut all = AcrossTotals::default();
     let mut broken = Vec::new();
-    for seed in seeds.map(|seed| ACROSS + seed) {
+    for seed in seeds.map(|seed| first + seed) {
         let outcome = sweep::run(seed, &campaign.scenario(seed));
         if let Some(first) = outcome.violations.first() {
             broken.push(format!("{campaign:?} {seed}: {first:?}"));
@@ -59,6 +63,28 @@ fn seeds_of_channels_across_segments_that_once_broke_a_rule_keep_it() {
     }
 }
 
+/// Channels go on over another path, and links serve packets by every discipline.
+#[test]
+fn channels_with_another_path_and_any_discipline_keep_every_rule() {
+    for campaign in [Campaign::Product, Campaign::Proven] {
+        let all = sweep_from(DISCIPLINES, campaign, 0..100);
+        assert!(all.counts.rerouted > 5 && all.counts.link_packets > 1_000, "{campaign:?}: {all:?}");
+        let jitter = all.counts.jitter_ppm;
+        assert!((300_000..=1_000_000).contains(&jitter), "{jitter} millionths of a promise of jitter");
+    }
+}
+
+/// A minute of a source that never pauses, with a clock faster than a gateway's: a unit was late after 57 s,
+/// as long as the gateway's regulator and shares had X_min of the source.
+#[test]
+fn a_source_that_never_pauses_is_not_held_back_by_a_slower_clock() {
+    let seed = ACROSS + 28;
+    let outcome = sweep::run(seed, &Campaign::Proven.busy_across(seed));
+    assert_eq!(outcome.violations, []);
+    let counts = outcome.across.counts;
+    assert!(counts.units > 10_000 && (700_000..=1_000_000).contains(&counts.longest_ppm), "{counts:?}");
+}
+
 /// S11.
 #[test]
 fn the_same_seed_of_channels_across_segments_is_the_same_run() {
@@ -79,7 +105,7 @@ fn row_spec(plant: Option<Plant>, stations: usize) -> WorldSpec {
     let card_queue = settings.port_queue;
     let more = vec![SegmentSpec { settings: settings.clone(), topology: Topology::Switch, card_queue }];
     let ports = vec![vec![0], vec![0, 1], vec![1]];
-    let across = Some(Sessions { delay_max: ms(2), quota: None, breaks_ppm: 0 });
+    let across = Some(Sessions { delay_max: ms(2), quota: None, breaks_ppm: 0, reroute: Span::ZERO });
     WorldSpec { more, ports, across, plant, ..WorldSpec::with(stations, settings) }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod plan;
 mod progress;
 mod report;
 mod run;
+mod tenet;
 pub(crate) mod text;
 
 use ground::Ground;
@@ -29,7 +30,10 @@ const CLIP: &[u8] = include_bytes!("../../../testdata/clip.h264");
 /// Arguments of `rota demo`.
 #[derive(clap::Args)]
 #[command(after_help = "Example: rota demo --rate 10mbit --out report.html")]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
     /// The rate of every port: 10mbit, 100mbit or 1gbit
     #[arg(long, value_parser = demo_rate, default_value = "10mbit")]
     rate: BitRate,
@@ -52,6 +56,12 @@ pub struct Args {
     /// The file of the report
     #[arg(long, value_name = "FILE", default_value = "rota-demo.html")]
     out: PathBuf,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Channels across a congested T1 line between two campuses, beside UDP (Tenet paper, Figures 12 to 15)
+    Tenet(tenet::Args),
 }
 
 /// One stream is at least 1.5 Mbit/s: on a slower link three would not fit.
@@ -88,6 +98,9 @@ fn write_report(path: &Path, page: &str) -> Result<(), Failure> {
 
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
+    if let Some(What::Tenet(args)) = &args.what {
+        return tenet::run(args, format);
+    }
     if let Some(stream) = args.shrink {
         let streams = args.load.iter().map(|load| load.streams()).min().unwrap_or(0);
         if !args.mode.contains(&Mode::Reserved) || !(1..=streams).contains(&u64::from(stream)) {
@@ -119,12 +132,15 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     if outcome.is_interrupted() {
         return Err(Failure::interrupted(text::verdict_with_first(&outcome)));
     }
-    match outcome.verdict() {
+    answer(outcome.verdict(), text::verdict_with_first(&outcome))
+}
+
+/// How a demo ends: `broken` is the sentence about a broken promise.
+fn answer(verdict: Verdict, broken: String) -> Result<Exit, Failure> {
+    match verdict {
         Verdict::Kept => Ok(Exit::Done),
-        verdict @ (Verdict::Unfit | Verdict::Incomplete) => {
-            Err(Failure::failed(text::verdict_words(verdict)))
-        }
-        Verdict::Broken => Err(Failure { exit: Exit::Broken, sentence: text::verdict_with_first(&outcome) }),
+        Verdict::Unfit | Verdict::Incomplete => Err(Failure::failed(text::verdict_words(verdict))),
+        Verdict::Broken => Err(Failure { exit: Exit::Broken, sentence: broken }),
     }
 }
 

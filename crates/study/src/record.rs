@@ -89,6 +89,25 @@ impl From<Arrival> for UnitRecord {
     }
 }
 
+/// The line of a unit that was not there at its time, with `rota recv --ahead`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingRecord {
+    /// Its number, from 0.
+    pub unit: u64,
+    /// `late` if it may still come, `lost` if not.
+    pub missing: Missing,
+}
+
+/// What is known of a unit that was not there at its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Missing {
+    /// It may still come.
+    Late,
+    /// A later unit came.
+    Lost,
+}
+
 /// The document of `rota recv --json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ReceivedRecord {

@@ -92,6 +92,13 @@ pub struct Arrival {
 pub enum Event {
     /// A unit arrived.
     Unit(Arrival),
+    /// Nothing of a unit is there at its time, which has come.
+    Missing {
+        /// Its number.
+        number: u64,
+        /// It may still come, behind its time; otherwise it is lost.
+        is_late: bool,
+    },
     /// The sender closed after sending so many units.
     Closed {
         /// Units sent, whether they arrived or not, and units that the sender left out.
@@ -157,6 +164,10 @@ pub trait UnitSource {
     /// How many units were late so far, and by how much; a plain socket has no bound.
     fn tally(&self) -> Tally {
         Tally::default()
+    }
+    /// True if units come by time: of a late one only the mark comes, and it counts beside the others.
+    fn plays_by_time(&self) -> bool {
+        false
     }
     /// Units of the stream as the sender stated them, where its end was no clean one.
     fn stated(&self) -> Option<u64> {

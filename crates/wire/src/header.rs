@@ -156,7 +156,8 @@ pub enum PayloadKind {
 }
 
 impl PayloadKind {
-    const fn code(self) -> u8 {
+    /// Its code in a frame.
+    pub const fn code(self) -> u8 {
         match self {
             Self::None => 0,
             Self::Unit => 1,

@@ -9,11 +9,10 @@
 //!
 //! *Buffers.* Let a_n be by how much a packet may come ahead of its eligibility: a_1 = 0. Packets present
 //! at τ are eligible in [τ − d_n, τ + a_n]: **N_c(a_n + d_n)** of them at most. The closed count is safe at
-//! the boundary, where ⌈·/X_min⌉ is not. Behind a regulator a packet left at its eligibility or later, and
-//! the next one restores no more than this node's deadline and the link: a_(n+1) = d_n + ℓ_n. Without a
-//! regulator it may have been ahead already: a_(n+1) = a_n + d_n + ℓ_n. A node that holds by the timestamp
-//! restores all that was gained since the source: w_n + d_n + ℓ_n, where w_n is e_n behind a regulator, and
-//! without one what was gained before. The two nodes' errors are added.
+//! the boundary, where ⌈·/X_min⌉ is not. A node restores no more than all that was gained since the source,
+//! whichever way it holds packets ([`crate::Clocks`]): a_(n+1) = e_n + d_n + ℓ_n behind a regulator, where a
+//! packet left at its eligibility or later, and a_n + d_n + ℓ_n behind none, where it may have been ahead
+//! already. The two nodes' errors are added. What clocks add is added for the whole path (`path.rs`).
 
 use super::regulator::Regulator;
 use super::traffic::Traffic;
@@ -53,14 +52,12 @@ impl Jitter {
 pub struct Waiting {
     /// Ahead of the eligibility here.
     ahead: Span,
-    /// Ahead of the latest time at which it may come.
-    gained: Span,
 }
 
 impl Waiting {
     /// At the source.
     pub const fn new() -> Self {
-        Self { ahead: Span::ZERO, gained: Span::ZERO }
+        Self { ahead: Span::ZERO }
     }
 
     /// Packets for which this node needs room; `further` is what relaxing may still add to the bounds of
@@ -77,14 +74,8 @@ impl Waiting {
     /// At the node that holds packets by `next`; this one does by `own`, and has this jitter.
     #[must_use]
     pub fn at_next(self, jitter: Jitter, delay: Span, link: Span, own: Regulator, next: Regulator) -> Self {
-        let (held, left) = match own {
-            Regulator::None => (self.ahead, self.gained),
-            _ => (Span::ZERO, jitter.eligibility),
-        };
-        let gained = left + delay + link;
-        let restored =
-            if matches!(next, Regulator::DelayClock { .. }) { gained } else { held + delay + link };
-        Self { ahead: restored + own.error() + next.error(), gained }
+        let left = if own == Regulator::None { self.ahead } else { jitter.eligibility };
+        Self { ahead: left + delay + link + own.error() + next.error() }
     }
 }
 

@@ -10,6 +10,7 @@
 //!
 //! Both are subadditive: an interval cut in two holds no more packets than its parts can.
 
+use crate::clocks::Clocks;
 use core::fmt;
 use rota_units::{Octets, Span};
 
@@ -42,7 +43,7 @@ pub enum BadTraffic {
     IntervalTooLong,
     /// I holds more than [`Traffic::BURST_MAX`] packets.
     TooManyPackets,
-    /// X_min is so short that the packets of one message cannot be told apart in nanoseconds.
+    /// X_min is so short that the packets of one message cannot be told apart on every clock.
     MessageTooLarge,
 }
 
@@ -55,7 +56,7 @@ impl fmt::Display for BadTraffic {
             Self::SMaxZero => "smax is zero; state the largest message",
             Self::IntervalTooLong => "the interval is longer than 1000 s",
             Self::TooManyPackets => "the interval holds more than 65536 packets; state a shorter one",
-            Self::MessageTooLarge => "smax is too large for xmin; its packets would be closer than 1 ns",
+            Self::MessageTooLarge => "smax is too large for xmin; its packets would be closer than 3 ns",
         })
     }
 }
@@ -128,6 +129,15 @@ impl Traffic {
         self.burst
     }
 
+    /// The same packets on another one of these clocks: X_min and I, each shorter. B·X_min ≤ I still: B whole
+    /// parts of (1 − κ)·X_min are no more than (1 − κ)·I, and whole.
+    #[must_use]
+    pub(crate) fn closer(&self, clocks: Clocks) -> Self {
+        let x_min = clocks.shorter(self.x_min()).as_nanos().max(1);
+        let interval = clocks.shorter(self.interval()).as_nanos();
+        Self { x_min, interval: interval.max(x_min.saturating_mul(self.burst)), burst: self.burst }
+    }
+
     /// N_c: the most packets in a closed interval of this length.
     pub const fn closed(&self, length: Span) -> u64 {
         let (whole, rest) = self.split(length);
@@ -182,6 +192,9 @@ pub struct Packets {
 }
 
 impl Messages {
+    /// Packets that are closer could not be told apart on another clock.
+    const PACKETS_APART: Span = Span::from_nanos(3);
+
     /// The packets of at most `payload_max` octets that carry these messages: n = ⌈S_max / P⌉, one each
     /// ⌊X_min / n⌋, n·B in each I, and all of nearly the same size.
     ///
@@ -198,7 +211,7 @@ impl Messages {
         let messages = Traffic::new(self.x_min, self.x_ave, self.interval)?;
         let count = self.s_max.pieces_up(payload_max.max(Octets::new(1)));
         let x_min = self.x_min.div_down(count);
-        if x_min == Span::ZERO {
+        if x_min < Self::PACKETS_APART {
             return Err(BadTraffic::MessageTooLarge);
         }
         let burst = messages.burst.saturating_mul(count);

@@ -173,6 +173,36 @@ fn the_t1_link_of_the_paper_carries_its_two_video_channels() {
     assert!(port.keeping(&larger, Span::from_millis(150)).is_err());
 }
 
+/// The memory of a port ends before its link does: the test is named, and what stands goes on.
+#[test]
+fn a_port_without_points_for_one_more_channel_refuses_it_and_stands() {
+    let flow = Flow { traffic: Traffic::periodic(ns(1)).unwrap(), service: ns(1), delay: ns(1) };
+    let (flows, points) = (vec![flow; 60], vec![Point::default(); 48]);
+    let params = SegmentParams::new(BitRate::from_mbit(100), 2);
+    let mut port = LinkPort::new(params, Discipline::default(), flows, points).unwrap();
+    let channel = |i: u64| ask(17_000 + i * 331, 17_000 + i * 331, 17_000 + i * 331, 500);
+    let relaxed = |port: &mut Port, place: usize, i| port.relax(place, &channel(i), LINK_DELAY_MAX).delay;
+    let mut standing = 0;
+    let denied = loop {
+        match port.admit_best(&channel(standing)) {
+            Ok(_) => standing += 1,
+            Err(denied) => break denied,
+        }
+        // Longer bounds bring more points; where these have no room the bound stays.
+        let had = port.channels()[standing as usize - 1].delay;
+        assert!(relaxed(&mut port, standing as usize - 1, standing - 1) >= had);
+    };
+    assert_eq!((denied.test, denied.nearest_delay), (NodeTest::Undecided, None));
+    assert!((1..50).contains(&standing), "{standing}");
+    let before = port.channels().to_vec();
+    assert_eq!(before.len() as u64, standing, "nothing has changed");
+    assert!(port.set_units(ns(0)).is_ok());
+    port.release(standing as usize - 1);
+    assert!(port.admit_best(&channel(standing - 1)).is_ok(), "there is room for as many as before");
+    (0..standing).for_each(|_| port.release(0));
+    assert!(port.channels().is_empty());
+}
+
 #[test]
 fn a_refused_bound_of_a_link_names_the_shortest_that_fits() {
     let mut port = port(BitRate::from_mbit(10), Scheduler::DelayEdd);

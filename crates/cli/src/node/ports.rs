@@ -6,12 +6,9 @@ use rota_answer::Failure;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
 use rota_driver::packet::{DeviceOpenError, PacketDevice, PacketOptions, ethernet_mtu};
 use rota_lab::link_rate;
-use rota_node::{Beside, MediumKind, PORTS_MAX, Settings};
+use rota_node::{Beside, MediumKind, PORTS_MAX, Settings, gate_frames};
 use rota_study::interface::{driver_rate, only_interface};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
-
-/// Diverted frames that may wait in the kernel until the data thread's turn.
-const GATE_FRAMES: u32 = 512;
 
 /// The values that were given: one for all interfaces, or one for each that is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +168,7 @@ pub fn claim(args: &Args, ifaces: &[String]) -> Result<Vec<Beside<PacketDevice, 
         options.rate = Some(rate);
         options.llc = settings.llc.enabled;
         let device = PacketDevice::open_with(&options).map_err(Failure::failed)?;
-        let gate = EgressGate::new(iface, GATE_FRAMES).map_err(Failure::failed)?;
+        let gate = EgressGate::new(iface, gate_frames(&settings)).map_err(Failure::failed)?;
         let guardian = Some(guardian::spec(args, iface, rate)?);
         Ok(Beside { interface: iface.clone(), settings, guardian, device, gate })
     });

@@ -213,6 +213,7 @@ fn of_port(all: &Picture, interface: &str) -> ((usize, usize), Picture) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::top::picture::Beyond;
 
     #[test]
     fn each_port_can_be_shown_and_the_trouble_of_the_others_is_shown_with_it() {
@@ -220,7 +221,10 @@ mod tests {
             let warning = Warning { kind: "dead".into(), sentence: format!("n9 of {interface}"), lately };
             Picture { interface: interface.into(), warnings: vec![warning], ..Picture::default() }
         };
-        let all = Picture { other_ports: vec![port("eth1", true)], ..port("eth0", false) };
+        let all = Picture {
+            beyond: Beyond { other_ports: vec![port("eth1", true)], ..Beyond::default() },
+            ..port("eth0", false)
+        };
         let said = |interface| {
             let (place, picture) = of_port(&all, interface);
             let said = picture.warnings.into_iter().map(|warning| warning.sentence).collect::<Vec<_>>();

@@ -2,7 +2,7 @@
 //! picture after it.
 
 use super::narrow::Narrow;
-use super::picture::Picture;
+use super::picture::{Beyond, Picture};
 use super::source::{Look, Source};
 use super::warn;
 use super::watch::Watch;
@@ -64,7 +64,7 @@ impl Lookout {
         let of = ports.iter().zip(&mut self.watches);
         let mut there = of.filter(|(seen, _)| !seen.is_lost()).map(|(seen, watch)| watch.picture(now, seen));
         let mut picture = there.next().unwrap_or_default();
-        picture.other_ports = there.collect();
+        picture.beyond = Beyond { paths: self.source.paths().to_vec(), other_ports: there.collect() };
         for lost in ports.iter().filter(|seen| seen.is_lost()) {
             picture.warnings.insert(0, warn::of_lost_port(&lost.rows.segment.interface()));
         }

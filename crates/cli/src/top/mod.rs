@@ -3,7 +3,8 @@
 //!
 //! Fulfils SHIPNET-2-26, SHIPNET-2-28.
 //!
-//! It maps the node's counters file read-only, and asks the node for nothing more than that file.
+//! It maps the node's counters file read-only, and asks the node itself once a second for the hops of
+//! channels only.
 
 #[cfg(test)]
 mod extremes;

@@ -131,6 +131,44 @@ pub struct Channel {
     pub slack_history_ns: Vec<i64>,
 }
 
+/// A channel across segments that begins here, node by node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Path {
+    /// Its id.
+    pub channel: ChannelId,
+    /// The node at its other end.
+    pub to: String,
+    /// The service there.
+    pub service: u16,
+    /// What was proven, from program to program.
+    pub bound_ns: u64,
+    /// The nodes that send its packets, this one first.
+    pub hops: Vec<Hop>,
+    /// Units that came whole, as its destination counts; absent until that has told.
+    pub units: Option<u64>,
+    /// Units that came in part or not at all, likewise.
+    pub broken: Option<u64>,
+}
+
+/// One node of a path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hop {
+    /// Its name, or its id where no name is known.
+    pub node: String,
+    /// The port of its packets, by number.
+    pub port: u8,
+    /// The kind of network behind that port.
+    pub medium: String,
+    /// Its local bound.
+    pub bound_ns: u64,
+    /// Its share, in words.
+    pub share: String,
+    /// Packets that it has sent.
+    pub sent: u64,
+    /// Packets that it has dropped.
+    pub dropped: u64,
+}
+
 /// How long cycles last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rotation {
@@ -237,7 +275,18 @@ pub struct Picture {
     /// The interface on whose segment all this is.
     #[serde(default)]
     pub interface: String,
-    /// The same of each further interface of the node.
+    /// What is not of this segment.
+    #[serde(flatten)]
+    pub beyond: Beyond,
+}
+
+/// What the node has beyond one segment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Beyond {
+    /// The channels across segments that begin at this station, whatever the port.
+    #[serde(default)]
+    pub paths: Vec<Path>,
+    /// The picture of each further interface of the node.
     #[serde(default)]
     pub other_ports: Vec<Picture>,
 }
@@ -251,7 +300,7 @@ impl Picture {
 
     /// The pictures of all ports, this one first.
     pub fn all_ports(&self) -> impl Iterator<Item = &Self> {
-        std::iter::once(self).chain(&self.other_ports)
+        std::iter::once(self).chain(&self.beyond.other_ports)
     }
 
     /// Counters of this node that should be zero and are not.

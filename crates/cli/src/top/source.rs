@@ -1,7 +1,15 @@
-//! Where the monitor looks: the node's counters file, mapped read-only. The node is asked once for the file
-//! and never again; when it ends, its return is waited for.
+//! Where the monitor looks: the node's counters file, mapped read-only. The node is asked once for the file,
+//! and once a second for the hops of channels that leave the segment, which no file has; when it ends, its
+//! return is waited for.
 
-use rota::{ControlName, CounterReader, Instant, Monitor, Node, SegmentRow, Span};
+use super::picture::{Hop, Path};
+use rota::{ChannelDetail, ControlName, CounterReader, Instant, Monitor, Node, SegmentRow, Shown, Span};
+use rota_study::certificate::open::share_in_words;
+
+/// A node answers for a channel by what it was told within the last second.
+const ASK_EVERY: Span = Span::from_millis(1_000);
+/// A screen has no room for more, and the node has other work.
+const PATHS_MAX: usize = 16;
 
 /// How often a node that is gone is looked for.
 const AGAIN: Span = Span::from_millis(500);
@@ -26,6 +34,9 @@ pub struct Source {
     ports: Vec<Seen>,
     /// Raised by each node that was found: counts begin anew with it.
     nodes_found: u64,
+    /// The paths of channels that begin here, and when they are asked for again.
+    paths: Vec<Path>,
+    next_ask: Instant,
 }
 
 /// One port as it was last seen.
@@ -65,7 +76,14 @@ impl Seen {
 impl Source {
     /// Nothing is looked at yet.
     pub fn new() -> Self {
-        Self { open: None, next_try: Instant::ZERO, why: String::new(), ports: Vec::new(), nodes_found: 0 }
+        let (why, ports, paths) = (String::new(), Vec::new(), Vec::new());
+        let never = Instant::ZERO;
+        Self { open: None, next_try: never, why, ports, nodes_found: 0, paths, next_ask: never }
+    }
+
+    /// The channels across segments that begin here.
+    pub fn paths(&self) -> &[Path] {
+        &self.paths
     }
 
     /// The ports of the node that are there, or were.
@@ -88,7 +106,11 @@ impl Source {
             self.next_try = now + AGAIN;
             self.connect();
         }
-        let Some((_, reader)) = &self.open else { return Look::Gone };
+        let Some((node, reader)) = &mut self.open else { return Look::Gone };
+        if now >= self.next_ask {
+            self.next_ask = now + ASK_EVERY;
+            self.paths = paths_of(node);
+        }
         let all = self.ports.iter_mut().enumerate();
         let seen = all.map(|(port, seen)| seen.look(reader, port));
         if seen.fold(true, |all, is_there| all & is_there) { Look::Seen } else { Look::NotYet }
@@ -110,4 +132,41 @@ impl Source {
             Err(_) => {}
         }
     }
+}
+
+/// What the node says of the channels across segments that begin at it; nothing where it does not answer.
+fn paths_of(node: &mut Node) -> Vec<Path> {
+    let channels = node.channels().unwrap_or_default();
+    let mut paths = Vec::new();
+    for channel in channels.iter().filter(|channel| channel.sending) {
+        if let Ok(Shown::Channel(detail)) = node.channel(channel.channel) {
+            paths.extend(path(&detail));
+        }
+        if paths.len() == PATHS_MAX {
+            break;
+        }
+    }
+    paths
+}
+
+/// Of a channel of one segment there is nothing to say that its row does not.
+fn path(detail: &ChannelDetail) -> Option<Path> {
+    let hops = detail.hops.iter().map(|hop| Hop {
+        node: if hop.node.is_empty() { hop.node_id.to_string() } else { hop.node.clone() },
+        port: hop.port,
+        medium: hop.medium.clone(),
+        bound_ns: hop.bound_ns,
+        share: share_in_words(hop),
+        sent: hop.sent,
+        dropped: hop.dropped,
+    });
+    (detail.hops.len() > 1).then(|| Path {
+        channel: detail.info.channel,
+        to: detail.info.peer_name.clone(),
+        service: detail.info.service,
+        bound_ns: detail.info.contract.contract.bound_ns,
+        hops: hops.collect(),
+        units: detail.destination.as_ref().map(|to| to.units),
+        broken: detail.destination.as_ref().map(|to| to.broken),
+    })
 }

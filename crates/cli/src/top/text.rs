@@ -1,6 +1,6 @@
 //! `rota top --once`: the picture as lines of text.
 
-use super::picture::{Picture, Share, Shares};
+use super::picture::{Hop, Path, Picture, Share, Shares};
 use super::rates::{Figures, Rate};
 use rota::Span;
 use std::fmt::Write;
@@ -51,11 +51,54 @@ fn shares(out: &mut String, title: &str, shares: &[Share]) {
     }
 }
 
+/// A path, and below it each of its nodes.
+fn paths(out: &mut String, path: &Path) {
+    let Path { channel, to, service, bound_ns, .. } = path;
+    let come = match (path.units, path.broken) {
+        (Some(units), Some(broken)) => format!("{units} units came whole, {broken} in part or not at all"),
+        _ => "its end has told nothing yet".to_owned(),
+    };
+    let bound = short_span(*bound_ns);
+    let _ = writeln!(out, "path      {channel} -> {to}, service {service}, bound {bound}: {come}");
+    for (n, hop) in (1..).zip(&path.hops) {
+        let Hop { node, port, medium, sent, dropped, share, .. } = hop;
+        let bound = short_span(hop.bound_ns);
+        let _ = writeln!(
+            out,
+            "hop {n:<6}{node:<12}port {port}, {medium}, bound {bound}, sent {sent}, dropped {dropped}, \
+             share {share}"
+        );
+    }
+}
+
 /// The whole picture, one port after the other.
 pub fn page(picture: &Picture) -> String {
-    let is_one = picture.other_ports.is_empty();
+    let is_one = picture.beyond.other_ports.is_empty();
     let pages = picture.all_ports().map(|port| page_of(port, !is_one));
     pages.collect::<Vec<_>>().join("\n\n")
+}
+
+/// A line for each channel, and one for each node of those that leave the segment.
+fn channels(out: &mut String, picture: &Picture) {
+    for channel in &picture.channels {
+        let told = |value: Option<u64>| value.map_or("not known".into(), short_span);
+        let slack = channel.slack_ns.map_or("not known".into(), signed_span);
+        let _ = writeln!(
+            out,
+            "channel   {} {} -> {}  sent {}, received {}, late {}, bound {}, longest {}, slack {slack}",
+            channel.label,
+            channel.from,
+            channel.to,
+            channel.units.sent,
+            channel.units.received,
+            channel.units.late,
+            told(channel.bound_ns),
+            told(channel.delay_max_ns),
+        );
+    }
+    for path in &picture.beyond.paths {
+        paths(out, path);
+    }
 }
 
 /// One port. Of several it has its interface in its head.
@@ -101,22 +144,7 @@ fn page_of(picture: &Picture, named: bool) -> String {
         short_span(rotation.round_ns),
         short_span(rotation.hop_ns)
     );
-    for channel in &picture.channels {
-        let told = |value: Option<u64>| value.map_or("not known".into(), short_span);
-        let slack = channel.slack_ns.map_or("not known".into(), signed_span);
-        let _ = writeln!(
-            out,
-            "channel   {} {} -> {}  sent {}, received {}, late {}, bound {}, longest {}, slack {slack}",
-            channel.label,
-            channel.from,
-            channel.to,
-            channel.units.sent,
-            channel.units.received,
-            channel.units.late,
-            told(channel.bound_ns),
-            told(channel.delay_max_ns),
-        );
-    }
+    channels(&mut out, picture);
     let mut faults: Vec<String> =
         picture.faults().map(|fault| format!("{} {}", fault.name, fault.value)).collect();
     let counts = picture.channels.iter().flat_map(|of| [of.units.late, of.units.lost, of.units.incomplete]);

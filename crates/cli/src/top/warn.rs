@@ -268,9 +268,7 @@ pub fn meaning(name: &str) -> &'static str {
         "receive_too_long" => "a station sends frames longer than this interface's MTU allows",
         "host_dropped_too_long" => "this host sends frames longer than the interface's MTU allows",
         "host_dropped_no_room" => "the card's queue was full, so that ordinary frames were lost here",
-        "host_dropped_gate" => {
-            "this host sent more than the node fetches, or the node stood still: the kernel dropped frames"
-        }
+        "host_dropped_gate" => "the node stood still while this host sent: the kernel dropped frames",
         _ => "it should be zero",
     }
 }

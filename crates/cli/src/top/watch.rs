@@ -1,7 +1,7 @@
 //! From looks at the counters file to pictures: rates, both ends of each channel, and what they mean.
 
 use super::narrow::Narrow;
-use super::picture::{Channel, Fault, KINDS, Picture, Rotation, Share, Shares, Station, Warning};
+use super::picture::{Beyond, Channel, Fault, KINDS, Picture, Rotation, Share, Shares, Station, Warning};
 use super::rates::{Figures, Meter, Rate};
 use super::source::Seen;
 use super::warn::{self, Habits, Noticed, Rise};
@@ -142,7 +142,7 @@ impl Watch {
             warnings: Vec::new(),
             filter: self.filter.text.clone(),
             interface: segment.interface(),
-            other_ports: Vec::new(),
+            beyond: Beyond::default(),
         };
         picture.warnings = self.warnings(now, rows, &picture);
         picture

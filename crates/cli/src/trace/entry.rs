@@ -4,10 +4,12 @@ use crate::filter::{Fields, MODES, Party};
 use rota::{Lost, TRACE_SNAP_OCTETS, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
 use rota_driver::clock::Sandwich;
 use rota_wire::llc::{FRAGMENT_OUI, FRAGMENT_PID, LLC_INFORMATION, SAP_SNAP};
-use rota_wire::{ETHERNET_HEADER_OCTETS, Kind, MacAddr};
+use rota_wire::{ETHERNET_HEADER_OCTETS, Kind, MacAddr, PayloadKind};
 
 /// Where a fragment of a long LLC message names its access points: behind OUI and PID (docs/wire.md).
 const FRAGMENT_AT: usize = LLC_INFORMATION + FRAGMENT_OUI.len() + 2;
+/// The kind of a frame's payload: behind version, kind and key epoch of the link header.
+const PAYLOAD_AT: usize = ETHERNET_HEADER_OCTETS + 3;
 /// The name of everybody.
 const EVERYBODY: &str = "broadcast";
 
@@ -76,6 +78,12 @@ impl Entry {
     /// When, on the wall clock, in ns since 1970.
     pub fn wall(&self, at_ns: u64) -> u64 {
         at_ns.saturating_add(self.wall_ns)
+    }
+
+    /// The number of a packet of a channel across segments, whose label is the local id.
+    pub fn packet(&self) -> Option<u64> {
+        let is_packet = self.octets.get(PAYLOAD_AT) == Some(&PayloadKind::Rtip.code());
+        (self.record.kind == Kind::Data.code() && is_packet).then_some(self.record.number)
     }
 
     /// Where an LLC frame names its two access points: those of a fragment stand behind its SNAP header.

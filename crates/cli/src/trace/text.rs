@@ -43,6 +43,9 @@ pub fn line(entry: &Entry) -> String {
 /// The channel, unit and deadline of a frame.
 pub fn channel(entry: &Entry) -> Option<String> {
     let record = &entry.record;
+    if let Some(packet) = entry.packet() {
+        return Some(format!("packet {packet} of local id {}", record.label));
+    }
     if record.channel == ChannelId::NONE {
         return (record.label != 0).then(|| format!("label {}", record.label));
     }
@@ -155,6 +158,7 @@ pub fn json(entry: &Entry) -> Value {
     put("unit", unit.map(|_| record.number.into()));
     put("units", record.number.checked_sub(1).filter(|_| is_end).map(Value::from));
     put("label", fields.label.map(Value::from));
+    put("packet", entry.packet().map(Value::from));
     put("length_octets", fields.length.map(Value::from));
     put("deadline_ns", (record.deadline_ns != 0).then(|| record.deadline_ns.into()));
     put("late_ns", (record.deadline_ns != 0).then(|| record.late_ns.into()));
@@ -167,6 +171,20 @@ pub fn json(entry: &Entry) -> Value {
 mod tests {
     use super::*;
     use rota::TraceRecord;
+
+    #[test]
+    fn a_packet_across_segments_is_named_by_its_local_id_and_number() {
+        let mut octets = vec![0; 60];
+        octets[17] = rota_wire::PayloadKind::Rtip.code();
+        let kind = rota_wire::Kind::Data.code();
+        let record = TraceRecord { kind, length: 60, label: 7, number: 4_711, ..TraceRecord::default() };
+        let entry = Entry { record, octets, ..Entry::default() };
+        assert_eq!(channel(&entry).as_deref(), Some("packet 4711 of local id 7"));
+        assert_eq!((&json(&entry)["label"], &json(&entry)["packet"]), (&json!(7), &json!(4_711)));
+        let unit = Entry { octets: vec![0; 60], ..entry };
+        assert_eq!(channel(&unit).as_deref(), Some("label 7"));
+        assert_eq!(json(&unit)["packet"], Value::Null);
+    }
 
     /// It named a unit that no channel of so many units has.
     #[test]

@@ -149,6 +149,11 @@ impl EgressGate {
         self.sink.device()
     }
 
+    /// Frames of a veth pair that were not read in time so far; 0 for a TAP, whose interface counts them.
+    pub fn lost(&mut self) -> u64 {
+        self.sink.lost()
+    }
+
     /// Puts the next frame that the host wanted to send, Ethernet header first and without its check
     /// sequence, into `frame` and returns its length in octets; `None` when none waits. A frame longer than
     /// `frame` is cut.

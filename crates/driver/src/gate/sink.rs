@@ -32,7 +32,7 @@ pub(super) struct Sink {
 #[derive(Debug)]
 enum Kind {
     Tap { name: String },
-    Veth { _far: Host },
+    Veth { _far: Host, lost: u64 },
 }
 
 impl Sink {
@@ -80,7 +80,7 @@ impl Sink {
         let reader = far.run(|| far_end(queue_frames, mtu))??;
         without_offloads(&near)?;
         bring_up(route, index, &near, (None, None))?;
-        Ok(Self { reader, kind: Kind::Veth { _far: far }, index })
+        Ok(Self { reader, kind: Kind::Veth { _far: far, lost: 0 }, index })
     }
 
     /// The next diverted frame; `None` when none waits.
@@ -108,6 +108,13 @@ impl Sink {
             Kind::Tap { name } => Some(name),
             Kind::Veth { .. } => None,
         }
+    }
+
+    /// Frames of a veth pair that found the reader's queue full so far.
+    pub(super) fn lost(&mut self) -> u64 {
+        let Kind::Veth { lost, .. } = &mut self.kind else { return 0 };
+        *lost += u64::from(sys::packet_socket::take_drops(self.reader.as_fd()).unwrap_or(0));
+        *lost
     }
 
     pub(super) fn is_tap(&self) -> bool {

@@ -1,12 +1,13 @@
-//! Links, addresses and neighbours (rtnetlink).
+//! Links, addresses, neighbours and ways (rtnetlink).
 
 use super::message::{Message, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST_ACK, u32_at};
 use super::socket::{NetlinkError, Route};
 use libc::{
     AF_BRIDGE, AF_INET, AF_INET6, IFA_ADDRESS, IFA_BROADCAST, IFA_LOCAL, IFF_NOARP, IFF_UP, IFLA_ADDRESS,
     IFLA_AF_SPEC, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MASTER, IFLA_MTU,
-    IFLA_NET_NS_FD, IFLA_TXQLEN, NDA_DST, NDA_LLADDR, NTF_MASTER, NUD_NOARP, NUD_PERMANENT, RTM_GETLINK,
-    RTM_NEWADDR, RTM_NEWLINK, RTM_NEWNEIGH,
+    IFLA_NET_NS_FD, IFLA_TXQLEN, NDA_DST, NDA_LLADDR, NTF_MASTER, NUD_NOARP, NUD_PERMANENT,
+    RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTA_DST, RTA_GATEWAY, RTM_GETLINK, RTM_NEWADDR, RTM_NEWLINK,
+    RTM_NEWNEIGH, RTM_NEWROUTE, RTN_UNICAST, RTPROT_STATIC,
 };
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -190,6 +191,21 @@ impl Route {
             .attr(NDA_DST, &address.octets())
             .attr(NDA_LLADDR, &mac);
         self.socket.ask(message, || format!("set the neighbour {address}")).map(drop)
+    }
+
+    /// Adds the way to a network by a gateway that is a neighbour.
+    ///
+    /// # Errors
+    /// No permission, or no way to the gateway itself.
+    pub fn add_way(&mut self, network: Ipv4Addr, prefix: u8, by: Ipv4Addr) -> Result<(), NetlinkError> {
+        // `struct rtmsg`: family, lengths of destination and source, TOS, table, protocol, scope, type.
+        let mut header = [0; 12];
+        header[..2].copy_from_slice(&[AF_INET as u8, prefix]);
+        header[4..8].copy_from_slice(&[RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_UNIVERSE, RTN_UNICAST]);
+        let message = Message::new(RTM_NEWROUTE, NLM_F_REQUEST_ACK | NLM_F_CREATE | NLM_F_EXCL, &header)
+            .attr(RTA_DST, &network.octets())
+            .attr(RTA_GATEWAY, &by.octets());
+        self.socket.ask(message, || format!("set the way to {network} by {by}")).map(drop)
     }
 
     /// Adds a permanent entry for `mac` to the bridge's address table. Without it, frames to a station that

@@ -101,6 +101,12 @@ impl Contested {
         if self.rivals.iter().any(|rival| rival.mac == mac) { mac.own_group() } else { mac }
     }
 
+    /// True if there is nothing to expire and nothing to tell.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.rivals.is_empty() && !self.own_frames.1 && self.news.is_empty()
+    }
+
     fn expire(&mut self, now: Instant) {
         self.rivals.retain(|rival| now < rival.until);
         for rival in self.rivals.iter_mut().filter(|rival| now >= rival.named) {
@@ -242,7 +248,15 @@ impl Rether {
     }
 
     /// Reports newly contested addresses, before any frame leaves.
+    #[inline]
     pub(super) fn report_contested(&mut self, now: Instant) {
+        // Each look for something to send asks, and no address is contested nearly always.
+        if !self.others.contested.is_quiet() {
+            self.report_signs(now);
+        }
+    }
+
+    fn report_signs(&mut self, now: Instant) {
         self.others.contested.expire(now);
         if core::mem::take(&mut self.others.contested.own_frames.1) {
             self.contest_own(now, Sign::Forged);

@@ -40,6 +40,7 @@ pub(super) enum Stage {
 const ROUND_CYCLES: u32 = 32;
 impl Rether {
     /// Before anything leaves: what was found out since goes first.
+    #[inline]
     pub fn begin_turn(&mut self, now: Instant) {
         self.report_contested(now);
     }

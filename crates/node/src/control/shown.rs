@@ -65,6 +65,7 @@ fn terms(detail: &Detail) -> TermsInfo {
         packet_max_octets: terms.packet_max.get(),
         packet_least_octets: terms.octets_least.get(),
         host_slack_ns: terms.host_slack.as_nanos(),
+        clocks_ppm: terms.clocks.ppm(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The host's ordinary frames: from the gate to the queue, from the queue to the card. Each that comes in
 //! leaves, waits, or is dropped under a name that says why.
 
+use super::held::{Look, Restraint};
 use super::turn::TurnLimits;
 use super::waits::{self, GATE, Waits};
 use super::way::Way;
@@ -11,7 +12,7 @@ use crate::trace::Tracer;
 use rota_driver::clock::now;
 use rota_driver::device::{Backlog, DeviceError, ETHERNET_HEADER, FrameDevice, Transmit};
 use rota_driver::poller::Trigger;
-use rota_proto::{GateOrder, HostTag, Input, Node, Port, PortId};
+use rota_proto::{GateOrder, HostTag, Input, Node, Port, PortId, Settings};
 use rota_units::{Instant, Span};
 use rota_wire::host_level;
 
@@ -56,6 +57,8 @@ pub(crate) struct HostFrames {
     pub(crate) failed: u64,
     /// Dropped by the kernel before they could be read; not among those taken.
     pub(crate) gate: u64,
+    /// The same while the gate was held, because the queue was full.
+    pub(crate) held: u64,
     /// Waiting now.
     pub(crate) waiting: u64,
 }
@@ -99,6 +102,7 @@ pub(super) struct HostWay<G> {
     /// The machine waits until the frames that left before the diversion have left the card too.
     card_wanted: bool,
     opening: Option<GateOpening>,
+    restraint: Restraint,
     pool: Pool,
     counts: HostFrames,
     /// One frame of the host, and one octet more.
@@ -107,7 +111,7 @@ pub(super) struct HostWay<G> {
 
 impl<G: Egress> HostWay<G> {
     /// One place for each frame that the machine's queue can hold, and some for those on their way.
-    pub(super) fn new(gate: G, port: &Port, mtu: u16) -> Self {
+    pub(super) fn new(gate: G, port: &Port, settings: &Settings, mtu: u16) -> Self {
         let (room, frames) = port.queue_room();
         let frames = frames.clamp(64, FRAMES_KEPT_MAX);
         let longest = longest(mtu);
@@ -117,6 +121,7 @@ impl<G: Egress> HostWay<G> {
             diverted: false,
             card_wanted: false,
             opening: None,
+            restraint: Restraint::new(settings, longest),
             pool: Pool::new(frames, room.get(), longest),
             counts: HostFrames::default(),
             buffer: vec![0; longest + 1].into_boxed_slice(),
@@ -164,12 +169,8 @@ impl<G: Egress> HostWay<G> {
                     self.gate.divert().map_err(|error| Stopped::Gate(port, error))?;
                     self.diverted = true;
                 }
-                if !self.gate_watched
-                    && let Some(fd) = self.gate.wait_fd()
-                {
-                    let added = waits.all.add(fd, waits::of(GATE, port), Trigger::Level);
-                    added.map_err(system("the gate cannot be waited on"))?;
-                    self.gate_watched = true;
+                if !self.restraint.is_held() {
+                    self.watch(port, waits)?;
                 }
                 self.card_wanted = true;
             }
@@ -180,6 +181,35 @@ impl<G: Egress> HostWay<G> {
             }
         }
         Ok(())
+    }
+
+    /// From now on the thread waits for frames of the gate.
+    fn watch(&mut self, port: PortId, waits: &Waits) -> Result<(), Stopped> {
+        if !self.gate_watched
+            && let Some(fd) = self.gate.wait_fd()
+        {
+            let added = waits.all.add(fd, waits::of(GATE, port), Trigger::Level);
+            added.map_err(system("the gate cannot be waited on"))?;
+            self.gate_watched = true;
+        }
+        Ok(())
+    }
+
+    /// From now on it does not.
+    fn ignore(&mut self, waits: &Waits) {
+        if self.gate_watched
+            && let Some(fd) = self.gate.wait_fd()
+        {
+            let _ = waits.all.remove(fd);
+        }
+        self.gate_watched = false;
+    }
+
+    /// Counts what the kernel has dropped by now, `lost` of it by the word of the gate's interface.
+    pub(super) fn count_lost(&mut self, at: Instant, lost: u64) {
+        let lost = lost + self.gate.lost();
+        let (more, held) = self.restraint.lost(at, lost);
+        *if held { &mut self.counts.held } else { &mut self.counts.gate } += more;
     }
 
     /// From now on the host's frames do not come to this node.
@@ -251,13 +281,40 @@ impl<G: Egress> HostWay<G> {
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn take_host_frames(&mut self, place: usize, at: Instant) -> Result<(), Stopped> {
         for _ in 0..HOST_FRAMES_A_TURN {
+            if !self.may_read_gate(place, at)? {
+                return Ok(());
+            }
             if !self.take_host_frame(place, at)? {
+                self.ways[place].host.restraint.found_empty();
                 return Ok(());
             }
         }
         // More frames wait. In a lab nodes share a CPU under SCHED_FIFO: the token holder must not wait for a
         // host's whole backlog. Alone on a CPU this costs nothing.
         let _ = nix::sched::sched_yield();
+        Ok(())
+    }
+
+    /// Whether the next frame of a gate may be read: the gate of a host that floods a full queue is held.
+    fn may_read_gate(&mut self, place: usize, at: Instant) -> Result<bool, Stopped> {
+        let Way { port, host, .. } = &mut self.ways[place];
+        let Some(queue) = self.node.port_at(*port) else { return Ok(true) };
+        let look = host.restraint.look(at, queue, &host.pool);
+        match look {
+            Look::Hold => host.ignore(&self.waits),
+            Look::Freed => host.watch(*port, &self.waits)?,
+            Look::Read | Look::Held => {}
+        }
+        Ok(matches!(look, Look::Read | Look::Freed))
+    }
+
+    /// Waits again for the gates whose queues have room again.
+    pub(super) fn look_at_held_gates(&mut self, at: Instant) -> Result<(), Stopped> {
+        for place in 0..self.ways.len() {
+            if self.ways[place].host.restraint.is_held() {
+                self.may_read_gate(place, at)?;
+            }
+        }
         Ok(())
     }
 
@@ -273,6 +330,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.drain()?;
             }
         }
+        let HostWay { restraint, counts, .. } = &mut self.ways[place].host;
+        restraint.count(counts.refused + counts.pool, counts.left);
         Ok(true)
     }
 
@@ -313,7 +372,7 @@ impl<D, G> Way<D, G> {
     /// Counts of the host's frames so far.
     pub(super) fn host_frames(&self) -> HostFrames {
         let HostWay { pool, counts, .. } = &self.host;
-        HostFrames { waiting: pool.used() as u64, gate: self.meter.gate_lost(), ..*counts }
+        HostFrames { waiting: pool.used() as u64, ..*counts }
     }
 }
 

@@ -113,6 +113,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// before. Returns the end of this one, or nothing if it was the last.
     pub(super) fn turn(&mut self, at: Instant) -> Result<Option<Instant>, Stopped> {
         let drained = self.drain_from(at)?;
+        self.look_at_held_gates(drained)?;
         let armed = self.pause(drained)?;
         let due = self.due();
         let mut ready = [0; READY_MAX];
@@ -233,7 +234,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// Writes the counters and the rows of all ports, and tells their machines of this host.
     fn publish(&mut self, at: Instant) {
         let Self { node, ways, measures, told, .. } = self;
-        for way in ways.iter() {
+        for way in ways.iter_mut() {
+            way.host.count_lost(at, way.meter.gate_lost());
             let signs = told.published.signs(at, way.port, measures.all_stalls(), way.meter.signs());
             if let Some(signs) = signs {
                 node.tell_host(way.port, signs);

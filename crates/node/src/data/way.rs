@@ -50,9 +50,9 @@ pub(super) struct LostPort<D, G> {
 
 impl<D: FrameDevice, G: Egress> Way<D, G> {
     pub(super) fn new(plug: Plug<D, G>, port: &Port, waits: &Waits) -> Result<Self, Stopped> {
-        let Plug { interface, device, gate, wills, meter, .. } = plug;
+        let Plug { interface, settings, device, gate, wills, meter } = plug;
         waits.add_device(&device, port.id())?;
-        let host = HostWay::new(gate, port, device.mtu());
+        let host = HostWay::new(gate, port, &settings, device.mtu());
         Ok(Self { port: port.id(), interface, wire: Wire::new(device), host, wills, meter })
     }
 }

@@ -3,7 +3,7 @@
 use super::frame::{Decoder, Frame, FrameError};
 use super::why::{DownCause, Refusal};
 use nix::errno::Errno;
-use nix::sys::socket::sockopt::{RcvBuf, SndBuf};
+use nix::sys::socket::sockopt::{Ipv4Tos, Ipv6TClass, RcvBuf, SndBuf};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockProtocol, SockType, SockaddrStorage, connect, setsockopt, socket,
 };
@@ -18,6 +18,8 @@ const READ_A_TURN: usize = 64 * 1024;
 /// The octets that the kernel holds of a connection in each direction (it doubles the figure). With more a
 /// node on a slow line would learn too late that the other one lives and reads.
 const KERNEL_OCTETS: usize = 32 * 1024;
+/// Network control (CS6): nodes agree on channels also where ordinary traffic fills the line between them.
+const TRAFFIC_CLASS: i32 = 48 << 2;
 /// Frames on their way that the far end has not said to have taken, for the same reason.
 const FRAMES_MAX: u64 = 256;
 
@@ -98,6 +100,9 @@ impl Connection {
         stream.set_nodelay(true)?;
         setsockopt(&stream, SndBuf, &KERNEL_OCTETS)?;
         setsockopt(&stream, RcvBuf, &KERNEL_OCTETS)?;
+        // One of them is of another family; without a mark the packets only wait among all others.
+        let _ = setsockopt(&stream, Ipv4Tos, &TRAFFIC_CLASS);
+        let _ = setsockopt(&stream, Ipv6TClass, &TRAFFIC_CLASS);
         let (messages, first) = (VecDeque::new(), VecDeque::new());
         Ok(Self {
             stream,

@@ -1,6 +1,6 @@
 //! The knowledge of the event log about one port and its segment.
 
-use super::{BODY_AT, DATA, SOURCE_AT, octets};
+use super::{BODY_AT, DATA, LOCAL_ID_AT, PACKET_NUMBER_AT, SOURCE_AT, is_packet, octets};
 use rota_proto::{Medium, ModeName, PortId, StationId};
 use rota_shm::{TraceEvent, TraceFile, TraceRecord};
 use rota_units::Instant;
@@ -119,7 +119,11 @@ impl Seat {
         if ours {
             // A station that has no number yet is not sought by its address: it would be found at once.
             record.src = u16::from_be_bytes(octets(frame, SOURCE_AT));
-            if kind == DATA {
+            if kind == DATA && is_packet(frame) {
+                // What its gateways know it by: the local id of the node that receives it, and its number.
+                record.label = u16::from_be_bytes(octets(frame, LOCAL_ID_AT));
+                record.number = u16::from_be_bytes(octets(frame, PACKET_NUMBER_AT)).into();
+            } else if kind == DATA {
                 record.label = u16::from_be_bytes(octets(frame, BODY_AT));
             }
         } else {

@@ -162,6 +162,19 @@ fn frame(kind: u8, sequence: u8) -> Vec<u8> {
     frame
 }
 
+/// Its label was the first word of its header, the same for all channels.
+#[test]
+fn a_packet_across_segments_is_told_by_its_local_id_and_number() {
+    let mut log = log();
+    let mut packet = frame(DATA, 1);
+    packet[PAYLOAD_AT] = PayloadKind::Rtip.code();
+    let header = rota_wire::RtipHeader::new(7, 4_711, 5);
+    assert!(header.emit(&mut packet[BODY_AT..], 100).is_some());
+    log.tracer.sent(PortId(0), at(5), &packet, true);
+    let told = log.next().0;
+    assert_eq!((told.kind, told.label, told.number, told.deadline_ns), (DATA, 7, 4_711, 0));
+}
+
 #[test]
 fn frames_are_told_apart_and_cut_with_their_length_kept() {
     let mut log = log();

@@ -229,16 +229,11 @@ impl Node {
     /// Channels whose last packet has left, and has arrived.
     fn end_drained(&mut self, now: Instant) {
         let Some(across) = &self.across else { return };
-        let of = |(id, end): (&ChannelId, &End)| (*id, end.key, end.granted.bound(), end.state, end.is_moved);
+        let of = |(id, end): (&ChannelId, &End)| (*id, end.key, end.granted.bound(), end.state);
         let ends: Vec<_> = across.ends.iter().map(of).collect();
-        for (id, key, bound, state, is_moved) in ends {
+        for (id, key, bound, state) in ends {
             let state = match state {
                 State::Draining { look, until, .. } if now < look.min(until) => continue,
-                // Nothing is on its way, and nothing has to be counted.
-                State::Draining { cause, .. } if !is_moved && self.is_unused_hop(id) => {
-                    self.tell_across(now, |across| _ = across.rcap.close(now, key, cause));
-                    continue;
-                }
                 State::Draining { cause, until, .. } if now >= until || self.is_hop_drained(id) => {
                     State::Arriving { cause, until: now + bound }
                 }
@@ -513,7 +508,6 @@ impl Node {
         if matches!(was, State::Asked | State::Broken { .. }) {
             end.state = State::Open;
         }
-        end.is_moved |= matches!(was, State::Broken { .. });
         let event = match was {
             State::Broken { .. } => ChannelEvent::Rerouted { channel, granted },
             _ => ChannelEvent::Opened { channel, label: 0, granted },

@@ -14,7 +14,7 @@ use rota_admission::certificate::{FrameTerms, RetherTerms, StandingShare, Terms,
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::{Ask, Offer};
-use rota_admission::{Admitted, Pace};
+use rota_admission::{Admitted, Clocks, Pace};
 use rota_contract::{AskedTerms, Granted, NodeId};
 use rota_medium::door::MediumKind;
 use rota_units::{Instant, Octets, Span};
@@ -79,6 +79,7 @@ impl Node {
             packet_max: *octets,
             octets_least: Octets::new(1),
             host_slack: request.host_slack,
+            clocks: Clocks::APART,
         };
         let destination = end.nodes.last().filter(|last| last.node == request.destination);
         let hops = nodes.iter().map(newest).collect();
@@ -128,6 +129,8 @@ impl Node {
                 packet_max: octets,
                 octets_least: Octets::new(1),
                 host_slack: Span::ZERO,
+                // Its source and the master of its segment are taken for right.
+                clocks: Clocks::ONE,
             },
             hops: vec![(record, self.node_name(own))],
             // Its counts are those of the list.

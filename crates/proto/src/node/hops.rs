@@ -171,11 +171,6 @@ impl Node {
         port.is_none_or(|port| port.is_hop_drained(hop))
     }
 
-    /// True if nothing of a hop waits here, and no packet of it has ever been made.
-    pub(super) fn is_unused_hop(&self, hop: ChannelId) -> bool {
-        self.is_hop_drained(hop) && self.hop_counts(hop).is_some_and(|counts| counts.taken == 0)
-    }
-
     /// The next event of a hop, after [`crate::Output::Event`]: take events until there are none. A node that
     /// takes part in channels across segments keeps them for itself.
     pub fn next_hop_event(&mut self) -> Option<HopEvent> {
@@ -255,7 +250,12 @@ impl Node {
     // ---- shares ---------------------------------------------------------------------------------------
 
     /// Heeds what the media have said of the shares of hops. True if they have said anything.
+    #[inline]
     pub(super) fn settle_hops(&mut self, now: Instant) -> bool {
+        self.lines.iter().any(|line| line.hops.has_next()) && self.settle_found(now)
+    }
+
+    fn settle_found(&mut self, now: Instant) -> bool {
         let mut settled = false;
         for at in 0..self.lines.len() {
             while let Some(found) = self.lines[at].hops.next() {

@@ -253,7 +253,13 @@ impl Line {
 
     /// What the channels want is done, and what the token machine found out goes to them at once. True if it
     /// found out anything: the channels may have queued signals then.
+    #[inline]
     pub(super) fn carry_wants(&mut self, now: Instant) -> bool {
+        // Most frames bring about neither.
+        (self.channels.has_want() || self.port.medium().has_event()) && self.carry_out(now)
+    }
+
+    fn carry_out(&mut self, now: Instant) -> bool {
         carry::channels(now, &mut self.channels, &mut self.port);
         let mut found = false;
         while let Some(event) = self.port.next_event() {

@@ -107,6 +107,9 @@ impl Node {
     /// [`LlcBusy`]: offer it again when an event has told of another one's end.
     pub fn llc_send(&mut self, now: Instant, request: &LlcRequest) -> Result<(), LlcBusy> {
         self.assert_drained();
+        if let [only] = &mut self.lines[..] {
+            return only.tell_llc(now, |llc, segment| llc.send(now, request, segment));
+        }
         let has_it = |line: &&Line| line.llc.is_open(request.socket);
         let several = self.lines.iter().filter(has_it).count();
         if several > 1 && request.to.node == LLC_BROADCAST && !request.ack {
@@ -151,6 +154,12 @@ impl Node {
 
     /// The next event of a message, after [`crate::Output::Event`]: take events until there are none.
     pub fn next_llc_event(&mut self) -> Option<LlcEvent> {
+        if let [only] = &mut self.lines[..]
+            && !self.messages.has_event()
+            && self.messages.to_all.is_empty()
+        {
+            return only.llc.next_event();
+        }
         loop {
             let (at, event) = self.raw_llc_event()?;
             // The first port that has the socket tells of the copy for this station.

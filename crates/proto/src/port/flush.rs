@@ -160,17 +160,27 @@ impl Port {
         }
     }
 
-    /// A frame of the host found no room: why. Within the time for which there is room it is the host that
-    /// offers more than the link carries.
-    pub(super) fn count_refused(&mut self, now: Instant) {
-        let by_switch = match &self.turning {
+    /// Whether the queue has room for so many frames of the host, of so many octets together.
+    pub fn has_host_room(&self, frames: usize, octets: Octets) -> bool {
+        self.queue.has_room(frames, octets.get())
+    }
+
+    /// Whether a frame of the host that finds no room now is lost by a switch of mode. Within the time for
+    /// which there is room it is the host that offers more than the link carries.
+    pub fn loses_by_switch(&self, now: Instant) -> bool {
+        match &self.turning {
             Turning::No => false,
             Turning::In { since } => {
                 !matches!(self.medium.mode(), ModeName::Token | ModeName::Paced)
                     && now.since(*since) > switch_span(self.medium.settings())
             }
             Turning::Out(flush) => flush.is_shrinking(now),
-        };
+        }
+    }
+
+    /// A frame of the host found no room: why.
+    pub(super) fn count_refused(&mut self, now: Instant) {
+        let by_switch = self.loses_by_switch(now);
         self.counters.host_frames_dropped += u64::from(!by_switch);
         self.counters.host_dropped_switch += u64::from(by_switch);
     }

@@ -243,6 +243,24 @@ impl Medium {
         each!(self, medium => medium.next_note())
     }
 
+    /// Whether there is a note.
+    #[inline]
+    pub(super) fn has_note(&self) -> bool {
+        each!(self, medium => medium.has_note())
+    }
+
+    /// Whether there is an event.
+    #[inline]
+    pub(crate) fn has_event(&self) -> bool {
+        each!(self, medium => medium.has_event())
+    }
+
+    /// Whether a frame waits, or the mark of the port's own.
+    #[inline]
+    pub(super) fn has_frame(&self) -> bool {
+        each!(self, medium => medium.has_frame())
+    }
+
     /// The next event.
     #[inline]
     pub(super) fn next_event(&mut self) -> Option<MediumEvent> {

@@ -194,7 +194,15 @@ impl Port {
 
     /// Heeds the notes of the medium. Due after each call that may have made one, and before what this port
     /// itself queues, so that both keep their order.
+    #[inline]
     fn heed(&mut self, now: Instant) {
+        // There is none nearly always, and each frame has several of these looks.
+        if self.medium.has_note() {
+            self.heed_notes(now);
+        }
+    }
+
+    fn heed_notes(&mut self, now: Instant) {
         while let Some(note) = self.medium.next_note() {
             match note {
                 Note::Divert => self.divert(now),
@@ -218,7 +226,12 @@ impl Port {
     }
 
     /// The next event of the medium. A session that it has ended has no units any more.
+    #[inline]
     pub(crate) fn next_event(&mut self) -> Option<MediumEvent> {
+        if self.medium.has_event() { self.take_event() } else { None }
+    }
+
+    fn take_event(&mut self) -> Option<MediumEvent> {
         let event = self.medium.next_event()?;
         if let MediumEvent::Released { session }
         | MediumEvent::Refused { session, .. }
@@ -305,7 +318,13 @@ impl Port {
     }
 
     /// The next frame that needs no grant: the medium's control frames, and this port's own at their turn.
+    #[inline]
     fn next_frame(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        let has_frame = self.own.is_writing() || self.medium.has_frame();
+        if has_frame { self.write_next_frame(now, frame) } else { None }
+    }
+
+    fn write_next_frame(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         loop {
             if let Some(len) = self.write_own(now, frame) {
                 return Some(Output::Transmit { port: self.id, len });

@@ -58,6 +58,11 @@ impl Own {
         self.writing = true;
     }
 
+    /// True if frames are written now, up to the next mark.
+    pub(super) const fn is_writing(&self) -> bool {
+        self.writing
+    }
+
     pub(super) fn push_mark(&mut self) {
         self.turns.push_back(OwnFrame::Mark);
     }

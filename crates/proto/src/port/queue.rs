@@ -113,6 +113,13 @@ impl NrtQueue {
         self.room
     }
 
+    /// Whether so many frames of the host of so many octets together find room. For those that never do, the
+    /// whole room counts as enough.
+    pub(super) fn has_room(&self, frames: usize, octets: u64) -> bool {
+        self.octets + octets.min(self.room) <= self.room
+            && self.frames + frames.min(self.frames_max) <= self.frames_max
+    }
+
     /// How many frames wait that are not link control's.
     pub(super) fn others(&self) -> usize {
         self.frames
@@ -120,6 +127,10 @@ impl NrtQueue {
 
     /// The next frame to send, with its level.
     pub(super) fn front(&self) -> Option<(usize, Entry)> {
+        // In plain mode it is empty nearly always.
+        if self.frames() == 0 {
+            return None;
+        }
         let first = |levels: &[VecDeque<Entry>]| {
             levels.iter().enumerate().rev().find_map(|(level, all)| Some((level, *all.front()?)))
         };

@@ -6,9 +6,9 @@ use super::io::{
 };
 use super::ledger::State;
 use super::record::{Demand, Record, hops, of_wire, written};
-use rota_admission::path;
 use rota_admission::rtip::Regulator;
 use rota_admission::subnet::Offer;
+use rota_admission::{Clocks, path};
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{RCAP_OCTETS_MAX, RcapAccept, RcapBody, RcapChannel, RcapRecords, RcapTest};
@@ -101,9 +101,9 @@ impl Rcap {
             let broken = Ending::Denied(simply(self.own, RcapTest::ShareLost));
             return self.release(now, id, broken, None);
         };
-        let (place, traffic) = (entry.place(), entry.demand.packets.traffic);
+        let place = entry.place();
         let further = if place == 0 { Span::ZERO } else { left.slack() };
-        let packets = path::buffers(&hops(&path), place, &traffic, further);
+        let packets = entry.demand.buffers(&path, place, further);
         let own = entry.records.last_mut().expect("as above");
         own.buffers = packets.min(own.buffers);
         let octets = own.buffers.saturating_mul(entry.demand.packets.octets.get());
@@ -136,10 +136,9 @@ impl Rcap {
 
     /// The accept has reached the source (`TENET-3.1-18`).
     fn opened(&mut self, of: &RcapChannel, entry: EntryId, demand: &Demand, nodes: Vec<Record>) {
-        let hops = hops(&nodes);
         let promise = Promise {
-            delay: path::delay(&hops, demand.host()),
-            jitter: path::jitter(&hops, demand.host()),
+            delay: demand.delay(&nodes),
+            jitter: demand.jitter(&nodes),
             late: Demand::late(&nodes),
             octets: demand.packets.octets,
         };
@@ -156,12 +155,14 @@ fn installed(entry: &super::ledger::Entry, behind: &[Record], label_out: Option<
     let from_here = own.into_iter().chain(behind);
     let rest: Span = from_here.map(|record| record.hop.offer.delay + record.hop.offer.link_most).sum();
     let Demand { request, packets, .. } = demand;
+    // The source polices by its own clock; a regulator behind it must not fall behind that.
+    let held = Clocks::APART.held(&packets.traffic);
     Installed {
         of: entry.key(),
         before: entry.before,
         label_in: entry.before.map(|_| entry.label),
         way: entry.hop.zip(label_out),
-        traffic: packets.traffic,
+        traffic: if entry.before.is_some() { held } else { packets.traffic },
         octets: packets.octets,
         regulator: own.map_or(Regulator::None, |own| own.hop.regulator),
         delay: own.map_or(Span::ZERO, |own| own.hop.offer.delay),

@@ -5,8 +5,7 @@ use super::io::{
     ChannelRequest, Ending, EntryId, HopDenied, HopOffer, RcapEvent, RcapOutput, path_denied, simply,
 };
 use super::ledger::{Entry, State, key};
-use super::record::{Demand, Record, hops, of_wire, written};
-use rota_admission::path;
+use super::record::{Demand, Record, of_wire, written};
 use rota_admission::rtip::Chance;
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
@@ -159,10 +158,10 @@ impl Rcap {
         let entry = self.ledger.get(id).expect("the caller has it");
         let demand = entry.demand;
         // By the delay alone: a hop behind this one may yet remove jitter.
-        let best = path::delay(&hops(&entry.records), demand.host());
+        let best = demand.delay(&entry.records);
         let slack = demand.request.goal.delay.minus(best);
         self.check_chance(&demand, &entry.records)?;
-        let packets = path::buffers(&hops(&entry.records), entry.place(), &demand.packets.traffic, slack);
+        let packets = demand.buffers(&entry.records, entry.place(), slack);
         let octets = packets.saturating_mul(demand.packets.octets.get());
         let of = entry.of;
         let is_gateway = self.ledger.get(id).is_some_and(|entry| entry.before.is_some());
@@ -241,7 +240,7 @@ impl Rcap {
         if self.ledger.iter().filter(|(_, entry)| waits(entry)).count() >= self.limits.incoming {
             return Err(simply(self.own, RcapTest::ReceiverSilent));
         }
-        let best = path::delay(&hops(records), demand.host());
+        let best = demand.delay(records);
         let key = key(of);
         let lease = attempt.lease.min(self.limits.answer);
         let entry = self.add(now, Attempt { lease, ..attempt }, None, State::Answering);

@@ -1,6 +1,7 @@
 //! The records of a path as this machine holds them, and the numbers of a request that never change on it.
 
 use super::io::{ChannelRequest, HopOffer, RcapCallError, StatusCounts};
+use rota_admission::Clocks;
 use rota_admission::path::{self, Goal, Hop, PathDenied, Relaxation};
 use rota_admission::rtip::{BadTraffic, Chance, Messages, Packets, Regulator};
 use rota_admission::subnet::{Ask, Offer};
@@ -218,16 +219,33 @@ impl Demand {
         self.packets.spread + self.request.host_slack
     }
 
-    /// A message of several packets has shorter ones than the shortest message.
+    /// As the tests of every node count the packets, whose clocks differ. A message of several packets has
+    /// shorter ones than the shortest message.
     pub(super) fn ask(&self) -> Ask {
         let whole = self.packets.count == 1;
         let octets_least = if whole { self.request.shortest } else { Octets::new(1) };
-        Ask { traffic: self.packets.traffic, octets: self.packets.octets, octets_least }
+        let traffic = Clocks::APART.counted(&self.packets.traffic);
+        Ask { traffic, octets: self.packets.octets, octets_least }
     }
 
     /// The test of the bounds of these nodes against the goal.
     pub(super) fn check(&self, records: &[Record]) -> Result<Relaxation, PathDenied> {
-        path::check(&hops(records), self.host(), &self.request.goal)
+        path::check(&hops(records), self.host(), &self.request.goal, Clocks::APART)
+    }
+
+    /// D of these nodes.
+    pub(super) fn delay(&self, records: &[Record]) -> Span {
+        path::delay(&hops(records), self.host(), Clocks::APART)
+    }
+
+    /// Their jitter.
+    pub(super) fn jitter(&self, records: &[Record]) -> Span {
+        path::jitter(&hops(records), self.host(), Clocks::APART)
+    }
+
+    /// Packets for which the node at this place has room, if relaxing may add so much.
+    pub(super) fn buffers(&self, records: &[Record], place: usize, further: Span) -> u64 {
+        path::buffers(&hops(records), place, &self.packets.traffic, further, Clocks::APART)
     }
 
     /// The chance that these nodes use: at most their sum, however they depend on each other.

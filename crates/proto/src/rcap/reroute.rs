@@ -22,9 +22,8 @@ use super::call::Call;
 use super::establish::Attempt;
 use super::io::{ChannelKey, EntryId, RcapEvent, simply};
 use super::ledger::{Entry, State, key};
-use super::record::{Demand, Record, hops};
+use super::record::{Demand, Record};
 use super::routes::{Route, Routes};
-use rota_admission::path;
 use rota_contract::{ChannelId, CloseCause, NodeId};
 use rota_units::{Instant, Span};
 use rota_wire::{RcapClose, RcapDenied, RcapTest};
@@ -146,7 +145,7 @@ impl Rcap {
             return Err(simply(self.own, RcapTest::Garbage));
         }
         let first = (kept.broken.cause, kept.broken.node);
-        let best = path::delay(&hops(&attempt.records), attempt.demand.host());
+        let best = attempt.demand.delay(&attempt.records);
         self.kept.remove(&key);
         let id = self.add(now, attempt, None, State::Answering);
         if let Some(entry) = self.ledger.get_mut(id) {

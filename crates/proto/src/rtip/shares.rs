@@ -97,4 +97,10 @@ impl Shares {
     pub(crate) fn next(&mut self) -> Option<Found> {
         self.found.pop_front()
     }
+
+    /// Whether there is one.
+    #[inline]
+    pub(crate) fn has_next(&self) -> bool {
+        !self.found.is_empty()
+    }
 }

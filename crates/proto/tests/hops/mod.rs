@@ -2,6 +2,7 @@
 //! segment has a rate, and each card sends one frame after another.
 #![allow(dead_code)] // Each test file uses a part of it.
 
+use rota_admission::Clocks;
 use rota_admission::path::{self, Hop};
 use rota_admission::rtip::{Discipline, Regulator, Traffic};
 use rota_contract::NodeId;
@@ -260,7 +261,9 @@ impl Net {
             regulator,
         };
         let of: Vec<Hop> = bounds.iter().map(hop).collect();
-        let buffers = (0..of.len()).map(|n| path::buffers(&of, n, &traffic, Span::ZERO) as usize).collect();
+        let buffers = (0..of.len())
+            .map(|n| path::buffers(&of, n, &traffic, Span::ZERO, Clocks::ONE) as usize)
+            .collect();
         let (last, mut path) = (self.last(), Path { buffers, ..Path::none(share) });
         let from = self.way(last, last - 1, last - 1);
         let (destination, mut local_id) =
@@ -276,7 +279,8 @@ impl Net {
             };
             local_id = entered.expect("its share is granted");
         }
-        (path.source, path.destination, path.bound) = (hops[0], destination, path::delay(&of, Span::ZERO));
+        (path.source, path.destination, path.bound) =
+            (hops[0], destination, path::delay(&of, Span::ZERO, Clocks::ONE));
         path.hops = hops;
         path
     }

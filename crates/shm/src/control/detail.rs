@@ -38,6 +38,9 @@ pub struct TermsInfo {
     pub packet_least_octets: u64,
     /// How late the sending host may hand over.
     pub host_slack_ns: u64,
+    /// By how many millionths the clocks of the way may differ.
+    #[serde(default)]
+    pub clocks_ppm: u64,
 }
 
 /// One node of the way, and the network behind it.

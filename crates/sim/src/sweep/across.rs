@@ -2,11 +2,13 @@
 //! between them, channels that are opened and closed at random, and in every second world faults.
 
 use super::Campaign;
+use super::DISCIPLINES;
 use crate::engine::Stream;
 use crate::faults::{Draw, Mix};
 use crate::scenario::{AcrossChannel, Load, Scenario};
 use crate::traffic::Shape;
 use crate::world::{AcrossSpec, Answer, Manner, SegmentSpec, Sessions, Topology, WorldSpec};
+use rota_admission::rtip::{Discipline, Hold, Scheduler};
 use rota_proto::{MediumKind, Settings};
 use rota_units::{BitRate, Octets, Span};
 
@@ -34,7 +36,15 @@ impl Campaign {
     /// The world of channels across segments that this seed draws.
     pub(super) fn across(self, seed: u64) -> Scenario {
         let mut random = Stream::named(seed, "campaign across");
-        let world = self.net(&mut random);
+        let is_later = seed >= DISCIPLINES;
+        let mut world = self.net(&mut random, is_later);
+        if is_later {
+            discipline(seed, &mut world);
+            // Any two clocks differ by as much as is assumed at most.
+            world.drift_ppm *= 2;
+            // As long as the daemon looks for another path.
+            world.across = world.across.map(|of| Sessions { reroute: Span::from_millis(2_000), ..of });
+        }
         let mut scenario = Scenario::new("across", world.stations, world.settings.clone());
         scenario.world = world;
         let ms = Span::from_millis;
@@ -78,12 +88,17 @@ impl Campaign {
             (channel.spec.answer, channel.spec.delay) = (Answer::Accepts, None);
             channel.spec.octets = random.between(1_000, 14_000) as u32;
             channel.spec.period = Span::from_micros(random.between(6_000, 30_000));
+            if seed >= DISCIPLINES && random.below(4) > 0 {
+                // A short one leaves less to relax, so that packets need what they are promised.
+                channel.spec.delay = Some(Span::from_millis(random.between(60, 250)));
+            }
         }
         scenario
     }
 
-    /// Segments in a row or around one gateway, and the ports of all hosts, in any order.
-    fn net(self, random: &mut Stream) -> WorldSpec {
+    /// Segments in a row or around one gateway, and the ports of all hosts, in any order. Two gateways lead
+    /// from one segment with a token to the next, with `twice` always.
+    fn net(self, random: &mut Stream, twice: bool) -> WorldSpec {
         let count = random.between(2, 3) as usize;
         let mut segments: Vec<SegmentSpec> = (0..count).map(|_| self.segment(random)).collect();
         let is_link =
@@ -96,7 +111,7 @@ impl Campaign {
             for on in 1..count {
                 ports.push(vec![on - 1, on]);
                 let both = !is_link(on - 1, &segments) && !is_link(on, &segments);
-                if both && random.below(3) == 0 {
+                if both && (random.below(3) == 0 || twice) {
                     ports.push(vec![on, on - 1]);
                 }
             }
@@ -121,7 +136,7 @@ impl Campaign {
             card_queue: first.card_queue,
             more,
             drift_ppm: if random.below(2) == 0 { 50 } else { 0 },
-            across: Some(Sessions { delay_max, quota, breaks_ppm: 0 }),
+            across: Some(Sessions { delay_max, quota, breaks_ppm: 0, reroute: Span::ZERO }),
             strangers: 1,
             ports: ports.clone(),
             ..WorldSpec::with(ports.len(), first.settings)
@@ -183,6 +198,20 @@ impl Campaign {
         let spec = AcrossSpec { from, to, octets, period, delay, uid, manner, answer };
         AcrossChannel { spec, open: ms(open), close, by_receiver, dies }
     }
+}
+
+/// The pairs of scheduler and regulator that a link's end may have.
+pub fn disciplines() -> impl Iterator<Item = Discipline> {
+    let pairs = |scheduler| Hold::ALL.map(|hold| Discipline::of(Some(scheduler), Some(hold)));
+    Scheduler::ALL.into_iter().flat_map(pairs).flatten()
+}
+
+/// All links of a world have one discipline, so that what comes of it is known.
+fn discipline(seed: u64, world: &mut WorldSpec) {
+    let at = Stream::named(seed, "campaign disciplines").below(disciplines().count() as u64);
+    let drawn = disciplines().nth(at as usize).unwrap_or_default();
+    world.settings.medium.discipline = drawn;
+    world.more.iter_mut().for_each(|segment| segment.settings.medium.discipline = drawn);
 }
 
 /// Ordinary traffic between stations of each segment.

@@ -2,14 +2,19 @@
 //! over the sessions between neighbours, and carry the units; the world sees both ends and judges each unit.
 //!
 //! T1: a unit of a conforming source comes within the promise, unless a named fault meets its time on the
-//! way. T2: without such a fault none is lost or incomplete, and no packet finds its buffers full. T3: each
-//! request has an outcome, and both ends learn of each end, with its cause. T4: when all is over no node
-//! holds anything. T5: no user has more channels at a node than its quota. T6: in the end every node knows
-//! the ways to all others.
+//! way, and delays vary by no more than is promised. T2: without such a fault none is lost or incomplete, and
+//! no packet finds its buffers full. T3: each request has an outcome, and both ends learn of each end, with
+//! its cause. T4: when all is over no node holds anything. T5: no user has more channels at a node than its
+//! quota. T6: in the end every node knows the ways to all others.
+
+mod again;
+mod promise;
 
 use super::{Event, World, node_id};
 use crate::engine::Stream;
 use crate::hosts::Receipt;
+use again::Paths;
+use promise::Spent;
 use rota_contract::{CloseCause, NodeId, TrafficSpec};
 use rota_proto::rcap::{Quota, RcapLimits};
 use rota_proto::{Beyond, ChannelEvent, ChannelId, Destination, Input, OpenRequest, RequestError, UnitRef};
@@ -93,10 +98,18 @@ pub struct AcrossCounts {
     pub excused: u64,
     /// Left out by the program behind a fault.
     pub skipped: u64,
+    /// Times that a channel went on over another path.
+    pub rerouted: u64,
     /// Packets of the units that came whole.
     pub packets: u64,
     /// The longest time of one, in millionths of its bound, of those that no fault met.
     pub longest_ppm: u64,
+    /// The same of those whose way leads over a link, and their packets.
+    pub link_ppm: u64,
+    /// Packets of these.
+    pub link_packets: u64,
+    /// The most by which delays of one channel varied, in millionths of its promise.
+    pub jitter_ppm: u64,
 }
 
 impl AcrossCounts {
@@ -106,9 +119,21 @@ impl AcrossCounts {
         self.whole += of.whole;
         self.excused += of.excused;
         self.skipped += of.skipped;
+        self.rerouted += of.rerouted;
         self.packets += of.packets;
         self.longest_ppm = self.longest_ppm.max(of.longest_ppm);
+        self.link_ppm = self.link_ppm.max(of.link_ppm);
+        self.link_packets += of.link_packets;
+        self.jitter_ppm = self.jitter_ppm.max(of.jitter_ppm);
     }
+}
+
+/// A unit that was handed over.
+#[derive(Clone, Copy, Debug)]
+struct Ready {
+    number: u64,
+    at: Instant,
+    octets: u32,
 }
 
 /// A channel across segments.
@@ -130,12 +155,18 @@ pub struct AcrossFlow {
     pub asked: Instant,
     /// The promise.
     pub bound: Span,
+    /// The promise of jitter, once the sender knows the way, and what its units took.
+    jitter: Span,
+    spent: Option<Spent>,
+    /// Its way leads over a link.
+    over_link: bool,
     /// The test by which it was denied.
     pub denied: Option<&'static str>,
     /// Its counts.
     pub counts: AcrossCounts,
     /// Units on their way.
-    ready: VecDeque<(u64, Instant)>,
+    ready: VecDeque<Ready>,
+    paths: Paths,
     /// Units that the program leaves out next: a fault has held others up.
     skips: u64,
     /// The last unit was held up by a fault, so that those behind it may be.
@@ -196,8 +227,7 @@ impl World {
         self.with(spec.to, |node, _| node.listen(service));
         let traffic = TrafficSpec::fixed(spec.octets, spec.period, false);
         let request = OpenRequest { to: Destination::Node(node_id(spec.to)), service, traffic };
-        // The rules judge one path: another one has another bound, and units wait until it is there.
-        let reroute = Some(Span::ZERO);
+        let reroute = self.spec.across.map(|sessions| sessions.reroute);
         let beyond = Beyond { uid: spec.uid, delay: spec.delay, reroute, ..Beyond::default() };
         let (now, local) = (self.now(), self.hosts[spec.from].clock.read(self.now()));
         let node = self.hosts[spec.from].node.as_mut().ok_or(RequestError::NotJoined)?;
@@ -218,9 +248,13 @@ impl World {
                 receiver,
                 asked: now,
                 bound: Span::ZERO,
+                jitter: Span::ZERO,
+                spent: None,
+                over_link: false,
                 denied: None,
                 counts: AcrossCounts::default(),
                 ready: VecDeque::new(),
+                paths: Paths::default(),
                 skips: 0,
                 is_held: false,
                 is_closing: false,
@@ -286,6 +320,7 @@ impl World {
                         let what = format!("channel {at} is promised {bound} and has asked for {asked}");
                         self.broke("T1", what);
                     }
+                    self.learn_promise(at);
                     let boot = self.hosts[host].boots;
                     self.engine.schedule(self.engine.now(), Event::Across { flow: at, boot });
                 }
@@ -298,6 +333,10 @@ impl World {
                 }
             }
             ChannelEvent::Closed { channel, cause, .. } => self.across_closed(host, *channel, *cause),
+            ChannelEvent::Rerouting { channel, .. } => self.across_cut(host, *channel),
+            ChannelEvent::Rerouted { channel, granted } => {
+                self.across_again(host, *channel, granted.bound());
+            }
             _ => {}
         }
         true
@@ -378,9 +417,12 @@ impl World {
     pub(super) fn emit_across(&mut self, at: usize, boot: u32) {
         let flow = &mut self.across.flows[at];
         let AcrossSpec { from, octets, period, manner, .. } = flow.spec;
-        if self.hosts[from].boots != boot || flow.sender != EndState::Open || flow.is_closing {
+        let is_over = self.hosts[from].boots != boot || flow.sender != EndState::Open || flow.is_closing;
+        // A new path has an event of its own, beside the one that hands over.
+        if is_over || self.offer_across_again(at) {
             return;
         }
+        let flow = &mut self.across.flows[at];
         let (count, wait) = match manner {
             Manner::Greedy => (1, period),
             // A whole period apart each is always within its traffic.
@@ -392,7 +434,7 @@ impl World {
             let is_full = self.across.flows[at].ready.len() >= UNITS_MAX;
             let flow = &mut self.across.flows[at];
             // A stopped process takes nothing: the memory of the program is full.
-            if flow.skips > 0 || is_full || stands {
+            if flow.skips > 0 || is_full || stands || flow.paths.is_cut {
                 flow.skips = flow.skips.saturating_sub(1);
                 flow.counts.skipped += 1;
                 continue;
@@ -414,7 +456,7 @@ impl World {
         let flow = &mut self.across.flows[at];
         let (from, channel, number) = (flow.spec.from, flow.channel, flow.counts.units);
         flow.counts.units += 1;
-        flow.ready.push_back((number, now));
+        flow.ready.push_back(Ready { number, at: now, octets });
         self.with(from, |node, local| {
             let unit = UnitRef { number, octets, schedule_ns: local.as_nanos(), left_out: 0 };
             node.handle(local, Input::UnitReady { channel, unit });
@@ -434,11 +476,11 @@ impl World {
         let mut missing = None;
         let ready = loop {
             match flow.ready.front().copied() {
-                Some((number, ready)) if number < receipt.number => {
-                    missing = missing.or(Some((number, ready)));
+                Some(unit) if unit.number < receipt.number => {
+                    missing = missing.or(Some((unit.number, unit.at)));
                     flow.ready.pop_front();
                 }
-                Some((number, ready)) if number == receipt.number => break ready,
+                Some(unit) if unit.number == receipt.number => break unit.at,
                 _ => {
                     let what = format!("unit {} of channel {at} came twice or out of order", receipt.number);
                     self.broke("S4", what);
@@ -472,8 +514,10 @@ impl World {
         flow.counts.whole += u64::from(receipt.complete);
         flow.counts.packets += packets;
         if !is_excused && manner != Manner::Hasty {
-            let ppm = took.as_nanos().saturating_mul(1_000_000) / bound.as_nanos().max(1);
-            flow.counts.longest_ppm = flow.counts.longest_ppm.max(ppm);
+            flow.count_use(took, packets);
+            if receipt.complete {
+                self.judge_jitter(at, receipt.number, took);
+            }
         }
         true
     }
@@ -483,15 +527,17 @@ impl World {
     fn across_excused(&self, at: usize, ready: Instant, until: Instant) -> bool {
         let flow = &self.across.flows[at];
         let begin = Instant::from_nanos(ready.as_nanos().saturating_sub(2 * flow.bound.as_nanos()));
-        flow.is_held || self.segments.iter().any(|segment| segment.windows.touches(begin, until))
+        flow.is_held
+            || flow.is_of_old_path(ready)
+            || self.segments.iter().any(|segment| segment.windows.touches(begin, until))
     }
 
     /// A channel is over at its receiver: units that were handed over before a close in good order have come.
     fn across_last_units(&mut self, at: usize, cause: CloseCause) {
         let now = self.now();
         let flow = &mut self.across.flows[at];
-        let left: Vec<(u64, Instant)> = flow.ready.drain(..).collect();
-        let Some((number, ready)) = left.first().copied() else { return };
+        let left: Vec<Ready> = flow.ready.drain(..).collect();
+        let Some(Ready { number, at: ready, .. }) = left.first().copied() else { return };
         if cause != CloseCause::Finished || flow.sender == EndState::Dead {
             return;
         }
@@ -524,10 +570,11 @@ impl World {
         for at in 0..self.across.flows.len() {
             let flow = &self.across.flows[at];
             let is_open = flow.sender == EndState::Open && flow.receiver == EndState::Open;
-            let late = flow.ready.front().copied().filter(|(_, ready)| {
-                is_open && flow.spec.manner != Manner::Hasty && now.since(*ready) > flow.bound
+            let late = flow.ready.front().copied().filter(|unit| {
+                is_open && flow.spec.manner != Manner::Hasty && now.since(unit.at) > flow.bound
             });
-            if let Some((number, ready)) = late.filter(|(_, ready)| !self.across_excused(at, *ready, now)) {
+            let late = late.filter(|unit| !self.across_excused(at, unit.at, now));
+            if let Some(Ready { number, at: ready, .. }) = late {
                 let (took, bound) = (now.since(ready), self.across.flows[at].bound);
                 let what = format!("unit {number} of channel {at} has taken {took}; the promise is {bound}");
                 self.broke("T1", what);

@@ -21,6 +21,8 @@ pub struct Sessions {
     pub quota: Option<u32>,
     /// Of a million looks at a session, which come every 100 ms, so many find that it has broken by itself.
     pub breaks_ppm: u32,
+    /// For how long another path is looked for when the path of a channel fails.
+    pub reroute: Span,
 }
 
 /// A neighbour that says nothing for longer is down, as in the daemon.

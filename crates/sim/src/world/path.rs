@@ -3,6 +3,7 @@
 
 use super::{World, mac_on};
 use crate::hosts::Receipt;
+use rota_admission::Clocks;
 use rota_admission::path::{self, Hop};
 use rota_admission::rtip::{Messages, Packets, Regulator};
 use rota_admission::subnet::payload_max;
@@ -70,7 +71,8 @@ impl World {
         for pair in spec.hosts.windows(2) {
             let on = self.between(pair[0], pair[1]);
             let trt = self.segments[on].settings.trt;
-            let share = HopShare::at_peak(&packets.traffic, packets.octets.get() as u32, trt);
+            let counted = Clocks::APART.counted(&packets.traffic);
+            let share = HopShare::at_peak(&counted, packets.octets.get() as u32, trt);
             let share = share.expect("a share can have so many packets");
             let port = self.hosts[pair[0]].port_on(on).expect("it has a port there");
             let way = Way { port, hop: mac_on(on, pair[1]) };
@@ -101,8 +103,8 @@ impl World {
         let (service_least, link_least, link_most) = (Span::ZERO, Span::ZERO, Span::ZERO);
         let hop = |delay: &Span| Hop { delay: *delay, service_least, link_least, link_most, regulator };
         let hops: Vec<Hop> = delays.iter().map(hop).collect();
-        flow.bound = path::delay(&hops, flow.packets.spread);
-        let buffers = |n| path::buffers(&hops, n, &traffic, Span::ZERO) as usize;
+        flow.bound = path::delay(&hops, flow.packets.spread, Clocks::APART);
+        let buffers = |n| path::buffers(&hops, n, &traffic, Span::ZERO, Clocks::APART) as usize;
         flow.buffers = (0..hops.len()).map(buffers).collect();
         flow.delays = delays;
         let hosts = flow.spec.hosts.clone();
@@ -112,6 +114,7 @@ impl World {
             let from = (at > 0).then(|| self.way_back(hosts[at], hosts[at - 1]));
             let spec = flow.hops.get(at).map(|hop| {
                 let (buffers, delay) = (flow.buffers[at], flow.delays[at]);
+                let traffic = if at > 0 { Clocks::APART.held(&traffic) } else { traffic };
                 (*hop, HopSpec { traffic, regulator, buffers, delay, local_id })
             });
             let entered = self.with(hosts[at], |node, _| match (spec, from) {

@@ -386,6 +386,7 @@ impl World {
             }
             Output::Slot { channel, at, unit } => {
                 let began = self.hosts[index].clock.was(at).min(self.engine.now());
+                self.across_left(index, channel, unit);
                 self.flow_slot(index, channel, began, unit);
             }
             Output::Hold { .. } | Output::Round { .. } | Output::TransmitLlc { .. } => {}

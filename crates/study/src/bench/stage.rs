@@ -52,6 +52,11 @@ impl Stage {
         Self::of(&LabSpec::of(Self::name(), topology))
     }
 
+    /// The same, and ordinary packets cross the gateways too.
+    pub fn routed(topology: Topology) -> Result<Self, Failure> {
+        Self::of(&LabSpec { routed: true, ..LabSpec::of(Self::name(), topology) })
+    }
+
     fn name() -> String {
         format!("bench-{}", std::process::id())
     }

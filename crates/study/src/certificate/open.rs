@@ -2,6 +2,7 @@
 
 use super::document::{self, Document};
 use rota::{ChannelDetail, HopInfo, TermsInfo};
+use rota_admission::Clocks;
 use rota_admission::certificate::{
     FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, RetherTerms, Terms, certify,
 };
@@ -29,7 +30,12 @@ pub fn sum(detail: &ChannelDetail) -> Option<Sum> {
     let hops = hops_of(&detail.hops)?;
     let packets = terms.messages.packets(terms.packet_max).ok().filter(|_| !hops.is_empty())?;
     let host = packets.spread + terms.host_slack;
-    Some(Sum { packets, host, delay: path::delay(&hops, host), jitter: path::jitter(&hops, host) })
+    Some(Sum {
+        packets,
+        host,
+        delay: path::delay(&hops, host, terms.clocks),
+        jitter: path::jitter(&hops, host, terms.clocks),
+    })
 }
 
 /// The certificate as a document, once the independent checker has accepted it.
@@ -74,6 +80,7 @@ fn terms_of(told: &TermsInfo) -> Terms {
         packet_max: Octets::new(told.packet_max_octets),
         octets_least: Octets::new(told.packet_least_octets),
         host_slack: span(told.host_slack_ns),
+        clocks: Clocks::of(told.clocks_ppm).unwrap_or(Clocks::APART),
     }
 }
 

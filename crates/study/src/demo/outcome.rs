@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Above this share of excused frames in a run the machine cannot judge anything.
-const EXCUSED_PCT_MAX: f64 = 5.0;
+pub const EXCUSED_PCT_MAX: f64 = 5.0;
 
 /// One stream as it went.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The demo's report: one HTML file that needs nothing else, with the lateness of every frame of all runs.
 
-mod machine;
+pub(super) mod machine;
 mod plot;
 mod tables;
 
@@ -10,7 +10,7 @@ use crate::demo::text::{conclusion, load_words, mbit, mode_words, short_pct, ver
 use crate::plot::escape;
 use std::fmt::Write;
 
-const STYLE: &str = include_str!("report/style.css");
+pub(super) const STYLE: &str = include_str!("report/style.css");
 
 /// The whole report.
 pub fn html(outcome: &DemoOutcome) -> String {

@@ -22,10 +22,10 @@ use std::process::Command;
 /// From the start of the processes to the first frame.
 const LEAD: Span = Span::from_millis(400);
 /// How long a process may take to say that it listens, and a ring to form.
-const START_PATIENCE: Span = Span::from_millis(5_000);
+pub(super) const START_PATIENCE: Span = Span::from_millis(5_000);
 const STATUS_PAUSE: Span = Span::from_millis(50);
 /// How long after the last frame a receiver may still wait for the sender's end.
-const END_PATIENCE: Span = Span::from_millis(2_500);
+pub(super) const END_PATIENCE: Span = Span::from_millis(2_500);
 /// What a skilled engineer would guarantee the video today.
 const PRIORITY: PrioritySpec =
     PrioritySpec { matches: PriorityMatch::Dscp(crate::transport::udp::DSCP_EF), share_percent: 95 };
@@ -239,7 +239,7 @@ fn over(mode: Mode) -> &'static str {
 }
 
 /// One stall as a node tells it.
-fn node_stall(told: &serde_json::Value) -> Option<Stall> {
+pub(super) fn node_stall(told: &serde_json::Value) -> Option<Stall> {
     let at = |key: &str| told.get(key)?.as_u64();
     let is_timer = told.get("kind")?.as_str()? == "TimerLate";
     let kind = if is_timer { StallEvidence::Timer } else { StallEvidence::Dequeue };
@@ -247,7 +247,7 @@ fn node_stall(told: &serde_json::Value) -> Option<Stall> {
 }
 
 /// The lines of output that are records of the wanted kind.
-fn lines<T: serde::de::DeserializeOwned>(finished: &Finished) -> Vec<T> {
+pub(super) fn lines<T: serde::de::DeserializeOwned>(finished: &Finished) -> Vec<T> {
     finished.out.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 

@@ -1,5 +1,6 @@
 //! `rota sim figure`: the tables and figures of the RETHER paper again, beside its printed numbers, the same
-//! axes with links and stations that it did not have, and the figures of the SHIPNET paper. Everything is
+//! axes with links and stations that it did not have, the figures of the SHIPNET paper, and one of the Tenet
+//! paper. Everything is
 //! computed; what was measured on a machine comes from files and says so.
 
 mod beyond;
@@ -11,6 +12,7 @@ mod page;
 mod share;
 mod shipnet;
 mod tables;
+mod tenet;
 
 use chart::Figure;
 use clap::ValueEnum;
@@ -88,6 +90,8 @@ enum What {
     ShipnetFig7,
     #[value(name = "shipnet-fig8")]
     ShipnetFig8,
+    #[value(name = "tenet-fig10")]
+    TenetFig10,
     /// All of them, and one HTML page
     All,
 }
@@ -176,6 +180,7 @@ fn draw(what: What, effort: &Effort, measured: &Measured) -> Figure {
         What::ShipnetFig6 => shipnet::fig6(),
         What::ShipnetFig7 => shipnet::fig7(),
         What::ShipnetFig8 => shipnet::fig8(),
+        What::TenetFig10 => tenet::fig10(),
         What::BeyondWorst | What::All => beyond::worst(),
     }
 }

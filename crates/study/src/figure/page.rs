@@ -47,6 +47,7 @@ fn part_of(figure: &Figure) -> &'static str {
     match figure.key.split('-').next() {
         Some("beyond") => "Beyond the paper",
         Some("shipnet") => "SHIPNET, 1988",
+        Some("tenet") => "Tenet, 1994",
         _ => "RETHER, 1995",
     }
 }

@@ -7,15 +7,18 @@ use super::ports::{DeniedAt, Want};
 use super::route::{HOPS_MAX, Step, routes};
 use super::tree::Tree;
 use crate::certificate::document::Document;
-use rota_admission::SegmentParams;
 use rota_admission::certificate::Terms;
 use rota_admission::path::{self, Hop, PathTest, counts_for_jitter};
 use rota_admission::rtip::{Messages, Packets};
 use rota_admission::subnet::{Ask, RetherShare, payload_max};
+use rota_admission::{Clocks, SegmentParams};
 use rota_lab::{Segment, Topology};
 use rota_units::{Octets, Span};
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// No two hosts have one clock.
+pub(super) const CLOCKS: Clocks = Clocks::APART;
 
 /// A network, and all that stands on it.
 pub struct Plan<'t> {
@@ -214,7 +217,7 @@ impl<'t> Plan<'t> {
             let (offer, _) = asked.map_err(|why| self.denied(step, why))?;
             hops.push(offer.hop(self.regulator(route, hops.len())));
         }
-        let mut left = path::check(&hops, packets.spread, &wanted.goal).map_err(of_path)?;
+        let mut left = path::check(&hops, packets.spread, &wanted.goal, CLOCKS).map_err(of_path)?;
         let mut legs = Vec::new();
         for (n, step) in route.iter().enumerate().rev() {
             let counts = counts_for_jitter(&hops, n);
@@ -255,6 +258,7 @@ impl<'t> Plan<'t> {
             octets_least: ask.octets_least,
             // The bound counts from the moment at which the program hands a message over.
             host_slack: Span::ZERO,
+            clocks: CLOCKS,
         };
         let made = self.certified(&terms, seat, ask, hops, legs);
         let certificate = made.map_err(|(step, why)| self.denied(&step, why))?;
@@ -272,7 +276,8 @@ impl<'t> Plan<'t> {
         for leg in &legs {
             self.reserve(&seat, &ask, leg, vec![leg.step.next]);
         }
-        let (delay, jitter) = (path::delay(&hops, packets.spread), path::jitter(&hops, packets.spread));
+        let delay = path::delay(&hops, packets.spread, CLOCKS);
+        let jitter = path::jitter(&hops, packets.spread, CLOCKS);
         Accepted { packets, legs, delay, jitter, certificate }
     }
 
@@ -326,9 +331,9 @@ impl<'t> Plan<'t> {
     }
 }
 
-/// The packets as every hop is asked for them.
+/// The packets as every hop is asked for them, on any of the clocks.
 pub(super) fn asked_of(packets: &Packets) -> Ask {
-    Ask { traffic: packets.traffic, octets: packets.octets, octets_least: Octets::new(1) }
+    Ask { traffic: CLOCKS.counted(&packets.traffic), octets: packets.octets, octets_least: Octets::new(1) }
 }
 
 /// The refusal of the destination.

@@ -1,7 +1,7 @@
 //! The questions of a plan to the ports of its network, at each moment at which they matter, and the numbers
 //! of a certificate.
 
-use super::engine::{Leg, Plan, number};
+use super::engine::{CLOCKS, Leg, Plan, number};
 use super::ledger::{Entry, QUIET, Seat};
 use super::route::Step;
 use crate::certificate::document;
@@ -280,9 +280,10 @@ impl Plan<'_> {
             let ahead = link_ahead(params, Span::ZERO);
             let made = edf_terms(&params.link, ahead, &all, all.len() - 1, &mut flows, &mut terms);
             if let NetworkTerms::Edf(edf, _) = made.map_err(|why| (why, at))?
-                && edf.horizon > QUIET.as_nanos()
+                && let quiet = CLOCKS.longer(Span::from_nanos(edf.horizon))
+                && quiet > QUIET
             {
-                let margin = Span::from_nanos(edf.horizon).minus(QUIET);
+                let margin = quiet.minus(QUIET);
                 return Err((Denied::new(NodeTest::Undecided, margin), at));
             }
         }

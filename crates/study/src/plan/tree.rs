@@ -11,7 +11,7 @@
 //! are relaxed one after another; each way's part is what it has left then, divided by those of its hops that
 //! are not relaxed yet.
 
-use super::engine::{Accepted, Leg, Plan, Refused, asked_of, of_path, refused};
+use super::engine::{Accepted, CLOCKS, Leg, Plan, Refused, asked_of, of_path, refused};
 use super::file::Wanted;
 use super::ledger::Seat;
 use super::ports::Want;
@@ -211,7 +211,7 @@ impl Plan<'_> {
             hops.push(hop);
             edges.insert(step.segment, Edge { leg, hop, stands: false });
         }
-        path::check(&hops, tree.packets.spread, &tree.wanted.goal).map_err(of_path)?;
+        path::check(&hops, tree.packets.spread, &tree.wanted.goal, CLOCKS).map_err(of_path)?;
         Ok(edges)
     }
 
@@ -224,7 +224,7 @@ impl Plan<'_> {
             let part = |way: &Vec<Step>| {
                 let at = way.iter().position(|step| step.segment == segment)?;
                 let hops = tree.hops(way);
-                let relaxation = path::check(&hops, tree.packets.spread, &tree.wanted.goal).ok()?;
+                let relaxation = path::check(&hops, tree.packets.spread, &tree.wanted.goal, CLOCKS).ok()?;
                 let open = way.iter().filter(|step| left.contains(&step.segment)).count();
                 Some(relaxation.for_first(open as u64).share(counts_for_jitter(&hops, at)))
             };
@@ -245,7 +245,8 @@ impl Plan<'_> {
         let (way, ask, packets) = (&tree.ways[&receiver], asked_of(&tree.packets), tree.packets);
         let (hops, legs) = (tree.hops(way), tree.legs(way));
         let certificate = self.proven(&tree.wanted, tree.packet_max, &tree.seat, &ask, (&hops, &legs))?;
-        let (delay, jitter) = (path::delay(&hops, packets.spread), path::jitter(&hops, packets.spread));
+        let delay = path::delay(&hops, packets.spread, CLOCKS);
+        let jitter = path::jitter(&hops, packets.spread, CLOCKS);
         Ok(Accepted { packets, legs, delay, jitter, certificate })
     }
 }

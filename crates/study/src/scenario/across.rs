@@ -88,7 +88,7 @@ impl File {
             return Err(wrong("hosts.sessions", 0, "quota", "nobody could open anything; 1 or more can"));
         }
         let breaks_ppm = table.breaks.map_or(0, |share| share.0);
-        Ok(Some(Sessions { delay_max, quota: table.quota, breaks_ppm }))
+        Ok(Some(Sessions { delay_max, quota: table.quota, breaks_ppm, reroute: Span::ZERO }))
     }
 
     pub(super) fn channels(&self, duration: Span) -> Result<Vec<AcrossChannel>, Wrong> {

@@ -1,5 +1,7 @@
 //! Units over a reserved channel of the library `rota`.
 
+pub mod timed;
+
 use super::reattach::{Change, is_of_node, turns_between};
 use super::stream::Stream;
 use super::{Arrival, Closed, Event, Promise, Refusal, SendTurn, UnitSink, UnitSource};
@@ -7,8 +9,8 @@ use crate::came::Rest;
 use crate::clock;
 use crate::stall::{Stall, StallEvidence, StallLog};
 use rota::{
-    AcceptError, AskedTerms, CloseCause, CloseError, ControlName, Listener, Node, OpenRequest, Overdue,
-    Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, Tally, WaitError,
+    AcceptError, AskedTerms, CloseCause, CloseError, Contract, ControlName, Listener, Node, OpenRequest,
+    Overdue, Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, Tally, WaitError,
 };
 use rota_answer::{Exit, Failure, complain};
 use rota_units::{Instant, Span};
@@ -17,6 +19,8 @@ use rota_units::{Instant, Span};
 const FIRST_SLOT_PATIENCE: Span = Span::from_millis(10_000);
 /// How long the last units may take to leave.
 const DRAIN: Span = Span::from_millis(2_000);
+/// Units that wait at a sender: as many as the contract needs, and these at least.
+const BUFFERS: u16 = 4;
 /// Fragments wait in the receiver's ring while its program is not scheduled: a quarter of a second.
 const RECEIVE_BUFFERS: u16 = 8;
 
@@ -76,13 +80,22 @@ struct ChannelSink {
 
 /// Opens a channel through this station's node.
 pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, ChannelFailure> {
+    let mut channel = open_channel(request, BUFFERS)?;
+    let pacer = channel.pacer(FIRST_SLOT_PATIENCE).map_err(end_of_wait)?;
+    let name = format!("the channel to service {} of {}", request.service, request.to);
+    let (reattach, stalls) = (request.reattach.map(Change::within), StallLog::default());
+    Ok(Box::new(ChannelSink { channel, name, reattach, unsent: None, pacer, stalls }))
+}
+
+/// A channel for so many units that wait.
+fn open_channel(request: &ChannelRequest, buffers: u16) -> Result<SendChannel, ChannelFailure> {
     let too_large = |_| Failure::wrong_use(format!("a unit of {} octets is too large", request.unit_octets));
     let octets = u32::try_from(request.unit_octets).map_err(too_large)?;
     let node = connect()?;
     // Room to grow, for 'rota channel modify'.
     let ask = OpenRequest::new(&request.to, request.service, octets, request.period).with_room_for(2);
-    let ask = OpenRequest { overdue: request.overdue, terms: request.terms, ..ask };
-    let mut channel = node.open(&ask).map_err(|error| match error {
+    let ask = OpenRequest { overdue: request.overdue, terms: request.terms, buffers, ..ask };
+    node.open(&ask).map_err(|error| match error {
         rota::OpenError::Refused(info) => ChannelFailure::Refused {
             sentence: info.sentence.clone(),
             refusal: Refusal {
@@ -96,11 +109,37 @@ pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, ChannelFailur
             },
         },
         other => ChannelFailure::Failed(other.into()),
-    })?;
-    let pacer = channel.pacer(FIRST_SLOT_PATIENCE).map_err(end_of_wait)?;
-    let name = format!("the channel to service {} of {}", request.service, request.to);
-    let (reattach, stalls) = (request.reattach.map(Change::within), StallLog::default());
-    Ok(Box::new(ChannelSink { channel, name, reattach, unsent: None, pacer, stalls }))
+    })
+}
+
+fn promise(contract: &Contract) -> Promise {
+    Promise {
+        bound_ns: contract.bound_ns,
+        period_ns: contract.period_ns,
+        unit_octets: u64::from(contract.unit_octets_max),
+        extra_ppm: contract.extra_ppm,
+    }
+}
+
+/// Ends a channel of which so many units were sent or left out.
+fn closed(mut channel: SendChannel, played: Result<u64, Failure>, stalls: Vec<Stall>, drain: Span) -> Closed {
+    if played.is_err() {
+        // The channel ends unasked, when its connection does. The units handed over leave before.
+        let _ = channel.wait_drained(drain);
+    }
+    let closed = played.and_then(|_| {
+        channel.finish(drain).map_err(|error| match error {
+            CloseError::Closed(cause) => end_of_sender(cause),
+            gone @ CloseError::NodeGone => uncounted(gone.to_string(), NOT_REPORTED),
+            other => Failure::failed(other),
+        })
+    });
+    // If the end is not confirmed, the counts reported before it are used.
+    let (tally, unknown) = (channel.tally(), channel.unknown());
+    // A unit that had left in part is the receiver's: it counts it as incomplete.
+    let rest = Rest { unsent: channel.unsent().min(tally.lost), unknown };
+    let counted = Some((channel.handed_over(), channel.left_out()));
+    Closed { stalls, tally, rest, counted, failure: closed.err() }
 }
 
 impl ChannelSink {
@@ -140,13 +179,7 @@ impl ChannelSink {
 
 impl UnitSink for ChannelSink {
     fn promise(&self) -> Option<Promise> {
-        let contract = self.channel.contract();
-        Some(Promise {
-            bound_ns: contract.bound_ns,
-            period_ns: contract.period_ns,
-            unit_octets: u64::from(contract.unit_octets_max),
-            extra_ppm: contract.extra_ppm,
-        })
+        Some(promise(self.channel.contract()))
     }
 
     fn reservation(&self) -> Option<String> {
@@ -199,24 +232,8 @@ impl UnitSink for ChannelSink {
     }
 
     fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed {
-        let Self { mut channel, stalls, .. } = *self;
-        if played.is_err() {
-            // The channel ends unasked, when its connection does. The units handed over leave before.
-            let _ = channel.wait_drained(DRAIN);
-        }
-        let closed = played.and_then(|_| {
-            channel.finish(DRAIN).map_err(|error| match error {
-                CloseError::Closed(cause) => end_of_sender(cause),
-                gone @ CloseError::NodeGone => uncounted(gone.to_string(), NOT_REPORTED),
-                other => Failure::failed(other),
-            })
-        });
-        // If the end is not confirmed, the counts reported before it are used.
-        let (tally, unknown) = (channel.tally(), channel.unknown());
-        // A unit that had left in part is the receiver's: it counts it as incomplete.
-        let rest = Rest { unsent: channel.unsent().min(tally.lost), unknown };
-        let counted = Some((channel.handed_over(), channel.left_out()));
-        Closed { stalls: stalls.into_stalls(), tally, rest, counted, failure: closed.err() }
+        let Self { channel, stalls, .. } = *self;
+        closed(channel, played, stalls.into_stalls(), DRAIN)
     }
 }
 

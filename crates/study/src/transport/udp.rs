@@ -70,13 +70,19 @@ pub struct UdpSink {
 impl UdpSink {
     /// A sink towards `to` whose unit k leaves at `start` + k · `period`.
     pub fn open(to: SocketAddr, start: Instant, period: Span) -> Result<Self, Failure> {
+        let sink = Self::unmarked(to, start, period)?;
+        if to.is_ipv4() {
+            setsockopt(&sink.socket, sockopt::Ipv4Tos, &TOS_EF)
+                .map_err(|e| Failure::failed(format!("the socket cannot be marked EF: {e}")))?;
+        }
+        Ok(sink)
+    }
+
+    /// The same as of a program that marks nothing: its datagrams wait among all others.
+    pub fn unmarked(to: SocketAddr, start: Instant, period: Span) -> Result<Self, Failure> {
         let any: SocketAddr =
             if to.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { ([0u16; 8], 0).into() };
         let socket = UdpSocket::bind(any).map_err(|e| Failure::failed(format!("no UDP socket: {e}")))?;
-        if to.is_ipv4() {
-            setsockopt(&socket, sockopt::Ipv4Tos, &TOS_EF)
-                .map_err(|e| Failure::failed(format!("the socket cannot be marked EF: {e}")))?;
-        }
         // A smaller buffer only blocks the sender for a moment.
         let _ = setsockopt(&socket, sockopt::SndBuf, &BUFFER_OCTETS);
         // Two senders to one service must differ; their clocks and process numbers do.

@@ -2,7 +2,7 @@
 
 use super::bars::{bar, fit, share, step};
 use super::parts::Painter;
-use crate::top::picture::{Channel, KINDS, Station};
+use crate::top::picture::{Channel, Hop, KINDS, Station};
 use crate::top::text::{bits, short_span, signed_span};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -114,7 +114,54 @@ impl Painter<'_> {
             self.line(area, 1, &Line::styled(" none is open, or none passes the filter", self.theme.faint()));
         }
         let most = channels.iter().map(|channel| channel.load.maximum.rate_bps).max().unwrap_or(0);
-        self.rows(area, channels, |parts, place, channel| parts.channel(channel, place, most, &columns));
+        let hops: usize = self.picture.beyond.paths.iter().map(|path| path.hops.len() + 1).sum();
+        // Channels and paths share what room there is; a row of the segment comes first.
+        let room = usize::from(area.height).saturating_sub(1);
+        let below = u16::try_from(hops.min(room.saturating_sub(channels.len().clamp(1, room.max(1)))));
+        let below = below.unwrap_or(0);
+        let above = Rect { height: area.height - below, ..area };
+        self.rows(above, channels, |parts, place, channel| parts.channel(channel, place, most, &columns));
+        self.paths(Rect { y: area.y + above.height, height: below, ..area });
+    }
+
+    /// Each channel that leaves the segment, and below it the nodes of its way.
+    fn paths(&mut self, area: Rect) {
+        let mut rows = Vec::new();
+        for path in &self.picture.beyond.paths {
+            let told = |value: Option<u64>| value.map_or("?".into(), |value| value.to_string());
+            let (to, bound) = (&path.to, short_span(path.bound_ns));
+            let words = format!(
+                " {}→{to}, service {}: bound {bound}, {} units whole, ",
+                self.picture.name,
+                path.service,
+                told(path.units)
+            );
+            let broken = format!("{} broken", told(path.broken));
+            let is_broken = path.broken.is_some_and(|broken| broken > 0);
+            let style = if is_broken { self.theme.bad() } else { self.theme.title() };
+            rows.push(Line::from(vec![Span::styled(words, self.theme.title()), Span::styled(broken, style)]));
+            rows.extend(path.hops.iter().map(|hop| self.hop(hop)));
+        }
+        for (row, line) in rows.iter().enumerate() {
+            self.line(area, row as u16, line);
+        }
+    }
+
+    fn hop(&self, hop: &Hop) -> Line<'static> {
+        let words = format!(
+            "   {} {:>2} {:<6} bound {:>8}  sent {:>8}  ",
+            fit(&hop.node, 12),
+            hop.port,
+            hop.medium,
+            short_span(hop.bound_ns),
+            hop.sent
+        );
+        let style = if hop.dropped > 0 { self.theme.bad() } else { Style::new() };
+        Line::from(vec![
+            Span::raw(words),
+            Span::styled(format!("dropped {:>4}", hop.dropped), style),
+            Span::styled(format!("  {}", hop.share), self.theme.faint()),
+        ])
     }
 
     fn channel(&self, channel: &Channel, place: usize, most: u64, columns: &Columns) -> Line<'static> {

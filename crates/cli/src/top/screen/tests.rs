@@ -2,7 +2,7 @@
 //! was looked at, and painted without any trouble at every other size.
 
 use super::*;
-use crate::top::picture::Warning;
+use crate::top::picture::{Beyond, Hop, Path, Warning};
 use crate::top::svg::{document, render};
 use ratatui::buffer::Buffer;
 use std::path::PathBuf;
@@ -192,6 +192,36 @@ fn a_port_of_several_is_named_and_the_key_for_the_next_one_too() {
     let of_two = drawn((1, 2));
     assert!(of_two.contains("eth1 2/2") && of_two.contains("Tab interface"), "{of_two}");
     assert!(!drawn((0, 1)).contains("eth1"));
+}
+
+#[test]
+fn a_channel_that_leaves_the_segment_is_shown_node_by_node() {
+    let hop = |node: &str, medium: &str, dropped| Hop {
+        node: node.into(),
+        medium: medium.into(),
+        bound_ns: 116_620_000,
+        sent: 4_711,
+        dropped,
+        share: "2 packets in each 33.333 ms".into(),
+        ..Hop::default()
+    };
+    let hops = vec![hop("faith", "rether", 0), hop("sock", "link", 3)];
+    let path = Path { to: "paola".into(), service: 9, bound_ns: 304_000_000, hops, ..Path::default() };
+    let paths = vec![Path { broken: Some(2), units: Some(40), ..path }];
+    let picture = Picture { beyond: Beyond { paths, ..Beyond::default() }, ..busy() };
+    for size in [(80, 24), (120, 40)] {
+        let drawn = text(&render(&picture, &shown(Theme::Dark), size));
+        for wanted in ["→paola, service 9: bound 304 ms, 40 units whole, 2 broken", "sock", "dropped    3"]
+        {
+            assert!(drawn.contains(wanted), "{wanted}: {drawn}");
+        }
+        assert!(drawn.contains("bound   117 ms  sent     4711"), "{drawn}");
+    }
+    let page = crate::top::text::page(&picture);
+    assert!(
+        page.contains("hop 2     sock        port 0, link, bound 117 ms, sent 4711, dropped 3"),
+        "{page}"
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::*;
 use crate::commands::ControlEnd;
 use crate::data::ease::PAUSE;
 use crate::gate::EgressError;
+use nix::sys::eventfd::EventFd;
 use rota_contract::AskedTerms;
 use rota_driver::device::ReceivedFrame;
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
@@ -25,6 +26,9 @@ struct Host {
     behind: VecDeque<Vec<u8>>,
     diverted: bool,
     sent: u32,
+    /// A program sends more than anything takes: the gate is never empty.
+    floods: bool,
+    reads: u64,
 }
 
 impl Host {
@@ -41,8 +45,9 @@ impl Host {
     }
 }
 
+/// The same for the gate, the card and the test. The gate has a descriptor that is always readable.
 #[derive(Clone, Default)]
-struct Shared(Rc<RefCell<Host>>);
+struct Shared(Rc<RefCell<Host>>, Option<Rc<EventFd>>);
 
 impl Egress for Shared {
     fn divert(&mut self) -> Result<(), EgressError> {
@@ -56,14 +61,19 @@ impl Egress for Shared {
     }
 
     fn recv(&mut self, into: &mut [u8]) -> Option<usize> {
-        let frame = self.0.borrow_mut().behind.pop_front()?;
+        let mut host = self.0.borrow_mut();
+        host.reads += 1;
+        if host.floods && host.diverted && host.behind.is_empty() {
+            host.send(FRAME);
+        }
+        let frame = host.behind.pop_front()?;
         let octets = frame.len().min(into.len());
         into[..octets].copy_from_slice(&frame[..octets]);
         Some(octets)
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
+        self.1.as_ref().map(|bell| bell.as_fd())
     }
 }
 
@@ -122,7 +132,8 @@ impl Station {
     fn new(name: &str, segment: &Segment, last: u8) -> Self {
         let spec = spec(name, Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000)));
         let inner = segment.port([2, 0, 0, 0, 0, last], 1_500).expect("a timer");
-        let host = Shared::default();
+        let bell = EventFd::from_value(1).expect("an eventfd");
+        let host = Shared(Rc::default(), Some(Rc::new(bell)));
         let card = Card { inner, host: host.clone(), full: false };
         let (control, end) = Wiring::pair().expect("two ends");
         let (_, published) = counters::file(&["none"]).expect("memory");
@@ -142,7 +153,10 @@ impl Station {
     fn turn(&mut self) {
         let data = &mut self.data;
         data.begin_turn(now());
-        assert!(data.receive(0).is_ok() && data.take_host_frames(0, now()).is_ok());
+        assert!(data.receive(0).is_ok() && data.look_at_held_gates(now()).is_ok());
+        if is_watched(data) {
+            assert!(data.take_host_frames(0, now()).is_ok());
+        }
         look_at_card(data);
         assert!(data.drain().is_ok() && data.open_gate(0).is_ok());
         if data.node.deadline() <= now() {
@@ -179,6 +193,12 @@ impl Station {
             assert!(self.data.take_host_frames(0, now()).is_ok());
         }
     }
+}
+
+/// Whether the data thread waits for the gate, which always has something to say.
+fn is_watched(data: &mut Data<Card, Shared>) -> bool {
+    let gate = waits::of(waits::GATE, PortId(0));
+    data.waits.all.wait(Instant::ZERO).expect("a wait").any(|ready| ready.token == gate)
 }
 
 fn lan() -> (Station, Station) {
@@ -301,6 +321,62 @@ fn each_frame_that_is_dropped_is_counted_under_its_reason() {
     });
     let frames = lan.0.data.host_frames();
     assert!(frames.unaccounted() == 0, "{frames:?}");
+}
+
+/// Each of them was read and dropped, a hundred for one that left: the thread had no time for anything else.
+#[test]
+fn the_gate_of_a_host_that_floods_a_full_queue_is_held_and_every_frame_keeps_its_order() {
+    let mut lan = lan();
+    let channel = open(&mut lan);
+    until(&mut lan, "token mode", |lan| lan.0.mode() == ModeName::Token);
+    lan.0.host.0.borrow_mut().floods = true;
+    let (begin, mut held, mut turns) = (now(), 0, 0);
+    until(&mut lan, "a second of flood", |lan| {
+        held += u32::from(!is_watched(&mut lan.0.data));
+        turns += 1;
+        now().since(begin) > Span::from_millis(1_000)
+    });
+    let (frames, reads) = (lan.0.data.host_frames(), lan.0.host.0.borrow().reads);
+    assert!(frames.left > 200 && held * 2 > turns, "{held} of {turns} turns, {frames:?}");
+    assert!(reads <= 2 * frames.left + frames.waiting + 128, "{reads} reads, {frames:?}");
+    assert!(frames.waiting >= 100, "the queue of 50 ms keeps its frames: {frames:?}");
+
+    // Neither a flood nor its end keeps the gate shut.
+    lan.0.data.node.close(now(), channel);
+    until(&mut lan, "the gate opens", |lan| {
+        lan.0.mode() == ModeName::Plain && !lan.0.data.ways[0].host.diverted
+    });
+    lan.0.host.0.borrow_mut().floods = false;
+    let _ = open(&mut lan);
+    until(&mut lan, "token mode again", |lan| lan.0.mode() == ModeName::Token);
+    lan.0.host.0.borrow_mut().send(FRAME);
+    let last = lan.0.host.0.borrow().sent;
+    until(&mut lan, "a frame behind the flood", |lan| lan.0.host.0.borrow().card.last() == Some(&last));
+    assert!(is_watched(&mut lan.0.data), "one that floods no more is read as ever");
+    assert!(lan.0.host.0.borrow().card.is_sorted());
+}
+
+/// A TCP stream fills the queue too, and loses a frame now and then: frames of higher levels must find the
+/// gate empty.
+#[test]
+fn a_host_that_offers_a_little_too_much_is_read_as_ever() {
+    let mut lan = lan();
+    let _ = open(&mut lan);
+    until(&mut lan, "token mode", |lan| lan.0.mode() == ModeName::Token);
+    let frames = |lan: &(Station, Station)| lan.0.data.host_frames();
+    until(&mut lan, "a full queue", |lan| {
+        lan.0.host.0.borrow_mut().send(FRAME);
+        frames(lan).refused > 0
+    });
+    for _ in 0..200 {
+        let left = frames(&lan).left;
+        until(&mut lan, "a frame leaves", |lan| frames(lan).left > left);
+        lan.0.host.0.borrow_mut().send(FRAME);
+        lan.0.turn();
+        assert!(is_watched(&mut lan.0.data), "{:?}", frames(&lan));
+    }
+    let last = frames(&lan);
+    assert!(last.waiting >= 300, "the whole queue is used: {last:?}");
 }
 
 /// A hostile program held the CPU of the thread for whole seconds: its doorbell ended each wait.

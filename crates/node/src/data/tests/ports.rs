@@ -3,16 +3,45 @@
 use super::sinks::PATIENCE;
 use super::*;
 use crate::commands::ControlEnd;
+use crate::gate::EgressError;
 use rota_contract::AskedTerms;
 use rota_driver::in_process::{InProcessDevice, Segment, SegmentSpec};
 use rota_proto::ModeName;
 use rota_shm::{CounterReader, Monitor, SegmentRow, TraceEvent, TraceRecord};
+use std::cell::Cell;
+use std::rc::Rc;
 
 const INTERFACES: [&str; 2] = ["left", "right"];
 const SERVICE: u16 = 7;
 
+/// The gate of a host that still sends so many frames.
+#[derive(Clone, Default)]
+struct Offer(Rc<Cell<u64>>);
+
+impl crate::gate::Egress for Offer {
+    fn divert(&mut self) -> Result<(), EgressError> {
+        Ok(())
+    }
+
+    fn pass(&mut self) -> Result<(), EgressError> {
+        Ok(())
+    }
+
+    fn recv(&mut self, into: &mut [u8]) -> Option<usize> {
+        self.0.set(self.0.get().checked_sub(1)?);
+        into[..1_514].fill(0);
+        into[12] = 8;
+        Some(1_514)
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
 struct Station {
-    data: Data<InProcessDevice, NoGate>,
+    data: Data<InProcessDevice, Offer>,
+    offers: [Offer; 2],
     control: ControlEnd,
     file: CounterReader,
     log: TraceReader,
@@ -29,24 +58,25 @@ impl Station {
         let file = CounterReader::open(table.descriptor().try_clone_to_owned().expect("a copy"));
         let log = TraceFile::create(4_096, 0, 0x88b5, interfaces).expect("memory");
         let read = TraceReader::open(log.descriptor().try_clone_to_owned().expect("a copy"));
+        let offers = <[Offer; 2]>::default();
         let plugs = segments.iter().zip(interfaces).zip(0..).map(|((segment, interface), port)| Plug {
             interface: (*interface).to_owned(),
             settings: settings.clone(),
             device: segment.port([2, 0, 0, 0, port, last], 1_500).expect("a timer"),
-            gate: NoGate,
+            gate: offers[usize::from(port)].clone(),
             wills: Wills::default(),
             meter: crate::meter::Meter::new(),
         });
         let made = Data::with_ports(&spec, plugs.collect(), end, (published, Some(log), None));
         let Ok(data) = made else { panic!("a station") };
-        Self { data, control, file: file.expect("a table"), log: read.expect("a log") }
+        Self { data, offers, control, file: file.expect("a table"), log: read.expect("a log") }
     }
 
     fn turn(&mut self) {
         let data = &mut self.data;
         data.begin_turn(now());
         for place in 0..data.ways.len() {
-            assert!(data.receive(place).is_ok());
+            assert!(data.receive(place).is_ok() && data.take_host_frames(place, now()).is_ok());
             let way = &mut data.ways[place];
             way.host.look_at_card((way.port, now()), &mut way.wire.device, &mut data.node);
             assert!(data.drain().is_ok());
@@ -182,6 +212,20 @@ fn each_port_has_rows_counters_and_events_of_its_own_also_without_the_first() {
     let after: Vec<_> = events[lost..].iter().filter(|(event, _)| *event == TraceEvent::Received).collect();
     assert!(!after.is_empty() && after.iter().all(|(_, port)| *port == Some(1)), "{after:?}");
     assert!(!events[lost..].iter().any(|(event, _)| *event == TraceEvent::Lost), "nobody is lost there");
+}
+
+#[test]
+fn a_full_queue_of_one_port_keeps_no_gate_of_another_one_from_being_read() {
+    let mut lan = Lan::new();
+    lan.token();
+    let host = |lan: &Lan, place: usize| lan.gateway.data.ways[place].host_frames();
+    lan.gateway.offers[0].0.set(u64::MAX);
+    lan.until("a full queue", |lan| host(lan, 0).refused > 0);
+    lan.gateway.offers[1].0.set(100);
+    lan.until("the frames of the other port", |lan| host(lan, 1).left == 100);
+    let (flood, other) = (host(&lan, 0), host(&lan, 1));
+    assert!(flood.taken <= 2 * flood.left + flood.waiting + 128, "{flood:?}");
+    assert_eq!((other.taken, other.refused), (100, 0), "{other:?}");
 }
 
 /// No will was sent: the others waited for the death timer.

@@ -36,10 +36,10 @@ fn every_missing_unknown_or_doubled_field_is_named() {
     let number = refused(|all| all["channel"]["s_max"] = "1".into());
     assert_eq!(number, "channel.s_max: is no whole number from 0 to 2^64 - 1");
     for odd in ["-1", "1.5", "null", "true", "18446744073709551616"] {
-        let said = Document::read(&text().replacen("\"version\": 2", &format!("\"version\": {odd}"), 1));
+        let said = Document::read(&text().replacen("\"version\": 3", &format!("\"version\": {odd}"), 1));
         assert!(said.is_err(), "{odd}");
     }
-    let twice = text().replacen("\"version\": 2", "\"version\": 2, \"version\": 2", 1);
+    let twice = text().replacen("\"version\": 3", "\"version\": 3, \"version\": 3", 1);
     assert!(Document::read(&twice).expect_err("doubled").starts_with("field 'version' stands twice"));
     let (deep, cut) = ("[".repeat(100_000), &text()[..90]);
     assert!(Document::read(&deep).is_err() && Document::read(cut).is_err());

@@ -1,0 +1,194 @@
+/* The seven procedures of the Tenet paper's Table 4 on the channels of rota.h. Departures stand in rcap.h. */
+#include "rcap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How long the last messages of a closed channel may take to leave. */
+#define DRAIN 2000000000u
+/* Messages that the memory of an end holds. */
+enum { BUFFERS = 8 };
+
+struct RcapChannel {
+    rota_channel *sender;
+    rota_receiver *receiver;
+    int answered;
+};
+
+struct RcapRegistration {
+    rota_listener *listener;
+    uint16_t number;
+};
+
+/* A status with its sentence: rota_fail keeps the sentence for rota_error. */
+static int fail(int status, const char *sentence) { return rota_fail(status, sentence); }
+
+static int is_probability(double p) { return p == 0 || (p > 0 && p <= 1); }
+
+static int is_certain(double p) { return p == 0 || p == 1; }
+
+static int check_service(const RcapService *service, rota_refusal *refusal)
+{
+    static const char statistical[] = "statistical channels are not built: Z and W other than 1 cannot be promised; state 1, "
+                                      "or 0 for the same";
+    if (!is_probability(service->Z) || !is_probability(service->W))
+        return fail(ROTA_WRONG_USE, "Z and W are probabilities above 0, up to 1; state 1 for a deterministic channel");
+    if (is_certain(service->Z) && is_certain(service->W))
+        return ROTA_OK;
+    if (refusal) {
+        memset(refusal, 0, sizeof *refusal);
+        strcpy(refusal->test, "Statistical");
+        memcpy(refusal->sentence, statistical, sizeof statistical);
+    }
+    return fail(ROTA_REFUSED, statistical);
+}
+
+static int new_channel(RcapChannel **channel)
+{
+    *channel = calloc(1, sizeof **channel);
+    return *channel ? ROTA_OK : fail(ROTA_FAILED, "there is no memory for a channel");
+}
+
+int RcapEstablishRequest(const char *destination, uint16_t number, const RcapTraffic *traffic,
+                         const RcapService *service, RcapChannel **channel, rota_refusal *refusal)
+{
+    rota_request request;
+    rota_terms terms;
+    RcapChannel *made;
+    int status;
+    if (!destination || !traffic || !channel)
+        return fail(ROTA_WRONG_USE, "destination, traffic and channel may not be null pointers");
+    if (!traffic->Xmin || !traffic->Smax)
+        return fail(ROTA_WRONG_USE, "Xmin and Smax are 1 or more: a channel has messages, some time apart");
+    memset(&terms, 0, sizeof terms);
+    if (service) {
+        status = check_service(service, refusal);
+        if (status)
+            return status;
+        terms.delay_ns = service->D;
+        terms.jitter_ns = service->J;
+    }
+    terms.average_ns = traffic->Xave;
+    terms.interval_ns = traffic->I;
+    memset(&request, 0, sizeof request);
+    request.to = destination;
+    request.service = number;
+    request.period_ns = traffic->Xmin;
+    request.unit_octets_max = traffic->Smax;
+    request.buffers = BUFFERS;
+    status = new_channel(&made);
+    if (status)
+        return status;
+    status = rota_channel_open_terms(NULL, &request, &terms, &made->sender, refusal);
+    if (status) {
+        free(made);
+        return status;
+    }
+    /* RMTP: a message waits for its turn, and none is left out. */
+    rota_channel_drop_overdue(made->sender, 0);
+    made->answered = 1;
+    *channel = made;
+    return ROTA_OK;
+}
+
+int RcapRegister(uint16_t number, RcapRegistration **registration)
+{
+    RcapRegistration *made;
+    int status;
+    if (!registration)
+        return fail(ROTA_WRONG_USE, "registration may not be a null pointer");
+    made = calloc(1, sizeof *made);
+    if (!made)
+        return fail(ROTA_FAILED, "there is no memory for a registration");
+    made->number = number;
+    status = rota_listen(NULL, number, NULL, BUFFERS, &made->listener);
+    if (status) {
+        free(made);
+        return status;
+    }
+    *registration = made;
+    return ROTA_OK;
+}
+
+int RcapReceiveRequest(RcapRegistration *registration, uint64_t timeout, RcapRequest *request)
+{
+    rota_listener *next;
+    rota_about about;
+    RcapChannel *made;
+    int status;
+    if (!registration || !request)
+        return fail(ROTA_WRONG_USE, "registration and request may not be null pointers");
+    /* A listener takes one channel in its life; where the node had no room for the next one, it is asked again. */
+    if (!registration->listener) {
+        status = rota_listen(NULL, registration->number, NULL, BUFFERS, &registration->listener);
+        if (status)
+            return status;
+    }
+    status = new_channel(&made);
+    if (status)
+        return status;
+    status = rota_accept(registration->listener, timeout, &made->receiver);
+    if (status) {
+        free(made);
+        return status;
+    }
+    next = NULL;
+    rota_listen(NULL, registration->number, NULL, BUFFERS, &next);
+    rota_listener_close(registration->listener);
+    registration->listener = next;
+    memset(request, 0, sizeof *request);
+    rota_receiver_about(made->receiver, &about);
+    request->channel = made;
+    request->id = about.channel;
+    request->Xmin = about.period_ns;
+    request->D = about.bound_ns;
+    request->Smax = about.unit_octets_max;
+    memcpy(request->source, about.from, sizeof request->source);
+    return ROTA_OK;
+}
+
+int RcapEstablishReturn(RcapChannel *channel, int accept)
+{
+    if (!channel || channel->answered)
+        return fail(ROTA_WRONG_USE, "only a request of RcapReceiveRequest is answered, once");
+    channel->answered = 1;
+    return accept ? ROTA_OK : RcapCloseRequest(channel, NULL);
+}
+
+int RcapUnregister(RcapRegistration *registration)
+{
+    int status = ROTA_OK;
+    if (!registration)
+        return fail(ROTA_WRONG_USE, "registration may not be a null pointer");
+    if (registration->listener)
+        status = rota_listener_close(registration->listener);
+    free(registration);
+    return status;
+}
+
+int RcapStatusRequest(const RcapChannel *channel, rota_hop *nodes, size_t room, size_t *count)
+{
+    if (!channel || !channel->sender)
+        return fail(ROTA_WRONG_USE, "the source of a channel asks for its status");
+    return rota_channel_status(NULL, rota_channel_id(channel->sender), nodes, room, count);
+}
+
+int RcapCloseRequest(RcapChannel *channel, rota_tally *tally)
+{
+    int status;
+    if (!channel)
+        return fail(ROTA_WRONG_USE, "channel may not be a null pointer");
+    if (channel->sender)
+        status = rota_channel_finish(channel->sender, DRAIN, tally);
+    else {
+        if (tally)
+            rota_receiver_tally(channel->receiver, tally);
+        status = rota_receiver_close(channel->receiver);
+    }
+    free(channel);
+    return status;
+}
+
+rota_channel *RcapSender(RcapChannel *channel) { return channel ? channel->sender : NULL; }
+
+rota_receiver *RcapReceiver(RcapChannel *channel) { return channel ? channel->receiver : NULL; }

@@ -1,0 +1,375 @@
+//! What the run showed, and the JSON that programs read.
+
+use super::bottleneck::{Crossing, occupancy, queue};
+use super::plan::{PERIOD, REFERENCE, Times};
+use crate::demo::outcome::{EXCUSED_PCT_MAX, Verdict};
+use crate::load::Goodput;
+use crate::measure::{self, Expectation, Fate, Figures};
+use crate::record::UnitRecord;
+use crate::stall::Stall;
+use rota::HopInfo;
+use rota_units::{Instant, Span};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A unit that its program handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// When.
+    pub at_ns: u64,
+    /// Its length.
+    pub octets: u64,
+}
+
+/// A unit of the UDP video.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpUnit {
+    /// When it was sent.
+    pub at_ns: u64,
+    /// Its length.
+    pub octets: u64,
+    /// When all of it was there; `None` where a part was lost.
+    pub arrived_ns: Option<u64>,
+}
+
+/// What a channel's program did, and what came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Conduct {
+    /// The units that the channel took.
+    pub handed: Vec<Handed>,
+    /// When its program offered a unit more than the channel had room for.
+    pub excess: Vec<u64>,
+    /// The receiver's records.
+    pub arrivals: Vec<UnitRecord>,
+    /// The cause of an early end, which is a broken promise.
+    pub ended: Option<String>,
+}
+
+/// One channel as it went.
+#[derive(Clone, Debug)]
+pub struct ChannelOutcome {
+    /// 1 or 2.
+    pub service: u16,
+    /// The host at which it begins.
+    pub from: String,
+    /// The number of that host.
+    pub station: u8,
+    /// What admission promised.
+    pub bound: Span,
+    /// How long it took to open.
+    pub took: Span,
+    /// The nodes of its way.
+    pub hops: Vec<HopInfo>,
+    /// Its units.
+    pub conduct: Conduct,
+    /// What became of them.
+    pub fates: Vec<Fate>,
+    /// The counts of that.
+    pub figures: Figures,
+}
+
+/// The whole run.
+#[derive(Clone, Debug)]
+pub struct TenetOutcome {
+    /// When what happened.
+    pub times: Times,
+    /// The run's origin on the monotonic clock.
+    pub origin_ns: u64,
+    /// How the network is kept apart.
+    pub isolation: String,
+    /// The two channels; the second one's program misbehaved.
+    pub channels: Vec<ChannelOutcome>,
+    /// The UDP video.
+    pub udp: Vec<UdpUnit>,
+    /// The channels' packets at the bottleneck.
+    pub crossings: Vec<Crossing>,
+    /// What of the load arrived.
+    pub load: Goodput,
+}
+
+impl Conduct {
+    /// When each unit was due by the contract: when it was handed over, and a period after the one before.
+    /// That
+    /// is where a bound begins; what a program hands over earlier waits for its own account.
+    pub fn expected(&self) -> Vec<u64> {
+        let mut last = None;
+        let due = self.handed.iter().map(|unit| {
+            let due = last.map_or(unit.at_ns, |last: u64| unit.at_ns.max(last + PERIOD.as_nanos()));
+            last = Some(due);
+            due
+        });
+        due.collect()
+    }
+
+    /// Judges every unit against the bound.
+    pub fn judge(&self, begin: Instant, bound: Span, stalls: &[Stall]) -> (Vec<Fate>, Figures) {
+        let due = self.expected();
+        let records: Vec<UnitRecord> = self
+            .arrivals
+            .iter()
+            .filter_map(|record| {
+                let schedule_ns = *due.get(usize::try_from(record.unit).ok()?)?;
+                Some(UnitRecord { schedule_ns, ..*record })
+            })
+            .collect();
+        let counted = 0..self.handed.len() as u64;
+        let expectation = Expectation {
+            period: PERIOD,
+            reference: REFERENCE,
+            counted: counted.clone(),
+            start_ns: begin.as_nanos(),
+            bound: Some(bound),
+        };
+        let fates = measure::judge(&records, &expectation, stalls);
+        let figures = measure::figures(&fates, &counted);
+        (fates, figures)
+    }
+
+    /// When how many octets came in whole units.
+    pub fn came(&self) -> Vec<(u64, u64)> {
+        let whole = self.arrivals.iter().filter(|record| record.complete);
+        let octets = |record: &UnitRecord| Some(self.handed.get(usize::try_from(record.unit).ok()?)?.octets);
+        whole.filter_map(|record| Some((record.arrived_ns, octets(record)?))).collect()
+    }
+
+    /// When how many octets were offered: those that the channel took, and the others, each as one of them.
+    pub fn offered(&self) -> Vec<(u64, u64)> {
+        let mean =
+            self.handed.iter().map(|unit| unit.octets).sum::<u64>() / (self.handed.len() as u64).max(1);
+        let taken = self.handed.iter().map(|unit| (unit.at_ns, unit.octets));
+        taken.chain(self.excess.iter().map(|at| (*at, mean))).collect()
+    }
+}
+
+impl ChannelOutcome {
+    /// The longest delay.
+    pub fn delay_max_ns(&self) -> u64 {
+        self.fates.iter().filter_map(|fate| fate.delay_ns).max().unwrap_or(0)
+    }
+}
+
+impl TenetOutcome {
+    /// Kept, broken, or unfit to judge.
+    pub fn verdict(&self) -> Verdict {
+        let sum = |count: fn(&Figures) -> u64| self.channels.iter().map(|of| count(&of.figures)).sum::<u64>();
+        let (units, excused, broken) = (sum(|f| f.frames), sum(|f| f.excused), sum(|f| f.broken));
+        match () {
+            () if excused as f64 * 100.0 > EXCUSED_PCT_MAX * units as f64 => Verdict::Unfit,
+            () if broken > 0 || self.channels.iter().any(|of| of.conduct.ended.is_some()) => Verdict::Broken,
+            () if self.channels.iter().any(|of| of.conduct.handed.is_empty()) => Verdict::Incomplete,
+            () => Verdict::Kept,
+        }
+    }
+
+    /// Seconds from the run's origin.
+    pub fn seconds(&self, at_ns: u64) -> f64 {
+        (at_ns as f64 - self.origin_ns as f64) / 1e9
+    }
+
+    /// The UDP video's octets in whole units, by their arrival.
+    pub fn udp_came(&self) -> Vec<(u64, u64)> {
+        self.udp.iter().filter_map(|unit| Some((unit.arrived_ns?, unit.octets))).collect()
+    }
+
+    /// The units of the UDP video that were sent in a part of the run.
+    pub fn udp_in(&self, part: &Range<Span>) -> impl Iterator<Item = &UdpUnit> {
+        let (from, to) = (self.origin_ns + part.start.as_nanos(), self.origin_ns + part.end.as_nanos());
+        self.udp.iter().filter(move |unit| (from..to).contains(&unit.at_ns))
+    }
+
+    /// Bits a second that came in a part of the run.
+    pub fn rate_bps(&self, came: &[(u64, u64)], part: &Range<Span>) -> u64 {
+        let (from, to) = (self.origin_ns + part.start.as_nanos(), self.origin_ns + part.end.as_nanos());
+        let octets: u64 =
+            came.iter().filter(|(at, _)| (from..to).contains(at)).map(|(_, octets)| octets).sum();
+        (u128::from(octets) * 8_000_000_000 / u128::from(to.saturating_sub(from).max(1))) as u64
+    }
+
+    /// The bound of the bottleneck itself.
+    pub fn local_bound(&self) -> Option<Span> {
+        let bounds = self.channels.iter().filter_map(|of| of.hops.get(1)).map(|hop| hop.bound_ns);
+        bounds.max().map(Span::from_nanos)
+    }
+
+    /// Longest and mean delay of packets at the bottleneck, in ns.
+    pub fn local_delay(&self) -> (u64, u64) {
+        let delays = || self.crossings.iter().map(Crossing::delay_ns);
+        (delays().max().unwrap_or(0), delays().sum::<u64>() / (self.crossings.len() as u64).max(1))
+    }
+
+    /// Most and mean number of packets at the bottleneck, over time.
+    pub fn waiting(&self) -> (u64, f64) {
+        let times = occupancy(&queue(&self.crossings));
+        let all: u64 = times.iter().sum();
+        let weighed: f64 = times.iter().zip(0_u32..).map(|(time, n)| *time as f64 * f64::from(n)).sum();
+        (times.len().saturating_sub(1) as u64, weighed / all.max(1) as f64)
+    }
+}
+
+#[derive(Serialize)]
+struct TenetJson<'a> {
+    demo: &'static str,
+    virtual_wire: bool,
+    bottleneck_bps: u64,
+    isolation: &'a str,
+    load_from_ns: u64,
+    load_to_ns: u64,
+    load_tcp_bps: u64,
+    load_udp_bps: u64,
+    channels: Vec<ChannelJson<'a>>,
+    udp: UdpJson,
+    bottleneck: BottleneckJson,
+}
+
+#[derive(Serialize)]
+struct ChannelJson<'a> {
+    service: u16,
+    from: &'a str,
+    units: u64,
+    bound_ns: u64,
+    delay_max_ns: u64,
+    lost: u64,
+    broken: u64,
+    excused: u64,
+    /// Units that its program offered beyond the contract, and that found no room.
+    excess: u64,
+    setup_ns: u64,
+    /// Before, during and after the load.
+    throughput_bps: [u64; 3],
+    causes: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Serialize)]
+struct UdpJson {
+    units: u64,
+    /// Before, during and after the load: not whole, and the longest delay of the others.
+    lost: [u64; 3],
+    delay_max_ns: [u64; 3],
+    throughput_bps: [u64; 3],
+}
+
+#[derive(Serialize)]
+struct BottleneckJson {
+    packets: u64,
+    waiting_max: u64,
+    waiting_mean: f64,
+    bound_ns: Option<u64>,
+    delay_max_ns: u64,
+    delay_mean_ns: u64,
+}
+
+/// The document that `rota demo tenet --json` prints.
+pub fn to_json(outcome: &TenetOutcome) -> serde_json::Result<serde_json::Value> {
+    let parts = outcome.times.parts();
+    let channel = |of: &ChannelOutcome| ChannelJson {
+        service: of.service,
+        from: "",
+        units: of.figures.frames,
+        bound_ns: of.bound.as_nanos(),
+        delay_max_ns: of.delay_max_ns(),
+        lost: of.figures.lost,
+        broken: of.figures.broken,
+        excused: of.figures.excused,
+        excess: of.conduct.excess.len() as u64,
+        setup_ns: of.took.as_nanos(),
+        throughput_bps: parts.clone().map(|part| outcome.rate_bps(&of.conduct.came(), &part)),
+        causes: of.figures.causes.iter().map(|(cause, n)| (cause.into_str(), *n)).collect(),
+    };
+    let lost = |part: &Range<Span>| outcome.udp_in(part).filter(|u| u.arrived_ns.is_none()).count() as u64;
+    let longest = |part: &Range<Span>| {
+        let delays = outcome.udp_in(part).filter_map(|unit| unit.arrived_ns?.checked_sub(unit.at_ns));
+        delays.max().unwrap_or(0)
+    };
+    let (waiting_max, waiting_mean) = outcome.waiting();
+    let (delay_max_ns, delay_mean_ns) = outcome.local_delay();
+    let channels = outcome.channels.iter().map(|of| ChannelJson { from: &of.from, ..channel(of) });
+    serde_json::to_value(TenetJson {
+        demo: "tenet",
+        virtual_wire: true,
+        bottleneck_bps: super::plan::T1.as_bps(),
+        isolation: &outcome.isolation,
+        load_from_ns: outcome.times.load_from.as_nanos(),
+        load_to_ns: outcome.times.load_to().as_nanos(),
+        load_tcp_bps: outcome.load.tcp_bps,
+        load_udp_bps: outcome.load.udp_bps,
+        channels: channels.collect(),
+        udp: UdpJson {
+            units: outcome.udp.len() as u64,
+            lost: parts.clone().map(|part| lost(&part)),
+            delay_max_ns: parts.clone().map(|part| longest(&part)),
+            throughput_bps: parts.clone().map(|part| outcome.rate_bps(&outcome.udp_came(), &part)),
+        },
+        bottleneck: BottleneckJson {
+            packets: outcome.crossings.len() as u64,
+            waiting_max,
+            waiting_mean: (waiting_mean * 1_000.0).round() / 1_000.0,
+            bound_ns: outcome.local_bound().map(Span::as_nanos),
+            delay_max_ns,
+            delay_mean_ns,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn arrival(unit: u64, arrived_ns: u64) -> UnitRecord {
+        UnitRecord { unit, complete: true, schedule_ns: 0, arrived_ns, dequeued_ns: arrived_ns }
+    }
+
+    /// A channel whose program hands over a unit at each of these times; each takes 50 ms from when it is
+    /// due.
+    fn conduct(at_ms: &[u64]) -> Conduct {
+        let handed = at_ms.iter().map(|at| Handed { at_ns: at * MS, octets: 1_000 }).collect();
+        let mut conduct = Conduct { handed, ..Conduct::default() };
+        conduct.arrivals = (0..).zip(conduct.expected()).map(|(n, due)| arrival(n, due + 50 * MS)).collect();
+        conduct
+    }
+
+    fn outcome(conduct: Conduct) -> TenetOutcome {
+        let bound = Span::from_millis(100);
+        let (fates, figures) = conduct.judge(Instant::ZERO, bound, &[]);
+        let (from, hops, took) = ("faith".to_owned(), Vec::new(), Span::ZERO);
+        let of = ChannelOutcome { service: 1, from, station: 1, bound, took, hops, conduct, fates, figures };
+        TenetOutcome {
+            times: Times::new(10),
+            origin_ns: 0,
+            isolation: "root".into(),
+            channels: vec![of],
+            udp: Vec::new(),
+            crossings: Vec::new(),
+            load: Goodput::default(),
+        }
+    }
+
+    #[test]
+    fn a_program_that_hurries_waits_for_its_own_account() {
+        let hurried = conduct(&[0, 125, 130, 135, 900]);
+        assert_eq!(hurried.expected(), [0, 125, 250, 375, 900].map(|at| at * MS));
+        assert_eq!(outcome(hurried).verdict(), Verdict::Kept);
+    }
+
+    #[test]
+    fn one_frame_behind_its_bound_one_lost_one_or_an_early_end_breaks_the_promise() {
+        let steady: Vec<u64> = (0..40).map(|n| n * 125).collect();
+        let kept = outcome(conduct(&steady));
+        assert_eq!((kept.verdict(), kept.channels[0].delay_max_ns()), (Verdict::Kept, 50 * MS));
+        let mut late = conduct(&steady);
+        late.arrivals[20].arrived_ns += 51 * MS;
+        let late = outcome(late);
+        assert_eq!(late.verdict(), Verdict::Broken);
+        let told = super::super::text::verdict(&late);
+        assert!(told.contains("Frame 20 of channel 1 took 101.00 ms; its bound is 100.00 ms."), "{told}");
+        let mut lost = conduct(&steady);
+        lost.arrivals.remove(20);
+        assert_eq!(outcome(lost).verdict(), Verdict::Broken);
+        let ended = Conduct { ended: Some("it fell silent".into()), ..conduct(&steady) };
+        let ended = outcome(ended);
+        assert_eq!(ended.verdict(), Verdict::Broken);
+        assert!(super::super::text::verdict(&ended).ends_with("Channel 1 ended early: it fell silent."));
+    }
+}

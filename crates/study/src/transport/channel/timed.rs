@@ -1,0 +1,143 @@
+//! Units over a channel as a continuous medium: by time, with work-ahead, and marks for what is missing.
+
+use super::{
+    ChannelFailure, ChannelRequest, DRAIN, FIRST_SLOT_PATIENCE, NOT_REPORTED, NOT_STATED, closed, connect,
+    end_of, end_of_sender, end_of_wait, open_channel, promise, uncounted,
+};
+use crate::clock;
+use crate::stall::Stall;
+use crate::transport::{Arrival, Closed, Event, Promise, SendTurn, UnitSink, UnitSource};
+use rota::cmtp::{Played, StreamSink, StreamSource, StreamTally, StreamUnit, UnitState, buffers_for};
+use rota::{AcceptError, Listener, RecvError, SendError, Tally};
+use rota_answer::Failure;
+use rota_units::{Instant, Span};
+
+struct TimedSink(StreamSource);
+
+/// Opens a channel, and a stream on it that works ahead by so many units.
+pub fn open(request: &ChannelRequest, ahead: u16) -> Result<Box<dyn UnitSink>, ChannelFailure> {
+    let channel = open_channel(request, buffers_for(ahead))?;
+    let stream = StreamSource::begin(channel, ahead, FIRST_SLOT_PATIENCE).map_err(end_of_wait)?;
+    Ok(Box::new(TimedSink(stream)))
+}
+
+fn failed(error: SendError) -> Failure {
+    match error {
+        SendError::Closed(cause) => end_of_sender(cause),
+        gone @ SendError::NodeGone => uncounted(gone.to_string(), NOT_REPORTED),
+        other => Failure::failed(other),
+    }
+}
+
+impl UnitSink for TimedSink {
+    fn promise(&self) -> Option<Promise> {
+        Some(promise(self.0.channel().contract()))
+    }
+
+    fn reservation(&self) -> Option<String> {
+        let ahead = self.0.ahead();
+        let ahead = format!("{ahead} unit{} of work-ahead", if ahead == 1 { "" } else { "s" });
+        let reservation = self.0.channel().granted().reservation();
+        Some(reservation.map_or(ahead.clone(), |reservation| format!("{reservation}; {ahead}")))
+    }
+
+    fn wait_slot(&mut self, frame: u64) -> Result<SendTurn, Failure> {
+        clock::sleep_until_or_asked_to_end(self.0.opens())?;
+        let number = self.0.wait().map_err(failed)?;
+        let schedule = self.0.time();
+        Ok(SendTurn { schedule, waited: schedule, skipped: number.saturating_sub(frame) })
+    }
+
+    fn send(&mut self, _number: u64, unit: &[u8], _schedule: Instant) -> Result<bool, Failure> {
+        match self.0.put(unit) {
+            Ok(_) => Ok(true),
+            Err(SendError::LeftOut) => Ok(false),
+            Err(other) => Err(failed(other)),
+        }
+    }
+
+    fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed {
+        closed(self.0.into_channel(), played, Vec::new(), DRAIN)
+    }
+}
+
+struct TimedSource {
+    listener: Listener,
+    ahead: u16,
+    stream: Option<StreamSink>,
+}
+
+/// Listens for a stream whose source works ahead by so many units at most.
+pub fn listen(service: u16, from: Option<&str>, ahead: u16) -> Result<Box<dyn UnitSource>, Failure> {
+    // Units wait in this program for their time; the ring holds what comes while it is not scheduled.
+    let listener = connect()?.listen(service, from, super::RECEIVE_BUFFERS.max(buffers_for(ahead)))?;
+    Ok(Box::new(TimedSource { listener, ahead, stream: None }))
+}
+
+impl UnitSource for TimedSource {
+    fn next(&mut self, octets: &mut Vec<u8>, patience: Span) -> Result<Event, Failure> {
+        let Some(stream) = &mut self.stream else {
+            match self.listener.accept(patience) {
+                Ok(channel) => self.stream = Some(StreamSink::begin(channel, self.ahead)),
+                Err(AcceptError::TimedOut { .. }) => {}
+                Err(other) => return Err(Failure::failed(other)),
+            }
+            return Ok(Event::Silence);
+        };
+        match stream.next(octets, patience) {
+            Ok(Played::Unit(unit)) => Ok(event(&unit)),
+            Ok(Played::End(end)) => {
+                // Across segments the source's number is not always stated: these are all that have a number.
+                let StreamTally { whole, in_part, late, lost, .. } = stream.tally();
+                let numbered = [in_part, late, lost].into_iter().fold(whole, u64::saturating_add);
+                Ok(Event::Closed { sent: end.units_sent.unwrap_or(numbered) })
+            }
+            Err(RecvError::TimedOut) => Ok(Event::Silence),
+            Err(RecvError::Broken(cause)) => Err(end_of(cause, NOT_STATED)),
+            Err(gone @ RecvError::NodeGone) => Err(uncounted(gone.to_string(), NOT_STATED)),
+            Err(other) => Err(Failure::failed(other)),
+        }
+    }
+
+    fn tally(&self) -> Tally {
+        let Some(stream) = &self.stream else { return Tally::default() };
+        let played = stream.tally();
+        Tally {
+            units: played.whole,
+            late: played.late,
+            lost: played.lost,
+            incomplete: played.in_part,
+            latest_by_ns: played.latest_by_ns,
+            unread: stream.channel().tally().unread,
+        }
+    }
+
+    fn plays_by_time(&self) -> bool {
+        true
+    }
+
+    fn stated(&self) -> Option<u64> {
+        self.stream.as_ref()?.channel().units_stated()
+    }
+
+    fn unsent(&self) -> u64 {
+        self.stream.as_ref().map_or(0, |stream| stream.channel().units_unsent())
+    }
+
+    fn stalls(self: Box<Self>) -> Vec<Stall> {
+        Vec::new()
+    }
+}
+
+fn event(played: &StreamUnit) -> Event {
+    let Some(unit) = played.unit else {
+        return Event::Missing { number: played.number, is_late: played.state == UnitState::Late };
+    };
+    Event::Unit(Arrival {
+        number: unit.number,
+        complete: unit.complete,
+        schedule: Instant::from_nanos(unit.schedule_ns),
+        arrived: unit.arrived_at.unwrap_or(unit.dequeued_at),
+        dequeued: clock::now(),
+    })
+}
