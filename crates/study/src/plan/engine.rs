@@ -315,6 +315,10 @@ impl<'t> Plan<'t> {
             let life = |end| super::ledger::Life { end: Some(end), ..wanted.life };
             return ends.find(|end| fits(&Wanted { life: life(*end), ..wanted.clone() })).map(Offered::End);
         }
+        if wanted.group.is_some() {
+            // Its group states the messages.
+            return None;
+        }
         let with_size = |octets| {
             let messages = Messages { s_max: Octets::new(octets), ..wanted.messages };
             Wanted { messages, ..wanted.clone() }

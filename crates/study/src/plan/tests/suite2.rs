@@ -64,7 +64,11 @@ fn members_of_a_group_share_a_reservation_of_the_cable() {
     // Two at once have two reservations, for which the cable has no room; three on their own even less.
     let mut two = plan.clone();
     two.groups[0].at_once = 2;
-    assert_eq!(accepted(&told(&two)), [true, false, false, false]);
+    let all = told(&two);
+    assert_eq!(accepted(&all), [true, false, false, false]);
+    // A member states no messages of its own, and is not told to make them smaller; the guest is.
+    let offers = [1, 3].map(|at| all[at].1.as_ref().expect_err("no room").offer);
+    assert!(matches!(offers, [None, Some(Offered::SMax(_))]), "{offers:?}");
     let mut alone = plan.clone();
     alone.wanted.iter_mut().for_each(|wanted| wanted.group = None);
     assert_eq!(accepted(&told(&alone)), [true, false, false, false]);
