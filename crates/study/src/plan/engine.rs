@@ -150,7 +150,7 @@ impl<'t> Plan<'t> {
         }
         let refused = of_shortest.expect("there is a route");
         let offer = self.nearest(wanted, &routes[0], &refused);
-        Err(Box::new(Refused { routes: routes.len(), offer, ..refused }))
+        Err(Box::new(Refused { routes: routes.len(), offer, ..*refused }))
     }
 
     pub(super) fn no_way(&self, ends: [usize; 2]) -> Refused {
@@ -174,7 +174,7 @@ impl<'t> Plan<'t> {
         &self,
         wanted: &Wanted,
         segments: impl Iterator<Item = usize>,
-    ) -> Result<(Octets, Packets), Refused> {
+    ) -> Result<(Octets, Packets), Box<Refused>> {
         let carried = |segment: usize| payload_max(&self.params[segment].link.framing);
         // All members of a group, and all branches of a tree, have packets that fit every segment.
         let is_alone = wanted.group.is_none() && wanted.to.len() == 1 && !wanted.is_tree;
@@ -208,7 +208,7 @@ impl<'t> Plan<'t> {
     }
 
     /// Both passes of set-up over a route, without reserving anything.
-    fn trial(&self, wanted: &Wanted, route: &[Step]) -> Result<Trial, Refused> {
+    fn trial(&self, wanted: &Wanted, route: &[Step]) -> Result<Trial, Box<Refused>> {
         let (packet_max, packets) = self.packets(wanted, route.iter().map(|step| step.segment))?;
         let (ask, seat) = (asked_of(&packets), self.seat(wanted));
         let mut hops = Vec::new();
@@ -243,11 +243,11 @@ impl<'t> Plan<'t> {
         seat: &Seat,
         ask: &Ask,
         (hops, legs): (&[Hop], &[Leg]),
-    ) -> Result<Option<Value>, Refused> {
+    ) -> Result<Option<Value>, Box<Refused>> {
         if let Some(leg) = legs.iter().find(|leg| self.has_levels(&leg.step)) {
             if wanted.life.end.is_some() {
                 let why = "a channel over a port of levels (rcsp) has no end; leave it out".to_owned();
-                return Err(Refused { why, ..refused(Some(leg.step), "RcspLevel", Span::ZERO) });
+                return Err(Box::new(Refused { why, ..refused(Some(leg.step), "RcspLevel", Span::ZERO) }));
             }
             return Ok(None);
         }

@@ -93,7 +93,7 @@ impl Plan<'_> {
         let (packet_max, packets) = match self.packets(wanted, std::iter::empty()) {
             Ok(packets) => packets,
             Err(refused) => {
-                return wanted.to.iter().map(|to| (*to, Err(Box::new(refused.clone())))).collect();
+                return wanted.to.iter().map(|to| (*to, Err(refused.clone()))).collect();
             }
         };
         let seat = self.seat(wanted);
@@ -142,7 +142,7 @@ impl Plan<'_> {
         for receiver in receivers {
             match self.graft(&mut tree, *receiver) {
                 Ok(()) => new.push(*receiver),
-                Err(refused) => answers.push((*receiver, Err(Box::new(refused)))),
+                Err(refused) => answers.push((*receiver, Err(refused))),
             }
         }
         self.relax(&mut tree);
@@ -151,7 +151,7 @@ impl Plan<'_> {
             if answer.is_err() {
                 tree.ways.remove(&receiver);
             }
-            answers.push((receiver, answer.map_err(Box::new)));
+            answers.push((receiver, answer));
         }
         tree.prune();
         let ask = asked_of(&tree.packets);
@@ -173,7 +173,7 @@ impl Plan<'_> {
     }
 
     /// Gives a tree a way to a receiver, with the best bounds of its new hops; or leaves it as it was.
-    fn graft(&self, tree: &mut Tree, receiver: usize) -> Result<(), Refused> {
+    fn graft(&self, tree: &mut Tree, receiver: usize) -> Result<(), Box<Refused>> {
         let ends = [tree.wanted.from, receiver];
         let all = routes(self.topology, ends);
         let mut of_shortest = None;
@@ -194,11 +194,11 @@ impl Plan<'_> {
                 Refused { why, ..refused(None, "Route", Span::ZERO) }
             }
         };
-        Err(of_shortest.unwrap_or_else(none))
+        Err(of_shortest.unwrap_or_else(|| Box::new(none())))
     }
 
     /// The new hops of a way.
-    fn grafted(&self, tree: &Tree, way: &[Step]) -> Result<BTreeMap<usize, Edge>, Refused> {
+    fn grafted(&self, tree: &Tree, way: &[Step]) -> Result<BTreeMap<usize, Edge>, Box<Refused>> {
         let (ask, mut hops, mut edges) = (asked_of(&tree.packets), Vec::new(), BTreeMap::new());
         for (n, step) in way.iter().enumerate() {
             if let Some(edge) = tree.edges.get(&step.segment) {
@@ -241,7 +241,7 @@ impl Plan<'_> {
     }
 
     /// The promise to a receiver of the tree.
-    fn branch(&self, tree: &Tree, receiver: usize) -> Result<Accepted, Refused> {
+    fn branch(&self, tree: &Tree, receiver: usize) -> Result<Accepted, Box<Refused>> {
         let (way, ask, packets) = (&tree.ways[&receiver], asked_of(&tree.packets), tree.packets);
         let (hops, legs) = (tree.hops(way), tree.legs(way));
         let certificate = self.proven(&tree.wanted, tree.packet_max, &tree.seat, &ask, (&hops, &legs))?;
