@@ -6,13 +6,14 @@
 //! channel's own start, and at each start and end of another one in its life. At an end the set is smaller,
 //! but on a RETHER segment the slot behind it may begin a visit of its own then, which takes longer.
 //!
-//! *A set that changes.* Packets of a channel that has ended may still wait, and make others wait longer than
-//! the set behind it would. A channel stays in the ledger for D_max behind its end, until its last packet has
-//! arrived, and then for [`QUIET`]. On a cable a busy period of the sets before takes L at most, on any
-//! clock, and the plan refuses a set with L > QUIET where any channel ends. So a busy period with a packet of the channel ends
-//! before another one takes its place, and each busy period has the packets of one accepted set. On a RETHER
-//! segment a channel has slots of its own, which only move to the front when another one ends. An earlier
-//! channel goes before a later one in the list, also where the later one starts first.
+//! *A set that changes.* Packets of a channel that has ended may still wait, and make others wait longer
+//! than the set behind it would. A channel stays in the ledger for D_max behind its end, until its last
+//! packet has arrived, and then for [`QUIET`]. On a cable a busy period of the sets before takes L at most,
+//! on any clock, and the plan refuses a set with L > QUIET where any channel ends. So a busy period with a
+//! packet of the channel ends before another one takes its place, and each busy period has the packets of
+//! one accepted set. On a RETHER segment a channel has slots of its own, which only move to the front when
+//! another one ends. An earlier channel goes before a later one in the list, also where the later one
+//! starts first.
 
 use super::route::Step;
 use rota_admission::Slot;
