@@ -5,10 +5,13 @@
 
 mod engine;
 pub mod file;
+mod ledger;
+mod ports;
 mod route;
+mod tree;
 
 use engine::{Accepted, Offered, Plan, Refused};
-use file::Wanted;
+use file::{PlanFile, Verb, Wanted};
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_lab::{Topology, interface};
 use rota_units::Span;
@@ -27,10 +30,56 @@ pub struct Args {
     certificates: Option<PathBuf>,
 }
 
-/// One channel of the plan, decided.
+/// One channel of the plan, or one receiver of it, decided.
 struct Decision<'p> {
     wanted: &'p Wanted,
-    answer: Result<Accepted, Box<Refused>>,
+    /// The channel's name, and of a channel to several receivers that of the receiver.
+    name: String,
+    answer: Answer,
+}
+
+enum Answer {
+    Accepted(Accepted),
+    Refused(Box<Refused>),
+    /// The receiver has left; or it received nothing.
+    Left(bool),
+}
+
+impl From<Result<Accepted, Box<Refused>>> for Answer {
+    fn from(answer: Result<Accepted, Box<Refused>>) -> Self {
+        match answer {
+            Ok(accepted) => Self::Accepted(accepted),
+            Err(refused) => Self::Refused(refused),
+        }
+    }
+}
+
+/// Decides all channels of a plan, in their order.
+fn decide(plan: &PlanFile) -> Vec<Decision<'_>> {
+    let mut network = Plan::new(plan);
+    let mut decisions = Vec::new();
+    for wanted in &plan.wanted {
+        let (name, to) = (wanted.name.clone(), wanted.to[0]);
+        let branches = match &wanted.verb {
+            Verb::Open if wanted.is_tree => network.decide_tree(wanted),
+            Verb::Open => {
+                let answer = network.decide(wanted).into();
+                decisions.push(Decision { wanted, name, answer });
+                continue;
+            }
+            Verb::Join(tree) => network.join(tree, to),
+            Verb::Leave(tree) => {
+                let answer = Answer::Left(network.leave(tree, to));
+                decisions.push(Decision { wanted, name, answer });
+                continue;
+            }
+        };
+        for (to, answer) in branches {
+            let name = format!("{name}@{}", plan.topology.stations[to].name);
+            decisions.push(Decision { wanted, name, answer: answer.into() });
+        }
+    }
+    decisions
 }
 
 /// Runs the command.
@@ -39,18 +88,15 @@ struct Decision<'p> {
 /// A file that cannot be read or makes no sense, or a folder that cannot be written.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let plan = file::read(&args.file)?;
-    let mut network = Plan::new(&plan.topology);
-    let mut decisions = Vec::new();
-    for wanted in &plan.wanted {
-        let answer = network.decide(wanted);
-        if let Some(folder) = &args.certificates {
-            put(
-                folder,
-                &wanted.name,
-                answer.as_ref().ok().and_then(|accepted| accepted.certificate.as_ref()),
-            )?;
+    let decisions = decide(&plan);
+    if let Some(folder) = &args.certificates {
+        for Decision { name, answer, .. } in &decisions {
+            let certificate = match answer {
+                Answer::Accepted(accepted) => accepted.certificate.as_ref(),
+                _ => None,
+            };
+            put(folder, name, certificate)?;
         }
-        decisions.push(Decision { wanted, answer });
     }
     let channels: Vec<Value> = decisions.iter().map(|one| one.json(&plan.topology)).collect();
     format.tell(&json!({ "channels": channels }), |_| {
@@ -61,8 +107,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             outln!("{}", one.text(&plan.topology));
         }
     });
-    let all = decisions.iter().all(|one| one.answer.is_ok());
-    Ok(if all { Exit::Done } else { Exit::Refused })
+    let is_refused = |one: &Decision<'_>| !matches!(one.answer, Answer::Accepted(_) | Answer::Left(true));
+    Ok(if decisions.iter().any(is_refused) { Exit::Refused } else { Exit::Done })
 }
 
 /// Writes the certificate of a channel, or removes what an earlier run wrote of one that has none now.
@@ -95,9 +141,11 @@ fn hop_name(topology: &Topology, step: &Step) -> String {
 
 impl Decision<'_> {
     fn text(&self, topology: &Topology) -> String {
-        let Wanted { name, goal, .. } = self.wanted;
+        let Self { wanted: Wanted { goal, .. }, name, .. } = self;
         match &self.answer {
-            Ok(accepted) => {
+            Answer::Left(true) => format!("{name}: the receiver has left"),
+            Answer::Left(false) => format!("{name}: refused: the receiver had no part in the channel"),
+            Answer::Accepted(accepted) => {
                 let Accepted { packets, delay, jitter, legs, .. } = accepted;
                 let count = match packets.count {
                     1 => format!("a packet of {}", packets.octets),
@@ -118,7 +166,7 @@ impl Decision<'_> {
                 }
                 text
             }
-            Err(refused) => {
+            Answer::Refused(refused) => {
                 let hop = refused.step.as_ref().map(|step| hop_name(topology, step));
                 let at = hop.map_or(String::new(), |hop| format!(" at {hop}"));
                 let others = match refused.routes {
@@ -140,8 +188,9 @@ impl Decision<'_> {
             })
         };
         match &self.answer {
-            Ok(accepted) => json!({
-                "name": self.wanted.name,
+            Answer::Left(left) => json!({ "name": self.name, "accepted": left, "left": left }),
+            Answer::Accepted(accepted) => json!({
+                "name": self.name,
                 "accepted": true,
                 "delay_ns": accepted.delay.as_nanos(),
                 "jitter_ns": accepted.jitter.as_nanos(),
@@ -153,11 +202,13 @@ impl Decision<'_> {
                 })).collect::<Vec<_>>(),
                 "certificate": accepted.certificate,
             }),
-            Err(refused) => json!({
-                "name": self.wanted.name,
+            Answer::Refused(refused) => json!({
+                "name": self.name,
                 "accepted": false,
                 "refused": {
                     "at": refused.step.as_ref().map(step),
+                    "partition": refused.partition,
+                    "from_ns": refused.from.as_nanos(),
                     "test": refused.test,
                     "margin_ns": refused.margin.as_nanos(),
                     "sentence": refused.why,
@@ -175,6 +226,7 @@ impl Offered {
             Self::Delay(delay) => ("delay", format!("{}ns", delay.as_nanos())),
             Self::Jitter(jitter) => ("jitter", format!("{}ns", jitter.as_nanos())),
             Self::SMax(octets) => ("smax", format!("{}B", octets.get())),
+            Self::End(end) => ("end", format!("{}ns", end.as_nanos())),
         };
         format!("on this way the nearest request that fits has {field} = \"{value}\"")
     }
@@ -184,6 +236,7 @@ impl Offered {
             Self::Delay(delay) => json!({ "delay_ns": delay.as_nanos() }),
             Self::Jitter(jitter) => json!({ "jitter_ns": jitter.as_nanos() }),
             Self::SMax(octets) => json!({ "smax_octets": octets.get() }),
+            Self::End(end) => json!({ "end_ns": end.as_nanos() }),
         }
     }
 }

@@ -61,12 +61,14 @@ pub struct Denied {
     pub margin: Span,
     /// The shortest bound with which the same traffic fits; `None` where no bound helps.
     pub nearest_delay: Option<Span>,
+    /// The partition that refused, 0 for what is in none; `None` where the whole port did (`TENET-7-2`).
+    pub partition: Option<u8>,
 }
 
 impl Denied {
     /// A refusal for which no longer bound was looked for.
     pub const fn new(test: NodeTest, margin: Span) -> Self {
-        Self { test, margin, nearest_delay: None }
+        Self { test, margin, nearest_delay: None, partition: None }
     }
 }
 

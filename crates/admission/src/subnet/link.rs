@@ -142,6 +142,14 @@ fn above(params: &SegmentParams, units: Span) -> Flow {
     Flow { traffic: each(window), service: units + announced(params), delay: window }
 }
 
+/// The load of a port that is no channel's.
+pub(super) struct Windows {
+    /// What goes before packets in a window.
+    pub(super) work: Span,
+    /// The share of ordinary traffic.
+    pub(super) own: Flow,
+}
+
 impl<F, P> LinkPort<F, P>
 where
     F: DerefMut<Target = [Flow]>,
@@ -169,6 +177,13 @@ where
             Tests::Edf(table)
         };
         Ok(Self { params, discipline, tests })
+    }
+
+    /// Its load without slots and channels.
+    pub(super) fn windows(&self) -> Windows {
+        let (every, octets, delay) = ordinary(&self.params);
+        let own = Flow { traffic: each(every), service: packet_cost(&self.params.link, octets), delay };
+        Windows { work: announced(&self.params), own }
     }
 
     /// The discipline.

@@ -7,6 +7,7 @@
 
 mod link;
 mod paced;
+mod partition;
 mod rether;
 
 pub use link::{
@@ -14,6 +15,7 @@ pub use link::{
     link_levels, link_offer, link_others, link_work,
 };
 pub use paced::{PacedFlow, PacedPort, fifo_delay};
+pub use partition::{BadPartition, PARTITIONS_MAX, PartedPort, Partitions, PortPart, RetherPart};
 pub use rether::{RetherSegment, RetherShare, packet_tht};
 pub(crate) use rether::{slots_looked_at, worst_wait};
 

@@ -68,7 +68,7 @@ impl RetherSegment<'_> {
     }
 
     /// The reservation of this pace, if it carries the packets and fits.
-    fn share(&self, ask: &Ask, pace: Pace) -> Result<RetherShare, Denied> {
+    pub(super) fn share(&self, ask: &Ask, pace: Pace) -> Result<RetherShare, Denied> {
         let params = &self.params;
         let unit = ask.octets + Octets::new(RTIP_OCTETS);
         let wait = worst_wait(&ask.traffic, pace, params.trt, tht_rt_joined(params, unit))?;
@@ -105,10 +105,19 @@ impl RetherSegment<'_> {
     /// # Errors
     /// [`Denied`] with the smallest margin; that a test was too long only where no other test failed.
     pub fn quickest(&self, ask: &Ask) -> Result<RetherShare, Denied> {
+        self.quickest_of(ask, Ok)
+    }
+
+    /// The reservation with the shortest bound, of those that pass a further test.
+    pub(super) fn quickest_of(
+        &self,
+        ask: &Ask,
+        fits: impl Fn(RetherShare) -> Result<RetherShare, Denied>,
+    ) -> Result<RetherShare, Denied> {
         let mut last = Denied::new(NodeTest::RetherShare, Span::MAX);
         let mut best: Option<RetherShare> = None;
         for pace in self.paces(&ask.traffic) {
-            match self.share(ask, pace) {
+            match self.share(ask, pace).and_then(&fits) {
                 Ok(share) if best.is_none_or(|best| share.delay < best.delay) => best = Some(share),
                 Ok(_) => {}
                 Err(denied) if rank(&denied) < rank(&last) => last = denied,
@@ -118,7 +127,8 @@ impl RetherSegment<'_> {
         best.ok_or(last)
     }
 
-    fn offer(&self, ask: &Ask, share: &RetherShare) -> Offer {
+    /// The promise of a reservation.
+    pub(super) fn offer(&self, ask: &Ask, share: &RetherShare) -> Offer {
         let link = &self.params.link;
         Offer {
             delay: share.delay,

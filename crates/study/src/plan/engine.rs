@@ -1,49 +1,40 @@
 //! Decides the channels of a plan one after another, by the tests that a network runs hop by hop: the best
 //! bound of each node on the way there, the test of the destination, and what is given back on the way back.
 
-use super::file::Wanted;
+use super::file::{Group, Parted, PlanFile, Wanted};
+use super::ledger::{Entry, Ledger, QUIET, Seat};
+use super::ports::{DeniedAt, Want};
 use super::route::{HOPS_MAX, Step, routes};
-use crate::certificate::document::{self, Document};
-use rota_admission::certificate::{
-    FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, Terms, certify, edf_terms,
-    rether_terms,
-};
+use super::tree::Tree;
+use crate::certificate::document::Document;
+use rota_admission::certificate::Terms;
 use rota_admission::path::{self, Hop, PathTest, counts_for_jitter};
-use rota_admission::rtip::{
-    Denied, Discipline, Flow, Messages, Packets, Point, Regulator, Scheduler, Traffic,
-};
-use rota_admission::subnet::{
-    Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, Offer, RetherSegment, RetherShare, Subnet, carried_step,
-    link_ahead, link_others, payload_max,
-};
-use rota_admission::{Clocks, SegmentParams, Slot};
-use rota_lab::{Medium, Segment, Topology};
+use rota_admission::rtip::{Messages, Packets};
+use rota_admission::subnet::{Ask, RetherShare, payload_max};
+use rota_admission::{Clocks, SegmentParams};
+use rota_lab::{Segment, Topology};
 use rota_units::{Octets, Span};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// No two hosts have one clock.
-const CLOCKS: Clocks = Clocks::APART;
-/// Channels that one direction of a cable holds in a plan.
-const CHANNELS_MAX: usize = 1_000;
-
-/// One direction of a cable: the tests that its node runs, and its channels with their offers.
-type Port = LinkPort<Vec<Flow>, Vec<Point>>;
+pub(super) const CLOCKS: Clocks = Clocks::APART;
 
 /// A network, and all that stands on it.
 pub struct Plan<'t> {
-    topology: &'t Topology,
+    pub(super) topology: &'t Topology,
     /// The numbers that the stations of each segment share.
-    params: Vec<SegmentParams>,
-    /// The list of each segment under a token, and the receiving station of each of its slots.
-    rings: Vec<(Vec<Slot>, Vec<u16>)>,
-    /// The channels of each direction of a cable, by segment and sending station, with their offers.
-    cables: BTreeMap<(usize, usize), Vec<(Ask, Offer)>>,
+    pub(super) params: Vec<SegmentParams>,
+    /// The partitions of each segment.
+    pub(super) partitions: Vec<Parted>,
+    groups: Vec<Group>,
+    /// All reservations.
+    pub(super) ledger: Ledger,
+    /// The channels to several receivers, by name.
+    pub(super) trees: BTreeMap<String, Tree>,
+    /// Channels that were asked for.
+    pub(super) asked: usize,
 }
-
-/// An offer of nothing.
-const NO_OFFER: Offer =
-    Offer { delay: Span::ZERO, service_least: Span::ZERO, link_least: Span::ZERO, link_most: Span::ZERO };
 
 /// One hop of an accepted channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +45,10 @@ pub struct Leg {
     pub delay: Span,
     /// The share of each cycle, on a segment under a token.
     pub share: Option<RetherShare>,
+    /// A moment at which the share has this bound; its certificate states the channels of that one.
+    pub moment: Span,
+    /// The longest THT of the share at any moment.
+    pub tht: Option<Span>,
 }
 
 /// An accepted channel.
@@ -81,6 +76,10 @@ pub struct Refused {
     pub test: &'static str,
     /// By how much.
     pub margin: Span,
+    /// The partition that refused, if it is one of the network's that has several.
+    pub partition: Option<String>,
+    /// From when on, in the time of the plan: later than the channel's start if another one starts then.
+    pub from: Span,
     /// A sentence.
     pub why: String,
     /// So many routes were looked at.
@@ -98,11 +97,14 @@ pub enum Offered {
     Jitter(Span),
     /// Smaller messages.
     SMax(Octets),
+    /// An earlier end.
+    End(Span),
 }
 
 /// A channel that fits, before it stands.
 struct Trial {
     ask: Ask,
+    seat: Seat,
     packets: Packets,
     hops: Vec<Hop>,
     legs: Vec<Leg>,
@@ -110,32 +112,34 @@ struct Trial {
 }
 
 impl<'t> Plan<'t> {
-    /// A network on which nothing stands. The topology was checked.
-    pub fn new(topology: &'t Topology) -> Self {
+    /// A network on which nothing stands. The file was checked.
+    pub fn new(file: &'t PlanFile) -> Self {
+        let topology = &file.topology;
         let params = |(index, segment): (usize, &Segment)| {
             let stations = u16::try_from(topology.on(index).count()).unwrap_or(u16::MAX);
             segment.settings().expect("its check has made them").params(stations)
         };
-        let params: Vec<SegmentParams> = topology.segments.iter().enumerate().map(params).collect();
-        let rings = vec![(Vec::new(), Vec::new()); params.len()];
-        let mut cables = BTreeMap::new();
-        for (station, segment) in ends_of_cables(topology) {
-            cables.insert((segment, station), Vec::new());
+        Self {
+            topology,
+            params: topology.segments.iter().enumerate().map(params).collect(),
+            partitions: file.partitions.clone(),
+            groups: file.groups.clone(),
+            ledger: Ledger::default(),
+            trees: BTreeMap::new(),
+            asked: 0,
         }
-        Self { topology, params, rings, cables }
     }
 
-    /// Decides a channel. An accepted one stands from now on.
+    /// Decides a channel with one receiver. An accepted one stands from now on.
     ///
     /// # Errors
     /// [`Refused`], with the nearest request that fits.
     pub fn decide(&mut self, wanted: &Wanted) -> Result<Accepted, Box<Refused>> {
-        let routes = routes(self.topology, wanted.ends);
+        self.asked += 1;
+        let ends = [wanted.from, wanted.to[0]];
+        let routes = routes(self.topology, ends);
         if routes.is_empty() {
-            let ends = wanted.ends.map(|end| &*self.topology.stations[end].name);
-            let why = format!("no way of {HOPS_MAX} hops or fewer leads from {} to {}", ends[0], ends[1]);
-            let (test, margin) = ("Route", Span::ZERO);
-            return Err(Box::new(Refused { why, ..refused(None, test, margin) }));
+            return Err(Box::new(self.no_way(ends)));
         }
         let mut of_shortest = None;
         for route in &routes {
@@ -146,45 +150,107 @@ impl<'t> Plan<'t> {
         }
         let refused = of_shortest.expect("there is a route");
         let offer = self.nearest(wanted, &routes[0], &refused);
-        Err(Box::new(Refused { routes: routes.len(), offer, ..refused }))
+        Err(Box::new(Refused { routes: routes.len(), offer, ..*refused }))
     }
 
-    /// Both passes of set-up over a route, without reserving anything.
-    fn trial(&self, wanted: &Wanted, route: &[Step]) -> Result<Trial, Refused> {
-        let packet_max = route.iter().map(|step| payload_max(&self.params[step.segment].link.framing)).min();
+    pub(super) fn no_way(&self, ends: [usize; 2]) -> Refused {
+        let [from, to] = ends.map(|end| &*self.topology.stations[end].name);
+        let why = format!("no way of {HOPS_MAX} hops or fewer leads from {from} to {to}");
+        Refused { why, ..refused(None, "Route", Span::ZERO) }
+    }
+
+    /// The place of a channel in the ledger.
+    pub(super) fn seat(&self, wanted: &Wanted) -> Seat {
+        Seat {
+            channel: self.asked,
+            life: wanted.life.charged(wanted.goal.delay),
+            partition: wanted.partition.clone(),
+            group: wanted.group.map(|group| (group, self.groups[group].at_once)),
+        }
+    }
+
+    /// The packets of a channel over these segments, and the largest payload that all of them carry.
+    pub(super) fn packets(
+        &self,
+        wanted: &Wanted,
+        segments: impl Iterator<Item = usize>,
+    ) -> Result<(Octets, Packets), Box<Refused>> {
+        let carried = |segment: usize| payload_max(&self.params[segment].link.framing);
+        // All members of a group, and all branches of a tree, have packets that fit every segment.
+        let is_alone = wanted.group.is_none() && wanted.to.len() == 1 && !wanted.is_tree;
+        let packet_max = match is_alone {
+            true => segments.map(carried).min(),
+            false => (0..self.params.len()).map(carried).min(),
+        };
         let packet_max = packet_max.unwrap_or(Octets::new(1));
         let packets = wanted
             .messages
             .packets(packet_max)
             .map_err(|bad| Refused { why: bad.to_string(), ..refused(None, "Traffic", Span::ZERO) })?;
-        let traffic = CLOCKS.counted(&packets.traffic);
-        let ask = Ask { traffic, octets: packets.octets, octets_least: Octets::new(1) };
-        let denied = |step: &Step, denied: Denied| Refused {
-            why: denied.to_string(),
-            ..refused(Some(*step), denied.test.name(), denied.margin)
-        };
+        Ok((packet_max, packets))
+    }
+
+    /// The refusal of a hop.
+    pub(super) fn denied(&self, step: &Step, (denied, from): DeniedAt) -> Refused {
+        let parted = &self.partitions[step.segment];
+        let partition = denied.partition.map(|number| match usize::from(number).checked_sub(1) {
+            Some(at) => parted.names.get(at).cloned().unwrap_or_default(),
+            None => "rest".to_owned(),
+        });
+        let mut why = denied.to_string();
+        if let Some(name) = &partition {
+            why = format!("partition '{name}': {why}");
+        }
+        if from > Span::ZERO {
+            why = format!("from {from} on: {why}");
+        }
+        Refused { why, partition, from, ..refused(Some(*step), denied.test.name(), denied.margin) }
+    }
+
+    /// Both passes of set-up over a route, without reserving anything.
+    fn trial(&self, wanted: &Wanted, route: &[Step]) -> Result<Trial, Box<Refused>> {
+        let (packet_max, packets) = self.packets(wanted, route.iter().map(|step| step.segment))?;
+        let (ask, seat) = (asked_of(&packets), self.seat(wanted));
         let mut hops = Vec::new();
         for step in route {
-            let offer = self.ask(step, |subnet| subnet.best(&ask)).map_err(|why| denied(step, why))?;
+            let asked = self.ask(step, &seat, &ask, Want::Best);
+            let (offer, _) = asked.map_err(|why| self.denied(step, why))?;
             hops.push(offer.hop(self.regulator(route, hops.len())));
         }
-        let failed = |why: path::PathDenied| {
-            let test = if why.test == PathTest::Delay { "Delay" } else { "Jitter" };
-            Refused { why: why.to_string(), ..refused(None, test, why.margin) }
-        };
-        let mut left = path::check(&hops, packets.spread, &wanted.goal, CLOCKS).map_err(failed)?;
+        let mut left = path::check(&hops, packets.spread, &wanted.goal, CLOCKS).map_err(of_path)?;
         let mut legs = Vec::new();
         for (n, step) in route.iter().enumerate().rev() {
             let counts = counts_for_jitter(&hops, n);
             let best = hops[n].delay;
             let most = best + left.share(counts);
-            let leg = self.relaxed(step, &ask, most).map_err(|why| denied(step, why))?;
+            let asked = self.ask(step, &seat, &ask, Want::Keeping(most));
+            let (_, leg) = asked.map_err(|why| self.denied(step, why))?;
             // A cheaper reservation may need less than its part; the nodes before it have the rest.
             left = left.take(leg.delay.minus(best), counts);
             hops[n].delay = leg.delay;
             legs.push(leg);
         }
         legs.reverse();
+        let certificate = self.proven(wanted, packet_max, &seat, &ask, (&hops, &legs))?;
+        Ok(Trial { ask, seat, packets, hops, legs, certificate })
+    }
+
+    /// The certificate of a way that was accepted, which the independent checker has accepted, too.
+    pub(super) fn proven(
+        &self,
+        wanted: &Wanted,
+        packet_max: Octets,
+        seat: &Seat,
+        ask: &Ask,
+        (hops, legs): (&[Hop], &[Leg]),
+    ) -> Result<Option<Value>, Box<Refused>> {
+        if let Some(leg) = legs.iter().find(|leg| self.has_levels(&leg.step)) {
+            if wanted.life.end.is_some() {
+                let why = "a channel over a port of levels (rcsp) has no end; leave it out".to_owned();
+                return Err(Box::new(Refused { why, ..refused(Some(leg.step), "RcspLevel", Span::ZERO) }));
+            }
+            return Ok(None);
+        }
         let terms = Terms {
             messages: wanted.messages,
             goal: wanted.goal,
@@ -194,152 +260,36 @@ impl<'t> Plan<'t> {
             host_slack: Span::ZERO,
             clocks: CLOCKS,
         };
-        let has_levels = route
-            .iter()
-            .any(|step| !self.is_ring(step) && self.discipline(step.segment).scheduler == Scheduler::Rcsp);
-        let certificate = match has_levels {
-            true => None,
-            false => {
-                Some(self.certified(&terms, &ask, &hops, &legs).map_err(|(step, why)| denied(&step, why))?)
-            }
-        };
+        let made = self.certified(&terms, seat, ask, hops, legs);
+        let certificate = made.map_err(|(step, why)| self.denied(&step, why))?;
         let unproven = |why: String| Refused { why, ..refused(None, "Certificate", Span::ZERO) };
-        if let Some(certificate) = &certificate {
-            let document = Document::read(&certificate.to_string()).map_err(unproven)?;
-            document
-                .check()
-                .map_err(|fault| unproven(format!("no checker would accept a certificate: {fault}")))?;
-        }
-        Ok(Trial { ask, packets, hops, legs, certificate })
-    }
-
-    fn discipline(&self, segment: usize) -> Discipline {
-        self.topology.segments[segment].discipline
-    }
-
-    /// How the node of a step holds packets: by the discipline of its port, where that is one of a cable.
-    fn regulator(&self, route: &[Step], n: usize) -> Regulator {
-        let before = n.checked_sub(1).map(|before| &route[before]);
-        if self.is_ring(&route[n]) {
-            return Regulator::Rate;
-        }
-        let step = before.map_or(Span::ZERO, |before| {
-            let transit = self.params[before.segment].transit();
-            carried_step((self.is_ring(before)).then_some(transit))
-        });
-        self.discipline(route[n].segment).regulator(step)
-    }
-
-    /// The cheapest reservation on a step with a bound of `most` or less.
-    fn relaxed(&self, step: &Step, ask: &Ask, most: Span) -> Result<Leg, Denied> {
-        let step = *step;
-        if let Some(ring) = self.ring(&step) {
-            let share = ring.cheapest(ask, most)?;
-            return Ok(Leg { step, delay: share.delay, share: Some(share) });
-        }
-        let offer = self.ask(&step, |subnet| subnet.keeping(ask, most))?;
-        Ok(Leg { step, delay: offer.delay, share: None })
-    }
-
-    /// Asks the network behind a step.
-    fn ask(
-        &self,
-        step: &Step,
-        ask: impl FnOnce(&mut dyn Subnet) -> Result<Offer, Denied>,
-    ) -> Result<Offer, Denied> {
-        if let Some(mut ring) = self.ring(step) {
-            return ask(&mut ring);
-        }
-        let traffic = Traffic::periodic(Span::from_millis(1)).expect("a sound period");
-        let none = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
-        let memory = (vec![none; CHANNELS_MAX + LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);
-        let discipline = self.discipline(step.segment);
-        let mut port = Port::new(self.params[step.segment], discipline, memory.0, memory.1)?;
-        for (ask, offer) in self.standing(step) {
-            port.admit_offered(ask, offer)?;
-        }
-        ask(&mut port)
-    }
-
-    fn is_ring(&self, step: &Step) -> bool {
-        self.topology.segments[step.segment].medium != Medium::Link
-    }
-
-    /// The segment of a step as its station sees it, if a token rules there.
-    fn ring(&self, step: &Step) -> Option<RetherSegment<'_>> {
-        if !self.is_ring(step) {
-            return None;
-        }
-        let (slots, receivers) = &self.rings[step.segment];
-        let station = number(step.station);
-        let receives = receivers.contains(&station);
-        Some(RetherSegment { params: self.params[step.segment], slots, station, periodic: false, receives })
-    }
-
-    fn standing(&self, step: &Step) -> &[(Ask, Offer)] {
-        self.cables.get(&(step.segment, step.station)).map_or(&[], Vec::as_slice)
+        let document = Document::read(&certificate.to_string()).map_err(unproven)?;
+        document
+            .check()
+            .map_err(|fault| unproven(format!("no checker would accept a certificate: {fault}")))?;
+        Ok(Some(certificate))
     }
 
     /// The channel stands from now on.
     fn stand(&mut self, trial: Trial) -> Accepted {
-        let Trial { ask, packets, hops, legs, certificate } = trial;
+        let Trial { ask, seat, packets, hops, legs, certificate } = trial;
         for leg in &legs {
-            let Step { station, segment, next } = leg.step;
-            if let Some(share) = &leg.share {
-                let (slots, receivers) = &mut self.rings[segment];
-                slots.push(Slot { station: number(station), tht: share.admitted.tht, periodic: false });
-                receivers.push(number(next));
-            } else {
-                let offer = Offer { delay: leg.delay, ..NO_OFFER };
-                self.cables.entry((segment, station)).or_default().push((ask, offer));
-            }
+            self.reserve(&seat, &ask, leg, vec![leg.step.next]);
         }
         let delay = path::delay(&hops, packets.spread, CLOCKS);
         let jitter = path::jitter(&hops, packets.spread, CLOCKS);
         Accepted { packets, legs, delay, jitter, certificate }
     }
 
-    /// The bound of a cable's port, without what its host may be late.
-    fn on_port(&self, step: &Step, delay: Span) -> Span {
-        delay.minus(self.params[step.segment].link.host_slack)
-    }
-
-    /// The certificate of a channel that does not stand yet. It states what stands before it.
-    fn certified(
-        &self,
-        terms: &Terms,
-        ask: &Ask,
-        hops: &[Hop],
-        legs: &[Leg],
-    ) -> Result<Value, (Step, Denied)> {
-        let memory = |leg: &Leg| {
-            let step = &leg.step;
-            let mut all: Vec<(Ask, Span)> = link_others(&self.params[step.segment]).collect();
-            let standing = self.standing(step).iter();
-            all.extend(standing.map(|(ask, offer)| (*ask, self.on_port(step, offer.delay))));
-            all.push((*ask, self.on_port(step, leg.delay)));
-            let none = Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
-            let (flows, terms) = (vec![none; all.len()], vec![FlowTerms::default(); all.len()]);
-            (all, flows, terms)
-        };
-        let mut memory: Vec<_> = legs.iter().map(memory).collect();
-        let mut parts: Vec<HopTerms<'_>> = Vec::new();
-        for (leg, (all, flows, terms)) in legs.iter().zip(&mut memory) {
-            let params = &self.params[leg.step.segment];
-            let network: NetworkTerms<'_> = match (&leg.share, self.ring(&leg.step)) {
-                (Some(share), Some(ring)) => rether_terms(&ring, ask, share),
-                _ => {
-                    let ahead = link_ahead(params, Span::ZERO);
-                    let made = edf_terms(&params.link, ahead, all, all.len() - 1, flows, terms);
-                    made.map_err(|why| (leg.step, why))?
-                }
-            };
-            parts.push(HopTerms { node: NodeTerms::default(), frame: FrameTerms::of(&params.link), network });
+    /// One reservation stands from now on.
+    pub(super) fn reserve(&mut self, seat: &Seat, ask: &Ask, leg: &Leg, next: Vec<usize>) {
+        let Step { station, segment, .. } = leg.step;
+        let part = self.part(segment, seat);
+        let (seat, ask, delay, tht) = (seat.clone(), *ask, leg.delay, leg.tht);
+        if let (Some((group, _)), None) = (seat.group, tht) {
+            self.ledger.shorten(&leg.step, group, delay);
         }
-        match certify(terms, hops, &mut parts) {
-            Ok(certificate) => Ok(document::write(&certificate)),
-            Err(NoCertificate::Traffic(_) | NoCertificate::Path(_)) => unreachable!("both were tested"),
-        }
+        self.ledger.add(segment, Entry { seat, part, station, next, ask, delay, tht });
     }
 
     /// The nearest request that the shortest route would accept now.
@@ -357,6 +307,18 @@ impl<'t> Plan<'t> {
                 return Some(Offered::Jitter(jitter));
             }
         }
+        if why.from > wanted.life.start {
+            // What stands now leaves room until another channel starts.
+            let apart = wanted.goal.delay + QUIET;
+            let ends = self.ledger.starts().into_iter().filter_map(|start| start.checked_sub(apart));
+            let mut ends = ends.filter(|end| *end > wanted.life.start);
+            let life = |end| super::ledger::Life { end: Some(end), ..wanted.life };
+            return ends.find(|end| fits(&Wanted { life: life(*end), ..wanted.clone() })).map(Offered::End);
+        }
+        if wanted.group.is_some() {
+            // Its group states the messages.
+            return None;
+        }
         let with_size = |octets| {
             let messages = Messages { s_max: Octets::new(octets), ..wanted.messages };
             Wanted { messages, ..wanted.clone() }
@@ -373,18 +335,23 @@ impl<'t> Plan<'t> {
     }
 }
 
-/// Each station with each cable at its ports.
-fn ends_of_cables(topology: &Topology) -> impl Iterator<Item = (usize, usize)> + '_ {
-    let is_cable = |segment: &usize| topology.segments[*segment].medium == Medium::Link;
-    topology.stations.iter().enumerate().flat_map(move |(at, station)| {
-        station.ports.iter().copied().filter(is_cable).map(move |segment| (at, segment))
-    })
+/// The packets as every hop is asked for them, on any of the clocks.
+pub(super) fn asked_of(packets: &Packets) -> Ask {
+    Ask { traffic: CLOCKS.counted(&packets.traffic), octets: packets.octets, octets_least: Octets::new(1) }
 }
 
-fn number(station: usize) -> u16 {
+/// The refusal of the destination.
+pub(super) fn of_path(why: path::PathDenied) -> Refused {
+    let test = if why.test == PathTest::Delay { "Delay" } else { "Jitter" };
+    Refused { why: why.to_string(), ..refused(None, test, why.margin) }
+}
+
+/// The number of a station on its segments.
+pub(super) fn number(station: usize) -> u16 {
     station as u16 + 1
 }
 
-fn refused(step: Option<Step>, test: &'static str, margin: Span) -> Refused {
-    Refused { step, test, margin, why: String::new(), routes: 0, offer: None }
+pub(super) fn refused(step: Option<Step>, test: &'static str, margin: Span) -> Refused {
+    let (partition, from) = (None, Span::ZERO);
+    Refused { step, test, margin, partition, from, why: String::new(), routes: 0, offer: None }
 }

@@ -2,6 +2,8 @@ use super::*;
 use crate::certificate::document::Document;
 use crate::plan::file::parse;
 
+mod suite2;
+
 fn plan() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/wan.toml");
     std::fs::read_to_string(path).expect("the plan is part of the repository")
@@ -10,8 +12,12 @@ fn plan() -> String {
 /// The answer to each channel of a plan's text.
 fn decided(text: &str) -> Vec<Result<Accepted, Box<Refused>>> {
     let file = parse(text, Path::new("")).expect(text);
-    let mut network = Plan::new(&file.topology);
-    file.wanted.iter().map(|wanted| network.decide(wanted)).collect()
+    let answers = decide(&file).into_iter().map(|one| match one.answer {
+        Answer::Accepted(accepted) => Ok(accepted),
+        Answer::Refused(refused) => Err(refused),
+        Answer::Left(_) => panic!("this plan has none that leaves"),
+    });
+    answers.collect()
 }
 
 #[test]
@@ -89,7 +95,7 @@ fn bad_plans_name_line_and_field() {
         ("name = \"voice\"", "name = \"video\"", "channel.name: 'video' names two channels"),
         ("name = \"voice\"", "name = \"../voice\"", "channel.name: write 1 to 64"),
         ("jitter = \"100ms\"", "jiter = \"60ms\"", "jiter: unknown field"),
-        ("delay = \"120ms\"\n", "", "delay: is missing"),
+        ("delay = \"120ms\"\n", "", "channel.delay: is missing"),
         ("eth0 = \"wan\"", "eth0 = \"won\"", "station.eth0: there is no segment 'won'"),
     ];
     for (old, new, sentence) in all {

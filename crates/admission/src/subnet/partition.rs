@@ -1,0 +1,364 @@
+//! Partitions of a network: named parts of its capacity with an admission of their own (`TENET-7-2`; Ferrari,
+//! Gupta 1993).
+//!
+//! Partition p has f_p of the port, Σ f_p ≤ 1. What nobody names is the *rest*: it has the channels without
+//! a partition, the share of ordinary traffic, and all that goes before packets. A channel is tested beside
+//! the channels of its own partition, on a port of rate f_p: each packet takes s / f_p there, and what may
+//! be ahead s_0 / f_p, all rounded up. It is tested beside all channels of the port as well, as without
+//! partitions.
+//!
+//! *Independence.* The second test follows from the first ones, so that no partition depends on another one.
+//! Multiply the test of p by f_p: **for all t ≥ min d in p: Σ_{j ∈ p} N_c,j(t − d_j)·s_j + s_0 ≤ f_p·t**,
+//! s_0 no shorter than any packet. Take a t and add these up over the partitions in which something is due
+//! by t; in the others the sum is 0. The demand of all, and s_0 at least once, is f·t ≤ t at most. Let Σ be
+//! the work of a window W before all packets. The s_0 of each partition has it once. Where something of the
+//! rest is due by t, its test counts the further windows. Where nothing is, they are Σ·t/W at most, and the
+//! load of the rest, below f of the rest, has them.
+//!
+//! *A RETHER segment.* The slots of a partition take f_p·TRT at most, rounded down. Those of the rest leave
+//! room for T_NRT in it. Adding up gives eq. 3. T_NRT is the one of the newest channel, and how long ordinary
+//! traffic may wait stays a test of the whole segment: a full segment may refuse for a partition that is not.
+
+use super::link::{LINK_FLOWS_OWN, LinkPort, Windows, link_ahead};
+use super::{Ask, Offer, RetherSegment, RetherShare, Subnet, packet_cost, payload_max};
+use crate::pace::Pace;
+use crate::rtip::{Denied, Discipline, EdfTable, Flow, NodeTest, Point, Scheduler};
+use crate::{SegmentParams, link_window};
+use core::ops::DerefMut;
+use rota_units::Span;
+
+/// Named partitions of a network at most.
+pub const PARTITIONS_MAX: usize = 7;
+/// All partitions of a port, the rest among them.
+const PARTS: usize = PARTITIONS_MAX + 1;
+
+/// The partitions of a network, in percent. Number 0 is the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Partitions {
+    named: [u8; PARTITIONS_MAX],
+    count: usize,
+}
+
+/// Shares that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadPartition {
+    /// A share of nothing.
+    Nothing,
+    /// More than [`PARTITIONS_MAX`].
+    TooMany,
+    /// The shares leave nothing for ordinary traffic.
+    Whole,
+}
+
+impl core::fmt::Display for BadPartition {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("a partition of 0 % carries nothing"),
+            Self::TooMany => write!(f, "a network has {PARTITIONS_MAX} partitions at most"),
+            Self::Whole => {
+                f.write_str("the partitions leave nothing for the rest; state 99 % together at most")
+            }
+        }
+    }
+}
+
+impl core::error::Error for BadPartition {}
+
+impl Partitions {
+    /// One more, of so many percent; its number.
+    ///
+    /// # Errors
+    /// [`BadPartition`]; nothing has changed.
+    pub fn add(&mut self, percent: u8) -> Result<u8, BadPartition> {
+        if percent == 0 {
+            return Err(BadPartition::Nothing);
+        }
+        if self.count == PARTITIONS_MAX {
+            return Err(BadPartition::TooMany);
+        }
+        if percent >= self.percent(0) {
+            return Err(BadPartition::Whole);
+        }
+        self.named[self.count] = percent;
+        self.count += 1;
+        Ok(self.count as u8)
+    }
+
+    /// True if nothing is divided.
+    pub const fn is_none(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The share of a partition; of one that does not exist, 0.
+    pub fn percent(&self, number: u8) -> u8 {
+        let named = &self.named[..self.count];
+        match usize::from(number).checked_sub(1) {
+            Some(at) => named.get(at).copied().unwrap_or(0),
+            None => 100 - named.iter().sum::<u8>(),
+        }
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = u8> + use<> {
+        0..=self.count as u8
+    }
+}
+
+/// The same work on a port of so many percent, rounded up.
+fn stretched(work: Span, percent: u8) -> Span {
+    let nanos = (u128::from(work.as_nanos()) * 100).div_ceil(u128::from(percent.max(1)));
+    Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// A refusal of this partition.
+const fn by(number: u8, denied: Denied) -> Denied {
+    Denied { partition: Some(number), ..denied }
+}
+
+/// One direction of a link in partitions.
+#[derive(Clone, Debug)]
+pub struct PartedPort<F, P> {
+    params: SegmentParams,
+    partitions: Partitions,
+    whole: LinkPort<F, P>,
+    /// One table for each partition; none where nothing is divided.
+    parts: [Option<EdfTable<F, P>>; PARTS],
+}
+
+impl<F, P> PartedPort<F, P>
+where
+    F: DerefMut<Target = [Flow]>,
+    P: DerefMut<Target = [Point]>,
+{
+    /// A port without channels. `memory` is that of [`LinkPort::new`], for the whole and each partition.
+    ///
+    /// # Errors
+    /// [`Denied`]: the rest has no room for ordinary traffic, or the discipline has levels, which cannot be
+    /// divided yet.
+    pub fn new(
+        params: SegmentParams,
+        discipline: Discipline,
+        partitions: Partitions,
+        mut memory: impl FnMut() -> (F, P),
+    ) -> Result<Self, Denied> {
+        let (flows, points) = memory();
+        let whole = LinkPort::new(params, discipline, flows, points)?;
+        let mut port = Self { params, partitions, whole, parts: [const { None }; PARTS] };
+        if partitions.is_none() {
+            return Ok(port);
+        }
+        if discipline.scheduler == Scheduler::Rcsp {
+            return Err(by(0, Denied::new(NodeTest::RcspLevel, Span::ZERO)));
+        }
+        for number in partitions.numbers() {
+            let (flows, points) = memory();
+            let table = port.empty(number, flows, points).map_err(|denied| by(number, denied))?;
+            port.parts[usize::from(number)] = Some(table);
+        }
+        Ok(port)
+    }
+
+    /// The test of a partition without channels.
+    fn empty(&self, number: u8, flows: F, points: P) -> Result<EdfTable<F, P>, Denied> {
+        let percent = self.partitions.percent(number);
+        let largest = packet_cost(&self.params.link, payload_max(&self.params.link.framing));
+        let ahead = link_ahead(&self.params, Span::ZERO).max(largest);
+        let mut table = EdfTable::new(stretched(ahead, percent), flows, points);
+        if number == 0 {
+            let Windows { work, own } = self.whole.windows();
+            table.set_above(
+                stretched(ahead, percent),
+                link_window(self.params.trt),
+                stretched(work, percent),
+            )?;
+            table.admit(&Flow { service: stretched(own.service, percent), ..own })?;
+        }
+        Ok(table)
+    }
+
+    /// The whole port.
+    pub const fn whole(&self) -> &LinkPort<F, P> {
+        &self.whole
+    }
+
+    /// The port for channels of one partition; where nothing is divided, the whole.
+    pub const fn part(&mut self, number: u8) -> PortPart<'_, F, P> {
+        PortPart { port: self, number }
+    }
+
+    /// A channel of a partition stands from now on, behind the others, with an offer that its part has made.
+    ///
+    /// # Errors
+    /// [`Denied`]; nothing has changed.
+    pub fn admit_offered(&mut self, number: u8, ask: &Ask, offered: &Offer) -> Result<(), Denied> {
+        let delay = offered.delay.minus(self.params.link.host_slack);
+        let flow = self.stretched_flow(number, ask, delay);
+        if let Some(table) = self.table(number)? {
+            table.admit(&flow).map_err(|denied| by(number, denied))?;
+        }
+        self.whole.admit_offered(ask, offered).inspect_err(|_| self.forget(number, &flow))
+    }
+
+    /// Removes the channel at this place, which is one of this partition; the last one of the port takes it.
+    pub fn release(&mut self, place: usize, number: u8, ask: &Ask) {
+        let delay = self.whole.channels()[place].delay;
+        let flow = self.stretched_flow(number, ask, delay);
+        self.forget(number, &flow);
+        self.whole.release(place);
+    }
+
+    fn stretched_flow(&self, number: u8, ask: &Ask, delay: Span) -> Flow {
+        let cost = packet_cost(&self.params.link, ask.octets);
+        let service = stretched(cost, self.partitions.percent(number));
+        Flow { traffic: ask.traffic, service, delay }
+    }
+
+    /// Removes a flow of a partition. Equal ones stand for each other.
+    fn forget(&mut self, number: u8, flow: &Flow) {
+        if let Ok(Some(table)) = self.table(number) {
+            // The rest begins with flows of the port, which are no channels.
+            let first = if number == 0 { LINK_FLOWS_OWN } else { 0 };
+            let at = table.flows().iter().skip(first).position(|standing| standing == flow);
+            let at = at.expect("each channel of the port stands in its partition");
+            table.release(first + at);
+        }
+    }
+
+    /// The test of a partition, where the port is divided.
+    fn table(&mut self, number: u8) -> Result<Option<&mut EdfTable<F, P>>, Denied> {
+        if self.partitions.is_none() {
+            return Ok(None);
+        }
+        match self.parts.get_mut(usize::from(number)).and_then(Option::as_mut) {
+            Some(table) => Ok(Some(table)),
+            None => Err(by(number, Denied::new(NodeTest::TableFull, Span::ZERO))),
+        }
+    }
+}
+
+/// A port, for channels of one partition.
+#[derive(Debug)]
+pub struct PortPart<'p, F, P> {
+    port: &'p mut PartedPort<F, P>,
+    number: u8,
+}
+
+impl<F, P> PortPart<'_, F, P>
+where
+    F: DerefMut<Target = [Flow]>,
+    P: DerefMut<Target = [Point]>,
+{
+    /// The shortest bound that the partition allows, host slack included.
+    fn own(&mut self, ask: &Ask) -> Result<Span, Denied> {
+        let number = self.number;
+        let flow = self.port.stretched_flow(number, ask, Span::ZERO);
+        let slack = self.port.params.link.host_slack;
+        match self.port.table(number)? {
+            Some(table) => {
+                let best = table.best(&flow.traffic, flow.service).map_err(|denied| by(number, denied))?;
+                Ok(best + slack)
+            }
+            None => Ok(Span::ZERO),
+        }
+    }
+}
+
+impl<F, P> Subnet for PortPart<'_, F, P>
+where
+    F: DerefMut<Target = [Flow]>,
+    P: DerefMut<Target = [Point]>,
+{
+    fn best(&mut self, ask: &Ask) -> Result<Offer, Denied> {
+        let own = self.own(ask)?;
+        let offer = self.port.whole.best(ask)?;
+        Ok(Offer { delay: offer.delay.max(own), ..offer })
+    }
+
+    fn keeping(&mut self, ask: &Ask, delay: Span) -> Result<Offer, Denied> {
+        let own = self.own(ask)?;
+        if own > delay {
+            let short = Denied::new(NodeTest::EdfExact, own.minus(delay));
+            return Err(by(self.number, Denied { nearest_delay: Some(own), ..short }));
+        }
+        let offer = self.port.whole.keeping(ask, delay)?;
+        Ok(Offer { delay: offer.delay.max(own), ..offer })
+    }
+}
+
+/// A RETHER segment, for a channel of one partition.
+#[derive(Clone, Copy, Debug)]
+pub struct RetherPart<'s> {
+    /// The whole segment.
+    pub ring: RetherSegment<'s>,
+    /// The partition.
+    pub number: u8,
+    /// The time of each cycle that its slots may take.
+    pub room: Span,
+    /// The time that its standing slots take.
+    pub taken: Span,
+}
+
+impl<'s> RetherPart<'s> {
+    /// Of a partition whose slots take so long now. The whole segment, where nothing is divided.
+    pub fn new(ring: RetherSegment<'s>, partitions: &Partitions, number: u8, taken: Span) -> Self {
+        let percent = u64::from(partitions.percent(number));
+        let room = match partitions.is_none() {
+            true => Span::MAX,
+            false => Span::from_nanos((ring.params.trt * percent).as_nanos() / 100),
+        };
+        Self { ring, number, room, taken }
+    }
+
+    /// A share that fits the partition, too.
+    fn fits(&self, share: RetherShare) -> Result<RetherShare, Denied> {
+        // The rest has the time of ordinary traffic beside its slots.
+        let ordinary = if self.number == 0 { share.admitted.t_nrt } else { Span::ZERO };
+        let taken = self.taken + share.admitted.tht + ordinary;
+        if taken <= self.room {
+            return Ok(share);
+        }
+        Err(by(self.number, Denied::new(NodeTest::RetherShare, taken.minus(self.room))))
+    }
+
+    /// The promise of a reservation.
+    pub fn offer(&self, ask: &Ask, share: &RetherShare) -> Offer {
+        self.ring.offer(ask, share)
+    }
+
+    /// The cheapest reservation that keeps `delay`.
+    ///
+    /// # Errors
+    /// [`Denied`] with the shortest bound that fits.
+    pub fn cheapest(&self, ask: &Ask, delay: Span) -> Result<RetherShare, Denied> {
+        // A cheaper one takes less of the partition: where the cheapest does not fit, none does.
+        self.ring.cheapest(ask, delay).and_then(|share| self.fits(share))
+    }
+
+    /// The reservation of this pace.
+    ///
+    /// # Errors
+    /// [`Denied`]: it does not carry the packets, or does not fit.
+    pub fn of_pace(&self, ask: &Ask, pace: Pace) -> Result<RetherShare, Denied> {
+        self.ring.share(ask, pace).and_then(|share| self.fits(share))
+    }
+
+    /// The reservation with the shortest bound.
+    ///
+    /// # Errors
+    /// [`Denied`] with the smallest margin.
+    pub fn quickest(&self, ask: &Ask) -> Result<RetherShare, Denied> {
+        self.ring.quickest_of(ask, |share| self.fits(share))
+    }
+}
+
+impl Subnet for RetherPart<'_> {
+    fn best(&mut self, ask: &Ask) -> Result<Offer, Denied> {
+        self.quickest(ask).map(|share| self.offer(ask, &share))
+    }
+
+    fn keeping(&mut self, ask: &Ask, delay: Span) -> Result<Offer, Denied> {
+        self.cheapest(ask, delay).map(|share| self.offer(ask, &share))
+    }
+}
+
+#[cfg(test)]
+mod tests;

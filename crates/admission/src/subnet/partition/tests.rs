@@ -1,0 +1,150 @@
+use super::*;
+use crate::rtip::Traffic;
+use crate::slots::Slot;
+use proptest::prelude::*;
+use rota_units::{BitRate, Octets};
+
+type Port = PartedPort<Vec<Flow>, Vec<Point>>;
+
+fn ask(x_min: u64, burst: u64, octets: u64) -> Ask {
+    let x_min = Span::from_micros(x_min);
+    let traffic = Traffic::new(x_min, x_min * 2, x_min * (2 * burst)).expect("a sound one");
+    Ask { traffic, octets: Octets::new(octets), octets_least: Octets::new(octets) }
+}
+
+fn partitions(percents: &[u8]) -> Partitions {
+    let mut partitions = Partitions::default();
+    for (at, percent) in percents.iter().enumerate() {
+        assert_eq!(partitions.add(*percent), Ok(at as u8 + 1));
+    }
+    partitions
+}
+
+fn port(mbit: u64, percents: &[u8]) -> Result<Port, Denied> {
+    let none = Flow { traffic: ask(1_000, 1, 1).traffic, service: Span::ZERO, delay: Span::ZERO };
+    let memory = || (vec![none; 64], vec![Point::default(); 1 << 14]);
+    let params = SegmentParams::new(BitRate::from_mbit(mbit), 2);
+    PartedPort::new(params, Discipline::default(), partitions(percents), memory)
+}
+
+/// Channels of one kind until a partition refuses; how many it took, and the refusal.
+fn fill(port: &mut Port, number: u8, ask: &Ask) -> (usize, Denied) {
+    for taken in 0..64 {
+        match port.part(number).best(ask) {
+            Ok(offer) => port.admit_offered(number, ask, &offer).expect("the offer holds"),
+            Err(denied) => return (taken, denied),
+        }
+    }
+    panic!("a partition that is never full")
+}
+
+#[test]
+fn a_full_partition_refuses_by_name_and_the_others_take_as_many_as_before() {
+    let video = ask(10_000, 2, 1_400);
+    let mut parted = port(10, &[40, 30]).expect("room for ordinary traffic");
+    let (first, denied) = fill(&mut parted, 1, &video);
+    assert_eq!(denied.partition, Some(1));
+    let mut untouched = port(10, &[40, 30]).expect("room");
+    let (alone, _) = fill(&mut untouched, 2, &video);
+    let (beside, denied) = fill(&mut parted, 2, &video);
+    assert!(first > beside && beside > 0, "{first} of 40 %, {beside} of 30 %");
+    assert_eq!((beside, denied.partition), (alone, Some(2)), "a full partition takes nothing of another");
+    let (rest, denied) = fill(&mut parted, 0, &video);
+    assert_eq!(denied.partition, Some(0));
+    // 1,400 octets each 20 ms on average are 6 % of 10 Mbit/s: 40 % have six, and never seven.
+    assert_eq!(first, 6);
+    assert_eq!(parted.whole().channels().len(), first + beside + rest);
+    // A place that becomes free is free for its own partition only.
+    parted.release(0, 1, &video);
+    assert_eq!(parted.part(2).best(&video).unwrap_err().partition, Some(2));
+    assert!(parted.part(1).best(&video).is_ok());
+    assert_eq!(parted.part(3).best(&video).unwrap_err().partition, Some(3), "there is no third one");
+}
+
+#[test]
+fn an_undivided_port_is_the_port_that_it_was() {
+    let mut whole = port(10, &[]).expect("a port");
+    let video = ask(10_000, 3, 1_000);
+    let (taken, denied) = fill(&mut whole, 0, &video);
+    assert_eq!(denied.partition, None);
+    assert!(taken > 10);
+}
+
+#[test]
+fn shares_that_cannot_be_are_refused() {
+    let mut all = partitions(&[60]);
+    assert_eq!(all.add(0), Err(BadPartition::Nothing));
+    assert_eq!(all.add(40), Err(BadPartition::Whole));
+    assert_eq!(all.add(39), Ok(2));
+    assert_eq!((all.percent(0), all.percent(1), all.percent(2), all.percent(3)), (1, 60, 39, 0));
+    let mut many = partitions(&[1; PARTITIONS_MAX]);
+    assert_eq!(many.add(1), Err(BadPartition::TooMany));
+    // Announcements and ordinary traffic need more than one hundredth.
+    let denied = port(10, &[99]).unwrap_err();
+    assert_eq!(denied.partition, Some(0));
+}
+
+#[test]
+fn slots_of_a_partition_stay_in_their_part_of_the_cycle() {
+    let params = SegmentParams::new(BitRate::from_mbit(10), 5);
+    let (cut, video) = (partitions(&[30]), ask(20_000, 1, 1_400));
+    let fill = |number: u8| {
+        let mut slots: Vec<Slot> = Vec::new();
+        loop {
+            let taken = slots.iter().map(|slot| slot.tht).sum();
+            let ring = RetherSegment { params, slots: &slots, station: 3, periodic: false, receives: false };
+            match RetherPart::new(ring, &cut, number, taken).quickest(&video) {
+                Ok(share) => slots.push(Slot { station: 3, tht: share.admitted.tht, periodic: false }),
+                Err(denied) => break (taken, denied.partition),
+            }
+        }
+    };
+    let (taken, by) = fill(1);
+    assert_eq!(by, Some(1));
+    assert!(taken * 100 <= params.trt * 30 && taken > Span::ZERO);
+    // The rest may end sooner: how long ordinary traffic waits is a test of the whole segment.
+    let (taken, by) = fill(0);
+    assert!(taken * 100 <= params.trt * 70 && by != Some(1) && taken > Span::ZERO);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The theorem of the module: where every partition's own test holds, the test of the whole port does.
+    #[test]
+    fn the_whole_port_never_refuses_what_every_partition_accepts(
+        mbit in 2u64..200,
+        percents in prop::collection::vec(5u8..30, 1..4),
+        asks in prop::collection::vec((0u8..4, 3_000u64..90_000, 1u64..5, 60u64..1_420, 0u64..30), 1..24)
+    ) {
+        let Ok(mut parted) = port(mbit, &percents) else { return Ok(()) };
+        let mut standing: Vec<(u8, Ask)> = Vec::new();
+        for (number, x_min, burst, octets, more) in asks {
+            let number = number % (percents.len() as u8 + 1);
+            let ask = ask(x_min, burst, octets);
+            let own = match parted.part(number).own(&ask) {
+                Ok(own) => own,
+                Err(denied) => {
+                    prop_assert_eq!(denied.partition, Some(number));
+                    continue;
+                }
+            };
+            let whole = parted.whole.best(&ask);
+            prop_assert!(whole.is_ok_and(|offer| offer.delay <= own), "{:?} beside {:?}", whole, own);
+            let most = own + Span::from_millis(more);
+            let offer = parted.part(number).keeping(&ask, most).expect("its own bound or a longer one");
+            prop_assert!(offer.delay >= own && offer.delay <= most);
+            prop_assert_eq!(parted.admit_offered(number, &ask, &offer), Ok(()));
+            standing.push((number, ask));
+        }
+        // All leave again, and the port is as it was.
+        while let Some((number, ask)) = standing.pop() {
+            parted.release(standing.len(), number, &ask);
+        }
+        let mut fresh = port(mbit, &percents).expect("it was one");
+        let probe = crate::subnet::partition::tests::ask(20_000, 2, 500);
+        for number in 0..=percents.len() as u8 {
+            prop_assert_eq!(parted.part(number).best(&probe), fresh.part(number).best(&probe));
+        }
+    }
+}

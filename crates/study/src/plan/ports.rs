@@ -1,0 +1,355 @@
+//! The questions of a plan to the ports of its network, at each moment at which they matter, and the numbers
+//! of a certificate.
+
+use super::engine::{CLOCKS, Leg, Plan, number};
+use super::ledger::{Entry, QUIET, Seat};
+use super::route::Step;
+use crate::certificate::document;
+use rota_admission::certificate::{
+    FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, Terms, certify, edf_terms,
+    rether_terms,
+};
+use rota_admission::path::Hop;
+use rota_admission::rtip::{Denied, Discipline, Flow, NodeTest, Point, Regulator, Scheduler, Traffic};
+use rota_admission::subnet::{
+    Ask, LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, RetherPart, RetherSegment,
+    RetherShare, Subnet, carried_step, link_ahead, link_others,
+};
+use rota_lab::Medium;
+use rota_units::Span;
+use serde_json::Value;
+
+/// Channels that one direction of a cable holds in a plan.
+const CHANNELS_MAX: usize = 1_000;
+
+/// One direction of a cable: the tests that its node runs, and its channels.
+type Port = PartedPort<Vec<Flow>, Vec<Point>>;
+
+/// An offer of nothing.
+const NO_OFFER: Offer =
+    Offer { delay: Span::ZERO, service_least: Span::ZERO, link_least: Span::ZERO, link_most: Span::ZERO };
+
+/// A refusal, and the moment of the plan from which on it holds.
+pub(super) type DeniedAt = (Denied, Span);
+
+/// The bound that a channel wants of a port.
+#[derive(Clone, Copy)]
+pub(super) enum Want {
+    /// The shortest one.
+    Best,
+    /// The cheapest one of this length or less.
+    Keeping(Span),
+}
+
+impl Want {
+    fn most(self) -> Span {
+        match self {
+            Self::Best => Span::MAX,
+            Self::Keeping(most) => most,
+        }
+    }
+
+    fn of(self, subnet: &mut dyn Subnet, ask: &Ask) -> Result<Offer, Denied> {
+        match self {
+            Self::Best => subnet.best(ask),
+            Self::Keeping(most) => subnet.keeping(ask, most),
+        }
+    }
+}
+
+impl Plan<'_> {
+    pub(super) fn discipline(&self, segment: usize) -> Discipline {
+        self.topology.segments[segment].discipline
+    }
+
+    pub(super) fn is_ring(&self, step: &Step) -> bool {
+        self.topology.segments[step.segment].medium != Medium::Link
+    }
+
+    /// True if the port of a step serves levels.
+    pub(super) fn has_levels(&self, step: &Step) -> bool {
+        !self.is_ring(step) && self.discipline(step.segment).scheduler == Scheduler::Rcsp
+    }
+
+    /// How the node of a step holds packets: by the discipline of its port, where that is one of a cable.
+    pub(super) fn regulator(&self, route: &[Step], n: usize) -> Regulator {
+        let before = n.checked_sub(1).map(|before| &route[before]);
+        if self.is_ring(&route[n]) {
+            return Regulator::Rate;
+        }
+        let step = before.map_or(Span::ZERO, |before| {
+            let transit = self.params[before.segment].transit();
+            carried_step((self.is_ring(before)).then_some(transit))
+        });
+        self.discipline(route[n].segment).regulator(step)
+    }
+
+    /// The number of a channel's partition on a segment: 0 where it has none.
+    pub(super) fn part(&self, segment: usize, seat: &Seat) -> u8 {
+        let names = &self.partitions[segment].names;
+        let at = seat.partition.as_ref().and_then(|name| names.iter().position(|known| known == name));
+        at.map_or(0, |at| at as u8 + 1)
+    }
+
+    /// The bound of a step, and on a segment under a token the share.
+    pub(super) fn ask(
+        &self,
+        step: &Step,
+        seat: &Seat,
+        ask: &Ask,
+        want: Want,
+    ) -> Result<(Offer, Leg), DeniedAt> {
+        if self.is_ring(step) {
+            let (share, moment, tht) = self.ring_share(step, seat, ask, want)?;
+            let offer = self.on_ring(step, seat, moment, |part| Ok(part.offer(ask, &share)));
+            let leg = Leg { step: *step, delay: share.delay, share: Some(share), moment, tht: Some(tht) };
+            return Ok((offer.map_err(|why| (why, moment))?, leg));
+        }
+        let mut offer: Option<Offer> = None;
+        for at in self.ledger.moments(step.segment, seat) {
+            let one = self.ask_cable(step, seat, at, ask, want).map_err(|why| (why, at))?;
+            // A bound that one set allows is allowed to be longer: the longest one fits all sets.
+            offer = Some(offer.map_or(one, |before| if before.delay < one.delay { one } else { before }));
+        }
+        let (offer, moment) = (offer.unwrap_or(NO_OFFER), seat.life.start);
+        Ok((offer, Leg { step: *step, delay: offer.delay, share: None, moment, tht: None }))
+    }
+
+    /// A share that fits at each moment: with its longest bound, the moment that has it, and its longest THT.
+    fn ring_share(
+        &self,
+        step: &Step,
+        seat: &Seat,
+        ask: &Ask,
+        want: Want,
+    ) -> Result<(RetherShare, Span, Span), DeniedAt> {
+        let moments = self.ledger.moments(step.segment, seat);
+        let mut shares = Vec::new();
+        for at in &moments {
+            let share = self.on_ring(step, seat, *at, |part| match want {
+                Want::Best => part.quickest(ask),
+                Want::Keeping(most) => part.cheapest(ask, most),
+            });
+            shares.push(share.map_err(|why| (why, *at))?);
+        }
+        let (mut found, mut denied) = (None::<(RetherShare, Span, Span)>, None);
+        for pace in shares.iter().map(|share| share.pace) {
+            let all = moments.iter().map(|at| {
+                let share = self.on_ring(step, seat, *at, |part| part.of_pace(ask, pace));
+                share.map(|share| (share, *at, share.admitted.tht)).map_err(|why| (why, *at))
+            });
+            let longest = all.reduce(|one, other| {
+                let (one, other) = (one?, other?);
+                let tht = one.2.max(other.2);
+                let (share, at, _) = if one.0.delay < other.0.delay { other } else { one };
+                Ok((share, at, tht))
+            });
+            match longest.expect("a channel has a start") {
+                Ok((share, at, tht)) if share.delay <= want.most() => {
+                    found = found.filter(|(found, ..)| found.delay <= share.delay).or(Some((share, at, tht)));
+                }
+                Ok((share, ..)) => {
+                    let margin = share.delay.minus(want.most());
+                    denied = Some((Denied::new(NodeTest::RetherShare, margin), seat.life.start));
+                }
+                Err(why) => denied = Some(why),
+            }
+        }
+        found.ok_or_else(|| denied.expect("some moment has a share, or its refusal"))
+    }
+
+    /// The segment of a step as its station sees it at a moment.
+    fn on_ring<R>(
+        &self,
+        step: &Step,
+        seat: &Seat,
+        at: Span,
+        ask: impl FnOnce(&RetherPart<'_>) -> Result<R, Denied>,
+    ) -> Result<R, Denied> {
+        let number_of = self.part(step.segment, seat);
+        let (slots, receivers) = self.ledger.ring(step.segment, at, seat.channel);
+        let ours = self.ledger.at(step.segment, at, seat.channel).filter(|entry| entry.part == number_of);
+        let taken = ours.filter_map(|entry| entry.tht).sum();
+        let ring = RetherSegment {
+            params: self.params[step.segment],
+            slots: &slots,
+            station: number(step.station),
+            periodic: false,
+            receives: receivers.contains(&step.station),
+        };
+        ask(&RetherPart::new(ring, &self.partitions[step.segment].shares, number_of, taken))
+    }
+
+    /// The channels of a cable's port at a moment, without those of a group: a group has as many reservations
+    /// there as members send at once, and no more than it has members.
+    fn standing(&self, step: &Step, at: Span, seat: &Seat) -> Vec<&Entry> {
+        let mut members: Vec<(usize, usize)> = Vec::new();
+        let own = seat.group.map(|(group, _)| group);
+        let counts = |entry: &&Entry| {
+            let Some((group, at_once)) = entry.seat.group else { return true };
+            members.push((group, at_once));
+            let before = members.iter().filter(|(of, _)| *of == group).count();
+            own != Some(group) && before <= at_once
+        };
+        let here =
+            self.ledger.at(step.segment, at, seat.channel).filter(|entry| entry.station == step.station);
+        here.filter(counts).collect()
+    }
+
+    /// The members of a channel's group at the port of a step, and their bound.
+    fn members(&self, step: &Step, seat: &Seat, group: usize) -> (usize, Option<Span>) {
+        let all = self.ledger.at(step.segment, seat.life.start, seat.channel);
+        let ours = all.filter(|entry| {
+            entry.station == step.station && entry.seat.group.is_some_and(|(of, _)| of == group)
+        });
+        ours.fold((0, None), |(count, _), entry| (count + 1, Some(entry.delay)))
+    }
+
+    /// Reservations that the group of a channel has at a port with this channel; 1 without a group.
+    fn lanes(&self, step: &Step, seat: &Seat) -> usize {
+        seat.group.map_or(1, |(group, at_once)| (self.members(step, seat, group).0 + 1).min(at_once))
+    }
+
+    /// The port of a cable with its channels of a moment.
+    fn port(&self, step: &Step, at: Span, seat: &Seat) -> Result<Port, Denied> {
+        let traffic = Traffic::periodic(Span::from_millis(1)).expect("a sound period");
+        let none = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
+        let memory = || (vec![none; CHANNELS_MAX + LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);
+        let (params, shares) = (self.params[step.segment], self.partitions[step.segment].shares);
+        let mut port = Port::new(params, self.discipline(step.segment), shares, memory)?;
+        for entry in self.standing(step, at, seat) {
+            let offer = Offer { delay: entry.delay, ..NO_OFFER };
+            port.admit_offered(entry.part, &entry.ask, &offer)?;
+        }
+        Ok(port)
+    }
+
+    fn ask_cable(&self, step: &Step, seat: &Seat, at: Span, ask: &Ask, want: Want) -> Result<Offer, Denied> {
+        let mut port = self.port(step, at, seat)?;
+        let part = self.part(step.segment, seat);
+        let Some((group, at_once)) = seat.group else { return want.of(&mut port.part(part), ask) };
+        let (members, had) = self.members(step, seat, group);
+        let offer = grouped(&port, ask, (members + 1).min(at_once), had)?;
+        let most = want.most();
+        if offer.delay > most {
+            let short = Denied::new(NodeTest::EdfExact, offer.delay.minus(most));
+            return Err(Denied { nearest_delay: Some(offer.delay), ..short });
+        }
+        // As long as the others have it, or as a port gives one: it takes nothing of theirs.
+        let longest = match want {
+            Want::Best => offer.delay,
+            Want::Keeping(most) => most.min(had.unwrap_or(offer.delay.max(LINK_DELAY_MAX))),
+        };
+        Ok(Offer { delay: longest, ..offer })
+    }
+
+    /// The bound of a cable's port, without what its host may be late.
+    fn on_port(&self, step: &Step, delay: Span) -> Span {
+        delay.minus(self.params[step.segment].link.host_slack)
+    }
+
+    /// The channels of a cable's port at a moment, each with its bound: all that is none, those that stand,
+    /// and the new one with its group, which is the last one.
+    fn flows(&self, leg: &Leg, seat: &Seat, ask: &Ask, at: Span) -> Vec<(Ask, Span)> {
+        let step = &leg.step;
+        let mut all: Vec<(Ask, Span)> = link_others(&self.params[step.segment]).collect();
+        let standing = self.standing(step, at, seat).into_iter();
+        all.extend(standing.map(|entry| (entry.ask, self.on_port(step, entry.delay))));
+        all.extend(vec![(*ask, self.on_port(step, leg.delay)); self.lanes(step, seat)]);
+        all
+    }
+
+    /// The moment whose set of channels a certificate states at a hop: the first of those with the most. On a
+    /// cable where some channel ends no busy period of any set may be longer than [`QUIET`].
+    fn stated(&self, leg: &Leg, seat: &Seat, ask: &Ask) -> Result<Span, DeniedAt> {
+        let step = &leg.step;
+        let moments = self.ledger.moments(step.segment, seat);
+        let count = |at: Span| self.ledger.at(step.segment, at, seat.channel).count();
+        let fullest = moments.iter().copied().rev().max_by_key(|at| count(*at)).unwrap_or(seat.life.start);
+        let ends = seat.life.end.is_some() || self.ledger.has_end(step);
+        if self.is_ring(step) {
+            return Ok(leg.moment);
+        }
+        if !ends {
+            return Ok(fullest);
+        }
+        for at in moments {
+            let all = self.flows(leg, seat, ask, at);
+            let (mut flows, mut terms) = (vec![none(ask); all.len()], vec![FlowTerms::default(); all.len()]);
+            let params = &self.params[step.segment];
+            let ahead = link_ahead(params, Span::ZERO);
+            let made = edf_terms(&params.link, ahead, &all, all.len() - 1, &mut flows, &mut terms);
+            if let NetworkTerms::Edf(edf, _) = made.map_err(|why| (why, at))?
+                && let quiet = CLOCKS.longer(Span::from_nanos(edf.horizon))
+                && quiet > QUIET
+            {
+                let margin = quiet.minus(QUIET);
+                return Err((Denied::new(NodeTest::Undecided, margin), at));
+            }
+        }
+        Ok(fullest)
+    }
+
+    /// The certificate of a channel that does not stand yet. It states what stands before it.
+    pub(super) fn certified(
+        &self,
+        terms: &Terms,
+        seat: &Seat,
+        ask: &Ask,
+        hops: &[Hop],
+        legs: &[Leg],
+    ) -> Result<Value, (Step, DeniedAt)> {
+        let mut memory = Vec::new();
+        for leg in legs {
+            let at = self.stated(leg, seat, ask).map_err(|why| (leg.step, why))?;
+            let all = self.flows(leg, seat, ask, at);
+            let (flows, terms) = (vec![none(ask); all.len()], vec![FlowTerms::default(); all.len()]);
+            memory.push((at, all, flows, terms));
+        }
+        let mut parts: Vec<HopTerms<'_>> = Vec::new();
+        for (leg, (at, all, flows, terms)) in legs.iter().zip(&mut memory) {
+            let params = &self.params[leg.step.segment];
+            let refused = |why: Denied| (leg.step, (why, *at));
+            let network: NetworkTerms<'_> = match &leg.share {
+                Some(share) => self
+                    .on_ring(&leg.step, seat, *at, |part| Ok(rether_terms(&part.ring, ask, share)))
+                    .map_err(refused)?,
+                None => {
+                    let ahead = link_ahead(params, Span::ZERO);
+                    let made = edf_terms(&params.link, ahead, all, all.len() - 1, flows, terms);
+                    made.map_err(refused)?
+                }
+            };
+            parts.push(HopTerms { node: NodeTerms::default(), frame: FrameTerms::of(&params.link), network });
+        }
+        match certify(terms, hops, &mut parts) {
+            Ok(certificate) => Ok(document::write(&certificate)),
+            Err(NoCertificate::Traffic(_) | NoCertificate::Path(_)) => unreachable!("both were tested"),
+        }
+    }
+}
+
+fn none(ask: &Ask) -> Flow {
+    Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO }
+}
+
+/// The bound of a group of so many reservations at a port without them: `had` where its members have one,
+/// since theirs must not become longer. The reservations stand one after another, each with its shortest
+/// bound. A longer bound never invalidates a set, so all of them fit with the longest of these.
+fn grouped(port: &Port, ask: &Ask, lanes: usize, had: Option<Span>) -> Result<Offer, Denied> {
+    let mut trial = port.clone();
+    let mut longest = NO_OFFER;
+    for _ in 0..lanes {
+        let offer = trial.part(0).best(ask)?;
+        trial.admit_offered(0, ask, &offer)?;
+        if offer.delay > longest.delay {
+            longest = offer;
+        }
+    }
+    let Some(had) = had.filter(|had| *had < longest.delay) else { return Ok(longest) };
+    let (mut trial, offer) = (port.clone(), Offer { delay: had, ..longest });
+    for _ in 0..lanes {
+        trial.admit_offered(0, ask, &offer)?;
+    }
+    Ok(offer)
+}
