@@ -20,8 +20,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// The mark ("Rota") that our own raw sockets set with SO_MARK: their frames pass the gate.
 pub const ROTA_MARK: u32 = 0x526F_7461;
 
-/// The mark of what nodes tell each other over TCP ("Rotb"). It has a door of its own, so that no flood of the
-/// host keeps it out. Only a process that may configure the network can set it.
+/// The mark of what nodes tell each other over TCP ("Rotb"). It has a door of its own, so that no flood of
+/// the host keeps it out. Only a process that may configure the network can set it.
 pub const CONTROL_MARK: u32 = 0x526F_7462;
 
 const USUAL_MTU: u32 = 1_500;
@@ -172,7 +172,8 @@ impl EgressGate {
         self.sink.recv(frame)
     }
 
-    /// As [`EgressGate::recv`], of frames with [`CONTROL_MARK`]. Beside a veth pair they come with all others.
+    /// As [`EgressGate::recv`], of frames with [`CONTROL_MARK`]. Beside a veth pair they come with the
+    /// others.
     pub fn recv_control(&mut self, frame: &mut [u8]) -> Option<usize> {
         self.control.as_ref()?.recv(frame)
     }
