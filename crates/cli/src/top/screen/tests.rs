@@ -209,10 +209,13 @@ fn a_channel_that_leaves_the_segment_is_shown_node_by_node() {
     let path = Path { to: "paola".into(), service: 9, bound_ns: 304_000_000, hops, ..Path::default() };
     let paths = vec![Path { broken: Some(2), units: Some(40), ..path }];
     let picture = Picture { beyond: Beyond { paths, ..Beyond::default() }, ..busy() };
-    for size in [(80, 24), (120, 40)] {
+    let channel = "→paola, service 9: bound 304 ms, 40 units whole, 2 broken";
+    // The smallest usual screen of a busy station has room for the first node.
+    for (size, wanted) in
+        [((80, 24), &[channel, "faith"][..]), ((120, 40), &[channel, "sock", "dropped    3"])]
+    {
         let drawn = text(&render(&picture, &shown(Theme::Dark), size));
-        for wanted in ["→paola, service 9: bound 304 ms, 40 units whole, 2 broken", "sock", "dropped    3"]
-        {
+        for wanted in wanted {
             assert!(drawn.contains(wanted), "{wanted}: {drawn}");
         }
         assert!(drawn.contains("bound   117 ms  sent     4711"), "{drawn}");
