@@ -35,7 +35,8 @@ fn fmt(root: &Path) -> Result<(), String> {
 }
 
 fn clippy(root: &Path) -> Result<(), String> {
-    let words = ["clippy", "--workspace", "--all-targets", "--locked"];
+    // Of tests the author asks it (CONTRIBUTING.md): to check all 83 programs again takes a minute of CI.
+    let words = ["clippy", "--workspace", "--locked"];
     cargo(root, &[&words[..], &["--", "-D", "warnings"]].concat(), &[])
 }
 
