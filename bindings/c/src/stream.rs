@@ -118,7 +118,7 @@ export! {
         hand_over(Some(channel), made, "channel")
     }
 
-    /// What a receiver knows of its channel.
+    /// Facts of its channel that a receiver knows.
     fn rota_receiver_about(receiver: Option<&Receiver>, about: Out<'_, About>) {
         let channel = need(receiver, "receiver")?.channel();
         let contract = channel.contract();

@@ -14,7 +14,7 @@
 //! packet B before it likewise. With X in the place of Y a slower clock holds each packet κ·X longer
 //! than the one before, for as long as the source never pauses.
 //!
-//! *Tests.* What leaves such a regulator is Y apart on its own clock. The tests of a port and of a
+//! *Tests.* Packets leave such a regulator Y apart on its own clock. The tests of a port and of a
 //! share count time by another one, of the master or the wire: there packets are **Z = ⌊(1 − κ)·Y⌋**
 //! apart or more. All tests, and buffers, count (Z, I shortened twice). A share thus keeps pace with a
 //! source on the fastest clock: one of a period of exactly X is too little.

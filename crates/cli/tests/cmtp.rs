@@ -9,7 +9,7 @@ use serde_json::Value;
 /// A loaded machine stands still for longer than a bound; what is late or lost then is told.
 const DONE: [i32; 2] = [0, 4];
 
-/// What both ends say of a stream of so many units, and the receiver's log of it.
+/// The words of both ends about a stream of so many units, and the receiver's log of it.
 fn judge(sender: Program, receiver: Program, units: u64, files: [&std::path::Path; 2]) {
     let (sender, receiver) = (sender.finish(), receiver.finish());
     assert!(

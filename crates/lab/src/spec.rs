@@ -22,7 +22,7 @@ pub struct LabSpec {
     pub calibration: Option<PathBuf>,
     /// Whether the ports have queues that keep the rate; without them frames cross at once.
     pub shaped: bool,
-    /// Whether the kernels of gateways forward ordinary packets, and stations know the ways by them.
+    /// True if the kernels of gateways forward ordinary packets, and stations know the ways by them.
     pub routed: bool,
 }
 

@@ -87,7 +87,7 @@ impl Pool {
         shelf.free.push(tag.0 & !LARGE);
     }
 
-    /// Whether so many frames of any length find places.
+    /// True if so many frames of any length find places.
     pub(crate) fn has_room(&self, frames: usize) -> bool {
         let has_room = |shelf: &Shelf| shelf.free.len() >= frames.min(shelf.lengths.len());
         has_room(&self.usual) && has_room(&self.large)

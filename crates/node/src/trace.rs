@@ -42,7 +42,7 @@ const LOOK_EVERY: Span = Span::from_millis(100);
 /// The control thread is woken for each kind of incident at most this often.
 const INCIDENT_EVERY: Span = Span::from_millis(100);
 
-/// Whether a data frame carries a packet of a channel across segments.
+/// True if a data frame carries a packet of a channel across segments.
 fn is_packet(frame: &[u8]) -> bool {
     frame.get(PAYLOAD_AT) == Some(&PayloadKind::Rtip.code())
 }

@@ -107,7 +107,7 @@ impl Channels {
         }
     }
 
-    /// Whether the channels want anything.
+    /// True if the channels want anything.
     #[inline]
     pub(crate) fn has_want(&self) -> bool {
         !self.wants.is_empty()

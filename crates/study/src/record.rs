@@ -98,7 +98,7 @@ pub struct MissingRecord {
     pub missing: Missing,
 }
 
-/// What is known of a unit that was not there at its time.
+/// The record of a unit that was not there at its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Missing {

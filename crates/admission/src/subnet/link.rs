@@ -144,7 +144,7 @@ fn above(params: &SegmentParams, units: Span) -> Flow {
 
 /// The load of a port that is no channel's.
 pub(super) struct Windows {
-    /// What goes before packets in a window.
+    /// The work, in time, that goes before packets in a window.
     pub(super) work: Span,
     /// The share of ordinary traffic.
     pub(super) own: Flow,

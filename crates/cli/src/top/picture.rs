@@ -140,7 +140,7 @@ pub struct Path {
     pub to: String,
     /// The service there.
     pub service: u16,
-    /// What was proven, from program to program.
+    /// The proven bound, from program to program.
     pub bound_ns: u64,
     /// The nodes that send its packets, this one first.
     pub hops: Vec<Hop>,
@@ -275,12 +275,12 @@ pub struct Picture {
     /// The interface on whose segment all this is.
     #[serde(default)]
     pub interface: String,
-    /// What is not of this segment.
+    /// Channels that leave this segment, and their node's part.
     #[serde(flatten)]
     pub beyond: Beyond,
 }
 
-/// What the node has beyond one segment.
+/// The node's channels and links beyond one segment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Beyond {
     /// The channels across segments that begin at this station, whatever the port.

@@ -134,7 +134,7 @@ impl Source {
     }
 }
 
-/// What the node says of the channels across segments that begin at it; nothing where it does not answer.
+/// The node's words about the channels across segments that begin at it; nothing where it does not answer.
 fn paths_of(node: &mut Node) -> Vec<Path> {
     let channels = node.channels().unwrap_or_default();
     let mut paths = Vec::new();

@@ -13,7 +13,7 @@ use crate::receive::{End, Received, RecvChannel, RecvError, Unit};
 /// Units marked as late that may still come: of a source that has been silent for longer the oldest are lost.
 const MARKED_MAX: usize = 1_024;
 
-/// What became of a stream data unit, at its play-out point.
+/// The fate of a stream data unit, at its play-out point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitState {
     /// All of it is there.
@@ -46,7 +46,7 @@ impl fmt::Display for UnitState {
 pub struct StreamUnit {
     /// Its number: how many units the source put or left out before it.
     pub number: u64,
-    /// What is there of it.
+    /// The part of it that is there.
     pub state: UnitState,
     /// Its play-out point on this host's clock.
     pub due: Instant,
@@ -57,7 +57,7 @@ pub struct StreamUnit {
     pub lost_before: u64,
 }
 
-/// What a receiver gets.
+/// A receiver gets one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Played {
     /// A unit, or the mark of one.

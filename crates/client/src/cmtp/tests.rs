@@ -90,7 +90,7 @@ fn no_unit_of_a_channel_that_keeps_its_contract_is_late_or_waits_too_long() {
         let (period, bound) = (Span::from_nanos(period), Span::from_nanos(bound));
         let &(number, .., arrived) = &units[first];
         let mut playout = Playout::begin((period, bound), ahead, (number, clock(arrived)));
-        // What the clocks slide apart in some windows, in which the points do not move yet.
+        // The clocks slide so far apart in some windows, in which the points do not move yet.
         let slid = Span::from_nanos((period * 400).as_nanos() / 1_000_000 * drift.unsigned_abs());
         let mut held = Vec::new();
         for &(number, .., arrived) in &units[first..] {

@@ -240,19 +240,19 @@ impl Link {
 
     // ---- the port -------------------------------------------------------------------------------------
 
-    /// Whether there is a note to the port. It is asked many times for each frame.
+    /// True if there is a note to the port. It is asked many times for each frame.
     #[inline]
     pub fn has_note(&self) -> bool {
         !self.out.notes.is_empty()
     }
 
-    /// Whether there is an event.
+    /// True if there is an event.
     #[inline]
     pub fn has_event(&self) -> bool {
         !self.out.events.is_empty()
     }
 
-    /// Whether a control frame waits, or the mark of the port's own.
+    /// True if a control frame waits, or the mark of the port's own.
     #[inline]
     pub fn has_frame(&self) -> bool {
         !self.out.outbox.is_empty()

@@ -33,7 +33,7 @@ enum Reading {
     Held,
 }
 
-/// What a look at a gate finds out.
+/// The result of a look at a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// A frame may be read.
@@ -81,7 +81,7 @@ impl Restraint {
         };
         let octets = Octets::new(self.spare + frames as u64 * self.longest);
         let has_room = port.has_host_room(frames, octets) && pool.has_room(frames);
-        // What a switch of mode loses is counted under that name, and only frames that are read can be.
+        // Frames that a switch of mode loses are counted under that name, which takes a read.
         if has_room || port.loses_by_switch(at) {
             let was_held = self.reading == Reading::Held;
             self.reading = Reading::Flooded;

@@ -84,7 +84,7 @@ struct GateOpening {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Door {
     Host,
-    /// What nodes tell each other: no flood of the host keeps it out.
+    /// For messages between nodes: no flood of the host keeps them out.
     Control,
 }
 
@@ -325,7 +325,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Ok(())
     }
 
-    /// What nodes tell each other.
+    /// Takes frames of messages between nodes.
     pub(super) fn take_control_frames(&mut self, place: usize, at: Instant) -> Result<(), Stopped> {
         for _ in 0..HOST_FRAMES_A_TURN {
             if !self.take_host_frame((place, Door::Control), at)? {
@@ -335,7 +335,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Ok(())
     }
 
-    /// Whether the next frame of a gate may be read: the gate of a host that floods a full queue is held.
+    /// True if the next frame of a gate may be read: the gate of a host that floods a full queue is held.
     fn may_read_gate(&mut self, place: usize, at: Instant) -> Result<bool, Stopped> {
         let Way { port, host, .. } = &mut self.ways[place];
         let Some(queue) = self.node.port_at(*port) else { return Ok(true) };

@@ -120,7 +120,7 @@ impl Seat {
             // A station that has no number yet is not sought by its address: it would be found at once.
             record.src = u16::from_be_bytes(octets(frame, SOURCE_AT));
             if kind == DATA && is_packet(frame) {
-                // What its gateways know it by: the local id of the node that receives it, and its number.
+                // Its gateways know it by the local id of the node that receives it, and its number.
                 record.label = u16::from_be_bytes(octets(frame, LOCAL_ID_AT));
                 record.number = u16::from_be_bytes(octets(frame, PACKET_NUMBER_AT)).into();
             } else if kind == DATA {

@@ -160,12 +160,12 @@ impl Port {
         }
     }
 
-    /// Whether the queue has room for so many frames of the host, of so many octets together.
+    /// True if the queue has room for so many frames of the host, of so many octets together.
     pub fn has_host_room(&self, frames: usize, octets: Octets) -> bool {
         self.queue.has_room(frames, octets.get())
     }
 
-    /// Whether a frame of the host that finds no room now is lost by a switch of mode. Within the time for
+    /// True if a frame of the host that finds no room now is lost by a switch of mode. Within the time for
     /// which there is room it is the host that offers more than the link carries.
     pub fn loses_by_switch(&self, now: Instant) -> bool {
         match &self.turning {

@@ -243,19 +243,19 @@ impl Medium {
         each!(self, medium => medium.next_note())
     }
 
-    /// Whether there is a note.
+    /// True if there is a note.
     #[inline]
     pub(super) fn has_note(&self) -> bool {
         each!(self, medium => medium.has_note())
     }
 
-    /// Whether there is an event.
+    /// True if there is an event.
     #[inline]
     pub(crate) fn has_event(&self) -> bool {
         each!(self, medium => medium.has_event())
     }
 
-    /// Whether a frame waits, or the mark of the port's own.
+    /// True if a frame waits, or the mark of the port's own.
     #[inline]
     pub(super) fn has_frame(&self) -> bool {
         each!(self, medium => medium.has_frame())

@@ -113,7 +113,7 @@ impl NrtQueue {
         self.room
     }
 
-    /// Whether so many frames of the host of so many octets together find room. For those that never do, the
+    /// True if so many frames of the host of so many octets together find room. For those that never do, the
     /// whole room counts as enough.
     pub(super) fn has_room(&self, frames: usize, octets: u64) -> bool {
         self.octets + octets.min(self.room) <= self.room

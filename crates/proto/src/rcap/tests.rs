@@ -189,7 +189,7 @@ fn a_node_takes_its_equal_share_and_gives_back_buffers() {
     let mut rcap = b();
     let entry = forwarded(&mut rcap);
     // B: eligible up to 5 ms + 10 us ahead, and 5 ms and all slack behind: 60 ms less host and 2 · 20 us.
-    // What clocks add is a packet more.
+    // Clocks add a packet.
     assert_eq!(rcap.buffer_octets(), 7 * 1_000);
     rcap.on_message(at(3), C, &accept(of(1, 1), &[record(A), own()])).unwrap();
     let outputs = drain(&mut rcap);

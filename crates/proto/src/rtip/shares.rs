@@ -98,7 +98,7 @@ impl Shares {
         self.found.pop_front()
     }
 
-    /// Whether there is one.
+    /// True if there is one.
     #[inline]
     pub(crate) fn has_next(&self) -> bool {
         !self.found.is_empty()

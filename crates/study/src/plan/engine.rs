@@ -308,7 +308,7 @@ impl<'t> Plan<'t> {
             }
         }
         if why.from > wanted.life.start {
-            // What stands now leaves room until another channel starts.
+            // The channels that stand now leave room until another channel starts.
             let apart = wanted.goal.delay + QUIET;
             let ends = self.ledger.starts().into_iter().filter_map(|start| start.checked_sub(apart));
             let mut ends = ends.filter(|end| *end > wanted.life.start);

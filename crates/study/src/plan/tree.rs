@@ -129,7 +129,7 @@ impl Plan<'_> {
         has_left
     }
 
-    /// What a visit of a token takes beside its packets at most.
+    /// The time of a token's visit beside its packets, at most.
     fn visit(&self, segment: usize) -> Span {
         let link = &self.params[segment].link;
         link.per_visit + link.hop + link.frame_span_max()

@@ -29,7 +29,7 @@ struct Host {
     /// A program sends more than anything takes: the gate is never empty.
     floods: bool,
     reads: u64,
-    /// What nodes tell each other.
+    /// Messages between nodes.
     control: VecDeque<Vec<u8>>,
 }
 
@@ -203,7 +203,7 @@ impl Station {
     }
 }
 
-/// Whether the data thread waits for the gate, which always has something to say.
+/// True if the data thread waits for the gate, which always has something to say.
 fn is_watched(data: &mut Data<Card, Shared>) -> bool {
     let gate = waits::of(waits::GATE, PortId(0));
     data.waits.all.wait(Instant::ZERO).expect("a wait").any(|ready| ready.token == gate)

@@ -18,7 +18,7 @@ pub(super) struct Paths {
     since: Instant,
     /// The first unit that has not left its host.
     unsent: u64,
-    /// What has not left is to be offered.
+    /// Units that have not left are to be offered.
     offers: bool,
 }
 

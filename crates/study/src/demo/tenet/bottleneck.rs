@@ -1,4 +1,4 @@
-//! What the bottleneck did to each packet, from the event logs of the gateways at both ends of the line.
+//! The times of each packet at the bottleneck, from the event logs of the gateways at both ends of the line.
 //!
 //! A packet keeps its source's timestamp and number on its way, so that its arrivals at both gateways are one
 //! packet's. Between them lies all that the first gateway did with it: regulator, scheduler, and the line.

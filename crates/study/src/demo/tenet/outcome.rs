@@ -1,4 +1,4 @@
-//! What the run showed, and the JSON that programs read.
+//! The outcome of the run, and the JSON that programs read.
 
 use super::bottleneck::{Crossing, occupancy, queue};
 use super::plan::{PERIOD, REFERENCE, Times};
@@ -33,7 +33,7 @@ pub struct UdpUnit {
     pub arrived_ns: Option<u64>,
 }
 
-/// What a channel's program did, and what came of it.
+/// The conduct of a channel's program, and its units' fate.
 #[derive(Clone, Debug, Default)]
 pub struct Conduct {
     /// The units that the channel took.
@@ -55,7 +55,7 @@ pub struct ChannelOutcome {
     pub from: String,
     /// The number of that host.
     pub station: u8,
-    /// What admission promised.
+    /// The bound that admission promised.
     pub bound: Span,
     /// How long it took to open.
     pub took: Span,
@@ -63,7 +63,7 @@ pub struct ChannelOutcome {
     pub hops: Vec<HopInfo>,
     /// Its units.
     pub conduct: Conduct,
-    /// What became of them.
+    /// Their fate.
     pub fates: Vec<Fate>,
     /// The counts of that.
     pub figures: Figures,
@@ -84,7 +84,7 @@ pub struct TenetOutcome {
     pub udp: Vec<UdpUnit>,
     /// The channels' packets at the bottleneck.
     pub crossings: Vec<Crossing>,
-    /// What of the load arrived.
+    /// The part of the load that arrived.
     pub load: Goodput,
 }
 

@@ -23,7 +23,7 @@ pub const T1: BitRate = match BitRate::new(1_500_000) {
 pub const PERIOD: Span = Span::from_millis(125);
 /// The delay that is asked for.
 pub const DELAY: Span = Span::from_millis(400);
-/// What the UDP part of the load sends: more than the line carries, beside a TCP connection.
+/// The rate of the UDP part of the load: more than the line carries, beside a TCP connection.
 pub const LOAD_UDP: BitRate = BitRate::from_mbit(2);
 /// How many times as often as agreed the misbehaving program sends.
 pub const HURRY: u64 = 3;

@@ -43,7 +43,7 @@ struct Opened {
     detail: ChannelDetail,
 }
 
-/// What one program did.
+/// The record of one program.
 struct Played {
     handed: Vec<Handed>,
     /// When units found no room.
@@ -154,7 +154,7 @@ fn open(stage: &Stage, video: &Video, service: u16, station: u8) -> Result<Opene
     let octets = u32::try_from(video.largest_octets()).map_err(Failure::failed)?;
     let mut request = OpenRequest::new(RECEIVER_NAME, service, octets, PERIOD);
     request.terms.delay = Some(DELAY);
-    // What finds no room is the program's affair: the demo counts it.
+    // A unit that finds no room is the program's affair: the demo counts it.
     request.overdue = Overdue::Keep;
     let deadline = clock::now() + PATIENCE;
     let (channel, took) = loop {

@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 const COLUMNS: usize = 80;
 
-/// What is being built, before the run.
+/// The stage that is being built, before the run.
 pub fn opening(video: &Video, isolation: &str) -> String {
     let words = format!(
         "Two campuses of 10 Mbit/s and a line of {T1} between their gateways, five hosts; virtual wire, \

@@ -43,7 +43,7 @@ fn a_full_partition_of_a_plan_refuses_by_name_and_the_others_have_room() {
     let refused = all[1].1.as_ref().expect_err("the studio is full");
     assert_eq!((refused.partition.as_deref(), refused.test), (Some("studio"), "Load"));
     assert!(refused.why.starts_with("partition 'studio': insufficient bandwidth"), "{}", refused.why);
-    // What it offers instead fits the partition, and a larger message does not.
+    // The offer in its place fits the partition, and a larger message does not.
     let Some(Offered::SMax(octets)) = refused.offer else { panic!("a smaller message fits") };
     let with = |octets: u64| {
         let mut plan = plan.clone();
@@ -125,7 +125,7 @@ fn a_branch_that_fails_is_pruned_and_each_link_carries_a_lecture_once() {
     assert!(network.join("nothing", joins.to[0])[0].1.is_err());
 }
 
-/// What is wrong with a plan of the repository in which the first `old` is `new`.
+/// The fault of a plan of the repository in which the first `old` is `new`.
 fn wrong(name: &str, old: &str, new: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans").join(name);
     let text = std::fs::read_to_string(path).expect(name);
