@@ -1,5 +1,5 @@
-//! Promises of the nodes of a way to a channel beside its delay: the jitter, and how much of a bound is needed
-//! where a link's discipline serves the packets.
+//! Promises of the nodes of a way to a channel beside its delay: the jitter, and how much of a bound is
+//! needed where a link's discipline serves the packets.
 
 use super::{AcrossFlow, Manner, World};
 use rota_admission::path::{self, Hop};
