@@ -10,7 +10,7 @@ use crate::demo::text::{conclusion, load_words, mbit, mode_words, short_pct, ver
 use crate::plot::escape;
 use std::fmt::Write;
 
-pub(super) const STYLE: &str = include_str!("report/style.css");
+const STYLE: &str = include_str!("report/style.css");
 
 /// The whole report.
 pub fn html(outcome: &DemoOutcome) -> String {
@@ -21,9 +21,7 @@ pub fn html(outcome: &DemoOutcome) -> String {
 }
 
 fn write_page(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
-    writeln!(page, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">")?;
-    writeln!(page, "<meta name=\"viewport\" content=\"width=device-width\">")?;
-    writeln!(page, "<title>Rota demo: who was late</title>\n<style>\n{STYLE}</style></head><body><main>")?;
+    begin(page, "who was late")?;
     head(page, outcome)?;
     writeln!(page, "<h2>The lateness of every frame</h2>")?;
     plot::legend(page, outcome)?;
@@ -42,6 +40,19 @@ fn write_page(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
     method(page, outcome)?;
     data(page, outcome)?;
     writeln!(page, "</main></body></html>")
+}
+
+/// The document of a demonstration, up to its first words.
+pub(super) fn begin(page: &mut String, title: &str) -> std::fmt::Result {
+    writeln!(page, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">")?;
+    writeln!(page, "<meta name=\"viewport\" content=\"width=device-width\">")?;
+    writeln!(page, "<title>Rota demo: {title}</title>\n<style>\n{STYLE}</style></head><body><main>")
+}
+
+/// The outcome as JSON, for programs that read the report.
+pub(super) fn embed(page: &mut String, json: &str) -> std::fmt::Result {
+    // A script element ends at its closing tag, wherever that stands.
+    writeln!(page, "<script type=\"application/json\" id=\"demo\">{}</script>", json.replace("</", "<\\/"))
 }
 
 fn head(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
@@ -155,9 +166,7 @@ fn method(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
 
 /// The same document as `--json`, and every frame, for whoever wants to plot it again.
 fn data(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
-    let json = outcome::to_json(outcome).unwrap_or_default();
-    // A script element ends at its closing tag, wherever that stands.
-    writeln!(page, "<script type=\"application/json\" id=\"demo\">{}</script>", json.replace("</", "<\\/"))?;
+    embed(page, &outcome::to_json(outcome).unwrap_or_default())?;
     writeln!(page, "<script type=\"application/json\" id=\"frames\">[")?;
     let mut separator = "";
     for run in &outcome.runs {

@@ -5,7 +5,7 @@ use super::outcome::{self, TenetOutcome};
 use super::plan::{HURRY, LOAD_UDP, PERIOD, T1};
 use super::text::{PARTS, beside_the_paper, beyond, udp_words, verdict};
 use crate::demo::outcome::Verdict;
-use crate::demo::report::{STYLE, machine};
+use crate::demo::report::{begin, embed, machine};
 use crate::demo::text::ms;
 use crate::plot::{Frame, Panel, colour, escape};
 use std::fmt::Write;
@@ -22,9 +22,7 @@ pub fn html(outcome: &TenetOutcome) -> String {
 }
 
 fn write_page(page: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
-    writeln!(page, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">")?;
-    writeln!(page, "<meta name=\"viewport\" content=\"width=device-width\">")?;
-    writeln!(page, "<title>Rota demo: Tenet</title>\n<style>\n{STYLE}</style></head><body><main>")?;
+    begin(page, "Tenet")?;
     head(page, outcome)?;
     legend(page, outcome)?;
     writeln!(page, "<figure><div class=\"panels\">")?;
@@ -48,8 +46,7 @@ fn write_page(page: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
     tables(page, outcome)?;
     method(page, outcome)?;
     let json = outcome::to_json(outcome).map(|json| json.to_string()).unwrap_or_default();
-    // A script element ends at its closing tag, wherever that stands.
-    writeln!(page, "<script type=\"application/json\" id=\"demo\">{}</script>", json.replace("</", "<\\/"))?;
+    embed(page, &json)?;
     writeln!(page, "</main></body></html>")
 }
 
