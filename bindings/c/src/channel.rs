@@ -9,7 +9,7 @@ use rota::{
 };
 
 use crate::face::{Fault, Octets, Out, Status, copy_text, export, hand_over, octets, octets_mut};
-use crate::face::{sentence, tell, text};
+use crate::face::{copy_octets, sentence, tell, text};
 
 /// The node that `control` names, or the one of this station.
 pub fn control_name(control: *const c_char) -> Result<ControlName, Fault> {
@@ -352,9 +352,8 @@ export! {
         let into = octets_mut(buffer, size, "buffer")?;
         match channel.recv(octets, Span::from_nanos(timeout_ns))? {
             Received::Unit(came) => {
-                let fits = octets.len().min(into.len());
-                into[..fits].copy_from_slice(&octets[..fits]);
-                tell(unit, unit_info(&came, octets.len(), octets.len() > into.len()));
+                let is_cut = copy_octets(octets, into);
+                tell(unit, unit_info(&came, octets.len(), is_cut));
                 Ok(())
             }
             Received::End(end) => Err(ended(end)),

@@ -7,7 +7,9 @@ use rota::circuit::{CircuitError, CircuitReceiver, CircuitSender, Mark};
 use rota::llc::Socket;
 
 use crate::channel::need;
-use crate::face::{Done, Fault, Octets, Out, Status, export, hand_over, octets, octets_mut, tell};
+use crate::face::{
+    Done, Fault, Octets, Out, Status, copy_octets, export, hand_over, octets, octets_mut, tell,
+};
 use crate::llc::SocketAddress;
 
 impl From<CircuitError> for Fault {
@@ -143,9 +145,7 @@ export! {
 
 /// Copies a message; one that is too long is cut, and said to be.
 fn fit(message: &[u8], room: &mut [u8]) -> Done {
-    let fits = message.len().min(room.len());
-    room[..fits].copy_from_slice(&message[..fits]);
-    if fits == message.len() {
+    if !copy_octets(message, room) {
         return Ok(());
     }
     let (octets, room) = (message.len(), room.len());

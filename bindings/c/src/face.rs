@@ -151,6 +151,13 @@ pub fn text<'a>(start: *const c_char, what: &str) -> Result<Option<&'a str>, Fau
 /// Where a call writes a new value for C, perhaps over octets that were never set.
 pub type Out<'a, T> = Option<&'a mut MaybeUninit<T>>;
 
+/// Copies as many octets as there is room for. True if some were cut off.
+pub fn copy_octets(octets: &[u8], into: &mut [u8]) -> bool {
+    let fits = octets.len().min(into.len());
+    into[..fits].copy_from_slice(&octets[..fits]);
+    fits < octets.len()
+}
+
 /// Writes an answer where C wants it; a null pointer means that it does not.
 pub fn tell<T>(out: Out<'_, T>, value: T) {
     if let Some(out) = out {

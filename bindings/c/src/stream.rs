@@ -7,7 +7,9 @@ use rota::{AskedTerms, ChannelId, Node, OpenRequest, SendChannel, Shown, Span};
 
 use crate::channel::UnitInfo;
 use crate::channel::{CTally, Receiver, Refusal, Request, control_name, ended, need, opened, unit_info};
-use crate::face::{Fault, Octets, Out, Status, copy_text, export, hand_over, octets, octets_mut, tell};
+use crate::face::{
+    Fault, Octets, Out, Status, copy_octets, copy_text, export, hand_over, octets, octets_mut, tell,
+};
 use crate::face::{text, values_mut};
 
 /// `rota_terms`.
@@ -220,9 +222,8 @@ export! {
         let into = octets_mut(buffer, size, "buffer")?;
         match stream.next(octets, Span::from_nanos(timeout_ns))? {
             Played::Unit(came) => {
-                let fits = octets.len().min(into.len());
-                into[..fits].copy_from_slice(&octets[..fits]);
-                tell(unit, played(&came, octets.len(), octets.len() > into.len()));
+                let is_cut = copy_octets(octets, into);
+                tell(unit, played(&came, octets.len(), is_cut));
                 Ok(())
             }
             Played::End(end) => Err(ended(end)),
