@@ -29,6 +29,18 @@ fn again(lab: &TopologyLab, station: &str) -> Program {
     lab.node(station, &["--iface", "eth0", "--neighbours", &file])
 }
 
+/// Those that its node dialled had no mark, so a flood of ordinary frames ended them, and channels with them.
+fn is_marked(lab: &TopologyLab, station: &str, links: usize) {
+    if Command::new("ss").arg("-V").output().is_err() {
+        println!("SKIPPED the marks of links: no ss");
+        return;
+    }
+    let sockets = lab.exec(station, &["ss", "-Htne", "state", "established"]).finish().well().out;
+    let of_links: Vec<_> = sockets.lines().filter(|line| line.contains(":7247")).collect();
+    assert_eq!(of_links.len(), links, "{sockets}");
+    assert!(of_links.iter().all(|line| line.contains("fwmark:0x526f7462")), "{sockets}");
+}
+
 #[test]
 fn the_nodes_of_a_lab_have_links_and_notice_the_end_of_a_neighbour() {
     let Some(lab) = TopologyLab::up("links", TWO_SEGMENTS, &[]) else { return };
@@ -44,6 +56,9 @@ fn the_nodes_of_a_lab_have_links_and_notice_the_end_of_a_neighbour() {
     let said = lab.rota("gateway", &["status"]).finish().well().out;
     assert_eq!(said.lines().filter(|line| line.starts_with("link      up")).count(), 4, "{said}");
     assert!(gateway["extra"]["privileges"]["seccomp"] == true, "links hold under the filter: {gateway}");
+    // One end of each has dialled it.
+    [("gateway", 4), ("n1", 1), ("n2", 1), ("n3", 1), ("n4", 1)]
+        .map(|(of, links)| is_marked(&lab, of, links));
 
     // A node that is killed: its kernel ends its connections.
     let began = rota::now();

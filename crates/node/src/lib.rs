@@ -298,7 +298,7 @@ fn keep_links<'scope>(
 ) -> Result<(), data::Stopped> {
     let Some(keeping) = keeping else { return Ok(()) };
     let thread = std::thread::Builder::new().name("rota-links".into()).spawn_scoped(scope, move || {
-        privileges.helper_begins();
+        privileges.links_thread_begins();
         keeping.run();
     });
     let failed = |source| data::Stopped::System("no thread for the links to neighbours", source);

@@ -1,9 +1,11 @@
 //! Room for diverted frames that wait for the token. Taken at birth; nothing is allocated afterwards.
 
-use rota_proto::HostTag;
+use rota_proto::{HostTag, NODE_FRAMES};
 
 /// The longest frame of an interface with the usual MTU: header, VLAN tag, payload.
 const USUAL_OCTETS: usize = 1_518;
+/// Longer frames of messages between nodes that are kept at once, beside the others.
+const NODE_FRAMES_LARGE: usize = 4;
 /// The first tag of the places for longer frames.
 const LARGE: u32 = 1 << 20;
 
@@ -13,19 +15,26 @@ struct Shelf {
     lengths: Box<[u16]>,
     free: Vec<u32>,
     size: usize,
+    /// Places that only messages between nodes get.
+    kept_back: usize,
 }
 
 impl Shelf {
-    fn new(places: usize, size: usize) -> Self {
+    fn new(places: usize, kept_back: usize, size: usize) -> Self {
+        let places = places + kept_back;
         Self {
             octets: vec![0; places * size].into_boxed_slice(),
             lengths: vec![0; places].into_boxed_slice(),
             free: (0..places as u32).rev().collect(),
             size,
+            kept_back,
         }
     }
 
-    fn put(&mut self, frame: &[u8]) -> Option<u32> {
+    fn put(&mut self, frame: &[u8], leaves: usize) -> Option<u32> {
+        if self.free.len() <= leaves {
+            return None;
+        }
         let place = self.free.pop()?;
         let at = place as usize * self.size;
         self.octets[at..at + frame.len()].copy_from_slice(frame);
@@ -50,7 +59,8 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// For so many frames, and for so many octets of frames that are longer than usual, up to `longest`.
+    /// For so many frames, and for so many octets of frames that are longer than usual, up to `longest`,
+    /// beside those between nodes.
     pub(crate) fn new(frames: usize, octets: u64, longest: usize) -> Self {
         let large = match longest.checked_sub(USUAL_OCTETS) {
             // Twice what they hold if all are of the greatest length: most are, others take as much room.
@@ -58,17 +68,26 @@ impl Pool {
             _ => 0,
         };
         Self {
-            usual: Shelf::new(frames, USUAL_OCTETS.min(longest)),
-            large: Shelf::new(large.min(frames), longest),
+            usual: Shelf::new(frames, NODE_FRAMES, USUAL_OCTETS.min(longest)),
+            large: Shelf::new(large.min(frames), if large > 0 { NODE_FRAMES_LARGE } else { 0 }, longest),
         }
     }
 
     /// Keeps a copy of a frame; none when there is no room for it. It is no longer than was said at birth.
     pub(crate) fn put(&mut self, frame: &[u8]) -> Option<HostTag> {
+        self.put_leaving(frame, self.usual.kept_back, self.large.kept_back)
+    }
+
+    /// The same for a frame of a message between nodes, for which places are kept back.
+    pub(crate) fn put_of_nodes(&mut self, frame: &[u8]) -> Option<HostTag> {
+        self.put_leaving(frame, 0, 0)
+    }
+
+    fn put_leaving(&mut self, frame: &[u8], usual: usize, large: usize) -> Option<HostTag> {
         if frame.len() <= self.usual.size {
-            self.usual.put(frame).map(HostTag)
+            self.usual.put(frame, usual).map(HostTag)
         } else {
-            self.large.put(frame).map(|place| HostTag(LARGE | place))
+            self.large.put(frame, large).map(|place| HostTag(LARGE | place))
         }
     }
 
@@ -89,7 +108,8 @@ impl Pool {
 
     /// True if so many frames of any length find places.
     pub(crate) fn has_room(&self, frames: usize) -> bool {
-        let has_room = |shelf: &Shelf| shelf.free.len() >= frames.min(shelf.lengths.len());
+        let has_room =
+            |shelf: &Shelf| shelf.free.len() >= (frames + shelf.kept_back).min(shelf.lengths.len());
         has_room(&self.usual) && has_room(&self.large)
     }
 
@@ -112,6 +132,18 @@ mod tests {
         assert_eq!((pool.frame(a), pool.frame(b)), (&b"abc"[..], &b"abcd"[..]));
         pool.give_back(a);
         assert!(pool.used() == 1 && pool.put(b"y").is_some());
+    }
+
+    #[test]
+    fn messages_between_nodes_find_places_when_the_host_has_taken_its_own() {
+        let mut pool = Pool::new(2, 18_000, 9_018);
+        assert!(pool.has_room(2) && pool.put(b"flood").is_some() && !pool.has_room(2));
+        while pool.put(b"flood").is_some() {}
+        while pool.put(&[0; 9_000]).is_some() {}
+        assert_eq!(pool.used(), 4);
+        let taken = (0..100).filter(|_| pool.put_of_nodes(b"message").is_some()).count();
+        assert_eq!(taken, NODE_FRAMES);
+        assert!(pool.put_of_nodes(&[0; 9_000]).is_some());
     }
 
     #[test]

@@ -91,6 +91,12 @@ impl Privileges {
         self.keep(&[NET_ADMIN]);
     }
 
+    /// In the thread of the links: each connection that it dials later is marked, so that the gate has a door
+    /// for it, which needs the same right.
+    pub(crate) fn links_thread_begins(&self) {
+        self.keep(&[NET_ADMIN]);
+    }
+
     /// In every other thread, once it has its files.
     pub(crate) fn helper_begins(&self) {
         self.keep(&[]);

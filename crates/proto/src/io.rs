@@ -70,7 +70,7 @@ pub enum Input<'a> {
         tag: HostTag,
         /// Its octets, from the destination address on.
         octets: u16,
-        /// Its priority level, 0–7.
+        /// Its priority level, 0–7, or [`crate::NODE_LEVEL`] for a message between nodes.
         level: u8,
     },
     /// A unit waits in the ring of a channel that this node sends on.

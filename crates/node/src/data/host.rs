@@ -12,7 +12,7 @@ use crate::trace::Tracer;
 use rota_driver::clock::now;
 use rota_driver::device::{Backlog, DeviceError, ETHERNET_HEADER, FrameDevice, Transmit};
 use rota_driver::poller::Trigger;
-use rota_proto::{GateOrder, HostTag, Input, Node, Port, PortId, Settings};
+use rota_proto::{GateOrder, HostTag, Input, NODE_LEVEL, Node, Port, PortId, Settings};
 use rota_units::{Instant, Span};
 use rota_wire::host_level;
 
@@ -88,9 +88,6 @@ enum Door {
     Control,
 }
 
-/// The level of what nodes tell each other.
-const CONTROL_LEVEL: u8 = 7;
-
 /// The result of a look at the gate.
 enum Read {
     Nothing,
@@ -163,8 +160,11 @@ impl<G: Egress> HostWay<G> {
             self.counts.too_long += 1;
             return Read::Dropped;
         }
-        let level = if door == Door::Control { CONTROL_LEVEL } else { host_level(frame) };
-        let Some(tag) = self.pool.put(frame) else {
+        let (level, tag) = match door {
+            Door::Host => (host_level(frame), self.pool.put(frame)),
+            Door::Control => (NODE_LEVEL, self.pool.put_of_nodes(frame)),
+        };
+        let Some(tag) = tag else {
             self.counts.pool += 1;
             tracer.dropped(port, at, frame);
             return Read::Dropped;

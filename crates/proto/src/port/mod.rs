@@ -28,6 +28,7 @@ use crate::io::{FrameBuf, GateOrder, HostTag, Output, PortId, channel_of};
 use flush::Turning;
 use own::Own;
 use queue::{Entry, NrtQueue, Origin};
+pub use queue::{NODE_FRAMES, NODE_LEVEL};
 use rota_medium::door::Identity;
 use rota_medium::door::{Deadline, Demand, Frame, Note, Place, Timer, Turn};
 use rota_medium::{Arrived, MediumEvent, Settings};
@@ -160,7 +161,7 @@ impl Port {
             return;
         }
         self.set_queue_room(now);
-        if !self.enqueue(now, level.min(7), Entry { origin: Origin::Host(tag), octets }) {
+        if !self.enqueue(now, level.min(NODE_LEVEL), Entry { origin: Origin::Host(tag), octets }) {
             self.count_refused(now);
             self.outputs.push_back(Output::DropHost { port: self.id, tag });
         }

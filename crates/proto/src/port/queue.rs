@@ -2,6 +2,9 @@
 //! of them goes the token's own signalling: it is little, and the segment's order must not wait for
 //! anybody's messages. Nor must those wait for ever where a program asks without end: of two visits
 //! signalling has one at most, in which as much of it leaves as a full frame takes.
+//!
+//! Messages between nodes have a level between the two, and room of their own: a host that keeps the queue
+//! full would have them dropped otherwise, and a neighbour that hears nothing ends the channels.
 
 use crate::io::HostTag;
 use rota_units::Octets;
@@ -26,8 +29,13 @@ pub(super) enum Origin {
 const LLC_FRAMES_MAX: usize = crate::llc::MESSAGES_MAX + crate::llc::ANSWERS_MAX + crate::llc::ACKS_MAX;
 /// One octet of room goes for so many that leave.
 const NARROWS: u64 = 16;
-/// Above the levels that users have.
-pub(super) const SIGNALLING: u8 = 8;
+/// The level of host frames that carry messages between nodes: above the levels that users have.
+pub const NODE_LEVEL: u8 = 8;
+/// Frames of that level for which there is room in a full queue.
+pub const NODE_FRAMES: usize = 32;
+/// Their octets: a window of TCP at its start, at the usual MTU.
+const NODE_OCTETS: u64 = 10 * 1514;
+pub(super) const SIGNALLING: u8 = NODE_LEVEL + 1;
 
 /// One frame that waits for the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +65,8 @@ pub(super) struct NrtQueue {
 impl NrtQueue {
     pub(super) fn new(octets_max: Octets, switch_octets: Octets) -> Self {
         let frames_max = frames_in(octets_max, switch_octets).clamp(16, 65_536);
-        let levels = core::array::from_fn(|_| VecDeque::with_capacity(frames_max + LLC_FRAMES_MAX));
+        let levels =
+            core::array::from_fn(|_| VecDeque::with_capacity(frames_max + NODE_FRAMES + LLC_FRAMES_MAX));
         Self {
             levels,
             octets: 0,
@@ -73,7 +82,9 @@ impl NrtQueue {
 
     /// Queues a frame; false when there is no room. Control frames always find some: they are few and ours.
     pub(super) fn push(&mut self, level: u8, entry: Entry) -> bool {
-        let full = self.octets + u64::from(entry.octets) > self.room || self.frames >= self.frames_max;
+        let (more, frames_more) = if level == NODE_LEVEL { (NODE_OCTETS, NODE_FRAMES) } else { (0, 0) };
+        let full = self.octets + u64::from(entry.octets) > self.room + more
+            || self.frames >= self.frames_max + frames_more;
         if full && matches!(entry.origin, Origin::Host(_)) {
             return false;
         }
@@ -243,6 +254,24 @@ mod tests {
         assert!(queue.push(7, Entry { origin: Origin::Llc(1), octets: 100 }));
         assert!(queue.push(SIGNALLING, Entry { origin: Origin::Control(0), octets: 100 }));
         assert_eq!(queue.front().map(|(_, entry)| entry.origin), Some(Origin::Control(0)));
+    }
+
+    #[test]
+    fn a_full_queue_has_room_for_messages_between_nodes() {
+        let mut queue = NrtQueue::new(Octets::new(10_000), Octets::ZERO);
+        let small = Entry { origin: Origin::Host(HostTag(1)), octets: 60 };
+        let flood = |queue: &mut NrtQueue| (0..100).filter(|_| queue.push(7, small)).count();
+        let message = Entry { origin: Origin::Host(HostTag(99)), octets: 101 };
+        assert_eq!(flood(&mut queue), 39);
+        assert!(queue.push(NODE_LEVEL, message));
+        assert_eq!(queue.pop().map(|(_, entry)| entry), Some(message), "before all that users send");
+        let taken = (0..1_000).filter(|_| queue.push(NODE_LEVEL, message)).count();
+        assert_eq!(taken, NODE_FRAMES, "no more than they need");
+        assert_eq!(flood(&mut queue), 0, "nobody else has this room");
+        while queue.pop().is_some() {}
+        assert_eq!(flood(&mut queue), 39);
+        let full = (0..20).filter(|tag| queue.push(NODE_LEVEL, host(*tag))).count();
+        assert_eq!(full, 15, "by octets");
     }
 
     #[test]

@@ -375,15 +375,38 @@ fn a_flood_of_the_host_does_not_keep_what_nodes_tell_each_other_out() {
     until(&mut lan, "a held gate", |lan| {
         !is_watched(&mut lan.0.data) && lan.0.data.host_frames().waiting >= 100
     });
-    let mut frame = vec![0; 100];
-    frame[12..14].copy_from_slice(&[8, 0]);
-    frame[20..24].copy_from_slice(&u32::MAX.to_be_bytes());
-    lan.0.host.0.borrow_mut().control.push_back(frame);
+    tell_a_neighbour(&lan);
     let before = card(&lan).len();
     assert!(lan.0.data.take_control_frames(0, now()).is_ok());
     until(&mut lan, "a frame of a node", |lan| card(lan).contains(&u32::MAX));
     let place = card(&lan).iter().position(|number| *number == u32::MAX).expect("it left");
     assert!(place - before < 50, "{} went before it", place - before);
+}
+
+/// A node says something to a neighbour.
+fn tell_a_neighbour(lan: &(Station, Station)) {
+    let mut frame = vec![0; 100];
+    frame[12..14].copy_from_slice(&[8, 0]);
+    frame[20..24].copy_from_slice(&u32::MAX.to_be_bytes());
+    lan.0.host.0.borrow_mut().control.push_back(frame);
+}
+
+/// It ended channels: a gateway that forwards more than its line carries keeps the queue full without a flood
+/// that would hold its gate.
+#[test]
+fn a_full_queue_does_not_keep_what_nodes_tell_each_other_out() {
+    let mut lan = lan();
+    let _ = open(&mut lan);
+    until(&mut lan, "token mode", |lan| lan.0.mode() == ModeName::Token);
+    until(&mut lan, "a full queue", |lan| {
+        lan.0.host.0.borrow_mut().send(FRAME);
+        lan.0.data.host_frames().refused > 0
+    });
+    tell_a_neighbour(&lan);
+    let refused = lan.0.data.host_frames().refused;
+    assert!(lan.0.data.take_control_frames(0, now()).is_ok());
+    assert_eq!(lan.0.data.host_frames().refused, refused);
+    until(&mut lan, "a frame of a node", |lan| lan.0.host.0.borrow().card.contains(&u32::MAX));
 }
 
 /// A TCP stream fills the queue too, and loses a frame now and then: frames of higher levels must find the
