@@ -16,7 +16,7 @@ const DOCUMENTED: &[&str] = &["--lib", "--bin", "models", "--bin", "xtask", "--e
 pub fn run(root: &Path) -> Result<(), String> {
     let mut failed: Vec<String> = fmt(root).err().into_iter().collect();
     let steps: [lanes::Step<'_>; 3] =
-        [("clippy", &|| clippy(root)), ("doc", &|| doc(root)), ("hunt", &|| mutations::hunt(root, &[]))];
+        [("hunt", &|| mutations::hunt(root, &[])), ("clippy", &|| clippy(root)), ("doc", &|| doc(root))];
     let found = lanes::run(root, &steps)?;
     failed.extend(found.failed);
     if let Err(reason) = tidy(root, &found.output) {

@@ -2,8 +2,9 @@
 //!
 //! *Timed lane:* the programs that work in real time, one after another, each as soon as it is built:
 //! namespaces, sockets, processes. *Waiting lane:* those that wait for seconds and do next to nothing.
-//! *Idle lane:* the build, the programs that only compute, then lints and documentation, in the kernel's idle
-//! class, which gets what the other lanes leave and delays none of their wake-ups.
+//! *Idle lane:* the build, then the programs that only compute, and beside them the hunt, lints and
+//! documentation, in the kernel's idle class, which gets what the other lanes leave and delays none of their
+//! wake-ups.
 
 use crate::program::{self, Built, Outcome, Program};
 use crate::queue::Queue;
@@ -41,7 +42,7 @@ const RUNS_ITS_PROGRAM: &str = "rota-cli";
 /// Programs of the timed lane that call cargo: beside the build they would wait for it.
 const AFTER_THE_BUILD: &[(&str, &str)] = &[("rota-cli", "c_programs"), ("rota-cli", "examples")];
 
-/// A command of the idle lane behind its tests: its name, and whether it succeeded.
+/// A command of the idle lane beside its tests: its name, and whether it succeeded.
 pub type Step<'a> = (&'a str, &'a (dyn Fn() -> Result<(), String> + Sync));
 
 /// The findings of the lanes.
@@ -55,7 +56,7 @@ pub struct Found {
     pub unsteady: Vec<String>,
 }
 
-/// Runs all tests, and `steps` behind those of the idle lane.
+/// Runs all tests, and `steps` one after another beside those of the idle lane.
 ///
 /// # Errors
 /// The tests cannot be built.
@@ -67,9 +68,10 @@ pub fn run(root: &Path, steps: &[Step<'_>]) -> Result<Found, String> {
         }
         let prefix = idle_class();
         let idle = build(root, &prefix, &queues)?;
+        // Each of both leaves a processor alone at times: its longest test, its last crate.
+        scope.spawn(|| steps.iter().for_each(|step| run_step(step, &found)));
         run_all(idle.into_iter(), &prefix, &found);
         doc_tests(root, &prefix, &found);
-        steps.iter().for_each(|step| run_step(step, &found));
         Ok::<(), String>(())
     })?;
     Ok(found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
