@@ -8,6 +8,7 @@
 //!
 //! Only guaranteed channels have one: a statistical promise rests on independence, which no number shows.
 
+mod port;
 mod share;
 
 use crate::clocks::Clocks;
@@ -15,6 +16,7 @@ use crate::path::{self, Goal, Hop, PathDenied};
 use crate::rtip::{Denied, Flow, Messages, NodeTest, Packets, Regulator, edf_exact, load};
 use crate::subnet::{Ask, RTIP_OCTETS, RetherSegment, RetherShare, packet_cost};
 use crate::{LinkModel, rether};
+pub use port::PortPart;
 use rota_units::{Octets, Span};
 pub use share::{StandingShare, is_quick};
 

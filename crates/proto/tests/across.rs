@@ -3,7 +3,7 @@
 
 use crate::hops::Net;
 use rota_admission::Clocks;
-use rota_admission::certificate::{FrameTerms, RetherTerms};
+use rota_admission::certificate::{FrameTerms, PortPart, RetherTerms};
 use rota_admission::path::{self, Goal};
 use rota_admission::rtip::{Discipline, Flow, Hold, Messages, Point, Scheduler, Traffic};
 use rota_admission::subnet::{Ask, LINK_POINTS, LinkPort, Subnet, carried_step, payload_max};
@@ -468,6 +468,32 @@ fn the_terms_of_a_request_reach_every_node() {
     assert!(net.nodes[last].accept(now, receiving));
     net.drain(last);
     until(&mut net, 0, |event| matches!(event, ChannelEvent::Opened { .. }).then_some(()));
+}
+
+/// A gateway to a link states its port with all that is served there, from its own grant.
+#[test]
+fn a_node_states_its_port_of_a_link_for_the_certificate() {
+    let mut net = chain(&[Rether, Link, Rether]);
+    opened(&mut net, 3_000);
+    net.told.clear();
+    let (sending, _, _) = opened(&mut net, 5_000);
+    let detail = net.nodes[0].detail(sending).expect("it is sent here");
+    let (record, _) = &detail.hops[1];
+    let terms = rota_wire::RcapTerms::parse(&record.terms).expect("a node of a link states its part");
+    let mut flows = Vec::new();
+    let part = PortPart::read(&mut terms.numbers(), &mut |ask, delay| flows.push((ask, delay)));
+    let part = part.expect("its numbers are a port");
+    let packets = detail.terms.messages.packets(detail.terms.packet_max).expect("sound");
+    let (own, delay) = flows[part.own];
+    assert_eq!((own.traffic, own.octets), (Clocks::APART.counted(&packets.traffic), packets.octets));
+    assert_eq!(delay + Span::from_nanos(part.frame.host_slack), record.hop.offer.delay);
+    // Four announcements, the share of ordinary traffic, and two channels.
+    assert_eq!((terms.medium, flows.len()), (2, 7));
+    let levels = Discipline { scheduler: Scheduler::Rcsp, hold: Hold::RateJitter };
+    let mut net = meet(Net::with(&[Rether, Link], levels));
+    let (sending, _, _) = opened(&mut net, 3_000);
+    let detail = net.nodes[0].detail(sending).expect("as before");
+    assert_eq!(detail.hops[1].0.terms, [2, 0], "levels have none");
 }
 
 /// The source knows each hop: its part of the certificate, its counts, and the destination's.

@@ -49,6 +49,17 @@ pub(super) struct Served {
     left: u64,
 }
 
+/// The port of a flow.
+#[derive(Clone, Debug)]
+pub struct FlowPort {
+    /// What may be ahead of all packets: s_0.
+    pub ahead: Span,
+    /// All that is served, with its bound on the port.
+    pub flows: Vec<(Ask, Span)>,
+    /// The place of the flow among them.
+    pub own: usize,
+}
+
 type PortTests = LinkPort<Box<[Flow]>, Box<[Point]>>;
 
 /// The tests of the port, with the sessions in the order of its channels. Their memory is taken with the
@@ -141,6 +152,19 @@ impl Link {
         let packets = session.packets.as_mut()?;
         packets.delay = port.relax(place, &packets.ask, delay).delay;
         Some(packets.delay)
+    }
+
+    /// The port of a flow, for its certificate; `None` for a session that is no flow, and where the port
+    /// serves levels.
+    pub fn port_of(&self, id: SessionId) -> Option<FlowPort> {
+        let flows = &self.shares.flows;
+        let (place, port) = (flows.place(id)?, flows.port.as_ref()?);
+        let (ahead, others) = port.others()?;
+        let ask = |id: &SessionId| Some(self.shares.get(*id)?.packets.as_ref()?.ask);
+        let asks: Option<Vec<Ask>> = flows.sessions.iter().map(ask).collect();
+        let delays = port.channels().iter().map(|flow| flow.delay);
+        let all = asks?.into_iter().zip(delays).chain(others).collect();
+        Some(FlowPort { ahead, flows: all, own: place })
     }
 
     /// The packet that leaves next, of those that wait: the session, and the number of its grant.

@@ -21,11 +21,12 @@ impl Node {
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
         let relaxed = held.and_then(|held| {
             let bound = self.relax_hop(held.hop, delay)?;
-            self.offer_of_link(entry, held.hop, bound)
+            let HopOffer { offer, .. } = self.offer_of_link(entry, held.hop, bound)?;
+            Some((offer, self.part_of_link(held.hop)))
         });
-        let Some(HopOffer { offer, .. }) = relaxed else { return self.keep_across(now, entry) };
+        let Some((offer, terms)) = relaxed else { return self.keep_across(now, entry) };
         if let Some(across) = &mut self.across {
-            across.rcap.relaxed(now, entry, offer, Vec::new());
+            across.rcap.relaxed(now, entry, offer, terms);
         }
     }
 

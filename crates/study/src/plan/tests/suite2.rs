@@ -232,7 +232,8 @@ fn stands(network: &Plan<'_>, segment: usize, at: Span) -> bool {
         service: packet_cost(&params.link, ask.octets),
         delay,
     };
-    let mut flows: Vec<Flow> = link_others(params).map(|(ask, delay)| flow(&ask, delay)).collect();
+    let mut flows: Vec<Flow> =
+        link_others(params, Span::ZERO).map(|(ask, delay)| flow(&ask, delay)).collect();
     let slack = params.link.host_slack;
     let mut members = 0;
     for entry in network.ledger.at(segment, at, usize::MAX) {
