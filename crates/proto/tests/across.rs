@@ -11,6 +11,7 @@ use rota_contract::{CloseCause, NodeId};
 use rota_proto::MediumKind::{Link, Rether};
 use rota_proto::{Beyond, ChannelEvent, ChannelId, Destination, MediumKind, OpenRequest, TrafficSpec};
 use rota_units::{Octets, Span};
+use rota_wire::RcapDenied;
 
 const PERIOD: Span = Span::from_millis(40);
 const SERVICE: u16 = 7;
@@ -196,7 +197,12 @@ fn tried(net: &mut Net, delay: Span) -> Result<Span, Span> {
 }
 
 /// The same of units of so many octets each period.
-fn tried_with(net: &mut Net, (octets, period): (u32, Span), delay: Span) -> Result<Span, Span> {
+fn tried_with(net: &mut Net, asked: (u32, Span), delay: Span) -> Result<Span, Span> {
+    answered(net, asked, delay).map_err(|denied| Span::from_nanos(denied.nearest_delay_ns))
+}
+
+/// The same with the whole refusal.
+fn answered(net: &mut Net, (octets, period): (u32, Span), delay: Span) -> Result<Span, RcapDenied> {
     let (last, now) = (net.last(), net.now);
     net.told.clear();
     net.nodes[last].listen(SERVICE);
@@ -216,9 +222,7 @@ fn tried_with(net: &mut Net, (octets, period): (u32, Span), delay: Span) -> Resu
         }
         let answer = net.told.iter().find_map(|(of, event)| match event {
             ChannelEvent::Opened { granted, .. } if *of == 0 => Some(Ok(granted.bound())),
-            ChannelEvent::Denied { denied, .. } if *of == 0 => {
-                Some(Err(Span::from_nanos(denied.nearest_delay_ns)))
-            }
+            ChannelEvent::Denied { denied, .. } if *of == 0 => Some(Err(*denied)),
             _ => None,
         });
         if let Some(answer) = answer {
@@ -314,6 +318,23 @@ fn a_later_channel_fits_because_earlier_ones_were_relaxed() {
         assert!(nearest > Span::from_micros(4_500), "{scheduler:?}: {nearest}");
         let bound = hurried_behind(20, true, scheduler).expect("the others have time");
         assert!(bound <= Span::from_micros(4_500), "{scheduler:?}: {bound}");
+    }
+}
+
+/// A full link names the test of its discipline, and the largest packet that fits beside the others.
+#[test]
+fn a_link_refuses_by_its_own_test_with_the_nearest_packet() {
+    let (each, delay) = (Span::from_millis(5), Span::from_millis(500));
+    for (scheduler, test) in [(Scheduler::DelayEdd, "Load"), (Scheduler::Rcsp, "RcspLevel")] {
+        let discipline = Discipline::of(Some(scheduler), None).expect("usual");
+        let mut net = meet(Net::with(&[Link, Link], discipline));
+        let denied = (0..100).find_map(|_| answered(&mut net, (1_400, each), delay).err());
+        let denied = denied.expect("a hundred are more than 100 Mbit/s");
+        assert_eq!((denied.node, denied.test.name()), (id(0), test));
+        let nearest = denied.nearest_octets;
+        assert!(denied.margin_ns > 0 && (1..1_400).contains(&nearest), "{denied:?}");
+        assert!(answered(&mut net, (nearest + 1, each), delay).is_err(), "{denied:?}");
+        assert!(answered(&mut net, (nearest, each), delay).is_ok(), "{denied:?}");
     }
 }
 

@@ -11,7 +11,9 @@ use super::shares::{Session, Shares};
 use super::slots::Queue;
 use crate::door::{Due, SessionId, UNITS_WAITING_MAX};
 use rota_admission::rtip::{Denied, Flow, NodeTest, Point, Scheduler, Traffic};
-use rota_admission::subnet::{Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, Offer, RTIP_OCTETS, link_work};
+use rota_admission::subnet::{
+    Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, Offer, RTIP_OCTETS, largest_packet, link_work,
+};
 use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, refused_by_port};
 use rota_units::{Instant, Octets, Span};
 
@@ -122,7 +124,10 @@ impl Link {
         packets: &mut Packets,
     ) -> Result<Admitted, Refusal> {
         let (offer, params) = (self.ask_port(now, &packets.ask), self.settings.params(2));
-        let offer = offer.map_err(|denied| refused_by_port(Pace::EVERY_CYCLE, &denied, &params))?;
+        let offer = offer.map_err(|denied| {
+            let nearest = self.largest_packet(&packets.ask);
+            refused_by_port(Pace::EVERY_CYCLE, &denied, nearest, &params)
+        })?;
         self.shares.flows.sessions.push(id);
         packets.delay = offer.delay;
         let tht = link_work(&packets.ask.traffic, packets.ask.octets, &params);
@@ -141,6 +146,13 @@ impl Link {
         self.shares.count_units(now)?;
         let port = self.shares.flows.port.as_mut().ok_or(Denied::new(NodeTest::Load, Span::ZERO))?;
         port.admit_best(ask)
+    }
+
+    /// The largest packet of a flow that was refused with which it would fit, its header included.
+    fn largest_packet(&mut self, ask: &Ask) -> Option<Octets> {
+        let port = self.shares.flows.port.as_mut()?;
+        let nearest = largest_packet(port, ask, Span::MAX)?;
+        Some(nearest + Octets::new(RTIP_OCTETS))
     }
 
     /// Gives a flow a longer bound, of `delay` at most and its host's slack included; the one that it has

@@ -104,6 +104,9 @@ pub(super) fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
     use rota_admission::Test;
     let test = match refusal.test {
         Test::LinkCapacity => RcapTest::Load,
+        Test::EdfExact => RcapTest::EdfExact,
+        Test::RcspLevel => RcapTest::RcspLevel,
+        Test::Undecided => RcapTest::Undecided,
         Test::SlotTableFull => RcapTest::TableFull,
         Test::UnitTooLarge => RcapTest::Packet,
         _ => RcapTest::RetherShare,
