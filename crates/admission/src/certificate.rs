@@ -18,7 +18,7 @@ use crate::subnet::{Ask, RTIP_OCTETS, RetherSegment, RetherShare, packet_cost};
 use crate::{LinkModel, rether};
 pub use port::PortPart;
 use rota_units::{Octets, Span};
-pub use share::{StandingShare, is_quick};
+pub use share::StandingShare;
 
 /// The version of the format.
 pub const CERTIFICATE_VERSION: u64 = 3;

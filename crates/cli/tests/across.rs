@@ -78,6 +78,16 @@ fn a_channel_crosses_a_gateway_by_name() {
     let refused = &refused.json()["refused"];
     let nearest = refused["nearest_delay_ns"].as_u64().expect("a number");
     assert_eq!(Some(nearest - 50_000_000), refused["margin_ns"].as_u64(), "{refused}");
+    // A message of 1 MiB has 739 packets, 13 of them in each cycle of both segments.
+    let words = "channel open --to n4 --xmin 2s --smax 1MiB --delay 4s";
+    let large = lab.rota("n1", &words.split(' ').collect::<Vec<_>>());
+    let is_open = || {
+        let listed = lab.rota("n1", &["channel", "list", "--json"]).finish().well().json();
+        (listed["channels"][0]["state"] == "open").then_some(())
+    };
+    assert!(eventually(PATIENCE, is_open).is_some(), "{} {}", large.out(), large.err());
+    large.interrupt();
+    large.finish();
     let wrong = open(&["--xave", "10ms"]);
     assert!(wrong.code() == 2 && wrong.err.contains("must be 33.333 ms or longer"), "{}", wrong.err);
     for station in ["n2", "n3"] {

@@ -151,6 +151,35 @@ fn a_channel_that_sent_nothing_ends_at_once() {
     assert!(net.now.since(began) < bound.min(Span::from_millis(20)), "{}", net.now.since(began));
 }
 
+/// A message of 739 packets, 13 of them in each cycle of a segment: what a node computes of it grows with
+/// neither.
+#[test]
+fn a_message_of_a_mebibyte_crosses_a_gateway_whole() {
+    let mut net = chain(&[Rether, Rether]);
+    net.nodes[2].listen(SERVICE);
+    let mut asked = request(2, 1 << 20);
+    asked.traffic.period = Span::from_millis(2_000);
+    let beyond = Beyond { delay: Some(Span::from_millis(4_000)), ..Beyond::default() };
+    let now = net.now;
+    let sending = net.nodes[0].open_beyond(now, &asked, beyond).expect("sound");
+    net.drain(0);
+    let (receiving, ..) = until(&mut net, 2, incoming);
+    let now = net.now;
+    assert!(net.nodes[2].accept(now, receiving));
+    net.drain(2);
+    let bound = until(&mut net, 0, |event| match event {
+        ChannelEvent::Opened { granted, .. } => Some(granted.bound()),
+        _ => None,
+    });
+    for number in 0..3 {
+        net.unit(sending, number, 1 << 20);
+        net.run(asked.traffic.period);
+    }
+    net.run(Span::from_millis(500));
+    let came: Vec<_> = net.came.iter().map(|came| (came.number, came.took <= bound)).collect();
+    assert_eq!(came, [(0, true), (1, true), (2, true)]);
+}
+
 /// Six packets of a unit come a sixth of the cycle apart, rounded down.
 #[test]
 fn a_period_that_its_packets_do_not_divide_is_no_burst() {

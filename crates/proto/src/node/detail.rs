@@ -10,7 +10,7 @@ use crate::io::ChannelId;
 use crate::port::Port;
 use crate::rcap::{ChannelRequest, EntryId, HopOffer, Record, StatusCounts};
 use crate::rtip::HopShare;
-use rota_admission::certificate::{FrameTerms, PortPart, RetherTerms, StandingShare, Terms, is_quick};
+use rota_admission::certificate::{FrameTerms, PortPart, RetherTerms, StandingShare, Terms};
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::{Ask, Offer};
@@ -236,9 +236,6 @@ fn rether_settings(port: &Port) -> Option<&rota_medium::Settings> {
 }
 
 fn part(standing: &StandingShare<'_>) -> Option<(Offer, Vec<u8>)> {
-    if !is_quick(&standing.traffic, standing.pace) {
-        return None;
-    }
     let share = standing.share().ok()?;
     let of = |(frame, share): (FrameTerms, RetherTerms)| {
         RcapTerms::written(1, frame.values().chain(share.values()))

@@ -6,7 +6,6 @@ use crate::io::{ChannelId, Way};
 use crate::port::Port;
 use crate::rcap::{EntryId, HopDenied, HopOffer, NextHop, RcapTest};
 use crate::rtip::{HopError, HopShare};
-use rota_admission::certificate::is_quick;
 use rota_admission::rtip::Chance;
 use rota_admission::subnet::{Ask, Offer, carried_step, link_offer, payload_max};
 use rota_medium::door::MediumKind;
@@ -48,10 +47,6 @@ impl Node {
             return Ok((way, HopShare::by_discipline(ask.traffic, octets)));
         }
         let share = HopShare::at_peak(&ask.traffic, octets, settings.trt).ok_or(denied(RcapTest::Load))?;
-        // Finding the bound of the traffic in its share takes the data thread's time.
-        if !is_quick(&ask.traffic, share.pace) {
-            return Err(denied(RcapTest::Unsupported));
-        }
         Ok((way, share))
     }
 
