@@ -6,13 +6,17 @@
 
 /* How long the last messages of a closed channel may take to leave. */
 #define DRAIN 2000000000u
+/* How long a channel that its receiver takes may wait for the segment to reserve it. */
+#define OPENS 5000000000u
 /* Messages that the memory of an end holds. */
 enum { BUFFERS = 8 };
 
 struct RcapChannel {
     rota_channel *sender;
     rota_receiver *receiver;
-    int answered;
+    /* Of a request that was not answered: the listener that was asked, and by what number. */
+    rota_listener *asked;
+    uint64_t id;
 };
 
 struct RcapRegistration {
@@ -86,7 +90,6 @@ int RcapEstablishRequest(const char *destination, uint16_t number, const RcapTra
     }
     /* RMTP: a message waits for its turn, and none is left out. */
     rota_channel_drop_overdue(made->sender, 0);
-    made->answered = 1;
     *channel = made;
     return ROTA_OK;
 }
@@ -101,7 +104,7 @@ int RcapRegister(uint16_t number, RcapRegistration **registration)
     if (!made)
         return fail(ROTA_FAILED, "there is no memory for a registration");
     made->number = number;
-    status = rota_listen(NULL, number, NULL, BUFFERS, &made->listener);
+    status = rota_listen_asked(NULL, number, NULL, BUFFERS, &made->listener);
     if (status) {
         free(made);
         return status;
@@ -120,24 +123,24 @@ int RcapReceiveRequest(RcapRegistration *registration, uint64_t timeout, RcapReq
         return fail(ROTA_WRONG_USE, "registration and request may not be null pointers");
     /* A listener takes one channel in its life; where the node had no room for the next one, it is asked again. */
     if (!registration->listener) {
-        status = rota_listen(NULL, registration->number, NULL, BUFFERS, &registration->listener);
+        status = rota_listen_asked(NULL, registration->number, NULL, BUFFERS, &registration->listener);
         if (status)
             return status;
     }
     status = new_channel(&made);
     if (status)
         return status;
-    status = rota_accept(registration->listener, timeout, &made->receiver);
+    status = rota_asked(registration->listener, timeout, &about);
     if (status) {
         free(made);
         return status;
     }
     next = NULL;
-    rota_listen(NULL, registration->number, NULL, BUFFERS, &next);
-    rota_listener_close(registration->listener);
+    rota_listen_asked(NULL, registration->number, NULL, BUFFERS, &next);
+    made->asked = registration->listener;
+    made->id = about.channel;
     registration->listener = next;
     memset(request, 0, sizeof *request);
-    rota_receiver_about(made->receiver, &about);
     request->channel = made;
     request->id = about.channel;
     request->Xmin = about.period_ns;
@@ -149,10 +152,17 @@ int RcapReceiveRequest(RcapRegistration *registration, uint64_t timeout, RcapReq
 
 int RcapEstablishReturn(RcapChannel *channel, int accept)
 {
-    if (!channel || channel->answered)
+    int status;
+    if (!channel || !channel->asked)
         return fail(ROTA_WRONG_USE, "only a request of RcapReceiveRequest is answered, once");
-    channel->answered = 1;
-    return accept ? ROTA_OK : RcapCloseRequest(channel, NULL);
+    status = rota_answer(channel->asked, channel->id, accept);
+    if (!status && accept)
+        status = rota_accept(channel->asked, OPENS, &channel->receiver);
+    rota_listener_close(channel->asked);
+    channel->asked = NULL;
+    if (status || !accept)
+        free(channel);
+    return status;
 }
 
 int RcapUnregister(RcapRegistration *registration)
@@ -178,6 +188,8 @@ int RcapCloseRequest(RcapChannel *channel, rota_tally *tally)
     int status;
     if (!channel)
         return fail(ROTA_WRONG_USE, "channel may not be a null pointer");
+    if (channel->asked)
+        return RcapEstablishReturn(channel, 0);
     if (channel->sender)
         status = rota_channel_finish(channel->sender, DRAIN, tally);
     else {

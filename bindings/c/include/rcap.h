@@ -5,8 +5,8 @@
  * nanoseconds, sizes octets. A channel leads to a service of a node, on this segment or behind gateways. Data goes by the
  * calls of rota.h, on RcapSender() and RcapReceiver().
  *
- * Departures: probabilities other than 1 are refused (statistical channels are not built). The nodes accept a channel for a
- * service that is registered; a receiver that rejects it closes it at once, and the source learns of that as of a close.
+ * Departures: probabilities other than 1 are refused (statistical channels are not built). A request that is not answered
+ * within a second is denied.
  */
 #ifndef RCAP_H
 #define RCAP_H
@@ -52,9 +52,10 @@ int RcapEstablishRequest(const char *destination, uint16_t number, const RcapTra
                          const RcapService *service, RcapChannel **channel, rota_refusal *refusal);
 /* Is willing to accept channels to this service from now on. */
 int RcapRegister(uint16_t number, RcapRegistration **registration);
-/* Obtains the next request, in `timeout` at most. RcapEstablishReturn answers it. */
+/* Obtains the next request, in `timeout` at most. RcapEstablishReturn answers it, within a second: the source waits. */
 int RcapReceiveRequest(RcapRegistration *registration, uint64_t timeout, RcapRequest *request);
-/* Accepts the channel, or rejects it; a rejected channel's handle is gone. The answer is final. */
+/* Accepts the channel and waits until it is open, or rejects it: the source is refused then, by "ReceiverRefused". The
+ * answer is final. The handle of a channel that is rejected, or that does not open, is gone. */
 int RcapEstablishReturn(RcapChannel *channel, int accept);
 /* Accepts no more channels. Existing ones go on. The handle is gone. */
 int RcapUnregister(RcapRegistration *registration);

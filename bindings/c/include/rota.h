@@ -139,6 +139,10 @@ int rota_channel_finish(rota_channel *channel, uint64_t drain_ns, rota_tally *ta
 int rota_listen(const char *control, uint16_t service, const char *from, uint16_t buffers,
                 rota_listener **listener);
 int rota_accept(rota_listener *listener, uint64_t timeout_ns, rota_receiver **receiver);
+/* As rota_listen; the program is asked about each channel before its sender hears of an answer. rota_asked, below, tells
+ * what is asked. */
+int rota_listen_asked(const char *control, uint16_t service, const char *from, uint16_t buffers,
+                      rota_listener **listener);
 /* Readable when a channel waits to be accepted. */
 int rota_listener_fd(const rota_listener *listener);
 int rota_listener_close(rota_listener *listener);
@@ -186,6 +190,11 @@ int rota_channel_open_terms(const char *control, const rota_request *request, co
                             rota_channel **channel, rota_refusal *refusal);
 uint64_t rota_channel_id(const rota_channel *channel);
 int rota_receiver_about(const rota_receiver *receiver, rota_about *about);
+/* Waits for the next channel about which a listener of rota_listen_asked is asked. */
+int rota_asked(rota_listener *listener, uint64_t timeout_ns, rota_about *about);
+/* Takes such a channel or denies it, finally; the node denies it after a second by itself. rota_accept gives one that was
+ * taken, once it is open. ROTA_FAILED: its sender has given it up, or the second is over. */
+int rota_answer(rota_listener *listener, uint64_t channel, int accept);
 /* Each node of the way of a channel that this station sends on, the destination left out: the first `room` of them, and how
  * many there are (`count` may be NULL). The counts are a second old at most. ROTA_BROKEN: it has ended. */
 int rota_channel_status(const char *control, uint64_t channel, rota_hop *hops, size_t room, size_t *count);

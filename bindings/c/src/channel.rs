@@ -19,6 +19,17 @@ pub fn control_name(control: *const c_char) -> Result<ControlName, Fault> {
     }
 }
 
+impl From<AcceptError> for Fault {
+    fn from(error: AcceptError) -> Self {
+        let status = match &error {
+            AcceptError::TimedOut { .. } => Status::TimedOut,
+            AcceptError::NodeGone => Status::NodeGone,
+            _ => Status::Failed,
+        };
+        Self::new(status, error)
+    }
+}
+
 impl From<NodeError> for Fault {
     fn from(error: NodeError) -> Self {
         let status = match &error {
@@ -321,17 +332,24 @@ export! {
         hand_over(Some(listener), listening, "listener")
     }
 
+    /// Listens to a service, and is asked about each channel.
+    fn rota_listen_asked(
+        control: *const c_char,
+        service: u16,
+        from: *const c_char,
+        buffers: u16,
+        listener: Out<'_, *mut Listener>,
+    ) {
+        let listener = need(listener, "listener")?;
+        let from = text(from, "from")?;
+        let buffers = if buffers == 0 { 4 } else { buffers };
+        let listening = Node::connect(&control_name(control)?)?.listen_asked(service, from, buffers)?;
+        hand_over(Some(listener), listening, "listener")
+    }
+
     /// Waits for a channel.
     fn rota_accept(listener: Option<&mut Listener>, timeout_ns: u64, receiver: Out<'_, *mut Receiver>) {
-        let accepted = need(listener, "listener")?.accept(Span::from_nanos(timeout_ns));
-        let channel = accepted.map_err(|error| {
-            let status = match &error {
-                AcceptError::TimedOut { .. } => Status::TimedOut,
-                AcceptError::NodeGone => Status::NodeGone,
-                _ => Status::Failed,
-            };
-            Fault::new(status, error)
-        })?;
+        let channel = need(listener, "listener")?.accept(Span::from_nanos(timeout_ns))?;
         hand_over(receiver, Receiver { channel, unit: Vec::new() }, "receiver")
     }
 

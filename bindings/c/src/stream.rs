@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 
 use rota::cmtp::{Played, StreamSink, StreamSource, StreamTally, StreamUnit, UnitState};
-use rota::{AskedTerms, ChannelId, Node, OpenRequest, SendChannel, Shown, Span};
+use rota::{AskedTerms, ChannelId, Contract, Listener, Node, OpenRequest, Peer, SendChannel, Shown, Span};
 
 use crate::channel::UnitInfo;
 use crate::channel::{CTally, Receiver, Refusal, Request, control_name, ended, need, opened, unit_info};
@@ -42,6 +42,19 @@ pub struct About {
     bound_ns: u64,
     unit_octets_max: u32,
     from: [c_char; 64],
+}
+
+impl About {
+    fn of(channel: ChannelId, contract: &Contract, peer: &Peer) -> Self {
+        Self {
+            channel: channel.0,
+            node_id: peer.node_id.0,
+            period_ns: contract.period_ns,
+            bound_ns: contract.bound_ns,
+            unit_octets_max: contract.unit_octets_max,
+            from: copy_text(&peer.name),
+        }
+    }
 }
 
 /// `rota_hop`.
@@ -123,16 +136,21 @@ export! {
     /// Facts of its channel that a receiver knows.
     fn rota_receiver_about(receiver: Option<&Receiver>, about: Out<'_, About>) {
         let channel = need(receiver, "receiver")?.channel();
-        let contract = channel.contract();
-        need(about, "about")?.write(About {
-            channel: channel.id().0,
-            node_id: channel.peer().node_id.0,
-            period_ns: contract.period_ns,
-            bound_ns: contract.bound_ns,
-            unit_octets_max: contract.unit_octets_max,
-            from: copy_text(&channel.peer().name),
-        });
+        need(about, "about")?.write(About::of(channel.id(), channel.contract(), channel.peer()));
         Ok(())
+    }
+
+    /// Waits for a channel about which the program is asked.
+    fn rota_asked(listener: Option<&mut Listener>, timeout_ns: u64, about: Out<'_, About>) {
+        let about = need(about, "about")?;
+        let asked = need(listener, "listener")?.asked(Span::from_nanos(timeout_ns))?;
+        about.write(About::of(asked.channel, &asked.contract, &asked.peer));
+        Ok(())
+    }
+
+    /// Takes such a channel, or denies it.
+    fn rota_answer(listener: Option<&mut Listener>, channel: u64, accept: c_int) {
+        Ok(need(listener, "listener")?.answer(ChannelId(channel), accept != 0)?)
     }
 
     /// The status of a channel that this station sends on, at each node of its way.

@@ -175,10 +175,21 @@ pub fn admit_on_link(loads: &[Span], request: &Request, params: &SegmentParams) 
 }
 
 /// The refusal of a session by the test of the packets that stand on the same port, or are to stand there.
-pub fn refused_by_port(pace: Pace, denied: &Denied, params: &SegmentParams) -> Refusal {
-    let is_full = denied.test == NodeTest::TableFull;
-    let test = if is_full { Test::SlotTableFull } else { Test::LinkCapacity };
-    refusal(params, pace, &Failure { test, margin: denied.margin }, None)
+/// `nearest` is the largest packet of a flow that would fit, its RTIP header included.
+pub fn refused_by_port(
+    pace: Pace,
+    denied: &Denied,
+    nearest: Option<Octets>,
+    params: &SegmentParams,
+) -> Refusal {
+    let test = match denied.test {
+        NodeTest::TableFull => Test::SlotTableFull,
+        NodeTest::EdfExact => Test::EdfExact,
+        NodeTest::RcspLevel => Test::RcspLevel,
+        NodeTest::Undecided => Test::Undecided,
+        _ => Test::LinkCapacity,
+    };
+    refusal(params, pace, &Failure { test, margin: denied.margin }, nearest)
 }
 
 /// The answer to a share that stands beside others that take `before`, with units of an admitted size.

@@ -8,6 +8,7 @@
 //!
 //! Only guaranteed channels have one: a statistical promise rests on independence, which no number shows.
 
+mod port;
 mod share;
 
 use crate::clocks::Clocks;
@@ -15,8 +16,9 @@ use crate::path::{self, Goal, Hop, PathDenied};
 use crate::rtip::{Denied, Flow, Messages, NodeTest, Packets, Regulator, edf_exact, load};
 use crate::subnet::{Ask, RTIP_OCTETS, RetherSegment, RetherShare, packet_cost};
 use crate::{LinkModel, rether};
+pub use port::PortPart;
 use rota_units::{Octets, Span};
-pub use share::{StandingShare, is_quick};
+pub use share::StandingShare;
 
 /// The version of the format.
 pub const CERTIFICATE_VERSION: u64 = 3;

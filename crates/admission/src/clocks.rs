@@ -19,6 +19,10 @@
 //! apart or more. All tests, and buffers, count (Z, I shortened twice). A share thus keeps pace with a
 //! source on the fastest clock: one of a period of exactly X is too little.
 //!
+//! *One segment.* Its channels are not charged: a share of one unit a cycle would have two. Where slots come
+//! exactly each p, a source that is fast by κ gains κ·p on them with each unit of period p. Behind one that
+//! waited W, unit ⌊(p − W)/(κ·p)⌋ + 1 is the first that waits more than p (`docs/across.md`, Clocks).
+//!
 //! *Not by hops.* A node may hold a packet longer than its d_(n−1) + π_(n−1) against the node before,
 //! where that one makes up for a late packet at the speed of a fast clock. So what a packet may be
 //! ahead is counted from the source (`buffers.rs`).
@@ -94,6 +98,26 @@ mod tests {
 
     fn ns(n: u64) -> Span {
         Span::from_nanos(n)
+    }
+
+    /// Slots each p of the master, units each (1 − κ)·p: when a unit waits more than p for the first time.
+    /// With slots that come by κ more often none does.
+    #[test]
+    fn a_fast_source_of_one_segment_outruns_slots_that_are_no_more_than_its_units() {
+        let outruns = |period: u64, slots: u64, first: u64, units: u64| {
+            let ready = |n: u64| n * Clocks::APART.shorter(ns(period)).as_nanos();
+            // A unit has the first slot behind it that no earlier one has.
+            let served = (0..units).scan(0, |next, n| {
+                let slot = (*next).max((ready(n).saturating_sub(first)).div_ceil(slots));
+                *next = slot + 1;
+                Some((n, first + slot * slots))
+            });
+            served.filter(|(n, at)| at - ready(*n) > period).map(|(n, _)| n).next()
+        };
+        let period = 33_333_333;
+        assert_eq!(outruns(period, period, 0, 20_000), Some(5_000));
+        assert_eq!(outruns(period, period, period / 2, 20_000), Some(2_500));
+        assert_eq!(outruns(period, Clocks::APART.shorter(ns(period)).as_nanos(), 0, 100_000), None);
     }
 
     #[test]

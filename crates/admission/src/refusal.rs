@@ -21,6 +21,12 @@ pub enum Test {
     HoldTooLong,
     /// The shares of this direction of a link, and what it keeps for other traffic, do not fit its window.
     LinkCapacity,
+    /// A link serves the earliest deadline first, and some packet would be late.
+    EdfExact,
+    /// A link serves levels, and one would not keep its bound.
+    RcspLevel,
+    /// The test of a link's packets would take more memory than it has; nothing was decided.
+    Undecided,
 }
 
 impl Test {
@@ -34,6 +40,9 @@ impl Test {
             Self::SlotTableFull => "SlotTableFull",
             Self::HoldTooLong => "HoldTooLong",
             Self::LinkCapacity => "LinkCapacity",
+            Self::EdfExact => "EdfExact",
+            Self::RcspLevel => "RcspLevel",
+            Self::Undecided => "Undecided",
         }
     }
 
@@ -42,7 +51,7 @@ impl Test {
         match self {
             Self::Eq3Capacity | Self::LinkCapacity => Some(1),
             Self::NrtFloor => Some(3),
-            Self::NrtLatency | Self::HoldTooLong => None,
+            Self::NrtLatency | Self::HoldTooLong | Self::EdfExact | Self::RcspLevel | Self::Undecided => None,
             Self::UnitTooLarge => Some(14),
             Self::SlotTableFull => Some(2),
         }
@@ -110,6 +119,10 @@ impl fmt::Display for Refusal {
             Test::SlotTableFull => {
                 write!(f, "reservation list full ({})", self.test)
             }
+            Test::EdfExact | Test::RcspLevel => {
+                write!(f, "a packet of the link would be late by {margin} ({})", self.test)
+            }
+            Test::Undecided => write!(f, "the test of the link's packets is too long ({})", self.test),
         }?;
         match (self.counter_offer, self.counter_offer_bps) {
             (Some(unit), Some(bps)) => {

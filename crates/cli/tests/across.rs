@@ -6,6 +6,7 @@ use common::topology::TopologyLab;
 use common::{PATIENCE, eventually, pid, signal};
 
 const TWO_SEGMENTS: &str = "two-segments.toml";
+const LINE: &str = "t1.toml";
 const TWO_GATEWAYS: &str = "two-gateways.toml";
 /// Ten cycles of 33.3 ms.
 const TEN_CYCLES: u64 = 333_333_330;
@@ -13,7 +14,12 @@ const SECOND: u64 = 1_000_000_000;
 
 /// All nodes of the lab know the way to all others.
 fn wait_for_ways(lab: &TopologyLab) {
-    for (from, to) in [("n1", "n4"), ("n4", "n1")] {
+    wait_for_way(lab, "n1", "n4");
+}
+
+/// Two stations know of each other.
+fn wait_for_way(lab: &TopologyLab, one: &str, other: &str) {
+    for (from, to) in [(one, other), (other, one)] {
         let knows = || {
             let refused = lab.rota(from, &["channel", "open", "--to", "nobody", "--rate", "1mbit"]).finish();
             refused.err.contains(to).then_some(())
@@ -72,6 +78,16 @@ fn a_channel_crosses_a_gateway_by_name() {
     let refused = &refused.json()["refused"];
     let nearest = refused["nearest_delay_ns"].as_u64().expect("a number");
     assert_eq!(Some(nearest - 50_000_000), refused["margin_ns"].as_u64(), "{refused}");
+    // A message of 1 MiB has 739 packets, 13 of them in each cycle of both segments.
+    let words = "channel open --to n4 --xmin 2s --smax 1MiB --delay 4s";
+    let large = lab.rota("n1", &words.split(' ').collect::<Vec<_>>());
+    let is_open = || {
+        let listed = lab.rota("n1", &["channel", "list", "--json"]).finish().well().json();
+        (listed["channels"][0]["state"] == "open").then_some(())
+    };
+    assert!(eventually(PATIENCE, is_open).is_some(), "{} {}", large.out(), large.err());
+    large.interrupt();
+    large.finish();
     let wrong = open(&["--xave", "10ms"]);
     assert!(wrong.code() == 2 && wrong.err.contains("must be 33.333 ms or longer"), "{}", wrong.err);
     for station in ["n2", "n3"] {
@@ -79,57 +95,56 @@ fn a_channel_crosses_a_gateway_by_name() {
     }
 }
 
-/// A channel in the terms of the paper, hop by hop, with its certificate, and its end.
+/// A channel in the terms of the paper over two segments and a line between them, hop by hop, with its
+/// certificate, and its end.
 #[test]
 fn an_open_channel_is_shown_hop_by_hop_and_has_a_certificate() {
-    let Some(lab) = TopologyLab::up("across-show", TWO_SEGMENTS, &[]) else { return };
-    wait_for_ways(&lab);
+    let Some(lab) = TopologyLab::up("across-show", LINE, &[]) else { return };
+    wait_for_way(&lab, "faith", "paola");
     let folder = std::env::temp_dir().join(format!("rota-across-show-{}", std::process::id()));
-    let waiting = lab.rota("n4", &["recv", "--out", "/dev/null"]);
+    let waiting = lab.rota("paola", &["recv", "--out", "/dev/null"]);
     waiting.wait_for_word("listening");
     let words =
-        "channel open --to n4 --xmin 40ms --xave 80ms --interval 400ms --smax 5000octets --delay 300ms";
-    let open = lab.rota("n1", &words.split(' ').collect::<Vec<_>>());
+        "channel open --to paola --xmin 40ms --xave 80ms --interval 400ms --smax 3000octets --delay 400ms";
+    let open = lab.rota("faith", &words.split(' ').collect::<Vec<_>>());
     let listed = || {
-        let listed = lab.rota("n1", &["channel", "list", "--json"]).finish().well().json();
+        let listed = lab.rota("faith", &["channel", "list", "--json"]).finish().well().json();
         let first = &listed["channels"][0];
         (first["state"] == "open").then(|| first["channel"].as_str().expect("an id").to_owned())
     };
     let channel = eventually(PATIENCE, listed).expect("it opens");
     // The destination tells of itself within a second or two.
     let told = || {
-        let shown = lab.rota("n1", &["channel", "show", "--json", &channel]).finish().well().json();
+        let shown = lab.rota("faith", &["channel", "show", "--json", &channel]).finish().well().json();
         (!shown["shown"]["destination"].is_null()).then(|| shown["shown"].clone())
     };
     let shown = eventually(PATIENCE, told).expect("its status comes");
     let hops = shown["hops"].as_array().expect("a list");
-    assert_eq!(
-        (hops.len(), &hops[0]["node"], &hops[1]["node"]),
-        (2, &"n1".into(), &"gateway".into()),
-        "{shown}"
-    );
-    assert_eq!(shown["destination"]["node"], "n4", "{shown}");
+    let way: Vec<_> = hops.iter().map(|hop| (hop["node"].as_str(), hop["medium"].as_str())).collect();
+    let of = |node, medium| (Some(node), Some(medium));
+    assert_eq!(way, [of("faith", "rether"), of("sock", "link"), of("breeze", "rether")], "{shown}");
+    assert_eq!(shown["destination"]["node"], "paola", "{shown}");
     assert_eq!(shown["terms"]["x_ave_ns"], 80_000_000u64, "{shown}");
     assert_eq!(shown["sum"]["bound_ns"], shown["contract"]["bound_ns"], "{shown}");
-    let made = lab.rota("n1", &["channel", "show", "--certificate", &channel]).finish().well();
+    let made = lab.rota("faith", &["channel", "show", "--certificate", &channel]).finish().well();
     std::fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("C.json");
     std::fs::write(&file, &made.out).expect("room");
     let check = |text: &str| {
         std::fs::write(&file, text).expect("room");
-        lab.rota("n1", &["check", "--json", &file.display().to_string()]).finish()
+        lab.rota("faith", &["check", "--json", &file.display().to_string()]).finish()
     };
     let checked = check(&made.out).well().json();
     assert_eq!(checked["certificates"][0]["delay_ns"], shown["sum"]["bound_ns"], "{checked}");
     let bound = shown["sum"]["bound_ns"].to_string();
     assert_eq!(check(&made.out.replace(&bound, "90000000")).code(), 1, "a better promise is none");
     let _ = std::fs::remove_dir_all(&folder);
-    lab.rota("n1", &["channel", "close", &channel]).finish().well();
+    lab.rota("faith", &["channel", "close", &channel]).finish().well();
     assert_ne!(open.finish().code(), 0, "it was ended by hand");
     drop(waiting);
-    let ended = lab.rota("n1", &["channel", "show", "--json", &channel]).finish().well().json();
+    let ended = lab.rota("faith", &["channel", "show", "--json", &channel]).finish().well().json();
     assert!(ended["ended"]["called"].as_str().is_some_and(|called| called.contains(&channel)), "{ended}");
-    for station in ["n1", "n2", "n3", "n4"] {
+    for station in ["faith", "sock", "breeze", "paola"] {
         lab.wait_for_mode(station, "plain");
     }
 }

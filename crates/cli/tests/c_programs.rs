@@ -260,7 +260,7 @@ fn the_example_of_rcap_h_crosses_a_gateway() {
     let lines: Vec<&str> = sent.lines().collect();
     let begins = [
         "refused: Statistical: statistical channels are not built",
-        "rejected: the channel has ended: ",
+        "rejected: ReceiverRefused: ",
         "node n1: each packet within ",
         "node gateway: each packet within ",
         "25 messages came, 0 lost, 0 in part",

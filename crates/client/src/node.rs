@@ -199,7 +199,21 @@ impl Node {
     /// # Errors
     /// [`NodeError`], for one when there is no station called `from`.
     pub fn listen(&self, service: u16, from: Option<&str>, buffers: u16) -> Result<Listener, NodeError> {
-        listen_by(&self.control, (service, from, buffers), Deadline::NONE)
+        listen_by(&self.control, (service, from, buffers, false), Deadline::NONE)
+    }
+
+    /// As [`Node::listen`]; the program is asked about each channel before its sender hears of an answer, by
+    /// [`Listener::asked`].
+    ///
+    /// # Errors
+    /// As [`Node::listen`].
+    pub fn listen_asked(
+        &self,
+        service: u16,
+        from: Option<&str>,
+        buffers: u16,
+    ) -> Result<Listener, NodeError> {
+        listen_by(&self.control, (service, from, buffers, true), Deadline::NONE)
     }
 
     /// What the node is and how it fares.
@@ -389,15 +403,15 @@ fn not_opened(reply: Reply) -> OpenError {
 /// As [`Node::listen`], by `deadline`.
 pub(crate) fn listen_by(
     control: &ControlName,
-    (service, from, buffers): (u16, Option<&str>, u16),
+    (service, from, buffers, asks): (u16, Option<&str>, u16, bool),
     deadline: Deadline,
 ) -> Result<Listener, NodeError> {
     let (session, _) = Session::begin_by(control, deadline)?;
-    let listen = Request::Listen { service, from: from.map(str::to_owned), buffers };
+    let listen = Request::Listen { service, from: from.map(str::to_owned), buffers, asks };
     match session.request(&listen, deadline.allows(LOCAL_TIMEOUT))?.body {
         Reply::Listening { .. } => {
             let (control, from) = (control.clone(), from.map(str::to_owned));
-            let origin = ListenOrigin { control, from, buffers };
+            let origin = ListenOrigin { control, from, buffers, asks };
             Ok(Listener::new(Arc::new(session), service, origin))
         }
         other => Err(unexpected(other)),

@@ -31,6 +31,7 @@ pub(crate) struct ListenOrigin {
     pub(crate) control: ControlName,
     pub(crate) from: Option<String>,
     pub(crate) buffers: u16,
+    pub(crate) asks: bool,
 }
 
 /// Repeats `attempt` until it succeeds, the time is over, or an error is final. Each attempt gets the
@@ -76,9 +77,9 @@ impl Listener {
     /// # Errors
     /// The error of the last attempt.
     pub fn reattach(&mut self, time: Span) -> Result<(), NodeError> {
-        let ListenOrigin { control, from, buffers } = self.origin().clone();
+        let ListenOrigin { control, from, buffers, asks } = self.origin().clone();
         let service = self.service();
-        let attempt = |deadline| listen_by(&control, (service, from.as_deref(), buffers), deadline);
+        let attempt = |deadline| listen_by(&control, (service, from.as_deref(), buffers, asks), deadline);
         *self = within(time, attempt, |_| false)?;
         Ok(())
     }

@@ -4,16 +4,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
 use rota_contract::{ChannelId, CloseCause, Contract, NodeId, Tally};
-use rota_shm::control::{Reply, Request, SocketError};
+use rota_shm::control::{Message, Reply, Request, SocketError};
 use rota_shm::{
     BoardView, ChannelCounter, ChannelState, ClientSink, MemoryError, NextUnit, RxCounts, max_slice,
     open_sink,
 };
 use rota_units::{Instant, Span};
 
+use crate::node::NodeError;
 use crate::now;
 use crate::reattach::ListenOrigin;
-use crate::session::Session;
+use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
 use crate::wait::{NODE_GONE, WaitError, wait_for};
 
 /// Why no channel was accepted.
@@ -111,6 +112,18 @@ pub struct Peer {
     pub node: u8,
 }
 
+/// A channel that waits for the answer of its receiving program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Asked {
+    /// Its id, the same at both ends.
+    pub channel: ChannelId,
+    /// What would be promised; across segments the delay of the way alone.
+    pub contract: Contract,
+    /// Who would send.
+    pub peer: Peer,
+}
+
 /// Takes channels that lead to a service.
 pub struct Listener {
     session: Arc<Session>,
@@ -139,14 +152,9 @@ impl Listener {
     pub fn accept(&mut self, timeout: Span) -> Result<RecvChannel, AcceptError> {
         let give_up = now() + timeout;
         loop {
-            let message = match self.session.next(give_up.since(now())) {
-                Ok(message) => message,
-                Err(SocketError::TimedOut(_)) if now() < give_up => continue,
-                Err(SocketError::TimedOut(_)) => return Err(AcceptError::TimedOut { service: self.service }),
-                Err(SocketError::Gone) => return Err(AcceptError::NodeGone),
-                Err(other) => return Err(AcceptError::Socket(other)),
-            };
+            let message = self.next(give_up)?;
             // Anything else is news about channels accepted before, which their boards tell as well.
+            let descriptors = message.descriptors;
             if let Reply::Accepted {
                 channel,
                 from_node_id: node_id,
@@ -157,7 +165,7 @@ impl Listener {
                 contract,
             } = message.body
             {
-                let sink = open_sink(message.descriptors)?;
+                let sink = open_sink(descriptors)?;
                 let peer = Peer { node_id, mac, name, node };
                 let session = self.session.clone();
                 let came = Tally::default();
@@ -173,6 +181,56 @@ impl Listener {
                     came,
                     lost_after,
                 });
+            }
+        }
+    }
+
+    /// Waits for the next channel about which a listener of [`Node::listen_asked`] is asked.
+    /// [`Self::answer`] answers.
+    ///
+    /// # Errors
+    /// As [`Self::accept`].
+    ///
+    /// [`Node::listen_asked`]: crate::Node::listen_asked
+    pub fn asked(&mut self, timeout: Span) -> Result<Asked, AcceptError> {
+        let give_up = now() + timeout;
+        loop {
+            if let Reply::Asked {
+                channel,
+                from_node_id: node_id,
+                from_mac: mac,
+                from_name: name,
+                from_node: node,
+                contract,
+            } = self.next(give_up)?.body
+            {
+                let peer = Peer { node_id, mac, name, node };
+                return Ok(Asked { channel, contract: contract.contract, peer });
+            }
+        }
+    }
+
+    /// Takes a channel about which [`Self::asked`] has told, or denies it; finally. The node waits for an
+    /// answer for a second, and denies then. [`Self::accept`] gives a channel that was taken, once it is
+    /// open. Either way it was the one channel of this listener.
+    ///
+    /// # Errors
+    /// [`NodeError::NotThere`]: the sender has given the channel up, or the second is over.
+    pub fn answer(&mut self, channel: ChannelId, accepts: bool) -> Result<(), NodeError> {
+        match self.session.request(&Request::Answer { channel, accepts }, LOCAL_TIMEOUT)?.body {
+            Reply::Done => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn next(&self, give_up: Instant) -> Result<Message<Reply>, AcceptError> {
+        loop {
+            match self.session.next(give_up.since(now())) {
+                Err(SocketError::TimedOut(_)) if now() < give_up => {}
+                Err(SocketError::TimedOut(_)) => return Err(AcceptError::TimedOut { service: self.service }),
+                Err(SocketError::Gone) => return Err(AcceptError::NodeGone),
+                Err(other) => return Err(AcceptError::Socket(other)),
+                Ok(message) => return Ok(message),
             }
         }
     }

@@ -75,6 +75,10 @@ pub(crate) enum Command {
         channel: ChannelId,
         short: Shortage,
     },
+    /// The program does not want an incoming channel.
+    Deny {
+        channel: ChannelId,
+    },
     Listen {
         ask: u64,
         service: u16,

@@ -2,6 +2,7 @@
 
 mod ended;
 mod entrance;
+mod incoming;
 mod list;
 mod llc;
 mod logged;
@@ -10,12 +11,12 @@ mod modify;
 mod rights;
 mod shown;
 
-use crate::commands::{Command, ControlEnd, Note, Peer, SinkMemory};
+use crate::commands::{Command, ControlEnd, Note, Peer};
 use crate::incidents::Incidents;
 use crate::journal::Journal;
 use crate::log::{Level, say};
 use crate::rerouting::Rerouting;
-use crate::session::{Asked, Listening, Owned, Question, Session};
+use crate::session::{Asked, Coming, Owned, Question, Session};
 use crate::status::{Facts, Snapshot};
 use ended::EndedChannels;
 use entrance::Entrance;
@@ -31,7 +32,7 @@ use rota_shm::{ChannelState, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
 use rota_wire::{RcapDenied, RcapTest};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 
 const SIGNALS: u64 = 0;
 const LISTENER: u64 = 1;
@@ -114,7 +115,7 @@ impl Control<'_> {
         while !self.over {
             let due = self.ask_for_snapshot(now()).min(self.incidents.turn(now()));
             let due = due.min(self.tell_changes(now())).min(self.journal.turn(now()));
-            let due = due.min(self.attend(&poller, listener, now()));
+            let due = due.min(self.attend(&poller, listener, now())).min(self.rule_waiting(now()));
             let ready: Vec<Ready> = poller.wait(due)?.collect();
             for event in ready {
                 match event.token {
@@ -194,6 +195,7 @@ impl Control<'_> {
                 Some((info, file)) => _ = session.reply(&Reply::Incident(info.clone()), &[file]),
                 None => session.not_there(no_incident(number, &self.incidents.list())),
             },
+            Request::Answer { channel, accepts } if session.greeted => self.on_answer(at, channel, accepts),
             Request::Close { channel } if session.greeted && !session.has(channel) => {
                 self.close_foreign(at, channel);
             }
@@ -352,9 +354,9 @@ impl Control<'_> {
             ChannelEvent::NoMemory { channel, unit_octets_max, short } => {
                 self.on_no_memory(channel, unit_octets_max, short);
             }
-            ChannelEvent::Incoming { channel, remote, label, listener, granted, before, .. } => {
+            ChannelEvent::Incoming { channel, remote: shared, label, listener, granted, before, .. } => {
                 let Some(peer) = peer else { return };
-                self.on_incoming((channel, remote, label), listener, peer, granted, before);
+                self.on_incoming(listener, Coming { channel, shared, label, peer, granted, before });
             }
             ChannelEvent::IncomingOpened { channel, granted } => {
                 self.on_incoming_opened(channel, peer, granted);
@@ -450,94 +452,6 @@ impl Control<'_> {
     }
 
     /// The memory is there before the sender knows that it may send.
-    fn on_incoming(
-        &mut self,
-        (channel, shared, label): (ChannelId, ChannelId, u16),
-        listener: u64,
-        peer: Peer,
-        granted: Granted,
-        before: u64,
-    ) {
-        let place = self.sessions.iter().enumerate().find_map(|(at, session)| {
-            session.listens.iter().position(|known| known.id == listener).map(|place| (at, place))
-        });
-        let Some((at, place)) = place else {
-            // Its program has gone: the machine is not to wait for its listener.
-            self.data.say(Command::Abort { channel });
-            self.data.say(Command::Unlisten { listener });
-            return;
-        };
-        let session = &self.sessions[at];
-        let Listening { service, buffers, .. } = session.listens[place];
-        // What it may grow to, which the sender's first word tells.
-        let buffers = buffers.max(4).max(granted.contract.buffers);
-        let unit_octets_max = granted.contract.unit_octets_max;
-        let sink = self.make_sink(at, buffers, unit_octets_max);
-        // The program is told once the channel is reserved: one that admission refuses is none
-        // of its business.
-        let made = sink.and_then(|(sink, charge)| {
-            let offer =
-                sink.descriptors().iter().map(BorrowedFd::try_clone_to_owned).collect::<io::Result<_>>();
-            offer.map(|offer| (sink, offer, charge)).map_err(|_| Shortage::default())
-        });
-        let (sink, offer, charge) = match made {
-            Ok(made) => made,
-            Err(short) => {
-                self.data.say(Command::Decline { channel, short });
-                self.data.say(Command::ListenAgain { listener });
-                return;
-            }
-        };
-        let (ring, board) = sink.into_parts();
-        let session = &mut self.sessions[at];
-        let listened = session.listens.swap_remove(place);
-        let owned = Owned {
-            channel,
-            shared,
-            label,
-            service,
-            listener: Some(listened),
-            peer,
-            granted,
-            board: Some(board.clone()),
-            offer,
-            buffers,
-            room_octets: granted.contract.unit_octets_max,
-            before,
-            number: UNASKED,
-            ..Owned::default()
-        };
-        session.channels.push(owned);
-        board.set_state(ChannelState::Open, None);
-        let sleeper = self.data.waker().sleeper(board.clone(), None);
-        let memory = SinkMemory { ring, board, sleeper, _charge: Some(charge) };
-        self.data.say(Command::AttachSink { channel, memory });
-    }
-
-    fn on_incoming_opened(&mut self, channel: ChannelId, peer: Option<Peer>, granted: Granted) {
-        let Some((at, place)) = self.owner(channel) else { return };
-        let session = &mut self.sessions[at];
-        let owned = &mut session.channels[place];
-        owned.granted = granted;
-        owned.told = true;
-        if let Some(peer) = peer {
-            // More may be known of it than when it asked.
-            owned.peer = peer;
-        }
-        let reply = Reply::Accepted {
-            channel: owned.shared,
-            from_node_id: owned.peer.node_id,
-            from_mac: owned.peer.hop.to_string(),
-            from_name: owned.peer.name.clone(),
-            from_node: owned.peer.node,
-            before: owned.before,
-            contract: granted,
-        };
-        let offer = std::mem::take(&mut owned.offer);
-        let files: Vec<BorrowedFd<'_>> = offer.iter().map(AsFd::as_fd).collect();
-        session.to(UNASKED).reply(&reply, &files);
-    }
-
     fn on_closed(
         &mut self,
         channel: ChannelId,
@@ -550,7 +464,7 @@ impl Control<'_> {
         for (asker, number) in self.modifiers(channel) {
             self.sessions[asker].to(number).not_there(no_channel(channel));
         }
-        let Some((at, place)) = self.owner(channel) else { return };
+        let Some((at, place)) = self.owner(channel) else { return self.withdraw(channel) };
         let session = &mut self.sessions[at];
         let owned = session.channels.swap_remove(place);
         if let (Some(listened), Some(listener)) = (owned.listener, listener) {
@@ -622,6 +536,7 @@ fn is_of_state(asked: &Asked) -> bool {
 fn not_opened(cause: CloseCause, peer: &str, service: u16) -> Reply {
     match cause {
         CloseCause::NoMemory => Reply::Refused(memory::of_peer(peer, 0, Shortage::default())),
+        CloseCause::ReceiverClosed => Reply::Refused(incoming::unwanted(peer)),
         CloseCause::NoListener => Reply::NoListener {
             sentence: format!(
                 "nobody on {peer} listens to service {service}; run 'rota recv --service {service}' \

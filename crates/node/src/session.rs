@@ -58,6 +58,28 @@ pub(crate) struct Listening {
     pub(crate) id: u64,
     pub(crate) service: u16,
     pub(crate) buffers: u16,
+    /// Its program is asked about each channel.
+    pub(crate) asks: bool,
+}
+
+/// A channel that would be received, as its sender asked for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Coming {
+    pub(crate) channel: ChannelId,
+    /// Its sender's number.
+    pub(crate) shared: ChannelId,
+    pub(crate) label: u16,
+    pub(crate) peer: Peer,
+    pub(crate) granted: Granted,
+    /// Units of the channels that it continues.
+    pub(crate) before: u64,
+}
+
+/// A channel that waits for its program's answer.
+pub(crate) struct Waiting {
+    pub(crate) listened: Listening,
+    pub(crate) coming: Coming,
+    pub(crate) until: Instant,
 }
 
 /// A channel and the session that has it.
@@ -126,6 +148,8 @@ pub(crate) struct Session {
     pub(crate) channels: Vec<Owned>,
     /// Each channel it would still take.
     pub(crate) listens: Vec<Listening>,
+    /// Channels about which it was asked.
+    pub(crate) waiting: Vec<Waiting>,
     pub(crate) asked: Vec<Question>,
     /// The number of the request that [`Session::reply`] answers.
     answers: Cell<u64>,
@@ -136,7 +160,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(id: u64, user: u32, connection: Connection) -> Self {
-        let (channels, listens, asked) = (Vec::new(), Vec::new(), Vec::new());
+        let (channels, listens, waiting, asked) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let unresponsive = Cell::new(false);
         let heard = rota_driver::clock::now();
         let (greeted, only_asks, socket, answers) = (false, false, None, Cell::new(UNASKED));
@@ -149,6 +173,7 @@ impl Session {
             heard,
             channels,
             listens,
+            waiting,
             asked,
             answers,
             socket,
@@ -160,7 +185,7 @@ impl Session {
     pub(crate) fn weight(&self) -> usize {
         let asks = |asked: &Asked| matches!(asked, Asked::Open { .. } | Asked::Listen { .. });
         let asked = self.asked.iter().filter(|question| asks(&question.asked)).count();
-        self.channels.len() + self.listens.len() + asked
+        self.channels.len() + self.listens.len() + self.waiting.len() + asked
     }
 
     /// The replies that follow are to the request of this number, or are unasked.
@@ -252,8 +277,8 @@ impl Session {
                 self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
             Request::Mapped { channel } => self.mapped(channel, data),
-            Request::Listen { service, from, buffers } => {
-                let listener = Listening { id: ask, service, buffers: buffers.clamp(1, 64) };
+            Request::Listen { service, from, buffers, asks } => {
+                let listener = Listening { id: ask, service, buffers: buffers.clamp(1, 64), asks };
                 let command = Command::Listen { ask, service, from: from.clone() };
                 self.ask(ask, Asked::Listen { from, listener }, command, data)
             }
@@ -272,7 +297,10 @@ impl Session {
             }
             Request::Trace => self.trace(facts),
             Request::LlcAddress => self.answer(&Reply::LlcAddress { node: facts.llc.address }),
-            Request::LlcOpen { .. } | Request::Incidents | Request::Incident { .. } => {
+            Request::LlcOpen { .. }
+            | Request::Answer { .. }
+            | Request::Incidents
+            | Request::Incident { .. } => {
                 self.error("the control thread answers this", true);
             }
             Request::LlcMapped => self.socket_mapped(ask, data),
@@ -412,6 +440,10 @@ impl Session {
         for listener in listens.chain(asked.map(|question| question.ask)) {
             data.say(Command::Unlisten { listener });
         }
+        for Waiting { listened, coming, .. } in self.waiting.drain(..) {
+            data.say(Command::Deny { channel: coming.channel });
+            data.say(Command::Unlisten { listener: listened.id });
+        }
         for owned in self.channels.drain(..) {
             let channel = owned.channel;
             data.say(if owned.closing { Command::Close { channel } } else { Command::Abort { channel } });
@@ -507,25 +539,36 @@ mod tests {
     fn all_listens_of_a_dead_program_end_answered_or_not() {
         let (control, data) = ControlEnd::pair().unwrap();
         let (mut session, client) = session("listens");
-        let listening = |id, service| Listening { id, service, buffers: 4 };
+        let listening = |id, service| Listening { id, service, buffers: 4, asks: id == 8 };
         session.listens.push(listening(3, 5));
         for id in [4, 6] {
             let asked = Asked::Listen { from: None, listener: listening(id, 5) };
             session.ask(id, asked, Command::Listen { ask: id, service: 5, from: None }, &control);
         }
         session.wait_for(5, Asked::Status);
-        assert_eq!(session.weight(), 3);
+        let coming = Coming {
+            channel: ChannelId(70),
+            shared: ChannelId(71),
+            label: 1,
+            peer: Peer::default(),
+            granted: Granted::default(),
+            before: 0,
+        };
+        session.waiting.push(Waiting { listened: listening(8, 5), coming, until: Instant::FAR });
+        assert_eq!(session.weight(), 4);
         drop(client);
         assert!(session.is_over());
         session.forget(&control);
-        let mut taken = vec![3_u64];
+        let (mut taken, mut denied) = (vec![3_u64, 8], Vec::new());
         while let Some(command) = data.heard() {
             match command {
                 Command::Listen { ask, .. } => taken.push(ask),
                 Command::Unlisten { listener } => taken.retain(|id| *id != listener),
+                Command::Deny { channel } => denied.push(channel),
                 _ => panic!("neither a listen nor its end"),
             }
         }
+        assert_eq!(denied, [ChannelId(70)], "about which it was asked");
         assert!(taken.is_empty(), "services that stay taken: {taken:?}");
     }
 

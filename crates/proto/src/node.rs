@@ -311,6 +311,14 @@ impl Node {
         self.line_mut(channel).tell(now, |channels, _| channels.decline(channel, short));
     }
 
+    /// Refuses an incoming channel that is not accepted yet and that its program does not want.
+    pub fn deny(&mut self, now: Instant, channel: ChannelId) {
+        if self.answer_across(now, channel, false).is_some() {
+            return;
+        }
+        self.line_mut(channel).tell(now, |channels, _| channels.deny(channel));
+    }
+
     /// Its program is dead: frees the reservation at once, or when the unit that has left in part has left
     /// whole. True then: the payloads of the channel are needed until it is closed.
     pub fn abort(&mut self, now: Instant, channel: ChannelId) -> bool {

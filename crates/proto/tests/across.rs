@@ -3,7 +3,7 @@
 
 use crate::hops::Net;
 use rota_admission::Clocks;
-use rota_admission::certificate::{FrameTerms, RetherTerms};
+use rota_admission::certificate::{FrameTerms, PortPart, RetherTerms};
 use rota_admission::path::{self, Goal};
 use rota_admission::rtip::{Discipline, Flow, Hold, Messages, Point, Scheduler, Traffic};
 use rota_admission::subnet::{Ask, LINK_POINTS, LinkPort, Subnet, carried_step, payload_max};
@@ -11,6 +11,7 @@ use rota_contract::{CloseCause, NodeId};
 use rota_proto::MediumKind::{Link, Rether};
 use rota_proto::{Beyond, ChannelEvent, ChannelId, Destination, MediumKind, OpenRequest, TrafficSpec};
 use rota_units::{Octets, Span};
+use rota_wire::RcapDenied;
 
 const PERIOD: Span = Span::from_millis(40);
 const SERVICE: u16 = 7;
@@ -150,6 +151,35 @@ fn a_channel_that_sent_nothing_ends_at_once() {
     assert!(net.now.since(began) < bound.min(Span::from_millis(20)), "{}", net.now.since(began));
 }
 
+/// A message of 739 packets, 13 of them in each cycle of a segment: what a node computes of it grows with
+/// neither.
+#[test]
+fn a_message_of_a_mebibyte_crosses_a_gateway_whole() {
+    let mut net = chain(&[Rether, Rether]);
+    net.nodes[2].listen(SERVICE);
+    let mut asked = request(2, 1 << 20);
+    asked.traffic.period = Span::from_millis(2_000);
+    let beyond = Beyond { delay: Some(Span::from_millis(4_000)), ..Beyond::default() };
+    let now = net.now;
+    let sending = net.nodes[0].open_beyond(now, &asked, beyond).expect("sound");
+    net.drain(0);
+    let (receiving, ..) = until(&mut net, 2, incoming);
+    let now = net.now;
+    assert!(net.nodes[2].accept(now, receiving));
+    net.drain(2);
+    let bound = until(&mut net, 0, |event| match event {
+        ChannelEvent::Opened { granted, .. } => Some(granted.bound()),
+        _ => None,
+    });
+    for number in 0..3 {
+        net.unit(sending, number, 1 << 20);
+        net.run(asked.traffic.period);
+    }
+    net.run(Span::from_millis(500));
+    let came: Vec<_> = net.came.iter().map(|came| (came.number, came.took <= bound)).collect();
+    assert_eq!(came, [(0, true), (1, true), (2, true)]);
+}
+
 /// Six packets of a unit come a sixth of the cycle apart, rounded down.
 #[test]
 fn a_period_that_its_packets_do_not_divide_is_no_burst() {
@@ -196,7 +226,12 @@ fn tried(net: &mut Net, delay: Span) -> Result<Span, Span> {
 }
 
 /// The same of units of so many octets each period.
-fn tried_with(net: &mut Net, (octets, period): (u32, Span), delay: Span) -> Result<Span, Span> {
+fn tried_with(net: &mut Net, asked: (u32, Span), delay: Span) -> Result<Span, Span> {
+    answered(net, asked, delay).map_err(|denied| Span::from_nanos(denied.nearest_delay_ns))
+}
+
+/// The same with the whole refusal.
+fn answered(net: &mut Net, (octets, period): (u32, Span), delay: Span) -> Result<Span, RcapDenied> {
     let (last, now) = (net.last(), net.now);
     net.told.clear();
     net.nodes[last].listen(SERVICE);
@@ -216,9 +251,7 @@ fn tried_with(net: &mut Net, (octets, period): (u32, Span), delay: Span) -> Resu
         }
         let answer = net.told.iter().find_map(|(of, event)| match event {
             ChannelEvent::Opened { granted, .. } if *of == 0 => Some(Ok(granted.bound())),
-            ChannelEvent::Denied { denied, .. } if *of == 0 => {
-                Some(Err(Span::from_nanos(denied.nearest_delay_ns)))
-            }
+            ChannelEvent::Denied { denied, .. } if *of == 0 => Some(Err(*denied)),
             _ => None,
         });
         if let Some(answer) = answer {
@@ -314,6 +347,23 @@ fn a_later_channel_fits_because_earlier_ones_were_relaxed() {
         assert!(nearest > Span::from_micros(4_500), "{scheduler:?}: {nearest}");
         let bound = hurried_behind(20, true, scheduler).expect("the others have time");
         assert!(bound <= Span::from_micros(4_500), "{scheduler:?}: {bound}");
+    }
+}
+
+/// A full link names the test of its discipline, and the largest packet that fits beside the others.
+#[test]
+fn a_link_refuses_by_its_own_test_with_the_nearest_packet() {
+    let (each, delay) = (Span::from_millis(5), Span::from_millis(500));
+    for (scheduler, test) in [(Scheduler::DelayEdd, "Load"), (Scheduler::Rcsp, "RcspLevel")] {
+        let discipline = Discipline::of(Some(scheduler), None).expect("usual");
+        let mut net = meet(Net::with(&[Link, Link], discipline));
+        let denied = (0..100).find_map(|_| answered(&mut net, (1_400, each), delay).err());
+        let denied = denied.expect("a hundred are more than 100 Mbit/s");
+        assert_eq!((denied.node, denied.test.name()), (id(0), test));
+        let nearest = denied.nearest_octets;
+        assert!(denied.margin_ns > 0 && (1..1_400).contains(&nearest), "{denied:?}");
+        assert!(answered(&mut net, (nearest + 1, each), delay).is_err(), "{denied:?}");
+        assert!(answered(&mut net, (nearest, each), delay).is_ok(), "{denied:?}");
     }
 }
 
@@ -468,6 +518,32 @@ fn the_terms_of_a_request_reach_every_node() {
     assert!(net.nodes[last].accept(now, receiving));
     net.drain(last);
     until(&mut net, 0, |event| matches!(event, ChannelEvent::Opened { .. }).then_some(()));
+}
+
+/// A gateway to a link states its port with all that is served there, from its own grant.
+#[test]
+fn a_node_states_its_port_of_a_link_for_the_certificate() {
+    let mut net = chain(&[Rether, Link, Rether]);
+    opened(&mut net, 3_000);
+    net.told.clear();
+    let (sending, _, _) = opened(&mut net, 5_000);
+    let detail = net.nodes[0].detail(sending).expect("it is sent here");
+    let (record, _) = &detail.hops[1];
+    let terms = rota_wire::RcapTerms::parse(&record.terms).expect("a node of a link states its part");
+    let mut flows = Vec::new();
+    let part = PortPart::read(&mut terms.numbers(), &mut |ask, delay| flows.push((ask, delay)));
+    let part = part.expect("its numbers are a port");
+    let packets = detail.terms.messages.packets(detail.terms.packet_max).expect("sound");
+    let (own, delay) = flows[part.own];
+    assert_eq!((own.traffic, own.octets), (Clocks::APART.counted(&packets.traffic), packets.octets));
+    assert_eq!(delay + Span::from_nanos(part.frame.host_slack), record.hop.offer.delay);
+    // Four announcements, the share of ordinary traffic, and two channels.
+    assert_eq!((terms.medium, flows.len()), (2, 7));
+    let levels = Discipline { scheduler: Scheduler::Rcsp, hold: Hold::RateJitter };
+    let mut net = meet(Net::with(&[Rether, Link], levels));
+    let (sending, _, _) = opened(&mut net, 3_000);
+    let detail = net.nodes[0].detail(sending).expect("as before");
+    assert_eq!(detail.hops[1].0.terms, [2, 0], "levels have none");
 }
 
 /// The source knows each hop: its part of the certificate, its counts, and the destination's.

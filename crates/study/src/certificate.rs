@@ -46,6 +46,13 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     Ok(if checked.iter().all(|one| one.holds) { Exit::Done } else { Exit::Failed })
 }
 
+/// A bound as people read it: never shorter than it is.
+pub(crate) fn at_most(span: Span) -> Span {
+    let ns = span.as_nanos();
+    let shown = if ns >= 1_000_000_000 { 1_000_000 } else { 1_000 };
+    Span::from_nanos(if ns < 1_000_000 { ns } else { ns.div_ceil(shown).saturating_mul(shown) })
+}
+
 fn checked(path: &Path) -> Checked {
     let file = path.display().to_string();
     let document = text_up_to(path, FILE_OCTETS_MAX).and_then(|text| Document::read(&text));
@@ -80,14 +87,45 @@ impl Checked {
         match &self.fault {
             Some(fault) => format!("{}: proves nothing: {fault}", self.file),
             None => format!(
-                "{}: holds: each message within {} over {} hops ({} were asked for), jitter {}, if its \
+                "{}: holds: each message within {} over {} ({} were asked for), jitter {}, if its \
                  assumptions are true",
                 self.file,
-                span(self.delay_ns),
-                self.hops.unwrap_or(0),
+                at_most(span(self.delay_ns)),
+                match self.hops {
+                    Some(1) => "1 hop".to_owned(),
+                    hops => format!("{} hops", hops.unwrap_or(0)),
+                },
                 span(self.delay_max_ns),
-                span(self.jitter_ns)
+                at_most(span(self.jitter_ns))
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `rota plan` says it: a bound is rounded against the applicant.
+    #[test]
+    fn a_certificate_that_holds_is_told_with_bounds_that_are_no_shorter() {
+        let said = |hops| {
+            let one = Checked {
+                file: "C.json".into(),
+                holds: true,
+                fault: None,
+                delay_ns: Some(101_300_001),
+                delay_max_ns: Some(500_000_000),
+                jitter_ns: Some(2_000_000_001),
+                hops: Some(hops),
+            };
+            one.sentence()
+        };
+        let one = said(1);
+        assert!(
+            one.contains("within 101.301 ms over 1 hop (500 ms were asked for), jitter 2.001 s"),
+            "{one}"
+        );
+        assert!(said(2).contains("over 2 hops"));
     }
 }

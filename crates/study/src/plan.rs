@@ -10,6 +10,7 @@ mod ports;
 mod route;
 mod tree;
 
+use crate::certificate::at_most;
 use engine::{Accepted, Offered, Plan, Refused};
 use file::{PlanFile, Verb, Wanted};
 use rota_answer::{Exit, Failure, Format, outln};
@@ -125,13 +126,6 @@ fn put(folder: &Path, name: &str, certificate: Option<&Value>) -> Result<(), Fai
     std::fs::write(&path, format!("{certificate:#}\n")).map_err(failed)
 }
 
-/// A bound as people read it: never shorter than it is.
-fn at_most(span: Span) -> Span {
-    let ns = span.as_nanos();
-    let shown = if ns >= 1_000_000_000 { 1_000_000 } else { 1_000 };
-    Span::from_nanos(if ns < 1_000_000 { ns } else { ns.div_ceil(shown).saturating_mul(shown) })
-}
-
 /// "gateway eth1 on wan".
 fn hop_name(topology: &Topology, step: &Step) -> String {
     let station = &topology.stations[step.station];
@@ -220,13 +214,22 @@ impl Decision<'_> {
     }
 }
 
+/// A time as a plan has it, exactly, in the largest unit of which it is a whole number.
+fn exactly(span: Span) -> String {
+    let ns = span.as_nanos();
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+    let whole = units.into_iter().find(|(_, unit)| ns > 0 && ns.is_multiple_of(*unit));
+    let (name, unit) = whole.unwrap_or(("ns", 1));
+    format!("{}{name}", ns / unit)
+}
+
 impl Offered {
     fn text(self) -> String {
         let (field, value) = match self {
-            Self::Delay(delay) => ("delay", format!("{}ns", delay.as_nanos())),
-            Self::Jitter(jitter) => ("jitter", format!("{}ns", jitter.as_nanos())),
+            Self::Delay(delay) => ("delay", exactly(delay)),
+            Self::Jitter(jitter) => ("jitter", exactly(jitter)),
             Self::SMax(octets) => ("smax", format!("{}B", octets.get())),
-            Self::End(end) => ("end", format!("{}ns", end.as_nanos())),
+            Self::End(end) => ("end", exactly(end)),
         };
         format!("on this way the nearest request that fits has {field} = \"{value}\"")
     }

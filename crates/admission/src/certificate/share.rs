@@ -9,17 +9,8 @@ use super::{FrameTerms, RetherTerms};
 use crate::pace::Pace;
 use crate::rether::{Admitted, SegmentParams, tht_shared_joined};
 use crate::rtip::{Denied, Traffic};
-use crate::subnet::{Offer, RTIP_OCTETS, RetherShare, slots_looked_at, worst_wait};
+use crate::subnet::{Offer, RTIP_OCTETS, RetherShare, worst_wait};
 use rota_units::{Octets, Span};
-
-/// Slots that a thread which serves frames looks at: some 0.1 ms.
-const QUICK: u64 = 4_096;
-
-/// True if the bound of this traffic in a share of this pace is found quickly enough for a thread that serves
-/// frames.
-pub fn is_quick(traffic: &Traffic, pace: Pace) -> bool {
-    slots_looked_at(traffic, pace.units()) <= QUICK
-}
 
 /// A share of a segment with this much of each cycle, as its node knows it.
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,9 @@
 //! free. Up to the earlier of τ_m and t_(i+1) the new flow may have m packets due, so d ≥ that time − g(m +
 //! 1), g the greedy sequence. Each m from ⌊free/s⌋ to the first with τ_m ≥ t_(i+1) gives a bound; the
 //! largest is necessary and sufficient. Beside it the new packet may block every standing point that is due
-//! before d.
+//! before d. No bound of this interval exceeds t_(i+1) − g(⌊free/s⌋ + 1), so it is longer than a bound d
+//! found before only if more than free/s packets of the new flow are released before t_(i+1) − d: at nearly
+//! all points that comparison is the whole work.
 //!
 //! *Work above.* A port may serve other work before all packets: so much at most in any half-open window of
 //! W. In [0, t) that is ⌈t/W⌉ times the work of a window. The caller counts the first one in s_0; each
@@ -175,19 +177,32 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
 
     /// The shortest bound that all points below the horizon allow.
     fn shortest(&self, flow: &Flow) -> Result<u64, Denied> {
+        self.shortest_by(flow).map(|(delay, _)| delay)
+    }
+
+    /// The same, and at how many points more than a comparison was needed.
+    fn shortest_by(&self, flow: &Flow) -> Result<(u64, u64), Denied> {
         let service = flow.service.as_nanos();
-        let mut delay = service;
+        let (mut delay, mut looks) = (service, 0);
+        let mut released = Released::default();
         let mut before = Point { at: 0, demand: 0, blocking: self.tail.service_max, is_above: true };
-        for next in self.points[..self.used].iter().copied() {
+        let last = Point { at: self.horizon, is_above: true, ..Point::default() };
+        for next in self.points[..self.used].iter().chain([&last]).copied() {
             // Its own packet may be ahead of all that is due before its bound.
             let free = next.at.saturating_sub(next.demand);
             if free < service && !next.is_above {
                 return Err(Denied::new(NodeTest::EdfExact, Span::from_nanos(service - free)));
             }
-            delay = delay.max(need(flow, before, next.at));
+            if before.free() < released.work(flow, next.at.saturating_sub(delay)) {
+                looks += 1;
+                let needs = need(flow, before, next.at);
+                if needs > delay {
+                    (delay, released) = (needs, Released::default());
+                }
+            }
             before = next;
         }
-        Ok(delay.max(need(flow, before, self.horizon.max(before.at))))
+        Ok((delay, looks))
     }
 
     /// Adds `flow`, which the caller has tested or wants tested now.
@@ -355,6 +370,33 @@ fn sum_up(points: &mut [Point], behind: u64) -> usize {
         (point.blocking, largest) = (largest, largest.max(point.blocking));
     }
     used
+}
+
+impl Point {
+    /// What is left behind it.
+    fn free(&self) -> u64 {
+        self.at.saturating_sub(self.demand.saturating_add(self.blocking))
+    }
+}
+
+/// The work of the new flow's packets that are released before an age, with a division for each of these
+/// packets, not for each age. Ages rise.
+#[derive(Default)]
+struct Released {
+    work: u64,
+    /// The next one comes then.
+    until: u64,
+}
+
+impl Released {
+    fn work(&mut self, flow: &Flow, age: u64) -> u64 {
+        if age > self.until {
+            let packets = flow.traffic.half_open(Span::from_nanos(age));
+            self.work = flow.service.as_nanos().saturating_mul(packets);
+            self.until = flow.traffic.greedy(packets.saturating_add(1)).as_nanos();
+        }
+        self.work
+    }
 }
 
 /// The bound that the new flow needs for the time between two points.

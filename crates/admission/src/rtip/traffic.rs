@@ -114,6 +114,14 @@ impl Traffic {
         Ok(Self { x_min: x_min.as_nanos(), interval: interval.as_nanos(), burst })
     }
 
+    /// `burst` packets, `x_min` apart, and `rest` behind them to the end of the interval: what a list of
+    /// numbers says. `None` if there is no such traffic.
+    pub fn of_parts(x_min: Span, burst: u64, rest: Span) -> Option<Self> {
+        let is_some = x_min > Span::ZERO && (1..=Self::BURST_MAX).contains(&burst);
+        let interval = x_min * burst + rest;
+        if is_some { Self::of_burst(x_min, burst, interval).ok() } else { None }
+    }
+
     /// X_min.
     pub const fn x_min(&self) -> Span {
         Span::from_nanos(self.x_min)

@@ -17,8 +17,9 @@
 //! that open in [0, t) and announcements take Σ·⌈t/W⌉ at most: **the exact test with s_0 = B + Σ, and Σ more
 //! at each k·W + 1 ns** ([`EdfTable::set_above`]). For a level of RCSP the same work is Σ·⌈d_m/W⌉ =
 //! Σ·N_o(d_m) of a flow of period W: it stands at the highest level that has a channel. A certificate states
-//! a port without slots, whose Σ is announcements alone: each of these as a flow of period and bound W, whose
-//! demand is no less.
+//! Σ as flows: each announcement of a window as one of period and bound W, and all slots as one of n packets,
+//! 1 ns apart, in each W, the last one due at its end. Their demand is Σ·⌊t/W⌋ at least, so beside s_0 it is
+//! no less.
 //!
 //! The proof asks that a host is late once in a busy period, by J at most: J is part of the offered bound.
 
@@ -50,6 +51,8 @@ const ORDINARY_CYCLES: u64 = 4;
 pub struct LinkPort<F, P> {
     params: SegmentParams,
     discipline: Discipline,
+    /// Slots take so long in each window.
+    units: Span,
     tests: Tests<F, P>,
 }
 
@@ -85,14 +88,33 @@ pub fn link_ahead(params: &SegmentParams, units: Span) -> Span {
     link_blocking(params) + units + announced(params)
 }
 
-/// The load of a port without slots beside its channels, as channels with their bounds, for certificates: the
-/// announcements of a window, and the share of ordinary traffic.
-pub fn link_others(params: &SegmentParams) -> impl Iterator<Item = (Ask, Span)> + use<> {
+/// The load of a port beside its channels, as channels with their bounds, for certificates: the announcements
+/// of a window, its slots, which take so long, and the share of ordinary traffic.
+pub fn link_others(params: &SegmentParams, units: Span) -> impl Iterator<Item = (Ask, Span)> + use<> {
     let (window, octets) = (link_window(params.trt), announcement());
     let ask = |traffic, octets| Ask { traffic, octets, octets_least: octets };
     let announcements = (0..announcements_most(params)).map(move |_| (ask(each(window), octets), window));
+    let slots = slots_as_packets(params, units).map(|(traffic, octets)| {
+        let first_due = window.minus(Span::from_nanos(traffic.burst() - 1));
+        (ask(traffic, octets), first_due)
+    });
     let (every, octets, delay) = ordinary(params);
-    announcements.chain([(ask(each(every), octets), delay)])
+    announcements.chain(slots).chain([(ask(each(every), octets), delay)])
+}
+
+/// The fewest packets in a window that take so long together, or a trifle longer, 1 ns apart.
+fn slots_as_packets(params: &SegmentParams, units: Span) -> Option<(Traffic, Octets)> {
+    let (window, most) = (link_window(params.trt), payload_max(&params.link.framing));
+    let count = units.as_nanos().div_ceil(packet_cost(&params.link, most).as_nanos().max(1));
+    let apart = Span::from_nanos(1);
+    let traffic = Traffic::of_parts(apart, count, window.minus(apart * count))?;
+    let (mut short, mut long) = (0, most.get());
+    while long - short > 1 {
+        let middle = short + (long - short) / 2;
+        let is_enough = packet_cost(&params.link, Octets::new(middle)) * count >= units;
+        (short, long) = if is_enough { (short, middle) } else { (middle, long) };
+    }
+    Some((traffic, Octets::new(long)))
 }
 
 /// The offer for packets that have this bound on the port. Behind it a device on the cable may store a frame.
@@ -176,7 +198,7 @@ where
             table.admit(&own)?;
             Tests::Edf(table)
         };
-        Ok(Self { params, discipline, tests })
+        Ok(Self { params, discipline, units: Span::ZERO, tests })
     }
 
     /// Its load without slots and channels.
@@ -302,7 +324,16 @@ where
                 let kept = core::mem::replace(&mut levels.above, first);
                 levels.check(None, None).inspect_err(|_| levels.above = kept)
             }
-        }
+        }?;
+        self.units = units;
+        Ok(())
+    }
+
+    /// s_0 and all that is no channel, for the certificate of a port that serves the earliest deadline first;
+    /// `None` of levels.
+    pub fn others(&self) -> Option<(Span, impl Iterator<Item = (Ask, Span)> + use<F, P>)> {
+        let is_edf = matches!(self.tests, Tests::Edf(_));
+        is_edf.then(|| (link_ahead(&self.params, self.units), link_others(&self.params, self.units)))
     }
 }
 

@@ -16,8 +16,8 @@ pub use link::{
 };
 pub use paced::{PacedFlow, PacedPort, fifo_delay};
 pub use partition::{BadPartition, PARTITIONS_MAX, PartedPort, Partitions, PortPart, RetherPart};
+pub(crate) use rether::worst_wait;
 pub use rether::{RetherSegment, RetherShare, packet_tht};
-pub(crate) use rether::{slots_looked_at, worst_wait};
 
 use crate::link::{Framing, LinkModel};
 use crate::path::Hop;

@@ -12,6 +12,12 @@
 //! m ≤ B·u / gcd(B, u): so many packets on, slots and greedy times have both moved by whole numbers, the
 //! slots by no more. Else the queue grows for ever, and the reservation is none.
 //!
+//! *Corners.* Of these m only a few need a look in each burst. Within a burst g rises by X_min a packet, so
+//! within a slot the term is a line in m, and for each place of the whole slots of a burst a line in the
+//! number of the slot: the largest of a line is at one of its ends. So the packets that can be worst are the
+//! ends of the burst's first slot, of its last one, and of the whole slots behind the first and before the
+//! last: eight a burst, of u / gcd(B, u) bursts, however many packets a burst has.
+//!
 //! A packet that comes ahead of its expected arrival leaves no later than if it had come then: slots carry
 //! the more, the more was there. So d counts from the expected arrival, with regulators and without.
 //!
@@ -55,7 +61,7 @@ pub struct RetherShare {
     pub wait: Span,
 }
 
-/// The longest search for the worst packet.
+/// Packets of bursts and slots until both repeat: no more, for a checker looks at each.
 const PACKETS_MAX: u64 = 1 << 18;
 
 impl RetherSegment<'_> {
@@ -156,11 +162,6 @@ fn rank(denied: &Denied) -> (bool, Span) {
     (denied.test == NodeTest::Undecided, denied.margin)
 }
 
-/// Packets after which both bursts and slots repeat.
-pub(crate) fn slots_looked_at(traffic: &Traffic, units: u64) -> u64 {
-    traffic.burst().saturating_mul(units / gcd(traffic.burst(), units))
-}
-
 /// The maximum of the derivation above.
 pub(crate) fn worst_wait(traffic: &Traffic, pace: Pace, trt: Span, packet: Span) -> Result<Span, Denied> {
     let units = pace.units();
@@ -172,15 +173,54 @@ pub(crate) fn worst_wait(traffic: &Traffic, pace: Pace, trt: Span, packet: Span)
         let lacks = u64::try_from(lacks).unwrap_or(u64::MAX).max(1);
         return Err(Denied::new(NodeTest::RetherShare, Span::from_nanos(lacks)));
     }
-    let packets = slots_looked_at(traffic, units);
-    if packets > PACKETS_MAX {
+    let (burst, bursts) = (traffic.burst(), units / gcd(traffic.burst(), units));
+    if burst.saturating_mul(bursts) > PACKETS_MAX {
         return Err(Denied::new(NodeTest::Undecided, Span::ZERO));
     }
     let wait = |m: u64| (trt * m.div_ceil(units) + packet * ((m - 1) % units)).minus(traffic.greedy(m));
-    Ok((1..=packets).map(wait).max().unwrap_or(trt))
+    let corners = (0..bursts).flat_map(|n| corners(n * burst, burst, units));
+    Ok(corners.map(|before| wait(before + 1)).max().unwrap_or(trt))
+}
+
+/// The packets of a burst that can be worst, each by how many are before it; `first` are before the burst.
+fn corners(first: u64, burst: u64, units: u64) -> impl Iterator<Item = u64> {
+    let last = first + burst - 1;
+    let slots = [first / units, first / units + 1, (last / units).saturating_sub(1), last / units];
+    let ends = slots.into_iter().flat_map(move |slot| [slot * units, slot * units + units - 1]);
+    ends.map(move |packet| packet.clamp(first, last))
 }
 
 /// THT of one packet in a visit of its own: what the bound holds.
 pub fn packet_tht(params: &SegmentParams, payload: Octets) -> Span {
     tht_shared(params, payload + Octets::new(RTIP_OCTETS), Pace::EVERY_CYCLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The corners of the bursts against a look at each packet until all repeats.
+        #[test]
+        fn the_worst_packet_is_a_corner_of_a_burst(
+            x_min in 1u64..50, apart in 0u64..30, burst in 1u64..70, rest in 0u64..60, trt in 1u64..300,
+            units in 1u64..=32, packet in 0u64..40,
+        ) {
+            let ns = Span::from_nanos;
+            let (x_ave, trt) = (x_min + apart, ns(trt * 1_000));
+            let (x_min, x_ave) = (ns(x_min * 1_000), ns(x_ave * 1_000));
+            let traffic = Traffic::new(x_min, x_ave, x_ave * burst + ns(rest)).unwrap();
+            let pace = Pace::of(ns(trt.as_nanos().div_ceil(units)), trt).unwrap();
+            let packet = ns(packet * 1_000);
+            let (units, found) = (pace.units(), worst_wait(&traffic, pace, trt, packet));
+            let all = traffic.burst() * units;
+            let leaves = |m: u64| trt * m.div_ceil(units) + packet * ((m - 1) % units);
+            let wait = |m: u64| leaves(m).minus(traffic.greedy(m));
+            match found {
+                Ok(found) => prop_assert_eq!(found, (1..=all).map(wait).max().unwrap()),
+                Err(denied) => prop_assert_eq!(denied.test, NodeTest::RetherShare),
+            }
+        }
+    }
 }

@@ -251,6 +251,9 @@ impl World {
                 ..StatusInfo::default()
             })),
             Request::List { .. } => Reply::Channels { channels: Vec::new(), next: None },
+            Request::Answer { channel, .. } => {
+                Reply::NotThere { sentence: format!("a fake node asks about no channel, {channel} neither") }
+            }
             Request::Show { channel } => {
                 Reply::NotThere { sentence: format!("a fake node shows no channel, {channel} neither") }
             }

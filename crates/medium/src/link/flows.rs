@@ -11,7 +11,9 @@ use super::shares::{Session, Shares};
 use super::slots::Queue;
 use crate::door::{Due, SessionId, UNITS_WAITING_MAX};
 use rota_admission::rtip::{Denied, Flow, NodeTest, Point, Scheduler, Traffic};
-use rota_admission::subnet::{Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, Offer, RTIP_OCTETS, link_work};
+use rota_admission::subnet::{
+    Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, Offer, RTIP_OCTETS, largest_packet, link_work,
+};
 use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, refused_by_port};
 use rota_units::{Instant, Octets, Span};
 
@@ -47,6 +49,17 @@ pub(super) struct Served {
     pub(super) session: SessionId,
     number: u32,
     left: u64,
+}
+
+/// The port of a flow.
+#[derive(Clone, Debug)]
+pub struct FlowPort {
+    /// What may be ahead of all packets: s_0.
+    pub ahead: Span,
+    /// All that is served, with its bound on the port.
+    pub flows: Vec<(Ask, Span)>,
+    /// The place of the flow among them.
+    pub own: usize,
 }
 
 type PortTests = LinkPort<Box<[Flow]>, Box<[Point]>>;
@@ -111,7 +124,10 @@ impl Link {
         packets: &mut Packets,
     ) -> Result<Admitted, Refusal> {
         let (offer, params) = (self.ask_port(now, &packets.ask), self.settings.params(2));
-        let offer = offer.map_err(|denied| refused_by_port(Pace::EVERY_CYCLE, &denied, &params))?;
+        let offer = offer.map_err(|denied| {
+            let nearest = self.largest_packet(&packets.ask);
+            refused_by_port(Pace::EVERY_CYCLE, &denied, nearest, &params)
+        })?;
         self.shares.flows.sessions.push(id);
         packets.delay = offer.delay;
         let tht = link_work(&packets.ask.traffic, packets.ask.octets, &params);
@@ -132,6 +148,13 @@ impl Link {
         port.admit_best(ask)
     }
 
+    /// The largest packet of a flow that was refused with which it would fit, its header included.
+    fn largest_packet(&mut self, ask: &Ask) -> Option<Octets> {
+        let port = self.shares.flows.port.as_mut()?;
+        let nearest = largest_packet(port, ask, Span::MAX)?;
+        Some(nearest + Octets::new(RTIP_OCTETS))
+    }
+
     /// Gives a flow a longer bound, of `delay` at most and its host's slack included; the one that it has
     /// now. `None` for a session that is no flow.
     pub fn relax(&mut self, id: SessionId, delay: Span) -> Option<Span> {
@@ -141,6 +164,19 @@ impl Link {
         let packets = session.packets.as_mut()?;
         packets.delay = port.relax(place, &packets.ask, delay).delay;
         Some(packets.delay)
+    }
+
+    /// The port of a flow, for its certificate; `None` for a session that is no flow, and where the port
+    /// serves levels.
+    pub fn port_of(&self, id: SessionId) -> Option<FlowPort> {
+        let flows = &self.shares.flows;
+        let (place, port) = (flows.place(id)?, flows.port.as_ref()?);
+        let (ahead, others) = port.others()?;
+        let ask = |id: &SessionId| Some(self.shares.get(*id)?.packets.as_ref()?.ask);
+        let asks: Option<Vec<Ask>> = flows.sessions.iter().map(ask).collect();
+        let delays = port.channels().iter().map(|flow| flow.delay);
+        let all = asks?.into_iter().zip(delays).chain(others).collect();
+        Some(FlowPort { ahead, flows: all, own: place })
     }
 
     /// The packet that leaves next, of those that wait: the session, and the number of its grant.

@@ -159,7 +159,7 @@ impl Shares {
         let units = self.loads.iter().copied().sum::<Span>() + admitted.tht;
         match self.packets_allow(units) {
             Ok(()) => Ok(admitted),
-            Err(denied) => Err(refused_by_port(request.pace, &denied, params)),
+            Err(denied) => Err(refused_by_port(request.pace, &denied, None, params)),
         }
     }
 

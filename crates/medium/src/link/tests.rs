@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::door::{Grant, Lane, SessionId, Share, Turn, Units, Visited};
+use rota_admission::rtip::Traffic;
 use rota_admission::{Admitted, Pace, link_window};
 use rota_contract::NodeId;
 use rota_units::{BitRate, Octets};
@@ -462,4 +463,27 @@ fn a_visit_that_a_slot_interrupts_ends_before_the_slot() {
     bench.link.done(bench.now, Visited::Used(1));
     let session = Lane::RealTime(bench.queues[share].id);
     assert_eq!(lane(bench.link.advance(bench.now)), Some((session, false, false)));
+}
+
+/// Packets stand with the shortest bound that they can have: slots before them would make them late.
+#[test]
+fn slots_that_would_make_packets_late_are_refused_by_the_test_of_the_packets() {
+    let mut bench = Bench::new(10);
+    let traffic = Traffic::periodic(ms(20)).expect("sound");
+    let flow = Some(traffic);
+    let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
+    bench.link.reserve(bench.now, SessionId(77), share);
+    bench.run(ms(50));
+    let is_flow = |event: &MediumEvent| matches!(event, MediumEvent::Reserved { session: SessionId(77), .. });
+    assert!(bench.heard.iter().any(is_flow), "{:?}", bench.heard);
+    let at = bench.ask(6_000, bench.trt());
+    bench.run(ms(50));
+    assert_eq!(bench.answer(at), Some(Err(())));
+    let refusal = bench.heard.iter().find_map(|event| match event {
+        MediumEvent::Refused { refusal, .. } => Some(refusal),
+        _ => None,
+    });
+    let refusal = refusal.expect("as answered");
+    assert_eq!(refusal.test, rota_admission::Test::EdfExact);
+    assert!(refusal.margin > Span::ZERO && refusal.to_string().contains("would be late by"), "{refusal}");
 }

@@ -45,6 +45,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     self.control.say(Note::Remains(Remains::Sink(memory)));
                 }
             }
+            Command::Deny { channel } => self.node.deny(at, channel),
             Command::Listen { ask, service, from } => {
                 let result = listen(&mut self.node, ask, service, from.as_deref());
                 self.control.say(Note::Listening { ask, result });

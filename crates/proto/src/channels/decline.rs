@@ -1,4 +1,4 @@
-//! A receiver that has no memory for a channel.
+//! A receiver that has no memory for a channel, or does not want it.
 
 use super::{ChannelEvent, Channels, Incoming, Tells, Want};
 use crate::io::ChannelId;
@@ -31,6 +31,17 @@ impl Channels {
         };
         self.wants.push(Want::Signal { to: channel.hop, signal: refuse });
         self.end_incoming(at, CloseCause::NoMemory, None, Tells::Nobody);
+    }
+
+    /// Refuses a channel that its program does not want; its sender is told so.
+    pub(crate) fn deny(&mut self, id: ChannelId) {
+        let refused = |channel: &Incoming| channel.id == id && !channel.accepted;
+        let Some(at) = self.incoming.iter().position(refused) else { return };
+        let channel = &self.incoming[at];
+        let code = CloseCause::ReceiverClosed.code();
+        let refuse = Signal { code, ..Signal::new(Verb::Refuse, channel.remote, channel.label) };
+        self.wants.push(Want::Signal { to: channel.hop, signal: refuse });
+        self.end_incoming(at, CloseCause::ReceiverClosed, None, Tells::Nobody);
     }
 
     /// Tells the numbers of such a refusal, before the end of the channel is told.

@@ -10,13 +10,14 @@ use crate::io::ChannelId;
 use crate::port::Port;
 use crate::rcap::{ChannelRequest, EntryId, HopOffer, Record, StatusCounts};
 use crate::rtip::HopShare;
-use rota_admission::certificate::{FrameTerms, RetherTerms, StandingShare, Terms, is_quick};
+use rota_admission::certificate::{FrameTerms, PortPart, RetherTerms, StandingShare, Terms};
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::{Ask, Offer};
 use rota_admission::{Admitted, Clocks, Pace};
 use rota_contract::{AskedTerms, Granted, NodeId};
 use rota_medium::door::MediumKind;
+use rota_medium::link::FlowPort;
 use rota_units::{Instant, Octets, Span};
 use rota_wire::RcapTerms;
 
@@ -155,6 +156,20 @@ impl Node {
         HopOffer { offer, ..plain }
     }
 
+    /// The part of a hop over a link, with the bound that it has now: its port with all flows. A port of
+    /// levels states 0 flows, one with more than a message holds their number alone.
+    pub(super) fn part_of_link(&self, hop: ChannelId) -> Vec<u8> {
+        let written = |numbers: Vec<u64>| RcapTerms::written(2, numbers.into_iter());
+        let Some(port) = self.port_of_hop(hop) else { return Vec::new() };
+        let mut numbers = Vec::new();
+        if let Some(FlowPort { ahead, mut flows, own }) = port.flow_port(hop) {
+            let part = PortPart::of(&port.medium().settings().link, ahead, &mut flows, own);
+            part.write(&flows, &mut |number| numbers.push(number));
+        }
+        let count = numbers.first().copied().unwrap_or(0);
+        written(numbers).filter(|_| count > 0).or_else(|| written(vec![count])).unwrap_or_default()
+    }
+
     /// A medium has no cheaper share for a longer bound: the offer stays, and the part goes with it.
     pub(super) fn keep_across(&mut self, now: Instant, entry: EntryId) {
         let Some(across) = &mut self.across else { return };
@@ -221,9 +236,6 @@ fn rether_settings(port: &Port) -> Option<&rota_medium::Settings> {
 }
 
 fn part(standing: &StandingShare<'_>) -> Option<(Offer, Vec<u8>)> {
-    if !is_quick(&standing.traffic, standing.pace) {
-        return None;
-    }
     let share = standing.share().ok()?;
     let of = |(frame, share): (FrameTerms, RetherTerms)| {
         RcapTerms::written(1, frame.values().chain(share.values()))

@@ -6,7 +6,6 @@ use crate::io::{ChannelId, Way};
 use crate::port::Port;
 use crate::rcap::{EntryId, HopDenied, HopOffer, NextHop, RcapTest};
 use crate::rtip::{HopError, HopShare};
-use rota_admission::certificate::is_quick;
 use rota_admission::rtip::Chance;
 use rota_admission::subnet::{Ask, Offer, carried_step, link_offer, payload_max};
 use rota_medium::door::MediumKind;
@@ -21,11 +20,12 @@ impl Node {
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
         let relaxed = held.and_then(|held| {
             let bound = self.relax_hop(held.hop, delay)?;
-            self.offer_of_link(entry, held.hop, bound)
+            let HopOffer { offer, .. } = self.offer_of_link(entry, held.hop, bound)?;
+            Some((offer, self.part_of_link(held.hop)))
         });
-        let Some(HopOffer { offer, .. }) = relaxed else { return self.keep_across(now, entry) };
+        let Some((offer, terms)) = relaxed else { return self.keep_across(now, entry) };
         if let Some(across) = &mut self.across {
-            across.rcap.relaxed(now, entry, offer, Vec::new());
+            across.rcap.relaxed(now, entry, offer, terms);
         }
     }
 
@@ -47,10 +47,6 @@ impl Node {
             return Ok((way, HopShare::by_discipline(ask.traffic, octets)));
         }
         let share = HopShare::at_peak(&ask.traffic, octets, settings.trt).ok_or(denied(RcapTest::Load))?;
-        // Finding the bound of the traffic in its share takes the data thread's time.
-        if !is_quick(&ask.traffic, share.pace) {
-            return Err(denied(RcapTest::Unsupported));
-        }
         Ok((way, share))
     }
 
@@ -103,6 +99,9 @@ pub(super) fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
     use rota_admission::Test;
     let test = match refusal.test {
         Test::LinkCapacity => RcapTest::Load,
+        Test::EdfExact => RcapTest::EdfExact,
+        Test::RcspLevel => RcapTest::RcspLevel,
+        Test::Undecided => RcapTest::Undecided,
         Test::SlotTableFull => RcapTest::TableFull,
         Test::UnitTooLarge => RcapTest::Packet,
         _ => RcapTest::RetherShare,

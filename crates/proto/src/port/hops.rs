@@ -10,6 +10,7 @@ use crate::rtip::{HopCounts, PacketCounters};
 use rota_admission::LINK_AHEAD;
 use rota_medium::BODY;
 use rota_medium::door::{self, Grant, MediumKind};
+use rota_medium::link::FlowPort;
 use rota_units::{Instant, Span};
 use rota_wire::{PayloadKind, RtipHeader, TAG_OCTETS};
 
@@ -52,6 +53,11 @@ impl Port {
     /// medium has none that is cheaper for it.
     pub(crate) fn relax(&mut self, hop: ChannelId, delay: Span) -> Option<Span> {
         self.medium.relax(session_of(hop), delay)
+    }
+
+    /// The port of a hop for its certificate: `None` where it is no flow of a link, or at a level of one.
+    pub(crate) fn flow_port(&self, hop: ChannelId) -> Option<FlowPort> {
+        self.medium.port_of(session_of(hop))
     }
 
     /// True if nothing of a hop waits.

@@ -6,7 +6,7 @@
 use rota_contract::NodeId;
 use rota_medium::door::{Deadline, Demand, Frame, Grant, Identity, Note, SessionId, Share, Timer};
 use rota_medium::door::{FrameVerdict, MediumKind, Place, PortId, StationId, Turn, Units, Visited, Way};
-use rota_medium::link::Link;
+use rota_medium::link::{FlowPort, Link};
 use rota_medium::rether::{Refused, Rether, Sign};
 use rota_medium::{
     Arrived, Counters, MediumEvent, MediumTally, Member, Mismatched, ModeName, Settings, TimersInForce,
@@ -392,6 +392,14 @@ impl Medium {
     pub(super) fn relax(&mut self, id: SessionId, delay: Span) -> Option<Span> {
         match self {
             Self::Link(link) => link.relax(id, delay),
+            Self::Rether(_) => None,
+        }
+    }
+
+    /// The port of a flow of a link that serves the earliest deadline first, for its certificate.
+    pub(super) fn port_of(&self, id: SessionId) -> Option<FlowPort> {
+        match self {
+            Self::Link(link) => link.port_of(id),
             Self::Rether(_) => None,
         }
     }

@@ -8,7 +8,7 @@ use super::detail::{ChannelDetail, EndInfo};
 use super::info::{ChannelInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 16;
+pub const CONTROL_VERSION: u32 = 17;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for a station, in octets of UTF-8.
@@ -57,6 +57,15 @@ pub enum Request {
         from: Option<String>,
         /// Units that each channel's memory holds.
         buffers: u16,
+        /// The program is asked about each channel, and answers.
+        asks: bool,
+    },
+    /// To [`Reply::Asked`], finally.
+    Answer {
+        /// The channel.
+        channel: ChannelId,
+        /// Whether the program takes it.
+        accepts: bool,
     },
     /// Ends a channel when its ring is drained.
     Close {
@@ -163,6 +172,21 @@ pub enum Reply {
     Listening {
         /// The service.
         service: u16,
+    },
+    /// A channel would lead to a service listened to here, and waits for [`Request::Answer`].
+    Asked {
+        /// The channel.
+        channel: ChannelId,
+        /// The sender's node.
+        from_node_id: NodeId,
+        /// The address of the station of this segment that its units would come from.
+        from_mac: String,
+        /// Its name.
+        from_name: String,
+        /// Its node address of link control; 0 where it has none.
+        from_node: u8,
+        /// What would be promised.
+        contract: Granted,
     },
     /// A channel leads to a service listened to here. With the node-written file and the one that both write.
     Accepted {

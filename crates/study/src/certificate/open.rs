@@ -4,10 +4,12 @@ use super::document::{self, Document};
 use rota::{ChannelDetail, HopInfo, TermsInfo};
 use rota_admission::Clocks;
 use rota_admission::certificate::{
-    FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, RetherTerms, Terms, certify,
+    FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, PortPart, RetherTerms, Terms,
+    certify, edf_terms,
 };
 use rota_admission::path::{self, Goal, Hop};
-use rota_admission::rtip::{Messages, Packets, Regulator};
+use rota_admission::rtip::{Flow, Messages, Packets, Regulator};
+use rota_admission::subnet::Ask;
 use rota_units::{Octets, Span};
 use serde_json::Value;
 
@@ -47,8 +49,11 @@ pub fn certificate(detail: &ChannelDetail) -> Result<Value, String> {
         || "the way of the channel is known at its sender's station only, once it is open".to_owned();
     let terms = terms_of(detail.terms.as_ref().ok_or_else(unknown)?);
     let hops = hops_of(&detail.hops).filter(|hops| !hops.is_empty()).ok_or_else(unknown)?;
-    let mut parts =
-        detail.hops.iter().enumerate().map(|(n, hop)| part(n, hop)).collect::<Result<Vec<_>, _>>()?;
+    let mut memory: Vec<Memory> = detail.hops.iter().map(|_| Memory::default()).collect();
+    let parts = detail.hops.iter().zip(&mut memory).enumerate().map(|(n, (hop, memory))| {
+        part(hop, memory).map_err(|why| format!("hop {} has no part: {} {why}", n + 1, called(hop)))
+    });
+    let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
     let made = certify(&terms, &hops, &mut parts).map_err(|why| match why {
         NoCertificate::Traffic(bad) => bad.to_string(),
         NoCertificate::Path(denied) => denied.to_string(),
@@ -109,30 +114,56 @@ fn called(hop: &HopInfo) -> String {
     if hop.node.is_empty() { format!("node {}", hop.node_id) } else { format!("node {}", hop.node) }
 }
 
-fn part(n: usize, hop: &HopInfo) -> Result<HopTerms<'static>, String> {
+/// The flows of a port, as their test and the certificate have them.
+#[derive(Default)]
+struct Memory {
+    flows: Vec<Flow>,
+    terms: Vec<FlowTerms>,
+}
+
+/// The part of a hop, or why there is none.
+fn part<'m>(hop: &HopInfo, memory: &'m mut Memory) -> Result<HopTerms<'m>, String> {
+    let (frame, network) = match &*hop.medium {
+        "rether" => share_of(hop).ok_or("states none for a share that was changed or is in several slots")?,
+        "link" => port_of(hop, memory)?,
+        other => return Err(format!("states none for a {other}")),
+    };
+    Ok(HopTerms { node: NodeTerms::default(), frame, network })
+}
+
+fn share_of(hop: &HopInfo) -> Option<(FrameTerms, NetworkTerms<'static>)> {
     let mut numbers = hop.part.iter().copied();
-    let read = FrameTerms::read(&mut numbers).zip(RetherTerms::read(&mut numbers));
-    match read.filter(|_| hop.medium == "rether" && numbers.next().is_none()) {
-        Some((frame, share)) => {
-            Ok(HopTerms { node: NodeTerms::default(), frame, network: NetworkTerms::Rether(share) })
-        }
-        None => Err(format!(
-            "hop {} has no part: {} states none for {}",
-            n + 1,
-            called(hop),
-            match &*hop.medium {
-                "rether" => "this share, which was changed or is in several slots",
-                _ => "a link; only shares of RETHER segments have one",
-            }
-        )),
+    let (frame, share) = FrameTerms::read(&mut numbers).zip(RetherTerms::read(&mut numbers))?;
+    numbers.next().is_none().then_some((frame, NetworkTerms::Rether(share)))
+}
+
+/// The node states its port with all flows; their test is made here.
+fn port_of<'m>(hop: &HopInfo, memory: &'m mut Memory) -> Result<(FrameTerms, NetworkTerms<'m>), String> {
+    match hop.part[..] {
+        [] => return Err("states none for its link; a node of an older version does so".into()),
+        [0] => return Err("states none for a link that serves levels (rcsp)".into()),
+        [flows] => return Err(format!("has a link with {flows} flows, more than a message has room for")),
+        _ => {}
+    }
+    let mut flows = Vec::new();
+    let read = PortPart::read(&mut hop.part.iter().copied(), &mut |ask, delay| flows.push((ask, delay)));
+    let unknown = || "states its link in a form that this program does not know";
+    let PortPart { frame, card_ahead, own } = read.ok_or_else(unknown)?;
+    let link = frame.link().ok_or_else(unknown)?;
+    let none = |(ask, _): &(Ask, Span)| Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
+    memory.flows = flows.iter().map(none).collect();
+    memory.terms = vec![FlowTerms::default(); flows.len()];
+    let ahead = link.frame_span_max() + Span::from_nanos(card_ahead);
+    match edf_terms(&link, ahead, &flows, own, &mut memory.flows, &mut memory.terms) {
+        Ok(network) => Ok((frame, network)),
+        Err(denied) => Err(format!("states a link that fails its test: {denied}")),
     }
 }
 
 /// The share of a hop in words.
 pub fn share_in_words(hop: &HopInfo) -> String {
-    let mut numbers = hop.part.iter().copied();
-    let read = FrameTerms::read(&mut numbers).zip(RetherTerms::read(&mut numbers));
-    let Some((_, share)) = read.filter(|_| hop.medium == "rether") else { return "-".into() };
+    let read = if hop.medium == "rether" { share_of(hop) } else { None };
+    let Some((_, NetworkTerms::Rether(share))) = read else { return "-".into() };
     let span = Span::from_nanos;
     let units = if share.units == 1 { "1 packet".into() } else { format!("{} packets", share.units) };
     let cycles = match share.cycles {
@@ -140,6 +171,24 @@ pub fn share_in_words(hop: &HopInfo) -> String {
         many => format!("{many} cycles of {}", span(share.trt)),
     };
     format!("{units} in {cycles}, {} a cycle", span(share.tht))
+}
+
+/// Takes any octets as a node's part of a link. What is read can be written and reads back as the same.
+pub fn fuzz_link_part(data: &[u8]) {
+    let Ok(terms) = rota_wire::RcapTerms::parse(data) else { return };
+    let numbers: Vec<u64> = terms.numbers().collect();
+    let read = |numbers: &[u64]| {
+        let mut flows = Vec::new();
+        let read = PortPart::read(&mut numbers.iter().copied(), &mut |ask, delay| flows.push((ask, delay)));
+        read.map(|part| (part, flows))
+    };
+    let Some((part, mut flows)) = read(&numbers) else { return };
+    let Some(link) = part.frame.link() else { return };
+    let ahead = link.frame_span_max() + Span::from_nanos(part.card_ahead);
+    let again = PortPart::of(&link, ahead, &mut flows, part.own);
+    let mut numbers = Vec::new();
+    again.write(&flows, &mut |number| numbers.push(number));
+    assert_eq!(read(&numbers), Some((again, flows)), "what was written reads back");
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 pub(super) const CLOCKS: Clocks = Clocks::APART;
 
 /// A network, and all that stands on it.
+#[derive(Clone)]
 pub struct Plan<'t> {
     pub(super) topology: &'t Topology,
     /// The numbers that the stations of each segment share.
@@ -149,7 +150,7 @@ impl<'t> Plan<'t> {
             }
         }
         let refused = of_shortest.expect("there is a route");
-        let offer = self.nearest(wanted, &routes[0], &refused);
+        let offer = self.nearest(wanted, &refused, &|wanted| self.trial(wanted, &routes[0]).is_ok());
         Err(Box::new(Refused { routes: routes.len(), offer, ..*refused }))
     }
 
@@ -292,9 +293,13 @@ impl<'t> Plan<'t> {
         self.ledger.add(segment, Entry { seat, part, station, next, ask, delay, tht });
     }
 
-    /// The nearest request that the shortest route would accept now.
-    fn nearest(&self, wanted: &Wanted, route: &[Step], why: &Refused) -> Option<Offered> {
-        let fits = |wanted: &Wanted| self.trial(wanted, route).is_ok();
+    /// The nearest request that would be accepted now.
+    pub(super) fn nearest(
+        &self,
+        wanted: &Wanted,
+        why: &Refused,
+        fits: &dyn Fn(&Wanted) -> bool,
+    ) -> Option<Offered> {
         let with_delay = |delay| Wanted { goal: path::Goal { delay, ..wanted.goal }, ..wanted.clone() };
         let longer = wanted.goal.delay + why.margin;
         if why.test == "Delay" && fits(&with_delay(longer)) {

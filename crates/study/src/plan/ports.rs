@@ -252,7 +252,7 @@ impl Plan<'_> {
     /// and the new one with its group, which is the last one.
     fn flows(&self, leg: &Leg, seat: &Seat, ask: &Ask, at: Span) -> Vec<(Ask, Span)> {
         let step = &leg.step;
-        let mut all: Vec<(Ask, Span)> = link_others(&self.params[step.segment]).collect();
+        let mut all: Vec<(Ask, Span)> = link_others(&self.params[step.segment], Span::ZERO).collect();
         let standing = self.standing(step, at, seat).into_iter();
         all.extend(standing.map(|entry| (entry.ask, self.on_port(step, entry.delay))));
         all.extend(vec![(*ask, self.on_port(step, leg.delay)); self.lanes(step, seat)]);

@@ -120,3 +120,10 @@ fn stations_without_a_way_are_told_so() {
 fn the_corpus_of_plans_replays() {
     crate::scenario::tests::replay("fuzz/corpus/plan", file::fuzz_plan);
 }
+
+#[test]
+fn an_offer_is_told_in_the_largest_unit_that_says_it_exactly() {
+    let said = [298_600_000_000, 3_000_000_000, 42_000, 33_333_333, 0];
+    let said = said.map(|ns| exactly(Span::from_nanos(ns)));
+    assert_eq!(said, ["298600ms", "3s", "42us", "33333333ns", "0ns"]);
+}

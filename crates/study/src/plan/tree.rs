@@ -87,8 +87,27 @@ impl Tree {
 }
 
 impl Plan<'_> {
-    /// Decides a channel to several receivers. The tree of those that are accepted stands from now on.
+    /// Decides a channel to several receivers. The tree of those that are accepted stands from now on. A
+    /// refusal has the nearest request with which its branch and those that were accepted fit; a receiver
+    /// that joins later has none, for the terms of its channel stand.
     pub fn decide_tree(&mut self, wanted: &Wanted) -> Vec<Branch> {
+        let before = self.clone();
+        let mut branches = self.plant(wanted);
+        let accepted: Vec<usize> =
+            branches.iter().filter(|(_, answer)| answer.is_ok()).map(|(to, _)| *to).collect();
+        for (receiver, answer) in &mut branches {
+            let Err(refused) = answer else { continue };
+            let needed = |to: &usize| accepted.contains(to) || to == receiver;
+            let fits = |wanted: &Wanted| {
+                let answers = before.clone().plant(wanted);
+                answers.iter().filter(|(to, _)| needed(to)).all(|(_, answer)| answer.is_ok())
+            };
+            refused.offer = before.nearest(wanted, refused, &fits);
+        }
+        branches
+    }
+
+    fn plant(&mut self, wanted: &Wanted) -> Vec<Branch> {
         self.asked += 1;
         let (packet_max, packets) = match self.packets(wanted, std::iter::empty()) {
             Ok(packets) => packets,

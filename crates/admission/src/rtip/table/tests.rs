@@ -165,3 +165,30 @@ fn a_thousand_channels_are_few_points() {
     assert!(table.points() < 10_000, "{}", table.points());
     assert!(table.test(&flows[0]).is_ok());
 }
+
+/// A thousand channels with bursts of ten: the shortest bound of one more takes a comparison a point, and a
+/// closer look at few of them.
+#[test]
+fn bursts_of_a_thousand_channels_are_compared_not_divided() {
+    let flow = |i: u64| {
+        let x_min = ns(2_000_000 + i % 17 * 100_000);
+        let traffic = Traffic::new(x_min, x_min * 2, x_min * 20).unwrap();
+        Flow { traffic, service: ns(2_000 + i % 5 * 300), delay: ns(20_000_000 + i % 13 * 1_000_000) }
+    };
+    let mut places = vec![flow(0); 1_001];
+    let mut points = vec![Point::default(); 100_000];
+    let mut table = EdfTable::new(ns(12_304), &mut places[..], &mut points[..]);
+    (0..1_000).for_each(|i| table.admit(&flow(i)).unwrap());
+    let new = flow(3);
+    let (delay, looks) = table.shortest_by(&new).unwrap();
+    assert!(looks * 50 < table.points() as u64, "{looks} of {} points", table.points());
+    let by_all = |before: &mut Point, next: &Point| {
+        let needs = need(&new, *before, next.at);
+        *before = *next;
+        Some(needs)
+    };
+    let begin = Point { at: 0, demand: 0, blocking: table.tail.service_max, is_above: true };
+    let end = Point { at: table.horizon, ..Point::default() };
+    let all = table.points[..table.used].iter().chain([&end]).scan(begin, by_all);
+    assert_eq!(delay, all.max().unwrap().max(new.service.as_nanos()), "as with a look at each");
+}

@@ -115,10 +115,11 @@ impl Painter<'_> {
         }
         let most = channels.iter().map(|channel| channel.load.maximum.rate_bps).max().unwrap_or(0);
         let hops: usize = self.picture.beyond.paths.iter().map(|path| path.hops.len() + 1).sum();
-        // Channels and paths share what room there is; a row of the segment comes first.
+        // Channels and paths share what room there is; a row of the segment comes first. One row says at
+        // least how much of the paths has none.
         let room = usize::from(area.height).saturating_sub(1);
-        let below = u16::try_from(hops.min(room.saturating_sub(channels.len().clamp(1, room.max(1)))));
-        let below = below.unwrap_or(0);
+        let left = room.saturating_sub(channels.len().clamp(1, room.max(1)));
+        let below = u16::try_from(hops.min(left.max(usize::from(room > 1)))).unwrap_or(0);
         let above = Rect { height: area.height - below, ..area };
         self.rows(above, channels, |parts, place, channel| parts.channel(channel, place, most, &columns));
         self.paths(Rect { y: area.y + above.height, height: below, ..area });
@@ -141,6 +142,13 @@ impl Painter<'_> {
             let style = if is_broken { self.theme.bad() } else { self.theme.title() };
             rows.push(Line::from(vec![Span::styled(words, self.theme.title()), Span::styled(broken, style)]));
             rows.extend(path.hops.iter().map(|hop| self.hop(hop)));
+        }
+        let hidden = rows.len().saturating_sub(area.height.into());
+        rows.truncate(area.height.into());
+        if let (Some(last), 1..) = (rows.last_mut(), hidden) {
+            // The share of a node is what can best be spared.
+            last.spans.truncate(2);
+            last.spans.push(Span::styled(format!("  +{hidden} more"), self.theme.title()));
         }
         for (row, line) in rows.iter().enumerate() {
             self.line(area, row as u16, line);

@@ -210,10 +210,11 @@ fn a_channel_that_leaves_the_segment_is_shown_node_by_node() {
     let paths = vec![Path { broken: Some(2), units: Some(40), ..path }];
     let picture = Picture { beyond: Beyond { paths, ..Beyond::default() }, ..busy() };
     let channel = "→paola, service 9: bound 304 ms, 40 units whole, 2 broken";
-    // The smallest usual screen of a busy station has room for the first node.
-    for (size, wanted) in
-        [((80, 24), &[channel, "faith"][..]), ((120, 40), &[channel, "sock", "dropped    3"])]
-    {
+    // The smallest usual screen of a busy station has room for the first node, and says what it leaves out.
+    for (size, wanted) in [
+        ((80, 24), &[channel, "faith", "dropped    0  +1 more"][..]),
+        ((120, 40), &[channel, "sock", "dropped    3  2 packets"]),
+    ] {
         let drawn = text(&render(&picture, &shown(Theme::Dark), size));
         for wanted in wanted {
             assert!(drawn.contains(wanted), "{wanted}: {drawn}");

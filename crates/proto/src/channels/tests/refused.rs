@@ -135,3 +135,33 @@ fn a_close_of_as_many_units_as_there_may_have_been_is_believed() {
         assert_eq!(ledger.port.counters().tallies_refused, 0, "{age}");
     }
 }
+
+/// Its receiver does not want a channel: the sender hears so before it has reserved anything.
+#[test]
+fn a_channel_that_its_receiver_does_not_want_is_refused_before_it_opens() {
+    let mut ledger = Ledger::new();
+    ledger.channels.listen(Listener { id: 70, service: 5, from: None });
+    ledger.hear(B, Verb::Connect, ChannelId(70));
+    let id = ledger.channels.incoming[0].id;
+    ledger.signals();
+    ledger.channels.deny(id);
+    ledger.carry();
+    let (to, refuse) = ledger.signals().pop().expect("a word to the sender");
+    assert_eq!((to, refuse.verb, refuse.code), (B, Verb::Refuse, CloseCause::ReceiverClosed.code()));
+    assert!(ledger.channels.incoming.is_empty());
+    // The same word at a sender.
+    let out = ledger.open(C);
+    ledger.signal(C, &Signal { code: refuse.code, ..Signal::new(Verb::Refuse, out, 1) });
+    let told: Vec<_> = core::iter::from_fn(|| ledger.channels.next_event()).collect();
+    let is_told = |event: &ChannelEvent| match event {
+        ChannelEvent::Closed { channel, cause, .. } => {
+            (*channel, *cause) == (out, CloseCause::ReceiverClosed)
+        }
+        _ => false,
+    };
+    assert!(told.iter().any(is_told), "{told:?}");
+    // One that was accepted is not refused any more.
+    let taken = ledger.opened_by(B, 71);
+    ledger.channels.deny(taken);
+    assert_eq!(ledger.channels.incoming.len(), 1);
+}

@@ -1,8 +1,8 @@
 use super::*;
 use rota::{ChannelInfo, NodeId};
 use rota_admission::certificate::StandingShare;
-use rota_admission::rtip::Traffic;
-use rota_admission::subnet::payload_max;
+use rota_admission::rtip::{Discipline, Point, Traffic};
+use rota_admission::subnet::{LINK_FLOWS_OWN, LINK_POINTS, LinkPort, payload_max};
 use rota_admission::{Pace, Request, SegmentParams, admit};
 use rota_units::BitRate;
 
@@ -105,9 +105,6 @@ fn a_part_that_is_changed_or_missing_makes_no_certificate() {
     let mut short = sound.clone();
     short.hops[0].part.pop();
     assert!(certificate(&short).unwrap_err().starts_with("hop 1 has no part: node n100"));
-    let mut link = sound.clone();
-    (link.hops[1].medium, link.hops[1].part) = ("link".into(), Vec::new());
-    assert!(certificate(&link).unwrap_err().contains("a link"));
     let mut narrow = sound.clone();
     narrow.hops[1].buffers = 0;
     assert!(certificate(&narrow).unwrap_err().contains("has room for 0 packets"));
@@ -116,6 +113,82 @@ fn a_part_that_is_changed_or_missing_makes_no_certificate() {
     assert!(certificate(&early).is_err(), "no bound is shorter than its part proves");
     let received = ChannelDetail { terms: None, hops: Vec::new(), ..sound };
     assert!(certificate(&received).unwrap_err().contains("at its sender's station"));
+}
+
+/// The hop of a cable on which such a channel stands behind `others`, beside slots of so long in a window.
+fn cable(mbit: u64, ask: &Ask, others: usize, units: Span) -> HopInfo {
+    let params = SegmentParams::new(BitRate::from_mbit(mbit), 2);
+    let none = Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
+    let (flows, points) = (vec![none; others + 1 + LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);
+    let mut port = LinkPort::new(params, Discipline::default(), flows, points).expect("it is empty");
+    port.set_units(units).expect("it has no channel");
+    let offers: Vec<_> = (0..=others).map(|_| port.admit_best(ask).expect("it has room")).collect();
+    let (ahead, rest) = port.others().expect("it serves no levels");
+    let mut all: Vec<_> = port.channels().iter().map(|flow| (*ask, flow.delay)).chain(rest).collect();
+    let part = PortPart::of(&params.link, ahead, &mut all, others);
+    let mut numbers = Vec::new();
+    part.write(&all, &mut |number| numbers.push(number));
+    let offer = offers.last().expect("there is one");
+    HopInfo {
+        node: "trunk".into(),
+        medium: "link".into(),
+        regulator: "rate".into(),
+        bound_ns: offer.delay.as_nanos(),
+        service_least_ns: offer.service_least.as_nanos(),
+        link_most_ns: offer.link_most.as_nanos(),
+        buffers: 100,
+        part: numbers,
+        ..HopInfo::default()
+    }
+}
+
+/// A way over a segment and a cable, on which other channels stand.
+fn over_cable(others: usize, units: Span) -> ChannelDetail {
+    let packet_max = payload_max(&rota_admission::Framing::ETHERNET).get();
+    let terms = terms(5_000, packet_max);
+    let Packets { traffic, octets, .. } =
+        terms_of(&terms).messages.packets(Octets::new(packet_max)).expect("sound");
+    let ask = Ask { traffic, octets, octets_least: Octets::new(1) };
+    let hops = vec![hop(100, traffic, octets.get(), true), cable(10, &ask, others, units)];
+    ChannelDetail { info: info(), terms: Some(terms), hops, destination: None }
+}
+
+#[test]
+fn a_hop_over_a_link_has_its_part_beside_other_channels_and_slots() {
+    for (others, units) in [(0, Span::ZERO), (4, Span::ZERO), (2, Span::from_nanos(5_432_109))] {
+        let detail = over_cable(others, units);
+        let made = certificate(&detail).unwrap_or_else(|why| panic!("{others} {units}: {why}"));
+        let sum = sum(&detail).expect("the way is known").delay.as_nanos();
+        assert_eq!(made["promise"]["delay"], sum, "{others} {units}");
+        let flows = made["hops"][1]["flows"].as_array().map(Vec::len);
+        let slots = usize::from(units > Span::ZERO);
+        assert_eq!(flows, Some(others + 1 + slots + 5), "four announcements, and the share of other traffic");
+    }
+}
+
+/// The numbers of a link prove its bound, or there is no certificate.
+#[test]
+fn a_part_of_a_link_that_proves_nothing_makes_no_certificate() {
+    let sound = over_cable(2, Span::ZERO);
+    let fails = |change: &dyn Fn(&mut HopInfo), said: &str| {
+        let mut detail = sound.clone();
+        change(&mut detail.hops[1]);
+        let why = certificate(&detail).expect_err(said);
+        assert!(why.contains(said), "{why}");
+    };
+    fails(&|hop| hop.bound_ns -= 1, "delay");
+    fails(&|hop| hop.part = Vec::new(), "hop 2 has no part: node trunk states none for its link");
+    fails(&|hop| hop.part = vec![0], "levels");
+    fails(&|hop| hop.part = vec![180], "180 flows");
+    fails(&|hop| _ = hop.part.pop(), "a form");
+    // The card has a whole millisecond ahead: no bound that was found without it holds.
+    let card_ahead = 1 + FrameTerms::NAMES.len();
+    fails(&|hop| hop.part[card_ahead] += 1_000_000, "fails its test");
+}
+
+#[test]
+fn committed_parts_of_links_are_read_back() {
+    crate::scenario::tests::replay("fuzz/corpus/link_part", fuzz_link_part);
 }
 
 /// The place of the slot and the reserve for ordinary traffic are assumptions. So are the strict ring where

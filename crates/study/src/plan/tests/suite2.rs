@@ -5,6 +5,7 @@ use crate::plan::ledger::{Life, QUIET, Seat};
 use proptest::prelude::*;
 use rota_admission::rtip::{Flow, edf_exact};
 use rota_admission::subnet::{Ask, link_ahead, link_others, packet_cost};
+use rota_units::Octets;
 
 /// A plan of the repository.
 fn of(name: &str) -> PlanFile {
@@ -125,6 +126,21 @@ fn a_branch_that_fails_is_pruned_and_each_link_carries_a_lecture_once() {
     assert!(network.join("nothing", joins.to[0])[0].1.is_err());
 }
 
+/// With the offer of a pruned branch the branch fits beside those that were accepted, and with an octet more
+/// it does not.
+#[test]
+fn a_pruned_branch_has_the_nearest_request_that_fits() {
+    let mut plan = of("multicast.toml");
+    let refused = told(&plan)[2].1.as_ref().expect_err("the cabin has no room").clone();
+    let Some(Offered::SMax(octets)) = refused.offer else { panic!("{refused:?}") };
+    let mut with = |octets: u64| {
+        plan.wanted[1].messages.s_max = Octets::new(octets);
+        accepted(&told(&plan))[1..3].to_vec()
+    };
+    assert_eq!(with(octets.get()), [true, true]);
+    assert_eq!(with(octets.get() + 1), [true, false]);
+}
+
 /// The fault of a plan of the repository in which the first `old` is `new`.
 fn wrong(name: &str, old: &str, new: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans").join(name);
@@ -232,7 +248,8 @@ fn stands(network: &Plan<'_>, segment: usize, at: Span) -> bool {
         service: packet_cost(&params.link, ask.octets),
         delay,
     };
-    let mut flows: Vec<Flow> = link_others(params).map(|(ask, delay)| flow(&ask, delay)).collect();
+    let mut flows: Vec<Flow> =
+        link_others(params, Span::ZERO).map(|(ask, delay)| flow(&ask, delay)).collect();
     let slack = params.link.host_slack;
     let mut members = 0;
     for entry in network.ledger.at(segment, at, usize::MAX) {

@@ -1,0 +1,181 @@
+//! The certificate's part of a port that serves the earliest deadline first, as its node states it in a
+//! message of bounded room: only what nobody else knows. Who puts the certificate together computes the rest
+//! ([`super::edf_terms`]), and never on a thread that serves frames.
+//!
+//! Numbers, in this order: how many flows; `FrameTerms`; `card_ahead`; the place of the channel among the
+//! flows; then each kind of flow with X_min, I − B·X_min, B, octets, how many there are of it, the least of
+//! their bounds, and by how much each further one is longer. So a flow like others takes three or four
+//! octets, and one of its own kind some fifteen.
+
+use super::FrameTerms;
+use crate::link::{Framing, LinkModel};
+use crate::rtip::Traffic;
+use crate::subnet::{Ask, RTIP_OCTETS};
+use rota_units::{BitRate, Octets, Span};
+
+/// The numbers of a port that are no flow's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortPart {
+    /// The cost of a frame.
+    pub frame: FrameTerms,
+    /// Wire time that a card may have ahead, beside one full frame.
+    pub card_ahead: u64,
+    /// The place of this channel among the flows.
+    pub own: usize,
+}
+
+/// No number of a certificate is larger: sums of them stay in 64 bits.
+const MOST: u64 = 1 << 50;
+
+impl PortPart {
+    /// The part of a port whose s_0 is `ahead`. `flows` are all of its flows with their bounds on the port,
+    /// and come into the order of the part; `own` is the place of the channel before that.
+    ///
+    /// # Panics
+    /// If `own` is no place, or one full frame exceeds `ahead`.
+    pub fn of(link: &LinkModel, ahead: Span, flows: &mut [(Ask, Span)], own: usize) -> Self {
+        let ours = key(&flows[own]);
+        flows.sort_unstable_by_key(key);
+        // One that is the same in each number proves the same.
+        let own = flows.iter().position(|flow| key(flow) == ours).expect("it is among them");
+        let full = link.frame_span_max();
+        assert!(ahead >= full, "one full frame can always be ahead");
+        Self { frame: FrameTerms::of(link), card_ahead: ahead.minus(full).as_nanos(), own }
+    }
+
+    /// Calls `write` with each number, for flows in the order of the part.
+    pub fn write(&self, flows: &[(Ask, Span)], write: &mut dyn FnMut(u64)) {
+        write(flows.len() as u64);
+        self.frame.values().for_each(&mut *write);
+        write(self.card_ahead);
+        write(self.own as u64);
+        for kind in flows.chunk_by(|one, next| key(one).0 == key(next).0) {
+            let [x_min, rest, burst, octets] = key(&kind[0]).0;
+            [x_min, rest, burst, octets, kind.len() as u64].into_iter().for_each(&mut *write);
+            let mut before = Span::ZERO;
+            for (_, delay) in kind {
+                write(delay.minus(before).as_nanos());
+                before = *delay;
+            }
+        }
+    }
+
+    /// Reads a part and calls `flow` with each flow; `None` for numbers that are no part.
+    pub fn read(numbers: &mut dyn Iterator<Item = u64>, flow: &mut dyn FnMut(Ask, Span)) -> Option<Self> {
+        let mut numbers = numbers.take_while(|number| *number <= MOST);
+        let flows = numbers.next()?;
+        let frame = FrameTerms::read(&mut numbers)?;
+        let (card_ahead, own) = (numbers.next()?, numbers.next()?);
+        let mut read = 0;
+        while read < flows {
+            let [x_min, rest, burst, octets, count] =
+                [numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?];
+            let traffic = Traffic::of_parts(Span::from_nanos(x_min), burst, Span::from_nanos(rest))?;
+            if octets == 0 || octets >= frame.mtu || count == 0 || count > flows - read {
+                return None;
+            }
+            let octets = Octets::new(octets);
+            let mut delay = Span::ZERO;
+            for _ in 0..count {
+                delay += Span::from_nanos(numbers.next()?);
+                flow(Ask { traffic, octets, octets_least: octets }, delay);
+            }
+            read += count;
+        }
+        let own = usize::try_from(own).ok().filter(|_| own < flows)?;
+        numbers.next().is_none().then_some(Self { frame, card_ahead, own })
+    }
+}
+
+type Key = ([u64; 4], Span);
+
+/// The kind of a flow, and its bound.
+fn key((ask, delay): &(Ask, Span)) -> Key {
+    let Ask { traffic, octets, .. } = ask;
+    let rest = traffic.interval().minus(traffic.x_min() * traffic.burst());
+    ([traffic.x_min().as_nanos(), rest.as_nanos(), traffic.burst(), octets.get()], *delay)
+}
+
+impl FrameTerms {
+    /// The port with these costs of a frame; what no frame costs is nothing. `None` where there is none.
+    pub fn link(&self) -> Option<LinkModel> {
+        let short = |octets: u64| u16::try_from(octets).ok();
+        let framing = Framing {
+            mtu: short(self.mtu)?,
+            overhead_octets: short(self.overhead)?,
+            min_wire_octets: short(self.wire_least)?,
+            rota_octets: short(self.headers.checked_sub(RTIP_OCTETS)?)?,
+        };
+        let (per_frame, prepare) = (Span::from_nanos(self.per_frame), Span::from_nanos(self.prepare));
+        let (per_visit, hop) = (Span::ZERO, Span::ZERO);
+        let host_slack = Span::from_nanos(self.host_slack);
+        let rate = BitRate::new(self.rate)?;
+        Some(LinkModel { rate, framing, per_frame, prepare, per_visit, hop, host_slack })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SegmentParams;
+    use crate::subnet::{link_ahead, link_others};
+
+    fn ask(x_min: u64, interval: u64, octets: u64) -> Ask {
+        let micros = Span::from_micros;
+        let traffic = Traffic::new(micros(x_min), micros(x_min * 2), micros(interval)).expect("sound");
+        let octets = Octets::new(octets);
+        Ask { traffic, octets, octets_least: octets }
+    }
+
+    fn port(flows: &mut Vec<(Ask, Span)>, own: (Ask, Span)) -> (PortPart, Vec<u64>) {
+        let params = SegmentParams::new(BitRate::from_mbit(100), 2);
+        flows.extend(link_others(&params, Span::ZERO));
+        flows.push(own);
+        let at = flows.len() - 1;
+        let part = PortPart::of(&params.link, link_ahead(&params, Span::ZERO), flows, at);
+        let mut numbers = Vec::new();
+        part.write(flows, &mut |number| numbers.push(number));
+        (part, numbers)
+    }
+
+    fn read(numbers: &[u64]) -> Option<(PortPart, Vec<(Ask, Span)>)> {
+        let mut flows = Vec::new();
+        let read = PortPart::read(&mut numbers.iter().copied(), &mut |ask, delay| flows.push((ask, delay)));
+        Some((read?, flows))
+    }
+
+    #[test]
+    fn a_port_reads_back_with_its_flows_and_every_cut_or_longer_one_is_none() {
+        let own = (ask(20_000, 160_000, 1_000), Span::from_micros(777));
+        let others = [(ask(20_000, 160_000, 1_000), 900), (ask(5_000, 40_001, 300), 800)];
+        let mut flows = others.map(|(ask, delay)| (ask, Span::from_micros(delay))).to_vec();
+        let (part, numbers) = port(&mut flows, own);
+        assert_eq!(flows[part.own], own);
+        assert_eq!(read(&numbers), Some((part, flows)));
+        let params = SegmentParams::new(BitRate::from_mbit(100), 2);
+        let link = part.frame.link().expect("a port");
+        assert_eq!((link.rate, link.framing), (params.link.rate, params.link.framing));
+        for short in 0..numbers.len() {
+            assert_eq!(read(&numbers[..short]), None, "{short} of {}", numbers.len());
+        }
+        assert_eq!(read(&[&numbers[..], &[1]].concat()), None);
+        for at in 0..numbers.len() {
+            let mut changed = numbers.clone();
+            changed[at] = u64::MAX;
+            assert_eq!(read(&changed), None, "number {at}");
+        }
+    }
+
+    /// As many as a link has, all of one kind but with bounds of their own.
+    #[test]
+    fn two_hundred_channels_of_one_kind_take_few_octets() {
+        let kind = ask(20_000, 160_000, 1_000);
+        let bound = |n: u64| Span::from_nanos(1_234_567 + n * 123_456);
+        let mut flows: Vec<_> = (0..199).map(|n| (kind, bound(n))).collect();
+        let (_, numbers) = port(&mut flows, (kind, bound(199)));
+        let octets: usize =
+            numbers.iter().map(|number| (64 - (number | 1).leading_zeros()).div_ceil(7) as usize).sum();
+        assert!(octets < 1_000, "{octets}");
+        assert_eq!(read(&numbers).expect("it was written").1, flows);
+    }
+}
