@@ -11,6 +11,8 @@
 //! No datagram is cut in parts: the longest frame fits one IP packet, and the network is told not to fragment
 //! it. What does not fit the path is dropped and told ([`Trouble`]). Frames of other EtherTypes are dropped,
 //! since nothing would prove them.
+//!
+//! Fulfils TENET-3.2-12, with the permission that `rota_proto` asks for.
 
 use crate::clock::{Sandwich, StampConverter};
 use crate::device::{
