@@ -247,6 +247,17 @@ impl TunnelDevice {
         self.trouble.unreachable.fetch_add(1, Ordering::Relaxed);
     }
 
+    fn send(&mut self, frame: &[u8]) -> Result<(), Errno> {
+        let sent = self.socket.send(frame).map(drop);
+        let sent = sent.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)));
+        if let Err(errno) = sent
+            && !matches!(errno, Errno::EAGAIN | Errno::ENOBUFS)
+        {
+            self.note(errno);
+        }
+        sent
+    }
+
     /// The next datagram: its octets, which may be more than `buf` holds, and its stamp.
     fn next(&mut self, buf: &mut [u8]) -> Result<Option<(usize, Option<u64>)>, DeviceError> {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_TRUNC;
@@ -321,25 +332,21 @@ impl FrameDevice for TunnelDevice {
         if len < ETHERNET_HEADER {
             return Err(DeviceError::FrameTooShort { len });
         }
-        match self.socket.send(frame) {
-            Ok(_) => {
+        let mut sent = self.send(frame);
+        if !matches!(sent, Ok(()) | Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EMSGSIZE)) {
+            // As a rule an answer of the network to a datagram before this one, which has not left then.
+            sent = self.send(frame);
+        }
+        match sent {
+            Ok(()) => {
                 self.counters.sent += 1;
                 Ok(Transmit::Sent)
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            Err(Errno::EAGAIN | Errno::ENOBUFS) => {
                 self.counters.no_room += 1;
                 Ok(Transmit::NoRoom)
             }
-            Err(error) => {
-                let errno = Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
-                if errno == Errno::ENOBUFS {
-                    self.counters.no_room += 1;
-                    return Ok(Transmit::NoRoom);
-                }
-                // Also an answer to a datagram before this one, which did not leave then.
-                self.note(errno);
-                Err(DeviceError::Os { call: "send", errno: errno as i32 })
-            }
+            Err(errno) => Err(DeviceError::Os { call: "send", errno: errno as i32 }),
         }
     }
 

@@ -101,14 +101,18 @@ fn a_peer_that_is_not_there_is_counted_and_ends_nothing() {
     let to = other.mac();
     drop(other);
     let sent = frame(to, one.mac(), TYPE, 60);
-    let _ = one.transmit(&sent);
+    assert_eq!(one.transmit(&sent), Ok(Transmit::Sent));
     let until = crate::clock::now() + Span::from_millis(2_000);
     let mut buf = [0; 2_048];
     while one.trouble.counts()[1] == 0 && crate::clock::now() < until {
         assert_eq!(one.receive(&mut buf), Ok(None));
     }
     assert_eq!(one.trouble.counts(), [0, 1, 0]);
-    assert_eq!(one.transmit(&sent), Ok(Transmit::Sent));
+    // The answer to one datagram keeps no other one back.
+    for _ in 0..4 {
+        assert_eq!(one.transmit(&sent), Ok(Transmit::Sent));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     assert!(one.trouble.unreachable().contains("nobody answers at 127.0.0.1:"));
     assert_eq!(one.trouble.too_long(), None);
 }
@@ -134,4 +138,13 @@ fn ends_that_cannot_be_are_refused_by_a_sentence() {
     assert_eq!(TunnelDevice::mtu_at(two, Some(1_280)), Ok(1_238));
     // The loopback carries 65,536 octets, of which a stated size says nothing.
     assert_eq!(TunnelDevice::mtu_at(two, None), Ok(1_458));
+}
+
+#[test]
+fn a_path_that_carries_shorter_packets_is_told_with_the_size_that_fits() {
+    let [mut one, _other] = pair(["127.0.0.1", "127.0.0.1"]);
+    one.note(Errno::EMSGSIZE);
+    let said = one.trouble.too_long().expect("one was too long");
+    assert!(said.contains("and the tunnel's have 1500: longer ones are lost (1 so far)"), "{said}");
+    assert_eq!(one.trouble.counts(), [1, 0, 0]);
 }
