@@ -387,7 +387,7 @@ fn settings(args: &Args, iface: &str, rate: BitRate, carrier: Carrier) -> Result
     }
     settings.report = args.report;
     settings.llc.enabled = headers.is_none();
-    settings.llc.address = args.llc_address.unwrap_or(0);
+    settings.llc.address = args.llc_address.filter(|_| headers.is_none()).unwrap_or(0);
     settings.llc.peer_macs.clone_from(&args.llc_peer);
     settings.llc.private_segment = args.llc_private;
     // Nobody has calibrated an IP network.

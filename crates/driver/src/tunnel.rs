@@ -150,6 +150,11 @@ impl Trouble {
         [&self.too_long, &self.unreachable, &self.foreign].map(|count| count.load(Ordering::Relaxed))
     }
 
+    /// The sentence about what it is.
+    pub fn what(&self) -> String {
+        format!("a tunnel to {}: nothing is guaranteed behind it", self.peer)
+    }
+
     /// The sentence about datagrams that the path does not carry; none as long as it carries all.
     pub fn too_long(&self) -> Option<String> {
         let (lost, most) = (self.too_long.load(Ordering::Relaxed), self.most.load(Ordering::Relaxed));

@@ -222,7 +222,8 @@ impl PortCopy {
         let refused = refused.map(|told| refusal(told.mac, told.why, told.here));
         let tunnel = facts.port(self.port).trouble.as_deref();
         let absent = tunnel.filter(|_| self.members.is_empty()).map(Trouble::unreachable);
-        let of_tunnel = absent.into_iter().chain(tunnel.and_then(Trouble::too_long));
+        let of_tunnel = tunnel.map(Trouble::what).into_iter().chain(absent);
+        let of_tunnel = of_tunnel.chain(tunnel.and_then(Trouble::too_long));
         contested.chain(refused).chain(of_tunnel).map(|note| facts.of_port(self.port, note)).collect()
     }
 
