@@ -29,6 +29,7 @@ impl From<&Terms> for AskedTerms {
             interval: stated(terms.interval_ns),
             delay: stated(terms.delay_ns),
             jitter: stated(terms.jitter_ns),
+            ..Self::default()
         }
     }
 }

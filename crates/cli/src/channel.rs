@@ -115,10 +115,11 @@ fn refused(refusal: &rota::RefusalInfo, format: Format) -> Exit {
 
 fn tell_granted(what: &str, granted: &rota::Granted, format: Format) {
     let mut text = format!(
-        "{what}: units of {} octets every {}, delivered within {}",
+        "{what}: units of {} octets every {}, delivered within {}{}",
         granted.contract.unit_octets_max,
         Span::from_nanos(granted.contract.period_ns),
-        Span::from_nanos(granted.contract.bound_ns)
+        Span::from_nanos(granted.contract.bound_ns),
+        granted.but()
     );
     if let Some(reservation) = granted.reservation() {
         text += &format!("; {reservation}");
@@ -163,13 +164,14 @@ fn list(format: Format) -> Result<Exit, Failure> {
         let (way, counted) = if channel.sending { ("to", "sent") } else { ("from", "came") };
         let broken = broken(&channel.tally);
         outln!(
-            "{}  {way} {}  service {}  {}  units of {} octets within {}  {} {counted}{broken}",
+            "{}  {way} {}  service {}  {}  units of {} octets within {}{}  {} {counted}{broken}",
             channel.channel,
             channel.peer_name,
             channel.service,
             channel.state,
             channel.contract.contract.unit_octets_max,
             Span::from_nanos(channel.contract.contract.bound_ns),
+            channel.contract.but(),
             channel.units
         );
     }

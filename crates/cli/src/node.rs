@@ -3,6 +3,7 @@
 mod guardian;
 mod links;
 mod ports;
+mod tunnels;
 
 use ports::PerPort;
 use rota_admission::NrtPolicy;
@@ -40,6 +41,12 @@ pub struct Args {
     /// node has a port on each
     #[arg(long, value_name = "IFACE")]
     iface: Vec<String>,
+    /// A port to a gateway behind an ordinary IP network: its frames travel in UDP datagrams from this host's
+    /// address to the peer's, such as wan=10.0.0.1:7250,10.0.1.1:7250; may be given often. Behind the
+    /// addresses the longest IP packet may stand. Nothing is guaranteed there: only channels whose programs
+    /// allow that (--allow-withdrawn) go through. It needs a --rate
+    #[arg(long, requires = "neighbours", value_parser = tunnels::tunnel, value_name = "NAME=LOCAL,PEER")]
+    tunnel: Vec<tunnels::Tunnel>,
     /// The name by which other stations find this one; the host's name otherwise
     #[arg(long)]
     name: Option<String>,
@@ -343,16 +350,31 @@ fn discipline(args: &Args, iface: &str, medium: rota_node::MediumKind) -> Result
     Discipline::of(scheduler, hold).map_err(|bad| Failure::wrong_use(format!("{iface}: {bad}")))
 }
 
-fn settings(args: &Args, iface: &str, rate: BitRate, mtu: u16) -> Result<Settings, Failure> {
+/// The network behind a port.
+#[derive(Clone, Copy)]
+struct Carrier {
+    /// Payload of its longest frame.
+    mtu: u16,
+    /// Of a tunnel: octets of the headers around a frame.
+    headers: Option<u16>,
+}
+
+fn settings(args: &Args, iface: &str, rate: BitRate, carrier: Carrier) -> Result<Settings, Failure> {
+    let Carrier { mtu, headers } = carrier;
     let frame = u64::from(mtu) + FRAME_OCTETS;
     let port_queue = args.port_queue.of(iface).unwrap_or(PORT_QUEUE);
     if port_queue.get() < frame {
         let sentence = format!("a port buffer of {port_queue} holds no frame; give {frame}octets or more");
         return Err(Failure::wrong_use(sentence));
     }
-    let mut settings = Settings::ethernet_of(rate, port_queue, mtu);
+    let mut settings = match headers {
+        Some(headers) => Settings::tunnel_of(rate, port_queue, mtu, headers),
+        None => Settings::ethernet_of(rate, port_queue, mtu),
+    };
     // Before the cycle: each medium has a shortest one of its own.
-    settings.medium.medium = args.medium.as_ref().and_then(|media| media.of(iface)).unwrap_or_default();
+    if headers.is_none() {
+        settings.medium.medium = args.medium.as_ref().and_then(|media| media.of(iface)).unwrap_or_default();
+    }
     settings.medium.discipline = discipline(args, iface, settings.medium.medium)?;
     settings.segment = args.segment;
     settings.ether_type = args.ethertype;
@@ -364,11 +386,12 @@ fn settings(args: &Args, iface: &str, rate: BitRate, mtu: u16) -> Result<Setting
         return Err(Failure::wrong_use(sentence));
     }
     settings.report = args.report;
-    settings.llc.enabled = true;
-    settings.llc.address = args.llc_address.unwrap_or(0);
+    settings.llc.enabled = headers.is_none();
+    settings.llc.address = args.llc_address.filter(|_| headers.is_none()).unwrap_or(0);
     settings.llc.peer_macs.clone_from(&args.llc_peer);
     settings.llc.private_segment = args.llc_private;
-    if let Some(path) = &args.calibration {
+    // Nobody has calibrated an IP network.
+    if let (Some(path), None) = (&args.calibration, headers) {
         let calibration = calibrate::file::read(path)?;
         calibration.about.check(path, rate, mtu)?;
         let link = calibration.link(settings.link);

@@ -149,6 +149,10 @@ fn receive(
                 continue;
             }
         };
+        if !has_begun && let Some(withdrawn) = source.withdrawn() {
+            report.withdrawn = Some(withdrawn);
+            eprintln!("{withdrawn}");
+        }
         (has_begun, newest) = (true, clock::now());
         *(if arrival.complete { &mut report.complete } else { &mut report.came.incomplete }) += 1;
         report.octets += unit.len() as u64;

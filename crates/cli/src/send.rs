@@ -299,13 +299,15 @@ fn opening(report: &Sent, reservation: Option<String>) -> String {
         OverduePolicy::Keep => "sent later (--overdue keep)",
     };
     let reserved = reservation.map_or(String::new(), |reservation| format!("; {reservation}"));
-    format!("open: each unit within {bound}{reserved}; units whose turn has passed are {overdue}")
+    let withdrawn = report.promise.and_then(|promise| promise.withdrawn);
+    let but = withdrawn.map_or_else(String::new, |withdrawn| format!("; {withdrawn}"));
+    format!("open: each unit within {bound}{but}{reserved}; units whose turn has passed are {overdue}")
 }
 
 /// A unit leaves in each period, so the average is the period.
 fn terms(args: &Args) -> AskedTerms {
-    let Service { delay, jitter } = args.wanted;
-    AskedTerms { delay, jitter, ..AskedTerms::default() }
+    let Service { delay, jitter, allow_withdrawn } = args.wanted;
+    AskedTerms { delay, jitter, allow_withdrawn, ..AskedTerms::default() }
 }
 
 /// Units of work-ahead.
@@ -330,6 +332,10 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, ChannelFailure>
         Over::Udp if args.ahead.is_some() => Err(ahead_needs_channel().into()),
         Over::Udp if args.wanted.delay.is_some() || args.wanted.jitter.is_some() => {
             let why = "--delay and --jitter need --over channel: nothing bounds the delay of UDP";
+            Err(Failure::wrong_use(why).into())
+        }
+        Over::Udp if args.wanted.allow_withdrawn => {
+            let why = "--allow-withdrawn needs --over channel: nothing is guaranteed over UDP";
             Err(Failure::wrong_use(why).into())
         }
         Over::Udp => {

@@ -18,6 +18,10 @@ pub struct Service {
     /// The largest difference of two delays that is borne (Jmax)
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     pub jitter: Option<Span>,
+    /// Let the way lead over a network without Rota (a tunnel), where nothing is guaranteed; both programs
+    /// are told from which node to which
+    #[arg(long)]
+    pub allow_withdrawn: bool,
 }
 
 /// Traffic: a rate, or the numbers of a contract.
@@ -56,7 +60,8 @@ impl Traffic {
             _ => (self.unit()?, self.period(), self.xave, self.interval),
         };
         let unit = u32::try_from(unit).map_err(|_| too_much(&format!("a unit of {unit} octets")))?;
-        let terms = AskedTerms { average, interval, delay: wanted.delay, jitter: wanted.jitter };
+        let Service { delay, jitter, allow_withdrawn } = *wanted;
+        let terms = AskedTerms { average, interval, delay, jitter, allow_withdrawn };
         // Before a node is looked for: what contradicts itself fits nowhere.
         terms.check(period).map_err(|bad| Failure::wrong_use(bad.to_string()))?;
         Ok(OpenRequest { terms, ..OpenRequest::new(to, service, unit, period) })
@@ -136,7 +141,8 @@ mod tests {
         let request = asked(words).unwrap();
         assert_eq!((&*request.to, request.service), ("n4", 3));
         assert_eq!((request.traffic.unit_octets_max, request.traffic.period), (7_200, Span::from_millis(20)));
-        let terms = AskedTerms { average: ms(40), interval: ms(1_000), delay: ms(400), jitter: ms(100) };
+        let most = AskedTerms { delay: ms(400), jitter: ms(100), ..AskedTerms::default() };
+        let terms = AskedTerms { average: ms(40), interval: ms(1_000), ..most };
         assert_eq!(request.terms, terms);
         // A rate alone asks for what it always did.
         let request = asked("--rate 1.5mbit").unwrap();

@@ -53,6 +53,7 @@ pub use receive::{AcceptError, Asked, End, Listener, Peer, Received, RecvChannel
 pub use rota_contract::{AskedTerms, BadTerms};
 pub use rota_contract::{
     ChannelId, CloseCause, Contract, Granted, Mismatch, ModeName, NodeId, RetherShare, Tally, TrafficSpec,
+    Withdrawn,
 };
 pub use rota_shm::control::{
     CauseInfo, ChannelDetail, ChannelInfo, ControlName, ControlNameError, DestinationInfo, EndInfo, HopInfo,

@@ -40,7 +40,7 @@ pub(crate) fn is_behind_by(
     waiting: u64,
     (now, slack): (Instant, Span),
 ) -> bool {
-    let Granted { contract, rether } = granted;
+    let Granted { contract, rether, .. } = granted;
     let Some(newest) = newest else {
         return waiting > 0 && now > first + Span::from_nanos(contract.bound_ns) + slack;
     };
@@ -107,6 +107,7 @@ mod tests {
                 reserved_cycles: cycles as u16,
                 ..RetherShare::default()
             }),
+            withdrawn: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
-use rota_contract::{ChannelId, CloseCause, Contract, NodeId, Tally};
+use rota_contract::{ChannelId, CloseCause, Contract, Granted, NodeId, Tally, Withdrawn};
 use rota_shm::control::{Message, Reply, Request, SocketError};
 use rota_shm::{
     BoardView, ChannelCounter, ChannelState, ClientSink, MemoryError, NextUnit, RxCounts, max_slice,
@@ -173,7 +173,7 @@ impl Listener {
                 return Ok(RecvChannel {
                     session,
                     channel,
-                    contract: contract.contract,
+                    granted: contract,
                     peer,
                     before,
                     sink,
@@ -247,7 +247,7 @@ impl AsFd for Listener {
 pub struct RecvChannel {
     session: Arc<Session>,
     channel: ChannelId,
-    contract: Contract,
+    granted: Granted,
     peer: Peer,
     before: u64,
     sink: ClientSink,
@@ -266,7 +266,12 @@ impl RecvChannel {
 
     /// What was promised to the sender.
     pub fn contract(&self) -> &Contract {
-        &self.contract
+        &self.granted.contract
+    }
+
+    /// The part of its way for which nothing is guaranteed, as it was when the channel opened.
+    pub fn withdrawn(&self) -> Option<Withdrawn> {
+        self.granted.withdrawn
     }
 
     /// Who sends.

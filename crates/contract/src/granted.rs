@@ -1,5 +1,6 @@
 //! The promise to a channel, and the share of the medium that keeps it.
 
+use crate::withdrawn::Withdrawn;
 use alloc::format;
 use alloc::string::String;
 use rota_units::Span;
@@ -47,9 +48,17 @@ pub struct Granted {
     /// The share of a RETHER segment; none where another medium keeps the promise.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub rether: Option<RetherShare>,
+    /// The part of its way for which the contract guarantees nothing; none where it guarantees all.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub withdrawn: Option<Withdrawn>,
 }
 
 impl Granted {
+    /// What is to be said behind the bound: the part of the way for which it is not guaranteed.
+    pub fn but(&self) -> String {
+        self.withdrawn.map_or_else(String::new, |withdrawn| format!("; {withdrawn}"))
+    }
+
     /// One unit in each of these.
     pub const fn period(&self) -> Span {
         Span::from_nanos(self.contract.period_ns)
@@ -72,7 +81,7 @@ impl Granted {
 
     /// The reservation in words, if it is more than one unit in each period.
     pub fn reservation(&self) -> Option<String> {
-        let Self { contract: Contract { extra_ppm, .. }, rether } = self;
+        let Self { contract: Contract { extra_ppm, .. }, rether, .. } = self;
         let rether = rether.as_ref()?;
         let tenths = (u64::from(*extra_ppm) + 500) / 1_000;
         let units = if rether.reserved_units == 1 { "unit" } else { "units" };
@@ -100,11 +109,17 @@ mod tests {
     fn a_reservation_has_words_only_where_it_exceeds_the_traffic() {
         let contract = Contract { extra_ppm: 200_000, ..Contract::default() };
         let rether = RetherShare { reserved_units: 1, reserved_cycles: 1, ..RetherShare::default() };
-        let told = |rether| Granted { contract, rether: Some(rether) }.reservation().unwrap_or_default();
+        let told = |rether| {
+            Granted { contract, rether: Some(rether), withdrawn: None }.reservation().unwrap_or_default()
+        };
         assert_eq!(told(rether), "1 unit reserved in each cycle of 0 ns, 20.0 % more than one each period");
         let rether = RetherShare { reserved_units: 2, reserved_cycles: 3, ..rether };
         assert!(told(rether).starts_with("2 units reserved in each 3 cycles of "));
-        assert_eq!(Granted { contract: Contract::default(), rether: Some(rether) }.reservation(), None);
-        assert_eq!(Granted { contract, rether: None }.reservation(), None, "a link has no slots to tell of");
+        assert_eq!(Granted { rether: Some(rether), ..Granted::default() }.reservation(), None);
+        assert_eq!(
+            Granted { contract, ..Granted::default() }.reservation(),
+            None,
+            "a link has no slots to tell of"
+        );
     }
 }

@@ -19,6 +19,7 @@ mod terms;
 mod traffic;
 mod unit;
 mod unread;
+mod withdrawn;
 
 pub use cause::CloseCause;
 pub use channel_id::ChannelId;
@@ -32,6 +33,7 @@ pub use terms::{AskedTerms, BadTerms};
 pub use traffic::TrafficSpec;
 pub use unit::UnitRef;
 pub use unread::Unread;
+pub use withdrawn::{NodeName, Withdrawn};
 
 /// Octets of the largest unit of any channel: 12 bits number the fragments of a unit.
 pub const UNIT_OCTETS_MAX: u32 = 5_000_000;

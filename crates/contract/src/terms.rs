@@ -20,6 +20,8 @@ pub struct AskedTerms {
     /// J_max: the largest difference of two delays; any if none is stated.
     #[cfg_attr(feature = "serde", serde(rename = "jitter_ns", with = "nanos"))]
     pub jitter: Option<Span>,
+    /// True if the way may lead through a network without Rota, where nothing is guaranteed.
+    pub allow_withdrawn: bool,
 }
 
 /// Terms that contradict each other or the traffic.
@@ -128,7 +130,7 @@ mod tests {
         assert!(said(AskedTerms { interval: ms(19), ..none }).is_err());
         assert!(said(AskedTerms { delay: Some(Span::ZERO), ..none }).is_err());
         assert!(said(AskedTerms { jitter: Some(Span::ZERO), ..none }).is_err());
-        let all = AskedTerms { average: ms(20), interval: ms(20), delay: ms(1), jitter: ms(1) };
+        let all = AskedTerms { average: ms(20), interval: ms(20), delay: ms(1), jitter: ms(1), ..none };
         assert_eq!(said(all), Ok(()));
     }
 }

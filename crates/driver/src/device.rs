@@ -1,8 +1,10 @@
 //! The interface of every frame device.
 
 pub use crate::filter::{SHUT_OUT_MAX, ShutOut};
+use crate::tunnel::Trouble;
 use rota_units::{Instant, Span};
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Octets of an Ethernet header: two addresses and the EtherType.
@@ -192,5 +194,10 @@ pub trait FrameDevice {
     /// What the device has counted.
     fn counters(&mut self) -> DeviceCounters {
         DeviceCounters::default()
+    }
+
+    /// What a tunnel finds out about its way; none of another device.
+    fn trouble(&self) -> Option<Arc<Trouble>> {
+        None
     }
 }

@@ -17,6 +17,7 @@ const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 const WHOLE_FRAME: u32 = 0x4_0000;
 
+const UDP_HEADER: u32 = 8;
 /// The access point of IEEE 802.1D.
 const SPANNING_TREE: u32 = 0x42;
 
@@ -99,6 +100,19 @@ fn push_addresses(program: &mut Vec<sock_filter>, addresses: &[[u8; 6]]) {
     }
     program.push(step(RETURN, 0, 0, 0));
     program.push(step(RETURN, WHOLE_FRAME, 0, 0));
+}
+
+/// Writes a program for a socket of UDP, whose payload is a frame: those from `sources` do not pass, and with
+/// `known` only those with one of these incarnations do.
+pub(crate) fn in_datagrams(sources: &[ShutOut], known: Option<&[u32]>, program: &mut Vec<sock_filter>) {
+    if let Some(known) = known {
+        only(known, program);
+    }
+    without(sources, program);
+    program.push(step(RETURN, WHOLE_FRAME, 0, 0));
+    // The kernel shows such a program the UDP header first.
+    let loads = |code: u16| [LOAD_WORD, LOAD_HALF, LOAD_OCTET].contains(&code);
+    program.iter_mut().filter(|step| loads(step.code)).for_each(|step| step.k += UDP_HEADER);
 }
 
 /// A program that passes IEEE 802.2 frames addressed to one of `addresses`, except those of the spanning
@@ -218,6 +232,26 @@ mod tests {
                 frame[12] = 8;
                 assert!(!passes(&program, &frame));
             }
+        }
+    }
+
+    #[test]
+    fn in_datagrams_a_source_is_shut_out_behind_the_udp_header() {
+        let (stranger, peer) = ([2, 0, 0, 0, 0, 7], [2, 0, 0, 0, 0, 8]);
+        let datagram = |mac: [u8; 6], incarnation: u32| {
+            let mut datagram = vec![0xee; 8];
+            datagram.extend_from_slice(&frame([2, 0, 0, 0, 0, 1], 0x88b5, 0x11));
+            datagram.resize(68, 0);
+            datagram[14..20].copy_from_slice(&mac);
+            datagram[34..38].copy_from_slice(&incarnation.to_be_bytes());
+            datagram
+        };
+        let sources = [ShutOut { mac: stranger, but: None }];
+        for known in [None, Some(&[77][..])] {
+            let program = written(|program| in_datagrams(&sources, known, program));
+            assert!(passes(&program, &datagram(peer, 77)));
+            assert_eq!(passes(&program, &datagram(peer, 76)), known.is_none());
+            assert!(!passes(&program, &datagram(stranger, 77)));
         }
     }
 

@@ -2,6 +2,7 @@
 //! system's clock, signals, real-time scheduling, and evidence of the host's stalls.
 #![deny(unsafe_code)]
 
+pub mod any;
 pub mod bare_ring;
 pub mod claim;
 pub mod clock;
@@ -26,3 +27,4 @@ pub mod signals;
 pub mod stall;
 #[allow(unsafe_code)]
 pub mod sys;
+pub mod tunnel;

@@ -262,7 +262,7 @@ impl Middle {
                 self.shapers.extend([Shaper::new(port), Shaper::new(ifb)]);
             }
             Medium::Switch => {}
-            Medium::Link => {
+            Medium::Link | Medium::Ip => {
                 for other in &self.ports {
                     route.redirect_ingress(port, *other)?;
                     route.redirect_ingress(*other, port)?;

@@ -1,8 +1,9 @@
 //! Keys and neighbours files for the nodes of a lab: a gateway and each other station of its segments are
-//! neighbours, as channels across segments need it. Two stations of one segment reach each other without.
+//! neighbours, as channels across segments need it, and so are the two ends of a tunnel. Two stations of one
+//! segment reach each other without.
 
 use crate::build::Lab;
-use crate::topology::{Topology, address};
+use crate::topology::{Medium, Topology, address};
 use rota_rundir::{Lock, NEIGHBOURS};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -84,7 +85,8 @@ fn pairs(topology: &Topology) -> BTreeMap<u8, BTreeMap<u8, Ipv4Addr>> {
     for segment in 0..topology.segments.len() {
         for (one, _) in topology.on(segment) {
             for (other, _) in topology.on(segment).filter(|(other, _)| *other != one) {
-                if is_gateway(one) || is_gateway(other) {
+                let is_tunnel = topology.segments[segment].medium == Medium::Ip;
+                if is_gateway(one) || is_gateway(other) || is_tunnel {
                     pairs.entry(one).or_default().entry(other).or_insert(address(segment, other));
                 }
             }

@@ -3,7 +3,7 @@
 use crate::build::Lab;
 use crate::kept::{Kept, PAUSE, end_all};
 use crate::neighbours::NeighbourFiles;
-use crate::topology::{Medium, Station, Topology, interface};
+use crate::topology::{Medium, Station, Topology, address, interface};
 use rota_admission::rtip::Discipline;
 use rota_driver::clock;
 use rota_sim::STATIONS_STATED;
@@ -14,6 +14,8 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::process::Stdio;
 
+/// The UDP port of each end of a tunnel.
+const TUNNEL_PORT: u16 = 7250;
 /// How long a node may take until its control socket is there.
 const READY_WITHIN: Span = Span::from_millis(5_000);
 
@@ -45,7 +47,7 @@ impl Nodes {
         let topology = &lab.spec().topology;
         for (this, station) in topology.stations.iter().zip(1..=u8::MAX) {
             let mut command = lab.command(station, &program);
-            command.args(words(topology, this)).args(nodes.files.words(station));
+            command.args(words(topology, (this, station))).args(nodes.files.words(station));
             if (1..=254).contains(&station) {
                 command.args(["--llc-address", &station.to_string()]);
             }
@@ -92,7 +94,7 @@ impl Nodes {
                 let this = &topology.stations[usize::from(node.station) - 1];
                 let status = Status::of(lab, node.station, program);
                 let mut ports = this.ports.iter().enumerate();
-                ports.any(|(port, segment)| status.members(port) < wanted[*segment])
+                ports.any(|(port, at)| status.members(&port_name(topology, port, *at)) < wanted[*at])
             };
             let strangers: Vec<_> = self.all.iter().filter(is_alone).collect();
             if strangers.is_empty() || clock::now() > deadline {
@@ -121,12 +123,31 @@ impl Nodes {
     }
 }
 
+/// The name of a node's port: that of the interface, or of the tunnel over it.
+fn port_name(topology: &Topology, port: usize, segment: usize) -> String {
+    match topology.segments[segment].medium {
+        Medium::Ip => format!("tunnel{port}"),
+        _ => interface(port),
+    }
+}
+
 /// The words by which a station's node is started: its ports, and what its segments say of each.
-fn words(topology: &Topology, station: &Station) -> Vec<String> {
-    let ports: Vec<(String, usize)> =
-        station.ports.iter().enumerate().map(|(port, segment)| (interface(port), *segment)).collect();
+fn words(topology: &Topology, (station, number): (&Station, u8)) -> Vec<String> {
+    let named = station.ports.iter().enumerate().map(|(port, at)| (port_name(topology, port, *at), *at));
+    let ports: Vec<(String, usize)> = named.collect();
+    let is_tunnel = |at: usize| topology.segments[at].medium == Medium::Ip;
     let mut words = vec!["node".to_owned()];
-    words.extend(ports.iter().flat_map(|(iface, _)| ["--iface".to_owned(), iface.clone()]));
+    for (name, at) in &ports {
+        let peer = topology.on(*at).map(|(other, _)| other).find(|other| *other != number);
+        match peer.filter(|_| is_tunnel(*at)) {
+            Some(peer) => {
+                let [own, peer] = [number, peer].map(|station| address(*at, station));
+                words.push("--tunnel".to_owned());
+                words.push(format!("{name}={own}:{TUNNEL_PORT},{peer}:{TUNNEL_PORT}"));
+            }
+            None => words.extend(["--iface".to_owned(), name.clone()]),
+        }
+    }
     words.extend(["--name".to_owned(), station.name.clone()]);
     let mut each = |option: &str, value: &dyn Fn(usize) -> Option<String>| {
         let given = ports.iter().filter_map(|(iface, at)| Some(format!("{iface}={}", value(*at)?)));
@@ -145,7 +166,8 @@ fn words(topology: &Topology, station: &Station) -> Vec<String> {
     // RETHER is what a node has without a word.
     let is_link = |at: usize| segment(at).medium == Medium::Link;
     if ports.iter().any(|(_, at)| is_link(*at)) {
-        each("--medium", &|at| Some(if is_link(at) { "link" } else { "rether" }.to_owned()));
+        let medium = |at| if is_link(at) { "link" } else { "rether" }.to_owned();
+        each("--medium", &|at| (!is_tunnel(at)).then(|| medium(at)));
     }
     let discipline = |at: usize| Some(segment(at).discipline).filter(|of| *of != Discipline::default());
     each("--discipline", &|at| discipline(at).map(|of| of.scheduler.name().to_owned()));
@@ -182,8 +204,7 @@ impl Status {
     }
 
     /// How many stations it knows on a port, itself included.
-    fn members(&self, port: usize) -> usize {
-        let name = interface(port);
+    fn members(&self, name: &str) -> usize {
         let named = self.extra.ports.iter().find(|of| of.interface == name).map(|of| of.members.len());
         // A node of one port says it of the first one only.
         named.unwrap_or(if self.extra.ports.is_empty() { self.members.len() } else { 0 })
@@ -225,7 +246,8 @@ mod tests {
         // More stations than a segment is taken to have.
         stations.extend((0..STATIONS_STATED).map(|k| station(&format!("m{k}"), &[1])));
         let topology = Topology { segments: segments.to_vec(), stations };
-        let words = |at: usize| words(&topology, &topology.stations[at]).join(" ");
+        let of = |topology: &Topology, at: usize| words(topology, (&topology.stations[at], at as u8 + 1));
+        let words = |at: usize| of(&topology, at).join(" ");
         assert_eq!(
             words(0),
             "node --iface eth0 --iface eth1 --iface eth2 --name gateway \
@@ -240,17 +262,22 @@ mod tests {
         assert!(words(2).ends_with(" --medium eth0=link"), "{}", words(2));
         let mut served = topology.clone();
         served.segments[2].discipline = Discipline::of(Some(Scheduler::Rcsp), None).expect("usual");
-        let words = super::words(&served, &served.stations[2]).join(" ");
+        let words = of(&served, 2).join(" ");
         assert!(words.ends_with(" --discipline eth0=rcsp --regulator eth0=rate-jitter"), "{words}");
+        served.segments[2] = Segment { medium: Medium::Ip, ..Segment::new("net", BitRate::from_mbit(10)) };
+        let gateway = of(&served, 0).join(" ");
+        let tunnel = "node --iface eth0 --tunnel tunnel1=10.77.2.1:7250,10.77.2.3:7250 --iface eth2 --name";
+        assert!(gateway.starts_with(tunnel) && !gateway.contains("--medium"), "{gateway}");
+        assert!(gateway.contains(",tunnel1=10000000bit,"), "{gateway}");
     }
 
     #[test]
     fn a_status_tells_the_stations_of_each_port() {
         let of = |text: &str| serde_json::from_str::<Status>(text).expect("a status");
         let one = of(r#"{"members": [1, 2, 3], "mode": "plain"}"#);
-        assert_eq!(one.members(1), 3, "a node of one port, whatever its name");
+        assert_eq!(one.members("eth1"), 3, "a node of one port, whatever its name");
         let two = of(r#"{"members": [1, 2], "extra": {"ports": [{"interface": "eth0", "members": [1, 2]},
                 {"interface": "eth2", "members": [1, 2, 3, 4]}]}}"#);
-        assert_eq!([0, 1, 2].map(|port| two.members(port)), [2, 0, 4]);
+        assert_eq!(["eth0", "eth1", "eth2"].map(|port| two.members(port)), [2, 0, 4]);
     }
 }

@@ -46,6 +46,16 @@ pub enum Medium {
     Hub(HubOrders),
     /// A full-duplex cable between two stations: the one port's queue is in front of the other port.
     Link,
+    /// The same as a network that runs no Rota: its two stations have IP addresses on it, and their nodes a
+    /// tunnel over it.
+    Ip,
+}
+
+impl Medium {
+    /// True for a cable between two stations, whatever runs over it.
+    pub fn is_cable(&self) -> bool {
+        matches!(self, Self::Link | Self::Ip)
+    }
 }
 
 impl core::fmt::Display for Medium {
@@ -54,6 +64,7 @@ impl core::fmt::Display for Medium {
             Self::Switch => "switch",
             Self::Hub(_) => "hub",
             Self::Link => "link",
+            Self::Ip => "ip",
         })
     }
 }
@@ -193,9 +204,13 @@ impl Topology {
             self.check_station(index, station)?;
         }
         for (index, segment) in self.segments.iter().enumerate() {
-            let (ports, least) = (self.on(index).count(), 1 + usize::from(segment.medium == Medium::Link));
+            let (ports, least) = (self.on(index).count(), 1 + usize::from(segment.medium.is_cable()));
             if ports < least {
-                let what = if least == 2 { "a link joins two stations" } else { "a segment joins stations" };
+                let what = match segment.medium {
+                    Medium::Link => "a link joins two stations",
+                    Medium::Ip => "an ip network joins two stations here",
+                    Medium::Switch | Medium::Hub(_) => "a segment joins stations",
+                };
                 let sentence = format!("{what}, and '{}' has {ports}", segment.name);
                 return Err(wrong("segment", index, "name", sentence));
             }
@@ -235,7 +250,7 @@ impl Topology {
                 return error(port, sentence);
             }
             let mut ends = self.on(*at).map(|(number, _)| &self.stations[usize::from(number) - 1].name);
-            if self.segments[*at].medium == Medium::Link
+            if self.segments[*at].medium.is_cable()
                 && let (Some(one), Some(other)) = (ends.next(), ends.next())
                 && ![one, other].contains(&&station.name)
             {

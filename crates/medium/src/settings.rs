@@ -9,7 +9,7 @@ use rota_admission::rtip::Discipline;
 use rota_admission::{Framing, LinkModel, NrtPolicy, RecoveryModel, SegmentParams, Timers};
 use rota_admission::{link_capacity, link_cycle_min};
 use rota_units::{BitRate, Octets, Span};
-use rota_wire::DEFAULT_ETHERTYPE;
+use rota_wire::{DEFAULT_ETHERTYPE, ETHERNET_HEADER_OCTETS};
 
 /// 30 Hz; 33.33 ms would slip a whole period every few minutes.
 pub const TRT_30_HZ: Span = Span::from_nanos(33_333_333);
@@ -177,6 +177,9 @@ pub struct Settings {
     /// How this end of a link serves packets of channels across segments. The other end is free to have
     /// another one.
     pub discipline: Discipline,
+    /// True for a tunnel: the link's frames go over a network that runs no Rota, so that its bounds are
+    /// computed as those of a cable and guaranteed by nobody.
+    pub withdrawn: bool,
     /// The settings of the token alone. They are read and set here as well.
     pub token: TokenSettings,
 }
@@ -285,8 +288,18 @@ impl Settings {
             llc_address: 0,
             medium: MediumKind::Rether,
             discipline: Discipline::default(),
+            withdrawn: false,
             token,
         }
+    }
+
+    /// Settings for a tunnel of `rate`, whose frames have a payload of `mtu` octets at most and travel behind
+    /// IP and UDP headers of so many octets. The frame's own Ethernet header goes along.
+    pub fn tunnel_of(rate: BitRate, port_queue: Octets, mtu: u16, headers: u16) -> Self {
+        let mut tunnel = Self::ethernet_of(rate, port_queue, mtu);
+        tunnel.link.framing.overhead_octets += headers + ETHERNET_HEADER_OCTETS as u16;
+        (tunnel.medium, tunnel.withdrawn) = (MediumKind::Link, true);
+        tunnel
     }
 
     /// What admission needs to know, for a segment of `stations` live stations, or N where that is more.
@@ -507,6 +520,7 @@ impl Settings {
         let values = counts.into_iter().chain(framing).chain(spans.iter().map(|span| span.as_nanos()));
         let values = values.chain(self.follow_stalls.then_some(1));
         let values = values.chain((self.medium == MediumKind::Link).then_some(2));
+        let values = values.chain(self.withdrawn.then_some(3));
         values.flat_map(u64::to_be_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
             (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
         })

@@ -22,7 +22,7 @@ use ended::EndedChannels;
 use entrance::Entrance;
 use nix::sys::signalfd::SignalFd;
 use rota_admission::Refusal;
-use rota_contract::{CloseCause, Granted};
+use rota_contract::{CloseCause, Granted, Withdrawn};
 use rota_driver::clock::now;
 use rota_driver::poller::{Poller, Ready, Trigger};
 use rota_driver::realtime::Realtime;
@@ -344,8 +344,8 @@ impl Control<'_> {
             ChannelEvent::Opened { channel, label, granted } => self.on_opened(channel, label, granted),
             ChannelEvent::Probed { channel, granted } => self.on_probed(channel, granted),
             ChannelEvent::Refused { channel, refusal } => self.on_refused(port, channel, &refusal),
-            ChannelEvent::Denied { channel, denied, name } => {
-                self.on_denied(channel, &denied, name.as_deref())
+            ChannelEvent::Denied { channel, denied, name, withdrawn } => {
+                self.on_denied(channel, &denied, (name.as_deref(), withdrawn));
             }
             ChannelEvent::Changed { channel, granted } | ChannelEvent::Rerouted { channel, granted } => {
                 self.on_changed(channel, granted);
@@ -417,11 +417,16 @@ impl Control<'_> {
         self.sessions[at].to(number).reply(&Reply::Refused(info), &[]);
     }
 
-    fn on_denied(&mut self, channel: ChannelId, denied: &RcapDenied, name: Option<&str>) {
+    fn on_denied(
+        &mut self,
+        channel: ChannelId,
+        denied: &RcapDenied,
+        (name, withdrawn): (Option<&str>, Option<Withdrawn>),
+    ) {
         let name = self.name_of(denied, name);
         let Some((at, place)) = self.owner(channel) else { return };
         let number = self.sessions[at].channels.swap_remove(place).number;
-        let sentence = logged::denial(denied, &name);
+        let sentence = logged::denial(denied, &name, withdrawn);
         let session = self.sessions[at].to(number);
         // The same answer as on one segment, so that a program tells it from other refusals there, too.
         if denied.test == RcapTest::NoListener {
@@ -440,6 +445,7 @@ impl Control<'_> {
             margin_ns: denied.margin_ns,
             nearest_delay_ns: denied.nearest_delay_ns,
             nearest_packet_octets: denied.nearest_octets,
+            withdrawn,
             ..RefusalInfo::default()
         };
         session.reply(&Reply::Refused(info), &[]);

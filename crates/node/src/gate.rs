@@ -100,6 +100,41 @@ impl Egress for EgressGate {
     }
 }
 
+/// The gate of an interface, or none: the port is a tunnel, whose ordinary traffic is none of this node's.
+impl<G: Egress> Egress for Option<G> {
+    fn divert(&mut self) -> Result<(), EgressError> {
+        self.as_mut().map_or(Ok(()), Egress::divert)
+    }
+
+    fn pass(&mut self) -> Result<(), EgressError> {
+        self.as_mut().map_or(Ok(()), Egress::pass)
+    }
+
+    fn recv(&mut self, into: &mut [u8]) -> Option<usize> {
+        self.as_mut()?.recv(into)
+    }
+
+    fn recv_control(&mut self, into: &mut [u8]) -> Option<usize> {
+        self.as_mut()?.recv_control(into)
+    }
+
+    fn control_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.as_ref()?.control_fd()
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.as_ref()?.wait_fd()
+    }
+
+    fn device(&self) -> Option<&str> {
+        self.as_ref()?.device()
+    }
+
+    fn lost(&mut self) -> u64 {
+        self.as_mut().map_or(0, Egress::lost)
+    }
+}
+
 /// For stations without ordinary traffic: nothing to divert.
 #[derive(Debug, Default)]
 pub struct NoGate;

@@ -60,6 +60,7 @@ use privileges::Privileges;
 use rota_driver::device::FrameDevice;
 use rota_driver::outsiders::Outsiders;
 use rota_driver::realtime::Realtime;
+use rota_driver::tunnel::Trouble;
 pub use rota_proto::LlcSettings;
 pub use rota_proto::{MediumKind, PORTS_MAX, STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
 use rota_shm::control::{ControlName, SocketError};
@@ -232,7 +233,8 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
     let log = log_file(&spec, &interfaces).map_err(NodeError::Memory)?;
     let mut metered: Vec<Metered> = plugs.iter().map(Metered::of).collect();
     let ports: Vec<_> = plugs.iter().map(|plug| (&*plug.interface, &plug.settings)).collect();
-    let facts = status::Facts::of(&spec, &ports, table, log.as_ref(), privileges)?;
+    let mut facts = status::Facts::of(&spec, &ports, table, log.as_ref(), privileges)?;
+    facts.ports.iter_mut().zip(&metered).for_each(|(facts, of)| facts.trouble.clone_from(&of.trouble));
     let (links, keeping) = spec.links.take().map(Links::new).transpose()?.unzip();
     let facts = status::Facts { guardians, links: links.as_ref().map(Links::view), ..facts };
     let privileges = &facts.privileges;
@@ -281,10 +283,12 @@ fn measure<'scope>(
 ) -> std::sync::mpsc::Sender<()> {
     let ((stopping, stop), counted) = (std::sync::mpsc::channel(), &facts.counters);
     let (ear, meter) = (of.ear.take(), Arc::clone(&of.meter));
-    let (interface, gate) = (of.interface.clone(), of.gate.clone());
+    let (interface, gate, trouble) = (of.interface.clone(), of.gate.clone(), of.trouble.clone());
     let thread = std::thread::Builder::new().name("rota-meter".into()).spawn_scoped(scope, move || {
         facts.privileges.helper_begins();
-        meter::run(&meter, (port, &interface, gate.as_deref()), ear, counted, &stop);
+        let of =
+            meter::Of { port, interface: &interface, gate: gate.as_deref(), trouble: trouble.as_deref() };
+        meter::run(&meter, &of, ear, counted, &stop);
     });
     drop(thread);
     stopping
@@ -318,14 +322,17 @@ struct Metered {
     meter: Arc<meter::Meter>,
     /// The ear for strangers there.
     ear: Option<Outsiders>,
+    /// Of a tunnel.
+    trouble: Option<Arc<Trouble>>,
 }
 
 impl Metered {
-    fn of<D, G: Egress>(plug: &data::Plug<D, G>) -> Self {
+    fn of<D: FrameDevice, G: Egress>(plug: &data::Plug<D, G>) -> Self {
         let gate = plug.gate.device().map(str::to_owned);
         // Packet sockets are opened before the right to open them is given away.
         let ear = Outsiders::open(&plug.interface).ok();
-        Self { interface: plug.interface.clone(), gate, meter: Arc::clone(&plug.meter), ear }
+        let (interface, trouble) = (plug.interface.clone(), plug.device.trouble());
+        Self { interface, gate, meter: Arc::clone(&plug.meter), ear, trouble }
     }
 }
 

@@ -2,9 +2,11 @@
 //! is on the wire. A thread of its own asks the kernel a few times a second and leaves numbers behind; the
 //! data thread only loads them.
 
+use crate::log::{Level, say};
 use nix::errno::Errno;
 use rota_driver::outsiders::{Outsiders, interface_dropped, interface_sent};
 use rota_driver::packet::interface_mtu;
+use rota_driver::tunnel::Trouble;
 use rota_proto::HostSigns;
 use rota_shm::{CounterReader, CounterTable, Monitor, StationRow};
 use rota_wire::{Load, MacAddr};
@@ -78,15 +80,27 @@ fn since(base: Option<(u64, u64)>, now: impl FnOnce() -> Option<(u64, u64)>) -> 
     Some((frames.saturating_sub(frames_0), octets.saturating_sub(octets_0)))
 }
 
+/// The port that is measured.
+pub(crate) struct Of<'a> {
+    pub(crate) port: usize,
+    pub(crate) interface: &'a str,
+    /// The interface of its gate.
+    pub(crate) gate: Option<&'a str>,
+    /// What it finds out, where it is a tunnel.
+    pub(crate) trouble: Option<&'a Trouble>,
+}
+
 /// Asks until the other end of `stop` is gone. Where the kernel does not answer, numbers stay unknown. Of an
 /// interface that it does not know at the start (a device inside the process) it is asked nothing again.
 pub(crate) fn run(
     meter: &Meter,
-    (port, interface, gate): (usize, &str, Option<&str>),
+    of: &Of<'_>,
     mut ear: Option<Outsiders>,
     counters: &CounterTable,
     stop: &Receiver<()>,
 ) {
+    let Of { port, interface, gate, trouble } = *of;
+    let mut warns = trouble.is_some();
     let reader = counters.descriptor().try_clone_to_owned().ok().and_then(|f| CounterReader::open(f).ok());
     let base = interface_sent(interface);
     let has_mtu = interface_mtu(interface) != Err(Errno::ENODEV);
@@ -101,6 +115,10 @@ pub(crate) fn run(
         }
         if let Some(lost) = gate.and_then(interface_dropped) {
             meter.gate_lost.store(lost, Ordering::Relaxed);
+        }
+        if let Some(sentence) = trouble.filter(|_| warns).and_then(Trouble::too_long) {
+            say(Level::Warn, "tunnel", &format!("{interface}: {sentence}"));
+            warns = false;
         }
         let (Some(reader), Some(open)) = (&reader, &mut ear) else { continue };
         if !reader.monitor(port, &mut seen) {

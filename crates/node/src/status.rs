@@ -12,6 +12,7 @@ use hdrhistogram::Histogram;
 use rota_contract::{ChannelId, NodeId};
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
+use rota_driver::tunnel::Trouble;
 use rota_proto::{ChannelDetail, LlcSettings, PortId, Settings, Status, TimersInForce};
 use rota_shm::control::{LlcInfo, MemberInfo, PortInfo, ReservationInfo, StatusInfo, TokenInfo};
 use rota_shm::{CounterTable, TraceFile};
@@ -19,6 +20,7 @@ use rota_units::Span;
 use rota_wire::{MacAddr, Slot, Verdict};
 use serde_json::json;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// One sentence: who does not take part, and why.
 pub(crate) fn refusal(mac: MacAddr, why: Verdict, here: bool) -> String {
@@ -50,6 +52,8 @@ pub(crate) struct PortFacts {
     /// The configured death timer.
     pub(crate) configured: Span,
     pub(crate) link_bps: u64,
+    /// Of a tunnel.
+    pub(crate) trouble: Option<Arc<Trouble>>,
 }
 
 impl PortFacts {
@@ -60,7 +64,18 @@ impl PortFacts {
             watch: settings.watch(),
             configured: settings.death_timeout,
             link_bps: settings.link.rate.as_bps(),
+            trouble: None,
         }
+    }
+}
+
+impl PortFacts {
+    /// What a tunnel has counted.
+    fn tunnel(&self) -> Option<serde_json::Value> {
+        let [too_long, unreachable, foreign] = self.trouble.as_deref()?.counts();
+        let interface = &self.interface;
+        let counts = json!({ "too_long": too_long, "unreachable": unreachable, "foreign": foreign });
+        Some(json!({ "interface": interface, "counts": counts }))
     }
 }
 
@@ -205,7 +220,11 @@ impl PortCopy {
         // The journal names the settings that differ.
         let refused = self.status.refused.iter().filter(|told| told.why != Verdict::Settings);
         let refused = refused.map(|told| refusal(told.mac, told.why, told.here));
-        contested.chain(refused).map(|note| facts.of_port(self.port, note)).collect()
+        let tunnel = facts.port(self.port).trouble.as_deref();
+        let absent = tunnel.filter(|_| self.members.is_empty()).map(Trouble::unreachable);
+        let of_tunnel = tunnel.map(Trouble::what).into_iter().chain(absent);
+        let of_tunnel = of_tunnel.chain(tunnel.and_then(Trouble::too_long));
+        contested.chain(refused).chain(of_tunnel).map(|note| facts.of_port(self.port, note)).collect()
     }
 
     fn contested(&self, mac: MacAddr, facts: &Facts) -> String {
@@ -264,6 +283,7 @@ impl Snapshot {
         let ports: Vec<PortInfo> = self.ports.iter().map(|port| port.info(facts)).collect();
         let mut extra = self.extra();
         extra["ports"] = json!(ports);
+        extra["tunnels"] = facts.ports.iter().filter_map(PortFacts::tunnel).collect();
         let mut notes = vec![format!("real-time: {realtime}")];
         notes.extend(facts.privileges.notes());
         extra["privileges"] = facts.privileges.json();

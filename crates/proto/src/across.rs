@@ -8,9 +8,12 @@ use crate::channels::{ChannelEvent, Listener};
 use crate::io::{ChannelId, PortId, Way};
 use crate::link_state::LinkState;
 use crate::node::detail::Opened;
-use crate::rcap::{ChannelKey, ChannelRequest, EntryId, Graph, NextHop, Rcap, RcapLimits, Record};
+use crate::rcap::{
+    ChannelKey, ChannelRequest, EntryId, Graph, NextHop, Rcap, RcapDenied, RcapLimits, RcapTest, Record,
+    TUNNEL,
+};
 use rota_admission::subnet::Ask;
-use rota_contract::{CloseCause, Contract, Granted, NodeId, Tally};
+use rota_contract::{CloseCause, Contract, Granted, NodeId, NodeName, Tally, Withdrawn};
 use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -180,6 +183,30 @@ impl Across {
         }
     }
 
+    /// The name of a node, or its id where it has stated none.
+    fn called(&self, node: NodeId) -> NodeName {
+        let name = self.links.name(node).map(NodeName::new);
+        name.unwrap_or_else(|| NodeName::new(&node.to_string()))
+    }
+
+    /// The hops of a path, from its nodes before the last one, on which nothing is guaranteed.
+    pub(crate) fn withdrawn(&self, nodes: &[Record], last: NodeId) -> Option<Withdrawn> {
+        let nodes: Vec<&Record> = nodes.iter().filter(|record| record.node != last).collect();
+        let behind = nodes.iter().skip(1).map(|record| record.node).chain([last]);
+        let mut hops = nodes.iter().zip(behind).filter(|(record, _)| record.hop.medium == TUNNEL);
+        let (record, to) = hops.next()?;
+        let (from, to) = (self.called(record.node), self.called(to));
+        Some(Withdrawn { from, to, more: u8::try_from(hops.count()).unwrap_or(u8::MAX) })
+    }
+
+    /// The hop because of which a request to a node was denied that allows none without a guarantee.
+    pub(crate) fn withdrawn_behind(&self, denied: &RcapDenied, to: NodeId) -> Option<Withdrawn> {
+        let is_it = denied.test == RcapTest::Withdrawn;
+        let next = is_it.then(|| self.rcap.withdrawn_hop(denied.node, to)).flatten()?;
+        let (from, to) = (self.called(denied.node), self.called(next));
+        Some(Withdrawn { from, to, more: 0 })
+    }
+
     /// Forgets what was held for an entry.
     pub(crate) fn release(&mut self, entry: EntryId) -> Option<Held> {
         self.parts.remove(&entry);
@@ -261,5 +288,6 @@ pub(crate) fn granted(request: &ChannelRequest, bound: Span) -> Granted {
             buffers: u16::try_from(buffers).unwrap_or(u16::MAX),
         },
         rether: None,
+        withdrawn: None,
     }
 }

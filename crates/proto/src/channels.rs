@@ -386,8 +386,8 @@ impl Channels {
         if let Some(refusal) = channel.ending.refusal.clone() {
             self.events.push_back(ChannelEvent::Refused { channel: channel.id, refusal });
         } else if let Some(denied) = channel.ending.denied {
-            let (channel, name) = (channel.id, None);
-            self.events.push_back(ChannelEvent::Denied { channel, denied, name });
+            let (channel, name, withdrawn) = (channel.id, None, None);
+            self.events.push_back(ChannelEvent::Denied { channel, denied, name, withdrawn });
         } else if channel.is_granted_probe() {
             let (channel, granted) = (channel.id, channel.granted);
             self.events.push_back(ChannelEvent::Probed { channel, granted });

@@ -25,7 +25,8 @@ pub const NODES_MAX: usize = 1_024;
 pub struct Stated {
     /// First, for the order.
     sequence: u64,
-    neighbours: BTreeSet<NodeId>,
+    /// With each whether nothing is guaranteed on the way to it.
+    neighbours: BTreeMap<NodeId, bool>,
     /// Its name.
     pub name: String,
     /// It forwards packets between its ports.
@@ -50,7 +51,7 @@ pub struct LinkState {
 impl LinkState {
     /// A node without neighbours.
     pub fn new(own: NodeId, name: &str, forwards: bool) -> Self {
-        let stated = Stated { name: name.to_owned(), forwards, sequence: 1, neighbours: BTreeSet::new() };
+        let stated = Stated { name: name.to_owned(), forwards, sequence: 1, neighbours: BTreeMap::new() };
         Self {
             own,
             stated: BTreeMap::from([(own, stated)]),
@@ -76,12 +77,13 @@ impl LinkState {
         self.pending.retain(|(to, _)| *to != neighbour);
     }
 
-    /// Packets can be sent to these nodes in one hop. The first [`NEIGHBOURS_MAX`] are stated.
-    pub fn adjacent(&mut self, neighbours: impl Iterator<Item = NodeId>) {
+    /// Packets can be sent to these nodes in one hop, and whether nothing is guaranteed on it. The first
+    /// [`NEIGHBOURS_MAX`] are stated.
+    pub fn adjacent(&mut self, neighbours: impl Iterator<Item = (NodeId, bool)>) {
         let own = self.own;
-        let neighbours = neighbours.filter(|node| node.is_known() && *node != own);
-        let neighbours: BTreeSet<NodeId> = neighbours.collect();
-        let neighbours: BTreeSet<NodeId> = neighbours.into_iter().take(NEIGHBOURS_MAX).collect();
+        let neighbours = neighbours.filter(|(node, _)| node.is_known() && *node != own);
+        let neighbours: BTreeMap<NodeId, bool> = neighbours.collect();
+        let neighbours: BTreeMap<NodeId, bool> = neighbours.into_iter().take(NEIGHBOURS_MAX).collect();
         let stated = self.own_mut();
         if stated.neighbours != neighbours {
             stated.neighbours = neighbours;
@@ -152,7 +154,7 @@ impl LinkState {
             let Some(Stated { name, forwards, sequence, neighbours }) = self.stated.get(&node) else {
                 continue;
             };
-            let ids = neighbours.iter().copied();
+            let ids = neighbours.iter().map(|(id, withdrawn)| (*id, *withdrawn));
             return Some((to, LinkStatement::emit(into, (node, *sequence), *forwards, name, ids)));
         }
         None
@@ -164,26 +166,28 @@ impl LinkState {
         let mut next = VecDeque::from([self.own]);
         while let Some(node) = next.pop_front() {
             let Some(stated) = self.stated.get(&node) else { continue };
-            let linked = stated.neighbours.iter().copied().filter(|other| self.has_link(node, *other));
+            let linked = stated.neighbours.keys().copied();
+            let linked = linked.filter(|other| self.link(node, *other).is_some());
             next.extend(linked.filter(|node| reached.insert(*node)));
         }
         self.stated.retain(|node, _| reached.contains(node));
     }
 
-    /// True if both ends state the link.
-    fn has_link(&self, one: NodeId, other: NodeId) -> bool {
-        let states = |node, to| self.stated.get(&node).is_some_and(|stated| stated.neighbours.contains(&to));
-        states(one, other) && states(other, one)
+    /// The link that both ends state: whether nothing is guaranteed on it, which one end states for both.
+    fn link(&self, one: NodeId, other: NodeId) -> Option<bool> {
+        let states = |node, to| self.stated.get(&node)?.neighbours.get(&to).copied();
+        Some(states(one, other)? | states(other, one)?)
     }
 
     /// The links over which packets go on, from this node and from each one that forwards: both ends state
-    /// them. This node's come first, in case that not all are taken.
-    pub fn ways(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+    /// them. With each whether nothing is guaranteed on it. This node's come first, in case that not all are
+    /// taken.
+    pub fn ways(&self) -> impl Iterator<Item = (NodeId, NodeId, bool)> {
         let own = self.stated.get_key_value(&self.own).into_iter();
         let others = self.stated.iter().filter(|(node, stated)| stated.forwards && **node != self.own);
         let ways =
-            own.chain(others).flat_map(|(node, stated)| stated.neighbours.iter().map(|to| (*node, *to)));
-        ways.filter(|(from, to)| self.has_link(*from, *to))
+            own.chain(others).flat_map(|(node, stated)| stated.neighbours.keys().map(|to| (*node, *to)));
+        ways.filter_map(|(from, to)| Some((from, to, self.link(from, to)?)))
     }
 
     /// The name that a node has stated.

@@ -27,6 +27,11 @@ impl Settings {
         rota_medium::Settings::ethernet_of(rate, port_queue, mtu).into()
     }
 
+    /// See [`rota_medium::Settings::tunnel_of`]. It carries no link control, whose frames no tag proves.
+    pub fn tunnel_of(rate: BitRate, port_queue: Octets, mtu: u16, headers: u16) -> Self {
+        rota_medium::Settings::tunnel_of(rate, port_queue, mtu, headers).into()
+    }
+
     /// The same with other settings of the medium.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut rota_medium::Settings)) -> Self {

@@ -2,7 +2,7 @@
 
 use crate::stall::Stall;
 use crate::transport::{Arrival, Over, Promise, Refusal};
-use rota::Tally;
+use rota::{Tally, Withdrawn};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -122,6 +122,9 @@ pub struct ReceivedRecord {
     pub unsent: u64,
     /// Octets received.
     pub octets: u64,
+    /// The part of the way for which nothing was guaranteed; absent where all was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<Withdrawn>,
     /// Evidence of host stalls.
     pub stalls: Vec<Stall>,
     /// The cause of an early end.

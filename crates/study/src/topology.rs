@@ -31,6 +31,7 @@ enum MediumKind {
     Switch,
     Hub,
     Link,
+    Ip,
 }
 
 #[derive(Deserialize)]
@@ -111,6 +112,7 @@ impl SegmentTable {
         let medium = match self.medium {
             MediumKind::Switch => Medium::Switch,
             MediumKind::Link => Medium::Link,
+            MediumKind::Ip => Medium::Ip,
             MediumKind::Hub => Medium::Hub(HubOrders {
                 script: self.script.map(|script| folder.join(script)),
                 seed: self.seed.unwrap_or(1),

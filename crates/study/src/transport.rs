@@ -10,7 +10,7 @@ pub mod udp;
 
 use crate::came::Rest;
 use crate::stall::Stall;
-use rota::Tally;
+use rota::{Tally, Withdrawn};
 use rota_answer::Failure;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,9 @@ pub struct Promise {
     pub unit_octets: u64,
     /// The reservation beyond one unit in each period, in millionths.
     pub extra_ppm: u32,
+    /// The part of the way for which nothing is guaranteed; absent where all is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<Withdrawn>,
 }
 
 /// Why admission said no, and what it would have accepted.
@@ -176,6 +179,10 @@ pub trait UnitSource {
     /// Of the lost units: those that waited at the sender when the stream ended early, and never left.
     fn unsent(&self) -> u64 {
         0
+    }
+    /// The part of the way for which nothing is guaranteed, once a channel with one has come.
+    fn withdrawn(&self) -> Option<Withdrawn> {
+        None
     }
     /// The stalls seen so far.
     fn stalls(self: Box<Self>) -> Vec<Stall>;

@@ -81,19 +81,21 @@ fn tell(detail: &ChannelDetail) {
     let bound = span(info.contract.contract.bound_ns);
     let Some(terms) = terms else {
         let octets = info.contract.contract.unit_octets_max;
-        return outln!("units of {octets} octets within {bound}; its sender's station shows the hops");
+        let but = info.contract.but();
+        return outln!("units of {octets} octets within {bound}{but}; its sender's station shows the hops");
     };
     let jitter = match terms.jitter_max_ns {
         0 => String::new(),
         most => format!(", jitter of {} is borne", span(most)),
     };
     outln!(
-        "units of {} octets, {} apart or more, {} on average over {}; within {bound} ({} is borne{jitter})",
+        "units of {} octets, {} apart or more, {} on average over {}; within {bound} ({} is borne{jitter}){}",
         terms.s_max_octets,
         span(terms.x_min_ns),
         span(terms.x_ave_ns),
         span(terms.interval_ns),
-        span(terms.delay_max_ns)
+        span(terms.delay_max_ns),
+        info.contract.but()
     );
     outln!("hop  node          port  network  bound         buffers  sent      dropped  share");
     for (n, hop) in hops.iter().enumerate() {

@@ -1,10 +1,13 @@
 //! The interfaces of a node, and what was given for each.
 
-use super::{Args, guardian, settings};
+use super::tunnels::{self, Tunnel};
+use super::{Args, Carrier, guardian, settings};
 use rota_admission::rtip::{Hold, Scheduler};
 use rota_answer::Failure;
+use rota_driver::any::AnyDevice;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
 use rota_driver::packet::{DeviceOpenError, PacketDevice, PacketOptions, ethernet_mtu};
+use rota_driver::tunnel::TunnelDevice;
 use rota_lab::link_rate;
 use rota_node::{Beside, MediumKind, PORTS_MAX, Settings, gate_frames};
 use rota_study::interface::{driver_rate, only_interface};
@@ -105,13 +108,16 @@ pub fn regulators(text: &str) -> Result<PerPort<Hold>, String> {
     })
 }
 
-/// The interfaces of the node, each once and each there.
+/// A port of a node, before it is opened.
+pub type Opened = Beside<AnyDevice, Option<EgressGate>>;
+
+/// The interfaces of the node, each once and each there, and the names of its tunnels behind them.
 ///
 /// # Errors
 /// They cannot be those of a node.
 pub fn interfaces(args: &Args) -> Result<Vec<String>, Failure> {
     let mut ifaces = args.iface.clone();
-    if ifaces.is_empty() {
+    if ifaces.is_empty() && args.tunnel.is_empty() {
         ifaces.push(only_interface("--iface")?);
     }
     if ifaces.len() > PORTS_MAX {
@@ -127,6 +133,8 @@ pub fn interfaces(args: &Args) -> Result<Vec<String>, Failure> {
             return Err(Failure::failed(DeviceOpenError::NoSuchInterface(iface.clone()).to_string()));
         }
     }
+    tunnels::check(&args.tunnel, ifaces.len())?;
+    ifaces.extend(args.tunnel.iter().map(|tunnel| tunnel.name.clone()));
     let given = [
         ("rate", args.rate.as_ref().and_then(|values| values.stranger(&ifaces))),
         ("port queue", args.port_queue.stranger(&ifaces)),
@@ -148,39 +156,76 @@ pub fn interfaces(args: &Args) -> Result<Vec<String>, Failure> {
 ///
 /// # Errors
 /// Settings that cannot be right, or an interface that cannot be had.
-pub fn claim(args: &Args, ifaces: &[String]) -> Result<Vec<Beside<PacketDevice, EgressGate>>, Failure> {
+pub fn claim(args: &Args, ifaces: &[String]) -> Result<Vec<Opened>, Failure> {
     let mut planned = Vec::new();
     for (at, iface) in ifaces.iter().enumerate() {
+        let tunnel = args.tunnel.iter().find(|tunnel| tunnel.name == *iface);
         let rate = match args.rate.as_ref().and_then(|rates| rates.of(iface)) {
             Some(rate) => rate,
+            None if tunnel.is_some() => return Err(without_rate(iface)),
             None => driver_rate(iface)?,
         };
-        let mtu = ethernet_mtu(iface).map_err(Failure::failed)?;
-        let mut settings = settings(args, iface, rate, mtu)?;
+        let mut settings = settings(args, iface, rate, carrier(args, iface, tunnel)?)?;
         // A station without Rota says nowhere on which segment it is.
         if at > 0 {
             settings.llc.peer_macs.clear();
         }
-        planned.push((iface, rate, settings));
+        planned.push((iface, tunnel, rate, settings));
     }
-    let claimed = planned.into_iter().map(|(iface, rate, settings)| {
+    let claimed = planned.into_iter().map(|(iface, tunnel, rate, settings)| {
+        if let Some(tunnel) = tunnel {
+            return open_tunnel(args, tunnel, settings);
+        }
         let mut options = PacketOptions::new(iface, args.ethertype, ROTA_MARK);
         options.rate = Some(rate);
         options.llc = settings.llc.enabled;
         let device = PacketDevice::open_with(&options).map_err(Failure::failed)?;
-        let gate = EgressGate::new(iface, gate_frames(&settings)).map_err(Failure::failed)?;
+        let gate = Some(EgressGate::new(iface, gate_frames(&settings)).map_err(Failure::failed)?);
         let guardian = Some(guardian::spec(args, iface, rate)?);
+        let device = AnyDevice::Packet(Box::new(device));
         Ok(Beside { interface: iface.clone(), settings, guardian, device, gate })
     });
     claimed.collect()
 }
 
+/// What a network carries nobody can ask it.
+fn without_rate(name: &str) -> Failure {
+    Failure::wrong_use(format!(
+        "tunnel {name} has no rate; state with --rate {name}=10mbit what may be sent through it"
+    ))
+}
+
+fn carrier(args: &Args, iface: &str, tunnel: Option<&Tunnel>) -> Result<Carrier, Failure> {
+    let Some(Tunnel { ends, packet, .. }) = tunnel else {
+        return Ok(Carrier { mtu: ethernet_mtu(iface).map_err(Failure::failed)?, headers: None });
+    };
+    if matches!(&args.medium, Some(each @ PerPort::Each(_)) if each.of(iface).is_some()) {
+        let sentence = format!("{iface} is a tunnel, whose medium is always a link; state none for it");
+        return Err(Failure::wrong_use(sentence));
+    }
+    let mtu = TunnelDevice::mtu_at(*ends, *packet).map_err(|error| tunnels::failure(iface, &error))?;
+    Ok(Carrier { mtu, headers: Some(ends.header_octets()) })
+}
+
+/// A tunnel has no gate, because the frames of its host do not go through it, and no guardian: its peer
+/// notices the death of its node by its silence.
+fn open_tunnel(args: &Args, tunnel: &Tunnel, settings: Settings) -> Result<Opened, Failure> {
+    let Tunnel { name, ends, packet } = tunnel;
+    let device = TunnelDevice::open(*ends, *packet, args.ethertype);
+    let device = AnyDevice::Tunnel(Box::new(device.map_err(|error| tunnels::failure(name, &error))?));
+    Ok(Beside { interface: name.clone(), settings, guardian: None, device, gate: None })
+}
+
 /// The interfaces and their rates, for the first line of the log.
-pub fn sentence(first: &str, settings: &Settings, others: &[Beside<PacketDevice, EgressGate>]) -> String {
+pub fn sentence(first: &str, settings: &Settings, others: &[Opened]) -> String {
     let others = others.iter().map(|other| (&*other.interface, &other.settings));
     let all = std::iter::once((first, settings)).chain(others);
     let sentence = |(iface, settings): (&str, &Settings)| {
-        let medium = if settings.medium.medium == MediumKind::Link { ", a link" } else { "" };
+        let medium = match settings.medium.medium {
+            _ if settings.withdrawn => ", a tunnel without a guarantee",
+            MediumKind::Link => ", a link",
+            MediumKind::Rether => "",
+        };
         format!("{iface} at {}{medium}", settings.link.rate)
     };
     all.map(sentence).collect::<Vec<_>>().join(" and ")

@@ -142,6 +142,9 @@ pub struct Path {
     pub service: u16,
     /// The proven bound, from program to program.
     pub bound_ns: u64,
+    /// The part of the way for which nothing is guaranteed, in words; absent where all is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<String>,
     /// The nodes that send its packets, this one first.
     pub hops: Vec<Hop>,
     /// Units that came whole, as its destination counts; absent until that has told.

@@ -160,11 +160,13 @@ fn path(detail: &ChannelDetail) -> Option<Path> {
         sent: hop.sent,
         dropped: hop.dropped,
     });
-    (detail.hops.len() > 1).then(|| Path {
+    let withdrawn = detail.info.contract.withdrawn.map(|withdrawn| withdrawn.to_string());
+    (detail.hops.len() > 1 || withdrawn.is_some()).then(|| Path {
         channel: detail.info.channel,
         to: detail.info.peer_name.clone(),
         service: detail.info.service,
         bound_ns: detail.info.contract.contract.bound_ns,
+        withdrawn,
         hops: hops.collect(),
         units: detail.destination.as_ref().map(|to| to.units),
         broken: detail.destination.as_ref().map(|to| to.broken),

@@ -59,7 +59,8 @@ fn paths(out: &mut String, path: &Path) {
         _ => "its end has told nothing yet".to_owned(),
     };
     let bound = short_span(*bound_ns);
-    let _ = writeln!(out, "path      {channel} -> {to}, service {service}, bound {bound}: {come}");
+    let but = path.withdrawn.iter().map(|withdrawn| format!("; {withdrawn}")).collect::<String>();
+    let _ = writeln!(out, "path      {channel} -> {to}, service {service}, bound {bound}{but}: {come}");
     for (n, hop) in (1..).zip(&path.hops) {
         let Hop { node, port, medium, sent, dropped, share, .. } = hop;
         let bound = short_span(hop.bound_ns);

@@ -14,3 +14,27 @@ pub fn set_int(fd: &impl AsFd, level: i32, name: i32, value: i32) -> Result<(), 
         unsafe { libc::setsockopt(fd.as_fd().as_raw_fd(), level, name, (&raw const value).cast(), len) };
     Errno::result(code).map(drop)
 }
+
+/// Reads an option whose value is one integer.
+///
+/// # Errors
+/// What `getsockopt` says.
+pub fn get_int(fd: &impl AsFd, level: i32, name: i32) -> Result<i32, Errno> {
+    let (mut value, mut len) = (0_i32, size_of::<i32>() as libc::socklen_t);
+    // SAFETY: the descriptor is open, and pointer and length describe `value`, which the kernel may write to.
+    let code = unsafe {
+        libc::getsockopt(fd.as_fd().as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut len)
+    };
+    Errno::result(code).map(|_| value)
+}
+
+/// Octets that a socket has handed over and its host has not sent yet.
+///
+/// # Errors
+/// What `ioctl` says.
+pub fn unsent(fd: &impl AsFd) -> Result<i32, Errno> {
+    let mut octets = 0_i32;
+    // SAFETY: the descriptor is open, and the kernel writes one integer to this request's argument.
+    let code = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut octets) };
+    Errno::result(code).map(|_| octets)
+}

@@ -4,7 +4,7 @@ use super::Control;
 use crate::log::{Level, say};
 use crate::rerouting;
 use crate::session::Owned;
-use rota_contract::{CloseCause, Tally};
+use rota_contract::{CloseCause, Tally, Withdrawn};
 use rota_driver::clock::now;
 use rota_proto::{ChannelEvent, ChannelId, PortId, Stated};
 use rota_shm::StationRow;
@@ -61,8 +61,9 @@ impl Control<'_> {
             | ChannelEvent::IncomingOpened { channel, granted } => {
                 let called = self.called(*channel);
                 let (octets, period) = (granted.contract.unit_octets_max, granted.period());
-                let bound = granted.bound();
-                let text = format!("opened: {called}: units of {octets} octets each {period}, bound {bound}");
+                let (bound, but) = (granted.bound(), granted.but());
+                let text =
+                    format!("opened: {called}: units of {octets} octets each {period}, bound {bound}{but}");
                 say(Level::Info, "opened", &text);
             }
             ChannelEvent::Probed { channel, granted } => {
@@ -80,8 +81,9 @@ impl Control<'_> {
             ChannelEvent::Refused { channel, refusal } | ChannelEvent::NotChanged { channel, refusal } => {
                 self.log_refused(*channel, &refusal.to_string());
             }
-            ChannelEvent::Denied { channel, denied, name } => {
-                self.log_refused(*channel, &denial(denied, &self.name_of(denied, name.as_deref())));
+            ChannelEvent::Denied { channel, denied, name, withdrawn } => {
+                let node = self.name_of(denied, name.as_deref());
+                self.log_refused(*channel, &denial(denied, &node, *withdrawn));
             }
             ChannelEvent::Rerouting { .. }
             | ChannelEvent::Rerouted { .. }
@@ -144,13 +146,14 @@ impl Control<'_> {
             }
             ChannelEvent::Rerouted { channel, granted } => {
                 let (called, bound) = (self.called(*channel), granted.bound());
-                let text = format!("rerouted: {called}: it goes on over another path, bound {bound}");
+                let but = granted.but();
+                let text = format!("rerouted: {called}: it goes on over another path, bound {bound}{but}");
                 say(Level::Info, "rerouted", &text);
                 self.rerouting.end(*channel);
             }
             ChannelEvent::NotRerouted { channel, denied, name } => {
                 let node = self.name_of(denied, name.as_deref());
-                let (called, why) = (self.called(*channel), denial(denied, &node));
+                let (called, why) = (self.called(*channel), denial(denied, &node, None));
                 say(Level::Warn, "rerouting", &format!("not rerouted: {called}: {why}"));
             }
             _ => {}
@@ -235,7 +238,7 @@ fn shortened(mut notes: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// A refusal by a node on the way across segments: the node, the test, the margin and what would fit.
-pub(super) fn denial(denied: &RcapDenied, node: &str) -> String {
+pub(super) fn denial(denied: &RcapDenied, node: &str, withdrawn: Option<Withdrawn>) -> String {
     let RcapDenied { test, margin_ns, nearest_delay_ns, nearest_octets, .. } = *denied;
     let mut text = format!("node {node} refuses ({}): {}", test.name(), test.words());
     if margin_ns > 0 {
@@ -247,6 +250,12 @@ pub(super) fn denial(denied: &RcapDenied, node: &str) -> String {
     }
     if nearest_octets > 0 {
         text += &format!("; the largest packet that fits has {nearest_octets} octets");
+    }
+    if let Some(withdrawn) = withdrawn {
+        text += &format!(": {withdrawn}");
+    }
+    if test == RcapTest::Withdrawn {
+        text += "; a program that bears it allows it ('--allow-withdrawn')";
     }
     text
 }

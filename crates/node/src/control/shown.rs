@@ -80,6 +80,7 @@ fn hop((record, name): &(Record, String)) -> HopInfo {
             1 => "rether",
             2 => "link",
             3 => "switch",
+            4 => "tunnel",
             _ => "none",
         }
         .into(),

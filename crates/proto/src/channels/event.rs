@@ -4,7 +4,7 @@ use super::{Shortage, Stated};
 use crate::io::ChannelId;
 use crate::segment::Excluded;
 use rota_admission::Refusal;
-use rota_contract::{CloseCause, Granted, NodeId, Tally};
+use rota_contract::{CloseCause, Granted, NodeId, Tally, Withdrawn};
 use rota_wire::{MacAddr, RcapDenied};
 
 /// An event of a channel, for the parent.
@@ -41,6 +41,8 @@ pub enum ChannelEvent {
         denied: RcapDenied,
         /// The name of the node, if it is known.
         name: Option<String>,
+        /// The hop for which nothing is guaranteed, where that is why.
+        withdrawn: Option<Withdrawn>,
     },
     /// Its receiver has no memory for it; [`ChannelEvent::Closed`] follows.
     NoMemory {

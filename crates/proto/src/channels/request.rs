@@ -175,6 +175,8 @@ pub(super) fn granted(
             reserved_cycles: pace.cycles() as u16,
             ..RetherShare::default()
         }),
+        // A channel of one segment never leads through a tunnel.
+        withdrawn: None,
     }
 }
 

@@ -18,7 +18,7 @@ fn id(place: usize) -> NodeId {
 /// The way from a node by what it knows.
 fn first_hop(node: &LinkState, to: NodeId, avoid: &[NodeId]) -> Option<Route> {
     let mut graph = Graph::default();
-    node.ways().for_each(|(from, to)| graph.lead((from, PortId(0)), to));
+    node.ways().for_each(|(from, to, _)| graph.lead((from, PortId(0)), to));
     let up = node.nodes().map(|(node, _)| node).collect();
     Routes::shortest(&graph, node.own, &up, &avoid.iter().copied().collect()).route(to)
 }
@@ -37,7 +37,7 @@ impl World {
             _ => None,
         };
         let adjacent: Vec<NodeId> = self.links.iter().filter_map(of).collect();
-        self.nodes[place].adjacent(adjacent.into_iter());
+        self.nodes[place].adjacent(adjacent.into_iter().map(|node| (node, false)));
     }
 
     fn link(&mut self, one: usize, other: usize) {
@@ -206,7 +206,8 @@ fn a_neighbour_that_invents_nodes_takes_no_more_memory() {
     let mut octets = [0; LINK_STATE_OCTETS_MAX];
     let mut tell = |node: &mut LinkState, origin: u64, neighbour: u64| {
         let named = (NodeId(origin), 1);
-        let len = LinkStatement::emit(&mut octets, named, true, "x", [NodeId(neighbour)].into_iter());
+        let len =
+            LinkStatement::emit(&mut octets, named, true, "x", [(NodeId(neighbour), false)].into_iter());
         node.on_message(id(1), &octets[..len]).unwrap();
     };
     tell(&mut node, 77, 2);
@@ -217,12 +218,13 @@ fn a_neighbour_that_invents_nodes_takes_no_more_memory() {
     assert!((1..=NODES_MAX).contains(&node.nodes().count()));
     assert_eq!(node.refused(), 0, "those that no link leads to make room");
     // A neighbour whose nodes hang together fills the room and no more.
-    node.adjacent([id(1)].into_iter());
+    node.adjacent([(id(1), false)].into_iter());
     let mut octets = [0; LINK_STATE_OCTETS_MAX];
     for origin in 2..2_000u64 {
         let ids = if origin == 2 { [1, 3] } else { [origin - 1, origin + 1] };
         let named = (NodeId(origin), 1);
-        let len = LinkStatement::emit(&mut octets, named, true, "x", ids.map(NodeId).into_iter());
+        let len =
+            LinkStatement::emit(&mut octets, named, true, "x", ids.map(|id| (NodeId(id), false)).into_iter());
         node.on_message(id(1), &octets[..len]).unwrap();
     }
     assert_eq!(node.nodes().count(), NODES_MAX);
@@ -254,4 +256,17 @@ proptest! {
         world.settle();
         world.check();
     }
+}
+
+/// One end of a link says that nothing is guaranteed on it: nothing is, for all who hear of both.
+#[test]
+fn the_word_of_one_end_withdraws_a_link() {
+    let mut world = World::new(3, 0);
+    world.link(0, 1);
+    world.link(1, 2);
+    world.nodes[2].adjacent([(id(1), true)].into_iter());
+    world.settle();
+    let withdrawn: Vec<_> = world.nodes[0].ways().filter(|(.., withdrawn)| *withdrawn).collect();
+    assert_eq!(withdrawn, [(id(1), id(2), true), (id(2), id(1), true)]);
+    assert_eq!(world.nodes[0].ways().count(), 4);
 }

@@ -25,7 +25,7 @@ use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages};
 use rota_admission::subnet::{Ask, payload_max};
-use rota_contract::{CloseCause, NodeId, Tally};
+use rota_contract::{CloseCause, Granted, NodeId, Tally};
 use rota_units::{Instant, Octets, Span};
 
 /// The statement of a program about a channel across segments, beside its traffic.
@@ -44,6 +44,8 @@ pub struct Beyond {
     pub reroute: Option<Span>,
     /// J_max; any jitter if it states none.
     pub jitter: Option<Span>,
+    /// The way may lead through a network without Rota, where nothing is guaranteed.
+    pub allow_withdrawn: bool,
 }
 
 /// Steps of one call: each needs an answer of the step before.
@@ -76,10 +78,14 @@ impl Node {
         across.rcap.routes().iter().map(|(node, route)| (node, name(node), route.hops)).collect()
     }
 
-    /// True if the destination is reached over other nodes only.
+    /// True if the destination is reached over other nodes only, or over a tunnel.
     pub(super) fn is_beyond(&self, to: &Destination) -> bool {
         let (Destination::Node(node), Some(across)) = (to, &self.across) else { return false };
-        self.way_to(*node).is_none() && across.rcap.routes().route(*node).is_some_and(|route| route.hops > 1)
+        let Some(route) = across.rcap.routes().route(*node) else { return false };
+        match self.way_to(*node) {
+            Some(way) => self.is_withdrawn(way.port),
+            None => route.hops > 1,
+        }
     }
 
     /// Opens a channel across segments; the outcome comes as an event.
@@ -113,6 +119,7 @@ impl Node {
             packet_max: packet_max.unwrap_or(Octets::new(1)),
             host_slack: Span::ZERO,
             reroute: beyond.reroute.unwrap_or(reroute),
+            allows_withdrawn: beyond.allow_withdrawn,
         };
         let own = self.medium().node_id();
         let opened = self.tell_across(now, |across| {
@@ -452,14 +459,16 @@ impl Node {
             }
             RcapEvent::Refused { channel, denied, .. } => {
                 let Some(across) = &mut self.across else { return };
-                across.ends.remove(&channel);
+                let to = across.ends.remove(&channel).map_or(NodeId::UNKNOWN, |end| end.peer);
                 let name = across.links.name(denied.node).map(str::to_owned);
-                across.events.push_back((PortId(0), ChannelEvent::Denied { channel, denied, name }));
+                let withdrawn = across.withdrawn_behind(&denied, to);
+                let event = ChannelEvent::Denied { channel, denied, name, withdrawn };
+                across.events.push_back((PortId(0), event));
             }
             RcapEvent::Incoming { key, entry, listener, request, best } => {
                 let relaxes = self.across.as_ref().is_some_and(|across| across.rcap.may_relax(entry));
                 let promise = if relaxes { request.goal.delay } else { best };
-                self.on_incoming(key, listener, &request, promise);
+                self.on_incoming((key, entry), listener, &request, promise);
             }
             RcapEvent::IncomingGone { key, ending } => {
                 let cause = match ending {
@@ -471,7 +480,7 @@ impl Node {
             RcapEvent::Broken { key, sending, cause, node } => {
                 self.on_broken(now, (key, sending), cause, node);
             }
-            RcapEvent::Again { key, best } => self.on_again(key, best),
+            RcapEvent::Again { key, entry, best } => self.on_again((key, entry), best),
             RcapEvent::Closed { key, sending, cause, denied, .. } => {
                 self.tell_no_way(key, denied);
                 self.end_across_at(now, key, sending, cause);
@@ -505,8 +514,11 @@ impl Node {
         let port = self.port_of_hop(channel).map(|port| port.id()).unwrap_or_default();
         let to = self.hops.hop(channel).map(|hop| Way { port: hop.port, hop: hop.to });
         let Some(across) = &mut self.across else { return };
+        let peer = across.ends.get(&channel).map(|end| end.peer);
+        let withdrawn = peer.and_then(|peer| across.withdrawn(&nodes, peer));
         let Some(end) = across.ends.get_mut(&channel) else { return };
         end.granted.contract.bound_ns = promise.delay.as_nanos();
+        end.granted.withdrawn = withdrawn;
         (end.way, end.nodes, end.ask_status) = (to, nodes.clone(), now + STATUS_EVERY);
         (end.opened.octets, end.opened.nodes) = (promise.octets, nodes);
         let (was, granted) = (end.state, end.granted);
@@ -528,12 +540,19 @@ impl Node {
 
     /// Where no node can relax, the least that the path can promise is what it promises. Elsewhere the nodes
     /// before have yet to relax, and the destination knows D_max alone.
-    fn on_incoming(&mut self, key: ChannelKey, listener: u64, request: &ChannelRequest, promise: Span) {
+    fn on_incoming(
+        &mut self,
+        (key, entry): (ChannelKey, EntryId),
+        listener: u64,
+        request: &ChannelRequest,
+        promise: Span,
+    ) {
         let id = self.lines[0].channels.next_id();
         // It takes no second channel, on whatever port or path.
         let taken: Vec<_> = self.lines.iter_mut().map(|line| line.channels.take(listener)).collect();
         let Some(across) = &mut self.across else { return };
-        let granted = granted(request, promise);
+        let withdrawn = across.withdrawn(across.rcap.records(entry), request.destination);
+        let granted = Granted { withdrawn, ..granted(request, promise) };
         let end = End::asked(key, (false, key.origin), granted, taken.into_iter().flatten().next());
         across.ends.insert(id, end);
         let event = ChannelEvent::Incoming {

@@ -178,12 +178,8 @@ impl Node {
     }
 }
 
-/// The code of a port's network in records.
 fn kind_of(port: &Port) -> u8 {
-    match port.medium().kind() {
-        MediumKind::Rether => 1,
-        MediumKind::Link => 2,
-    }
+    super::offers::kind_of(port.medium().settings())
 }
 
 fn plain_offer(bound: Span) -> Offer {

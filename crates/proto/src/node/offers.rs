@@ -4,7 +4,7 @@
 use super::Node;
 use crate::io::{ChannelId, Way};
 use crate::port::Port;
-use crate::rcap::{EntryId, HopDenied, HopOffer, NextHop, RcapTest};
+use crate::rcap::{EntryId, HopDenied, HopOffer, LINK, NextHop, RcapTest, TUNNEL};
 use crate::rtip::{HopError, HopShare};
 use rota_admission::rtip::Chance;
 use rota_admission::subnet::{Ask, Offer, carried_step, link_offer, payload_max};
@@ -61,7 +61,13 @@ impl Node {
         let least = held.map_or(Octets::new(1), |held| held.ask.octets_least);
         let offer = Offer { delay: bound, ..link_offer(&settings.link, least, Span::ZERO) };
         let regulator = settings.discipline.regulator(self.step_before(entry));
-        Some(HopOffer { offer, regulator, host_slack: Span::ZERO, late: Chance::NEVER, medium: 2 })
+        Some(HopOffer {
+            offer,
+            regulator,
+            host_slack: Span::ZERO,
+            late: Chance::NEVER,
+            medium: kind_of(settings),
+        })
     }
 
     /// By how much too small the node before an entry may state the time that its packets are ahead.
@@ -75,6 +81,15 @@ impl Node {
             carried_step((!is_link).then(|| medium.settings().params(medium.stations()).transit()))
         };
         port.map_or(Span::ZERO, transit)
+    }
+}
+
+/// The code of a port's network in records.
+pub(super) fn kind_of(settings: &rota_medium::Settings) -> u8 {
+    match settings.medium {
+        MediumKind::Rether => 1,
+        MediumKind::Link if settings.withdrawn => TUNNEL,
+        MediumKind::Link => LINK,
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::Node;
 use crate::channels::{RequestError, Sender};
-use crate::io::{Destination, Way};
+use crate::io::{Destination, PortId, Way};
 use crate::port::Medium;
 use rota_contract::NodeId;
 use rota_medium::Member;
@@ -95,9 +95,10 @@ impl Node {
         })
     }
 
-    /// The station that is called so on each port.
+    /// The station that is called so on each port. The one at the other end of a tunnel is no station of a
+    /// segment: a channel to it is one across segments.
     fn all_called(&self, called: &str) -> impl Iterator<Item = Found> {
-        self.ports().filter_map(move |port| {
+        self.ports().filter(|port| !self.is_withdrawn(port.id())).filter_map(move |port| {
             let medium = port.medium();
             let member = meant(medium.members(), called, |station| medium.is_dead(station))?;
             let way = Way { port: port.id(), hop: member.mac };
@@ -119,7 +120,8 @@ impl Node {
         if let Some(double) = self.double(node) {
             return Err(double);
         }
-        let ends: Vec<End<'_>> = self.ends(node).collect();
+        let of_segments = |end: &End<'_>| !self.lines[end.line].port.medium().settings().withdrawn;
+        let ends: Vec<End<'_>> = self.ends(node).filter(of_segments).collect();
         let live = || ends.iter().filter(|end| end.lives);
         if let Some(Way { port, hop }) = way {
             let line = self.place(port).ok_or(RequestError::NoPort(port))?;
@@ -133,13 +135,19 @@ impl Node {
         Ok(Route { line, hop })
     }
 
+    /// True if nothing is guaranteed behind this port.
+    pub(super) fn is_withdrawn(&self, port: PortId) -> bool {
+        self.port_at(port).is_some_and(|port| port.medium().settings().withdrawn)
+    }
+
     /// The way to a node on a segment of this one, if it lives there. Of several both nodes take the same
-    /// one, by the addresses of both ends.
+    /// one, by the addresses of both ends; a tunnel only where there is no other one.
     pub(super) fn way_to(&self, node: NodeId) -> Option<Way> {
         let live = self.ends(node).filter(|end| end.lives && end.member.station != 0);
         let pair = |end: &End<'_>| {
-            let (own, other) = (self.lines[end.line].port.medium().mac(), end.member.mac);
-            (own.min(other), own.max(other))
+            let medium = self.lines[end.line].port.medium();
+            let (own, other) = (medium.mac(), end.member.mac);
+            (medium.settings().withdrawn, own.min(other), own.max(other))
         };
         live.min_by_key(pair).map(|end| self.way_of(&end))
     }

@@ -92,6 +92,9 @@ impl Rcap {
         if records.iter().any(|record| record.node == route.hop.node) {
             return Err(simply(self.own, RcapTest::Loop));
         }
+        if !demand.request.allows_withdrawn && self.graph.is_withdrawn(self.own, route.hop.node) {
+            return Err(simply(self.own, RcapTest::Withdrawn));
+        }
         let (ask, request) = (demand.ask(), demand.request);
         let left = request.late_most.get().saturating_sub(Demand::late(records).get());
         let late_most = Chance::of_down(left / u64::from(route.hops.max(1)), 1 << 63);
@@ -142,6 +145,11 @@ impl Rcap {
     pub fn reserved(&mut self, now: Instant, id: EntryId, hop: HopOffer) {
         let Some(entry) = self.ledger.get_mut(id) else { return self.release_again(id) };
         let (State::Reserving, Some(next)) = (&entry.state, entry.hop) else { return };
+        // The way may have come to be a tunnel since the graph was computed.
+        if hop.medium == super::TUNNEL && !entry.demand.request.allows_withdrawn {
+            let denied = simply(self.own, RcapTest::Withdrawn);
+            return self.release(now, id, Ending::Denied(denied), None);
+        }
         let (node, port) = (self.own, next.port);
         let (is_open, buffers, counts, terms) = (false, 0, Default::default(), Vec::new());
         entry.records.push(Record { node, port, is_open, hop, buffers, counts, terms });

@@ -56,6 +56,8 @@ pub struct ChannelRequest {
     pub host_slack: Span,
     /// For how long another way is looked for when the path of the open channel fails; zero for not at all.
     pub reroute: Span,
+    /// The way may lead through a network without Rota, where nothing is guaranteed.
+    pub allows_withdrawn: bool,
 }
 
 /// The answer of the local medium to [`RcapOutput::Reserve`]: the best that it can give, now reserved.
@@ -69,7 +71,7 @@ pub struct HopOffer {
     pub host_slack: Span,
     /// The chance that a packet is late here, at most.
     pub late: Chance,
-    /// The kind of network: 1 RETHER, 2 a link, 3 a paced switch.
+    /// The kind of network: 1 RETHER, 2 a link, 3 a paced switch, 4 a tunnel.
     pub medium: u8,
 }
 
@@ -308,6 +310,8 @@ pub enum RcapEvent {
     Again {
         /// Which channel.
         key: ChannelKey,
+        /// The entry that it has here.
+        entry: EntryId,
         /// The least delay that the path can promise.
         best: Span,
     },

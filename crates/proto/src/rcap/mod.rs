@@ -50,7 +50,7 @@ pub use io::{
     RcapCallError, RcapEvent, RcapOutput, StatusCounts,
 };
 pub use limits::{Quota, RcapLimits};
-pub use record::Record;
+pub use record::{LINK, Record, TUNNEL};
 pub use rota_wire::{RCAP_OCTETS_MAX, RcapDenied, RcapStanding, RcapTest};
 pub use routes::{Graph, Route, Routes};
 
@@ -222,6 +222,13 @@ impl Rcap {
         self.routes = Routes::shortest(&self.graph, self.own, &self.up, &self.down);
     }
 
+    /// The next node on the way from one node to another one, where nothing is guaranteed on that hop.
+    pub fn withdrawn_hop(&self, from: NodeId, to: NodeId) -> Option<NodeId> {
+        let near = self.graph.neighbours(from).map(|hop| hop.node).collect();
+        let next = Routes::shortest(&self.graph, from, &near, &self.down).route(to)?.hop.node;
+        Some(next).filter(|next| self.graph.is_withdrawn(from, *next))
+    }
+
     /// The ways that are taken now.
     pub const fn routes(&self) -> &Routes {
         &self.routes
@@ -251,7 +258,12 @@ impl Rcap {
     /// True if a node of an entry's path may relax its bound: one that sends over a link.
     pub fn may_relax(&self, entry: EntryId) -> bool {
         let records = self.ledger.get(entry).map(|entry| entry.records.iter());
-        records.is_some_and(|mut records| records.any(|record| record.hop.medium == record::LINK))
+        records.is_some_and(|mut records| records.any(|record| [LINK, TUNNEL].contains(&record.hop.medium)))
+    }
+
+    /// The nodes of an entry's path, as far as this node has heard of them.
+    pub fn records(&self, entry: EntryId) -> &[Record] {
+        self.ledger.get(entry).map_or(&[], |entry| &entry.records)
     }
 
     /// The counters.

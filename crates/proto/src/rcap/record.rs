@@ -8,10 +8,12 @@ use rota_admission::subnet::{Ask, Offer};
 use rota_contract::NodeId;
 use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
-use rota_wire::{RCAP_REROUTE_MAX_NS, RcapRecord, RcapRecords, RcapRequest};
+use rota_wire::{RCAP_REROUTE_MAX_NS, RcapClass, RcapRecord, RcapRecords, RcapRequest};
 
 /// The kind of network that is a link ([`HopOffer::medium`]).
-pub(super) const LINK: u8 = 2;
+pub const LINK: u8 = 2;
+/// The kind that is a tunnel: a link over a network without Rota, where nothing is guaranteed.
+pub const TUNNEL: u8 = 4;
 
 /// One node of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,6 +183,7 @@ impl Demand {
             packet_max: octets(wire.packet_max),
             host_slack: span(wire.host_slack_ns),
             reroute: span(wire.reroute_ns),
+            allows_withdrawn: wire.class.allows_withdrawn,
         };
         let again = wire.again.map(|avoid| Again { avoid: Some(avoid).filter(|node| node.is_known()) });
         Ok(Self { request, packets: messages.packets(request.packet_max)?, again })
@@ -195,7 +198,10 @@ impl Demand {
             service: request.service,
             uid: request.uid,
             initiation: rota_wire::RcapInitiation::Source,
-            is_statistical: late_most > 0 || loss_most > 0,
+            class: RcapClass {
+                is_statistical: late_most > 0 || loss_most > 0,
+                allows_withdrawn: request.allows_withdrawn,
+            },
             lease_ns: lease.as_nanos(),
             x_min_ns: request.messages.x_min.as_nanos(),
             x_ave_ns: request.messages.x_ave.as_nanos(),

@@ -151,7 +151,7 @@ impl Rcap {
         if let Some(entry) = self.ledger.get_mut(id) {
             entry.first = Some(first);
         }
-        self.tell(RcapEvent::Again { key, best });
+        self.tell(RcapEvent::Again { key, entry: id, best });
         self.accept(id);
         Ok(id)
     }

@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Graph {
     /// The neighbours of each node, with the node's own port towards each.
     neighbours: BTreeMap<NodeId, BTreeMap<NodeId, PortId>>,
+    /// The hops on which nothing is guaranteed.
+    withdrawn: BTreeSet<(NodeId, NodeId)>,
 }
 
 impl Graph {
@@ -30,6 +32,16 @@ impl Graph {
         self.neighbours.entry(from).or_default().entry(to).or_insert(port);
     }
 
+    /// On this hop nothing is guaranteed.
+    pub fn withdraw(&mut self, from: NodeId, to: NodeId) {
+        self.withdrawn.insert((from, to));
+    }
+
+    /// True if nothing is guaranteed on this hop.
+    pub fn is_withdrawn(&self, from: NodeId, to: NodeId) -> bool {
+        self.withdrawn.contains(&(from, to))
+    }
+
     /// The neighbours of a node, with its port towards each.
     pub fn neighbours(&self, node: NodeId) -> impl Iterator<Item = NextHop> {
         let ports = self.neighbours.get(&node).into_iter().flatten();
@@ -44,6 +56,8 @@ pub struct Route {
     pub hop: NextHop,
     /// How many hops there are.
     pub hops: u32,
+    /// On how many of them nothing is guaranteed.
+    pub withdrawn: u32,
 }
 
 /// The ways from one node to all others.
@@ -54,19 +68,22 @@ pub struct Routes {
 
 impl Routes {
     /// The ways with the fewest hops (Dijkstra 1959) from `own` whose first hop is one of `up`, and that
-    /// pass no node of `down`. Of two such ways the one by the smaller node id is taken.
+    /// pass no node of `down`. Of two such ways the one by the smaller node id is taken. A way with fewer
+    /// hops on which nothing is guaranteed goes before one with more, however long it is.
     pub fn shortest(graph: &Graph, own: NodeId, up: &BTreeSet<NodeId>, down: &BTreeSet<NodeId>) -> Self {
         let mut to: BTreeMap<NodeId, Route> = BTreeMap::new();
         let mut nearest = BTreeSet::new();
+        let gap = |from, to| u32::from(graph.is_withdrawn(from, to));
         for hop in graph.neighbours(own).filter(|hop| up.contains(&hop.node)) {
-            nearest.insert((1, hop.node, hop));
+            nearest.insert(((gap(own, hop.node), 1), hop.node, hop));
         }
-        while let Some((hops, node, hop)) = nearest.pop_first() {
+        while let Some(((withdrawn, hops), node, hop)) = nearest.pop_first() {
             if node == own || down.contains(&node) || to.contains_key(&node) {
                 continue;
             }
-            to.insert(node, Route { hop, hops });
-            nearest.extend(graph.neighbours(node).map(|next| (hops + 1, next.node, hop)));
+            to.insert(node, Route { hop, hops, withdrawn });
+            let cost = |next| (withdrawn + gap(node, next), hops + 1);
+            nearest.extend(graph.neighbours(node).map(|next| (cost(next.node), next.node, hop)));
         }
         Self { to }
     }
@@ -100,6 +117,14 @@ mod tests {
         graph
     }
 
+    /// The same with a tunnel between 2 and 6.
+    fn withdrawn() -> Graph {
+        let mut graph = graph();
+        graph.withdraw(NodeId(2), NodeId(6));
+        graph.withdraw(NodeId(6), NodeId(2));
+        graph
+    }
+
     fn route(up: &[u64], down: &[u64], to: u64) -> Option<(u64, u8, u32)> {
         let routes = Routes::shortest(&graph(), NodeId(1), &of(up), &of(down));
         routes.route(NodeId(to)).map(|route| (route.hop.node.0, route.hop.port.0, route.hops))
@@ -115,6 +140,12 @@ mod tests {
         assert_eq!(route(&[2, 4], &[2, 5], 6), None);
         assert_eq!(route(&[2, 4], &[], 1), None, "none to itself");
         assert_eq!(route(&[2, 4], &[], 7), None);
+        let guaranteed = Routes::shortest(&withdrawn(), NodeId(1), &of(&[2, 4]), &of(&[]));
+        let around = guaranteed.route(NodeId(6)).map(|route| (route.hop.node.0, route.hops, route.withdrawn));
+        assert_eq!(around, Some((2, 3, 0)), "a longer way with a guarantee goes before");
+        let no_other = Routes::shortest(&withdrawn(), NodeId(1), &of(&[2, 4]), &of(&[3, 5]));
+        let through = no_other.route(NodeId(6)).map(|route| (route.hop.node.0, route.hops, route.withdrawn));
+        assert_eq!(through, Some((2, 2, 1)));
         let two = graph().neighbours(NodeId(2)).map(|hop| hop.port.0).collect::<Vec<_>>();
         assert_eq!(two, [1, 3, 6], "of two ports the lower one");
     }

@@ -80,6 +80,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         packet_max: Octets::new(1_400),
         host_slack: Span::ZERO,
         reroute: Span::ZERO,
+        allows_withdrawn: false,
     }
 }
 

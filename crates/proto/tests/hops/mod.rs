@@ -119,16 +119,26 @@ impl Net {
     /// The same with this discipline at the ends of links.
     pub fn with(kinds: &[MediumKind], discipline: Discipline) -> Self {
         let on = |node: usize| (0..kinds.len()).filter(|on| *on == node || *on + 1 == node).collect();
-        Self::of((0..=kinds.len()).map(on).collect(), kinds, discipline)
+        Self::of((0..=kinds.len()).map(on).collect(), kinds, (discipline, None))
+    }
+
+    /// The same where a segment, which is a link, is a tunnel.
+    pub fn with_tunnel(kinds: &[MediumKind], tunnel: usize) -> Self {
+        let on = |node: usize| (0..kinds.len()).filter(|on| *on == node || *on + 1 == node).collect();
+        Self::of((0..=kinds.len()).map(on).collect(), kinds, (Discipline::default(), Some(tunnel)))
     }
 
     /// The first node and the last one with a segment each, and two gateways between the segments.
     pub fn diamond(kind: MediumKind) -> Self {
-        Self::of(vec![vec![0], vec![0, 1], vec![0, 1], vec![1]], &[kind; 2], Discipline::default())
+        Self::of(vec![vec![0], vec![0, 1], vec![0, 1], vec![1]], &[kind; 2], (Discipline::default(), None))
     }
 
     /// Nodes with ports on these segments, and the bystanders.
-    fn of(nodes: Vec<Vec<usize>>, kinds: &[MediumKind], discipline: Discipline) -> Self {
+    fn of(
+        nodes: Vec<Vec<usize>>,
+        kinds: &[MediumKind],
+        (discipline, tunnel): (Discipline, Option<usize>),
+    ) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let chain = nodes.len();
         let bystanders: Vec<usize> = (0..kinds.len()).filter(|at| kinds[*at] == MediumKind::Rether).collect();
@@ -148,6 +158,7 @@ impl Net {
                     settings: {
                         let mut settings = settings(kinds[plug.segment]);
                         settings.medium.discipline = discipline;
+                        settings.medium.withdrawn = tunnel == Some(plug.segment);
                         settings
                     },
                     secret: Key::new([1; 32]),

@@ -51,6 +51,7 @@ pub fn request(to: usize) -> ChannelRequest {
         packet_max: Octets::new(1_400),
         host_slack: Span::ZERO,
         reroute: Span::ZERO,
+        allows_withdrawn: false,
     }
 }
 

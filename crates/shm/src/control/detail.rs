@@ -52,7 +52,7 @@ pub struct HopInfo {
     pub node_id: NodeId,
     /// Its port, by number.
     pub port: u8,
-    /// The kind of network behind it: `rether`, `link` or `switch`.
+    /// The kind of network behind it: `rether`, `link`, `switch` or `tunnel`.
     pub medium: String,
     /// How the node holds packets: `none`, `rate`, `delay-ahead` or `delay-clock`.
     pub regulator: String,

@@ -3,7 +3,7 @@
 
 use crate::{TraceEvent, TraceRecord, TraceVerdict};
 use rota_admission::Refusal;
-use rota_contract::{ChannelId, Granted, ModeName, NodeId, Tally};
+use rota_contract::{ChannelId, Granted, ModeName, NodeId, Tally, Withdrawn};
 use rota_units::Span;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,9 @@ pub struct RefusalInfo {
     pub nearest_delay_ns: u64,
     /// The largest packet of the same channel that a node of the way would carry; 0 where none helps.
     pub nearest_packet_octets: u32,
+    /// The hop for which nothing is guaranteed, where the request does not allow that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<Withdrawn>,
 }
 
 impl RefusalInfo {

@@ -47,6 +47,9 @@ pub fn sum(detail: &ChannelDetail) -> Option<Sum> {
 pub fn certificate(detail: &ChannelDetail) -> Result<Value, String> {
     let unknown =
         || "the way of the channel is known at its sender's station only, once it is open".to_owned();
+    if let Some(withdrawn) = detail.info.contract.withdrawn {
+        return Err(withdrawn.to_string());
+    }
     let terms = terms_of(detail.terms.as_ref().ok_or_else(unknown)?);
     let hops = hops_of(&detail.hops).filter(|hops| !hops.is_empty()).ok_or_else(unknown)?;
     let mut memory: Vec<Memory> = detail.hops.iter().map(|_| Memory::default()).collect();

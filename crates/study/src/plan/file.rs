@@ -165,6 +165,16 @@ pub fn parse(text: &str, folder: &Path) -> Result<PlanFile, (usize, String)> {
         toml::from_str(text).map_err(|error| syntax(text, &error))?;
     let plan = topology::File { segment, station }.topology(folder).and_then(|topology| {
         topology.check()?;
+        if let Some(at) = topology.segments.iter().position(|known| known.medium == Medium::Ip) {
+            let sentence =
+                "nothing is guaranteed over a network that runs no Rota, so nothing can be planned";
+            return Err(TopologyError {
+                part: "segment",
+                index: at,
+                field: "medium".into(),
+                sentence: sentence.into(),
+            });
+        }
         let partitions = partitions(partition, &topology)?;
         let groups = groups(group)?;
         let mut plan = PlanFile { topology, partitions, groups, wanted: Vec::new() };

@@ -96,7 +96,7 @@ fn each_mistake_has_its_line_and_sentence() {
     let sentence = "station.eth1: is a loop: eth0 is on 'left' too";
     assert_refused("eth1 = \"right\"", "eth1 = \"left\"", "eth1 = \"left\"", sentence);
     // An unknown medium or segment.
-    let sentence = "medium: unknown variant `ring`, expected one of `switch`, `hub`, `link`";
+    let sentence = "medium: unknown variant `ring`, expected one of `switch`, `hub`, `link`, `ip`";
     assert_refused("\"link\"", "\"ring\"", "medium = \"ring\"", sentence);
     let sentence = "station.eth1: there is no segment 'up'; there are left, right, cable";
     assert_refused("eth1 = \"right\"", "eth1 = \"up\"", "eth1 = \"up\"", sentence);

@@ -9,8 +9,8 @@ use crate::came::Rest;
 use crate::clock;
 use crate::stall::{Stall, StallEvidence, StallLog};
 use rota::{
-    AcceptError, AskedTerms, CloseCause, CloseError, Contract, ControlName, Listener, Node, OpenRequest,
-    Overdue, Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, Tally, WaitError,
+    AcceptError, AskedTerms, CloseCause, CloseError, ControlName, Granted, Listener, Node, OpenRequest,
+    Overdue, Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, Tally, WaitError, Withdrawn,
 };
 use rota_answer::{Exit, Failure, complain};
 use rota_units::{Instant, Span};
@@ -112,12 +112,14 @@ fn open_channel(request: &ChannelRequest, buffers: u16) -> Result<SendChannel, C
     })
 }
 
-fn promise(contract: &Contract) -> Promise {
+fn promise(granted: &Granted) -> Promise {
+    let Granted { contract, withdrawn, .. } = *granted;
     Promise {
         bound_ns: contract.bound_ns,
         period_ns: contract.period_ns,
         unit_octets: u64::from(contract.unit_octets_max),
         extra_ppm: contract.extra_ppm,
+        withdrawn,
     }
 }
 
@@ -179,7 +181,7 @@ impl ChannelSink {
 
 impl UnitSink for ChannelSink {
     fn promise(&self) -> Option<Promise> {
-        Some(promise(self.channel.contract()))
+        Some(promise(self.channel.granted()))
     }
 
     fn reservation(&self) -> Option<String> {
@@ -245,6 +247,8 @@ struct ChannelSource {
     stream: Stream,
     tally: Tally,
     stalls: StallLog,
+    /// Of the newest channel.
+    withdrawn: Option<Withdrawn>,
 }
 
 impl ChannelSource {
@@ -303,7 +307,8 @@ pub fn listen(
     let (tally, stalls) = (Tally::default(), StallLog::default());
     let reattach = reattach.map(Change::within);
     let stream = Stream::default();
-    Ok(Box::new(ChannelSource { listener, channel: None, reattach, stream, tally, stalls }))
+    let (channel, withdrawn) = (None, None);
+    Ok(Box::new(ChannelSource { listener, channel, reattach, stream, tally, stalls, withdrawn }))
 }
 
 /// What a sender cannot know when a node is gone.
@@ -397,6 +402,7 @@ impl UnitSource for ChannelSource {
             return match self.listener.accept(patience) {
                 Ok(channel) => {
                     self.stream.begin_channel(&channel.peer().mac, channel.units_before());
+                    self.withdrawn = channel.withdrawn();
                     self.channel = Some(channel);
                     self.next(unit, patience)
                 }
@@ -442,6 +448,10 @@ impl UnitSource for ChannelSource {
             }
             Err(other) => Err(Failure::failed(other)),
         }
+    }
+
+    fn withdrawn(&self) -> Option<Withdrawn> {
+        self.withdrawn
     }
 
     fn tally(&self) -> Tally {

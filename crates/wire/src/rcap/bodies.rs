@@ -21,6 +21,26 @@ impl RcapInitiation {
     const ALL: [Self; 3] = [Self::Source, Self::Receiver, Self::Duplex];
 }
 
+/// What a channel may be in the worst case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RcapClass {
+    /// Late or lost packets are allowed in part: Z_min or W_min below 1.
+    pub is_statistical: bool,
+    /// The way may lead through a network without Rota, where nothing is guaranteed.
+    pub allows_withdrawn: bool,
+}
+
+impl RcapClass {
+    fn of_code(code: u8) -> Result<Self, Malformed> {
+        sound(code <= 3, "class")?;
+        Ok(Self { is_statistical: code & 1 == 1, allows_withdrawn: code & 2 == 2 })
+    }
+
+    const fn code(self) -> u8 {
+        self.is_statistical as u8 | (self.allows_withdrawn as u8) << 1
+    }
+}
+
 /// A request for a new channel, with the records of the nodes that it has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RcapRequest<'a> {
@@ -32,8 +52,8 @@ pub struct RcapRequest<'a> {
     pub uid: u32,
     /// Which end asks.
     pub initiation: RcapInitiation,
-    /// True if late or lost packets are allowed in part: Z_min or W_min below 1.
-    pub is_statistical: bool,
+    /// Its class.
+    pub class: RcapClass,
     /// How long a tentative reservation may still stand.
     pub lease_ns: u64,
     /// X_min of messages.
@@ -75,7 +95,7 @@ impl<'a> RcapRequest<'a> {
         let (uid, initiation) = (fields.u32("uid")?, fields.u8("initiation")?);
         let initiation = RcapInitiation::ALL.get(usize::from(initiation)).copied();
         let initiation = initiation.ok_or(Malformed::Field("initiation"))?;
-        let class = fields.u8("class")?;
+        let class = RcapClass::of_code(fields.u8("class")?)?;
         let lease_ns = fields.u64("lease")?;
         let (x_min_ns, x_ave_ns) = (fields.u64("X_min")?, fields.u64("X_ave")?);
         let interval_ns = fields.u64("I")?;
@@ -86,7 +106,6 @@ impl<'a> RcapRequest<'a> {
         let (reroute_ns, again) = (fields.u64("reroute")?, fields.u8("again")?);
         let avoid = NodeId(fields.u64("avoid")?);
         let nodes = RcapRecords::read(fields)?;
-        sound(class <= 1, "class")?;
         sound((1..=RCAP_LEASE_MAX_NS).contains(&lease_ns), "lease")?;
         sound(x_min_ns > 0, "X_min")?;
         sound(x_ave_ns >= x_min_ns, "X_ave")?;
@@ -96,7 +115,7 @@ impl<'a> RcapRequest<'a> {
         sound(packet_max > 0, "packet")?;
         sound(delay_max_ns > 0, "D_max")?;
         // Of two channels of one class the same is asked: nobody may be late in the deterministic one.
-        let is_statistical = class == 1;
+        let is_statistical = class.is_statistical;
         sound(late_most < 1 << 63 && (is_statistical || late_most == 0), "Z_min")?;
         sound(loss_most < 1 << 63 && (is_statistical || loss_most == 0), "W_min")?;
         sound(!is_statistical || late_most > 0 || loss_most > 0, "class")?;
@@ -109,7 +128,7 @@ impl<'a> RcapRequest<'a> {
             service,
             uid,
             initiation,
-            is_statistical,
+            class,
             lease_ns,
             x_min_ns,
             x_ave_ns,
@@ -130,7 +149,7 @@ impl<'a> RcapRequest<'a> {
 
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
         writer.u64(self.destination.0).u16(self.service).u32(self.uid).u8(self.initiation as u8);
-        writer.u8(u8::from(self.is_statistical)).u64(self.lease_ns).u64(self.x_min_ns).u64(self.x_ave_ns);
+        writer.u8(self.class.code()).u64(self.lease_ns).u64(self.x_min_ns).u64(self.x_ave_ns);
         writer.u64(self.interval_ns).u32(self.s_max).u32(self.s_min).u32(self.packet_max);
         writer.u64(self.host_slack_ns).u64(self.delay_max_ns).u64(self.jitter_max_ns);
         writer.u64(self.late_most).u64(self.loss_most);

@@ -15,7 +15,8 @@ pub struct RcapRecord<'a> {
     pub node: NodeId,
     /// Its port that the channel leaves by.
     pub port: u8,
-    /// The kind of network behind it: 0 none, 1 RETHER, 2 a link, 3 a paced switch.
+    /// The kind of network behind it: 0 none, 1 RETHER, 2 a link, 3 a paced switch, 4 a network
+    /// without Rota, where nothing is guaranteed.
     pub medium: u8,
     /// How it holds packets: 0 not, 1 rate-jitter, 2 delay-jitter by what a packet carries, 3 by the clock.
     pub regulator: u8,
@@ -69,7 +70,7 @@ impl<'a> RcapRecord<'a> {
         let (host_slack_ns, late) = (fields.u64("record host slack")?, fields.u64("record late")?);
         let buffers = fields.u32("record buffers")?;
         let (packets, dropped) = (fields.u64("record packets")?, fields.u64("record dropped")?);
-        sound(medium <= 3, "record medium")?;
+        sound(medium <= 4, "record medium")?;
         sound(regulator <= 3, "record regulator")?;
         sound(state <= 1, "record state")?;
         sound(error_ns == 0 || regulator >= 2, "record error")?;
@@ -253,6 +254,8 @@ tests!(
     Garbage = "a node on the way sent what cannot be",
     /// The program closed the channel before it was open.
     Closed = "the channel was closed before it was open",
+    /// Behind the node is a network without Rota, and the request does not allow one.
+    Withdrawn = "nothing is guaranteed on the way behind it, which leads through a network without Rota",
 );
 
 impl RcapTest {

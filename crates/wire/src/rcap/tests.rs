@@ -32,7 +32,7 @@ fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
         service: 9,
         uid: 1000,
         initiation: RcapInitiation::Source,
-        is_statistical: true,
+        class: RcapClass { is_statistical: true, allows_withdrawn: false },
         lease_ns: 1_000,
         x_min_ns: 10,
         x_ave_ns: 20,
@@ -132,7 +132,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     let (zero_32, huge_32) = ([0; 4], [0xff; 4]);
     let cases: &[(usize, &[u8], &str)] = &[
         (0, &[0x4c], "kind"),
-        (1, &[3], "version"),
+        (1, &[4], "version"),
         (2, &[0, 23], "length"),
         (4, &[0], "type"),
         (4, &[8], "type"),
@@ -143,7 +143,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (16, &zero, "channel"),
         (body, &zero, "destination"),
         (body + 14, &[3], "initiation"),
-        (body + 15, &[2], "class"),
+        (body + 15, &[4], "class"),
         (body + 15, &[0], "Z_min"),
         (body + 16, &zero, "lease"),
         (body + 16, &huge, "lease"),
@@ -170,7 +170,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (first, &[0, 0], "record length"),
         (first, &[0xff, 0xff], "record length"),
         (first + 2, &zero, "record node"),
-        (first + 11, &[4], "record medium"),
+        (first + 11, &[5], "record medium"),
         (first + 12, &[4], "record regulator"),
         (first + 12, &[1], "record error"),
         (first + 13, &[2], "record state"),
@@ -257,7 +257,7 @@ fn every_test_has_its_code_and_words_of_its_own() {
 
 prop_compose! {
     fn any_record()(
-        (node, port, medium, is_open) in (1u64.., any::<u8>(), 0u8..=3, any::<bool>()),
+        (node, port, medium, is_open) in (1u64.., any::<u8>(), 0u8..=4, any::<bool>()),
         regulator in 0u8..=3,
         (error_ns, delay_ns, service_least_ns) in any::<(u64, u64, u64)>(),
         links in any::<(u64, u64)>(),
@@ -282,12 +282,12 @@ prop_compose! {
         sizes in (1..=u32::MAX, 1..=u32::MAX, 1..=u32::MAX), host_slack_ns in any::<u64>(),
         (delay_max_ns, jitter_max_ns) in (1u64.., any::<u64>()),
         (late_most, loss_most) in (0..1u64 << 63, 0..1u64 << 63),
-        reroute_ns in 0..=RCAP_REROUTE_MAX_NS,
+        (reroute_ns, allows) in (0..=RCAP_REROUTE_MAX_NS, any::<bool>()),
     ) -> RcapRequest<'static> {
         RcapRequest {
             destination: NodeId(destination), service, uid,
             initiation: [RcapInitiation::Source, RcapInitiation::Receiver, RcapInitiation::Duplex][way],
-            is_statistical: late_most > 0 || loss_most > 0,
+            class: RcapClass { is_statistical: late_most > 0 || loss_most > 0, allows_withdrawn: allows },
             lease_ns, x_min_ns, x_ave_ns: x_min_ns + longer, interval_ns: x_min_ns + longer + longest,
             s_max: sizes.0.max(sizes.1), s_min: sizes.0.min(sizes.1), packet_max: sizes.2, host_slack_ns,
             delay_max_ns, jitter_max_ns, late_most, loss_most, reroute_ns,

@@ -131,8 +131,9 @@ impl Painter<'_> {
         for path in &self.picture.beyond.paths {
             let told = |value: Option<u64>| value.map_or("?".into(), |value| value.to_string());
             let (to, bound) = (&path.to, short_span(path.bound_ns));
+            let but = path.withdrawn.iter().map(|withdrawn| format!(", {withdrawn}")).collect::<String>();
             let words = format!(
-                " {}→{to}, service {}: bound {bound}, {} units whole, ",
+                " {}→{to}, service {}: bound {bound}{but}, {} units whole, ",
                 self.picture.name,
                 path.service,
                 told(path.units)

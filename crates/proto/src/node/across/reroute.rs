@@ -7,7 +7,7 @@
 use super::super::Node;
 use crate::across::State;
 use crate::channels::ChannelEvent;
-use crate::rcap::{ChannelKey, RcapDenied};
+use crate::rcap::{ChannelKey, EntryId, RcapDenied};
 use rota_contract::{CloseCause, NodeId};
 use rota_units::{Instant, Span};
 
@@ -44,11 +44,14 @@ impl Node {
     }
 
     /// A channel that is received here opens by another path, which has a bound of its own.
-    pub(super) fn on_again(&mut self, key: ChannelKey, best: Span) {
+    pub(super) fn on_again(&mut self, (key, entry): (ChannelKey, EntryId), best: Span) {
+        let own = self.medium().node_id();
         let Some(across) = &mut self.across else { return };
+        let withdrawn = across.withdrawn(across.rcap.records(entry), own);
         let id = across.end_of(key, false);
         if let Some(end) = id.and_then(|id| across.ends.get_mut(&id)) {
             end.granted.contract.bound_ns = best.as_nanos();
+            end.granted.withdrawn = withdrawn;
         }
     }
 

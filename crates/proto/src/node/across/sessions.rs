@@ -102,21 +102,24 @@ impl Node {
     /// Neighbours with a session that are members of a segment of this node are one hop away.
     pub(super) fn find_ways(&mut self, now: Instant) {
         let Some(across) = &self.across else { return };
-        let way = |node| Some((node, self.way_to(node)?));
-        let near: Vec<(NodeId, Way)> = across.rcap.neighbours().filter_map(way).collect();
+        let way = |node| self.way_to(node).map(|way| (node, way, self.is_withdrawn(way.port)));
+        let near: Vec<(NodeId, Way, bool)> = across.rcap.neighbours().filter_map(way).collect();
         let own = self.medium().node_id();
         let Some(across) = &mut self.across else { return };
         across.begin_look(now);
-        across.links.adjacent(near.iter().map(|(node, _)| *node));
+        across.links.adjacent(near.iter().map(|(node, _, withdrawn)| (*node, *withdrawn)));
         if across.routed == Some(across.links.changes()) {
             return;
         }
         across.routed = Some(across.links.changes());
         let mut graph = Graph::default();
-        for (from, to) in across.links.ways().take(LINKS_MAX) {
+        for (from, to, withdrawn) in across.links.ways().take(LINKS_MAX) {
             // The ports of other nodes are their own affair.
-            let port = near.iter().find(|(node, _)| from == own && *node == to).map(|(_, way)| way.port);
+            let port = near.iter().find(|(node, ..)| from == own && *node == to).map(|(_, way, _)| way.port);
             graph.lead((from, port.unwrap_or_default()), to);
+            if withdrawn {
+                graph.withdraw(from, to);
+            }
         }
         across.rcap.set_graph(graph);
     }

@@ -8,7 +8,7 @@ use crate::clock;
 use crate::stall::Stall;
 use crate::transport::{Arrival, Closed, Event, Promise, SendTurn, UnitSink, UnitSource};
 use rota::cmtp::{Played, StreamSink, StreamSource, StreamTally, StreamUnit, UnitState, buffers_for};
-use rota::{AcceptError, Listener, RecvError, SendError, Tally};
+use rota::{AcceptError, Listener, RecvError, SendError, Tally, Withdrawn};
 use rota_answer::Failure;
 use rota_units::{Instant, Span};
 
@@ -31,7 +31,7 @@ fn failed(error: SendError) -> Failure {
 
 impl UnitSink for TimedSink {
     fn promise(&self) -> Option<Promise> {
-        Some(promise(self.0.channel().contract()))
+        Some(promise(self.0.channel().granted()))
     }
 
     fn reservation(&self) -> Option<String> {
@@ -65,20 +65,24 @@ struct TimedSource {
     listener: Listener,
     ahead: u16,
     stream: Option<StreamSink>,
+    withdrawn: Option<Withdrawn>,
 }
 
 /// Listens for a stream whose source works ahead by so many units at most.
 pub fn listen(service: u16, from: Option<&str>, ahead: u16) -> Result<Box<dyn UnitSource>, Failure> {
     // Units wait in this program for their time; the ring holds what comes while it is not scheduled.
     let listener = connect()?.listen(service, from, super::RECEIVE_BUFFERS.max(buffers_for(ahead)))?;
-    Ok(Box::new(TimedSource { listener, ahead, stream: None }))
+    Ok(Box::new(TimedSource { listener, ahead, stream: None, withdrawn: None }))
 }
 
 impl UnitSource for TimedSource {
     fn next(&mut self, octets: &mut Vec<u8>, patience: Span) -> Result<Event, Failure> {
         let Some(stream) = &mut self.stream else {
             match self.listener.accept(patience) {
-                Ok(channel) => self.stream = Some(StreamSink::begin(channel, self.ahead)),
+                Ok(channel) => {
+                    self.withdrawn = channel.withdrawn();
+                    self.stream = Some(StreamSink::begin(channel, self.ahead));
+                }
                 Err(AcceptError::TimedOut { .. }) => {}
                 Err(other) => return Err(Failure::failed(other)),
             }
@@ -97,6 +101,10 @@ impl UnitSource for TimedSource {
             Err(gone @ RecvError::NodeGone) => Err(uncounted(gone.to_string(), NOT_STATED)),
             Err(other) => Err(Failure::failed(other)),
         }
+    }
+
+    fn withdrawn(&self) -> Option<Withdrawn> {
+        self.withdrawn
     }
 
     fn tally(&self) -> Tally {
