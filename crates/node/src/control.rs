@@ -348,6 +348,9 @@ impl Control<'_> {
             ChannelEvent::Changed { channel, granted } | ChannelEvent::Rerouted { channel, granted } => {
                 self.on_changed(channel, granted);
             }
+            ChannelEvent::ChangeDenied { channel, denied, name } => {
+                self.on_change_denied(channel, &denied, name.as_deref());
+            }
             ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(port, channel, &refusal),
             ChannelEvent::NoMemory { channel, unit_octets_max, short } => {
                 self.on_no_memory(channel, unit_octets_max, short);
@@ -431,16 +434,7 @@ impl Control<'_> {
         if is_absent {
             return session.not_there(sentence);
         }
-        let info = RefusalInfo {
-            test: denied.test.name().to_owned(),
-            node: name,
-            sentence,
-            margin_ns: denied.margin_ns,
-            nearest_delay_ns: denied.nearest_delay_ns,
-            nearest_packet_octets: denied.nearest_octets,
-            ..RefusalInfo::default()
-        };
-        session.reply(&Reply::Refused(info), &[]);
+        session.reply(&Reply::Refused(modify::refusal_of(denied, name, sentence)), &[]);
     }
 
     fn on_probed(&mut self, channel: ChannelId, granted: Granted) {
@@ -511,7 +505,7 @@ impl Control<'_> {
         board.set_state(ChannelState::Open, None);
         let sleeper = self.data.waker().sleeper(board.clone(), None);
         let memory = SinkMemory { ring, board, sleeper, _charge: Some(charge) };
-        self.data.say(Command::AttachSink { channel, memory });
+        self.data.say(Command::AttachSink { channel, buffers, memory });
     }
 
     fn on_incoming_opened(&mut self, channel: ChannelId, peer: Option<Peer>, granted: Granted) {

@@ -72,15 +72,17 @@ impl Control<'_> {
                 say(Level::Info, "probed", &text);
             }
             ChannelEvent::Changed { channel, granted } => {
-                let octets = granted.contract.unit_octets_max;
+                let (octets, period) = (granted.contract.unit_octets_max, granted.period());
+                let (called, bound) = (self.called(*channel), granted.bound());
                 let text =
-                    format!("changed: {}: units of {octets} octets from now on", self.called(*channel));
+                    format!("changed: {called}: units of {octets} octets each {period}, bound {bound}");
                 say(Level::Info, "changed", &text);
             }
             ChannelEvent::Refused { channel, refusal } | ChannelEvent::NotChanged { channel, refusal } => {
                 self.log_refused(*channel, &refusal.to_string());
             }
-            ChannelEvent::Denied { channel, denied, name } => {
+            ChannelEvent::Denied { channel, denied, name }
+            | ChannelEvent::ChangeDenied { channel, denied, name } => {
                 self.log_refused(*channel, &denial(denied, &self.name_of(denied, name.as_deref())));
             }
             ChannelEvent::Rerouting { .. }

@@ -8,7 +8,7 @@ use rota_admission::subnet::{Ask, Offer};
 use rota_contract::NodeId;
 use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
-use rota_wire::{RCAP_REROUTE_MAX_NS, RcapRecord, RcapRecords, RcapRequest};
+use rota_wire::{RCAP_REROUTE_MAX_NS, RcapAgain, RcapRecord, RcapRecords, RcapRequest};
 
 /// The kind of network that is a link ([`HopOffer::medium`]).
 pub(super) const LINK: u8 = 2;
@@ -125,13 +125,15 @@ pub(super) fn hops(records: &[Record]) -> Vec<Hop> {
 pub(super) struct Demand {
     pub(super) request: ChannelRequest,
     pub(super) packets: Packets,
-    /// The path of the open channel has failed, and another one is asked for.
+    /// The receiver has the channel already.
     pub(super) again: Option<Again>,
 }
 
-/// A request for another path.
+/// A request for a channel that its receiver has already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Again {
+    /// True if the open channel is to change; false if its path has failed, and another one is asked for.
+    pub(super) is_change: bool,
     /// The node that failed, to be passed by where another way is known.
     pub(super) avoid: Option<NodeId>,
 }
@@ -144,6 +146,7 @@ impl Demand {
         let fields = [
             (fits(request.messages.s_max), "smax"),
             (fits(request.packet_max), "packet"),
+            (fits(request.room) && request.room >= request.messages.s_max, "room"),
             (fits(request.shortest) && request.shortest <= request.messages.s_max, "smin"),
             (request.goal.delay > Span::ZERO, "delay"),
             (request.late_most < Chance::ONE, "timely"),
@@ -181,8 +184,10 @@ impl Demand {
             packet_max: octets(wire.packet_max),
             host_slack: span(wire.host_slack_ns),
             reroute: span(wire.reroute_ns),
+            room: octets(wire.room),
         };
-        let again = wire.again.map(|avoid| Again { avoid: Some(avoid).filter(|node| node.is_known()) });
+        let known = |again: RcapAgain| Some(again.avoid).filter(|node| node.is_known());
+        let again = wire.again.map(|again| Again { is_change: again.is_change, avoid: known(again) });
         Ok(Self { request, packets: messages.packets(request.packet_max)?, again })
     }
 
@@ -195,7 +200,6 @@ impl Demand {
             service: request.service,
             uid: request.uid,
             initiation: rota_wire::RcapInitiation::Source,
-            is_statistical: late_most > 0 || loss_most > 0,
             lease_ns: lease.as_nanos(),
             x_min_ns: request.messages.x_min.as_nanos(),
             x_ave_ns: request.messages.x_ave.as_nanos(),
@@ -209,9 +213,18 @@ impl Demand {
             late_most,
             loss_most,
             reroute_ns: request.reroute.as_nanos(),
-            again: self.again.map(|again| again.avoid.unwrap_or(NodeId::UNKNOWN)),
+            room: octets(request.room),
+            again: self.again.map(|Again { is_change, avoid }| RcapAgain {
+                is_change,
+                avoid: avoid.unwrap_or(NodeId::UNKNOWN),
+            }),
             nodes,
         }
+    }
+
+    /// True if it is for an open channel that is to change.
+    pub(super) fn is_change(&self) -> bool {
+        self.again.is_some_and(|again| again.is_change)
     }
 
     /// H: what the sending host adds to the path.

@@ -5,7 +5,9 @@ use rota_admission::subnet::Offer;
 use rota_contract::CloseCause;
 use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
-use rota_wire::{RcapAccept, RcapClose, RcapKind, RcapRecord, RcapRecords, RcapRequest, RcapStatus};
+use rota_wire::{
+    RcapAccept, RcapAgain, RcapClose, RcapKind, RcapRecord, RcapRecords, RcapRequest, RcapStatus,
+};
 
 mod ends;
 mod garbage;
@@ -80,6 +82,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         packet_max: Octets::new(1_400),
         host_slack: Span::ZERO,
         reroute: Span::ZERO,
+        room: Octets::new(1_000),
     }
 }
 

@@ -45,7 +45,7 @@ fn unit(number: u64, octets: u32) -> UnitRef {
 /// The first packet of a hop as it would be on the wire now.
 fn written(packets: &Packets, ends: Instant) -> Option<(RtipHeader, Vec<u8>)> {
     let mut body = [0; 2_000];
-    let octets = packets.write(&mut body, HOP, &mut Ring, ends)?;
+    let octets = packets.write(&mut body, &mut Ring, ends)?;
     assert_eq!(Some(octets - UNIT_HEADER_OCTETS), packets.first_octets());
     let (header, payload) = RtipHeader::parse(&body[..octets]).expect("a sound packet");
     Some((header, payload.to_vec()))
@@ -54,7 +54,7 @@ fn written(packets: &Packets, ends: Instant) -> Option<(RtipHeader, Vec<u8>)> {
 /// TENET-4.2-9: a source that hands over everything at once is held to the staircase of its traffic.
 #[test]
 fn a_source_lets_packets_join_by_its_traffic() {
-    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100);
+    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100, HOP);
     (0..7).for_each(|number| assert!(packets.offer(at(0), unit(number, 100))));
     let joined: Vec<usize> = (0..22).map(|ms| packets.join(at(ms))).collect();
     let when = |(ms, joined): (usize, &usize)| (*joined == 1).then_some(ms);
@@ -65,7 +65,7 @@ fn a_source_lets_packets_join_by_its_traffic() {
 
 #[test]
 fn a_unit_is_cut_into_packets_of_the_path() {
-    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100);
+    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100, HOP);
     packets.offer(at(0), unit(6, 250));
     packets.offer(at(0), unit(7, 0));
     packets.join(at(100));
@@ -91,7 +91,7 @@ fn a_unit_is_cut_into_packets_of_the_path() {
 /// Its octets cannot be read: the rest of it has no use, and the next unit is not touched.
 #[test]
 fn a_unit_that_is_given_up_goes_whole() {
-    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100);
+    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100, HOP);
     packets.offer(at(0), unit(13, 450));
     packets.offer(at(0), unit(14, 150));
     assert_eq!(packets.join(at(2)), 2, "two of five are eligible");

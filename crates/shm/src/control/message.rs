@@ -1,6 +1,6 @@
 //! The messages themselves, and the one place that parses them.
 
-use rota_contract::{AskedTerms, ChannelId, Granted, NodeId, TrafficSpec};
+use rota_contract::{AskedChange, AskedTerms, ChannelId, Granted, NodeId, TrafficSpec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::detail::{ChannelDetail, EndInfo};
 use super::info::{ChannelInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 16;
+pub const CONTROL_VERSION: u32 = 17;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for a station, in octets of UTF-8.
@@ -75,12 +75,12 @@ pub enum Request {
     },
     /// Asks what the node is and how it fares.
     Status,
-    /// Changes a reservation.
+    /// Changes the contract of a channel.
     Modify {
         /// The channel.
         channel: ChannelId,
-        /// New largest unit.
-        unit_octets_max: u32,
+        /// What is to change.
+        change: AskedChange,
     },
     /// Keeps the token going round although nobody has data, to measure hops.
     Circulate {
@@ -240,7 +240,7 @@ pub enum Reply {
         /// What is promised from now on.
         contract: Granted,
     },
-    /// A channel carries units of another size from now on, as somebody asked for.
+    /// A channel has another contract from now on, as somebody asked for.
     Changed {
         /// The channel.
         channel: ChannelId,

@@ -21,6 +21,26 @@ impl RcapInitiation {
     const ALL: [Self; 3] = [Self::Source, Self::Receiver, Self::Duplex];
 }
 
+/// A request for a channel that its receiver has already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RcapAgain {
+    /// True if the channel is open and is to change; false if its path has failed.
+    pub is_change: bool,
+    /// The node to be passed by where another way is known: one that failed. It is unknown where there is
+    /// none.
+    pub avoid: NodeId,
+}
+
+impl RcapAgain {
+    const fn code(again: Option<Self>) -> u8 {
+        match again {
+            None => 0,
+            Some(Self { is_change: false, .. }) => 1,
+            Some(Self { is_change: true, .. }) => 2,
+        }
+    }
+}
+
 /// A request for a new channel, with the records of the nodes that it has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RcapRequest<'a> {
@@ -32,8 +52,6 @@ pub struct RcapRequest<'a> {
     pub uid: u32,
     /// Which end asks.
     pub initiation: RcapInitiation,
-    /// True if late or lost packets are allowed in part: Z_min or W_min below 1.
-    pub is_statistical: bool,
     /// How long a tentative reservation may still stand.
     pub lease_ns: u64,
     /// X_min of messages.
@@ -60,15 +78,21 @@ pub struct RcapRequest<'a> {
     pub loss_most: u64,
     /// For how long the source looks for another way when the path fails; 0 for not at all.
     pub reroute_ns: u64,
-    /// The channel was open, and its path has failed: the node that failed, to be passed by where another way
-    /// is known. It is unknown where there is none to be passed by.
-    pub again: Option<NodeId>,
+    /// The largest message that the channel may ever be changed to: the receiver's memory holds it.
+    pub room: u32,
+    /// The channel is open, or was: why it is asked for once more.
+    pub again: Option<RcapAgain>,
     /// The nodes before.
     pub nodes: RcapRecords<'a>,
 }
 
 impl<'a> RcapRequest<'a> {
-    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 1;
+    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 1;
+
+    /// True if late or lost packets are allowed in part: Z_min or W_min below 1.
+    pub const fn is_statistical(&self) -> bool {
+        self.late_most > 0 || self.loss_most > 0
+    }
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let (destination, service) = (fields.node("destination")?, fields.u16("service")?);
@@ -84,7 +108,7 @@ impl<'a> RcapRequest<'a> {
         let (delay_max_ns, jitter_max_ns) = (fields.u64("D_max")?, fields.u64("J_max")?);
         let (late_most, loss_most) = (fields.u64("Z_min")?, fields.u64("W_min")?);
         let (reroute_ns, again) = (fields.u64("reroute")?, fields.u8("again")?);
-        let avoid = NodeId(fields.u64("avoid")?);
+        let (avoid, room) = (NodeId(fields.u64("avoid")?), fields.u32("room")?);
         let nodes = RcapRecords::read(fields)?;
         sound(class <= 1, "class")?;
         sound((1..=RCAP_LEASE_MAX_NS).contains(&lease_ns), "lease")?;
@@ -101,15 +125,15 @@ impl<'a> RcapRequest<'a> {
         sound(loss_most < 1 << 63 && (is_statistical || loss_most == 0), "W_min")?;
         sound(!is_statistical || late_most > 0 || loss_most > 0, "class")?;
         sound(reroute_ns <= RCAP_REROUTE_MAX_NS, "reroute")?;
-        sound(again <= 1 && (again == 0 || reroute_ns > 0), "again")?;
-        sound(again == 1 || !avoid.is_known(), "avoid")?;
+        sound(again <= 2 && (again != 1 || reroute_ns > 0), "again")?;
+        sound(again > 0 || !avoid.is_known(), "avoid")?;
+        sound(room >= s_max, "room")?;
         sound(nodes.are_plain(), "terms")?;
         Ok(Self {
             destination,
             service,
             uid,
             initiation,
-            is_statistical,
             lease_ns,
             x_min_ns,
             x_ave_ns,
@@ -123,19 +147,20 @@ impl<'a> RcapRequest<'a> {
             late_most,
             loss_most,
             reroute_ns,
-            again: (again == 1).then_some(avoid),
+            room,
+            again: (again > 0).then_some(RcapAgain { is_change: again == 2, avoid }),
             nodes,
         })
     }
 
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
         writer.u64(self.destination.0).u16(self.service).u32(self.uid).u8(self.initiation as u8);
-        writer.u8(u8::from(self.is_statistical)).u64(self.lease_ns).u64(self.x_min_ns).u64(self.x_ave_ns);
+        writer.u8(u8::from(self.is_statistical())).u64(self.lease_ns).u64(self.x_min_ns).u64(self.x_ave_ns);
         writer.u64(self.interval_ns).u32(self.s_max).u32(self.s_min).u32(self.packet_max);
         writer.u64(self.host_slack_ns).u64(self.delay_max_ns).u64(self.jitter_max_ns);
         writer.u64(self.late_most).u64(self.loss_most);
-        writer.u64(self.reroute_ns).u8(u8::from(self.again.is_some()));
-        writer.u64(self.again.unwrap_or(NodeId::UNKNOWN).0);
+        writer.u64(self.reroute_ns).u8(RcapAgain::code(self.again));
+        writer.u64(self.again.map_or(NodeId::UNKNOWN, |again| again.avoid).0).u32(self.room);
         self.nodes.write(writer);
     }
 }

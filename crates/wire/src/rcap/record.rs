@@ -253,6 +253,8 @@ tests!(
     Garbage = "a node on the way sent what cannot be",
     /// The program closed the channel before it was open.
     Closed = "the channel was closed before it was open",
+    /// The memory of the receiving program holds no such units, or too few of them.
+    Room = "the receiver's memory was made for smaller units, or for fewer of them",
 );
 
 impl RcapTest {

@@ -32,7 +32,6 @@ fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
         service: 9,
         uid: 1000,
         initiation: RcapInitiation::Source,
-        is_statistical: true,
         lease_ns: 1_000,
         x_min_ns: 10,
         x_ave_ns: 20,
@@ -46,7 +45,8 @@ fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
         late_most: 5,
         loss_most: 0,
         reroute_ns: 2_000,
-        again: Some(NodeId(6)),
+        room: 600,
+        again: Some(RcapAgain { is_change: false, avoid: NodeId(6) }),
         nodes,
     }
 }
@@ -132,7 +132,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     let (zero_32, huge_32) = ([0; 4], [0xff; 4]);
     let cases: &[(usize, &[u8], &str)] = &[
         (0, &[0x4c], "kind"),
-        (1, &[3], "version"),
+        (1, &[2], "version"),
         (2, &[0, 23], "length"),
         (4, &[0], "type"),
         (4, &[8], "type"),
@@ -163,10 +163,11 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (body + 92, &huge, "W_min"),
         (body + 100, &huge, "reroute"),
         (body + 100, &zero, "again"),
-        (body + 108, &[2], "again"),
+        (body + 108, &[3], "again"),
         (body + 108, &[0], "avoid"),
-        (body + 117, &[2], "record length"),
-        (body + 117, &[17], "nodes"),
+        (body + 117, &[0, 0, 1, 0xf3], "room"),
+        (body + 121, &[2], "record length"),
+        (body + 121, &[17], "nodes"),
         (first, &[0, 0], "record length"),
         (first, &[0xff, 0xff], "record length"),
         (first + 2, &zero, "record node"),
@@ -287,11 +288,14 @@ prop_compose! {
         RcapRequest {
             destination: NodeId(destination), service, uid,
             initiation: [RcapInitiation::Source, RcapInitiation::Receiver, RcapInitiation::Duplex][way],
-            is_statistical: late_most > 0 || loss_most > 0,
             lease_ns, x_min_ns, x_ave_ns: x_min_ns + longer, interval_ns: x_min_ns + longer + longest,
             s_max: sizes.0.max(sizes.1), s_min: sizes.0.min(sizes.1), packet_max: sizes.2, host_slack_ns,
             delay_max_ns, jitter_max_ns, late_most, loss_most, reroute_ns,
-            again: (reroute_ns > 0).then_some(NodeId(late_most)),
+            room: sizes.0.max(sizes.1).max(sizes.2),
+            again: (reroute_ns > 0 || loss_most % 2 == 1).then_some(RcapAgain {
+                is_change: loss_most % 2 == 1,
+                avoid: NodeId(late_most),
+            }),
             nodes: RcapRecords::default(),
         }
     }
