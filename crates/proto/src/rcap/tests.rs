@@ -9,6 +9,7 @@ use rota_wire::{
     RcapAccept, RcapAgain, RcapClose, RcapKind, RcapRecord, RcapRecords, RcapRequest, RcapStatus,
 };
 
+mod change;
 mod ends;
 mod garbage;
 mod reroute;

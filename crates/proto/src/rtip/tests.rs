@@ -313,3 +313,113 @@ fn units_behind_the_bound_are_late_at_the_destination() {
     // 100 parts in a million of the time since the quickest are for the drift of the clocks.
     assert!((990_000..=1_000_000).contains(&tally.latest_by_ns), "{tally:?}");
 }
+
+const DESTINATION: ChannelId = ChannelId(9);
+const OLD: (PortId, MacAddr, u16) = (PortId(1), MAC, 4);
+const NEW: (PortId, MacAddr, u16) = (PortId(1), MAC, 5);
+
+/// One packet of a unit of two; its octets tell the number.
+fn packet(number: u16, fragment: u16) -> (UnitHeader, Vec<u8>) {
+    let header = UnitHeader {
+        label: 0,
+        number,
+        fragment,
+        last: fragment == 1,
+        left_out: 0,
+        unit_octets: 100,
+        schedule_ns: u64::from(number) * 1_000_000,
+    };
+    let mut octets = vec![number as u8; UNIT_HEADER_OCTETS + 50];
+    header.emit(&mut octets);
+    (header, octets)
+}
+
+/// A destination whose channel is to change, with the first unit there and a half of the second one.
+fn changing() -> Table {
+    let mut table = Table::new();
+    table.enter_destination(DESTINATION, OLD, 50, ms(30));
+    for (number, fragment) in [(0, 0), (0, 1), (1, 0)] {
+        let (header, _) = packet(number, fragment);
+        table.describe(OLD, &header, 50, Some(at(0))).expect("its channel");
+    }
+    table.enter_change(DESTINATION, NEW, 50, ms(20), 4);
+    table
+}
+
+fn comes(table: &mut Table, now: Instant, sequence: u16, number: u16, fragment: u16) -> bool {
+    assert_eq!(table.look_up(NEW, sequence, 50), Meaning::Keep(DESTINATION));
+    table.keep(now, DESTINATION, &packet(number, fragment).1)
+}
+
+/// All packets that go to the program: unit and fragment.
+fn kept(table: &mut Table, now: Instant) -> Vec<(u64, u16)> {
+    let mut bytes = [0; 100];
+    let mut found = Vec::new();
+    while table.has_kept() {
+        assert!(table.next_kept(now, &mut bytes));
+        let part = table.take_kept().expect("it was just given");
+        assert_eq!((part.channel, part.octets, bytes[0]), (DESTINATION, 50, part.descriptor.number as u8));
+        found.push((part.descriptor.number, part.descriptor.fragment));
+    }
+    found
+}
+
+/// What comes too early by a new contract waits for the last packet of the old one, and none waits then.
+#[test]
+fn packets_of_a_new_contract_wait_for_those_before_them() {
+    let mut table = changing();
+    assert!(comes(&mut table, at(1), 0, 2, 0) && comes(&mut table, at(2), 1, 2, 1));
+    assert_eq!((kept(&mut table, at(2)), table.deadline()), (vec![], at(31)));
+    let (last, _) = packet(1, 1);
+    table.describe(OLD, &last, 50, Some(at(3))).expect("the last one of the old contract");
+    assert_eq!(kept(&mut table, at(3)), [(2, 0), (2, 1)]);
+    assert_eq!(table.look_up(OLD, 9, 50), Meaning::Unknown, "none of the old contract overtakes them");
+    assert_eq!(table.look_up(NEW, 2, 50), Meaning::Deliver(DESTINATION, 50));
+    assert_eq!(
+        (table.deadline(), table.tally(DESTINATION).map(|tally| tally.units)),
+        (Instant::FAR, Some(3))
+    );
+    // Nothing was missing before the first one.
+    let mut table = changing();
+    table.describe(OLD, &last, 50, Some(at(0))).expect("its channel");
+    assert!(comes(&mut table, at(1), 0, 2, 0));
+    assert_eq!(kept(&mut table, at(1)), [(2, 0)]);
+}
+
+/// What was lost by the old contract keeps the new one for no longer than that one's bound.
+#[test]
+fn packets_of_a_new_contract_wait_no_longer_than_the_bound_of_the_old_one() {
+    let mut table = changing();
+    for (sequence, (number, fragment)) in [(2, 0), (2, 1), (3, 0), (3, 1)].into_iter().enumerate() {
+        assert!(comes(&mut table, at(5), sequence as u16, number, fragment));
+    }
+    assert!(!comes(&mut table, at(6), 4, 4, 0), "more than the contract allows in the time");
+    table.handle_deadline(at(34));
+    assert_eq!(kept(&mut table, at(34)), []);
+    table.handle_deadline(at(35));
+    assert_eq!(kept(&mut table, at(35)), [(2, 0), (2, 1), (3, 0), (3, 1)]);
+    let tally = table.tally(DESTINATION).expect("it is there");
+    assert_eq!((tally.units, tally.incomplete, tally.lost), (3, 1, 0));
+    // A change that comes to nothing leaves no trace.
+    let mut table = changing();
+    assert!(comes(&mut table, at(1), 0, 2, 0));
+    table.leave(DESTINATION, NEW);
+    assert_eq!((table.look_up(NEW, 1, 50), table.has_kept(), table.parked()), (Meaning::Unknown, false, 0));
+    assert_eq!(table.look_up(OLD, 3, 50), Meaning::Deliver(DESTINATION, 50));
+    table.leave(DESTINATION, OLD);
+    assert_eq!(table.parked(), 1);
+    assert!(table.end(DESTINATION).is_none() && table.is_empty());
+}
+
+/// A source whose channel changes keeps the unit that has begun to leave, and gives the others away.
+#[test]
+fn units_that_have_not_begun_to_leave_are_given_away() {
+    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 50, HOP);
+    (0..3).for_each(|number| assert!(packets.offer(at(0), unit(number, 100))));
+    assert_eq!(packets.join(at(0)), 1);
+    let moved: Vec<u64> = std::iter::from_fn(|| packets.take_uncut()).map(|unit| unit.number).collect();
+    assert_eq!(moved, [1, 2]);
+    packets.join(at(60));
+    assert_eq!([packets.leave().unit, packets.leave().unit], [None, Some(unit(0, 100))]);
+    assert!(packets.is_empty() && packets.due() == Instant::FAR);
+}
