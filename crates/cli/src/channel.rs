@@ -3,7 +3,7 @@
 mod show;
 
 use crate::status::connect;
-use crate::traffic::{PERIOD_DEFAULT, Service, Traffic, unit_octets, with_room};
+use crate::traffic::{Change, PERIOD_DEFAULT, Service, Traffic, unit_octets, with_room};
 use rota::{ChannelId, ChannelInfo, OpenError, OpenRequest, TallyInfo};
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{BitRate, Span, parse_rate};
@@ -61,15 +61,15 @@ enum Action {
         #[arg(value_parser = channel_id)]
         channel: ChannelId,
     },
-    /// Resize an open channel of this station
-    #[command(after_help = "Example: rota channel modify 4294967297 --rate 2mbit")]
+    /// Change the contract of an open channel of this station, while it is used
+    #[command(after_help = "Examples: rota channel modify 4294967297 --rate 2mbit\n          \
+        rota channel modify 4294967297 --xmin 20ms --smax 3000octets --delay 200ms")]
     Modify {
         /// Its id, from the list
         #[arg(value_parser = channel_id)]
         channel: ChannelId,
-        /// The new rate
-        #[arg(long, value_parser = parse_rate, allow_hyphen_values = true)]
-        rate: BitRate,
+        #[command(flatten)]
+        change: Change,
     },
 }
 
@@ -94,7 +94,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             say(format, json!({ "closed": channel }), &format!("channel {channel} closes"));
             Ok(Exit::Done)
         }
-        Action::Modify { channel, rate } => modify(*channel, *rate, format),
+        Action::Modify { channel, change } => modify(*channel, change, format),
     }
 }
 
@@ -202,13 +202,12 @@ fn broken(tally: &TallyInfo) -> String {
     }
 }
 
-fn modify(channel: ChannelId, rate: BitRate, format: Format) -> Result<Exit, Failure> {
+fn modify(channel: ChannelId, change: &Change, format: Format) -> Result<Exit, Failure> {
     let mut node = connect()?;
     // The rate is one of its own period's units; of a channel that is not there the node says so.
     let known = node.channels()?.into_iter().find(|known| known.channel == channel);
     let period = known.map_or(PERIOD_DEFAULT, |known| Span::from_nanos(known.contract.contract.period_ns));
-    let octets = unit_octets(rate, period)?;
-    match node.modify_channel(channel, octets) {
+    match node.change_channel(channel, &change.asked(period)?) {
         Ok(contract) => tell_granted(&format!("channel {channel}"), &contract, format),
         Err(OpenError::Refused(refusal)) => return Ok(refused(&refusal, format)),
         Err(error) => return Err(error.into()),

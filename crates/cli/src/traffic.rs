@@ -1,7 +1,7 @@
 //! Traffic and service of a channel on the command line: in the terms of the Tenet paper (Tables 2 and 3),
 //! and in the spellings of IEEE 802.1Qcc.
 
-use rota::{AskedTerms, OpenRequest, TrafficSpec};
+use rota::{AskedChange, AskedTerms, OpenRequest, TrafficSpec};
 use rota_answer::Failure;
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
 
@@ -22,6 +22,47 @@ pub struct Service {
     /// are told from which node to which
     #[arg(long)]
     pub allow_withdrawn: bool,
+}
+
+/// What is to change of a channel's contract; the rest stays.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[group(required = true, multiple = true)]
+pub struct Change {
+    /// The new rate: units of the period carry so much
+    #[arg(long, value_parser = parse_rate, allow_hyphen_values = true, conflicts_with = "smax")]
+    pub rate: Option<BitRate>,
+    /// The new largest unit (Smax; in 802.1Qcc MaxFrameSize)
+    #[arg(long, visible_alias = "max-frame-size", value_parser = parse_octets, value_name = "SIZE")]
+    pub smax: Option<Octets>,
+    /// From one unit to the next at least (Xmin); this and what follows for channels across segments only
+    #[arg(long, visible_alias = "xmin", value_parser = parse_span, value_name = "TIME")]
+    pub period: Option<Span>,
+    /// The least average time between units (Xave)
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    pub xave: Option<Span>,
+    /// The interval over which the average holds (I)
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    pub interval: Option<Span>,
+    /// The longest delay of a unit that is borne (Dmax; in 802.1Qcc MaxLatency)
+    #[arg(long, visible_alias = "max-latency", value_parser = parse_span, value_name = "TIME")]
+    pub delay: Option<Span>,
+    /// The largest difference of two delays that is borne (Jmax)
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    pub jitter: Option<Span>,
+}
+
+impl Change {
+    /// The change of a channel whose units come `period` apart now.
+    pub fn asked(&self, period: Span) -> Result<AskedChange, Failure> {
+        let rate = self.rate.map(|rate| unit_octets(rate, self.period.unwrap_or(period))).transpose()?;
+        let octets = |smax: Octets| {
+            u32::try_from(smax.get()).map_err(|_| too_much(&format!("a unit of {} octets", smax.get())))
+        };
+        let smax = self.smax.map(octets).transpose()?;
+        let &Self { xave, interval, delay, jitter, .. } = self;
+        let terms = AskedTerms { average: xave, interval, delay, jitter, ..AskedTerms::default() };
+        Ok(AskedChange { unit_octets_max: rate.or(smax), period: self.period, terms })
+    }
 }
 
 /// Traffic: a rate, or the numbers of a contract.

@@ -4,6 +4,7 @@ mod common;
 
 use common::topology::TopologyLab;
 use common::{PATIENCE, eventually, pid, signal};
+use rota_units::Span;
 
 const TWO_SEGMENTS: &str = "two-segments.toml";
 const LINE: &str = "t1.toml";
@@ -91,6 +92,80 @@ fn a_channel_crosses_a_gateway_by_name() {
     let wrong = open(&["--xave", "10ms"]);
     assert!(wrong.code() == 2 && wrong.err.contains("must be 33.333 ms or longer"), "{}", wrong.err);
     for station in ["n2", "n3"] {
+        lab.wait_for_mode(station, "plain");
+    }
+}
+
+/// A stream over a gateway is changed three times while it is sent: its octets come whole and in order, its
+/// programs end as soon as all has come, and a change that is refused changes nothing.
+#[test]
+fn a_stream_over_a_gateway_is_changed_while_it_is_sent() {
+    let Some(lab) = TopologyLab::up("across-change", TWO_SEGMENTS, &[]) else { return };
+    wait_for_ways(&lab);
+    let folder = std::env::temp_dir().join(format!("rota-across-change-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let [sent, more, done, copy] = ["sent", "more", "done", "copy"].map(|name| folder.join(name));
+    // Two seconds and a half, and some more once all changes are made.
+    let octets: Vec<u8> = (0..70_000u32).flat_map(u32::to_le_bytes).collect();
+    let (first, last) = octets.split_at(250_000);
+    std::fs::write(&sent, first).expect("room");
+    std::fs::write(&more, last).expect("room");
+    let receiver = lab.rota("n4", &["recv", "--json", "--out", &copy.display().to_string()]);
+    receiver.wait_for_word("listening");
+    let words = format!(
+        "{{ cat '{}'; until [ -e '{}' ]; do sleep 0.02; done; cat '{}'; }} \
+         | '{}' send --json --to n4 --rate 800kbit",
+        sent.display(),
+        done.display(),
+        more.display(),
+        common::ROTA
+    );
+    let sender = lab.exec("n1", &["sh", "-c", &words]);
+    sender.wait_for_word("open:");
+    let listed = || lab.rota("n1", &["channel", "list", "--json"]).finish().well().json();
+    let channel = listed()["channels"][0]["channel"].as_str().expect("an id").to_owned();
+    let modify =
+        |more: &[&str]| lab.rota("n1", &[&["channel", "modify", "--json", &channel], more].concat()).finish();
+    let granted = |more: &[&str]| {
+        let changed = modify(more);
+        assert_eq!(changed.code(), 0, "{more:?}: {} {}", changed.out, changed.err);
+        changed.json()["contract"].clone()
+    };
+    let larger = granted(&["--rate", "1.5mbit"]);
+    assert_eq!(larger["unit_octets_max"], 6_250, "{larger}");
+    let shorter = granted(&["--delay", "250ms"]);
+    assert!(shorter["bound_ns"].as_u64().is_some_and(|bound| bound <= 250_000_000), "{shorter}");
+    let refused = modify(&["--delay", "20ms"]);
+    assert_eq!(
+        (refused.code(), &refused.json()["refused"]["test"]),
+        (3, &"PathDelay".into()),
+        "{}",
+        refused.out
+    );
+    let wrong = modify(&["--rate", "9mbit"]);
+    assert!(wrong.code() == 2 && wrong.err.contains("opened with room for"), "{}", wrong.err);
+    let less = granted(&["--rate", "1mbit", "--delay", "300ms"]);
+    // What stands is what the last change said, at the sender and hop by hop.
+    assert_eq!(listed()["channels"][0]["contract"]["bound_ns"], less["bound_ns"]);
+    let shown = lab.rota("n1", &["channel", "show", "--json", &channel]).finish().well().json();
+    assert_eq!(shown["shown"]["sum"]["bound_ns"], less["bound_ns"], "{shown}");
+    assert_eq!(shown["shown"]["terms"]["delay_max_ns"], 300_000_000, "{shown}");
+    let certificate = ["channel", "show", "--certificate", &channel];
+    assert!(lab.rota("n1", &certificate).finish().well().out.contains("hops"), "the checker accepts it");
+    std::fs::write(&done, "").expect("room");
+    let begun = rota::now();
+    let sender = sender.finish();
+    let ended = rota::now();
+    let receiver = receiver.finish();
+    assert!(rota::now().since(ended) < Span::from_millis(2_000), "the receiver ends with its sender");
+    assert!(DONE.contains(&sender.code()), "{}", sender.err);
+    assert!(DONE.contains(&receiver.code()), "{}", receiver.err);
+    let came = receiver.json();
+    assert_eq!((&came["lost"], &came["incomplete"]), (&0.into(), &0.into()), "{came}");
+    assert!(std::fs::read(&copy).expect("it was written") == octets, "the octets differ");
+    assert!(ended.since(begun) < Span::from_millis(5_000), "the sender ends with its units");
+    let _ = std::fs::remove_dir_all(&folder);
+    for station in ["n1", "n2", "n3", "n4"] {
         lab.wait_for_mode(station, "plain");
     }
 }

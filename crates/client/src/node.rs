@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rota_contract::{AskedTerms, ChannelId, Granted, TrafficSpec};
+use rota_contract::{AskedChange, AskedTerms, ChannelId, Granted, TrafficSpec};
 use rota_shm::control::{
     ChannelDetail, ChannelInfo, ControlName, EndInfo, IncidentInfo, Message, RefusalInfo, Reply, Request,
     SocketError, StatusInfo,
@@ -329,7 +329,15 @@ impl Node {
     /// # Errors
     /// [`OpenError::Refused`] when the new size does not fit; the old contract then stays.
     pub fn modify_channel(&mut self, channel: ChannelId, unit_octets_max: u32) -> Result<Granted, OpenError> {
-        modify(&self.session, channel, unit_octets_max)
+        self.change_channel(channel, &AskedChange::of_size(unit_octets_max))
+    }
+
+    /// The same for any part of a channel's contract. On one segment only the size of units may change.
+    ///
+    /// # Errors
+    /// [`OpenError::Refused`] when the new contract does not fit; the old one then stays.
+    pub fn change_channel(&mut self, channel: ChannelId, change: &AskedChange) -> Result<Granted, OpenError> {
+        modify(&self.session, channel, change)
     }
 
     /// Keeps the token going round for a while although nobody has data, to measure hops.
@@ -422,9 +430,9 @@ pub(crate) fn listen_by(
 pub(crate) fn modify(
     session: &Session,
     channel: ChannelId,
-    unit_octets_max: u32,
+    change: &AskedChange,
 ) -> Result<Granted, OpenError> {
-    let modify = Request::Modify { channel, unit_octets_max };
+    let modify = Request::Modify { channel, change: *change };
     // The node has answered on this socket before: it is not the socket that takes so long.
     let answer = session.request(&modify, LOCAL_TIMEOUT).map_err(|error| match error {
         NodeError::Socket(SocketError::TimedOut(within)) => NodeError::NotChanged { channel, within },

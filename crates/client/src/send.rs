@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rota_contract::{ChannelId, CloseCause, Contract, Granted, Tally};
+use rota_contract::{AskedChange, ChannelId, CloseCause, Contract, Granted, Tally};
 use rota_shm::control::{Reply, Request};
 use rota_shm::{ChannelCounter, ChannelState, ClientSource, TryWriteError};
 use rota_units::{Instant, Span};
@@ -189,8 +189,17 @@ impl SendChannel {
     /// # Errors
     /// [`OpenError::Refused`] with the margin and what would be granted; the contract then stays as it was.
     pub fn modify(&mut self, unit_octets_max: u32) -> Result<&Contract, OpenError> {
+        self.change(&AskedChange::of_size(unit_octets_max))
+    }
+
+    /// The same for any part of the contract: period, average, delay and jitter, too. On one segment only the
+    /// size of units may change. A unit that is put from now on keeps the new contract.
+    ///
+    /// # Errors
+    /// As [`Self::modify`].
+    pub fn change(&mut self, change: &AskedChange) -> Result<&Contract, OpenError> {
         let _ = self.session.discard();
-        self.granted = modify(&self.session, self.channel, unit_octets_max)?;
+        self.granted = modify(&self.session, self.channel, change)?;
         Ok(&self.granted.contract)
     }
 

@@ -24,6 +24,33 @@ pub struct AskedTerms {
     pub allow_withdrawn: bool,
 }
 
+/// Another contract for an open channel. What it does not state stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+pub struct AskedChange {
+    /// S_max: the largest unit, octets; up to the room that the channel was opened with.
+    pub unit_octets_max: Option<u32>,
+    /// X_min: the least time between units.
+    #[cfg_attr(feature = "serde", serde(rename = "period_ns", with = "nanos"))]
+    pub period: Option<Span>,
+    /// X_ave, I, D_max and J_max.
+    pub terms: AskedTerms,
+}
+
+impl AskedChange {
+    /// Another size, and nothing else.
+    pub fn of_size(unit_octets_max: u32) -> Self {
+        Self { unit_octets_max: Some(unit_octets_max), ..Self::default() }
+    }
+
+    /// The new size, if nothing else is to change.
+    pub fn size_alone(&self) -> Option<u32> {
+        let Self { unit_octets_max, period, terms } = *self;
+        unit_octets_max.filter(|_| period.is_none() && terms == AskedTerms::default())
+    }
+}
+
 /// Terms that contradict each other or the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTerms {

@@ -5,7 +5,7 @@ use crate::limits::Refusals;
 use crate::status::Snapshot;
 use crate::waker::{Sleeper, Waker};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use rota_contract::{AskedTerms, NodeId, TrafficSpec};
+use rota_contract::{AskedChange, AskedTerms, NodeId, TrafficSpec};
 use rota_proto::{ChannelEvent, ChannelId, Node, NotFound, PortId, ResizeError, Shortage};
 use rota_shm::{Board, MessageWriter, NodeSocket, RxWriter, TxReader};
 use rota_units::Instant;
@@ -68,6 +68,8 @@ pub(crate) enum Command {
     },
     AttachSink {
         channel: ChannelId,
+        /// The units of the largest size that it holds.
+        buffers: u16,
         memory: SinkMemory,
     },
     /// There is no memory for an incoming channel.
@@ -100,10 +102,10 @@ pub(crate) enum Command {
     Abort {
         channel: ChannelId,
     },
-    Resize {
+    Change {
         ask: u64,
         channel: ChannelId,
-        unit_octets_max: u32,
+        change: AskedChange,
     },
     /// A socket of link control is mapped; answered, so that nothing sent to it afterwards is lost.
     AttachSocket {

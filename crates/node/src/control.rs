@@ -350,6 +350,9 @@ impl Control<'_> {
             ChannelEvent::Changed { channel, granted } | ChannelEvent::Rerouted { channel, granted } => {
                 self.on_changed(channel, granted);
             }
+            ChannelEvent::ChangeDenied { channel, denied, name } => {
+                self.on_change_denied(channel, &denied, name.as_deref());
+            }
             ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(port, channel, &refusal),
             ChannelEvent::NoMemory { channel, unit_octets_max, short } => {
                 self.on_no_memory(channel, unit_octets_max, short);
@@ -438,16 +441,8 @@ impl Control<'_> {
         if is_absent {
             return session.not_there(sentence);
         }
-        let info = RefusalInfo {
-            test: denied.test.name().to_owned(),
-            node: name,
-            sentence,
-            margin_ns: denied.margin_ns,
-            nearest_delay_ns: denied.nearest_delay_ns,
-            nearest_packet_octets: denied.nearest_octets,
-            withdrawn,
-            ..RefusalInfo::default()
-        };
+        let mut info = modify::refusal_of(denied, name, sentence);
+        info.withdrawn = withdrawn;
         session.reply(&Reply::Refused(info), &[]);
     }
 

@@ -269,6 +269,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     way.host.order_gate(port, order, &self.waits)?;
                 }
             }
+            Output::Kept => self.deliver_kept(at),
             Output::Slot { channel, at, unit } => self.slot(at, channel, unit),
             Output::Event => self.events(),
             Output::Round { port, hops, span } => {

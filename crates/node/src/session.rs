@@ -287,8 +287,8 @@ impl Session {
             Request::List { after } => self.wait_for(ask, Asked::List { after }),
             Request::Show { channel } => self.wait_for(ask, Asked::Show { channel }),
             Request::Status => self.wait_for(ask, Asked::Status),
-            Request::Modify { channel, unit_octets_max } => {
-                let command = Command::Resize { ask, channel, unit_octets_max };
+            Request::Modify { channel, change } => {
+                let command = Command::Change { ask, channel, change };
                 self.ask(ask, Asked::Modify { channel }, command, data)
             }
             Request::Circulate { duration_ns } => {

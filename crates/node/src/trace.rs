@@ -189,6 +189,19 @@ impl Tracer {
         }
     }
 
+    /// A fragment that waited for those before it goes to its program; its frame has been noted.
+    pub(crate) fn kept(&mut self, at: Instant, delivery: &Delivery) {
+        let Some(known) = self.known.iter_mut().find(|known| known.channel == delivery.channel) else {
+            return;
+        };
+        let judged = known.judge.fragment(&delivery.descriptor, delivery.octets, at);
+        let (channel, _, port) = self.called(delivery.channel);
+        for missed in judged.missed.into_iter().flatten() {
+            let own = self.own(TraceEvent::Missed, at, port);
+            self.missed(missed, TraceRecord { channel, ..own });
+        }
+    }
+
     fn missed(&mut self, missed: judge::Missed, record: TraceRecord<'_>) {
         let extra = [missed.units, missed.octets, missed.early_ns];
         let (event, verdict, number) = (TraceEvent::Missed, missed.verdict, missed.number);
@@ -450,6 +463,7 @@ impl Tracer {
                 self.note(&TraceRecord { channel: *channel, extra, octets, ..own });
             }
             ChannelEvent::Denied { channel, denied, .. }
+            | ChannelEvent::ChangeDenied { channel, denied, .. }
             | ChannelEvent::NotRerouted { channel, denied, .. } => {
                 let extra = [denied.margin_ns, 0, denied.nearest_octets.into()];
                 let octets = denied.test.name().as_bytes();

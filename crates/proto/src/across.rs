@@ -10,8 +10,9 @@ use crate::link_state::LinkState;
 use crate::node::detail::Opened;
 use crate::rcap::{
     ChannelKey, ChannelRequest, EntryId, Graph, NextHop, Rcap, RcapDenied, RcapLimits, RcapTest, Record,
-    TUNNEL,
+    TUNNEL, units_within,
 };
+use crate::rtip::table::Key;
 use rota_admission::subnet::Ask;
 use rota_contract::{CloseCause, Contract, Granted, NodeId, NodeName, Tally, Withdrawn};
 use rota_units::{Instant, Span};
@@ -94,8 +95,12 @@ pub(crate) struct End {
     pub(crate) opened: Opened,
     /// The counts of its units, as the destination stated them.
     pub(crate) tally: Tally,
-    /// It had another path before: units may have left on that one.
+    /// It had another path or contract before: units may have left on that one.
     pub(crate) is_moved: bool,
+    /// When the last unit of a contract before has come, at the source.
+    pub(crate) former_until: Instant,
+    /// The contract that the channel is about to have, and its entry, at the destination.
+    pub(crate) next: Option<(EntryId, Granted)>,
 }
 
 impl End {
@@ -119,6 +124,8 @@ impl End {
             opened: Opened::default(),
             tally: Tally::default(),
             is_moved: false,
+            former_until: Instant::ZERO,
+            next: None,
         }
     }
 
@@ -139,6 +146,8 @@ pub(crate) struct Across {
     pub(crate) rcap: Rcap,
     pub(crate) links: LinkState,
     pub(crate) held: BTreeMap<EntryId, Held>,
+    /// The ends that receive by an entry, and the local ids of its packets.
+    pub(crate) entered: BTreeMap<EntryId, (ChannelId, Key)>,
     /// The parts of certificates whose accept is on its way.
     pub(crate) parts: BTreeMap<EntryId, Vec<u8>>,
     pub(crate) ends: BTreeMap<ChannelId, End>,
@@ -170,6 +179,7 @@ impl Across {
             rcap: Rcap::new(own, limits, Graph::default(), seed),
             links: LinkState::new(own, name, forwards),
             held: BTreeMap::new(),
+            entered: BTreeMap::new(),
             parts: BTreeMap::new(),
             ends: BTreeMap::new(),
             outbox: VecDeque::new(),
@@ -278,7 +288,7 @@ impl Across {
 pub(crate) fn granted(request: &ChannelRequest, bound: Span) -> Granted {
     let period = request.messages.x_min;
     // The regulator of the source keeps a unit for as long as its packets are spread.
-    let buffers = bound.as_nanos().div_ceil(period.as_nanos().max(1)) + 2;
+    let buffers = units_within(bound, period);
     Granted {
         contract: Contract {
             unit_octets_max: u32::try_from(request.messages.s_max.get()).unwrap_or(u32::MAX),

@@ -2,7 +2,7 @@
 //! daemon and the simulator have loops of their own: their turns have budgets, and their cards take time.
 
 use crate::channels::{ChannelEvent, Listener};
-use crate::io::{ChannelId, FrameBuf, GateOrder, Input, Output, Payloads, PortId};
+use crate::io::{ChannelId, Delivery, FrameBuf, GateOrder, Input, Output, Payloads, PortId};
 use crate::llc::LlcEvent;
 use crate::node::Node;
 use crate::rtip::HopEvent;
@@ -22,6 +22,8 @@ const FRAME_OCTETS_MAX: usize = Framing::MTU_MAX as usize + ETHERNET_HEADER_OCTE
 pub enum Given<'a> {
     /// An output, and the octets of the frame that it transmits. [`Output::Event`] is taken already.
     Output(Output, &'a [u8]),
+    /// A fragment that waited for those before it, and its octets.
+    Kept(Delivery, &'a [u8]),
     /// An event of a channel.
     Channel(ChannelEvent),
     /// An event of link control.
@@ -101,6 +103,11 @@ pub fn poll(
         };
         match output {
             Output::Transmit { len, .. } => take(Given::Output(output, &bytes[..usize::from(len)])),
+            Output::Kept => {
+                if let Some(delivery) = node.take_kept() {
+                    take(Given::Kept(delivery, &bytes[..usize::from(delivery.octets)]));
+                }
+            }
             Output::Event => {
                 while let Some(event) = node.next_event() {
                     take(Given::Channel(event));

@@ -145,6 +145,9 @@ pub enum Output {
         /// The level of the queue that it waited at.
         level: u8,
     },
+    /// A fragment for a local channel has waited for those before it: [`crate::Node::take_kept`] says which
+    /// one it is, and its octets are in the frame buffer.
+    Kept,
     /// Free the ordinary frame with this tag: there was no room for it.
     DropHost {
         /// Of which port.

@@ -21,7 +21,7 @@ mod ports;
 
 use crate::across::Across;
 use crate::channels::{ChannelEvent, Listener, OpenRequest, RequestError, ResizeError, Shortage, Stated};
-use crate::io::{ChannelId, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, Way};
+use crate::io::{ChannelId, Delivery, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, Way};
 use crate::port::{Medium, Port};
 use crate::report::{HostSigns, Reports};
 use crate::rtip::table::Table;
@@ -35,7 +35,7 @@ use messages::Messages;
 use peers::Route;
 pub use peers::{Found, NotFound};
 pub use ports::{PORTS_MAX, PortSpec, PortsError};
-use rota_contract::{AskedTerms, CloseCause, Granted, NodeId, Tally, Unread};
+use rota_contract::{AskedChange, AskedTerms, CloseCause, Granted, NodeId, Tally, Unread};
 use rota_medium::door::{self, Deadline, Identity};
 use rota_medium::rether::Rether;
 use rota_units::{Instant, Span};
@@ -113,7 +113,7 @@ impl Node {
             Input::Frame { port, .. } | Input::CardEmpty { port } | Input::HostFrame { port, .. } => {
                 self.place(port)
             }
-            Input::UnitReady { channel, .. } => Some(self.place_of(channel)),
+            Input::UnitReady { channel, .. } => Some(self.place_of(self.hops.hop_of(channel))),
         };
         let Some(at) = line else {
             return Disposition { verdict: FrameVerdict::Foreign, received: None };
@@ -121,6 +121,12 @@ impl Node {
         if self.is_foreign_unit(&input) {
             return Disposition::default();
         }
+        let input = match input {
+            Input::UnitReady { channel, unit } => {
+                Input::UnitReady { channel: self.hops.hop_of(channel), unit }
+            }
+            input => input,
+        };
         let (mut disposition, packet) = self.lines[at].handle(now, input);
         if let Some(packet) = packet {
             disposition = self.on_packet(now, at, &packet);
@@ -142,6 +148,7 @@ impl Node {
     pub fn handle_deadline(&mut self, now: Instant) {
         self.assert_drained();
         self.lines.iter_mut().for_each(|line| line.handle_deadline(now));
+        self.hops.handle_deadline(now);
         self.settle_hops(now);
         self.tick_across(now);
     }
@@ -161,6 +168,11 @@ impl Node {
 
     /// The ports take turns, so that none waits for another one's whole backlog.
     fn next_output(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
+        while self.hops.has_kept() {
+            if self.hops.next_kept(now, frame.bytes) {
+                return Some(Output::Kept);
+            }
+        }
         if let [only] = &mut self.lines[..] {
             return only.poll(now, frame);
         }
@@ -187,6 +199,11 @@ impl Node {
         has_event.then_some(Output::Event)
     }
 
+    /// The fragment of the newest [`Output::Kept`].
+    pub const fn take_kept(&mut self) -> Option<Delivery> {
+        self.hops.take_kept()
+    }
+
     /// When to call [`Self::handle_deadline`].
     pub fn deadline(&self) -> Instant {
         self.timer().at
@@ -199,6 +216,7 @@ impl Node {
         let waits = !self.orphaned.is_empty() || self.messages.has_event() || self.hops.has_event();
         let at = if waits { Instant::ZERO } else { first.at };
         let across = self.across.as_ref().map_or(Instant::FAR, |across| across.deadline());
+        let across = across.min(self.hops.deadline());
         Deadline { at, ..first }.or(Deadline::new(across, Timer::Across))
     }
 
@@ -271,7 +289,8 @@ impl Node {
     /// How many units of a channel its parent is to offer ahead of their slots: those that its slots of one
     /// cycle can carry. None of a channel that ends: what was offered by then leaves.
     pub fn units_ahead(&self, channel: ChannelId) -> usize {
-        self.line_of(channel).units_ahead(channel)
+        let hop = self.hops.hop_of(channel);
+        self.line_of(hop).units_ahead(hop)
     }
 
     /// Tells the units that the program of a channel has handed over or left out, as far as they were not
@@ -339,6 +358,25 @@ impl Node {
         channel: ChannelId,
         unit_octets_max: u32,
     ) -> Result<(), ResizeError> {
+        self.change(now, channel, &AskedChange::of_size(unit_octets_max))
+    }
+
+    /// Asks for another contract of an open channel; the answer comes as an event, and until then, or when it
+    /// is a refusal, the old contract stands. A channel of one segment may change the size of its units, one
+    /// across segments all of it, up to the room that it was opened with.
+    ///
+    /// # Errors
+    /// [`ResizeError`], without asking anybody.
+    pub fn change(
+        &mut self,
+        now: Instant,
+        channel: ChannelId,
+        change: &AskedChange,
+    ) -> Result<(), ResizeError> {
+        if let Some(asked) = self.change_across(now, channel, change) {
+            return asked;
+        }
+        let unit_octets_max = change.size_alone().ok_or(ResizeError::SizeOnly)?;
         let line = self.line_mut(channel);
         line.tell(now, |channels, segment| channels.resize(channel, unit_octets_max, segment))
     }

@@ -203,3 +203,126 @@ fn random_worlds_of_failing_paths_leak_nothing_and_settle_every_end() {
     }
     assert!(opened > 3_000 && rerouted > 500, "{opened} opened, {rerouted} went on");
 }
+
+/// As before, with channels that change three times: their ends have one contract whatever happens.
+#[test]
+fn random_worlds_of_changing_channels_leave_one_contract_and_leak_nothing() {
+    let networks: [&[(usize, usize)]; 3] = [&LINE, &[(0, 1), (1, 2), (2, 3), (0, 3)], &TWO_WAYS];
+    let (mut done, mut denied, mut rerouted) = (0, 0, 0);
+    for seed in 0..2_000u64 {
+        let links = networks[(seed % 3) as usize];
+        let nodes = links.iter().map(|(one, other)| one.max(other) + 1).max().unwrap();
+        let mut world = World::new(seed, links, 2 + (seed / 3 % 3) as usize);
+        (world.is_shared, world.reroutes.time) = (seed % 4 == 0, ms(300 * (seed % 7)));
+        if seed % 5 > 0 {
+            world.noise = Noise { doubled: 50, lost: 10, share_lost: 40, refused: 10, silent: 10 };
+        }
+        let mut draw = |most: usize| (world.rng.next_u64() % most as u64) as usize;
+        let calls: Vec<_> = (0..3)
+            .map(|_| (draw(nodes), draw(nodes), draw(200)))
+            .filter(|(from, to, _)| from != to)
+            .collect();
+        let changes = [draw(300), draw(400), draw(900)];
+        let faults: Vec<_> =
+            (0..seed % 4).map(|_| (draw(400) as u64, draw(4), draw(nodes), draw(links.len()))).collect();
+        for (from, to, after) in calls {
+            world.call(from, ms(after as u64), request(to));
+        }
+        for (turn, after) in changes.into_iter().enumerate() {
+            world.change_all(ms(200 + after as u64), 500 * (turn as u64 + 1));
+        }
+        for (event, kind, at, link) in faults {
+            world.run(event);
+            match kind {
+                0 => world.crash(at, Some(ms(500))),
+                1 => world.crash(at, None),
+                2 => world.hang(at, ms(if seed % 2 == 0 { 900 } else { 4_500 })),
+                _ => world.lose(links[link].0, links[link].1, ms(200)),
+            }
+        }
+        if seed % 3 == 0 {
+            world.close_all(ms(700));
+        }
+        world.assert_empty_at_the_end();
+        (done, denied) = (done + world.reroutes.changes.done, denied + world.reroutes.changes.denied);
+        rerouted += world.reroutes.done;
+    }
+    assert!(done > 2_000 && denied > 300 && rerouted > 200, "{done} done, {denied} denied, {rerouted}");
+}
+
+/// A channel changes, changes back and so on: each time both ends have the new contract, over all nodes, and
+/// nothing of the old one is left. Where no node has room beside it, it stays as it was.
+#[test]
+fn an_open_channel_changes_and_holds_one_contract_afterwards() {
+    for (capacity, seed) in [(2, 1), (2, 2), (1, 3)] {
+        let mut world = World::new(seed, &LINE, capacity);
+        world.call(0, ms(0), request(3));
+        world.run_for(ms(300));
+        let entries = world.shares.values().flatten().count();
+        for (turn, octets) in [2_000, 500, 1_500].into_iter().enumerate() {
+            world.change_all(ms(0), octets);
+            world.run_for(ms(400));
+            let settled = [world.reroutes.changes.done, world.reroutes.changes.denied];
+            assert_eq!(settled, if capacity == 2 { [turn as u64 + 1, 0] } else { [0, turn as u64 + 1] });
+            assert_eq!((world.check_paths(), world.shares.values().flatten().count()), (1, entries));
+            world.check_contracts();
+        }
+        // Two at once: the second one is refused at its node, and so is one that no memory holds.
+        world.change_all(ms(0), 700);
+        world.change_all(ms(1), 800);
+        world.change_all(ms(2), 2_001);
+        world.assert_empty_at_the_end();
+    }
+}
+
+/// A change that follows at once waits for the end of the contract before.
+#[test]
+fn a_change_behind_a_change_waits_for_its_turn() {
+    let mut world = World::new(5, &LINE, 2);
+    world.call(0, ms(0), request(3));
+    world.run_for(ms(300));
+    world.change_all(ms(0), 1_200);
+    while world.reroutes.changes.done == 0 {
+        world.run(world.handled + 1);
+    }
+    world.change_all(ms(0), 1_300);
+    world.run_for(ms(500));
+    assert_eq!((world.reroutes.changes.done, world.reroutes.changes.denied, world.check_paths()), (2, 0, 1));
+    world.assert_empty_at_the_end();
+}
+
+/// Faults 11, 36, 45, 47 and 49 amid a change, at each event of it: the ends never differ, and nothing leaks.
+#[test]
+fn a_fault_at_any_event_of_a_change_leaves_one_contract_and_leaks_nothing() {
+    let changing = |reroute: u64| {
+        let mut world = World::new(9, &TWO_WAYS, 2);
+        world.reroutes.time = ms(reroute);
+        world.call(0, ms(0), request(5));
+        world.run_for(ms(300));
+        world.change_all(ms(0), 2_000);
+        world
+    };
+    let mut plain = changing(0);
+    let before = plain.handled;
+    plain.run_for(ms(400));
+    let events = before..plain.handled;
+    assert!(events.end > events.start + 15 && plain.reroutes.changes.done == 1, "{events:?} events");
+    let mut contracts = std::collections::BTreeMap::new();
+    for event in events {
+        for fault in 0..30 {
+            let mut world = changing(if fault % 2 == 0 { 2_000 } else { 0 });
+            world.run(event);
+            match fault / 2 {
+                kind @ 0..6 => world.crash(kind, if event % 2 == 0 { None } else { Some(ms(300)) }),
+                kind @ 6..13 => world.lose(TWO_WAYS[kind - 6].0, TWO_WAYS[kind - 6].1, ms(50)),
+                13 => world.hang(1, ms(700)),
+                _ => world.hang(0, ms(5_000)),
+            }
+            world.assert_empty_at_the_end();
+            for (of, octets) in &world.reroutes.changes.contracts {
+                *contracts.entry((of.1, *octets)).or_insert(0) += 1;
+            }
+        }
+    }
+    assert_eq!(contracts.len(), 4, "both contracts were seen at both ends: {contracts:?}");
+}

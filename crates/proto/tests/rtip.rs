@@ -267,7 +267,7 @@ fn a_gateway_drops_what_its_buffers_do_not_hold() {
 
 fn ends(net: &Net, node: usize) -> Vec<(ChannelId, Option<CloseCause>)> {
     let of = |event: &HopEvent| match event {
-        HopEvent::Ended { hop, cause } => Some((*hop, Some(*cause))),
+        HopEvent::Ended { hop, cause, .. } => Some((*hop, Some(*cause))),
         HopEvent::Released { hop } => Some((*hop, None)),
         _ => None,
     };

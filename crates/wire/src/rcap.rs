@@ -14,7 +14,8 @@ mod terms;
 mod tests;
 
 pub use bodies::{
-    RcapAccept, RcapClass, RcapClose, RcapDenied, RcapInitiation, RcapRequest, RcapStanding, RcapStatus,
+    RcapAccept, RcapAgain, RcapChances, RcapClose, RcapDenied, RcapInitiation, RcapRequest, RcapStanding,
+    RcapStatus,
 };
 pub use record::{RCAP_NODES_MAX, RcapRecord, RcapRecords, RcapTest};
 pub use terms::{RCAP_TERMS_MAX, RcapTerms};

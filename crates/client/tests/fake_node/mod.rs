@@ -268,7 +268,8 @@ impl World {
                 Reply::Error { sentence: "a fake node keeps no events".into(), wrong_use: false }
             }
             Request::Modify { channel: UNDECIDED, .. } => return,
-            Request::Modify { channel, unit_octets_max } => {
+            Request::Modify { channel, change } => {
+                let unit_octets_max = change.unit_octets_max.unwrap_or(0);
                 let reply = self.modify(channel, unit_octets_max);
                 let _ = self.clients[index].as_ref().unwrap().reply(&reply, &[]);
                 return;

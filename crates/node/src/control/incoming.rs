@@ -131,7 +131,7 @@ impl Control<'_> {
         board.set_state(ChannelState::Open, None);
         let sleeper = self.data.waker().sleeper(board.clone(), None);
         let memory = SinkMemory { ring, board, sleeper, _charge: Some(charge) };
-        self.data.say(Command::AttachSink { channel, memory });
+        self.data.say(Command::AttachSink { channel, buffers, memory });
     }
 
     pub(super) fn on_incoming_opened(&mut self, channel: ChannelId, peer: Option<Peer>, granted: Granted) {

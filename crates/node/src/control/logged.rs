@@ -73,9 +73,10 @@ impl Control<'_> {
                 say(Level::Info, "probed", &text);
             }
             ChannelEvent::Changed { channel, granted } => {
-                let octets = granted.contract.unit_octets_max;
+                let (octets, period) = (granted.contract.unit_octets_max, granted.period());
+                let (called, bound) = (self.called(*channel), granted.bound());
                 let text =
-                    format!("changed: {}: units of {octets} octets from now on", self.called(*channel));
+                    format!("changed: {called}: units of {octets} octets each {period}, bound {bound}");
                 say(Level::Info, "changed", &text);
             }
             ChannelEvent::Refused { channel, refusal } | ChannelEvent::NotChanged { channel, refusal } => {
@@ -84,6 +85,10 @@ impl Control<'_> {
             ChannelEvent::Denied { channel, denied, name, withdrawn } => {
                 let node = self.name_of(denied, name.as_deref());
                 self.log_refused(*channel, &denial(denied, &node, *withdrawn));
+            }
+            ChannelEvent::ChangeDenied { channel, denied, name } => {
+                let node = self.name_of(denied, name.as_deref());
+                self.log_refused(*channel, &denial(denied, &node, None));
             }
             ChannelEvent::Rerouting { .. }
             | ChannelEvent::Rerouted { .. }

@@ -1,13 +1,28 @@
 //! Channels that change while they live: who asked, what came of it, and who is told.
 
 use super::Control;
+use super::logged::denial;
 use crate::session::{Asked, Question};
 use rota_admission::Refusal;
 use rota_contract::Granted;
 use rota_driver::clock::now;
+use rota_proto::rcap::{RcapCallError, RcapDenied};
 use rota_proto::{ChannelId, PortId, ResizeError};
 use rota_shm::control::{RefusalInfo, Reply};
 use rota_units::{Instant, Span};
+
+/// The refusal of a node on the way, as one sentence and in numbers.
+pub(super) fn refusal_of(denied: &RcapDenied, node: String, sentence: String) -> RefusalInfo {
+    RefusalInfo {
+        test: denied.test.name().to_owned(),
+        node,
+        sentence,
+        margin_ns: denied.margin_ns,
+        nearest_delay_ns: denied.nearest_delay_ns,
+        nearest_packet_octets: denied.nearest_octets,
+        ..RefusalInfo::default()
+    }
+}
 
 /// How soon a program that had no room for news may have some.
 const TELL_AGAIN: Span = Span::from_millis(100);
@@ -19,7 +34,12 @@ impl Control<'_> {
         let Some((session, _)) = self.asked(ask) else { return };
         match error {
             ResizeError::NoChannel(_) => session.not_there(error.to_string()),
-            ResizeError::Room { .. } => session.error(error.to_string(), true),
+            ResizeError::Across(RcapCallError::Changing | RcapCallError::Full) => {
+                session.error(error.to_string(), false);
+            }
+            ResizeError::Room { .. } | ResizeError::SizeOnly | ResizeError::Across(_) => {
+                session.error(error.to_string(), true);
+            }
         }
     }
 
@@ -69,6 +89,15 @@ impl Control<'_> {
             session.channels = channels;
         }
         again
+    }
+
+    /// A node on the way of a channel across segments has denied a change; only who asked is told.
+    pub(super) fn on_change_denied(&mut self, channel: ChannelId, denied: &RcapDenied, name: Option<&str>) {
+        let name = self.name_of(denied, name);
+        let info = refusal_of(denied, name.clone(), denial(denied, &name, None));
+        for (asker, number) in self.modifiers(channel) {
+            self.sessions[asker].to(number).reply(&Reply::Refused(info.clone()), &[]);
+        }
     }
 
     /// It was not granted more; only who asked is told, because nothing has changed.

@@ -37,7 +37,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
             Command::AttachSource { channel, memory } => self.attach(at, channel, memory),
             Command::Decline { channel, short } => self.node.decline(at, channel, short),
-            Command::AttachSink { channel, memory } => {
+            Command::AttachSink { channel, buffers, memory } => {
+                self.node.state_memory(channel, buffers);
                 // One that has ended meanwhile is not heard of again: nobody would take its memory away.
                 if self.node.accept(at, channel) {
                     self.rings.sinks.push(Sink::new(channel, memory));
@@ -61,8 +62,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.node.revoke(at, channel);
             }
             Command::Abort { channel } => self.abort(at, channel),
-            Command::Resize { ask, channel, unit_octets_max } => {
-                let result = self.node.resize(at, channel, unit_octets_max);
+            Command::Change { ask, channel, change } => {
+                let result = self.node.change(at, channel, &change);
                 self.control.say(Note::Resizing { ask, result });
             }
             Command::AttachSocket { ask, socket, memory } => self.attach_socket(ask, socket, *memory),

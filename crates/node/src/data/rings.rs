@@ -48,7 +48,7 @@ impl Payloads for Rings {
     fn copy_unit(&mut self, channel: ChannelId, number: u64, offset: u32, into: &mut [u8]) -> bool {
         let source = self.sources.iter_mut().find(|source| source.channel == channel);
         source.filter(|source| source.due != Due::End).is_some_and(|source| {
-            source.begun = Some(number);
+            source.begun = source.begun.max(Some(number));
             let offered = source.offered.iter().find(|offered| offered.told.number == number);
             offered.is_some_and(|offered| source.memory.ring.copy(&offered.unit, offset, into))
         })

@@ -226,6 +226,27 @@ fn several_units_of_one_slot_are_one_slot() {
     assert_eq!(slots, [1, 1, 2].map(Some));
 }
 
+/// Where a channel has just changed, a unit may leave before the one before it: the memory of neither is
+/// given back before that one has left.
+#[test]
+fn units_that_leave_in_another_order_give_back_their_memory_in_theirs() {
+    let (mut data, _control) = alone();
+    let ((mut program, memory), channel) = (source(SHORT), ChannelId(5));
+    (0..4).for_each(|_| _ = program.ring.try_write(b"unit", now()).expect("room"));
+    data.attach(now(), channel, memory);
+    let source = &mut data.rings.sources[0];
+    while let Some(unit) = source.memory.ring.show().expect("sound") {
+        let number = source.offered.len() as u64;
+        let told = rota_contract::UnitRef { number, octets: unit.octets, schedule_ns: 0, left_out: 0 };
+        source.offered.push_back(super::units::Offered { unit, told, has_left: false });
+    }
+    let mut room = |data: &mut Data<Sink, NoGate>, left: u64| {
+        data.slot(now(), channel, Some((left, UnitFate::Sent)));
+        (0..4).take_while(|_| program.ring.try_write(b"more", now()).is_ok()).count()
+    };
+    assert_eq!([1, 0, 3, 2].map(|left| room(&mut data, left)), [0, 2, 0, 2]);
+}
+
 /// Any third station with the key turned units of an unknown fate into units that came.
 #[test]
 fn only_the_receiving_station_says_how_many_units_came() {

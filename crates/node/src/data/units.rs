@@ -73,6 +73,8 @@ pub(super) enum Due {
 pub(super) struct Offered {
     pub(super) unit: WaitingUnit,
     pub(super) told: UnitRef,
+    /// It waits for those before it, which have not left whole.
+    pub(super) has_left: bool,
 }
 
 /// The numbers of the units of one channel on the wire.
@@ -163,6 +165,21 @@ impl Source {
         let is_new = is_it && heard.at > self.reported_at;
         self.reported_at = if is_new { heard.at } else { self.reported_at };
         if is_new { heard.said.units } else { 0 }
+    }
+
+    /// A unit has left whole. The memory of units is given back in their order: where the channel has just
+    /// changed, a unit of the new contract may leave before the last one of the old contract.
+    fn left(&mut self, number: u64) {
+        if let Some(of) = self.offered.iter_mut().find(|of| of.told.number == number) {
+            of.has_left = true;
+        }
+        while self.offered.front().is_some_and(|first| first.has_left)
+            && let Some(first) = self.offered.pop_front()
+        {
+            self.memory.ring.release(&first.unit);
+        }
+        self.sent += 1;
+        self.memory.board.set_units_sent(self.sent);
     }
 
     /// The units that the program has handed over or left out, those included that wait.
@@ -268,7 +285,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             schedule_ns: schedule.as_nanos(),
             left_out: source.numbers.left_out as u16,
         };
-        source.offered.push_back(Offered { unit, told: described });
+        source.offered.push_back(Offered { unit, told: described, has_left: false });
         if left_out > 0 {
             self.told.tracer.left_out(at, channel, own.saturating_sub(left_out), left_out);
         }
@@ -313,10 +330,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// begun to leave is lost, so that none of its octets comes twice; the receiver counts it.
     fn offer_again(&mut self, at: Instant, index: usize) {
         let source = &mut self.rings.sources[index];
-        let first = source.offered.front().filter(|first| source.begun == Some(first.told.number));
-        if let Some(first) = first {
+        let begun = source.begun;
+        while source.offered.front().is_some_and(|first| begun >= Some(first.told.number))
+            && let Some(first) = source.offered.pop_front()
+        {
             source.memory.ring.release(&first.unit);
-            source.offered.pop_front();
             self.rings.wakes.notify(&source.memory.sleeper);
         }
         let channel = source.channel;
@@ -361,13 +379,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 source.due = Due::End;
                 return;
             }
-            Some((_, UnitFate::Sent)) => {
-                if let Some(offered) = source.offered.pop_front() {
-                    source.memory.ring.release(&offered.unit);
-                }
-                source.sent += 1;
-                source.memory.board.set_units_sent(source.sent);
-            }
+            Some((number, UnitFate::Sent)) => source.left(number),
             None => source.memory.board.count(ChannelCounter::SlotsEmpty, 1),
         }
         if source.due == Due::Nothing {

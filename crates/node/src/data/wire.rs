@@ -197,6 +197,18 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.drain().map(|_| ())
     }
 
+    /// A fragment has waited for those before it, and its octets are in the buffer of frames.
+    pub(super) fn deliver_kept(&mut self, at: Instant) {
+        let Some(delivery) = self.node.take_kept() else { return };
+        let tracer = &mut self.told.tracer;
+        if tracer.is_on() {
+            tracer.kept(at, &delivery);
+        }
+        if let Some(index) = self.rings.deliver(&delivery, &self.frame[..], at, &self.node) {
+            self.rings.note_unread(index, &mut self.node, tracer);
+        }
+    }
+
     /// A frame: for the machines, for the log, and for the program that it is for. Returns the verdict on it,
     /// and when it was handled.
     pub(super) fn arrived(

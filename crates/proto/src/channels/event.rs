@@ -77,7 +77,7 @@ pub enum ChannelEvent {
         /// The promise.
         granted: Granted,
     },
-    /// It carries units of another size from now on; told at both ends.
+    /// It has another contract from now on; told at both ends.
     Changed {
         /// Which.
         channel: ChannelId,
@@ -90,6 +90,15 @@ pub enum ChannelEvent {
         channel: ChannelId,
         /// Which test, by how much, and what would be granted.
         refusal: Refusal,
+    },
+    /// Another contract of a channel across segments was denied: it keeps the one that it has.
+    ChangeDenied {
+        /// Which.
+        channel: ChannelId,
+        /// Which node and test, by how much, and the nearest request that fits.
+        denied: RcapDenied,
+        /// The name of the node that denied, if it is known.
+        name: Option<String>,
     },
     /// The path of a channel across segments has failed, and its source looks for another one. No unit leaves
     /// or comes until [`ChannelEvent::Rerouted`] or [`ChannelEvent::Closed`].

@@ -54,6 +54,13 @@ impl Follow {
         found
     }
 
+    /// True if each unit before the one with this number has come whole, or was left out, as that one states.
+    pub(crate) fn has_all_before(&self, number: u16, left_out: u16) -> bool {
+        let is_whole = self.unit.is_none_or(|unit| unit.got >= unit.octets);
+        let missing = number.wrapping_sub(self.next() as u16);
+        is_whole && missing == left_out.wrapping_sub(self.stated)
+    }
+
     /// The channel is over; of what was sent in all the sender told, or did not.
     pub fn end(mut self, sent: Option<Stated>) -> Followed {
         let next = self.next();

@@ -141,6 +141,12 @@ pub enum ResizeError {
     /// This node does not send on it, or it is not open.
     #[error("this station sends on no open channel {}; 'rota channel list' shows them", .0.0)]
     NoChannel(ChannelId),
+    /// Another period or other terms for a channel of one segment.
+    #[error("a channel of one segment can change the size of its units only")]
+    SizeOnly,
+    /// A request that a channel across segments cannot have, or cannot have now.
+    #[error("{0}")]
+    Across(crate::rcap::RcapCallError),
     /// Larger than the memory of both ends, or nothing.
     #[error("units of {asked} octets do not fit the channel's memory: it was opened with room for {room}")]
     Room {

@@ -9,6 +9,7 @@
 //! others more room: the hop is relaxed on the way back. On a RETHER segment the bound is that of a share,
 //! and none is cheaper for a longer bound: such a hop stays as it was offered.
 
+mod change;
 mod reroute;
 mod sessions;
 
@@ -101,7 +102,6 @@ impl Node {
     ) -> Result<ChannelId, RequestError> {
         let Destination::Node(destination) = request.to else { return Err(RequestError::Group) };
         let id = self.lines[0].channels.next_id();
-        let packet_max = self.ports().map(|port| payload_max(&port.medium().settings().link.framing)).min();
         let s_max = Octets::new(request.traffic.unit_octets_max.into());
         let reroute = self.across.as_ref().map_or(Span::ZERO, |across| across.reroute);
         let x_min = request.traffic.period;
@@ -116,10 +116,11 @@ impl Node {
             goal: Goal { delay: beyond.delay.unwrap_or(DELAY_DEFAULT), jitter: beyond.jitter },
             late_most: Chance::NEVER,
             loss_most: Chance::NEVER,
-            packet_max: packet_max.unwrap_or(Octets::new(1)),
+            packet_max: self.packet_max(),
             host_slack: Span::ZERO,
             reroute: beyond.reroute.unwrap_or(reroute),
             allows_withdrawn: beyond.allow_withdrawn,
+            room: s_max.max(Octets::new(request.traffic.room_octets.into())),
         };
         let own = self.medium().node_id();
         let opened = self.tell_across(now, |across| {
@@ -131,6 +132,12 @@ impl Node {
             Ok(id)
         });
         opened.unwrap_or(Ok(id)).map_err(RequestError::Across)
+    }
+
+    /// The largest packet that each port carries.
+    fn packet_max(&self) -> Octets {
+        let most = self.ports().map(|port| payload_max(&port.medium().settings().link.framing)).min();
+        most.unwrap_or(Octets::new(1))
     }
 
     /// The end of a channel across segments here.
@@ -190,6 +197,7 @@ impl Node {
     /// Forgets an end. The listener of a channel that never opened may listen again.
     fn forget_end(&mut self, channel: ChannelId) -> Option<End> {
         let end = self.across.as_mut()?.ends.remove(&channel)?;
+        self.hops.send_on(channel, channel);
         if let Some(taken) = end.unopened_listener() {
             self.lines[0].channels.give_back(taken.clone());
         }
@@ -236,9 +244,9 @@ impl Node {
     /// Channels whose last packet has left, and has arrived.
     fn end_drained(&mut self, now: Instant) {
         let Some(across) = &self.across else { return };
-        let of = |(id, end): (&ChannelId, &End)| (*id, end.key, end.granted.bound(), end.state, end.is_moved);
+        let of = |(id, end): (&ChannelId, &End)| (*id, end.key, end.state, end.is_moved);
         let ends: Vec<_> = across.ends.iter().map(of).collect();
-        for (id, key, bound, state, is_moved) in ends {
+        for (id, key, state, is_moved) in ends {
             let state = match state {
                 State::Draining { look, until, .. } if now < look.min(until) => continue,
                 // Nothing is on its way, and nothing has to be counted.
@@ -246,8 +254,8 @@ impl Node {
                     self.tell_across(now, |across| _ = across.rcap.close(now, key, cause));
                     continue;
                 }
-                State::Draining { cause, until, .. } if now >= until || self.is_hop_drained(id) => {
-                    State::Arriving { cause, until: now + bound }
+                State::Draining { cause, until, .. } if now >= until || self.is_source_drained(id) => {
+                    State::Arriving { cause, until: self.all_come(now, id) }
                 }
                 State::Draining { cause, until, .. } => {
                     State::Draining { cause, until, look: now + DRAIN_LOOK }
@@ -314,7 +322,7 @@ impl Node {
             RcapOutput::Reserve { entry, hop, ask, .. } => self.reserve_across(now, entry, hop, ask),
             RcapOutput::Relax { entry, delay } => self.relax_across(now, entry, delay),
             RcapOutput::Install { entry, channel } => {
-                if self.install(entry, &channel).is_err()
+                if self.install(now, entry, &channel).is_err()
                     && let Some(across) = &mut self.across
                 {
                     across.rcap.share_lost(now, entry);
@@ -327,6 +335,7 @@ impl Node {
                 }
             }
             RcapOutput::Release { entry, .. } => {
+                self.leave_entry(entry);
                 let held = self.across.as_mut().and_then(|across| across.release(entry));
                 if let Some(held) = held.filter(|held| !held.waits) {
                     self.end_hop(now, held.hop);
@@ -355,7 +364,7 @@ impl Node {
     fn reserve_across(&mut self, now: Instant, entry: EntryId, next: NextHop, ask: Ask) {
         let Some(across) = &mut self.across else { return };
         // The source's hop is the channel of its program.
-        let source = across.rcap.source_of(entry);
+        let source = across.rcap.source_of(entry).filter(|_| !across.rcap.is_change(entry));
         let is_again = source.is_some_and(|hop| self.hops.hop(hop).is_some());
         let hop = source.unwrap_or_else(|| self.lines[0].channels.next_id());
         if is_again {
@@ -381,25 +390,21 @@ impl Node {
     }
 
     /// RTIP is told of a channel that is open here.
-    fn install(&mut self, entry: EntryId, channel: &Installed) -> Result<(), HopError> {
+    fn install(&mut self, now: Instant, entry: EntryId, channel: &Installed) -> Result<(), HopError> {
         let from = channel.before.and_then(|node| self.way_to(node));
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
-        let octets = u32::try_from(channel.octets.get()).unwrap_or(u32::MAX);
         let Some(((_, local_id), held)) = channel.way.zip(held) else {
             let id = self.across.as_ref().and_then(|across| across.end_of(channel.of, false));
             let (Some(id), Some(from), Some(label)) = (id, from, channel.label_in) else {
                 return Err(HopError::NoHop(ChannelId(0)));
             };
-            let bound = self.end_across(id).map_or(Span::ZERO, |end| end.granted.bound());
-            self.enter_destination_as(id, from, (octets, bound), label)?;
-            self.opened_here(id, from);
-            return Ok(());
+            return self.install_here(entry, channel, id, (from, label));
         };
         let buffers = usize::try_from(channel.buffers).unwrap_or(usize::MAX);
         let Installed { traffic, regulator, delay, .. } = *channel;
         let spec = HopSpec { traffic, regulator, buffers, delay, local_id };
         match (channel.label_in, from) {
-            (None, _) => self.enter_source(held.hop, &spec),
+            (None, _) => self.install_source(now, entry, held.hop, &spec),
             (Some(label), Some(from)) => self.enter_gateway_as(held.hop, &spec, from, label),
             (Some(_), None) => Err(HopError::NoHop(held.hop)),
         }
@@ -435,11 +440,18 @@ impl Node {
                 across.held.remove(&entry);
                 across.rcap.denied(now, entry, denied_by_medium(&refusal));
             }
-            HopEvent::Ended { hop, cause } => {
+            HopEvent::Ended { hop, label, cause } => {
                 if let Some(entry) = of(hop) {
                     across.rcap.hop_ended(now, entry, cause);
-                } else if let Some(end) = across.ends.get(&hop).filter(|end| !end.sending) {
-                    across.rcap.arrival_ended(now, end.key, cause);
+                } else if let Some((end, label)) = across.ends.get(&hop).zip(label)
+                    && !end.sending
+                {
+                    across.rcap.arrival_ended(now, end.key, label, cause);
+                }
+            }
+            HopEvent::Begun { hop } => {
+                if let Some(key) = across.ends.get(&hop).filter(|end| !end.sending).map(|end| end.key) {
+                    self.on_changed_here(key);
                 }
             }
             HopEvent::Released { hop } => {
@@ -480,7 +492,15 @@ impl Node {
             RcapEvent::Broken { key, sending, cause, node } => {
                 self.on_broken(now, (key, sending), cause, node);
             }
-            RcapEvent::Again { key, entry, best } => self.on_again((key, entry), best),
+            RcapEvent::Again { key, entry, request, best } => self.on_again((key, entry), &request, best),
+            RcapEvent::Changed { channel, request, promise, nodes, .. } => {
+                self.on_changed_across(now, channel, &request, &promise, nodes);
+            }
+            RcapEvent::NotChanged { channel, denied } => self.on_not_changed(channel, denied),
+            RcapEvent::Changing { key, entry, request, promise } => {
+                self.on_changing(key, entry, &granted(&request, promise));
+            }
+            RcapEvent::ChangedHere { key } => self.on_changed_here(key),
             RcapEvent::Closed { key, sending, cause, denied, .. } => {
                 self.tell_no_way(key, denied);
                 self.end_across_at(now, key, sending, cause);
@@ -511,8 +531,8 @@ impl Node {
     }
 
     fn on_opened_across(&mut self, now: Instant, channel: ChannelId, promise: &Promise, nodes: Vec<Record>) {
-        let port = self.port_of_hop(channel).map(|port| port.id()).unwrap_or_default();
-        let to = self.hops.hop(channel).map(|hop| Way { port: hop.port, hop: hop.to });
+        let to = self.way_on(channel);
+        let port = to.map(|way| way.port).unwrap_or_default();
         let Some(across) = &mut self.across else { return };
         let peer = across.ends.get(&channel).map(|end| end.peer);
         let withdrawn = peer.and_then(|peer| across.withdrawn(&nodes, peer));
@@ -555,13 +575,16 @@ impl Node {
         let granted = Granted { withdrawn, ..granted(request, promise) };
         let end = End::asked(key, (false, key.origin), granted, taken.into_iter().flatten().next());
         across.ends.insert(id, end);
+        // The program's memory is made for what the channel may become.
+        let mut made_for = granted;
+        made_for.contract.unit_octets_max = u32::try_from(request.room.get()).unwrap_or(u32::MAX);
         let event = ChannelEvent::Incoming {
             channel: id,
             remote: key.channel,
             label: 0,
             listener,
             peer: key.origin,
-            granted,
+            granted: made_for,
             before: 0,
         };
         across.events.push_back((PortId(0), event));

@@ -74,10 +74,21 @@ impl Node {
     /// # Errors
     /// [`HopError::NoHop`]: its share is not granted, or it is entered already.
     pub fn enter_source(&mut self, hop: ChannelId, spec: &HopSpec) -> Result<(), HopError> {
+        self.enter_source_of(hop, spec, hop)
+    }
+
+    /// The same for the program of another channel than the hop has its number of.
+    pub(super) fn enter_source_of(
+        &mut self,
+        hop: ChannelId,
+        spec: &HopSpec,
+        program: ChannelId,
+    ) -> Result<(), HopError> {
         self.assert_drained();
         let Hop { octets, .. } = self.hops.reserved(hop)?;
-        self.line_of_hop(hop)?.port.enter(hop, Packets::of_source(spec, octets));
+        self.line_of_hop(hop)?.port.enter(hop, Packets::of_source(spec, octets, program));
         self.hops.enter_source(hop);
+        self.hops.send_on(program, hop);
         Ok(())
     }
 
@@ -143,6 +154,24 @@ impl Node {
         Ok(())
     }
 
+    /// Packets of another contract of a channel that is received here come by this local id. Those that come
+    /// before the last ones of the contract before wait for these, in so many buffers at most.
+    pub(super) fn enter_change_as(
+        &mut self,
+        id: ChannelId,
+        from: Way,
+        (octets, bound): (u32, Span),
+        local_id: u16,
+        packets: usize,
+    ) -> Result<(), HopError> {
+        self.assert_drained();
+        self.line_towards(from.port, from.hop)?;
+        self.hops.has_room()?;
+        self.hops.enter_change(id, (from.port, from.hop, local_id), octets, bound, packets);
+        self.count_arrivals();
+        Ok(())
+    }
+
     /// The port over which a hop goes on.
     pub(super) fn port_of_hop(&self, hop: ChannelId) -> Option<&Port> {
         self.port_at(self.hops.hop(hop)?.port)
@@ -194,7 +223,9 @@ impl Node {
         let Input::UnitReady { channel, .. } = input else { return false };
         // Until the program's side has heard of a new path, its units wait to be offered in their order.
         let is_unheard = || self.across.as_ref().is_some_and(|across| across.is_rerouted_unheard(*channel));
-        self.hops.hop(*channel).is_some_and(|hop| hop.state != State::Source || is_unheard())
+        self.hops
+            .hop(self.hops.hop_of(*channel))
+            .is_some_and(|hop| hop.state != State::Source || is_unheard())
     }
 
     /// A packet of a channel across segments has come in on the line at this place.
@@ -214,6 +245,17 @@ impl Node {
                 self.forward(now, at, port, hop, packet);
                 Disposition::default()
             }
+            Meaning::Keep(channel) => {
+                if parse_fragment(payload).is_err() {
+                    return self.refuse(at, FrameVerdict::Malformed, |counts| &mut counts.malformed);
+                }
+                let is_kept = self.hops.keep(now, channel, payload);
+                let counts = self.lines[at].port.packets_mut();
+                (counts.received, counts.over_buffers) =
+                    (counts.received + u64::from(is_kept), counts.over_buffers + u64::from(!is_kept));
+                self.count_arrivals();
+                Disposition::default()
+            }
             Meaning::Deliver(channel, _) => {
                 let Ok((unit, fragment)) = parse_fragment(payload) else {
                     return self.refuse(at, FrameVerdict::Malformed, |counts| &mut counts.malformed);
@@ -222,6 +264,9 @@ impl Node {
                     return self.refuse(at, FrameVerdict::Malformed, |counts| &mut counts.malformed);
                 };
                 self.lines[at].port.packets_mut().received += 1;
+                if self.hops.has_kept() {
+                    self.count_arrivals();
+                }
                 let offset = (BODY + RTIP_HEADER_OCTETS + UNIT_HEADER_OCTETS) as u16;
                 let octets = fragment.len() as u16;
                 let delivery = Delivery { channel, descriptor, offset, octets };
@@ -337,7 +382,7 @@ impl Node {
         if is_there { Ok(at) } else { Err(HopError::NoStation(station)) }
     }
 
-    fn line_of_hop(&mut self, hop: ChannelId) -> Result<&mut Line, HopError> {
+    pub(super) fn line_of_hop(&mut self, hop: ChannelId) -> Result<&mut Line, HopError> {
         let found = self.lines.iter_mut().find(|line| line.hops.has(hop));
         found.ok_or(HopError::NoHop(hop))
     }

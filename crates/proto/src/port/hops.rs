@@ -4,7 +4,7 @@
 
 use super::Port;
 use super::units::{DATA_OFFSET, UnitQueue};
-use crate::io::{ChannelId, FrameBuf, Output, UnitFate, session_of};
+use crate::io::{ChannelId, FrameBuf, Output, UnitFate, UnitRef, session_of};
 use crate::rtip::packets::Packets;
 use crate::rtip::{HopCounts, PacketCounters};
 use rota_admission::LINK_AHEAD;
@@ -20,6 +20,11 @@ impl Port {
         if let Some(queue) = self.units.get_mut(hop) {
             queue.packets = Some(Box::new(packets));
         }
+    }
+
+    /// The next unit of a source's hop that no packet has been cut from goes elsewhere.
+    pub(crate) fn take_uncut(&mut self, hop: ChannelId) -> Option<UnitRef> {
+        self.units.get_mut(hop)?.packets.as_mut()?.take_uncut()
     }
 
     /// A packet has come in over another port. False if its hop has no room, or is gone.
@@ -120,7 +125,7 @@ impl Port {
         let (packets, to) = (queue.packets.as_ref()?, queue.to);
         let octets = packets.first_octets()?;
         let ends = now + self.passing_max((DATA_OFFSET + octets + TAG_OCTETS) as u16);
-        let body = packets.write(&mut frame.bytes[BODY..], hop, &mut *frame.payloads, ends)?;
+        let body = packets.write(&mut frame.bytes[BODY..], &mut *frame.payloads, ends)?;
         self.medium.seal_data(frame.bytes, to, grant, PayloadKind::Rtip, body)
     }
 
@@ -154,7 +159,8 @@ impl Port {
                 UnitFate::Sent => self.counters.units_sent += 1,
                 UnitFate::Dropped => self.counters.units_dropped += 1,
             }
-            self.outputs.push_back(Output::Slot { channel: hop, at, unit: Some((unit.number, fate)) });
+            let channel = packets.program().unwrap_or(hop);
+            self.outputs.push_back(Output::Slot { channel, at, unit: Some((unit.number, fate)) });
         }
         for _ in 0..left.packets {
             self.medium.note_units(now, session_of(hop), door::Units::Leave);

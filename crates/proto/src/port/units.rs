@@ -239,8 +239,9 @@ impl Port {
         let queue = self.units.get(channel);
         let Some(queue) = queue.filter(|queue| !queue.has_nothing_ready()) else {
             // No program waits for the slots of a gateway.
-            let tells = queue.is_none_or(|queue| queue.packets.as_ref().is_none_or(|of| of.is_source()));
-            if units == 0 && tells {
+            let packets = queue.and_then(|queue| queue.packets.as_ref());
+            let program = packets.map_or(Some(channel), |packets| packets.program());
+            if let Some(channel) = program.filter(|_| units == 0) {
                 self.outputs.push_back(Output::Slot { channel, at: grant.opens, unit: None });
             }
             return self.end_slot(now);

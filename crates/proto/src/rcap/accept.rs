@@ -28,7 +28,7 @@ impl Rcap {
             return Err(RcapCallError::NoChannel);
         }
         if accepts {
-            self.accept(id);
+            self.accept(now, id);
         } else {
             let refused = Ending::Denied(simply(self.own, RcapTest::ReceiverRefused));
             self.release(now, id, refused, Some(super::end::Side::Program));
@@ -37,8 +37,8 @@ impl Rcap {
     }
 
     /// The destination accepts: the channel is open here.
-    pub(super) fn accept(&mut self, id: EntryId) {
-        self.open(id, &[], None);
+    pub(super) fn accept(&mut self, now: Instant, id: EntryId) {
+        self.open(now, id, &[], None);
     }
 
     pub(super) fn on_accept(
@@ -108,11 +108,11 @@ impl Rcap {
         own.buffers = packets.min(own.buffers);
         let octets = own.buffers.saturating_mul(entry.demand.packets.octets.get());
         assert!(self.ledger.set_buffers(id, octets, u64::MAX), "relaxing needs no more buffers");
-        self.open(id, &behind, Some(label));
+        self.open(now, id, &behind, Some(label));
     }
 
     /// The channel is open here: RTIP is told, then the node before, or at the source the program.
-    fn open(&mut self, id: EntryId, behind: &[Record], label_out: Option<u16>) {
+    fn open(&mut self, now: Instant, id: EntryId, behind: &[Record], label_out: Option<u16>) {
         self.ledger.open(id);
         let entry = self.ledger.get_mut(id).expect("the caller has it");
         if let (Some(own), Some(_)) = (entry.records.last_mut(), entry.hop) {
@@ -130,12 +130,19 @@ impl Rcap {
                 let nodes = RcapRecords::parse(&octets, path.len()).expect("sound records");
                 self.send(before, of, RcapBody::EstablishAccept(RcapAccept { label, nodes }));
             }
-            None => self.opened(&of, id, &demand, path),
+            None => self.opened(now, &of, id, &demand, path),
         }
     }
 
     /// The accept has reached the source (`TENET-3.1-18`).
-    fn opened(&mut self, of: &RcapChannel, entry: EntryId, demand: &Demand, nodes: Vec<Record>) {
+    fn opened(
+        &mut self,
+        now: Instant,
+        of: &RcapChannel,
+        entry: EntryId,
+        demand: &Demand,
+        nodes: Vec<Record>,
+    ) {
         let promise = Promise {
             delay: demand.delay(&nodes),
             jitter: demand.jitter(&nodes),
@@ -143,6 +150,12 @@ impl Rcap {
             octets: demand.packets.octets,
         };
         self.calls.remove(&of.channel);
+        if let Some(own) = self.ledger.get_mut(entry) {
+            own.promise = promise.delay;
+        }
+        if demand.is_change() {
+            return self.changed(now, of.channel, entry, (promise, nodes));
+        }
         self.tell(RcapEvent::Opened { channel: of.channel, entry, promise, nodes });
     }
 }
@@ -167,6 +180,6 @@ fn installed(entry: &super::ledger::Entry, behind: &[Record], label_out: Option<
         regulator: own.map_or(Regulator::None, |own| own.hop.regulator),
         delay: own.map_or(Span::ZERO, |own| own.hop.offer.delay),
         upstream: request.goal.delay.minus(rest).minus(demand.host()),
-        buffers: own.map_or(0, |own| own.buffers),
+        buffers: own.map_or_else(|| entry.held_packets(), |own| own.buffers),
     }
 }

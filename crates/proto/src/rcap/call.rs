@@ -27,21 +27,26 @@ pub(super) struct Call {
     /// The channel was open, and another path is looked for: the end of the one before, and how many
     /// attempts there were since.
     pub(super) broken: Option<(Broken, u16)>,
+    /// The channel is open and is to change: the newest attempt before this call.
+    pub(super) change: Option<u16>,
 }
 
 impl Call {
     /// One that begins now.
     pub(super) const fn new(demand: Demand, until: Instant) -> Self {
-        Self { demand, attempts: 0, until, retry_at: None, is_over: false, broken: None }
+        Self { demand, attempts: 0, until, retry_at: None, is_over: false, broken: None, change: None }
     }
 
     /// The demand of the next attempt. The first one, the third one and so on pass by what has failed; those
     /// between may find it mended.
     fn next_demand(&mut self) -> Demand {
+        if self.change.is_some() {
+            return Demand { again: Some(Again { is_change: true, avoid: None }), ..self.demand };
+        }
         let Some((broken, tries)) = &mut self.broken else { return self.demand };
         *tries = tries.saturating_add(1);
         let avoid = broken.avoid.filter(|_| *tries % 2 == 1);
-        Demand { again: Some(Again { avoid }), ..self.demand }
+        Demand { again: Some(Again { is_change: false, avoid }), ..self.demand }
     }
 }
 
@@ -77,17 +82,18 @@ impl Rcap {
         Ok(())
     }
 
-    fn attempt(&mut self, now: Instant, channel: ChannelId) {
+    pub(super) fn attempt(&mut self, now: Instant, channel: ChannelId) {
         let Some(call) = self.calls.get_mut(&channel) else { return };
         call.attempts = call.attempts.saturating_add(1);
         call.retry_at = None;
-        self.counters.retries += u64::from(call.attempts > 1);
+        self.counters.retries += u64::from(call.attempts > call.change.unwrap_or(0) + 1);
         let of = RcapChannel { origin: self.own, channel, attempt: call.attempts };
         let is_again = call.broken.is_some();
         let (demand, left) = (call.next_demand(), call.until.since(now));
         // An attempt that a node swallows leaves time for another one.
         let lease = if is_again { left.min(self.limits.patience.div_down(2)) } else { left };
         let attempt = Attempt { of, before: None, demand, records: Vec::new(), lease };
+        self.note_attempt(&of);
         if let Err(denied) = self.begin(now, attempt) {
             self.settle(now, channel, denied);
         }
@@ -113,6 +119,7 @@ impl Rcap {
                 Some(Call { broken: Some((broken, _)), is_over, .. }) => {
                     self.no_way(channel, &broken, Some(denied).filter(|_| !is_over));
                 }
+                Some(Call { change: Some(_), .. }) => self.tell(RcapEvent::NotChanged { channel, denied }),
                 _ => self.tell(RcapEvent::Refused { channel, denied, attempts }),
             },
         }
@@ -121,7 +128,8 @@ impl Rcap {
     /// The call with its next attempt, if one may help (`TENET-R10`).
     fn next_attempt(&mut self, now: Instant, mut call: Call, denied: &RcapDenied) -> Option<Call> {
         let tries = call.broken.as_ref().map(|(_, tries)| *tries);
-        if call.is_over || tries.is_none() && call.attempts >= self.limits.attempts {
+        let attempts = call.attempts - call.change.unwrap_or(0);
+        if call.is_over || tries.is_none() && attempts >= self.limits.attempts {
             return None;
         }
         let first = denied.standing == RcapStanding::RaceFirst || denied.test == RcapTest::NeighbourLost;
@@ -139,8 +147,8 @@ impl Rcap {
                 return None;
             }
             _ if tries.is_some() => self.random_time(tries.unwrap_or(1).min(TRIES_WINDOW)),
-            _ if first => self.random_time(call.attempts),
-            (_, RcapStanding::RaceLast) => self.window(call.attempts) + self.random_time(call.attempts),
+            _ if first => self.random_time(attempts),
+            (_, RcapStanding::RaceLast) => self.window(attempts) + self.random_time(attempts),
             _ => return None,
         };
         let at = now + wait;

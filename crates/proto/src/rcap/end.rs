@@ -2,7 +2,7 @@
 
 use super::Rcap;
 use super::io::{ChannelKey, Ending, EntryId, RcapCallError, RcapEvent, RcapOutput, simply};
-use super::ledger::{Entry, State, key};
+use super::ledger::{Entry, State};
 use super::limits::RcapLimits;
 use rota_contract::{CloseCause, NodeId};
 use rota_units::Instant;
@@ -23,6 +23,7 @@ impl Rcap {
     /// Ends an entry: takes it out of the ledger, gives back what it holds, tells the neighbours, then the
     /// program.
     pub(super) fn release(&mut self, now: Instant, id: EntryId, ending: Ending, told_by: Option<Side>) {
+        self.part_with_other(now, id, &ending);
         let until = now + RcapLimits::LEASE_MAX;
         let Some(entry) = self.ledger.remove(id, until, self.limits.remembered) else { return };
         self.outputs.push_back(RcapOutput::Release { entry: id, ending });
@@ -50,8 +51,13 @@ impl Rcap {
     fn tell_end(&mut self, now: Instant, id: EntryId, entry: &Entry, ending: Ending, told_by: Option<Side>) {
         let (is_source, is_destination) = (entry.before.is_none(), entry.hop.is_none());
         let key = entry.key();
-        if is_source {
+        let standing = self.ledger.find(&key).and_then(|id| self.ledger.get(id));
+        // A question is answered by the contract that stands, whatever becomes of another one.
+        if is_source && standing.is_none_or(|entry| !entry.state.is_open()) {
             self.question_ended(key.channel);
+        }
+        if entry.state.is_open() && (is_source || is_destination) && self.goes_on(entry, &ending) {
+            return;
         }
         match (is_source || is_destination, entry.state.is_open()) {
             (true, true) => {
@@ -70,7 +76,7 @@ impl Rcap {
     }
 
     /// An ending in the words of a close.
-    fn close_of(&self, ending: &Ending) -> RcapClose {
+    pub(super) fn close_of(&self, ending: &Ending) -> RcapClose {
         match ending {
             Ending::Closed { cause, node } => RcapClose { cause: *cause, node: *node },
             Ending::Superseded => RcapClose { cause: CloseCause::Refused, node: self.own },
@@ -88,7 +94,7 @@ impl Rcap {
     }
 
     /// An ending in the words of a denial.
-    fn denied_of(&self, ending: &Ending) -> RcapDenied {
+    pub(super) fn denied_of(&self, ending: &Ending) -> RcapDenied {
         match ending {
             Ending::Denied(denied) => *denied,
             Ending::Superseded => simply(self.own, RcapTest::Closed),
@@ -107,9 +113,7 @@ impl Rcap {
 
     /// The entry of this channel and attempt.
     pub(super) fn entry_of(&self, of: &RcapChannel) -> Option<EntryId> {
-        let id = self.ledger.find(&key(of))?;
-        let is_same = self.ledger.get(id).is_some_and(|entry| entry.of == *of);
-        is_same.then_some(id)
+        self.ledger.exactly(of)
     }
 
     /// A neighbour believes in a channel that is not here: it is to release it.
@@ -148,6 +152,9 @@ impl Rcap {
     /// A lease or the time for an answer has ended.
     pub(super) fn lapse(&mut self, now: Instant, id: EntryId) {
         let Some(entry) = self.ledger.get(id) else { return };
+        if entry.state.is_open() {
+            return self.release(now, id, self.given_up(), None);
+        }
         let answering = entry.state == State::Answering;
         let test = if answering { RcapTest::ReceiverSilent } else { RcapTest::LeaseOver };
         self.counters.lapsed += 1;
@@ -184,9 +191,10 @@ impl Rcap {
         self.fail(now, id, RcapTest::ShareLost, (cause, node), None);
     }
 
-    /// The last hop of a channel that is received here has ended by itself.
-    pub fn arrival_ended(&mut self, now: Instant, of: ChannelKey, cause: CloseCause) {
-        let Some(id) = self.ledger.find(&of) else { return };
+    /// The last hop of a channel that is received here, by this local id, has ended by itself.
+    pub fn arrival_ended(&mut self, now: Instant, of: ChannelKey, label: u16, cause: CloseCause) {
+        let is_it = |id: &EntryId| self.ledger.get(*id).is_some_and(|entry| entry.label == label);
+        let Some(id) = self.ledger.all_of(&of).find(is_it) else { return };
         let node = self.blamed(cause, self.ledger.get(id).and_then(|entry| entry.before));
         self.fail(now, id, RcapTest::ShareLost, (cause, node), None);
     }
@@ -233,7 +241,13 @@ impl Rcap {
             return Ok(());
         }
         let id = id.ok_or(RcapCallError::NoChannel)?;
-        self.release(now, id, Ending::Closed { cause, node: self.own }, Some(Side::Program));
+        let ending = Ending::Closed { cause, node: self.own };
+        // At a destination the channel ends with the contract that stood first.
+        let newer: Vec<EntryId> = self.ledger.all_of(&of).filter(|_| !is_own).collect();
+        for newer in newer.into_iter().rev() {
+            self.release(now, newer, ending, Some(Side::Program));
+        }
+        self.release(now, id, ending, Some(Side::Program));
         Ok(())
     }
 

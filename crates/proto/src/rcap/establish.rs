@@ -46,13 +46,17 @@ impl Rcap {
         if wire.initiation != RcapInitiation::Source {
             return self.deny(from, of, simply(self.own, RcapTest::Unsupported));
         }
-        let standing = self.ledger.find(&key(of)).and_then(|id| Some((id, self.ledger.get(id)?.of.attempt)));
-        let is_repeated = standing.is_some_and(|(_, attempt)| of.attempt <= attempt);
-        if is_repeated || self.ledger.has_ended(now, of) {
+        let standing: Vec<EntryId> = self.ledger.all_of(&key(of)).collect();
+        let newest = standing.last().and_then(|id| self.ledger.get(*id)).map(|entry| entry.of.attempt);
+        if newest.is_some_and(|newest| of.attempt <= newest) || self.ledger.has_ended(now, of) {
             self.counters.repeated += 1;
             return;
         }
-        if let Some((earlier, _)) = standing {
+        // A change stands beside the open contract until its source gives up one of them.
+        let kept = self.ledger.find(&key(of)).filter(|_| wire.again.is_some_and(|again| again.is_change));
+        let is_open = |id: &EntryId| self.ledger.get(*id).is_some_and(|entry| entry.state.is_open());
+        let kept = kept.filter(is_open);
+        for earlier in standing.into_iter().filter(|id| Some(*id) != kept) {
             self.release(now, earlier, Ending::Superseded, None);
         }
         if wire.again.is_none() {
@@ -114,6 +118,7 @@ impl Rcap {
         let Attempt { of, before, demand, records, lease } = attempt;
         let due = now + lease.min(super::RcapLimits::LEASE_MAX);
         let (label, buffer_octets, asked, first) = (0, 0, None, None);
+        let (promise, memory, newest) = (Span::ZERO, 0, of.attempt);
         self.ledger.add(Entry {
             of,
             before,
@@ -126,6 +131,9 @@ impl Rcap {
             buffer_octets,
             asked,
             first,
+            promise,
+            memory,
+            newest,
         })
     }
 
@@ -237,8 +245,10 @@ impl Rcap {
         let request: ChannelRequest = demand.request;
         demand.check(records).map_err(|denied| path_denied(self.own, denied))?;
         self.check_chance(demand, records)?;
-        if demand.again.is_some() {
-            return self.arrive_again(now, attempt);
+        match demand.again {
+            Some(again) if again.is_change => return self.arrive_changed(now, attempt),
+            Some(_) => return self.arrive_again(now, attempt),
+            None => {}
         }
         let listener = self.listeners.get(&request.service).copied();
         let listener = listener.ok_or(simply(self.own, RcapTest::NoListener))?;
@@ -252,6 +262,7 @@ impl Rcap {
         let key = key(of);
         let lease = attempt.lease.min(self.limits.answer);
         let entry = self.add(now, Attempt { lease, ..attempt }, None, State::Answering);
+        self.promise_here(entry);
         self.tell(RcapEvent::Incoming { key, entry, listener, request, best });
         Ok(entry)
     }

@@ -58,6 +58,8 @@ pub struct ChannelRequest {
     pub reroute: Span,
     /// The way may lead through a network without Rota, where nothing is guaranteed.
     pub allows_withdrawn: bool,
+    /// S_max that the open channel may be changed to, at most: the receiver's memory is made for it.
+    pub room: Octets,
 }
 
 /// The answer of the local medium to [`RcapOutput::Reserve`]: the best that it can give, now reserved.
@@ -148,7 +150,8 @@ pub struct Installed {
     pub delay: Span,
     /// The longest time from the source's timestamp to the eligibility here; for regulators by the clock.
     pub upstream: Span,
-    /// Packets for which there is room; 0 at the destination, whose program has the memory.
+    /// Packets for which there is room. At the destination, whose program has the memory: those of the new
+    /// contract that may come while packets of the one before are on their way; otherwise 0.
     pub buffers: u64,
 }
 
@@ -306,12 +309,50 @@ pub enum RcapEvent {
         /// The node that failed, or the one that saw it.
         node: NodeId,
     },
+    /// A channel that is sent here has another contract: its next unit goes by that one.
+    Changed {
+        /// Which channel.
+        channel: ChannelId,
+        /// The entry that it has here from now on.
+        entry: EntryId,
+        /// The request that holds from now on.
+        request: ChannelRequest,
+        /// The promise.
+        promise: Promise,
+        /// The nodes of its path, as in [`Self::Opened`].
+        nodes: Vec<Record>,
+    },
+    /// A change of a channel that is sent here was denied: it stays as it was.
+    NotChanged {
+        /// Which channel.
+        channel: ChannelId,
+        /// Which node and test, by how much, and the nearest request that fits.
+        denied: RcapDenied,
+    },
+    /// A channel that is received here is to have another contract. Packets may come by both.
+    Changing {
+        /// Which channel.
+        key: ChannelKey,
+        /// The entry of the new contract.
+        entry: EntryId,
+        /// The request.
+        request: ChannelRequest,
+        /// The longest delay that the path promises.
+        promise: Span,
+    },
+    /// The old contract of a channel that is received here is over; that of [`Self::Changing`] holds.
+    ChangedHere {
+        /// Which channel.
+        key: ChannelKey,
+    },
     /// A channel whose path had failed opens by another one, for its receiver.
     Again {
         /// Which channel.
         key: ChannelKey,
         /// The entry that it has here.
         entry: EntryId,
+        /// The request, which may be that of a change whose end the receiver has not seen.
+        request: ChannelRequest,
         /// The least delay that the path can promise.
         best: Span,
     },
@@ -365,6 +406,17 @@ pub enum RcapCallError {
     /// As many calls or listeners as there may be.
     #[error("this node has no room for a further call; close some first")]
     Full,
+    /// A change of the channel waits for its outcome.
+    #[error("a change of the channel is under way already")]
+    Changing,
+    /// Messages that the memory of both ends does not hold.
+    #[error("messages of {asked} octets do not fit the channel's memory: it was opened with room for {room}")]
+    Room {
+        /// Asked for.
+        asked: u64,
+        /// The most.
+        room: u64,
+    },
     /// A question for the status of the channel is on its way.
     #[error("a question for the channel's status is on its way already")]
     StatusPending,

@@ -5,7 +5,7 @@ use super::io::{ChannelKey, EntryId, NextHop};
 use super::limits::RcapLimits;
 use super::record::{Demand, Record};
 use rota_contract::{CloseCause, NodeId};
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use rota_wire::{RcapChannel, RcapTest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -63,6 +63,12 @@ pub(super) struct Entry {
     pub(super) asked: Option<Asked>,
     /// At a destination that has accepted another path: how the one before ended.
     pub(super) first: Option<(CloseCause, NodeId)>,
+    /// At the ends: what the program is promised.
+    pub(super) promise: Span,
+    /// At a destination: the units that its program's memory was made for.
+    pub(super) memory: u64,
+    /// At a source: the newest attempt of the channel, those that were denied among them.
+    pub(super) newest: u16,
 }
 
 impl Entry {
@@ -91,7 +97,8 @@ struct Used {
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     entries: BTreeMap<EntryId, Entry>,
-    by_key: BTreeMap<ChannelKey, EntryId>,
+    /// By channel and attempt. A channel that changes has two entries for a while.
+    by_key: BTreeMap<(ChannelKey, u16), EntryId>,
     dues: BTreeSet<(Instant, EntryId)>,
     users: BTreeMap<(NodeId, u32), Used>,
     /// Entries of each neighbour's requests that are not open.
@@ -141,7 +148,13 @@ impl Ledger {
         }
         let uid = demand.request.uid;
         let quota = limits.quota_of(uid, of.origin == own);
-        let used = self.users.get(&(of.origin, uid)).copied().unwrap_or_default();
+        let mut used = self.users.get(&(of.origin, uid)).copied().unwrap_or_default();
+        // A change takes the place of what the channel has.
+        let former = self.find(&key(of)).and_then(|id| self.get(id)).filter(|_| demand.is_change());
+        if let Some(former) = former.filter(|former| former.demand.request.uid == uid) {
+            used.channels -= 1;
+            used.octets_a_second -= u128::from(former.demand.octets_a_second());
+        }
         if used.channels >= quota.channels {
             return Err(RcapTest::QuotaChannels);
         }
@@ -152,11 +165,14 @@ impl Ledger {
         Ok(())
     }
 
-    /// Adds an entry under the next number. The caller has seen that the channel has none here.
+    /// Adds an entry under the next number. The caller has seen that the channel has none of this attempt
+    /// here, and one other at most.
     pub(super) fn add(&mut self, entry: Entry) -> EntryId {
         self.last_id += 1;
         let id = EntryId(self.last_id);
-        assert!(self.by_key.insert(entry.key(), id).is_none(), "a channel has one entry at a node");
+        let place = (entry.key(), entry.of.attempt);
+        assert!(self.by_key.insert(place, id).is_none(), "an attempt has one entry at a node");
+        assert!(self.all_of(&place.0).count() <= 2, "a channel that changes has two entries");
         let used = self.users.entry((entry.of.origin, entry.demand.request.uid)).or_default();
         used.channels += 1;
         used.octets_a_second += u128::from(entry.demand.octets_a_second());
@@ -171,7 +187,7 @@ impl Ledger {
     /// Takes an entry out, with all that is counted for it. Its attempt is remembered for `until`.
     pub(super) fn remove(&mut self, id: EntryId, until: Instant, remembered: usize) -> Option<Entry> {
         let entry = self.entries.remove(&id)?;
-        self.by_key.remove(&entry.key());
+        self.by_key.remove(&(entry.key(), entry.of.attempt));
         self.dues.remove(&(entry.due, id));
         let user = (entry.of.origin, entry.demand.request.uid);
         let used = self.users.get_mut(&user).expect("an entry counts for its user");
@@ -206,8 +222,28 @@ impl Ledger {
         self.entries.get_mut(&id)
     }
 
+    /// The entries of a channel, that of the oldest attempt first.
+    pub(super) fn all_of(&self, key: &ChannelKey) -> impl DoubleEndedIterator<Item = EntryId> + use<'_> {
+        self.by_key.range((*key, 0)..=(*key, u16::MAX)).map(|(_, id)| *id)
+    }
+
+    /// The entry by which a channel stands: the newest one that is open, or else the newest one.
     pub(super) fn find(&self, key: &ChannelKey) -> Option<EntryId> {
-        self.by_key.get(key).copied()
+        let is_open = |id: &EntryId| self.get(*id).is_some_and(|entry| entry.state.is_open());
+        self.all_of(key).rfind(is_open).or_else(|| self.all_of(key).next_back())
+    }
+
+    /// The entry of one attempt.
+    pub(super) fn exactly(&self, of: &RcapChannel) -> Option<EntryId> {
+        self.by_key.get(&(key(of), of.attempt)).copied()
+    }
+
+    /// An open entry at its source ends by itself at this time.
+    pub(super) fn end_at(&mut self, id: EntryId, due: Instant) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        self.dues.remove(&(entry.due, id));
+        entry.due = due;
+        self.dues.insert((due, id));
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (EntryId, &Entry)> {
@@ -279,8 +315,8 @@ impl Ledger {
             "users, keys"
         );
         let labelled = self.entries.values().filter(|entry| entry.label > 0).count();
-        let tentative = self.entries.values().filter(|entry| !entry.state.is_open()).count();
-        assert_eq!((labelled, tentative), (self.labels.len(), self.dues.len()), "labels, leases");
+        let dues = self.entries.values().filter(|entry| entry.due < Instant::FAR).count();
+        assert_eq!((labelled, dues), (self.labels.len(), self.dues.len()), "labels, leases");
     }
 }
 

@@ -14,7 +14,8 @@
 //! tests the whole path; on the way back each node computes its share of what is left from the records
 //! alone, relaxes, tells RTIP, and passes the accept on. From then on the channel is hard state, as in the
 //! paper: it ends by a close, by the loss of a neighbour or of a share, and never by a timer. Where the path
-//! has failed another one is looked for (`reroute.rs`).
+//! has failed another one is looked for (`reroute.rs`). An open channel changes by a pass of
+//! its own (`change.rs`).
 //!
 //! **Every ending** goes through one function, `release`. It gives back what the entry holds, tells the
 //! neighbours that have not told it, and the program.
@@ -33,6 +34,7 @@
 
 mod accept;
 mod call;
+mod change;
 mod end;
 mod establish;
 mod io;
@@ -53,6 +55,8 @@ pub use limits::{Quota, RcapLimits};
 pub use record::{LINK, Record, TUNNEL};
 pub use rota_wire::{RCAP_OCTETS_MAX, RcapDenied, RcapStanding, RcapTest};
 pub use routes::{Graph, Route, Routes};
+
+pub(crate) use change::units_within;
 
 use call::{Call, Question};
 use end::Side;
@@ -237,6 +241,11 @@ impl Rcap {
     /// The neighbours with a session.
     pub fn neighbours(&self) -> impl Iterator<Item = NodeId> {
         self.up.iter().copied()
+    }
+
+    /// True if an entry is for another contract of a channel that is open.
+    pub fn is_change(&self, entry: EntryId) -> bool {
+        self.ledger.get(entry).is_some_and(|entry| entry.demand.is_change())
     }
 
     /// The channel of an entry whose source is here.

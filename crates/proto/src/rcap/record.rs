@@ -8,7 +8,7 @@ use rota_admission::subnet::{Ask, Offer};
 use rota_contract::NodeId;
 use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
-use rota_wire::{RCAP_REROUTE_MAX_NS, RcapClass, RcapRecord, RcapRecords, RcapRequest};
+use rota_wire::{RCAP_REROUTE_MAX_NS, RcapAgain, RcapChances, RcapRecord, RcapRecords, RcapRequest};
 
 /// The kind of network that is a link ([`HopOffer::medium`]).
 pub const LINK: u8 = 2;
@@ -127,13 +127,15 @@ pub(super) fn hops(records: &[Record]) -> Vec<Hop> {
 pub(super) struct Demand {
     pub(super) request: ChannelRequest,
     pub(super) packets: Packets,
-    /// The path of the open channel has failed, and another one is asked for.
+    /// The receiver has the channel already.
     pub(super) again: Option<Again>,
 }
 
-/// A request for another path.
+/// A request for a channel that its receiver has already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Again {
+    /// True if the open channel is to change; false if its path has failed, and another one is asked for.
+    pub(super) is_change: bool,
     /// The node that failed, to be passed by where another way is known.
     pub(super) avoid: Option<NodeId>,
 }
@@ -146,6 +148,7 @@ impl Demand {
         let fields = [
             (fits(request.messages.s_max), "smax"),
             (fits(request.packet_max), "packet"),
+            (fits(request.room) && request.room >= request.messages.s_max, "room"),
             (fits(request.shortest) && request.shortest <= request.messages.s_max, "smin"),
             (request.goal.delay > Span::ZERO, "delay"),
             (request.late_most < Chance::ONE, "timely"),
@@ -178,14 +181,16 @@ impl Demand {
             messages,
             shortest: octets(wire.s_min),
             goal: Goal { delay: span(wire.delay_max_ns), jitter },
-            late_most: chance(wire.late_most),
-            loss_most: chance(wire.loss_most),
+            late_most: chance(wire.chances.late_most),
+            loss_most: chance(wire.chances.loss_most),
             packet_max: octets(wire.packet_max),
             host_slack: span(wire.host_slack_ns),
             reroute: span(wire.reroute_ns),
-            allows_withdrawn: wire.class.allows_withdrawn,
+            allows_withdrawn: wire.allows_withdrawn,
+            room: octets(wire.room),
         };
-        let again = wire.again.map(|avoid| Again { avoid: Some(avoid).filter(|node| node.is_known()) });
+        let known = |again: RcapAgain| Some(again.avoid).filter(|node| node.is_known());
+        let again = wire.again.map(|again| Again { is_change: again.is_change, avoid: known(again) });
         Ok(Self { request, packets: messages.packets(request.packet_max)?, again })
     }
 
@@ -198,10 +203,7 @@ impl Demand {
             service: request.service,
             uid: request.uid,
             initiation: rota_wire::RcapInitiation::Source,
-            class: RcapClass {
-                is_statistical: late_most > 0 || loss_most > 0,
-                allows_withdrawn: request.allows_withdrawn,
-            },
+            allows_withdrawn: request.allows_withdrawn,
             lease_ns: lease.as_nanos(),
             x_min_ns: request.messages.x_min.as_nanos(),
             x_ave_ns: request.messages.x_ave.as_nanos(),
@@ -212,12 +214,20 @@ impl Demand {
             host_slack_ns: request.host_slack.as_nanos(),
             delay_max_ns: request.goal.delay.as_nanos(),
             jitter_max_ns: request.goal.jitter.map_or(u64::MAX, Span::as_nanos),
-            late_most,
-            loss_most,
+            chances: RcapChances { late_most, loss_most },
             reroute_ns: request.reroute.as_nanos(),
-            again: self.again.map(|again| again.avoid.unwrap_or(NodeId::UNKNOWN)),
+            room: octets(request.room),
+            again: self.again.map(|Again { is_change, avoid }| RcapAgain {
+                is_change,
+                avoid: avoid.unwrap_or(NodeId::UNKNOWN),
+            }),
             nodes,
         }
+    }
+
+    /// True if it is for an open channel that is to change.
+    pub(super) fn is_change(&self) -> bool {
+        self.again.is_some_and(|again| again.is_change)
     }
 
     /// H: what the sending host adds to the path.

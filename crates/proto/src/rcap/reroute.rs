@@ -46,11 +46,12 @@ pub(super) struct Broken {
 pub(super) struct Kept {
     broken: Broken,
     demand: Demand,
+    memory: u64,
     pub(super) until: Instant,
 }
 
 /// True if an open channel ends because its path has failed, and not because somebody wants it to.
-fn is_failure(entry: &Entry, close: &RcapClose) -> bool {
+pub(super) fn is_failure(entry: &Entry, close: &RcapClose) -> bool {
     let request = &entry.demand.request;
     let is_of_end = close.node == entry.of.origin || close.node == request.destination;
     let failed = match close.cause {
@@ -81,13 +82,14 @@ impl Rcap {
         let reroute = demand.request.reroute;
         if sending {
             let call = Call::new(demand, now + reroute);
-            let (attempts, retry_at) = (entry.of.attempt, Some(now));
+            let (attempts, retry_at) = (entry.newest, Some(now));
             let call = Call { attempts, retry_at, broken: Some((broken, 0)), ..call };
             self.calls.insert(key.channel, call);
         } else if self.kept.len() < self.limits.entries {
             // The source may have learned of the failure later, by as much as a silent session takes.
             let until = now + reroute + SILENT_MAX;
-            self.kept.insert(key, Kept { broken, demand, until });
+            let memory = entry.memory;
+            self.kept.insert(key, Kept { broken, demand, memory, until });
         } else {
             return false;
         }
@@ -140,19 +142,23 @@ impl Rcap {
         let refused = Err(simply(self.own, RcapTest::ReceiverRefused));
         let Some(kept) = self.kept.get(&key) else { return refused };
         let (before, asked) = (&kept.demand.request, &attempt.demand.request);
-        // Packets may be smaller now; what the program's memory holds stays.
-        if (before.messages, before.service) != (asked.messages, asked.service) {
+        // Packets may be smaller now, and the source may have changed the channel before its path failed.
+        // What the program's memory holds stays.
+        if before.service != asked.service || asked.messages.s_max > before.room {
             return Err(simply(self.own, RcapTest::Garbage));
         }
         let first = (kept.broken.cause, kept.broken.node);
         let best = attempt.demand.delay(&attempt.records);
+        let (room, memory, mut attempt) = (before.room, kept.memory, attempt);
+        attempt.demand.request.room = room;
+        let request = attempt.demand.request;
         self.kept.remove(&key);
         let id = self.add(now, attempt, None, State::Answering);
         if let Some(entry) = self.ledger.get_mut(id) {
-            entry.first = Some(first);
+            (entry.first, entry.memory, entry.promise) = (Some(first), memory, best);
         }
-        self.tell(RcapEvent::Again { key, entry: id, best });
-        self.accept(id);
+        self.tell(RcapEvent::Again { key, entry: id, request, best });
+        self.accept(now, id);
         Ok(id)
     }
 

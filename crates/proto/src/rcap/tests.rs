@@ -5,8 +5,11 @@ use rota_admission::subnet::Offer;
 use rota_contract::CloseCause;
 use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
-use rota_wire::{RcapAccept, RcapClose, RcapKind, RcapRecord, RcapRecords, RcapRequest, RcapStatus};
+use rota_wire::{
+    RcapAccept, RcapAgain, RcapClose, RcapKind, RcapRecord, RcapRecords, RcapRequest, RcapStatus,
+};
 
+mod change;
 mod ends;
 mod garbage;
 mod reroute;
@@ -81,6 +84,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         host_slack: Span::ZERO,
         reroute: Span::ZERO,
         allows_withdrawn: false,
+        room: Octets::new(1_000),
     }
 }
 

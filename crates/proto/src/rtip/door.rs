@@ -72,6 +72,11 @@ pub enum HopEvent {
         /// Which test, by how much, and what would fit; octets are those of a packet with its RTIP header.
         refusal: Refusal,
     },
+    /// A channel that is received here goes by another contract from now on: the one before is over.
+    Begun {
+        /// Which.
+        hop: ChannelId,
+    },
     /// It was ended by [`crate::Node::end_hop`], and its share is given back.
     Released {
         /// Which.
@@ -81,6 +86,8 @@ pub enum HopEvent {
     Ended {
         /// Which.
         hop: ChannelId,
+        /// Of a channel that is received here: the local id of its packets.
+        label: Option<u16>,
         /// Why.
         cause: CloseCause,
     },

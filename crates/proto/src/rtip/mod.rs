@@ -21,14 +21,14 @@
 //! program whose units wait finds its memory full (TENET-4.2-10). The order of service is that of the medium.
 //! Delay-jitter by the source's timestamp is not built, since hosts have no common clock.
 //!
-//! Not built: the change of an open hop, and the search for addresses that go astray, which channels of one
-//! segment have.
+//! Not built: the search for addresses that go astray, which channels of one segment have.
 //!
 //! Fulfils TENET-3.2-2, TENET-3.2-3, TENET-3.2-4, TENET-3.2-5, TENET-3.2-6, TENET-3.2-7, TENET-3.2-8,
 //! TENET-3.2-9, TENET-3.2-10, TENET-3.2-11, TENET-3.2-13, TENET-3.2-14, TENET-3.2-15, TENET-3.3-2,
 //! TENET-3.3-3, TENET-3.3-4, TENET-3.3-5, TENET-4.2-3, TENET-4.2-4, TENET-4.2-9, TENET-R12.
 
 pub(crate) mod door;
+pub(crate) mod hold;
 mod pacer;
 pub(crate) mod packets;
 pub(crate) mod shares;

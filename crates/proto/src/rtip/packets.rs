@@ -67,6 +67,8 @@ struct Source {
     units: VecDeque<(UnitRef, Instant)>,
     /// The next fragment of the first one.
     index: u16,
+    /// The channel of the program: its memory has the octets.
+    program: ChannelId,
     /// When that is eligible, and its deadline.
     next: Option<(Instant, Instant)>,
     sequence: u16,
@@ -96,9 +98,11 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    /// A source, which cuts units into packets of so many octets at most. It polices by the rate.
-    pub(crate) fn of_source(spec: &HopSpec, octets: u32) -> Self {
-        let source = Source { units: VecDeque::with_capacity(UNITS_MAX), index: 0, next: None, sequence: 0 };
+    /// A source, which cuts the units of a program into packets of so many octets at most. It polices by the
+    /// rate.
+    pub(crate) fn of_source(spec: &HopSpec, octets: u32, program: ChannelId) -> Self {
+        let units = VecDeque::with_capacity(UNITS_MAX);
+        let source = Source { units, index: 0, program, next: None, sequence: 0 };
         let regulated = HopSpec { regulator: Regulator::Rate, buffers: JOINED_MAX, ..*spec };
         Self::new(&regulated, octets, Origin::Source(source))
     }
@@ -135,9 +139,23 @@ impl Packets {
         self.waiting.is_empty() && !uncut
     }
 
-    /// True at a source, whose program hears of each slot.
-    pub(crate) fn is_source(&self) -> bool {
-        matches!(self.origin, Origin::Source(_))
+    /// At a source the channel of the program, which hears of each slot.
+    pub(crate) const fn program(&self) -> Option<ChannelId> {
+        match &self.origin {
+            Origin::Source(source) => Some(source.program),
+            Origin::Gateway { .. } => None,
+        }
+    }
+
+    /// The next unit that no packet has been cut from goes elsewhere.
+    pub(crate) fn take_uncut(&mut self) -> Option<UnitRef> {
+        let Origin::Source(source) = &mut self.origin else { return None };
+        let cut = usize::from(source.index > 0);
+        let (unit, _) = source.units.remove(cut)?;
+        if source.units.is_empty() {
+            source.next = None;
+        }
+        Some(unit)
     }
 
     // ---- what comes -----------------------------------------------------------------------------------
@@ -251,21 +269,19 @@ impl Packets {
 
     /// Writes the first packet to the front of `body` and returns its length. It is at the next node `ends`
     /// at the latest. `None` if its octets cannot be had.
-    pub(crate) fn write(
-        &self,
-        body: &mut [u8],
-        channel: ChannelId,
-        payloads: &mut dyn Payloads,
-        ends: Instant,
-    ) -> Option<usize> {
+    pub(crate) fn write(&self, body: &mut [u8], payloads: &mut dyn Payloads, ends: Instant) -> Option<usize> {
         let packet = self.waiting.front().filter(|_| self.joined > 0)?;
         let into = &mut body[RTIP_HEADER_OCTETS..RTIP_HEADER_OCTETS + packet.octets];
         match (packet.content, &self.origin) {
-            (Content::Unit(fragment), _) => self.write_fragment(into, channel, payloads, &fragment)?,
+            (Content::Unit(fragment), Origin::Source(source)) => {
+                self.write_fragment(into, source.program, payloads, &fragment)?;
+            }
             (Content::Buffer(place), Origin::Gateway { buffers, stride, .. }) => {
                 into.copy_from_slice(&buffers[place * stride..][..packet.octets]);
             }
-            (Content::Buffer(_), Origin::Source(_)) => return None,
+            (Content::Buffer(_), Origin::Source(_)) | (Content::Unit(_), Origin::Gateway { .. }) => {
+                return None;
+            }
         }
         let ahead = packet.deadline.since(ends).as_nanos() / NANOS_A_MICRO;
         let mut header = packet.header.with_ahead_us(ahead);

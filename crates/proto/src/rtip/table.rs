@@ -9,9 +9,10 @@
 //! turn, so that a packet of a channel that has ended finds no other one for as long as can be.
 
 use super::door::{HopError, HopEvent};
+use super::hold::Hold;
 use crate::channels::follow::Follow;
 use crate::channels::lateness::OneWay;
-use crate::io::{ChannelId, PortId, UnitDescriptor};
+use crate::io::{ChannelId, Delivery, PortId, UnitDescriptor};
 use rota_admission::Admitted;
 use rota_contract::{CloseCause, Tally};
 use rota_units::{Instant, Span};
@@ -51,10 +52,10 @@ pub(crate) struct Hop {
 }
 
 /// Where an incoming packet goes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Way {
     Port(PortId),
-    Program(Sink),
+    Program,
 }
 
 /// The end of a channel at its destination.
@@ -65,7 +66,11 @@ struct Sink {
     tally: Tally,
     /// The promise to each unit; zero where there is none.
     bound: Span,
+    /// The promise to units up to this schedule, if they wait for those of a contract before.
+    eased: Option<(Span, u64)>,
     clocks: OneWay,
+    /// Packets of a contract that follows, and that the channel goes by soon.
+    hold: Option<Box<Hold>>,
 }
 
 impl Sink {
@@ -74,10 +79,19 @@ impl Sink {
         let Some(arrived) = arrived.filter(|_| self.bound > Span::ZERO) else { return };
         let took = self.clocks.delay(arrived, schedule_ns, false).max(0);
         let took = Span::from_nanos(u64::try_from(took).unwrap_or(u64::MAX));
-        if took > self.bound {
+        let eased = self.eased.filter(|(_, until)| schedule_ns <= *until).map(|(bound, _)| bound);
+        let bound = eased.unwrap_or(Span::ZERO).max(self.bound);
+        if took > bound {
             self.tally.late = self.tally.late.saturating_add(1);
-            self.tally.latest_by_ns = self.tally.latest_by_ns.max(took.minus(self.bound).as_nanos());
+            self.tally.latest_by_ns = self.tally.latest_by_ns.max(took.minus(bound).as_nanos());
         }
+    }
+
+    /// True if packets wait for those before them, and these have come.
+    fn has_waited(&self) -> bool {
+        let Some(hold) = self.hold.as_ref().filter(|hold| !hold.is_over) else { return false };
+        let Some((first, _)) = hold.first() else { return false };
+        first.fragment == 0 && self.follow.has_all_before(first.number, first.left_out)
     }
 }
 
@@ -96,6 +110,8 @@ pub(crate) enum Meaning {
     Forward(PortId, ChannelId),
     /// It is for a program.
     Deliver(ChannelId, u32),
+    /// It is for a program that waits for packets before it.
+    Keep(ChannelId),
     /// No channel has this id.
     Unknown,
     /// It came before, or is overtaken.
@@ -116,8 +132,14 @@ pub(crate) struct Release {
 pub(crate) struct Table {
     hops: Vec<Hop>,
     arrivals: BTreeMap<Key, Arrival>,
-    /// Ends of channels that have lost their path and may get another one.
-    parked: BTreeMap<ChannelId, Sink>,
+    /// The ends of channels here. One without an arrival has lost its path, and may get another one.
+    sinks: BTreeMap<ChannelId, Sink>,
+    /// The hops of programs whose channels have changed: the others have the number of the channel.
+    programs: BTreeMap<ChannelId, ChannelId>,
+    /// Ends that hold packets, or may.
+    holding: usize,
+    /// The newest packet that was held and goes to its program.
+    kept: Option<Delivery>,
     /// An end that is cut off is parked.
     keeps_cut: bool,
     next_local: u16,
@@ -127,14 +149,17 @@ pub(crate) struct Table {
 impl Table {
     /// Ends whose path was cut off, and that wait for another one.
     pub(crate) fn parked(&self) -> usize {
-        self.parked.len()
+        self.sinks.keys().filter(|id| self.destinations(**id).next().is_none()).count()
     }
 
     pub(crate) fn new() -> Self {
         Self {
             hops: Vec::new(),
             arrivals: BTreeMap::new(),
-            parked: BTreeMap::new(),
+            sinks: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            holding: 0,
+            kept: None,
             keeps_cut: false,
             next_local: 1,
             events: VecDeque::new(),
@@ -159,12 +184,20 @@ impl Table {
 
     /// The counts of the units of a channel that ends here.
     pub(crate) fn tally(&self, id: ChannelId) -> Option<Tally> {
-        let parked = self.parked.get(&id).map(|sink| sink.tally);
-        let entered = self.arrivals.values().find_map(|arrival| match &arrival.way {
-            Way::Program(sink) if arrival.hop == id => Some(sink.tally),
-            _ => None,
-        });
-        entered.or(parked)
+        self.sinks.get(&id).map(|sink| sink.tally)
+    }
+
+    /// The hop on which a program sends.
+    pub(crate) fn hop_of(&self, program: ChannelId) -> ChannelId {
+        if self.programs.is_empty() { program } else { *self.programs.get(&program).unwrap_or(&program) }
+    }
+
+    /// A program sends on this hop from now on.
+    pub(crate) fn send_on(&mut self, program: ChannelId, hop: ChannelId) {
+        match program == hop {
+            true => _ = self.programs.remove(&program),
+            false => _ = self.programs.insert(program, hop),
+        }
     }
 
     pub(crate) fn has_event(&self) -> bool {
@@ -214,8 +247,26 @@ impl Table {
     /// They are for a program of this host. One whose path was lost goes on with its numbers and counts.
     pub(crate) fn enter_destination(&mut self, id: ChannelId, key: Key, octets: u32, bound: Span) {
         self.events.reserve(EVENTS);
-        let way = Way::Program(Sink { bound, ..self.parked.remove(&id).unwrap_or_default() });
-        self.arrivals.insert(key, Arrival { hop: id, octets, newest: None, way });
+        let sink = self.sinks.entry(id).or_default();
+        (sink.bound, sink.eased) = (bound, None);
+        self.drop_hold(id);
+        self.arrivals.insert(key, Arrival { hop: id, octets, newest: None, way: Way::Program });
+    }
+
+    /// Packets of another contract of an incoming channel come in by this id from now on. They wait for those
+    /// that still come by the contract before; there is room for so many.
+    pub(crate) fn enter_change(&mut self, id: ChannelId, key: Key, octets: u32, bound: Span, packets: usize) {
+        self.events.reserve(EVENTS);
+        self.drop_hold(id);
+        let sink = self.sinks.entry(id).or_default();
+        sink.hold = Some(Box::new(Hold::new(key, (sink.bound, bound), packets, octets)));
+        self.holding += 1;
+        self.arrivals.insert(key, Arrival { hop: id, octets, newest: None, way: Way::Program });
+    }
+
+    fn drop_hold(&mut self, id: ChannelId) {
+        let hold = self.sinks.get_mut(&id).and_then(|sink| sink.hold.take());
+        self.holding -= usize::from(hold.is_some());
     }
 
     /// From now on the ends of channels that are cut off stay until [`Self::end`].
@@ -225,10 +276,37 @@ impl Table {
 
     /// An incoming channel of this host gets no more packets by its local id, and may get another one.
     pub(crate) fn park(&mut self, id: ChannelId) {
-        let arrival = self.destination(id).and_then(|key| self.arrivals.remove(&key));
-        if let Some(Way::Program(sink)) = arrival.map(|arrival| arrival.way) {
-            self.parked.insert(id, sink);
+        self.arrivals.retain(|_, arrival| arrival.hop != id || !matches!(arrival.way, Way::Program));
+        self.drop_hold(id);
+    }
+
+    /// An incoming channel of this host gets no more packets by this local id.
+    pub(crate) fn leave(&mut self, id: ChannelId, key: Key) {
+        let is_it = self.arrivals.get(&key).is_some_and(|arrival| arrival.hop == id);
+        if is_it {
+            self.arrivals.remove(&key);
         }
+        let Some(hold) = self.sinks.get_mut(&id).and_then(|sink| sink.hold.as_mut()) else { return };
+        // Its own packets come no more, or those before them.
+        match hold.key == key {
+            true => self.drop_hold(id),
+            false => self.end_hold(id),
+        }
+    }
+
+    /// What an end holds goes to its program, and the contract before is over.
+    fn end_hold(&mut self, id: ChannelId) {
+        let Some(sink) = self.sinks.get_mut(&id) else { return };
+        let Some(hold) = &mut sink.hold else { return };
+        hold.is_over = true;
+        let key = hold.key;
+        self.events.push_back(HopEvent::Begun { hop: id });
+        if hold.is_empty() {
+            sink.bound = hold.bound;
+            self.drop_hold(id);
+        }
+        // None of the packets before overtakes them any more.
+        self.arrivals.retain(|of, arrival| arrival.hop != id || *of == key);
     }
 
     /// The parent waits for the end of a hop of which it knows already.
@@ -268,9 +346,85 @@ impl Table {
             return Meaning::TooLong;
         }
         arrival.newest = Some(sequence);
-        match arrival.way {
-            Way::Port(port) => Meaning::Forward(port, arrival.hop),
-            Way::Program(_) => Meaning::Deliver(arrival.hop, arrival.octets),
+        let Arrival { hop, octets, way, .. } = *arrival;
+        match way {
+            Way::Port(port) => Meaning::Forward(port, hop),
+            Way::Program if self.holding > 0 && self.is_held(hop, key) => Meaning::Keep(hop),
+            Way::Program => Meaning::Deliver(hop, octets),
+        }
+    }
+
+    fn is_held(&self, id: ChannelId, key: Key) -> bool {
+        let hold = self.sinks.get(&id).and_then(|sink| sink.hold.as_ref());
+        hold.is_some_and(|hold| hold.key == key)
+    }
+
+    /// A packet of a contract that follows has come to its end. False where there is no room for it.
+    pub(crate) fn keep(&mut self, now: Instant, id: ChannelId, packet: &[u8]) -> bool {
+        let Some(sink) = self.sinks.get_mut(&id) else { return false };
+        let is_kept = sink.hold.as_mut().is_some_and(|hold| hold.keep(now, packet));
+        if sink.has_waited() {
+            self.end_hold(id);
+        }
+        is_kept
+    }
+
+    /// True if an end has packets that are to go to its program.
+    pub(crate) fn has_kept(&self) -> bool {
+        self.holding > 0
+            && self.sinks.values().any(|sink| sink.hold.as_ref().is_some_and(|hold| hold.is_over))
+    }
+
+    /// The next one of them, its octets in `bytes`. False if its channel is gone.
+    pub(crate) fn next_kept(&mut self, now: Instant, bytes: &mut [u8]) -> bool {
+        self.kept = self.go_on(now, bytes);
+        self.kept.is_some()
+    }
+
+    /// The packet of the newest call.
+    pub(crate) const fn take_kept(&mut self) -> Option<Delivery> {
+        self.kept.take()
+    }
+
+    fn go_on(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Delivery> {
+        let is_over = |sink: &Sink| sink.hold.as_ref().is_some_and(|hold| hold.is_over);
+        let (id, sink) = self.sinks.iter_mut().find(|(_, sink)| is_over(sink))?;
+        let (id, hold) = (*id, sink.hold.as_mut()?);
+        let (key, first) = (hold.key, hold.first());
+        let found = first.and_then(|(unit, fragment)| {
+            let len = fragment.len();
+            bytes.get_mut(..len)?.copy_from_slice(fragment);
+            Some((unit, len))
+        });
+        if let Some((unit, _)) = found
+            && !hold.is_begun
+        {
+            hold.is_begun = true;
+            (sink.bound, sink.eased) = (hold.bound, Some(hold.eased(unit.schedule_ns)));
+        }
+        hold.drop_first();
+        if hold.is_empty() {
+            self.drop_hold(id);
+        }
+        let (unit, len) = found?;
+        let descriptor = self.describe(key, &unit, len, Some(now))?;
+        Some(Delivery { channel: id, descriptor, offset: 0, octets: len as u16 })
+    }
+
+    /// When packets that are held go on although some before them have not come.
+    pub(crate) fn deadline(&self) -> Instant {
+        if self.holding == 0 {
+            return Instant::FAR;
+        }
+        let waits = self.sinks.values().filter_map(|sink| sink.hold.as_ref()).filter(|hold| !hold.is_over);
+        waits.map(|hold| hold.until).min().unwrap_or(Instant::FAR)
+    }
+
+    /// Those whose time has come go on.
+    pub(crate) fn handle_deadline(&mut self, now: Instant) {
+        let is_due = |sink: &Sink| sink.hold.as_ref().is_some_and(|hold| !hold.is_over && hold.until <= now);
+        while let Some(id) = self.sinks.iter().find(|(_, sink)| is_due(sink)).map(|(id, _)| *id) {
+            self.end_hold(id);
         }
     }
 
@@ -282,8 +436,8 @@ impl Table {
         octets: usize,
         arrived: Option<Instant>,
     ) -> Option<UnitDescriptor> {
-        let arrival = self.arrivals.get_mut(&key)?;
-        let Way::Program(sink) = &mut arrival.way else { return None };
+        let arrival = self.arrivals.get(&key).filter(|arrival| matches!(arrival.way, Way::Program))?;
+        let sink = self.sinks.get_mut(&arrival.hop)?;
         // Sixteen bits on the wire; the rest follows from the last unit, either side of it.
         let step = unit.number.wrapping_sub(sink.last_number as u16).cast_signed();
         let number = sink.last_number.checked_add_signed(i64::from(step))?;
@@ -304,6 +458,10 @@ impl Table {
         if found.whole {
             sink.tally.units += 1;
             sink.judge(arrived, unit.schedule_ns);
+        }
+        let id = arrival.hop;
+        if sink.has_waited() {
+            self.end_hold(id);
         }
         Some(descriptor)
     }
@@ -332,7 +490,7 @@ impl Table {
         match self.remove(id) {
             Some(State::Ending { told: true }) | None => {}
             Some(State::Ending { told: false }) => self.tell(HopEvent::Released { hop: id }),
-            Some(_) => self.tell(HopEvent::Ended { hop: id, cause }),
+            Some(_) => self.tell(HopEvent::Ended { hop: id, label: None, cause }),
         }
     }
 
@@ -347,18 +505,18 @@ impl Table {
 
     /// The parent ends a hop or an incoming channel. Its share is to be given back, if it has one.
     pub(crate) fn end(&mut self, id: ChannelId) -> Option<Release> {
-        let parked = self.parked.remove(&id);
-        let key = self.destination(id);
-        if key.and_then(|key| self.arrivals.remove(&key)).is_some() || parked.is_some() {
+        if self.sinks.contains_key(&id) {
+            self.park(id);
+            self.sinks.remove(&id);
             self.tell(HopEvent::Released { hop: id });
             return None;
         }
         self.begin_ending(id, false)
     }
 
-    fn destination(&self, id: ChannelId) -> Option<Key> {
-        let is_it = |arrival: &Arrival| arrival.hop == id && matches!(arrival.way, Way::Program(_));
-        self.arrivals.iter().find(|(_, arrival)| is_it(arrival)).map(|(key, _)| *key)
+    fn destinations(&self, id: ChannelId) -> impl Iterator<Item = Key> + use<'_> {
+        let is_it = move |arrival: &Arrival| arrival.hop == id && matches!(arrival.way, Way::Program);
+        self.arrivals.iter().filter(move |(_, arrival)| is_it(arrival)).map(|(key, _)| *key)
     }
 
     fn begin_ending(&mut self, id: ChannelId, told: bool) -> Option<Release> {
@@ -390,20 +548,20 @@ impl Table {
         let cut = self.arrivals.iter().find(|((port, from, _), _)| is_cut(*port, *from));
         if let Some((key, arrival)) = cut.map(|(key, arrival)| (*key, arrival)) {
             let id = arrival.hop;
-            if matches!(arrival.way, Way::Program(_)) {
-                match self.keeps_cut {
-                    true => self.park(id),
-                    false => _ = self.arrivals.remove(&key),
+            if matches!(arrival.way, Way::Program) {
+                self.leave(id, key);
+                if !self.keeps_cut && self.destinations(id).next().is_none() {
+                    self.sinks.remove(&id);
                 }
-                self.tell(HopEvent::Ended { hop: id, cause });
+                self.tell(HopEvent::Ended { hop: id, label: Some(key.2), cause });
                 return Some(None);
             }
-            self.tell(HopEvent::Ended { hop: id, cause });
+            self.tell(HopEvent::Ended { hop: id, label: None, cause });
             return Some(self.begin_ending(id, true));
         }
         let is_live = |hop: &Hop| !matches!(hop.state, State::Ending { .. });
         let id = self.hops.iter().find(|hop| is_live(hop) && is_cut(hop.port, hop.to))?.id;
-        self.tell(HopEvent::Ended { hop: id, cause });
+        self.tell(HopEvent::Ended { hop: id, label: None, cause });
         Some(self.begin_ending(id, true))
     }
 

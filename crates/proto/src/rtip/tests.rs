@@ -45,7 +45,7 @@ fn unit(number: u64, octets: u32) -> UnitRef {
 /// The first packet of a hop as it would be on the wire now.
 fn written(packets: &Packets, ends: Instant) -> Option<(RtipHeader, Vec<u8>)> {
     let mut body = [0; 2_000];
-    let octets = packets.write(&mut body, HOP, &mut Ring, ends)?;
+    let octets = packets.write(&mut body, &mut Ring, ends)?;
     assert_eq!(Some(octets - UNIT_HEADER_OCTETS), packets.first_octets());
     let (header, payload) = RtipHeader::parse(&body[..octets]).expect("a sound packet");
     Some((header, payload.to_vec()))
@@ -54,7 +54,7 @@ fn written(packets: &Packets, ends: Instant) -> Option<(RtipHeader, Vec<u8>)> {
 /// TENET-4.2-9: a source that hands over everything at once is held to the staircase of its traffic.
 #[test]
 fn a_source_lets_packets_join_by_its_traffic() {
-    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100);
+    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100, HOP);
     (0..7).for_each(|number| assert!(packets.offer(at(0), unit(number, 100))));
     let joined: Vec<usize> = (0..22).map(|ms| packets.join(at(ms))).collect();
     let when = |(ms, joined): (usize, &usize)| (*joined == 1).then_some(ms);
@@ -65,7 +65,7 @@ fn a_source_lets_packets_join_by_its_traffic() {
 
 #[test]
 fn a_unit_is_cut_into_packets_of_the_path() {
-    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100);
+    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100, HOP);
     packets.offer(at(0), unit(6, 250));
     packets.offer(at(0), unit(7, 0));
     packets.join(at(100));
@@ -91,7 +91,7 @@ fn a_unit_is_cut_into_packets_of_the_path() {
 /// Its octets cannot be read: the rest of it has no use, and the next unit is not touched.
 #[test]
 fn a_unit_that_is_given_up_goes_whole() {
-    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100);
+    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100, HOP);
     packets.offer(at(0), unit(13, 450));
     packets.offer(at(0), unit(14, 150));
     assert_eq!(packets.join(at(2)), 2, "two of five are eligible");
@@ -312,4 +312,114 @@ fn units_behind_the_bound_are_late_at_the_destination() {
     assert_eq!((tally.units, tally.late), (4, 1));
     // 100 parts in a million of the time since the quickest are for the drift of the clocks.
     assert!((990_000..=1_000_000).contains(&tally.latest_by_ns), "{tally:?}");
+}
+
+const DESTINATION: ChannelId = ChannelId(9);
+const OLD: (PortId, MacAddr, u16) = (PortId(1), MAC, 4);
+const NEW: (PortId, MacAddr, u16) = (PortId(1), MAC, 5);
+
+/// One packet of a unit of two; its octets tell the number.
+fn packet(number: u16, fragment: u16) -> (UnitHeader, Vec<u8>) {
+    let header = UnitHeader {
+        label: 0,
+        number,
+        fragment,
+        last: fragment == 1,
+        left_out: 0,
+        unit_octets: 100,
+        schedule_ns: u64::from(number) * 1_000_000,
+    };
+    let mut octets = vec![number as u8; UNIT_HEADER_OCTETS + 50];
+    header.emit(&mut octets);
+    (header, octets)
+}
+
+/// A destination whose channel is to change, with the first unit there and a half of the second one.
+fn changing() -> Table {
+    let mut table = Table::new();
+    table.enter_destination(DESTINATION, OLD, 50, ms(30));
+    for (number, fragment) in [(0, 0), (0, 1), (1, 0)] {
+        let (header, _) = packet(number, fragment);
+        table.describe(OLD, &header, 50, Some(at(0))).expect("its channel");
+    }
+    table.enter_change(DESTINATION, NEW, 50, ms(20), 4);
+    table
+}
+
+fn comes(table: &mut Table, now: Instant, sequence: u16, number: u16, fragment: u16) -> bool {
+    assert_eq!(table.look_up(NEW, sequence, 50), Meaning::Keep(DESTINATION));
+    table.keep(now, DESTINATION, &packet(number, fragment).1)
+}
+
+/// All packets that go to the program: unit and fragment.
+fn kept(table: &mut Table, now: Instant) -> Vec<(u64, u16)> {
+    let mut bytes = [0; 100];
+    let mut found = Vec::new();
+    while table.has_kept() {
+        assert!(table.next_kept(now, &mut bytes));
+        let part = table.take_kept().expect("it was just given");
+        assert_eq!((part.channel, part.octets, bytes[0]), (DESTINATION, 50, part.descriptor.number as u8));
+        found.push((part.descriptor.number, part.descriptor.fragment));
+    }
+    found
+}
+
+/// What comes too early by a new contract waits for the last packet of the old one, and none waits then.
+#[test]
+fn packets_of_a_new_contract_wait_for_those_before_them() {
+    let mut table = changing();
+    assert!(comes(&mut table, at(1), 0, 2, 0) && comes(&mut table, at(2), 1, 2, 1));
+    assert_eq!((kept(&mut table, at(2)), table.deadline()), (vec![], at(31)));
+    let (last, _) = packet(1, 1);
+    table.describe(OLD, &last, 50, Some(at(3))).expect("the last one of the old contract");
+    assert_eq!(kept(&mut table, at(3)), [(2, 0), (2, 1)]);
+    assert_eq!(table.look_up(OLD, 9, 50), Meaning::Unknown, "none of the old contract overtakes them");
+    assert_eq!(table.look_up(NEW, 2, 50), Meaning::Deliver(DESTINATION, 50));
+    assert_eq!(
+        (table.deadline(), table.tally(DESTINATION).map(|tally| tally.units)),
+        (Instant::FAR, Some(3))
+    );
+    // Nothing was missing before the first one.
+    let mut table = changing();
+    table.describe(OLD, &last, 50, Some(at(0))).expect("its channel");
+    assert!(comes(&mut table, at(1), 0, 2, 0));
+    assert_eq!(kept(&mut table, at(1)), [(2, 0)]);
+}
+
+/// What was lost by the old contract keeps the new one for no longer than that one's bound.
+#[test]
+fn packets_of_a_new_contract_wait_no_longer_than_the_bound_of_the_old_one() {
+    let mut table = changing();
+    for (sequence, (number, fragment)) in [(2, 0), (2, 1), (3, 0), (3, 1)].into_iter().enumerate() {
+        assert!(comes(&mut table, at(5), sequence as u16, number, fragment));
+    }
+    assert!(!comes(&mut table, at(6), 4, 4, 0), "more than the contract allows in the time");
+    table.handle_deadline(at(34));
+    assert_eq!(kept(&mut table, at(34)), []);
+    table.handle_deadline(at(35));
+    assert_eq!(kept(&mut table, at(35)), [(2, 0), (2, 1), (3, 0), (3, 1)]);
+    let tally = table.tally(DESTINATION).expect("it is there");
+    assert_eq!((tally.units, tally.incomplete, tally.lost), (3, 1, 0));
+    // A change that comes to nothing leaves no trace.
+    let mut table = changing();
+    assert!(comes(&mut table, at(1), 0, 2, 0));
+    table.leave(DESTINATION, NEW);
+    assert_eq!((table.look_up(NEW, 1, 50), table.has_kept(), table.parked()), (Meaning::Unknown, false, 0));
+    assert_eq!(table.look_up(OLD, 3, 50), Meaning::Deliver(DESTINATION, 50));
+    table.leave(DESTINATION, OLD);
+    assert_eq!(table.parked(), 1);
+    assert!(table.end(DESTINATION).is_none() && table.is_empty());
+}
+
+/// A source whose channel changes keeps the unit that has begun to leave, and gives the others away.
+#[test]
+fn units_that_have_not_begun_to_leave_are_given_away() {
+    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 50, HOP);
+    (0..3).for_each(|number| assert!(packets.offer(at(0), unit(number, 100))));
+    assert_eq!(packets.join(at(0)), 1);
+    let moved: Vec<u64> = std::iter::from_fn(|| packets.take_uncut()).map(|unit| unit.number).collect();
+    assert_eq!(moved, [1, 2]);
+    packets.join(at(60));
+    assert_eq!([packets.leave().unit, packets.leave().unit], [None, Some(unit(0, 100))]);
+    assert!(packets.is_empty() && packets.due() == Instant::FAR);
 }

@@ -8,8 +8,8 @@ use rota_admission::rtip::{Discipline, Regulator, Traffic};
 use rota_contract::NodeId;
 use rota_proto::rtip::{HopEvent, HopShare, HopSpec, PacketCounters};
 use rota_proto::{
-    ChannelEvent, ChannelId, Delivered, FrameBuf, GateOrder, HostTag, Identity, Input, MediumKind, Node,
-    Output, Payloads, PortId, PortSpec, Settings, UnitFate, UnitRef, Way,
+    ChannelEvent, ChannelId, Delivered, Delivery, FrameBuf, GateOrder, HostTag, Identity, Input, MediumKind,
+    Node, Output, Payloads, PortId, PortSpec, Settings, UnitFate, UnitRef, Way,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{
@@ -357,6 +357,10 @@ impl Net {
                 Some(Output::Slot { channel, unit: Some((number, fate)), .. }) => {
                     self.slots.push((channel, number, fate));
                 }
+                Some(Output::Kept) => {
+                    let part = self.nodes[node].take_kept().expect("it was just given");
+                    self.take_part(&part, &bytes);
+                }
                 Some(Output::Event) => {
                     while let Some(event) = self.nodes[node].next_event() {
                         self.told.push((node, event));
@@ -384,24 +388,24 @@ impl Net {
         let input = Input::Frame { port: plug.port, at: Some(self.now), data: frame };
         let heard = self.nodes[plug.node].handle(self.now, input);
         if let Some(Delivered::Fragment(part)) = heard.received {
-            let (channel, unit) = (part.channel, part.descriptor);
-            let octets = &frame[usize::from(part.offset)..][..usize::from(part.octets)];
-            let place = u64::from(unit.fragment_offset);
-            let sound = |(at, octet): (usize, &u8)| *octet == Pattern::octet(unit.number, place + at as u64);
-            assert!(
-                octets.iter().enumerate().all(sound),
-                "fragment {} of unit {}",
-                unit.fragment,
-                unit.number
-            );
-            let got = self.parts.entry((channel, unit.number)).or_default();
-            *got += octets.len();
-            if unit.last && *got == unit.unit_octets as usize {
-                let took = self.now.since(Instant::from_nanos(unit.schedule_ns));
-                self.came.push(Came { channel, number: unit.number, took });
-            }
+            self.take_part(&part, frame);
         }
         self.drain(plug.node);
+    }
+
+    /// A fragment for a program, whose octets stand in these.
+    fn take_part(&mut self, part: &Delivery, frame: &[u8]) {
+        let (channel, unit) = (part.channel, part.descriptor);
+        let octets = &frame[usize::from(part.offset)..][..usize::from(part.octets)];
+        let place = u64::from(unit.fragment_offset);
+        let sound = |(at, octet): (usize, &u8)| *octet == Pattern::octet(unit.number, place + at as u64);
+        assert!(octets.iter().enumerate().all(sound), "fragment {} of unit {}", unit.fragment, unit.number);
+        let got = self.parts.entry((channel, unit.number)).or_default();
+        *got += octets.len();
+        if unit.last && *got == unit.unit_octets as usize {
+            let took = self.now.since(Instant::from_nanos(unit.schedule_ns));
+            self.came.push(Came { channel, number: unit.number, took });
+        }
     }
 
     /// Messages for neighbours are on their way.

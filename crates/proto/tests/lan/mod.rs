@@ -241,7 +241,7 @@ impl Lan {
                         _ => {}
                     }
                 }
-                Given::Hop(_) => {}
+                Given::Hop(_) | Given::Kept(..) => {}
                 Given::Message(event) => {
                     self.events.push((k, event));
                     if let LlcEvent::Local { from, number, octets, to, level } = event {

@@ -43,7 +43,7 @@ impl World {
             let (mut at, mut label) = (called.at, None);
             loop {
                 let station = &self.stations[at].installed;
-                let hop = station.values().find(|hop| hop.of == *key).expect("installed all along");
+                let hop = station.values().rfind(|hop| hop.of == *key).expect("installed all along");
                 assert_eq!(hop.label_in, label, "each node has the label of the one before");
                 let Some((next, out)) = hop.way else { break };
                 (at, label) = (place(next.node), Some(out));
@@ -53,9 +53,21 @@ impl World {
         whole
     }
 
+    /// The two ends of each open channel have one contract, and nothing of another one is left.
+    pub fn check_contracts(&self) {
+        for (key, called) in self.calls.iter().filter(|(_, called)| called.outcome == Outcome::Opened) {
+            if self.reroutes.ends.get(key) != Some(&false) {
+                continue;
+            }
+            let of = |sending| self.reroutes.changes.contracts.get(&(*key, sending));
+            assert_eq!(of(true), of(false), "{key:?} {called:?}");
+        }
+    }
+
     /// All programs close, all leases end; then nothing is left anywhere.
     pub fn assert_empty_at_the_end(&mut self) {
         self.run_for(ms(20_000));
+        self.check_contracts();
         for (key, called) in self.calls.clone() {
             self.close(key, called.at);
         }

@@ -52,23 +52,72 @@ pub fn request(to: usize) -> ChannelRequest {
         host_slack: Span::ZERO,
         reroute: Span::ZERO,
         allows_withdrawn: false,
+        room: Octets::new(2_000),
     }
+}
+
+/// S_max of [`request`].
+pub const S_MAX: u64 = 1_000;
+
+/// The same with messages of so many octets.
+pub fn changed(to: usize, octets: u64) -> ChannelRequest {
+    let before = request(to);
+    let messages = Messages { s_max: Octets::new(octets), ..before.messages };
+    ChannelRequest { messages, ..before }
 }
 
 /// An event of the world.
 #[derive(Clone, Debug)]
 enum What {
-    Deliver { session: u64, from: usize, to: usize, octets: Vec<u8> },
-    Lost { at: usize, life: u64, peer: usize },
-    Up { one: usize, other: usize },
-    Medium { at: usize, life: u64, asked: RcapOutput },
-    Timer { at: usize, life: u64 },
-    Answer { at: usize, life: u64, key: ChannelKey, accepts: bool },
-    Restart { at: usize },
-    GoOn { at: usize },
-    Call { at: usize, request: ChannelRequest },
-    Close { key: ChannelKey, at: usize },
+    Deliver {
+        session: u64,
+        from: usize,
+        to: usize,
+        octets: Vec<u8>,
+    },
+    Lost {
+        at: usize,
+        life: u64,
+        peer: usize,
+    },
+    Up {
+        one: usize,
+        other: usize,
+    },
+    Medium {
+        at: usize,
+        life: u64,
+        asked: RcapOutput,
+    },
+    Timer {
+        at: usize,
+        life: u64,
+    },
+    Answer {
+        at: usize,
+        life: u64,
+        key: ChannelKey,
+        accepts: bool,
+    },
+    Restart {
+        at: usize,
+    },
+    GoOn {
+        at: usize,
+    },
+    Call {
+        at: usize,
+        request: ChannelRequest,
+    },
+    Close {
+        key: ChannelKey,
+        at: usize,
+    },
     CloseAll,
+    /// The program of each open channel asks for messages of so many octets.
+    ChangeAll {
+        octets: u64,
+    },
 }
 
 /// One share of a link.
@@ -133,6 +182,18 @@ pub struct Reroutes {
     pub done: u64,
     /// The ends of open channels at their destinations; true while they wait for another path.
     pub ends: BTreeMap<ChannelKey, bool>,
+    pub changes: Changes,
+}
+
+/// Channels that change.
+#[derive(Default)]
+pub struct Changes {
+    /// S_max of each end of a channel; true at the source.
+    pub contracts: BTreeMap<(ChannelKey, bool), u64>,
+    /// Those of entries at destinations that are about to hold.
+    next: BTreeMap<(usize, EntryId), (ChannelKey, u64)>,
+    pub done: u64,
+    pub denied: u64,
 }
 
 pub struct World {
@@ -352,7 +413,8 @@ impl World {
             What::Deliver { to, .. } => Some(*to),
             What::Lost { at, .. } | What::Medium { at, .. } | What::Timer { at, .. } => Some(*at),
             What::Answer { at, .. } | What::Call { at, .. } | What::Close { at, .. } => Some(*at),
-            What::Up { .. } | What::Restart { .. } | What::GoOn { .. } | What::CloseAll => None,
+            What::Up { .. } | What::Restart { .. } | What::GoOn { .. } => None,
+            What::CloseAll | What::ChangeAll { .. } => None,
         }
     }
 
@@ -403,6 +465,15 @@ impl World {
             What::CloseAll => {
                 for (turn, (key, called)) in self.calls.clone().into_iter().enumerate() {
                     self.close(key, if turn % 2 == 0 { called.at } else { called.to });
+                }
+            }
+            What::ChangeAll { octets } => {
+                for (key, called) in self.calls.clone() {
+                    let life = self.stations[called.at].life;
+                    let request = changed(called.to, octets);
+                    self.with(called.at, life, |machine, now| {
+                        let _ = machine.change(now, key.channel, request);
+                    });
                 }
             }
             What::Close { key, at } => {
@@ -480,7 +551,7 @@ impl World {
         match output {
             RcapOutput::Send { to, message } => self.send(at, place(to), message),
             RcapOutput::Install { entry, channel } => {
-                if channel.way.is_none() {
+                if channel.way.is_none() && !self.reroutes.changes.next.contains_key(&(at, entry)) {
                     let was = self.reroutes.ends.insert(channel.of, false);
                     assert!(was.is_none_or(|waits| waits), "opened twice at its destination");
                 }
@@ -490,6 +561,7 @@ impl World {
             // A release overtakes a question that the medium has not answered yet.
             RcapOutput::Release { entry, .. } => {
                 self.stations[at].installed.remove(&entry);
+                self.reroutes.changes.next.remove(&(at, entry));
                 let mine = |share: &Share| share.node == at && share.entry == entry;
                 self.shares.values_mut().for_each(|shares| shares.retain(|share| !mine(share)));
             }
@@ -581,6 +653,7 @@ impl World {
                     "each node's part of the certificate"
                 );
                 let is_again = self.calls[&key_of(channel)].outcome == Outcome::Broken;
+                self.reroutes.changes.contracts.entry((key_of(channel), true)).or_insert(S_MAX);
                 (self.reroutes.done, self.opened) =
                     (self.reroutes.done + u64::from(is_again), self.opened + u64::from(!is_again));
                 self.settle(key_of(channel), Outcome::Opened, &[Outcome::Waits, Outcome::Broken]);
@@ -604,6 +677,7 @@ impl World {
             }
             RcapEvent::Incoming { key, .. } => {
                 assert!(!self.reroutes.ends.contains_key(&key), "a program has it already");
+                self.reroutes.changes.contracts.insert((key, false), S_MAX);
                 if self.happens(self.noise.silent) {
                     return;
                 }
@@ -614,6 +688,41 @@ impl World {
             RcapEvent::Status { nodes, .. } => {
                 assert!(nodes.len() >= 2 && nodes.iter().all(|node| node.is_open));
                 self.statuses += 1;
+            }
+            event => self.change_event(at, event),
+        }
+    }
+
+    fn change_event(&mut self, at: usize, event: RcapEvent) {
+        let key_of = |channel: ChannelId| ChannelKey { origin: node(at), channel };
+        match event {
+            RcapEvent::Changed { channel, request, promise, nodes, .. } => {
+                assert!(promise.delay <= request.goal.delay && nodes.iter().all(|node| node.is_open));
+                assert_eq!(
+                    self.calls[&key_of(channel)].outcome,
+                    Outcome::Opened,
+                    "only what is open changes"
+                );
+                self.reroutes.changes.contracts.insert((key_of(channel), true), request.messages.s_max.get());
+                self.reroutes.changes.done += 1;
+            }
+            RcapEvent::NotChanged { .. } => self.reroutes.changes.denied += 1,
+            RcapEvent::Changing { key, entry, request, .. } => {
+                self.reroutes.changes.next.insert((at, entry), (key, request.messages.s_max.get()));
+            }
+            RcapEvent::ChangedHere { key } => {
+                let next = self
+                    .reroutes
+                    .changes
+                    .next
+                    .iter()
+                    .find(|((of, _), (of_key, _))| (*of, *of_key) == (at, key));
+                let (place, (_, octets)) = next.map(|(place, next)| (*place, *next)).expect("it was told of");
+                self.reroutes.changes.next.remove(&place);
+                self.reroutes.changes.contracts.insert((key, false), octets);
+            }
+            RcapEvent::Again { key, request, .. } => {
+                self.reroutes.changes.contracts.insert((key, false), request.messages.s_max.get());
             }
             _ => {}
         }
@@ -631,6 +740,11 @@ impl World {
 
     pub fn close(&mut self, key: ChannelKey, at: usize) {
         self.at(self.now, What::Close { key, at });
+    }
+
+    /// All open channels ask after this time for messages of so many octets.
+    pub fn change_all(&mut self, after: Span, octets: u64) {
+        self.at(self.now + after, What::ChangeAll { octets });
     }
 
     /// All channels are closed after this time, by their sources and receivers in turn.

@@ -203,7 +203,7 @@ impl Rig {
                     }
                 }
                 Given::Channel(event) => events.push(event),
-                Given::Message(_) | Given::Hop(_) => {}
+                Given::Message(_) | Given::Hop(_) | Given::Kept(..) => {}
             }
         });
         frames.iter().for_each(|frame| self.note(frame));

@@ -1,6 +1,6 @@
 //! The messages themselves, and the one place that parses them.
 
-use rota_contract::{AskedTerms, ChannelId, Granted, NodeId, TrafficSpec};
+use rota_contract::{AskedChange, AskedTerms, ChannelId, Granted, NodeId, TrafficSpec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -84,12 +84,12 @@ pub enum Request {
     },
     /// Asks what the node is and how it fares.
     Status,
-    /// Changes a reservation.
+    /// Changes the contract of a channel.
     Modify {
         /// The channel.
         channel: ChannelId,
-        /// New largest unit.
-        unit_octets_max: u32,
+        /// What is to change.
+        change: AskedChange,
     },
     /// Keeps the token going round although nobody has data, to measure hops.
     Circulate {
@@ -264,7 +264,7 @@ pub enum Reply {
         /// What is promised from now on.
         contract: Granted,
     },
-    /// A channel carries units of another size from now on, as somebody asked for.
+    /// A channel has another contract from now on, as somebody asked for.
     Changed {
         /// The channel.
         channel: ChannelId,

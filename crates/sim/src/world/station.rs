@@ -6,8 +6,8 @@ use crate::faults::{Happened, is_token_for, kind_of};
 use crate::hosts::{INBOX_MAX, Pattern, Waiting};
 use crate::media::{End, Frame};
 use rota_proto::{
-    ChannelEvent, Delivered, Disposition, FrameBuf, FrameVerdict, GateOrder, Input, ModeName, Node, Output,
-    PortId,
+    ChannelEvent, Delivered, Delivery, Disposition, FrameBuf, FrameVerdict, GateOrder, Input, ModeName, Node,
+    Output, PortId,
 };
 use rota_units::{Instant, Span};
 use rota_wire::Kind;
@@ -193,18 +193,23 @@ impl World {
         }
         self.fragment_looked_at(to, port, frame, delivery.is_some(), verdict);
         if let Some(delivery) = delivery {
-            let host = &mut self.hosts[to];
-            let begin = usize::from(delivery.offset);
-            let payload = &frame[begin..begin + usize::from(delivery.octets)];
-            let flow = host.programs.incoming.get(&delivery.channel).copied();
-            self.hashes.fragment(self.engine.now(), to, flow, &delivery);
-            if let Some(receipt) = host.programs.deliver(at, &delivery, payload) {
-                let packets = u64::from(delivery.descriptor.fragment) + 1;
-                self.flow_receipt(to, delivery.channel, receipt, packets);
-            }
+            self.fragment_delivered(to, at, &delivery, frame);
         }
         if stranger {
             self.lost_on_silent(on, to, frame);
+        }
+    }
+
+    /// A fragment for a program, whose octets stand in a frame or by themselves.
+    fn fragment_delivered(&mut self, to: usize, at: Instant, delivery: &Delivery, frame: &[u8]) {
+        let host = &mut self.hosts[to];
+        let begin = usize::from(delivery.offset);
+        let payload = &frame[begin..begin + usize::from(delivery.octets)];
+        let flow = host.programs.incoming.get(&delivery.channel).copied();
+        self.hashes.fragment(self.engine.now(), to, flow, delivery);
+        if let Some(receipt) = host.programs.deliver(at, delivery, payload) {
+            let packets = u64::from(delivery.descriptor.fragment) + 1;
+            self.flow_receipt(to, delivery.channel, receipt, packets);
         }
     }
 
@@ -382,6 +387,12 @@ impl World {
                 }
                 while let Some(event) = self.hosts[index].node.as_mut().and_then(Node::next_hop_event) {
                     self.hosts[index].programs.hop_events.push(event);
+                }
+            }
+            Output::Kept => {
+                let kept = self.hosts[index].node.as_mut().and_then(Node::take_kept);
+                if let Some(delivery) = kept {
+                    self.fragment_delivered(index, world_now, &delivery, bytes);
                 }
             }
             Output::Slot { channel, at, unit } => {

@@ -21,23 +21,39 @@ impl RcapInitiation {
     const ALL: [Self; 3] = [Self::Source, Self::Receiver, Self::Duplex];
 }
 
-/// What a channel may be in the worst case.
+/// The shares of packets that may fail in the worst case, in parts of 2⁶³.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RcapClass {
-    /// Late or lost packets are allowed in part: Z_min or W_min below 1.
-    pub is_statistical: bool,
-    /// The way may lead through a network without Rota, where nothing is guaranteed.
-    pub allows_withdrawn: bool,
+pub struct RcapChances {
+    /// 1 − Z_min.
+    pub late_most: u64,
+    /// 1 − W_min.
+    pub loss_most: u64,
 }
 
-impl RcapClass {
-    fn of_code(code: u8) -> Result<Self, Malformed> {
-        sound(code <= 3, "class")?;
-        Ok(Self { is_statistical: code & 1 == 1, allows_withdrawn: code & 2 == 2 })
+impl RcapChances {
+    /// True if late or lost packets are allowed in part: Z_min or W_min below 1.
+    pub const fn is_statistical(self) -> bool {
+        self.late_most > 0 || self.loss_most > 0
     }
+}
 
-    const fn code(self) -> u8 {
-        self.is_statistical as u8 | (self.allows_withdrawn as u8) << 1
+/// A request for a channel that its receiver has already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RcapAgain {
+    /// True if the channel is open and is to change; false if its path has failed.
+    pub is_change: bool,
+    /// The node to be passed by where another way is known: one that failed. It is unknown where there is
+    /// none.
+    pub avoid: NodeId,
+}
+
+impl RcapAgain {
+    const fn code(again: Option<Self>) -> u8 {
+        match again {
+            None => 0,
+            Some(Self { is_change: false, .. }) => 1,
+            Some(Self { is_change: true, .. }) => 2,
+        }
     }
 }
 
@@ -52,8 +68,8 @@ pub struct RcapRequest<'a> {
     pub uid: u32,
     /// Which end asks.
     pub initiation: RcapInitiation,
-    /// Its class.
-    pub class: RcapClass,
+    /// The way may lead through a network without Rota, where nothing is guaranteed.
+    pub allows_withdrawn: bool,
     /// How long a tentative reservation may still stand.
     pub lease_ns: u64,
     /// X_min of messages.
@@ -74,28 +90,28 @@ pub struct RcapRequest<'a> {
     pub delay_max_ns: u64,
     /// J_max; `u64::MAX` where none is asked for.
     pub jitter_max_ns: u64,
-    /// 1 − Z_min.
-    pub late_most: u64,
-    /// 1 − W_min.
-    pub loss_most: u64,
+    /// The chances of its class.
+    pub chances: RcapChances,
     /// For how long the source looks for another way when the path fails; 0 for not at all.
     pub reroute_ns: u64,
-    /// The channel was open, and its path has failed: the node that failed, to be passed by where another way
-    /// is known. It is unknown where there is none to be passed by.
-    pub again: Option<NodeId>,
+    /// The largest message that the channel may ever be changed to: the receiver's memory holds it.
+    pub room: u32,
+    /// The channel is open, or was: why it is asked for once more.
+    pub again: Option<RcapAgain>,
     /// The nodes before.
     pub nodes: RcapRecords<'a>,
 }
 
 impl<'a> RcapRequest<'a> {
-    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 1;
+    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 1;
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let (destination, service) = (fields.node("destination")?, fields.u16("service")?);
         let (uid, initiation) = (fields.u32("uid")?, fields.u8("initiation")?);
         let initiation = RcapInitiation::ALL.get(usize::from(initiation)).copied();
         let initiation = initiation.ok_or(Malformed::Field("initiation"))?;
-        let class = RcapClass::of_code(fields.u8("class")?)?;
+        let class = fields.u8("class")?;
+        sound(class <= 3, "class")?;
         let lease_ns = fields.u64("lease")?;
         let (x_min_ns, x_ave_ns) = (fields.u64("X_min")?, fields.u64("X_ave")?);
         let interval_ns = fields.u64("I")?;
@@ -104,7 +120,7 @@ impl<'a> RcapRequest<'a> {
         let (delay_max_ns, jitter_max_ns) = (fields.u64("D_max")?, fields.u64("J_max")?);
         let (late_most, loss_most) = (fields.u64("Z_min")?, fields.u64("W_min")?);
         let (reroute_ns, again) = (fields.u64("reroute")?, fields.u8("again")?);
-        let avoid = NodeId(fields.u64("avoid")?);
+        let (avoid, room) = (NodeId(fields.u64("avoid")?), fields.u32("room")?);
         let nodes = RcapRecords::read(fields)?;
         sound((1..=RCAP_LEASE_MAX_NS).contains(&lease_ns), "lease")?;
         sound(x_min_ns > 0, "X_min")?;
@@ -115,20 +131,21 @@ impl<'a> RcapRequest<'a> {
         sound(packet_max > 0, "packet")?;
         sound(delay_max_ns > 0, "D_max")?;
         // Of two channels of one class the same is asked: nobody may be late in the deterministic one.
-        let is_statistical = class.is_statistical;
+        let is_statistical = class & 1 == 1;
         sound(late_most < 1 << 63 && (is_statistical || late_most == 0), "Z_min")?;
         sound(loss_most < 1 << 63 && (is_statistical || loss_most == 0), "W_min")?;
         sound(!is_statistical || late_most > 0 || loss_most > 0, "class")?;
         sound(reroute_ns <= RCAP_REROUTE_MAX_NS, "reroute")?;
-        sound(again <= 1 && (again == 0 || reroute_ns > 0), "again")?;
-        sound(again == 1 || !avoid.is_known(), "avoid")?;
+        sound(again <= 2 && (again != 1 || reroute_ns > 0), "again")?;
+        sound(again > 0 || !avoid.is_known(), "avoid")?;
+        sound(room >= s_max, "room")?;
         sound(nodes.are_plain(), "terms")?;
         Ok(Self {
             destination,
             service,
             uid,
             initiation,
-            class,
+            allows_withdrawn: class & 2 == 2,
             lease_ns,
             x_min_ns,
             x_ave_ns,
@@ -139,22 +156,23 @@ impl<'a> RcapRequest<'a> {
             host_slack_ns,
             delay_max_ns,
             jitter_max_ns,
-            late_most,
-            loss_most,
+            chances: RcapChances { late_most, loss_most },
             reroute_ns,
-            again: (again == 1).then_some(avoid),
+            room,
+            again: (again > 0).then_some(RcapAgain { is_change: again == 2, avoid }),
             nodes,
         })
     }
 
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
         writer.u64(self.destination.0).u16(self.service).u32(self.uid).u8(self.initiation as u8);
-        writer.u8(self.class.code()).u64(self.lease_ns).u64(self.x_min_ns).u64(self.x_ave_ns);
+        let class = u8::from(self.chances.is_statistical()) | u8::from(self.allows_withdrawn) << 1;
+        writer.u8(class).u64(self.lease_ns).u64(self.x_min_ns).u64(self.x_ave_ns);
         writer.u64(self.interval_ns).u32(self.s_max).u32(self.s_min).u32(self.packet_max);
         writer.u64(self.host_slack_ns).u64(self.delay_max_ns).u64(self.jitter_max_ns);
-        writer.u64(self.late_most).u64(self.loss_most);
-        writer.u64(self.reroute_ns).u8(u8::from(self.again.is_some()));
-        writer.u64(self.again.unwrap_or(NodeId::UNKNOWN).0);
+        writer.u64(self.chances.late_most).u64(self.chances.loss_most);
+        writer.u64(self.reroute_ns).u8(RcapAgain::code(self.again));
+        writer.u64(self.again.map_or(NodeId::UNKNOWN, |again| again.avoid).0).u32(self.room);
         self.nodes.write(writer);
     }
 }

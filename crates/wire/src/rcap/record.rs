@@ -256,6 +256,8 @@ tests!(
     Closed = "the channel was closed before it was open",
     /// Behind the node is a network without Rota, and the request does not allow one.
     Withdrawn = "nothing is guaranteed on the way behind it, which leads through a network without Rota",
+    /// The memory of the receiving program holds no such units, or too few of them.
+    Room = "the receiver's memory was made for smaller units, or for fewer of them",
 );
 
 impl RcapTest {

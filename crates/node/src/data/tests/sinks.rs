@@ -122,7 +122,7 @@ impl Lan {
     fn attach(&mut self, channel: ChannelId) {
         let (ring, board) = NodeSink::create(SHAPE).expect("memory").into_parts();
         let memory = SinkMemory { ring, sleeper: sleeper(&board), board, _charge: None };
-        self.receiver.control.say(Command::AttachSink { channel, memory });
+        self.receiver.control.say(Command::AttachSink { channel, buffers: 4, memory });
         self.receiver.turn();
     }
 }
@@ -229,7 +229,7 @@ fn a_receiver_is_woken_once_for_what_came() {
     let program = rota_shm::open_sink(files).expect("the client's side");
     let (ring, board) = memory.into_parts();
     let memory = SinkMemory { ring, sleeper: sleeper(&board), board, _charge: None };
-    lan.receiver.control.say(Command::AttachSink { channel: here, memory });
+    lan.receiver.control.say(Command::AttachSink { channel: here, buffers: 4, memory });
     lan.receiver.turn();
     let Data { rings, node, .. } = &mut lan.receiver.data;
     let delivery = rota_proto::Delivery {

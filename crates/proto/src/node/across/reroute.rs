@@ -5,10 +5,10 @@
 //! destination the program's numbers and counts stay, and packets of the old path find no channel any more.
 
 use super::super::Node;
-use crate::across::State;
+use crate::across::{State, granted};
 use crate::channels::ChannelEvent;
-use crate::rcap::{ChannelKey, EntryId, RcapDenied};
-use rota_contract::{CloseCause, NodeId};
+use crate::rcap::{ChannelKey, ChannelRequest, EntryId, RcapDenied};
+use rota_contract::{CloseCause, Contract, NodeId};
 use rota_units::{Instant, Span};
 
 impl Node {
@@ -44,12 +44,18 @@ impl Node {
     }
 
     /// A channel that is received here opens by another path, which has a bound of its own.
-    pub(super) fn on_again(&mut self, (key, entry): (ChannelKey, EntryId), best: Span) {
-        let own = self.medium().node_id();
+    pub(super) fn on_again(&mut self, of: (ChannelKey, EntryId), request: &ChannelRequest, best: Span) {
+        let ((key, entry), own) = (of, self.medium().node_id());
         let Some(across) = &mut self.across else { return };
         let withdrawn = across.withdrawn(across.rcap.records(entry), own);
         let id = across.end_of(key, false);
         if let Some(end) = id.and_then(|id| across.ends.get_mut(&id)) {
+            let now = granted(request, best);
+            let is_same = |of: Contract| (of.unit_octets_max, of.period_ns);
+            if is_same(now.contract) != is_same(end.granted.contract) {
+                // Its source had changed the channel before the path failed.
+                end.granted = now;
+            }
             end.granted.contract.bound_ns = best.as_nanos();
             end.granted.withdrawn = withdrawn;
         }

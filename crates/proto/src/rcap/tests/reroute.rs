@@ -10,7 +10,7 @@ fn again(attempt: u16, request: ChannelRequest) -> Vec<u8> {
     let records = record::written(&[record(A)], RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let wire = record::Demand::of(request).unwrap().to_wire(ms(50), nodes);
-    let wire = RcapRequest { again: Some(C), ..wire };
+    let wire = RcapRequest { again: Some(RcapAgain { is_change: false, avoid: C }), ..wire };
     octets(of(1, attempt), RcapBody::EstablishRequest(wire))
 }
 
@@ -43,8 +43,8 @@ fn a_request_that_comes_again_goes_to_the_program_that_has_the_channel() {
     let mut rcap = broken();
     rcap.on_message(at(20), A, &again(1, lasting())).unwrap();
     assert_eq!(drain(&mut rcap), [], "the attempt that has failed");
-    let more = Messages { s_max: Octets::new(2_000), ..lasting().messages };
-    rcap.on_message(at(20), A, &again(2, ChannelRequest { messages: more, ..lasting() })).unwrap();
+    let (more, room) = (Messages { s_max: Octets::new(2_000), ..lasting().messages }, Octets::new(2_000));
+    rcap.on_message(at(20), A, &again(2, ChannelRequest { messages: more, room, ..lasting() })).unwrap();
     assert_eq!(denial(&drain(&mut rcap)).map(|denied| denied.test), Some(RcapTest::Garbage), "another one");
     rcap.on_message(at(21), A, &again(3, lasting())).unwrap();
     let outputs = drain(&mut rcap);

@@ -1,0 +1,245 @@
+//! Another contract for an open channel: its traffic, its service or its way (`TENET-7-4`). The paper names
+//! it dynamic connection management, and no messages for it; here it is a second pass of RCAP for the same
+//! channel.
+//!
+//! ```text
+//! source       Open ──request, change──► Open beside it ──accept──► Open by the new contract
+//!                                          └──denied──► as it was     the old one ends when all is there
+//! destination  Open ──request, change──► both open ──close of one of them──► Open by the other one
+//! ```
+//!
+//! The request goes under the channel's next attempt. Each node reserves the whole new contract *beside* the
+//! old one and tests it as it tests a new channel; only quotas count one of the two. The destination asks no
+//! program: it tests the memory that the program has. With the accept the source gives its next unit to the
+//! new contract, so that the first packet of that one names the unit with which the contract begins. The old
+//! one ends when its last packet has had the time that was promised to it.
+//!
+//! Packets of the new contract may be quicker than the last ones of the old one. Each contract keeps its own
+//! bound on every node, since none serves the other one's packets. So only the destination restores the
+//! order: it holds what comes too early (`rtip/hold.rs`).
+//!
+//! A denial, a lease that ends, a failure of the new way: the new entry goes, and the old one was never
+//! touched. The failure of the old way before the accept ends the change, and the channel looks for another
+//! way by the contract that it had. Of two open entries at a destination the one that stays is the channel;
+//! the source, which alone decides, closes the other one.
+//!
+//! Departure: on a link or segment that both contracts use, the greater of them would suffice.
+
+use super::Rcap;
+use super::call::Call;
+use super::establish::Attempt;
+use super::io::{ChannelKey, ChannelRequest, Ending, EntryId, Promise, RcapCallError, RcapEvent, simply};
+use super::ledger::{Entry, State, key};
+use super::record::{Demand, Record};
+use rota_admission::Clocks;
+use rota_contract::{ChannelId, CloseCause};
+use rota_units::{Instant, Span};
+use rota_wire::{RcapChannel, RcapDenied, RcapTest};
+
+/// The old contract stays by so long behind its bound: a close overtakes no packet, also on another clock.
+const PARTING: Span = Span::from_millis(50);
+/// Units for which each receiver has memory at least.
+const MEMORY_LEAST: u64 = 4;
+
+/// Units that wait in the memory of a program, at most: those of the bound, the one that is read and the one
+/// that comes.
+pub(crate) fn units_within(bound: Span, period: Span) -> u64 {
+    bound.as_nanos().div_ceil(period.as_nanos().max(1)).saturating_add(2)
+}
+
+impl Entry {
+    /// At the destination of a change: packets that it may hold.
+    pub(super) fn held_packets(&self) -> u64 {
+        self.buffer_octets / self.demand.packets.octets.get().max(1)
+    }
+}
+
+impl Rcap {
+    /// Asks for another contract of an open channel whose source is here. Destination, service, user and room
+    /// stay what they are. The outcome is one event: changed or not.
+    ///
+    /// # Errors
+    /// The request can be seen to be wrong without asking anybody, or a change is under way.
+    pub fn change(
+        &mut self,
+        now: Instant,
+        channel: ChannelId,
+        request: ChannelRequest,
+    ) -> Result<(), RcapCallError> {
+        let key = ChannelKey { origin: self.own, channel };
+        let id = self.ledger.find(&key).ok_or(RcapCallError::NoChannel)?;
+        let entry = self.ledger.get(id).filter(|entry| entry.state.is_open());
+        let entry = entry.ok_or(RcapCallError::NoChannel)?;
+        let ChannelRequest { destination, service, uid, room, reroute, .. } = entry.demand.request;
+        if request.messages.s_max > room {
+            let asked = request.messages.s_max.get();
+            return Err(RcapCallError::Room { asked, room: room.get() });
+        }
+        let request = ChannelRequest { destination, service, uid, room, reroute, ..request };
+        let demand = Demand::of(request)?;
+        if self.calls.contains_key(&channel) {
+            return Err(RcapCallError::Changing);
+        }
+        if self.calls.len() >= self.limits.calls {
+            return Err(RcapCallError::Full);
+        }
+        let newest = entry.newest;
+        // The change before this one is over when its old contract has ended.
+        let parts = self.ledger.all_of(&key).filter_map(|id| self.ledger.get(id)).map(|entry| entry.due);
+        let parts = parts.filter(|due| *due < Instant::FAR).max();
+        let call = Call::new(demand, parts.unwrap_or(now) + self.limits.patience);
+        self.calls.insert(channel, Call { attempts: newest, retry_at: parts, change: Some(newest), ..call });
+        if parts.is_none() {
+            self.attempt(now, channel);
+        }
+        Ok(())
+    }
+
+    /// An attempt begins: the number of a later one is greater, whatever becomes of this one.
+    pub(super) fn note_attempt(&mut self, of: &RcapChannel) {
+        let standing = self.ledger.find(&key(of));
+        if let Some(entry) = standing.and_then(|id| self.ledger.get_mut(id)) {
+            entry.newest = entry.newest.max(of.attempt);
+        }
+    }
+
+    /// The accept of a change has come back to the source.
+    pub(super) fn changed(
+        &mut self,
+        now: Instant,
+        channel: ChannelId,
+        entry: EntryId,
+        (promise, nodes): (Promise, Vec<Record>),
+    ) {
+        let key = ChannelKey { origin: self.own, channel };
+        let old = self.ledger.all_of(&key).find(|id| *id != entry);
+        if let Some((id, old)) = old.and_then(|id| Some((id, self.ledger.get(id)?))) {
+            let due = now + old.promise + PARTING;
+            self.ledger.end_at(id, due);
+        }
+        let Some(own) = self.ledger.get(entry) else { return };
+        let request = own.demand.request;
+        self.tell(RcapEvent::Changed { channel, entry, request, promise, nodes });
+    }
+
+    /// The end of a contract that another one has followed. A destination that has not heard of that one, or
+    /// has lost it, takes this for the failure of its path.
+    pub(super) const fn given_up(&self) -> Ending {
+        Ending::Closed { cause: CloseCause::ReservationLost, node: self.own }
+    }
+
+    /// The contract by which a source sends ends: so does the change that is under way, or the contract that
+    /// stood before.
+    pub(super) fn part_with_other(&mut self, now: Instant, id: EntryId, ending: &Ending) {
+        let Some(entry) = self.ledger.get(id) else { return };
+        let key = entry.key();
+        if entry.before.is_some() || !entry.state.is_open() || self.ledger.find(&key) != Some(id) {
+            return;
+        }
+        let close = self.close_of(ending);
+        let goes_on = super::reroute::is_failure(entry, &close);
+        let others: Vec<EntryId> = self.ledger.all_of(&key).filter(|other| *other != id).collect();
+        if self.calls.get(&key.channel).is_some_and(|call| call.change.is_some()) {
+            self.calls.remove(&key.channel);
+            let denied = self.denied_of(ending);
+            self.tell(RcapEvent::NotChanged { channel: key.channel, denied });
+        }
+        for other in others {
+            let is_open = self.ledger.get(other).is_some_and(|other| other.state.is_open());
+            let lapsed = Ending::Denied(simply(self.own, RcapTest::LeaseOver));
+            let ending = match (goes_on, is_open) {
+                (false, _) => *ending,
+                (true, true) => self.given_up(),
+                (true, false) => lapsed,
+            };
+            self.release(now, other, ending, None);
+        }
+    }
+
+    /// An open contract has ended at one of its ends: true if the channel goes on by another one, and no
+    /// program hears of this end.
+    pub(super) fn goes_on(&mut self, entry: &Entry, ending: &Ending) -> bool {
+        let key = entry.key();
+        let other = self.ledger.find(&key).and_then(|id| Some((id, self.ledger.get(id)?)));
+        let Some((id, other)) = other.filter(|(_, other)| other.state.is_open()) else { return false };
+        if entry.before.is_some() && other.of.attempt > entry.of.attempt {
+            let close = self.close_of(ending);
+            let is_given_up = close.node == key.origin && close.cause == CloseCause::ReservationLost;
+            // Its source may not know of the change yet, and give it up: the channel has failed then.
+            let first = (!is_given_up).then_some((close.cause, close.node));
+            if let Some(other) = self.ledger.get_mut(id) {
+                other.first = first;
+            }
+            let is_less = self.ledger.set_buffers(id, 0, u64::MAX);
+            assert!(is_less, "nothing is held any more");
+            self.tell(RcapEvent::ChangedHere { key });
+        }
+        true
+    }
+
+    /// At the destination, the promise to a new channel, and the units for which its program makes memory. A
+    /// node before that sends over a link has yet to relax its bound.
+    pub(super) fn promise_here(&mut self, id: EntryId) {
+        let relaxes = self.may_relax(id);
+        let Some(entry) = self.ledger.get_mut(id) else { return };
+        let best = entry.demand.delay(&entry.records);
+        entry.promise = if relaxes { entry.demand.request.goal.delay } else { best };
+        entry.memory = units_within(entry.promise, entry.demand.request.messages.x_min).max(MEMORY_LEAST);
+    }
+
+    /// The memory of a program that receives holds so many units.
+    pub(crate) fn state_memory(&mut self, of: ChannelKey, units: u64) {
+        let id = self.ledger.find(&of);
+        if let Some(entry) = id.and_then(|id| self.ledger.get_mut(id)) {
+            entry.memory = entry.memory.max(units);
+        }
+    }
+
+    /// At the destination: the program that has the channel gets it by another contract, without being asked,
+    /// if its memory is large enough.
+    pub(super) fn arrive_changed(&mut self, now: Instant, attempt: Attempt) -> Result<EntryId, RcapDenied> {
+        let Attempt { of, demand, records, .. } = &attempt;
+        let key = key(of);
+        let deny = |test| simply(self.own, test);
+        let standing = self.ledger.find(&key).and_then(|id| self.ledger.get(id));
+        let standing = standing.filter(|entry| entry.state.is_open() && entry.hop.is_none());
+        // Its path has failed here, and its source is about to hear of that.
+        let absent =
+            if self.kept.contains_key(&key) { RcapTest::NeighbourLost } else { RcapTest::ReceiverRefused };
+        let standing = standing.ok_or(deny(absent))?;
+        let (before, asked) = (&standing.demand.request, &demand.request);
+        if before.service != asked.service {
+            return Err(deny(RcapTest::Garbage));
+        }
+        if asked.messages.s_max > before.room {
+            let nearest_octets = u32::try_from(before.room.get()).unwrap_or(u32::MAX);
+            return Err(RcapDenied { nearest_octets, ..deny(RcapTest::Room) });
+        }
+        let relaxes = records.iter().any(|record| record.hop.medium == super::record::LINK);
+        let promise = if relaxes { asked.goal.delay } else { demand.delay(records) };
+        if units_within(promise.max(standing.promise), asked.messages.x_min) > standing.memory {
+            return Err(deny(RcapTest::Room));
+        }
+        // Packets that may come until the last one of the old contract has: each may be early by its bound.
+        let counted = Clocks::APART.counted(&demand.packets.traffic);
+        let packets = counted.closed(standing.promise + promise);
+        let octets = packets.saturating_mul(demand.packets.octets.get());
+        let sum = self.ledger.buffer_octets().saturating_add(octets);
+        if packets > self.limits.channel_buffers || sum > self.limits.buffer_octets {
+            return Err(deny(RcapTest::PortBuffer));
+        }
+        let (room, memory) = (before.room, standing.memory);
+        let mut attempt = attempt;
+        attempt.demand.request.room = room;
+        let request = attempt.demand.request;
+        let entry = self.add(now, attempt, None, State::Answering);
+        if let Some(added) = self.ledger.get_mut(entry) {
+            (added.promise, added.memory) = (promise, memory);
+        }
+        let is_taken = self.ledger.set_buffers(entry, octets, self.limits.buffer_octets);
+        assert!(is_taken, "it was looked at just now");
+        self.tell(RcapEvent::Changing { key, entry, request, promise });
+        self.accept(now, entry);
+        Ok(entry)
+    }
+}

@@ -1,0 +1,360 @@
+//! Channels across segments that get another contract while units are sent.
+
+use crate::hops::Net;
+use rota_contract::{AskedChange, AskedTerms, CloseCause, NodeId};
+use rota_proto::MediumKind::{Link, Rether};
+use rota_proto::{
+    Beyond, ChannelEvent, ChannelId, Destination, MediumKind, OpenRequest, ResizeError, TrafficSpec,
+};
+use rota_units::{Instant, Span};
+use std::collections::BTreeMap;
+
+const PERIOD: Span = Span::from_millis(40);
+const SERVICE: u16 = 7;
+const ROOM: u32 = 8_000;
+const FROM: usize = 0;
+
+fn ms(n: u64) -> Span {
+    Span::from_millis(n)
+}
+
+fn id(node: usize) -> NodeId {
+    NodeId(node as u64 + 1)
+}
+
+/// A network with an open channel from the first node to the last one.
+struct Open {
+    net: Net,
+    to: usize,
+    sending: ChannelId,
+    receiving: ChannelId,
+    next: u64,
+    octets: u32,
+    period: Span,
+    /// The bound that stands at the sender, the one before, and until when that holds, too.
+    bound: Span,
+    former: (Span, Instant),
+    /// The bound of each unit when it was handed over.
+    bounds: BTreeMap<u64, Span>,
+    /// Events that were heeded.
+    kept: Vec<(usize, ChannelEvent)>,
+}
+
+fn joined(mut net: Net, links: &[(usize, usize)]) -> Net {
+    for node in 0..=links.iter().map(|(_, other)| *other).max().unwrap_or(0) {
+        net.nodes[node].begin_across(&format!("n{node}"), true, node as u64 + 5);
+    }
+    for (one, other) in links {
+        let now = net.now;
+        net.nodes[*one].neighbour_up(now, id(*other));
+        net.nodes[*other].neighbour_up(now, id(*one));
+        net.drain(*one);
+        net.drain(*other);
+    }
+    net.run(ms(500));
+    net
+}
+
+fn chain(kinds: &[MediumKind]) -> Open {
+    let links: Vec<_> = (0..kinds.len()).map(|node| (node, node + 1)).collect();
+    open(joined(Net::new(kinds), &links), kinds.len())
+}
+
+fn diamond() -> Open {
+    open(joined(Net::diamond(Rether), &[(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]), 3)
+}
+
+fn open(mut net: Net, to: usize) -> Open {
+    net.nodes[to].listen(SERVICE);
+    let traffic = TrafficSpec::fixed(1_000, PERIOD, false).with_room(ROOM);
+    let request = OpenRequest { to: Destination::Node(id(to)), service: SERVICE, traffic };
+    let now = net.now;
+    let sending = net.nodes[FROM].open_beyond(now, &request, Beyond::default()).expect("sound");
+    net.drain(FROM);
+    let (bound, receiving) = (Span::ZERO, ChannelId(0));
+    let mut open = Open {
+        net,
+        to,
+        sending,
+        receiving,
+        next: 0,
+        octets: 1_000,
+        period: PERIOD,
+        bound,
+        former: (bound, Instant::ZERO),
+        bounds: BTreeMap::new(),
+        kept: Vec::new(),
+    };
+    let (receiving, room) = open.until(to, |event| match event {
+        ChannelEvent::Incoming { channel, granted, .. } => Some((*channel, granted.contract.unit_octets_max)),
+        _ => None,
+    });
+    assert_eq!(room, ROOM, "the receiver makes its memory for what the channel may become");
+    open.receiving = receiving;
+    let now = open.net.now;
+    open.net.nodes[to].state_memory(receiving, 32);
+    assert!(open.net.nodes[to].accept(now, receiving));
+    open.net.drain(to);
+    open.bound = open.until(FROM, |event| match event {
+        ChannelEvent::Opened { granted, .. } => Some(granted.bound()),
+        _ => None,
+    });
+    open.net.told.clear();
+    open
+}
+
+impl Open {
+    fn until<T>(&mut self, node: usize, pick: impl Fn(&ChannelEvent) -> Option<T>) -> T {
+        for _ in 0..6_000 {
+            let found = self.net.told.iter().filter(|(of, _)| *of == node).find_map(|(_, event)| pick(event));
+            if let Some(found) = found {
+                return found;
+            }
+            self.net.run(ms(1));
+        }
+        panic!("node {node} was never told; it was: {:?}", self.net.told);
+    }
+
+    /// One unit, and the time until the next one.
+    fn unit(&mut self) {
+        self.heed();
+        let bound = if self.net.now < self.former.1 { self.bound.max(self.former.0) } else { self.bound };
+        self.bounds.insert(self.next, bound);
+        self.net.unit(self.sending, self.next, self.octets);
+        self.next += 1;
+        let end = self.net.now + self.period;
+        while self.net.now < end {
+            self.net.run(ms(1).min(end.since(self.net.now)));
+            self.heed();
+        }
+    }
+
+    /// The program goes by the contract that it is told.
+    fn heed(&mut self) {
+        let told = std::mem::take(&mut self.net.told);
+        for (node, event) in &told {
+            if let ChannelEvent::Changed { channel, granted } = event
+                && (*node, *channel) == (FROM, self.sending)
+            {
+                let longer = self.bound.minus(granted.bound());
+                self.former = (self.bound, self.net.now + longer);
+                (self.bound, self.octets) = (granted.bound(), granted.contract.unit_octets_max);
+                self.period = granted.period();
+            }
+        }
+        self.kept.extend(told);
+    }
+
+    fn ask(&mut self, change: &AskedChange) -> Result<(), ResizeError> {
+        let now = self.net.now;
+        let asked = self.net.nodes[FROM].change(now, self.sending, change);
+        self.net.drain(FROM);
+        asked
+    }
+
+    /// All units have come whole, once and in order, and none was late by the bound that it was promised.
+    fn check(&self) {
+        let came: Vec<u64> = self.net.came.iter().map(|came| came.number).collect();
+        assert_eq!(came, (0..self.next).collect::<Vec<_>>(), "lost, doubled or overtaken");
+        for came in &self.net.came {
+            let bound = self.bounds[&came.number];
+            assert!(came.took <= bound, "unit {} took {} of {bound}", came.number, came.took);
+        }
+    }
+
+    fn close(&mut self) -> Span {
+        let (now, to) = (self.net.now, self.to);
+        self.net.nodes[FROM].close(now, self.sending);
+        self.net.drain(FROM);
+        for node in [to, FROM] {
+            let cause = self.until(node, |event| match event {
+                ChannelEvent::Closed { cause, .. } => Some(*cause),
+                _ => None,
+            });
+            assert_eq!(cause, CloseCause::Finished);
+        }
+        let took = self.net.now.since(now);
+        self.net.run(ms(300));
+        for node in &self.net.nodes[..=to] {
+            let held = node.holdings();
+            assert_eq!(
+                (held.entries, held.held, held.ends, held.hops, held.labels),
+                (0, 0, 0, 0, 0),
+                "{held:?}"
+            );
+            assert_eq!((held.buffer_octets, held.parked), (0, 0));
+        }
+        took
+    }
+
+    /// Counts of entries, hops and local ids of all nodes.
+    fn held(&self) -> Vec<(usize, usize, usize)> {
+        let nodes = self.net.nodes[..=self.to].iter().map(|node| node.holdings());
+        nodes.map(|held| (held.entries, held.hops, held.labels)).collect()
+    }
+}
+
+fn size(octets: u32) -> AskedChange {
+    AskedChange::of_size(octets)
+}
+
+/// TENET-7-4: changes of a stream, each at both ends, and nothing of the old contracts stays.
+#[test]
+fn a_stream_is_changed_while_it_is_sent_and_no_unit_is_lost_late_or_overtaken() {
+    for kinds in [&[Rether, Rether][..], &[Link, Rether], &[Rether, Link], &[Link, Link, Link]] {
+        let mut open = chain(kinds);
+        let before = open.held();
+        let quicker = AskedChange { period: Some(ms(30)), ..size(2_500) };
+        let terms = AskedTerms { delay: Some(ms(250)), ..AskedTerms::default() };
+        let shorter = AskedChange { terms, ..AskedChange::default() };
+        for change in [size(6_000), quicker, shorter, size(900)] {
+            for _ in 0..10 {
+                open.unit();
+            }
+            open.ask(&change).expect("sound");
+            for _ in 0..40 {
+                open.unit();
+            }
+            let changed = |node| {
+                let of = |(of, event): &(usize, ChannelEvent)| match event {
+                    ChannelEvent::Changed { granted, .. } if *of == node => Some(granted.contract),
+                    _ => None,
+                };
+                open.kept.iter().filter_map(of).collect::<Vec<_>>()
+            };
+            let (source, destination) = (changed(FROM), changed(open.to));
+            assert_eq!((source.len(), destination.len()), (1, 1), "{kinds:?}: {:?}", open.kept);
+            let of = |contract: &rota_contract::Contract| (contract.unit_octets_max, contract.period_ns);
+            assert_eq!(of(&source[0]), of(&destination[0]));
+            assert!(change.unit_octets_max.is_none_or(|octets| octets == open.octets));
+            assert!(change.period.is_none_or(|period| period == open.period));
+            assert!(open.bound <= change.terms.delay.unwrap_or(ms(500)));
+            open.kept.clear();
+            assert_eq!(open.held(), before, "{kinds:?}: nothing of the old contract stays");
+        }
+        open.net.run(ms(600));
+        open.check();
+        let tally = open.net.nodes[open.to].received(open.receiving).expect("it is open");
+        assert_eq!(
+            (tally.units, tally.lost, tally.incomplete, tally.late),
+            (open.next, 0, 0, 0),
+            "{kinds:?}"
+        );
+        let took = open.close();
+        assert!(took <= open.bound + ms(120), "{kinds:?}: the end took {took}");
+    }
+}
+
+/// A change that is asked for and closed at once, at each moment: both programs end, in time, with all units.
+#[test]
+fn a_channel_ends_promptly_in_each_step_of_a_change() {
+    for steps in (0..80).step_by(4) {
+        let mut open = chain(&[Rether, Rether]);
+        for _ in 0..5 {
+            open.unit();
+        }
+        open.ask(&size(6_000)).expect("sound");
+        open.net.run(ms(steps * 4));
+        open.heed();
+        open.unit();
+        let took = open.close();
+        assert!(took <= open.bound + ms(250), "after {steps} steps the end took {took}");
+        open.check();
+    }
+}
+
+/// It says by which test, and the channel is what it was.
+#[test]
+fn a_change_that_is_denied_leaves_the_channel_as_it_was() {
+    let mut open = chain(&[Rether, Rether]);
+    let before = open.held();
+    assert_eq!(open.ask(&size(ROOM + 1)), Err(ResizeError::Room { asked: ROOM + 1, room: ROOM }));
+    let hasty = AskedTerms { delay: Some(ms(20)), ..AskedTerms::default() };
+    let dense = AskedChange { period: Some(Span::from_micros(2_000)), ..AskedChange::default() };
+    let short = AskedChange { period: Some(ms(2)), ..AskedChange::default() };
+    let denied = [
+        (AskedChange { terms: hasty, ..AskedChange::default() }, "PathDelay"),
+        (AskedChange { period: dense.period, ..size(ROOM) }, "Load"),
+        (short, "Room"),
+    ];
+    for (change, test) in denied {
+        open.net.told.clear();
+        open.ask(&change).expect("it is asked for");
+        let is_pending = open.net.nodes[FROM].holdings().held == 2;
+        if is_pending {
+            assert!(matches!(open.ask(&size(2)), Err(ResizeError::Across(_))), "one change at a time");
+        }
+        let found = open.until(FROM, |event| match event {
+            ChannelEvent::ChangeDenied { denied, name, .. } => Some((denied.test.name(), name.clone())),
+            _ => None,
+        });
+        assert_eq!(found.0, test);
+        open.net.run(ms(100));
+        assert_eq!(open.held(), before, "{test}");
+    }
+    for _ in 0..10 {
+        open.unit();
+    }
+    open.net.run(ms(300));
+    open.check();
+    open.close();
+}
+
+/// Fault 47 amid a change: the channel goes on by one contract, the same at both ends, or ends at both.
+#[test]
+fn a_gateway_that_dies_amid_a_change_leaves_one_contract() {
+    let mut contracts = std::collections::BTreeSet::new();
+    for at in (0..240).step_by(8) {
+        let mut open = diamond();
+        for _ in 0..5 {
+            open.unit();
+        }
+        let gateway =
+            open.net.nodes[FROM].path_of(open.sending).get(1).map_or(1, |node| node.node.0 as usize - 1);
+        open.ask(&size(3_000)).expect("sound");
+        open.net.run(ms(at));
+        open.net.dead.push(gateway);
+        for node in (0..=open.to).filter(|node| *node != gateway) {
+            let now = open.net.now;
+            open.net.nodes[node].neighbour_lost(now, id(gateway));
+            open.net.drain(node);
+        }
+        open.net.run(ms(1_500));
+        let last = |node: usize| {
+            let of = |(of, event): &(usize, ChannelEvent)| match event {
+                ChannelEvent::Changed { granted, .. } | ChannelEvent::Rerouted { granted, .. }
+                    if *of == node =>
+                {
+                    Some(granted.contract.unit_octets_max)
+                }
+                _ => None,
+            };
+            open.net.told.iter().rev().find_map(of)
+        };
+        let (source, destination) = (last(FROM), last(open.to));
+        assert!(source.is_some() && source == destination, "after {at} ms: {:?}", open.net.told);
+        contracts.extend(source);
+        open.octets = source.unwrap_or(0);
+        let number = open.next;
+        open.net.unit(open.sending, number, open.octets);
+        open.net.run(ms(500));
+        let came = open.net.came.iter().map(|came| came.number).collect::<Vec<_>>();
+        assert!(
+            came.is_sorted_by(|one, other| one < other) && came.last() == Some(&number),
+            "{at}: {came:?}"
+        );
+        let now = open.net.now;
+        open.net.nodes[FROM].close(now, open.sending);
+        open.net.drain(FROM);
+        open.net.run(ms(1_000));
+        for node in [0, 3 - gateway, 3] {
+            let held = open.net.nodes[node].holdings();
+            assert_eq!(
+                (held.entries, held.held, held.ends, held.hops, held.labels),
+                (0, 0, 0, 0, 0),
+                "{at} ms"
+            );
+        }
+    }
+    assert_eq!(contracts.len(), 2, "some kept the old contract, some had the new one: {contracts:?}");
+}
