@@ -42,7 +42,11 @@ fn a_channel_beside_a_flood_and_a_second_one_that_is_refused_without_a_token() {
     cable.wait_for_mode("n1", "paced");
     let reserved = cable.status("n1");
     assert_eq!(reserved["reservations"].as_array().map(Vec::len), Some(1), "{reserved}");
-    assert_eq!(cable.status("n2")["mode"], "plain", "the other direction is its own");
+    // A flood of the receiver's host kept its hellos from the cable, and the channel ended.
+    cable.wait_for_mode("n2", "paced");
+    assert_eq!(cable.status("n2")["reservations"].as_array().map(Vec::len), Some(0), "no share is its own");
+    let back = cable.rota("n1", &["load", "sink"]);
+    let flood_back = cable.rota("n2", &["load", "udp", "--to", "n1", "--rate", "130mbit", "--seconds", "60"]);
 
     // The contract has no numbers of RETHER, and what does not fit is refused with a counter-offer.
     let _second = cable.rota("n2", &["recv", "--service", "2", "--out", "/dev/null"]);
@@ -67,13 +71,14 @@ fn a_channel_beside_a_flood_and_a_second_one_that_is_refused_without_a_token() {
         assert_eq!(came[nothing], 0, "{came}");
     }
     cable.wait_for_mode("n1", "plain");
+    cable.wait_for_mode("n2", "plain");
     let counters = &cable.status("n1")["extra"]["counters"];
     assert!(counters["host_frames_sent"].as_u64().is_some_and(|frames| frames > 1_000), "{counters}");
     assert_eq!(data.finish().code(), 0, "the trace follows");
     tokens.interrupt();
     let tokens = tokens.finish();
     assert_eq!((tokens.code(), tokens.out.contains("\"kind\"")), (0, false), "{}{}", tokens.out, tokens.err);
-    drop((flood, sink));
+    drop((flood, sink, flood_back, back));
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Link {
         self.retry_held(now);
         self.resize_due(now);
         if core::mem::take(&mut self.pace.is_idle) && self.shares.sessions.is_empty() {
-            self.open_gate(now);
+            self.settle_gate(now);
             self.say_hello_soon();
         }
     }

@@ -73,10 +73,10 @@ impl Link {
         !self.shares.sessions.is_empty() || self.shares.receives
     }
 
-    /// Is told if the other station has a channel to this one.
+    /// Is told if the other station has a channel to this one. The gate follows with the next timer.
     pub fn set_receives(&mut self, receives: bool) {
         if self.shares.receives != receives {
-            self.shares.receives = receives;
+            (self.shares.receives, self.shares.gave_up) = (receives, false);
             self.say_hello_soon();
         }
     }

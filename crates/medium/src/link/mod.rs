@@ -8,10 +8,11 @@
 //! ```
 //!
 //! There is no token: each direction has one sender, which admits its own shares (`rota_admission`, the proof
-//! stands in `cable.rs`) and grants them to its port. Without a share the gate is open, and the medium says
-//! hello. With one, ordinary frames pass the port's queue. Slots of sessions go first, in the order in which
-//! they were admitted; then packets of channels across segments by their deadlines or levels (`flows.rs`),
-//! and ordinary frames one by one while none of these waits (`grant.rs`).
+//! stands in `cable.rs`) and grants them to its port. Without a channel the gate is open, and the medium says
+//! hello. With one in either direction, ordinary frames of both ends pass their port's queue: a flood of the
+//! receiver's host would keep its hellos, and its answers to the sender, from the cable. Slots of sessions go
+//! first, in the order in which they were admitted; then packets of channels across segments by their
+//! deadlines or levels (`flows.rs`), and ordinary frames one by one while none of these waits (`grant.rs`).
 //!
 //! The stations find and prove each other by hellos under the segment's key (`meet.rs`). Each hello has the
 //! sender's nonce and answers the other's. A boot is believed once it has answered our nonce; from then on
@@ -52,7 +53,7 @@ use std::collections::VecDeque;
 /// The gate of ordinary traffic, as this medium has ordered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gate {
-    /// Ordinary traffic is free: there is no share.
+    /// Ordinary traffic is free: there is no channel.
     Open,
     /// The first share waits for the card to be empty; behind `patience` it waits no longer.
     Closing { patience: Instant },
@@ -322,6 +323,7 @@ impl Link {
     /// Timers. Harmless when early.
     pub fn handle_deadline(&mut self, now: Instant) {
         self.meet_tick(now);
+        self.settle_gate(now);
         match self.gate {
             Gate::Closing { patience } if now >= patience => self.give_gate_up(now),
             Gate::Draining { until } if now >= until => self.shut_gate(now),
@@ -331,7 +333,17 @@ impl Link {
 
     // ---- the gate -------------------------------------------------------------------------------------
 
-    /// The first share is asked for: ordinary frames wait from now on.
+    /// A channel of the other station to this one keeps the gate shut, too, once its medium knows of it.
+    fn settle_gate(&mut self, now: Instant) {
+        let receives = self.shares.receives && self.peer().is_some();
+        if receives && !self.shares.gave_up && !self.leaving {
+            self.close_gate(now);
+        } else if !receives && self.shares.sessions.is_empty() {
+            self.open_gate(now);
+        }
+    }
+
+    /// The first channel is asked for: ordinary frames wait from now on.
     fn close_gate(&mut self, now: Instant) {
         if self.gate != Gate::Open {
             return;
@@ -358,13 +370,15 @@ impl Link {
         self.admit_waiting(now);
     }
 
-    /// The card does not empty, so that no share could be kept.
+    /// The card does not empty, so that no share could be kept. For channels to this station alone the gate
+    /// is not tried again.
     fn give_gate_up(&mut self, now: Instant) {
+        self.shares.gave_up = true;
         self.lose_shares();
         self.open_gate(now);
     }
 
-    /// No share is left: ordinary traffic is free again.
+    /// No channel is left: ordinary traffic is free again.
     fn open_gate(&mut self, now: Instant) {
         if self.gate == Gate::Open {
             return;

@@ -97,6 +97,8 @@ pub(super) struct Shares {
     pub(super) sessions: Vec<Session>,
     /// True if the other station has a channel to this one.
     pub(super) receives: bool,
+    /// The gate could not be shut for it.
+    pub(super) gave_up: bool,
     /// Loads of sessions that are gone.
     gone: Vec<Past>,
     /// When a request that is held is looked at again.
@@ -112,6 +114,7 @@ impl Shares {
         Self {
             sessions: Vec::with_capacity(room),
             receives: false,
+            gave_up: false,
             gone: Vec::with_capacity(room),
             retry: Instant::FAR,
             loads: Vec::with_capacity(room),
@@ -223,7 +226,7 @@ impl Link {
 
     fn open_when_unshared(&mut self, now: Instant) {
         if self.shares.sessions.is_empty() {
-            self.open_gate(now);
+            self.settle_gate(now);
             self.say_hello_soon();
         }
     }

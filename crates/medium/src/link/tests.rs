@@ -487,3 +487,44 @@ fn slots_that_would_make_packets_late_are_refused_by_the_test_of_the_packets() {
     assert_eq!(refusal.test, rota_admission::Test::EdfExact);
     assert!(refusal.margin > Span::ZERO && refusal.to_string().contains("would be late by"), "{refusal}");
 }
+
+/// A flood of the receiver's host kept its hellos from the cable, and the sender's channel ended.
+#[test]
+fn the_gate_is_shut_for_a_channel_of_the_other_end_too() {
+    let mut bench = Bench::new(10);
+    bench.link.set_receives(true);
+    bench.run(ms(1));
+    assert_eq!(bench.link.mode(), ModeName::Switching, "the card is to be empty first");
+    bench.run(ms(50));
+    assert_eq!(bench.link.mode(), ModeName::Paced);
+    assert!(bench.wire.since(bench.now) < ms(3), "the flood is paced");
+    // A share of its own is admitted at once, and its end leaves the gate as it is.
+    let share = bench.ask(6_250, bench.trt());
+    bench.run(ms(1));
+    assert!(bench.answer(share).is_some_and(|answer| answer.is_ok()));
+    bench.close(share);
+    bench.run(ms(50));
+    assert_eq!(bench.link.mode(), ModeName::Paced);
+    bench.link.set_receives(false);
+    bench.run(ms(50));
+    assert_eq!(bench.link.mode(), ModeName::Plain);
+}
+
+#[test]
+fn a_gate_that_cannot_be_shut_for_the_other_end_is_tried_once() {
+    let mut bench = Bench::new(10);
+    let (mut now, mut modes) = (bench.now, Vec::new());
+    bench.link.set_receives(true);
+    for _ in 0..2_000 {
+        now += ms(5);
+        bench.link.note_alive(now);
+        bench.link.handle_deadline(now);
+        modes.push(bench.link.mode());
+    }
+    modes.dedup();
+    assert_eq!(modes, [ModeName::Switching, ModeName::Plain]);
+    bench.link.set_receives(false);
+    bench.link.set_receives(true);
+    bench.link.handle_deadline(now);
+    assert_eq!(bench.link.mode(), ModeName::Switching, "another channel is another try");
+}
