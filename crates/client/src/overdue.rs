@@ -44,6 +44,9 @@ pub(crate) fn is_behind_by(
     let Some(newest) = newest else {
         return waiting > 0 && now > first + Span::from_nanos(contract.bound_ns) + slack;
     };
+    if let Some(within) = granted.leaves_within_ns {
+        return is_behind_at_source(contract, Span::from_nanos(within), (newest.at, waiting), (now, slack));
+    }
     let Some(rether) = rether else {
         return is_behind_on_link(contract, newest.at, waiting, (now, slack));
     };
@@ -56,6 +59,22 @@ pub(crate) fn is_behind_by(
     let bound = Span::from_nanos(contract.bound_ns).minus(step);
     let spare = bound.div_down(2).min(step.div_down(16));
     newest.at + slot > now + slack + step + spare
+}
+
+/// The first node of a way across segments lets each unit out within its own bound, a RETHER segment once a
+/// cycle. Where nothing stood still, the newest unit that has left was handed over `waiting + 1` periods ago, and
+/// left within that bound. So a unit is behind if the newest one left too late for that, as far as units leave a
+/// period apart; of those that wait the first one may be leaving now, as late as its bound allows.
+fn is_behind_at_source(
+    contract: &Contract,
+    within: Span,
+    (newest, waiting): (Instant, u64),
+    (now, slack): (Instant, Span),
+) -> bool {
+    let period = Span::from_nanos(contract.period_ns.max(1));
+    let next = (newest + period).max(now.minus(within));
+    let behind = Span::from_nanos(period.as_nanos().saturating_mul(waiting));
+    waiting > 0 && next + behind > now + within + slack + period.div_down(16)
 }
 
 /// A medium without fixed slots serves a unit as soon as it waits, and one each period at least. So units
@@ -107,7 +126,7 @@ mod tests {
                 reserved_cycles: cycles as u16,
                 ..RetherShare::default()
             }),
-            withdrawn: None,
+            ..Granted::default()
         }
     }
 
@@ -223,6 +242,58 @@ mod tests {
         let last = CYCLE + CYCLE / 4 + half;
         assert!(!is_behind(half, last - 1) && is_behind(0, last - 1), "its unit still leaves");
         assert!(is_behind(half, last), "it did not come");
+    }
+
+    /// The source of a way across segments.
+    struct Source {
+        period: u64,
+        /// Its segment serves one unit each cycle.
+        cycle: u64,
+        none: std::ops::Range<u64>,
+        turns: u64,
+        waiting: u64,
+        newest: Option<SlotMark>,
+    }
+
+    impl Source {
+        fn unit(&mut self, now: u64) -> bool {
+            while self.turns * self.cycle <= now {
+                let at = self.turns * self.cycle;
+                self.turns += 1;
+                if self.waiting > 0 && !self.none.contains(&at) {
+                    self.waiting -= 1;
+                    self.newest = Some(SlotMark { number: self.turns, at: Instant::from_nanos(at) });
+                }
+            }
+            let bound_ns = 3 * self.cycle + 2 * self.period;
+            let contract = Contract { period_ns: self.period, bound_ns, ..Contract::default() };
+            let leaves_within_ns = Some(self.cycle + 1_000_000);
+            let granted = Granted { contract, leaves_within_ns, ..Granted::default() };
+            let behind =
+                is_behind(&granted, (self.newest, Instant::ZERO), self.waiting, Instant::from_nanos(now));
+            self.waiting += u64::from(!behind);
+            behind
+        }
+    }
+
+    /// Of a video of 25 pictures a second 60 in 150 were left out on a network that was idle.
+    #[test]
+    fn a_source_across_segments_leaves_out_nothing_unless_something_stands_still() {
+        for period in [33_366_667, 40_000_000, 41_708_333, 50_000_000, 66_666_666, 125_000_000] {
+            for offset in [1, 7_000_000, 30_000_000] {
+                let new = || Source { period, cycle: CYCLE, none: 0..0, turns: 0, waiting: 0, newest: None };
+                let mut source = new();
+                let left_out = (0..5_000).filter(|unit| source.unit(offset + unit * period)).count();
+                assert_eq!(left_out, 0, "period {period}, offset {offset}");
+                let stall = 5_000_000_000..6_000_000_000;
+                let mut source = Source { none: stall.clone(), ..new() };
+                let late: Vec<u64> = (0..400).filter(|unit| source.unit(offset + unit * period)).collect();
+                let missed = 1_000_000_000 / period;
+                assert!((missed.saturating_sub(4)..=missed + 3).contains(&(late.len() as u64)), "{late:?}");
+                let over = late.iter().find(|unit| **unit * period > stall.end + 8 * CYCLE);
+                assert_eq!(over, None, "{period}: in time again");
+            }
+        }
     }
 
     /// After one stall every later unit was late, for as long as the program did not pause.

@@ -51,6 +51,10 @@ pub struct Granted {
     /// The part of its way for which the contract guarantees nothing; none where it guarantees all.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub withdrawn: Option<Withdrawn>,
+    /// At the sender of a channel across segments: nanoseconds from handing a unit over within which all of it
+    /// has left this node. None on one segment.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub leaves_within_ns: Option<u64>,
 }
 
 impl Granted {
@@ -110,7 +114,7 @@ mod tests {
         let contract = Contract { extra_ppm: 200_000, ..Contract::default() };
         let rether = RetherShare { reserved_units: 1, reserved_cycles: 1, ..RetherShare::default() };
         let told = |rether| {
-            Granted { contract, rether: Some(rether), withdrawn: None }.reservation().unwrap_or_default()
+            Granted { contract, rether: Some(rether), ..Granted::default() }.reservation().unwrap_or_default()
         };
         assert_eq!(told(rether), "1 unit reserved in each cycle of 0 ns, 20.0 % more than one each period");
         let rether = RetherShare { reserved_units: 2, reserved_cycles: 3, ..rether };

@@ -299,5 +299,14 @@ pub(crate) fn granted(request: &ChannelRequest, bound: Span) -> Granted {
         },
         rether: None,
         withdrawn: None,
+        leaves_within_ns: None,
     }
+}
+
+/// The time within which a unit has left its source: the bound of the first of `nodes`, and while the packets of
+/// a unit of several are spread a period.
+pub(crate) fn leaves_within(request: &ChannelRequest, nodes: &[Record]) -> Option<u64> {
+    let is_spread = request.messages.s_max > request.packet_max;
+    let spread = if is_spread { request.messages.x_min } else { Span::ZERO };
+    nodes.first().map(|first| (first.hop.offer.delay + request.host_slack + spread).as_nanos())
 }

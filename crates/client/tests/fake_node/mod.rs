@@ -310,7 +310,7 @@ impl World {
             Contract { unit_octets_max, period_ns, bound_ns: 2 * period_ns, extra_ppm: 0, buffers: 2 };
         let (cycle_ns, reserved_units, reserved_cycles) = (period_ns, 1, 1);
         let share = RetherShare { tht_ns: 1, cycle_ns, reserved_units, reserved_cycles, slot_offset_ns: 0 };
-        let contract = Granted { contract: promise, rether: Some(share), withdrawn: None };
+        let contract = Granted { contract: promise, rether: Some(share), ..Granted::default() };
         let source = NodeSource::create(SourceShape { buffers, unit_octets_max }).unwrap();
         let slots = rx_slots_for(units, unit_octets_max, FRAGMENT_OCTETS as u32);
         let shape = SinkShape { slots, fragment_octets: FRAGMENT_OCTETS as u32, unit_octets_max };

@@ -15,7 +15,9 @@ mod sessions;
 
 use super::Node;
 use super::offers::{denied_by, denied_by_medium};
-use crate::across::{Across, DELAY_DEFAULT, DRAIN_LOOK, End, Held, STATUS_EVERY, State, granted};
+use crate::across::{
+    Across, DELAY_DEFAULT, DRAIN_LOOK, End, Held, STATUS_EVERY, State, granted, leaves_within,
+};
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
@@ -539,6 +541,7 @@ impl Node {
         let Some(end) = across.ends.get_mut(&channel) else { return };
         end.granted.contract.bound_ns = promise.delay.as_nanos();
         end.granted.withdrawn = withdrawn;
+        end.granted.leaves_within_ns = end.opened.request.and_then(|of| leaves_within(&of, &nodes));
         (end.way, end.nodes, end.ask_status) = (to, nodes.clone(), now + STATUS_EVERY);
         (end.opened.octets, end.opened.nodes) = (promise.octets, nodes);
         let (was, granted) = (end.state, end.granted);

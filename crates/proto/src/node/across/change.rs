@@ -6,7 +6,7 @@
 //! the old one. At the destination both contracts lead to the same program.
 
 use super::super::Node;
-use crate::across::{End, State, granted};
+use crate::across::{End, State, granted, leaves_within};
 use crate::channels::{ChannelEvent, ResizeError};
 use crate::io::{ChannelId, Way};
 use crate::rcap::{
@@ -108,7 +108,8 @@ impl Node {
         let Some(end) = across.ends.get_mut(&channel) else { return };
         end.former_until = end.former_until.max(now + end.granted.bound());
         end.is_moved = true;
-        end.granted = Granted { withdrawn, ..granted(request, promise.delay) };
+        let leaves_within_ns = leaves_within(request, &nodes);
+        end.granted = Granted { withdrawn, leaves_within_ns, ..granted(request, promise.delay) };
         (end.way, end.nodes) = (way, nodes.clone());
         end.opened.request = Some(*request);
         (end.opened.octets, end.opened.nodes) = (promise.octets, nodes);
