@@ -13,7 +13,7 @@ use rota_admission::subnet::{
 use rota_admission::{Clocks, Framing, LinkModel, Pace, Request, SegmentParams, Slot, admit};
 use rota_check::{
     Certificate, Channel, Edf, Fault, Flow, Frame, Hop, HopTerms, Kind, Network, Packets, Promise, Rether,
-    check,
+    VERSION, check,
 };
 use rota_units::{BitRate, Octets, Span};
 
@@ -146,6 +146,8 @@ struct Case {
 struct Drawn {
     regulator: Regulator,
     mbit: u64,
+    /// What the host needs to prepare a frame.
+    prepare: u64,
     is_ring: bool,
     others: Vec<(u64, u64, u64)>,
     link: (u64, u64),
@@ -163,14 +165,16 @@ fn any_case() -> impl Strategy<Value = Case> {
     let hop = (
         regulator,
         prop_oneof![Just(10u64), Just(100), Just(1_000)],
+        prop_oneof![Just(0u64), 1u64..20_000],
         any::<bool>(),
         others,
         (0u64..900, 0u64..50_000),
         any::<[bool; 3]>(),
     )
-        .prop_map(|(regulator, mbit, is_ring, others, (least, more), flags)| Drawn {
+        .prop_map(|(regulator, mbit, prepare, is_ring, others, (least, more), flags)| Drawn {
             regulator,
             mbit,
+            prepare,
             is_ring,
             others,
             link: (least, least + more),
@@ -226,7 +230,8 @@ fn made(case: &Case) -> Option<Owned> {
 
 impl Drawn {
     fn link(&self) -> LinkModel {
-        SegmentParams::new(BitRate::from_mbit(self.mbit), 5).link
+        let link = SegmentParams::new(BitRate::from_mbit(self.mbit), 5).link;
+        LinkModel { prepare: ns(self.prepare), ..link }
     }
 
     fn ordinary(&self) -> Span {
@@ -266,6 +271,7 @@ impl Drawn {
 
     fn segment<'s>(&self, slots: &'s [Slot]) -> RetherSegment<'s> {
         let params = SegmentParams::new(BitRate::from_mbit(self.mbit), 5);
+        let params = SegmentParams { link: self.link(), ..params };
         RetherSegment { params, slots, station: 3, periodic: self.flags[0], receives: self.flags[1] }
     }
 
@@ -310,11 +316,13 @@ impl Drawn {
 /// A channel of one RETHER segment: units of many frames, at any pace.
 fn any_units() -> impl Strategy<Value = (u64, u64, u64, Drawn)> {
     let others = prop::collection::vec((1_000u64..20_000, 1u64..4, 40u64..1_400), 0..4);
-    let drawn = (prop_oneof![Just(10u64), Just(100)], others, any::<[bool; 3]>());
+    let prepare = prop_oneof![Just(0u64), 1u64..20_000];
+    let drawn = (prop_oneof![Just(10u64), Just(100)], prepare, others, any::<[bool; 3]>());
     (1_200_000u64..400_000_000, 1u64..40_000, 1u64..4, drawn).prop_map(|(period, octets, burst, of)| {
-        let (mbit, others, flags) = of;
+        let (mbit, prepare, others, flags) = of;
         let regulator = Regulator::None;
-        (period, octets, burst, Drawn { regulator, mbit, is_ring: true, others, link: (0, 0), flags })
+        let drawn = Drawn { regulator, mbit, prepare, is_ring: true, others, link: (0, 0), flags };
+        (period, octets, burst, drawn)
     })
 }
 
@@ -454,6 +462,7 @@ fn one_path_of_each_kind_has_its_certificate() {
     let drawn = |is_ring, regulator, mbit| Drawn {
         regulator,
         mbit,
+        prepare: 2_000,
         is_ring,
         others: vec![(30_000, 2, 900), (45_000, 1, 1_300)],
         link: (5, 2_000),
@@ -485,6 +494,7 @@ fn units_of_each_pace_have_their_certificate() {
     let drawn = Drawn {
         regulator: Regulator::None,
         mbit: 10,
+        prepare: 0,
         is_ring: true,
         others: vec![(9_000, 2, 900), (5_000, 1, 1_300)],
         link: (0, 0),
@@ -504,7 +514,37 @@ fn units_of_each_pace_have_their_certificate() {
     }
 }
 
-/// Arbitrary numbers never panic, and prove nothing.
+/// Where the host needs longer for a full frame than the wire does, ordinary traffic has that time.
+#[test]
+fn the_floor_of_ordinary_traffic_has_the_time_to_prepare_a_full_frame() {
+    let drawn = Drawn {
+        regulator: Regulator::None,
+        mbit: 1_000,
+        prepare: 20_000,
+        is_ring: true,
+        others: vec![(9_000, 2, 900)],
+        link: (0, 0),
+        flags: [false; 3],
+    };
+    let made = made_of_units(&(40_000_000, 900, 1, drawn.clone())).expect("the segment has room");
+    let with_ordinary = |t_nrt: u64| {
+        let mut owned = made.clone();
+        let Part::Rether(share) = &mut owned.hops[0].2 else { unreachable!("it is a ring") };
+        share.spare = share.spare + share.t_nrt - t_nrt;
+        share.t_nrt = t_nrt;
+        owned.reseal();
+        owned.check()
+    };
+    let (link, Part::Rether(share)) = (drawn.link(), &made.hops[0].2) else { unreachable!("it is a ring") };
+    let shortest = link.rate.span_of_up(link.framing.wire_octets(0)).as_nanos();
+    let overhead = share.broadcasts + shortest * share.stations;
+    let visit = share.per_visit + share.hop;
+    let floor = overhead + 20_000 + link.per_frame.as_nanos() + visit + share.hop;
+    assert!(link.frame_span_max() < ns(20_000), "the wire is quicker than the host");
+    assert_eq!(with_ordinary(floor), Ok(()));
+    assert_eq!(with_ordinary(floor - 1), Err(Fault::Fails("ordinary floor")));
+}
+
 /// The largest numbers of a certificate, in a share of many frames and cycles: no product leaves 128 bits.
 #[test]
 fn the_largest_numbers_are_refused_and_never_a_panic() {
@@ -512,7 +552,7 @@ fn the_largest_numbers_are_refused_and_never_a_panic() {
     for (units, cycles, room) in [(1, MOST, 1), (MOST, 1, 1), (1, 1 << 18, 1), (1, MOST, MOST / 2), (1, 1, 1)]
     {
         let mut owned = Owned {
-            version: 2,
+            version: VERSION,
             channel: Channel::default(),
             packets: Packets::default(),
             hops: vec![(HopTerms::default(), Frame::default(), Part::Rether(Rether::default()))],
@@ -520,7 +560,7 @@ fn the_largest_numbers_are_refused_and_never_a_panic() {
             seal: 0,
         };
         owned.numbers().into_iter().for_each(|(_, _, place)| *place = MOST);
-        owned.version = 2;
+        owned.version = VERSION;
         let (_, frame, part) = &mut owned.hops[0];
         (frame.rate, frame.headers) = (1, frame.mtu - room);
         if let Part::Rether(share) = part {
@@ -532,6 +572,7 @@ fn the_largest_numbers_are_refused_and_never_a_panic() {
     }
 }
 
+/// Arbitrary numbers never panic, and prove nothing.
 #[test]
 fn numbers_without_sense_are_refused_and_never_a_panic() {
     let mut seed = 1u64;
@@ -553,7 +594,7 @@ fn numbers_without_sense_are_refused_and_never_a_panic() {
             Part::Edf(edf, flows)
         };
         let mut owned = Owned {
-            version: 2,
+            version: VERSION,
             channel: Channel::default(),
             packets: Packets::default(),
             hops: vec![(HopTerms::default(), Frame::default(), part(&mut draw))],
@@ -561,7 +602,7 @@ fn numbers_without_sense_are_refused_and_never_a_panic() {
             seal: 0,
         };
         owned.numbers().into_iter().for_each(|(_, _, place)| *place = draw());
-        owned.version = 2;
+        owned.version = VERSION;
         owned.reseal();
         assert!(owned.check().is_err());
     }

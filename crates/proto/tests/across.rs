@@ -180,6 +180,38 @@ fn a_message_of_a_mebibyte_crosses_a_gateway_whole() {
     assert_eq!(came, [(0, true), (1, true), (2, true)]);
 }
 
+/// An answer that was under way when the last units came has not counted them.
+#[test]
+fn an_end_has_the_counts_of_its_last_units() {
+    let mut net = chain(&[Link, Link]);
+    let (sending, _, bound) = opened(&mut net, 1_000);
+    let (mut units, began) = (0, net.now);
+    while !net.messages.iter().any(|(_, from, ..)| *from == 2) {
+        if net.now >= began + PERIOD * units {
+            net.unit(sending, units, 1_000);
+            units += 1;
+        }
+        net.run(Span::from_micros(100));
+    }
+    // The destination has counted, and its answer is slow: it comes when the last units must have come.
+    let late = bound + Span::from_millis(300);
+    assert!(units > 10 && late < Span::from_millis(1_000), "{units} units, {late}");
+    net.messages.iter_mut().for_each(|(at, ..)| *at += late);
+    for _ in 0..3 {
+        net.run(PERIOD);
+        net.unit(sending, units, 1_000);
+        units += 1;
+    }
+    let now = net.now;
+    net.nodes[0].close(now, sending);
+    net.drain(0);
+    let counted = until(&mut net, 0, |event| match event {
+        ChannelEvent::Closed { channel, tally, .. } if *channel == sending => Some(*tally),
+        _ => None,
+    });
+    assert_eq!((counted.units, net.came.len() as u64, counted.lost), (units, units, 0));
+}
+
 /// Six packets of a unit come a sixth of the cycle apart, rounded down.
 #[test]
 fn a_period_that_its_packets_do_not_divide_is_no_burst() {

@@ -173,6 +173,16 @@ mod tests {
     }
 
     #[test]
+    fn a_name_has_a_largest_length() {
+        let longest = "x".repeat(MAX_NAME_OCTETS);
+        let mut octets = written(9, 1, false, &longest, &[]);
+        assert_eq!(LinkStatement::parse(&octets).unwrap().name, longest);
+        octets[3] += 1;
+        octets.insert(20, b'x');
+        assert_eq!(LinkStatement::parse(&octets), Err(Malformed::Field("link state name")));
+    }
+
+    #[test]
     fn a_name_that_cannot_be_stated_is_left_out() {
         let octets = written(9, 1, false, "a\u{1b}[31m", &[]);
         assert_eq!(LinkStatement::parse(&octets).unwrap().name, "");

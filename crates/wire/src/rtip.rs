@@ -178,6 +178,12 @@ mod tests {
         assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
     }
 
+    /// The words add up to 0x1_ffff: the first carry makes another one.
+    #[test]
+    fn a_carry_out_of_the_carry_counts_in_the_checksum() {
+        assert_eq!(checksum(&[0xff, 0xff, 0xff, 0xff, 0x00, 0x01]), !0x0001);
+    }
+
     #[test]
     fn what_is_no_packet_is_refused_by_the_field_that_is_wrong() {
         let good = packet(&RtipHeader::new(7, 8, 9), b"abc");

@@ -123,3 +123,36 @@ impl Restraint {
         (more, held)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_contract::NodeId;
+    use rota_proto::{Identity, Node};
+    use rota_units::BitRate;
+    use rota_wire::{Key, MacAddr};
+
+    /// The kernel counts late: what it dropped counts as held half a second longer than the gate was.
+    #[test]
+    fn frames_dropped_at_the_end_of_a_long_hold_are_counted_as_held() {
+        let at = |ms: u64| Instant::from_nanos(1) + Span::from_millis(ms);
+        let settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
+        let identity =
+            Identity { node_id: NodeId(1), boot_id: 1, mac: MacAddr([2; 6]), name: "n1".to_owned() };
+        let node = Node::new(at(0), identity, &Key::new([1; 32]), settings.clone(), 1);
+        let port = node.port();
+        let mut pool = Pool::new(64, 0, 1_518);
+        let kept: Vec<_> = std::iter::from_fn(|| pool.put(b"flood")).collect();
+        let mut restraint = Restraint::new(&settings, 1_518);
+        restraint.count(DROPS_MAX, 0);
+        assert_eq!(restraint.look(at(0), port, &pool), Look::Hold);
+        assert_eq!(restraint.lost(at(1), 5), (5, true));
+        for ms in 1..=2_000 {
+            assert_eq!(restraint.look(at(ms), port, &pool), Look::Held);
+        }
+        kept.into_iter().for_each(|tag| pool.give_back(tag));
+        assert_eq!(restraint.look(at(2_001), port, &pool), Look::Freed);
+        assert_eq!(restraint.lost(at(2_400), 7), (2, true));
+        assert_eq!(restraint.lost(at(2_500), 8), (1, false));
+    }
+}

@@ -75,3 +75,17 @@ fn a_visit_that_has_sent_others_is_none_of_signalling() {
     assert!(matches!(after(&[true, false]), Some((1, Sent::Others(_)))));
     assert!(matches!(after(&[false, true]), Some((1, Sent::Others(_)))));
 }
+
+/// Frames that share a place take as long as one full frame, and not a nanosecond more.
+#[test]
+fn frames_share_a_place_up_to_the_time_of_a_full_one() {
+    let port = port(Instant::ZERO);
+    let link = port.medium.settings().link;
+    let full = link.frame_cost_max();
+    let room = full - link.frame_cost(port.frame_time(100));
+    let more = room + Span::from_nanos(1);
+    let with = |is_signal, sent| port.with_frame(is_signal, 100, 0, sent);
+    assert_eq!(with(true, Sent::Signalling(room)), Some((0, Sent::Signalling(full))));
+    assert_eq!(with(false, Sent::Others(room)), Some((0, Sent::Others(full))));
+    assert_eq!((with(true, Sent::Signalling(more)), with(false, Sent::Others(more))), (None, None));
+}

@@ -252,6 +252,22 @@ fn a_repeated_request_does_nothing_new() {
     }
 }
 
+/// TENET-R9: what is forgotten of an earlier attempt takes nothing of a later one with it.
+#[test]
+fn each_attempt_that_has_ended_is_remembered_for_its_own_time() {
+    let mut rcap = b();
+    let close = RcapClose { cause: CloseCause::Finished, node: A };
+    for (attempt, now) in [(1, 10), (2, 1_000)] {
+        rcap.on_message(at(now), A, &request(1, attempt)).unwrap();
+        rcap.on_message(at(now), A, &octets(of(1, attempt), RcapBody::CloseForward(close))).unwrap();
+        drain(&mut rcap);
+    }
+    rcap.on_message(at(11) + RcapLimits::LEASE_MAX, A, &request(1, 2)).unwrap();
+    assert_eq!(drain(&mut rcap), [], "it ended almost a second behind the first one");
+    rcap.on_message(at(1_001) + RcapLimits::LEASE_MAX, A, &request(1, 2)).unwrap();
+    assert!(reserved(&drain(&mut rcap)).is_some(), "nothing is remembered for ever");
+}
+
 /// TENET-R9, fault 45: each lease ends by itself, and both neighbours are told.
 #[test]
 fn a_lease_ends_and_a_late_accept_is_closed() {

@@ -106,6 +106,19 @@ fn a_unit_that_is_given_up_goes_whole() {
     assert!(packets.is_empty());
 }
 
+/// The time that was planned for the rest of a unit is no deadline where nothing is left to cut.
+#[test]
+fn a_source_whose_only_unit_was_given_up_waits_for_nothing() {
+    let mut packets = Packets::of_source(&spec(Regulator::None, 0), 100, HOP);
+    packets.offer(at(0), unit(13, 450));
+    assert_eq!(packets.join(at(2)), 2, "two of five are eligible");
+    packets.give_up();
+    assert!(packets.is_empty());
+    assert_eq!(packets.due(), Instant::FAR);
+    packets.offer(at(50), unit(14, 100));
+    assert_eq!((packets.join(at(49)), packets.join(at(50))), (0, 1), "the next unit has a time of its own");
+}
+
 fn gateway(regulator: Regulator, buffers: usize) -> Packets {
     Packets::of_gateway(&spec(regulator, buffers), 100)
 }

@@ -61,6 +61,28 @@ fn a_full_partition_refuses_by_name_and_the_others_take_as_many_as_before() {
     assert_eq!(parted.part(3).best(&video).unwrap_err().partition, Some(3), "there is no third one");
 }
 
+/// The table of the whole port is full: the partition, which has room, keeps nothing of the channel.
+#[test]
+fn a_channel_that_the_whole_port_refuses_leaves_nothing_in_its_partition() {
+    let video = ask(10_000, 1, 1_000);
+    let none = Flow { traffic: video.traffic, service: Span::ZERO, delay: Span::ZERO };
+    // The whole comes first: its own flows and one channel.
+    let mut places = [LINK_FLOWS_OWN + 1, 8, 8].into_iter();
+    let memory = || (vec![none; places.next().expect("three tables")], vec![Point::default(); 1 << 14]);
+    let params = SegmentParams::new(BitRate::from_mbit(10), 2);
+    let cut = partitions(&[40]);
+    let mut port: Port = PartedPort::new(params, Discipline::default(), cut, memory).expect("room");
+    let best = port.part(1).best(&video).expect("room for one");
+    let offer = Offer { delay: best.delay + Span::from_millis(30), ..best };
+    assert_eq!(port.admit_offered(1, &video, &offer), Ok(()));
+    let refused = port.admit_offered(1, &video, &offer).expect_err("no further place");
+    assert_eq!((refused.test, refused.partition), (NodeTest::TableFull, None));
+    let flows = |port: &Port| port.parts[1].as_ref().map_or(0, |table| table.flows().len());
+    assert_eq!(flows(&port), 1, "the refused one is not in it");
+    port.release(0, 1, &video);
+    assert_eq!(flows(&port), 0);
+}
+
 #[test]
 fn an_undivided_port_is_the_port_that_it_was() {
     let mut whole = port(10, &[]).expect("a port");

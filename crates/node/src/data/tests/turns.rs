@@ -53,6 +53,21 @@ fn while_the_gate_is_to_open_it_is_looked_at_soon_and_the_turn_that_opens_it_has
     assert!(data.work.is_done(data.own_frames + FRAMES_OUT_A_TURN as u64, now()));
 }
 
+/// The gate waits for a pause of the host to open when the token comes back.
+#[test]
+fn a_gate_that_is_to_open_stays_closed_once_the_token_is_back() {
+    let (mut data, _control) = alone();
+    let order = |data: &mut Data<Sink, NoGate>, order| {
+        assert!(data.ways[0].host.order_gate(PortId(0), order, &data.waits).is_ok());
+    };
+    order(&mut data, GateOrder::Divert);
+    order(&mut data, GateOrder::Pass);
+    order(&mut data, GateOrder::Divert);
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    assert!(data.open_gate(0).is_ok());
+    assert!(data.ways[0].host.diverted, "the host paused long enough");
+}
+
 #[test]
 fn each_doorbell_has_a_name_of_its_own() {
     let (mut data, _control) = alone();

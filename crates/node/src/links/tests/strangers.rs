@@ -103,6 +103,22 @@ impl Client {
         }
     }
 
+    /// Reads frames until the far end says nothing for that long.
+    fn hear_all(&mut self, silence: Duration) -> Vec<Frame> {
+        self.stream.set_read_timeout(Some(silence)).expect("a time");
+        let (mut decoder, mut heard) = (crate::links::frame::Decoder::default(), Vec::new());
+        while self.tls.read_tls(&mut self.stream).is_ok_and(|octets| octets > 0) {
+            let state = self.tls.process_new_packets().expect("TLS");
+            let mut plain = vec![0; state.plaintext_bytes_to_read()];
+            self.tls.reader().read_exact(&mut plain).expect("octets");
+            decoder.take(&plain);
+            while let Some(frame) = decoder.next_frame().expect("a frame") {
+                heard.push(frame);
+            }
+        }
+        heard
+    }
+
     /// Reads frames until the far end has said as many.
     fn hear(&mut self, frames: usize) -> Vec<Frame> {
         let (mut decoder, mut heard) = (crate::links::frame::Decoder::default(), Vec::new());
@@ -310,6 +326,19 @@ fn half_a_message_is_none_and_what_is_no_frame_ends_the_link() {
         assert_eq!(end.down(node), DownCause::Frame(error));
         assert!(is_closed(client.stream));
     }
+}
+
+/// Of an end that says to have taken more frames than there were no more are on their way than of others.
+#[test]
+fn frames_that_were_never_sent_open_no_larger_window() {
+    let (mut end, mut client, node) = linked();
+    client.say(&Frame::Alive { heard: 1_000_000 }.octets());
+    client.say(&Frame::Message(b"said".to_vec()).octets());
+    assert_eq!(end.message().1, b"said", "and so was the number before it");
+    (0..400).for_each(|_| end.send(node, b"message"));
+    let heard = client.hear_all(Duration::from_millis(200));
+    let messages = heard.iter().filter(|frame| matches!(frame, Frame::Message(_))).count();
+    assert!((200..=256).contains(&messages), "{messages} were not taken by anybody");
 }
 
 #[test]
