@@ -61,10 +61,10 @@ pub(crate) fn is_behind_by(
     newest.at + slot > now + slack + step + spare
 }
 
-/// The first node of a way across segments lets each unit out within its own bound, a RETHER segment once a
-/// cycle. Where nothing stood still, the newest unit that has left was handed over `waiting + 1` periods ago, and
-/// left within that bound. So a unit is behind if the newest one left too late for that, as far as units leave a
-/// period apart; of those that wait the first one may be leaving now, as late as its bound allows.
+/// The first node of a way across segments lets each unit out within its own bound: a RETHER segment serves
+/// once a cycle. Where nothing stood still, the newest unit that has left was handed over `waiting + 1`
+/// periods ago, and left within that bound. So a unit is behind if the newest one left too late for that, as
+/// far as units leave a period apart; of those that wait the first may be leaving now, as late as it may.
 fn is_behind_at_source(
     contract: &Contract,
     within: Span,

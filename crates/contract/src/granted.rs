@@ -51,8 +51,8 @@ pub struct Granted {
     /// The part of its way for which the contract guarantees nothing; none where it guarantees all.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub withdrawn: Option<Withdrawn>,
-    /// At the sender of a channel across segments: nanoseconds from handing a unit over within which all of it
-    /// has left this node. None on one segment.
+    /// At the sender of a channel across segments: nanoseconds from handing a unit over within which all of
+    /// it has left this node. None on one segment.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub leaves_within_ns: Option<u64>,
 }

@@ -303,8 +303,8 @@ pub(crate) fn granted(request: &ChannelRequest, bound: Span) -> Granted {
     }
 }
 
-/// The time within which a unit has left its source: the bound of the first of `nodes`, and while the packets of
-/// a unit of several are spread a period.
+/// The time within which a unit has left its source: the bound of the first of `nodes`, and of a unit of
+/// several packets a period more, over which they are spread.
 pub(crate) fn leaves_within(request: &ChannelRequest, nodes: &[Record]) -> Option<u64> {
     let is_spread = request.messages.s_max > request.packet_max;
     let spread = if is_spread { request.messages.x_min } else { Span::ZERO };
