@@ -193,7 +193,7 @@ fn whatever_a_program_says_the_node_goes_on() {
     for (words, sentence) in [
         (r#"{"mapped":{"channel":18446744073709551615}}"#, "no channel of yours"),
         (r#"{"close":{"channel":7}}"#, "no channel 7"),
-        (r#"{"modify":{"channel":7,"unit_octets_max":0}}"#, "on no open channel 7"),
+        (r#"{"modify":{"channel":7,"change":{"unit_octets_max":0}}}"#, "on no open channel 7"),
         (r#"{"hello":{"version":5}}"#, "already been greeted"),
     ] {
         assert!(raw.say(words.as_bytes()));
