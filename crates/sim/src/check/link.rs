@@ -98,6 +98,12 @@ fn shares(medium: &Medium) -> usize {
     medium.reservations().count()
 }
 
+/// True if the receiver of a flow has its channel.
+fn is_received(receiver: &Station<'_>, flow: usize) -> bool {
+    let mut ends = receiver.incoming().filter(|(_, of)| *of == flow);
+    ends.any(|(channel, _)| receiver.node.as_ref().is_some_and(|node| node.received(channel).is_some()))
+}
+
 /// Checks that the two ends of a link agree.
 ///
 /// # Errors
@@ -110,6 +116,11 @@ pub(super) fn agree(
     let takes_part = |station: &Station<'_>| station.card.settings.is_none() && station.is_running(now);
     let all_there = stations.iter().all(|(_, station)| takes_part(&station));
     let own = || flows.iter().enumerate().filter(|(_, flow)| flow.on == stations.segment());
+    // Both ends keep their gate shut for a channel in either direction.
+    let has_share = |(_, station): (usize, Station<'_>)| station.medium().is_some_and(|of| shares(of) > 0);
+    let is_shared = stations.iter().any(has_share);
+    let receives =
+        |at: usize| own().any(|(index, flow)| flow.to == at && is_received(&stations.at(at), index));
     for (at, station) in stations.iter().filter(|(_, station)| takes_part(station)) {
         let Some(medium) = station.medium() else { continue };
         let mode = medium.mode();
@@ -126,15 +137,13 @@ pub(super) fn agree(
             return Err(("S9", format!("host {at} waits, {mode:?}, with {asked} requests")));
         }
         // The gate of the host opens behind the frames that wait.
-        if shares == 0 && (mode == ModeName::Paced || station.card.gated) {
-            return Err(("L5", format!("host {at} keeps its gate shut without a share")));
+        let is_shut = mode == ModeName::Paced || station.card.gated;
+        if !is_shared && is_shut && !receives(at) {
+            return Err(("L5", format!("host {at} keeps its gate shut without a channel")));
         }
     }
     own().filter(|_| all_there).try_for_each(|(index, flow)| {
-        let receiver = stations.at(flow.to);
-        let mut ends = receiver.incoming().filter(|(_, of)| *of == index);
-        let receives = ends
-            .any(|(channel, _)| receiver.node.as_ref().is_some_and(|node| node.received(channel).is_some()));
+        let receives = is_received(&stations.at(flow.to), index);
         let waits = receives && flow.label.is_none() && now.since(flow.since) < UNOPENED + REQUEST;
         if waits || receives == (flow.state == FlowState::Open) {
             return Ok(());
