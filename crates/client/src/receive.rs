@@ -120,6 +120,8 @@ pub struct Asked {
     pub channel: ChannelId,
     /// What would be promised; across segments the delay of the way alone.
     pub contract: Contract,
+    /// The part of its way for which nothing is guaranteed; none where all is.
+    pub withdrawn: Option<Withdrawn>,
     /// Who would send.
     pub peer: Peer,
 }
@@ -205,7 +207,8 @@ impl Listener {
             } = self.next(give_up)?.body
             {
                 let peer = Peer { node_id, mac, name, node };
-                return Ok(Asked { channel, contract: contract.contract, peer });
+                let Granted { contract, withdrawn, .. } = contract;
+                return Ok(Asked { channel, contract, withdrawn, peer });
             }
         }
     }

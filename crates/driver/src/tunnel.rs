@@ -400,7 +400,9 @@ fn connected(ends: TunnelEnds, packet: Option<u16>) -> Result<(UdpSocket, u16), 
         return Err(TunnelOpenError::Families { local, peer });
     }
     for end in [local, peer] {
-        if end.ip().is_unspecified() || end.ip().is_multicast() || end.port() == 0 {
+        // IPv6's options do not hold for the packets of an IPv4 address in the form of an IPv6 one.
+        let is_mapped = end.ip().to_canonical() != end.ip();
+        if end.ip().is_unspecified() || end.ip().is_multicast() || end.port() == 0 || is_mapped {
             return Err(TunnelOpenError::NoHost(end));
         }
     }

@@ -305,8 +305,12 @@ pub(crate) fn granted(request: &ChannelRequest, bound: Span) -> Granted {
 
 /// The time within which a unit has left its source: the bound of the first of `nodes`, and of a unit of
 /// several packets a period more, over which they are spread.
-pub(crate) fn leaves_within(request: &ChannelRequest, nodes: &[Record]) -> Option<u64> {
-    let is_spread = request.messages.s_max > request.packet_max;
+pub(crate) fn leaves_within(
+    request: &ChannelRequest,
+    packet: rota_units::Octets,
+    nodes: &[Record],
+) -> Option<u64> {
+    let is_spread = request.messages.s_max > packet;
     let spread = if is_spread { request.messages.x_min } else { Span::ZERO };
     nodes.first().map(|first| (first.hop.offer.delay + request.host_slack + spread).as_nanos())
 }

@@ -541,7 +541,8 @@ impl Node {
         let Some(end) = across.ends.get_mut(&channel) else { return };
         end.granted.contract.bound_ns = promise.delay.as_nanos();
         end.granted.withdrawn = withdrawn;
-        end.granted.leaves_within_ns = end.opened.request.and_then(|of| leaves_within(&of, &nodes));
+        end.granted.leaves_within_ns =
+            end.opened.request.and_then(|of| leaves_within(&of, promise.octets, &nodes));
         (end.way, end.nodes, end.ask_status) = (to, nodes.clone(), now + STATUS_EVERY);
         (end.opened.octets, end.opened.nodes) = (promise.octets, nodes);
         let (was, granted) = (end.state, end.granted);

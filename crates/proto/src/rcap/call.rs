@@ -2,7 +2,7 @@
 
 use super::Rcap;
 use super::establish::Attempt;
-use super::io::{ChannelRequest, RcapCallError, RcapEvent};
+use super::io::{ChannelRequest, RcapCallError, RcapEvent, simply};
 use super::record::{Again, Demand};
 use super::reroute::Broken;
 use rota_contract::ChannelId;
@@ -12,6 +12,8 @@ use rota_wire::{RcapChannel, RcapDenied, RcapStanding, RcapTest};
 /// Random times between attempts for another path grow up to this attempt, and no longer: the time for them
 /// is short.
 const TRIES_WINDOW: u16 = 4;
+/// A channel that has had more attempts changes no more: those that are left are for other paths.
+pub(super) const ATTEMPTS_MAX: u16 = u16::MAX - 1_000;
 
 /// A call that waits for its outcome.
 #[derive(Clone, Debug)]
@@ -84,9 +86,11 @@ impl Rcap {
 
     pub(super) fn attempt(&mut self, now: Instant, channel: ChannelId) {
         let Some(call) = self.calls.get_mut(&channel) else { return };
-        call.attempts = call.attempts.saturating_add(1);
-        call.retry_at = None;
-        self.counters.retries += u64::from(call.attempts > call.change.unwrap_or(0) + 1);
+        let Some(attempts) = call.attempts.checked_add(1) else {
+            return self.settle(now, channel, simply(self.own, RcapTest::Unsupported));
+        };
+        (call.attempts, call.retry_at) = (attempts, None);
+        self.counters.retries += u64::from(attempts > call.change.unwrap_or(0).saturating_add(1));
         let of = RcapChannel { origin: self.own, channel, attempt: call.attempts };
         let is_again = call.broken.is_some();
         let (demand, left) = (call.next_demand(), call.until.since(now));

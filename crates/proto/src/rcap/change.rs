@@ -26,7 +26,7 @@
 //! Departure: on a link or segment that both contracts use, the greater of them would suffice.
 
 use super::Rcap;
-use super::call::Call;
+use super::call::{ATTEMPTS_MAX, Call};
 use super::establish::Attempt;
 use super::io::{ChannelKey, ChannelRequest, Ending, EntryId, Promise, RcapCallError, RcapEvent, simply};
 use super::ledger::{Entry, State, key};
@@ -84,9 +84,16 @@ impl Rcap {
             return Err(RcapCallError::Full);
         }
         let newest = entry.newest;
+        if newest > ATTEMPTS_MAX {
+            return Err(RcapCallError::Attempts);
+        }
         // The change before this one is over when its old contract has ended.
         let parts = self.ledger.all_of(&key).filter_map(|id| self.ledger.get(id)).map(|entry| entry.due);
         let parts = parts.filter(|due| *due < Instant::FAR).max();
+        // A call that waits takes the place of others.
+        if parts.is_some_and(|due| due > now + self.limits.patience) {
+            return Err(RcapCallError::Changing);
+        }
         let call = Call::new(demand, parts.unwrap_or(now) + self.limits.patience);
         self.calls.insert(channel, Call { attempts: newest, retry_at: parts, change: Some(newest), ..call });
         if parts.is_none() {
@@ -180,10 +187,8 @@ impl Rcap {
     /// At the destination, the promise to a new channel, and the units for which its program makes memory. A
     /// node before that sends over a link has yet to relax its bound.
     pub(super) fn promise_here(&mut self, id: EntryId) {
-        let relaxes = self.may_relax(id);
         let Some(entry) = self.ledger.get_mut(id) else { return };
-        let best = entry.demand.delay(&entry.records);
-        entry.promise = if relaxes { entry.demand.request.goal.delay } else { best };
+        entry.promise = entry.demand.promise_at_end(&entry.records);
         entry.memory = units_within(entry.promise, entry.demand.request.messages.x_min).max(MEMORY_LEAST);
     }
 
@@ -215,8 +220,7 @@ impl Rcap {
             let nearest_octets = u32::try_from(before.room.get()).unwrap_or(u32::MAX);
             return Err(RcapDenied { nearest_octets, ..deny(RcapTest::Room) });
         }
-        let relaxes = records.iter().any(|record| record.hop.medium == super::record::LINK);
-        let promise = if relaxes { asked.goal.delay } else { demand.delay(records) };
+        let promise = demand.promise_at_end(records);
         if units_within(promise.max(standing.promise), asked.messages.x_min) > standing.memory {
             return Err(deny(RcapTest::Room));
         }

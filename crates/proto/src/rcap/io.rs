@@ -409,6 +409,9 @@ pub enum RcapCallError {
     /// A change of the channel waits for its outcome.
     #[error("a change of the channel is under way already")]
     Changing,
+    /// The attempts of a channel are numbered, and no number is left for a change.
+    #[error("the channel was asked to change too often; open it again")]
+    Attempts,
     /// Messages that the memory of both ends does not hold.
     #[error("messages of {asked} octets do not fit the channel's memory: it was opened with room for {room}")]
     Room {

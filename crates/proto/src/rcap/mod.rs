@@ -267,7 +267,7 @@ impl Rcap {
     /// True if a node of an entry's path may relax its bound: one that sends over a link.
     pub fn may_relax(&self, entry: EntryId) -> bool {
         let records = self.ledger.get(entry).map(|entry| entry.records.iter());
-        records.is_some_and(|mut records| records.any(|record| [LINK, TUNNEL].contains(&record.hop.medium)))
+        records.is_some_and(|mut records| records.any(Record::may_relax))
     }
 
     /// The nodes of an entry's path, as far as this node has heard of them.

@@ -35,6 +35,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// True if its node may yet give it a longer bound: one that sends over a link.
+    pub(super) fn may_relax(&self) -> bool {
+        [LINK, TUNNEL].contains(&self.hop.medium)
+    }
+
     pub(super) fn of_wire(record: &RcapRecord<'_>) -> Self {
         let span = Span::from_nanos;
         let regulator = match record.regulator {
@@ -223,6 +228,13 @@ impl Demand {
             }),
             nodes,
         }
+    }
+
+    /// The longest delay that the destination is to expect: where a node may relax its bound after the accept
+    /// has left here, all that the request bears.
+    pub(super) fn promise_at_end(&self, records: &[Record]) -> Span {
+        let relaxes = records.iter().any(Record::may_relax);
+        if relaxes { self.request.goal.delay } else { self.delay(records) }
     }
 
     /// True if it is for an open channel that is to change.

@@ -148,7 +148,7 @@ impl Rcap {
             return Err(simply(self.own, RcapTest::Garbage));
         }
         let first = (kept.broken.cause, kept.broken.node);
-        let best = attempt.demand.delay(&attempt.records);
+        let best = attempt.demand.promise_at_end(&attempt.records);
         let (room, memory, mut attempt) = (before.room, kept.memory, attempt);
         attempt.demand.request.room = room;
         let request = attempt.demand.request;

@@ -108,7 +108,7 @@ impl Node {
         let Some(end) = across.ends.get_mut(&channel) else { return };
         end.former_until = end.former_until.max(now + end.granted.bound());
         end.is_moved = true;
-        let leaves_within_ns = leaves_within(request, &nodes);
+        let leaves_within_ns = leaves_within(request, promise.octets, &nodes);
         end.granted = Granted { withdrawn, leaves_within_ns, ..granted(request, promise.delay) };
         (end.way, end.nodes) = (way, nodes.clone());
         end.opened.request = Some(*request);

@@ -50,6 +50,28 @@ fn a_source_opens_with_the_promise_of_the_whole_path() {
     assert_eq!(rcap.close(at(6), key, cause), Err(RcapCallError::NoChannel));
 }
 
+/// A program that asked for changes without end would have ended its node: attempts have 16 bits.
+#[test]
+fn a_channel_whose_attempts_are_used_up_changes_no_more() {
+    let mut rcap = b();
+    let (channel, entry) = establish(&mut rcap);
+    rcap.reserved(at(2), entry, hop());
+    drain(&mut rcap);
+    let of = RcapChannel { origin: B, channel, attempt: 1 };
+    rcap.on_message(at(3), C, &accept(of, &[own()])).unwrap();
+    drain(&mut rcap);
+    rcap.relaxed(at(4), entry, offer(), Vec::new());
+    drain(&mut rcap);
+    rcap.ledger.get_mut(entry).unwrap().newest = call::ATTEMPTS_MAX;
+    rcap.change(at(5), channel, ask(C)).unwrap();
+    let beside = reserved(&drain(&mut rcap)).expect("the medium is asked");
+    busy(&mut rcap, 6, beside, RcapTest::Load, false, None);
+    let outputs = drain(&mut rcap);
+    assert!(matches!(event(&outputs), Some(RcapEvent::NotChanged { .. })), "{outputs:?}");
+    assert_eq!(rcap.change(at(7), channel, ask(C)), Err(RcapCallError::Attempts));
+    assert_eq!(rcap.close(at(8), ChannelKey { origin: B, channel }, CloseCause::Finished), Ok(()));
+}
+
 /// TENET-R10: a random time that grows, and no more attempts than allowed, all within the patience.
 #[test]
 fn a_race_is_tried_again_after_a_random_time_and_a_final_denial_is_not() {
