@@ -92,6 +92,19 @@ fn a_fault_at_any_event_leaks_nothing() {
     }
 }
 
+/// Lets faults of a random world happen in turn: behind so many events, of which kind, at which node or link.
+fn strike(world: &mut World, (seed, links): (u64, &[(usize, usize)]), faults: &[(u64, usize, usize, usize)]) {
+    for &(event, kind, at, link) in faults {
+        world.run(event);
+        match kind {
+            0 => world.crash(at, Some(ms(500))),
+            1 => world.crash(at, None),
+            2 => world.hang(at, ms(if seed % 2 == 0 { 900 } else { 4_500 })),
+            _ => world.lose(links[link].0, links[link].1, ms(200)),
+        }
+    }
+}
+
 /// Any mixture, on networks of three to six nodes with circles in them.
 #[test]
 fn random_worlds_leak_nothing_and_settle_every_call() {
@@ -120,15 +133,7 @@ fn random_worlds_leak_nothing_and_settle_every_call() {
         for (from, to, after) in calls {
             world.call(from, ms(after), request(to));
         }
-        for (event, kind, at, link) in faults {
-            world.run(event);
-            match kind {
-                0 => world.crash(at, Some(ms(500))),
-                1 => world.crash(at, None),
-                2 => world.hang(at, ms(if seed % 2 == 0 { 900 } else { 4_500 })),
-                _ => world.lose(links[link].0, links[link].1, ms(200)),
-            }
-        }
+        strike(&mut world, (seed, links), &faults);
         world.assert_empty_at_the_end();
         (opened, statuses) = (opened + world.opened, statuses + world.statuses);
     }
@@ -186,15 +191,7 @@ fn random_worlds_of_failing_paths_leak_nothing_and_settle_every_end() {
         for (from, to, after) in calls {
             world.call(from, ms(after as u64), request(to));
         }
-        for (event, kind, at, link) in faults {
-            world.run(event);
-            match kind {
-                0 => world.crash(at, Some(ms(500))),
-                1 => world.crash(at, None),
-                2 => world.hang(at, ms(if seed % 2 == 0 { 900 } else { 4_500 })),
-                _ => world.lose(links[link].0, links[link].1, ms(200)),
-            }
-        }
+        strike(&mut world, (seed, links), &faults);
         if seed % 3 == 0 {
             world.close_all(ms(500));
         }
@@ -231,15 +228,7 @@ fn random_worlds_of_changing_channels_leave_one_contract_and_leak_nothing() {
         for (turn, after) in changes.into_iter().enumerate() {
             world.change_all(ms(200 + after as u64), 500 * (turn as u64 + 1));
         }
-        for (event, kind, at, link) in faults {
-            world.run(event);
-            match kind {
-                0 => world.crash(at, Some(ms(500))),
-                1 => world.crash(at, None),
-                2 => world.hang(at, ms(if seed % 2 == 0 { 900 } else { 4_500 })),
-                _ => world.lose(links[link].0, links[link].1, ms(200)),
-            }
-        }
+        strike(&mut world, (seed, links), &faults);
         if seed % 3 == 0 {
             world.close_all(ms(700));
         }

@@ -108,13 +108,7 @@ impl Client {
         self.stream.set_read_timeout(Some(silence)).expect("a time");
         let (mut decoder, mut heard) = (crate::links::frame::Decoder::default(), Vec::new());
         while self.tls.read_tls(&mut self.stream).is_ok_and(|octets| octets > 0) {
-            let state = self.tls.process_new_packets().expect("TLS");
-            let mut plain = vec![0; state.plaintext_bytes_to_read()];
-            self.tls.reader().read_exact(&mut plain).expect("octets");
-            decoder.take(&plain);
-            while let Some(frame) = decoder.next_frame().expect("a frame") {
-                heard.push(frame);
-            }
+            self.decode(&mut decoder, &mut heard);
         }
         heard
     }
@@ -124,15 +118,20 @@ impl Client {
         let (mut decoder, mut heard) = (crate::links::frame::Decoder::default(), Vec::new());
         while heard.len() < frames {
             self.tls.read_tls(&mut self.stream).expect("octets");
-            let state = self.tls.process_new_packets().expect("TLS");
-            let mut plain = vec![0; state.plaintext_bytes_to_read()];
-            self.tls.reader().read_exact(&mut plain).expect("octets");
-            decoder.take(&plain);
-            while let Some(frame) = decoder.next_frame().expect("a frame") {
-                heard.push(frame);
-            }
+            self.decode(&mut decoder, &mut heard);
         }
         heard
+    }
+
+    /// Takes the frames out of what was read.
+    fn decode(&mut self, decoder: &mut crate::links::frame::Decoder, heard: &mut Vec<Frame>) {
+        let state = self.tls.process_new_packets().expect("TLS");
+        let mut plain = vec![0; state.plaintext_bytes_to_read()];
+        self.tls.reader().read_exact(&mut plain).expect("octets");
+        decoder.take(&plain);
+        while let Some(frame) = decoder.next_frame().expect("a frame") {
+            heard.push(frame);
+        }
     }
 }
 

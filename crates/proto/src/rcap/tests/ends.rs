@@ -22,16 +22,21 @@ fn denied_by_c(rcap: &mut Rcap, now: u64, of: RcapChannel, standing: RcapStandin
     rcap.on_message(at(now), C, &octets(of, RcapBody::EstablishDenied(denied))).unwrap();
 }
 
+/// A channel to C that C has accepted, and has yet to be relaxed here.
+fn accepted(rcap: &mut Rcap) -> (ChannelId, EntryId, Vec<RcapOutput>) {
+    let (channel, entry) = establish(rcap);
+    rcap.reserved(at(2), entry, hop());
+    drain(rcap);
+    let of = RcapChannel { origin: B, channel, attempt: 1 };
+    rcap.on_message(at(3), C, &accept(of, &[own()])).unwrap();
+    (channel, entry, drain(rcap))
+}
+
 /// TENET-3.1-18: the source's program has promise and path.
 #[test]
 fn a_source_opens_with_the_promise_of_the_whole_path() {
     let mut rcap = b();
-    let (channel, entry) = establish(&mut rcap);
-    rcap.reserved(at(2), entry, hop());
-    drain(&mut rcap);
-    let of = RcapChannel { origin: B, channel, attempt: 1 };
-    rcap.on_message(at(3), C, &accept(of, &[own()])).unwrap();
-    let outputs = drain(&mut rcap);
+    let (channel, entry, outputs) = accepted(&mut rcap);
     let [RcapOutput::Relax { delay, .. }] = outputs[..] else { panic!("{outputs:?}") };
     assert_eq!(delay, Span::from_micros(59_988 - 20), "one node has all of D_max on the slowest clock");
     rcap.relaxed(at(4), entry, Offer { delay, ..offer() }, b"t".to_vec());
@@ -54,12 +59,7 @@ fn a_source_opens_with_the_promise_of_the_whole_path() {
 #[test]
 fn a_channel_whose_attempts_are_used_up_changes_no_more() {
     let mut rcap = b();
-    let (channel, entry) = establish(&mut rcap);
-    rcap.reserved(at(2), entry, hop());
-    drain(&mut rcap);
-    let of = RcapChannel { origin: B, channel, attempt: 1 };
-    rcap.on_message(at(3), C, &accept(of, &[own()])).unwrap();
-    drain(&mut rcap);
+    let (channel, entry, _) = accepted(&mut rcap);
     rcap.relaxed(at(4), entry, offer(), Vec::new());
     drain(&mut rcap);
     rcap.ledger.get_mut(entry).unwrap().newest = call::ATTEMPTS_MAX;
