@@ -223,6 +223,24 @@ pub extern "C" fn rota_now() -> u64 {
     rota::now().as_nanos()
 }
 
+/// Listens to a service; `is_asked` is true of a program that is asked about each channel.
+fn listen(
+    control: *const c_char,
+    (service, from, buffers): (u16, *const c_char, u16),
+    is_asked: bool,
+    listener: Out<'_, *mut Listener>,
+) -> Result<(), Fault> {
+    let listener = need(listener, "listener")?;
+    let from = text(from, "from")?;
+    let buffers = if buffers == 0 { 4 } else { buffers };
+    let node = Node::connect(&control_name(control)?)?;
+    let listening = match is_asked {
+        true => node.listen_asked(service, from, buffers),
+        false => node.listen(service, from, buffers),
+    };
+    hand_over(Some(listener), listening?, "listener")
+}
+
 export! {
     /// Opens a sending channel. Overdue units are left out unless rota_channel_drop_overdue says otherwise.
     fn rota_channel_open(
@@ -325,11 +343,7 @@ export! {
         buffers: u16,
         listener: Out<'_, *mut Listener>,
     ) {
-        let listener = need(listener, "listener")?;
-        let from = text(from, "from")?;
-        let buffers = if buffers == 0 { 4 } else { buffers };
-        let listening = Node::connect(&control_name(control)?)?.listen(service, from, buffers)?;
-        hand_over(Some(listener), listening, "listener")
+        listen(control, (service, from, buffers), false, listener)
     }
 
     /// Listens to a service, and is asked about each channel.
@@ -340,11 +354,7 @@ export! {
         buffers: u16,
         listener: Out<'_, *mut Listener>,
     ) {
-        let listener = need(listener, "listener")?;
-        let from = text(from, "from")?;
-        let buffers = if buffers == 0 { 4 } else { buffers };
-        let listening = Node::connect(&control_name(control)?)?.listen_asked(service, from, buffers)?;
-        hand_over(Some(listener), listening, "listener")
+        listen(control, (service, from, buffers), true, listener)
     }
 
     /// Waits for a channel.
