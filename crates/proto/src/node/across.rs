@@ -480,8 +480,8 @@ impl Node {
                 across.events.push_back((PortId(0), event));
             }
             RcapEvent::Incoming { key, entry, listener, request, best } => {
-                let relaxes = self.across.as_ref().is_some_and(|across| across.rcap.may_relax(entry));
-                let promise = if relaxes { request.goal.delay } else { best };
+                let across = self.across.as_ref();
+                let promise = across.and_then(|across| across.rcap.promised(entry)).unwrap_or(best);
                 self.on_incoming((key, entry), listener, &request, promise);
             }
             RcapEvent::IncomingGone { key, ending } => {
@@ -494,7 +494,9 @@ impl Node {
             RcapEvent::Broken { key, sending, cause, node } => {
                 self.on_broken(now, (key, sending), cause, node);
             }
-            RcapEvent::Again { key, entry, request, best } => self.on_again((key, entry), &request, best),
+            RcapEvent::Again { key, entry, request, promise } => {
+                self.on_again((key, entry), &request, promise);
+            }
             RcapEvent::Changed { channel, request, promise, nodes, .. } => {
                 self.on_changed_across(now, channel, &request, &promise, nodes);
             }

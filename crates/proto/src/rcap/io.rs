@@ -353,8 +353,8 @@ pub enum RcapEvent {
         entry: EntryId,
         /// The request, which may be that of a change whose end the receiver has not seen.
         request: ChannelRequest,
-        /// The least delay that the path can promise.
-        best: Span,
+        /// The delay that the destination is to expect, as in [`super::Rcap::promised`].
+        promise: Span,
     },
     /// An open channel ended, for either end.
     Closed {

@@ -64,7 +64,7 @@ use ledger::Ledger;
 use reroute::Kept;
 use rota_contract::{ChannelId, NodeId};
 use rota_medium::Rng;
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use rota_wire::{Malformed, RcapBody, RcapChannel, RcapMessage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -259,15 +259,14 @@ impl Rcap {
         self.ledger.get(entry).filter(|entry| entry.hop.is_none()).map(|entry| entry.key())
     }
 
+    /// At the destination: the delay that is to be expected, D_max where a node before may relax its bound.
+    pub fn promised(&self, entry: EntryId) -> Option<Span> {
+        Some(self.ledger.get(entry)?.promise)
+    }
+
     /// The node before, on the path of an entry; none at the source.
     pub fn before(&self, entry: EntryId) -> Option<NodeId> {
         self.ledger.get(entry)?.before
-    }
-
-    /// True if a node of an entry's path may relax its bound: one that sends over a link.
-    pub fn may_relax(&self, entry: EntryId) -> bool {
-        let records = self.ledger.get(entry).map(|entry| entry.records.iter());
-        records.is_some_and(|mut records| records.any(Record::may_relax))
     }
 
     /// The nodes of an entry's path, as far as this node has heard of them.

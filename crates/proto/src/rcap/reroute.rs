@@ -143,21 +143,21 @@ impl Rcap {
         let Some(kept) = self.kept.get(&key) else { return refused };
         let (before, asked) = (&kept.demand.request, &attempt.demand.request);
         // Packets may be smaller now, and the source may have changed the channel before its path failed.
-        // What the program's memory holds stays.
+        // The room in the program's memory stays.
         if before.service != asked.service || asked.messages.s_max > before.room {
             return Err(simply(self.own, RcapTest::Garbage));
         }
         let first = (kept.broken.cause, kept.broken.node);
-        let best = attempt.demand.promise_at_end(&attempt.records);
+        let promise = attempt.demand.promise_at_end(&attempt.records);
         let (room, memory, mut attempt) = (before.room, kept.memory, attempt);
         attempt.demand.request.room = room;
         let request = attempt.demand.request;
         self.kept.remove(&key);
         let id = self.add(now, attempt, None, State::Answering);
         if let Some(entry) = self.ledger.get_mut(id) {
-            (entry.first, entry.memory, entry.promise) = (Some(first), memory, best);
+            (entry.first, entry.memory, entry.promise) = (Some(first), memory, promise);
         }
-        self.tell(RcapEvent::Again { key, entry: id, request, best });
+        self.tell(RcapEvent::Again { key, entry: id, request, promise });
         self.accept(now, id);
         Ok(id)
     }

@@ -44,19 +44,19 @@ impl Node {
     }
 
     /// A channel that is received here opens by another path, which has a bound of its own.
-    pub(super) fn on_again(&mut self, of: (ChannelKey, EntryId), request: &ChannelRequest, best: Span) {
+    pub(super) fn on_again(&mut self, of: (ChannelKey, EntryId), request: &ChannelRequest, promise: Span) {
         let ((key, entry), own) = (of, self.medium().node_id());
         let Some(across) = &mut self.across else { return };
         let withdrawn = across.withdrawn(across.rcap.records(entry), own);
         let id = across.end_of(key, false);
         if let Some(end) = id.and_then(|id| across.ends.get_mut(&id)) {
-            let now = granted(request, best);
+            let now = granted(request, promise);
             let is_same = |of: Contract| (of.unit_octets_max, of.period_ns);
             if is_same(now.contract) != is_same(end.granted.contract) {
                 // Its source had changed the channel before the path failed.
                 end.granted = now;
             }
-            end.granted.contract.bound_ns = best.as_nanos();
+            end.granted.contract.bound_ns = promise.as_nanos();
             end.granted.withdrawn = withdrawn;
         }
     }
