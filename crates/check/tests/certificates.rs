@@ -146,7 +146,7 @@ struct Case {
 struct Drawn {
     regulator: Regulator,
     mbit: u64,
-    /// What the host needs to prepare a frame.
+    /// The host's time to prepare a frame.
     prepare: u64,
     is_ring: bool,
     others: Vec<(u64, u64, u64)>,

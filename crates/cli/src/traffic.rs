@@ -24,7 +24,7 @@ pub struct Service {
     pub allow_withdrawn: bool,
 }
 
-/// What is to change of a channel's contract; the rest stays.
+/// The terms of a channel's contract that are to change; the rest stays.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 #[group(required = true, multiple = true)]
 pub struct Change {

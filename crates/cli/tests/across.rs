@@ -145,7 +145,7 @@ fn a_stream_over_a_gateway_is_changed_while_it_is_sent() {
     let wrong = modify(&["--rate", "9mbit"]);
     assert!(wrong.code() == 2 && wrong.err.contains("opened with room for"), "{}", wrong.err);
     let less = granted(&["--rate", "1mbit", "--delay", "300ms"]);
-    // What stands is what the last change said, at the sender and hop by hop.
+    // The contract is that of the last change, at the sender and hop by hop.
     assert_eq!(listed()["channels"][0]["contract"]["bound_ns"], less["bound_ns"]);
     let shown = lab.rota("n1", &["channel", "show", "--json", &channel]).finish().well().json();
     assert_eq!(shown["shown"]["sum"]["bound_ns"], less["bound_ns"], "{shown}");

@@ -118,11 +118,11 @@ pub struct Peer {
 pub struct Asked {
     /// Its id, the same at both ends.
     pub channel: ChannelId,
-    /// What would be promised; across segments the delay of the way alone.
+    /// The promise that would be made; across segments the delay of the way alone.
     pub contract: Contract,
     /// The part of its way for which nothing is guaranteed; none where all is.
     pub withdrawn: Option<Withdrawn>,
-    /// Who would send.
+    /// The sender.
     pub peer: Peer,
 }
 

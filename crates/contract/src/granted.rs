@@ -58,7 +58,7 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// What is to be said behind the bound: the part of the way for which it is not guaranteed.
+    /// The words behind the bound: the part of the way for which it is not guaranteed.
     pub fn but(&self) -> String {
         self.withdrawn.map_or_else(String::new, |withdrawn| format!("; {withdrawn}"))
     }

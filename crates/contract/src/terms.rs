@@ -24,7 +24,7 @@ pub struct AskedTerms {
     pub allow_withdrawn: bool,
 }
 
-/// Another contract for an open channel. What it does not state stays as it is.
+/// Another contract for an open channel. Terms that it does not state stay as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]

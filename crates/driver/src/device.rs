@@ -196,7 +196,7 @@ pub trait FrameDevice {
         DeviceCounters::default()
     }
 
-    /// What a tunnel finds out about its way; none of another device.
+    /// The findings of a tunnel about its way; none of another device.
     fn trouble(&self) -> Option<Arc<Trouble>> {
         None
     }

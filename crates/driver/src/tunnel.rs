@@ -9,7 +9,7 @@
 //! A datagram of that address is a frame like any other, and what no key proves is counted as on a segment.
 //!
 //! No datagram is cut in parts: the longest frame fits one IP packet, and the network is told not to fragment
-//! it. What does not fit the path is dropped and told ([`Trouble`]). Frames of other EtherTypes are dropped,
+//! it. A frame that does not fit the path is dropped and told ([`Trouble`]). Those of other types are too,
 //! since nothing would prove them.
 //!
 //! Fulfils TENET-3.2-12, with the permission that `rota_proto` asks for.
@@ -122,14 +122,14 @@ pub enum TunnelOpenError {
     Os {
         /// The other end.
         peer: SocketAddr,
-        /// What was being done.
+        /// The step that failed.
         step: &'static str,
-        /// What the kernel answered.
+        /// The kernel's answer.
         errno: Errno,
     },
 }
 
-/// What a tunnel has found out about its way. Another thread reads it.
+/// The findings of a tunnel about its way. Another thread reads them.
 #[derive(Debug)]
 pub struct Trouble {
     peer: SocketAddr,

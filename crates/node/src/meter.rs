@@ -86,7 +86,7 @@ pub(crate) struct Of<'a> {
     pub(crate) interface: &'a str,
     /// The interface of its gate.
     pub(crate) gate: Option<&'a str>,
-    /// What it finds out, where it is a tunnel.
+    /// Its findings, where it is a tunnel.
     pub(crate) trouble: Option<&'a Trouble>,
 }
 

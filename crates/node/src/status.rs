@@ -70,7 +70,7 @@ impl PortFacts {
 }
 
 impl PortFacts {
-    /// What a tunnel has counted.
+    /// The counts of a tunnel.
     fn tunnel(&self) -> Option<serde_json::Value> {
         let [too_long, unreachable, foreign] = self.trouble.as_deref()?.counts();
         let interface = &self.interface;

@@ -1,5 +1,5 @@
 //! The certificate's part of a port that serves the earliest deadline first, as its node states it in a
-//! message of bounded room: only what nobody else knows. Who puts the certificate together computes the rest
+//! message of bounded room: only what nobody else knows. The maker of the certificate computes the rest
 //! ([`super::edf_terms`]), and never on a thread that serves frames.
 //!
 //! Numbers, in this order: how many flows; `FrameTerms`; `card_ahead`; the place of the channel among the

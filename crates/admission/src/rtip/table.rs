@@ -373,7 +373,7 @@ fn sum_up(points: &mut [Point], behind: u64) -> usize {
 }
 
 impl Point {
-    /// What is left behind it.
+    /// The slack behind it.
     fn free(&self) -> u64 {
         self.at.saturating_sub(self.demand.saturating_add(self.blocking))
     }

@@ -188,7 +188,7 @@ pub fn claim(args: &Args, ifaces: &[String]) -> Result<Vec<Opened>, Failure> {
     claimed.collect()
 }
 
-/// What a network carries nobody can ask it.
+/// Nobody can ask a network what it carries.
 fn without_rate(name: &str) -> Failure {
     Failure::wrong_use(format!(
         "tunnel {name} has no rate; state with --rate {name}=10mbit what may be sent through it"

@@ -18,7 +18,7 @@ pub fn set_int(fd: &impl AsFd, level: i32, name: i32, value: i32) -> Result<(), 
 /// Reads an option whose value is one integer.
 ///
 /// # Errors
-/// What `getsockopt` says.
+/// The answer of `getsockopt`.
 pub fn get_int(fd: &impl AsFd, level: i32, name: i32) -> Result<i32, Errno> {
     let (mut value, mut len) = (0_i32, size_of::<i32>() as libc::socklen_t);
     // SAFETY: the descriptor is open, and pointer and length describe `value`, which the kernel may write to.
@@ -31,7 +31,7 @@ pub fn get_int(fd: &impl AsFd, level: i32, name: i32) -> Result<i32, Errno> {
 /// Octets that a socket has handed over and its host has not sent yet.
 ///
 /// # Errors
-/// What `ioctl` says.
+/// The answer of `ioctl`.
 pub fn unsent(fd: &impl AsFd) -> Result<i32, Errno> {
     let mut octets = 0_i32;
     // SAFETY: the descriptor is open, and the kernel writes one integer to this request's argument.

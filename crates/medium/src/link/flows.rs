@@ -54,7 +54,7 @@ pub(super) struct Served {
 /// The port of a flow.
 #[derive(Clone, Debug)]
 pub struct FlowPort {
-    /// What may be ahead of all packets: s_0.
+    /// The work that may be ahead of all packets: s_0.
     pub ahead: Span,
     /// All that is served, with its bound on the port.
     pub flows: Vec<(Ask, Span)>,

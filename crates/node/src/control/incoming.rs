@@ -94,7 +94,7 @@ impl Control<'_> {
     fn take(&mut self, at: usize, listened: Listening, coming: Coming) {
         let Coming { channel, shared, label, peer, granted, before } = coming;
         let Listening { service, buffers, .. } = listened;
-        // What it may grow to, which the sender's first word tells.
+        // It may grow to the buffers that the sender's first word tells.
         let buffers = buffers.max(4).max(granted.contract.buffers);
         let unit_octets_max = granted.contract.unit_octets_max;
         let sink = self.make_sink(at, buffers, unit_octets_max);

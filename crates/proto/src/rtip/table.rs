@@ -294,7 +294,7 @@ impl Table {
         }
     }
 
-    /// What an end holds goes to its program, and the contract before is over.
+    /// The packets that an end holds go to its program, and the contract before is over.
     fn end_hold(&mut self, id: ChannelId) {
         let Some(sink) = self.sinks.get_mut(&id) else { return };
         let Some(hold) = &mut sink.hold else { return };

@@ -377,7 +377,8 @@ fn kept(table: &mut Table, now: Instant) -> Vec<(u64, u16)> {
     found
 }
 
-/// What comes too early by a new contract waits for the last packet of the old one, and none waits then.
+/// A packet that comes too early by a new contract waits for the last one of the old contract, and none waits
+/// then.
 #[test]
 fn packets_of_a_new_contract_wait_for_those_before_them() {
     let mut table = changing();
@@ -399,7 +400,7 @@ fn packets_of_a_new_contract_wait_for_those_before_them() {
     assert_eq!(kept(&mut table, at(1)), [(2, 0)]);
 }
 
-/// What was lost by the old contract keeps the new one for no longer than that one's bound.
+/// A packet that the old contract lost keeps the new one for no longer than that one's bound.
 #[test]
 fn packets_of_a_new_contract_wait_no_longer_than_the_bound_of_the_old_one() {
     let mut table = changing();

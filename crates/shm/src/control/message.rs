@@ -64,7 +64,7 @@ pub enum Request {
     Answer {
         /// The channel.
         channel: ChannelId,
-        /// Whether the program takes it.
+        /// True if the program takes it.
         accepts: bool,
     },
     /// Ends a channel when its ring is drained.
@@ -88,7 +88,7 @@ pub enum Request {
     Modify {
         /// The channel.
         channel: ChannelId,
-        /// What is to change.
+        /// The change.
         change: AskedChange,
     },
     /// Keeps the token going round although nobody has data, to measure hops.
@@ -185,7 +185,7 @@ pub enum Reply {
         from_name: String,
         /// Its node address of link control; 0 where it has none.
         from_node: u8,
-        /// What would be promised.
+        /// The promise that would be made.
         contract: Granted,
     },
     /// A channel leads to a service listened to here. With the node-written file and the one that both write.

@@ -176,7 +176,8 @@ pub fn share_in_words(hop: &HopInfo) -> String {
     format!("{units} in {cycles}, {} a cycle", span(share.tht))
 }
 
-/// Takes any octets as a node's part of a link. What is read can be written and reads back as the same.
+/// Takes any octets as a node's part of a link. A part that is read can be written, and reads back as the
+/// same.
 pub fn fuzz_link_part(data: &[u8]) {
     let Ok(terms) = rota_wire::RcapTerms::parse(data) else { return };
     let numbers: Vec<u64> = terms.numbers().collect();
