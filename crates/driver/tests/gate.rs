@@ -4,10 +4,12 @@ mod support;
 
 use nix::sys::socket::sockopt::Mark;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socket};
+use rota_driver::clock::now;
 use rota_driver::gate::{CONTROL_MARK, EgressGate, GateError, ROTA_MARK};
 use rota_driver::inventory::Inventory;
 use rota_driver::netns::Host;
 use rota_driver::sys::{bind_packet, enter_on_exec, sockopt};
+use rota_units::Span;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -29,6 +31,7 @@ fn main() {
         _ => support::run(&[
             ("host_frames_are_diverted_to_a_tap_and_marked_ones_pass", diverts_to_a_tap),
             ("host_frames_are_diverted_to_a_veth_pair_where_tun_is_closed", diverts_to_a_veth_pair),
+            ("a_gate_opens_at_an_instant_that_its_reader_knows_before", opens_at_an_instant),
             ("large_tcp_sends_arrive_in_wire_sized_frames", tcp_is_cut),
             ("traffic_flows_within_a_second_of_kill_9", flows_after_kill),
             ("errors_say_what_is_wrong", errors_are_typed),
@@ -120,6 +123,62 @@ fn diverts(open: impl FnOnce() -> Result<EgressGate, GateError> + Send, is_tap: 
     drop(gate);
     from.send(b"dropped").unwrap();
     assert_eq!(arrives(&to).as_deref(), Some(&b"dropped"[..]), "a dropped gate is open");
+    assert!(!table_is_there(&pair));
+}
+
+/// Frames sent before the instant come to the gate, and those sent after it go to the wire, whatever this
+/// machine does meanwhile.
+fn opens_at_an_instant() {
+    let pair = Pair::new();
+    let (to, from) = (receiver(&pair), sender(&pair.a));
+    let mut gate = pair.a.run(|| EgressGate::new("eth0", 4_096)).unwrap().unwrap();
+    assert_eq!(gate.opens(), Some(rota_units::Instant::ZERO), "nothing is diverted");
+    let helper = gate.helper().expect("nobody has it yet");
+    let helping = std::thread::spawn(|| helper.run());
+    for is_diverted_again in [false, true] {
+        pair.a.run(|| gate.divert()).unwrap().unwrap();
+        gate.open();
+        let opens = loop {
+            std::thread::sleep(Duration::from_millis(1));
+            if let Some(at) = gate.opens() {
+                break at;
+            }
+        };
+        assert!(opens > now(), "the reader learns the instant before it comes");
+        if is_diverted_again {
+            pair.a.run(|| gate.divert()).unwrap().unwrap();
+        }
+        let until = opens + Span::from_millis(20);
+        let mut before_last = Vec::new();
+        while now() < until {
+            before_last.push(now());
+            from.send(&before_last.len().to_ne_bytes()).unwrap();
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let number = |frame: &[u8]| frame.len().checked_sub(8).map(|at| frame[at..].try_into().unwrap());
+        let held: Vec<usize> =
+            diverted(&mut gate).iter().filter_map(|f| number(f)).map(usize::from_ne_bytes).collect();
+        let mut passed = Vec::new();
+        while let Some(octets) = arrives(&to) {
+            passed.push(usize::from_ne_bytes(octets.try_into().unwrap()));
+        }
+        if is_diverted_again {
+            assert!(passed.is_empty(), "{passed:?}");
+            break;
+        }
+        let first = *passed.first().expect("the gate opened");
+        assert_eq!(passed, (first..=before_last.len()).collect::<Vec<_>>());
+        assert!((1..first).all(|number| held.contains(&number)), "{held:?} before {first}");
+        // The first one to pass was sent after the instant began, and the one before it began before.
+        assert!(before_last[first - 2] <= opens + Span::from_millis(1));
+        assert!(before_last.get(first).is_none_or(|next| *next + Span::from_millis(1) > opens));
+        gate.pass();
+        pair.a.run(|| gate.divert()).unwrap().unwrap();
+        gate.pass();
+        assert!(!table_is_there(&pair));
+    }
+    drop(gate);
+    helping.join().unwrap();
     assert!(!table_is_there(&pair));
 }
 

@@ -1,7 +1,8 @@
 //! What the data thread needs of an egress gate, whatever holds it.
 
-use rota_driver::gate::EgressGate;
+use rota_driver::gate::{EgressGate, GateHelper};
 use rota_proto::Settings;
+use rota_units::Instant;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Fewest frames that the kernel is to hold: a burst of one program passes while the data thread does other
@@ -36,6 +37,24 @@ pub trait Egress {
     /// # Errors
     /// The kernel refuses.
     fn pass(&mut self) -> Result<(), EgressError>;
+
+    /// Orders the same from an instant on, which [`Egress::opens`] tells; [`Egress::pass`] is to follow it.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    fn open(&mut self) -> Result<(), EgressError> {
+        self.pass()
+    }
+
+    /// That instant; `None` while it is not known.
+    fn opens(&mut self) -> Option<Instant> {
+        Some(Instant::ZERO)
+    }
+
+    /// The half for a thread of its own, where [`Egress::open`] needs one.
+    fn helper(&mut self) -> Option<GateHelper> {
+        None
+    }
 
     /// The next diverted frame, Ethernet header first; `None` when there is none.
     fn recv(&mut self, into: &mut [u8]) -> Option<usize>;
@@ -75,6 +94,19 @@ impl Egress for EgressGate {
         Ok(())
     }
 
+    fn open(&mut self) -> Result<(), EgressError> {
+        Self::open(self);
+        Ok(())
+    }
+
+    fn opens(&mut self) -> Option<Instant> {
+        Self::opens(self)
+    }
+
+    fn helper(&mut self) -> Option<GateHelper> {
+        Self::helper(self)
+    }
+
     fn recv(&mut self, into: &mut [u8]) -> Option<usize> {
         Self::recv(self, into)
     }
@@ -108,6 +140,18 @@ impl<G: Egress> Egress for Option<G> {
 
     fn pass(&mut self) -> Result<(), EgressError> {
         self.as_mut().map_or(Ok(()), Egress::pass)
+    }
+
+    fn open(&mut self) -> Result<(), EgressError> {
+        self.as_mut().map_or(Ok(()), Egress::open)
+    }
+
+    fn opens(&mut self) -> Option<Instant> {
+        self.as_mut().map_or(Some(Instant::ZERO), Egress::opens)
+    }
+
+    fn helper(&mut self) -> Option<GateHelper> {
+        self.as_mut()?.helper()
     }
 
     fn recv(&mut self, into: &mut [u8]) -> Option<usize> {

@@ -58,6 +58,7 @@ use commands::Wiring;
 use links::{LinkSettings, Links, LinksError, LinksThread};
 use privileges::Privileges;
 use rota_driver::device::FrameDevice;
+use rota_driver::gate::GateHelper;
 use rota_driver::outsiders::Outsiders;
 use rota_driver::realtime::Realtime;
 use rota_driver::tunnel::Trouble;
@@ -227,10 +228,11 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
     // Before rights are given away: afterwards this process can run nothing.
     let (settings, guardian) = (spec.settings.clone(), spec.guardian.take());
     let first = Beside { interface, settings, guardian, device, gate };
-    let (guardians, plugs) = plugs(first, others, spec.confine)?;
+    let (guardians, mut plugs) = plugs(first, others, spec.confine)?;
     let interfaces: Vec<&str> = plugs.iter().map(|plug| &*plug.interface).collect();
     let (table, published) = counters::file(&interfaces).map_err(NodeError::Memory)?;
     let log = log_file(&spec, &interfaces).map_err(NodeError::Memory)?;
+    let helpers: Vec<_> = plugs.iter_mut().filter_map(|plug| plug.gate.helper()).collect();
     let mut metered: Vec<Metered> = plugs.iter().map(Metered::of).collect();
     let ports: Vec<_> = plugs.iter().map(|plug| (&*plug.interface, &plug.settings)).collect();
     let mut facts = status::Facts::of(&spec, &ports, table, log.as_ref(), privileges)?;
@@ -242,6 +244,7 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
         let ports = metered.iter_mut().enumerate();
         let metering: Vec<_> = ports.map(|(port, of)| measure(scope, &facts, port, of)).collect();
         keep_links(scope, privileges, keeping)?;
+        help_gates(scope, privileges, helpers)?;
         let (answer, asked) = std::sync::mpsc::channel();
         let data = std::thread::Builder::new()
             .name("rota-data".into())
@@ -307,6 +310,22 @@ fn keep_links<'scope>(
     });
     let failed = |source| data::Stopped::System("no thread for the links to neighbours", source);
     thread.map(drop).map_err(failed)
+}
+
+/// A thread for each gate, which ends with its gate.
+fn help_gates<'scope>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    privileges: &'scope Privileges,
+    helpers: Vec<GateHelper>,
+) -> Result<(), data::Stopped> {
+    for helper in helpers {
+        let thread = std::thread::Builder::new().name("rota-gate".into()).spawn_scoped(scope, move || {
+            privileges.gate_thread_begins();
+            helper.run();
+        });
+        thread.map_err(|source| data::Stopped::System("no thread to open the gate", source))?;
+    }
+    Ok(())
 }
 
 /// The event log; none where none is wanted.

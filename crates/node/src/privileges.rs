@@ -97,6 +97,11 @@ impl Privileges {
         self.keep(&[NET_ADMIN]);
     }
 
+    /// In the thread that opens a gate: changing its rules needs the same right.
+    pub(crate) fn gate_thread_begins(&self) {
+        self.keep(&[NET_ADMIN]);
+    }
+
     /// In every other thread, once it has its files.
     pub(crate) fn helper_begins(&self) {
         self.keep(&[]);

@@ -6,14 +6,19 @@
 //! socket, so the kernel removes it when the process ends, also by kill -9: no guard process is needed.
 //! Receiving needs no diversion.
 
+mod helper;
 mod nft;
 mod sink;
+
+pub use helper::GateHelper;
 
 use crate::netlink::{NetlinkError, Route};
 use crate::netns::NsError;
 use crate::packet::interface_mtu;
-use nft::Nft;
+use helper::{Done, Order, Orders};
+use nft::{Nft, Rules};
 use nix::errno::Errno;
+use rota_units::Instant;
 use sink::Sink;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -72,15 +77,41 @@ impl From<NsError> for GateError {
     }
 }
 
+impl From<Done> for Table {
+    fn from(done: Done) -> Self {
+        match done {
+            Done::Timed(nft, at) => Self::Timed(nft, at),
+            Done::Removed => Self::None,
+        }
+    }
+}
+
 /// The gate of one interface; open (traffic passes) until told otherwise, and again when dropped.
 #[derive(Debug)]
 pub struct EgressGate {
-    iface: String,
-    table: String,
+    rules: Rules,
     sink: Sink,
     /// That of frames with [`CONTROL_MARK`], beside a TAP; else they come with all others.
     control: Option<Sink>,
-    nft: Option<Nft>,
+    table: Table,
+    orders: Orders,
+    /// The helper's half, until it is taken.
+    helper: Option<GateHelper>,
+}
+
+/// The table that diverts.
+#[derive(Debug)]
+enum Table {
+    /// There is none.
+    None,
+    /// It diverts.
+    Whole(Nft),
+    /// The helper changes it, so that it diverts until an instant only.
+    Timing,
+    /// It diverts until that instant; none where the kernel did not take it.
+    Timed(Nft, Option<Instant>),
+    /// The helper removes it.
+    Removing,
 }
 
 impl EgressGate {
@@ -116,7 +147,19 @@ impl EgressGate {
             true => Some(Sink::open_tap(&mut route, CONTROL_FRAMES, mtu)?),
             false => None,
         };
-        Ok(Self { iface: iface.to_owned(), table: format!("rota-{}", index.0), sink, control, nft: None })
+        let rules = Rules {
+            table: format!("rota-{}", index.0),
+            iface: iface.to_owned(),
+            to: sink.index.0,
+            control: control.as_ref().map(|control| control.index.0),
+        };
+        let (orders, helper) = helper::pair();
+        Ok(Self { rules, sink, control, table: Table::None, orders, helper: Some(helper) })
+    }
+
+    /// The half of this gate that a thread of its own may serve, so that [`EgressGate::open`] works.
+    pub fn helper(&mut self) -> Option<GateHelper> {
+        self.helper.take()
     }
 
     /// From now on everything without our mark comes to [`EgressGate::recv`] instead of the wire.
@@ -125,28 +168,86 @@ impl EgressGate {
     /// # Errors
     /// The interface is gone, no permission, or a kernel without the egress hook; then nothing is diverted.
     pub fn divert(&mut self) -> Result<(), GateError> {
-        if self.nft.is_some() {
-            return Ok(());
-        }
-        let mut nft = Nft::open()?;
-        let to = (self.sink.index.0, self.control.as_ref().map(|control| control.index.0));
-        nft.divert(&self.table, &self.iface, to).map_err(|error| match error.errno {
-            Errno::ENODEV => GateError::NoInterface(self.iface.clone()),
+        self.settle();
+        let diverted = match std::mem::replace(&mut self.table, Table::None) {
+            Table::Whole(nft) => Ok(nft),
+            Table::Timed(mut nft, _) => nft.divert_again(&self.rules).map(|()| nft),
+            _ => Nft::open().and_then(|mut nft| nft.divert(&self.rules).map(|()| nft)),
+        };
+        let nft = diverted.map_err(|error| match error.errno {
+            Errno::ENODEV => GateError::NoInterface(self.rules.iface.clone()),
             Errno::EOPNOTSUPP | Errno::ENOENT | Errno::EINVAL | Errno::EPROTONOSUPPORT => {
                 GateError::NoEgressHook(error)
             }
             _ => error.into(),
         })?;
-        self.nft = Some(nft);
+        self.table = Table::Whole(nft);
         Ok(())
+    }
+
+    /// Orders the host's frames to go straight to the wire again from an instant on, which
+    /// [`EgressGate::opens`] tells. It is now where no thread serves the gate, or nothing is diverted.
+    pub fn open(&mut self) {
+        self.table = match std::mem::replace(&mut self.table, Table::None) {
+            Table::Whole(nft) => match self.give(Order::Time(nft, self.rules.clone())) {
+                Ok(()) => Table::Timing,
+                Err(order) => self.without(order.table()),
+            },
+            other => other,
+        };
+    }
+
+    /// From when on the host's frames go straight to the wire; none while that is not known yet. What comes
+    /// before can be read until then. [`EgressGate::pass`] is to follow.
+    pub fn opens(&mut self) -> Option<Instant> {
+        if let Table::Timing = self.table
+            && let Some(done) = self.orders.done()
+        {
+            self.table = done.into();
+        }
+        match &self.table {
+            Table::Timing => None,
+            Table::Timed(_, Some(at)) => Some(*at),
+            _ => Some(Instant::ZERO),
+        }
     }
 
     /// From now on the host's frames go straight to the wire again. Frames that were diverted before can
     /// still be read.
     pub fn pass(&mut self) {
-        if let Some(mut nft) = self.nft.take() {
-            // Should the kernel refuse, closing the socket removes the table all the same.
-            let _ = nft.remove(&self.table);
+        self.table = match std::mem::replace(&mut self.table, Table::None) {
+            // They do already: the table need not go at once.
+            Table::Timed(nft, _) => match self.give(Order::Remove(nft, self.rules.clone())) {
+                Ok(()) => Table::Removing,
+                Err(order) => self.without(order.table()),
+            },
+            other => {
+                self.table = other;
+                self.settle();
+                match std::mem::replace(&mut self.table, Table::None) {
+                    Table::Whole(nft) | Table::Timed(nft, _) => self.without(nft),
+                    _ => Table::None,
+                }
+            }
+        };
+    }
+
+    /// Gives the order back where no thread serves this gate.
+    fn give(&self, order: Order) -> Result<(), Order> {
+        if self.helper.is_some() { Err(order) } else { self.orders.give(order) }
+    }
+
+    fn without(&self, mut nft: Nft) -> Table {
+        // Should the kernel refuse, closing the socket removes the table all the same.
+        let _ = nft.remove(&self.rules);
+        Table::None
+    }
+
+    /// Waits until the helper has done what it was told.
+    fn settle(&mut self) {
+        while matches!(self.table, Table::Timing | Table::Removing) {
+            // A helper that is gone has closed the table's socket.
+            self.table = self.orders.wait().map_or(Table::None, Table::from);
         }
     }
 

@@ -24,13 +24,13 @@ const FRAMES_KEPT_MAX: usize = 16_384;
 const BACKLOG_AGAIN: Span = Span::from_micros(500);
 /// Octets that a VLAN tag adds to a frame.
 const VLAN_TAG: usize = 4;
-/// While the gate is to open it is looked at so often.
-const OPENING_AGAIN: Span = Span::from_micros(50);
-/// A host that has sent nothing for so long is between two bursts: none of its frames is on its way through
-/// the gate, so that none can be overtaken by one that goes straight to the card.
-const QUIET: Span = Span::from_micros(150);
-/// A host that never pauses is not waited for.
-const QUIET_WITHIN: Span = Span::from_millis(500);
+/// While it is not known when the gate opens it is asked so often.
+const OPENING_AGAIN: Span = Span::from_millis(1);
+/// For so long before and after the gate opens it is read without a pause: a frame that comes just before
+/// waits for no wake-up, so that the next one, straight to the card, does not overtake it.
+const AROUND_THE_OPENING: Span = Span::from_micros(80);
+/// A host that has sent nothing for so long is not waited for in this way.
+const IDLE: Span = Span::from_millis(20);
 /// Most frames that the gate's device holds: at most so many are read at the opening.
 const IN_THE_GATE: usize = 4_096;
 
@@ -73,11 +73,14 @@ impl HostFrames {
     }
 }
 
-/// The machine lets traffic flow, and the gate opens at the host's next pause.
-#[derive(Clone, Copy, Debug)]
-struct GateOpening {
-    until: Instant,
-    heard: Instant,
+/// The machine lets traffic flow, and the gate is to open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GateOpening {
+    /// Frames that were read before leave first.
+    Wanted,
+    Asked,
+    /// From then on the host's frames go straight to the card.
+    At(Instant),
 }
 
 /// A door of the gate.
@@ -111,6 +114,8 @@ pub(super) struct HostWay<G> {
     /// The machine waits until the frames that left before the diversion have left the card too.
     card_wanted: bool,
     opening: Option<GateOpening>,
+    /// When the newest frame of the host came.
+    heard: Instant,
     restraint: Restraint,
     pool: Pool,
     counts: HostFrames,
@@ -131,6 +136,7 @@ impl<G: Egress> HostWay<G> {
             diverted: false,
             card_wanted: false,
             opening: None,
+            heard: Instant::ZERO,
             restraint: Restraint::new(settings, longest),
             pool: Pool::new(frames, room.get(), longest),
             counts: HostFrames::default(),
@@ -145,9 +151,7 @@ impl<G: Egress> HostWay<G> {
             Door::Control => self.gate.recv_control(&mut self.buffer),
         };
         let Some(octets) = octets else { return Read::Nothing };
-        if let Some(opening) = &mut self.opening {
-            opening.heard = at;
-        }
+        self.heard = at;
         self.counts.taken += 1;
         // One octet more than the longest frame is read, so that a longer one is seen to be one.
         let frame = &self.buffer[..octets.min(self.buffer.len())];
@@ -181,11 +185,11 @@ impl<G: Egress> HostWay<G> {
     ) -> Result<(), Stopped> {
         match order {
             GateOrder::Divert => {
-                self.opening = None;
-                if !self.diverted {
+                // A gate that is to open, and diverts still, would open later.
+                if !self.diverted || self.opening.is_some() {
                     self.gate.divert().map_err(|error| Stopped::Gate(port, error))?;
-                    self.diverted = true;
                 }
+                (self.diverted, self.opening) = (true, None);
                 self.watch_control(port, waits)?;
                 if !self.restraint.is_held() {
                     self.watch(port, waits)?;
@@ -194,8 +198,7 @@ impl<G: Egress> HostWay<G> {
             }
             GateOrder::Pass => {
                 self.card_wanted = false;
-                let at = now();
-                self.opening = self.diverted.then_some(GateOpening { until: at + QUIET_WITHIN, heard: at });
+                self.opening = self.diverted.then_some(GateOpening::Wanted);
             }
         }
         Ok(())
@@ -268,8 +271,36 @@ impl<G: Egress> HostWay<G> {
     /// When to look at the card or at the gate again.
     pub(super) fn due(&self) -> Instant {
         let card = if self.card_wanted { now() + BACKLOG_AGAIN } else { Instant::FAR };
-        let gate = self.opening.map_or(Instant::FAR, |_| now() + OPENING_AGAIN);
+        let gate = match self.opening {
+            None => Instant::FAR,
+            Some(GateOpening::Wanted) => Instant::ZERO,
+            Some(GateOpening::Asked) => now() + OPENING_AGAIN,
+            Some(GateOpening::At(at)) => self.looks_at_opening(at),
+        };
         card.min(gate)
+    }
+
+    /// When to begin to read without a pause, or, where the host is idle, to see that the gate is open.
+    fn looks_at_opening(&self, opens: Instant) -> Instant {
+        match opens.since(self.heard) < IDLE {
+            true => opens.minus(AROUND_THE_OPENING),
+            false => opens + AROUND_THE_OPENING,
+        }
+    }
+
+    /// Brings the opening of the gate on. Returns the instant at which it opens, once that is near.
+    fn opens(&mut self, port: PortId, has_more: bool) -> Result<Option<Instant>, Stopped> {
+        if self.opening == Some(GateOpening::Wanted) && !has_more {
+            self.gate.open().map_err(|error| Stopped::Gate(port, error))?;
+            self.opening = Some(GateOpening::Asked);
+        }
+        if self.opening == Some(GateOpening::Asked)
+            && let Some(at) = self.gate.opens()
+        {
+            self.opening = Some(GateOpening::At(at));
+        }
+        let Some(GateOpening::At(at)) = self.opening else { return Ok(None) };
+        Ok(Some(at).filter(|at| self.looks_at_opening(*at) <= now()))
     }
 
     /// Hands a frame to the card.
@@ -375,25 +406,26 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Ok(true)
     }
 
-    /// Opens the gate as soon as no frame can overtake another: the diverted frames have left, and the host
-    /// pauses.
+    /// Brings the opening of a gate on. Around its instant the gate is read without a pause, so that no frame
+    /// that came before overtakes one behind it.
     pub(super) fn open_gate(&mut self, place: usize) -> Result<(), Stopped> {
-        let Some(opening) = self.ways[place].host.opening else { return Ok(()) };
-        // Frames that were read and not sent yet go first.
-        if self.work.has_more {
-            return Ok(());
-        }
-        let at = now();
-        // A host that offers more than is read here never leaves the gate empty: the time counts for it too.
-        if at < opening.until
-            && (self.take_host_frame((place, Door::Host), at)? || at.since(opening.heard) < QUIET)
-        {
-            return Ok(());
+        let Way { port, host, .. } = &mut self.ways[place];
+        let Some(opens) = host.opens(*port, self.work.has_more)? else { return Ok(()) };
+        // Frames read now must leave in this turn without a limit: later frames do not pass through the gate.
+        self.work.limits = TurnLimits::NONE;
+        self.empty_gate(place)?;
+        while now() < opens + AROUND_THE_OPENING {
+            self.empty_gate(place)?;
         }
         let Way { port, host, .. } = &mut self.ways[place];
         host.pass(*port)?;
-        // Frames read now must leave in this turn without a limit: later frames do not pass through the gate.
-        self.work.limits = TurnLimits::NONE;
+        self.empty_gate(place)?;
+        self.begin_turn(now());
+        Ok(())
+    }
+
+    /// Takes what waits in the gate.
+    fn empty_gate(&mut self, place: usize) -> Result<(), Stopped> {
         for door in [Door::Control, Door::Host] {
             for _ in 0..IN_THE_GATE {
                 if !self.take_host_frame((place, door), now())? {
@@ -401,7 +433,6 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 }
             }
         }
-        self.begin_turn(now());
         Ok(())
     }
 

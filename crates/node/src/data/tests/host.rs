@@ -31,12 +31,21 @@ struct Host {
     reads: u64,
     /// Messages between nodes.
     control: VecDeque<Vec<u8>>,
+    /// The gate opens some time after its order, and the host sends whenever the gate is read around it.
+    is_timed: bool,
+    opens: Option<Instant>,
+    /// When the host sent last.
+    last: Instant,
+    /// Frames that came to the timed gate, and those that went to the card past it.
+    sides: [u32; 2],
 }
 
 impl Host {
     fn send(&mut self, octets: usize) {
         self.sent += 1;
-        if !self.diverted {
+        let passes = self.opens.is_some_and(|at| now() >= at);
+        self.sides[usize::from(passes)] += 1;
+        if passes || !self.diverted {
             self.card.push(self.sent);
             return;
         }
@@ -47,13 +56,27 @@ impl Host {
     }
 }
 
+impl Host {
+    /// A frame each ten microseconds near the instant, and one a millisecond before.
+    fn send_at_the_opening(&mut self) {
+        let (at, Some(opens)) = (now(), self.opens) else { return };
+        let is_near = at + Span::from_micros(60) > opens;
+        let pause = if is_near { Span::from_micros(10) } else { Span::from_millis(1) };
+        if at < opens + Span::from_micros(60) && at.since(self.last) >= pause {
+            self.last = at;
+            self.send(60);
+        }
+    }
+}
+
 /// The same for the gate, the card and the test. The gate has a descriptor that is always readable.
 #[derive(Clone, Default)]
 struct Shared(Rc<RefCell<Host>>, Option<Rc<EventFd>>);
 
 impl Egress for Shared {
     fn divert(&mut self) -> Result<(), EgressError> {
-        self.0.borrow_mut().diverted = true;
+        let mut host = self.0.borrow_mut();
+        (host.diverted, host.opens) = (true, None);
         Ok(())
     }
 
@@ -62,12 +85,28 @@ impl Egress for Shared {
         Ok(())
     }
 
+    fn open(&mut self) -> Result<(), EgressError> {
+        let mut host = self.0.borrow_mut();
+        if host.is_timed {
+            host.opens = Some(now() + Span::from_millis(5));
+            host.sides = [0; 2];
+        } else {
+            host.diverted = false;
+        }
+        Ok(())
+    }
+
+    fn opens(&mut self) -> Option<Instant> {
+        Some(self.0.borrow().opens.unwrap_or(Instant::ZERO))
+    }
+
     fn recv(&mut self, into: &mut [u8]) -> Option<usize> {
         let mut host = self.0.borrow_mut();
         host.reads += 1;
         if host.floods && host.diverted && host.behind.is_empty() {
             host.send(FRAME);
         }
+        host.send_at_the_opening();
         let frame = host.behind.pop_front()?;
         let octets = frame.len().min(into.len());
         into[..octets].copy_from_slice(&frame[..octets]);
@@ -284,6 +323,30 @@ fn a_switch_of_mode_loses_and_reorders_nothing_of_the_host() {
     let frames = lan.0.data.host_frames();
     assert!(frames.taken > 100 && frames.left == frames.taken && frames.waiting == 0, "{frames:?}");
     assert!(flushed(&lan) > 0, "some waited for the last token");
+}
+
+#[test]
+fn no_frame_overtakes_another_around_the_instant_at_which_a_gate_opens() {
+    let mut lan = lan();
+    lan.0.host.0.borrow_mut().is_timed = true;
+    // A machine that stands still may send none before the instant.
+    let mut both = false;
+    for _ in 0..60 {
+        let channel = open(&mut lan);
+        until(&mut lan, "token mode", |lan| lan.0.mode() == ModeName::Token);
+        lan.0.data.node.close(now(), channel);
+        until(&mut lan, "the gate opens", |lan| {
+            lan.0.mode() == ModeName::Plain && !lan.0.data.ways[0].host.diverted
+        });
+        let host = lan.0.host.0.borrow();
+        assert_eq!(host.card, (1..=host.sent).collect::<Vec<_>>());
+        assert!(host.behind.is_empty());
+        both = host.sides.iter().all(|frames| *frames > 0);
+        if both {
+            break;
+        }
+    }
+    assert!(both, "the gate was read before its instant and after it");
 }
 
 #[test]
