@@ -212,7 +212,8 @@ impl SendChannel {
                 newest = Some(contract);
             }
         }
-        self.granted = newest?;
+        // It is told of its own changes once more.
+        self.granted = newest.filter(|granted| *granted != self.granted)?;
         Some(&self.granted.contract)
     }
 

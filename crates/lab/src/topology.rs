@@ -233,7 +233,10 @@ impl Topology {
     }
 
     fn check_station(&self, index: usize, station: &Station) -> Result<(), TopologyError> {
+        // Each station's table of names has this host under it.
+        let own = || ("name", "'localhost' is each station's name of itself; choose another one".to_owned());
         let named = check_name(&station.name)
+            .and_then(|()| if station.name == "localhost" { Err(own()) } else { Ok(()) })
             .and_then(|()| once(&station.name, self.stations[..index].iter().map(|other| &other.name)));
         named.map_err(|(field, sentence)| wrong("station", index, field, sentence))?;
         let error = |port, sentence| Err(wrong("station", index, interface(port), sentence));

@@ -76,7 +76,7 @@ impl Link {
     /// Is told if the other station has a channel to this one. The gate follows with the next timer.
     pub fn set_receives(&mut self, receives: bool) {
         if self.shares.receives != receives {
-            (self.shares.receives, self.shares.gave_up) = (receives, false);
+            (self.shares.receives, self.shares.shuts_from) = (receives, Instant::ZERO);
             self.say_hello_soon();
         }
     }

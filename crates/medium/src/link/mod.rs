@@ -50,6 +50,9 @@ use rota_wire::{Key, MacAddr};
 use shares::Shares;
 use std::collections::VecDeque;
 
+/// For so long the gate stays open for channels to this station where it could not be shut.
+const GIVEN_UP: Span = Span::from_millis(2_000);
+
 /// The gate of ordinary traffic, as this medium has ordered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gate {
@@ -336,7 +339,7 @@ impl Link {
     /// A channel of the other station to this one keeps the gate shut, too, once its medium knows of it.
     fn settle_gate(&mut self, now: Instant) {
         let receives = self.shares.receives && self.peer().is_some();
-        if receives && !self.shares.gave_up && !self.leaving {
+        if receives && now >= self.shares.shuts_from && !self.leaving {
             self.close_gate(now);
         } else if !receives && self.shares.sessions.is_empty() {
             self.open_gate(now);
@@ -370,10 +373,10 @@ impl Link {
         self.admit_waiting(now);
     }
 
-    /// The card does not empty, so that no share could be kept. For channels to this station alone the gate
-    /// is not tried again.
+    /// The card does not empty, so that no share could be kept. For channels to this station the gate is
+    /// tried again with a later hello.
     fn give_gate_up(&mut self, now: Instant) {
-        self.shares.gave_up = true;
+        self.shares.shuts_from = now + GIVEN_UP;
         self.lose_shares();
         self.open_gate(now);
     }

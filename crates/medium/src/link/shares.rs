@@ -97,8 +97,8 @@ pub(super) struct Shares {
     pub(super) sessions: Vec<Session>,
     /// True if the other station has a channel to this one.
     pub(super) receives: bool,
-    /// The gate could not be shut for it.
-    pub(super) gave_up: bool,
+    /// From when on the gate is shut for it: later, where that has failed.
+    pub(super) shuts_from: Instant,
     /// Loads of sessions that are gone.
     gone: Vec<Past>,
     /// When a request that is held is looked at again.
@@ -114,7 +114,7 @@ impl Shares {
         Self {
             sessions: Vec::with_capacity(room),
             receives: false,
-            gave_up: false,
+            shuts_from: Instant::ZERO,
             gone: Vec::with_capacity(room),
             retry: Instant::FAR,
             loads: Vec::with_capacity(room),

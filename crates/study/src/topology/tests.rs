@@ -112,6 +112,8 @@ fn each_mistake_has_its_line_and_sentence() {
     // Names twice, and none.
     assert_refused("\"right\"", "\"left\"", "name = \"left\"", "segment.name: 'left' has been given before");
     assert_refused("name = \"b\"", "name = \"a\"", "name = \"a\"", "station.name: 'a' has been given before");
+    let sentence = "station.name: 'localhost' is each station's name of itself; choose another one";
+    assert_refused("name = \"b\"", "name = \"localhost\"", "name = \"localhost\"", sentence);
     assert_refused("name = \"b\"", "", "[[station]]", "station.name: is missing");
     assert_refused("name = \"left\"", "", "[[segment]]", "name: is missing");
     let sentence = "station.name: 'b c' is no name; use 1 to 32 letters, digits and '-'";
