@@ -30,6 +30,14 @@ pub enum AcceptError {
     /// The node of this station is gone.
     #[error("the node of this station is gone; start 'rota node' here, then listen again")]
     NodeGone,
+    /// The channel that [`Listener::answer`] took has ended before it was open; the listener is used up.
+    #[error("channel {channel} was taken and never opened: {cause}")]
+    NeverOpened {
+        /// Which.
+        channel: ChannelId,
+        /// Why, as one sentence.
+        cause: String,
+    },
     /// A channel came whose memory cannot be used.
     #[error(transparent)]
     Memory(#[from] MemoryError),
@@ -131,11 +139,13 @@ pub struct Listener {
     session: Arc<Session>,
     service: u16,
     origin: ListenOrigin,
+    /// The channel about which it was asked, and which it took.
+    taken: Option<ChannelId>,
 }
 
 impl Listener {
     pub(crate) fn new(session: Arc<Session>, service: u16, origin: ListenOrigin) -> Self {
-        Self { session, service, origin }
+        Self { session, service, origin, taken: None }
     }
 
     pub(crate) fn origin(&self) -> &ListenOrigin {
@@ -155,8 +165,14 @@ impl Listener {
         let give_up = now() + timeout;
         loop {
             let message = self.next(give_up)?;
-            // Anything else is news about channels accepted before, which their boards tell as well.
             let descriptors = message.descriptors;
+            if let Reply::Closed { channel, cause, .. } = &message.body
+                && self.taken == Some(*channel)
+            {
+                let (channel, cause) = (*channel, cause.to_string());
+                return Err(AcceptError::NeverOpened { channel, cause });
+            }
+            // Anything else is news about channels accepted before, which their boards tell as well.
             if let Reply::Accepted {
                 channel,
                 from_node_id: node_id,
@@ -221,7 +237,10 @@ impl Listener {
     /// [`NodeError::NotThere`]: the sender has given the channel up, or the second is over.
     pub fn answer(&mut self, channel: ChannelId, accepts: bool) -> Result<(), NodeError> {
         match self.session.request(&Request::Answer { channel, accepts }, LOCAL_TIMEOUT)?.body {
-            Reply::Done => Ok(()),
+            Reply::Done => {
+                self.taken = accepts.then_some(channel);
+                Ok(())
+            }
             other => Err(unexpected(other)),
         }
     }

@@ -2,7 +2,9 @@
 
 mod fake_node;
 
-use fake_node::{Behaviour, FakeNode, ROOM_OCTETS, SILENT, UNDECIDED, ms, schedule, unit_octets};
+use fake_node::{
+    Behaviour, FakeNode, NEVER_OPENED, ROOM_OCTETS, SILENT, UNDECIDED, ms, schedule, unit_octets,
+};
 use rota::{
     AcceptError, ChannelId, CloseCause, ControlName, Node, NodeError, OpenError, OpenRequest, Overdue,
     Received, RecvChannel, RecvError, SendChannel, SendError, SocketError, Span, Tally, Unit, WaitError,
@@ -451,4 +453,19 @@ fn without_a_node_the_sentence_says_what_to_do() {
     let error = Node::connect(&name).err().unwrap();
     assert!(matches!(error, NodeError::Socket(SocketError::NoNode(_))));
     assert!(error.to_string().contains("start one with `rota node`"), "{error}");
+}
+
+/// Its program waited as long as it would for any channel.
+#[test]
+fn a_channel_that_ends_before_it_is_open_is_told_to_the_program_that_took_it() {
+    let fake = FakeNode::start(Behaviour::default());
+    let node = Node::connect(&fake.name).unwrap();
+    let mut listener = node.listen(SERVICE, None, 4).unwrap();
+    listener.answer(NEVER_OPENED, true).expect("it is taken");
+    let begin = rota::now();
+    let error = listener.accept(ms(5_000)).err().expect("no channel came");
+    assert!(rota::now().since(begin) < ms(2_500));
+    let sentence = format!("channel 77 was taken and never opened: {}", CloseCause::SenderDied.sentence());
+    assert_eq!(error.to_string(), sentence);
+    assert!(matches!(error, AcceptError::NeverOpened { channel: NEVER_OPENED, .. }), "{error:?}");
 }

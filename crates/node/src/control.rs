@@ -468,11 +468,18 @@ impl Control<'_> {
         let Some((at, place)) = self.owner(channel) else { return self.withdraw(channel) };
         let session = &mut self.sessions[at];
         let owned = session.channels.swap_remove(place);
-        if let (Some(listened), Some(listener)) = (owned.listener, listener) {
-            // It never came to be, and its program still waits: whoever asks next finds it listening.
-            self.data.say(Command::ListenAgain { listener });
-            session.listens.push(listened);
-            return;
+        // It never came to be, and its program still waits.
+        match (owned.listener, listener) {
+            // The program has answered, and waits for this channel alone.
+            (Some(listened), Some(listener)) if listened.asks => {
+                self.data.say(Command::Unlisten { listener })
+            }
+            (Some(listened), Some(listener)) => {
+                self.data.say(Command::ListenAgain { listener });
+                session.listens.push(listened);
+                return;
+            }
+            _ => {}
         }
         if let Some(board) = &owned.board {
             board.set_unsent(stated.map_or(0, |stated| stated.unsent));

@@ -73,6 +73,8 @@ pub struct FakeNode {
 
 /// A station that is there and never answers.
 pub const SILENT: &str = "n8";
+/// A channel that ends once its receiving program has taken it.
+pub const NEVER_OPENED: ChannelId = ChannelId(77);
 /// A channel of which no change is ever decided.
 pub const UNDECIDED: ChannelId = ChannelId(88);
 
@@ -251,6 +253,14 @@ impl World {
                 ..StatusInfo::default()
             })),
             Request::List { .. } => Reply::Channels { channels: Vec::new(), next: None },
+            Request::Answer { channel: NEVER_OPENED, accepts } => {
+                client.reply(&Reply::Done, &[]).unwrap();
+                if accepts {
+                    let cause = CloseCause::SenderDied.sentence().into();
+                    client.news(&Reply::Closed { channel: NEVER_OPENED, cause, final_units: None }, &[]);
+                }
+                return;
+            }
             Request::Answer { channel, .. } => {
                 Reply::NotThere { sentence: format!("a fake node asks about no channel, {channel} neither") }
             }
@@ -263,7 +273,9 @@ impl World {
             }
             Request::LlcAddress => Reply::LlcAddress { node: 1 },
             Request::LlcOpen { .. } => return self.open_socket(index),
-            Request::LlcMapped | Request::LlcClose | Request::LlcCancel => Reply::Done,
+            Request::LlcMapped | Request::LlcClose | Request::LlcCancel | Request::Circulate { .. } => {
+                Reply::Done
+            }
             Request::Trace | Request::Incidents | Request::Incident { .. } => {
                 Reply::Error { sentence: "a fake node keeps no events".into(), wrong_use: false }
             }
@@ -274,7 +286,6 @@ impl World {
                 let _ = self.clients[index].as_ref().unwrap().reply(&reply, &[]);
                 return;
             }
-            Request::Circulate { .. } => Reply::Done,
         };
         let _ = client.reply(&reply, &[]);
     }
