@@ -163,6 +163,12 @@ impl Client {
     fn news(&self, reply: &Reply, files: &[BorrowedFd<'_>]) {
         self.connection.send_reply(UNASKED, reply, files).expect("news are read");
     }
+
+    fn take_the_dead(&self) {
+        self.reply(&Reply::Done, &[]).unwrap();
+        let cause = CloseCause::SenderDied.sentence().into();
+        self.news(&Reply::Closed { channel: NEVER_OPENED, cause, final_units: None }, &[]);
+    }
 }
 
 impl World {
@@ -253,14 +259,7 @@ impl World {
                 ..StatusInfo::default()
             })),
             Request::List { .. } => Reply::Channels { channels: Vec::new(), next: None },
-            Request::Answer { channel: NEVER_OPENED, accepts } => {
-                client.reply(&Reply::Done, &[]).unwrap();
-                if accepts {
-                    let cause = CloseCause::SenderDied.sentence().into();
-                    client.news(&Reply::Closed { channel: NEVER_OPENED, cause, final_units: None }, &[]);
-                }
-                return;
-            }
+            Request::Answer { channel: NEVER_OPENED, .. } => return client.take_the_dead(),
             Request::Answer { channel, .. } => {
                 Reply::NotThere { sentence: format!("a fake node asks about no channel, {channel} neither") }
             }
