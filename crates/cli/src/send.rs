@@ -306,8 +306,7 @@ fn opening(report: &Sent, reservation: Option<String>) -> String {
 
 /// A unit leaves in each period, so the average is the period.
 fn terms(args: &Args) -> AskedTerms {
-    let Service { delay, jitter, allow_withdrawn } = args.wanted;
-    AskedTerms { delay, jitter, allow_withdrawn, ..AskedTerms::default() }
+    args.wanted.terms()
 }
 
 /// Units of work-ahead.
@@ -336,6 +335,10 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, ChannelFailure>
         }
         Over::Udp if args.wanted.allow_withdrawn => {
             let why = "--allow-withdrawn needs --over channel: nothing is guaranteed over UDP";
+            Err(Failure::wrong_use(why).into())
+        }
+        Over::Udp if args.wanted.states_reroute() => {
+            let why = "--reroute and --no-reroute need --over channel: the paths of UDP are the kernel's";
             Err(Failure::wrong_use(why).into())
         }
         Over::Udp => {

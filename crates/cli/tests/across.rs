@@ -309,6 +309,30 @@ fn a_channel_goes_on_over_the_other_gateway() {
     }
 }
 
+/// The same for a channel that wants no other path: it ends at once, with the cause, at both ends.
+#[test]
+fn a_channel_that_wants_no_other_path_ends_with_its_first_one() {
+    let Some(lab) = TopologyLab::up("no-reroute", TWO_GATEWAYS, &[]) else { return };
+    wait_for_ways(&lab);
+    let receiver = lab.rota("n4", &["recv", "--json", "--out", "/dev/null"]);
+    receiver.wait_for_word("listening");
+    let words = format!("yes | '{}' send --no-reroute --to n4 --rate 1mbit --period 40ms", common::ROTA);
+    let sender = lab.exec("n1", &["sh", "-c", &words]);
+    sender.wait_for_word("open:");
+    let forwarded = |at: &str| lab.status(at)["extra"]["counters"]["packets_forwarded"].as_u64() > Some(5);
+    let gateway = eventually(PATIENCE, || ["gw1", "gw2"].into_iter().find(|at| forwarded(at)));
+    signal(pid(&lab.status(gateway.expect("one of the two forwards"))), "KILL");
+    let (sender, receiver) = (sender.finish(), receiver.finish());
+    for (end, of) in [("sender", &sender), ("receiver", &receiver)] {
+        assert!(![0, 2, 3].contains(&of.code()), "{end}: {}", of.err);
+    }
+    for station in ["n1", "n4"] {
+        lab.wait_for_mode(station, "plain");
+        let shown = lab.rota(station, &["trace", "show", "--json", "path-failed"]).finish().well().json();
+        assert_eq!(shown["events"], serde_json::json!([]), "{station} looked for another path");
+    }
+}
+
 /// Two gateways that an IP network joins. Nothing is guaranteed there, and everybody says so in one sentence.
 #[test]
 fn a_tunnel_is_used_only_where_that_is_allowed_and_its_losses_are_told() {

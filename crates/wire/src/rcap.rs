@@ -34,8 +34,8 @@ const _: () = assert!(RCAP_KIND != crate::link_state::LINK_STATE_KIND, "they sha
 pub const RCAP_VERSION: u8 = 3;
 /// The longest lease of what a request reserves tentatively (`TENET-R9`).
 pub const RCAP_LEASE_MAX_NS: u64 = 3_000_000_000;
-/// The longest time for which another way is looked for: a receiver keeps its end for so long, and longer.
-pub const RCAP_REROUTE_MAX_NS: u64 = 60_000_000_000;
+/// The longest time for which another way is looked for.
+pub const RCAP_REROUTE_MAX_NS: u64 = rota_contract::REROUTE_MAX.as_nanos();
 
 /// Reads fields that have names, so that each refusal says which one is wrong.
 pub(crate) struct Fields<'a>(pub(crate) Reader<'a>);
