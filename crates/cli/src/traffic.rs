@@ -22,6 +22,27 @@ pub struct Service {
     /// are told from which node to which
     #[arg(long)]
     pub allow_withdrawn: bool,
+    /// For how long another path is looked for when the one across segments fails; the node's own time
+    /// unless given, a minute at most
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    pub reroute: Option<Span>,
+    /// End with the cause when the path fails, and look for no other one
+    #[arg(long, conflicts_with = "reroute")]
+    pub no_reroute: bool,
+}
+
+impl Service {
+    /// The terms of this service, for traffic that states its own.
+    pub fn terms(&self) -> AskedTerms {
+        let Self { delay, jitter, allow_withdrawn, reroute, no_reroute } = *self;
+        let reroute = if no_reroute { Some(Span::ZERO) } else { reroute };
+        AskedTerms { delay, jitter, reroute, allow_withdrawn, ..AskedTerms::default() }
+    }
+
+    /// True if any other path is asked for, or none.
+    pub fn states_reroute(&self) -> bool {
+        self.no_reroute || self.reroute.is_some()
+    }
 }
 
 /// The terms of a channel's contract that are to change; the rest stays.
@@ -101,8 +122,7 @@ impl Traffic {
             _ => (self.unit()?, self.period(), self.xave, self.interval),
         };
         let unit = u32::try_from(unit).map_err(|_| too_much(&format!("a unit of {unit} octets")))?;
-        let Service { delay, jitter, allow_withdrawn } = *wanted;
-        let terms = AskedTerms { average, interval, delay, jitter, allow_withdrawn };
+        let terms = AskedTerms { average, interval, ..wanted.terms() };
         // Before a node is looked for: what contradicts itself fits nowhere.
         terms.check(period).map_err(|bad| Failure::wrong_use(bad.to_string()))?;
         Ok(OpenRequest { terms, ..OpenRequest::new(to, service, unit, period) })
@@ -185,6 +205,9 @@ mod tests {
         let most = AskedTerms { delay: ms(400), jitter: ms(100), ..AskedTerms::default() };
         let terms = AskedTerms { average: ms(40), interval: ms(1_000), ..most };
         assert_eq!(request.terms, terms);
+        let reroute = |words: &str| asked(words).map(|request| request.terms.reroute);
+        assert_eq!(reroute("--rate 1mbit --reroute 500ms"), Ok(ms(500)));
+        assert_eq!(reroute("--rate 1mbit --no-reroute"), Ok(ms(0)));
         // A rate alone asks for what it always did.
         let request = asked("--rate 1.5mbit").unwrap();
         assert_eq!((request.traffic.unit_octets_max, request.traffic.period), (6_250, PERIOD_DEFAULT));
@@ -209,6 +232,8 @@ mod tests {
             ("--xmin 20ms --xave 40ms --interval 30ms --smax 100B", "it must be 40 ms or longer"),
             ("--smax 100B --delay 0ms", "a delay of 0 cannot be kept"),
             ("--smax 100B --jitter 0ms", "a jitter of 0 cannot be kept"),
+            ("--smax 100B --reroute 61s", "60 s at most"),
+            ("--smax 100B --reroute 1s --no-reroute", "cannot be used with"),
             ("--smax 5000MiB", "5000000 octets can be"),
             ("--smax 100B --rate 1mbit", "cannot be used with"),
             ("--delay 90ms", "--rate"),

@@ -29,7 +29,7 @@ pub use mismatch::Mismatch;
 pub use mode::ModeName;
 pub use node_id::{NodeId, NotANodeId};
 pub use tally::Tally;
-pub use terms::{AskedChange, AskedTerms, BadTerms};
+pub use terms::{AskedChange, AskedTerms, BadTerms, REROUTE_MAX};
 pub use traffic::TrafficSpec;
 pub use unit::UnitRef;
 pub use unread::Unread;

@@ -2,6 +2,9 @@
 
 use rota_units::Span;
 
+/// The longest time for which another path is looked for: a receiver keeps its end for so long, and longer.
+pub const REROUTE_MAX: Span = Span::from_millis(60_000);
+
 /// The request of a program beyond [`crate::TrafficSpec`], whose period is X_min and whose largest unit is
 /// S_max: X_ave and I of the traffic, D_max and J_max of the service (Tenet paper, Tables 2 and 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +23,10 @@ pub struct AskedTerms {
     /// J_max: the largest difference of two delays; any if none is stated.
     #[cfg_attr(feature = "serde", serde(rename = "jitter_ns", with = "nanos"))]
     pub jitter: Option<Span>,
+    /// For how long another path is looked for when that of an open channel across segments fails; the
+    /// sender's node's own time if none is stated, not at all if it is zero.
+    #[cfg_attr(feature = "serde", serde(rename = "reroute_ns", with = "nanos"))]
+    pub reroute: Option<Span>,
     /// True if the way may lead through a network without Rota, where nothing is guaranteed.
     pub allow_withdrawn: bool,
 }
@@ -82,6 +89,9 @@ pub enum BadTerms {
     /// J_max is zero.
     #[error("a jitter of 0 cannot be kept; state the largest that is borne, or none for any jitter")]
     JitterZero,
+    /// Another path is looked for longer than a receiver keeps its end.
+    #[error("another path is looked for {REROUTE_MAX} at most, not {0}; with 0 the channel ends at once")]
+    RerouteLong(Span),
 }
 
 impl AskedTerms {
@@ -106,6 +116,9 @@ impl AskedTerms {
         }
         if interval < average {
             return Err(BadTerms::IntervalBelowAverage { interval, average });
+        }
+        if let Some(time) = self.reroute.filter(|time| *time > REROUTE_MAX) {
+            return Err(BadTerms::RerouteLong(time));
         }
         match (self.delay, self.jitter) {
             (Some(Span::ZERO), _) => Err(BadTerms::DelayZero),
@@ -157,6 +170,12 @@ mod tests {
         assert!(said(AskedTerms { interval: ms(19), ..none }).is_err());
         assert!(said(AskedTerms { delay: Some(Span::ZERO), ..none }).is_err());
         assert!(said(AskedTerms { jitter: Some(Span::ZERO), ..none }).is_err());
+        let long = said(AskedTerms { reroute: ms(60_001), ..none }).unwrap_err();
+        assert_eq!(
+            long,
+            "another path is looked for 60 s at most, not 60.001 s; with 0 the channel ends at once"
+        );
+        assert!(said(AskedTerms { reroute: ms(60_000), ..none }).is_ok());
         let all = AskedTerms { average: ms(20), interval: ms(20), delay: ms(1), jitter: ms(1), ..none };
         assert_eq!(said(all), Ok(()));
     }
