@@ -306,8 +306,8 @@ fn opening(report: &Sent, reservation: Option<String>) -> String {
 
 /// A unit leaves in each period, so the average is the period.
 fn terms(args: &Args) -> AskedTerms {
-    let Service { delay, jitter, allow_withdrawn } = args.wanted;
-    AskedTerms { delay, jitter, allow_withdrawn, ..AskedTerms::default() }
+    let Service { delay, jitter, allow_withdrawn, partition } = args.wanted;
+    AskedTerms { delay, jitter, allow_withdrawn, partition, ..AskedTerms::default() }
 }
 
 /// Units of work-ahead.

@@ -1,7 +1,7 @@
 //! Traffic and service of a channel on the command line: in the terms of the Tenet paper (Tables 2 and 3),
 //! and in the spellings of IEEE 802.1Qcc.
 
-use rota::{AskedChange, AskedTerms, OpenRequest, TrafficSpec};
+use rota::{AskedChange, AskedTerms, OpenRequest, PartitionName, TrafficSpec};
 use rota_answer::Failure;
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
 
@@ -22,6 +22,10 @@ pub struct Service {
     /// are told from which node to which
     #[arg(long)]
     pub allow_withdrawn: bool,
+    /// Count in the partition of this name on each link of the way that has one, of a channel across
+    /// segments; refused where none has it
+    #[arg(long, value_name = "NAME")]
+    pub partition: Option<PartitionName>,
 }
 
 /// The terms of a channel's contract that are to change; the rest stays.
@@ -101,8 +105,8 @@ impl Traffic {
             _ => (self.unit()?, self.period(), self.xave, self.interval),
         };
         let unit = u32::try_from(unit).map_err(|_| too_much(&format!("a unit of {unit} octets")))?;
-        let Service { delay, jitter, allow_withdrawn } = *wanted;
-        let terms = AskedTerms { average, interval, delay, jitter, allow_withdrawn };
+        let Service { delay, jitter, allow_withdrawn, partition } = *wanted;
+        let terms = AskedTerms { average, interval, delay, jitter, allow_withdrawn, partition };
         // Before a node is looked for: what contradicts itself fits nowhere.
         terms.check(period).map_err(|bad| Failure::wrong_use(bad.to_string()))?;
         Ok(OpenRequest { terms, ..OpenRequest::new(to, service, unit, period) })
@@ -185,6 +189,8 @@ mod tests {
         let most = AskedTerms { delay: ms(400), jitter: ms(100), ..AskedTerms::default() };
         let terms = AskedTerms { average: ms(40), interval: ms(1_000), ..most };
         assert_eq!(request.terms, terms);
+        let named = asked("--smax 7200B --partition studio").unwrap().terms.partition;
+        assert_eq!(named.map(|name| name.to_string()).as_deref(), Some("studio"));
         // A rate alone asks for what it always did.
         let request = asked("--rate 1.5mbit").unwrap();
         assert_eq!((request.traffic.unit_octets_max, request.traffic.period), (6_250, PERIOD_DEFAULT));
@@ -215,6 +221,8 @@ mod tests {
             ("--rate 1mbit --max-frames-per-interval 2", "cannot be used with"),
             ("--smax 100B --max-frames-per-interval 2", "--interval"),
             ("--smax 100", "unit"),
+            ("--smax 100B --partition rest", "leave it out"),
+            ("--smax 100B --partition a/b", "1 to 16 letters"),
             // Frames that are closer together on average than at least.
             ("--smax 9B --max-frames-per-interval 9 --interval 9ms --xmin 2ms", "it must be 2 ms or longer"),
         ] {

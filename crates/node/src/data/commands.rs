@@ -112,6 +112,9 @@ pub(super) fn open(
         found => found?,
     };
     let Found { node: peer, way } = found;
+    if terms.partition.is_some() {
+        return Err(RequestError::PartitionNear.into());
+    }
     let to = Destination::Node(peer);
     let request = OpenRequest { to, service, traffic };
     let channel = match probe {
@@ -144,9 +147,9 @@ fn open_beyond(
         return Err(RequestError::ProbeBeyond.into());
     }
     let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
-    let AskedTerms { average, interval, delay, jitter, allow_withdrawn } = request.terms;
+    let AskedTerms { average, interval, delay, jitter, allow_withdrawn, partition } = request.terms;
     let (uid, reroute) = (request.uid, None);
-    let beyond = Beyond { uid, average, interval, delay, reroute, jitter, allow_withdrawn };
+    let beyond = Beyond { uid, average, interval, delay, reroute, jitter, allow_withdrawn, partition };
     let channel = node.open_beyond(at, &asked, beyond)?;
     Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
 }

@@ -84,6 +84,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         host_slack: Span::ZERO,
         reroute: Span::ZERO,
         allows_withdrawn: false,
+        partition: None,
         room: Octets::new(1_000),
     }
 }
@@ -95,7 +96,7 @@ fn offer() -> Offer {
 
 fn hop() -> HopOffer {
     let (host_slack, late) = (Span::ZERO, Chance::NEVER);
-    HopOffer { offer: offer(), regulator: Regulator::Rate, host_slack, late, medium: 2 }
+    HopOffer { offer: offer(), regulator: Regulator::Rate, host_slack, late, medium: 2, percent: 0 }
 }
 
 fn record(node: NodeId) -> Record {

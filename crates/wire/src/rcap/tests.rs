@@ -32,7 +32,7 @@ fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
         service: 9,
         uid: 1000,
         initiation: RcapInitiation::Source,
-        allows_withdrawn: false,
+        way: RcapWay { allows_withdrawn: false, partition: "studio".parse().ok() },
         lease_ns: 1_000,
         x_min_ns: 10,
         x_ave_ns: 20,
@@ -67,6 +67,7 @@ fn denied() -> RcapDenied {
         margin_ns: 5,
         nearest_delay_ns: 6,
         nearest_octets: 7,
+        part: RcapPart::Rest,
     }
 }
 
@@ -132,7 +133,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     let (zero_32, huge_32) = ([0; 4], [0xff; 4]);
     let cases: &[(usize, &[u8], &str)] = &[
         (0, &[0x4c], "kind"),
-        (1, &[4], "version"),
+        (1, &[5], "version"),
         (2, &[0, 23], "length"),
         (4, &[0], "type"),
         (4, &[8], "type"),
@@ -166,8 +167,10 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (body + 108, &[3], "again"),
         (body + 108, &[0], "avoid"),
         (body + 117, &[0, 0, 1, 0xf3], "room"),
-        (body + 121, &[2], "record length"),
-        (body + 121, &[17], "nodes"),
+        (body + 121, &[b' '], "partition"),
+        (body + 136, &[b'x'], "partition"),
+        (body + 137, &[2], "record length"),
+        (body + 137, &[17], "nodes"),
         (first, &[0, 0], "record length"),
         (first, &[0xff, 0xff], "record length"),
         (first + 2, &zero, "record node"),
@@ -177,6 +180,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (first + 13, &[2], "record state"),
         (first + 38, &huge, "record most link time"),
         (first + 62, &huge, "record late"),
+        (first + 90, &[1], "record percent"),
     ];
     for (at, wrong, name) in cases {
         assert_eq!(refused(&message, *at, wrong), Some(*name), "at {at}");
@@ -202,6 +206,7 @@ fn each_wrong_field_of_an_answer_is_refused_by_its_name() {
     assert_eq!(refused(&denied, 24, &[0; 8]), Some("node"));
     assert_eq!(refused(&denied, 32, &[RcapTest::ALL.len() as u8]), Some("test"));
     assert_eq!(refused(&denied, 33, &[3]), Some("status"));
+    assert_eq!(refused(&denied, 54, &[3]), Some("part"));
     let close = RcapClose { cause: CloseCause::Finished, node: NodeId(1) };
     let close = octets(RcapBody::CloseReverse(close));
     assert_eq!(refused(&close, 24, &[18]), Some("cause"));
@@ -271,6 +276,7 @@ prop_compose! {
             delay_ns, service_least_ns,
             link_least_ns: links.0.min(links.1), link_most_ns: links.0.max(links.1),
             host_slack_ns, late, buffers, packets, dropped, terms: &[],
+            percent: if medium == 2 { port % 100 } else { 0 },
         }
     }
 }
@@ -288,7 +294,10 @@ prop_compose! {
         RcapRequest {
             destination: NodeId(destination), service, uid,
             initiation: [RcapInitiation::Source, RcapInitiation::Receiver, RcapInitiation::Duplex][way],
-            allows_withdrawn: allows,
+            way: RcapWay {
+                allows_withdrawn: allows,
+                partition: allows.then(|| "part_1".parse().expect("a name")),
+            },
             lease_ns, x_min_ns, x_ave_ns: x_min_ns + longer, interval_ns: x_min_ns + longer + longest,
             s_max: sizes.0.max(sizes.1), s_min: sizes.0.min(sizes.1), packet_max: sizes.2, host_slack_ns,
             delay_max_ns, jitter_max_ns, chances: RcapChances { late_most, loss_most }, reroute_ns,
@@ -321,7 +330,8 @@ proptest! {
         let close = RcapClose { cause: CloseCause::from_code(cause), node: NodeId(node) };
         let (test, standing) = (RcapTest::ALL[test], RcapStanding::RaceFirst);
         let node = NodeId(node);
-        let denied = RcapDenied { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets };
+        let part = [RcapPart::Whole, RcapPart::Named, RcapPart::Rest][usize::from(label % 3)];
+        let denied = RcapDenied { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part };
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, ..request }));
         octets(RcapBody::EstablishAccept(RcapAccept { label, nodes }));
         octets(RcapBody::EstablishDenied(denied));
