@@ -189,7 +189,8 @@ pub fn refused_by_port(
         NodeTest::Undecided => Test::Undecided,
         _ => Test::LinkCapacity,
     };
-    refusal(params, pace, &Failure { test, margin: denied.margin }, nearest)
+    let refusal = refusal(params, pace, &Failure { test, margin: denied.margin }, nearest);
+    Refusal { partition: denied.partition, ..refusal }
 }
 
 /// The answer to a share that stands beside others that take `before`, with units of an admitted size.

@@ -80,6 +80,8 @@ pub struct Refusal {
     pub counter_offer_bps: Option<u64>,
     /// [`Test::tsn_code`] of the failed test.
     pub tsn_code: Option<u8>,
+    /// The partition of the link that refused, 0 for what is in none; `None` where the whole link did.
+    pub partition: Option<u8>,
 }
 
 impl fmt::Display for Refusal {

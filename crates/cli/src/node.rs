@@ -2,6 +2,7 @@
 
 mod guardian;
 mod links;
+mod partitions;
 mod ports;
 mod tunnels;
 
@@ -83,6 +84,10 @@ pub struct Args {
     /// otherwise, which is delay-jitter for jitter-edd and rate-jitter for the others
     #[arg(long, env = "ROTA_REGULATOR", value_parser = ports::regulators, value_name = "NAME")]
     regulator: Option<PerPort<Hold>>,
+    /// Partitions of a link, such as eth1:studio=40%,news=20%: each has so much of it for the channels across
+    /// segments that name it, with an admission of its own; may be given for each interface
+    #[arg(long, value_parser = partitions::of_port, value_name = "IFACE:NAME=SHARE")]
+    partition: Vec<partitions::OfPort>,
     /// The largest buffer of a switch port of the segment, or one for each interface: eth0=150kB,eth1=1MB
     #[arg(
         long, env = "ROTA_PORT_QUEUE",
@@ -376,6 +381,7 @@ fn settings(args: &Args, iface: &str, rate: BitRate, carrier: Carrier) -> Result
         settings.medium.medium = args.medium.as_ref().and_then(|media| media.of(iface)).unwrap_or_default();
     }
     settings.medium.discipline = discipline(args, iface, settings.medium.medium)?;
+    partitions::set(&args.partition, iface, &mut settings)?;
     settings.segment = args.segment;
     settings.ether_type = args.ethertype;
     if args.report != Span::ZERO && args.report < REPORT_MIN || args.report > DEATH_MAX {
@@ -425,6 +431,7 @@ fn settings(args: &Args, iface: &str, rate: BitRate, carrier: Carrier) -> Result
         settings = settings.with_death_timeout(death).map_err(wrong)?;
     }
     settings.check().map_err(wrong)?;
+    partitions::check(iface, &settings)?;
     Ok(settings)
 }
 

@@ -1,6 +1,6 @@
 //! `rota status`: mode, members and reservations of this station.
 
-use rota::{ControlName, CounterReader, Node, PortInfo, StatusInfo};
+use rota::{ControlName, CounterReader, Node, PartitionInfo, PortInfo, StatusInfo};
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{BitRate, Span, parse_span};
 use std::io::Write;
@@ -108,6 +108,10 @@ fn print_port(port: &PortInfo) {
     if !port.reservations.is_empty() {
         let percent = reserved * 100 / port.trt_ns.max(1);
         outln!("reserved  in all {} of each cycle ({percent} %)", Span::from_nanos(reserved));
+    }
+    for PartitionInfo { name, percent, channels, work_ns } in &port.partitions {
+        let (s, work) = (if *channels == 1 { "" } else { "s" }, Span::from_nanos(*work_ns));
+        outln!("partition {name:<16} {percent} % of the link: {channels} channel{s}, {work} of each cycle");
     }
     let token = &port.token;
     outln!(

@@ -1,7 +1,7 @@
 //! Traffic and service of a channel on the command line: in the terms of the Tenet paper (Tables 2 and 3),
 //! and in the spellings of IEEE 802.1Qcc.
 
-use rota::{AskedChange, AskedTerms, OpenRequest, TrafficSpec};
+use rota::{AskedChange, AskedTerms, OpenRequest, PartitionName, TrafficSpec};
 use rota_answer::Failure;
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
 
@@ -29,14 +29,18 @@ pub struct Service {
     /// End with the cause when the path fails, and look for no other one
     #[arg(long, conflicts_with = "reroute")]
     pub no_reroute: bool,
+    /// Count in the partition of this name on each link of the way that has one, of a channel across
+    /// segments; refused where none has it
+    #[arg(long, value_name = "NAME")]
+    pub partition: Option<PartitionName>,
 }
 
 impl Service {
     /// The terms of this service, for traffic that states its own.
     pub fn terms(&self) -> AskedTerms {
-        let Self { delay, jitter, allow_withdrawn, reroute, no_reroute } = *self;
+        let Self { delay, jitter, allow_withdrawn, partition, reroute, no_reroute } = *self;
         let reroute = if no_reroute { Some(Span::ZERO) } else { reroute };
-        AskedTerms { delay, jitter, reroute, allow_withdrawn, ..AskedTerms::default() }
+        AskedTerms { delay, jitter, reroute, allow_withdrawn, partition, ..AskedTerms::default() }
     }
 
     /// True if any other path is asked for, or none.
@@ -208,6 +212,8 @@ mod tests {
         let reroute = |words: &str| asked(words).map(|request| request.terms.reroute);
         assert_eq!(reroute("--rate 1mbit --reroute 500ms"), Ok(ms(500)));
         assert_eq!(reroute("--rate 1mbit --no-reroute"), Ok(ms(0)));
+        let named = asked("--smax 7200B --partition studio").unwrap().terms.partition;
+        assert_eq!(named.map(|name| name.to_string()).as_deref(), Some("studio"));
         // A rate alone asks for what it always did.
         let request = asked("--rate 1.5mbit").unwrap();
         assert_eq!((request.traffic.unit_octets_max, request.traffic.period), (6_250, PERIOD_DEFAULT));
@@ -240,6 +246,8 @@ mod tests {
             ("--rate 1mbit --max-frames-per-interval 2", "cannot be used with"),
             ("--smax 100B --max-frames-per-interval 2", "--interval"),
             ("--smax 100", "unit"),
+            ("--smax 100B --partition rest", "leave it out"),
+            ("--smax 100B --partition a/b", "1 to 16 letters"),
             // Frames that are closer together on average than at least.
             ("--smax 9B --max-frames-per-interval 9 --interval 9ms --xmin 2ms", "it must be 2 ms or longer"),
         ] {

@@ -9,6 +9,7 @@ use rota_units::Span;
 const TWO_SEGMENTS: &str = "two-segments.toml";
 const LINE: &str = "t1.toml";
 const TWO_GATEWAYS: &str = "two-gateways.toml";
+const PARTED: &str = "parted.toml";
 /// Ten cycles of 33.3 ms.
 const TEN_CYCLES: u64 = 333_333_330;
 const SECOND: u64 = 1_000_000_000;
@@ -471,4 +472,63 @@ fn a_tunnel_is_used_only_where_that_is_allowed_and_its_losses_are_told() {
     for station in ["n1", "g1", "g2", "n2"] {
         lab.wait_for_mode(station, "plain");
     }
+}
+
+/// TENET-7-2: a full partition of a line refuses by its name, and the others have room.
+#[test]
+fn a_line_in_partitions_refuses_by_the_name_of_the_full_one() {
+    let Some(lab) = TopologyLab::up("across-parts", PARTED, &[]) else { return };
+    wait_for_way(&lab, "camera", "screen");
+    let waiting = ["1", "2", "3"].map(|service| {
+        let waiting = lab.rota("screen", &["recv", "--service", service, "--out", "/dev/null"]);
+        waiting.wait_for_word("listening");
+        waiting
+    });
+    let open = |service: &str, traffic: &str| {
+        let words = format!("channel open --json --to screen --service {service} {traffic}");
+        lab.rota("camera", &words.split(' ').collect::<Vec<_>>())
+    };
+    let video = "--xmin 90ms --smax 7200octets --delay 400ms --partition studio";
+    let first = open("1", video);
+    first.wait_for_word("contract");
+    let refused = open("2", video).finish();
+    assert_eq!(refused.code(), 3, "{} {}", refused.out, refused.err);
+    let refused = &refused.json()["refused"];
+    assert_eq!((&refused["partition"], &refused["node"]), (&"studio".into(), &"gateway".into()), "{refused}");
+    assert!(
+        refused["sentence"].as_str().is_some_and(|said| said.contains("in partition studio")),
+        "{refused}"
+    );
+    let wrong = open("2", &video.replace("studio", "studoi")).finish();
+    assert_eq!((wrong.code(), &wrong.json()["refused"]["test"]), (3, &"Partition".into()), "{}", wrong.out);
+    let voice = open("2", "--xmin 20ms --smax 160octets --delay 300ms");
+    voice.wait_for_word("contract");
+    let parts = || {
+        let status = lab.status("gateway");
+        let parts = status["extra"]["ports"][1]["partitions"].as_array().expect("a list").clone();
+        let of =
+            |part: &serde_json::Value| format!("{} {} {}", part["name"], part["percent"], part["channels"]);
+        parts.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(parts(), ["\"rest\" 30 1", "\"studio\" 40 1", "\"office\" 30 0"]);
+    let listed = lab.rota("camera", &["channel", "list", "--json"]).finish().well().json();
+    let shown = |channel: &serde_json::Value| {
+        let channel = channel["channel"].as_str().expect("an id");
+        lab.rota("camera", &["channel", "show", "--json", channel]).finish().well().json()["shown"].clone()
+    };
+    let all: Vec<_> = listed["channels"].as_array().expect("a list").iter().map(shown).collect();
+    let studio = all.iter().find(|shown| shown["terms"]["partition"] == "studio").expect("it is one of them");
+    let percents: Vec<_> = [0, 1].map(|hop| studio["hops"][hop]["partition_percent"].clone()).to_vec();
+    assert_eq!(percents, [0, 40], "{studio}");
+    // Its place is free for another one of the studio.
+    drop(first);
+    let again = || {
+        let second = open("3", video);
+        let opened = eventually(std::time::Duration::from_millis(300), || {
+            second.out().contains("contract").then_some(())
+        });
+        opened.map(|()| second)
+    };
+    assert!(eventually(PATIENCE, again).is_some(), "{:?}", parts());
+    drop((waiting, voice));
 }

@@ -52,15 +52,15 @@ pub use node::{Node, NodeError, OpenError, OpenRequest, Shown};
 pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, Asked, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
-pub use rota_contract::{AskedChange, AskedTerms, BadTerms};
+pub use rota_contract::{AskedChange, AskedTerms, BadPartitionName, BadTerms, PartitionName};
 pub use rota_contract::{
     ChannelId, CloseCause, Contract, Granted, Mismatch, ModeName, NodeId, RetherShare, Tally, TrafficSpec,
     Withdrawn,
 };
 pub use rota_shm::control::{
     CauseInfo, ChannelDetail, ChannelInfo, ControlName, ControlNameError, DestinationInfo, EndInfo, HopInfo,
-    IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, PortInfo, RefusalInfo, ReservationInfo,
-    SocketError, StatusInfo, TallyInfo, TermsInfo, TimersInfo, TokenInfo,
+    IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, PartitionInfo, PortInfo, RefusalInfo,
+    ReservationInfo, SocketError, StatusInfo, TallyInfo, TermsInfo, TimersInfo, TokenInfo,
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{ChannelCounter, ChannelState, CounterReader, MemoryError, RxCounts};

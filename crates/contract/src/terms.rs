@@ -1,5 +1,6 @@
 //! The terms of a channel beyond its units: the average of its traffic, and the delay that it bears.
 
+use crate::PartitionName;
 use rota_units::Span;
 
 /// The longest time for which another path is looked for: a receiver keeps its end for so long, and longer.
@@ -29,6 +30,9 @@ pub struct AskedTerms {
     pub reroute: Option<Span>,
     /// True if the way may lead through a network without Rota, where nothing is guaranteed.
     pub allow_withdrawn: bool,
+    /// The partition that the channel counts in, on each link of its way that has one of this name. A change
+    /// states none: the channel stays in it.
+    pub partition: Option<PartitionName>,
 }
 
 /// Another contract for an open channel. Terms that it does not state stay as they are.

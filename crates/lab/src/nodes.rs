@@ -172,6 +172,13 @@ fn words(topology: &Topology, (station, number): (&Station, u8)) -> Vec<String> 
     let discipline = |at: usize| Some(segment(at).discipline).filter(|of| *of != Discipline::default());
     each("--discipline", &|at| discipline(at).map(|of| of.scheduler.name().to_owned()));
     each("--regulator", &|at| discipline(at).map(|of| of.hold.name().to_owned()));
+    for (iface, at) in &ports {
+        let named = segment(*at).partitions.iter().filter_map(|(_, name, percent)| Some((name?, percent)));
+        let named: Vec<String> = named.map(|(name, percent)| format!("{name}={percent}%")).collect();
+        if !named.is_empty() {
+            words.extend(["--partition".to_owned(), format!("{iface}:{}", named.join(","))]);
+        }
+    }
     words
 }
 
@@ -264,6 +271,11 @@ mod tests {
         served.segments[2].discipline = Discipline::of(Some(Scheduler::Rcsp), None).expect("usual");
         let words = of(&served, 2).join(" ");
         assert!(words.ends_with(" --discipline eth0=rcsp --regulator eth0=rate-jitter"), "{words}");
+        served.segments[2].discipline = Discipline::default();
+        served.segments[2].partitions.add("studio".parse().expect("a name"), 40).expect("room");
+        served.segments[2].partitions.add("news".parse().expect("a name"), 20).expect("room");
+        let words = of(&served, 2).join(" ");
+        assert!(words.ends_with(" --partition eth0:studio=40%,news=20%"), "{words}");
         served.segments[2] = Segment { medium: Medium::Ip, ..Segment::new("net", BitRate::from_mbit(10)) };
         let gateway = of(&served, 0).join(" ");
         let tunnel = "node --iface eth0 --tunnel tunnel1=10.77.2.1:7250,10.77.2.3:7250 --iface eth2 --name";

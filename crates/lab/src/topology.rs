@@ -5,6 +5,7 @@ use crate::HubOrders;
 use crate::link_rate::check_rate;
 use rota_admission::Framing;
 use rota_admission::rtip::Discipline;
+use rota_admission::subnet::NamedPartitions;
 use rota_sim::Settings;
 use rota_units::{BitRate, Octets, Span};
 use std::net::Ipv4Addr;
@@ -35,6 +36,8 @@ pub struct Segment {
     pub trt: Option<Span>,
     /// How the ends of a link serve packets of channels across segments.
     pub discipline: Discipline,
+    /// The partitions of both directions of a link.
+    pub partitions: NamedPartitions,
 }
 
 /// The medium that joins the ports of a segment.
@@ -123,6 +126,7 @@ impl Segment {
             mtu: Framing::ETHERNET.mtu,
             trt: None,
             discipline: Discipline::default(),
+            partitions: NamedPartitions::default(),
         }
     }
 

@@ -203,7 +203,16 @@ pub struct Share {
     pub periodic: bool,
     /// A link serves its units one by one by the discipline of its settings, each of them one frame of this
     /// traffic. Another medium does not read it, and a link not `pace` and `periodic` then.
-    pub flow: Option<rota_admission::rtip::Traffic>,
+    pub flow: Option<Flow>,
+}
+
+/// A session whose units a link serves by its discipline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Its units in time.
+    pub traffic: rota_admission::rtip::Traffic,
+    /// The number of its partition on the link ([`crate::Settings::partitions`]); 0 for the rest.
+    pub partition: u8,
 }
 
 /// The place of a frame of data among those of its sender. The port reads it from the frame: the medium

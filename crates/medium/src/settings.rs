@@ -6,6 +6,7 @@ use crate::door::MediumKind;
 use crate::members::STATIONS_MAX;
 use core::ops::{Deref, DerefMut};
 use rota_admission::rtip::Discipline;
+use rota_admission::subnet::NamedPartitions;
 use rota_admission::{Framing, LinkModel, NrtPolicy, RecoveryModel, SegmentParams, Timers};
 use rota_admission::{link_capacity, link_cycle_min};
 use rota_units::{BitRate, Octets, Span};
@@ -177,6 +178,8 @@ pub struct Settings {
     /// How this end of a link serves packets of channels across segments. The other end is free to have
     /// another one.
     pub discipline: Discipline,
+    /// The partitions of this end of a link. The other end is free to have others.
+    pub partitions: NamedPartitions,
     /// True for a tunnel: the link's frames go over a network that runs no Rota, so that its bounds are
     /// computed as those of a cable and guaranteed by nobody.
     pub withdrawn: bool,
@@ -288,6 +291,7 @@ impl Settings {
             llc_address: 0,
             medium: MediumKind::Rether,
             discipline: Discipline::default(),
+            partitions: NamedPartitions::default(),
             withdrawn: false,
             token,
         }

@@ -359,8 +359,8 @@ impl Control<'_> {
             ChannelEvent::Opened { channel, label, granted } => self.on_opened(channel, label, granted),
             ChannelEvent::Probed { channel, granted } => self.on_probed(channel, granted),
             ChannelEvent::Refused { channel, refusal } => self.on_refused(port, channel, &refusal),
-            ChannelEvent::Denied { channel, denied, name, withdrawn } => {
-                self.on_denied(channel, &denied, (name.as_deref(), withdrawn));
+            ChannelEvent::Denied { channel, denied, name, withdrawn, partition } => {
+                self.on_denied(channel, &denied, (name.as_deref(), withdrawn, partition.as_deref()));
             }
             ChannelEvent::Changed { channel, granted } | ChannelEvent::Rerouted { channel, granted } => {
                 self.on_changed(channel, granted);
@@ -369,8 +369,8 @@ impl Control<'_> {
             ChannelEvent::NotInvited { listener, denied, name } => {
                 self.on_not_invited(listener, &denied, name.as_deref());
             }
-            ChannelEvent::ChangeDenied { channel, denied, name } => {
-                self.on_change_denied(channel, &denied, name.as_deref());
+            ChannelEvent::ChangeDenied { channel, denied, name, partition } => {
+                self.on_change_denied(channel, &denied, (name.as_deref(), partition.as_deref()));
             }
             ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(port, channel, &refusal),
             ChannelEvent::NoMemory { channel, unit_octets_max, short } => {
@@ -443,12 +443,12 @@ impl Control<'_> {
         &mut self,
         channel: ChannelId,
         denied: &RcapDenied,
-        (name, withdrawn): (Option<&str>, Option<Withdrawn>),
+        (name, withdrawn, partition): (Option<&str>, Option<Withdrawn>, Option<&str>),
     ) {
         let name = self.name_of(denied, name);
         let Some((at, place)) = self.owner(channel) else { return };
         let number = self.sessions[at].channels.swap_remove(place).number;
-        let sentence = logged::denial(denied, &name, withdrawn);
+        let sentence = logged::denial(denied, &name, withdrawn, partition);
         let session = self.sessions[at].to(number);
         // The same answer as on one segment, so that a program tells it from other refusals there, too.
         if denied.test == RcapTest::NoListener {
@@ -460,7 +460,7 @@ impl Control<'_> {
         if is_absent {
             return session.not_there(sentence);
         }
-        let mut info = modify::refusal_of(denied, name, sentence);
+        let mut info = modify::refusal_of(denied, name, sentence, partition);
         info.withdrawn = withdrawn;
         session.reply(&Reply::Refused(info), &[]);
     }

@@ -13,8 +13,10 @@ use rota_contract::{ChannelId, NodeId};
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
 use rota_driver::tunnel::Trouble;
-use rota_proto::{ChannelDetail, LlcSettings, PortId, Settings, Status, TimersInForce};
-use rota_shm::control::{LlcInfo, MemberInfo, PortInfo, ReservationInfo, StatusInfo, TokenInfo};
+use rota_proto::{ChannelDetail, LlcSettings, PartitionStatus, PortId, Settings, Status, TimersInForce};
+use rota_shm::control::{
+    LlcInfo, MemberInfo, PartitionInfo, PortInfo, ReservationInfo, StatusInfo, TokenInfo,
+};
 use rota_shm::{CounterTable, TraceFile};
 use rota_units::Span;
 use rota_wire::{MacAddr, Slot, Verdict};
@@ -173,6 +175,12 @@ fn reservation(slot: &Slot, name: &str) -> ReservationInfo {
     ReservationInfo { station, name: name.to_owned(), tht_ns: tht_ns.into(), periodic }
 }
 
+fn partition(of: &PartitionStatus) -> PartitionInfo {
+    let name = of.name.map_or_else(|| "rest".to_owned(), |name| name.to_string());
+    let (channels, work_ns) = (of.load.channels as u64, of.load.work.as_nanos());
+    PartitionInfo { name, percent: of.percent, channels, work_ns }
+}
+
 /// A port, as the data thread copied it.
 #[derive(Debug)]
 pub(crate) struct PortCopy {
@@ -199,6 +207,7 @@ impl PortCopy {
             mode: status.mode,
             members: self.members.iter().map(MemberCopy::info).collect(),
             reservations: slots.map(|slot| reservation(slot, self.name_of(slot.station))).collect(),
+            partitions: status.partitions.iter().map(partition).collect(),
             trt_ns: facts.trt_ns,
             link_bps: facts.link_bps,
             token: TokenInfo {

@@ -14,7 +14,7 @@ use crate::rcap::{
 };
 use crate::rtip::table::Key;
 use rota_admission::subnet::Ask;
-use rota_contract::{CloseCause, Contract, Granted, NodeId, NodeName, Tally, Withdrawn};
+use rota_contract::{CloseCause, Contract, Granted, NodeId, NodeName, PartitionName, Tally, Withdrawn};
 use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -42,6 +42,8 @@ pub(crate) struct Held {
     pub(crate) hop: ChannelId,
     pub(crate) next: NextHop,
     pub(crate) ask: Ask,
+    /// The partition that the channel counts in, where the port has it.
+    pub(crate) partition: Option<PartitionName>,
     /// The share of an attempt before is not given back yet: this one is asked for then.
     pub(crate) waits: bool,
 }

@@ -387,7 +387,7 @@ impl Channels {
             self.events.push_back(ChannelEvent::Refused { channel: channel.id, refusal });
         } else if let Some(denied) = channel.ending.denied {
             let (channel, name, withdrawn) = (channel.id, None, None);
-            self.events.push_back(ChannelEvent::Denied { channel, denied, name, withdrawn });
+            self.events.push_back(ChannelEvent::Denied { channel, denied, name, withdrawn, partition: None });
         } else if channel.is_granted_probe() {
             let (channel, granted) = (channel.id, channel.granted);
             self.events.push_back(ChannelEvent::Probed { channel, granted });

@@ -6,7 +6,9 @@ use rota_admission::Clocks;
 use rota_admission::certificate::{FrameTerms, PortPart, RetherTerms};
 use rota_admission::path::{self, Goal};
 use rota_admission::rtip::{Discipline, Flow, Hold, Messages, Point, Scheduler, Traffic};
-use rota_admission::subnet::{Ask, LINK_POINTS, LinkPort, Subnet, carried_step, payload_max};
+use rota_admission::subnet::{
+    Ask, LINK_POINTS, LinkPort, NamedPartitions, Subnet, carried_step, payload_max,
+};
 use rota_contract::{CloseCause, NodeId};
 use rota_proto::MediumKind::{Link, Rether};
 use rota_proto::{Beyond, ChannelEvent, ChannelId, Destination, MediumKind, OpenRequest, TrafficSpec};
@@ -667,4 +669,112 @@ fn a_channel_to_the_other_end_of_a_tunnel_needs_leave_too() {
     assert!(net.nodes[1].accept(now, receiving));
     net.drain(1);
     until(&mut net, 0, |event| matches!(event, ChannelEvent::Opened { .. }).then_some(()));
+}
+
+fn parted(shares: &[(&str, u8)]) -> NamedPartitions {
+    let mut partitions = NamedPartitions::default();
+    for (name, percent) in shares {
+        partitions.add(name.parse().expect("a name"), *percent).expect("room");
+    }
+    partitions
+}
+
+/// Opens channels of one partition until a node refuses; the refusal, the partition that it names, and the
+/// channels that are open.
+fn filled(net: &mut Net, name: Option<&str>) -> (RcapDenied, Option<String>, Vec<ChannelId>) {
+    let partition = name.map(|name| name.parse().expect("a name"));
+    let (last, mut all) = (net.last(), Vec::new());
+    for _ in 0..200 {
+        net.told.clear();
+        net.nodes[last].listen(SERVICE);
+        let channel = open(net, 7_000, Beyond { partition, ..Beyond::default() });
+        let answer = until_answered(net, last);
+        match answer {
+            Ok(()) => all.push(channel),
+            Err((denied, by)) => return (denied, by, all),
+        }
+    }
+    panic!("a partition that is never full");
+}
+
+/// The receiver accepts, if it is asked; the answer that the source gets.
+fn until_answered(net: &mut Net, last: usize) -> Result<(), (RcapDenied, Option<String>)> {
+    for _ in 0..400 {
+        let asked = net.told.iter().find_map(|(of, event)| incoming(event).filter(|_| *of == last));
+        if let Some((receiving, ..)) = asked {
+            let now = net.now;
+            net.told.retain(|(_, event)| incoming(event).is_none());
+            assert!(net.nodes[last].accept(now, receiving));
+            net.drain(last);
+        }
+        let answer = net.told.iter().find_map(|(of, event)| match event {
+            ChannelEvent::Opened { .. } if *of == 0 => Some(Ok(())),
+            ChannelEvent::Denied { denied, partition, .. } if *of == 0 => {
+                Some(Err((*denied, partition.clone())))
+            }
+            _ => None,
+        });
+        if let Some(answer) = answer {
+            return answer;
+        }
+        net.run(Span::from_millis(1));
+    }
+    panic!("neither opened nor denied: {:?}", net.told);
+}
+
+fn channels_of(net: &Net, node: usize, port: u8) -> Vec<usize> {
+    let port = net.nodes[node].ports().nth(usize::from(port)).expect("it has it");
+    port.status().partitions.iter().map(|of| of.load.channels).collect()
+}
+
+/// TENET-7-2: a full partition refuses by its name, takes nothing of another one, and nothing leaks when its
+/// channels end.
+#[test]
+fn a_full_partition_of_nodes_refuses_by_name_and_the_others_have_room() {
+    let shares = parted(&[("studio", 40), ("office", 20)]);
+    let mut alone = meet(Net::parted(2, shares));
+    let (.., untouched) = filled(&mut alone, Some("office"));
+    let mut net = meet(Net::parted(2, shares));
+    let (denied, by, studio) = filled(&mut net, Some("studio"));
+    assert_eq!((denied.node, by.as_deref()), (id(0), Some("studio")), "{denied:?}");
+    let (_, by, office) = filled(&mut net, Some("office"));
+    assert_eq!((by.as_deref(), office.len()), (Some("office"), untouched.len()));
+    assert!(studio.len() > office.len() && !office.is_empty(), "{} {}", studio.len(), office.len());
+    let (_, by, rest) = filled(&mut net, None);
+    assert_eq!(by.as_deref(), Some("rest"));
+    for (node, port) in [(0, 0), (1, 1)] {
+        assert_eq!(channels_of(&net, node, port), [rest.len(), studio.len(), office.len()]);
+    }
+    let (denied, by, _) = filled(&mut net, Some("nobody"));
+    // The rest is full already: that is what a name counts in which a link does not have.
+    assert_eq!((by.as_deref(), denied.test.name()), (Some("rest"), "Load"));
+    let detail = net.nodes[0].detail(studio[0]).expect("it is sent here");
+    let percents: Vec<u8> = detail.hops.iter().map(|(record, _)| record.hop.percent).collect();
+    assert_eq!(
+        (percents, detail.partition.map(|name| name.to_string())),
+        (vec![40; 2], Some("studio".into()))
+    );
+    // Their time is given back, each to its own partition.
+    for channel in [studio, office].concat() {
+        let now = net.now;
+        net.nodes[0].close(now, channel);
+        net.drain(0);
+    }
+    net.run(Span::from_millis(1_000));
+    for (node, port) in [(0, 0), (1, 1)] {
+        assert_eq!(channels_of(&net, node, port), [rest.len(), 0, 0]);
+    }
+    let (.., again) = filled(&mut net, Some("office"));
+    assert_eq!(again.len(), untouched.len());
+}
+
+/// A name that no link of the way has is a mistake, and is told as one.
+#[test]
+fn a_partition_that_no_link_has_is_refused_by_the_destination() {
+    let mut net = meet(Net::parted(2, parted(&[("studio", 40)])));
+    let (denied, by, open) = filled(&mut net, Some("studoi"));
+    assert_eq!((denied.node, denied.test.name(), by), (id(2), "Partition", None));
+    assert!(open.is_empty());
+    net.run(Span::from_millis(200));
+    assert_eq!((net.reservations(0, 0), net.reservations(1, 1)), (0, 0), "nothing stays reserved");
 }

@@ -12,7 +12,7 @@ use rota_contract::{ChannelId, CloseCause, NodeId};
 use rota_proto::PortId;
 use rota_proto::rcap::{
     ChannelKey, ChannelRequest, EntryId, Graph, HopDenied, HopOffer, Rcap, RcapEvent, RcapLimits, RcapOutput,
-    RcapTest,
+    RcapPart, RcapTest,
 };
 use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -318,13 +318,14 @@ impl World {
                 if shares.is_empty() {
                     shares.push((at, entry, false));
                     let (regulator, host_slack, late) = (Regulator::Rate, Span::ZERO, Chance::NEVER);
-                    let hop = HopOffer { offer: offer(), regulator, host_slack, late, medium: 1 };
+                    let hop = HopOffer { offer: offer(), regulator, host_slack, late, medium: 1, percent: 0 };
                     return self.with(at, |machine| machine.reserved(now, entry, hop));
                 }
                 let others_tentative = shares.iter().any(|(.., is_final)| !is_final);
                 let (test, margin) = (RcapTest::Load, Span::from_nanos(1));
-                let (nearest_delay, nearest_octets) = (None, None);
-                let denied = HopDenied { test, margin, nearest_delay, nearest_octets, others_tentative };
+                let (nearest_delay, nearest_octets, part) = (None, None, RcapPart::Whole);
+                let denied =
+                    HopDenied { test, margin, nearest_delay, nearest_octets, others_tentative, part };
                 self.with(at, |machine| machine.denied(now, entry, denied));
             }
             RcapOutput::Relax { entry, delay } => {

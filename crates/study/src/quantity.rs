@@ -29,6 +29,13 @@ pub fn parse_share(text: &str) -> Result<u32, String> {
     share.ok_or_else(|| format!("'{text}' is no share; write it like 50ppm or 2%"))
 }
 
+/// Reads whole percent, such as `40%`.
+pub fn parse_percent(text: &str) -> Result<u8, String> {
+    let share = parse_share(text).ok().filter(|share| share.is_multiple_of(10_000));
+    let percent = share.and_then(|share| u8::try_from(share / 10_000).ok());
+    percent.ok_or_else(|| "write whole percent, like \"40%\"".to_owned())
+}
+
 /// Defines what a file may write in quotes, and how that is read.
 macro_rules! quantities {
     ($($(#[$about:meta])* $name:ident($inner:ty) = $parse:expr;)*) => {$(
@@ -53,4 +60,6 @@ quantities! {
     Size(Octets) = parse_octets;
     /// A share such as `50ppm` or `2%`, in parts per million.
     Share(u32) = parse_share;
+    /// Whole percent, such as `40%`.
+    Percent(u8) = parse_percent;
 }

@@ -3,9 +3,11 @@
 //! `docs/topology.md` explains every field; a test holds the page to the structures below.
 
 use crate::place::{self, read_text, syntax};
-use crate::quantity::{Rate, Size, Time};
+use crate::quantity::{Percent, Rate, Size, Time};
 use crate::scenario::script;
+use rota::{BadPartitionName, PartitionName};
 use rota_admission::rtip::{BadDiscipline, Discipline, Hold, Scheduler};
+use rota_admission::subnet::BadPartition;
 use rota_answer::Failure;
 use rota_lab::{HubOrders, Medium, Segment, Station, Topology, TopologyError, default_port_queue, interface};
 use rota_sim::{Settings, WorldSpec};
@@ -22,6 +24,17 @@ pub(crate) struct File {
     /// `name`, and the segment of each port by its interface.
     #[serde(default)]
     pub(crate) station: Vec<BTreeMap<String, String>>,
+    #[serde(default)]
+    pub(crate) partition: Vec<PartitionTable>,
+}
+
+/// A partition of a link.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct PartitionTable {
+    name: String,
+    segment: String,
+    share: Percent,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -95,6 +108,9 @@ impl File {
         let mut topology = Topology { segments: segments.collect::<Result<_, _>>()?, stations: Vec::new() };
         // Ports name segments, so these must have names of their own first.
         topology.check_segments()?;
+        for (index, table) in self.partition.into_iter().enumerate() {
+            partition(index, &table, &mut topology.segments)?;
+        }
         for (index, table) in self.station.into_iter().enumerate() {
             topology.stations.push(station(index, table, &topology.segments)?);
         }
@@ -147,6 +163,32 @@ impl SegmentTable {
         let hold = hold.map_err(|why| bad("regulator", &self.regulator, why))?;
         Discipline::of(scheduler, hold).map_err(|why| bad("regulator", &self.regulator, why))
     }
+}
+
+/// Divides the link that a table names.
+fn partition(
+    index: usize,
+    PartitionTable { name, segment, share }: &PartitionTable,
+    segments: &mut [Segment],
+) -> Result<(), TopologyError> {
+    let wrong = |field: &str, sentence: String| wrong("partition", index, field, sentence);
+    let named: PartitionName =
+        name.parse().map_err(|why: BadPartitionName| wrong("name", why.to_string()))?;
+    let link = segments.iter_mut().find(|known| known.name == *segment);
+    let link = link.ok_or_else(|| wrong("segment", format!("there is no segment '{segment}'")))?;
+    if link.medium != Medium::Link {
+        let sentence = format!("'{segment}' is no link; nodes divide links only");
+        return Err(wrong("segment", sentence));
+    }
+    if link.discipline.scheduler == Scheduler::Rcsp {
+        let sentence = format!("'{segment}' serves levels (rcsp), which cannot be divided");
+        return Err(wrong("segment", sentence));
+    }
+    let added = link.partitions.add(named, share.0);
+    added.map(drop).map_err(|bad| match bad {
+        BadPartition::Doubled => wrong("name", format!("'{name}' names two partitions of '{segment}'")),
+        bad => wrong("share", bad.to_string()),
+    })
 }
 
 fn station(

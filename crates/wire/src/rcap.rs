@@ -16,10 +16,10 @@ mod terms;
 mod tests;
 
 pub use bodies::{
-    RcapAccept, RcapAgain, RcapChances, RcapClose, RcapDenied, RcapInitiation, RcapRequest, RcapStanding,
-    RcapStatus,
+    RcapAccept, RcapAgain, RcapChances, RcapClose, RcapDenied, RcapInitiation, RcapPart, RcapRequest,
+    RcapStanding, RcapStatus, RcapWay,
 };
-pub use invite::{RcapInvite, RcapInviteDenied, RcapWay};
+pub use invite::{RcapInvite, RcapInviteDenied, RcapRoute};
 pub use record::{RCAP_NODES_MAX, RcapRecord, RcapRecords, RcapTest};
 pub use terms::{RCAP_TERMS_MAX, RcapTerms};
 

@@ -201,11 +201,16 @@ where
         Ok(Self { params, discipline, units: Span::ZERO, tests })
     }
 
-    /// Its load without slots and channels.
+    /// Its load without channels.
     pub(super) fn windows(&self) -> Windows {
         let (every, octets, delay) = ordinary(&self.params);
         let own = Flow { traffic: each(every), service: packet_cost(&self.params.link, octets), delay };
-        Windows { work: announced(&self.params), own }
+        Windows { work: announced(&self.params) + self.units, own }
+    }
+
+    /// How long its slots take in each window.
+    pub(super) const fn units(&self) -> Span {
+        self.units
     }
 
     /// The discipline.

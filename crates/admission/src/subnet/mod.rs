@@ -15,7 +15,9 @@ pub use link::{
     link_levels, link_offer, link_others, link_work,
 };
 pub use paced::{PacedFlow, PacedPort, fifo_delay};
-pub use partition::{BadPartition, PARTITIONS_MAX, PartedPort, Partitions, PortPart, RetherPart};
+pub use partition::{
+    BadPartition, NamedPartitions, PARTITIONS_MAX, PartedPort, Partitions, PortPart, RetherPart,
+};
 pub(crate) use rether::worst_wait;
 pub use rether::{RetherSegment, RetherShare, packet_tht};
 

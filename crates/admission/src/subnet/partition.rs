@@ -13,7 +13,11 @@
 //! by t; in the others the sum is 0. The demand of all, and s_0 at least once, is f·t ≤ t at most. Let Σ be
 //! the work of a window W before all packets. The s_0 of each partition has it once. Where something of the
 //! rest is due by t, its test counts the further windows. Where nothing is, they are Σ·t/W at most, and the
-//! load of the rest, below f of the rest, has them.
+//! load of the rest, below f of the rest, has them. Slots of a link's own channels are in Σ, so the rest has
+//! them.
+//!
+//! *Relaxing.* A longer bound is in the table of the partition as well, unless its points have no room there.
+//! The shorter one stays then, which counts for more: the tests refuse no less.
 //!
 //! *A RETHER segment.* The slots of a partition take f_p·TRT at most, rounded down. Those of the rest leave
 //! room for T_NRT in it. Adding up gives eq. 3. T_NRT is the one of the newest channel, and how long ordinary
@@ -26,6 +30,10 @@ use crate::rtip::{Denied, Discipline, EdfTable, Flow, NodeTest, Point, Scheduler
 use crate::{SegmentParams, link_window};
 use core::ops::DerefMut;
 use rota_units::Span;
+
+mod named;
+
+pub use named::NamedPartitions;
 
 /// Named partitions of a network at most.
 pub const PARTITIONS_MAX: usize = 7;
@@ -48,6 +56,8 @@ pub enum BadPartition {
     TooMany,
     /// The shares leave nothing for ordinary traffic.
     Whole,
+    /// Two partitions of one name.
+    Doubled,
 }
 
 impl core::fmt::Display for BadPartition {
@@ -58,6 +68,7 @@ impl core::fmt::Display for BadPartition {
             Self::Whole => {
                 f.write_str("the partitions leave nothing for the rest; state 99 % together at most")
             }
+            Self::Doubled => f.write_str("two partitions of a network have this name"),
         }
     }
 }
@@ -107,6 +118,13 @@ impl Partitions {
 fn stretched(work: Span, percent: u8) -> Span {
     let nanos = (u128::from(work.as_nanos()) * 100).div_ceil(u128::from(percent.max(1)));
     Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// The work before the packets of a partition, as its own port has it.
+struct Above {
+    ahead: Span,
+    window: Span,
+    work: Span,
 }
 
 /// A refusal of this partition.
@@ -159,20 +177,60 @@ where
 
     /// The test of a partition without channels.
     fn empty(&self, number: u8, flows: F, points: P) -> Result<EdfTable<F, P>, Denied> {
-        let percent = self.partitions.percent(number);
-        let largest = packet_cost(&self.params.link, payload_max(&self.params.link.framing));
-        let ahead = link_ahead(&self.params, Span::ZERO).max(largest);
-        let mut table = EdfTable::new(stretched(ahead, percent), flows, points);
+        let Above { ahead, window, work } = self.above(number);
+        let mut table = EdfTable::new(ahead, flows, points);
+        table.set_above(ahead, window, work)?;
         if number == 0 {
-            let Windows { work, own } = self.whole.windows();
-            table.set_above(
-                stretched(ahead, percent),
-                link_window(self.params.trt),
-                stretched(work, percent),
-            )?;
-            table.admit(&Flow { service: stretched(own.service, percent), ..own })?;
+            let Windows { own, .. } = self.whole.windows();
+            let service = stretched(own.service, self.partitions.percent(number));
+            table.admit(&Flow { service, ..own })?;
         }
         Ok(table)
+    }
+
+    /// The work before the packets of a partition, beside the slots of the whole port.
+    fn above(&self, number: u8) -> Above {
+        let percent = self.partitions.percent(number);
+        let largest = packet_cost(&self.params.link, payload_max(&self.params.link.framing));
+        let ahead = stretched(link_ahead(&self.params, self.whole.units()).max(largest), percent);
+        // Further windows count in the rest alone.
+        if number != 0 {
+            return Above { ahead, window: Span::ZERO, work: Span::ZERO };
+        }
+        let work = stretched(self.whole.windows().work, percent);
+        Above { ahead, window: link_window(self.params.trt), work }
+    }
+
+    /// True if the port has partitions.
+    pub const fn is_divided(&self) -> bool {
+        !self.partitions.is_none()
+    }
+
+    /// Slots take so long in each window from now on, if all channels keep their bounds beside them, and
+    /// those of each partition in its part.
+    ///
+    /// # Errors
+    /// [`Denied`]; nothing has changed.
+    pub fn set_units(&mut self, units: Span) -> Result<(), Denied> {
+        let had = self.whole.units();
+        self.whole.set_units(units)?;
+        let refused = self.partitions.numbers().find_map(|number| self.set_above(number).err());
+        let Some(denied) = refused else { return Ok(()) };
+        let restored = self.whole.set_units(had);
+        assert!(restored.is_ok(), "they stood beside these slots");
+        for number in self.partitions.numbers() {
+            let restored = self.set_above(number);
+            assert!(restored.is_ok(), "they stood beside these slots");
+        }
+        Err(denied)
+    }
+
+    fn set_above(&mut self, number: u8) -> Result<(), Denied> {
+        let Above { ahead, window, work } = self.above(number);
+        match self.table(number)? {
+            Some(table) => table.set_above(ahead, window, work).map_err(|denied| by(number, denied)),
+            None => Ok(()),
+        }
     }
 
     /// The whole port.
@@ -198,6 +256,34 @@ where
         self.whole.admit_offered(ask, offered).inspect_err(|_| self.forget(number, &flow))
     }
 
+    /// A channel of a partition stands from now on, behind the others, with the shortest bound that it can
+    /// have; its offer.
+    ///
+    /// # Errors
+    /// [`Denied`] where no bound helps.
+    pub fn admit_best(&mut self, number: u8, ask: &Ask) -> Result<Offer, Denied> {
+        if !self.is_divided() {
+            return self.whole.admit_best(ask);
+        }
+        let offer = self.part(number).best(ask)?;
+        self.admit_offered(number, ask, &offer)?;
+        Ok(offer)
+    }
+
+    /// As [`LinkPort::relax`], of the channel at this place, which is one of this partition.
+    pub fn relax(&mut self, place: usize, number: u8, ask: &Ask, delay: Span) -> Offer {
+        let had = self.stretched_flow(number, ask, self.whole.channels()[place].delay);
+        let offer = self.whole.relax(place, ask, delay);
+        let delay = self.whole.channels()[place].delay;
+        if let Some(at) = self.place_in(number, &had)
+            && let Ok(Some(table)) = self.table(number)
+        {
+            // Without room for its points there the shorter bound stays.
+            _ = table.relax(at, delay);
+        }
+        offer
+    }
+
     /// Removes the channel at this place, which is one of this partition; the last one of the port takes it.
     pub fn release(&mut self, place: usize, number: u8, ask: &Ask) {
         let delay = self.whole.channels()[place].delay;
@@ -212,15 +298,23 @@ where
         Flow { traffic: ask.traffic, service, delay }
     }
 
-    /// Removes a flow of a partition. Equal ones stand for each other.
+    /// Removes a flow of a partition.
     fn forget(&mut self, number: u8, flow: &Flow) {
+        let at = self.place_in(number, flow);
         if let Ok(Some(table)) = self.table(number) {
-            // The rest begins with flows of the port, which are no channels.
-            let first = if number == 0 { LINK_FLOWS_OWN } else { 0 };
-            let at = table.flows().iter().skip(first).position(|standing| standing == flow);
-            let at = at.expect("each channel of the port stands in its partition");
-            table.release(first + at);
+            table.release(at.expect("each channel of the port stands in its partition"));
         }
+    }
+
+    /// The place of a flow in its partition's table: of those of its packets the one with the longest bound
+    /// up to its own. Equal ones stand for each other.
+    fn place_in(&mut self, number: u8, flow: &Flow) -> Option<usize> {
+        // The rest begins with flows of the port, which are no channels.
+        let first = if number == 0 { LINK_FLOWS_OWN } else { 0 };
+        let all = self.table(number).ok().flatten()?.flows().iter().enumerate().skip(first);
+        let is_like = |of: &Flow| (of.traffic, of.service) == (flow.traffic, flow.service);
+        let like = all.filter(|(_, of)| is_like(of) && of.delay <= flow.delay);
+        like.max_by_key(|(_, of)| of.delay).map(|(at, _)| at)
     }
 
     /// The test of a partition, where the port is divided.

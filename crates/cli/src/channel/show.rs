@@ -97,6 +97,9 @@ fn tell(detail: &ChannelDetail) {
         span(terms.delay_max_ns),
         info.contract.but()
     );
+    if let Some(partition) = terms.partition {
+        outln!("partition {partition}");
+    }
     outln!("hop  node          port  network  bound         buffers  sent      dropped  share");
     for (n, hop) in hops.iter().enumerate() {
         tell_hop(n + 1, hop);
@@ -114,7 +117,11 @@ fn tell_hop(n: usize, hop: &HopInfo) {
     let HopInfo { port, medium, buffers, sent, dropped, .. } = hop;
     let bound = Span::from_nanos(hop.bound_ns).to_string();
     let (place, share) = (format!("{n:<3}  {node:<12}  {port:<4}  {medium:<7}"), share_in_words(hop));
-    outln!("{place}  {bound:<12}  {buffers:<7}  {sent:<8}  {dropped:<7}  {share}");
+    let part = match hop.partition_percent {
+        0 => String::new(),
+        percent => format!("; its partition has {percent} %"),
+    };
+    outln!("{place}  {bound:<12}  {buffers:<7}  {sent:<8}  {dropped:<7}  {share}{part}");
 }
 
 fn tell_sum(sum: &Sum) {

@@ -143,6 +143,7 @@ pub fn interfaces(args: &Args) -> Result<Vec<String>, Failure> {
         ("medium", args.medium.as_ref().and_then(|values| values.stranger(&ifaces))),
         ("discipline", args.discipline.as_ref().and_then(|values| values.stranger(&ifaces))),
         ("regulator", args.regulator.as_ref().and_then(|values| values.stranger(&ifaces))),
+        ("partition", super::partitions::stranger(&args.partition, &ifaces)),
     ];
     if let Some((what, iface)) = given.into_iter().find_map(|(what, iface)| Some((what, iface?))) {
         let sentence = format!("a {what} was given for {iface}, which is no interface of this node");

@@ -263,6 +263,9 @@ impl World {
             Request::Answer { channel, .. } => {
                 Reply::NotThere { sentence: format!("a fake node asks about no channel, {channel} neither") }
             }
+            Request::Invitee { service, .. } => {
+                Reply::NotThere { sentence: format!("a fake node asks nobody for a channel of {service}") }
+            }
             Request::Show { channel } => {
                 Reply::NotThere { sentence: format!("a fake node shows no channel, {channel} neither") }
             }

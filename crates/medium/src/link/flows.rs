@@ -9,10 +9,11 @@
 use super::Link;
 use super::shares::{Session, Shares};
 use super::slots::Queue;
-use crate::door::{Due, SessionId, UNITS_WAITING_MAX};
-use rota_admission::rtip::{Denied, Flow, NodeTest, Point, Scheduler, Traffic};
+use crate::door::{self, Due, SessionId, UNITS_WAITING_MAX};
+use crate::settings::Settings;
+use rota_admission::rtip::{Denied, Flow, NodeTest, Point, Scheduler};
 use rota_admission::subnet::{
-    Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, Offer, RTIP_OCTETS, largest_packet, link_work,
+    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, RTIP_OCTETS, largest_packet, link_work,
 };
 use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, refused_by_port};
 use rota_units::{Instant, Octets, Span};
@@ -21,6 +22,8 @@ use rota_units::{Instant, Octets, Span};
 #[derive(Clone, Debug)]
 pub(super) struct Packets {
     pub(super) ask: Ask,
+    /// The number of its partition.
+    partition: u8,
     pub(super) waits: Queue<Due, UNITS_WAITING_MAX>,
     /// Its bound on the port.
     delay: Span,
@@ -30,10 +33,11 @@ pub(super) struct Packets {
 
 impl Packets {
     /// Of a session that asks for a flow of this traffic, with units of so many octets.
-    pub(super) fn of(traffic: Traffic, unit_octets: u32) -> Self {
+    pub(super) fn of(flow: door::Flow, unit_octets: u32) -> Self {
         let octets = Octets::new(u64::from(unit_octets).saturating_sub(RTIP_OCTETS).max(1));
-        let ask = Ask { traffic, octets, octets_least: Octets::new(1) };
-        Self { ask, waits: Queue::new(Due::default()), delay: Span::ZERO, left: 0 }
+        let ask = Ask { traffic: flow.traffic, octets, octets_least: Octets::new(1) };
+        let partition = flow.partition;
+        Self { ask, partition, waits: Queue::new(Due::default()), delay: Span::ZERO, left: 0 }
     }
 
     /// The first packet has left, or was given up.
@@ -62,34 +66,67 @@ pub struct FlowPort {
     pub own: usize,
 }
 
-type PortTests = LinkPort<Box<[Flow]>, Box<[Point]>>;
+type PortTests = PartedPort<Box<[Flow]>, Box<[Point]>>;
 
 /// The tests of the port, with the sessions in the order of its channels. Their memory is taken with the
 /// first flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flows {
     port: Option<PortTests>,
-    sessions: Vec<SessionId>,
+    sessions: Vec<Standing>,
     served: Option<Served>,
+}
+
+/// A session among the channels of the port.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    id: SessionId,
+    ask: Ask,
+    partition: u8,
+}
+
+/// What stands in one partition of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartitionLoad {
+    /// Channels across segments.
+    pub channels: usize,
+    /// Their work in a cycle.
+    pub work: Span,
 }
 
 impl Flows {
     fn place(&self, id: SessionId) -> Option<usize> {
-        self.sessions.iter().position(|of| *of == id)
+        self.sessions.iter().position(|of| of.id == id)
+    }
+
+    /// The tests of the port, their memory taken.
+    fn port(&mut self, settings: &Settings) -> Result<&mut PortTests, Denied> {
+        if self.port.is_none() {
+            let every = rota_admission::rtip::Traffic::periodic(settings.trt);
+            let traffic = every.map_err(|_| Denied::new(NodeTest::Undecided, Span::ZERO))?;
+            let none = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
+            let memory = || {
+                let flows = vec![none; LINK_SHARES_MAX + LINK_FLOWS_OWN].into_boxed_slice();
+                (flows, vec![Point::default(); LINK_POINTS].into_boxed_slice())
+            };
+            let (params, shares) = (settings.params(2), settings.partitions.shares());
+            self.port = Some(PartedPort::new(params, settings.discipline, shares, memory)?);
+        }
+        self.port.as_mut().ok_or(Denied::new(NodeTest::Load, Span::ZERO))
     }
 
     /// The share of a flow is given back.
     pub(super) fn remove(&mut self, id: SessionId) {
         self.served = self.served.filter(|served| served.session != id);
         let (Some(place), Some(port)) = (self.place(id), &mut self.port) else { return };
-        port.release(place);
-        self.sessions.swap_remove(place);
+        let Standing { ask, partition, .. } = self.sessions.swap_remove(place);
+        port.release(place, partition, &ask);
     }
 
     /// All are gone.
     pub(super) fn clear(&mut self) {
-        while let Some(id) = self.sessions.last() {
-            self.remove(*id);
+        while let Some(of) = self.sessions.last() {
+            self.remove(of.id);
         }
     }
 }
@@ -99,7 +136,7 @@ impl Shares {
     pub(super) fn packets_allow(&mut self, units: Span) -> Result<(), Denied> {
         let flows = &mut self.flows;
         match &mut flows.port {
-            Some(port) if !flows.sessions.is_empty() => port.set_units(units),
+            Some(port) if port.is_divided() || !flows.sessions.is_empty() => port.set_units(units),
             _ => Ok(()),
         }
     }
@@ -123,35 +160,47 @@ impl Link {
         id: SessionId,
         packets: &mut Packets,
     ) -> Result<Admitted, Refusal> {
-        let (offer, params) = (self.ask_port(now, &packets.ask), self.settings.params(2));
+        let (offer, params) = (self.ask_port(now, packets), self.settings.params(2));
         let offer = offer.map_err(|denied| {
-            let nearest = self.largest_packet(&packets.ask);
+            let nearest = self.largest_packet(packets);
             refused_by_port(Pace::EVERY_CYCLE, &denied, nearest, &params)
         })?;
-        self.shares.flows.sessions.push(id);
+        let Packets { ask, partition, .. } = *packets;
+        self.shares.flows.sessions.push(Standing { id, ask, partition });
         packets.delay = offer.delay;
         let tht = link_work(&packets.ask.traffic, packets.ask.octets, &params);
         let none = Span::ZERO;
         Ok(Admitted { tht, offset: none, bound: offer.delay, t_nrt: none, gap: none, spare: none })
     }
 
-    fn ask_port(&mut self, now: Instant, ask: &Ask) -> Result<Offer, Denied> {
-        if self.shares.flows.port.is_none() {
-            let none = Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
-            let flows = vec![none; LINK_SHARES_MAX + LINK_FLOWS_OWN].into_boxed_slice();
-            let points = vec![Point::default(); LINK_POINTS].into_boxed_slice();
-            let (params, discipline) = (self.settings.params(2), self.settings.discipline);
-            self.shares.flows.port = Some(LinkPort::new(params, discipline, flows, points)?);
-        }
+    fn ask_port(&mut self, now: Instant, packets: &Packets) -> Result<Offer, Denied> {
+        self.shares.flows.port(&self.settings)?;
         self.shares.count_units(now)?;
-        let port = self.shares.flows.port.as_mut().ok_or(Denied::new(NodeTest::Load, Span::ZERO))?;
-        port.admit_best(ask)
+        self.shares.flows.port(&self.settings)?.admit_best(packets.partition, &packets.ask)
+    }
+
+    /// On a divided link the rest has the slots as well, so its tests are there from the first one on.
+    pub(super) fn divide_port(&mut self) -> Result<(), Denied> {
+        if self.settings.partitions.is_none() {
+            return Ok(());
+        }
+        self.shares.flows.port(&self.settings).map(|_| ())
+    }
+
+    /// What stands in each partition of the link, the rest first: one for each of the settings.
+    pub fn partition_loads(&self) -> impl Iterator<Item = PartitionLoad> + '_ {
+        let params = self.settings.params(2);
+        self.settings.partitions.iter().map(move |(number, ..)| {
+            let own = self.shares.flows.sessions.iter().filter(|of| of.partition == number);
+            let work = own.clone().map(|of| link_work(&of.ask.traffic, of.ask.octets, &params)).sum();
+            PartitionLoad { channels: own.count(), work }
+        })
     }
 
     /// The largest packet of a flow that was refused with which it would fit, its header included.
-    fn largest_packet(&mut self, ask: &Ask) -> Option<Octets> {
+    fn largest_packet(&mut self, packets: &Packets) -> Option<Octets> {
         let port = self.shares.flows.port.as_mut()?;
-        let nearest = largest_packet(port, ask, Span::MAX)?;
+        let nearest = largest_packet(&mut port.part(packets.partition), &packets.ask, Span::MAX)?;
         Some(nearest + Octets::new(RTIP_OCTETS))
     }
 
@@ -162,7 +211,7 @@ impl Link {
         let (place, port) = (flows.place(id)?, flows.port.as_mut()?);
         let session = self.shares.sessions.iter_mut().find(|session| session.id == id)?;
         let packets = session.packets.as_mut()?;
-        packets.delay = port.relax(place, &packets.ask, delay).delay;
+        packets.delay = port.relax(place, packets.partition, &packets.ask, delay).delay;
         Some(packets.delay)
     }
 
@@ -171,11 +220,10 @@ impl Link {
     pub fn port_of(&self, id: SessionId) -> Option<FlowPort> {
         let flows = &self.shares.flows;
         let (place, port) = (flows.place(id)?, flows.port.as_ref()?);
-        let (ahead, others) = port.others()?;
-        let ask = |id: &SessionId| Some(self.shares.get(*id)?.packets.as_ref()?.ask);
-        let asks: Option<Vec<Ask>> = flows.sessions.iter().map(ask).collect();
-        let delays = port.channels().iter().map(|flow| flow.delay);
-        let all = asks?.into_iter().zip(delays).chain(others).collect();
+        let (ahead, others) = port.whole().others()?;
+        let asks = flows.sessions.iter().map(|of| of.ask);
+        let delays = port.whole().channels().iter().map(|flow| flow.delay);
+        let all = asks.zip(delays).chain(others).collect();
         Some(FlowPort { ahead, flows: all, own: place })
     }
 

@@ -40,7 +40,7 @@ use crate::rng::Rng;
 use crate::sealing::Own;
 use crate::settings::Settings;
 use crate::tally::{Counters, MediumTally};
-pub use flows::FlowPort;
+pub use flows::{FlowPort, PartitionLoad};
 use grant::Pace;
 use meet::Meeting;
 use outbox::Pending;

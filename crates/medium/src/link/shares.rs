@@ -196,7 +196,7 @@ impl Link {
     pub fn reserve(&mut self, now: Instant, id: SessionId, share: Share) {
         let (state, resize, slots) = (State::Waiting, None, Slots::new(share.pace));
         let (is_held, past) = (false, Past::NONE);
-        let packets = share.flow.map(|traffic| Packets::of(traffic, share.unit_octets_max));
+        let packets = share.flow.map(|flow| Packets::of(flow, share.unit_octets_max));
         let was_engaged = self.is_engaged();
         self.shares.sessions.push(Session { id, share, state, resize, is_held, past, slots, packets });
         if self.peer().is_none() {
@@ -326,7 +326,10 @@ impl Link {
             let session = &self.shares.sessions[at];
             let (id, request) = (session.id, session.request(session.share.unit_octets_max));
             let answer = match self.shares.sessions[at].packets.take() {
-                None => self.shares.ask(now, id, &request, &params),
+                None => match self.divide_port() {
+                    Ok(()) => self.shares.ask(now, id, &request, &params),
+                    Err(denied) => Answer::Refused(refused_by_port(request.pace, &denied, None, &params)),
+                },
                 Some(mut packets) => {
                     let answer = self.admit_flow(now, id, &mut packets);
                     self.shares.sessions[at].packets = Some(packets);

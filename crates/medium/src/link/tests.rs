@@ -2,7 +2,7 @@
 //! through the wire in the time that the proof of `cable.rs` gives it.
 
 use super::*;
-use crate::door::{Grant, Lane, SessionId, Share, Turn, Units, Visited};
+use crate::door::{Flow, Grant, Lane, SessionId, Share, Turn, Units, Visited};
 use rota_admission::rtip::Traffic;
 use rota_admission::{Admitted, Pace, link_window};
 use rota_contract::NodeId;
@@ -470,7 +470,7 @@ fn a_visit_that_a_slot_interrupts_ends_before_the_slot() {
 fn slots_that_would_make_packets_late_are_refused_by_the_test_of_the_packets() {
     let mut bench = Bench::new(10);
     let traffic = Traffic::periodic(ms(20)).expect("sound");
-    let flow = Some(traffic);
+    let flow = Some(Flow { traffic, partition: 0 });
     let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
     bench.link.reserve(bench.now, SessionId(77), share);
     bench.run(ms(50));
@@ -486,6 +486,37 @@ fn slots_that_would_make_packets_late_are_refused_by_the_test_of_the_packets() {
     let refusal = refusal.expect("as answered");
     assert_eq!(refusal.test, rota_admission::Test::EdfExact);
     assert!(refusal.margin > Span::ZERO && refusal.to_string().contains("would be late by"), "{refusal}");
+}
+
+/// The first channel of a divided link counts in the rest at once: what it took of a partition would be
+/// missing there later.
+#[test]
+fn slots_of_a_divided_link_stay_in_the_rest_also_before_any_packet() {
+    let mut bench = Bench::new(10);
+    let studio = "studio".parse().expect("a name");
+    bench.link.settings.partitions.add(studio, 60).expect("room");
+    // Half of the link: more than the rest has.
+    let large = bench.ask(20_000, bench.trt());
+    bench.run(ms(50));
+    assert_eq!(bench.answer(large), Some(Err(())));
+    let by = bench.heard.iter().find_map(|event| match event {
+        MediumEvent::Refused { refusal, .. } => Some(refusal.partition),
+        _ => None,
+    });
+    assert_eq!(by, Some(Some(0)), "{:?}", bench.heard);
+    let small = bench.ask(6_000, bench.trt());
+    bench.run(ms(50));
+    assert!(bench.answer(small).is_some_and(|answer| answer.is_ok()), "{:?}", bench.heard);
+    // 1,000 octets each 2 ms are 4.3 Mbit/s with their headers, and the partition has 6.
+    let traffic = Traffic::periodic(ms(2)).expect("sound");
+    let flow = Some(Flow { traffic, partition: 1 });
+    let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
+    bench.link.reserve(bench.now, SessionId(77), share);
+    bench.run(ms(50));
+    let is_flow = |event: &MediumEvent| matches!(event, MediumEvent::Reserved { session: SessionId(77), .. });
+    assert!(bench.heard.iter().any(is_flow), "{:?}", bench.heard);
+    let loads: Vec<usize> = bench.link.partition_loads().map(|load| load.channels).collect();
+    assert_eq!(loads, [0, 1]);
 }
 
 /// A flood of the receiver's host kept its hellos from the cable, and the sender's channel ended.

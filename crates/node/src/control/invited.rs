@@ -30,7 +30,7 @@ impl Control<'_> {
         });
         let Some((at, place)) = place else { return };
         let service = self.sessions[at].listens.swap_remove(place).service;
-        let mut sentence = logged::denial(denied, &node, None);
+        let mut sentence = logged::denial(denied, &node, None, None);
         if denied.test == RcapTest::NoSource {
             sentence += &format!("; run 'rota send --listen --service {service}' there first");
         }
@@ -39,7 +39,7 @@ impl Control<'_> {
             denied.test,
             RcapTest::NoRoute | RcapTest::NoSource | RcapTest::SourceSilent | RcapTest::NeighbourLost
         );
-        let refusal = modify::refusal_of(denied, node, sentence);
+        let refusal = modify::refusal_of(denied, node, sentence, None);
         self.sessions[at].to(UNASKED).reply(&Reply::NotInvited { refusal, is_absent }, &[]);
     }
 }

@@ -82,13 +82,13 @@ impl Control<'_> {
             ChannelEvent::Refused { channel, refusal } | ChannelEvent::NotChanged { channel, refusal } => {
                 self.log_refused(*channel, &refusal.to_string());
             }
-            ChannelEvent::Denied { channel, denied, name, withdrawn } => {
+            ChannelEvent::Denied { channel, denied, name, withdrawn, partition } => {
                 let node = self.name_of(denied, name.as_deref());
-                self.log_refused(*channel, &denial(denied, &node, *withdrawn));
+                self.log_refused(*channel, &denial(denied, &node, *withdrawn, partition.as_deref()));
             }
-            ChannelEvent::ChangeDenied { channel, denied, name } => {
+            ChannelEvent::ChangeDenied { channel, denied, name, partition } => {
                 let node = self.name_of(denied, name.as_deref());
-                self.log_refused(*channel, &denial(denied, &node, None));
+                self.log_refused(*channel, &denial(denied, &node, None, partition.as_deref()));
             }
             ChannelEvent::Rerouting { .. }
             | ChannelEvent::Rerouted { .. }
@@ -160,7 +160,7 @@ impl Control<'_> {
             }
             ChannelEvent::NotRerouted { channel, denied, name } => {
                 let node = self.name_of(denied, name.as_deref());
-                let (called, why) = (self.called(*channel), denial(denied, &node, None));
+                let (called, why) = (self.called(*channel), denial(denied, &node, None, None));
                 say(Level::Warn, "rerouting", &format!("not rerouted: {called}: {why}"));
             }
             _ => {}
@@ -245,9 +245,19 @@ fn shortened(mut notes: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// A refusal by a node on the way across segments: the node, the test, the margin and what would fit.
-pub(super) fn denial(denied: &RcapDenied, node: &str, withdrawn: Option<Withdrawn>) -> String {
+pub(super) fn denial(
+    denied: &RcapDenied,
+    node: &str,
+    withdrawn: Option<Withdrawn>,
+    partition: Option<&str>,
+) -> String {
     let RcapDenied { test, margin_ns, nearest_delay_ns, nearest_octets, .. } = *denied;
     let mut text = format!("node {node} refuses ({}): {}", test.name(), test.words());
+    match partition {
+        Some("rest") => text += " in what no partition has",
+        Some(partition) => text += &format!(" in partition {partition}"),
+        None => {}
+    }
     if margin_ns > 0 {
         text += &format!(", by {}", Span::from_nanos(margin_ns));
     }

@@ -12,7 +12,12 @@ use rota_shm::control::{RefusalInfo, Reply};
 use rota_units::{Instant, Span};
 
 /// The refusal of a node on the way, as one sentence and in numbers.
-pub(super) fn refusal_of(denied: &RcapDenied, node: String, sentence: String) -> RefusalInfo {
+pub(super) fn refusal_of(
+    denied: &RcapDenied,
+    node: String,
+    sentence: String,
+    partition: Option<&str>,
+) -> RefusalInfo {
     RefusalInfo {
         test: denied.test.name().to_owned(),
         node,
@@ -20,6 +25,7 @@ pub(super) fn refusal_of(denied: &RcapDenied, node: String, sentence: String) ->
         margin_ns: denied.margin_ns,
         nearest_delay_ns: denied.nearest_delay_ns,
         nearest_packet_octets: denied.nearest_octets,
+        partition: partition.map(str::to_owned),
         ..RefusalInfo::default()
     }
 }
@@ -93,9 +99,14 @@ impl Control<'_> {
     }
 
     /// A node on the way of a channel across segments has denied a change; only who asked is told.
-    pub(super) fn on_change_denied(&mut self, channel: ChannelId, denied: &RcapDenied, name: Option<&str>) {
+    pub(super) fn on_change_denied(
+        &mut self,
+        channel: ChannelId,
+        denied: &RcapDenied,
+        (name, partition): (Option<&str>, Option<&str>),
+    ) {
         let name = self.name_of(denied, name);
-        let info = refusal_of(denied, name.clone(), denial(denied, &name, None));
+        let info = refusal_of(denied, name.clone(), denial(denied, &name, None, partition), partition);
         for (asker, number) in self.modifiers(channel) {
             self.sessions[asker].to(number).reply(&Reply::Refused(info.clone()), &[]);
         }

@@ -66,6 +66,7 @@ fn terms(detail: &Detail) -> TermsInfo {
         packet_least_octets: terms.octets_least.get(),
         host_slack_ns: terms.host_slack.as_nanos(),
         clocks_ppm: terms.clocks.ppm(),
+        partition: detail.partition,
     }
 }
 
@@ -99,6 +100,7 @@ fn hop((record, name): &(Record, String)) -> HopInfo {
         buffers: record.buffers,
         sent: record.counts.packets,
         dropped: record.counts.dropped,
+        partition_percent: record.hop.percent,
         part: part.unwrap_or_default(),
     }
 }

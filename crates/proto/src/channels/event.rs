@@ -43,6 +43,8 @@ pub enum ChannelEvent {
         name: Option<String>,
         /// The hop for which nothing is guaranteed, where that is why.
         withdrawn: Option<Withdrawn>,
+        /// The partition that refused, `rest` for what is in none; `None` where no partition did.
+        partition: Option<String>,
     },
     /// A receiver asks an invitee for a channel of its service. The program opens the channel
     /// by naming the invitation, for which it has a second.
@@ -124,6 +126,8 @@ pub enum ChannelEvent {
         denied: RcapDenied,
         /// The name of the node that denied, if it is known.
         name: Option<String>,
+        /// The partition that refused, as in [`ChannelEvent::Denied`].
+        partition: Option<String>,
     },
     /// The path of a channel across segments has failed, and its source looks for another one. No unit leaves
     /// or comes until [`ChannelEvent::Rerouted`] or [`ChannelEvent::Closed`].

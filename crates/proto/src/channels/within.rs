@@ -7,7 +7,7 @@ use crate::node::detail::OwnShare;
 use crate::segment::Segment;
 use rota_contract::AskedTerms;
 use rota_units::Span;
-use rota_wire::{RcapDenied, RcapStanding, RcapTest};
+use rota_wire::{RcapDenied, RcapPart, RcapStanding, RcapTest};
 
 impl Channels {
     /// A channel that was asked for just now opens only if its bound is within these terms.
@@ -51,6 +51,7 @@ impl Outgoing {
             margin_ns: is.minus(most.unwrap_or(Span::ZERO)).as_nanos(),
             nearest_delay_ns: is.as_nanos(),
             nearest_octets: 0,
+            part: RcapPart::Whole,
         })
     }
 }

@@ -22,14 +22,14 @@ use crate::across::{
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
-    ChannelKey, ChannelRequest, Ending, EntryId, Installed, NextHop, Promise, RcapCallError, RcapEvent,
-    RcapInitiation, RcapOutput, Record, StatusCounts,
+    ChannelKey, ChannelRequest, Ending, EntryId, Installed, NextHop, Promise, RcapCallError, RcapDenied,
+    RcapEvent, RcapInitiation, RcapOutput, RcapPart, Record, StatusCounts,
 };
 use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages};
 use rota_admission::subnet::{Ask, payload_max};
-use rota_contract::{CloseCause, Granted, NodeId, Tally};
+use rota_contract::{CloseCause, Granted, NodeId, PartitionName, Tally};
 use rota_units::{Instant, Octets, Span};
 
 /// The statement of a program about a channel across segments, beside its traffic.
@@ -52,10 +52,21 @@ pub struct Beyond {
     pub allow_withdrawn: bool,
     /// The receiver's number of the invitation that it answers; none for an ordinary channel.
     pub invitation: ChannelId,
+    /// The partition that it counts in, on each link that has one of this name.
+    pub partition: Option<PartitionName>,
 }
 
 /// Steps of one call: each needs an answer of the step before.
 const STEPS: usize = 10_000;
+
+/// The partition that refuses, in words: the one that the request names, or the rest.
+fn refusing(denied: &RcapDenied, request: Option<&ChannelRequest>) -> Option<String> {
+    match denied.part {
+        RcapPart::Whole => None,
+        RcapPart::Rest => Some("rest".to_owned()),
+        RcapPart::Named => Some(request?.partition?.to_string()),
+    }
+}
 
 impl Node {
     fn tell_across<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Across) -> R) -> Option<R> {
@@ -130,6 +141,7 @@ impl Node {
                 true => RcapInitiation::Receiver(beyond.invitation),
                 false => RcapInitiation::Source,
             },
+            partition: beyond.partition,
         };
         let own = self.medium().node_id();
         let opened = self.tell_across(now, |across| {
@@ -328,7 +340,9 @@ impl Node {
                     across.outbox.push_back((to, message));
                 }
             }
-            RcapOutput::Reserve { entry, hop, ask, .. } => self.reserve_across(now, entry, hop, ask),
+            RcapOutput::Reserve { entry, hop, ask, partition, .. } => {
+                self.reserve_across(now, entry, hop, (ask, partition));
+            }
             RcapOutput::Relax { entry, delay } => self.relax_across(now, entry, delay),
             RcapOutput::Install { entry, channel } => {
                 if self.install(now, entry, &channel).is_err()
@@ -370,7 +384,13 @@ impl Node {
         StatusCounts { packets: counts.sent, dropped: counts.taken.saturating_sub(counts.sent + waiting) }
     }
 
-    fn reserve_across(&mut self, now: Instant, entry: EntryId, next: NextHop, ask: Ask) {
+    fn reserve_across(
+        &mut self,
+        now: Instant,
+        entry: EntryId,
+        next: NextHop,
+        (ask, partition): (Ask, Option<PartitionName>),
+    ) {
         let Some(across) = &mut self.across else { return };
         // The source's hop is the channel of its program.
         let source = across.rcap.source_of(entry).filter(|_| !across.rcap.is_change(entry));
@@ -379,7 +399,7 @@ impl Node {
         if is_again {
             self.hops.await_release(hop);
         }
-        across.held.insert(entry, Held { hop, next, ask, waits: is_again });
+        across.held.insert(entry, Held { hop, next, ask, partition, waits: is_again });
         if !is_again {
             self.ask_share(now, entry);
         }
@@ -388,8 +408,8 @@ impl Node {
     /// Asks the medium for the share of an entry.
     fn ask_share(&mut self, now: Instant, entry: EntryId) {
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
-        let Some(Held { hop, next, ask, .. }) = held else { return };
-        let asked = self.share_of(next, &ask).and_then(|(way, share)| {
+        let Some(Held { hop, next, ask, partition, .. }) = held else { return };
+        let asked = self.share_of(next, &ask, partition).and_then(|(way, share)| {
             self.reserve_hop_as(now, hop, way, &share).map_err(|error| denied_by(&error))
         });
         if let (Err(denied), Some(across)) = (asked, &mut self.across) {
@@ -480,10 +500,12 @@ impl Node {
             }
             RcapEvent::Refused { channel, denied, .. } => {
                 let Some(across) = &mut self.across else { return };
-                let to = across.ends.remove(&channel).map_or(NodeId::UNKNOWN, |end| end.peer);
+                let end = across.ends.remove(&channel);
+                let (to, request) = end.map_or((NodeId::UNKNOWN, None), |end| (end.peer, end.opened.request));
+                let partition = refusing(&denied, request.as_ref());
                 let name = across.links.name(denied.node).map(str::to_owned);
                 let withdrawn = across.withdrawn_behind(&denied, to);
-                let event = ChannelEvent::Denied { channel, denied, name, withdrawn };
+                let event = ChannelEvent::Denied { channel, denied, name, withdrawn, partition };
                 across.events.push_back((PortId(0), event));
             }
             RcapEvent::Incoming { key, entry, listener, request, best } => {

@@ -15,7 +15,7 @@ use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::{Ask, Offer};
 use rota_admission::{Admitted, Clocks, Pace};
-use rota_contract::{AskedTerms, Granted, NodeId};
+use rota_contract::{AskedTerms, Granted, NodeId, PartitionName};
 use rota_medium::door::MediumKind;
 use rota_medium::link::FlowPort;
 use rota_units::{Instant, Octets, Span};
@@ -26,6 +26,8 @@ use rota_wire::RcapTerms;
 pub struct ChannelDetail {
     /// The request, as every node of the way has it.
     pub terms: Terms,
+    /// The partition that it counts in, where a link of the way has it.
+    pub partition: Option<PartitionName>,
     /// The nodes of the way with their names, the destination left out.
     pub hops: Vec<(Record, String)>,
     /// The destination of a channel across segments, once its status is known: its counts are of units, whole
@@ -84,7 +86,8 @@ impl Node {
         };
         let destination = end.nodes.last().filter(|last| last.node == request.destination);
         let hops = nodes.iter().map(newest).collect();
-        Some(ChannelDetail { terms, hops, destination: destination.map(named) })
+        let partition = request.partition;
+        Some(ChannelDetail { terms, partition, hops, destination: destination.map(named) })
     }
 
     /// The name of a node, empty where none is known.
@@ -133,6 +136,7 @@ impl Node {
                 // Its source and the master of its segment are taken for right.
                 clocks: Clocks::ONE,
             },
+            partition: None,
             hops: vec![(record, self.node_name(own))],
             // Its counts are those of the list.
             destination: None,
@@ -190,7 +194,8 @@ fn plain_offer(bound: Span) -> Offer {
 /// The offer of a share with this bound.
 fn hop_offer(bound: Span, medium: u8) -> HopOffer {
     let (host_slack, late) = (Span::ZERO, Chance::NEVER);
-    HopOffer { offer: plain_offer(bound), regulator: Regulator::Rate, host_slack, late, medium }
+    let (offer, regulator) = (plain_offer(bound), Regulator::Rate);
+    HopOffer { offer, regulator, host_slack, late, medium, percent: 0 }
 }
 
 /// The offer and the part of a hop with a share of a RETHER segment. The bound of the grant is that of

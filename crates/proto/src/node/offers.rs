@@ -4,10 +4,11 @@
 use super::Node;
 use crate::io::{ChannelId, Way};
 use crate::port::Port;
-use crate::rcap::{EntryId, HopDenied, HopOffer, LINK, NextHop, RcapTest, TUNNEL};
+use crate::rcap::{EntryId, HopDenied, HopOffer, LINK, NextHop, RcapPart, RcapTest, TUNNEL, part_of};
 use crate::rtip::{HopError, HopShare};
 use rota_admission::rtip::Chance;
 use rota_admission::subnet::{Ask, Offer, carried_step, link_offer, payload_max};
+use rota_contract::PartitionName;
 use rota_medium::door::MediumKind;
 use rota_units::{Instant, Octets, Span};
 
@@ -30,7 +31,12 @@ impl Node {
     }
 
     /// The share that an entry asks of the port to its next hop.
-    pub(super) fn share_of(&self, next: NextHop, ask: &Ask) -> Result<(Way, HopShare), HopDenied> {
+    pub(super) fn share_of(
+        &self,
+        next: NextHop,
+        ask: &Ask,
+        partition: Option<PartitionName>,
+    ) -> Result<(Way, HopShare), HopDenied> {
         let way = self.way_to(next.node).ok_or(denied(RcapTest::NoRoute))?;
         let port = self.port_at(way.port).ok_or(denied(RcapTest::NoRoute))?;
         let settings = port.medium().settings();
@@ -44,7 +50,8 @@ impl Node {
             return Err(denied(RcapTest::Unsupported));
         }
         if port.medium().kind() == MediumKind::Link {
-            return Ok((way, HopShare::by_discipline(ask.traffic, octets)));
+            let number = settings.partitions.number(partition);
+            return Ok((way, HopShare::in_partition(ask.traffic, octets, number)));
         }
         let share = HopShare::at_peak(&ask.traffic, octets, settings.trt).ok_or(denied(RcapTest::Load))?;
         Ok((way, share))
@@ -61,12 +68,15 @@ impl Node {
         let least = held.map_or(Octets::new(1), |held| held.ask.octets_least);
         let offer = Offer { delay: bound, ..link_offer(&settings.link, least, Span::ZERO) };
         let regulator = settings.discipline.regulator(self.step_before(entry));
+        let number = settings.partitions.number(held.and_then(|held| held.partition));
+        let percent = if number == 0 { 0 } else { settings.partitions.shares().percent(number) };
         Some(HopOffer {
             offer,
             regulator,
             host_slack: Span::ZERO,
             late: Chance::NEVER,
             medium: kind_of(settings),
+            percent,
         })
     }
 
@@ -95,7 +105,8 @@ pub(super) fn kind_of(settings: &rota_medium::Settings) -> u8 {
 
 fn denied(test: RcapTest) -> HopDenied {
     let (margin, nearest_delay, nearest_octets) = (Span::ZERO, None, None);
-    HopDenied { test, margin, nearest_delay, nearest_octets, others_tentative: false }
+    let part = RcapPart::Whole;
+    HopDenied { test, margin, nearest_delay, nearest_octets, others_tentative: false, part }
 }
 
 /// The refusal of a hop that was not even asked for.
@@ -126,5 +137,6 @@ pub(super) fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
         .counter_offer
         .filter(|octets| *octets > rtip)
         .map(|octets| Octets::new(octets.get() - rtip.get()));
-    HopDenied { margin: refusal.margin, nearest_octets: nearest, ..denied(test) }
+    let part = part_of(refusal.partition);
+    HopDenied { margin: refusal.margin, nearest_octets: nearest, part, ..denied(test) }
 }

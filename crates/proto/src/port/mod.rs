@@ -22,7 +22,7 @@ mod units;
 
 pub use counters::{Counters, PortTally};
 pub use medium::Medium;
-pub use status::Status;
+pub use status::{PartitionStatus, Status};
 
 use crate::io::{FrameBuf, GateOrder, HostTag, Output, PortId, channel_of};
 use flush::Turning;

@@ -2,7 +2,9 @@
 
 use super::Port;
 use crate::io::StationId;
+use rota_contract::PartitionName;
 use rota_medium::ModeName;
+use rota_medium::link::PartitionLoad;
 use rota_medium::rether::Refused;
 use rota_wire::{MacAddr, Slot};
 
@@ -19,6 +21,8 @@ pub struct Status {
     pub generation: u32,
     /// The slots of the list.
     pub slots: Vec<Slot>,
+    /// The partitions of a divided link, the rest first.
+    pub partitions: Vec<PartitionStatus>,
     /// Ordinary frames waiting here.
     pub queued_frames: usize,
     /// Stations that do not take part, and why.
@@ -33,6 +37,17 @@ pub struct Status {
     pub port_counters: super::Counters,
 }
 
+/// A partition of a link, and what stands in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartitionStatus {
+    /// Its name; none of the rest.
+    pub name: Option<PartitionName>,
+    /// Percent of the link.
+    pub percent: u8,
+    /// Its channels across segments, and their work in a cycle.
+    pub load: PartitionLoad,
+}
+
 impl Port {
     /// The status of this port and its medium.
     pub fn status(&self) -> Status {
@@ -43,6 +58,7 @@ impl Port {
             mode_epoch: medium.mode_epoch(),
             generation: medium.generation(),
             slots: medium.reservations().collect(),
+            partitions: self.partitions(),
             queued_frames: self.queued_frames(),
             refused: medium.refused().to_vec(),
             contested: medium.contested().collect(),
@@ -50,5 +66,14 @@ impl Port {
             counters: *medium.counters(),
             port_counters: *self.counters(),
         }
+    }
+
+    fn partitions(&self) -> Vec<PartitionStatus> {
+        let partitions = self.medium().settings().partitions;
+        if partitions.is_none() {
+            return Vec::new();
+        }
+        let all = partitions.iter().zip(self.medium().partition_loads());
+        all.map(|((_, name, percent), load)| PartitionStatus { name, percent, load }).collect()
     }
 }

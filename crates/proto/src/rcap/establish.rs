@@ -101,7 +101,9 @@ impl Rcap {
         let late_most = Chance::of_down(left / u64::from(route.hops.max(1)), 1 << 63);
         let entry = self.add(now, attempt, Some(route.hop), State::Reserving);
         let loss_most = request.loss_most;
-        self.outputs.push_back(RcapOutput::Reserve { entry, hop: route.hop, ask, late_most, loss_most });
+        let partition = request.partition;
+        let hop = route.hop;
+        self.outputs.push_back(RcapOutput::Reserve { entry, hop, ask, late_most, loss_most, partition });
         Ok(entry)
     }
 
@@ -232,6 +234,7 @@ impl Rcap {
             nearest_octets: why
                 .nearest_octets
                 .map_or(0, |octets| u32::try_from(octets.get()).unwrap_or(u32::MAX)),
+            part: why.part,
         };
         self.release(now, id, Ending::Denied(denied), None);
     }
@@ -246,6 +249,10 @@ impl Rcap {
             Some(again) if again.is_change => return self.arrive_changed(now, attempt),
             Some(_) => return self.arrive_again(now, attempt),
             None => {}
+        }
+        // A name that nobody on the way knows is a mistake. Another path may have no such partition.
+        if demand.lacks_partition(records) {
+            return Err(simply(self.own, RcapTest::Partition));
         }
         let invitation = request.initiation.invitation();
         let listener = match invitation.is_some() {

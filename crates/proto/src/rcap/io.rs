@@ -4,10 +4,10 @@ use super::record::Record;
 use rota_admission::path::{Goal, PathDenied, PathTest};
 use rota_admission::rtip::{Chance, Denied, Messages, NodeTest, Regulator, Traffic};
 use rota_admission::subnet::{Ask, Offer};
-use rota_contract::{ChannelId, CloseCause, NodeId};
+use rota_contract::{ChannelId, CloseCause, NodeId, PartitionName};
 use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
-use rota_wire::{RcapClose, RcapDenied, RcapInitiation, RcapTest};
+use rota_wire::{RcapClose, RcapDenied, RcapInitiation, RcapPart, RcapTest};
 
 /// An entry of a node's ledger. A number is given once in the life of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +60,8 @@ pub struct ChannelRequest {
     pub allows_withdrawn: bool,
     /// S_max that the open channel may be changed to, at most: the receiver's memory is made for it.
     pub room: Octets,
+    /// The partition that it counts in, on each link that has one of this name; the rest elsewhere.
+    pub partition: Option<PartitionName>,
     /// The invitation that it answers, if it does.
     pub initiation: RcapInitiation,
 }
@@ -90,6 +92,8 @@ pub struct HopOffer {
     pub late: Chance,
     /// The kind of network: 1 RETHER, 2 a link, 3 a paced switch, 4 a tunnel.
     pub medium: u8,
+    /// The percent of the link that the channel's partition has; 0 in the rest, and where nothing is divided.
+    pub percent: u8,
 }
 
 /// The refusal of the local medium.
@@ -106,6 +110,8 @@ pub struct HopDenied {
     /// True if a reservation that is not yet final stands in the way, as far as the medium knows. Those of
     /// this ledger are counted by the machine.
     pub others_tentative: bool,
+    /// The part of the port whose test failed.
+    pub part: RcapPart,
 }
 
 impl From<Denied> for HopDenied {
@@ -123,8 +129,18 @@ impl From<Denied> for HopDenied {
             NodeTest::TableFull => RcapTest::TableFull,
             _ => RcapTest::Undecided,
         };
-        let Denied { margin, nearest_delay, .. } = denied;
-        Self { test, margin, nearest_delay, nearest_octets: None, others_tentative: false }
+        let Denied { margin, nearest_delay, partition, .. } = denied;
+        let part = part_of(partition);
+        Self { test, margin, nearest_delay, nearest_octets: None, others_tentative: false, part }
+    }
+}
+
+/// The part of a port that refuses, by the number of the partition.
+pub(crate) const fn part_of(partition: Option<u8>) -> RcapPart {
+    match partition {
+        None => RcapPart::Whole,
+        Some(0) => RcapPart::Rest,
+        Some(_) => RcapPart::Named,
     }
 }
 
@@ -141,7 +157,8 @@ pub(super) fn path_denied(node: NodeId, denied: PathDenied) -> RcapDenied {
 /// A refusal without numbers.
 pub(super) const fn simply(node: NodeId, test: RcapTest) -> RcapDenied {
     let standing = rota_wire::RcapStanding::Final;
-    RcapDenied { node, test, standing, margin_ns: 0, nearest_delay_ns: 0, nearest_octets: 0 }
+    let part = RcapPart::Whole;
+    RcapDenied { node, test, standing, margin_ns: 0, nearest_delay_ns: 0, nearest_octets: 0, part }
 }
 
 /// A channel that is open at this node, as RTIP is told of it.
@@ -224,6 +241,8 @@ pub enum RcapOutput {
         late_most: Chance,
         /// The same of a packet that finds no buffer.
         loss_most: Chance,
+        /// The partition that the channel counts in, where the port has one of this name.
+        partition: Option<PartitionName>,
     },
     /// Replace the reservation by the cheapest one that keeps this bound. The answer is `relaxed`.
     Relax {

@@ -52,10 +52,11 @@ pub use io::{
 };
 pub use limits::{Quota, RcapLimits};
 pub use record::{LINK, Record, TUNNEL};
-pub use rota_wire::{RCAP_OCTETS_MAX, RcapDenied, RcapInitiation, RcapStanding, RcapTest};
+pub use rota_wire::{RCAP_OCTETS_MAX, RcapDenied, RcapInitiation, RcapPart, RcapStanding, RcapTest};
 pub use routes::{Graph, Route, Routes};
 
 pub(crate) use change::units_within;
+pub(crate) use io::part_of;
 
 use call::{Call, Question};
 use end::Side;

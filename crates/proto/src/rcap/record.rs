@@ -8,7 +8,7 @@ use rota_admission::subnet::{Ask, Offer};
 use rota_contract::NodeId;
 use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
-use rota_wire::{RCAP_REROUTE_MAX_NS, RcapAgain, RcapChances, RcapRecord, RcapRecords, RcapRequest};
+use rota_wire::{RCAP_REROUTE_MAX_NS, RcapAgain, RcapChances, RcapRecord, RcapRecords, RcapRequest, RcapWay};
 
 /// The kind of network that is a link ([`HopOffer::medium`]).
 pub const LINK: u8 = 2;
@@ -59,7 +59,14 @@ impl Record {
             node: record.node,
             port: PortId(record.port),
             is_open: record.is_open,
-            hop: HopOffer { offer, regulator, host_slack, late, medium: record.medium },
+            hop: HopOffer {
+                offer,
+                regulator,
+                host_slack,
+                late,
+                medium: record.medium,
+                percent: record.percent,
+            },
             buffers: record.buffers.into(),
             counts: StatusCounts { packets: record.packets, dropped: record.dropped },
             terms: record.terms.to_vec(),
@@ -67,7 +74,7 @@ impl Record {
     }
 
     pub(super) fn to_wire(&self) -> RcapRecord<'_> {
-        let HopOffer { offer, regulator, host_slack, late, medium } = &self.hop;
+        let HopOffer { offer, regulator, host_slack, late, medium, percent } = &self.hop;
         let code = match regulator {
             Regulator::None => 0,
             Regulator::Rate => 1,
@@ -90,6 +97,7 @@ impl Record {
             buffers: u32::try_from(self.buffers).unwrap_or(u32::MAX),
             packets: self.counts.packets,
             dropped: self.counts.dropped,
+            percent: *percent,
             terms: &self.terms,
         }
     }
@@ -191,9 +199,10 @@ impl Demand {
             packet_max: octets(wire.packet_max),
             host_slack: span(wire.host_slack_ns),
             reroute: span(wire.reroute_ns),
-            allows_withdrawn: wire.allows_withdrawn,
+            allows_withdrawn: wire.way.allows_withdrawn,
             room: octets(wire.room),
             initiation: wire.initiation,
+            partition: wire.way.partition,
         };
         let known = |again: RcapAgain| Some(again.avoid).filter(|node| node.is_known());
         let again = wire.again.map(|again| Again { is_change: again.is_change, avoid: known(again) });
@@ -209,7 +218,7 @@ impl Demand {
             service: request.service,
             uid: request.uid,
             initiation: request.initiation,
-            allows_withdrawn: request.allows_withdrawn,
+            way: RcapWay { allows_withdrawn: request.allows_withdrawn, partition: request.partition },
             lease_ns: lease.as_nanos(),
             x_min_ns: request.messages.x_min.as_nanos(),
             x_ave_ns: request.messages.x_ave.as_nanos(),
@@ -255,6 +264,11 @@ impl Demand {
         let octets_least = if whole { self.request.shortest } else { Octets::new(1) };
         let traffic = Clocks::APART.counted(&self.packets.traffic);
         Ask { traffic, octets: self.packets.octets, octets_least }
+    }
+
+    /// True if the request names a partition, and none of these nodes has it.
+    pub(super) fn lacks_partition(&self, records: &[Record]) -> bool {
+        self.request.partition.is_some() && records.iter().all(|record| record.hop.percent == 0)
     }
 
     /// The test of the bounds of these nodes against the goal.

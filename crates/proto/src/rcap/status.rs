@@ -101,7 +101,8 @@ fn own_record(own: NodeId, entry: &Entry) -> Record {
     let zero = Span::ZERO;
     let offer = Offer { delay: zero, service_least: zero, link_least: zero, link_most: zero };
     let none = Regulator::None;
-    let hop = HopOffer { offer, regulator: none, host_slack: zero, late: Chance::NEVER, medium: 0 };
+    let hop =
+        HopOffer { offer, regulator: none, host_slack: zero, late: Chance::NEVER, medium: 0, percent: 0 };
     let at_end = Record {
         node: own,
         port: PortId(0),

@@ -7,7 +7,7 @@ use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
 use rota_wire::{
     RcapAccept, RcapAgain, RcapClose, RcapInvite, RcapInviteDenied, RcapKind, RcapRecord, RcapRecords,
-    RcapRequest, RcapStatus, RcapWay,
+    RcapRequest, RcapRoute, RcapStatus,
 };
 
 mod change;
@@ -85,6 +85,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         host_slack: Span::ZERO,
         reroute: Span::ZERO,
         allows_withdrawn: false,
+        partition: None,
         room: Octets::new(1_000),
         initiation: RcapInitiation::Source,
     }
@@ -97,7 +98,7 @@ fn offer() -> Offer {
 
 fn hop() -> HopOffer {
     let (host_slack, late) = (Span::ZERO, Chance::NEVER);
-    HopOffer { offer: offer(), regulator: Regulator::Rate, host_slack, late, medium: 2 }
+    HopOffer { offer: offer(), regulator: Regulator::Rate, host_slack, late, medium: 2, percent: 0 }
 }
 
 fn record(node: NodeId) -> Record {

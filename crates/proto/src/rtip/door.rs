@@ -4,6 +4,7 @@ use crate::io::{ChannelId, PortId};
 use rota_admission::rtip::{Regulator, Traffic};
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_contract::CloseCause;
+use rota_medium::door::Flow;
 use rota_units::Span;
 use rota_wire::MacAddr;
 
@@ -19,7 +20,7 @@ pub struct HopShare {
     pub periodic: bool,
     /// On a link: packets of this traffic are scheduled by the discipline of the port's settings, and the
     /// share has no slots. Other media do not read it.
-    pub flow: Option<Traffic>,
+    pub flow: Option<Flow>,
 }
 
 impl HopShare {
@@ -32,9 +33,15 @@ impl HopShare {
         Some(Self { octets, pace, periodic: false, flow: None })
     }
 
-    /// The share of packets that a link serves by the discipline of its settings.
+    /// The share of packets that a link serves by the discipline of its settings, in what no partition has.
     pub const fn by_discipline(traffic: Traffic, octets: u32) -> Self {
-        Self { octets, pace: Pace::EVERY_CYCLE, periodic: false, flow: Some(traffic) }
+        Self::in_partition(traffic, octets, 0)
+    }
+
+    /// The same in the partition of this number.
+    pub const fn in_partition(traffic: Traffic, octets: u32, partition: u8) -> Self {
+        let flow = Some(Flow { traffic, partition });
+        Self { octets, pace: Pace::EVERY_CYCLE, periodic: false, flow }
     }
 }
 

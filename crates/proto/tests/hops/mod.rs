@@ -5,6 +5,7 @@
 use rota_admission::Clocks;
 use rota_admission::path::{self, Hop};
 use rota_admission::rtip::{Discipline, Regulator, Traffic};
+use rota_admission::subnet::NamedPartitions;
 use rota_contract::NodeId;
 use rota_proto::rtip::{HopEvent, HopShare, HopSpec, PacketCounters};
 use rota_proto::{
@@ -119,18 +120,27 @@ impl Net {
     /// The same with this discipline at the ends of links.
     pub fn with(kinds: &[MediumKind], discipline: Discipline) -> Self {
         let on = |node: usize| (0..kinds.len()).filter(|on| *on == node || *on + 1 == node).collect();
-        Self::of((0..=kinds.len()).map(on).collect(), kinds, (discipline, None))
+        Self::of((0..=kinds.len()).map(on).collect(), kinds, (discipline, None), NamedPartitions::default())
+    }
+
+    /// Links whose ends have these partitions.
+    pub fn parted(links: usize, partitions: NamedPartitions) -> Self {
+        let on = |node: usize| (0..links).filter(|on| *on == node || *on + 1 == node).collect();
+        let ends = (Discipline::default(), None);
+        Self::of((0..=links).map(on).collect(), &vec![MediumKind::Link; links], ends, partitions)
     }
 
     /// The same where a segment, which is a link, is a tunnel.
     pub fn with_tunnel(kinds: &[MediumKind], tunnel: usize) -> Self {
         let on = |node: usize| (0..kinds.len()).filter(|on| *on == node || *on + 1 == node).collect();
-        Self::of((0..=kinds.len()).map(on).collect(), kinds, (Discipline::default(), Some(tunnel)))
+        let ends = (Discipline::default(), Some(tunnel));
+        Self::of((0..=kinds.len()).map(on).collect(), kinds, ends, NamedPartitions::default())
     }
 
     /// The first node and the last one with a segment each, and two gateways between the segments.
     pub fn diamond(kind: MediumKind) -> Self {
-        Self::of(vec![vec![0], vec![0, 1], vec![0, 1], vec![1]], &[kind; 2], (Discipline::default(), None))
+        let (on, ends) = (vec![vec![0], vec![0, 1], vec![0, 1], vec![1]], (Discipline::default(), None));
+        Self::of(on, &[kind; 2], ends, NamedPartitions::default())
     }
 
     /// Nodes with ports on these segments, and the bystanders.
@@ -138,6 +148,7 @@ impl Net {
         nodes: Vec<Vec<usize>>,
         kinds: &[MediumKind],
         (discipline, tunnel): (Discipline, Option<usize>),
+        partitions: NamedPartitions,
     ) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
         let chain = nodes.len();
@@ -158,6 +169,7 @@ impl Net {
                     settings: {
                         let mut settings = settings(kinds[plug.segment]);
                         settings.medium.discipline = discipline;
+                        settings.medium.partitions = partitions;
                         settings.medium.withdrawn = tunnel == Some(plug.segment);
                         settings
                     },

@@ -15,7 +15,7 @@ use rota_medium::Rng;
 use rota_proto::PortId;
 use rota_proto::rcap::{
     ChannelKey, ChannelRequest, EntryId, Graph, HopDenied, HopOffer, Installed, NextHop, Rcap, RcapEvent,
-    RcapInitiation, RcapLimits, RcapOutput, RcapTest,
+    RcapInitiation, RcapLimits, RcapOutput, RcapPart, RcapTest,
 };
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{RcapKind, RcapMessage};
@@ -54,6 +54,7 @@ pub fn request(to: usize) -> ChannelRequest {
         host_slack: Span::ZERO,
         reroute: Span::ZERO,
         allows_withdrawn: false,
+        partition: None,
         room: Octets::new(2_000),
         initiation: RcapInitiation::Source,
     }
@@ -663,12 +664,13 @@ impl World {
         if shares.len() < self.capacity {
             shares.push(Share { node: at, entry, is_final: false });
             let (regulator, host_slack, late) = (Regulator::Rate, Span::ZERO, Chance::NEVER);
-            let hop = HopOffer { offer: offer(), regulator, host_slack, late, medium: 2 };
+            let hop = HopOffer { offer: offer(), regulator, host_slack, late, medium: 2, percent: 0 };
             return self.with(at, life, |machine, now| machine.reserved(now, entry, hop));
         }
         let others_tentative = shares.iter().any(|share| !share.is_final);
         let (margin, test) = (ms(1), RcapTest::Load);
-        let denied = HopDenied { test, margin, nearest_delay: None, nearest_octets: None, others_tentative };
+        let (nearest_delay, nearest_octets, part) = (None, None, RcapPart::Whole);
+        let denied = HopDenied { test, margin, nearest_delay, nearest_octets, others_tentative, part };
         self.with(at, life, |machine, now| machine.denied(now, entry, denied));
     }
 

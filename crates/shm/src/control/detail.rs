@@ -1,7 +1,7 @@
 //! The detail of one channel, as a node tells it: its terms, and each hop of its way.
 
 use super::info::ChannelInfo;
-use rota_contract::NodeId;
+use rota_contract::{NodeId, PartitionName};
 use serde::{Deserialize, Serialize};
 
 /// One channel of a station, hop by hop.
@@ -41,6 +41,9 @@ pub struct TermsInfo {
     /// By how many millionths the clocks of the way may differ.
     #[serde(default)]
     pub clocks_ppm: u64,
+    /// The partition that it counts in, where a link of the way has it.
+    #[serde(default)]
+    pub partition: Option<PartitionName>,
 }
 
 /// One node of the way, and the network behind it.
@@ -72,6 +75,9 @@ pub struct HopInfo {
     pub sent: u64,
     /// Packets that it has dropped.
     pub dropped: u64,
+    /// The percent of the link that the channel's partition has; 0 where it is in none.
+    #[serde(default)]
+    pub partition_percent: u8,
     /// Its part of the certificate: the numbers of the frame and of the share, in the order of the format.
     /// Empty where it has stated none.
     pub part: Vec<u64>,

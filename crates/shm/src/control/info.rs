@@ -35,6 +35,9 @@ pub struct RefusalInfo {
     /// The hop for which nothing is guaranteed, where the request does not allow that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawn>,
+    /// The partition of a link that refused, `rest` for what is in none; `null` where no partition did.
+    #[serde(default)]
+    pub partition: Option<String>,
 }
 
 impl RefusalInfo {
@@ -154,6 +157,19 @@ pub struct ReservationInfo {
     pub tht_ns: u64,
     /// Whether it asks for strict cycles.
     pub periodic: bool,
+}
+
+/// A partition of a link, and what stands in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionInfo {
+    /// Its name; `rest` for what no partition names.
+    pub name: String,
+    /// Percent of the link.
+    pub percent: u8,
+    /// Its channels across segments.
+    pub channels: u64,
+    /// Their work in each cycle.
+    pub work_ns: u64,
 }
 
 /// What the token did as seen by this node.
@@ -421,6 +437,9 @@ pub struct PortInfo {
     pub members: Vec<MemberInfo>,
     /// Reservations on its segment.
     pub reservations: Vec<ReservationInfo>,
+    /// The partitions of a divided link, the rest first.
+    #[serde(default)]
+    pub partitions: Vec<PartitionInfo>,
     /// Target token rotation time.
     pub trt_ns: u64,
     /// Rate of the link.

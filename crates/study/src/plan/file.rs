@@ -163,24 +163,25 @@ pub fn read(path: &Path) -> Result<PlanFile, Failure> {
 pub fn parse(text: &str, folder: &Path) -> Result<PlanFile, (usize, String)> {
     let File { segment, station, partition, group, channel } =
         toml::from_str(text).map_err(|error| syntax(text, &error))?;
-    let plan = topology::File { segment, station }.topology(folder).and_then(|topology| {
-        topology.check()?;
-        if let Some(at) = topology.segments.iter().position(|known| known.medium == Medium::Ip) {
-            let sentence =
-                "nothing is guaranteed over a network that runs no Rota, so nothing can be planned";
-            return Err(TopologyError {
-                part: "segment",
-                index: at,
-                field: "medium".into(),
-                sentence: sentence.into(),
-            });
-        }
-        let partitions = partitions(partition, &topology)?;
-        let groups = groups(group)?;
-        let mut plan = PlanFile { topology, partitions, groups, wanted: Vec::new() };
-        plan.ask(channel)?;
-        Ok(plan)
-    });
+    let plan =
+        topology::File { segment, station, partition: Vec::new() }.topology(folder).and_then(|topology| {
+            topology.check()?;
+            if let Some(at) = topology.segments.iter().position(|known| known.medium == Medium::Ip) {
+                let sentence =
+                    "nothing is guaranteed over a network that runs no Rota, so nothing can be planned";
+                return Err(TopologyError {
+                    part: "segment",
+                    index: at,
+                    field: "medium".into(),
+                    sentence: sentence.into(),
+                });
+            }
+            let partitions = partitions(partition, &topology)?;
+            let groups = groups(group)?;
+            let mut plan = PlanFile { topology, partitions, groups, wanted: Vec::new() };
+            plan.ask(channel)?;
+            Ok(plan)
+        });
     plan.map_err(|TopologyError { part, index, field, sentence }| {
         place::part(text, (part, index, &field), &sentence)
     })

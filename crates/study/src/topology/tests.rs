@@ -178,3 +178,26 @@ fn the_page_of_topologies_names_every_field() {
 fn the_corpus_of_topologies_replays() {
     crate::scenario::tests::replay("fuzz/corpus/topology", fuzz_topology);
 }
+
+#[test]
+fn a_link_has_partitions_and_no_other_segment_has() {
+    let part = |segment: &str, name: &str, share: &str| {
+        format!("\n[[partition]]\nname = \"{name}\"\nsegment = \"{segment}\"\nshare = \"{share}\"\n")
+    };
+    let text = format!("{TWO}{}{}", part("cable", "studio", "40%"), part("cable", "news", "20%"));
+    let topology = parse(&text, Path::new("")).unwrap();
+    let shares = topology.segments[2].partitions.shares();
+    assert_eq!([0, 1, 2].map(|number| shares.percent(number)), [40, 40, 20]);
+    assert!(topology.segments[0].partitions.is_none());
+    for (table, sentence) in [
+        (part("left", "studio", "40%"), "'left' is no link; nodes divide links only"),
+        (part("nowhere", "studio", "40%"), "there is no segment 'nowhere'"),
+        (part("cable", "rest", "40%"), "'rest' is what no partition names"),
+        (part("cable", "studio", "2.5%"), "is no share"),
+        (part("cable", "studio", "100%"), "leave nothing for the rest"),
+        (part("cable", "a", "1%").repeat(2), "'a' names two partitions of 'cable'"),
+    ] {
+        let (line, said) = refused(&format!("{TWO}{table}"));
+        assert!(said.contains(sentence) && line > TWO.lines().count(), "{line}: {said}");
+    }
+}

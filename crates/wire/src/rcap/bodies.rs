@@ -3,7 +3,7 @@
 use super::record::{RcapRecords, RcapTest};
 use super::{Fields, Malformed, RCAP_LEASE_MAX_NS, RCAP_REROUTE_MAX_NS, sound};
 use crate::fields::Writer;
-use rota_contract::{ChannelId, CloseCause, NodeId};
+use rota_contract::{ChannelId, CloseCause, NodeId, PartitionName};
 
 /// Which end asks for the channel (paper section 6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,6 +81,15 @@ impl RcapAgain {
     }
 }
 
+/// Conditions of a request for the links of its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RcapWay {
+    /// The way may lead through a network without Rota, where nothing is guaranteed.
+    pub allows_withdrawn: bool,
+    /// The partition that the channel counts in, on each link that has one of this name.
+    pub partition: Option<PartitionName>,
+}
+
 /// A request for a new channel, with the records of the nodes that it has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RcapRequest<'a> {
@@ -92,8 +101,8 @@ pub struct RcapRequest<'a> {
     pub uid: u32,
     /// Which end asks.
     pub initiation: RcapInitiation,
-    /// The way may lead through a network without Rota, where nothing is guaranteed.
-    pub allows_withdrawn: bool,
+    /// What it bears of its way, and where it counts there.
+    pub way: RcapWay,
     /// How long a tentative reservation may still stand.
     pub lease_ns: u64,
     /// X_min of messages.
@@ -127,7 +136,7 @@ pub struct RcapRequest<'a> {
 }
 
 impl<'a> RcapRequest<'a> {
-    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 8 + 1;
+    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 8 + 16 + 1;
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let (destination, service) = (fields.node("destination")?, fields.u16("service")?);
@@ -145,6 +154,7 @@ impl<'a> RcapRequest<'a> {
         let (reroute_ns, again) = (fields.u64("reroute")?, fields.u8("again")?);
         let (avoid, room) = (NodeId(fields.u64("avoid")?), fields.u32("room")?);
         let initiation = RcapInitiation::of(initiation, ChannelId(fields.u64("invitation")?))?;
+        let partition = read_partition(fields)?;
         let nodes = RcapRecords::read(fields)?;
         sound((1..=RCAP_LEASE_MAX_NS).contains(&lease_ns), "lease")?;
         sound(x_min_ns > 0, "X_min")?;
@@ -169,7 +179,7 @@ impl<'a> RcapRequest<'a> {
             service,
             uid,
             initiation,
-            allows_withdrawn: class & 2 == 2,
+            way: RcapWay { allows_withdrawn: class & 2 == 2, partition },
             lease_ns,
             x_min_ns,
             x_ave_ns,
@@ -190,7 +200,7 @@ impl<'a> RcapRequest<'a> {
 
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
         writer.u64(self.destination.0).u16(self.service).u32(self.uid).u8(self.initiation.code());
-        let class = u8::from(self.chances.is_statistical()) | u8::from(self.allows_withdrawn) << 1;
+        let class = u8::from(self.chances.is_statistical()) | u8::from(self.way.allows_withdrawn) << 1;
         writer.u8(class).u64(self.lease_ns).u64(self.x_min_ns).u64(self.x_ave_ns);
         writer.u64(self.interval_ns).u32(self.s_max).u32(self.s_min).u32(self.packet_max);
         writer.u64(self.host_slack_ns).u64(self.delay_max_ns).u64(self.jitter_max_ns);
@@ -198,8 +208,19 @@ impl<'a> RcapRequest<'a> {
         writer.u64(self.reroute_ns).u8(RcapAgain::code(self.again));
         writer.u64(self.again.map_or(NodeId::UNKNOWN, |again| again.avoid).0).u32(self.room);
         writer.u64(self.initiation.invitation().0);
+        writer.bytes(&self.way.partition.map_or([0; PartitionName::OCTETS], |name| name.octets()));
         self.nodes.write(writer);
     }
+}
+
+/// Sixteen zeros where none is named.
+fn read_partition(fields: &mut Fields<'_>) -> Result<Option<PartitionName>, Malformed> {
+    let wrong = || Malformed::Field("partition");
+    let octets = fields.take(PartitionName::OCTETS, "partition")?.try_into().map_err(|_| wrong())?;
+    if octets == [0; PartitionName::OCTETS] {
+        return Ok(None);
+    }
+    PartitionName::of_octets(octets).map(Some).map_err(|_| wrong())
 }
 
 /// The channel is accepted behind the node that reads this.
@@ -245,6 +266,22 @@ impl RcapStanding {
     const ALL: [Self; 3] = [Self::Final, Self::RaceFirst, Self::RaceLast];
 }
 
+/// The part of a port that refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RcapPart {
+    /// The whole port, or no port at all.
+    #[default]
+    Whole,
+    /// The partition that the request names.
+    Named,
+    /// The rest, which has what no partition names.
+    Rest,
+}
+
+impl RcapPart {
+    const ALL: [Self; 3] = [Self::Whole, Self::Named, Self::Rest];
+}
+
 /// The request was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RcapDenied {
@@ -261,10 +298,12 @@ pub struct RcapDenied {
     pub nearest_delay_ns: u64,
     /// The same by its largest packet; 0 if there is none.
     pub nearest_octets: u32,
+    /// The part of its port whose test failed.
+    pub part: RcapPart,
 }
 
 impl RcapDenied {
-    pub(super) const OCTETS: usize = 8 + 2 + 2 * 8 + 4;
+    pub(super) const OCTETS: usize = 8 + 2 + 2 * 8 + 4 + 1;
 
     pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
         let node = fields.node("node")?;
@@ -273,12 +312,15 @@ impl RcapDenied {
         let standing = standing.ok_or(Malformed::Field("status"))?;
         let (margin_ns, nearest_delay_ns) = (fields.u64("margin")?, fields.u64("nearest delay")?);
         let nearest_octets = fields.u32("nearest octets")?;
-        Ok(Self { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets })
+        let part = RcapPart::ALL.get(usize::from(fields.u8("part")?)).copied();
+        let part = part.ok_or(Malformed::Field("part"))?;
+        Ok(Self { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part })
     }
 
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
         writer.u64(self.node.0).u8(self.test.code()).u8(self.standing as u8);
         writer.u64(self.margin_ns).u64(self.nearest_delay_ns).u32(self.nearest_octets);
+        writer.u8(self.part as u8);
     }
 }
 

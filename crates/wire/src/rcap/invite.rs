@@ -12,11 +12,11 @@ use rota_contract::{ChannelId, NodeId};
 
 /// The nodes of a way, each once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RcapWay<'a> {
+pub struct RcapRoute<'a> {
     octets: &'a [u8],
 }
 
-impl<'a> RcapWay<'a> {
+impl<'a> RcapRoute<'a> {
     /// Octets of one node.
     const NODE: usize = 8;
 
@@ -74,7 +74,7 @@ pub struct RcapInvite<'a> {
     /// The channel in the other direction, by the receiver's number; none where only this one is wanted.
     pub pair: ChannelId,
     /// The nodes that it has passed, the receiver's first.
-    pub way: RcapWay<'a>,
+    pub way: RcapRoute<'a>,
 }
 
 impl<'a> RcapInvite<'a> {
@@ -83,7 +83,7 @@ impl<'a> RcapInvite<'a> {
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let (source, service) = (fields.node("source")?, fields.u16("service")?);
         let (lease_ns, pair) = (fields.u64("lease")?, ChannelId(fields.u64("pair")?));
-        let way = RcapWay::read(fields)?;
+        let way = RcapRoute::read(fields)?;
         sound((1..=RCAP_INVITE_MAX_NS).contains(&lease_ns), "lease")?;
         sound(way.iter().len() > 0, "way")?;
         Ok(Self { source, service, lease_ns, pair, way })
@@ -101,14 +101,14 @@ pub struct RcapInviteDenied<'a> {
     /// Why.
     pub denied: RcapDenied,
     /// The nodes that it is yet to pass behind the reader, the receiver's first; none at the receiver's.
-    pub way: RcapWay<'a>,
+    pub way: RcapRoute<'a>,
 }
 
 impl<'a> RcapInviteDenied<'a> {
     pub(super) const OCTETS: usize = RcapDenied::OCTETS + 1;
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
-        Ok(Self { denied: RcapDenied::read(fields)?, way: RcapWay::read(fields)? })
+        Ok(Self { denied: RcapDenied::read(fields)?, way: RcapRoute::read(fields)? })
     }
 
     pub(super) fn write(&self, writer: &mut Writer<'_>) {

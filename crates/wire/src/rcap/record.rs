@@ -42,13 +42,16 @@ pub struct RcapRecord<'a> {
     pub packets: u64,
     /// Packets that it has dropped; in a status.
     pub dropped: u64,
+    /// The percent of the link that the partition has which the request names; 0 where the channel counts in
+    /// what no partition has.
+    pub percent: u8,
     /// The node's part of the certificate, in an accept. This module does not read it.
     pub terms: &'a [u8],
 }
 
 impl<'a> RcapRecord<'a> {
     /// Octets of a record without terms, its length field included.
-    pub const OCTETS: usize = 2 + 8 + 4 + 7 * 8 + 4 + 2 * 8;
+    pub const OCTETS: usize = 2 + 8 + 4 + 7 * 8 + 4 + 2 * 8 + 1;
 
     /// Octets of this record.
     pub const fn octets(&self) -> usize {
@@ -70,12 +73,14 @@ impl<'a> RcapRecord<'a> {
         let (host_slack_ns, late) = (fields.u64("record host slack")?, fields.u64("record late")?);
         let buffers = fields.u32("record buffers")?;
         let (packets, dropped) = (fields.u64("record packets")?, fields.u64("record dropped")?);
+        let percent = fields.u8("record percent")?;
         sound(medium <= 4, "record medium")?;
         sound(regulator <= 3, "record regulator")?;
         sound(state <= 1, "record state")?;
         sound(error_ns == 0 || regulator >= 2, "record error")?;
         sound(link_least_ns <= link_most_ns, "record most link time")?;
         sound(late <= 1 << 63, "record late")?;
+        sound(percent < 100 && (percent == 0 || medium == 2 || medium == 4), "record percent")?;
         let is_open = state == 1;
         let terms = fields.rest();
         Ok(Self {
@@ -94,6 +99,7 @@ impl<'a> RcapRecord<'a> {
             buffers,
             packets,
             dropped,
+            percent,
             terms,
         })
     }
@@ -107,7 +113,7 @@ impl<'a> RcapRecord<'a> {
         writer.u16(length).u64(self.node.0).u8(self.port).u8(self.medium).u8(self.regulator);
         writer.u8(u8::from(self.is_open)).u64(self.error_ns).u64(self.delay_ns).u64(self.service_least_ns);
         writer.u64(self.link_least_ns).u64(self.link_most_ns).u64(self.host_slack_ns).u64(self.late);
-        writer.u32(self.buffers).u64(self.packets).u64(self.dropped);
+        writer.u32(self.buffers).u64(self.packets).u64(self.dropped).u8(self.percent);
         assert_eq!(writer.written(), Self::OCTETS, "all but the terms");
         records.extend_from_slice(&out);
         records.extend_from_slice(self.terms);
@@ -264,6 +270,8 @@ tests!(
     SourceRefused = "the sending program has refused",
     /// The program at the source, or its node, did not answer in time.
     SourceSilent = "the sending program did not answer in time",
+    /// No link of the way has a partition of the name that the request has.
+    Partition = "no link of the way has a partition of that name",
 );
 
 impl RcapTest {

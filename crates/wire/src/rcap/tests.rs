@@ -32,7 +32,7 @@ fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
         service: 9,
         uid: 1000,
         initiation: RcapInitiation::Source,
-        allows_withdrawn: false,
+        way: RcapWay { allows_withdrawn: false, partition: "studio".parse().ok() },
         lease_ns: 1_000,
         x_min_ns: 10,
         x_ave_ns: 20,
@@ -67,12 +67,13 @@ fn denied() -> RcapDenied {
         margin_ns: 5,
         nearest_delay_ns: 6,
         nearest_octets: 7,
+        part: RcapPart::Rest,
     }
 }
 
 /// 2, then 5.
-fn way() -> RcapWay<'static> {
-    RcapWay::parse(&[0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 5]).unwrap()
+fn way() -> RcapRoute<'static> {
+    RcapRoute::parse(&[0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 5]).unwrap()
 }
 
 fn invite() -> RcapInvite<'static> {
@@ -143,7 +144,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     let (zero_32, huge_32) = ([0; 4], [0xff; 4]);
     let cases: &[(usize, &[u8], &str)] = &[
         (0, &[0x4c], "kind"),
-        (1, &[3], "version"),
+        (1, &[5], "version"),
         (2, &[0, 23], "length"),
         (4, &[0], "type"),
         (4, &[10], "type"),
@@ -179,8 +180,10 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (body + 108, &[0], "avoid"),
         (body + 117, &[0, 0, 1, 0xf3], "room"),
         (body + 121, &[1], "invitation"),
-        (body + 129, &[2], "record length"),
-        (body + 129, &[17], "nodes"),
+        (body + 129, &[b' '], "partition"),
+        (body + 144, &[b'x'], "partition"),
+        (body + 145, &[2], "record length"),
+        (body + 145, &[17], "nodes"),
         (first, &[0, 0], "record length"),
         (first, &[0xff, 0xff], "record length"),
         (first + 2, &zero, "record node"),
@@ -190,6 +193,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (first + 13, &[2], "record state"),
         (first + 38, &huge, "record most link time"),
         (first + 62, &huge, "record late"),
+        (first + 90, &[1], "record percent"),
     ];
     for (at, wrong, name) in cases {
         assert_eq!(refused(&message, *at, wrong), Some(*name), "at {at}");
@@ -215,6 +219,7 @@ fn each_wrong_field_of_an_answer_is_refused_by_its_name() {
     assert_eq!(refused(&denied, 24, &[0; 8]), Some("node"));
     assert_eq!(refused(&denied, 32, &[RcapTest::ALL.len() as u8]), Some("test"));
     assert_eq!(refused(&denied, 33, &[3]), Some("status"));
+    assert_eq!(refused(&denied, 54, &[3]), Some("part"));
     let close = RcapClose { cause: CloseCause::Finished, node: NodeId(1) };
     let close = octets(RcapBody::CloseReverse(close));
     assert_eq!(refused(&close, 24, &[18]), Some("cause"));
@@ -254,12 +259,12 @@ fn each_wrong_field_of_an_invitation_is_refused_by_its_name() {
     }
     let denied = octets(RcapBody::InviteDenied(RcapInviteDenied { denied: denied(), way: way() }));
     assert_eq!(refused(&denied, body + 8, &[RcapTest::ALL.len() as u8]), Some("test"));
-    assert_eq!(refused(&denied, body + 31, &zero), Some("way node"));
+    assert_eq!(refused(&denied, body + 32, &zero), Some("way node"));
     assert_eq!(way().iter().collect::<Vec<_>>(), [NodeId(2), NodeId(5)]);
-    assert_eq!(RcapWay::parse(&RcapWay::written(&[NodeId(2), NodeId(5)])), Ok(way()));
+    assert_eq!(RcapRoute::parse(&RcapRoute::written(&[NodeId(2), NodeId(5)])), Ok(way()));
     let many: Vec<NodeId> = (1..=RCAP_NODES_MAX as u64 + 1).map(NodeId).collect();
-    assert!(RcapWay::parse(&RcapWay::written(&many)).is_err());
-    assert!(RcapWay::parse(&[1]).is_err(), "half a node");
+    assert!(RcapRoute::parse(&RcapRoute::written(&many)).is_err());
+    assert!(RcapRoute::parse(&[1]).is_err(), "half a node");
 }
 
 #[test]
@@ -314,6 +319,7 @@ prop_compose! {
             delay_ns, service_least_ns,
             link_least_ns: links.0.min(links.1), link_most_ns: links.0.max(links.1),
             host_slack_ns, late, buffers, packets, dropped, terms: &[],
+            percent: if medium == 2 { port % 100 } else { 0 },
         }
     }
 }
@@ -336,7 +342,10 @@ prop_compose! {
                 RcapInitiation::Receiver(invitation),
                 RcapInitiation::Duplex(invitation),
             ][way],
-            allows_withdrawn: allows,
+            way: RcapWay {
+                allows_withdrawn: allows,
+                partition: allows.then(|| "part_1".parse().expect("a name")),
+            },
             lease_ns, x_min_ns, x_ave_ns: x_min_ns + longer, interval_ns: x_min_ns + longer + longest,
             s_max: sizes.0.max(sizes.1), s_min: sizes.0.min(sizes.1), packet_max: sizes.2, host_slack_ns,
             delay_max_ns, jitter_max_ns, chances: RcapChances { late_most, loss_most }, reroute_ns,
@@ -369,7 +378,8 @@ proptest! {
         let close = RcapClose { cause: CloseCause::from_code(cause), node: NodeId(node) };
         let (test, standing) = (RcapTest::ALL[test], RcapStanding::RaceFirst);
         let node = NodeId(node);
-        let denied = RcapDenied { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets };
+        let part = [RcapPart::Whole, RcapPart::Named, RcapPart::Rest][usize::from(label % 3)];
+        let denied = RcapDenied { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part };
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, ..request }));
         octets(RcapBody::EstablishAccept(RcapAccept { label, nodes }));
         octets(RcapBody::EstablishDenied(denied));
@@ -378,8 +388,8 @@ proptest! {
         octets(RcapBody::CloseForward(close));
         octets(RcapBody::CloseReverse(close));
         let nodes: Vec<NodeId> = (0..records.len() as u64).map(|of| NodeId(node.0 / 2 + 1 + of)).collect();
-        let nodes = RcapWay::written(&nodes);
-        let way = RcapWay::parse(&nodes).unwrap();
+        let nodes = RcapRoute::written(&nodes);
+        let way = RcapRoute::parse(&nodes).unwrap();
         let lease_ns = 1 + margin_ns % RCAP_INVITE_MAX_NS;
         let (source, pair) = (node, of().channel);
         octets(RcapBody::Invite(RcapInvite { source, service: label, lease_ns, pair, way }));

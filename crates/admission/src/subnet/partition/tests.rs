@@ -83,6 +83,62 @@ fn a_channel_that_the_whole_port_refuses_leaves_nothing_in_its_partition() {
     assert_eq!(flows(&port), 0);
 }
 
+/// Slots of the link's own channels are the rest's: a full partition of packets stays as it is, and slots
+/// beyond the rest are refused by it, also where the link had room for them.
+#[test]
+fn slots_of_the_link_count_in_the_rest_and_move_no_partition() {
+    let video = ask(10_000, 2, 1_400);
+    let mut parted = port(10, &[40]).expect("room");
+    let before = parted.part(1).best(&video).expect("room");
+    let few = Span::from_millis(3);
+    assert_eq!(parted.set_units(few), Ok(()));
+    let beside = parted.part(1).best(&video).expect("still room");
+    assert!(beside.delay > before.delay, "slots go before packets of every partition");
+    // 31.25 ms have room for 20 ms of slots, but 60 % of them have not.
+    let many = Span::from_millis(20);
+    assert_eq!(parted.set_units(many).unwrap_err().partition, Some(0));
+    assert_eq!(parted.part(1).best(&video), Ok(beside), "nothing has changed");
+    assert_eq!(port(10, &[]).expect("a port").set_units(many), Ok(()));
+    let (taken, _) = fill(&mut parted, 1, &video);
+    assert_eq!(taken, 6, "as many as without slots");
+    assert_eq!(parted.set_units(Span::ZERO), Ok(()));
+}
+
+/// A longer bound leaves others of the partition more room, and the channel ends by its longer bound.
+#[test]
+fn a_channel_of_a_partition_is_relaxed_in_its_part_as_well() {
+    let video = ask(10_000, 2, 1_400);
+    let mut parted = port(10, &[40]).expect("room");
+    let first = parted.admit_best(1, &video).expect("room");
+    let beside = parted.part(1).best(&video).expect("room");
+    let longer = parted.relax(0, 1, &video, Span::from_millis(150));
+    assert!(longer.delay > first.delay && longer.delay <= Span::from_millis(150));
+    assert_eq!(
+        parted.parts[1].as_ref().map(|table| table.flows()[0].delay),
+        Some(longer.delay.minus(parted.params.link.host_slack,))
+    );
+    assert!(parted.part(1).best(&video).expect("room").delay < beside.delay);
+    parted.release(0, 1, &video);
+    assert_eq!(parted.parts[1].as_ref().map(|table| table.flows().len()), Some(0));
+    // An undivided port relaxes as it always did.
+    let mut whole = port(10, &[]).expect("a port");
+    let had = whole.admit_best(0, &video).expect("room");
+    assert!(whole.relax(0, 0, &video, Span::from_millis(150)).delay > had.delay);
+}
+
+#[test]
+fn a_name_has_one_number_on_a_port_and_an_unknown_one_is_in_the_rest() {
+    let name = |name: &str| name.parse().expect("a name");
+    let mut named = NamedPartitions::default();
+    assert_eq!((named.add(name("studio"), 40), named.add(name("news"), 20)), (Ok(1), Ok(2)));
+    assert_eq!(named.add(name("news"), 10), Err(BadPartition::Doubled));
+    assert_eq!(named.add(name("all"), 40), Err(BadPartition::Whole));
+    let of = |text: &str| named.number(Some(name(text)));
+    assert_eq!((of("studio"), of("news"), of("other"), named.number(None)), (1, 2, 0, 0));
+    let all: Vec<_> = named.iter().collect();
+    assert_eq!(all, [(0, None, 40), (1, Some(name("studio")), 40), (2, Some(name("news")), 20)]);
+}
+
 #[test]
 fn an_undivided_port_is_the_port_that_it_was() {
     let mut whole = port(10, &[]).expect("a port");
@@ -158,11 +214,21 @@ proptest! {
             prop_assert!(offer.delay >= own && offer.delay <= most);
             prop_assert_eq!(parted.admit_offered(number, &ask, &offer), Ok(()));
             standing.push((number, ask));
+            if more % 3 == 1 {
+                let place = standing.len() - 1;
+                let longer = parted.relax(place, number, &ask, most + Span::from_millis(20));
+                prop_assert!(longer.delay >= offer.delay);
+            }
+            if more % 5 == 4 {
+                // Slots of the link come and go; the partitions keep their channels.
+                _ = parted.set_units(Span::from_micros(octets * 5));
+            }
         }
         // All leave again, and the port is as it was.
         while let Some((number, ask)) = standing.pop() {
             parted.release(standing.len(), number, &ask);
         }
+        prop_assert_eq!(parted.set_units(Span::ZERO), Ok(()));
         let mut fresh = port(mbit, &percents).expect("it was one");
         let probe = crate::subnet::partition::tests::ask(20_000, 2, 500);
         for number in 0..=percents.len() as u8 {

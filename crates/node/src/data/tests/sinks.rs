@@ -107,7 +107,7 @@ impl Lan {
     }
 
     fn comes_as(&mut self, request: Opening) -> (ChannelId, ChannelId) {
-        self.receiver.control.say(Command::Listen { ask: 2, service: SERVICE, from: None });
+        self.receiver.control.say(Command::Listen { ask: 2, service: SERVICE, from: None, invites: None });
         self.receiver.turn();
         self.sender.control.say(Command::Open { ask: 1, to: "b".into(), service: SERVICE, request });
         let incoming = |event: &ChannelEvent| match event {

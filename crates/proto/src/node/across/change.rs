@@ -122,7 +122,10 @@ impl Node {
         let Some(across) = &mut self.across else { return };
         let port = across.ends.get(&channel).map(End::port).unwrap_or_default();
         let name = across.links.name(denied.node).map(str::to_owned);
-        across.events.push_back((port, ChannelEvent::ChangeDenied { channel, denied, name }));
+        let request = across.ends.get(&channel).and_then(|end| end.opened.request);
+        let partition = super::refusing(&denied, request.as_ref());
+        let event = ChannelEvent::ChangeDenied { channel, denied, name, partition };
+        across.events.push_back((port, event));
     }
 
     // ---- the destination ------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ fn establish(rcap: &mut Rcap) -> (ChannelId, EntryId) {
 
 fn busy(rcap: &mut Rcap, now: u64, entry: EntryId, test: RcapTest, tentative: bool, nearest: Option<u64>) {
     let nearest_octets = nearest.map(Octets::new);
-    let (nearest_delay, others_tentative) = (None, tentative);
+    let (nearest_delay, others_tentative, part) = (None, tentative, RcapPart::Whole);
     rcap.denied(
         at(now),
         entry,
-        HopDenied { test, margin: ms(1), nearest_delay, nearest_octets, others_tentative },
+        HopDenied { test, margin: ms(1), nearest_delay, nearest_octets, others_tentative, part },
     );
 }
 

@@ -47,14 +47,14 @@ fn neighbours_that_send_garbage_leave_nothing() {
         bodies.push(octets(of, RcapBody::StatusRequest(status)));
         bodies.push(octets(of, RcapBody::StatusReport(status)));
         for source in [B, C] {
-            let nodes = RcapWay::written(&[A]);
-            let way = RcapWay::parse(&nodes).unwrap();
+            let nodes = RcapRoute::written(&[A]);
+            let way = RcapRoute::parse(&nodes).unwrap();
             let (service, lease_ns, pair) = (SERVICE, 3_000_000_000, ChannelId(channel - 1));
             bodies.push(octets(of, RcapBody::Invite(RcapInvite { source, service, lease_ns, pair, way })));
         }
         let (denied, own) = (io::simply(C, RcapTest::NoSource), RcapChannel { origin: B, ..of });
-        let nodes = RcapWay::written(&[A]);
-        for (of, way) in [(of, RcapWay::parse(&nodes).unwrap()), (own, RcapWay::default())] {
+        let nodes = RcapRoute::written(&[A]);
+        for (of, way) in [(of, RcapRoute::parse(&nodes).unwrap()), (own, RcapRoute::default())] {
             bodies.push(octets(of, RcapBody::InviteDenied(RcapInviteDenied { denied, way })));
         }
     }

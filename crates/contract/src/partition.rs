@@ -1,0 +1,116 @@
+//! The name of a partition: a part of a link's capacity with an admission of its own.
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use core::fmt;
+use core::str::FromStr;
+
+const NAME_OCTETS: usize = 16;
+/// The word for what no partition names.
+const REST: &str = "rest";
+
+/// A name of 1 to 16 letters, digits, `-`, `_` and `.`, other than `rest`: no partition has that one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
+pub struct PartitionName([u8; NAME_OCTETS]);
+
+/// A text that names no partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPartitionName {
+    /// It is empty, too long, or has other characters.
+    #[error("a partition has a name of 1 to {NAME_OCTETS} letters, digits, '-', '_' and '.'")]
+    Characters,
+    /// The word of all that is in no partition.
+    #[error("'{REST}' is what no partition names; leave it out")]
+    Rest,
+}
+
+impl PartitionName {
+    /// Octets of a name in a message: shorter ones are filled up with zeros.
+    pub const OCTETS: usize = NAME_OCTETS;
+
+    /// The name in these octets, which have nothing but zeros behind it.
+    ///
+    /// # Errors
+    /// [`BadPartitionName`].
+    pub fn of_octets(octets: [u8; NAME_OCTETS]) -> Result<Self, BadPartitionName> {
+        let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.".contains(octet);
+        let len = octets.iter().position(|octet| *octet == 0).unwrap_or(NAME_OCTETS);
+        let (name, behind) = octets.split_at(len);
+        if name.is_empty() || !name.iter().all(is_plain) || behind.iter().any(|octet| *octet != 0) {
+            return Err(BadPartitionName::Characters);
+        }
+        if name == REST.as_bytes() { Err(BadPartitionName::Rest) } else { Ok(Self(octets)) }
+    }
+
+    /// Its octets, zeros behind it.
+    pub const fn octets(&self) -> [u8; NAME_OCTETS] {
+        self.0
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        let len = self.0.iter().position(|octet| *octet == 0).unwrap_or(NAME_OCTETS);
+        core::str::from_utf8(&self.0[..len]).unwrap_or_default()
+    }
+}
+
+impl FromStr for PartitionName {
+    type Err = BadPartitionName;
+
+    fn from_str(name: &str) -> Result<Self, BadPartitionName> {
+        let mut octets = [0; NAME_OCTETS];
+        let place = octets.get_mut(..name.len()).ok_or(BadPartitionName::Characters)?;
+        place.copy_from_slice(name.as_bytes());
+        Self::of_octets(octets)
+    }
+}
+
+impl fmt::Debug for PartitionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
+
+impl fmt::Display for PartitionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl TryFrom<String> for PartitionName {
+    type Error = BadPartitionName;
+
+    fn try_from(name: String) -> Result<Self, BadPartitionName> {
+        name.parse()
+    }
+}
+
+impl From<PartitionName> for String {
+    fn from(name: PartitionName) -> Self {
+        name.as_str().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn a_name_has_so_many_plain_characters_and_is_not_that_of_the_rest() {
+        for name in ["a", "studio-1_x.y", "0123456789abcdef"] {
+            let parsed: PartitionName = name.parse().expect("a name");
+            assert_eq!((parsed.as_str(), &*parsed.to_string()), (name, name));
+            assert_eq!(PartitionName::of_octets(parsed.octets()), Ok(parsed));
+        }
+        for name in ["", "0123456789abcdefg", "a b", "ä", "a/b", "a\0b"] {
+            assert_eq!(name.parse::<PartitionName>(), Err(BadPartitionName::Characters), "{name}");
+        }
+        assert_eq!("rest".parse::<PartitionName>(), Err(BadPartitionName::Rest));
+        assert_eq!(PartitionName::of_octets([0; 16]), Err(BadPartitionName::Characters));
+    }
+}
