@@ -1,5 +1,6 @@
 /* A reserved channel: "channel recv 7" on one station, "channel send n2 7" on another.
- * The sender asks for far too much first, to show a refusal, and then for what it needs. */
+ * The sender asks for far too much first, to show a refusal, and then for what it needs.
+ * Or the receiver asks for the channel: "channel wait 7" on one station, "channel ask n1 7" on another. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +17,14 @@ static int die(const char *what)
     return 1;
 }
 
-static int receive(uint16_t service)
+static int receive(const char *from, uint16_t service)
 {
     static char buffer[OCTETS];
     rota_listener *listener;
     rota_receiver *receiver;
     rota_unit unit;
     int status, units = 0;
-    if (rota_listen(NULL, service, NULL, 0, &listener))
+    if (from ? rota_invite(NULL, from, service, 0, &listener) : rota_listen(NULL, service, NULL, 0, &listener))
         return die("listen");
     fprintf(stderr, "listening\n");
     if (rota_accept(listener, 20 * SECOND, &receiver))
@@ -37,27 +38,11 @@ static int receive(uint16_t service)
     return status == ROTA_ENDED ? 0 : 1;
 }
 
-static int transmit(const char *to, uint16_t service)
+static int transmit_on(rota_channel *channel)
 {
     static char unit[OCTETS];
-    rota_channel *channel;
-    rota_refusal refusal;
-    rota_request request;
     uint64_t sent;
     int k;
-    memset(&request, 0, sizeof request);
-    request.to = to;
-    request.service = service;
-    request.unit_octets_max = 4000000;
-    if (rota_cycle_ns(NULL, &request.period_ns))
-        return die("no node");
-    if (rota_channel_open(NULL, &request, &channel, &refusal) != ROTA_REFUSED)
-        return die("this should have been refused");
-    printf("refused: %s\n", refusal.sentence);
-    printf("would fit: %" PRIu32 " octets\n", refusal.counter_offer_octets);
-    request.unit_octets_max = OCTETS;
-    if (rota_channel_open(NULL, &request, &channel, &refusal))
-        return die("open");
     /* These units follow no clock: each waits for its slot, and ROTA_LEFT_OUT never comes. */
     rota_channel_drop_overdue(channel, 0);
     printf("accepted: each unit within %" PRIu64 " ns\n", rota_channel_bound_ns(channel));
@@ -72,12 +57,58 @@ static int transmit(const char *to, uint16_t service)
     return 0;
 }
 
+static int transmit(const char *to, uint16_t service)
+{
+    rota_channel *channel;
+    rota_refusal refusal;
+    rota_request request;
+    memset(&request, 0, sizeof request);
+    request.to = to;
+    request.service = service;
+    request.unit_octets_max = 4000000;
+    if (rota_cycle_ns(NULL, &request.period_ns))
+        return die("no node");
+    if (rota_channel_open(NULL, &request, &channel, &refusal) != ROTA_REFUSED)
+        return die("this should have been refused");
+    printf("refused: %s\n", refusal.sentence);
+    printf("would fit: %" PRIu32 " octets\n", refusal.counter_offer_octets);
+    request.unit_octets_max = OCTETS;
+    if (rota_channel_open(NULL, &request, &channel, &refusal))
+        return die("open");
+    return transmit_on(channel);
+}
+
+/* The traffic is the sender's also where the receiver asks. */
+static int invited(uint16_t service)
+{
+    rota_invitee *invitee;
+    rota_about about;
+    rota_channel *channel;
+    rota_request request;
+    memset(&request, 0, sizeof request);
+    request.unit_octets_max = OCTETS;
+    if (rota_cycle_ns(NULL, &request.period_ns) || rota_invitee_begin(NULL, service, &invitee))
+        return die("invitee");
+    fprintf(stderr, "waiting\n");
+    if (rota_invitee_wait(invitee, 20 * SECOND, &about))
+        return die("wait");
+    printf("%s asks\n", about.from);
+    if (rota_invitee_open(invitee, &request, NULL, &channel, NULL))
+        return die("open");
+    return transmit_on(channel);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "recv"))
-        return receive(atoi(argv[2]));
+        return receive(NULL, atoi(argv[2]));
+    if (argc == 4 && !strcmp(argv[1], "ask"))
+        return receive(argv[2], atoi(argv[3]));
+    if (argc == 3 && !strcmp(argv[1], "wait"))
+        return invited(atoi(argv[2]));
     if (argc == 4 && !strcmp(argv[1], "send"))
         return transmit(argv[2], atoi(argv[3]));
-    fprintf(stderr, "usage: channel recv SERVICE | channel send STATION SERVICE\n");
+    fprintf(stderr, "usage: channel recv SERVICE | channel send STATION SERVICE | channel wait SERVICE | "
+            "channel ask STATION SERVICE\n");
     return 2;
 }

@@ -195,6 +195,20 @@ int rota_asked(rota_listener *listener, uint64_t timeout_ns, rota_about *about);
 /* Takes such a channel or denies it, finally; the node denies it after a second by itself. rota_accept gives one that was
  * taken, once it is open. ROTA_FAILED: its sender has given it up, or the second is over. */
 int rota_answer(rota_listener *listener, uint64_t channel, int accept);
+/* Channels that their receivers ask for, on this segment or beyond. The receiver listens for one channel of `from`, whose
+ * node is asked: rota_accept gives it, or ROTA_REFUSED, or ROTA_NO_LISTENER where nobody was there to answer. */
+int rota_invite(const char *control, const char *from, uint16_t service, uint16_t buffers, rota_listener **listener);
+/* The source waits to be asked for one channel of the service. `about` tells who asks: `from`, `node_id`, and as `channel` the
+ * channel whose way back is wanted, or 0; it may be NULL. The source has a second to open the channel: `to` and `service` of the
+ * request are not read, `terms` may be NULL, and the invitee is gone in any case. rota_invitee_close refuses who has asked. */
+typedef struct rota_invitee rota_invitee;
+int rota_invitee_begin(const char *control, uint16_t service, rota_invitee **invitee);
+int rota_invitee_wait(rota_invitee *invitee, uint64_t timeout_ns, rota_about *about);
+int rota_invitee_open(rota_invitee *invitee, const rota_request *request, const rota_terms *terms, rota_channel **channel,
+                    rota_refusal *refusal);
+/* Readable when a receiver has asked. */
+int rota_invitee_fd(const rota_invitee *invitee);
+int rota_invitee_close(rota_invitee *invitee);
 /* Each node of the way of a channel that this station sends on, the destination left out: the first `room` of them, and how
  * many there are (`count` may be NULL). The counts are a second old at most. ROTA_BROKEN: it has ended. */
 int rota_channel_status(const char *control, uint64_t channel, rota_hop *hops, size_t room, size_t *count);

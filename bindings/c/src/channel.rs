@@ -24,6 +24,8 @@ impl From<AcceptError> for Fault {
         let status = match &error {
             AcceptError::TimedOut { .. } => Status::TimedOut,
             AcceptError::NodeGone => Status::NodeGone,
+            AcceptError::Refused(_) => Status::Refused,
+            AcceptError::NotThere(_) => Status::NoListener,
             _ => Status::Failed,
         };
         Self::new(status, error)
@@ -85,7 +87,15 @@ pub struct Request {
 
 impl Request {
     pub fn read(&self) -> Result<OpenRequest, Fault> {
-        let to = text(self.to, "to")?.ok_or_else(|| Fault::null("to"))?;
+        self.read_to(None)
+    }
+
+    /// The same for a station that is known otherwise.
+    pub fn read_to(&self, to: Option<&str>) -> Result<OpenRequest, Fault> {
+        let to = match to {
+            Some(to) => to,
+            None => text(self.to, "to")?.ok_or_else(|| Fault::null("to"))?,
+        };
         let asked =
             OpenRequest::new(to, self.service, self.unit_octets_max, Span::from_nanos(self.period_ns));
         let or_default =

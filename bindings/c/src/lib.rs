@@ -8,6 +8,7 @@
 mod channel;
 mod circuit;
 mod face;
+mod invitee;
 mod llc;
 mod stream;
 

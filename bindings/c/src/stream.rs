@@ -3,7 +3,9 @@
 use std::ffi::{c_char, c_int};
 
 use rota::cmtp::{Played, StreamSink, StreamSource, StreamTally, StreamUnit, UnitState};
-use rota::{AskedTerms, ChannelId, Contract, Listener, Node, OpenRequest, Peer, SendChannel, Shown, Span};
+use rota::{
+    AskedTerms, ChannelId, Contract, Invitation, Listener, Node, OpenRequest, Peer, SendChannel, Shown, Span,
+};
 
 use crate::channel::UnitInfo;
 use crate::channel::{CTally, Receiver, Refusal, Request, control_name, ended, need, opened, unit_info};
@@ -54,6 +56,18 @@ impl About {
             bound_ns: contract.bound_ns,
             unit_octets_max: contract.unit_octets_max,
             from: copy_text(&peer.name),
+        }
+    }
+
+    /// Of a receiver that asks: no channel has been promised yet.
+    pub fn asked(invitation: &Invitation) -> Self {
+        Self {
+            channel: invitation.pair.map_or(0, |pair| pair.0),
+            node_id: invitation.node_id.0,
+            period_ns: 0,
+            bound_ns: 0,
+            unit_octets_max: 0,
+            from: copy_text(&invitation.name),
         }
     }
 }

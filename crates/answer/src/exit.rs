@@ -1,7 +1,7 @@
 //! How a command ends: one of seven exit codes and, when it failed, one sentence.
 
 use rota::llc::LlcError;
-use rota::{CloseCause, NodeError, OpenError, SocketError, WaitError};
+use rota::{AcceptError, CloseCause, DuplexError, NodeError, OpenError, SocketError, WaitError};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -116,6 +116,29 @@ impl From<NodeError> for Failure {
             _ => Exit::Failed,
         };
         Self { exit, sentence: error.to_string() }
+    }
+}
+
+impl From<AcceptError> for Failure {
+    fn from(error: AcceptError) -> Self {
+        match error {
+            AcceptError::Refused(refusal) => Self::refused(&refusal.sentence),
+            AcceptError::NotThere(sentence) => Self { exit: Exit::NotThere, sentence },
+            other => Self::failed(other),
+        }
+    }
+}
+
+impl From<DuplexError> for Failure {
+    fn from(error: DuplexError) -> Self {
+        let sentence = error.to_string();
+        let of_direction = match error {
+            DuplexError::There(error) => Self::from(error),
+            DuplexError::Back(error) => error.into(),
+            DuplexError::Node(error) => error.into(),
+            other => Self::failed(other),
+        };
+        Self { sentence, ..of_direction }
     }
 }
 

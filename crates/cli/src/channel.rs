@@ -4,7 +4,10 @@ mod show;
 
 use crate::status::connect;
 use crate::traffic::{Change, PERIOD_DEFAULT, Service, Traffic, unit_octets, with_room};
-use rota::{ChannelId, ChannelInfo, OpenError, OpenRequest, TallyInfo};
+use rota::{
+    AcceptError, ChannelId, ChannelInfo, Duplex, DuplexError, OpenError, OpenRequest, Received, RecvError,
+    TallyInfo,
+};
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{BitRate, Span, parse_rate};
 use serde_json::{Value, json};
@@ -39,6 +42,9 @@ enum Action {
         /// Give the reservation back at once: only ask whether it fits
         #[arg(long)]
         probe: bool,
+        /// Open a channel back, too, from a program there that waits with 'rota send --listen': both or none
+        #[arg(long, conflicts_with = "probe")]
+        duplex: bool,
     },
     /// List this station's channels
     #[command(after_help = "Example: rota channel list --json")]
@@ -81,11 +87,11 @@ fn channel_id(text: &str) -> Result<ChannelId, String> {
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     match &args.action {
-        Action::Open { to, service, traffic, wanted, room, probe } => {
+        Action::Open { to, service, traffic, wanted, room, probe, duplex } => {
             let mut request = traffic.request(to, *service, wanted)?;
             let room = room.map(|room| unit_octets(room, request.traffic.period)).transpose()?;
             request.traffic = with_room(request.traffic, room);
-            open(&request, *probe, format)
+            if *duplex { open_duplex(&request, format) } else { open(&request, *probe, format) }
         }
         Action::List => list(format),
         Action::Show { channel, certificate } => show::run(*channel, *certificate, format),
@@ -113,14 +119,18 @@ fn refused(refusal: &rota::RefusalInfo, format: Format) -> Exit {
     Exit::Refused
 }
 
-fn tell_granted(what: &str, granted: &rota::Granted, format: Format) {
-    let mut text = format!(
+fn granted_in_words(what: &str, granted: &rota::Granted) -> String {
+    format!(
         "{what}: units of {} octets every {}, delivered within {}{}",
         granted.contract.unit_octets_max,
         Span::from_nanos(granted.contract.period_ns),
         Span::from_nanos(granted.contract.bound_ns),
         granted.but()
-    );
+    )
+}
+
+fn tell_granted(what: &str, granted: &rota::Granted, format: Format) {
+    let mut text = granted_in_words(what, granted);
     if let Some(reservation) = granted.reservation() {
         text += &format!("; {reservation}");
     }
@@ -148,6 +158,54 @@ fn open(request: &OpenRequest, probe: bool, format: Format) -> Result<Exit, Fail
             return Err(cause.into());
         }
     }
+}
+
+/// Units that the memory of the way back holds: what comes is thrown away.
+const BACK_BUFFERS: u16 = 4;
+/// How often the way back is looked at.
+const BACK_LOOK: Span = Span::from_millis(100);
+
+fn open_duplex(request: &OpenRequest, format: Format) -> Result<Exit, Failure> {
+    let node = connect()?;
+    let Duplex { send, mut recv } = match node.open_duplex(request, BACK_BUFFERS) {
+        Ok(opened) => opened,
+        Err(error) => return not_both(error, format),
+    };
+    let (there, back) = (send.granted(), recv.granted());
+    let text = [granted_in_words("open", there), granted_in_words("back", back)].join("\n");
+    say(format, json!({ "contract": there, "back": back }), &text);
+    // Both live as long as the program that asked for them.
+    let mut unit = vec![0; recv.contract().unit_octets_max as usize];
+    loop {
+        match recv.recv(&mut unit, BACK_LOOK) {
+            Ok(Received::Unit(_)) | Err(RecvError::TimedOut) => {}
+            Ok(Received::End(_)) => {
+                _ = send.close(BACK_LOOK);
+                return Ok(Exit::Done);
+            }
+            Err(RecvError::Broken(cause)) => return Err(cause.into()),
+            Err(other) => return Err(Failure::failed(other)),
+        }
+        if let Some(cause) = send.wait_end(Span::ZERO).map_err(Failure::failed)? {
+            return Err(cause.into());
+        }
+    }
+}
+
+/// The refusal of one of two directions, with its name.
+fn not_both(error: DuplexError, format: Format) -> Result<Exit, Failure> {
+    let (refusal, direction) = match &error {
+        DuplexError::There(OpenError::Refused(refusal)) => (refusal, "there"),
+        DuplexError::Back(AcceptError::Refused(refusal)) => (refusal, "back"),
+        _ => return Err(error.into()),
+    };
+    let said = rota_answer::json::error(Exit::Refused.kind(), Exit::Refused as u8, &error.to_string());
+    let text = format!("refused: {error}");
+    say(format, json!({ "refused": refusal, "direction": direction, "error": said }), &text);
+    if format == Format::Json {
+        rota_answer::complain(&text);
+    }
+    Ok(Exit::Refused)
 }
 
 fn list(format: Format) -> Result<Exit, Failure> {

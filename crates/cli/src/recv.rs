@@ -4,6 +4,7 @@ use rota_answer::{Asked, Exit, Failure, Format, Output};
 use rota_study::came;
 use rota_study::clock;
 use rota_study::record::{Missing, MissingRecord, ReceivedRecord, UnitRecord};
+use rota_study::transport::channel::Sender;
 use rota_study::transport::udp::UdpSource;
 use rota_study::transport::{Event, Over, UnitSource, channel};
 use rota_units::{Span, parse_span};
@@ -22,6 +23,10 @@ pub struct Args {
     /// Take a channel from this station only, by name, number or address
     #[arg(long, value_name = "NODE")]
     from: Option<String>,
+    /// Ask the station of --from for the channel, on this segment or beyond: a program there waits with 'rota
+    /// send --listen', and states the traffic
+    #[arg(long, requires = "from")]
+    ask: bool,
     /// The file for the units; '-' is standard output. Without this option they go to standard output, or,
     /// with --json, nowhere
     #[arg(long, value_name = "FILE")]
@@ -45,6 +50,15 @@ pub struct Args {
     silence: Span,
 }
 
+/// The sender that the channel is to come from.
+fn sender(args: &Args) -> Sender<'_> {
+    match &args.from {
+        None => Sender::Any,
+        Some(from) if args.ask => Sender::Asked(from),
+        Some(from) => Sender::One(from),
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     if format == Format::Json && args.out.as_deref() == Some(Path::new("-")) {
@@ -61,9 +75,9 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         Over::Udp if args.ahead.is_some() => return Err(crate::send::ahead_needs_channel()),
         Over::Udp => Box::new(UdpSource::listen(args.service)?),
         Over::Channel if args.ahead.is_some() => {
-            channel::timed::listen(args.service, args.from.as_deref(), args.ahead.unwrap_or(1))?
+            channel::timed::listen(args.service, sender(args), args.ahead.unwrap_or(1))?
         }
-        Over::Channel => channel::listen(args.service, args.from.as_deref(), args.reattach)?,
+        Over::Channel => channel::listen(args.service, sender(args), args.reattach)?,
     };
     let mut out = match (&args.out, format) {
         (Some(path), _) => Some(Output::open(path)?),

@@ -30,8 +30,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     video: Option<PathBuf>,
     /// The receiving station, such as n5; with --over udp also a host or an address
-    #[arg(long, value_name = "NODE")]
-    to: String,
+    #[arg(long, value_name = "NODE", required_unless_present = "listen")]
+    to: Option<String>,
+    /// Wait until a receiver asks for the channel ('rota recv --ask'), on this segment or beyond
+    #[arg(long, conflicts_with_all = ["to", "reattach", "start_at"])]
+    listen: bool,
     /// The service that listens there
     #[arg(long, default_value_t = 0, value_name = "N")]
     service: u16,
@@ -341,8 +344,12 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, ChannelFailure>
             let why = "--reroute and --no-reroute need --over channel: the paths of UDP are the kernel's";
             Err(Failure::wrong_use(why).into())
         }
+        Over::Udp if args.listen => {
+            let why = "--listen needs --over channel: nobody asks over UDP";
+            Err(Failure::wrong_use(why).into())
+        }
         Over::Udp => {
-            let to = resolve(&args.to, args.service)?;
+            let to = resolve(args.to.as_deref().unwrap_or_default(), args.service)?;
             let start = args.start_at.map_or_else(|| clock::now() + START_DELAY, Instant::from_nanos);
             Ok(Box::new(UdpSink::open(to, start, period)?))
         }
@@ -351,7 +358,7 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, ChannelFailure>
                 clock::sleep_until(Instant::from_nanos(start));
             }
             let request = ChannelRequest {
-                to: args.to.clone(),
+                to: args.to.clone().filter(|_| !args.listen),
                 service: args.service,
                 unit_octets: report.unit_octets,
                 period,

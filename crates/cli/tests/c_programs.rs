@@ -277,6 +277,17 @@ fn the_example_of_rcap_h_crosses_a_gateway() {
         "25 messages came whole",
     ];
     assert_eq!(lines, wanted);
+
+    // TENET-6-8: the receiver asks, over the same gateway.
+    let program = folder.join("examples/channel");
+    let run =
+        |station: &str, words: &[&str]| lab.exec(station, &[&[program.to_str().unwrap()], words].concat());
+    let sender = run("n1", &["wait", "7"]);
+    sender.wait_for_word("waiting");
+    let received = run("n4", &["ask", "n1", "7"]).finish().well().out;
+    assert!(received.starts_with("30 units, then: the sender closed the channel"), "{received}");
+    let sent = sender.finish().well().out;
+    assert!(sent.starts_with("n4 asks\naccepted: each unit within "), "{sent}");
 }
 
 // TENET-2-10.

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::topology::TopologyLab;
 use common::{Ended, Lab, Program, ROTA, text};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,27 @@ fn a_stream_takes_the_counter_offer_and_both_ends_count_its_units() {
         assert_eq!(units(&sent.out), 60, "{}", sent.out);
         assert!(received.out.starts_with("a channel from n1\n"), "{}", received.out);
         assert_eq!(sent.out.lines().last(), received.out.lines().last(), "{}{}", sent.out, received.out);
+    }
+}
+
+/// TENET-6-9: between programs that each have both channels, over a gateway.
+#[test]
+fn programs_exchange_units_over_a_channel_in_each_direction() {
+    let Some(lab) = TopologyLab::up("examples-duplex", "two-segments.toml", &[]) else { return };
+    let program = example("duplex");
+    let run = |at: &str, words: &[&str]| lab.exec(at, &[&[program.to_str().unwrap()], words].concat());
+    let answers = run("n4", &["answer", "7"]);
+    answers.wait_for_word("listening");
+    // Until n1 has heard of n4 there is no such station.
+    let tried = || {
+        let opened = run("n1", &["open", "n4", "7"]).finish();
+        (!opened.err.contains("no station") && !opened.out.contains("no station")).then_some(opened)
+    };
+    let opened = common::eventually(common::PATIENCE, tried).expect("n1 hears of n4");
+    let answered = answers.finish();
+    for (name, ended) in [("n4", opened), ("n1", answered)] {
+        let said = format!("both are open with {name}\n10 units sent, 10 came\n");
+        assert_eq!((ended.code(), &*ended.out), (0, &*said), "{}", ended.err);
     }
 }
 

@@ -32,6 +32,7 @@
 pub mod circuit;
 mod clock;
 pub mod cmtp;
+mod invite;
 pub mod llc;
 mod near;
 mod node;
@@ -46,6 +47,7 @@ mod spin;
 mod wait;
 
 pub use clock::{now, sleep_until};
+pub use invite::{Duplex, DuplexError, DuplexListener, Invitation, Invitee};
 pub use node::{Node, NodeError, OpenError, OpenRequest, Shown};
 pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use rota_contract::{AskedChange, AskedTerms, ChannelId, Granted, TrafficSpec};
 use rota_shm::control::{
-    ChannelDetail, ChannelInfo, ControlName, EndInfo, IncidentInfo, Message, RefusalInfo, Reply, Request,
-    SocketError, StatusInfo,
+    ChannelDetail, ChannelInfo, ControlName, EndInfo, IncidentInfo, InvitationInfo, Message, RefusalInfo,
+    Reply, Request, SocketError, StatusInfo,
 };
 use rota_shm::{CounterReader, MemoryError, TraceReader, open_source};
 use rota_units::Span;
 
+use crate::invite::Invitee;
 use crate::overdue::Overdue;
 use crate::reattach::{ListenOrigin, SendOrigin};
 use crate::receive::Listener;
@@ -186,7 +187,7 @@ impl Node {
     /// As [`Node::open`].
     pub fn probe(&self, request: &OpenRequest) -> Result<Granted, OpenError> {
         let (session, _) = Session::begin(&self.control)?;
-        let answer = ask(&session, request, (0, true), request.timeout)?;
+        let answer = ask(&session, request, (0, true, None), request.timeout)?;
         match answer.body {
             Reply::Probed { contract } => Ok(contract),
             other => Err(not_opened(other)),
@@ -199,7 +200,7 @@ impl Node {
     /// # Errors
     /// [`NodeError`], for one when there is no station called `from`.
     pub fn listen(&self, service: u16, from: Option<&str>, buffers: u16) -> Result<Listener, NodeError> {
-        listen_by(&self.control, (service, from, buffers, false), Deadline::NONE)
+        listen_by(self.listening(from, buffers), service, Deadline::NONE)
     }
 
     /// As [`Node::listen`]; the program is asked about each channel before its sender hears of an answer, by
@@ -213,7 +214,48 @@ impl Node {
         from: Option<&str>,
         buffers: u16,
     ) -> Result<Listener, NodeError> {
-        listen_by(&self.control, (service, from, buffers, true), Deadline::NONE)
+        let origin = ListenOrigin { asks: true, ..self.listening(from, buffers) };
+        listen_by(origin, service, Deadline::NONE)
+    }
+
+    /// Takes one channel that leads to `service` from the station of that name, which is asked for it: a
+    /// program there waits by [`Node::invitee`], and states the traffic. [`Listener::accept`] gives the
+    /// channel, or says who refused and why.
+    ///
+    /// # Errors
+    /// [`NodeError`], for one when there is no station called `from`.
+    pub fn invite(&self, from: &str, service: u16, buffers: u16) -> Result<Listener, NodeError> {
+        self.invite_back(from, service, buffers, ChannelId::NONE)
+    }
+
+    /// The same for the way back of a channel that this program sends.
+    pub(crate) fn invite_back(
+        &self,
+        from: &str,
+        service: u16,
+        buffers: u16,
+        pair: ChannelId,
+    ) -> Result<Listener, NodeError> {
+        let origin = ListenOrigin { invites: Some(pair), ..self.listening(Some(from), buffers) };
+        listen_by(origin, service, Deadline::NONE)
+    }
+
+    fn listening(&self, from: Option<&str>, buffers: u16) -> ListenOrigin {
+        let (control, from) = (self.control.clone(), from.map(str::to_owned));
+        ListenOrigin { control, from, buffers, asks: false, invites: None }
+    }
+
+    /// Waits to be asked for one channel of `service` by a receiver ([`Node::invite`]), on this segment or
+    /// beyond.
+    ///
+    /// # Errors
+    /// [`NodeError`], for one when this node has no neighbours.
+    pub fn invitee(&self, service: u16) -> Result<Invitee, NodeError> {
+        let (session, _) = Session::begin(&self.control)?;
+        match session.request(&Request::Invitee { service }, LOCAL_TIMEOUT)?.body {
+            Reply::Listening { .. } => Ok(Invitee::new(self.control.clone(), session, service)),
+            other => Err(unexpected(other)),
+        }
     }
 
     /// What the node is and how it fares.
@@ -360,8 +402,19 @@ pub(crate) fn open_by(
     before: u64,
     deadline: Deadline,
 ) -> Result<SendChannel, OpenError> {
+    answer_by(control, request, (before, None), deadline)
+}
+
+/// The same, perhaps in answer to an invitation.
+pub(crate) fn answer_by(
+    control: &ControlName,
+    request: &OpenRequest,
+    (before, answers): (u64, Option<InvitationInfo>),
+    deadline: Deadline,
+) -> Result<SendChannel, OpenError> {
     let (session, _) = Session::begin_by(control, deadline)?;
-    let answer = ask(&session, request, (before, false), deadline.allows(request.timeout))?;
+    let asked = (before, false, answers);
+    let answer = ask(&session, request, asked, deadline.allows(request.timeout))?;
     match answer.body {
         Reply::Opened { channel, label: _, contract } => {
             let origin = SendOrigin { control: control.clone(), request: request.clone() };
@@ -375,7 +428,7 @@ pub(crate) fn open_by(
 fn ask(
     session: &Session,
     request: &OpenRequest,
-    (before, probe): (u64, bool),
+    (before, probe, answers): (u64, bool, Option<InvitationInfo>),
     timeout: Span,
 ) -> Result<Message<Reply>, OpenError> {
     let OpenRequest { to, service, traffic, terms, buffers, name, .. } = request;
@@ -388,6 +441,7 @@ fn ask(
         name: name.clone(),
         before,
         probe,
+        answers,
     };
     session.request(&open, timeout).map_err(|error| match error {
         // The node has said hello a moment ago: it is not the socket that takes so long.
@@ -410,18 +464,15 @@ fn not_opened(reply: Reply) -> OpenError {
 
 /// As [`Node::listen`], by `deadline`.
 pub(crate) fn listen_by(
-    control: &ControlName,
-    (service, from, buffers, asks): (u16, Option<&str>, u16, bool),
+    origin: ListenOrigin,
+    service: u16,
     deadline: Deadline,
 ) -> Result<Listener, NodeError> {
-    let (session, _) = Session::begin_by(control, deadline)?;
-    let listen = Request::Listen { service, from: from.map(str::to_owned), buffers, asks };
+    let (session, _) = Session::begin_by(&origin.control, deadline)?;
+    let ListenOrigin { from, buffers, asks, invites, .. } = origin.clone();
+    let listen = Request::Listen { service, from, buffers, asks, invites };
     match session.request(&listen, deadline.allows(LOCAL_TIMEOUT))?.body {
-        Reply::Listening { .. } => {
-            let (control, from) = (control.clone(), from.map(str::to_owned));
-            let origin = ListenOrigin { control, from, buffers, asks };
-            Ok(Listener::new(Arc::new(session), service, origin))
-        }
+        Reply::Listening { .. } => Ok(Listener::new(Arc::new(session), service, origin)),
         other => Err(unexpected(other)),
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! A peer's death is the same from this side: its end of the channel is new, and so is the channel.
 
-use rota_contract::Contract;
+use rota_contract::{ChannelId, Contract};
 use rota_shm::control::ControlName;
 use rota_units::Span;
 
@@ -32,6 +32,8 @@ pub(crate) struct ListenOrigin {
     pub(crate) from: Option<String>,
     pub(crate) buffers: u16,
     pub(crate) asks: bool,
+    /// The station is asked for the channel, perhaps for the way back of one.
+    pub(crate) invites: Option<ChannelId>,
 }
 
 /// Repeats `attempt` until it succeeds, the time is over, or an error is final. Each attempt gets the
@@ -77,9 +79,8 @@ impl Listener {
     /// # Errors
     /// The error of the last attempt.
     pub fn reattach(&mut self, time: Span) -> Result<(), NodeError> {
-        let ListenOrigin { control, from, buffers, asks } = self.origin().clone();
-        let service = self.service();
-        let attempt = |deadline| listen_by(&control, (service, from.as_deref(), buffers, asks), deadline);
+        let (origin, service) = (self.origin().clone(), self.service());
+        let attempt = |deadline| listen_by(origin.clone(), service, deadline);
         *self = within(time, attempt, |_| false)?;
         Ok(())
     }

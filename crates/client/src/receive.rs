@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
 use rota_contract::{ChannelId, CloseCause, Contract, Granted, NodeId, Tally, Withdrawn};
-use rota_shm::control::{Message, Reply, Request, SocketError};
+use rota_shm::control::{Message, RefusalInfo, Reply, Request, SocketError};
 use rota_shm::{
     BoardView, ChannelCounter, ChannelState, ClientSink, MemoryError, NextUnit, RxCounts, max_slice,
     open_sink,
@@ -33,6 +33,13 @@ pub enum AcceptError {
     /// A channel came whose memory cannot be used.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    /// The station that was asked for the channel will send nothing: its program refused, or the channel was
+    /// refused to it. Another listener is to ask again.
+    #[error("{}", .0.sentence)]
+    Refused(Box<RefusalInfo>),
+    /// No station, or no program there, was found to send; or none answered.
+    #[error("{0}")]
+    NotThere(String),
     /// The control socket failed.
     #[error(transparent)]
     Socket(SocketError),
@@ -233,6 +240,12 @@ impl Listener {
                 Err(SocketError::TimedOut(_)) => return Err(AcceptError::TimedOut { service: self.service }),
                 Err(SocketError::Gone) => return Err(AcceptError::NodeGone),
                 Err(other) => return Err(AcceptError::Socket(other)),
+                Ok(Message { body: Reply::NotInvited { refusal, is_absent }, .. }) => {
+                    return Err(match is_absent {
+                        true => AcceptError::NotThere(refusal.sentence),
+                        false => AcceptError::Refused(Box::new(refusal)),
+                    });
+                }
                 Ok(message) => return Ok(message),
             }
         }
@@ -270,6 +283,11 @@ impl RecvChannel {
     /// What was promised to the sender.
     pub fn contract(&self) -> &Contract {
         &self.granted.contract
+    }
+
+    /// The same with the medium's own numbers, for people and tools.
+    pub fn granted(&self) -> &Granted {
+        &self.granted
     }
 
     /// The part of its way for which nothing is guaranteed, as it was when the channel opened.

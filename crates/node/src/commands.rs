@@ -7,6 +7,7 @@ use crate::waker::{Sleeper, Waker};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rota_contract::{AskedChange, AskedTerms, NodeId, TrafficSpec};
 use rota_proto::{ChannelEvent, ChannelId, Node, NotFound, PortId, ResizeError, Shortage};
+use rota_shm::control::InvitationInfo;
 use rota_shm::{Board, MessageWriter, NodeSocket, RxWriter, TxReader};
 use rota_units::Instant;
 use rota_wire::MacAddr;
@@ -27,6 +28,8 @@ pub(crate) struct Opening {
     pub(crate) probe: bool,
     /// The user of the program.
     pub(crate) uid: u32,
+    /// The invitation that it answers.
+    pub(crate) answers: Option<InvitationInfo>,
 }
 
 /// The other end of a channel.
@@ -86,6 +89,17 @@ pub(crate) enum Command {
         service: u16,
         /// The only station that it takes a channel from.
         from: Option<String>,
+        /// That station is asked for it, perhaps for the way back of a channel.
+        invites: Option<ChannelId>,
+    },
+    /// A program waits for a receiver that asks it.
+    Invitee {
+        ask: u64,
+        service: u16,
+        uid: u32,
+    },
+    RemoveInvitee {
+        invitee: u64,
     },
     ListenAgain {
         listener: u64,

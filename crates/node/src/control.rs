@@ -3,6 +3,7 @@
 mod ended;
 mod entrance;
 mod incoming;
+mod invited;
 mod list;
 mod llc;
 mod logged;
@@ -210,7 +211,8 @@ impl Control<'_> {
         {
             return self.sessions[at].answer(&Reply::Refused(refusal));
         }
-        let is_more = matches!(request, Request::Open { .. } | Request::Listen { .. });
+        let is_more =
+            matches!(request, Request::Open { .. } | Request::Listen { .. } | Request::Invitee { .. });
         let session = &mut self.sessions[at];
         match self.facts.quota.one_more_channel(had) {
             Err(sentence) if is_more => session.error(sentence, false),
@@ -313,7 +315,20 @@ impl Control<'_> {
     }
 
     fn on_listening(&mut self, ask: u64, result: Result<(), NotFound>) {
-        let Some((session, Asked::Listen { from, listener })) = self.asked(ask) else { return };
+        let (session, from, listener) = match self.asked(ask) {
+            Some((session, Asked::Listen { from, listener })) => (session, from, listener),
+            Some((session, Asked::Invitee { service })) => {
+                match result {
+                    Ok(()) => {
+                        session.invitees.push(ask);
+                        session.answer(&Reply::Listening { service });
+                    }
+                    Err(error) => session.error(error.to_string(), false),
+                }
+                return;
+            }
+            _ => return,
+        };
         match result {
             Ok(()) => {
                 session.listens.push(listener);
@@ -349,6 +364,10 @@ impl Control<'_> {
             }
             ChannelEvent::Changed { channel, granted } | ChannelEvent::Rerouted { channel, granted } => {
                 self.on_changed(channel, granted);
+            }
+            ChannelEvent::Invited { .. } => self.on_invited(&event),
+            ChannelEvent::NotInvited { listener, denied, name } => {
+                self.on_not_invited(listener, &denied, name.as_deref());
             }
             ChannelEvent::ChangeDenied { channel, denied, name } => {
                 self.on_change_denied(channel, &denied, name.as_deref());

@@ -25,6 +25,9 @@ pub(crate) enum Asked {
         from: Option<String>,
         listener: Listening,
     },
+    Invitee {
+        service: u16,
+    },
     Status,
     /// The socket of this connection is to be attached, or its messages given up.
     Socket,
@@ -148,6 +151,8 @@ pub(crate) struct Session {
     pub(crate) channels: Vec<Owned>,
     /// Each channel it would still take.
     pub(crate) listens: Vec<Listening>,
+    /// What it would send to a receiver that asks, by our numbers.
+    pub(crate) invitees: Vec<u64>,
     /// Channels about which it was asked.
     pub(crate) waiting: Vec<Waiting>,
     pub(crate) asked: Vec<Question>,
@@ -161,6 +166,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(id: u64, user: u32, connection: Connection) -> Self {
         let (channels, listens, waiting, asked) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let invitees = Vec::new();
         let unresponsive = Cell::new(false);
         let heard = rota_driver::clock::now();
         let (greeted, only_asks, socket, answers) = (false, false, None, Cell::new(UNASKED));
@@ -173,6 +179,7 @@ impl Session {
             heard,
             channels,
             listens,
+            invitees,
             waiting,
             asked,
             answers,
@@ -183,9 +190,11 @@ impl Session {
 
     /// Channels that it has, asks for, or listens for: what counts against its user.
     pub(crate) fn weight(&self) -> usize {
-        let asks = |asked: &Asked| matches!(asked, Asked::Open { .. } | Asked::Listen { .. });
+        let asks = |asked: &Asked| {
+            matches!(asked, Asked::Open { .. } | Asked::Listen { .. } | Asked::Invitee { .. })
+        };
         let asked = self.asked.iter().filter(|question| asks(&question.asked)).count();
-        self.channels.len() + self.listens.len() + self.waiting.len() + asked
+        self.channels.len() + self.listens.len() + self.invitees.len() + self.waiting.len() + asked
     }
 
     /// The replies that follow are to the request of this number, or are unasked.
@@ -264,7 +273,7 @@ impl Session {
         }
         match request {
             Request::Hello { .. } => self.error("the connection has already been greeted", true),
-            Request::Open { to, service, traffic, terms, buffers, name, before, probe } => {
+            Request::Open { to, service, traffic, terms, buffers, name, before, probe, answers } => {
                 if buffers == 0 || buffers > 64 {
                     return self.error(format!("{buffers} buffers cannot be had; 1 to 64 can"), true);
                 }
@@ -273,15 +282,19 @@ impl Session {
                 }
                 let room_octets = traffic.room_octets;
                 let asked = Asked::Open { to: to.clone(), service, buffers, room_octets, name };
-                let request = Opening { traffic, terms, before, probe, uid: self.user };
+                let request = Opening { traffic, terms, before, probe, uid: self.user, answers };
                 self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
             Request::Mapped { channel } => self.mapped(channel, data),
-            Request::Listen { service, from, buffers, asks } => {
+            Request::Listen { from: None, invites: Some(_), .. } => {
+                self.error("a program that asks for a channel names the station that is to send", true);
+            }
+            Request::Listen { service, from, buffers, asks, invites } => {
                 let listener = Listening { id: ask, service, buffers: buffers.clamp(1, 64), asks };
-                let command = Command::Listen { ask, service, from: from.clone() };
+                let command = Command::Listen { ask, service, from: from.clone(), invites };
                 self.ask(ask, Asked::Listen { from, listener }, command, data)
             }
+            Request::Invitee { service } => self.wait_to_be_asked(ask, service, data),
             Request::Close { channel } => self.close(channel, data),
             // These three are answered when the data thread has told its state.
             Request::List { after } => self.wait_for(ask, Asked::List { after }),
@@ -342,6 +355,11 @@ impl Session {
     fn ask(&mut self, ask: u64, asked: Asked, command: Command, data: &ControlEnd) {
         self.wait_for(ask, asked);
         data.say(command);
+    }
+
+    fn wait_to_be_asked(&mut self, ask: u64, service: u16, data: &ControlEnd) {
+        let command = Command::Invitee { ask, service, uid: self.user };
+        self.ask(ask, Asked::Invitee { service }, command, data);
     }
 
     /// A session that does not begin with a greeting of this version ends.
@@ -439,6 +457,10 @@ impl Session {
         let listens = self.listens.iter().map(|listener| listener.id);
         for listener in listens.chain(asked.map(|question| question.ask)) {
             data.say(Command::Unlisten { listener });
+        }
+        let asked = self.asked.iter().filter(|question| matches!(question.asked, Asked::Invitee { .. }));
+        for invitee in self.invitees.iter().copied().chain(asked.map(|question| question.ask)) {
+            data.say(Command::RemoveInvitee { invitee });
         }
         for Waiting { listened, coming, .. } in self.waiting.drain(..) {
             data.say(Command::Deny { channel: coming.channel });
@@ -543,8 +565,16 @@ mod tests {
         session.listens.push(listening(3, 5));
         for id in [4, 6] {
             let asked = Asked::Listen { from: None, listener: listening(id, 5) };
-            session.ask(id, asked, Command::Listen { ask: id, service: 5, from: None }, &control);
+            let command = Command::Listen { ask: id, service: 5, from: None, invites: None };
+            session.ask(id, asked, command, &control);
         }
+        session.invitees.push(11);
+        session.ask(
+            12,
+            Asked::Invitee { service: 5 },
+            Command::Invitee { ask: 12, service: 5, uid: 0 },
+            &control,
+        );
         session.wait_for(5, Asked::Status);
         let coming = Coming {
             channel: ChannelId(70),
@@ -555,20 +585,23 @@ mod tests {
             before: 0,
         };
         session.waiting.push(Waiting { listened: listening(8, 5), coming, until: Instant::FAR });
-        assert_eq!(session.weight(), 4);
+        assert_eq!(session.weight(), 6);
         drop(client);
         assert!(session.is_over());
         session.forget(&control);
-        let (mut taken, mut denied) = (vec![3_u64, 8], Vec::new());
+        let (mut taken, mut denied, mut invited) = (vec![3_u64, 8], Vec::new(), vec![11]);
         while let Some(command) = data.heard() {
             match command {
                 Command::Listen { ask, .. } => taken.push(ask),
                 Command::Unlisten { listener } => taken.retain(|id| *id != listener),
                 Command::Deny { channel } => denied.push(channel),
+                Command::Invitee { ask, .. } => invited.push(ask),
+                Command::RemoveInvitee { invitee } => invited.retain(|ask| *ask != invitee),
                 _ => panic!("neither a listen nor its end"),
             }
         }
         assert_eq!(denied, [ChannelId(70)], "about which it was asked");
+        assert!(invited.is_empty(), "invitees that stay: {invited:?}");
         assert!(taken.is_empty(), "services that stay taken: {taken:?}");
     }
 

@@ -493,7 +493,11 @@ impl Tracer {
                 self.refused_station((now, port), *mac, *why, *here, node);
             }
             ChannelEvent::MembersChanged => self.members(now, port, node),
-            ChannelEvent::ModeChanged | ChannelEvent::Probed { .. } | ChannelEvent::NoMemory { .. } => {}
+            ChannelEvent::ModeChanged
+            | ChannelEvent::Probed { .. }
+            | ChannelEvent::Invited { .. }
+            | ChannelEvent::NotInvited { .. }
+            | ChannelEvent::NoMemory { .. } => {}
         }
     }
 

@@ -413,6 +413,7 @@ impl Node {
     pub fn unlisten(&mut self, listener: u64) {
         self.assert_drained();
         self.lines.iter_mut().for_each(|line| line.channels.unlisten(listener));
+        self.uninvite(listener);
     }
 
     /// Keeps an idle token going round until then, so that hops can be measured.

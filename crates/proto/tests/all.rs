@@ -14,6 +14,7 @@ mod hog_evidence;
 mod hogs;
 mod hops;
 mod insider;
+mod invites;
 mod joiners;
 mod lan;
 mod last_unit;

@@ -1,13 +1,15 @@
-//! The seven messages of RCAP (Tenet paper, Table 1), which travel hop by hop between nodes (`TENET-R13`).
+//! The messages of RCAP (Tenet paper, Table 1), which travel hop by hop between nodes (`TENET-R13`).
 //!
 //! The paper gives their names and directions only. Ours are length-prefixed: a header, the fields of the
 //! kind, and one record for each node, appended in the forward pass and read in reverse. Times are
 //! nanoseconds, sizes octets of payload, chances units of 2⁻⁶³. A reliable transport carries them between
 //! neighbours; nothing here is a frame of a segment.
 //!
-//! Departure: the header also names the origin, since two nodes may give one number to two channels.
+//! Departures: the header also names the origin, since two nodes may give one number to two channels. Two
+//! further kinds carry the wish of a receiver to the source, which the paper leaves without a message.
 
 mod bodies;
+mod invite;
 mod record;
 mod terms;
 #[cfg(test)]
@@ -17,6 +19,7 @@ pub use bodies::{
     RcapAccept, RcapAgain, RcapChances, RcapClose, RcapDenied, RcapInitiation, RcapRequest, RcapStanding,
     RcapStatus,
 };
+pub use invite::{RcapInvite, RcapInviteDenied, RcapWay};
 pub use record::{RCAP_NODES_MAX, RcapRecord, RcapRecords, RcapTest};
 pub use terms::{RCAP_TERMS_MAX, RcapTerms};
 
@@ -31,9 +34,11 @@ pub const RCAP_OCTETS_MAX: usize = 0xffff;
 pub const RCAP_KIND: u8 = 0x52;
 const _: () = assert!(RCAP_KIND != crate::link_state::LINK_STATE_KIND, "they share connections");
 /// The version of these messages.
-pub const RCAP_VERSION: u8 = 3;
+pub const RCAP_VERSION: u8 = 4;
 /// The longest lease of what a request reserves tentatively (`TENET-R9`).
 pub const RCAP_LEASE_MAX_NS: u64 = 3_000_000_000;
+/// The longest time for which a receiver waits for a source that it has asked.
+pub const RCAP_INVITE_MAX_NS: u64 = 10_000_000_000;
 /// The longest time for which another way is looked for.
 pub const RCAP_REROUTE_MAX_NS: u64 = rota_contract::REROUTE_MAX.as_nanos();
 
@@ -77,7 +82,7 @@ pub(crate) const fn sound(is_sound: bool, name: &'static str) -> Result<(), Malf
     if is_sound { Ok(()) } else { Err(Malformed::Field(name)) }
 }
 
-/// The kinds of messages, in the order of Table 1.
+/// The kinds of messages: those of Table 1 in its order, and two of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RcapKind {
     /// Downstream: a request for a new channel.
@@ -94,11 +99,15 @@ pub enum RcapKind {
     CloseForward,
     /// Upstream: the channel ends.
     CloseReverse,
+    /// Upstream: a receiver asks a source for a channel.
+    Invite,
+    /// Downstream: there will be none.
+    InviteDenied,
 }
 
 impl RcapKind {
     /// All kinds; the first one has code 1.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::EstablishRequest,
         Self::EstablishAccept,
         Self::EstablishDenied,
@@ -106,6 +115,8 @@ impl RcapKind {
         Self::StatusReport,
         Self::CloseForward,
         Self::CloseReverse,
+        Self::Invite,
+        Self::InviteDenied,
     ];
 
     const fn code(self) -> u8 {
@@ -119,14 +130,14 @@ impl RcapKind {
 
     /// True for messages that travel towards the receiver.
     pub const fn is_downstream(self) -> bool {
-        matches!(self, Self::EstablishRequest | Self::StatusRequest | Self::CloseForward)
+        matches!(self, Self::EstablishRequest | Self::StatusRequest | Self::CloseForward | Self::InviteDenied)
     }
 }
 
 /// A channel by its origin and the number that the origin gave it, and one attempt to establish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RcapChannel {
-    /// The node that asked for the channel.
+    /// The node that asked for the channel: the source, or the receiver that asks a source.
     pub origin: NodeId,
     /// Its number for the channel.
     pub channel: ChannelId,
@@ -151,6 +162,10 @@ pub enum RcapBody<'a> {
     CloseForward(RcapClose),
     /// Of [`RcapKind::CloseReverse`].
     CloseReverse(RcapClose),
+    /// Of [`RcapKind::Invite`].
+    Invite(RcapInvite<'a>),
+    /// Of [`RcapKind::InviteDenied`].
+    InviteDenied(RcapInviteDenied<'a>),
 }
 
 impl RcapBody<'_> {
@@ -164,6 +179,8 @@ impl RcapBody<'_> {
             Self::StatusReport(_) => RcapKind::StatusReport,
             Self::CloseForward(_) => RcapKind::CloseForward,
             Self::CloseReverse(_) => RcapKind::CloseReverse,
+            Self::Invite(_) => RcapKind::Invite,
+            Self::InviteDenied(_) => RcapKind::InviteDenied,
         }
     }
 
@@ -176,6 +193,8 @@ impl RcapBody<'_> {
                 RcapStatus::OCTETS + status.nodes.octets()
             }
             Self::CloseForward(_) | Self::CloseReverse(_) => RcapClose::OCTETS,
+            Self::Invite(invite) => RcapInvite::OCTETS + invite.way.octets(),
+            Self::InviteDenied(denied) => RcapInviteDenied::OCTETS + denied.way.octets(),
         }
     }
 }
@@ -223,6 +242,8 @@ impl<'a> RcapMessage<'a> {
             RcapKind::StatusReport => RcapBody::StatusReport(RcapStatus::read(&mut fields)?),
             RcapKind::CloseForward => RcapBody::CloseForward(RcapClose::read(&mut fields)?),
             RcapKind::CloseReverse => RcapBody::CloseReverse(RcapClose::read(&mut fields)?),
+            RcapKind::Invite => RcapBody::Invite(RcapInvite::read(&mut fields)?),
+            RcapKind::InviteDenied => RcapBody::InviteDenied(RcapInviteDenied::read(&mut fields)?),
         };
         fields.0.end()?;
         Ok(Self { of: RcapChannel { origin, channel, attempt }, body })
@@ -243,6 +264,8 @@ impl<'a> RcapMessage<'a> {
             RcapBody::EstablishDenied(denied) => denied.write(&mut writer),
             RcapBody::StatusRequest(status) | RcapBody::StatusReport(status) => status.write(&mut writer),
             RcapBody::CloseForward(close) | RcapBody::CloseReverse(close) => close.write(&mut writer),
+            RcapBody::Invite(invite) => invite.write(&mut writer),
+            RcapBody::InviteDenied(denied) => denied.write(&mut writer),
         }
         assert_eq!(writer.written(), usize::from(length), "each kind knows its length");
         Some(usize::from(length))

@@ -150,6 +150,7 @@ impl Control<'_> {
             request,
             Request::Open { .. }
                 | Request::Listen { .. }
+                | Request::Invitee { .. }
                 | Request::LlcOpen { .. }
                 | Request::Circulate { .. }
         );

@@ -123,6 +123,7 @@ mod tests {
             name: Some("x".repeat(octets)),
             before: 0,
             probe: false,
+            answers: None,
         };
         assert_eq!(open(255).check(), Ok(()));
         let said = open(256).check().unwrap_err().to_string();

@@ -114,6 +114,8 @@ impl Control<'_> {
             ChannelEvent::NoMemory { .. }
             | ChannelEvent::Told { .. }
             | ChannelEvent::Struck(_)
+            | ChannelEvent::Invited { .. }
+            | ChannelEvent::NotInvited { .. }
             | ChannelEvent::Incoming { .. }
             | ChannelEvent::ModeChanged
             | ChannelEvent::MembersChanged => {}

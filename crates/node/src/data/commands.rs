@@ -4,11 +4,12 @@ use super::rings::Sink;
 use super::{Data, Stopped};
 use crate::commands::{Command, Note, Opening, Peer, Remains};
 use crate::gate::Egress;
-use rota_contract::AskedTerms;
+use rota_contract::{AskedTerms, NodeId};
 use rota_driver::device::FrameDevice;
 use rota_proto::{
     Beyond, ChannelId, Destination, Found, Listener, Node, NotFound, OpenRequest, RequestError,
 };
+use rota_shm::control::InvitationInfo;
 use rota_units::Instant;
 
 /// The control thread may have been asked for much at once.
@@ -47,10 +48,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 }
             }
             Command::Deny { channel } => self.node.deny(at, channel),
-            Command::Listen { ask, service, from } => {
-                let result = listen(&mut self.node, ask, service, from.as_deref());
+            Command::Listen { ask, service, from, invites } => {
+                let result = listen(&mut self.node, (at, ask), service, (from.as_deref(), invites));
                 self.control.say(Note::Listening { ask, result });
             }
+            Command::Invitee { ask, service, uid } => {
+                let result = self.node.add_invitee(ask, service, uid).map_err(NotFound::from);
+                self.control.say(Note::Listening { ask, result });
+            }
+            Command::RemoveInvitee { invitee } => self.node.remove_invitee(at, invitee),
             Command::ListenAgain { listener } => self.node.listen_again(listener),
             Command::Unlisten { listener } => self.node.unlisten(listener),
             Command::Close { channel } => {
@@ -83,18 +89,20 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.ways.iter_mut().for_each(|way| way.wire.counts.round = Default::default());
                 self.node.keep_awake(at, until);
             }
-            Command::Snapshot { ask, shown } => {
-                let mut snapshot = Box::new(self.snapshot());
-                let detail = |channel: ChannelId| Some((channel, self.node.detail(channel)?));
-                snapshot.details = shown.into_iter().filter_map(detail).collect();
-                self.control.say(Note::Snapshot { ask, snapshot });
-            }
+            Command::Snapshot { ask, shown } => self.tell_snapshot(ask, shown),
             Command::Stop => {
                 self.node.leave(at);
                 self.work.leave(at, None);
             }
         }
         Ok(())
+    }
+
+    fn tell_snapshot(&mut self, ask: u64, shown: Vec<ChannelId>) {
+        let mut snapshot = Box::new(self.snapshot());
+        let detail = |channel: ChannelId| Some((channel, self.node.detail(channel)?));
+        snapshot.details = shown.into_iter().filter_map(detail).collect();
+        self.control.say(Note::Snapshot { ask, snapshot });
     }
 }
 
@@ -106,7 +114,10 @@ pub(super) fn open(
     service: u16,
     request: &Opening,
 ) -> Result<(ChannelId, Peer), NotFound> {
-    let Opening { traffic, terms, before, probe, .. } = *request;
+    let Opening { traffic, terms, before, probe, answers, .. } = *request;
+    if let Some(InvitationInfo { receiver, number }) = answers {
+        return open_across(node, at, (receiver, number), to, service, request);
+    }
     let found = match node.find(to) {
         Err(NotFound::Unknown { known }) => return open_beyond(node, at, to, service, request, known),
         found => found?,
@@ -140,19 +151,39 @@ fn open_beyond(
         near.dedup();
         return Err(NotFound::Unknown { known: near });
     };
+    open_across(node, at, (peer, ChannelId::NONE), called, service, request)
+}
+
+/// The same for a node that is known, and perhaps in answer to its invitation.
+fn open_across(
+    node: &mut Node,
+    at: Instant,
+    (peer, invitation): (NodeId, ChannelId),
+    called: &str,
+    service: u16,
+    request: &Opening,
+) -> Result<(ChannelId, Peer), NotFound> {
     if request.probe {
         return Err(RequestError::ProbeBeyond.into());
     }
     let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
     let AskedTerms { average, interval, delay, jitter, reroute, allow_withdrawn } = request.terms;
     let uid = request.uid;
-    let beyond = Beyond { uid, average, interval, delay, reroute, jitter, allow_withdrawn };
+    let beyond = Beyond { uid, average, interval, delay, reroute, jitter, allow_withdrawn, invitation };
     let channel = node.open_beyond(at, &asked, beyond)?;
     Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
 }
 
-/// Hears channels of that service, from all stations or from one.
-pub(super) fn listen(node: &mut Node, id: u64, service: u16, from: Option<&str>) -> Result<(), NotFound> {
+/// Hears channels of that service, from all stations or from one, which may be asked for it.
+pub(super) fn listen(
+    node: &mut Node,
+    (at, id): (Instant, u64),
+    service: u16,
+    (from, invites): (Option<&str>, Option<ChannelId>),
+) -> Result<(), NotFound> {
+    if let (Some(from), Some(pair)) = (from, invites) {
+        return node.invite(at, (id, service), from, pair);
+    }
     let from = from.map(|from| node.find_sender(from)).transpose()?;
     node.listen(Listener { id, service, from });
     Ok(())

@@ -44,6 +44,31 @@ pub enum ChannelEvent {
         /// The hop for which nothing is guaranteed, where that is why.
         withdrawn: Option<Withdrawn>,
     },
+    /// A receiver asks an invitee for a channel of its service. The program opens the channel
+    /// by naming the invitation, for which it has a second.
+    Invited {
+        /// The parent's number of the invitee, which is asked no more.
+        invitee: u64,
+        /// The receiver's node.
+        receiver: NodeId,
+        /// Its name, if it is known.
+        name: Option<String>,
+        /// The receiver's number of the invitation.
+        number: ChannelId,
+        /// The service.
+        service: u16,
+        /// The receiver's channel of which this one is the way back; none where there is none.
+        pair: ChannelId,
+    },
+    /// The source that a listener has asked will send nothing; the listener is over.
+    NotInvited {
+        /// The listener.
+        listener: u64,
+        /// Which node and test, and the numbers of a denied request.
+        denied: RcapDenied,
+        /// The name of the node, if it is known.
+        name: Option<String>,
+    },
     /// Its receiver has no memory for it; [`ChannelEvent::Closed`] follows.
     NoMemory {
         /// Which.

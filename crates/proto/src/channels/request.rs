@@ -120,6 +120,12 @@ pub enum RequestError {
     /// The request for a channel across segments cannot be.
     #[error(transparent)]
     Across(#[from] crate::rcap::RcapCallError),
+    /// A receiver asks a source by neighbours, of which this node has none.
+    #[error(
+        "this node takes no part in channels across segments, and so no receiver asks it, nor does it ask: \
+         start it with --neighbours"
+    )]
+    NoNeighbours,
     /// No more channels.
     #[error("this node already has {0} channels, which is its limit")]
     TooMany(usize),

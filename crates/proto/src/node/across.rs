@@ -10,6 +10,7 @@
 //! and none is cheaper for a longer bound: such a hop stays as it was offered.
 
 mod change;
+mod invite;
 mod reroute;
 mod sessions;
 
@@ -22,7 +23,7 @@ use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
     ChannelKey, ChannelRequest, Ending, EntryId, Installed, NextHop, Promise, RcapCallError, RcapEvent,
-    RcapOutput, Record, StatusCounts,
+    RcapInitiation, RcapOutput, Record, StatusCounts,
 };
 use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
@@ -49,6 +50,8 @@ pub struct Beyond {
     pub jitter: Option<Span>,
     /// The way may lead through a network without Rota, where nothing is guaranteed.
     pub allow_withdrawn: bool,
+    /// The receiver's number of the invitation that it answers; none for an ordinary channel.
+    pub invitation: ChannelId,
 }
 
 /// Steps of one call: each needs an answer of the step before.
@@ -123,6 +126,10 @@ impl Node {
             reroute: beyond.reroute.unwrap_or(reroute),
             allows_withdrawn: beyond.allow_withdrawn,
             room: s_max.max(Octets::new(request.traffic.room_octets.into())),
+            initiation: match beyond.invitation.is_some() {
+                true => RcapInitiation::Receiver(beyond.invitation),
+                false => RcapInitiation::Source,
+            },
         };
         let own = self.medium().node_id();
         let opened = self.tell_across(now, |across| {
@@ -484,6 +491,10 @@ impl Node {
                 let promise = across.and_then(|across| across.rcap.promised(entry)).unwrap_or(best);
                 self.on_incoming((key, entry), listener, &request, promise);
             }
+            RcapEvent::Invited { key, invitee, service, pair } => {
+                self.on_invited(key, invitee, (service, pair))
+            }
+            RcapEvent::NotInvited { listener, denied } => self.on_not_invited(listener, denied),
             RcapEvent::IncomingGone { key, ending } => {
                 let cause = match ending {
                     Ending::Closed { cause, .. } => cause,

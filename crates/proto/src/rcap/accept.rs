@@ -27,6 +27,7 @@ impl Rcap {
         if entry.state != State::Answering {
             return Err(RcapCallError::NoChannel);
         }
+        self.invites.met(entry.demand.request.initiation.invitation());
         if accepts {
             self.accept(now, id);
         } else {
@@ -150,6 +151,7 @@ impl Rcap {
             octets: demand.packets.octets,
         };
         self.calls.remove(&of.channel);
+        self.end_answer(now, of.channel, None);
         if let Some(own) = self.ledger.get_mut(entry) {
             own.promise = promise.delay;
         }

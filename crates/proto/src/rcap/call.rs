@@ -74,12 +74,14 @@ impl Rcap {
         if request.destination == self.own {
             return Err(RcapCallError::OwnNode);
         }
+        let request = self.answers_invite(request)?;
         let demand = Demand::of(request)?;
         if self.calls.len() >= self.limits.calls {
             return Err(RcapCallError::Full);
         }
         let until = now + self.limits.patience;
         self.calls.insert(channel, Call::new(demand, until));
+        self.begin_answer(channel, &request);
         self.attempt(now, channel);
         Ok(())
     }
@@ -124,7 +126,10 @@ impl Rcap {
                     self.no_way(channel, &broken, Some(denied).filter(|_| !is_over));
                 }
                 Some(Call { change: Some(_), .. }) => self.tell(RcapEvent::NotChanged { channel, denied }),
-                _ => self.tell(RcapEvent::Refused { channel, denied, attempts }),
+                _ => {
+                    self.end_answer(now, channel, Some(denied));
+                    self.tell(RcapEvent::Refused { channel, denied, attempts });
+                }
             },
         }
     }

@@ -263,5 +263,6 @@ impl Rcap {
         for channel in waiting {
             self.settle(now, channel, simply(self.own, RcapTest::Closed));
         }
+        self.end_invites(now);
     }
 }

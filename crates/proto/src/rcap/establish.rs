@@ -10,8 +10,8 @@ use rota_admission::rtip::Chance;
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{
-    RCAP_NODES_MAX, RCAP_OCTETS_MAX, RcapBody, RcapChannel, RcapDenied, RcapInitiation, RcapRecords,
-    RcapRequest, RcapStanding, RcapTest,
+    RCAP_NODES_MAX, RCAP_OCTETS_MAX, RcapBody, RcapChannel, RcapDenied, RcapRecords, RcapRequest,
+    RcapStanding, RcapTest,
 };
 
 /// An attempt to establish a channel, as it reaches a node.
@@ -42,9 +42,6 @@ impl Rcap {
         let is_sound = records.last().is_some_and(|record| record.node == from) && begins == Some(of.origin);
         if !is_sound {
             return self.deny(from, of, simply(self.own, RcapTest::Garbage));
-        }
-        if wire.initiation != RcapInitiation::Source {
-            return self.deny(from, of, simply(self.own, RcapTest::Unsupported));
         }
         let standing: Vec<EntryId> = self.ledger.all_of(&key(of)).collect();
         let newest = standing.last().and_then(|id| self.ledger.get(*id)).map(|entry| entry.of.attempt);
@@ -250,8 +247,13 @@ impl Rcap {
             Some(_) => return self.arrive_again(now, attempt),
             None => {}
         }
-        let listener = self.listeners.get(&request.service).copied();
-        let listener = listener.ok_or(simply(self.own, RcapTest::NoListener))?;
+        let invitation = request.initiation.invitation();
+        let listener = match invitation.is_some() {
+            false => self.listeners.get(&request.service).copied(),
+            true => self.invites.listener(invitation, of.origin, request.service),
+        };
+        let absent = if invitation.is_some() { RcapTest::ReceiverRefused } else { RcapTest::NoListener };
+        let listener = listener.ok_or(simply(self.own, absent))?;
         let waits = |entry: &Entry| {
             entry.state == State::Answering && entry.demand.request.service == request.service
         };

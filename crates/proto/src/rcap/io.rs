@@ -7,7 +7,7 @@ use rota_admission::subnet::{Ask, Offer};
 use rota_contract::{ChannelId, CloseCause, NodeId};
 use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
-use rota_wire::{RcapClose, RcapDenied, RcapTest};
+use rota_wire::{RcapClose, RcapDenied, RcapInitiation, RcapTest};
 
 /// An entry of a node's ledger. A number is given once in the life of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +60,21 @@ pub struct ChannelRequest {
     pub allows_withdrawn: bool,
     /// S_max that the open channel may be changed to, at most: the receiver's memory is made for it.
     pub room: Octets,
+    /// The invitation that it answers, if it does.
+    pub initiation: RcapInitiation,
+}
+
+/// The wish of a program that listens for a channel from one source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invitation {
+    /// The node whose program is to send.
+    pub source: NodeId,
+    /// The service by which that program waits to be asked, and to which the channel comes.
+    pub service: u16,
+    /// The program that takes the channel.
+    pub listener: u64,
+    /// The channel in the other direction that belongs to it, sent from here; none if there is none.
+    pub pair: ChannelId,
 }
 
 /// The answer of the local medium to [`RcapOutput::Reserve`]: the best that it can give, now reserved.
@@ -297,6 +312,25 @@ pub enum RcapEvent {
         /// Why.
         ending: Ending,
     },
+    /// A receiver asks an invitee, which is a program here, for a channel. The program asks for it by
+    /// [`super::Rcap::establish`], which names the invitation.
+    Invited {
+        /// The receiver's node, and its number of the invitation.
+        key: ChannelKey,
+        /// The program that is asked. It is asked no more.
+        invitee: u64,
+        /// The service.
+        service: u16,
+        /// The receiver's number of the channel of which this one is the way back; none for none.
+        pair: ChannelId,
+    },
+    /// A source that a program here has asked will send nothing.
+    NotInvited {
+        /// The program.
+        listener: u64,
+        /// Which node and test; the source's own refusal where its request was denied.
+        denied: RcapDenied,
+    },
     /// The path of an open channel has failed, for either end. Its source looks for another way: the channel
     /// is opened again at both ends, without a word to the programs, or it is closed.
     Broken {
@@ -397,6 +431,9 @@ pub enum RcapCallError {
     /// The destination is this node.
     #[error("the destination is this node itself; name another one")]
     OwnNode,
+    /// The receiver waits for no channel by that invitation any more, or it was another program's.
+    #[error("no receiver waits for this channel any more: the invitation is over, or is another program's")]
+    NoInvitation,
     /// No channel of that number is open or asked for here.
     #[error("there is no such channel here")]
     NoChannel,

@@ -28,15 +28,14 @@
 //! * A close is final, also for an accept that crosses it (`TENET-R11`).
 //! * A hop that carries smaller packets only says so, and the source tries again with these.
 //! * W_min reaches each node and is not divided: buffers are not overbooked.
-//!
-//! Not built: receiver-initiated and duplex establishment. The messages have a field for them, and a request
-//! that asks for either is denied as unsupported.
+//! * A receiver asks a source for a channel by two messages of ours (`invite.rs`).
 
 mod accept;
 mod call;
 mod change;
 mod end;
 mod establish;
+mod invite;
 mod io;
 mod ledger;
 mod limits;
@@ -48,18 +47,19 @@ mod status;
 mod tests;
 
 pub use io::{
-    ChannelKey, ChannelRequest, Ending, EntryId, HopDenied, HopOffer, Installed, NextHop, Promise,
-    RcapCallError, RcapEvent, RcapOutput, StatusCounts,
+    ChannelKey, ChannelRequest, Ending, EntryId, HopDenied, HopOffer, Installed, Invitation, NextHop,
+    Promise, RcapCallError, RcapEvent, RcapOutput, StatusCounts,
 };
 pub use limits::{Quota, RcapLimits};
 pub use record::{LINK, Record, TUNNEL};
-pub use rota_wire::{RCAP_OCTETS_MAX, RcapDenied, RcapStanding, RcapTest};
+pub use rota_wire::{RCAP_OCTETS_MAX, RcapDenied, RcapInitiation, RcapStanding, RcapTest};
 pub use routes::{Graph, Route, Routes};
 
 pub(crate) use change::units_within;
 
 use call::{Call, Question};
 use end::Side;
+use invite::Invites;
 use ledger::Ledger;
 use reroute::Kept;
 use rota_contract::{ChannelId, NodeId};
@@ -98,6 +98,7 @@ pub struct Rcap {
     last_question: u32,
     /// The program that waits on each service.
     listeners: BTreeMap<u16, u64>,
+    invites: Invites,
     graph: Graph,
     up: BTreeSet<NodeId>,
     down: BTreeSet<NodeId>,
@@ -124,6 +125,7 @@ impl Rcap {
             kept: BTreeMap::new(),
             last_question: 0,
             listeners: BTreeMap::new(),
+            invites: Invites::default(),
             graph,
             up: BTreeSet::new(),
             down: BTreeSet::new(),
@@ -144,7 +146,8 @@ impl Rcap {
         let calls = self.calls.values().filter_map(|call| call.retry_at);
         let questions = self.questions.values().map(|question| question.until);
         let kept = self.kept.values().map(|kept| kept.until);
-        entries.into_iter().chain(calls).chain(questions).chain(kept).min().unwrap_or(Instant::FAR)
+        let first = entries.into_iter().chain(calls).chain(questions).chain(kept).min();
+        first.unwrap_or(Instant::FAR).min(self.invites.deadline())
     }
 
     /// Leases, retries and questions whose time has come. Harmless when early.
@@ -157,6 +160,7 @@ impl Rcap {
         self.retry(now);
         self.give_up_questions(now);
         self.give_up_kept(now);
+        self.tick_invites(now);
     }
 
     /// One message of a neighbour.
@@ -186,6 +190,8 @@ impl Rcap {
             RcapBody::StatusReport(status) => self.on_status_report(from, of, status),
             RcapBody::CloseForward(close) => self.on_end(now, from, of, (*close).into(), Side::Before),
             RcapBody::CloseReverse(close) => self.on_end(now, from, of, (*close).into(), Side::Behind),
+            RcapBody::Invite(invite) => self.on_invite(now, from, of, invite),
+            RcapBody::InviteDenied(denied) => self.on_invite_denied(of, denied),
         }
         Ok(())
     }

@@ -193,6 +193,7 @@ impl Demand {
             reroute: span(wire.reroute_ns),
             allows_withdrawn: wire.allows_withdrawn,
             room: octets(wire.room),
+            initiation: wire.initiation,
         };
         let known = |again: RcapAgain| Some(again.avoid).filter(|node| node.is_known());
         let again = wire.again.map(|again| Again { is_change: again.is_change, avoid: known(again) });
@@ -207,7 +208,7 @@ impl Demand {
             destination: request.destination,
             service: request.service,
             uid: request.uid,
-            initiation: rota_wire::RcapInitiation::Source,
+            initiation: request.initiation,
             allows_withdrawn: request.allows_withdrawn,
             lease_ns: lease.as_nanos(),
             x_min_ns: request.messages.x_min.as_nanos(),

@@ -6,7 +6,8 @@ use rota_contract::CloseCause;
 use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
 use rota_wire::{
-    RcapAccept, RcapAgain, RcapClose, RcapKind, RcapRecord, RcapRecords, RcapRequest, RcapStatus,
+    RcapAccept, RcapAgain, RcapClose, RcapInvite, RcapInviteDenied, RcapKind, RcapRecord, RcapRecords,
+    RcapRequest, RcapStatus, RcapWay,
 };
 
 mod change;
@@ -85,6 +86,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         reroute: Span::ZERO,
         allows_withdrawn: false,
         room: Octets::new(1_000),
+        initiation: RcapInitiation::Source,
     }
 }
 
@@ -358,9 +360,9 @@ fn a_request_that_cannot_pass_is_denied_by_the_test_that_fails() {
     rcap.neighbour_up(at(0), NodeId(63));
     rcap.on_message(at(1), NodeId(63), &of_a(ask(C), &long)).unwrap();
     assert_eq!(denial(&drain(&mut rcap)).unwrap().test, RcapTest::PathTooLong);
-    let mut wire = request(1, 1);
-    wire[24 + 14] = 2;
-    assert_eq!(denied(A, &wire), RcapTest::Unsupported, "duplex");
+    let initiation = RcapInitiation::Receiver(ChannelId(3));
+    let of_nobody = ChannelRequest { initiation, ..ask(B) };
+    assert_eq!(denied(A, &of_a(of_nobody, &[A])), RcapTest::ReceiverRefused, "nobody has invited");
 }
 
 #[test]

@@ -85,5 +85,8 @@ impl World {
             assert!(!waits, "{key:?} {called:?}");
         }
         assert!(self.reroutes.ends.is_empty(), "{:?}", self.reroutes.ends);
+        for (key, wish) in &self.wishes {
+            assert!(wish.met.is_some(), "{key:?} {wish:?}");
+        }
     }
 }

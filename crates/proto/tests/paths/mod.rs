@@ -4,7 +4,9 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 mod checks;
+mod invites;
 
+pub use invites::{Met, Wish};
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::Offer;
@@ -13,7 +15,7 @@ use rota_medium::Rng;
 use rota_proto::PortId;
 use rota_proto::rcap::{
     ChannelKey, ChannelRequest, EntryId, Graph, HopDenied, HopOffer, Installed, NextHop, Rcap, RcapEvent,
-    RcapLimits, RcapOutput, RcapTest,
+    RcapInitiation, RcapLimits, RcapOutput, RcapTest,
 };
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{RcapKind, RcapMessage};
@@ -53,6 +55,7 @@ pub fn request(to: usize) -> ChannelRequest {
         reroute: Span::ZERO,
         allows_withdrawn: false,
         room: Octets::new(2_000),
+        initiation: RcapInitiation::Source,
     }
 }
 
@@ -112,6 +115,16 @@ enum What {
     Close {
         key: ChannelKey,
         at: usize,
+    },
+    Invite {
+        at: usize,
+        from: usize,
+    },
+    /// The program that a receiver has asked asks for the channel.
+    Invited {
+        at: usize,
+        life: u64,
+        key: ChannelKey,
     },
     CloseAll,
     /// The program of each open channel asks for messages of so many octets.
@@ -196,12 +209,17 @@ pub struct Changes {
     pub denied: u64,
 }
 
+/// The nodes, and the links between them.
+struct Network {
+    graph: Graph,
+    links: Vec<(usize, usize)>,
+}
+
 pub struct World {
     pub now: Instant,
     pub rng: Rng,
     pub stations: Vec<Station>,
-    graph: Graph,
-    links: Vec<(usize, usize)>,
+    network: Network,
     /// The session of each link, none while it is down.
     sessions: BTreeMap<(usize, usize), u64>,
     arrivals: BTreeMap<(usize, usize), Instant>,
@@ -217,6 +235,8 @@ pub struct World {
     pub noise: Noise,
     pub limits: RcapLimits,
     pub reroutes: Reroutes,
+    /// The wishes of receivers, by the receiver and its number.
+    pub wishes: BTreeMap<ChannelKey, Wish>,
     pub handled: u64,
     pub opened: u64,
     pub statuses: u64,
@@ -238,8 +258,7 @@ impl World {
             now: Instant::from_nanos(1_000_000),
             rng: Rng::new(seed),
             stations: Vec::new(),
-            graph,
-            links: links.to_vec(),
+            network: Network { graph, links: links.to_vec() },
             sessions: BTreeMap::new(),
             arrivals: BTreeMap::new(),
             events: BTreeMap::new(),
@@ -252,6 +271,7 @@ impl World {
             noise: Noise::default(),
             limits: RcapLimits::default(),
             reroutes: Reroutes::default(),
+            wishes: BTreeMap::new(),
             handled: 0,
             opened: 0,
             statuses: 0,
@@ -281,15 +301,16 @@ impl World {
         for at in 0..self.stations.len() {
             self.stations[at].machine = Some(self.machine(at));
         }
-        for (one, other) in self.links.clone() {
+        for (one, other) in self.network.links.clone() {
             self.up(one, other);
         }
     }
 
     fn machine(&mut self, at: usize) -> Rcap {
         let seed = self.rng.next_u64();
-        let mut machine = Rcap::new(node(at), self.limits.clone(), self.graph.clone(), seed);
+        let mut machine = Rcap::new(node(at), self.limits.clone(), self.network.graph.clone(), seed);
         machine.register(SERVICE, at as u64).expect("the first listener");
+        invites::add_invitees(&mut machine);
         machine
     }
 
@@ -350,7 +371,8 @@ impl World {
             }
         }
         self.reroutes.ends.retain(|key, _| self.calls[key].to != at);
-        for (one, other) in self.links.clone() {
+        self.crash_wishes(at);
+        for (one, other) in self.network.links.clone() {
             if one == at || other == at {
                 self.lose(one, other, ms(50));
             }
@@ -369,7 +391,7 @@ impl World {
         self.stations[at].has_hung = true;
         if time > KEEP_ALIVE {
             // The sessions end at the other ends; the node itself hears of it when it goes on.
-            for (one, other) in self.links.clone() {
+            for (one, other) in self.network.links.clone() {
                 if one == at || other == at {
                     let mut ended = self.now;
                     ended += KEEP_ALIVE;
@@ -413,6 +435,7 @@ impl World {
             What::Deliver { to, .. } => Some(*to),
             What::Lost { at, .. } | What::Medium { at, .. } | What::Timer { at, .. } => Some(*at),
             What::Answer { at, .. } | What::Call { at, .. } | What::Close { at, .. } => Some(*at),
+            What::Invite { at, .. } | What::Invited { at, .. } => Some(*at),
             What::Up { .. } | What::Restart { .. } | What::GoOn { .. } => None,
             What::CloseAll | What::ChangeAll { .. } => None,
         }
@@ -447,9 +470,9 @@ impl World {
                 self.with(at, life, Rcap::handle_deadline);
             }
             What::Answer { at, life, key, accepts } => {
-                self.with(at, life, |machine, now| {
-                    let _ = machine.answer(now, key, accepts);
-                });
+                let mut answered = false;
+                self.with(at, life, |machine, now| answered = machine.answer(now, key, accepts).is_ok());
+                self.answered(key, answered, accepts);
             }
             What::Restart { at } => {
                 self.stations[at].machine = Some(self.machine(at));
@@ -462,6 +485,9 @@ impl World {
                 }
             }
             What::Call { at, request } => self.ask(at, request),
+            What::Invite { at, from } => self.invite_now(at, from),
+            What::Invited { at, life, key } if self.stations[at].life == life => self.ask_back(at, key),
+            What::Invited { .. } => {}
             What::CloseAll => {
                 for (turn, (key, called)) in self.calls.clone().into_iter().enumerate() {
                     self.close(key, if turn % 2 == 0 { called.at } else { called.to });
@@ -507,7 +533,12 @@ impl World {
         self.channels += 1;
         let channel = ChannelId(self.channels);
         let request = ChannelRequest { reroute: self.reroutes.time, ..request };
-        machine.establish(now, channel, request).expect("a sound request");
+        let asked = machine.establish(now, channel, request);
+        if request.initiation != RcapInitiation::Source && asked.is_err() {
+            // The receiver waits no more.
+            return;
+        }
+        asked.expect("a sound request");
         let key = ChannelKey { origin: node(at), channel };
         self.calls.insert(
             key,
@@ -675,7 +706,8 @@ impl World {
             RcapEvent::Closed { key, .. } => {
                 assert!(self.reroutes.ends.remove(&key).is_some(), "an end is told once");
             }
-            RcapEvent::Incoming { key, .. } => {
+            RcapEvent::Incoming { key, request, .. } => {
+                self.arrives(at, key, &request);
                 assert!(!self.reroutes.ends.contains_key(&key), "a program has it already");
                 self.reroutes.changes.contracts.insert((key, false), S_MAX);
                 if self.happens(self.noise.silent) {
@@ -685,6 +717,8 @@ impl World {
                 let (life, late) = (self.stations[at].life, Span::from_nanos(self.below(3_000_000)));
                 self.at(now + late, What::Answer { at, life, key, accepts });
             }
+            RcapEvent::Invited { key, .. } => self.invited(at, key),
+            RcapEvent::NotInvited { listener, denied } => self.not_invited(at, listener, denied.test),
             RcapEvent::Status { nodes, .. } => {
                 assert!(nodes.len() >= 2 && nodes.iter().all(|node| node.is_open));
                 self.statuses += 1;

@@ -43,6 +43,9 @@ pub enum Request {
         before: u64,
         /// Only the contract is wanted: the channel ends before it opens, and its receiver listens again.
         probe: bool,
+        /// The invitation that it answers: `to` is then for people only, and `service` is the invitation's.
+        #[serde(default)]
+        answers: Option<InvitationInfo>,
     },
     /// The client has mapped the memory of a channel it opened: seal it and let units flow.
     Mapped {
@@ -59,6 +62,15 @@ pub enum Request {
         buffers: u16,
         /// The program is asked about each channel, and answers.
         asks: bool,
+        /// The station of `from` is asked for the channel. With the program's own channel whose way back it
+        /// is; [`ChannelId::NONE`] where it is none.
+        #[serde(default)]
+        invites: Option<ChannelId>,
+    },
+    /// Waits for one receiver that asks for a channel.
+    Invitee {
+        /// The service.
+        service: u16,
     },
     /// To [`Reply::Asked`], finally.
     Answer {
@@ -168,10 +180,28 @@ pub enum Reply {
         /// One sentence that names the missing channel or incident.
         sentence: String,
     },
-    /// To [`Request::Listen`].
+    /// To [`Request::Listen`] and [`Request::Invitee`].
     Listening {
         /// The service.
         service: u16,
+    },
+    /// A receiver asks an invitee here for a channel, and waits for a [`Request::Open`] that answers.
+    Invited {
+        /// Which invitation.
+        invitation: InvitationInfo,
+        /// The name of the receiver's node; its id where no name is known.
+        name: String,
+        /// The service.
+        service: u16,
+        /// The receiver's channel of which this one is the way back; [`ChannelId::NONE`] where there is none.
+        pair: ChannelId,
+    },
+    /// The station that a listener has asked will send nothing.
+    NotInvited {
+        /// By which node and test.
+        refusal: RefusalInfo,
+        /// True if nobody was there to answer: no way, no program, no answer.
+        is_absent: bool,
     },
     /// A channel would lead to a service listened to here, and waits for [`Request::Answer`].
     Asked {
@@ -278,6 +308,16 @@ pub enum Reply {
         /// Whether the request itself was wrong (no such station, impossible size).
         wrong_use: bool,
     },
+}
+
+/// An invitation: a receiver's wish for a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InvitationInfo {
+    /// The receiver's node.
+    pub receiver: NodeId,
+    /// That node's number of it.
+    pub number: ChannelId,
 }
 
 /// Why a socket was not opened.
@@ -397,11 +437,12 @@ mod tests {
     #[test]
     fn a_request_to_open_states_its_traffic_beside_the_rest_and_nothing_unknown() {
         const OPEN: &str = r#"{"open":{"to":"n5","service":7,"unit_octets_max":6250,"room_octets":12500,"#;
-        const REST: &str = r#""buffers":4,"name":null,"before":0,"probe":false}}"#;
+        const REST: &str = r#""buffers":4,"name":null,"before":0,"probe":false,"answers":null}}"#;
         let traffic = TrafficSpec::fixed(6_250, Span::from_nanos(33_333_333), true).with_room_for(2);
         let (to, service, buffers, name) = ("n5".to_owned(), 7, 4, None);
         let terms = AskedTerms::default();
-        let request = Request::Open { to, service, traffic, terms, buffers, name, before: 0, probe: false };
+        let (before, probe, answers) = (0, false, None);
+        let request = Request::Open { to, service, traffic, terms, buffers, name, before, probe, answers };
         let read = |pace: &str| Request::parse(format!("{OPEN}{pace}{REST}").as_bytes());
         assert_eq!(read(r#""period_ns":33333333,"periodic":true,"#).unwrap(), (UNASKED, request.clone()));
         for pace in [

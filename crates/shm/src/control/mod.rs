@@ -18,8 +18,8 @@ pub use info::{
     RefusalInfo, ReservationInfo, StatusInfo, TallyInfo, TimersInfo, TokenInfo,
 };
 pub use message::{
-    CONTROL_VERSION, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, NAME_OCTETS_MAX, Reply, Request,
-    TextTooLong, UNASKED,
+    CONTROL_VERSION, InvitationInfo, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, NAME_OCTETS_MAX, Reply,
+    Request, TextTooLong, UNASKED,
 };
 pub use name::{ControlName, ControlNameError};
 pub use socket::{Connection, ControlListener, Message, SocketError};

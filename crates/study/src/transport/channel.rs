@@ -9,8 +9,9 @@ use crate::came::Rest;
 use crate::clock;
 use crate::stall::{Stall, StallEvidence, StallLog};
 use rota::{
-    AcceptError, AskedTerms, CloseCause, CloseError, ControlName, Granted, Listener, Node, OpenRequest,
-    Overdue, Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, Tally, WaitError, Withdrawn,
+    AcceptError, AskedTerms, CloseCause, CloseError, ControlName, Granted, Invitation, Invitee, Listener,
+    Node, OpenRequest, Overdue, Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, Tally,
+    WaitError, Withdrawn,
 };
 use rota_answer::{Exit, Failure, complain};
 use rota_units::{Instant, Span};
@@ -27,8 +28,8 @@ const RECEIVE_BUFFERS: u16 = 8;
 /// The request of a sender.
 #[derive(Clone, Debug)]
 pub struct ChannelRequest {
-    /// The receiving station.
-    pub to: String,
+    /// The receiving station; none if a receiver is to ask for the channel.
+    pub to: Option<String>,
     /// The service that listens there.
     pub service: u16,
     /// The largest unit.
@@ -80,22 +81,30 @@ struct ChannelSink {
 
 /// Opens a channel through this station's node.
 pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, ChannelFailure> {
-    let mut channel = open_channel(request, BUFFERS)?;
+    let (mut channel, to) = open_channel(request, BUFFERS)?;
     let pacer = channel.pacer(FIRST_SLOT_PATIENCE).map_err(end_of_wait)?;
-    let name = format!("the channel to service {} of {}", request.service, request.to);
+    let name = format!("the channel to service {} of {to}", request.service);
     let (reattach, stalls) = (request.reattach.map(Change::within), StallLog::default());
     Ok(Box::new(ChannelSink { channel, name, reattach, unsent: None, pacer, stalls }))
 }
 
-/// A channel for so many units that wait.
-fn open_channel(request: &ChannelRequest, buffers: u16) -> Result<SendChannel, ChannelFailure> {
+/// A channel for so many units that wait, and the name of its receiver.
+fn open_channel(request: &ChannelRequest, buffers: u16) -> Result<(SendChannel, String), ChannelFailure> {
     let too_large = |_| Failure::wrong_use(format!("a unit of {} octets is too large", request.unit_octets));
     let octets = u32::try_from(request.unit_octets).map_err(too_large)?;
     let node = connect()?;
     // Room to grow, for 'rota channel modify'.
-    let ask = OpenRequest::new(&request.to, request.service, octets, request.period).with_room_for(2);
+    let to = request.to.clone().unwrap_or_default();
+    let ask = OpenRequest::new(&to, request.service, octets, request.period).with_room_for(2);
     let ask = OpenRequest { overdue: request.overdue, terms: request.terms, buffers, ..ask };
-    node.open(&ask).map_err(|error| match error {
+    let opened = match request.to {
+        Some(_) => node.open(&ask).map(|channel| (channel, to)),
+        None => {
+            let (invitee, invitation) = invited(&node, request.service)?;
+            invitee.open(&invitation, &ask).map(|channel| (channel, invitation.name))
+        }
+    };
+    opened.map_err(|error| match error {
         rota::OpenError::Refused(info) => ChannelFailure::Refused {
             sentence: info.sentence.clone(),
             refusal: Refusal {
@@ -110,6 +119,24 @@ fn open_channel(request: &ChannelRequest, buffers: u16) -> Result<SendChannel, C
         },
         other => ChannelFailure::Failed(other.into()),
     })
+}
+
+/// Waits for a receiver that asks, for as long as it takes.
+fn invited(node: &Node, service: u16) -> Result<(Invitee, Invitation), Failure> {
+    let mut invitee = node.invitee(service)?;
+    // A script that starts the receiver waits for this line.
+    complain(&format!("waiting to be asked for service {service}"));
+    loop {
+        rota_answer::Asked::to_end()?;
+        match invitee.invited(clock::NOTICE) {
+            Ok(invitation) => {
+                complain(&format!("{} asks for service {service}", invitation.name));
+                return Ok((invitee, invitation));
+            }
+            Err(AcceptError::TimedOut { .. }) => {}
+            Err(other) => return Err(other.into()),
+        }
+    }
 }
 
 fn promise(granted: &Granted) -> Promise {
@@ -278,7 +305,7 @@ impl ChannelSource {
                     return Err(change.gave_up(&end, "no sender came back"));
                 }
                 Err(other) if may_go_on(&other) => end = Failure::failed(other),
-                Err(other) => return Err(Failure::failed(other)),
+                Err(other) => return Err(other.into()),
             }
             if change.left(clock::now()) == Span::ZERO {
                 return Err(change.gave_up(&end, "it ended again"));
@@ -297,13 +324,33 @@ impl ChannelSource {
     }
 }
 
+/// The sender that a receiver takes a channel from.
+#[derive(Clone, Copy, Debug)]
+pub enum Sender<'a> {
+    /// Any.
+    Any,
+    /// This station only.
+    One(&'a str),
+    /// This station, which is asked for it.
+    Asked(&'a str),
+}
+
+fn listener(service: u16, from: Sender<'_>, buffers: u16) -> Result<Listener, Failure> {
+    let node = connect()?;
+    Ok(match from {
+        Sender::Any => node.listen(service, None, buffers)?,
+        Sender::One(from) => node.listen(service, Some(from), buffers)?,
+        Sender::Asked(from) => node.invite(from, service, buffers)?,
+    })
+}
+
 /// Listens for a channel through this station's node.
 pub fn listen(
     service: u16,
-    from: Option<&str>,
+    from: Sender<'_>,
     reattach: Option<Span>,
 ) -> Result<Box<dyn UnitSource>, Failure> {
-    let listener = connect()?.listen(service, from, RECEIVE_BUFFERS)?;
+    let listener = listener(service, from, RECEIVE_BUFFERS)?;
     let (tally, stalls) = (Tally::default(), StallLog::default());
     let reattach = reattach.map(Change::within);
     let stream = Stream::default();
@@ -417,7 +464,7 @@ impl UnitSource for ChannelSource {
                     listen_again(&mut self.listener, change, &end, &awaited)?;
                     Ok(Event::Silence)
                 }
-                Err(other) => Err(Failure::failed(other)),
+                Err(other) => Err(other.into()),
             };
         };
         match channel.recv(unit, patience) {

@@ -3,7 +3,7 @@
 use super::record::{RcapRecords, RcapTest};
 use super::{Fields, Malformed, RCAP_LEASE_MAX_NS, RCAP_REROUTE_MAX_NS, sound};
 use crate::fields::Writer;
-use rota_contract::{CloseCause, NodeId};
+use rota_contract::{ChannelId, CloseCause, NodeId};
 
 /// Which end asks for the channel (paper section 6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,14 +11,38 @@ pub enum RcapInitiation {
     /// The source.
     #[default]
     Source,
-    /// The receiver; the traffic is still stated by the source.
-    Receiver,
-    /// One end, for a channel in each direction.
-    Duplex,
+    /// The receiver, by an invitation of this number; the traffic is still stated by the source.
+    Receiver(ChannelId),
+    /// The same for the way back of a channel that the receiver sends.
+    Duplex(ChannelId),
 }
 
 impl RcapInitiation {
-    const ALL: [Self; 3] = [Self::Source, Self::Receiver, Self::Duplex];
+    /// The receiver's number of the invitation; [`ChannelId::NONE`] for none.
+    pub const fn invitation(self) -> ChannelId {
+        match self {
+            Self::Source => ChannelId::NONE,
+            Self::Receiver(number) | Self::Duplex(number) => number,
+        }
+    }
+
+    const fn code(self) -> u8 {
+        match self {
+            Self::Source => 0,
+            Self::Receiver(_) => 1,
+            Self::Duplex(_) => 2,
+        }
+    }
+
+    fn of(code: u8, invitation: ChannelId) -> Result<Self, Malformed> {
+        sound(invitation.is_some() == (code > 0), "invitation")?;
+        match code {
+            0 => Ok(Self::Source),
+            1 => Ok(Self::Receiver(invitation)),
+            2 => Ok(Self::Duplex(invitation)),
+            _ => Err(Malformed::Field("initiation")),
+        }
+    }
 }
 
 /// The shares of packets that may fail in the worst case, in parts of 2⁶³.
@@ -103,13 +127,12 @@ pub struct RcapRequest<'a> {
 }
 
 impl<'a> RcapRequest<'a> {
-    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 1;
+    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 8 + 1;
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let (destination, service) = (fields.node("destination")?, fields.u16("service")?);
         let (uid, initiation) = (fields.u32("uid")?, fields.u8("initiation")?);
-        let initiation = RcapInitiation::ALL.get(usize::from(initiation)).copied();
-        let initiation = initiation.ok_or(Malformed::Field("initiation"))?;
+        sound(initiation <= 2, "initiation")?;
         let class = fields.u8("class")?;
         sound(class <= 3, "class")?;
         let lease_ns = fields.u64("lease")?;
@@ -121,6 +144,7 @@ impl<'a> RcapRequest<'a> {
         let (late_most, loss_most) = (fields.u64("Z_min")?, fields.u64("W_min")?);
         let (reroute_ns, again) = (fields.u64("reroute")?, fields.u8("again")?);
         let (avoid, room) = (NodeId(fields.u64("avoid")?), fields.u32("room")?);
+        let initiation = RcapInitiation::of(initiation, ChannelId(fields.u64("invitation")?))?;
         let nodes = RcapRecords::read(fields)?;
         sound((1..=RCAP_LEASE_MAX_NS).contains(&lease_ns), "lease")?;
         sound(x_min_ns > 0, "X_min")?;
@@ -165,7 +189,7 @@ impl<'a> RcapRequest<'a> {
     }
 
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
-        writer.u64(self.destination.0).u16(self.service).u32(self.uid).u8(self.initiation as u8);
+        writer.u64(self.destination.0).u16(self.service).u32(self.uid).u8(self.initiation.code());
         let class = u8::from(self.chances.is_statistical()) | u8::from(self.allows_withdrawn) << 1;
         writer.u8(class).u64(self.lease_ns).u64(self.x_min_ns).u64(self.x_ave_ns);
         writer.u64(self.interval_ns).u32(self.s_max).u32(self.s_min).u32(self.packet_max);
@@ -173,6 +197,7 @@ impl<'a> RcapRequest<'a> {
         writer.u64(self.chances.late_most).u64(self.chances.loss_most);
         writer.u64(self.reroute_ns).u8(RcapAgain::code(self.again));
         writer.u64(self.again.map_or(NodeId::UNKNOWN, |again| again.avoid).0).u32(self.room);
+        writer.u64(self.initiation.invitation().0);
         self.nodes.write(writer);
     }
 }

@@ -258,6 +258,12 @@ tests!(
     Withdrawn = "nothing is guaranteed on the way behind it, which leads through a network without Rota",
     /// The memory of the receiving program holds no such units, or too few of them.
     Room = "the receiver's memory was made for smaller units, or for fewer of them",
+    /// No program at the source waits to be asked for a channel of the service.
+    NoSource = "no program there waits to be asked for that service",
+    /// The program at the source refused, or ended before it asked for the channel.
+    SourceRefused = "the sending program has refused",
+    /// The program at the source, or its node, did not answer in time.
+    SourceSilent = "the sending program did not answer in time",
 );
 
 impl RcapTest {

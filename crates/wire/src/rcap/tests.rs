@@ -70,6 +70,16 @@ fn denied() -> RcapDenied {
     }
 }
 
+/// 2, then 5.
+fn way() -> RcapWay<'static> {
+    RcapWay::parse(&[0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 5]).unwrap()
+}
+
+fn invite() -> RcapInvite<'static> {
+    let (source, pair) = (NodeId(9), ChannelId(8));
+    RcapInvite { source, service: 3, lease_ns: 4_000, pair, way: way() }
+}
+
 /// TENET-R13: the header octet by octet, and each kind with its code and direction.
 #[test]
 fn each_kind_has_its_code_and_direction_and_reads_back() {
@@ -87,10 +97,11 @@ fn each_kind_has_its_code_and_direction_and_reads_back() {
         RcapBody::StatusReport(status),
         RcapBody::CloseForward(close),
         RcapBody::CloseReverse(close),
+        RcapBody::Invite(invite()),
+        RcapBody::InviteDenied(RcapInviteDenied { denied: denied(), way: way() }),
     ];
-    for (body, (code, upstream)) in
-        all.into_iter().zip([(1, 0), (2, 1), (3, 1), (4, 0), (5, 1), (6, 0), (7, 1)])
-    {
+    let codes = [(1, 0), (2, 1), (3, 1), (4, 0), (5, 1), (6, 0), (7, 1), (8, 1), (9, 0)];
+    for (body, (code, upstream)) in all.into_iter().zip(codes) {
         let message = octets(body);
         let length = (message.len() as u16).to_be_bytes();
         assert_eq!(
@@ -132,10 +143,10 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     let (zero_32, huge_32) = ([0; 4], [0xff; 4]);
     let cases: &[(usize, &[u8], &str)] = &[
         (0, &[0x4c], "kind"),
-        (1, &[4], "version"),
+        (1, &[3], "version"),
         (2, &[0, 23], "length"),
         (4, &[0], "type"),
-        (4, &[8], "type"),
+        (4, &[10], "type"),
         (4, &[2], "direction"),
         (5, &[1], "direction"),
         (6, &[0, 0], "attempt"),
@@ -143,6 +154,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (16, &zero, "channel"),
         (body, &zero, "destination"),
         (body + 14, &[3], "initiation"),
+        (body + 14, &[1], "invitation"),
         (body + 15, &[4], "class"),
         (body + 15, &[0], "Z_min"),
         (body + 16, &zero, "lease"),
@@ -166,8 +178,9 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (body + 108, &[3], "again"),
         (body + 108, &[0], "avoid"),
         (body + 117, &[0, 0, 1, 0xf3], "room"),
-        (body + 121, &[2], "record length"),
-        (body + 121, &[17], "nodes"),
+        (body + 121, &[1], "invitation"),
+        (body + 129, &[2], "record length"),
+        (body + 129, &[17], "nodes"),
         (first, &[0, 0], "record length"),
         (first, &[0xff, 0xff], "record length"),
         (first + 2, &zero, "record node"),
@@ -217,6 +230,36 @@ fn each_wrong_field_of_an_answer_is_refused_by_its_name() {
         longer[3] = longer.len() as u8;
         assert!(RcapMessage::parse(&longer).is_err());
     }
+}
+
+/// TENET-6-8.
+#[test]
+fn each_wrong_field_of_an_invitation_is_refused_by_its_name() {
+    let message = octets(RcapBody::Invite(invite()));
+    let (body, zero, huge) = (RCAP_HEADER_OCTETS, [0; 8], [0xff; 8]);
+    let two = [0, 0, 0, 0, 0, 0, 0, 2];
+    let cases: [(usize, &[u8], &str); 8] = [
+        (body, &zero, "source"),
+        (body + 10, &zero, "lease"),
+        (body + 10, &huge, "lease"),
+        (body + 26, &[0], "way"),
+        (body + 26, &[3], "way"),
+        (body + 26, &[0xff], "way"),
+        (body + 27, &zero, "way node"),
+        (body + 35, &two, "way node"),
+    ];
+    for (at, wrong, name) in cases {
+        let said = refused(&message, at, wrong);
+        assert_eq!(said, Some(name), "at {at}");
+    }
+    let denied = octets(RcapBody::InviteDenied(RcapInviteDenied { denied: denied(), way: way() }));
+    assert_eq!(refused(&denied, body + 8, &[RcapTest::ALL.len() as u8]), Some("test"));
+    assert_eq!(refused(&denied, body + 31, &zero), Some("way node"));
+    assert_eq!(way().iter().collect::<Vec<_>>(), [NodeId(2), NodeId(5)]);
+    assert_eq!(RcapWay::parse(&RcapWay::written(&[NodeId(2), NodeId(5)])), Ok(way()));
+    let many: Vec<NodeId> = (1..=RCAP_NODES_MAX as u64 + 1).map(NodeId).collect();
+    assert!(RcapWay::parse(&RcapWay::written(&many)).is_err());
+    assert!(RcapWay::parse(&[1]).is_err(), "half a node");
 }
 
 #[test]
@@ -278,6 +321,7 @@ prop_compose! {
 prop_compose! {
     fn any_request()(
         (destination, service, uid, way) in (1u64.., any::<u16>(), any::<u32>(), 0usize..3),
+        invitation in (1u64..).prop_map(ChannelId),
         (lease_ns, x_min_ns) in (1..=RCAP_LEASE_MAX_NS, 1..1u64 << 40),
         (longer, longest) in (0..1u64 << 40, 0..1u64 << 40),
         sizes in (1..=u32::MAX, 1..=u32::MAX, 1..=u32::MAX), host_slack_ns in any::<u64>(),
@@ -287,7 +331,11 @@ prop_compose! {
     ) -> RcapRequest<'static> {
         RcapRequest {
             destination: NodeId(destination), service, uid,
-            initiation: [RcapInitiation::Source, RcapInitiation::Receiver, RcapInitiation::Duplex][way],
+            initiation: [
+                RcapInitiation::Source,
+                RcapInitiation::Receiver(invitation),
+                RcapInitiation::Duplex(invitation),
+            ][way],
             allows_withdrawn: allows,
             lease_ns, x_min_ns, x_ave_ns: x_min_ns + longer, interval_ns: x_min_ns + longer + longest,
             s_max: sizes.0.max(sizes.1), s_min: sizes.0.min(sizes.1), packet_max: sizes.2, host_slack_ns,
@@ -329,6 +377,13 @@ proptest! {
         octets(RcapBody::StatusReport(RcapStatus { question, nodes }));
         octets(RcapBody::CloseForward(close));
         octets(RcapBody::CloseReverse(close));
+        let nodes: Vec<NodeId> = (0..records.len() as u64).map(|of| NodeId(node.0 / 2 + 1 + of)).collect();
+        let nodes = RcapWay::written(&nodes);
+        let way = RcapWay::parse(&nodes).unwrap();
+        let lease_ns = 1 + margin_ns % RCAP_INVITE_MAX_NS;
+        let (source, pair) = (node, of().channel);
+        octets(RcapBody::Invite(RcapInvite { source, service: label, lease_ns, pair, way }));
+        octets(RcapBody::InviteDenied(RcapInviteDenied { denied, way }));
     }
 
     /// Any octets, and a sound message with any octet changed: what parses is what was written.

@@ -234,7 +234,8 @@ fn until(lan: &mut (Station, Station), what: &str, mut wanted: impl FnMut(&mut (
 fn open(lan: &mut (Station, Station)) -> ChannelId {
     let period = lan.0.data.node.medium().settings().trt;
     let traffic = TrafficSpec::fixed(100, period, true);
-    let request = Opening { traffic, terms: AskedTerms::default(), before: 0, probe: false, uid: 0 };
+    let (terms, answers) = (AskedTerms::default(), None);
+    let request = Opening { traffic, terms, before: 0, probe: false, uid: 0, answers };
     let Ok((channel, _)) = commands::open(&mut lan.0.data.node, now(), "b", SERVICE, &request) else {
         panic!("the station is known")
     };

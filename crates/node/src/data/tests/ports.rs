@@ -124,7 +124,8 @@ impl Station {
     fn open(&mut self, to: &str) {
         let period = self.data.node.medium().settings().trt;
         let traffic = TrafficSpec::fixed(100, period, true);
-        let request = Opening { before: 0, probe: false, uid: 0, traffic, terms: AskedTerms::default() };
+        let (terms, answers) = (AskedTerms::default(), None);
+        let request = Opening { before: 0, probe: false, uid: 0, traffic, terms, answers };
         let opened = open(&mut self.data.node, now(), to, SERVICE, &request);
         assert!(opened.is_ok(), "{:?}", opened.err());
     }

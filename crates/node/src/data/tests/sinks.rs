@@ -58,7 +58,7 @@ impl Station {
     fn opening(&self) -> Opening {
         let period = self.data.node.medium().settings().trt;
         let traffic = TrafficSpec::fixed(SHAPE.unit_octets_max, period, true);
-        Opening { traffic, terms: AskedTerms::default(), before: 0, probe: false, uid: 0 }
+        Opening { traffic, terms: AskedTerms::default(), before: 0, probe: false, uid: 0, answers: None }
     }
 
     /// The newest event that says that, and no event is left.
@@ -107,7 +107,7 @@ impl Lan {
     }
 
     fn comes_as(&mut self, request: Opening) -> (ChannelId, ChannelId) {
-        self.receiver.control.say(Command::Listen { ask: 2, service: SERVICE, from: None });
+        self.receiver.control.say(Command::Listen { ask: 2, service: SERVICE, from: None, invites: None });
         self.receiver.turn();
         self.sender.control.say(Command::Open { ask: 1, to: "b".into(), service: SERVICE, request });
         let incoming = |event: &ChannelEvent| match event {
@@ -279,7 +279,7 @@ fn a_station_that_was_named_by_its_number_is_kept_by_its_node() {
     assert_eq!((peer.node_id, lan.sender.data.node.peer(channel)), (node_id, Some(node_id)));
     assert_eq!(lan.sender.data.node.hop(channel), Some(mac));
     assert_eq!(lan.sender.data.snapshot().number_of(mac), number);
-    let mut hears = |from: &str| listen(&mut lan.sender.data.node, 1, SERVICE, Some(from));
+    let mut hears = |from: &str| listen(&mut lan.sender.data.node, (now(), 1), SERVICE, (Some(from), None));
     assert!(hears(&number.to_string()).is_ok() && hears("b").is_ok());
     assert!(matches!(hears("99"), Err(rota_proto::NotFound::Unknown { known }) if known == ["b"]));
 }

@@ -97,6 +97,7 @@ impl Node {
         let open: Vec<(u16, u64)> =
             listeners.filter(|of| of.from.is_none()).map(|of| (of.service, of.id)).collect();
         across.rcap.set_listeners(open.into_iter());
+        across.rcap.set_listening(self.lines[0].channels.listeners().map(|of| of.id));
     }
 
     /// Neighbours with a session that are members of a segment of this node are one hop away.

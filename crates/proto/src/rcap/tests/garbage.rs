@@ -46,10 +46,25 @@ fn neighbours_that_send_garbage_leave_nothing() {
         let status = RcapStatus { question: 1, nodes: RcapRecords::default() };
         bodies.push(octets(of, RcapBody::StatusRequest(status)));
         bodies.push(octets(of, RcapBody::StatusReport(status)));
+        for source in [B, C] {
+            let nodes = RcapWay::written(&[A]);
+            let way = RcapWay::parse(&nodes).unwrap();
+            let (service, lease_ns, pair) = (SERVICE, 3_000_000_000, ChannelId(channel - 1));
+            bodies.push(octets(of, RcapBody::Invite(RcapInvite { source, service, lease_ns, pair, way })));
+        }
+        let (denied, own) = (io::simply(C, RcapTest::NoSource), RcapChannel { origin: B, ..of });
+        let nodes = RcapWay::written(&[A]);
+        for (of, way) in [(of, RcapWay::parse(&nodes).unwrap()), (own, RcapWay::default())] {
+            bodies.push(octets(of, RcapBody::InviteDenied(RcapInviteDenied { denied, way })));
+        }
     }
     let (mut opened, mut malformed) = (0, 0);
     for seed in 0..2_000 {
         let (mut rcap, mut rng, mut held) = (b(), Rng::new(seed), BTreeSet::new());
+        rcap.add_invitee(5, SERVICE, 9).unwrap();
+        let (source, listener, pair) = (C, 4, ChannelId::NONE);
+        let invitation = Invitation { source, service: SERVICE, listener, pair };
+        rcap.invite(at(0), ChannelId(1 + seed % 3), invitation).unwrap();
         for step in 1..40 {
             let mut draw = |most: usize| (rng.next_u64() % most as u64) as usize;
             let mut message = bodies[draw(bodies.len())].clone();

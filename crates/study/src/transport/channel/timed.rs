@@ -1,8 +1,8 @@
 //! Units over a channel as a continuous medium: by time, with work-ahead, and marks for what is missing.
 
 use super::{
-    ChannelFailure, ChannelRequest, DRAIN, FIRST_SLOT_PATIENCE, NOT_REPORTED, NOT_STATED, closed, connect,
-    end_of, end_of_sender, end_of_wait, open_channel, promise, uncounted,
+    ChannelFailure, ChannelRequest, DRAIN, FIRST_SLOT_PATIENCE, NOT_REPORTED, NOT_STATED, Sender, closed,
+    end_of, end_of_sender, end_of_wait, listener, open_channel, promise, uncounted,
 };
 use crate::clock;
 use crate::stall::Stall;
@@ -16,7 +16,7 @@ struct TimedSink(StreamSource);
 
 /// Opens a channel, and a stream on it that works ahead by so many units.
 pub fn open(request: &ChannelRequest, ahead: u16) -> Result<Box<dyn UnitSink>, ChannelFailure> {
-    let channel = open_channel(request, buffers_for(ahead))?;
+    let (channel, _) = open_channel(request, buffers_for(ahead))?;
     let stream = StreamSource::begin(channel, ahead, FIRST_SLOT_PATIENCE).map_err(end_of_wait)?;
     Ok(Box::new(TimedSink(stream)))
 }
@@ -69,9 +69,9 @@ struct TimedSource {
 }
 
 /// Listens for a stream whose source works ahead by so many units at most.
-pub fn listen(service: u16, from: Option<&str>, ahead: u16) -> Result<Box<dyn UnitSource>, Failure> {
+pub fn listen(service: u16, from: Sender<'_>, ahead: u16) -> Result<Box<dyn UnitSource>, Failure> {
     // Units wait in this program for their time; the ring holds what comes while it is not scheduled.
-    let listener = connect()?.listen(service, from, super::RECEIVE_BUFFERS.max(buffers_for(ahead)))?;
+    let listener = listener(service, from, super::RECEIVE_BUFFERS.max(buffers_for(ahead)))?;
     Ok(Box::new(TimedSource { listener, ahead, stream: None, withdrawn: None }))
 }
 
@@ -84,7 +84,7 @@ impl UnitSource for TimedSource {
                     self.stream = Some(StreamSink::begin(channel, self.ahead));
                 }
                 Err(AcceptError::TimedOut { .. }) => {}
-                Err(other) => return Err(Failure::failed(other)),
+                Err(other) => return Err(other.into()),
             }
             return Ok(Event::Silence);
         };
