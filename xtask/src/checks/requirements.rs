@@ -7,9 +7,9 @@ use crate::tree::{Report, Tree, has_extension};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The papers' pages.
-const SPECS: &[&str] = &["specs/rether.md", "specs/shipnet.md", "specs/tenet.md"];
+const SPECS: &[&str] = &["specs/rether.md", "specs/shipnet.md", "specs/tenet.md", "specs/end-host.md"];
 /// The requirements of the papers, and the repairs of the first; the others number their repairs themselves.
-const PREFIXES: &[&str] = &["RETHER-", "REPAIR-", "SHIPNET-", "TENET-"];
+const PREFIXES: &[&str] = &["RETHER-", "REPAIR-", "SHIPNET-", "TENET-", "ENDHOST-"];
 
 /// One row of a requirement table.
 #[derive(Debug, PartialEq, Eq)]
