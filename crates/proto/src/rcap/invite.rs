@@ -26,7 +26,7 @@ use rota_contract::{ChannelId, NodeId};
 use rota_units::{Instant, Span};
 use rota_wire::{
     RCAP_INVITE_MAX_NS, RCAP_NODES_MAX, RcapBody, RcapChannel, RcapDenied, RcapInitiation, RcapInvite,
-    RcapInviteDenied, RcapTest, RcapWay,
+    RcapInviteDenied, RcapRoute, RcapTest,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -161,8 +161,8 @@ impl Rcap {
         };
         asking.misses = 0;
         self.counters.retries += u64::from(attempt > 1);
-        let octets = RcapWay::written(&[self.own]);
-        let way = RcapWay::parse(&octets).expect("one node");
+        let octets = RcapRoute::written(&[self.own]);
+        let way = RcapRoute::parse(&octets).expect("one node");
         let of = RcapChannel { origin: self.own, channel: number, attempt };
         let invite = RcapInvite { source, service, lease_ns: lease_ns.max(1), pair, way };
         self.send(route.hop.node, of, RcapBody::Invite(invite));
@@ -211,16 +211,16 @@ impl Rcap {
             return self.deny_invite(of, &way, simply(self.own, RcapTest::PathTooLong));
         }
         way.push(self.own);
-        let octets = RcapWay::written(&way);
-        let way = RcapWay::parse(&octets).expect("this node is new in it");
+        let octets = RcapRoute::written(&way);
+        let way = RcapRoute::parse(&octets).expect("this node is new in it");
         self.send(route.hop.node, *of, RcapBody::Invite(RcapInvite { way, ..*invite }));
     }
 
     /// Sends a refusal back by the way of its invitation.
     fn deny_invite(&mut self, of: &RcapChannel, way: &[NodeId], denied: RcapDenied) {
         let Some((to, rest)) = way.split_last() else { return };
-        let octets = RcapWay::written(rest);
-        let way = RcapWay::parse(&octets).expect("a part of a way");
+        let octets = RcapRoute::written(rest);
+        let way = RcapRoute::parse(&octets).expect("a part of a way");
         self.send(*to, *of, RcapBody::InviteDenied(RcapInviteDenied { denied, way }));
     }
 
