@@ -7,9 +7,10 @@ use crate::tree::{Report, Tree, has_extension};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The papers' pages.
-const SPECS: &[&str] = &["specs/rether.md", "specs/shipnet.md", "specs/tenet.md", "specs/end-host.md"];
+const SPECS: &[&str] =
+    &["specs/rether.md", "specs/shipnet.md", "specs/tenet.md", "specs/end-host.md", "specs/transport.md"];
 /// The requirements of the papers, and the repairs of the first; the others number their repairs themselves.
-const PREFIXES: &[&str] = &["RETHER-", "REPAIR-", "SHIPNET-", "TENET-", "ENDHOST-"];
+const PREFIXES: &[&str] = &["RETHER-", "REPAIR-", "SHIPNET-", "TENET-", "ENDHOST-", "TRANSPORT-"];
 
 /// One row of a requirement table.
 #[derive(Debug, PartialEq, Eq)]
