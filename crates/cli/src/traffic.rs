@@ -29,19 +29,23 @@ pub struct Service {
     /// End with the cause when the path fails, and look for no other one
     #[arg(long, conflicts_with = "reroute")]
     pub no_reroute: bool,
+    /// Reserve a second path over other gateways beforehand, and go on over it at once when the first one
+    /// fails; refused where there is none
+    #[arg(long)]
+    pub backup: bool,
 }
 
 impl Service {
     /// The terms of this service, for traffic that states its own.
     pub fn terms(&self) -> AskedTerms {
-        let Self { delay, jitter, allow_withdrawn, reroute, no_reroute } = *self;
+        let Self { delay, jitter, allow_withdrawn, reroute, no_reroute, backup } = *self;
         let reroute = if no_reroute { Some(Span::ZERO) } else { reroute };
-        AskedTerms { delay, jitter, reroute, allow_withdrawn, ..AskedTerms::default() }
+        AskedTerms { delay, jitter, reroute, backup, allow_withdrawn, ..AskedTerms::default() }
     }
 
     /// True if any other path is asked for, or none.
     pub fn states_reroute(&self) -> bool {
-        self.no_reroute || self.reroute.is_some()
+        self.no_reroute || self.reroute.is_some() || self.backup
     }
 }
 
@@ -208,6 +212,7 @@ mod tests {
         let reroute = |words: &str| asked(words).map(|request| request.terms.reroute);
         assert_eq!(reroute("--rate 1mbit --reroute 500ms"), Ok(ms(500)));
         assert_eq!(reroute("--rate 1mbit --no-reroute"), Ok(ms(0)));
+        assert!(asked("--rate 1mbit --backup").unwrap().terms.backup);
         // A rate alone asks for what it always did.
         let request = asked("--rate 1.5mbit").unwrap();
         assert_eq!((request.traffic.unit_octets_max, request.traffic.period), (6_250, PERIOD_DEFAULT));

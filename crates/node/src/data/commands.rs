@@ -123,6 +123,9 @@ pub(super) fn open(
         found => found?,
     };
     let Found { node: peer, way } = found;
+    if terms.backup {
+        return Err(RequestError::OnePath.into());
+    }
     let to = Destination::Node(peer);
     let request = OpenRequest { to, service, traffic };
     let channel = match probe {
@@ -167,9 +170,11 @@ fn open_across(
         return Err(RequestError::ProbeBeyond.into());
     }
     let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
-    let AskedTerms { average, interval, delay, jitter, reroute, allow_withdrawn } = request.terms;
+    let AskedTerms { average, interval, delay, jitter, reroute, backup: has_second, allow_withdrawn } =
+        request.terms;
     let uid = request.uid;
-    let beyond = Beyond { uid, average, interval, delay, reroute, jitter, allow_withdrawn, invitation };
+    let beyond =
+        Beyond { uid, average, interval, delay, reroute, jitter, allow_withdrawn, invitation, has_second };
     let channel = node.open_beyond(at, &asked, beyond)?;
     Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
 }

@@ -52,6 +52,8 @@ pub struct Beyond {
     pub allow_withdrawn: bool,
     /// The receiver's number of the invitation that it answers; none for an ordinary channel.
     pub invitation: ChannelId,
+    /// A second path is reserved beforehand, for the failure of the first one.
+    pub has_second: bool,
 }
 
 /// Steps of one call: each needs an answer of the step before.
@@ -130,6 +132,7 @@ impl Node {
                 true => RcapInitiation::Receiver(beyond.invitation),
                 false => RcapInitiation::Source,
             },
+            has_second: beyond.has_second,
         };
         let own = self.medium().node_id();
         let opened = self.tell_across(now, |across| {
@@ -373,7 +376,8 @@ impl Node {
     fn reserve_across(&mut self, now: Instant, entry: EntryId, next: NextHop, ask: Ask) {
         let Some(across) = &mut self.across else { return };
         // The source's hop is the channel of its program.
-        let source = across.rcap.source_of(entry).filter(|_| !across.rcap.is_change(entry));
+        let has_own = across.rcap.is_change(entry) || across.rcap.is_second_path(entry);
+        let source = across.rcap.source_of(entry).filter(|_| !has_own);
         let is_again = source.is_some_and(|hop| self.hops.hop(hop).is_some());
         let hop = source.unwrap_or_else(|| self.lines[0].channels.next_id());
         if is_again {
@@ -491,6 +495,10 @@ impl Node {
                 let promise = across.and_then(|across| across.rcap.promised(entry)).unwrap_or(best);
                 self.on_incoming((key, entry), listener, &request, promise);
             }
+            RcapEvent::Switched { channel, promise, nodes, .. } => {
+                self.on_switched(now, channel, &promise, nodes);
+            }
+            RcapEvent::SecondLost { channel, cause, node } => self.on_second_lost(channel, cause, node),
             RcapEvent::Invited { key, invitee, service, pair } => {
                 self.on_invited(key, invitee, (service, pair))
             }

@@ -87,6 +87,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         allows_withdrawn: false,
         room: Octets::new(1_000),
         initiation: RcapInitiation::Source,
+        has_second: false,
     }
 }
 
@@ -117,7 +118,8 @@ fn request_of(of: RcapChannel, request: ChannelRequest, nodes: &[NodeId], lease:
     let records: Vec<Record> = nodes.iter().map(|node| record(*node)).collect();
     let records = record::written(&records, RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, nodes.len()).unwrap();
-    let wire: RcapRequest<'_> = record::Demand::of(request).unwrap().to_wire(lease, nodes);
+    let wire: RcapRequest<'_> =
+        record::Demand::of(request).unwrap().to_wire(lease, nodes, RcapWay::default());
     octets(of, RcapBody::EstablishRequest(wire))
 }
 

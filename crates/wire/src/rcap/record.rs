@@ -264,6 +264,8 @@ tests!(
     SourceRefused = "the sending program has refused",
     /// The program at the source, or its node, did not answer in time.
     SourceSilent = "the sending program did not answer in time",
+    /// No second path is known that shares no node with the first one.
+    NoSecondPath = "no second path is known that shares no node with the first one",
 );
 
 impl RcapTest {
