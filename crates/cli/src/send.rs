@@ -341,7 +341,7 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, ChannelFailure>
             Err(Failure::wrong_use(why).into())
         }
         Over::Udp if args.wanted.states_reroute() => {
-            let why = "--reroute and --no-reroute need --over channel: the paths of UDP are the kernel's";
+            let why = "--reroute, --no-reroute and --backup need --over channel: the kernel routes UDP";
             Err(Failure::wrong_use(why).into())
         }
         Over::Udp if args.listen => {

@@ -33,19 +33,23 @@ pub struct Service {
     /// segments; refused where none has it
     #[arg(long, value_name = "NAME")]
     pub partition: Option<PartitionName>,
+    /// Reserve a second path over other gateways beforehand, and go on over it at once when the first one
+    /// fails; refused where there is none
+    #[arg(long)]
+    pub backup: bool,
 }
 
 impl Service {
     /// The terms of this service, for traffic that states its own.
     pub fn terms(&self) -> AskedTerms {
-        let Self { delay, jitter, allow_withdrawn, partition, reroute, no_reroute } = *self;
+        let Self { delay, jitter, allow_withdrawn, partition, reroute, no_reroute, backup } = *self;
         let reroute = if no_reroute { Some(Span::ZERO) } else { reroute };
-        AskedTerms { delay, jitter, reroute, allow_withdrawn, partition, ..AskedTerms::default() }
+        AskedTerms { delay, jitter, reroute, backup, allow_withdrawn, partition, ..AskedTerms::default() }
     }
 
     /// True if any other path is asked for, or none.
     pub fn states_reroute(&self) -> bool {
-        self.no_reroute || self.reroute.is_some()
+        self.no_reroute || self.reroute.is_some() || self.backup
     }
 }
 
@@ -214,6 +218,7 @@ mod tests {
         assert_eq!(reroute("--rate 1mbit --no-reroute"), Ok(ms(0)));
         let named = asked("--smax 7200B --partition studio").unwrap().terms.partition;
         assert_eq!(named.map(|name| name.to_string()).as_deref(), Some("studio"));
+        assert!(asked("--rate 1mbit --backup").unwrap().terms.backup);
         // A rate alone asks for what it always did.
         let request = asked("--rate 1.5mbit").unwrap();
         assert_eq!((request.traffic.unit_octets_max, request.traffic.period), (6_250, PERIOD_DEFAULT));

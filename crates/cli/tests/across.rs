@@ -334,6 +334,41 @@ fn a_channel_that_wants_no_other_path_ends_with_its_first_one() {
     }
 }
 
+/// TENET-7-6: a channel with a path in reserve goes on over it at once. Without another gateway it is
+/// refused, and nothing stays reserved.
+#[test]
+fn a_channel_with_a_path_in_reserve_switches_at_once() {
+    let Some(lab) = TopologyLab::up("backup", TWO_GATEWAYS, &[]) else { return };
+    wait_for_ways(&lab);
+    let receiver = lab.rota("n4", &["recv", "--json", "--out", "/dev/null"]);
+    receiver.wait_for_word("listening");
+    let words = "send --json --backup --to n4 --rate 1mbit --period 40ms --seconds 2";
+    let sender = lab.exec("n1", &["sh", "-c", &format!("yes | '{}' {words}", common::ROTA)]);
+    sender.wait_for_word("open:");
+    let forwarded = |at: &str| lab.status(at)["extra"]["counters"]["packets_forwarded"].as_u64() > Some(5);
+    let used = || ["gw1", "gw2"].into_iter().find(|at| forwarded(at));
+    let gateway = eventually(PATIENCE, used).expect("one of the two forwards");
+    signal(pid(&lab.status(gateway)), "KILL");
+    let failed = noted(&lab, "n1", "path-failed");
+    let went_on = noted(&lab, "n1", "rerouted");
+    println!("it went on {} ns after the failure was seen", went_on - failed);
+    assert!(went_on - failed < 20_000_000, "it has looked for a path: {} ns", went_on - failed);
+    noted(&lab, "n4", "rerouted");
+    let (sender, receiver) = (sender.finish(), receiver.finish());
+    assert!(DONE.contains(&sender.code()), "{}", sender.err);
+    assert!(DONE.contains(&receiver.code()), "{}", receiver.err);
+    // One gateway is left: there is no second path.
+    let waiting = lab.rota("n4", &["recv", "--out", "/dev/null"]);
+    waiting.wait_for_word("listening");
+    let words = ["channel", "open", "--json", "--backup", "--to", "n4", "--rate", "1mbit"];
+    let refused = lab.rota("n1", &words).finish();
+    assert_eq!(refused.code(), 3, "{} {}", refused.out, refused.err);
+    assert_eq!(refused.json()["refused"]["test"], "NoSecondPath", "{}", refused.out);
+    for station in ["n1", "n4", if gateway == "gw1" { "gw2" } else { "gw1" }] {
+        lab.wait_for_mode(station, "plain");
+    }
+}
+
 /// TENET-6-8: the receiver asks, the source states the traffic. A source that is absent or leaves is told as
 /// such, a refusal of the source's request reaches both ends, and one segment needs no gateway for it.
 #[test]

@@ -28,6 +28,8 @@ pub struct AskedTerms {
     /// sender's node's own time if none is stated, not at all if it is zero.
     #[cfg_attr(feature = "serde", serde(rename = "reroute_ns", with = "nanos"))]
     pub reroute: Option<Span>,
+    /// True if a second path is to be reserved beforehand, over other gateways.
+    pub backup: bool,
     /// True if the way may lead through a network without Rota, where nothing is guaranteed.
     pub allow_withdrawn: bool,
     /// The partition that the channel counts in, on each link of its way that has one of this name. A change

@@ -392,6 +392,7 @@ impl Control<'_> {
             ChannelEvent::Told { .. }
             | ChannelEvent::Rerouting { .. }
             | ChannelEvent::NotRerouted { .. }
+            | ChannelEvent::SecondLost { .. }
             | ChannelEvent::Afterwards { .. }
             | ChannelEvent::Refusal { .. }
             | ChannelEvent::Contested { .. }

@@ -497,6 +497,7 @@ impl Tracer {
             | ChannelEvent::Probed { .. }
             | ChannelEvent::Invited { .. }
             | ChannelEvent::NotInvited { .. }
+            | ChannelEvent::SecondLost { .. }
             | ChannelEvent::NoMemory { .. } => {}
         }
     }

@@ -2,6 +2,7 @@
 
 mod across;
 mod astray;
+mod backup;
 mod change;
 mod claims;
 mod disciplines;

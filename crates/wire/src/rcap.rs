@@ -186,7 +186,9 @@ impl RcapBody<'_> {
 
     fn octets(&self) -> usize {
         match self {
-            Self::EstablishRequest(request) => RcapRequest::OCTETS + request.nodes.octets(),
+            Self::EstablishRequest(request) => {
+                RcapRequest::OCTETS + request.apart().octets() + request.nodes.octets()
+            }
             Self::EstablishAccept(accept) => RcapAccept::OCTETS + accept.nodes.octets(),
             Self::EstablishDenied(_) => RcapDenied::OCTETS,
             Self::StatusRequest(status) | Self::StatusReport(status) => {

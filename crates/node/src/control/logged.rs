@@ -92,7 +92,8 @@ impl Control<'_> {
             }
             ChannelEvent::Rerouting { .. }
             | ChannelEvent::Rerouted { .. }
-            | ChannelEvent::NotRerouted { .. } => self.log_path(event),
+            | ChannelEvent::NotRerouted { .. }
+            | ChannelEvent::SecondLost { .. } => self.log_path(event),
             ChannelEvent::Closed { channel, cause, stated, tally, .. } => {
                 self.log_closed(*channel, *cause, *stated, tally);
             }
@@ -157,6 +158,11 @@ impl Control<'_> {
                 let text = format!("rerouted: {called}: it goes on over another path, bound {bound}{but}");
                 say(Level::Info, "rerouted", &text);
                 self.rerouting.end(*channel);
+            }
+            ChannelEvent::SecondLost { channel, cause, node, name } => {
+                let (called, why) = (self.called(*channel), rerouting::why(*cause, *node, name.as_deref()));
+                let text = format!("no path in reserve: {called}: it goes on without one: {why}");
+                say(Level::Warn, "rerouting", &text);
             }
             ChannelEvent::NotRerouted { channel, denied, name } => {
                 let node = self.name_of(denied, name.as_deref());

@@ -126,6 +126,9 @@ pub(super) fn open(
     if terms.partition.is_some() {
         return Err(RequestError::PartitionNear.into());
     }
+    if terms.backup {
+        return Err(RequestError::OnePath.into());
+    }
     let to = Destination::Node(peer);
     let request = OpenRequest { to, service, traffic };
     let channel = match probe {
@@ -170,10 +173,20 @@ fn open_across(
         return Err(RequestError::ProbeBeyond.into());
     }
     let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
-    let AskedTerms { average, interval, delay, jitter, reroute, allow_withdrawn, partition } = request.terms;
-    let uid = request.uid;
-    let beyond =
-        Beyond { uid, average, interval, delay, reroute, jitter, allow_withdrawn, partition, invitation };
+    let AskedTerms { average, interval, delay, jitter, reroute, backup, allow_withdrawn, partition } =
+        request.terms;
+    let beyond = Beyond {
+        uid: request.uid,
+        average,
+        interval,
+        delay,
+        reroute,
+        jitter,
+        allow_withdrawn,
+        partition,
+        invitation,
+        has_second: backup,
+    };
     let channel = node.open_beyond(at, &asked, beyond)?;
     Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
 }

@@ -71,6 +71,17 @@ pub enum ChannelEvent {
         /// The name of the node, if it is known.
         name: Option<String>,
     },
+    /// A channel that is sent here has lost the path that was reserved for the failure of the one in use.
+    SecondLost {
+        /// Which.
+        channel: ChannelId,
+        /// Why.
+        cause: CloseCause,
+        /// The node that failed, or the one that saw it.
+        node: NodeId,
+        /// Its name, if it is known.
+        name: Option<String>,
+    },
     /// Its receiver has no memory for it; [`ChannelEvent::Closed`] follows.
     NoMemory {
         /// Which.

@@ -129,6 +129,12 @@ pub enum RequestError {
          start it with --neighbours"
     )]
     NoNeighbours,
+    /// Within a segment there is one path.
+    #[error(
+        "a path in reserve leads over other gateways, and that station is on a segment of this one: leave \
+         --backup out"
+    )]
+    OnePath,
     /// No more channels.
     #[error("this node already has {0} channels, which is its limit")]
     TooMany(usize),

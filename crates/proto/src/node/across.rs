@@ -54,6 +54,8 @@ pub struct Beyond {
     pub invitation: ChannelId,
     /// The partition that it counts in, on each link that has one of this name.
     pub partition: Option<PartitionName>,
+    /// A second path is reserved beforehand, for the failure of the first one.
+    pub has_second: bool,
 }
 
 /// Steps of one call: each needs an answer of the step before.
@@ -142,6 +144,7 @@ impl Node {
                 false => RcapInitiation::Source,
             },
             partition: beyond.partition,
+            has_second: beyond.has_second,
         };
         let own = self.medium().node_id();
         let opened = self.tell_across(now, |across| {
@@ -393,7 +396,8 @@ impl Node {
     ) {
         let Some(across) = &mut self.across else { return };
         // The source's hop is the channel of its program.
-        let source = across.rcap.source_of(entry).filter(|_| !across.rcap.is_change(entry));
+        let has_own = across.rcap.is_change(entry) || across.rcap.is_second_path(entry);
+        let source = across.rcap.source_of(entry).filter(|_| !has_own);
         let is_again = source.is_some_and(|hop| self.hops.hop(hop).is_some());
         let hop = source.unwrap_or_else(|| self.lines[0].channels.next_id());
         if is_again {
@@ -513,6 +517,10 @@ impl Node {
                 let promise = across.and_then(|across| across.rcap.promised(entry)).unwrap_or(best);
                 self.on_incoming((key, entry), listener, &request, promise);
             }
+            RcapEvent::Switched { channel, promise, nodes, .. } => {
+                self.on_switched(now, channel, &promise, nodes);
+            }
+            RcapEvent::SecondLost { channel, cause, node } => self.on_second_lost(channel, cause, node),
             RcapEvent::Invited { key, invitee, service, pair } => {
                 self.on_invited(key, invitee, (service, pair))
             }

@@ -1,9 +1,7 @@
 //! The way back: the program's answer, relaxing, telling RTIP, and the accept that goes upstream.
 
 use super::Rcap;
-use super::io::{
-    ChannelKey, Ending, EntryId, Installed, Promise, RcapCallError, RcapEvent, RcapOutput, simply,
-};
+use super::io::{ChannelKey, Ending, EntryId, Installed, RcapCallError, RcapEvent, RcapOutput, simply};
 use super::ledger::State;
 use super::record::{Demand, Record, hops, of_wire, written};
 use rota_admission::rtip::Regulator;
@@ -124,7 +122,14 @@ impl Rcap {
         // The terms are kept by the source alone.
         entry.records.iter_mut().for_each(|record| record.terms = Vec::new());
         let (of, before, label, demand) = (entry.of, entry.before, entry.label, entry.demand);
-        self.outputs.push_back(RcapOutput::Install { entry: id, channel: installed });
+        let is_end = entry.before.is_none() || entry.hop.is_none();
+        let is_at_source = entry.before.is_none();
+        if demand.is_second() && is_end {
+            self.stand_by(id, Some(installed).filter(|_| is_at_source));
+        }
+        if !(demand.is_second() && is_at_source) {
+            self.outputs.push_back(RcapOutput::Install { entry: id, channel: installed });
+        }
         match before {
             Some(before) => {
                 let octets = written(&path, RECORDS_ROOM);
@@ -144,16 +149,18 @@ impl Rcap {
         demand: &Demand,
         nodes: Vec<Record>,
     ) {
-        let promise = Promise {
-            delay: demand.delay(&nodes),
-            jitter: demand.jitter(&nodes),
-            late: Demand::late(&nodes),
-            octets: demand.packets.octets,
-        };
-        self.calls.remove(&of.channel);
+        let promise = demand.promise(&nodes);
+        let call = self.calls.remove(&of.channel);
         self.end_answer(now, of.channel, None);
         if let Some(own) = self.ledger.get_mut(entry) {
             own.promise = promise.delay;
+        }
+        if demand.is_second() {
+            return self.has_second(of.channel, entry, (promise, nodes), call);
+        }
+        if demand.request.has_second && demand.again.is_none() {
+            let until = call.map_or(now, |call| call.until);
+            return self.ask_second(now, (of.channel, entry), (promise, nodes), until);
         }
         if demand.is_change() {
             return self.changed(now, of.channel, entry, (promise, nodes));

@@ -1,9 +1,10 @@
 //! The calls of this node's programs: a channel is asked for, in several attempts; a service is waited on.
 
 use super::Rcap;
+use super::backup::Pending;
 use super::establish::Attempt;
 use super::io::{ChannelRequest, RcapCallError, RcapEvent, simply};
-use super::record::{Again, Demand};
+use super::record::{Again, Apart, Demand};
 use super::reroute::Broken;
 use rota_contract::ChannelId;
 use rota_units::{Instant, Octets, Span};
@@ -31,24 +32,31 @@ pub(super) struct Call {
     pub(super) broken: Option<(Broken, u16)>,
     /// The channel is open and is to change: the newest attempt before this call.
     pub(super) change: Option<u16>,
+    /// The first path is open, and a second one is asked for.
+    pub(super) pending: Option<Box<Pending>>,
 }
 
 impl Call {
     /// One that begins now.
     pub(super) const fn new(demand: Demand, until: Instant) -> Self {
-        Self { demand, attempts: 0, until, retry_at: None, is_over: false, broken: None, change: None }
+        let (retry_at, broken, change, pending) = (None, None, None, None);
+        Self { demand, attempts: 0, until, retry_at, is_over: false, broken, change, pending }
     }
 
     /// The demand of the next attempt. The first one, the third one and so on pass by what has failed; those
     /// between may find it mended.
     fn next_demand(&mut self) -> Demand {
+        if let Some(pending) = &self.pending {
+            return pending.demand(self.demand);
+        }
+        let apart = Apart::default();
         if self.change.is_some() {
-            return Demand { again: Some(Again { is_change: true, avoid: None }), ..self.demand };
+            return Demand { again: Some(Again { is_change: true, avoid: None, apart }), ..self.demand };
         }
         let Some((broken, tries)) = &mut self.broken else { return self.demand };
         *tries = tries.saturating_add(1);
         let avoid = broken.avoid.filter(|_| *tries % 2 == 1);
-        Demand { again: Some(Again { is_change: false, avoid }), ..self.demand }
+        Demand { again: Some(Again { is_change: false, avoid, apart }), ..self.demand }
     }
 }
 
@@ -125,6 +133,7 @@ impl Rcap {
                 Some(Call { broken: Some((broken, _)), is_over, .. }) => {
                     self.no_way(channel, &broken, Some(denied).filter(|_| !is_over));
                 }
+                Some(Call { pending: Some(pending), .. }) => self.no_second(now, &pending, denied),
                 Some(Call { change: Some(_), .. }) => self.tell(RcapEvent::NotChanged { channel, denied }),
                 _ => {
                     self.end_answer(now, channel, Some(denied));

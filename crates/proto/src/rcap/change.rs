@@ -77,6 +77,9 @@ impl Rcap {
         }
         let request = ChannelRequest { destination, service, uid, room, reroute, ..request };
         let demand = Demand::of(request)?;
+        if self.ledger.all_of(&key).any(|id| self.ledger.get(id).is_some_and(|of| of.standby.is_some())) {
+            return Err(RcapCallError::HasSecond);
+        }
         if self.calls.contains_key(&channel) {
             return Err(RcapCallError::Changing);
         }
@@ -140,13 +143,22 @@ impl Rcap {
     pub(super) fn part_with_other(&mut self, now: Instant, id: EntryId, ending: &Ending) {
         let Some(entry) = self.ledger.get(id) else { return };
         let key = entry.key();
-        if entry.before.is_some() || !entry.state.is_open() || self.ledger.find(&key) != Some(id) {
+        let is_spare = entry.standby.is_some();
+        if entry.before.is_some() || !entry.state.is_open() || is_spare || self.ledger.find(&key) != Some(id)
+        {
             return;
         }
         let close = self.close_of(ending);
         let goes_on = super::reroute::is_failure(entry, &close);
-        let others: Vec<EntryId> = self.ledger.all_of(&key).filter(|other| *other != id).collect();
-        if self.calls.get(&key.channel).is_some_and(|call| call.change.is_some()) {
+        let is_of_path = super::reroute::is_of_path(entry, &close);
+        let is_spare = |id: &EntryId| self.ledger.get(*id).is_some_and(|other| other.standby.is_some());
+        let others =
+            self.ledger.all_of(&key).filter(|other| *other != id && !(is_of_path && is_spare(other)));
+        let others: Vec<EntryId> = others.collect();
+        if entry.is_pending {
+            // Its end is that of the call, too, and no attempt follows.
+            self.calls.remove(&key.channel);
+        } else if self.calls.get(&key.channel).is_some_and(|call| call.change.is_some()) {
             self.calls.remove(&key.channel);
             let denied = self.denied_of(ending);
             self.tell(RcapEvent::NotChanged { channel: key.channel, denied });
@@ -169,6 +181,16 @@ impl Rcap {
         let key = entry.key();
         let other = self.ledger.find(&key).and_then(|id| Some((id, self.ledger.get(id)?)));
         let Some((id, other)) = other.filter(|(_, other)| other.state.is_open()) else { return false };
+        if entry.standby.is_some() || other.standby.is_some() {
+            let close = self.close_of(ending);
+            let (is_ended, is_used) = (entry.before.is_some(), entry.standby.is_none());
+            let is_failed = super::reroute::is_of_path(entry, &close);
+            let goes_on = self.switches(entry, (id, close));
+            if !(is_ended && is_used && is_failed) {
+                return goes_on;
+            }
+        }
+        let Some(other) = self.ledger.get(id) else { return false };
         if entry.before.is_some() && other.of.attempt > entry.of.attempt {
             let close = self.close_of(ending);
             let is_given_up = close.node == key.origin && close.cause == CloseCause::ReservationLost;
@@ -221,7 +243,9 @@ impl Rcap {
             return Err(RcapDenied { nearest_octets, ..deny(RcapTest::Room) });
         }
         let promise = demand.promise_at_end(records);
-        if units_within(promise.max(standing.promise), asked.messages.x_min) > standing.memory {
+        // A second path is for a failure: units that do not fit are lost then.
+        let is_second = demand.is_second();
+        if !is_second && units_within(promise.max(standing.promise), asked.messages.x_min) > standing.memory {
             return Err(deny(RcapTest::Room));
         }
         // Packets that may come until the last one of the old contract has: each may be early by its bound.

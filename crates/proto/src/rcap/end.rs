@@ -56,6 +56,9 @@ impl Rcap {
         if is_source && standing.is_none_or(|entry| !entry.state.is_open()) {
             self.question_ended(key.channel);
         }
+        if is_source && entry.is_pending {
+            return self.end_pending(entry, self.denied_of(&ending));
+        }
         if entry.state.is_open() && (is_source || is_destination) && self.goes_on(entry, &ending) {
             return;
         }

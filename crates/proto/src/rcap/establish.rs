@@ -10,7 +10,7 @@ use rota_admission::rtip::Chance;
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{
-    RCAP_NODES_MAX, RCAP_OCTETS_MAX, RcapBody, RcapChannel, RcapDenied, RcapRecords, RcapRequest,
+    RCAP_NODES_MAX, RCAP_OCTETS_MAX, RcapBody, RcapChannel, RcapDenied, RcapRecords, RcapRequest, RcapRoute,
     RcapStanding, RcapTest,
 };
 
@@ -50,7 +50,9 @@ impl Rcap {
             return;
         }
         // A change stands beside the open contract until its source gives up one of them.
-        let kept = self.ledger.find(&key(of)).filter(|_| wire.again.is_some_and(|again| again.is_change));
+        // So does the first path beside the second one.
+        let stays = wire.again.is_some_and(|again| again.is_change || again.apart.octets() > 0);
+        let kept = self.ledger.find(&key(of)).filter(|_| stays);
         let is_open = |id: &EntryId| self.ledger.get(*id).is_some_and(|entry| entry.state.is_open());
         let kept = kept.filter(is_open);
         for earlier in standing.into_iter().filter(|id| Some(*id) != kept) {
@@ -89,7 +91,8 @@ impl Rcap {
             return Err(simply(self.own, RcapTest::PathTooLong));
         }
         let route = self.route_of(demand, records);
-        let route = route.ok_or(simply(self.own, RcapTest::NoRoute))?;
+        let unknown = if demand.is_second() { RcapTest::NoSecondPath } else { RcapTest::NoRoute };
+        let route = route.ok_or(simply(self.own, unknown))?;
         if records.iter().any(|record| record.node == route.hop.node) {
             return Err(simply(self.own, RcapTest::Loop));
         }
@@ -133,6 +136,8 @@ impl Rcap {
             promise,
             memory,
             newest,
+            standby: None,
+            is_pending: false,
         })
     }
 
@@ -208,7 +213,9 @@ impl Rcap {
         entry.state = State::Forwarded;
         let octets = written(&entry.records, RCAP_OCTETS_MAX);
         let nodes = RcapRecords::parse(&octets, entry.records.len()).expect("sound records");
-        let request = entry.demand.to_wire(lease, nodes);
+        let apart = entry.demand.apart_written();
+        let apart = RcapRoute::parse(&apart).expect("nodes of a path");
+        let request = entry.demand.to_wire(lease, nodes, apart);
         let (of, to) = (entry.of, entry.hop.expect("no destination").node);
         self.send(to, of, RcapBody::EstablishRequest(request));
     }
@@ -246,7 +253,9 @@ impl Rcap {
         demand.check(records).map_err(|denied| path_denied(self.own, denied))?;
         self.check_chance(demand, records)?;
         match demand.again {
-            Some(again) if again.is_change => return self.arrive_changed(now, attempt),
+            Some(again) if again.is_change || again.apart.is_some() => {
+                return self.arrive_changed(now, attempt);
+            }
             Some(_) => return self.arrive_again(now, attempt),
             None => {}
         }

@@ -64,6 +64,8 @@ pub struct ChannelRequest {
     pub partition: Option<PartitionName>,
     /// The invitation that it answers, if it does.
     pub initiation: RcapInitiation,
+    /// A second path is reserved before the program hears of the first one. Only its source knows.
+    pub has_second: bool,
 }
 
 /// The wish of a program that listens for a channel from one source.
@@ -362,6 +364,27 @@ pub enum RcapEvent {
         /// The node that failed, or the one that saw it.
         node: NodeId,
     },
+    /// The path of a channel that is sent here has failed, as [`Self::Broken`] said before: it goes on over
+    /// the path that was reserved beforehand.
+    Switched {
+        /// Which channel.
+        channel: ChannelId,
+        /// The entry that it has here from now on.
+        entry: EntryId,
+        /// The promise.
+        promise: Promise,
+        /// The nodes of its path, as in [`Self::Opened`].
+        nodes: Vec<Record>,
+    },
+    /// A channel that is sent here has no path in reserve any more; it goes on over the first one.
+    SecondLost {
+        /// Which channel.
+        channel: ChannelId,
+        /// Why.
+        cause: CloseCause,
+        /// The node that failed, or the one that saw it.
+        node: NodeId,
+    },
     /// A channel that is sent here has another contract: its next unit goes by that one.
     Changed {
         /// Which channel.
@@ -465,6 +488,9 @@ pub enum RcapCallError {
     /// A change of the channel waits for its outcome.
     #[error("a change of the channel is under way already")]
     Changing,
+    /// A path in reserve has the contract of the first one.
+    #[error("a channel with a path in reserve (--backup) does not change; open it again")]
+    HasSecond,
     /// The attempts of a channel are numbered, and no number is left for a change.
     #[error("the channel was asked to change too often; open it again")]
     Attempts,

@@ -1,6 +1,7 @@
 //! The ledger: one numbered entry for each channel that this node has a part in. An entry keeps its holdings,
 //! here or in a table beside, from [`Ledger::add`] to [`Ledger::remove`].
 
+use super::backup::Standby;
 use super::io::{ChannelKey, EntryId, NextHop};
 use super::limits::RcapLimits;
 use super::record::{Demand, Record};
@@ -69,6 +70,10 @@ pub(super) struct Entry {
     pub(super) memory: u64,
     /// At a source: the newest attempt of the channel, those that were denied among them.
     pub(super) newest: u16,
+    /// At the ends of a second path that is not used.
+    pub(super) standby: Option<Standby>,
+    /// At a source: the program is not told before there is a second path.
+    pub(super) is_pending: bool,
 }
 
 impl Entry {
@@ -227,10 +232,13 @@ impl Ledger {
         self.by_key.range((*key, 0)..=(*key, u16::MAX)).map(|(_, id)| *id)
     }
 
-    /// The entry by which a channel stands: the newest one that is open, or else the newest one.
+    /// The entry by which a channel stands: the newest one that is open and in use, or else the newest one
+    /// that is open, or else the newest one.
     pub(super) fn find(&self, key: &ChannelKey) -> Option<EntryId> {
         let is_open = |id: &EntryId| self.get(*id).is_some_and(|entry| entry.state.is_open());
-        self.all_of(key).rfind(is_open).or_else(|| self.all_of(key).next_back())
+        let is_used = |id: &EntryId| self.get(*id).is_some_and(|entry| entry.standby.is_none());
+        let used = self.all_of(key).rfind(|id| is_open(id) && is_used(id));
+        used.or_else(|| self.all_of(key).rfind(is_open)).or_else(|| self.all_of(key).next_back())
     }
 
     /// The entry of one attempt.

@@ -31,6 +31,7 @@
 //! * A receiver asks a source for a channel by two messages of ours (`invite.rs`).
 
 mod accept;
+mod backup;
 mod call;
 mod change;
 mod end;

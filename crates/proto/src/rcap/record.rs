@@ -1,6 +1,6 @@
 //! The records of a path as this machine holds them, and the numbers of a request that never change on it.
 
-use super::io::{ChannelRequest, HopOffer, RcapCallError, StatusCounts};
+use super::io::{ChannelRequest, HopOffer, Promise, RcapCallError, StatusCounts};
 use rota_admission::Clocks;
 use rota_admission::path::{self, Goal, Hop, PathDenied, Relaxation};
 use rota_admission::rtip::{BadTraffic, Chance, Messages, Packets, Regulator};
@@ -8,7 +8,10 @@ use rota_admission::subnet::{Ask, Offer};
 use rota_contract::NodeId;
 use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
-use rota_wire::{RCAP_REROUTE_MAX_NS, RcapAgain, RcapChances, RcapRecord, RcapRecords, RcapRequest, RcapWay};
+use rota_wire::{
+    RCAP_NODES_MAX, RCAP_REROUTE_MAX_NS, RcapAgain, RcapChances, RcapRecord, RcapRecords, RcapRequest,
+    RcapRoute, RcapWay,
+};
 
 /// The kind of network that is a link ([`HopOffer::medium`]).
 pub const LINK: u8 = 2;
@@ -151,6 +154,34 @@ pub(super) struct Again {
     pub(super) is_change: bool,
     /// The node that failed, to be passed by where another way is known.
     pub(super) avoid: Option<NodeId>,
+    /// The nodes of the first path, if it is for a second one.
+    pub(super) apart: Apart,
+}
+
+/// The nodes of a path that another one passes by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Apart {
+    nodes: [NodeId; RCAP_NODES_MAX],
+    count: usize,
+}
+
+impl Apart {
+    pub(super) fn of(nodes: impl Iterator<Item = NodeId>) -> Self {
+        let mut apart = Self::default();
+        for (place, node) in apart.nodes.iter_mut().zip(nodes) {
+            *place = node;
+            apart.count += 1;
+        }
+        apart
+    }
+
+    pub(super) fn nodes(&self) -> &[NodeId] {
+        &self.nodes[..self.count]
+    }
+
+    pub(super) const fn is_some(&self) -> bool {
+        self.count > 0
+    }
 }
 
 impl Demand {
@@ -203,13 +234,28 @@ impl Demand {
             room: octets(wire.room),
             initiation: wire.initiation,
             partition: wire.way.partition,
+            has_second: false,
         };
-        let known = |again: RcapAgain| Some(again.avoid).filter(|node| node.is_known());
-        let again = wire.again.map(|again| Again { is_change: again.is_change, avoid: known(again) });
+        let known = |again: RcapAgain<'_>| Some(again.avoid).filter(|node| node.is_known());
+        let again = wire.again.map(|again| Again {
+            is_change: again.is_change,
+            avoid: known(again),
+            apart: Apart::of(again.apart.iter()),
+        });
         Ok(Self { request, packets: messages.packets(request.packet_max)?, again })
     }
 
-    pub(super) fn to_wire<'a>(self, lease: Span, nodes: RcapRecords<'a>) -> RcapRequest<'a> {
+    /// The nodes that a second path passes by, as a message has them.
+    pub(super) fn apart_written(&self) -> Vec<u8> {
+        RcapRoute::written(self.again.as_ref().map_or(&[], |again| again.apart.nodes()))
+    }
+
+    pub(super) fn to_wire<'a>(
+        self,
+        lease: Span,
+        nodes: RcapRecords<'a>,
+        apart: RcapRoute<'a>,
+    ) -> RcapRequest<'a> {
         let request = &self.request;
         let octets = |octets: Octets| u32::try_from(octets.get()).unwrap_or(u32::MAX);
         let (late_most, loss_most) = (request.late_most.get(), request.loss_most.get());
@@ -232,9 +278,10 @@ impl Demand {
             chances: RcapChances { late_most, loss_most },
             reroute_ns: request.reroute.as_nanos(),
             room: octets(request.room),
-            again: self.again.map(|Again { is_change, avoid }| RcapAgain {
+            again: self.again.map(|Again { is_change, avoid, .. }| RcapAgain {
                 is_change,
                 avoid: avoid.unwrap_or(NodeId::UNKNOWN),
+                apart,
             }),
             nodes,
         }
@@ -250,6 +297,17 @@ impl Demand {
     /// True if it is for an open channel that is to change.
     pub(super) fn is_change(&self) -> bool {
         self.again.is_some_and(|again| again.is_change)
+    }
+
+    /// True if it is for a second path of a channel that is open.
+    pub(super) fn is_second(&self) -> bool {
+        self.again.is_some_and(|again| again.apart.is_some())
+    }
+
+    /// What these nodes promise to its program.
+    pub(super) fn promise(&self, nodes: &[Record]) -> Promise {
+        let (delay, jitter, late) = (self.delay(nodes), self.jitter(nodes), Self::late(nodes));
+        Promise { delay, jitter, late, octets: self.packets.octets }
     }
 
     /// H: what the sending host adds to the path.

@@ -52,9 +52,14 @@ pub(super) struct Kept {
 
 /// True if an open channel ends because its path has failed, and not because somebody wants it to.
 pub(super) fn is_failure(entry: &Entry, close: &RcapClose) -> bool {
+    is_of_path(entry, close) && entry.demand.request.reroute > Span::ZERO
+}
+
+/// The same whether another path is looked for or not.
+pub(super) fn is_of_path(entry: &Entry, close: &RcapClose) -> bool {
     let request = &entry.demand.request;
     let is_of_end = close.node == entry.of.origin || close.node == request.destination;
-    let failed = match close.cause {
+    match close.cause {
         CloseCause::PeerGone | CloseCause::ReservationLost | CloseCause::PortGone | CloseCause::WasSilent => {
             true
         }
@@ -62,8 +67,7 @@ pub(super) fn is_failure(entry: &Entry, close: &RcapClose) -> bool {
         // An attempt for another path, which the destination has accepted, ended on the way back.
         CloseCause::NoAnswer | CloseCause::Refused => entry.first.is_some(),
         _ => false,
-    };
-    failed && request.reroute > Span::ZERO
+    }
 }
 
 impl Rcap {
@@ -169,9 +173,10 @@ impl Rcap {
         let shortest = self.routes.route(to);
         let Some(again) = demand.again else { return shortest };
         let mut down = self.down.clone();
+        down.extend(again.apart.nodes());
         down.extend(again.avoid.filter(|node| *node != self.own));
         down.extend(records.iter().map(|record| record.node));
         let around = Routes::shortest(&self.graph, self.own, &self.up, &down).route(to);
-        around.or(shortest)
+        around.or(shortest.filter(|_| !again.apart.is_some()))
     }
 }

@@ -88,6 +88,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         partition: None,
         room: Octets::new(1_000),
         initiation: RcapInitiation::Source,
+        has_second: false,
     }
 }
 
@@ -118,7 +119,8 @@ fn request_of(of: RcapChannel, request: ChannelRequest, nodes: &[NodeId], lease:
     let records: Vec<Record> = nodes.iter().map(|node| record(*node)).collect();
     let records = record::written(&records, RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, nodes.len()).unwrap();
-    let wire: RcapRequest<'_> = record::Demand::of(request).unwrap().to_wire(lease, nodes);
+    let wire: RcapRequest<'_> =
+        record::Demand::of(request).unwrap().to_wire(lease, nodes, RcapRoute::default());
     octets(of, RcapBody::EstablishRequest(wire))
 }
 

@@ -57,6 +57,7 @@ pub fn request(to: usize) -> ChannelRequest {
         partition: None,
         room: Octets::new(2_000),
         initiation: RcapInitiation::Source,
+        has_second: false,
     }
 }
 
@@ -194,6 +195,8 @@ pub struct Reroutes {
     pub time: Span,
     /// Channels that went on over another path.
     pub done: u64,
+    /// Those that went on over the one that was reserved beforehand.
+    pub switched: u64,
     /// The ends of open channels at their destinations; true while they wait for another path.
     pub ends: BTreeMap<ChannelKey, bool>,
     pub changes: Changes,
@@ -724,6 +727,11 @@ impl World {
             RcapEvent::Status { nodes, .. } => {
                 assert!(nodes.len() >= 2 && nodes.iter().all(|node| node.is_open));
                 self.statuses += 1;
+            }
+            RcapEvent::Switched { channel, promise, .. } => {
+                assert!(promise.delay <= request(0).goal.delay);
+                self.reroutes.switched += 1;
+                self.settle(key_of(channel), Outcome::Opened, &[Outcome::Broken]);
             }
             event => self.change_event(at, event),
         }

@@ -1,5 +1,6 @@
 //! The bodies behind the header, one for each kind of message.
 
+use super::invite::RcapRoute;
 use super::record::{RcapRecords, RcapTest};
 use super::{Fields, Malformed, RCAP_LEASE_MAX_NS, RCAP_REROUTE_MAX_NS, sound};
 use crate::fields::Writer;
@@ -63,18 +64,21 @@ impl RcapChances {
 
 /// A request for a channel that its receiver has already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RcapAgain {
+pub struct RcapAgain<'a> {
     /// True if the channel is open and is to change; false if its path has failed.
     pub is_change: bool,
     /// The node to be passed by where another way is known: one that failed. It is unknown where there is
     /// none.
     pub avoid: NodeId,
+    /// The nodes of its path, if this one is to be a second path, which shares none of them.
+    pub apart: RcapRoute<'a>,
 }
 
-impl RcapAgain {
+impl RcapAgain<'_> {
     const fn code(again: Option<Self>) -> u8 {
         match again {
             None => 0,
+            Some(Self { apart, .. }) if apart.octets() > 0 => 3,
             Some(Self { is_change: false, .. }) => 1,
             Some(Self { is_change: true, .. }) => 2,
         }
@@ -130,13 +134,13 @@ pub struct RcapRequest<'a> {
     /// The largest message that the channel may ever be changed to: the receiver's memory holds it.
     pub room: u32,
     /// The channel is open, or was: why it is asked for once more.
-    pub again: Option<RcapAgain>,
+    pub again: Option<RcapAgain<'a>>,
     /// The nodes before.
     pub nodes: RcapRecords<'a>,
 }
 
 impl<'a> RcapRequest<'a> {
-    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 8 + 16 + 1;
+    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 8 + 16 + 1 + 1;
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let (destination, service) = (fields.node("destination")?, fields.u16("service")?);
@@ -155,6 +159,7 @@ impl<'a> RcapRequest<'a> {
         let (avoid, room) = (NodeId(fields.u64("avoid")?), fields.u32("room")?);
         let initiation = RcapInitiation::of(initiation, ChannelId(fields.u64("invitation")?))?;
         let partition = read_partition(fields)?;
+        let apart = RcapRoute::read(fields)?;
         let nodes = RcapRecords::read(fields)?;
         sound((1..=RCAP_LEASE_MAX_NS).contains(&lease_ns), "lease")?;
         sound(x_min_ns > 0, "X_min")?;
@@ -170,7 +175,8 @@ impl<'a> RcapRequest<'a> {
         sound(loss_most < 1 << 63 && (is_statistical || loss_most == 0), "W_min")?;
         sound(!is_statistical || late_most > 0 || loss_most > 0, "class")?;
         sound(reroute_ns <= RCAP_REROUTE_MAX_NS, "reroute")?;
-        sound(again <= 2 && (again != 1 || reroute_ns > 0), "again")?;
+        sound(again <= 3 && (again != 1 || reroute_ns > 0), "again")?;
+        sound((again == 3) == (apart.octets() > 0), "apart")?;
         sound(again > 0 || !avoid.is_known(), "avoid")?;
         sound(room >= s_max, "room")?;
         sound(nodes.are_plain(), "terms")?;
@@ -193,9 +199,14 @@ impl<'a> RcapRequest<'a> {
             chances: RcapChances { late_most, loss_most },
             reroute_ns,
             room,
-            again: (again > 0).then_some(RcapAgain { is_change: again == 2, avoid }),
+            again: (again > 0).then_some(RcapAgain { is_change: again == 2, avoid, apart }),
             nodes,
         })
+    }
+
+    /// The nodes that a second path shares with no other one.
+    pub(super) fn apart(&self) -> RcapRoute<'a> {
+        self.again.map(|again| again.apart).unwrap_or_default()
     }
 
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
@@ -209,6 +220,7 @@ impl<'a> RcapRequest<'a> {
         writer.u64(self.again.map_or(NodeId::UNKNOWN, |again| again.avoid).0).u32(self.room);
         writer.u64(self.initiation.invitation().0);
         writer.bytes(&self.way.partition.map_or([0; PartitionName::OCTETS], |name| name.octets()));
+        self.apart().write(writer);
         self.nodes.write(writer);
     }
 }

@@ -50,13 +50,13 @@ impl<'a> RcapRoute<'a> {
         self.octets.len()
     }
 
-    fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
+    pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let count = fields.u8("way")?;
         let octets = fields.take(usize::from(count) * Self::NODE, "way")?;
         Self::parse(octets)
     }
 
-    fn write(&self, writer: &mut Writer<'_>) {
+    pub(super) fn write(&self, writer: &mut Writer<'_>) {
         // As many as a way has fit an octet.
         writer.u8((self.octets.len() / Self::NODE) as u8).bytes(self.octets);
     }

@@ -272,6 +272,8 @@ tests!(
     SourceSilent = "the sending program did not answer in time",
     /// No link of the way has a partition of the name that the request has.
     Partition = "no link of the way has a partition of that name",
+    /// No second path is known that shares no node with the first one.
+    NoSecondPath = "no second path is known that shares no node with the first one",
 );
 
 impl RcapTest {

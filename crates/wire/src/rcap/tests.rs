@@ -46,7 +46,7 @@ fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
         chances: RcapChances { late_most: 5, loss_most: 0 },
         reroute_ns: 2_000,
         room: 600,
-        again: Some(RcapAgain { is_change: false, avoid: NodeId(6) }),
+        again: Some(RcapAgain { is_change: false, avoid: NodeId(6), apart: RcapRoute::default() }),
         nodes,
     }
 }
@@ -146,7 +146,6 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (0, &[0x4c], "kind"),
         (1, &[5], "version"),
         (2, &[0, 23], "length"),
-        (4, &[0], "type"),
         (4, &[10], "type"),
         (4, &[2], "direction"),
         (5, &[1], "direction"),
@@ -176,14 +175,15 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (body + 92, &huge, "W_min"),
         (body + 100, &huge, "reroute"),
         (body + 100, &zero, "again"),
-        (body + 108, &[3], "again"),
+        (body + 108, &[4], "again"),
+        (body + 108, &[3], "apart"),
         (body + 108, &[0], "avoid"),
         (body + 117, &[0, 0, 1, 0xf3], "room"),
         (body + 121, &[1], "invitation"),
         (body + 129, &[b' '], "partition"),
         (body + 144, &[b'x'], "partition"),
-        (body + 145, &[2], "record length"),
-        (body + 145, &[17], "nodes"),
+        (body + 146, &[2], "record length"),
+        (body + 146, &[17], "nodes"),
         (first, &[0, 0], "record length"),
         (first, &[0xff, 0xff], "record length"),
         (first + 2, &zero, "record node"),
@@ -353,6 +353,7 @@ prop_compose! {
             again: (reroute_ns > 0 || loss_most % 2 == 1).then_some(RcapAgain {
                 is_change: loss_most % 2 == 1,
                 avoid: NodeId(late_most),
+                apart: RcapRoute::default(),
             }),
             nodes: RcapRecords::default(),
         }
@@ -381,6 +382,8 @@ proptest! {
         let part = [RcapPart::Whole, RcapPart::Named, RcapPart::Rest][usize::from(label % 3)];
         let denied = RcapDenied { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part };
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, ..request }));
+        let second = Some(RcapAgain { is_change: false, avoid: NodeId::UNKNOWN, apart: way() });
+        octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, again: second, ..request }));
         octets(RcapBody::EstablishAccept(RcapAccept { label, nodes }));
         octets(RcapBody::EstablishDenied(denied));
         octets(RcapBody::StatusRequest(RcapStatus { question, nodes }));

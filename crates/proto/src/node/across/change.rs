@@ -192,7 +192,11 @@ impl Node {
         let from = across.entered.get(&entry).map(|(_, (port, hop, _))| Way { port: *port, hop: *hop });
         end.way = from.or(end.way);
         let port = end.port();
-        across.events.push_back((port, ChannelEvent::Changed { channel, granted }));
+        let event = match across.rcap.is_second_path(entry) {
+            true => ChannelEvent::Rerouted { channel, granted },
+            false => ChannelEvent::Changed { channel, granted },
+        };
+        across.events.push_back((port, event));
     }
 }
 

@@ -7,7 +7,8 @@
 use super::super::Node;
 use crate::across::{State, granted};
 use crate::channels::ChannelEvent;
-use crate::rcap::{ChannelKey, ChannelRequest, EntryId, RcapDenied};
+use crate::io::ChannelId;
+use crate::rcap::{ChannelKey, ChannelRequest, EntryId, Promise, RcapDenied, Record};
 use rota_contract::{CloseCause, Contract, NodeId};
 use rota_units::{Instant, Span};
 
@@ -41,6 +42,28 @@ impl Node {
         let port = end.port();
         let name = across.links.name(node).map(str::to_owned);
         across.events.push_back((port, ChannelEvent::Rerouting { channel: id, cause, node, name }));
+    }
+
+    /// A channel that is sent here goes on over the path that was reserved beforehand: RTIP has it already.
+    pub(super) fn on_switched(
+        &mut self,
+        now: Instant,
+        channel: ChannelId,
+        promise: &Promise,
+        nodes: Vec<Record>,
+    ) {
+        let end = self.end_across(channel);
+        if end.is_some_and(|end| matches!(end.state, State::Broken { .. })) {
+            self.on_opened_across(now, channel, promise, nodes);
+        }
+    }
+
+    /// The path in reserve is lost.
+    pub(super) fn on_second_lost(&mut self, channel: ChannelId, cause: CloseCause, node: NodeId) {
+        let Some(across) = &mut self.across else { return };
+        let port = across.ends.get(&channel).map(|end| end.port()).unwrap_or_default();
+        let name = across.links.name(node).map(str::to_owned);
+        across.events.push_back((port, ChannelEvent::SecondLost { channel, cause, node, name }));
     }
 
     /// A channel that is received here opens by another path, which has a bound of its own.

@@ -1,0 +1,142 @@
+//! A second path for a channel, reserved before the first one fails (`TENET-7-6`).
+//!
+//! ```text
+//! source       first path open ──request, apart──► second path open beside it: the program hears of both
+//!                                 └──denied──► the first one is closed, the program is refused
+//!              first path fails ──► sends on the second one at once
+//! destination  both open ──first one fails, or a packet comes by the second one──► open by the second one
+//! ```
+//!
+//! The request for the second path is a pass of its own for the same channel, under the next attempt, as that
+//! of a change is (`change.rs`), and the destination has both entries as it has those of a change. It names
+//! the nodes of the first path, and every node passes them by: there is no second path through any of them.
+//! Two paths may share a segment, where it has several gateways.
+//!
+//! The source tells RTIP of its part of the second path when it switches, and not before: until then no
+//! packet can leave by it. Both paths are reserved all the time. The failure of the second one is no failure
+//! of the channel. After a switch the channel has no second path any more, and looks for another one as any
+//! other. It cannot change meanwhile.
+
+use super::Rcap;
+use super::call::Call;
+use super::io::{Ending, EntryId, Installed, Promise, RcapEvent, RcapOutput, simply};
+use super::ledger::Entry;
+use super::record::{Again, Apart, Demand, Record};
+use super::reroute::is_of_path;
+use rota_contract::ChannelId;
+use rota_units::Instant;
+use rota_wire::{RcapClose, RcapDenied, RcapTest};
+
+/// The end of a second path. At the source: what RTIP and the program will be told.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standby {
+    installed: Option<Installed>,
+    path: Option<(Promise, Vec<Record>)>,
+}
+
+/// A channel whose first path is open at its source, and waits for the second one.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    entry: EntryId,
+    promise: Promise,
+    nodes: Vec<Record>,
+}
+
+impl Pending {
+    /// The request for the second path.
+    pub(super) fn demand(&self, first: Demand) -> Demand {
+        let apart = Apart::of(self.nodes.iter().skip(1).map(|record| record.node));
+        Demand { again: Some(Again { is_change: false, avoid: None, apart }), ..first }
+    }
+}
+
+impl Rcap {
+    /// True if an entry is that of a second path, or was before its source switched.
+    pub fn is_second_path(&self, entry: EntryId) -> bool {
+        self.ledger.get(entry).is_some_and(|entry| entry.demand.is_second())
+    }
+
+    /// The first path is open: the second one is asked for before the program hears of that.
+    pub(super) fn ask_second(
+        &mut self,
+        now: Instant,
+        (channel, entry): (ChannelId, EntryId),
+        (promise, nodes): (Promise, Vec<Record>),
+        until: Instant,
+    ) {
+        let Some(own) = self.ledger.get_mut(entry) else { return };
+        own.is_pending = true;
+        let (demand, newest) = (own.demand, own.newest);
+        if nodes.len() < 2 {
+            // Nothing between that a second path could pass by.
+            let none = simply(self.own, RcapTest::NoSecondPath);
+            return self.release(now, entry, Ending::Denied(none), None);
+        }
+        let pending = Some(Box::new(Pending { entry, promise, nodes }));
+        // The program has its outcome in the time that it has for any channel.
+        let call = Call::new(demand, until);
+        self.calls.insert(channel, Call { attempts: newest, change: Some(newest), pending, ..call });
+        self.attempt(now, channel);
+    }
+
+    /// The second path was denied: the channel is refused, and the first one is given back.
+    pub(super) fn no_second(&mut self, now: Instant, pending: &Pending, denied: RcapDenied) {
+        self.release(now, pending.entry, Ending::Denied(denied), None);
+    }
+
+    /// The accept of the second path has come back to the source: the program may send.
+    pub(super) fn has_second(
+        &mut self,
+        channel: ChannelId,
+        entry: EntryId,
+        path: (Promise, Vec<Record>),
+        call: Option<Call>,
+    ) {
+        if let Some(standby) = self.ledger.get_mut(entry).and_then(|own| own.standby.as_mut()) {
+            standby.path = Some(path);
+        }
+        let Some(pending) = call.and_then(|call| call.pending) else { return };
+        let Pending { entry, promise, nodes } = *pending;
+        if let Some(first) = self.ledger.get_mut(entry) {
+            first.is_pending = false;
+        }
+        self.tell(RcapEvent::Opened { channel, entry, promise, nodes });
+    }
+
+    /// The entry that opens is that of a second path at one of its ends. At the source RTIP is not told yet.
+    pub(super) fn stand_by(&mut self, entry: EntryId, installed: Option<Installed>) {
+        if let Some(own) = self.ledger.get_mut(entry) {
+            own.standby = Some(Standby { installed, path: None });
+        }
+    }
+
+    /// An open path has ended at one of its ends, and the channel has another one: true if it goes on by
+    /// that.
+    pub(super) fn switches(&mut self, entry: &Entry, (id, close): (EntryId, RcapClose)) -> bool {
+        let (key, sending) = (entry.key(), entry.before.is_none());
+        let RcapClose { cause, node } = close;
+        if entry.standby.is_some() {
+            if sending && is_of_path(entry, &close) {
+                self.tell(RcapEvent::SecondLost { channel: key.channel, cause, node });
+            }
+            return true;
+        }
+        if !is_of_path(entry, &close) {
+            // An end that somebody wants: the other path ends, too, and then the channel.
+            return !sending;
+        }
+        let standby = self.ledger.get_mut(id).and_then(|other| other.standby.take());
+        if sending && let Some(Standby { installed: Some(channel), path: Some((promise, nodes)) }) = standby {
+            self.tell(RcapEvent::Broken { key, sending, cause, node });
+            self.outputs.push_back(RcapOutput::Install { entry: id, channel });
+            self.tell(RcapEvent::Switched { channel: key.channel, entry: id, promise, nodes });
+        }
+        true
+    }
+
+    /// A channel that waits for its second path has ended: its program hears of a refusal.
+    pub(super) fn end_pending(&mut self, entry: &Entry, denied: RcapDenied) {
+        let (channel, attempts) = (entry.of.channel, entry.of.attempt);
+        self.tell(RcapEvent::Refused { channel, denied, attempts });
+    }
+}
