@@ -106,7 +106,8 @@ impl Traffic {
         };
         let unit = u32::try_from(unit).map_err(|_| too_much(&format!("a unit of {unit} octets")))?;
         let Service { delay, jitter, allow_withdrawn, partition } = *wanted;
-        let terms = AskedTerms { average, interval, delay, jitter, allow_withdrawn, partition };
+        let (start, end) = (None, None);
+        let terms = AskedTerms { average, interval, delay, jitter, allow_withdrawn, partition, start, end };
         // Before a node is looked for: what contradicts itself fits nowhere.
         terms.check(period).map_err(|bad| Failure::wrong_use(bad.to_string()))?;
         Ok(OpenRequest { terms, ..OpenRequest::new(to, service, unit, period) })

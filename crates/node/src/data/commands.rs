@@ -112,8 +112,13 @@ pub(super) fn open(
         found => found?,
     };
     let Found { node: peer, way } = found;
-    if terms.partition.is_some() {
-        return Err(RequestError::PartitionNear.into());
+    let across = [
+        ("partition", terms.partition.is_some()),
+        ("start", terms.start.is_some()),
+        ("end", terms.end.is_some()),
+    ];
+    if let Some((what, _)) = across.into_iter().find(|(_, is)| *is) {
+        return Err(RequestError::AcrossOnly(what).into());
     }
     let to = Destination::Node(peer);
     let request = OpenRequest { to, service, traffic };
@@ -147,9 +152,11 @@ fn open_beyond(
         return Err(RequestError::ProbeBeyond.into());
     }
     let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
-    let AskedTerms { average, interval, delay, jitter, allow_withdrawn, partition } = request.terms;
+    let AskedTerms { average, interval, delay, jitter, allow_withdrawn, partition, start, end } =
+        request.terms;
     let (uid, reroute) = (request.uid, None);
-    let beyond = Beyond { uid, average, interval, delay, reroute, jitter, allow_withdrawn, partition };
+    let beyond =
+        Beyond { uid, average, interval, delay, reroute, jitter, allow_withdrawn, partition, start, end };
     let channel = node.open_beyond(at, &asked, beyond)?;
     Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
 }

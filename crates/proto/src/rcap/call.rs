@@ -74,7 +74,7 @@ impl Rcap {
         if request.destination == self.own {
             return Err(RcapCallError::OwnNode);
         }
-        let demand = Demand::of(request)?;
+        let demand = Demand::of(now, request)?;
         if self.calls.len() >= self.limits.calls {
             return Err(RcapCallError::Full);
         }
@@ -143,7 +143,8 @@ impl Rcap {
                 if packet_max >= call.demand.request.packet_max {
                     return None;
                 }
-                call.demand = Demand::of(ChannelRequest { packet_max, ..call.demand.request }).ok()?;
+                let smaller = ChannelRequest { packet_max, ..call.demand.request };
+                call.demand = Demand::of(call.demand.heard, smaller).ok()?;
                 Span::ZERO
             }
             // The receiver is gone, or says that this is no request.

@@ -32,7 +32,7 @@ fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
         service: 9,
         uid: 1000,
         initiation: RcapInitiation::Source,
-        way: RcapWay { allows_withdrawn: false, partition: "studio".parse().ok() },
+        way: RcapWay { allows_withdrawn: false, partition: "studio".parse().ok(), start_ns: 70, end_ns: 80 },
         lease_ns: 1_000,
         x_min_ns: 10,
         x_ave_ns: 20,
@@ -68,6 +68,7 @@ fn denied() -> RcapDenied {
         nearest_delay_ns: 6,
         nearest_octets: 7,
         part: RcapPart::Rest,
+        nearest_end_ns: 8,
     }
 }
 
@@ -167,10 +168,13 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (body + 108, &[3], "again"),
         (body + 108, &[0], "avoid"),
         (body + 117, &[0, 0, 1, 0xf3], "room"),
-        (body + 121, &[b' '], "partition"),
-        (body + 136, &[b'x'], "partition"),
-        (body + 137, &[2], "record length"),
-        (body + 137, &[17], "nodes"),
+        (body + 121, b" ", "partition"),
+        (body + 136, b"x", "partition"),
+        (body + 137, &huge, "start"),
+        (body + 145, &[0; 8], "end"),
+        (body + 145, &[0x7f; 8], "end"),
+        (body + 153, &[2], "record length"),
+        (body + 153, &[17], "nodes"),
         (first, &[0, 0], "record length"),
         (first, &[0xff, 0xff], "record length"),
         (first + 2, &zero, "record node"),
@@ -185,6 +189,10 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     for (at, wrong, name) in cases {
         assert_eq!(refused(&message, *at, wrong), Some(*name), "at {at}");
     }
+}
+
+#[test]
+fn a_request_with_terms_is_refused() {
     let records = written(&[record(b"terms")]);
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let message = RcapMessage { of: of(), body: RcapBody::EstablishRequest(request(nodes)) };
@@ -297,6 +305,8 @@ prop_compose! {
             way: RcapWay {
                 allows_withdrawn: allows,
                 partition: allows.then(|| "part_1".parse().expect("a name")),
+                start_ns: reroute_ns / 2,
+                end_ns: if allows { u64::MAX } else { reroute_ns + 1 },
             },
             lease_ns, x_min_ns, x_ave_ns: x_min_ns + longer, interval_ns: x_min_ns + longer + longest,
             s_max: sizes.0.max(sizes.1), s_min: sizes.0.min(sizes.1), packet_max: sizes.2, host_slack_ns,
@@ -331,7 +341,10 @@ proptest! {
         let (test, standing) = (RcapTest::ALL[test], RcapStanding::RaceFirst);
         let node = NodeId(node);
         let part = [RcapPart::Whole, RcapPart::Named, RcapPart::Rest][usize::from(label % 3)];
-        let denied = RcapDenied { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part };
+        let nearest_end_ns = margin_ns ^ nearest_delay_ns;
+        let denied = RcapDenied {
+            node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part, nearest_end_ns,
+        };
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, ..request }));
         octets(RcapBody::EstablishAccept(RcapAccept { label, nodes }));
         octets(RcapBody::EstablishDenied(denied));

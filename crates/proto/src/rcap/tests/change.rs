@@ -13,7 +13,7 @@ fn sized(octets: u64) -> ChannelRequest {
 fn change(attempt: u16, request: ChannelRequest) -> Vec<u8> {
     let records = record::written(&[record(A)], RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, 1).unwrap();
-    let wire = record::Demand::of(request).unwrap().to_wire(ms(2_000), nodes);
+    let wire = record::Demand::of(at(0), request).unwrap().to_wire(at(0), ms(2_000), nodes);
     let wire = RcapRequest { again: Some(RcapAgain { is_change: true, avoid: NodeId::UNKNOWN }), ..wire };
     octets(of(1, attempt), RcapBody::EstablishRequest(wire))
 }
@@ -106,7 +106,7 @@ fn a_path_that_fails_behind_a_change_comes_again_by_the_new_contract() {
     assert!(matches!(event(&outputs), Some(RcapEvent::Broken { sending: false, .. })), "{outputs:?}");
     let records = record::written(&[record(A)], RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, 1).unwrap();
-    let wire = record::Demand::of(sized(1_500)).unwrap().to_wire(ms(50), nodes);
+    let wire = record::Demand::of(at(0), sized(1_500)).unwrap().to_wire(at(0), ms(50), nodes);
     let wire = RcapRequest { again: Some(RcapAgain { is_change: false, avoid: C }), ..wire };
     rcap.on_message(at(40), A, &octets(of(1, 4), RcapBody::EstablishRequest(wire))).unwrap();
     let outputs = drain(&mut rcap);
