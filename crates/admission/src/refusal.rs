@@ -1,7 +1,7 @@
 //! Why a request was refused, by how much, and what would have fitted.
 
 use core::fmt;
-use rota_units::{Octets, Span};
+use rota_units::{Instant, Octets, Span};
 
 /// The test that a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,6 +82,8 @@ pub struct Refusal {
     pub tsn_code: Option<u8>,
     /// The partition of the link that refused, 0 for what is in none; `None` where the whole link did.
     pub partition: Option<u8>,
+    /// The moment up to which there is room, where others have booked what comes later (`TENET-7-3`).
+    pub free_until: Option<Instant>,
 }
 
 impl fmt::Display for Refusal {

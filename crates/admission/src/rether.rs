@@ -432,6 +432,7 @@ pub(crate) fn refusal(
         counter_offer_bps: counter_offer.map(|unit| params.rate_of_down(unit, pace)),
         tsn_code: failure.test.tsn_code(),
         partition: None,
+        free_until: None,
     }
 }
 

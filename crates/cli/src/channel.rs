@@ -5,11 +5,11 @@ mod show;
 use crate::status::connect;
 use crate::traffic::{Change, PERIOD_DEFAULT, Service, Traffic, unit_octets, with_room};
 use rota::{
-    AcceptError, ChannelId, ChannelInfo, Duplex, DuplexError, OpenError, OpenRequest, Received, RecvError,
-    TallyInfo,
+    AcceptError, ChannelId, ChannelInfo, CloseCause, Duplex, DuplexError, OpenError, OpenRequest, Received,
+    RecvError, TallyInfo,
 };
 use rota_answer::{Exit, Failure, Format, outln};
-use rota_units::{BitRate, Span, parse_rate};
+use rota_units::{BitRate, Span, parse_rate, parse_span};
 use serde_json::{Value, json};
 
 /// Arguments of `rota channel`.
@@ -24,7 +24,8 @@ pub struct Args {
 enum Action {
     /// Reserve a channel and hold it until interrupted
     #[command(after_help = "Examples: rota channel open --to n5 --rate 1.5mbit --probe\n          \
-        rota channel open --to n4 --xmin 20ms --xave 40ms --interval 1s --smax 7200octets --delay 150ms")]
+        rota channel open --to n4 --xmin 20ms --xave 40ms --interval 1s --smax 7200octets --delay 150ms\n\
+        \x20         rota channel open --to n4 --rate 1mbit --from-time 600s --until 4200s")]
     Open {
         /// The receiving station
         #[arg(long, value_name = "NODE")]
@@ -36,6 +37,12 @@ enum Action {
         traffic: Traffic,
         #[command(flatten)]
         wanted: Service,
+        /// Reserve it for later: it begins in so much time from now, of a channel across segments
+        #[arg(long, value_parser = parse_span, value_name = "TIME")]
+        from_time: Option<Span>,
+        /// It ends by itself in so much time from now, of a channel across segments
+        #[arg(long, value_parser = parse_span, value_name = "TIME")]
+        until: Option<Span>,
         /// The highest rate that it may later be changed to; twice the rate unless given
         #[arg(long, value_parser = parse_rate, allow_hyphen_values = true, value_name = "RATE")]
         room: Option<BitRate>,
@@ -87,8 +94,11 @@ fn channel_id(text: &str) -> Result<ChannelId, String> {
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     match &args.action {
-        Action::Open { to, service, traffic, wanted, room, probe, duplex } => {
+        Action::Open { to, service, traffic, wanted, from_time, until, room, probe, duplex } => {
             let mut request = traffic.request(to, *service, wanted)?;
+            (request.terms.start, request.terms.end) = (*from_time, *until);
+            let terms = request.terms.check(request.traffic.period);
+            terms.map_err(|bad| Failure::wrong_use(bad.to_string()))?;
             let room = room.map(|room| unit_octets(room, request.traffic.period)).transpose()?;
             request.traffic = with_room(request.traffic, room);
             if *duplex { open_duplex(&request, format) } else { open(&request, *probe, format) }
@@ -149,12 +159,17 @@ fn open(request: &OpenRequest, probe: bool, format: Format) -> Result<Exit, Fail
         Err(OpenError::Refused(refusal)) => return Ok(refused(&refusal, format)),
         Err(error) => return Err(error.into()),
     };
-    tell_granted(if probe { "would be granted" } else { "open" }, &contract, format);
+    let booked = request.terms.start.map(|start| format!("booked, begins in {start}"));
+    let what = if probe { "would be granted" } else { booked.as_deref().unwrap_or("open") };
+    tell_granted(what, &contract, format);
     let Some(channel) = channel else { return Ok(Exit::Done) };
     // The reservation lives as long as the program that asked for it.
     loop {
         let ended = channel.wait_end(Span::MAX).map_err(Failure::failed)?;
         if let Some(cause) = ended {
+            if cause == CloseCause::Finished && request.terms.end.is_some() {
+                return Ok(Exit::Done);
+            }
             return Err(cause.into());
         }
     }

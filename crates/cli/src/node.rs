@@ -8,7 +8,7 @@ mod tunnels;
 
 use ports::PerPort;
 use rota_admission::NrtPolicy;
-use rota_admission::rtip::{Discipline, Hold, Scheduler};
+use rota_admission::rtip::{Discipline, Hold, LevelBounds, Scheduler};
 use rota_answer::{Exit, Failure, Format};
 use rota_node::log::{LevelFilter, Log};
 use rota_node::{Beside, Guests, KeptNodeId, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
@@ -84,6 +84,10 @@ pub struct Args {
     /// otherwise, which is delay-jitter for jitter-edd and rate-jitter for the others
     #[arg(long, env = "ROTA_REGULATOR", value_parser = ports::regulators, value_name = "NAME")]
     regulator: Option<PerPort<Hold>>,
+    /// The bounds of the first levels of a link that serves rcsp, such as eth1=3ms/6ms/50ms; each further one
+    /// of the eight has twice that of the level above
+    #[arg(long, env = "ROTA_LEVELS", value_parser = ports::levels, value_name = "TIMES")]
+    levels: Option<PerPort<LevelBounds>>,
     /// Partitions of a link, such as eth1:studio=40%,news=20%: each has so much of it for the channels across
     /// segments that name it, with an admission of its own; may be given for each interface
     #[arg(long, value_parser = partitions::of_port, value_name = "IFACE:NAME=SHARE")]
@@ -347,12 +351,15 @@ fn check_name(name: &str) -> Result<(), Failure> {
 fn discipline(args: &Args, iface: &str, medium: rota_node::MediumKind) -> Result<Discipline, Failure> {
     let scheduler = args.discipline.as_ref().and_then(|values| values.of(iface));
     let hold = args.regulator.as_ref().and_then(|values| values.of(iface));
+    let levels = args.levels.as_ref().and_then(|values| values.of(iface));
     let is_link = medium == rota_node::MediumKind::Link;
-    if !is_link && (scheduler.is_some() || hold.is_some()) {
-        let sentence = format!("{iface} is no link; only a link has a discipline and a regulator");
+    if !is_link && (scheduler.is_some() || hold.is_some() || levels.is_some()) {
+        let sentence = format!("{iface} is no link; only a link has a discipline, a regulator and levels");
         return Err(Failure::wrong_use(sentence));
     }
-    Discipline::of(scheduler, hold).map_err(|bad| Failure::wrong_use(format!("{iface}: {bad}")))
+    let discipline = Discipline::of(scheduler, hold);
+    let discipline = discipline.and_then(|of| levels.map_or(Ok(of), |levels| of.with_levels(levels)));
+    discipline.map_err(|bad| Failure::wrong_use(format!("{iface}: {bad}")))
 }
 
 /// The network behind a port.

@@ -111,7 +111,9 @@ fn print_port(port: &PortInfo) {
     }
     for PartitionInfo { name, percent, channels, work_ns } in &port.partitions {
         let (s, work) = (if *channels == 1 { "" } else { "s" }, Span::from_nanos(*work_ns));
-        outln!("partition {name:<16} {percent} % of the link: {channels} channel{s}, {work} of each cycle");
+        outln!(
+            "partition {name:<16} {percent} % of the link: {channels} channel{s}, {work} of a cycle at most"
+        );
     }
     let token = &port.token;
     outln!(

@@ -3,13 +3,15 @@
 mod common;
 
 use common::topology::TopologyLab;
-use common::{PATIENCE, eventually, pid, signal};
+use common::{PATIENCE, Program, eventually, pid, signal};
 use rota_units::Span;
 
 const TWO_SEGMENTS: &str = "two-segments.toml";
 const LINE: &str = "t1.toml";
 const TWO_GATEWAYS: &str = "two-gateways.toml";
 const PARTED: &str = "parted.toml";
+/// A line without partitions behind a gateway, which is free for bookings.
+const BOOKED: &str = "two-cables.toml";
 /// Ten cycles of 33.3 ms.
 const TEN_CYCLES: u64 = 333_333_330;
 const SECOND: u64 = 1_000_000_000;
@@ -509,6 +511,21 @@ fn a_tunnel_is_used_only_where_that_is_allowed_and_its_losses_are_told() {
     }
 }
 
+/// So many channels are left at a station. What closes one goes before the next request on each session.
+fn wait_for_channels(lab: &TopologyLab, station: &str, count: usize) {
+    let left = || {
+        let listed = lab.rota(station, &["channel", "list", "--json"]).finish().well().json();
+        (listed["channels"].as_array().map(Vec::len) == Some(count)).then_some(())
+    };
+    assert!(eventually(PATIENCE, left).is_some(), "{}", lab.status(station));
+}
+
+/// The program has its channel, whose contract it prints.
+fn wait_for_contract(program: &Program) {
+    let is_open = || program.out().contains("contract").then_some(());
+    assert!(eventually(PATIENCE, is_open).is_some(), "{} {}", program.out(), program.err());
+}
+
 /// TENET-7-2: a full partition of a line refuses by its name, and the others have room.
 #[test]
 fn a_line_in_partitions_refuses_by_the_name_of_the_full_one() {
@@ -525,7 +542,7 @@ fn a_line_in_partitions_refuses_by_the_name_of_the_full_one() {
     };
     let video = "--xmin 90ms --smax 7200octets --delay 400ms --partition studio";
     let first = open("1", video);
-    first.wait_for_word("contract");
+    wait_for_contract(&first);
     let refused = open("2", video).finish();
     assert_eq!(refused.code(), 3, "{} {}", refused.out, refused.err);
     let refused = &refused.json()["refused"];
@@ -534,10 +551,10 @@ fn a_line_in_partitions_refuses_by_the_name_of_the_full_one() {
         refused["sentence"].as_str().is_some_and(|said| said.contains("in partition studio")),
         "{refused}"
     );
-    let wrong = open("2", &video.replace("studio", "studoi")).finish();
+    let wrong = open("2", "--xmin 20ms --smax 160octets --delay 300ms --partition studoi").finish();
     assert_eq!((wrong.code(), &wrong.json()["refused"]["test"]), (3, &"Partition".into()), "{}", wrong.out);
     let voice = open("2", "--xmin 20ms --smax 160octets --delay 300ms");
-    voice.wait_for_word("contract");
+    wait_for_contract(&voice);
     let parts = || {
         let status = lab.status("gateway");
         let parts = status["extra"]["ports"][1]["partitions"].as_array().expect("a list").clone();
@@ -557,13 +574,50 @@ fn a_line_in_partitions_refuses_by_the_name_of_the_full_one() {
     assert_eq!(percents, [0, 40], "{studio}");
     // Its place is free for another one of the studio.
     drop(first);
-    let again = || {
-        let second = open("3", video);
-        let opened = eventually(std::time::Duration::from_millis(300), || {
-            second.out().contains("contract").then_some(())
-        });
-        opened.map(|()| second)
-    };
-    assert!(eventually(PATIENCE, again).is_some(), "{:?}", parts());
+    wait_for_channels(&lab, "camera", 1);
+    wait_for_contract(&open("3", video));
     drop((waiting, voice));
+}
+
+/// TENET-7-3: a channel is booked for later; one without an end is told until when there is room, and one
+/// with an end is over by itself.
+#[test]
+fn a_line_is_booked_for_later_and_a_channel_ends_by_itself() {
+    let Some(lab) = TopologyLab::up("across-booked", BOOKED, &[]) else { return };
+    wait_for_way(&lab, "camera", "screen");
+    let waiting = ["1", "2", "3"].map(|service| {
+        let waiting = lab.rota("screen", &["recv", "--service", service, "--out", "/dev/null"]);
+        waiting.wait_for_word("listening");
+        waiting
+    });
+    let open = |service: &str, more: &str| {
+        let words = format!(
+            "channel open --json --to screen --service {service} --xmin 40ms --smax 6000octets{more}"
+        );
+        lab.rota("camera", &words.split(' ').collect::<Vec<_>>())
+    };
+    let booked = open("1", " --from-time 60s --until 120s");
+    wait_for_contract(&booked);
+    let refused = open("2", "").finish();
+    assert_eq!(refused.code(), 3, "{} {}", refused.out, refused.err);
+    let refused = &refused.json()["refused"];
+    assert_eq!(refused["node"], "gateway", "{refused}");
+    let nearest = refused["nearest_end_ns"].as_u64().expect("a number");
+    assert!((45..60).contains(&(nearest / SECOND)), "{refused}");
+    let listed = lab.rota("camera", &["channel", "list", "--json"]).finish().well().json();
+    let channel = listed["channels"][0]["channel"].as_str().expect("an id").to_owned();
+    let shown = lab.rota("camera", &["channel", "show", "--json", &channel]).finish().well().json();
+    let terms = &shown["shown"]["terms"];
+    let begins = terms["starts_in_ns"].as_u64().expect("a number") / SECOND;
+    assert!((50..60).contains(&begins) && !terms["ends_in_ns"].is_null(), "{terms}");
+    let begun = rota::now();
+    let short = open("2", " --until 800ms").finish();
+    assert_eq!(short.code(), 0, "{} {}", short.out, short.err);
+    let took = rota::now().since(begun);
+    assert!(took >= Span::from_millis(800) && took < Span::from_millis(3_500), "{took}");
+    // A booking that its program leaves is free.
+    drop(booked);
+    wait_for_channels(&lab, "camera", 0);
+    wait_for_contract(&open("3", ""));
+    drop(waiting);
 }

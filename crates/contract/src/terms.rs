@@ -35,6 +35,13 @@ pub struct AskedTerms {
     /// The partition that the channel counts in, on each link of its way that has one of this name. A change
     /// states none: the channel stays in it.
     pub partition: Option<PartitionName>,
+    /// When the channel is needed first, from now on; at once if nothing is stated. A change states none, and
+    /// no end.
+    #[cfg_attr(feature = "serde", serde(rename = "start_ns", with = "nanos"))]
+    pub start: Option<Span>,
+    /// When it ends by itself, from now on; never if nothing is stated.
+    #[cfg_attr(feature = "serde", serde(rename = "end_ns", with = "nanos"))]
+    pub end: Option<Span>,
 }
 
 /// Another contract for an open channel. Terms that it does not state stay as they are.
@@ -98,9 +105,26 @@ pub enum BadTerms {
     /// Another path is looked for longer than a receiver keeps its end.
     #[error("another path is looked for {REROUTE_MAX} at most, not {0}; with 0 the channel ends at once")]
     RerouteLong(Span),
+    /// It ends before it starts.
+    #[error("an end after {end} is no later than the start, after {start}")]
+    EndBeforeStart {
+        /// The start.
+        start: Span,
+        /// The end.
+        end: Span,
+    },
+    /// The time is too far away.
+    #[error("a channel is booked for {most} ahead at most, not for {asked}", most = AskedTerms::AHEAD_MAX)]
+    FarAhead {
+        /// Asked for.
+        asked: Span,
+    },
 }
 
 impl AskedTerms {
+    /// How far ahead a channel may start or end: clocks that nobody sets are wrong by 15 minutes then.
+    pub const AHEAD_MAX: Span = Span::from_millis(50 * 24 * 3_600_000);
+
     /// X_ave of units that come `period` apart or more.
     pub fn average_of(&self, period: Span) -> Span {
         self.average.unwrap_or(period)
@@ -125,6 +149,13 @@ impl AskedTerms {
         }
         if let Some(time) = self.reroute.filter(|time| *time > REROUTE_MAX) {
             return Err(BadTerms::RerouteLong(time));
+        }
+        let (start, end) = (self.start.unwrap_or(Span::ZERO), self.end.unwrap_or(Span::MAX));
+        if end <= start {
+            return Err(BadTerms::EndBeforeStart { start, end });
+        }
+        if let Some(asked) = self.start.into_iter().chain(self.end).find(|at| *at > Self::AHEAD_MAX) {
+            return Err(BadTerms::FarAhead { asked });
         }
         match (self.delay, self.jitter) {
             (Some(Span::ZERO), _) => Err(BadTerms::DelayZero),
@@ -182,6 +213,12 @@ mod tests {
             "another path is looked for 60 s at most, not 60.001 s; with 0 the channel ends at once"
         );
         assert!(said(AskedTerms { reroute: ms(60_000), ..none }).is_ok());
+        let late = said(AskedTerms { start: ms(30), end: ms(30), ..none }).unwrap_err();
+        assert!(late.contains("no later than the start"), "{late}");
+        assert!(said(AskedTerms { end: Some(Span::ZERO), ..none }).is_err());
+        assert_eq!(said(AskedTerms { start: ms(30), end: ms(31), ..none }), Ok(()));
+        let far = said(AskedTerms { start: Some(Span::from_millis(1 << 40)), ..none }).unwrap_err();
+        assert!(far.contains("ahead at most"), "{far}");
         let all = AskedTerms { average: ms(20), interval: ms(20), delay: ms(1), jitter: ms(1), ..none };
         assert_eq!(said(all), Ok(()));
     }

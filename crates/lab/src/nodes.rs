@@ -172,6 +172,11 @@ fn words(topology: &Topology, (station, number): (&Station, u8)) -> Vec<String> 
     let discipline = |at: usize| Some(segment(at).discipline).filter(|of| *of != Discipline::default());
     each("--discipline", &|at| discipline(at).map(|of| of.scheduler.name().to_owned()));
     each("--regulator", &|at| discipline(at).map(|of| of.hold.name().to_owned()));
+    each("--levels", &|at| {
+        let stated = segment(at).discipline.levels.stated();
+        let stated: Vec<String> = stated.iter().map(|bound| format!("{}ns", bound.as_nanos())).collect();
+        (!stated.is_empty()).then(|| stated.join("/"))
+    });
     for (iface, at) in &ports {
         let named = segment(*at).partitions.iter().filter_map(|(_, name, percent)| Some((name?, percent)));
         let named: Vec<String> = named.map(|(name, percent)| format!("{name}={percent}%")).collect();
@@ -239,7 +244,7 @@ impl Drop for Nodes {
 mod tests {
     use super::*;
     use crate::topology::{Medium, Segment};
-    use rota_admission::rtip::Scheduler;
+    use rota_admission::rtip::{LevelBounds, Scheduler};
     use rota_units::BitRate;
 
     #[test]
@@ -271,6 +276,10 @@ mod tests {
         served.segments[2].discipline = Discipline::of(Some(Scheduler::Rcsp), None).expect("usual");
         let words = of(&served, 2).join(" ");
         assert!(words.ends_with(" --discipline eth0=rcsp --regulator eth0=rate-jitter"), "{words}");
+        let bounds = LevelBounds::of(&[3, 6].map(Span::from_millis)).expect("they rise");
+        served.segments[2].discipline = served.segments[2].discipline.with_levels(bounds).expect("rcsp");
+        let words = of(&served, 2).join(" ");
+        assert!(words.ends_with(" --levels eth0=3000000ns/6000000ns"), "{words}");
         served.segments[2].discipline = Discipline::default();
         served.segments[2].partitions.add("studio".parse().expect("a name"), 40).expect("room");
         served.segments[2].partitions.add("news".parse().expect("a name"), 20).expect("room");

@@ -213,6 +213,28 @@ pub struct Flow {
     pub traffic: rota_admission::rtip::Traffic,
     /// The number of its partition on the link ([`crate::Settings::partitions`]); 0 for the rest.
     pub partition: u8,
+    /// When it is needed.
+    pub life: Life,
+}
+
+/// The time in which a flow of a link counts there, by this node's clock. What its host's and other clocks
+/// may be wrong by is in it already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// The first moment.
+    pub from: rota_units::Instant,
+    /// The first one behind it, [`rota_units::Instant::FAR`] for none.
+    pub until: rota_units::Instant,
+}
+
+impl Life {
+    /// From the beginning, and for ever.
+    pub const ALWAYS: Self = Self { from: rota_units::Instant::ZERO, until: rota_units::Instant::FAR };
+
+    /// True if the flow counts at this moment.
+    pub fn has(&self, at: rota_units::Instant) -> bool {
+        self.from <= at && at < self.until
+    }
 }
 
 /// The place of a frame of data among those of its sender. The port reads it from the frame: the medium

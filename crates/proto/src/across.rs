@@ -15,6 +15,7 @@ use crate::rcap::{
 use crate::rtip::table::Key;
 use rota_admission::subnet::Ask;
 use rota_contract::{CloseCause, Contract, Granted, NodeId, NodeName, PartitionName, Tally, Withdrawn};
+use rota_medium::door::Life;
 use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -34,6 +35,8 @@ pub(crate) const STATUS_EVERY: Span = Span::from_millis(1_000);
 pub(crate) const DRAIN_LOOK: Span = Span::from_millis(2);
 /// A channel whose packets do not leave ends nevertheless, by so long behind its bound.
 const DRAIN_MOST: Span = Span::from_millis(2_000);
+/// The same of a channel that ends by itself.
+const ENDS_WITHIN: Span = Span::from_millis(500);
 
 /// A reservation of this node for an entry of RCAP's ledger.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +47,8 @@ pub(crate) struct Held {
     pub(crate) ask: Ask,
     /// The partition that the channel counts in, where the port has it.
     pub(crate) partition: Option<PartitionName>,
+    /// When it counts.
+    pub(crate) life: Life,
     /// The share of an attempt before is not given back yet: this one is asked for then.
     pub(crate) waits: bool,
 }
@@ -101,6 +106,9 @@ pub(crate) struct End {
     pub(crate) is_moved: bool,
     /// When the last unit of a contract before has come, at the source.
     pub(crate) former_until: Instant,
+    /// When it begins, and ends by itself, at the source.
+    pub(crate) begins: Instant,
+    pub(crate) ends: Instant,
     /// The contract that the channel is about to have, and its entry, at the destination.
     pub(crate) next: Option<(EntryId, Granted)>,
 }
@@ -127,6 +135,8 @@ impl End {
             tally: Tally::default(),
             is_moved: false,
             former_until: Instant::ZERO,
+            begins: Instant::ZERO,
+            ends: Instant::FAR,
             next: None,
         }
     }
@@ -241,7 +251,7 @@ impl Across {
         let of = |end: &End| match end.state {
             State::Draining { look, .. } => look,
             State::Arriving { until, .. } | State::Counting { until, .. } => until,
-            State::Open if end.sending => end.ask_status,
+            State::Open if end.sending => end.ask_status.min(end.ends),
             State::Asked | State::Open | State::Broken { .. } => Instant::FAR,
         };
         let ends = self.ends.values().map(of).min().unwrap_or(Instant::FAR);
@@ -280,7 +290,9 @@ impl Across {
         if matches!(end.state, State::Asked | State::Open) {
             // One unit leaves in each period, and the program's memory may be full.
             let waiting = u64::from(end.granted.contract.buffers.max(8)) + 1;
-            let until = now + end.granted.bound() + end.granted.period() * waiting + DRAIN_MOST;
+            let most = now + end.granted.bound() + end.granted.period() * waiting + DRAIN_MOST;
+            // Nothing of it is charged for longer behind an end of its own.
+            let until = most.min(end.ends + (end.granted.bound() + ENDS_WITHIN));
             end.state = State::Draining { cause, until, look: now };
         }
     }

@@ -573,7 +573,7 @@ fn a_node_states_its_port_of_a_link_for_the_certificate() {
     assert_eq!(delay + Span::from_nanos(part.frame.host_slack), record.hop.offer.delay);
     // Four announcements, the share of ordinary traffic, and two channels.
     assert_eq!((terms.medium, flows.len()), (2, 7));
-    let levels = Discipline { scheduler: Scheduler::Rcsp, hold: Hold::RateJitter };
+    let levels = Discipline::of(Some(Scheduler::Rcsp), Some(Hold::RateJitter)).expect("usual");
     let mut net = meet(Net::with(&[Rether, Link], levels));
     let (sending, _, _) = opened(&mut net, 3_000);
     let detail = net.nodes[0].detail(sending).expect("as before");
@@ -777,4 +777,68 @@ fn a_partition_that_no_link_has_is_refused_by_the_destination() {
     assert!(open.is_empty());
     net.run(Span::from_millis(200));
     assert_eq!((net.reservations(0, 0), net.reservations(1, 1)), (0, 0), "nothing stays reserved");
+}
+
+/// TENET-7-3: a booked channel is agreed on at once. Its units wait for its start, it ends by itself, and the
+/// nodes have nothing of it left.
+#[test]
+fn a_booked_channel_begins_and_ends_by_itself() {
+    let mut net = chain(&[Link, Link]);
+    net.nodes[2].listen(SERVICE);
+    let asked = net.now;
+    let (start, end) = (Span::from_millis(400), Span::from_millis(900));
+    let sending = open(&mut net, 1_000, Beyond { start: Some(start), end: Some(end), ..Beyond::default() });
+    let answer = until_answered(&mut net, 2);
+    assert!(answer.is_ok(), "{answer:?}");
+    net.unit(sending, 0, 1_000);
+    net.run(Span::from_millis(200));
+    assert!(net.came.is_empty(), "nothing leaves before the start");
+    net.run(Span::from_millis(300));
+    let first = net.came.first().map(|came| (came.number, came.took));
+    assert!(first.is_some_and(|(number, took)| number == 0 && took >= Span::from_millis(300)), "{first:?}");
+    net.unit(sending, 1, 1_000);
+    let (of, cause) = until(&mut net, 0, closed);
+    assert_eq!((of, cause), (sending, CloseCause::Finished));
+    let took = net.now.since(asked);
+    assert!(took >= end && took < end + Span::from_millis(1_500), "{took}");
+    assert_eq!(until(&mut net, 2, closed).1, CloseCause::Finished);
+    assert_eq!(net.came.iter().map(|came| came.number).collect::<Vec<_>>(), [0, 1]);
+    net.run(Span::from_millis(500));
+    assert_eq!((net.reservations(0, 0), net.reservations(1, 1)), (0, 0), "nothing stays reserved");
+}
+
+/// A channel without an end is told when a booking would be in the way; with that end it fits. A booking
+/// that its program leaves is gone.
+#[test]
+fn a_channel_without_an_end_is_told_when_a_booking_would_be_in_the_way() {
+    let mut net = chain(&[Link, Link]);
+    let minute = Span::from_millis(60_000);
+    let mut ask = |octets: u32, start: Option<Span>, end: Option<Span>| {
+        net.told.clear();
+        net.nodes[2].listen(SERVICE);
+        // A gateway has 1,024 buffers for a channel.
+        let delay = Some(Span::from_millis(100));
+        let channel = open(&mut net, octets, Beyond { start, end, delay, ..Beyond::default() });
+        until_answered(&mut net, 2).map(|()| channel).map_err(|(denied, _)| denied)
+    };
+    // 300,000 octets each 40 ms are 60 Mbit/s of 100.
+    let booked = ask(300_000, Some(minute), Some(minute * 2)).expect("nobody else is there");
+    let denied = ask(300_000, None, None).expect_err("the booking is in the way");
+    assert_eq!((denied.node, denied.test.name()), (id(0), "Load"));
+    let nearest = Span::from_nanos(denied.nearest_end_ns);
+    assert!(nearest > Span::from_millis(50_000) && nearest < minute, "{nearest}");
+    assert!(ask(300_000, None, Some(minute)).is_err(), "clocks and messages are charged");
+    let until_then = ask(300_000, None, Some(nearest)).expect("it was said to fit");
+    assert!(ask(300_000, Some(minute * 3), None).is_ok(), "behind the booking there is room");
+    for channel in [booked, until_then] {
+        let now = net.now;
+        net.nodes[0].close(now, channel);
+        net.drain(0);
+        net.run(Span::from_millis(200));
+    }
+    net.told.clear();
+    net.nodes[2].listen(SERVICE);
+    let delay = Some(Span::from_millis(100));
+    open(&mut net, 300_000, Beyond { end: Some(minute * 2), delay, ..Beyond::default() });
+    assert!(until_answered(&mut net, 2).is_ok(), "the booking is gone");
 }

@@ -324,8 +324,15 @@ impl World {
                 let others_tentative = shares.iter().any(|(.., is_final)| !is_final);
                 let (test, margin) = (RcapTest::Load, Span::from_nanos(1));
                 let (nearest_delay, nearest_octets, part) = (None, None, RcapPart::Whole);
-                let denied =
-                    HopDenied { test, margin, nearest_delay, nearest_octets, others_tentative, part };
+                let denied = HopDenied {
+                    test,
+                    margin,
+                    nearest_delay,
+                    nearest_octets,
+                    others_tentative,
+                    part,
+                    free_until: None,
+                };
                 self.with(at, |machine| machine.denied(now, entry, denied));
             }
             RcapOutput::Relax { entry, delay } => {

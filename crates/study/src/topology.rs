@@ -6,12 +6,12 @@ use crate::place::{self, read_text, syntax};
 use crate::quantity::{Percent, Rate, Size, Time};
 use crate::scenario::script;
 use rota::{BadPartitionName, PartitionName};
-use rota_admission::rtip::{BadDiscipline, Discipline, Hold, Scheduler};
+use rota_admission::rtip::{BadDiscipline, Discipline, Hold, LevelBounds, Scheduler};
 use rota_admission::subnet::BadPartition;
 use rota_answer::Failure;
 use rota_lab::{HubOrders, Medium, Segment, Station, Topology, TopologyError, default_port_queue, interface};
 use rota_sim::{Settings, WorldSpec};
-use rota_units::BitRate;
+use rota_units::{BitRate, Span};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,7 @@ pub(crate) struct SegmentTable {
     seed: Option<u64>,
     discipline: Option<String>,
     regulator: Option<String>,
+    levels: Option<Vec<Time>>,
 }
 
 /// Reads the topology at `path` and checks it whole, the scripts of its hubs too.
@@ -148,7 +149,11 @@ impl SegmentTable {
 
     /// The discipline that a link's ends have.
     fn discipline(&self, index: usize) -> Result<Discipline, TopologyError> {
-        let given = [("discipline", self.discipline.is_some()), ("regulator", self.regulator.is_some())];
+        let given = [
+            ("discipline", self.discipline.is_some()),
+            ("regulator", self.regulator.is_some()),
+            ("levels", self.levels.is_some()),
+        ];
         let is_link = self.medium == MediumKind::Link;
         if let Some((field, _)) = given.into_iter().find(|(_, is)| *is && !is_link) {
             return Err(wrong("segment", index, field, "only a medium \"link\" has one".to_owned()));
@@ -161,7 +166,12 @@ impl SegmentTable {
         let scheduler = scheduler.map_err(|why| bad("discipline", &self.discipline, why))?;
         let hold = self.regulator.as_deref().map(Hold::of).transpose();
         let hold = hold.map_err(|why| bad("regulator", &self.regulator, why))?;
-        Discipline::of(scheduler, hold).map_err(|why| bad("regulator", &self.regulator, why))
+        let discipline =
+            Discipline::of(scheduler, hold).map_err(|why| bad("regulator", &self.regulator, why))?;
+        let Some(levels) = &self.levels else { return Ok(discipline) };
+        let bounds: Vec<Span> = levels.iter().map(|time| time.0).collect();
+        let levels = LevelBounds::of(&bounds).and_then(|levels| discipline.with_levels(levels));
+        levels.map_err(|why| wrong("segment", index, "levels", why.to_string()))
     }
 }
 

@@ -42,6 +42,9 @@ pub const RCAP_INVITE_MAX_NS: u64 = 10_000_000_000;
 /// The longest time for which another way is looked for.
 pub const RCAP_REROUTE_MAX_NS: u64 = rota_contract::REROUTE_MAX.as_nanos();
 
+/// How far ahead a channel may be booked.
+pub const RCAP_AHEAD_MAX_NS: u64 = 50 * 24 * 3_600_000_000_000;
+
 /// Reads fields that have names, so that each refusal says which one is wrong.
 pub(crate) struct Fields<'a>(pub(crate) Reader<'a>);
 

@@ -45,6 +45,51 @@ pub struct Discipline {
     pub scheduler: Scheduler,
     /// The regulator.
     pub hold: Hold,
+    /// The bounds of the levels, of RCSP.
+    pub levels: LevelBounds,
+}
+
+/// Levels of a port.
+pub const LEVELS: usize = 8;
+/// The longest bound that settings state for a level.
+const LEVEL_MAX: Span = Span::from_millis(10_000);
+
+/// The bounds of the first levels of RCSP, as settings state them. Each further level has twice the bound of
+/// the one above; a port for which none is stated has its own ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct LevelBounds {
+    stated: [Span; LEVELS],
+    count: usize,
+}
+
+impl LevelBounds {
+    /// Of these bounds, the first level's first.
+    ///
+    /// # Errors
+    /// [`BadDiscipline::Levels`].
+    pub fn of(stated: &[Span]) -> Result<Self, BadDiscipline> {
+        let is_rising = stated.windows(2).all(|two| two[0] < two[1]);
+        let is_sound = |bound: &Span| (Span::from_nanos(1)..=LEVEL_MAX).contains(bound);
+        let mut all = [Span::ZERO; LEVELS];
+        let fits = is_rising && !stated.is_empty() && stated.iter().all(is_sound);
+        let place = all.get_mut(..stated.len()).filter(|_| fits).ok_or(BadDiscipline::Levels)?;
+        place.copy_from_slice(stated);
+        Ok(Self { stated: all, count: stated.len() })
+    }
+
+    /// Those that are stated.
+    pub fn stated(&self) -> &[Span] {
+        &self.stated[..self.count]
+    }
+
+    /// All levels of a port whose own ones are these.
+    pub fn or(&self, own: [Span; LEVELS]) -> [Span; LEVELS] {
+        let Some(last) = self.stated().last() else { return own };
+        core::array::from_fn(|level| match level.checked_sub(self.count) {
+            None => self.stated[level],
+            Some(more) => *last * (2 << more),
+        })
+    }
 }
 
 /// Names that make no discipline.
@@ -56,6 +101,10 @@ pub enum BadDiscipline {
     Regulator,
     /// The scheduler is not served with this regulator.
     Both(Discipline),
+    /// These are no bounds of levels.
+    Levels,
+    /// Only RCSP has levels.
+    NoLevels,
 }
 
 impl fmt::Display for BadDiscipline {
@@ -63,7 +112,15 @@ impl fmt::Display for BadDiscipline {
         match self {
             Self::Scheduler => f.write_str("no such discipline; there are delay-edd, jitter-edd and rcsp"),
             Self::Regulator => f.write_str("no such regulator; there are none, rate-jitter and delay-jitter"),
-            Self::Both(Discipline { scheduler, hold }) => {
+            Self::Levels => {
+                write!(
+                    f,
+                    "state one to {LEVELS} bounds of levels, each longer than the one before, \
+                     {LEVEL_MAX} at most"
+                )
+            }
+            Self::NoLevels => f.write_str("only rcsp has levels"),
+            Self::Both(Discipline { scheduler, hold, .. }) => {
                 let others = match scheduler {
                     Scheduler::DelayEdd => "rate-jitter or none; delay-jitter makes it jitter-edd",
                     Scheduler::JitterEdd | Scheduler::Rcsp => "delay-jitter or rate-jitter",
@@ -134,13 +191,25 @@ impl Discipline {
     pub fn of(scheduler: Option<Scheduler>, hold: Option<Hold>) -> Result<Self, BadDiscipline> {
         let scheduler = scheduler.unwrap_or_default();
         let usual = if scheduler == Scheduler::JitterEdd { Hold::DelayJitter } else { Hold::RateJitter };
-        let discipline = Self { scheduler, hold: hold.unwrap_or(usual) };
+        let levels = LevelBounds::default();
+        let discipline = Self { scheduler, hold: hold.unwrap_or(usual), levels };
         let goes = match discipline.hold {
             Hold::None => scheduler == Scheduler::DelayEdd,
             Hold::RateJitter => true,
             Hold::DelayJitter => scheduler != Scheduler::DelayEdd,
         };
         if goes { Ok(discipline) } else { Err(BadDiscipline::Both(discipline)) }
+    }
+
+    /// The same with these bounds of levels.
+    ///
+    /// # Errors
+    /// [`BadDiscipline::NoLevels`].
+    pub fn with_levels(self, levels: LevelBounds) -> Result<Self, BadDiscipline> {
+        match self.scheduler {
+            Scheduler::Rcsp => Ok(Self { levels, ..self }),
+            _ => Err(BadDiscipline::NoLevels),
+        }
     }
 
     /// The regulator, where the time that a packet carries is stated too small by `step` at most.
@@ -183,6 +252,16 @@ mod tests {
         let said = "rcsp does not go with the regulator none; give delay-jitter or rate-jitter";
         assert_eq!(bad.to_string(), said);
         assert!(Scheduler::of("edf").unwrap_err().to_string().contains("delay-edd, jitter-edd and rcsp"));
+        let ms = Span::from_millis;
+        let levels = LevelBounds::of(&[ms(3), ms(5)]).unwrap();
+        let all = [3, 5, 10, 20, 40, 80, 160, 320].map(ms);
+        assert_eq!((levels.or([ms(1); LEVELS]), LevelBounds::default().or(all)), (all, all));
+        for wrong in [&[][..], &[ms(0)], &[ms(2), ms(2)], &[ms(10_001)], &[ms(1); 9]] {
+            assert_eq!(LevelBounds::of(wrong), Err(BadDiscipline::Levels));
+        }
+        assert_eq!(jitter.with_levels(levels), Err(BadDiscipline::NoLevels));
+        let rcsp = Discipline::of(Some(Scheduler::Rcsp), None).unwrap();
+        assert_eq!(rcsp.with_levels(levels).map(|of| of.levels), Ok(levels));
         assert!(Hold::of("delay").unwrap_err().to_string().contains("none, rate-jitter and delay-jitter"));
     }
 }

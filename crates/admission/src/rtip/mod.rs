@@ -24,7 +24,7 @@ mod exhaust;
 pub use buffers::{Jitter, Waiting};
 pub use dedd::{dedd_sorted, dedd_sum};
 pub use denied::{Denied, NodeTest};
-pub use discipline::{BadDiscipline, Discipline, Hold, Scheduler};
+pub use discipline::{BadDiscipline, Discipline, Hold, LEVELS, LevelBounds, Scheduler};
 pub use edf::{EdfFound, Flow, edf_delay, edf_exact};
 pub use hbind::{Z_MILLI, hbind};
 pub use rcsp::{Blocker, LevelFlow, RcspFound, rcsp, rcsp_level};

@@ -41,7 +41,7 @@ pub const LINK_POINTS: usize = 1 << 16;
 /// A step of the time that a packet's header carries.
 const AHEAD_STEP: Span = Span::from_micros(16);
 /// Levels of RCSP at a port.
-pub const LINK_LEVELS: usize = 8;
+pub const LINK_LEVELS: usize = crate::rtip::LEVELS;
 /// Ordinary traffic has its share within so many cycles, and not before [`LINK_DELAY_MAX`]: slots of two
 /// windows may be ahead of it.
 const ORDINARY_CYCLES: u64 = 4;
@@ -75,8 +75,8 @@ struct Levels<F> {
     bounds: [Span; LINK_LEVELS + 1],
 }
 
-/// The bounds of the levels of a port: each twice as long as the one above, the first one twice what others
-/// may have ahead of it, in whole milliseconds.
+/// The bounds of the levels of a port for which none are stated: each twice as long as the one above, the
+/// first one twice what others may have ahead of it, in whole milliseconds.
 pub fn link_levels(params: &SegmentParams) -> [Span; LINK_LEVELS] {
     let least = link_ahead(params, Span::ZERO) * 2;
     let first = Span::from_millis(least.as_nanos().div_ceil(1_000_000));
@@ -187,7 +187,7 @@ where
         let (every, octets, delay) = ordinary(&params);
         let own = Flow { traffic: each(every), service: packet_cost(&params.link, octets), delay };
         let tests = if discipline.scheduler == Scheduler::Rcsp {
-            let mut levels = Levels::new(&params, flows);
+            let mut levels = Levels::new(&params, discipline, flows);
             let delay = levels.bounds[LINK_LEVELS];
             levels.flows[0] = Flow { delay, ..own };
             Tests::Levels(levels)
@@ -211,6 +211,11 @@ where
     /// How long its slots take in each window.
     pub(super) const fn units(&self) -> Span {
         self.units
+    }
+
+    /// The segment.
+    pub const fn params(&self) -> &SegmentParams {
+        &self.params
     }
 
     /// The discipline.
@@ -343,8 +348,8 @@ where
 }
 
 impl<F: DerefMut<Target = [Flow]>> Levels<F> {
-    fn new(params: &SegmentParams, flows: F) -> Self {
-        let (levels, blocking) = (link_levels(params), link_blocking(params));
+    fn new(params: &SegmentParams, discipline: Discipline, flows: F) -> Self {
+        let (levels, blocking) = (discipline.levels.or(link_levels(params)), link_blocking(params));
         let last = ordinary(params).2.max(levels[LINK_LEVELS - 1] * 2);
         let bounds = core::array::from_fn(|at| levels.get(at).copied().unwrap_or(last));
         Self { flows, standing: LINK_FLOWS_OWN, blocking, above: above(params, Span::ZERO), bounds }

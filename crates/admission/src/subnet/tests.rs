@@ -340,3 +340,31 @@ proptest! {
         }
     }
 }
+
+/// Levels have the bounds that are stated: the first one at which a channel fits is its bound, and one that
+/// is too short for anything has no channel.
+#[test]
+fn levels_have_the_bounds_that_are_stated() {
+    let ms = Span::from_millis;
+    let params = SegmentParams::new(BitRate::from_mbit(100), 2);
+    let port = |bounds: &[Span]| {
+        let discipline = Discipline::of(Some(Scheduler::Rcsp), None).unwrap();
+        let discipline = discipline.with_levels(crate::rtip::LevelBounds::of(bounds).unwrap()).unwrap();
+        let traffic = Traffic::periodic(ms(10)).unwrap();
+        let none = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
+        LinkPort::new(params, discipline, vec![none; 40], vec![Point::default(); LINK_POINTS]).unwrap()
+    };
+    let ask = Ask {
+        traffic: Traffic::periodic(ms(10)).unwrap(),
+        octets: Octets::new(1_000),
+        octets_least: Octets::new(1),
+    };
+    let bound = |port: &mut LinkPort<Vec<Flow>, Vec<Point>>| {
+        port.admit_best(&ask).map(|offer| offer.delay.minus(params.link.host_slack))
+    };
+    let mut stated = port(&[Span::from_micros(10), ms(7), ms(70)]);
+    assert_eq!(bound(&mut stated), Ok(ms(7)), "10 us are shorter than what is ahead");
+    assert!(bound(&mut port(&[ms(1), ms(2), ms(9)])).is_ok_and(|of| [1, 2, 9].map(ms).contains(&of)));
+    let relaxed = stated.relax(0, &ask, ms(200)).delay.minus(params.link.host_slack);
+    assert_eq!(relaxed, ms(140), "the fourth one has twice the third one's");
+}

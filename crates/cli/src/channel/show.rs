@@ -97,6 +97,12 @@ fn tell(detail: &ChannelDetail) {
         span(terms.delay_max_ns),
         info.contract.but()
     );
+    if terms.starts_in_ns > 0 {
+        outln!("booked: it begins in {}", span(terms.starts_in_ns));
+    }
+    if let Some(ends) = terms.ends_in_ns {
+        outln!("it ends by itself in {}", span(ends));
+    }
     if let Some(partition) = terms.partition {
         outln!("partition {partition}");
     }

@@ -2,7 +2,7 @@
 
 use super::tunnels::{self, Tunnel};
 use super::{Args, Carrier, guardian, settings};
-use rota_admission::rtip::{Hold, Scheduler};
+use rota_admission::rtip::{Hold, LevelBounds, Scheduler};
 use rota_answer::Failure;
 use rota_driver::any::AnyDevice;
 use rota_driver::gate::{EgressGate, ROTA_MARK};
@@ -101,6 +101,15 @@ pub fn schedulers(text: &str) -> Result<PerPort<Scheduler>, String> {
     })
 }
 
+/// Reads `3ms/6ms`, or `eth1=3ms/6ms,eth2=10ms`.
+pub fn levels(text: &str) -> Result<PerPort<LevelBounds>, String> {
+    per_port(text, "bounds of levels", ["3ms/6ms", "10ms"], |text| {
+        let bounds: Result<Vec<Span>, _> = text.split('/').map(parse_span).collect();
+        let bounds = bounds.map_err(|error| error.to_string())?;
+        LevelBounds::of(&bounds).map_err(|bad| format!("'{text}': {bad}"))
+    })
+}
+
 /// Reads `rate-jitter`, or `eth1=rate-jitter,eth2=delay-jitter`.
 pub fn regulators(text: &str) -> Result<PerPort<Hold>, String> {
     per_port(text, "regulator", ["rate-jitter", "delay-jitter"], |name| {
@@ -143,6 +152,7 @@ pub fn interfaces(args: &Args) -> Result<Vec<String>, Failure> {
         ("medium", args.medium.as_ref().and_then(|values| values.stranger(&ifaces))),
         ("discipline", args.discipline.as_ref().and_then(|values| values.stranger(&ifaces))),
         ("regulator", args.regulator.as_ref().and_then(|values| values.stranger(&ifaces))),
+        ("bound of levels", args.levels.as_ref().and_then(|values| values.stranger(&ifaces))),
         ("partition", super::partitions::stranger(&args.partition, &ifaces)),
     ];
     if let Some((what, iface)) = given.into_iter().find_map(|(what, iface)| Some((what, iface?))) {
@@ -258,6 +268,10 @@ mod tests {
         assert_eq!(regulators("none").map(|all| all.of("eth7")), Ok(Some(Hold::None)));
         let said = schedulers("eth1=fifo").expect_err("no discipline");
         assert!(said.contains("'fifo': no such discipline; there are delay-edd"), "{said}");
+        let bounds = levels("eth1=3ms/6ms").expect("two levels").of("eth1").expect("its own");
+        assert_eq!(bounds.stated(), [3, 6].map(Span::from_millis));
+        let said = levels("6ms/3ms").expect_err("they fall");
+        assert!(said.contains("each longer than the one before"), "{said}");
         let said = regulators("rate").expect_err("no regulator");
         assert!(said.contains("'rate': no such regulator; there are none, rate-jitter"), "{said}");
     }

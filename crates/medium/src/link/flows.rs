@@ -7,15 +7,16 @@
 //! RCSP the one at the highest level, and there the one that was eligible first.
 
 use super::Link;
+use super::booked::NoRoom;
 use super::shares::{Session, Shares};
 use super::slots::Queue;
-use crate::door::{self, Due, SessionId, UNITS_WAITING_MAX};
+use crate::door::{self, Due, Life, SessionId, UNITS_WAITING_MAX};
 use crate::settings::Settings;
-use rota_admission::rtip::{Denied, Flow, NodeTest, Point, Scheduler};
+use rota_admission::rtip::{Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
 use rota_admission::subnet::{
-    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, RTIP_OCTETS, largest_packet, link_work,
+    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, RTIP_OCTETS, largest_packet, link_work,
 };
-use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, refused_by_port};
+use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, SegmentParams, refused_by_port};
 use rota_units::{Instant, Octets, Span};
 
 /// The packets of one flow that wait.
@@ -23,7 +24,9 @@ use rota_units::{Instant, Octets, Span};
 pub(super) struct Packets {
     pub(super) ask: Ask,
     /// The number of its partition.
-    partition: u8,
+    pub(super) partition: u8,
+    /// When it counts.
+    pub(super) life: Life,
     pub(super) waits: Queue<Due, UNITS_WAITING_MAX>,
     /// Its bound on the port.
     delay: Span,
@@ -36,8 +39,8 @@ impl Packets {
     pub(super) fn of(flow: door::Flow, unit_octets: u32) -> Self {
         let octets = Octets::new(u64::from(unit_octets).saturating_sub(RTIP_OCTETS).max(1));
         let ask = Ask { traffic: flow.traffic, octets, octets_least: Octets::new(1) };
-        let partition = flow.partition;
-        Self { ask, partition, waits: Queue::new(Due::default()), delay: Span::ZERO, left: 0 }
+        let door::Flow { partition, life, .. } = flow;
+        Self { ask, partition, life, waits: Queue::new(Due::default()), delay: Span::ZERO, left: 0 }
     }
 
     /// The first packet has left, or was given up.
@@ -66,23 +69,37 @@ pub struct FlowPort {
     pub own: usize,
 }
 
-type PortTests = PartedPort<Box<[Flow]>, Box<[Point]>>;
+pub(super) type PortTests = PartedPort<Box<[Flow]>, Box<[Point]>>;
 
 /// The tests of the port, with the sessions in the order of its channels. Their memory is taken with the
 /// first flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flows {
-    port: Option<PortTests>,
-    sessions: Vec<Standing>,
+    pub(super) port: Option<PortTests>,
+    /// By what it was made.
+    spec: Option<(SegmentParams, Discipline, Partitions)>,
+    pub(super) sessions: Vec<Standing>,
+    /// Those that count only later.
+    pub(super) booked: Vec<Standing>,
+    /// When a life begins or ends next.
+    pub(super) change: Instant,
     served: Option<Served>,
 }
 
 /// A session among the channels of the port.
 #[derive(Clone, Copy, Debug)]
-struct Standing {
-    id: SessionId,
-    ask: Ask,
-    partition: u8,
+pub(super) struct Standing {
+    pub(super) id: SessionId,
+    pub(super) ask: Ask,
+    pub(super) partition: u8,
+    pub(super) life: Life,
+    /// Its bound, the host's slack included.
+    pub(super) delay: Span,
+}
+
+/// The refusal of a port whose tests cannot be made.
+pub(super) const fn no_port() -> Denied {
+    Denied::new(NodeTest::Load, Span::ZERO)
 }
 
 /// What stands in one partition of a link.
@@ -95,6 +112,11 @@ pub struct PartitionLoad {
 }
 
 impl Flows {
+    /// None; the memory of the tests is taken with the first one.
+    pub(super) fn new() -> Self {
+        Self { change: Instant::FAR, ..Self::default() }
+    }
+
     fn place(&self, id: SessionId) -> Option<usize> {
         self.sessions.iter().position(|of| of.id == id)
     }
@@ -102,30 +124,38 @@ impl Flows {
     /// The tests of the port, their memory taken.
     fn port(&mut self, settings: &Settings) -> Result<&mut PortTests, Denied> {
         if self.port.is_none() {
-            let every = rota_admission::rtip::Traffic::periodic(settings.trt);
-            let traffic = every.map_err(|_| Denied::new(NodeTest::Undecided, Span::ZERO))?;
-            let none = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
-            let memory = || {
-                let flows = vec![none; LINK_SHARES_MAX + LINK_FLOWS_OWN].into_boxed_slice();
-                (flows, vec![Point::default(); LINK_POINTS].into_boxed_slice())
-            };
-            let (params, shares) = (settings.params(2), settings.partitions.shares());
-            self.port = Some(PartedPort::new(params, settings.discipline, shares, memory)?);
+            self.spec = Some((settings.params(2), settings.discipline, settings.partitions.shares()));
+            self.port = Some(self.empty_port()?);
         }
-        self.port.as_mut().ok_or(Denied::new(NodeTest::Load, Span::ZERO))
+        self.port.as_mut().ok_or(no_port())
+    }
+
+    /// A port of the same settings without channels.
+    pub(super) fn empty_port(&self) -> Result<PortTests, Denied> {
+        let (params, discipline, shares) = self.spec.ok_or(no_port())?;
+        let traffic = Traffic::periodic(params.trt).map_err(|_| no_port())?;
+        let none = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
+        let memory = || {
+            let flows = vec![none; LINK_SHARES_MAX + LINK_FLOWS_OWN].into_boxed_slice();
+            (flows, vec![Point::default(); LINK_POINTS].into_boxed_slice())
+        };
+        PartedPort::new(params, discipline, shares, memory)
     }
 
     /// The share of a flow is given back.
     pub(super) fn remove(&mut self, id: SessionId) {
         self.served = self.served.filter(|served| served.session != id);
-        let (Some(place), Some(port)) = (self.place(id), &mut self.port) else { return };
-        let Standing { ask, partition, .. } = self.sessions.swap_remove(place);
-        port.release(place, partition, &ask);
+        self.booked.retain(|of| of.id != id);
+        if let (Some(place), Some(port)) = (self.place(id), &mut self.port) {
+            let Standing { ask, partition, .. } = self.sessions.swap_remove(place);
+            port.release(place, partition, &ask);
+        }
+        self.note_change();
     }
 
     /// All are gone.
     pub(super) fn clear(&mut self) {
-        while let Some(of) = self.sessions.last() {
+        while let Some(of) = self.sessions.last().or(self.booked.last()) {
             self.remove(of.id);
         }
     }
@@ -135,6 +165,7 @@ impl Shares {
     /// Packets keep their bounds beside slots of so much a window.
     pub(super) fn packets_allow(&mut self, units: Span) -> Result<(), Denied> {
         let flows = &mut self.flows;
+        flows.booked_allow(units)?;
         match &mut flows.port {
             Some(port) if port.is_divided() || !flows.sessions.is_empty() => port.set_units(units),
             _ => Ok(()),
@@ -160,23 +191,27 @@ impl Link {
         id: SessionId,
         packets: &mut Packets,
     ) -> Result<Admitted, Refusal> {
-        let (offer, params) = (self.ask_port(now, packets), self.settings.params(2));
-        let offer = offer.map_err(|denied| {
-            let nearest = self.largest_packet(packets);
-            refused_by_port(Pace::EVERY_CYCLE, &denied, nearest, &params)
+        let (offer, params) = (self.ask_port(now, id, packets), self.settings.params(2));
+        let offer = offer.map_err(|(denied, free_until)| {
+            let nearest = if free_until.is_some() { None } else { self.largest_packet(packets) };
+            let refusal = refused_by_port(Pace::EVERY_CYCLE, &denied, nearest, &params);
+            let mut refused = refusal;
+            refused.free_until = free_until;
+            refused
         })?;
-        let Packets { ask, partition, .. } = *packets;
-        self.shares.flows.sessions.push(Standing { id, ask, partition });
         packets.delay = offer.delay;
         let tht = link_work(&packets.ask.traffic, packets.ask.octets, &params);
         let none = Span::ZERO;
         Ok(Admitted { tht, offset: none, bound: offer.delay, t_nrt: none, gap: none, spare: none })
     }
 
-    fn ask_port(&mut self, now: Instant, packets: &Packets) -> Result<Offer, Denied> {
-        self.shares.flows.port(&self.settings)?;
-        self.shares.count_units(now)?;
-        self.shares.flows.port(&self.settings)?.admit_best(packets.partition, &packets.ask)
+    fn ask_port(&mut self, now: Instant, id: SessionId, packets: &Packets) -> Result<Offer, NoRoom> {
+        let at_once = |denied| (denied, None);
+        self.turn_lives(now);
+        self.shares.flows.port(&self.settings).map_err(at_once)?;
+        self.shares.count_units(now).map_err(at_once)?;
+        let units = self.shares.loads.iter().copied().sum();
+        self.shares.flows.admit(now, id, packets, units)
     }
 
     /// On a divided link the rest has the slots as well, so its tests are there from the first one on.
@@ -208,10 +243,14 @@ impl Link {
     /// now. `None` for a session that is no flow.
     pub fn relax(&mut self, id: SessionId, delay: Span) -> Option<Span> {
         let flows = &mut self.shares.flows;
+        if let Some(booked) = flows.booked.iter().find(|of| of.id == id) {
+            return Some(booked.delay);
+        }
         let (place, port) = (flows.place(id)?, flows.port.as_mut()?);
         let session = self.shares.sessions.iter_mut().find(|session| session.id == id)?;
         let packets = session.packets.as_mut()?;
         packets.delay = port.relax(place, packets.partition, &packets.ask, delay).delay;
+        flows.sessions[place].delay = packets.delay;
         Some(packets.delay)
     }
 

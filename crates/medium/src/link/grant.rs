@@ -42,6 +42,7 @@ impl Pace {
 impl Link {
     /// Before anything leaves: changes of shares that are due.
     pub fn begin_turn(&mut self, now: Instant) {
+        self.turn_lives(now);
         self.retry_held(now);
         self.resize_due(now);
         if core::mem::take(&mut self.pace.is_idle) && self.shares.sessions.is_empty() {
@@ -177,7 +178,7 @@ impl Link {
         let room = |ahead: Span| self.pace.card_free.minus(ahead.div_down(2));
         let is_open = self.has_packet() || sessions.iter().any(|session| session.slots.first().is_some());
         let slot = opens.unwrap_or(Instant::FAR).min(if is_open { room(LINK_AHEAD) } else { Instant::FAR });
-        let slot = slot.min(self.shares.retry_deadline());
+        let slot = slot.min(self.shares.retry_deadline()).min(self.shares.flows.change);
         slot.min(self.pace.first.map_or(Instant::FAR, |_| room(LINK_AHEAD_ORDINARY)))
     }
 }

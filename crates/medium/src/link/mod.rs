@@ -20,6 +20,7 @@
 //!
 //! A link has two ends. A third station is named and never answered.
 
+mod booked;
 mod flows;
 mod grant;
 mod handle;

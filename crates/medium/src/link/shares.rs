@@ -118,7 +118,7 @@ impl Shares {
             gone: Vec::with_capacity(room),
             retry: Instant::FAR,
             loads: Vec::with_capacity(room),
-            flows: Flows::default(),
+            flows: Flows::new(),
         }
     }
 
@@ -224,7 +224,7 @@ impl Link {
         self.open_when_unshared(now);
     }
 
-    fn open_when_unshared(&mut self, now: Instant) {
+    pub(super) fn open_when_unshared(&mut self, now: Instant) {
         if self.shares.sessions.is_empty() {
             self.settle_gate(now);
             self.say_hello_soon();
@@ -249,10 +249,11 @@ impl Link {
         Some(self.shares.get(id)?.share.unit_octets_max)
     }
 
-    /// The shares of this end, as a ring's list has those of all.
+    /// The shares of this end, as a ring's list has those of all; without those that count only later.
     pub fn reservations(&self) -> impl Iterator<Item = rota_wire::Slot> + Clone + '_ {
         let station = self.own.station;
-        self.shares.sessions.iter().filter_map(move |session| match session.state {
+        let counts = |session: &&Session| !self.is_booked(session.id);
+        self.shares.sessions.iter().filter(counts).filter_map(move |session| match session.state {
             State::Admitted(load) => {
                 let tht_ns = u32::try_from(load.as_nanos()).unwrap_or(u32::MAX);
                 Some(rota_wire::Slot { station, tht_ns, periodic: session.share.periodic })

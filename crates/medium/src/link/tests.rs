@@ -2,7 +2,7 @@
 //! through the wire in the time that the proof of `cable.rs` gives it.
 
 use super::*;
-use crate::door::{Flow, Grant, Lane, SessionId, Share, Turn, Units, Visited};
+use crate::door::{Flow, Grant, Lane, Life, SessionId, Share, Turn, Units, Visited};
 use rota_admission::rtip::Traffic;
 use rota_admission::{Admitted, Pace, link_window};
 use rota_contract::NodeId;
@@ -470,7 +470,7 @@ fn a_visit_that_a_slot_interrupts_ends_before_the_slot() {
 fn slots_that_would_make_packets_late_are_refused_by_the_test_of_the_packets() {
     let mut bench = Bench::new(10);
     let traffic = Traffic::periodic(ms(20)).expect("sound");
-    let flow = Some(Flow { traffic, partition: 0 });
+    let flow = Some(Flow { traffic, partition: 0, life: Life::ALWAYS });
     let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
     bench.link.reserve(bench.now, SessionId(77), share);
     bench.run(ms(50));
@@ -509,7 +509,7 @@ fn slots_of_a_divided_link_stay_in_the_rest_also_before_any_packet() {
     assert!(bench.answer(small).is_some_and(|answer| answer.is_ok()), "{:?}", bench.heard);
     // 1,000 octets each 2 ms are 4.3 Mbit/s with their headers, and the partition has 6.
     let traffic = Traffic::periodic(ms(2)).expect("sound");
-    let flow = Some(Flow { traffic, partition: 1 });
+    let flow = Some(Flow { traffic, partition: 1, life: Life::ALWAYS });
     let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
     bench.link.reserve(bench.now, SessionId(77), share);
     bench.run(ms(50));
@@ -561,4 +561,78 @@ fn a_gate_that_cannot_be_shut_for_the_other_end_is_tried_again_later() {
     bench.link.set_receives(true);
     bench.link.handle_deadline(now);
     assert_eq!(bench.link.mode(), ModeName::Switching, "another channel is another try");
+}
+
+/// Asks for a flow of 1,000 octets each so many milliseconds in this time of the bench; what it hears.
+fn flow_during(
+    bench: &mut Bench,
+    id: u64,
+    millis: u64,
+    life: Life,
+) -> Result<Admitted, rota_admission::Refusal> {
+    let flow = Some(Flow { traffic: Traffic::periodic(ms(millis)).expect("sound"), partition: 0, life });
+    let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
+    bench.link.reserve(bench.now, SessionId(id), share);
+    // The gate takes its time for the first one.
+    for _ in 0..20 {
+        bench.run(ms(5));
+        let heard = bench.heard.iter().rev().find_map(|event| match event {
+            MediumEvent::Reserved { session, admitted } if session.0 == id => Some(Ok(*admitted)),
+            MediumEvent::Refused { session, refusal } if session.0 == id => Some(Err(refusal.clone())),
+            _ => None,
+        });
+        if let Some(heard) = heard {
+            return heard;
+        }
+    }
+    panic!("it is decided soon");
+}
+
+/// TENET-7-3: a booking is tested against all that stand in its time, and stands in the way of what would be
+/// there then; it begins and ends by itself.
+#[test]
+fn a_flow_that_is_booked_takes_its_place_in_its_time_alone() {
+    let mut bench = Bench::new(10);
+    bench.is_flooded = false;
+    // One that stays; 1,000 octets each 2 ms are 4.3 Mbit/s.
+    assert!(flow_during(&mut bench, 90, 100, Life::ALWAYS).is_ok());
+    let (start, end, later) = (bench.now + ms(400), bench.now + ms(600), bench.now + ms(900));
+    let life = |from, until| Life { from, until };
+    assert!(flow_during(&mut bench, 101, 2, life(start, end)).is_ok());
+    assert!(bench.link.is_booked(SessionId(101)));
+    // Two of them are 8.6 Mbit/s beside the ordinary share, and three are too much.
+    assert!(flow_during(&mut bench, 102, 2, life(start, end)).is_ok());
+    let refused = flow_during(&mut bench, 103, 2, Life::ALWAYS).unwrap_err();
+    assert_eq!((refused.test, refused.free_until), (rota_admission::Test::LinkCapacity, Some(start)));
+    assert!(flow_during(&mut bench, 104, 2, life(Instant::ZERO, start)).is_ok(), "it ends in time");
+    assert!(flow_during(&mut bench, 105, 2, life(end, later)).is_ok(), "it begins behind them");
+    let refused = flow_during(&mut bench, 106, 2, life(start + ms(100), later)).unwrap_err();
+    assert_eq!(refused.free_until, None, "there is no room at its start");
+    // Slots of the link stay until then, so they must have room beside what is booked.
+    let slots = bench.ask(12_000, bench.trt());
+    bench.run(ms(5));
+    assert_eq!(bench.answer(slots), Some(Err(())));
+    // One that is left is free for others.
+    bench.link.release(bench.now, SessionId(102));
+    assert!(flow_during(&mut bench, 107, 2, Life::ALWAYS).is_ok());
+    bench.link.release(bench.now, SessionId(107));
+    bench.run(start.since(bench.now) + ms(1));
+    assert!(!bench.link.is_booked(SessionId(101)) && bench.link.has_share(SessionId(101)));
+    let lost = |bench: &Bench| {
+        let lost = bench.heard.iter().filter_map(|event| match event {
+            MediumEvent::ReservationLost { session } => Some(session.0),
+            _ => None,
+        });
+        lost.collect::<Vec<_>>()
+    };
+    assert_eq!(lost(&bench), [104], "its time is over");
+    bench.run(end.since(bench.now) + ms(1));
+    assert_eq!(lost(&bench), [104, 101]);
+    assert!(!bench.link.is_booked(SessionId(105)) && bench.link.has_share(SessionId(105)));
+    bench.run(later.since(bench.now) + ms(1));
+    assert_eq!(lost(&bench), [104, 101, 105]);
+    assert!(
+        flow_during(&mut bench, 108, 2, Life::ALWAYS).is_ok()
+            && flow_during(&mut bench, 109, 2, Life::ALWAYS).is_ok()
+    );
 }

@@ -257,7 +257,7 @@ pub(super) fn denial(
     withdrawn: Option<Withdrawn>,
     partition: Option<&str>,
 ) -> String {
-    let RcapDenied { test, margin_ns, nearest_delay_ns, nearest_octets, .. } = *denied;
+    let RcapDenied { test, margin_ns, nearest_delay_ns, nearest_octets, nearest_end_ns, .. } = *denied;
     let mut text = format!("node {node} refuses ({}): {}", test.name(), test.words());
     match partition {
         Some("rest") => text += " in what no partition has",
@@ -273,6 +273,12 @@ pub(super) fn denial(
     }
     if nearest_octets > 0 {
         text += &format!("; the largest packet that fits has {nearest_octets} octets");
+    }
+    if nearest_end_ns > 0 {
+        let end = Span::from_nanos(nearest_end_ns);
+        text += &format!(
+            "; others have booked what comes later: the nearest end that fits is in {end} ('--until')"
+        );
     }
     if let Some(withdrawn) = withdrawn {
         text += &format!(": {withdrawn}");

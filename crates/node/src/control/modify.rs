@@ -26,6 +26,7 @@ pub(super) fn refusal_of(
         nearest_delay_ns: denied.nearest_delay_ns,
         nearest_packet_octets: denied.nearest_octets,
         partition: partition.map(str::to_owned),
+        nearest_end_ns: denied.nearest_end_ns,
         ..RefusalInfo::default()
     }
 }

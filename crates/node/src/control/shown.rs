@@ -10,7 +10,7 @@ use rota_driver::clock::now;
 use rota_proto::ChannelDetail as Detail;
 use rota_proto::rcap::Record;
 use rota_shm::control::{ChannelDetail, DestinationInfo, HopInfo, Reply, TermsInfo};
-use rota_units::Span;
+use rota_units::{Instant, Span};
 use rota_wire::RcapTerms;
 use std::collections::BTreeSet;
 
@@ -67,6 +67,8 @@ fn terms(detail: &Detail) -> TermsInfo {
         host_slack_ns: terms.host_slack.as_nanos(),
         clocks_ppm: terms.clocks.ppm(),
         partition: detail.partition,
+        starts_in_ns: detail.life.from.since(now()).as_nanos(),
+        ends_in_ns: (detail.life.until < Instant::FAR).then(|| detail.life.until.since(now()).as_nanos()),
     }
 }
 

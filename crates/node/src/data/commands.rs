@@ -123,8 +123,13 @@ pub(super) fn open(
         found => found?,
     };
     let Found { node: peer, way } = found;
-    if terms.partition.is_some() {
-        return Err(RequestError::PartitionNear.into());
+    let across = [
+        ("partition", terms.partition.is_some()),
+        ("start", terms.start.is_some()),
+        ("end", terms.end.is_some()),
+    ];
+    if let Some((what, _)) = across.into_iter().find(|(_, is)| *is) {
+        return Err(RequestError::AcrossOnly(what).into());
     }
     if terms.backup {
         return Err(RequestError::OnePath.into());
@@ -173,8 +178,18 @@ fn open_across(
         return Err(RequestError::ProbeBeyond.into());
     }
     let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
-    let AskedTerms { average, interval, delay, jitter, reroute, backup, allow_withdrawn, partition } =
-        request.terms;
+    let AskedTerms {
+        average,
+        interval,
+        delay,
+        jitter,
+        reroute,
+        backup,
+        allow_withdrawn,
+        partition,
+        start,
+        end,
+    } = request.terms;
     let beyond = Beyond {
         uid: request.uid,
         average,
@@ -184,6 +199,8 @@ fn open_across(
         jitter,
         allow_withdrawn,
         partition,
+        start,
+        end,
         invitation,
         has_second: backup,
     };

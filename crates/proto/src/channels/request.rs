@@ -78,9 +78,9 @@ pub enum RequestError {
     /// The other station is still looking for its segment.
     #[error("station {0} has not joined this segment yet, which takes about a second: try again")]
     PeerNotJoined(MacAddr),
-    /// Only links have partitions, and those have packets of channels across segments.
-    #[error("a channel of one segment is in no partition; leave '--partition' out")]
-    PartitionNear,
+    /// Only channels across segments are in partitions, or have a time of their own.
+    #[error("a channel of one segment has no {0}; leave it out")]
+    AcrossOnly(&'static str),
     /// Groups are not built yet.
     #[error("channels to groups are not built yet; open one channel to each station")]
     Group,

@@ -52,6 +52,7 @@ impl Outgoing {
             nearest_delay_ns: is.as_nanos(),
             nearest_octets: 0,
             part: RcapPart::Whole,
+            nearest_end_ns: 0,
         })
     }
 }

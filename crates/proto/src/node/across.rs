@@ -22,13 +22,13 @@ use crate::across::{
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
-    ChannelKey, ChannelRequest, Ending, EntryId, Installed, NextHop, Promise, RcapCallError, RcapDenied,
-    RcapEvent, RcapInitiation, RcapOutput, RcapPart, Record, StatusCounts,
+    ChannelKey, ChannelRequest, Ending, EntryId, Installed, Promise, RcapCallError, RcapDenied, RcapEvent,
+    RcapInitiation, RcapOutput, RcapPart, Record, StatusCounts,
 };
 use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages};
-use rota_admission::subnet::{Ask, payload_max};
+use rota_admission::subnet::payload_max;
 use rota_contract::{CloseCause, Granted, NodeId, PartitionName, Tally};
 use rota_units::{Instant, Octets, Span};
 
@@ -56,6 +56,10 @@ pub struct Beyond {
     pub partition: Option<PartitionName>,
     /// A second path is reserved beforehand, for the failure of the first one.
     pub has_second: bool,
+    /// When it is needed first, from now on; at once if it states none.
+    pub start: Option<Span>,
+    /// When it ends by itself, from now on; never if it states none.
+    pub end: Option<Span>,
 }
 
 /// Steps of one call: each needs an answer of the step before.
@@ -145,6 +149,7 @@ impl Node {
             },
             partition: beyond.partition,
             has_second: beyond.has_second,
+            life: (beyond.start.unwrap_or(Span::ZERO), beyond.end),
         };
         let own = self.medium().node_id();
         let opened = self.tell_across(now, |across| {
@@ -152,6 +157,8 @@ impl Node {
             let key = ChannelKey { origin: own, channel: id };
             let mut end = End::asked(key, (true, destination), granted(&asked, asked.goal.delay), None);
             end.opened.request = Some(asked);
+            end.begins = if asked.life.0 == Span::ZERO { Instant::ZERO } else { now + asked.life.0 };
+            end.ends = asked.life.1.map_or(Instant::FAR, |life| now + life);
             across.ends.entry(id).or_insert(end);
             Ok(id)
         });
@@ -257,12 +264,23 @@ impl Node {
         if self.across.is_none() {
             return;
         }
+        self.end_lives(now);
         self.end_drained(now);
         self.ask_statuses(now);
         if self.across.as_ref().is_some_and(|across| across.deadline() <= now) {
             self.tell_across(now, |across| across.rcap.handle_deadline(now));
         }
         self.carry_across(now);
+    }
+
+    /// Channels that end by themselves: what is ready leaves first.
+    fn end_lives(&mut self, now: Instant) {
+        let Some(across) = &mut self.across else { return };
+        let is_over = |end: &End| end.sending && end.state == State::Open && end.ends <= now;
+        let over = across.ends.iter().filter(|(_, end)| is_over(end)).map(|(id, _)| *id);
+        for id in over.collect::<Vec<_>>() {
+            across.drain(now, id, CloseCause::Finished);
+        }
     }
 
     /// Channels whose last packet has left, and has arrived.
@@ -343,8 +361,9 @@ impl Node {
                     across.outbox.push_back((to, message));
                 }
             }
-            RcapOutput::Reserve { entry, hop, ask, partition, .. } => {
-                self.reserve_across(now, entry, hop, (ask, partition));
+            RcapOutput::Reserve { entry, hop, ask, partition, life, .. } => {
+                let asked = Held { hop: ChannelId::NONE, next: hop, ask, partition, life, waits: false };
+                self.reserve_across(now, entry, asked);
             }
             RcapOutput::Relax { entry, delay } => self.relax_across(now, entry, delay),
             RcapOutput::Install { entry, channel } => {
@@ -387,13 +406,7 @@ impl Node {
         StatusCounts { packets: counts.sent, dropped: counts.taken.saturating_sub(counts.sent + waiting) }
     }
 
-    fn reserve_across(
-        &mut self,
-        now: Instant,
-        entry: EntryId,
-        next: NextHop,
-        (ask, partition): (Ask, Option<PartitionName>),
-    ) {
+    fn reserve_across(&mut self, now: Instant, entry: EntryId, asked: Held) {
         let Some(across) = &mut self.across else { return };
         // The source's hop is the channel of its program.
         let has_own = across.rcap.is_change(entry) || across.rcap.is_second_path(entry);
@@ -403,7 +416,7 @@ impl Node {
         if is_again {
             self.hops.await_release(hop);
         }
-        across.held.insert(entry, Held { hop, next, ask, partition, waits: is_again });
+        across.held.insert(entry, Held { hop, waits: is_again, ..asked });
         if !is_again {
             self.ask_share(now, entry);
         }
@@ -412,9 +425,9 @@ impl Node {
     /// Asks the medium for the share of an entry.
     fn ask_share(&mut self, now: Instant, entry: EntryId) {
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
-        let Some(Held { hop, next, ask, partition, .. }) = held else { return };
+        let Some(Held { hop, next, ask, partition, life, .. }) = held else { return };
         let asked = self.share_of(next, &ask, partition).and_then(|(way, share)| {
-            self.reserve_hop_as(now, hop, way, &share).map_err(|error| denied_by(&error))
+            self.reserve_hop_as(now, hop, way, &share.during(life)).map_err(|error| denied_by(&error))
         });
         if let (Err(denied), Some(across)) = (asked, &mut self.across) {
             across.held.remove(&entry);

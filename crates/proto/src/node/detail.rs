@@ -16,6 +16,7 @@ use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::{Ask, Offer};
 use rota_admission::{Admitted, Clocks, Pace};
 use rota_contract::{AskedTerms, Granted, NodeId, PartitionName};
+use rota_medium::door::Life;
 use rota_medium::door::MediumKind;
 use rota_medium::link::FlowPort;
 use rota_units::{Instant, Octets, Span};
@@ -28,6 +29,8 @@ pub struct ChannelDetail {
     pub terms: Terms,
     /// The partition that it counts in, where a link of the way has it.
     pub partition: Option<PartitionName>,
+    /// When it sends.
+    pub life: Life,
     /// The nodes of the way with their names, the destination left out.
     pub hops: Vec<(Record, String)>,
     /// The destination of a channel across segments, once its status is known: its counts are of units, whole
@@ -87,7 +90,8 @@ impl Node {
         let destination = end.nodes.last().filter(|last| last.node == request.destination);
         let hops = nodes.iter().map(newest).collect();
         let partition = request.partition;
-        Some(ChannelDetail { terms, partition, hops, destination: destination.map(named) })
+        let life = Life { from: end.begins, until: end.ends };
+        Some(ChannelDetail { terms, partition, life, hops, destination: destination.map(named) })
     }
 
     /// The name of a node, empty where none is known.
@@ -137,6 +141,7 @@ impl Node {
                 clocks: Clocks::ONE,
             },
             partition: None,
+            life: Life::ALWAYS,
             hops: vec![(record, self.node_name(own))],
             // Its counts are those of the list.
             destination: None,

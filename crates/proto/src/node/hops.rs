@@ -20,6 +20,7 @@ use rota_admission::rtip::Regulator;
 use rota_admission::subnet::{RTIP_OCTETS, payload_max};
 use rota_contract::CloseCause;
 use rota_medium::BODY;
+use rota_medium::door::Life;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, RTIP_HEADER_OCTETS, UNIT_HEADER_OCTETS, parse_fragment};
 
@@ -74,7 +75,7 @@ impl Node {
     /// # Errors
     /// [`HopError::NoHop`]: its share is not granted, or it is entered already.
     pub fn enter_source(&mut self, hop: ChannelId, spec: &HopSpec) -> Result<(), HopError> {
-        self.enter_source_of(hop, spec, hop)
+        self.enter_source_of(hop, spec, hop, Life::ALWAYS)
     }
 
     /// The same for the program of another channel than the hop has its number of.
@@ -83,10 +84,12 @@ impl Node {
         hop: ChannelId,
         spec: &HopSpec,
         program: ChannelId,
+        life: Life,
     ) -> Result<(), HopError> {
         self.assert_drained();
         let Hop { octets, .. } = self.hops.reserved(hop)?;
-        self.line_of_hop(hop)?.port.enter(hop, Packets::of_source(spec, octets, program));
+        let packets = Packets::of_source(spec, octets, program).during(life);
+        self.line_of_hop(hop)?.port.enter(hop, packets);
         self.hops.enter_source(hop);
         self.hops.send_on(program, hop);
         Ok(())

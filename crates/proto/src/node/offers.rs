@@ -106,7 +106,8 @@ pub(super) fn kind_of(settings: &rota_medium::Settings) -> u8 {
 fn denied(test: RcapTest) -> HopDenied {
     let (margin, nearest_delay, nearest_octets) = (Span::ZERO, None, None);
     let part = RcapPart::Whole;
-    HopDenied { test, margin, nearest_delay, nearest_octets, others_tentative: false, part }
+    let others_tentative = false;
+    HopDenied { test, margin, nearest_delay, nearest_octets, others_tentative, part, free_until: None }
 }
 
 /// The refusal of a hop that was not even asked for.
@@ -138,5 +139,6 @@ pub(super) fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
         .filter(|octets| *octets > rtip)
         .map(|octets| Octets::new(octets.get() - rtip.get()));
     let part = part_of(refusal.partition);
-    HopDenied { margin: refusal.margin, nearest_octets: nearest, part, ..denied(test) }
+    let free_until = refusal.free_until;
+    HopDenied { margin: refusal.margin, nearest_octets: nearest, part, free_until, ..denied(test) }
 }

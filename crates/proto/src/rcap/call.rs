@@ -83,7 +83,7 @@ impl Rcap {
             return Err(RcapCallError::OwnNode);
         }
         let request = self.answers_invite(request)?;
-        let demand = Demand::of(request)?;
+        let demand = Demand::of(now, request)?;
         if self.calls.len() >= self.limits.calls {
             return Err(RcapCallError::Full);
         }
@@ -157,7 +157,8 @@ impl Rcap {
                 if packet_max >= call.demand.request.packet_max {
                     return None;
                 }
-                call.demand = Demand::of(ChannelRequest { packet_max, ..call.demand.request }).ok()?;
+                let smaller = ChannelRequest { packet_max, ..call.demand.request };
+                call.demand = Demand::of(call.demand.heard, smaller).ok()?;
                 Span::ZERO
             }
             // The receiver is gone, or says that this is no request.

@@ -75,8 +75,9 @@ impl Rcap {
             let asked = request.messages.s_max.get();
             return Err(RcapCallError::Room { asked, room: room.get() });
         }
-        let request = ChannelRequest { destination, service, uid, room, reroute, ..request };
-        let demand = Demand::of(request)?;
+        let (life, heard) = (entry.demand.request.life, entry.demand.heard);
+        let request = ChannelRequest { destination, service, uid, room, reroute, life, ..request };
+        let demand = Demand::of(heard, request)?;
         if self.ledger.all_of(&key).any(|id| self.ledger.get(id).is_some_and(|of| of.standby.is_some())) {
             return Err(RcapCallError::HasSecond);
         }

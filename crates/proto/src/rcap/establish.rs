@@ -61,7 +61,7 @@ impl Rcap {
         if wire.again.is_none() {
             self.begins_anew(key(of));
         }
-        let Ok(demand) = Demand::of_wire(wire) else {
+        let Ok(demand) = Demand::of_wire(now, wire) else {
             return self.deny(from, of, simply(self.own, RcapTest::Traffic));
         };
         let lease = Span::from_nanos(wire.lease_ns);
@@ -99,14 +99,14 @@ impl Rcap {
         if !demand.request.allows_withdrawn && self.graph.is_withdrawn(self.own, route.hop.node) {
             return Err(simply(self.own, RcapTest::Withdrawn));
         }
-        let (ask, request) = (demand.ask(), demand.request);
+        let (ask, request, life) = (demand.ask(), demand.request, demand.charged_life());
         let left = request.late_most.get().saturating_sub(Demand::late(records).get());
         let late_most = Chance::of_down(left / u64::from(route.hops.max(1)), 1 << 63);
         let entry = self.add(now, attempt, Some(route.hop), State::Reserving);
         let loss_most = request.loss_most;
-        let partition = request.partition;
-        let hop = route.hop;
-        self.outputs.push_back(RcapOutput::Reserve { entry, hop, ask, late_most, loss_most, partition });
+        let (partition, hop) = (request.partition, route.hop);
+        let reserve = RcapOutput::Reserve { entry, hop, ask, late_most, loss_most, partition, life };
+        self.outputs.push_back(reserve);
         Ok(entry)
     }
 
@@ -215,7 +215,7 @@ impl Rcap {
         let nodes = RcapRecords::parse(&octets, entry.records.len()).expect("sound records");
         let apart = entry.demand.apart_written();
         let apart = RcapRoute::parse(&apart).expect("nodes of a path");
-        let request = entry.demand.to_wire(lease, nodes, apart);
+        let request = entry.demand.to_wire(now, lease, nodes, apart);
         let (of, to) = (entry.of, entry.hop.expect("no destination").node);
         self.send(to, of, RcapBody::EstablishRequest(request));
     }
@@ -227,6 +227,7 @@ impl Rcap {
             return;
         }
         let (of, port) = (entry.of, entry.hop.map(|hop| hop.port));
+        let nearest_end = why.free_until.map_or(Span::ZERO, |until| entry.demand.nearest_end(now, until));
         let in_ledger = self.standing(&of, |rival| rival.hop.map(|hop| hop.port) == port);
         let standing = match in_ledger {
             RcapStanding::Final if why.others_tentative => RcapStanding::RaceLast,
@@ -242,6 +243,7 @@ impl Rcap {
                 .nearest_octets
                 .map_or(0, |octets| u32::try_from(octets.get()).unwrap_or(u32::MAX)),
             part: why.part,
+            nearest_end_ns: nearest_end.as_nanos(),
         };
         self.release(now, id, Ending::Denied(denied), None);
     }

@@ -5,8 +5,8 @@ use rota_admission::path::{Goal, PathDenied, PathTest};
 use rota_admission::rtip::{Chance, Denied, Messages, NodeTest, Regulator, Traffic};
 use rota_admission::subnet::{Ask, Offer};
 use rota_contract::{ChannelId, CloseCause, NodeId, PartitionName};
-use rota_medium::door::PortId;
-use rota_units::{Octets, Span};
+use rota_medium::door::{Life, PortId};
+use rota_units::{Instant, Octets, Span};
 use rota_wire::{RcapClose, RcapDenied, RcapInitiation, RcapPart, RcapTest};
 
 /// An entry of a node's ledger. A number is given once in the life of a machine.
@@ -62,6 +62,8 @@ pub struct ChannelRequest {
     pub room: Octets,
     /// The partition that it counts in, on each link that has one of this name; the rest elsewhere.
     pub partition: Option<PartitionName>,
+    /// In what time it is needed, from the request on, and in what time it ends by itself, if ever.
+    pub life: (Span, Option<Span>),
     /// The invitation that it answers, if it does.
     pub initiation: RcapInitiation,
     /// A second path is reserved before the program hears of the first one. Only its source knows.
@@ -114,6 +116,8 @@ pub struct HopDenied {
     pub others_tentative: bool,
     /// The part of the port whose test failed.
     pub part: RcapPart,
+    /// Up to when there is room, where others have booked what comes later.
+    pub free_until: Option<Instant>,
 }
 
 impl From<Denied> for HopDenied {
@@ -133,7 +137,15 @@ impl From<Denied> for HopDenied {
         };
         let Denied { margin, nearest_delay, partition, .. } = denied;
         let part = part_of(partition);
-        Self { test, margin, nearest_delay, nearest_octets: None, others_tentative: false, part }
+        Self {
+            test,
+            margin,
+            nearest_delay,
+            nearest_octets: None,
+            others_tentative: false,
+            part,
+            free_until: None,
+        }
     }
 }
 
@@ -159,8 +171,16 @@ pub(super) fn path_denied(node: NodeId, denied: PathDenied) -> RcapDenied {
 /// A refusal without numbers.
 pub(super) const fn simply(node: NodeId, test: RcapTest) -> RcapDenied {
     let standing = rota_wire::RcapStanding::Final;
-    let part = RcapPart::Whole;
-    RcapDenied { node, test, standing, margin_ns: 0, nearest_delay_ns: 0, nearest_octets: 0, part }
+    RcapDenied {
+        node,
+        test,
+        standing,
+        margin_ns: 0,
+        nearest_delay_ns: 0,
+        nearest_octets: 0,
+        part: RcapPart::Whole,
+        nearest_end_ns: 0,
+    }
 }
 
 /// A channel that is open at this node, as RTIP is told of it.
@@ -245,6 +265,8 @@ pub enum RcapOutput {
         loss_most: Chance,
         /// The partition that the channel counts in, where the port has one of this name.
         partition: Option<PartitionName>,
+        /// When it counts here, with all that clocks and messages may be wrong by.
+        life: Life,
     },
     /// Replace the reservation by the cheapest one that keeps this bound. The answer is `relaxed`.
     Relax {

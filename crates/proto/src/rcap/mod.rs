@@ -66,6 +66,7 @@ use ledger::Ledger;
 use reroute::Kept;
 use rota_contract::{ChannelId, NodeId};
 use rota_medium::Rng;
+use rota_medium::door::Life;
 use rota_units::{Instant, Span};
 use rota_wire::{Malformed, RcapBody, RcapChannel, RcapMessage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -254,6 +255,11 @@ impl Rcap {
     /// True if an entry is for another contract of a channel that is open.
     pub fn is_change(&self, entry: EntryId) -> bool {
         self.ledger.get(entry).is_some_and(|entry| entry.demand.is_change())
+    }
+
+    /// When the source of an entry sends, by this node's clock, which is its source's.
+    pub fn own_life(&self, entry: EntryId) -> Option<Life> {
+        Some(self.ledger.get(entry)?.demand.own_life())
     }
 
     /// The channel of an entry whose source is here.

@@ -1,22 +1,29 @@
 //! The records of a path as this machine holds them, and the numbers of a request that never change on it.
 
 use super::io::{ChannelRequest, HopOffer, Promise, RcapCallError, StatusCounts};
+use super::limits::RcapLimits;
 use rota_admission::Clocks;
 use rota_admission::path::{self, Goal, Hop, PathDenied, Relaxation};
 use rota_admission::rtip::{BadTraffic, Chance, Messages, Packets, Regulator};
 use rota_admission::subnet::{Ask, Offer};
 use rota_contract::NodeId;
-use rota_medium::door::PortId;
-use rota_units::{Octets, Span};
+use rota_medium::door::{Life, PortId};
+use rota_units::{Instant, Octets, Span};
 use rota_wire::{
-    RCAP_NODES_MAX, RCAP_REROUTE_MAX_NS, RcapAgain, RcapChances, RcapRecord, RcapRecords, RcapRequest,
-    RcapRoute, RcapWay,
+    RCAP_AHEAD_MAX_NS, RCAP_NODES_MAX, RCAP_REROUTE_MAX_NS, RcapAgain, RcapChances, RcapRecord, RcapRecords,
+    RcapRequest, RcapRoute, RcapWay,
 };
 
 /// The kind of network that is a link ([`HopOffer::medium`]).
 pub const LINK: u8 = 2;
 /// The kind that is a tunnel: a link over a network without Rota, where nothing is guaranteed.
 pub const TUNNEL: u8 = 4;
+
+/// How long behind the end of a life its source may still close, beside the time in which its packets leave
+/// and that in which they arrive, D_max at most: it asks for the counts for a second.
+const BEHIND: Span = Span::from_millis(3_000);
+/// A program that hears of a nearer end asks for it within this time, or finds that it has passed.
+const AGAIN: Span = Span::from_millis(1_000);
 
 /// One node of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,6 +152,8 @@ pub(super) struct Demand {
     pub(super) packets: Packets,
     /// The receiver has the channel already.
     pub(super) again: Option<Again>,
+    /// When this node heard of it: the request's life counts from then.
+    pub(super) heard: Instant,
 }
 
 /// A request for a channel that its receiver has already.
@@ -184,11 +193,17 @@ impl Apart {
     }
 }
 
+/// When a request was heard. Without a start and an end no moment counts.
+fn heard(now: Instant, request: &ChannelRequest) -> Instant {
+    if request.life == (Span::ZERO, None) { Instant::ZERO } else { now }
+}
+
 impl Demand {
     /// The request of a program.
-    pub(super) fn of(request: ChannelRequest) -> Result<Self, RcapCallError> {
+    pub(super) fn of(now: Instant, request: ChannelRequest) -> Result<Self, RcapCallError> {
         let packets = request.messages.packets(request.packet_max).map_err(RcapCallError::Traffic)?;
         let fits = |octets: Octets| (1..=u64::from(u32::MAX)).contains(&octets.get());
+        let (start, end) = request.life;
         let fields = [
             (fits(request.messages.s_max), "smax"),
             (fits(request.packet_max), "packet"),
@@ -199,15 +214,17 @@ impl Demand {
             (request.loss_most < Chance::ONE, "no-loss"),
             (request.destination.is_known(), "to"),
             (request.reroute.as_nanos() <= RCAP_REROUTE_MAX_NS, "reroute"),
+            (start.as_nanos() <= RCAP_AHEAD_MAX_NS, "start"),
+            (end.is_none_or(|end| end > start && end.as_nanos() <= RCAP_AHEAD_MAX_NS), "end"),
         ];
         match fields.into_iter().find(|(is_sound, _)| !is_sound) {
             Some((_, name)) => Err(RcapCallError::Field(name)),
-            None => Ok(Self { request, packets, again: None }),
+            None => Ok(Self { request, packets, again: None, heard: heard(now, &request) }),
         }
     }
 
     /// The request of a message.
-    pub(super) fn of_wire(wire: &RcapRequest<'_>) -> Result<Self, BadTraffic> {
+    pub(super) fn of_wire(now: Instant, wire: &RcapRequest<'_>) -> Result<Self, BadTraffic> {
         let span = Span::from_nanos;
         let octets = |octets: u32| Octets::new(octets.into());
         let chance = |parts| Chance::of_down(parts, 1 << 63);
@@ -235,6 +252,7 @@ impl Demand {
             initiation: wire.initiation,
             partition: wire.way.partition,
             has_second: false,
+            life: (span(wire.way.start_ns), (wire.way.end_ns != u64::MAX).then_some(span(wire.way.end_ns))),
         };
         let known = |again: RcapAgain<'_>| Some(again.avoid).filter(|node| node.is_known());
         let again = wire.again.map(|again| Again {
@@ -242,7 +260,8 @@ impl Demand {
             avoid: known(again),
             apart: Apart::of(again.apart.iter()),
         });
-        Ok(Self { request, packets: messages.packets(request.packet_max)?, again })
+        let packets = messages.packets(request.packet_max)?;
+        Ok(Self { request, packets, again, heard: heard(now, &request) })
     }
 
     /// The nodes that a second path passes by, as a message has them.
@@ -252,11 +271,13 @@ impl Demand {
 
     pub(super) fn to_wire<'a>(
         self,
+        now: Instant,
         lease: Span,
         nodes: RcapRecords<'a>,
         apart: RcapRoute<'a>,
     ) -> RcapRequest<'a> {
         let request = &self.request;
+        let (start, end) = self.life_from(now);
         let octets = |octets: Octets| u32::try_from(octets.get()).unwrap_or(u32::MAX);
         let (late_most, loss_most) = (request.late_most.get(), request.loss_most.get());
         RcapRequest {
@@ -264,7 +285,12 @@ impl Demand {
             service: request.service,
             uid: request.uid,
             initiation: request.initiation,
-            way: RcapWay { allows_withdrawn: request.allows_withdrawn, partition: request.partition },
+            way: RcapWay {
+                allows_withdrawn: request.allows_withdrawn,
+                partition: request.partition,
+                start_ns: start.as_nanos(),
+                end_ns: end.map_or(u64::MAX, Span::as_nanos),
+            },
             lease_ns: lease.as_nanos(),
             x_min_ns: request.messages.x_min.as_nanos(),
             x_ave_ns: request.messages.x_ave.as_nanos(),
@@ -322,6 +348,41 @@ impl Demand {
         let octets_least = if whole { self.request.shortest } else { Octets::new(1) };
         let traffic = Clocks::APART.counted(&self.packets.traffic);
         Ask { traffic, octets: self.packets.octets, octets_least }
+    }
+
+    /// The life of the request, from a later moment on. One that is over has a trifle left.
+    fn life_from(&self, now: Instant) -> (Span, Option<Span>) {
+        let (passed, (start, end)) = (now.since(self.heard), self.request.life);
+        let start = start.minus(passed);
+        (start, end.map(|end| end.minus(passed).max(start + Span::from_nanos(1))))
+    }
+
+    /// When its source sends, by the clock of the source's node.
+    pub(super) fn own_life(&self) -> Life {
+        let (start, end) = self.request.life;
+        let from = if start == Span::ZERO { Instant::ZERO } else { self.heard + start };
+        Life { from, until: end.map_or(Instant::FAR, |end| self.heard + end) }
+    }
+
+    /// When it counts here. The request may have been on its way for [`RcapLimits::LEASE_MAX`] already, and
+    /// the clocks of the way differ by κ. It is charged until its last message has had its time, and its
+    /// source the time to count and to close.
+    pub(super) fn charged_life(&self) -> Life {
+        let Life { from, until } = self.own_life();
+        let (start, end) = self.request.life;
+        let apart = |span: Span| Clocks::APART.longer(span).minus(span);
+        let from = from.minus(RcapLimits::LEASE_MAX + apart(start));
+        let behind = end.map(|end| apart(end) + self.request.goal.delay * 2 + BEHIND);
+        Life { from, until: behind.map_or(Instant::FAR, |behind| until + behind) }
+    }
+
+    /// The longest life, from the hearing on, with which it is over at this moment, if it is asked for again
+    /// within [`AGAIN`].
+    pub(super) fn nearest_end(&self, now: Instant, free_until: Instant) -> Span {
+        // One that states no time has been heard just now.
+        let heard = if self.heard == Instant::ZERO { now } else { self.heard };
+        let room = free_until.since(heard).minus(self.request.goal.delay * 2 + BEHIND + AGAIN);
+        room.minus(Clocks::APART.longer(room).minus(room) * 2)
     }
 
     /// True if the request names a partition, and none of these nodes has it.

@@ -86,6 +86,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         reroute: Span::ZERO,
         allows_withdrawn: false,
         partition: None,
+        life: (Span::ZERO, None),
         room: Octets::new(1_000),
         initiation: RcapInitiation::Source,
         has_second: false,
@@ -120,7 +121,7 @@ fn request_of(of: RcapChannel, request: ChannelRequest, nodes: &[NodeId], lease:
     let records = record::written(&records, RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, nodes.len()).unwrap();
     let wire: RcapRequest<'_> =
-        record::Demand::of(request).unwrap().to_wire(lease, nodes, RcapRoute::default());
+        record::Demand::of(at(0), request).unwrap().to_wire(at(0), lease, nodes, RcapRoute::default());
     octets(of, RcapBody::EstablishRequest(wire))
 }
 

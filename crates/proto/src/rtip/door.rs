@@ -4,7 +4,7 @@ use crate::io::{ChannelId, PortId};
 use rota_admission::rtip::{Regulator, Traffic};
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_contract::CloseCause;
-use rota_medium::door::Flow;
+use rota_medium::door::{Flow, Life};
 use rota_units::Span;
 use rota_wire::MacAddr;
 
@@ -40,8 +40,14 @@ impl HopShare {
 
     /// The same in the partition of this number.
     pub const fn in_partition(traffic: Traffic, octets: u32, partition: u8) -> Self {
-        let flow = Some(Flow { traffic, partition });
+        let flow = Some(Flow { traffic, partition, life: Life::ALWAYS });
         Self { octets, pace: Pace::EVERY_CYCLE, periodic: false, flow }
+    }
+
+    /// The same in this time only.
+    #[must_use]
+    pub fn during(self, life: Life) -> Self {
+        Self { flow: self.flow.map(|flow| Flow { life, ..flow }), ..self }
     }
 }
 

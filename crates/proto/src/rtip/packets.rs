@@ -12,7 +12,7 @@ use super::pacer::Pacer;
 use crate::io::{ChannelId, Payloads, UnitRef};
 use rota_admission::FRAGMENTS_MAX;
 use rota_admission::rtip::Regulator;
-use rota_medium::door::{Due, UNITS_WAITING_MAX};
+use rota_medium::door::{Due, Life, UNITS_WAITING_MAX};
 use rota_units::{Instant, Span};
 use rota_wire::{RTIP_HEADER_OCTETS, RtipHeader, UNIT_HEADER_OCTETS, UnitHeader};
 use std::collections::VecDeque;
@@ -72,6 +72,8 @@ struct Source {
     /// When that is eligible, and its deadline.
     next: Option<(Instant, Instant)>,
     sequence: u16,
+    /// No packet is eligible before it begins, and no unit is taken when it has ended.
+    life: Life,
 }
 
 /// The packet that has left, or was given up.
@@ -102,9 +104,17 @@ impl Packets {
     /// rate.
     pub(crate) fn of_source(spec: &HopSpec, octets: u32, program: ChannelId) -> Self {
         let units = VecDeque::with_capacity(UNITS_MAX);
-        let source = Source { units, index: 0, program, next: None, sequence: 0 };
+        let source = Source { units, index: 0, program, next: None, sequence: 0, life: Life::ALWAYS };
         let regulated = HopSpec { regulator: Regulator::Rate, buffers: JOINED_MAX, ..*spec };
         Self::new(&regulated, octets, Origin::Source(source))
+    }
+
+    /// The same for a source that sends in this time only.
+    pub(crate) fn during(mut self, of: Life) -> Self {
+        if let Origin::Source(source) = &mut self.origin {
+            source.life = of;
+        }
+        self
     }
 
     /// A gateway, which takes its buffers now.
@@ -163,10 +173,10 @@ impl Packets {
     /// A unit waits in the program's memory. False where too many wait already.
     pub(crate) fn offer(&mut self, now: Instant, unit: UnitRef) -> bool {
         let Origin::Source(source) = &mut self.origin else { return false };
-        if source.units.len() >= UNITS_MAX {
+        if source.units.len() >= UNITS_MAX || now >= source.life.until {
             return false;
         }
-        source.units.push_back((unit, now));
+        source.units.push_back((unit, now.max(source.life.from)));
         self.plan();
         true
     }

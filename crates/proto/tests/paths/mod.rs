@@ -55,6 +55,7 @@ pub fn request(to: usize) -> ChannelRequest {
         reroute: Span::ZERO,
         allows_withdrawn: false,
         partition: None,
+        life: (Span::ZERO, None),
         room: Octets::new(2_000),
         initiation: RcapInitiation::Source,
         has_second: false,
@@ -673,7 +674,15 @@ impl World {
         let others_tentative = shares.iter().any(|share| !share.is_final);
         let (margin, test) = (ms(1), RcapTest::Load);
         let (nearest_delay, nearest_octets, part) = (None, None, RcapPart::Whole);
-        let denied = HopDenied { test, margin, nearest_delay, nearest_octets, others_tentative, part };
+        let denied = HopDenied {
+            test,
+            margin,
+            nearest_delay,
+            nearest_octets,
+            others_tentative,
+            part,
+            free_until: None,
+        };
         self.with(at, life, |machine, now| machine.denied(now, entry, denied));
     }
 

@@ -44,6 +44,12 @@ pub struct TermsInfo {
     /// The partition that it counts in, where a link of the way has it.
     #[serde(default)]
     pub partition: Option<PartitionName>,
+    /// In what time it begins; 0 where it has begun.
+    #[serde(default)]
+    pub starts_in_ns: u64,
+    /// In what time it ends by itself, or null.
+    #[serde(default)]
+    pub ends_in_ns: Option<u64>,
 }
 
 /// One node of the way, and the network behind it.

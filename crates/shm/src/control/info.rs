@@ -38,6 +38,10 @@ pub struct RefusalInfo {
     /// The partition of a link that refused, `rest` for what is in none; `null` where no partition did.
     #[serde(default)]
     pub partition: Option<String>,
+    /// The latest end, from now on, with which the same channel fits before what others have booked; 0 where
+    /// none helps.
+    #[serde(default)]
+    pub nearest_end_ns: u64,
 }
 
 impl RefusalInfo {

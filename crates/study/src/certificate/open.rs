@@ -144,7 +144,11 @@ fn share_of(hop: &HopInfo) -> Option<(FrameTerms, NetworkTerms<'static>)> {
 fn port_of<'m>(hop: &HopInfo, memory: &'m mut Memory) -> Result<(FrameTerms, NetworkTerms<'m>), String> {
     match hop.part[..] {
         [] => return Err("states none for its link; a node of an older version does so".into()),
-        [0] => return Err("states none for a link that serves levels (rcsp)".into()),
+        [0] => {
+            let why =
+                "states none for a link that serves levels (rcsp), or of a channel that was booked for later";
+            return Err(why.into());
+        }
         [flows] => return Err(format!("has a link with {flows} flows, more than a message has room for")),
         _ => {}
     }

@@ -168,7 +168,7 @@ fn the_page_of_topologies_names_every_field() {
     let table = source.split_once("struct SegmentTable {").and_then(|(_, rest)| rest.split_once('}'));
     let fields = table.expect("the table").0.lines().filter_map(|line| line.trim().split_once(": "));
     let names: Vec<String> = fields.map(|(field, _)| field.replace('_', "-")).collect();
-    assert_eq!(names.len(), 10);
+    assert_eq!(names.len(), 11);
     for name in names {
         assert!(page.contains(&format!("`{name}`")), "docs/topology.md lacks `{name}`");
     }
@@ -193,11 +193,24 @@ fn a_link_has_partitions_and_no_other_segment_has() {
         (part("left", "studio", "40%"), "'left' is no link; nodes divide links only"),
         (part("nowhere", "studio", "40%"), "there is no segment 'nowhere'"),
         (part("cable", "rest", "40%"), "'rest' is what no partition names"),
-        (part("cable", "studio", "2.5%"), "is no share"),
+        (part("cable", "studio", "2.5%"), "write whole percent"),
         (part("cable", "studio", "100%"), "leave nothing for the rest"),
         (part("cable", "a", "1%").repeat(2), "'a' names two partitions of 'cable'"),
     ] {
         let (line, said) = refused(&format!("{TWO}{table}"));
         assert!(said.contains(sentence) && line > TWO.lines().count(), "{line}: {said}");
     }
+}
+
+#[test]
+fn a_link_that_serves_levels_states_their_bounds() {
+    let cable = "medium = \"link\"\n";
+    let with = |more: &str| TWO.replacen(cable, &format!("{cable}{more}\n"), 1);
+    let text = with("discipline = \"rcsp\"\nlevels = [\"3ms\", \"6ms\"]");
+    let topology = parse(&text, Path::new("")).unwrap();
+    assert_eq!(topology.segments[2].discipline.levels.stated(), [3, 6].map(Span::from_millis));
+    let (_, said) = refused(&with("levels = [\"3ms\"]"));
+    assert!(said.contains("only rcsp has levels"), "{said}");
+    let (_, said) = refused(&with("discipline = \"rcsp\"\nlevels = [\"6ms\", \"3ms\"]"));
+    assert!(said.contains("each longer than the one before"), "{said}");
 }

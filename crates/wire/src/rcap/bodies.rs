@@ -2,7 +2,7 @@
 
 use super::invite::RcapRoute;
 use super::record::{RcapRecords, RcapTest};
-use super::{Fields, Malformed, RCAP_LEASE_MAX_NS, RCAP_REROUTE_MAX_NS, sound};
+use super::{Fields, Malformed, RCAP_AHEAD_MAX_NS, RCAP_LEASE_MAX_NS, RCAP_REROUTE_MAX_NS, sound};
 use crate::fields::Writer;
 use rota_contract::{ChannelId, CloseCause, NodeId, PartitionName};
 
@@ -86,12 +86,16 @@ impl RcapAgain<'_> {
 }
 
 /// Conditions of a request for the links of its way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RcapWay {
     /// The way may lead through a network without Rota, where nothing is guaranteed.
     pub allows_withdrawn: bool,
     /// The partition that the channel counts in, on each link that has one of this name.
     pub partition: Option<PartitionName>,
+    /// In what time from now the channel is needed.
+    pub start_ns: u64,
+    /// In what time from now it ends; `u64::MAX` for never.
+    pub end_ns: u64,
 }
 
 /// A request for a new channel, with the records of the nodes that it has passed.
@@ -140,7 +144,7 @@ pub struct RcapRequest<'a> {
 }
 
 impl<'a> RcapRequest<'a> {
-    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 8 + 16 + 1 + 1;
+    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 5 * 8 + 1 + 1;
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let (destination, service) = (fields.node("destination")?, fields.u16("service")?);
@@ -159,6 +163,7 @@ impl<'a> RcapRequest<'a> {
         let (avoid, room) = (NodeId(fields.u64("avoid")?), fields.u32("room")?);
         let initiation = RcapInitiation::of(initiation, ChannelId(fields.u64("invitation")?))?;
         let partition = read_partition(fields)?;
+        let (start_ns, end_ns) = (fields.u64("start")?, fields.u64("end")?);
         let apart = RcapRoute::read(fields)?;
         let nodes = RcapRecords::read(fields)?;
         sound((1..=RCAP_LEASE_MAX_NS).contains(&lease_ns), "lease")?;
@@ -179,13 +184,15 @@ impl<'a> RcapRequest<'a> {
         sound((again == 3) == (apart.octets() > 0), "apart")?;
         sound(again > 0 || !avoid.is_known(), "avoid")?;
         sound(room >= s_max, "room")?;
+        sound(start_ns <= RCAP_AHEAD_MAX_NS, "start")?;
+        sound(end_ns > start_ns && (end_ns <= RCAP_AHEAD_MAX_NS || end_ns == u64::MAX), "end")?;
         sound(nodes.are_plain(), "terms")?;
         Ok(Self {
             destination,
             service,
             uid,
             initiation,
-            way: RcapWay { allows_withdrawn: class & 2 == 2, partition },
+            way: RcapWay { allows_withdrawn: class & 2 == 2, partition, start_ns, end_ns },
             lease_ns,
             x_min_ns,
             x_ave_ns,
@@ -220,6 +227,7 @@ impl<'a> RcapRequest<'a> {
         writer.u64(self.again.map_or(NodeId::UNKNOWN, |again| again.avoid).0).u32(self.room);
         writer.u64(self.initiation.invitation().0);
         writer.bytes(&self.way.partition.map_or([0; PartitionName::OCTETS], |name| name.octets()));
+        writer.u64(self.way.start_ns).u64(self.way.end_ns);
         self.apart().write(writer);
         self.nodes.write(writer);
     }
@@ -312,10 +320,12 @@ pub struct RcapDenied {
     pub nearest_octets: u32,
     /// The part of its port whose test failed.
     pub part: RcapPart,
+    /// The same by its end, from now on: until then there is room; 0 if none helps.
+    pub nearest_end_ns: u64,
 }
 
 impl RcapDenied {
-    pub(super) const OCTETS: usize = 8 + 2 + 2 * 8 + 4 + 1;
+    pub(super) const OCTETS: usize = 8 + 2 + 2 * 8 + 4 + 1 + 8;
 
     pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
         let node = fields.node("node")?;
@@ -326,13 +336,14 @@ impl RcapDenied {
         let nearest_octets = fields.u32("nearest octets")?;
         let part = RcapPart::ALL.get(usize::from(fields.u8("part")?)).copied();
         let part = part.ok_or(Malformed::Field("part"))?;
-        Ok(Self { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part })
+        let nearest_end_ns = fields.u64("nearest end")?;
+        Ok(Self { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part, nearest_end_ns })
     }
 
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
         writer.u64(self.node.0).u8(self.test.code()).u8(self.standing as u8);
         writer.u64(self.margin_ns).u64(self.nearest_delay_ns).u32(self.nearest_octets);
-        writer.u8(self.part as u8);
+        writer.u8(self.part as u8).u64(self.nearest_end_ns);
     }
 }
 

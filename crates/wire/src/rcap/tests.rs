@@ -32,7 +32,7 @@ fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
         service: 9,
         uid: 1000,
         initiation: RcapInitiation::Source,
-        way: RcapWay { allows_withdrawn: false, partition: "studio".parse().ok() },
+        way: RcapWay { allows_withdrawn: false, partition: "studio".parse().ok(), start_ns: 70, end_ns: 80 },
         lease_ns: 1_000,
         x_min_ns: 10,
         x_ave_ns: 20,
@@ -68,6 +68,7 @@ fn denied() -> RcapDenied {
         nearest_delay_ns: 6,
         nearest_octets: 7,
         part: RcapPart::Rest,
+        nearest_end_ns: 8,
     }
 }
 
@@ -180,10 +181,13 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (body + 108, &[0], "avoid"),
         (body + 117, &[0, 0, 1, 0xf3], "room"),
         (body + 121, &[1], "invitation"),
-        (body + 129, &[b' '], "partition"),
-        (body + 144, &[b'x'], "partition"),
-        (body + 146, &[2], "record length"),
-        (body + 146, &[17], "nodes"),
+        (body + 129, b" ", "partition"),
+        (body + 144, b"x", "partition"),
+        (body + 145, &huge, "start"),
+        (body + 153, &[0; 8], "end"),
+        (body + 153, &[0x7f; 8], "end"),
+        (body + 162, &[2], "record length"),
+        (body + 162, &[17], "nodes"),
         (first, &[0, 0], "record length"),
         (first, &[0xff, 0xff], "record length"),
         (first + 2, &zero, "record node"),
@@ -198,6 +202,10 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     for (at, wrong, name) in cases {
         assert_eq!(refused(&message, *at, wrong), Some(*name), "at {at}");
     }
+}
+
+#[test]
+fn a_request_with_terms_is_refused() {
     let records = written(&[record(b"terms")]);
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let message = RcapMessage { of: of(), body: RcapBody::EstablishRequest(request(nodes)) };
@@ -259,7 +267,7 @@ fn each_wrong_field_of_an_invitation_is_refused_by_its_name() {
     }
     let denied = octets(RcapBody::InviteDenied(RcapInviteDenied { denied: denied(), way: way() }));
     assert_eq!(refused(&denied, body + 8, &[RcapTest::ALL.len() as u8]), Some("test"));
-    assert_eq!(refused(&denied, body + 32, &zero), Some("way node"));
+    assert_eq!(refused(&denied, body + 40, &zero), Some("way node"));
     assert_eq!(way().iter().collect::<Vec<_>>(), [NodeId(2), NodeId(5)]);
     assert_eq!(RcapRoute::parse(&RcapRoute::written(&[NodeId(2), NodeId(5)])), Ok(way()));
     let many: Vec<NodeId> = (1..=RCAP_NODES_MAX as u64 + 1).map(NodeId).collect();
@@ -345,6 +353,8 @@ prop_compose! {
             way: RcapWay {
                 allows_withdrawn: allows,
                 partition: allows.then(|| "part_1".parse().expect("a name")),
+                start_ns: reroute_ns / 2,
+                end_ns: if allows { u64::MAX } else { reroute_ns + 1 },
             },
             lease_ns, x_min_ns, x_ave_ns: x_min_ns + longer, interval_ns: x_min_ns + longer + longest,
             s_max: sizes.0.max(sizes.1), s_min: sizes.0.min(sizes.1), packet_max: sizes.2, host_slack_ns,
@@ -380,7 +390,10 @@ proptest! {
         let (test, standing) = (RcapTest::ALL[test], RcapStanding::RaceFirst);
         let node = NodeId(node);
         let part = [RcapPart::Whole, RcapPart::Named, RcapPart::Rest][usize::from(label % 3)];
-        let denied = RcapDenied { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part };
+        let nearest_end_ns = margin_ns ^ nearest_delay_ns;
+        let denied = RcapDenied {
+            node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part, nearest_end_ns,
+        };
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, ..request }));
         let second = Some(RcapAgain { is_change: false, avoid: NodeId::UNKNOWN, apart: way() });
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, again: second, ..request }));

@@ -16,6 +16,7 @@ use crate::rtip::{HopError, HopSpec};
 use rota_admission::path::Goal;
 use rota_admission::rtip::Messages;
 use rota_contract::{AskedChange, Granted};
+use rota_medium::door::Life;
 use rota_units::{Instant, Octets, Span};
 
 impl Node {
@@ -69,7 +70,8 @@ impl Node {
         let source = self.across.as_ref().and_then(|across| across.rcap.source_of(entry));
         let program = source.unwrap_or(hop);
         let former = self.hops.hop_of(program);
-        self.enter_source_of(hop, spec, program)?;
+        let life = self.across.as_ref().and_then(|across| across.rcap.own_life(entry));
+        self.enter_source_of(hop, spec, program, life.unwrap_or(Life::ALWAYS))?;
         if former != hop {
             while let Ok(line) = self.line_of_hop(former)
                 && let Some(unit) = line.port.take_uncut(former)

@@ -13,7 +13,15 @@ fn busy(rcap: &mut Rcap, now: u64, entry: EntryId, test: RcapTest, tentative: bo
     rcap.denied(
         at(now),
         entry,
-        HopDenied { test, margin: ms(1), nearest_delay, nearest_octets, others_tentative, part },
+        HopDenied {
+            test,
+            margin: ms(1),
+            nearest_delay,
+            nearest_octets,
+            others_tentative,
+            part,
+            free_until: None,
+        },
     );
 }
 

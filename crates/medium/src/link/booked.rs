@@ -1,0 +1,148 @@
+//! Flows of a link that are booked for later, or end by themselves (`TENET-7-3`; Ferrari, Gupta, Ventre
+//! 1995).
+//!
+//! A flow has one bound while it counts. The set of flows that count grows at starts only, and no bound of a
+//! smaller set is longer. So a flow is tested at its own start and at each start of another one in its life;
+//! slots of the link are tested at each start as if they stayed until then. The life of a flow is charged
+//! until nothing of it is left ([`crate::door::Life`]), so that each busy period has packets of one accepted
+//! set. The ledger of plans has the proof (`crates/study/src/plan/ledger.rs`).
+//!
+//! A booking keeps the bound that it was given: relaxing begins with its life.
+
+use super::Link;
+use super::flows::{Flows, Packets, PortTests, Standing};
+use crate::door::SessionId;
+use crate::event::MediumEvent;
+use rota_admission::rtip::Denied;
+use rota_admission::subnet::{Offer, Subnet, link_offer};
+use rota_units::{Instant, Span};
+
+/// A refusal, and from when on there is no room, if it is not at once.
+pub(super) type NoRoom = (Denied, Option<Instant>);
+
+impl Flows {
+    /// The starts behind `after`, before `until`.
+    fn starts(&self, after: Instant, until: Instant) -> Vec<Instant> {
+        let starts = self.booked.iter().map(|of| of.life.from);
+        let mut starts: Vec<Instant> = starts.filter(|at| after < *at && *at < until).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+
+    /// The port as it will be at this moment, beside slots that take so long in a window.
+    fn port_at(&self, units: Span, at: Instant) -> Result<PortTests, Denied> {
+        let mut port = self.empty_port()?;
+        port.set_units(units)?;
+        let all = self.sessions.iter().chain(&self.booked).filter(|of| of.life.has(at));
+        for Standing { ask, partition, delay, .. } in all {
+            let none = Span::ZERO;
+            let offer = Offer { delay: *delay, service_least: none, link_least: none, link_most: none };
+            port.admit_offered(*partition, ask, &offer)?;
+        }
+        Ok(port)
+    }
+
+    /// Packets that are booked keep their bounds beside slots of so much a window.
+    pub(super) fn booked_allow(&self, units: Span) -> Result<(), Denied> {
+        let starts = self.starts(Instant::ZERO, Instant::FAR);
+        starts.into_iter().try_for_each(|at| self.port_at(units, at).map(drop))
+    }
+
+    /// A flow stands from now on, or from its start on, with one bound for all its life.
+    pub(super) fn admit(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        of: &Packets,
+        units: Span,
+    ) -> Result<Offer, NoRoom> {
+        let Packets { ask, partition, life, .. } = *of;
+        let is_later = life.from > now;
+        let mut starts = self.starts(life.from.max(now), life.until);
+        if is_later {
+            starts.insert(0, life.from);
+        }
+        // No end helps where there is no room now.
+        if let (false, Some(port)) = (is_later || starts.is_empty(), &mut self.port) {
+            port.part(partition).best(&ask).map_err(|denied| (denied, None))?;
+        }
+        let mut longest = Span::ZERO;
+        for at in starts {
+            let no_room = |denied| (denied, Some(at).filter(|at| *at > life.from));
+            let mut port = self.port_at(units, at).map_err(no_room)?;
+            longest = longest.max(port.part(partition).best(&ask).map_err(no_room)?.delay);
+        }
+        let Some(port) = &mut self.port else { return Err((super::flows::no_port(), None)) };
+        let offer = if is_later {
+            let link = &port.whole().params().link;
+            Offer { delay: longest, ..link_offer(link, ask.octets_least, Span::ZERO) }
+        } else if longest == Span::ZERO {
+            port.admit_best(partition, &ask).map_err(|denied| (denied, None))?
+        } else {
+            let best = port.part(partition).best(&ask).map_err(|denied| (denied, None))?;
+            let offer = Offer { delay: best.delay.max(longest), ..best };
+            port.admit_offered(partition, &ask, &offer).map_err(|denied| (denied, None))?;
+            offer
+        };
+        let standing = Standing { id, ask, partition, life, delay: offer.delay };
+        if is_later {
+            self.booked.push(standing)
+        } else {
+            self.sessions.push(standing)
+        }
+        self.sessions.reserve(self.booked.len());
+        self.note_change();
+        Ok(offer)
+    }
+
+    /// When the next life begins or ends.
+    pub(super) fn note_change(&mut self) {
+        let begins = self.booked.iter().map(|of| of.life.from);
+        let ends = self.sessions.iter().chain(&self.booked).map(|of| of.life.until);
+        self.change = begins.chain(ends).min().unwrap_or(Instant::FAR);
+    }
+
+    /// Lives that have ended are over, and those that begin count in the tests; a flow that is lost thereby.
+    fn next_lost(&mut self, now: Instant) -> Option<SessionId> {
+        let over = |of: &&Standing| of.life.until <= now;
+        if let Some(id) = self.sessions.iter().chain(&self.booked).find(over).map(|of| of.id) {
+            self.remove(id);
+            return Some(id);
+        }
+        while let Some(at) = self.booked.iter().position(|of| of.life.from <= now) {
+            let of = self.booked.swap_remove(at);
+            let none = Span::ZERO;
+            let offer = Offer { delay: of.delay, service_least: none, link_least: none, link_most: none };
+            let port = self.port.as_mut();
+            let admitted = port.is_some_and(|port| port.admit_offered(of.partition, &of.ask, &offer).is_ok());
+            self.note_change();
+            if !admitted {
+                // Its set was tested: only points of bounds that were relaxed since can have taken the room.
+                return Some(of.id);
+            }
+            self.sessions.push(of);
+        }
+        self.note_change();
+        None
+    }
+}
+
+impl Link {
+    /// Lives of flows that begin or end now.
+    pub(super) fn turn_lives(&mut self, now: Instant) {
+        if now < self.shares.flows.change {
+            return;
+        }
+        while let Some(id) = self.shares.flows.next_lost(now) {
+            self.shares.sessions.retain(|session| session.id != id);
+            self.event(MediumEvent::ReservationLost { session: id });
+            self.open_when_unshared(now);
+        }
+    }
+
+    /// True if a flow counts only later.
+    pub fn is_booked(&self, id: SessionId) -> bool {
+        self.shares.flows.booked.iter().any(|of| of.id == id)
+    }
+}
