@@ -57,8 +57,8 @@ pub use rota_contract::{
 };
 pub use rota_shm::control::{
     CauseInfo, ChannelDetail, ChannelInfo, ControlName, ControlNameError, DestinationInfo, EndInfo, HopInfo,
-    IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, PortInfo, RefusalInfo, ReservationInfo,
-    SocketError, StatusInfo, TallyInfo, TermsInfo, TimersInfo, TokenInfo,
+    IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, PortInfo, ReceiverInfo, RefusalInfo,
+    ReservationInfo, SocketError, StatusInfo, TallyInfo, TermsInfo, TimersInfo, TokenInfo,
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{ChannelCounter, ChannelState, CounterReader, MemoryError, RxCounts};

@@ -44,7 +44,7 @@ pub use rcap::{
     RCAP_HEADER_OCTETS, RCAP_KIND, RCAP_LEASE_MAX_NS, RCAP_NODES_MAX, RCAP_OCTETS_MAX, RCAP_REROUTE_MAX_NS,
     RCAP_TERMS_MAX, RCAP_VERSION, RcapAccept, RcapAgain, RcapBody, RcapChances, RcapChannel, RcapClose,
     RcapDenied, RcapInitiation, RcapKind, RcapMessage, RcapRecord, RcapRecords, RcapRequest, RcapStanding,
-    RcapStatus, RcapTerms, RcapTest,
+    RcapStatus, RcapTerms, RcapTest, RcapWay,
 };
 pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};

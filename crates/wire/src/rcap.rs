@@ -15,7 +15,7 @@ mod tests;
 
 pub use bodies::{
     RcapAccept, RcapAgain, RcapChances, RcapClose, RcapDenied, RcapInitiation, RcapRequest, RcapStanding,
-    RcapStatus,
+    RcapStatus, RcapWay,
 };
 pub use record::{RCAP_NODES_MAX, RcapRecord, RcapRecords, RcapTest};
 pub use terms::{RCAP_TERMS_MAX, RcapTerms};
@@ -31,7 +31,7 @@ pub const RCAP_OCTETS_MAX: usize = 0xffff;
 pub const RCAP_KIND: u8 = 0x52;
 const _: () = assert!(RCAP_KIND != crate::link_state::LINK_STATE_KIND, "they share connections");
 /// The version of these messages.
-pub const RCAP_VERSION: u8 = 3;
+pub const RCAP_VERSION: u8 = 4;
 /// The longest lease of what a request reserves tentatively (`TENET-R9`).
 pub const RCAP_LEASE_MAX_NS: u64 = 3_000_000_000;
 /// The longest time for which another way is looked for: a receiver keeps its end for so long, and longer.

@@ -78,6 +78,18 @@ pub enum RequestError {
     /// The other station is still looking for its segment.
     #[error("station {0} has not joined this segment yet, which takes about a second: try again")]
     PeerNotJoined(MacAddr),
+    /// Several receivers are reached over neighbours, also on one segment.
+    #[error("a channel to several receivers needs neighbours; start the node with --neighbours")]
+    NoNeighbours,
+    /// No receiver, or more than there may be.
+    #[error("a channel has 1 to {0} receivers, those included that have left")]
+    Receivers(usize),
+    /// One receiver twice.
+    #[error("node {0} receives the channel already, or is named twice")]
+    TwiceReceiver(NodeId),
+    /// A channel to one receiver, or none that is open.
+    #[error("channel {0} is no open channel to several receivers: open one with --to A,B")]
+    NotSeveral(ChannelId),
     /// Groups are not built yet.
     #[error("channels to groups are not built yet; open one channel to each station")]
     Group,

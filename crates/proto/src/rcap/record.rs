@@ -8,7 +8,7 @@ use rota_admission::subnet::{Ask, Offer};
 use rota_contract::NodeId;
 use rota_medium::door::PortId;
 use rota_units::{Octets, Span};
-use rota_wire::{RCAP_REROUTE_MAX_NS, RcapAgain, RcapChances, RcapRecord, RcapRecords, RcapRequest};
+use rota_wire::{RCAP_REROUTE_MAX_NS, RcapAgain, RcapChances, RcapRecord, RcapRecords, RcapRequest, RcapWay};
 
 /// The kind of network that is a link ([`HopOffer::medium`]).
 pub const LINK: u8 = 2;
@@ -160,6 +160,7 @@ impl Demand {
             (request.loss_most < Chance::ONE, "no-loss"),
             (request.destination.is_known(), "to"),
             (request.reroute.as_nanos() <= RCAP_REROUTE_MAX_NS, "reroute"),
+            (!request.tree.is_some() || request.reroute == Span::ZERO, "tree"),
         ];
         match fields.into_iter().find(|(is_sound, _)| !is_sound) {
             Some((_, name)) => Err(RcapCallError::Field(name)),
@@ -191,8 +192,9 @@ impl Demand {
             packet_max: octets(wire.packet_max),
             host_slack: span(wire.host_slack_ns),
             reroute: span(wire.reroute_ns),
-            allows_withdrawn: wire.allows_withdrawn,
+            allows_withdrawn: wire.way.allows_withdrawn,
             room: octets(wire.room),
+            tree: wire.way.tree,
         };
         let known = |again: RcapAgain| Some(again.avoid).filter(|node| node.is_known());
         let again = wire.again.map(|again| Again { is_change: again.is_change, avoid: known(again) });
@@ -208,7 +210,7 @@ impl Demand {
             service: request.service,
             uid: request.uid,
             initiation: rota_wire::RcapInitiation::Source,
-            allows_withdrawn: request.allows_withdrawn,
+            way: RcapWay { allows_withdrawn: request.allows_withdrawn, tree: request.tree },
             lease_ns: lease.as_nanos(),
             x_min_ns: request.messages.x_min.as_nanos(),
             x_ave_ns: request.messages.x_ave.as_nanos(),
@@ -233,13 +235,19 @@ impl Demand {
     /// The longest delay that the destination is to expect: where a node may relax its bound after the accept
     /// has left here, all that the request bears.
     pub(super) fn promise_at_end(&self, records: &[Record]) -> Span {
-        let relaxes = records.iter().any(Record::may_relax);
+        let relaxes = !self.is_branch() && records.iter().any(Record::may_relax);
         if relaxes { self.request.goal.delay } else { self.delay(records) }
     }
 
     /// True if it is for an open channel that is to change.
     pub(super) fn is_change(&self) -> bool {
         self.again.is_some_and(|again| again.is_change)
+    }
+
+    /// True if it is for a branch of a tree. Its bounds stay as they were offered: what one branch would give
+    /// its neighbours in time, another one, or one that joins later, may need.
+    pub(super) const fn is_branch(&self) -> bool {
+        self.request.tree.is_some()
     }
 
     /// H: what the sending host adds to the path.

@@ -84,6 +84,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         host_slack: Span::ZERO,
         reroute: Span::ZERO,
         allows_withdrawn: false,
+        tree: ChannelId::NONE,
         room: Octets::new(1_000),
     }
 }

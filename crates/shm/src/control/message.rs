@@ -8,7 +8,7 @@ use super::detail::{ChannelDetail, EndInfo};
 use super::info::{ChannelInfo, IncidentInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 17;
+pub const CONTROL_VERSION: u32 = 18;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for a station, in octets of UTF-8.
@@ -25,7 +25,7 @@ pub enum Request {
     },
     /// Asks for a reserved channel.
     Open {
-        /// Station by name, number or MAC.
+        /// Station by name, number or MAC; several, with commas between them, for one channel to all.
         to: String,
         /// The service to reach there.
         service: u16,
@@ -90,6 +90,13 @@ pub enum Request {
         channel: ChannelId,
         /// The change.
         change: AskedChange,
+    },
+    /// Adds a receiver to an open channel that was opened to several.
+    Join {
+        /// The channel.
+        channel: ChannelId,
+        /// Station by name, number or MAC.
+        to: String,
     },
     /// Keeps the token going round although nobody has data, to measure hops.
     Circulate {
@@ -264,6 +271,13 @@ pub enum Reply {
         /// What is promised from now on.
         contract: Granted,
     },
+    /// To [`Request::Join`]: the receiver is in.
+    Joined {
+        /// The channel.
+        channel: ChannelId,
+        /// The promise to it.
+        bound_ns: u64,
+    },
     /// A channel has another contract from now on, as somebody asked for.
     Changed {
         /// The channel.
@@ -334,6 +348,7 @@ impl Request {
             Self::Open { to, name, .. } => {
                 [("the channel's name", name.as_deref()), ("the station to reach", Some(to.as_str()))]
             }
+            Self::Join { to, .. } => [("the station to reach", Some(to.as_str())), ("", None)],
             Self::Listen { from, .. } => [("the station to hear", from.as_deref()), ("", None)],
             _ => [("", None); 2],
         };

@@ -10,7 +10,8 @@ use crate::clock;
 use crate::stall::{Stall, StallEvidence, StallLog};
 use rota::{
     AcceptError, AskedTerms, CloseCause, CloseError, ControlName, Granted, Listener, Node, OpenRequest,
-    Overdue, Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, Tally, WaitError, Withdrawn,
+    Overdue, Pacer, Received, ReceiverInfo, RecvChannel, RecvError, SendChannel, SendError, Tally, WaitError,
+    Withdrawn,
 };
 use rota_answer::{Exit, Failure, complain};
 use rota_units::{Instant, Span};
@@ -112,6 +113,11 @@ fn open_channel(request: &ChannelRequest, buffers: u16) -> Result<SendChannel, C
     })
 }
 
+/// The receivers of a channel as far as its node still tells; of one receiver nothing is asked.
+fn receivers(channel: &SendChannel) -> Vec<ReceiverInfo> {
+    if channel.has_several() { channel.receivers().unwrap_or_default() } else { Vec::new() }
+}
+
 fn promise(granted: &Granted) -> Promise {
     let Granted { contract, withdrawn, .. } = *granted;
     Promise {
@@ -141,7 +147,8 @@ fn closed(mut channel: SendChannel, played: Result<u64, Failure>, stalls: Vec<St
     // A unit that had left in part is the receiver's: it counts it as incomplete.
     let rest = Rest { unsent: channel.unsent().min(tally.lost), unknown };
     let counted = Some((channel.handed_over(), channel.left_out()));
-    Closed { stalls, tally, rest, counted, failure: closed.err() }
+    let receivers = receivers(&channel);
+    Closed { stalls, tally, rest, counted, receivers, failure: closed.err() }
 }
 
 impl ChannelSink {
@@ -186,6 +193,10 @@ impl UnitSink for ChannelSink {
 
     fn reservation(&self) -> Option<String> {
         self.channel.granted().reservation()
+    }
+
+    fn receivers(&self) -> Vec<ReceiverInfo> {
+        receivers(&self.channel)
     }
 
     fn wait_slot(&mut self, _frame: u64) -> Result<SendTurn, Failure> {

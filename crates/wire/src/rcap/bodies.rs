@@ -3,7 +3,7 @@
 use super::record::{RcapRecords, RcapTest};
 use super::{Fields, Malformed, RCAP_LEASE_MAX_NS, RCAP_REROUTE_MAX_NS, sound};
 use crate::fields::Writer;
-use rota_contract::{CloseCause, NodeId};
+use rota_contract::{ChannelId, CloseCause, NodeId};
 
 /// Which end asks for the channel (paper section 6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +57,16 @@ impl RcapAgain {
     }
 }
 
+/// The way that a request asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RcapWay {
+    /// It may lead through a network without Rota, where nothing is guaranteed.
+    pub allows_withdrawn: bool,
+    /// The channel to several receivers that this one is a branch of, by its origin's number: branches share
+    /// the hops that they have in common. [`ChannelId::NONE`] where it has one receiver.
+    pub tree: ChannelId,
+}
+
 /// A request for a new channel, with the records of the nodes that it has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RcapRequest<'a> {
@@ -68,8 +78,8 @@ pub struct RcapRequest<'a> {
     pub uid: u32,
     /// Which end asks.
     pub initiation: RcapInitiation,
-    /// The way may lead through a network without Rota, where nothing is guaranteed.
-    pub allows_withdrawn: bool,
+    /// The nature of its way.
+    pub way: RcapWay,
     /// How long a tentative reservation may still stand.
     pub lease_ns: u64,
     /// X_min of messages.
@@ -103,7 +113,7 @@ pub struct RcapRequest<'a> {
 }
 
 impl<'a> RcapRequest<'a> {
-    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 1;
+    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 8 + 1;
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let (destination, service) = (fields.node("destination")?, fields.u16("service")?);
@@ -121,6 +131,7 @@ impl<'a> RcapRequest<'a> {
         let (late_most, loss_most) = (fields.u64("Z_min")?, fields.u64("W_min")?);
         let (reroute_ns, again) = (fields.u64("reroute")?, fields.u8("again")?);
         let (avoid, room) = (NodeId(fields.u64("avoid")?), fields.u32("room")?);
+        let tree = ChannelId(fields.u64("tree")?);
         let nodes = RcapRecords::read(fields)?;
         sound((1..=RCAP_LEASE_MAX_NS).contains(&lease_ns), "lease")?;
         sound(x_min_ns > 0, "X_min")?;
@@ -139,13 +150,15 @@ impl<'a> RcapRequest<'a> {
         sound(again <= 2 && (again != 1 || reroute_ns > 0), "again")?;
         sound(again > 0 || !avoid.is_known(), "avoid")?;
         sound(room >= s_max, "room")?;
+        // A branch ends where its path fails, and changes no more than the others.
+        sound(!tree.is_some() || (again == 0 && reroute_ns == 0), "tree")?;
         sound(nodes.are_plain(), "terms")?;
         Ok(Self {
             destination,
             service,
             uid,
             initiation,
-            allows_withdrawn: class & 2 == 2,
+            way: RcapWay { allows_withdrawn: class & 2 == 2, tree },
             lease_ns,
             x_min_ns,
             x_ave_ns,
@@ -166,13 +179,14 @@ impl<'a> RcapRequest<'a> {
 
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
         writer.u64(self.destination.0).u16(self.service).u32(self.uid).u8(self.initiation as u8);
-        let class = u8::from(self.chances.is_statistical()) | u8::from(self.allows_withdrawn) << 1;
+        let class = u8::from(self.chances.is_statistical()) | u8::from(self.way.allows_withdrawn) << 1;
         writer.u8(class).u64(self.lease_ns).u64(self.x_min_ns).u64(self.x_ave_ns);
         writer.u64(self.interval_ns).u32(self.s_max).u32(self.s_min).u32(self.packet_max);
         writer.u64(self.host_slack_ns).u64(self.delay_max_ns).u64(self.jitter_max_ns);
         writer.u64(self.chances.late_most).u64(self.chances.loss_most);
         writer.u64(self.reroute_ns).u8(RcapAgain::code(self.again));
         writer.u64(self.again.map_or(NodeId::UNKNOWN, |again| again.avoid).0).u32(self.room);
+        writer.u64(self.way.tree.0);
         self.nodes.write(writer);
     }
 }

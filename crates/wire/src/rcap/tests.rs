@@ -32,7 +32,7 @@ fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
         service: 9,
         uid: 1000,
         initiation: RcapInitiation::Source,
-        allows_withdrawn: false,
+        way: RcapWay::default(),
         lease_ns: 1_000,
         x_min_ns: 10,
         x_ave_ns: 20,
@@ -132,7 +132,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     let (zero_32, huge_32) = ([0; 4], [0xff; 4]);
     let cases: &[(usize, &[u8], &str)] = &[
         (0, &[0x4c], "kind"),
-        (1, &[4], "version"),
+        (1, &[3], "version"),
         (2, &[0, 23], "length"),
         (4, &[0], "type"),
         (4, &[8], "type"),
@@ -166,8 +166,9 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (body + 108, &[3], "again"),
         (body + 108, &[0], "avoid"),
         (body + 117, &[0, 0, 1, 0xf3], "room"),
-        (body + 121, &[2], "record length"),
-        (body + 121, &[17], "nodes"),
+        (body + 121, &[1], "tree"),
+        (body + 129, &[2], "record length"),
+        (body + 129, &[17], "nodes"),
         (first, &[0, 0], "record length"),
         (first, &[0xff, 0xff], "record length"),
         (first + 2, &zero, "record node"),
@@ -288,7 +289,7 @@ prop_compose! {
         RcapRequest {
             destination: NodeId(destination), service, uid,
             initiation: [RcapInitiation::Source, RcapInitiation::Receiver, RcapInitiation::Duplex][way],
-            allows_withdrawn: allows,
+            way: RcapWay { allows_withdrawn: allows, tree: ChannelId::NONE },
             lease_ns, x_min_ns, x_ave_ns: x_min_ns + longer, interval_ns: x_min_ns + longer + longest,
             s_max: sizes.0.max(sizes.1), s_min: sizes.0.min(sizes.1), packet_max: sizes.2, host_slack_ns,
             delay_max_ns, jitter_max_ns, chances: RcapChances { late_most, loss_most }, reroute_ns,
