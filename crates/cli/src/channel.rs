@@ -6,7 +6,7 @@ use crate::status::connect;
 use crate::traffic::{Change, PERIOD_DEFAULT, Service, Traffic, unit_octets, with_room};
 use rota::{
     AcceptError, ChannelId, ChannelInfo, CloseCause, Duplex, DuplexError, OpenError, OpenRequest, Received,
-    RecvError, TallyInfo,
+    ReceiverInfo, RecvError, TallyInfo,
 };
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{BitRate, Span, parse_rate, parse_span};
@@ -27,7 +27,7 @@ enum Action {
         rota channel open --to n4 --xmin 20ms --xave 40ms --interval 1s --smax 7200octets --delay 150ms\n\
         \x20         rota channel open --to n4 --rate 1mbit --from-time 600s --until 4200s")]
     Open {
-        /// The receiving station
+        /// The receiving station, or several with commas between them
         #[arg(long, value_name = "NODE")]
         to: String,
         /// The service that listens there
@@ -74,6 +74,16 @@ enum Action {
         #[arg(value_parser = channel_id)]
         channel: ChannelId,
     },
+    /// Add a receiver to an open channel that was opened to several
+    #[command(after_help = "Example: rota channel join 4294967297 --to n7")]
+    Join {
+        /// Its id, from the list
+        #[arg(value_parser = channel_id)]
+        channel: ChannelId,
+        /// The station that is to receive it, too
+        #[arg(long, value_name = "NODE")]
+        to: String,
+    },
     /// Change the contract of an open channel of this station, while it is used
     #[command(after_help = "Examples: rota channel modify 4294967297 --rate 2mbit\n          \
         rota channel modify 4294967297 --xmin 20ms --smax 3000octets --delay 200ms")]
@@ -110,6 +120,16 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             say(format, json!({ "closed": channel }), &format!("channel {channel} closes"));
             Ok(Exit::Done)
         }
+        Action::Join { channel, to } => match connect()?.join(*channel, to) {
+            Ok(bound) => {
+                let json =
+                    json!({ "joined": { "channel": channel, "to": to, "bound_ns": bound.as_nanos() } });
+                say(format, json, &format!("{to} receives channel {channel}: each unit within {bound}"));
+                Ok(Exit::Done)
+            }
+            Err(OpenError::Refused(refusal)) => Ok(refused(&refusal, format)),
+            Err(error) => Err(error.into()),
+        },
         Action::Modify { channel, change } => modify(*channel, change, format),
     }
 }
@@ -163,6 +183,10 @@ fn open(request: &OpenRequest, probe: bool, format: Format) -> Result<Exit, Fail
     let what = if probe { "would be granted" } else { booked.as_deref().unwrap_or("open") };
     tell_granted(what, &contract, format);
     let Some(channel) = channel else { return Ok(Exit::Done) };
+    if channel.has_several() {
+        let receivers = channel.receivers()?;
+        say(format, json!({ "receivers": receivers }), &receivers_in_words(&receivers));
+    }
     // The reservation lives as long as the program that asked for it.
     loop {
         let ended = channel.wait_end(Span::MAX).map_err(Failure::failed)?;
@@ -221,6 +245,11 @@ fn not_both(error: DuplexError, format: Format) -> Result<Exit, Failure> {
         rota_answer::complain(&text);
     }
     Ok(Exit::Refused)
+}
+
+fn receivers_in_words(receivers: &[ReceiverInfo]) -> String {
+    let lines: Vec<String> = receivers.iter().map(crate::send::receiver).collect();
+    lines.join("\n")
 }
 
 fn list(format: Format) -> Result<Exit, Failure> {

@@ -3,7 +3,7 @@
 use crate::traffic::Service;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
-use rota::{AskedTerms, Overdue, Tally};
+use rota::{AskedTerms, Overdue, ReceiverInfo, Tally};
 use rota_answer::{Asked, Exit, Failure, Format, Output, json};
 use rota_study::came;
 use rota_study::clock;
@@ -29,7 +29,8 @@ pub struct Args {
     /// The H.264 byte stream or MP4 to play, one access unit each frame time; standard input otherwise
     #[arg(long, value_name = "FILE")]
     video: Option<PathBuf>,
-    /// The receiving station, such as n5; with --over udp also a host or an address
+    /// The receiving station, such as n5, or several, such as n4,n5,n6; with --over udp also a host or an
+    /// address
     #[arg(long, value_name = "NODE", required_unless_present = "listen")]
     to: Option<String>,
     /// Wait until a receiver asks for the channel ('rota recv --ask'), on this segment or beyond
@@ -208,6 +209,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         came: Tally::default(),
         unsent: 0,
         unknown: 0,
+        receivers: Vec::new(),
         stalls: Vec::new(),
         ended: None,
         error: None,
@@ -228,6 +230,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     report.promise = sink.promise();
     if args.over == Over::Channel {
         eprintln!("{}", opening(&report, sink.reservation()));
+        sink.receivers().iter().for_each(|of| eprintln!("{}", receiver(of)));
     }
     Asked::watch(format)?;
     let played = play(args, &mut supply, count, sink.as_mut(), &mut report, &mut log);
@@ -235,6 +238,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let units = report.sent + report.left_out;
     let closed = sink.close(played.and(logged).map(|()| units));
     (report.stalls, report.came) = (closed.stalls, closed.tally);
+    report.receivers = closed.receivers;
+    report.receivers.iter().for_each(|of| eprintln!("{}", receiver(of)));
     (report.unsent, report.unknown) = (closed.rest.unsent, closed.rest.unknown);
     // Turns that passed after the end of a channel are none of its units.
     (report.sent, report.left_out) = closed.counted.unwrap_or((report.sent, report.left_out));
@@ -305,6 +310,22 @@ fn opening(report: &Sent, reservation: Option<String>) -> String {
     let withdrawn = report.promise.and_then(|promise| promise.withdrawn);
     let but = withdrawn.map_or_else(String::new, |withdrawn| format!("; {withdrawn}"));
     format!("open: each unit within {bound}{but}{reserved}; units whose turn has passed are {overdue}")
+}
+
+/// One of several receivers in words, as `send` and `channel show` state it.
+pub fn receiver(of: &ReceiverInfo) -> String {
+    let ReceiverInfo { node, state, why, bound_ns, units, broken, .. } = of;
+    let counts = match (units, broken) {
+        (0, 0) => String::new(),
+        (units, 0) => format!(", {units} units came"),
+        (units, broken) => format!(", {units} units came, {broken} in part or not at all"),
+    };
+    match state.as_str() {
+        "in" => format!("{node}: in, each unit within {}{counts}", Span::from_nanos(*bound_ns)),
+        "refused" => format!("{node}: not in: {why}"),
+        "left" => format!("{node}: out{counts}: {why}"),
+        _ => format!("{node}: asked for"),
+    }
 }
 
 /// A unit leaves in each period, so the average is the period.

@@ -621,3 +621,74 @@ fn a_line_is_booked_for_later_and_a_channel_ends_by_itself() {
     wait_for_contract(&open("3", ""));
     drop(waiting);
 }
+
+/// TENET-6-4: one video to receivers behind two gateways. One is refused, since its line has too little room,
+/// one leaves midway and one joins; those who stay get every octet, and the sender tells of each.
+#[test]
+fn a_video_goes_to_several_receivers_of_whom_one_is_refused_and_one_leaves() {
+    let Some(lab) = TopologyLab::up("across-tree", "tree.toml", &[]) else { return };
+    let knows = || {
+        let words = ["channel", "open", "--to", "nobody", "--rate", "1mbit"];
+        let refused = lab.rota("n1", &words).finish().err;
+        ["n2", "n3", "n4", "n5"].iter().all(|to| refused.contains(to)).then_some(())
+    };
+    assert!(eventually(PATIENCE, knows).is_some(), "n1 has not heard of all");
+    let folder = std::env::temp_dir().join(format!("rota-across-tree-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = |station: &str| folder.join(station).display().to_string();
+    let listen = |station: &str| {
+        let receiver = lab.rota(station, &["recv", "--json", "--out", &file(station)]);
+        receiver.wait_for_word("listening");
+        receiver
+    };
+    let [n2, n3, n4, n5] = ["n2", "n3", "n4", "n5"].map(listen);
+    let clip = format!("{}/../../testdata/clip.h264", env!("CARGO_MANIFEST_DIR"));
+    let words = ["send", "--json", "--video", &clip, "--to", "n2,n3,n5,n4"];
+    let sender = lab.rota("n1", &words);
+    sender.wait_for_word("n5: not in: node gw2 refuses");
+    sender.wait_for_word("n4: in, each unit within");
+    let listed = lab.rota("n1", &["channel", "list", "--json"]).finish().well().json();
+    let channel = listed["channels"][0]["channel"].as_str().expect("an id").to_owned();
+    let states = || {
+        let shown = lab.rota("n1", &["channel", "show", "--json", &channel]).finish().well().json();
+        let receivers = shown["shown"]["receivers"].as_array().expect("a list").clone();
+        let of = |of: &serde_json::Value| (of["node"].as_str().unwrap_or("").to_owned(), of["state"].clone());
+        receivers.iter().map(of).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    assert_eq!(states()["n5"], "refused");
+    drop(n3);
+    let is_out = || (states()["n3"] == "left").then_some(());
+    assert!(eventually(PATIENCE, is_out).is_some(), "{:?}", states());
+    let again = listen("n3");
+    lab.rota("n1", &["channel", "join", &channel, "--to", "n3"]).finish().well();
+    let refused = lab.rota("n1", &["channel", "join", &channel, "--to", "n5"]).finish();
+    assert_eq!(refused.code(), 3, "{}", refused.err);
+    drop(n5);
+    let joined = || std::fs::metadata(file("n3")).is_ok_and(|copy| copy.len() > 50_000).then_some(());
+    assert!(eventually(PATIENCE, joined).is_some(), "it has units again");
+    // It is ended by hand: however slow this machine is, all of this happened amid the video.
+    lab.rota("n1", &["channel", "close", &channel]).finish().well();
+    let told = sender.finish().json();
+    let [n2, again, n4] = [n2, again, n4].map(|receiver| receiver.finish());
+    for (receiver, ended) in [("n2", &n2), ("n4", &n4), ("n3", &again)] {
+        let came = ended.json();
+        // Of units that the sender left out before it came, the one that joined knows nothing.
+        let lost = if receiver == "n3" {
+            came["lost"].as_u64() <= told["left_out"].as_u64()
+        } else {
+            came["lost"] == told["left_out"]
+        };
+        assert!(lost && came["incomplete"] == 0, "{receiver}: {came} {told}");
+        let of = told["receivers"].as_array().and_then(|all| all.iter().find(|of| of["node"] == receiver));
+        assert_eq!(of.map(|of| &of["units"]), Some(&came["units"]), "{receiver}: {told}");
+    }
+    let copies = ["n2", "n4", "n3"].map(|station| std::fs::read(file(station)).expect("it was written"));
+    assert!(!copies[0].is_empty() && copies[0] == copies[1], "both have each octet");
+    let whole = std::fs::read(&clip).expect("the clip");
+    assert!(told["left_out"] != 0 || whole.starts_with(&copies[0]), "as it was sent");
+    assert!(!copies[2].is_empty() && copies[0].ends_with(&copies[2]), "the one that joined has the rest");
+    let _ = std::fs::remove_dir_all(&folder);
+    for station in ["n1", "n2"] {
+        lab.wait_for_mode(station, "plain");
+    }
+}

@@ -59,8 +59,8 @@ pub use rota_contract::{
 };
 pub use rota_shm::control::{
     CauseInfo, ChannelDetail, ChannelInfo, ControlName, ControlNameError, DestinationInfo, EndInfo, HopInfo,
-    IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, PartitionInfo, PortInfo, RefusalInfo,
-    ReservationInfo, SocketError, StatusInfo, TallyInfo, TermsInfo, TimersInfo, TokenInfo,
+    IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, PartitionInfo, PortInfo, ReceiverInfo,
+    RefusalInfo, ReservationInfo, SocketError, StatusInfo, TallyInfo, TermsInfo, TimersInfo, TokenInfo,
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{ChannelCounter, ChannelState, CounterReader, MemoryError, RxCounts};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rota_contract::{AskedChange, AskedTerms, ChannelId, Granted, TrafficSpec};
 use rota_shm::control::{
-    ChannelDetail, ChannelInfo, ControlName, EndInfo, IncidentInfo, InvitationInfo, Message, RefusalInfo,
-    Reply, Request, SocketError, StatusInfo,
+    ChannelDetail, ChannelInfo, ControlName, EndInfo, IncidentInfo, InvitationInfo, Message, ReceiverInfo,
+    RefusalInfo, Reply, Request, SocketError, StatusInfo,
 };
 use rota_shm::{CounterReader, MemoryError, TraceReader, open_source};
 use rota_units::Span;
@@ -382,6 +382,15 @@ impl Node {
         modify(&self.session, channel, change)
     }
 
+    /// Adds a receiver to an open channel of this station to several ones, whoever opened it: the promise to
+    /// it. Its first unit is the next one that comes.
+    ///
+    /// # Errors
+    /// [`OpenError::Refused`] when its branch does not fit; the others receive on.
+    pub fn join(&mut self, channel: ChannelId, to: &str) -> Result<Span, OpenError> {
+        join(&self.session, channel, to)
+    }
+
     /// Keeps the token going round for a while although nobody has data, to measure hops.
     ///
     /// # Errors
@@ -493,6 +502,24 @@ pub(crate) fn modify(
         Reply::Modified { contract, .. } => Ok(contract),
         Reply::Refused(refusal) => Err(OpenError::Refused(Box::new(refusal))),
         other => Err(unexpected(other).into()),
+    }
+}
+
+/// Asks over any connection for another receiver of a channel.
+pub(crate) fn join(session: &Session, channel: ChannelId, to: &str) -> Result<Span, OpenError> {
+    let join = Request::Join { channel, to: to.to_owned() };
+    match session.request(&join, LOCAL_TIMEOUT)?.body {
+        Reply::Joined { bound_ns, .. } => Ok(Span::from_nanos(bound_ns)),
+        other => Err(not_opened(other)),
+    }
+}
+
+/// The receivers of a channel that is sent here to several, also where it has ended lately.
+pub(crate) fn receivers(session: &Session, channel: ChannelId) -> Result<Vec<ReceiverInfo>, NodeError> {
+    match session.request(&Request::Show { channel }, LOCAL_TIMEOUT)?.body {
+        Reply::Channel(detail) => Ok(detail.receivers),
+        Reply::Ended(end) => Ok(end.receivers),
+        other => Err(unexpected(other)),
     }
 }
 

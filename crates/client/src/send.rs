@@ -3,11 +3,11 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rota_contract::{AskedChange, ChannelId, CloseCause, Contract, Granted, Tally};
-use rota_shm::control::{Reply, Request};
+use rota_shm::control::{ReceiverInfo, Reply, Request};
 use rota_shm::{ChannelCounter, ChannelState, ClientSource, TryWriteError};
 use rota_units::{Instant, Span};
 
-use crate::node::{OpenError, modify};
+use crate::node::{NodeError, OpenError, join, modify, receivers};
 use crate::now;
 use crate::overdue::{Overdue, is_behind_by};
 use crate::pacer::Pacer;
@@ -201,6 +201,31 @@ impl SendChannel {
         let _ = self.session.discard();
         self.granted = modify(&self.session, self.channel, change)?;
         Ok(&self.granted.contract)
+    }
+
+    /// True if it was opened to several receivers.
+    pub fn has_several(&self) -> bool {
+        self.origin.request.to.contains(',')
+    }
+
+    /// The receivers of a channel that was opened to several (`to` of its request has commas): who is in and
+    /// who is not, with counts. Empty where it has one. It may be asked after [`SendChannel::finish`], too.
+    ///
+    /// # Errors
+    /// [`NodeError`].
+    pub fn receivers(&self) -> Result<Vec<ReceiverInfo>, NodeError> {
+        let _ = self.session.discard();
+        receivers(&self.session, self.channel)
+    }
+
+    /// Adds a receiver to a channel that was opened to several: the promise to it. Its first unit is the next
+    /// one that comes.
+    ///
+    /// # Errors
+    /// [`OpenError::Refused`] when its branch does not fit; the others receive on.
+    pub fn join(&mut self, to: &str) -> Result<Span, OpenError> {
+        let _ = self.session.discard();
+        join(&self.session, self.channel, to)
     }
 
     /// Whether somebody else has changed the channel since the last call: the contract that then stands.

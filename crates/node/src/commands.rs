@@ -116,6 +116,11 @@ pub(crate) enum Command {
     Abort {
         channel: ChannelId,
     },
+    Join {
+        ask: u64,
+        channel: ChannelId,
+        to: String,
+    },
     Change {
         ask: u64,
         channel: ChannelId,
@@ -167,6 +172,11 @@ pub(crate) enum Note {
     Resizing {
         ask: u64,
         result: Result<(), ResizeError>,
+    },
+    /// Whether another receiver of a channel was asked for, and which; what came of it is an event.
+    Joining {
+        ask: u64,
+        result: Result<NodeId, NotFound>,
     },
     Snapshot {
         ask: u64,

@@ -9,6 +9,7 @@ mod llc;
 mod logged;
 mod memory;
 mod modify;
+mod receivers;
 mod rights;
 mod shown;
 
@@ -28,10 +29,11 @@ use rota_driver::clock::now;
 use rota_driver::poller::{Poller, Ready, Trigger};
 use rota_driver::realtime::Realtime;
 use rota_proto::{ChannelEvent, ChannelId, NotFound, PortId, Shortage, Stated};
-use rota_shm::control::{ControlListener, RefusalInfo, Reply, Request, UNASKED};
+use rota_shm::control::{ControlListener, ReceiverInfo, RefusalInfo, Reply, Request, UNASKED};
 use rota_shm::{ChannelState, SourceShape, TraceReader};
 use rota_units::{Instant, Span};
 use rota_wire::{RcapDenied, RcapTest};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -62,6 +64,8 @@ struct Control<'a> {
     journal: Journal,
     ended: EndedChannels,
     rerouting: Rerouting,
+    /// Of channels to several receivers: each as last heard of.
+    receivers: BTreeMap<ChannelId, Vec<ReceiverInfo>>,
     entrance: Entrance,
     over: bool,
 }
@@ -92,6 +96,7 @@ pub(crate) fn run(
         journal: Journal::new(facts),
         ended: EndedChannels::default(),
         rerouting: Rerouting::default(),
+        receivers: BTreeMap::new(),
         entrance: Entrance::new(listener),
         over: false,
     };
@@ -274,6 +279,7 @@ impl Control<'_> {
                 Note::Channel { port, event, peer } => self.on_channel(port, event, peer),
                 Note::Listening { ask, result } => self.on_listening(ask, result),
                 Note::Resizing { ask, result } => self.on_resizing(ask, result),
+                Note::Joining { ask, result } => self.on_joining(ask, result),
                 Note::Snapshot { ask, snapshot } => self.on_snapshot(ask, &snapshot),
                 Note::Incident { event } => self.begin_incident(event),
                 Note::SessionEnded { note } => say(Level::Warn, "neighbour", &note),
@@ -389,6 +395,9 @@ impl Control<'_> {
             ChannelEvent::Afterwards { channel, stated, sending: false, .. } => {
                 self.ended.state(channel, stated);
             }
+            ChannelEvent::Receiver { channel, to, name, change } => {
+                self.on_receiver(channel, (to, name), &change);
+            }
             ChannelEvent::Told { .. }
             | ChannelEvent::Rerouting { .. }
             | ChannelEvent::NotRerouted { .. }
@@ -447,6 +456,7 @@ impl Control<'_> {
         (name, withdrawn, partition): (Option<&str>, Option<Withdrawn>, Option<&str>),
     ) {
         let name = self.name_of(denied, name);
+        self.receivers.remove(&channel);
         let Some((at, place)) = self.owner(channel) else { return };
         let number = self.sessions[at].channels.swap_remove(place).number;
         let sentence = logged::denial(denied, &name, withdrawn, partition);
@@ -485,6 +495,7 @@ impl Control<'_> {
         for (asker, number) in self.modifiers(channel) {
             self.sessions[asker].to(number).not_there(no_channel(channel));
         }
+        self.no_joiners(channel);
         let Some((at, place)) = self.owner(channel) else { return self.withdraw(channel) };
         let session = &mut self.sessions[at];
         let owned = session.channels.swap_remove(place);

@@ -4,7 +4,7 @@ use crate::commands::{Command, ControlEnd, Opening, Peer, SocketMemory, SourceMe
 use crate::ledger::Charge;
 use crate::log::{Level, say};
 use crate::status::Facts;
-use rota_contract::{ChannelId, Granted};
+use rota_contract::{ChannelId, Granted, NodeId};
 use rota_shm::control::{CONTROL_VERSION, Connection, Reply, Request, SocketError, UNASKED};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
@@ -41,6 +41,12 @@ pub(crate) enum Asked {
     },
     Modify {
         channel: ChannelId,
+    },
+    /// Another receiver; its node, once it is known.
+    Join {
+        channel: ChannelId,
+        to: String,
+        node: NodeId,
     },
 }
 
@@ -303,6 +309,10 @@ impl Session {
             Request::Modify { channel, change } => {
                 let command = Command::Change { ask, channel, change };
                 self.ask(ask, Asked::Modify { channel }, command, data)
+            }
+            Request::Join { channel, to } => {
+                let asked = Asked::Join { channel, to: to.clone(), node: NodeId::UNKNOWN };
+                self.ask(ask, asked, Command::Join { ask, channel, to }, data)
             }
             Request::Circulate { duration_ns } => {
                 let until = now + Span::from_nanos(duration_ns.min(60_000_000_000));

@@ -13,7 +13,8 @@ use judge::Judge;
 use rota_contract::Contract;
 use rota_driver::stall::{StallEvent, StallKind, StallLog};
 use rota_proto::{
-    ChannelEvent, ChannelId, Delivery, Excluded, FrameVerdict, Node, Port, PortId, Stated, StationId,
+    ChannelEvent, ChannelId, Delivery, Excluded, FrameVerdict, Node, Port, PortId, ReceiverChange, Stated,
+    StationId,
 };
 use rota_shm::{TraceEvent, TraceFile, TraceRecord, TraceVerdict};
 use rota_units::{Instant, Span};
@@ -464,7 +465,8 @@ impl Tracer {
             }
             ChannelEvent::Denied { channel, denied, .. }
             | ChannelEvent::ChangeDenied { channel, denied, .. }
-            | ChannelEvent::NotRerouted { channel, denied, .. } => {
+            | ChannelEvent::NotRerouted { channel, denied, .. }
+            | ChannelEvent::Receiver { channel, change: ReceiverChange::Refused { denied, .. }, .. } => {
                 let extra = [denied.margin_ns, 0, denied.nearest_octets.into()];
                 let octets = denied.test.name().as_bytes();
                 let own = self.own(TraceEvent::Refused, now, Some(port));
@@ -485,7 +487,9 @@ impl Tracer {
                 self.reported(now, *channel, tally.unread);
                 self.closed((now, port), *channel, *cause, *stated);
             }
-            ChannelEvent::Contested { .. } | ChannelEvent::Afterwards { .. } => {}
+            ChannelEvent::Contested { .. }
+            | ChannelEvent::Afterwards { .. }
+            | ChannelEvent::Receiver { .. } => {}
             ChannelEvent::Struck(Excluded { mac, here, .. }) => {
                 self.refused_station((now, port), *mac, rota_wire::Verdict::HeldOff, *here, node);
             }

@@ -4,6 +4,8 @@
 //! knows the ways, and RTIP ([`crate::rtip`]) carries its packets. None of them names another one: the node
 //! carries what one wants of another (`node/across.rs`), and this ledger has what it must remember between.
 
+pub(crate) mod tree;
+
 use crate::channels::{ChannelEvent, Listener};
 use crate::io::{ChannelId, PortId, Way};
 use crate::link_state::LinkState;
@@ -17,7 +19,8 @@ use rota_admission::subnet::Ask;
 use rota_contract::{CloseCause, Contract, Granted, NodeId, NodeName, PartitionName, Tally, Withdrawn};
 use rota_medium::door::Life;
 use rota_units::{Instant, Span};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tree::Tree;
 
 /// D_max of a request that states none: live media bear it, and the buffers of the path are few.
 pub(crate) const DELAY_DEFAULT: Span = Span::from_millis(500);
@@ -163,6 +166,10 @@ pub(crate) struct Across {
     /// The parts of certificates whose accept is on its way.
     pub(crate) parts: BTreeMap<EntryId, Vec<u8>>,
     pub(crate) ends: BTreeMap<ChannelId, End>,
+    /// Those of them that are sent to several receivers.
+    pub(crate) trees: BTreeMap<ChannelId, Tree>,
+    /// Of these: something has happened to a branch.
+    pub(crate) unsettled: BTreeSet<ChannelId>,
     /// Messages for neighbours.
     pub(crate) outbox: VecDeque<(NodeId, Vec<u8>)>,
     pub(crate) events: VecDeque<(PortId, ChannelEvent)>,
@@ -194,6 +201,8 @@ impl Across {
             entered: BTreeMap::new(),
             parts: BTreeMap::new(),
             ends: BTreeMap::new(),
+            trees: BTreeMap::new(),
+            unsettled: BTreeSet::new(),
             outbox: VecDeque::new(),
             events: VecDeque::new(),
             reroute: REROUTE_DEFAULT,
@@ -235,9 +244,14 @@ impl Across {
         self.held.remove(&entry)
     }
 
-    /// The entry that a hop of RTIP is for.
+    /// The entry that a hop of RTIP is for; the first one where several branches share it.
     pub(crate) fn entry_of(&self, hop: ChannelId) -> Option<EntryId> {
-        self.held.iter().find(|(_, held)| held.hop == hop).map(|(entry, _)| *entry)
+        self.entries_of(hop).next()
+    }
+
+    /// All entries that a hop is for.
+    pub(crate) fn entries_of(&self, hop: ChannelId) -> impl Iterator<Item = EntryId> + use<'_> {
+        self.held.iter().filter(move |(_, held)| held.hop == hop).map(|(entry, _)| *entry)
     }
 
     /// The end of a channel here by its name anywhere.

@@ -38,7 +38,7 @@ mod within;
 use crate::io::{ChannelId, Destination, UnitDescriptor, channel_of};
 use crate::segment::{MediumEvent, Segment, Wants};
 pub use decline::Shortage;
-pub use event::ChannelEvent;
+pub use event::{ChannelEvent, ReceiverChange};
 use incoming::Incoming;
 use lateness::OneWay;
 use meter::Meter;

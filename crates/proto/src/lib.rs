@@ -21,10 +21,11 @@ pub mod rtip;
 mod segment;
 mod settings;
 
+pub use across::tree::{RECEIVERS_MAX, ReceiverState};
 pub use channels::follow::{Follow, Followed};
 pub use channels::lateness::OneWay;
 pub use channels::{
-    ChannelEvent, Listener, OpenRequest, RequestError, ResizeError, Sender, Shortage, Stated,
+    ChannelEvent, Listener, OpenRequest, ReceiverChange, RequestError, ResizeError, Sender, Shortage, Stated,
 };
 pub use io::{
     ChannelId, Delivered, Delivery, Destination, Disposition, FrameBuf, FrameVerdict, GateOrder, HostTag,
@@ -35,7 +36,8 @@ pub use llc::{
     MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
 pub use node::{
-    Beyond, ChannelDetail, Found, Holdings, Node, NotFound, PORTS_MAX, PortSpec, PortsError, Timer,
+    Beyond, ChannelDetail, Found, Holdings, Node, NotFound, PORTS_MAX, PortSpec, PortsError, ReceiverDetail,
+    Timer,
 };
 pub use port::{Medium, NODE_FRAMES, NODE_LEVEL, PartitionStatus, Port, PortTally, Status};
 pub use report::{CHANNELS_KEPT, HeardChannel, HeardStation, HostSigns, Reports};

@@ -11,6 +11,7 @@
 mod across;
 pub(crate) mod carry;
 pub(crate) mod detail;
+mod fan;
 mod holdings;
 mod hops;
 mod line;
@@ -27,7 +28,7 @@ use crate::report::{HostSigns, Reports};
 use crate::rtip::table::Table;
 use crate::segment::Segment;
 use crate::settings::Settings;
-pub use across::Beyond;
+pub use across::{Beyond, ReceiverDetail};
 pub use detail::ChannelDetail;
 pub use holdings::Holdings;
 use line::Line;
@@ -115,6 +116,12 @@ impl Node {
             }
             Input::UnitReady { channel, .. } => Some(self.place_of(self.hops.hop_of(channel))),
         };
+        if let Input::UnitReady { channel, unit } = &input
+            && self.hops.fans.has(*channel)
+        {
+            self.offer_to_all(now, *channel, *unit);
+            return Disposition::default();
+        }
         let Some(at) = line else {
             return Disposition { verdict: FrameVerdict::Foreign, received: None };
         };
@@ -173,6 +180,22 @@ impl Node {
                 return Some(Output::Kept);
             }
         }
+        if !self.hops.fans.has_sources() {
+            return self.output_of_lines(now, frame);
+        }
+        if let Some(over) = self.hops.fans.next_over() {
+            return Some(over);
+        }
+        // A unit that one hop has sent may be another one's to send yet: the next output is asked for.
+        while let Some(output) = self.output_of_lines(now, frame) {
+            if let Some(output) = self.hops.fans.merge(output) {
+                return Some(output);
+            }
+        }
+        None
+    }
+
+    fn output_of_lines(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         if let [only] = &mut self.lines[..] {
             return only.poll(now, frame);
         }
@@ -289,6 +312,9 @@ impl Node {
     /// How many units of a channel its parent is to offer ahead of their slots: those that its slots of one
     /// cycle can carry. None of a channel that ends: what was offered by then leaves.
     pub fn units_ahead(&self, channel: ChannelId) -> usize {
+        if self.hops.fans.has(channel) {
+            return self.units_ahead_of_all(channel);
+        }
         let hop = self.hops.hop_of(channel);
         self.line_of(hop).units_ahead(hop)
     }

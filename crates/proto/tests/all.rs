@@ -43,6 +43,7 @@ mod spent_counters;
 mod table;
 mod token;
 mod told_ring;
+mod tree;
 mod verdicts;
 mod wake;
 mod will;

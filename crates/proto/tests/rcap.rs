@@ -1,7 +1,8 @@
 //! RCAP between machines, with every fault that its transport and its nodes may have.
 
 use crate::paths::{Noise, Outcome, World, ms, request};
-use rota_proto::rcap::RcapTest;
+use rota_contract::ChannelId;
+use rota_proto::rcap::{ChannelRequest, RcapTest};
 
 const LINE: [(usize, usize); 3] = [(0, 1), (1, 2), (2, 3)];
 
@@ -314,4 +315,114 @@ fn a_fault_at_any_event_of_a_change_leaves_one_contract_and_leaks_nothing() {
         }
     }
     assert_eq!(contracts.len(), 4, "both contracts were seen at both ends: {contracts:?}");
+}
+
+/// Three receivers behind two forks.
+const FORKS: [(usize, usize); 5] = [(0, 1), (1, 2), (1, 3), (2, 4), (2, 5)];
+
+/// A branch of the tree of this number.
+fn branch(tree: u64, to: usize) -> ChannelRequest {
+    ChannelRequest { tree: ChannelId(tree), ..request(to) }
+}
+
+/// TENET-6-4: each link has one share for all branches over it, a receiver that joins reserves behind the
+/// fork alone, one that leaves takes that with it, and a branch that is refused leaves the others.
+#[test]
+fn branches_share_the_links_that_they_have_in_common() {
+    let mut world = World::new(7, &FORKS, 1);
+    for (to, after) in [(3, 0), (4, 200), (5, 400)] {
+        world.call(0, ms(after), branch(1_000, to));
+    }
+    world.run_for(ms(700));
+    let shares = |world: &World| world.shares.values().flatten().count();
+    assert_eq!((world.opened, world.check_paths(), shares(&world)), (3, 3, 5));
+    // Another channel, and a branch of another tree, do not fit beside it.
+    world.call(0, ms(0), request(3));
+    world.call(0, ms(200), branch(2_000, 3));
+    world.run_for(ms(2_500));
+    let refused = world.calls.values().filter(|called| called.outcome == Outcome::Refused(RcapTest::Load, 1));
+    assert_eq!((refused.count(), world.check_paths(), shares(&world)), (2, 3, 5));
+    // The receiver at 4 leaves, and comes back.
+    let key = |world: &World, to| *world.calls.iter().find(|(_, called)| called.to == to).expect("asked").0;
+    world.close(key(&world, 4), 4);
+    world.run_for(ms(200));
+    assert_eq!((world.check_paths(), shares(&world)), (2, 4));
+    world.call(0, ms(0), branch(1_000, 4));
+    world.run_for(ms(200));
+    assert_eq!((world.opened, world.check_paths(), shares(&world)), (4, 3, 5));
+    // Its fork dies: the branch that does not lead over it stands.
+    world.crash(2, None);
+    world.run_for(ms(500));
+    assert_eq!((world.check_paths(), shares(&world)), (1, 2));
+    world.close(key(&world, 3), 0);
+    world.run_for(ms(200));
+    assert_eq!(shares(&world), 0);
+    world.assert_empty_at_the_end();
+}
+
+/// A tree that grows, a receiver that leaves, and other channels between.
+fn growing(seed: u64) -> World {
+    let mut world = World::new(seed, &FORKS, 2);
+    world.is_shared = true;
+    for (to, after) in [(3, 0), (4, 25), (5, 50), (4, 400)] {
+        world.call(0, ms(after), branch(1_000, to));
+    }
+    world.call(5, ms(30), request(3));
+    world.close_all(ms(300));
+    world
+}
+
+/// Faults 11, 36, 45, 47 and 49 at each event of a tree: nothing leaks.
+#[test]
+fn a_fault_at_any_event_of_a_tree_leaks_nothing() {
+    let mut plain = growing(4);
+    plain.run_for(ms(2_500));
+    let events = plain.handled;
+    assert!(events > 60 && plain.opened > 2, "{events} events, {} opened", plain.opened);
+    for event in 0..events {
+        for fault in 0..16 {
+            let mut world = growing(4);
+            world.run(event);
+            match fault {
+                at @ 0..6 => world.crash(at, if event % 2 == 0 { None } else { Some(ms(300)) }),
+                at @ 6..11 => world.lose(FORKS[at - 6].0, FORKS[at - 6].1, ms(50)),
+                at @ 11..14 => world.hang(at - 11, ms(700)),
+                at => world.hang(at - 14, ms(5_000)),
+            }
+            world.assert_empty_at_the_end();
+        }
+    }
+}
+
+/// Any mixture with trees whose branches may be asked for at once, on networks with circles in them.
+#[test]
+fn random_worlds_of_trees_leak_nothing_and_settle_every_branch() {
+    let networks: [&[(usize, usize)]; 3] = [&FORKS, &[(0, 1), (1, 2), (2, 3), (0, 3)], &TWO_WAYS];
+    let (mut opened, mut shared) = (0, 0);
+    for seed in 0..1_000u64 {
+        let links = networks[(seed % 3) as usize];
+        let nodes = links.iter().map(|(one, other)| one.max(other) + 1).max().unwrap();
+        let mut world = World::new(seed, links, 1 + (seed / 3 % 3) as usize);
+        world.is_shared = seed % 4 == 0;
+        if seed % 5 > 0 {
+            world.noise = Noise { doubled: 50, lost: 10, share_lost: 20, refused: 30, silent: 30 };
+        }
+        let mut draw = |most: usize| (world.rng.next_u64() % most as u64) as usize;
+        let from = draw(nodes);
+        let calls: Vec<_> =
+            (0..8).map(|_| (draw(nodes), draw(600), draw(3))).filter(|(to, ..)| *to != from).collect();
+        let faults: Vec<_> =
+            (0..seed % 4).map(|_| (draw(400) as u64, draw(4), draw(nodes), draw(links.len()))).collect();
+        for (to, after, tree) in calls {
+            world.call(from, ms(after as u64), branch([1_000, 2_000, 0][tree], to));
+        }
+        strike(&mut world, (seed, links), &faults);
+        shared += world.shares.values().flatten().filter(|share| !share.others.is_empty()).count();
+        if seed % 3 == 0 {
+            world.close_all(ms(500));
+        }
+        world.assert_empty_at_the_end();
+        opened += world.opened;
+    }
+    assert!(opened > 1_000 && shared > 100, "{opened} opened, {shared} shared at the time of the last fault");
 }

@@ -2,7 +2,7 @@
 
 use crate::stall::Stall;
 use crate::transport::{Arrival, Over, Promise, Refusal};
-use rota::{Tally, Withdrawn};
+use rota::{ReceiverInfo, Tally, Withdrawn};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -53,6 +53,9 @@ pub struct Sent {
     pub unsent: u64,
     /// Units that left, but of which the receiver's node has reported nothing.
     pub unknown: u64,
+    /// The receivers with the counts of each; absent where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub receivers: Vec<ReceiverInfo>,
     /// Evidence of host stalls.
     pub stalls: Vec<Stall>,
     /// The cause of an early end.

@@ -10,7 +10,7 @@ pub mod udp;
 
 use crate::came::Rest;
 use crate::stall::Stall;
-use rota::{Tally, Withdrawn};
+use rota::{ReceiverInfo, Tally, Withdrawn};
 use rota_answer::Failure;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -130,6 +130,10 @@ pub trait UnitSink {
     fn reservation(&self) -> Option<String> {
         None
     }
+    /// The receivers, where there are several: who is in and who is not.
+    fn receivers(&self) -> Vec<ReceiverInfo> {
+        Vec::new()
+    }
     /// Waits until the unit of frame time `frame` may be handed over.
     fn wait_slot(&mut self, frame: u64) -> Result<SendTurn, Failure>;
     /// Hands over one unit; false when a live sender had to drop it.
@@ -156,6 +160,8 @@ pub struct Closed {
     pub rest: Rest,
     /// Units handed over, and units left out, until the end of the channel; a socket has none.
     pub counted: Option<(u64, u64)>,
+    /// The receivers with their counts, where there were several.
+    pub receivers: Vec<ReceiverInfo>,
     /// The cause of an early end.
     pub failure: Option<Failure>,
 }

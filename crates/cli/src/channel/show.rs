@@ -2,11 +2,13 @@
 
 use super::{broken, entry};
 use crate::status::connect;
-use rota::{ChannelDetail, ChannelId, EndInfo, HopInfo, Shown};
+use rota::{ChannelDetail, ChannelId, EndInfo, HopInfo, ReceiverInfo, Shown};
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_study::certificate::open::{Sum, certificate, share_in_words, sum};
 use rota_units::Span;
 use serde_json::{Value, json};
+
+const HOPS: &str = "hop  node          port  network  bound         buffers  sent      dropped  share";
 
 /// Runs the command.
 pub fn run(channel: ChannelId, wants_certificate: bool, format: Format) -> Result<Exit, Failure> {
@@ -17,6 +19,9 @@ pub fn run(channel: ChannelId, wants_certificate: bool, format: Format) -> Resul
         Shown::Ended(end) => {
             tell_end(channel, &end, format);
             Ok(Exit::Done)
+        }
+        Shown::Channel(detail) if wants_certificate && !detail.receivers.is_empty() => {
+            Err(Failure::failed(format!("channel {channel} has no certificate: it has several receivers")))
         }
         Shown::Channel(detail) if wants_certificate => {
             let document = certificate(&detail)
@@ -33,17 +38,24 @@ pub fn run(channel: ChannelId, wants_certificate: bool, format: Format) -> Resul
 }
 
 fn tell_end(channel: ChannelId, end: &EndInfo, format: Format) {
-    let EndInfo { called, how, ago_ns } = end;
-    let json = json!({ "ended": { "channel": channel, "called": called, "how": how, "ago_ns": ago_ns } });
+    let EndInfo { called, how, ago_ns, receivers } = end;
+    let mut json = json!({ "ended": { "channel": channel, "called": called, "how": how, "ago_ns": ago_ns } });
+    if !receivers.is_empty() {
+        json["ended"]["receivers"] = receivers.iter().map(receiver_in_json).collect();
+    }
     let seconds = ago_ns / 1_000_000_000;
-    format.tell(&json, |_| outln!("{called} ended {seconds} s ago{how}"));
+    format.tell(&json, |_| {
+        outln!("{called} ended {seconds} s ago{how}");
+        receivers.iter().for_each(|receiver| outln!("{}", crate::send::receiver(receiver)));
+    });
 }
 
 fn shown(detail: &ChannelDetail) -> Value {
     let mut shown = entry(&detail.info);
     shown["terms"] = json!(detail.terms);
     shown["hops"] = detail.hops.iter().map(hop_in_json).collect();
-    shown["sum"] = sum(detail).map_or(Value::Null, |sum| {
+    let of_one = sum(detail).filter(|_| detail.receivers.is_empty());
+    shown["sum"] = of_one.map_or(Value::Null, |sum| {
         json!({
             "bound_ns": sum.delay.as_nanos(),
             "jitter_ns": sum.jitter.as_nanos(),
@@ -53,7 +65,16 @@ fn shown(detail: &ChannelDetail) -> Value {
         })
     });
     shown["destination"] = json!(detail.destination);
+    if !detail.receivers.is_empty() {
+        shown["receivers"] = detail.receivers.iter().map(receiver_in_json).collect();
+    }
     shown
+}
+
+fn receiver_in_json(receiver: &ReceiverInfo) -> Value {
+    let mut json = json!(receiver);
+    json["hops"] = receiver.hops.iter().map(hop_in_json).collect();
+    json
 }
 
 fn hop_in_json(hop: &HopInfo) -> Value {
@@ -67,7 +88,7 @@ fn hop_in_json(hop: &HopInfo) -> Value {
 }
 
 fn tell(detail: &ChannelDetail) {
-    let ChannelDetail { info, terms, hops, destination } = detail;
+    let ChannelDetail { info, terms, hops, destination, receivers } = detail;
     let way = if info.sending { "to" } else { "from" };
     let broken = broken(&info.tally);
     outln!(
@@ -106,7 +127,10 @@ fn tell(detail: &ChannelDetail) {
     if let Some(partition) = terms.partition {
         outln!("partition {partition}");
     }
-    outln!("hop  node          port  network  bound         buffers  sent      dropped  share");
+    if !receivers.is_empty() {
+        return tell_receivers(receivers);
+    }
+    outln!("{HOPS}");
     for (n, hop) in hops.iter().enumerate() {
         tell_hop(n + 1, hop);
     }
@@ -115,6 +139,16 @@ fn tell(detail: &ChannelDetail) {
     }
     if let Some(to) = destination {
         outln!("at {}: {} units came whole, {} in part or not at all", to.node, to.units, to.broken);
+    }
+}
+
+fn tell_receivers(receivers: &[ReceiverInfo]) {
+    for receiver in receivers {
+        outln!("{}", crate::send::receiver(receiver));
+        if receiver.state == "in" {
+            outln!("{HOPS}");
+            receiver.hops.iter().enumerate().for_each(|(n, hop)| tell_hop(n + 1, hop));
+        }
     }
 }
 

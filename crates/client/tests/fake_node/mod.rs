@@ -263,8 +263,8 @@ impl World {
             Request::Answer { channel, .. } => {
                 Reply::NotThere { sentence: format!("a fake node asks about no channel, {channel} neither") }
             }
-            Request::Invitee { service, .. } => {
-                Reply::NotThere { sentence: format!("a fake node asks nobody for a channel of {service}") }
+            Request::Invitee { .. } | Request::Join { .. } => {
+                Reply::NotThere { sentence: "a fake node has no receivers".into() }
             }
             Request::Show { channel } => {
                 Reply::NotThere { sentence: format!("a fake node shows no channel, {channel} neither") }

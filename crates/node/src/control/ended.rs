@@ -3,7 +3,7 @@
 
 use rota_proto::{ChannelId, Stated};
 use rota_shm::Board;
-use rota_shm::control::EndInfo;
+use rota_shm::control::{EndInfo, ReceiverInfo};
 use rota_units::{Instant, Span};
 use std::collections::VecDeque;
 
@@ -26,6 +26,8 @@ struct Ended {
     called: String,
     /// Its counts and the cause of its end, in words.
     how: String,
+    /// Where it was sent to several.
+    receivers: Vec<ReceiverInfo>,
     at: Instant,
 }
 
@@ -46,19 +48,31 @@ pub(super) struct EndedChannels {
 impl EndedChannels {
     /// Remembers a channel.
     pub(super) fn remember(&mut self, at: Instant, channel: ChannelId, called: String, how: String) {
-        keep(&mut self.kept, KEPT_MAX, Ended { channel, called, how, at });
+        keep(&mut self.kept, KEPT_MAX, Ended { channel, called, how, receivers: Vec::new(), at });
     }
 
     /// Keeps the end of a channel for those who ask for it by its number at its sender.
-    pub(super) fn keep_end(&mut self, at: Instant, channel: ChannelId, called: String, how: String) {
-        keep(&mut self.ends, ENDS_MAX, Ended { channel, called, how, at });
+    pub(super) fn keep_end(
+        &mut self,
+        at: Instant,
+        channel: ChannelId,
+        called: String,
+        how: String,
+        receivers: Vec<ReceiverInfo>,
+    ) {
+        keep(&mut self.ends, ENDS_MAX, Ended { channel, called, how, receivers, at });
     }
 
     /// The end of the newest channel with this number at its sender.
     pub(super) fn end_of(&self, now: Instant, number: ChannelId) -> Option<EndInfo> {
         let end = self.ends.iter().rev().find(|ended| is_named(&ended.called, number))?;
         let ago_ns = now.since(end.at).as_nanos();
-        Some(EndInfo { called: end.called.clone(), how: end.how.clone(), ago_ns })
+        Some(EndInfo {
+            called: end.called.clone(),
+            how: end.how.clone(),
+            ago_ns,
+            receivers: end.receivers.clone(),
+        })
     }
 
     /// Both nodes know its counts afterwards.

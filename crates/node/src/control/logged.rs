@@ -18,7 +18,7 @@ const BROKEN_SHOWN: usize = 32;
 
 impl Control<'_> {
     /// The name of a channel: as both ends know it, also when its program has gone before its end is told.
-    fn called(&self, channel: ChannelId) -> String {
+    pub(super) fn called(&self, channel: ChannelId) -> String {
         let mut owned = self.sessions.iter().flat_map(|session| &session.channels);
         let owned = owned.find(|owned| owned.channel == channel);
         owned.map_or_else(|| self.ended.called(channel), Owned::called)
@@ -114,6 +114,7 @@ impl Control<'_> {
             // The end of the channel is told next; the journal writes the lines of the others, for both ends.
             ChannelEvent::NoMemory { .. }
             | ChannelEvent::Told { .. }
+            | ChannelEvent::Receiver { .. }
             | ChannelEvent::Struck(_)
             | ChannelEvent::Invited { .. }
             | ChannelEvent::NotInvited { .. }
@@ -136,7 +137,8 @@ impl Control<'_> {
             let level = if is_well { Level::Info } else { Level::Warn };
             say(level, "closed", &format!("closed: {called}{how}"));
         }
-        self.ended.keep_end(now(), channel, called.clone(), how.clone());
+        let receivers = self.receivers.remove(&channel).unwrap_or_default();
+        self.ended.keep_end(now(), channel, called.clone(), how.clone(), receivers);
         let has_units = stated.is_some_and(|stated| stated.units > 0) || came(&counts) > 0;
         if !is_well && (has_units || broken.is_some()) {
             self.ended.remember(now(), channel, called, how);

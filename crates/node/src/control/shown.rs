@@ -1,7 +1,7 @@
 //! One channel of this station, hop by hop, for a program that asks.
 
 use super::list::info;
-use super::{Control, no_channel};
+use super::{Control, no_channel, receivers};
 use crate::session::{Asked, Owned};
 use crate::status::Snapshot;
 use rota_admission::rtip::Regulator;
@@ -48,6 +48,7 @@ impl Control<'_> {
             info: info(owned, snapshot),
             terms: detail.map(terms),
             hops: detail.map_or(Vec::new(), |detail| detail.hops.iter().map(hop).collect()),
+            receivers: detail.map_or(Vec::new(), |of| of.receivers.iter().map(receivers::info).collect()),
             destination: detail.and_then(|detail| detail.destination.as_ref()).map(destination),
         }))
     }
@@ -72,7 +73,7 @@ fn terms(detail: &Detail) -> TermsInfo {
     }
 }
 
-fn hop((record, name): &(Record, String)) -> HopInfo {
+pub(super) fn hop((record, name): &(Record, String)) -> HopInfo {
     let offer = &record.hop.offer;
     let part = RcapTerms::parse(&record.terms).map(|terms| terms.numbers().collect());
     HopInfo {

@@ -72,6 +72,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let result = self.node.change(at, channel, &change);
                 self.control.say(Note::Resizing { ask, result });
             }
+            Command::Join { ask, channel, to } => self.join(at, ask, channel, &to),
             Command::AttachSocket { ask, socket, memory } => self.attach_socket(ask, socket, *memory),
             Command::DetachSocket { socket } => {
                 self.node.llc_close(at, socket);
@@ -104,6 +105,15 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         snapshot.details = shown.into_iter().filter_map(detail).collect();
         self.control.say(Note::Snapshot { ask, snapshot });
     }
+
+    /// Asks for another receiver of a channel.
+    fn join(&mut self, at: Instant, ask: u64, channel: ChannelId, to: &str) {
+        let result = receiver(&self.node, to).and_then(|to| {
+            self.node.join(at, channel, to)?;
+            Ok(to)
+        });
+        self.control.say(Note::Joining { ask, result });
+    }
 }
 
 /// Asks for a channel to the station of that name, number or address.
@@ -117,6 +127,9 @@ pub(super) fn open(
     let Opening { traffic, terms, before, probe, answers, .. } = *request;
     if let Some(InvitationInfo { receiver, number }) = answers {
         return open_across(node, at, (receiver, number), to, service, request);
+    }
+    if to.contains(',') {
+        return open_to_all(node, at, to, service, request);
     }
     let found = match node.find(to) {
         Err(NotFound::Unknown { known }) => return open_beyond(node, at, to, service, request, known),
@@ -151,16 +164,12 @@ fn open_beyond(
     called: &str,
     service: u16,
     request: &Opening,
-    mut near: Vec<String>,
+    near: Vec<String>,
 ) -> Result<(ChannelId, Peer), NotFound> {
     let beyond = node.called_beyond(called);
     let [peer] = beyond[..] else {
         // Of two nodes of one name none is meant.
-        let names = node.nodes_beyond().into_iter().map(|(_, name, _)| name);
-        near.extend(names.filter(|name| !name.is_empty()));
-        near.sort_unstable();
-        near.dedup();
-        return Err(NotFound::Unknown { known: near });
+        return Err(unknown(node, near));
     };
     open_across(node, at, (peer, ChannelId::NONE), called, service, request)
 }
@@ -178,6 +187,11 @@ fn open_across(
         return Err(RequestError::ProbeBeyond.into());
     }
     let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
+    let channel = node.open_beyond(at, &asked, beyond_of(request, invitation))?;
+    Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
+}
+
+fn beyond_of(request: &Opening, invitation: ChannelId) -> Beyond {
     let AskedTerms {
         average,
         interval,
@@ -190,7 +204,7 @@ fn open_across(
         start,
         end,
     } = request.terms;
-    let beyond = Beyond {
+    Beyond {
         uid: request.uid,
         average,
         interval,
@@ -203,9 +217,50 @@ fn open_across(
         end,
         invitation,
         has_second: backup,
+    }
+}
+
+/// Asks for one channel to several nodes, wherever they are.
+fn open_to_all(
+    node: &mut Node,
+    at: Instant,
+    called: &str,
+    service: u16,
+    request: &Opening,
+) -> Result<(ChannelId, Peer), NotFound> {
+    if request.probe {
+        return Err(RequestError::ProbeBeyond.into());
+    }
+    let to: Result<Vec<NodeId>, NotFound> =
+        called.split(',').map(|name| receiver(node, name.trim())).collect();
+    let to = to?;
+    let first = to.first().copied().unwrap_or_default();
+    let asked = OpenRequest { to: Destination::Node(first), service, traffic: request.traffic };
+    let channel = node.open_to_all(at, &asked, &to, beyond_of(request, ChannelId::NONE))?;
+    Ok((channel, Peer { name: called.to_owned(), ..Peer::default() }))
+}
+
+/// The node that is called so, on a segment of this one or beyond.
+fn receiver(node: &Node, called: &str) -> Result<NodeId, NotFound> {
+    let known = match node.find(called) {
+        Ok(Found { node, .. }) if node.is_known() => return Ok(node),
+        Err(NotFound::Unknown { known }) => known,
+        Ok(_) => Vec::new(),
+        Err(wrong) => return Err(wrong),
     };
-    let channel = node.open_beyond(at, &asked, beyond)?;
-    Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
+    match node.called_beyond(called)[..] {
+        [one] => Ok(one),
+        _ => Err(unknown(node, known)),
+    }
+}
+
+/// Nobody, or more than one, is called so. `near` are the names on the segments of this node.
+fn unknown(node: &Node, mut near: Vec<String>) -> NotFound {
+    let names = node.nodes_beyond().into_iter().map(|(_, name, _)| name);
+    near.extend(names.filter(|name| !name.is_empty()));
+    near.sort_unstable();
+    near.dedup();
+    NotFound::Unknown { known: near }
 }
 
 /// Hears channels of that service, from all stations or from one, which may be asked for it.

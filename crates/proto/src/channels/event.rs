@@ -5,6 +5,7 @@ use crate::io::ChannelId;
 use crate::segment::Excluded;
 use rota_admission::Refusal;
 use rota_contract::{CloseCause, Granted, NodeId, Tally, Withdrawn};
+use rota_units::Span;
 use rota_wire::{MacAddr, RcapDenied};
 
 /// An event of a channel, for the parent.
@@ -195,6 +196,17 @@ pub enum ChannelEvent {
         /// True at its sender.
         sending: bool,
     },
+    /// A receiver of a channel across segments that has several is in, or is not.
+    Receiver {
+        /// Which channel.
+        channel: ChannelId,
+        /// The receiver's node.
+        to: NodeId,
+        /// Its name, if it is known.
+        name: Option<String>,
+        /// Whether it receives from now on.
+        change: ReceiverChange,
+    },
     /// The receiver of a channel reports its counts, because something went wrong.
     Told {
         /// Which.
@@ -224,5 +236,29 @@ pub enum ChannelEvent {
         why: rota_wire::Verdict,
         /// True if this station is the refused one.
         here: bool,
+    },
+}
+
+/// What happened to one of several receivers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReceiverChange {
+    /// It receives from now on.
+    Joined {
+        /// The promise to it.
+        bound: Span,
+    },
+    /// A node of its way has denied it, and the others receive.
+    Refused {
+        /// Which node and test, by how much, and the nearest request that fits.
+        denied: RcapDenied,
+        /// The name of that node, if it is known.
+        by: Option<String>,
+    },
+    /// It receives no more, and the others do.
+    Left {
+        /// Why.
+        cause: CloseCause,
+        /// The counts of its units, as it last told.
+        tally: Tally,
     },
 }

@@ -81,6 +81,18 @@ pub enum RequestError {
     /// Only channels across segments are in partitions, or have a time of their own.
     #[error("a channel of one segment has no {0}; leave it out")]
     AcrossOnly(&'static str),
+    /// What a channel to several receivers does not have.
+    #[error("a channel to several receivers has no {0}; leave it out")]
+    OneReceiver(&'static str),
+    /// No receiver, or more than there may be.
+    #[error("a channel has 1 to {0} receivers, those included that have left")]
+    Receivers(usize),
+    /// One receiver twice.
+    #[error("node {0} receives the channel already, or is named twice")]
+    TwiceReceiver(NodeId),
+    /// A channel to one receiver, or none that is open.
+    #[error("channel {0} is no open channel to several receivers: open one with --to A,B")]
+    NotSeveral(ChannelId),
     /// Groups are not built yet.
     #[error("channels to groups are not built yet; open one channel to each station")]
     Group,
@@ -123,10 +135,10 @@ pub enum RequestError {
     /// The request for a channel across segments cannot be.
     #[error(transparent)]
     Across(#[from] crate::rcap::RcapCallError),
-    /// A receiver asks a source by neighbours, of which this node has none.
+    /// A receiver asks a source by neighbours, and several receivers are reached over them; this node has none.
     #[error(
-        "this node takes no part in channels across segments, and so no receiver asks it, nor does it ask: \
-         start it with --neighbours"
+        "this node takes no part in channels across segments, so it neither asks for channels nor opens one to \
+         several receivers: start it with --neighbours"
     )]
     NoNeighbours,
     /// Within a segment there is one path.

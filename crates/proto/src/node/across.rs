@@ -13,6 +13,7 @@ mod change;
 mod invite;
 mod reroute;
 mod sessions;
+mod tree;
 
 use super::Node;
 use super::offers::{denied_by, denied_by_medium};
@@ -22,8 +23,8 @@ use crate::across::{
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
-    ChannelKey, ChannelRequest, Ending, EntryId, Installed, Promise, RcapCallError, RcapDenied, RcapEvent,
-    RcapInitiation, RcapOutput, RcapPart, Record, StatusCounts,
+    ChannelKey, ChannelRequest, Ending, EntryId, Installed, Promise, RcapDenied, RcapEvent, RcapInitiation,
+    RcapOutput, RcapPart, Record, StatusCounts,
 };
 use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
@@ -31,6 +32,8 @@ use rota_admission::rtip::{Chance, Messages};
 use rota_admission::subnet::payload_max;
 use rota_contract::{CloseCause, Granted, NodeId, PartitionName, Tally};
 use rota_units::{Instant, Octets, Span};
+
+pub use tree::ReceiverDetail;
 
 /// The statement of a program about a channel across segments, beside its traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,12 +127,29 @@ impl Node {
     ) -> Result<ChannelId, RequestError> {
         let Destination::Node(destination) = request.to else { return Err(RequestError::Group) };
         let id = self.lines[0].channels.next_id();
+        let asked = self.request_beyond(request, destination, &beyond);
+        let own = self.medium().node_id();
+        let opened = self.tell_across(now, |across| {
+            across.rcap.establish(now, id, asked)?;
+            let key = ChannelKey { origin: own, channel: id };
+            let mut end = End::asked(key, (true, destination), granted(&asked, asked.goal.delay), None);
+            end.opened.request = Some(asked);
+            end.begins = if asked.life.0 == Span::ZERO { Instant::ZERO } else { now + asked.life.0 };
+            end.ends = asked.life.1.map_or(Instant::FAR, |life| now + life);
+            across.ends.entry(id).or_insert(end);
+            Ok(id)
+        });
+        opened.unwrap_or(Ok(id)).map_err(RequestError::Across)
+    }
+
+    /// The request of a program, as RCAP has it.
+    fn request_beyond(&self, request: &OpenRequest, destination: NodeId, beyond: &Beyond) -> ChannelRequest {
         let s_max = Octets::new(request.traffic.unit_octets_max.into());
         let reroute = self.across.as_ref().map_or(Span::ZERO, |across| across.reroute);
         let x_min = request.traffic.period;
         let x_ave = beyond.average.unwrap_or(x_min);
         let interval = beyond.interval.unwrap_or(x_ave);
-        let asked = ChannelRequest {
+        ChannelRequest {
             destination,
             service: request.service,
             uid: beyond.uid,
@@ -150,19 +170,8 @@ impl Node {
             partition: beyond.partition,
             has_second: beyond.has_second,
             life: (beyond.start.unwrap_or(Span::ZERO), beyond.end),
-        };
-        let own = self.medium().node_id();
-        let opened = self.tell_across(now, |across| {
-            across.rcap.establish(now, id, asked)?;
-            let key = ChannelKey { origin: own, channel: id };
-            let mut end = End::asked(key, (true, destination), granted(&asked, asked.goal.delay), None);
-            end.opened.request = Some(asked);
-            end.begins = if asked.life.0 == Span::ZERO { Instant::ZERO } else { now + asked.life.0 };
-            end.ends = asked.life.1.map_or(Instant::FAR, |life| now + life);
-            across.ends.entry(id).or_insert(end);
-            Ok(id)
-        });
-        opened.unwrap_or(Ok(id)).map_err(RequestError::Across)
+            tree: ChannelId::NONE,
+        }
     }
 
     /// The largest packet that each port carries.
@@ -187,7 +196,7 @@ impl Node {
                 across.drain(now, channel, cause);
             } else {
                 let cause = if cause == CloseCause::Finished { CloseCause::ReceiverClosed } else { cause };
-                _ = across.rcap.close(now, key, cause);
+                across.close(now, key, cause);
             }
         });
         if let Some(end) = self.forget_asked(channel) {
@@ -200,7 +209,7 @@ impl Node {
     pub(super) fn abort_across(&mut self, now: Instant, channel: ChannelId) -> bool {
         let Some(&End { key, sending, .. }) = self.end_across(channel) else { return false };
         let cause = if sending { CloseCause::SenderDied } else { CloseCause::ReceiverDied };
-        self.tell_across(now, |across| _ = across.rcap.close(now, key, cause));
+        self.tell_across(now, |across| across.close(now, key, cause));
         if let Some(end) = self.forget_asked(channel) {
             self.tell_closed(channel, &end, cause, Tally::default());
         }
@@ -227,7 +236,11 @@ impl Node {
 
     /// Forgets an end. The listener of a channel that never opened may listen again.
     fn forget_end(&mut self, channel: ChannelId) -> Option<End> {
-        let end = self.across.as_mut()?.ends.remove(&channel)?;
+        let across = self.across.as_mut()?;
+        let end = across.ends.remove(&channel)?;
+        if end.sending && across.trees.remove(&channel).is_some() {
+            self.hops.fans.forget(channel);
+        }
         self.hops.send_on(channel, channel);
         if let Some(taken) = end.unopened_listener() {
             self.lines[0].channels.give_back(taken.clone());
@@ -293,7 +306,7 @@ impl Node {
                 State::Draining { look, until, .. } if now < look.min(until) => continue,
                 // Nothing is on its way, and nothing has to be counted.
                 State::Draining { cause, .. } if !is_moved && self.is_unused_hop(id) => {
-                    self.tell_across(now, |across| _ = across.rcap.close(now, key, cause));
+                    self.tell_across(now, |across| across.close(now, key, cause));
                     continue;
                 }
                 State::Draining { cause, until, .. } if now >= until || self.is_source_drained(id) => {
@@ -304,15 +317,13 @@ impl Node {
                 }
                 State::Arriving { cause, until } if now >= until => {
                     // A question that is under way was asked before the last unit came.
-                    match self.tell_across(now, |across| across.rcap.status(now, id)) {
-                        Some(Err(RcapCallError::StatusPending)) => {
-                            State::Arriving { cause, until: now + DRAIN_LOOK }
-                        }
+                    match self.tell_across(now, |across| across.ask_status(now, id)) {
+                        Some(false) => State::Arriving { cause, until: now + DRAIN_LOOK },
                         _ => State::Counting { cause, until: now + STATUS_EVERY },
                     }
                 }
                 State::Counting { cause, until } if now >= until => {
-                    self.tell_across(now, |across| _ = across.rcap.close(now, key, cause));
+                    self.tell_across(now, |across| across.close(now, key, cause));
                     continue;
                 }
                 state => state,
@@ -330,7 +341,7 @@ impl Node {
         let due = across.ends.iter().filter(|(_, end)| is_due(end)).map(|(id, _)| *id);
         for id in due.collect::<Vec<_>>() {
             across.ends.entry(id).and_modify(|end| end.ask_status = now + STATUS_EVERY);
-            _ = across.rcap.status(now, id);
+            across.ask_status(now, id);
         }
     }
 
@@ -347,7 +358,7 @@ impl Node {
                 self.perform_across(now, output);
             } else if let Some(event) = self.hops.next_event() {
                 self.on_hop_event(now, event);
-            } else {
+            } else if !self.settle_trees(now) {
                 return;
             }
         }
@@ -364,6 +375,14 @@ impl Node {
             RcapOutput::Reserve { entry, hop, ask, partition, life, .. } => {
                 let asked = Held { hop: ChannelId::NONE, next: hop, ask, partition, life, waits: false };
                 self.reserve_across(now, entry, asked);
+            }
+            RcapOutput::Share { entry, with } => {
+                let Some(across) = &mut self.across else { return };
+                match across.held.get(&with).copied() {
+                    Some(held) => _ = across.held.insert(entry, held),
+                    // Its hop has just ended by itself.
+                    None => across.rcap.share_lost(now, entry),
+                }
             }
             RcapOutput::Relax { entry, delay } => self.relax_across(now, entry, delay),
             RcapOutput::Install { entry, channel } => {
@@ -382,7 +401,8 @@ impl Node {
             RcapOutput::Release { entry, .. } => {
                 self.leave_entry(entry);
                 let held = self.across.as_mut().and_then(|across| across.release(entry));
-                if let Some(held) = held.filter(|held| !held.waits) {
+                let of_others = |hop| self.across.as_ref().is_some_and(|of| of.entry_of(hop).is_some());
+                if let Some(held) = held.filter(|held| !held.waits && !of_others(held.hop)) {
                     self.end_hop(now, held.hop);
                 }
             }
@@ -409,8 +429,11 @@ impl Node {
     fn reserve_across(&mut self, now: Instant, entry: EntryId, asked: Held) {
         let Some(across) = &mut self.across else { return };
         // The source's hop is the channel of its program.
-        let has_own = across.rcap.is_change(entry) || across.rcap.is_second_path(entry);
-        let source = across.rcap.source_of(entry).filter(|_| !has_own);
+        // Branches of one program have hops of their own.
+        let has_own = |of: &ChannelId| {
+            across.rcap.is_change(entry) || across.rcap.is_second_path(entry) || across.program_of(*of) != *of
+        };
+        let source = across.rcap.source_of(entry).filter(|of| !has_own(of));
         let is_again = source.is_some_and(|hop| self.hops.hop(hop).is_some());
         let hop = source.unwrap_or_else(|| self.lines[0].channels.next_id());
         if is_again {
@@ -451,6 +474,9 @@ impl Node {
         let spec = HopSpec { traffic, regulator, buffers, delay, local_id };
         match (channel.label_in, from) {
             (None, _) => self.install_source(now, entry, held.hop, &spec),
+            (Some(label), Some(from)) if channel.is_branch => {
+                self.enter_gateway_beside(held.hop, &spec, from, label)
+            }
             (Some(label), Some(from)) => self.enter_gateway_as(held.hop, &spec, from, label),
             (Some(_), None) => Err(HopError::NoHop(held.hop)),
         }
@@ -487,8 +513,9 @@ impl Node {
                 across.rcap.denied(now, entry, denied_by_medium(&refusal));
             }
             HopEvent::Ended { hop, label, cause } => {
-                if let Some(entry) = of(hop) {
-                    across.rcap.hop_ended(now, entry, cause);
+                if of(hop).is_some() {
+                    let all: Vec<EntryId> = across.entries_of(hop).collect();
+                    all.into_iter().for_each(|entry| across.rcap.hop_ended(now, entry, cause));
                 } else if let Some((end, label)) = across.ends.get(&hop).zip(label)
                     && !end.sending
                 {
@@ -511,6 +538,7 @@ impl Node {
     }
 
     fn on_rcap_event(&mut self, now: Instant, event: RcapEvent) {
+        let Some(event) = self.on_branch_event(now, event) else { return };
         match event {
             RcapEvent::Opened { channel, promise, nodes, .. } => {
                 self.on_opened_across(now, channel, &promise, nodes);

@@ -4,7 +4,7 @@
 //! A node states its part when its share is granted, from the grant itself. The parts come with the accept to
 //! the source (`TENET-R16`). A channel of one segment has one hop, whose part is made when somebody asks.
 
-use super::Node;
+use super::{Node, ReceiverDetail};
 use crate::across::End;
 use crate::io::ChannelId;
 use crate::port::Port;
@@ -36,6 +36,8 @@ pub struct ChannelDetail {
     /// The destination of a channel across segments, once its status is known: its counts are of units, whole
     /// ones and broken ones.
     pub destination: Option<(Record, String)>,
+    /// Its receivers, where it has several: each has hops of its own.
+    pub receivers: Vec<ReceiverDetail>,
 }
 
 /// The numbers of a channel at its opening, from which a certificate is put together.
@@ -66,7 +68,10 @@ impl Node {
     /// The detail of a channel that is sent here; none of another one.
     pub fn detail(&self, channel: ChannelId) -> Option<ChannelDetail> {
         match self.end_across(channel) {
-            Some(end) => self.detail_across(end),
+            Some(end) => {
+                let receivers = self.receivers(channel);
+                Some(ChannelDetail { receivers, ..self.detail_across(end)? })
+            }
             None => self.detail_of_own(channel),
         }
     }
@@ -91,7 +96,8 @@ impl Node {
         let hops = nodes.iter().map(newest).collect();
         let partition = request.partition;
         let life = Life { from: end.begins, until: end.ends };
-        Some(ChannelDetail { terms, partition, life, hops, destination: destination.map(named) })
+        let destination = destination.map(named);
+        Some(ChannelDetail { terms, partition, life, hops, destination, receivers: Vec::new() })
     }
 
     /// The name of a node, empty where none is known.
@@ -145,6 +151,7 @@ impl Node {
             hops: vec![(record, self.node_name(own))],
             // Its counts are those of the list.
             destination: None,
+            receivers: Vec::new(),
         })
     }
 

@@ -246,6 +246,7 @@ impl Node {
             Meaning::TooLong => self.refuse(at, FrameVerdict::Malformed, |counts| &mut counts.too_long),
             Meaning::Forward(port, hop) => {
                 self.forward(now, at, port, hop, packet);
+                self.forward_further(now, at, key, packet);
                 Disposition::default()
             }
             Meaning::Keep(channel) => {
@@ -260,9 +261,13 @@ impl Node {
                 Disposition::default()
             }
             Meaning::Deliver(channel, _) => {
-                let Ok((unit, fragment)) = parse_fragment(payload) else {
+                self.forward_further(now, at, key, packet);
+                let Ok((mut unit, fragment)) = parse_fragment(payload) else {
                     return self.refuse(at, FrameVerdict::Malformed, |counts| &mut counts.malformed);
                 };
+                if !self.hops.joins_with(channel, &mut unit) {
+                    return Disposition::default();
+                }
                 let Some(descriptor) = self.hops.describe(key, &unit, fragment.len(), stamp) else {
                     return self.refuse(at, FrameVerdict::Malformed, |counts| &mut counts.malformed);
                 };
@@ -293,8 +298,19 @@ impl Node {
 
     /// A packet goes on over another port.
     fn forward(&mut self, now: Instant, at: usize, port: PortId, hop: ChannelId, packet: &Packet<'_>) {
-        let counts = self.lines[at].port.packets_mut();
-        (counts.received, counts.forwarded) = (counts.received + 1, counts.forwarded + 1);
+        self.lines[at].port.packets_mut().received += 1;
+        self.pass_on(now, at, port, hop, packet);
+    }
+
+    pub(super) fn pass_on(
+        &mut self,
+        now: Instant,
+        at: usize,
+        port: PortId,
+        hop: ChannelId,
+        packet: &Packet<'_>,
+    ) {
+        self.lines[at].port.packets_mut().forwarded += 1;
         let Some(out) = self.place(port) else { return };
         let arrival = packet.at.map_or(now, |at| at.min(now));
         self.lines[out].port.on_packet(now, arrival, hop, packet.header, packet.payload);

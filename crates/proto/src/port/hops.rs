@@ -49,6 +49,13 @@ impl Port {
         true
     }
 
+    /// The next node has another local id for the packets of a hop.
+    pub(crate) fn set_local_id(&mut self, hop: ChannelId, local_id: u16) {
+        if let Some(packets) = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut()) {
+            packets.set_local_id(local_id);
+        }
+    }
+
     /// The counts of a hop.
     pub(crate) fn hop_counts(&self, hop: ChannelId) -> Option<HopCounts> {
         Some(self.units.get(hop)?.packets.as_ref()?.counts())
@@ -159,7 +166,7 @@ impl Port {
                 UnitFate::Sent => self.counters.units_sent += 1,
                 UnitFate::Dropped => self.counters.units_dropped += 1,
             }
-            let channel = packets.program().unwrap_or(hop);
+            let channel = packets.told().unwrap_or(hop);
             self.outputs.push_back(Output::Slot { channel, at, unit: Some((unit.number, fate)) });
         }
         for _ in 0..left.packets {

@@ -240,8 +240,8 @@ impl Port {
         let Some(queue) = queue.filter(|queue| !queue.has_nothing_ready()) else {
             // No program waits for the slots of a gateway.
             let packets = queue.and_then(|queue| queue.packets.as_ref());
-            let program = packets.map_or(Some(channel), |packets| packets.program());
-            if let Some(channel) = program.filter(|_| units == 0) {
+            let told = packets.map_or(Some(channel), |packets| packets.told());
+            if let Some(channel) = told.filter(|_| units == 0) {
                 self.outputs.push_back(Output::Slot { channel, at: grant.opens, unit: None });
             }
             return self.end_slot(now);

@@ -69,6 +69,7 @@ impl Rcap {
         let counts = path::counts_for_jitter(&hops(&behind), known - 1);
         let share = whole.for_first(known as u64).share(counts);
         let own = entry.records.last().expect("a node that has forwarded has a record");
+        let share = if entry.demand.is_branch() { Span::ZERO } else { share };
         let delay = own.hop.offer.delay + share;
         behind.drain(..known);
         entry.state = State::Relaxing { label: accept.label, behind };
@@ -190,5 +191,6 @@ fn installed(entry: &super::ledger::Entry, behind: &[Record], label_out: Option<
         delay: own.map_or(Span::ZERO, |own| own.hop.offer.delay),
         upstream: request.goal.delay.minus(rest).minus(demand.host()),
         buffers: own.map_or_else(|| entry.held_packets(), |own| own.buffers),
+        is_branch: demand.is_branch(),
     }
 }

@@ -70,6 +70,9 @@ impl Rcap {
         let id = self.ledger.find(&key).ok_or(RcapCallError::NoChannel)?;
         let entry = self.ledger.get(id).filter(|entry| entry.state.is_open());
         let entry = entry.ok_or(RcapCallError::NoChannel)?;
+        if entry.demand.is_branch() {
+            return Err(RcapCallError::Branch);
+        }
         let ChannelRequest { destination, service, uid, room, reroute, .. } = entry.demand.request;
         if request.messages.s_max > room {
             let asked = request.messages.s_max.get();

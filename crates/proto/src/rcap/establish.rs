@@ -103,6 +103,11 @@ impl Rcap {
         let left = request.late_most.get().saturating_sub(Demand::late(records).get());
         let late_most = Chance::of_down(left / u64::from(route.hops.max(1)), 1 << 63);
         let entry = self.add(now, attempt, Some(route.hop), State::Reserving);
+        if let Some((with, hop)) = self.ledger.shared(entry) {
+            self.outputs.push_back(RcapOutput::Share { entry, with });
+            self.reserved(now, entry, hop);
+            return Ok(entry);
+        }
         let loss_most = request.loss_most;
         let (partition, hop) = (request.partition, route.hop);
         let reserve = RcapOutput::Reserve { entry, hop, ask, late_most, loss_most, partition, life };
@@ -180,6 +185,7 @@ impl Rcap {
         // By the delay alone: a hop behind this one may yet remove jitter.
         let best = demand.delay(&entry.records);
         let slack = demand.request.goal.delay.minus(best);
+        let slack = if demand.is_branch() { Span::ZERO } else { slack };
         self.check_chance(&demand, &entry.records)?;
         let packets = demand.buffers(&entry.records, entry.place(), slack);
         let octets = packets.saturating_mul(demand.packets.octets.get());

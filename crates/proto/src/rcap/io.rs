@@ -60,6 +60,9 @@ pub struct ChannelRequest {
     pub allows_withdrawn: bool,
     /// S_max that the open channel may be changed to, at most: the receiver's memory is made for it.
     pub room: Octets,
+    /// The channel to several receivers that this one is a branch of; [`ChannelId::NONE`] where it has one
+    /// receiver.
+    pub tree: ChannelId,
     /// The partition that it counts in, on each link that has one of this name; the rest elsewhere.
     pub partition: Option<PartitionName>,
     /// In what time it is needed, from the request on, and in what time it ends by itself, if ever.
@@ -207,6 +210,8 @@ pub struct Installed {
     /// Packets for which there is room. At the destination, whose program has the memory: those of the new
     /// contract that may come while packets of the one before are on their way; otherwise 0.
     pub buffers: u64,
+    /// A branch of a tree, whose packets may have a local id and a hop that another branch has.
+    pub is_branch: bool,
 }
 
 /// Counts of RTIP for one channel at this node.
@@ -267,6 +272,14 @@ pub enum RcapOutput {
         partition: Option<PartitionName>,
         /// When it counts here, with all that clocks and messages may be wrong by.
         life: Life,
+    },
+    /// A branch of a tree goes over a hop that another entry has reserved: both have that reservation from
+    /// now on, and it is given back when the last of them is released. The machine knows what it offers.
+    Share {
+        /// Which entry.
+        entry: EntryId,
+        /// The one that has reserved.
+        with: EntryId,
     },
     /// Replace the reservation by the cheapest one that keeps this bound. The answer is `relaxed`.
     Relax {
@@ -524,6 +537,9 @@ pub enum RcapCallError {
         /// The most.
         room: u64,
     },
+    /// A branch of a tree keeps the contract that all branches have.
+    #[error("a channel to several receivers keeps its contract")]
+    Branch,
     /// A question for the status of the channel is on its way.
     #[error("a question for the channel's status is on its way already")]
     StatusPending,

@@ -2,7 +2,7 @@
 //! here or in a table beside, from [`Ledger::add`] to [`Ledger::remove`].
 
 use super::backup::Standby;
-use super::io::{ChannelKey, EntryId, NextHop};
+use super::io::{ChannelKey, EntryId, HopOffer, NextHop};
 use super::limits::RcapLimits;
 use super::record::{Demand, Record};
 use rota_contract::{CloseCause, NodeId};
@@ -84,6 +84,24 @@ impl Entry {
 
     pub(super) fn key(&self) -> ChannelKey {
         key(&self.of)
+    }
+
+    /// The nodes before this one.
+    fn stem(&self) -> &[Record] {
+        let has_own = self.hop.is_some() && self.state != State::Reserving;
+        &self.records[..self.records.len() - usize::from(has_own)]
+    }
+
+    /// True if both are branches of one tree whose packets reach this node as one.
+    fn is_of_one_stem(&self, other: &Self) -> bool {
+        let is_same = |(a, b): (&Record, &Record)| (a.node, a.port) == (b.node, b.port);
+        let (one, two) = (self.stem(), other.stem());
+        self.demand.is_branch()
+            && (self.of.origin, self.demand.request.tree) == (other.of.origin, other.demand.request.tree)
+            && self.demand.packets == other.demand.packets
+            && self.before == other.before
+            && one.len() == two.len()
+            && one.iter().zip(two).all(is_same)
     }
 }
 
@@ -204,7 +222,10 @@ impl Ledger {
         if !entry.state.is_open() {
             self.count_waiting(entry.before);
         }
-        self.labels.remove(&entry.label);
+        let is_labelled = |other: &Entry| other.label == entry.label && entry.label > 0;
+        if !entry.demand.is_branch() || !self.entries.values().any(is_labelled) {
+            self.labels.remove(&entry.label);
+        }
         self.buffer_octets -= entry.buffer_octets;
         self.ended.note(entry.key(), entry.of.attempt, until, remembered);
         Some(entry)
@@ -277,10 +298,28 @@ impl Ledger {
         let before = entry.before;
         self.count_waiting(before);
         if before.is_some() {
-            let label = self.free_label();
+            let label = self.label_of_stem(id).unwrap_or_else(|| self.free_label());
             self.labels.insert(label);
             self.entries.get_mut(&id).expect("as above").label = label;
         }
+    }
+
+    /// The reservation that a new branch of a tree finds at this node, and what it offers: packets of another
+    /// branch come the same way and go to the same next node.
+    pub(super) fn shared(&self, id: EntryId) -> Option<(EntryId, HopOffer)> {
+        let entry = self.entries.get(&id).filter(|entry| entry.demand.is_branch())?;
+        let has_it = |other: &Entry| {
+            other.hop == entry.hop && other.state != State::Reserving && other.is_of_one_stem(entry)
+        };
+        let (with, other) = self.entries.iter().find(|(of, other)| **of != id && has_it(other))?;
+        Some((*with, other.records.last()?.hop))
+    }
+
+    /// The label by which packets of this branch come already, for another branch.
+    fn label_of_stem(&self, id: EntryId) -> Option<u16> {
+        let entry = self.entries.get(&id).filter(|entry| entry.demand.is_branch())?;
+        let others = self.entries.values().filter(|other| other.label > 0 && other.is_of_one_stem(entry));
+        others.map(|other| other.label).next()
     }
 
     /// A label that was not given for as long as possible: packets of its former channel are gone by then.
@@ -322,9 +361,10 @@ impl Ledger {
             (self.entries.len(), self.entries.len()),
             "users, keys"
         );
-        let labelled = self.entries.values().filter(|entry| entry.label > 0).count();
+        let labelled: BTreeSet<u16> =
+            self.entries.values().map(|entry| entry.label).filter(|label| *label > 0).collect();
         let dues = self.entries.values().filter(|entry| entry.due < Instant::FAR).count();
-        assert_eq!((labelled, dues), (self.labels.len(), self.dues.len()), "labels, leases");
+        assert_eq!((labelled.len(), dues), (self.labels.len(), self.dues.len()), "labels, leases");
     }
 }
 

@@ -20,6 +20,11 @@
 //! **Every ending** goes through one function, `release`. It gives back what the entry holds, tells the
 //! neighbours that have not told it, and the program.
 //!
+//! **Branches.** A channel to several receivers is a tree of channels here, one for each receiver. At a node,
+//! those that have come over the same nodes and ports have one label, and those that go to the same next node
+//! one reservation, which the last of them gives back (`ledger.rs`). Both ends of a hop decide that from the
+//! records. The source asks for one branch after another: two at once would each reserve, and waste.
+//!
 //! Departures from the paper:
 //! * Tentative reservations have leases, and attempts have numbers, so that a repeated message does nothing
 //!   and a late accept is answered by a close (`TENET-R9`).

@@ -216,6 +216,7 @@ impl Demand {
             (request.reroute.as_nanos() <= RCAP_REROUTE_MAX_NS, "reroute"),
             (start.as_nanos() <= RCAP_AHEAD_MAX_NS, "start"),
             (end.is_none_or(|end| end > start && end.as_nanos() <= RCAP_AHEAD_MAX_NS), "end"),
+            (!request.tree.is_some() || request.reroute == Span::ZERO, "tree"),
         ];
         match fields.into_iter().find(|(is_sound, _)| !is_sound) {
             Some((_, name)) => Err(RcapCallError::Field(name)),
@@ -253,6 +254,7 @@ impl Demand {
             partition: wire.way.partition,
             has_second: false,
             life: (span(wire.way.start_ns), (wire.way.end_ns != u64::MAX).then_some(span(wire.way.end_ns))),
+            tree: wire.way.tree,
         };
         let known = |again: RcapAgain<'_>| Some(again.avoid).filter(|node| node.is_known());
         let again = wire.again.map(|again| Again {
@@ -290,6 +292,7 @@ impl Demand {
                 partition: request.partition,
                 start_ns: start.as_nanos(),
                 end_ns: end.map_or(u64::MAX, Span::as_nanos),
+                tree: request.tree,
             },
             lease_ns: lease.as_nanos(),
             x_min_ns: request.messages.x_min.as_nanos(),
@@ -316,7 +319,7 @@ impl Demand {
     /// The longest delay that the destination is to expect: where a node may relax its bound after the accept
     /// has left here, all that the request bears.
     pub(super) fn promise_at_end(&self, records: &[Record]) -> Span {
-        let relaxes = records.iter().any(Record::may_relax);
+        let relaxes = !self.is_branch() && records.iter().any(Record::may_relax);
         if relaxes { self.request.goal.delay } else { self.delay(records) }
     }
 
@@ -334,6 +337,12 @@ impl Demand {
     pub(super) fn promise(&self, nodes: &[Record]) -> Promise {
         let (delay, jitter, late) = (self.delay(nodes), self.jitter(nodes), Self::late(nodes));
         Promise { delay, jitter, late, octets: self.packets.octets }
+    }
+
+    /// True if it is for a branch of a tree. Its bounds stay as they were offered: what one branch would give
+    /// its neighbours in time, another one, or one that joins later, may need.
+    pub(super) const fn is_branch(&self) -> bool {
+        self.request.tree.is_some()
     }
 
     /// H: what the sending host adds to the path.

@@ -87,6 +87,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         allows_withdrawn: false,
         partition: None,
         life: (Span::ZERO, None),
+        tree: ChannelId::NONE,
         room: Octets::new(1_000),
         initiation: RcapInitiation::Source,
         has_second: false,

@@ -28,6 +28,7 @@
 //! TENET-3.3-3, TENET-3.3-4, TENET-3.3-5, TENET-4.2-3, TENET-4.2-4, TENET-4.2-9, TENET-R12.
 
 pub(crate) mod door;
+pub(crate) mod fan;
 pub(crate) mod hold;
 mod pacer;
 pub(crate) mod packets;

@@ -69,6 +69,8 @@ struct Source {
     index: u16,
     /// The channel of the program: its memory has the octets.
     program: ChannelId,
+    /// The channel that is told of each slot: the program's, or this hop where several have one program.
+    told: ChannelId,
     /// When that is eligible, and its deadline.
     next: Option<(Instant, Instant)>,
     sequence: u16,
@@ -104,7 +106,8 @@ impl Packets {
     /// rate.
     pub(crate) fn of_source(spec: &HopSpec, octets: u32, program: ChannelId) -> Self {
         let units = VecDeque::with_capacity(UNITS_MAX);
-        let source = Source { units, index: 0, program, next: None, sequence: 0, life: Life::ALWAYS };
+        let life = Life::ALWAYS;
+        let source = Source { units, index: 0, program, told: program, next: None, sequence: 0, life };
         let regulated = HopSpec { regulator: Regulator::Rate, buffers: JOINED_MAX, ..*spec };
         Self::new(&regulated, octets, Origin::Source(source))
     }
@@ -113,6 +116,14 @@ impl Packets {
     pub(crate) fn during(mut self, of: Life) -> Self {
         if let Origin::Source(source) = &mut self.origin {
             source.life = of;
+        }
+        self
+    }
+
+    /// The same where several hops have one program: each slot is told as one of this hop.
+    pub(crate) const fn beside_others(mut self, hop: ChannelId) -> Self {
+        if let Origin::Source(source) = &mut self.origin {
+            source.told = hop;
         }
         self
     }
@@ -149,10 +160,15 @@ impl Packets {
         self.waiting.is_empty() && !uncut
     }
 
-    /// At a source the channel of the program, which hears of each slot.
-    pub(crate) const fn program(&self) -> Option<ChannelId> {
+    /// The next node has another local id for them from now on.
+    pub(crate) const fn set_local_id(&mut self, local_id: u16) {
+        self.local_id = local_id;
+    }
+
+    /// At a source the channel that hears of each slot.
+    pub(crate) const fn told(&self) -> Option<ChannelId> {
         match &self.origin {
-            Origin::Source(source) => Some(source.program),
+            Origin::Source(source) => Some(source.told),
             Origin::Gateway { .. } => None,
         }
     }

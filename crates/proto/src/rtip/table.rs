@@ -9,6 +9,7 @@
 //! turn, so that a packet of a channel that has ended finds no other one for as long as can be.
 
 use super::door::{HopError, HopEvent};
+use super::fan::Fans;
 use super::hold::Hold;
 use crate::channels::follow::Follow;
 use crate::channels::lateness::OneWay;
@@ -69,6 +70,10 @@ struct Sink {
     /// The promise to units up to this schedule, if they wait for those of a contract before.
     eased: Option<(Span, u64)>,
     clocks: OneWay,
+    /// It may join others whose units have come for long: the first unit of which the first fragment comes is
+    /// its number 0, and had this number.
+    joins: bool,
+    joined_at: Option<u16>,
     /// Packets of a contract that follows, and that the channel goes by soon.
     hold: Option<Box<Hold>>,
 }
@@ -136,6 +141,8 @@ pub(crate) struct Table {
     sinks: BTreeMap<ChannelId, Sink>,
     /// The hops of programs whose channels have changed: the others have the number of the channel.
     programs: BTreeMap<ChannelId, ChannelId>,
+    /// Where packets to several receivers part.
+    pub(crate) fans: Fans,
     /// Ends that hold packets, or may.
     holding: usize,
     /// The newest packet that was held and goes to its program.
@@ -158,6 +165,7 @@ impl Table {
             arrivals: BTreeMap::new(),
             sinks: BTreeMap::new(),
             programs: BTreeMap::new(),
+            fans: Fans::default(),
             holding: 0,
             kept: None,
             keeps_cut: false,
@@ -187,8 +195,11 @@ impl Table {
         self.sinks.get(&id).map(|sink| sink.tally)
     }
 
-    /// The hop on which a program sends.
+    /// The hop on which a program sends; the first one of several.
     pub(crate) fn hop_of(&self, program: ChannelId) -> ChannelId {
+        if let Some(first) = self.fans.hop(program, 0) {
+            return first;
+        }
         if self.programs.is_empty() { program } else { *self.programs.get(&program).unwrap_or(&program) }
     }
 
@@ -240,7 +251,10 @@ impl Table {
     /// Packets that come in by the new local id go on over the hop from now on.
     pub(crate) fn enter_gateway(&mut self, hop: &Hop, key: Key) {
         let arrival = Arrival { hop: hop.id, octets: hop.octets, newest: None, way: Way::Port(hop.port) };
-        self.arrivals.insert(key, arrival);
+        match self.arrivals.contains_key(&key) {
+            true => self.fans.add(key, (hop.port, hop.id)),
+            false => _ = self.arrivals.insert(key, arrival),
+        }
         self.set(hop.id, State::Gateway(key));
     }
 
@@ -250,7 +264,57 @@ impl Table {
         let sink = self.sinks.entry(id).or_default();
         (sink.bound, sink.eased) = (bound, None);
         self.drop_hold(id);
-        self.arrivals.insert(key, Arrival { hop: id, octets, newest: None, way: Way::Program });
+        self.arrive_here(id, key, octets);
+    }
+
+    /// A program of this host gets the packets of an id, beside the hops over which they go on.
+    fn arrive_here(&mut self, id: ChannelId, key: Key, octets: u32) {
+        let mut arrival = Arrival { hop: id, octets, newest: None, way: Way::Program };
+        if let Some(former) = self.arrivals.get(&key)
+            && let Way::Port(port) = former.way
+        {
+            arrival.newest = former.newest;
+            self.fans.add(key, (port, former.hop));
+        }
+        self.arrivals.insert(key, arrival);
+    }
+
+    /// A program that joins others counts from the first unit that it gets.
+    pub(crate) fn begin_anywhere(&mut self, id: ChannelId) {
+        if let Some(sink) = self.sinks.get_mut(&id) {
+            sink.joins = true;
+        }
+    }
+
+    /// A unit for a program that joins others: false if it came in part before. Its number counts from the
+    /// first unit.
+    pub(crate) fn joins_with(&mut self, id: ChannelId, unit: &mut UnitHeader) -> bool {
+        let Some(sink) = self.sinks.get_mut(&id).filter(|sink| sink.joins) else { return true };
+        if sink.joined_at.is_none() && unit.fragment > 0 {
+            return false;
+        }
+        let first = *sink.joined_at.get_or_insert(unit.number);
+        unit.number = unit.number.wrapping_sub(first);
+        true
+    }
+
+    /// The packets of a hop that is entered come by another id than before.
+    pub(crate) fn come_by(&mut self, hop: ChannelId, former: Key, key: Key) {
+        let Some(hop) = self.hop(hop).copied().filter(|_| former != key) else { return };
+        self.part(former, hop.id);
+        self.enter_gateway(&hop, key);
+    }
+
+    /// Packets of an id go no more to a program, or over a hop, of this number.
+    fn part(&mut self, key: Key, id: ChannelId) {
+        let Some(arrival) = self.arrivals.get_mut(&key) else { return };
+        if arrival.hop != id {
+            return self.fans.drop_hop(key, id);
+        }
+        match self.fans.take(key) {
+            Some((port, hop)) => (arrival.hop, arrival.way) = (hop, Way::Port(port)),
+            None => _ = self.arrivals.remove(&key),
+        }
     }
 
     /// Packets of another contract of an incoming channel come in by this id from now on. They wait for those
@@ -276,7 +340,8 @@ impl Table {
 
     /// An incoming channel of this host gets no more packets by its local id, and may get another one.
     pub(crate) fn park(&mut self, id: ChannelId) {
-        self.arrivals.retain(|_, arrival| arrival.hop != id || !matches!(arrival.way, Way::Program));
+        let keys: Vec<Key> = self.destinations(id).collect();
+        keys.into_iter().for_each(|key| self.part(key, id));
         self.drop_hold(id);
     }
 
@@ -284,7 +349,7 @@ impl Table {
     pub(crate) fn leave(&mut self, id: ChannelId, key: Key) {
         let is_it = self.arrivals.get(&key).is_some_and(|arrival| arrival.hop == id);
         if is_it {
-            self.arrivals.remove(&key);
+            self.part(key, id);
         }
         let Some(hold) = self.sinks.get_mut(&id).and_then(|sink| sink.hold.as_mut()) else { return };
         // Its own packets come no more, or those before them.
@@ -521,9 +586,7 @@ impl Table {
 
     fn begin_ending(&mut self, id: ChannelId, told: bool) -> Option<Release> {
         let hop = *self.hop(id).filter(|hop| !matches!(hop.state, State::Ending { .. }))?;
-        if let State::Gateway(key) = hop.state {
-            self.arrivals.remove(&key);
-        }
+        self.leave_state(&hop);
         self.set(id, State::Ending { told });
         Some(Release { port: hop.port, hop: id })
     }
@@ -532,10 +595,17 @@ impl Table {
     fn remove(&mut self, id: ChannelId) -> Option<State> {
         let at = self.hops.iter().position(|hop| hop.id == id)?;
         let hop = self.hops.swap_remove(at);
-        if let State::Gateway(key) = hop.state {
-            self.arrivals.remove(&key);
-        }
+        self.leave_state(&hop);
         Some(hop.state)
+    }
+
+    /// No packet goes on over a hop any more.
+    fn leave_state(&mut self, hop: &Hop) {
+        match hop.state {
+            State::Gateway(key) => self.part(key, hop.id),
+            State::Source => self.fans.drop_source_hop(hop.id),
+            _ => {}
+        }
     }
 
     /// One hop or incoming channel that has lost the station next to it, or its port; it ends with this

@@ -100,6 +100,8 @@ pub struct Net {
     pub sent: Vec<SentPacket>,
     pub slots: Vec<(ChannelId, u64, UnitFate)>,
     parts: BTreeMap<(ChannelId, u64), usize>,
+    /// Of receivers that have joined others: the number of their first unit.
+    pub joined: BTreeMap<ChannelId, u64>,
     tags: u32,
     /// The sequence of the newest frame of node 0.
     pub newest_seq: u64,
@@ -141,6 +143,13 @@ impl Net {
     pub fn diamond(kind: MediumKind) -> Self {
         let (on, ends) = (vec![vec![0], vec![0, 1], vec![0, 1], vec![1]], (Discipline::default(), None));
         Self::of(on, &[kind; 2], ends, NamedPartitions::default())
+    }
+
+    /// The first node with two gateways on its segment, two receivers behind the first one and another one
+    /// behind the second one.
+    pub fn forked(kinds: [MediumKind; 3]) -> Self {
+        let on = vec![vec![0], vec![0, 1], vec![0, 2], vec![1], vec![1], vec![2]];
+        Self::of(on, &kinds, (Discipline::default(), None), NamedPartitions::default())
     }
 
     /// Nodes with ports on these segments, and the bystanders.
@@ -197,6 +206,7 @@ impl Net {
             sent: Vec::new(),
             slots: Vec::new(),
             parts: BTreeMap::new(),
+            joined: BTreeMap::new(),
             tags: 0,
             newest_seq: 0,
         };
@@ -410,7 +420,8 @@ impl Net {
         let (channel, unit) = (part.channel, part.descriptor);
         let octets = &frame[usize::from(part.offset)..][..usize::from(part.octets)];
         let place = u64::from(unit.fragment_offset);
-        let sound = |(at, octet): (usize, &u8)| *octet == Pattern::octet(unit.number, place + at as u64);
+        let number = unit.number + self.joined.get(&channel).copied().unwrap_or(0);
+        let sound = |(at, octet): (usize, &u8)| *octet == Pattern::octet(number, place + at as u64);
         assert!(octets.iter().enumerate().all(sound), "fragment {} of unit {}", unit.fragment, unit.number);
         let got = self.parts.entry((channel, unit.number)).or_default();
         *got += octets.len();

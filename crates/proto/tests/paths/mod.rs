@@ -56,6 +56,7 @@ pub fn request(to: usize) -> ChannelRequest {
         allows_withdrawn: false,
         partition: None,
         life: (Span::ZERO, None),
+        tree: ChannelId::NONE,
         room: Octets::new(2_000),
         initiation: RcapInitiation::Source,
         has_second: false,
@@ -141,7 +142,30 @@ enum What {
 pub struct Share {
     pub node: usize,
     pub entry: EntryId,
+    /// Entries of other branches of its tree that share it.
+    pub others: Vec<EntryId>,
     pub is_final: bool,
+}
+
+impl Share {
+    fn is_of(&self, node: usize, entry: EntryId) -> bool {
+        self.node == node && (self.entry == entry || self.others.contains(&entry))
+    }
+
+    /// An entry gives it back. True if nobody has it any more.
+    fn leave(&mut self, node: usize, entry: EntryId) -> bool {
+        if !self.is_of(node, entry) {
+            return false;
+        }
+        self.others.retain(|other| *other != entry);
+        if self.entry == entry {
+            match self.others.pop() {
+                Some(other) => self.entry = other,
+                None => return true,
+            }
+        }
+        false
+    }
 }
 
 /// The outcome of a program's call.
@@ -598,8 +622,13 @@ impl World {
             RcapOutput::Release { entry, .. } => {
                 self.stations[at].installed.remove(&entry);
                 self.reroutes.changes.next.remove(&(at, entry));
-                let mine = |share: &Share| share.node == at && share.entry == entry;
-                self.shares.values_mut().for_each(|shares| shares.retain(|share| !mine(share)));
+                self.shares
+                    .values_mut()
+                    .for_each(|shares| shares.retain_mut(|share| !share.leave(at, entry)));
+            }
+            RcapOutput::Share { entry, with } => {
+                let share = self.shares.values_mut().flatten().find(|share| share.is_of(at, with));
+                share.expect("it was reserved").others.push(entry);
             }
             asked => {
                 let late = Span::from_nanos(self.below(2_000_000));
@@ -642,7 +671,7 @@ impl World {
             RcapOutput::Relax { entry, delay } => {
                 let is_lost = self.happens(self.noise.share_lost);
                 let shares = self.shares.values_mut().flatten();
-                let share = shares.into_iter().find(|share| share.node == at && share.entry == entry);
+                let share = shares.into_iter().find(|share| share.is_of(at, entry));
                 let Some(share) = share.filter(|_| self.stations[at].life == life) else { return };
                 share.is_final = true;
                 let offer = Offer { delay, ..offer() };
@@ -666,7 +695,7 @@ impl World {
         let shares = self.shares.entry(key).or_default();
         assert!(!shares.iter().any(|share| share.node == at && share.entry == entry), "reserved twice");
         if shares.len() < self.capacity {
-            shares.push(Share { node: at, entry, is_final: false });
+            shares.push(Share { node: at, entry, others: Vec::new(), is_final: false });
             let (regulator, host_slack, late) = (Regulator::Rate, Span::ZERO, Chance::NEVER);
             let hop = HopOffer { offer: offer(), regulator, host_slack, late, medium: 2, percent: 0 };
             return self.with(at, life, |machine, now| machine.reserved(now, entry, hop));

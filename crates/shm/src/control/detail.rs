@@ -15,6 +15,30 @@ pub struct ChannelDetail {
     pub hops: Vec<HopInfo>,
     /// The destination of a channel across segments, once its status is known.
     pub destination: Option<DestinationInfo>,
+    /// The receivers of a channel that is sent to several; empty where it has one.
+    #[serde(default)]
+    pub receivers: Vec<ReceiverInfo>,
+}
+
+/// One of several receivers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiverInfo {
+    /// The node's name, or its id where none is known.
+    pub node: String,
+    /// Its id.
+    pub node_id: NodeId,
+    /// `asked`, `in`, `refused` or `left`.
+    pub state: String,
+    /// Why it was refused, or has left, as one sentence.
+    pub why: String,
+    /// The promise to it; 0 where there was none.
+    pub bound_ns: u64,
+    /// Units that came whole.
+    pub units: u64,
+    /// Units that came in part or not at all.
+    pub broken: u64,
+    /// The nodes of its way, its own left out, as they last told; empty once the channel has ended.
+    pub hops: Vec<HopInfo>,
 }
 
 /// The request for a channel (Tenet paper, Tables 2 and 3), and its packets.
@@ -111,4 +135,7 @@ pub struct EndInfo {
     pub how: String,
     /// How long ago.
     pub ago_ns: u64,
+    /// Its receivers, where it was sent to several.
+    #[serde(default)]
+    pub receivers: Vec<ReceiverInfo>,
 }

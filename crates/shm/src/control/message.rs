@@ -25,7 +25,7 @@ pub enum Request {
     },
     /// Asks for a reserved channel.
     Open {
-        /// Station by name, number or MAC.
+        /// Station by name, number or MAC; several, with commas between them, for one channel to all.
         to: String,
         /// The service to reach there.
         service: u16,
@@ -102,6 +102,13 @@ pub enum Request {
         channel: ChannelId,
         /// The change.
         change: AskedChange,
+    },
+    /// Adds a receiver to an open channel that was opened to several.
+    Join {
+        /// The channel.
+        channel: ChannelId,
+        /// Station by name, number or MAC.
+        to: String,
     },
     /// Keeps the token going round although nobody has data, to measure hops.
     Circulate {
@@ -294,6 +301,13 @@ pub enum Reply {
         /// What is promised from now on.
         contract: Granted,
     },
+    /// To [`Request::Join`]: the receiver is in.
+    Joined {
+        /// The channel.
+        channel: ChannelId,
+        /// The promise to it.
+        bound_ns: u64,
+    },
     /// A channel has another contract from now on, as somebody asked for.
     Changed {
         /// The channel.
@@ -374,6 +388,7 @@ impl Request {
             Self::Open { to, name, .. } => {
                 [("the channel's name", name.as_deref()), ("the station to reach", Some(to.as_str()))]
             }
+            Self::Join { to, .. } => [("the station to reach", Some(to.as_str())), ("", None)],
             Self::Listen { from, .. } => [("the station to hear", from.as_deref()), ("", None)],
             _ => [("", None); 2],
         };

@@ -12,7 +12,7 @@ mod message;
 mod name;
 mod socket;
 
-pub use detail::{ChannelDetail, DestinationInfo, EndInfo, HopInfo, TermsInfo};
+pub use detail::{ChannelDetail, DestinationInfo, EndInfo, HopInfo, ReceiverInfo, TermsInfo};
 pub use info::{
     CauseInfo, ChannelInfo, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, PartitionInfo,
     PortInfo, RefusalInfo, ReservationInfo, StatusInfo, TallyInfo, TimersInfo, TokenInfo,

@@ -10,8 +10,8 @@ use crate::clock;
 use crate::stall::{Stall, StallEvidence, StallLog};
 use rota::{
     AcceptError, AskedTerms, CloseCause, CloseError, ControlName, Granted, Invitation, Invitee, Listener,
-    Node, OpenRequest, Overdue, Pacer, Received, RecvChannel, RecvError, SendChannel, SendError, Tally,
-    WaitError, Withdrawn,
+    Node, OpenRequest, Overdue, Pacer, Received, ReceiverInfo, RecvChannel, RecvError, SendChannel,
+    SendError, Tally, WaitError, Withdrawn,
 };
 use rota_answer::{Exit, Failure, complain};
 use rota_units::{Instant, Span};
@@ -139,6 +139,11 @@ fn invited(node: &Node, service: u16) -> Result<(Invitee, Invitation), Failure> 
     }
 }
 
+/// The receivers of a channel as far as its node still tells; of one receiver nothing is asked.
+fn receivers(channel: &SendChannel) -> Vec<ReceiverInfo> {
+    if channel.has_several() { channel.receivers().unwrap_or_default() } else { Vec::new() }
+}
+
 fn promise(granted: &Granted) -> Promise {
     let Granted { contract, withdrawn, .. } = *granted;
     Promise {
@@ -168,7 +173,8 @@ fn closed(mut channel: SendChannel, played: Result<u64, Failure>, stalls: Vec<St
     // A unit that had left in part is the receiver's: it counts it as incomplete.
     let rest = Rest { unsent: channel.unsent().min(tally.lost), unknown };
     let counted = Some((channel.handed_over(), channel.left_out()));
-    Closed { stalls, tally, rest, counted, failure: closed.err() }
+    let receivers = receivers(&channel);
+    Closed { stalls, tally, rest, counted, receivers, failure: closed.err() }
 }
 
 impl ChannelSink {
@@ -213,6 +219,10 @@ impl UnitSink for ChannelSink {
 
     fn reservation(&self) -> Option<String> {
         self.channel.granted().reservation()
+    }
+
+    fn receivers(&self) -> Vec<ReceiverInfo> {
+        receivers(&self.channel)
     }
 
     fn wait_slot(&mut self, _frame: u64) -> Result<SendTurn, Failure> {

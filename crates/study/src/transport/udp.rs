@@ -145,7 +145,14 @@ impl UnitSink for UdpSink {
     fn close(mut self: Box<Self>, played: Result<u64, Failure>) -> Closed {
         let failure = played.and_then(|sent| self.put_end(sent)).err();
         let (tally, rest) = (Tally::default(), Rest::default());
-        Closed { stalls: self.stalls.into_stalls(), tally, rest, counted: None, failure }
+        Closed {
+            stalls: self.stalls.into_stalls(),
+            tally,
+            rest,
+            counted: None,
+            receivers: Vec::new(),
+            failure,
+        }
     }
 }
 

@@ -96,6 +96,9 @@ pub struct RcapWay {
     pub start_ns: u64,
     /// In what time from now it ends; `u64::MAX` for never.
     pub end_ns: u64,
+    /// The channel to several receivers that this one is a branch of, by its origin's number: branches share
+    /// the hops that they have in common. [`ChannelId::NONE`] where it has one receiver.
+    pub tree: ChannelId,
 }
 
 /// A request for a new channel, with the records of the nodes that it has passed.
@@ -144,7 +147,7 @@ pub struct RcapRequest<'a> {
 }
 
 impl<'a> RcapRequest<'a> {
-    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 5 * 8 + 1 + 1;
+    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 6 * 8 + 1 + 1;
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let (destination, service) = (fields.node("destination")?, fields.u16("service")?);
@@ -164,6 +167,7 @@ impl<'a> RcapRequest<'a> {
         let initiation = RcapInitiation::of(initiation, ChannelId(fields.u64("invitation")?))?;
         let partition = read_partition(fields)?;
         let (start_ns, end_ns) = (fields.u64("start")?, fields.u64("end")?);
+        let tree = ChannelId(fields.u64("tree")?);
         let apart = RcapRoute::read(fields)?;
         let nodes = RcapRecords::read(fields)?;
         sound((1..=RCAP_LEASE_MAX_NS).contains(&lease_ns), "lease")?;
@@ -186,13 +190,15 @@ impl<'a> RcapRequest<'a> {
         sound(room >= s_max, "room")?;
         sound(start_ns <= RCAP_AHEAD_MAX_NS, "start")?;
         sound(end_ns > start_ns && (end_ns <= RCAP_AHEAD_MAX_NS || end_ns == u64::MAX), "end")?;
+        // A branch ends where its path fails, and changes no more than the others.
+        sound(!tree.is_some() || (again == 0 && reroute_ns == 0), "tree")?;
         sound(nodes.are_plain(), "terms")?;
         Ok(Self {
             destination,
             service,
             uid,
             initiation,
-            way: RcapWay { allows_withdrawn: class & 2 == 2, partition, start_ns, end_ns },
+            way: RcapWay { allows_withdrawn: class & 2 == 2, partition, start_ns, end_ns, tree },
             lease_ns,
             x_min_ns,
             x_ave_ns,
@@ -228,6 +234,7 @@ impl<'a> RcapRequest<'a> {
         writer.u64(self.initiation.invitation().0);
         writer.bytes(&self.way.partition.map_or([0; PartitionName::OCTETS], |name| name.octets()));
         writer.u64(self.way.start_ns).u64(self.way.end_ns);
+        writer.u64(self.way.tree.0);
         self.apart().write(writer);
         self.nodes.write(writer);
     }

@@ -28,6 +28,9 @@ impl Node {
         change: &AskedChange,
     ) -> Option<Result<(), ResizeError>> {
         let end = self.end_across(channel)?;
+        if self.across.as_ref().is_some_and(|across| across.is_tree(end.key)) {
+            return Some(Err(ResizeError::Across(RcapCallError::Branch)));
+        }
         let request = end.opened.request.filter(|_| end.sending && end.state == State::Open);
         let Some(standing) = request else { return Some(Err(ResizeError::NoChannel(channel))) };
         let request = ChannelRequest { packet_max: self.packet_max(), ..changed(&standing, change) };
@@ -69,6 +72,10 @@ impl Node {
     ) -> Result<(), HopError> {
         let source = self.across.as_ref().and_then(|across| across.rcap.source_of(entry));
         let program = source.unwrap_or(hop);
+        let tree = self.across.as_ref().map(|across| across.program_of(program));
+        if let Some(tree) = tree.filter(|tree| *tree != program) {
+            return self.enter_source_beside(hop, spec, tree);
+        }
         let former = self.hops.hop_of(program);
         let life = self.across.as_ref().and_then(|across| across.rcap.own_life(entry));
         self.enter_source_of(hop, spec, program, life.unwrap_or(Life::ALWAYS))?;
@@ -85,7 +92,8 @@ impl Node {
     /// All hops of a channel that is sent here have nothing to send.
     pub(super) fn is_source_drained(&self, channel: ChannelId) -> bool {
         let Some(across) = &self.across else { return true };
-        let is_its = |entry: &EntryId| across.rcap.source_of(*entry) == Some(channel);
+        let program_of = |entry| across.rcap.source_of(entry).map(|of| across.program_of(of));
+        let is_its = |entry: &EntryId| program_of(*entry) == Some(channel);
         let mut hops = across.held.iter().filter(|(entry, _)| is_its(entry)).map(|(_, held)| held.hop);
         hops.all(|hop| self.is_hop_drained(hop))
     }
@@ -150,6 +158,9 @@ impl Node {
         } else {
             let bound = self.end_across(id).map_or(Span::ZERO, |end| end.granted.bound());
             self.enter_destination_as(id, from, (octets, bound), label)?;
+            if channel.is_branch {
+                self.hops.begin_anywhere(id);
+            }
         }
         if let Some(across) = &mut self.across {
             across.entered.insert(entry, (id, key));

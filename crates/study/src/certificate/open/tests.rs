@@ -67,7 +67,7 @@ fn across() -> ChannelDetail {
     let terms = terms(5_000, packet_max);
     let packets = terms_of(&terms).messages.packets(Octets::new(packet_max)).expect("sound");
     let hops = [100, 10].map(|mbit| hop(mbit, packets.traffic, packets.octets.get(), true)).to_vec();
-    ChannelDetail { info: info(), terms: Some(terms), hops, destination: None }
+    ChannelDetail { info: info(), terms: Some(terms), hops, destination: None, receivers: Vec::new() }
 }
 
 #[test]
@@ -88,7 +88,8 @@ fn a_channel_of_one_segment_has_one_hop() {
     let traffic = Traffic::periodic(Span::from_nanos(PERIOD)).expect("sound");
     let hops = vec![hop(100, traffic, 20_000, false)];
     let bound = hops[0].bound_ns;
-    let detail = ChannelDetail { info: info(), terms: Some(terms), hops, destination: None };
+    let detail =
+        ChannelDetail { info: info(), terms: Some(terms), hops, destination: None, receivers: Vec::new() };
     assert_eq!(certificate(&detail).expect("it has its part")["promise"]["delay"], bound);
 }
 
@@ -150,7 +151,7 @@ fn over_cable(others: usize, units: Span) -> ChannelDetail {
         terms_of(&terms).messages.packets(Octets::new(packet_max)).expect("sound");
     let ask = Ask { traffic, octets, octets_least: Octets::new(1) };
     let hops = vec![hop(100, traffic, octets.get(), true), cable(10, &ask, others, units)];
-    ChannelDetail { info: info(), terms: Some(terms), hops, destination: None }
+    ChannelDetail { info: info(), terms: Some(terms), hops, destination: None, receivers: Vec::new() }
 }
 
 #[test]

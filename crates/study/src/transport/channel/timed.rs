@@ -2,13 +2,13 @@
 
 use super::{
     ChannelFailure, ChannelRequest, DRAIN, FIRST_SLOT_PATIENCE, NOT_REPORTED, NOT_STATED, Sender, closed,
-    end_of, end_of_sender, end_of_wait, listener, open_channel, promise, uncounted,
+    end_of, end_of_sender, end_of_wait, listener, open_channel, promise, receivers, uncounted,
 };
 use crate::clock;
 use crate::stall::Stall;
 use crate::transport::{Arrival, Closed, Event, Promise, SendTurn, UnitSink, UnitSource};
 use rota::cmtp::{Played, StreamSink, StreamSource, StreamTally, StreamUnit, UnitState, buffers_for};
-use rota::{AcceptError, Listener, RecvError, SendError, Tally, Withdrawn};
+use rota::{AcceptError, Listener, ReceiverInfo, RecvError, SendError, Tally, Withdrawn};
 use rota_answer::Failure;
 use rota_units::{Instant, Span};
 
@@ -39,6 +39,10 @@ impl UnitSink for TimedSink {
         let ahead = format!("{ahead} unit{} of work-ahead", if ahead == 1 { "" } else { "s" });
         let reservation = self.0.channel().granted().reservation();
         Some(reservation.map_or(ahead.clone(), |reservation| format!("{reservation}; {ahead}")))
+    }
+
+    fn receivers(&self) -> Vec<ReceiverInfo> {
+        receivers(self.0.channel())
     }
 
     fn wait_slot(&mut self, frame: u64) -> Result<SendTurn, Failure> {

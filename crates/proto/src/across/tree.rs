@@ -1,0 +1,158 @@
+//! Channels to several receivers, as their source sees them: one channel of its program, and a *branch* of
+//! RCAP's for each receiver. Branches that come the same way share its reservations (`rcap/ledger.rs`) and
+//! its packets (`rtip/fan.rs`); what ends one of them is nothing to the others.
+
+use crate::rcap::{ChannelKey, ChannelRequest, RcapDenied, RcapTest, Record};
+use rota_contract::{ChannelId, CloseCause, NodeId, Tally};
+use rota_units::Span;
+use rota_wire::{RcapPart, RcapStanding};
+
+/// Receivers of one channel, those included that were refused or have left.
+pub const RECEIVERS_MAX: usize = 16;
+
+/// The state of a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiverState {
+    /// It is asked for once those before it are decided.
+    Waits,
+    /// It is asked for.
+    Asked,
+    /// It receives.
+    In,
+    /// Its branch was refused.
+    Refused(RcapDenied),
+    /// Its branch has ended.
+    Left(CloseCause),
+}
+
+/// One receiver of a channel that is sent here.
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    /// RCAP's number of it, by which its receiver knows the channel.
+    pub(crate) channel: ChannelId,
+    pub(crate) to: NodeId,
+    pub(crate) state: ReceiverState,
+    pub(crate) bound: Span,
+    /// The newest status of each node of its way, its own last.
+    pub(crate) nodes: Vec<Record>,
+    pub(crate) tally: Tally,
+    /// A question for its status is on its way.
+    pub(crate) is_asked: bool,
+    /// The newest question was answered.
+    pub(crate) is_counted: bool,
+}
+
+/// A channel to several receivers.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    /// The request of each branch but for its destination.
+    pub(crate) request: ChannelRequest,
+    pub(crate) branches: Vec<Branch>,
+    /// Its program may send.
+    pub(crate) is_open: bool,
+    /// The end that its program, or somebody else here, has asked for.
+    pub(crate) closing: Option<CloseCause>,
+    /// Units that a receiver has lost whose branch another one has followed.
+    lost_before: u64,
+}
+
+impl Tree {
+    pub(crate) fn new(request: ChannelRequest, to: impl Iterator<Item = NodeId>) -> Self {
+        let (branches, is_open, closing, lost_before) = (Vec::new(), false, None, 0);
+        let mut tree = Self { request, branches, is_open, closing, lost_before };
+        to.for_each(|to| _ = tree.add(to));
+        tree
+    }
+
+    /// Another receiver, in the place of what is known of its former branch. False if it is one already, or
+    /// if there are as many as there may be.
+    pub(crate) fn add(&mut self, to: NodeId) -> bool {
+        let former = self.branches.iter().position(|branch| branch.to == to);
+        if former.is_some_and(|at| self.branches[at].is_live()) {
+            return false;
+        }
+        if former.is_none() && self.branches.len() >= RECEIVERS_MAX {
+            return false;
+        }
+        if let Some(at) = former {
+            self.lost_before = self.lost_before.max(self.branches.remove(at).tally.lost);
+        }
+        self.branches.push(Branch {
+            channel: ChannelId::NONE,
+            to,
+            state: ReceiverState::Waits,
+            bound: Span::ZERO,
+            nodes: Vec::new(),
+            tally: Tally::default(),
+            is_asked: false,
+            is_counted: false,
+        });
+        true
+    }
+
+    pub(crate) fn branch(&mut self, channel: ChannelId) -> Option<&mut Branch> {
+        self.branches.iter_mut().find(|branch| branch.channel == channel)
+    }
+
+    pub(crate) fn are_in(&self) -> impl Iterator<Item = &Branch> {
+        self.branches.iter().filter(|branch| branch.state == ReceiverState::In)
+    }
+
+    /// The longest bound of those that receive.
+    pub(crate) fn bound(&self) -> Span {
+        self.are_in().map(|branch| branch.bound).max().unwrap_or(Span::ZERO)
+    }
+
+    /// The counts of the receiver that has lost most. At the end, when each has told of all units, these are
+    /// so many: one that has joined later counts from its first unit, and the sum of its counts is not all.
+    pub(crate) fn tally(&self, all: Option<u64>) -> Tally {
+        let came = self.branches.iter().map(|branch| branch.tally.units).max().unwrap_or(0);
+        let lost = self.branches.iter().map(|branch| branch.tally.lost).max().unwrap_or(0);
+        let lost = lost.max(self.lost_before);
+        let units = all.map_or(came, |all| all.saturating_sub(lost));
+        Tally { units, lost, ..Tally::default() }
+    }
+
+    /// The refusal of a channel that nobody receives: that of the first receiver.
+    pub(crate) fn denied(&self) -> RcapDenied {
+        let denied = self.branches.iter().find_map(|branch| match branch.state {
+            ReceiverState::Refused(denied) => Some(denied),
+            _ => None,
+        });
+        denied.unwrap_or_else(|| refused(NodeId::UNKNOWN))
+    }
+}
+
+impl Branch {
+    pub(crate) const fn is_live(&self) -> bool {
+        matches!(self.state, ReceiverState::Waits | ReceiverState::Asked | ReceiverState::In)
+    }
+
+    pub(crate) const fn key(&self, origin: NodeId) -> ChannelKey {
+        ChannelKey { origin, channel: self.channel }
+    }
+
+    /// Its nodes have told how it fares.
+    pub(crate) fn count(&mut self, nodes: Vec<Record>) {
+        (self.is_asked, self.is_counted) = (false, true);
+        if let Some(last) = nodes.last() {
+            self.tally = Tally { units: last.counts.packets, lost: last.counts.dropped, ..Tally::default() };
+            self.nodes = nodes;
+        }
+    }
+}
+
+/// The refusal of a branch that was not even asked for.
+pub(crate) const fn refused(node: NodeId) -> RcapDenied {
+    let (standing, test) = (RcapStanding::Final, RcapTest::TableFull);
+    RcapDenied {
+        node,
+        test,
+        standing,
+        margin_ns: 0,
+        nearest_delay_ns: 0,
+        nearest_octets: 0,
+        part: RcapPart::Whole,
+        nearest_end_ns: 0,
+    }
+}

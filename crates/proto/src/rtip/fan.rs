@@ -1,0 +1,239 @@
+//! Channels to several receivers at one node: where their packets part.
+//!
+//! A packet comes in once, by the one local id of all branches that have come the same way, and goes on once
+//! over each hop of these branches, or to a program. At the source each hop cuts the program's units for
+//! itself, and a unit is over when all hops have sent it. All room is taken when a hop is entered.
+
+use super::table::Key;
+use crate::io::{ChannelId, Output, PortId, UnitFate};
+use rota_medium::door::UNITS_WAITING_MAX;
+use rota_units::Instant;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The hops of a program that sends to several receivers.
+#[derive(Clone, Debug)]
+struct Source {
+    /// Each with the number behind the newest unit that it has sent.
+    hops: Vec<(ChannelId, u64)>,
+    /// The number behind the newest unit that was offered.
+    next: u64,
+    /// Units that some hop has yet to send.
+    ready: VecDeque<u64>,
+    /// Units that all hops have sent, of which the parent has not heard.
+    over: VecDeque<u64>,
+    /// The newest slot.
+    at: Instant,
+}
+
+impl Source {
+    fn settle(&mut self) {
+        let sent = self.hops.iter().map(|(_, next)| *next).min().unwrap_or(self.next);
+        let has_room = |over: &VecDeque<u64>| over.len() < over.capacity();
+        while has_room(&self.over)
+            && let Some(number) = self.ready.front().copied().filter(|number| *number < sent)
+        {
+            self.ready.pop_front();
+            self.over.push_back(number);
+        }
+    }
+}
+
+/// The places of a node where packets part.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fans {
+    /// Hops over which packets go on beside the way that their arrival has.
+    further: BTreeMap<Key, Vec<(PortId, ChannelId)>>,
+    sources: BTreeMap<ChannelId, Source>,
+}
+
+impl Fans {
+    // ---- gateways -------------------------------------------------------------------------------------
+
+    /// Packets that come in by this id go on over this hop, too.
+    pub(super) fn add(&mut self, key: Key, hop: (PortId, ChannelId)) {
+        self.further.entry(key).or_default().push(hop);
+    }
+
+    /// They do so no more.
+    pub(super) fn drop_hop(&mut self, key: Key, hop: ChannelId) {
+        let Some(hops) = self.further.get_mut(&key) else { return };
+        hops.retain(|(_, id)| *id != hop);
+        if hops.is_empty() {
+            self.further.remove(&key);
+        }
+    }
+
+    /// One of the further hops of this id, which is one no more.
+    pub(super) fn take(&mut self, key: Key) -> Option<(PortId, ChannelId)> {
+        let first = self.further.get(&key)?.first().copied()?;
+        self.drop_hop(key, first.1);
+        Some(first)
+    }
+
+    /// The further hop of this id at this place.
+    pub(crate) fn at(&self, key: Key, place: usize) -> Option<(PortId, ChannelId)> {
+        if self.further.is_empty() { None } else { self.further.get(&key)?.get(place).copied() }
+    }
+
+    // ---- sources --------------------------------------------------------------------------------------
+
+    /// A program sends on this hop, too, from its next unit on.
+    pub(crate) fn send_on(&mut self, program: ChannelId, hop: ChannelId) {
+        let room = || VecDeque::with_capacity(2 * UNITS_WAITING_MAX);
+        let source = self.sources.entry(program).or_insert_with(|| Source {
+            hops: Vec::new(),
+            next: 0,
+            ready: room(),
+            over: room(),
+            at: Instant::ZERO,
+        });
+        source.hops.push((hop, source.next));
+    }
+
+    /// A hop of some program is gone.
+    pub(super) fn drop_source_hop(&mut self, hop: ChannelId) {
+        for source in self.sources.values_mut() {
+            source.hops.retain(|(id, _)| *id != hop);
+            source.settle();
+        }
+    }
+
+    /// The program sends no more.
+    pub(crate) fn forget(&mut self, program: ChannelId) {
+        self.sources.remove(&program);
+    }
+
+    /// The hop of a program at this place.
+    pub(crate) fn hop(&self, program: ChannelId, place: usize) -> Option<ChannelId> {
+        if self.sources.is_empty() {
+            return None;
+        }
+        self.sources.get(&program)?.hops.get(place).map(|(id, _)| *id)
+    }
+
+    /// True for a program that sends to several receivers.
+    pub(crate) fn has(&self, program: ChannelId) -> bool {
+        !self.sources.is_empty() && self.sources.contains_key(&program)
+    }
+
+    /// The number behind the newest unit that a program has offered.
+    pub(crate) fn offered_by(&self, program: ChannelId) -> u64 {
+        self.sources.get(&program).map_or(0, |source| source.next)
+    }
+
+    /// A unit is offered to all hops of a program.
+    pub(crate) fn offered(&mut self, program: ChannelId, number: u64) {
+        if let Some(source) = self.sources.get_mut(&program) {
+            source.next = number.saturating_add(1);
+            if source.ready.len() < source.ready.capacity() {
+                source.ready.push_back(number);
+            }
+        }
+    }
+
+    /// True if the outputs of ports are to be merged.
+    #[inline]
+    pub(crate) fn has_sources(&self) -> bool {
+        !self.sources.is_empty()
+    }
+
+    /// The output of a port for the parent, to whom all hops of a program are one channel. `None` where it
+    /// waits for other hops.
+    pub(crate) fn merge(&mut self, output: Output) -> Option<Output> {
+        let Output::Slot { channel: hop, at, unit } = output else { return Some(output) };
+        let is_its = |source: &Source| source.hops.iter().any(|(id, _)| *id == hop);
+        let Some((program, source)) = self.sources.iter_mut().find(|(_, source)| is_its(source)) else {
+            return Some(output);
+        };
+        let channel = *program;
+        source.at = at;
+        match unit {
+            Some((number, UnitFate::Sent)) => {
+                let own = source.hops.iter_mut().filter(|(id, _)| *id == hop);
+                own.for_each(|(_, next)| *next = number.saturating_add(1));
+                source.settle();
+                self.next_over()
+            }
+            // The empty slots of one hop stand for those of all.
+            None if source.hops.first().is_none_or(|(id, _)| *id != hop) => None,
+            unit => Some(Output::Slot { channel, at, unit }),
+        }
+    }
+
+    /// The next unit that all hops of its program have sent.
+    pub(crate) fn next_over(&mut self) -> Option<Output> {
+        let (channel, source) = self.sources.iter_mut().find(|(_, source)| !source.over.is_empty())?;
+        let (number, at) = (source.over.pop_front()?, source.at);
+        source.settle();
+        Some(Output::Slot { channel: *channel, at, unit: Some((number, UnitFate::Sent)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TREE: ChannelId = ChannelId(9);
+    const AT: Instant = Instant::from_nanos(5);
+
+    fn sent(hop: u64, number: u64) -> Output {
+        Output::Slot { channel: ChannelId(hop), at: AT, unit: Some((number, UnitFate::Sent)) }
+    }
+
+    fn of_tree(number: u64) -> Option<Output> {
+        Some(Output::Slot { channel: TREE, at: AT, unit: Some((number, UnitFate::Sent)) })
+    }
+
+    #[test]
+    fn a_unit_is_over_when_all_hops_have_sent_it() {
+        let mut fans = Fans::default();
+        fans.send_on(TREE, ChannelId(1));
+        fans.send_on(TREE, ChannelId(2));
+        [0, 1].into_iter().for_each(|number| fans.offered(TREE, number));
+        assert_eq!([fans.merge(sent(1, 0)), fans.merge(sent(1, 1)), fans.next_over()], [None, None, None]);
+        assert_eq!([fans.merge(sent(2, 0)), fans.next_over()], [of_tree(0), None]);
+        // Another hop begins with the next unit, and one that ends is waited for no more.
+        fans.send_on(TREE, ChannelId(3));
+        fans.offered(TREE, 2);
+        assert_eq!([fans.merge(sent(3, 2)), fans.merge(sent(1, 2))], [None, None]);
+        fans.drop_source_hop(ChannelId(2));
+        assert_eq!([fans.next_over(), fans.next_over(), fans.next_over()], [of_tree(1), of_tree(2), None]);
+        assert_eq!(
+            (fans.offered_by(TREE), fans.hop(TREE, 0), fans.hop(TREE, 2)),
+            (3, Some(ChannelId(1)), None)
+        );
+    }
+
+    /// More units wait than a hop takes: the room was taken when it was entered.
+    #[test]
+    fn parting_packets_allocate_nothing() {
+        let mut fans = Fans::default();
+        (1..4).for_each(|hop| fans.send_on(TREE, ChannelId(hop)));
+        let key = (PortId(0), rota_wire::MacAddr([2; 6]), 7);
+        (5..8).for_each(|hop| fans.add(key, (PortId(1), ChannelId(hop))));
+        let mut over = 0;
+        let counted = allocation_counter::measure(|| {
+            for number in 0..1_000 {
+                fans.offered(TREE, number);
+                assert_eq!((0..9).map_while(|place| fans.at(key, place)).count(), 3);
+                if number >= UNITS_WAITING_MAX as u64 {
+                    let gone = number - UNITS_WAITING_MAX as u64;
+                    over += (1..4).filter_map(|hop| fans.merge(sent(hop, gone))).count();
+                }
+            }
+        });
+        assert_eq!((counted.count_total, over), (0, 1_000 - UNITS_WAITING_MAX));
+    }
+
+    #[test]
+    fn slots_of_other_channels_and_empty_ones_pass() {
+        let mut fans = Fans::default();
+        fans.send_on(TREE, ChannelId(1));
+        fans.send_on(TREE, ChannelId(2));
+        assert_eq!(fans.merge(sent(7, 3)), Some(sent(7, 3)));
+        let empty = |hop| Output::Slot { channel: ChannelId(hop), at: AT, unit: None };
+        assert_eq!([fans.merge(empty(2)), fans.merge(empty(1))], [None, Some(empty(9))]);
+        fans.forget(TREE);
+        assert!(!fans.has(TREE) && !fans.has_sources());
+    }
+}

@@ -1,0 +1,220 @@
+//! Channels to several receivers (TENET-6-4): one packet for each next node, receivers that join and leave,
+//! gateways that die.
+
+use crate::hops::Net;
+use rota_contract::NodeId;
+use rota_proto::MediumKind::Rether;
+use rota_proto::{
+    Beyond, ChannelEvent, ChannelId, Destination, OpenRequest, ReceiverChange, ReceiverState, TrafficSpec,
+};
+use rota_units::Span;
+
+const PERIOD: Span = Span::from_millis(40);
+const SERVICE: u16 = 7;
+const RECEIVERS: [usize; 3] = [3, 4, 5];
+
+fn id(node: usize) -> NodeId {
+    NodeId(node as u64 + 1)
+}
+
+/// A source, two gateways on its segment, receivers 3 and 4 behind the first and 5 behind the second one.
+struct Forked {
+    net: Net,
+    tree: ChannelId,
+    /// The channel of each receiver, by its node.
+    ends: Vec<(usize, ChannelId)>,
+    units: u64,
+}
+
+fn forked() -> Forked {
+    let mut net = Net::forked([Rether; 3]);
+    for node in 0..6 {
+        net.nodes[node].begin_across(&format!("n{node}"), true, node as u64 + 5);
+    }
+    for (one, other) in [(0, 1), (0, 2), (1, 2), (1, 3), (1, 4), (3, 4), (2, 5)] {
+        let now = net.now;
+        net.nodes[one].neighbour_up(now, id(other));
+        net.nodes[other].neighbour_up(now, id(one));
+        net.drain(one);
+        net.drain(other);
+    }
+    net.run(Span::from_millis(500));
+    RECEIVERS.into_iter().for_each(|node| net.nodes[node].listen(SERVICE));
+    Forked { net, tree: ChannelId::NONE, ends: Vec::new(), units: 0 }
+}
+
+impl Forked {
+    fn open(&mut self, to: &[usize], octets: u32) {
+        let traffic = TrafficSpec::fixed(octets, PERIOD, false);
+        let request = OpenRequest { to: Destination::Node(id(to[0])), service: SERVICE, traffic };
+        let to: Vec<NodeId> = to.iter().map(|node| id(*node)).collect();
+        let now = self.net.now;
+        self.tree = self.net.nodes[0].open_to_all(now, &request, &to, Beyond::default()).expect("sound");
+        self.net.drain(0);
+        self.until(|of| of.told(|event| matches!(event, ChannelEvent::Opened { .. })).is_some());
+    }
+
+    /// Runs until this is so; receivers accept meanwhile.
+    fn until(&mut self, is_so: impl Fn(&Self) -> bool) {
+        for _ in 0..4_000 {
+            if is_so(self) {
+                return;
+            }
+            self.net.run(Span::from_millis(1));
+            self.accept();
+        }
+        panic!("it never came: {:?}", self.net.told);
+    }
+
+    fn accept(&mut self) {
+        while let Some(at) =
+            self.net.told.iter().position(|(_, event)| matches!(event, ChannelEvent::Incoming { .. }))
+        {
+            let (node, ChannelEvent::Incoming { channel, .. }) = self.net.told.remove(at) else { return };
+            let now = self.net.now;
+            assert!(self.net.nodes[node].accept(now, channel));
+            self.ends.retain(|(of, _)| *of != node);
+            self.ends.push((node, channel));
+            self.net.drain(node);
+        }
+    }
+
+    fn told<T>(&self, pick: impl Fn(&ChannelEvent) -> T) -> Option<T>
+    where
+        T: Picked,
+    {
+        let of_source = self.net.told.iter().filter(|(node, _)| *node == 0);
+        of_source.map(|(_, event)| pick(event)).find(Picked::is_some)
+    }
+
+    fn change(&self, to: usize) -> Option<ReceiverChange> {
+        let of_source = self.net.told.iter().filter(|(node, _)| *node == 0);
+        let mut changes = of_source.filter_map(|(_, event)| match event {
+            ChannelEvent::Receiver { to: of, change, .. } if *of == id(to) => Some(change.clone()),
+            _ => None,
+        });
+        changes.next_back()
+    }
+
+    fn send(&mut self, units: u64) {
+        for _ in 0..units {
+            self.net.unit(self.tree, self.units, 3_000);
+            self.units += 1;
+            self.net.run(PERIOD);
+            self.accept();
+        }
+    }
+
+    fn end(&self, node: usize) -> ChannelId {
+        self.ends.iter().find(|(of, _)| *of == node).expect("it accepted").1
+    }
+
+    /// The numbers of the units that have come to a receiver.
+    fn came(&self, node: usize) -> Vec<u64> {
+        let end = self.end(node);
+        self.net.came.iter().filter(|came| came.channel == end).map(|came| came.number).collect()
+    }
+
+    fn left_from(&self, node: usize) -> usize {
+        self.net.sent.iter().filter(|sent| sent.node == node).count()
+    }
+
+    /// The shares of all nodes on the three segments, as a node there knows of them.
+    fn shares(&self) -> [usize; 3] {
+        [self.net.reservations(0, 0), self.net.reservations(1, 1), self.net.reservations(2, 2)]
+    }
+}
+
+trait Picked {
+    fn is_some(&self) -> bool;
+}
+
+impl Picked for bool {
+    fn is_some(&self) -> bool {
+        *self
+    }
+}
+
+/// Every unit comes to all, each packet leaves once for each next node, and the end gives all back.
+#[test]
+fn a_unit_comes_to_three_receivers_over_one_share_for_each_next_node() {
+    let mut of = forked();
+    of.open(&RECEIVERS, 3_000);
+    assert_eq!(of.shares(), [2, 2, 1], "two gateways, two receivers, one receiver");
+    of.send(30);
+    of.net.run(Span::from_millis(500));
+    for node in RECEIVERS {
+        assert_eq!(of.came(node), (0..30).collect::<Vec<u64>>(), "receiver {node}");
+    }
+    // Three packets a unit.
+    assert_eq!([0, 1, 2].map(|node| of.left_from(node)), [2 * 90, 2 * 90, 90]);
+    let slots: Vec<u64> = of
+        .net
+        .slots
+        .iter()
+        .map(|(channel, number, _)| {
+            assert_eq!(*channel, of.tree);
+            *number
+        })
+        .collect();
+    assert_eq!(slots, (0..30).collect::<Vec<u64>>(), "its program is told once of each unit");
+    let (now, tree) = (of.net.now, of.tree);
+    of.net.nodes[0].close(now, tree);
+    of.net.drain(0);
+    let is_over = |event: &ChannelEvent| match event {
+        ChannelEvent::Closed { channel, tally, .. } if *channel == tree => {
+            (tally.units, tally.lost) == (30, 0)
+        }
+        _ => false,
+    };
+    of.until(|of| of.told(is_over).is_some());
+    of.net.run(Span::from_millis(1_500));
+    assert_eq!(of.shares(), [0; 3]);
+    assert!((0..6).all(|node| of.net.nodes[node].receivers(tree).is_empty()));
+}
+
+/// One leaves, the others lose nothing; it joins again and counts from its first unit. A gateway that dies
+/// takes its receivers with it, and nobody else. With the last one the channel ends.
+#[test]
+fn receivers_leave_and_join_and_a_gateway_ends_its_own_ones_alone() {
+    let mut of = forked();
+    of.open(&[3, 5], 3_000);
+    of.send(5);
+    let (now, tree) = (of.net.now, of.tree);
+    of.net.nodes[0].join(now, tree, id(4)).expect("there is room");
+    of.net.drain(0);
+    // Units are sent while it joins: its first one is known once it has come.
+    of.until(|of| matches!(of.change(4), Some(ReceiverChange::Joined { .. })));
+    of.net.joined.insert(of.end(4), of.units);
+    of.send(10);
+    assert_eq!(of.shares(), [2, 2, 1]);
+    let (now, end) = (of.net.now, of.end(3));
+    of.net.nodes[3].close(now, end);
+    of.net.drain(3);
+    of.until(|of| matches!(of.change(3), Some(ReceiverChange::Left { .. })));
+    of.send(10);
+    of.net.run(Span::from_millis(300));
+    assert_eq!(of.shares(), [2, 1, 1]);
+    assert_eq!(of.came(4), (0..20).collect::<Vec<u64>>(), "it has missed none since it came");
+    assert_eq!(of.came(5), (0..25).collect::<Vec<u64>>());
+    let states: Vec<_> = of.net.nodes[0].receivers(tree).into_iter().map(|of| (of.node, of.state)).collect();
+    assert!(matches!(states[0], (node, ReceiverState::Left(_)) if node == id(3)), "{states:?}");
+    assert_eq!(states.iter().filter(|(_, state)| *state == ReceiverState::In).count(), 2, "{states:?}");
+    // The second gateway is gone: its session ends, and so does the member.
+    of.net.dead.push(2);
+    let now = of.net.now;
+    of.net.nodes[0].neighbour_lost(now, id(2));
+    of.net.drain(0);
+    of.until(|of| matches!(of.change(5), Some(ReceiverChange::Left { .. })));
+    // The ring has to find a holder of its token first.
+    of.net.run(Span::from_millis(2_000));
+    of.send(10);
+    of.net.run(Span::from_millis(300));
+    assert_eq!(of.came(4), (0..30).collect::<Vec<u64>>());
+    let twice = of.net.nodes[0].join(of.net.now, tree, id(4)).unwrap_err().to_string();
+    assert!(twice.contains("already"), "{twice}");
+    let (now, end) = (of.net.now, of.end(4));
+    of.net.nodes[4].close(now, end);
+    of.net.drain(4);
+    of.until(|of| of.told(|event| matches!(event, ChannelEvent::Closed { .. })).is_some());
+}
