@@ -310,10 +310,7 @@ impl Session {
                 let command = Command::Change { ask, channel, change };
                 self.ask(ask, Asked::Modify { channel }, command, data)
             }
-            Request::Join { channel, to } => {
-                let asked = Asked::Join { channel, to: to.clone(), node: NodeId::UNKNOWN };
-                self.ask(ask, asked, Command::Join { ask, channel, to }, data)
-            }
+            Request::Join { channel, to } => self.join(ask, channel, to, data),
             Request::Circulate { duration_ns } => {
                 let until = now + Span::from_nanos(duration_ns.min(60_000_000_000));
                 self.done(Command::Circulate { until }, data)
@@ -334,6 +331,11 @@ impl Session {
             Request::LlcCancel => self.cancel_socket(ask, data),
             Request::Counters => _ = self.reply(&Reply::Counters, &[facts.counters.descriptor()]),
         }
+    }
+
+    fn join(&mut self, ask: u64, channel: ChannelId, to: String, data: &ControlEnd) {
+        let asked = Asked::Join { channel, to: to.clone(), node: NodeId::UNKNOWN };
+        self.ask(ask, asked, Command::Join { ask, channel, to }, data)
     }
 
     fn done(&self, command: Command, data: &ControlEnd) {

@@ -459,18 +459,14 @@ impl Tracer {
             ChannelEvent::Refused { channel, refusal } | ChannelEvent::NotChanged { channel, refusal } => {
                 let offer = refusal.counter_offer.map_or(0, |octets| octets.get());
                 let extra = [refusal.margin.as_nanos(), refusal.margin_bps, offer];
-                let octets = refusal.test.name().as_bytes();
-                let own = self.own(TraceEvent::Refused, now, Some(port));
-                self.note(&TraceRecord { channel: *channel, extra, octets, ..own });
+                self.refusal((now, port), *channel, extra, refusal.test.name());
             }
             ChannelEvent::Denied { channel, denied, .. }
             | ChannelEvent::ChangeDenied { channel, denied, .. }
             | ChannelEvent::NotRerouted { channel, denied, .. }
             | ChannelEvent::Receiver { channel, change: ReceiverChange::Refused { denied, .. }, .. } => {
                 let extra = [denied.margin_ns, 0, denied.nearest_octets.into()];
-                let octets = denied.test.name().as_bytes();
-                let own = self.own(TraceEvent::Refused, now, Some(port));
-                self.note(&TraceRecord { channel: *channel, extra, octets, ..own });
+                self.refusal((now, port), *channel, extra, denied.test.name());
             }
             ChannelEvent::Rerouting { channel, cause, node, name } => {
                 // Off the frame path.
@@ -487,9 +483,6 @@ impl Tracer {
                 self.reported(now, *channel, tally.unread);
                 self.closed((now, port), *channel, *cause, *stated);
             }
-            ChannelEvent::Contested { .. }
-            | ChannelEvent::Afterwards { .. }
-            | ChannelEvent::Receiver { .. } => {}
             ChannelEvent::Struck(Excluded { mac, here, .. }) => {
                 self.refused_station((now, port), *mac, rota_wire::Verdict::HeldOff, *here, node);
             }
@@ -498,12 +491,21 @@ impl Tracer {
             }
             ChannelEvent::MembersChanged => self.members(now, port, node),
             ChannelEvent::ModeChanged
+            | ChannelEvent::Contested { .. }
+            | ChannelEvent::Afterwards { .. }
+            | ChannelEvent::Receiver { .. }
             | ChannelEvent::Probed { .. }
             | ChannelEvent::Invited { .. }
             | ChannelEvent::NotInvited { .. }
             | ChannelEvent::SecondLost { .. }
             | ChannelEvent::NoMemory { .. } => {}
         }
+    }
+
+    /// A channel was refused, by a test of this name.
+    fn refusal(&mut self, (now, port): (Instant, PortId), channel: ChannelId, extra: [u64; 3], test: &str) {
+        let own = self.own(TraceEvent::Refused, now, Some(port));
+        self.note(&TraceRecord { channel, extra, octets: test.as_bytes(), ..own });
     }
 
     fn learn(

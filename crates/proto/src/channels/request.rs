@@ -135,10 +135,10 @@ pub enum RequestError {
     /// The request for a channel across segments cannot be.
     #[error(transparent)]
     Across(#[from] crate::rcap::RcapCallError),
-    /// A receiver asks a source by neighbours, and several receivers are reached over them; this node has none.
+    /// A receiver asks a source by neighbours, and several receivers are reached over them; here are none.
     #[error(
-        "this node takes no part in channels across segments, so it neither asks for channels nor opens one to \
-         several receivers: start it with --neighbours"
+        "this node takes no part in channels across segments, so it neither asks for channels nor opens one \
+         to several receivers: start it with --neighbours"
     )]
     NoNeighbours,
     /// Within a segment there is one path.
