@@ -50,7 +50,7 @@ pub use node::{Node, NodeError, OpenError, OpenRequest, Shown};
 pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, Asked, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
-pub use rota_contract::{AskedChange, AskedTerms, BadTerms};
+pub use rota_contract::{AskedChange, AskedTerms, BadTerms, Chances, Statistical, parse_probability};
 pub use rota_contract::{
     ChannelId, CloseCause, Contract, Granted, Mismatch, ModeName, NodeId, RetherShare, Tally, TrafficSpec,
     Withdrawn,

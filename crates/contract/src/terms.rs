@@ -1,5 +1,6 @@
 //! The terms of a channel beyond its units: the average of its traffic, and the delay that it bears.
 
+use crate::statistical::{CHANCE_WHOLE, Chances};
 use rota_units::Span;
 
 /// The request of a program beyond [`crate::TrafficSpec`], whose period is X_min and whose largest unit is
@@ -22,6 +23,8 @@ pub struct AskedTerms {
     pub jitter: Option<Span>,
     /// True if the way may lead through a network without Rota, where nothing is guaranteed.
     pub allow_withdrawn: bool,
+    /// The chances of the statistical class; none in the guaranteed one.
+    pub chances: Chances,
 }
 
 /// Another contract for an open channel. Terms that it does not state stay as they are.
@@ -82,6 +85,9 @@ pub enum BadTerms {
     /// J_max is zero.
     #[error("a jitter of 0 cannot be kept; state the largest that is borne, or none for any jitter")]
     JitterZero,
+    /// A probability of 0, or one of loss without one of time.
+    #[error("probabilities are above 0, and that of no loss goes with that of timely delivery")]
+    Chances,
 }
 
 impl AskedTerms {
@@ -106,6 +112,10 @@ impl AskedTerms {
         }
         if interval < average {
             return Err(BadTerms::IntervalBelowAverage { interval, average });
+        }
+        let Chances { late_ppb, loss_ppb } = self.chances;
+        if late_ppb >= CHANCE_WHOLE || loss_ppb >= CHANCE_WHOLE || late_ppb == 0 && loss_ppb > 0 {
+            return Err(BadTerms::Chances);
         }
         match (self.delay, self.jitter) {
             (Some(Span::ZERO), _) => Err(BadTerms::DelayZero),
@@ -157,6 +167,10 @@ mod tests {
         assert!(said(AskedTerms { interval: ms(19), ..none }).is_err());
         assert!(said(AskedTerms { delay: Some(Span::ZERO), ..none }).is_err());
         assert!(said(AskedTerms { jitter: Some(Span::ZERO), ..none }).is_err());
+        let chances = |late_ppb, loss_ppb| AskedTerms { chances: Chances { late_ppb, loss_ppb }, ..none };
+        assert_eq!(said(chances(1, 0)), Ok(()));
+        assert_eq!(said(chances(999_999_999, 999_999_999)), Ok(()));
+        assert!(said(chances(1_000_000_000, 0)).is_err() && said(chances(0, 1)).is_err());
         let all = AskedTerms { average: ms(20), interval: ms(20), delay: ms(1), jitter: ms(1), ..none };
         assert_eq!(said(all), Ok(()));
     }

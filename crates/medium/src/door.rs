@@ -6,6 +6,7 @@
 //! notes tell the port about the gate and its frames, and its events tell the parent about stations and
 //! shares.
 
+use rota_admission::rtip::{Chance, Traffic};
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, MacAddr};
@@ -203,7 +204,23 @@ pub struct Share {
     pub periodic: bool,
     /// A link serves its units one by one by the discipline of its settings, each of them one frame of this
     /// traffic. Another medium does not read it, and a link not `pace` and `periodic` then.
-    pub flow: Option<rota_admission::rtip::Traffic>,
+    pub flow: Option<FlowShare>,
+}
+
+/// Packets that a link serves one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowShare {
+    /// In time.
+    pub traffic: Traffic,
+    /// The chance of a late packet that is allowed here: above zero for the statistical class.
+    pub late: Chance,
+}
+
+impl FlowShare {
+    /// Of the guaranteed class.
+    pub const fn guaranteed(traffic: Traffic) -> Self {
+        Self { traffic, late: Chance::NEVER }
+    }
 }
 
 /// The place of a frame of data among those of its sender. The port reads it from the frame: the medium

@@ -3,14 +3,16 @@
 //!
 //! A flow is a session that has no slots: its share is its place among the tests of the port
 //! (`rota_admission`, `subnet/link.rs`), which also has the proof for slots and packets on one link. Its
-//! packets leave in their order, and of several flows the packet with the earliest deadline goes first, or of
-//! RCSP the one at the highest level, and there the one that was eligible first.
+//! packets leave in their order, and of several flows the packet with the earliest deadline goes first, or
+//! of RCSP the one at the highest level, and there the one that was eligible first. Flows of the statistical
+//! class go behind all others.
 
 use super::Link;
 use super::shares::{Session, Shares};
 use super::slots::Queue;
-use crate::door::{Due, SessionId, UNITS_WAITING_MAX};
-use rota_admission::rtip::{Denied, Flow, NodeTest, Point, Scheduler, Traffic};
+use super::statistical::Statistical;
+use crate::door::{Due, FlowShare, SessionId, UNITS_WAITING_MAX};
+use rota_admission::rtip::{Chance, Denied, Flow, NodeTest, Point, Scheduler};
 use rota_admission::subnet::{
     Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, Offer, RTIP_OCTETS, largest_packet, link_work,
 };
@@ -21,6 +23,8 @@ use rota_units::{Instant, Octets, Span};
 #[derive(Clone, Debug)]
 pub(super) struct Packets {
     pub(super) ask: Ask,
+    /// The chance of a late packet: above zero in the statistical class.
+    late: Chance,
     pub(super) waits: Queue<Due, UNITS_WAITING_MAX>,
     /// Its bound on the port.
     delay: Span,
@@ -30,10 +34,14 @@ pub(super) struct Packets {
 
 impl Packets {
     /// Of a session that asks for a flow of this traffic, with units of so many octets.
-    pub(super) fn of(traffic: Traffic, unit_octets: u32) -> Self {
+    pub(super) fn of(FlowShare { traffic, late }: FlowShare, unit_octets: u32) -> Self {
         let octets = Octets::new(u64::from(unit_octets).saturating_sub(RTIP_OCTETS).max(1));
         let ask = Ask { traffic, octets, octets_least: Octets::new(1) };
-        Self { ask, waits: Queue::new(Due::default()), delay: Span::ZERO, left: 0 }
+        Self { ask, late, waits: Queue::new(Due::default()), delay: Span::ZERO, left: 0 }
+    }
+
+    fn is_statistical(&self) -> bool {
+        self.late > Chance::NEVER
     }
 
     /// The first packet has left, or was given up.
@@ -69,7 +77,9 @@ type PortTests = LinkPort<Box<[Flow]>, Box<[Point]>>;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flows {
     port: Option<PortTests>,
+    /// Those of the guaranteed class.
     sessions: Vec<SessionId>,
+    statistical: Statistical,
     served: Option<Served>,
 }
 
@@ -81,6 +91,7 @@ impl Flows {
     /// The share of a flow is given back.
     pub(super) fn remove(&mut self, id: SessionId) {
         self.served = self.served.filter(|served| served.session != id);
+        self.statistical.remove(id);
         let (Some(place), Some(port)) = (self.place(id), &mut self.port) else { return };
         port.release(place);
         self.sessions.swap_remove(place);
@@ -88,6 +99,7 @@ impl Flows {
 
     /// All are gone.
     pub(super) fn clear(&mut self) {
+        self.statistical.clear();
         while let Some(id) = self.sessions.last() {
             self.remove(*id);
         }
@@ -99,7 +111,14 @@ impl Shares {
     pub(super) fn packets_allow(&mut self, units: Span) -> Result<(), Denied> {
         let flows = &mut self.flows;
         match &mut flows.port {
-            Some(port) if !flows.sessions.is_empty() => port.set_units(units),
+            Some(port) if !flows.sessions.is_empty() || !flows.statistical.is_empty() => {
+                let had = port.units();
+                port.set_units(units)?;
+                flows.statistical.check(&port.certain()).inspect_err(|_| {
+                    let stands = port.set_units(had);
+                    debug_assert!(stands.is_ok(), "these slots stood before");
+                })
+            }
             _ => Ok(()),
         }
     }
@@ -123,19 +142,19 @@ impl Link {
         id: SessionId,
         packets: &mut Packets,
     ) -> Result<Admitted, Refusal> {
-        let (offer, params) = (self.ask_port(now, &packets.ask), self.settings.params(2));
+        let (offer, params) = (self.ask_port(now, id, packets), self.settings.params(2));
         let offer = offer.map_err(|denied| {
-            let nearest = self.largest_packet(&packets.ask);
+            let nearest = self.largest_packet(packets);
             refused_by_port(Pace::EVERY_CYCLE, &denied, nearest, &params)
         })?;
-        self.shares.flows.sessions.push(id);
         packets.delay = offer.delay;
         let tht = link_work(&packets.ask.traffic, packets.ask.octets, &params);
         let none = Span::ZERO;
         Ok(Admitted { tht, offset: none, bound: offer.delay, t_nrt: none, gap: none, spare: none })
     }
 
-    fn ask_port(&mut self, now: Instant, ask: &Ask) -> Result<Offer, Denied> {
+    fn ask_port(&mut self, now: Instant, id: SessionId, packets: &Packets) -> Result<Offer, Denied> {
+        let (ask, late) = (&packets.ask, packets.late);
         if self.shares.flows.port.is_none() {
             let none = Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
             let flows = vec![none; LINK_SHARES_MAX + LINK_FLOWS_OWN].into_boxed_slice();
@@ -144,14 +163,29 @@ impl Link {
             self.shares.flows.port = Some(LinkPort::new(params, discipline, flows, points)?);
         }
         self.shares.count_units(now)?;
-        let port = self.shares.flows.port.as_mut().ok_or(Denied::new(NodeTest::Load, Span::ZERO))?;
-        port.admit_best(ask)
+        let Flows { port, sessions, statistical, .. } = &mut self.shares.flows;
+        let port = port.as_mut().ok_or(Denied::new(NodeTest::Load, Span::ZERO))?;
+        if packets.is_statistical() {
+            return statistical.admit(&self.settings.params(2).link, &port.certain(), id, (ask, late));
+        }
+        let offer = port.admit_best(ask)?;
+        // What was promised to the statistical class holds beside it, too.
+        if let Err(denied) = statistical.check(&port.certain()) {
+            port.release(sessions.len());
+            return Err(denied);
+        }
+        sessions.push(id);
+        Ok(offer)
     }
 
     /// The largest packet of a flow that was refused with which it would fit, its header included.
-    fn largest_packet(&mut self, ask: &Ask) -> Option<Octets> {
-        let port = self.shares.flows.port.as_mut()?;
-        let nearest = largest_packet(port, ask, Span::MAX)?;
+    fn largest_packet(&mut self, packets: &Packets) -> Option<Octets> {
+        let Flows { port, statistical, .. } = &mut self.shares.flows;
+        let (port, ask) = (port.as_mut()?, &packets.ask);
+        let nearest = match packets.is_statistical() {
+            true => statistical.largest(&port.certain(), ask, packets.late)?,
+            false => largest_packet(port, ask, Span::MAX)?,
+        };
         Some(nearest + Octets::new(RTIP_OCTETS))
     }
 
@@ -159,15 +193,19 @@ impl Link {
     /// now. `None` for a session that is no flow.
     pub fn relax(&mut self, id: SessionId, delay: Span) -> Option<Span> {
         let flows = &mut self.shares.flows;
-        let (place, port) = (flows.place(id)?, flows.port.as_mut()?);
         let session = self.shares.sessions.iter_mut().find(|session| session.id == id)?;
         let packets = session.packets.as_mut()?;
+        if let Some(delay) = flows.statistical.relax(id, &packets.ask, delay) {
+            packets.delay = delay;
+            return Some(delay);
+        }
+        let (place, port) = (flows.place(id)?, flows.port.as_mut()?);
         packets.delay = port.relax(place, &packets.ask, delay).delay;
         Some(packets.delay)
     }
 
-    /// The port of a flow, for its certificate; `None` for a session that is no flow, and where the port
-    /// serves levels.
+    /// The port of a flow, for its certificate; `None` for a session that is no flow of the guaranteed class,
+    /// and where the port serves levels.
     pub fn port_of(&self, id: SessionId) -> Option<FlowPort> {
         let flows = &self.shares.flows;
         let (place, port) = (flows.place(id)?, flows.port.as_ref()?);
@@ -185,9 +223,12 @@ impl Link {
         let key = |session: &Session| {
             let packets = session.packets.as_ref()?;
             let first = packets.waits.get(0)?;
-            // The bound of a level names it.
-            let order =
-                if by_level { (packets.delay.as_nanos(), first.eligible) } else { (0, first.deadline) };
+            let order = match (packets.is_statistical(), by_level) {
+                (true, _) => (true, 0, first.eligible),
+                // The bound of a level names it.
+                (false, true) => (false, packets.delay.as_nanos(), first.eligible),
+                (false, false) => (false, 0, first.deadline),
+            };
             Some((order, session.id, packets.left))
         };
         let (_, session, left) = self.shares.sessions.iter().filter_map(key).min()?;

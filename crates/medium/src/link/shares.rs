@@ -196,7 +196,7 @@ impl Link {
     pub fn reserve(&mut self, now: Instant, id: SessionId, share: Share) {
         let (state, resize, slots) = (State::Waiting, None, Slots::new(share.pace));
         let (is_held, past) = (false, Past::NONE);
-        let packets = share.flow.map(|traffic| Packets::of(traffic, share.unit_octets_max));
+        let packets = share.flow.map(|flow| Packets::of(flow, share.unit_octets_max));
         let was_engaged = self.is_engaged();
         self.shares.sessions.push(Session { id, share, state, resize, is_held, past, slots, packets });
         if self.peer().is_none() {

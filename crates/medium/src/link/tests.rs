@@ -2,7 +2,7 @@
 //! through the wire in the time that the proof of `cable.rs` gives it.
 
 use super::*;
-use crate::door::{Grant, Lane, SessionId, Share, Turn, Units, Visited};
+use crate::door::{FlowShare, Grant, Lane, SessionId, Share, Turn, Units, Visited};
 use rota_admission::rtip::Traffic;
 use rota_admission::{Admitted, Pace, link_window};
 use rota_contract::NodeId;
@@ -470,7 +470,7 @@ fn a_visit_that_a_slot_interrupts_ends_before_the_slot() {
 fn slots_that_would_make_packets_late_are_refused_by_the_test_of_the_packets() {
     let mut bench = Bench::new(10);
     let traffic = Traffic::periodic(ms(20)).expect("sound");
-    let flow = Some(traffic);
+    let flow = Some(FlowShare::guaranteed(traffic));
     let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
     bench.link.reserve(bench.now, SessionId(77), share);
     bench.run(ms(50));

@@ -144,9 +144,9 @@ fn open_beyond(
         return Err(RequestError::ProbeBeyond.into());
     }
     let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
-    let AskedTerms { average, interval, delay, jitter, allow_withdrawn } = request.terms;
+    let AskedTerms { average, interval, delay, jitter, allow_withdrawn, chances } = request.terms;
     let (uid, reroute) = (request.uid, None);
-    let beyond = Beyond { uid, average, interval, delay, reroute, jitter, allow_withdrawn };
+    let beyond = Beyond { uid, average, interval, delay, reroute, jitter, allow_withdrawn, chances };
     let channel = node.open_beyond(at, &asked, beyond)?;
     Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
 }

@@ -28,7 +28,7 @@ use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages};
 use rota_admission::subnet::{Ask, payload_max};
-use rota_contract::{CloseCause, Granted, NodeId, Tally};
+use rota_contract::{CHANCE_WHOLE, Chances, CloseCause, Granted, NodeId, Tally};
 use rota_units::{Instant, Octets, Span};
 
 /// The statement of a program about a channel across segments, beside its traffic.
@@ -49,6 +49,14 @@ pub struct Beyond {
     pub jitter: Option<Span>,
     /// The way may lead through a network without Rota, where nothing is guaranteed.
     pub allow_withdrawn: bool,
+    /// The chances of the statistical class; none in the guaranteed one.
+    pub chances: Chances,
+}
+
+/// The chances that a program has stated: late, and lost.
+fn chances_of(Chances { late_ppb, loss_ppb }: Chances) -> (Chance, Chance) {
+    let chance = |ppb: u32| Chance::of_down(ppb.into(), CHANCE_WHOLE.into());
+    (chance(late_ppb), chance(loss_ppb))
 }
 
 /// Steps of one call: each needs an answer of the step before.
@@ -109,6 +117,7 @@ impl Node {
         let x_min = request.traffic.period;
         let x_ave = beyond.average.unwrap_or(x_min);
         let interval = beyond.interval.unwrap_or(x_ave);
+        let (late_most, loss_most) = chances_of(beyond.chances);
         let asked = ChannelRequest {
             destination,
             service: request.service,
@@ -116,8 +125,8 @@ impl Node {
             messages: Messages { x_min, x_ave, interval, s_max },
             shortest: Octets::new(1),
             goal: Goal { delay: beyond.delay.unwrap_or(DELAY_DEFAULT), jitter: beyond.jitter },
-            late_most: Chance::NEVER,
-            loss_most: Chance::NEVER,
+            late_most,
+            loss_most,
             packet_max: self.packet_max(),
             host_slack: Span::ZERO,
             reroute: beyond.reroute.unwrap_or(reroute),
@@ -321,7 +330,9 @@ impl Node {
                     across.outbox.push_back((to, message));
                 }
             }
-            RcapOutput::Reserve { entry, hop, ask, .. } => self.reserve_across(now, entry, hop, ask),
+            RcapOutput::Reserve { entry, hop, ask, late_most } => {
+                self.reserve_across(now, entry, hop, (ask, late_most));
+            }
             RcapOutput::Relax { entry, delay } => self.relax_across(now, entry, delay),
             RcapOutput::Install { entry, channel } => {
                 if self.install(now, entry, &channel).is_err()
@@ -363,7 +374,7 @@ impl Node {
         StatusCounts { packets: counts.sent, dropped: counts.taken.saturating_sub(counts.sent + waiting) }
     }
 
-    fn reserve_across(&mut self, now: Instant, entry: EntryId, next: NextHop, ask: Ask) {
+    fn reserve_across(&mut self, now: Instant, entry: EntryId, next: NextHop, (ask, late): (Ask, Chance)) {
         let Some(across) = &mut self.across else { return };
         // The source's hop is the channel of its program.
         let source = across.rcap.source_of(entry).filter(|_| !across.rcap.is_change(entry));
@@ -372,7 +383,7 @@ impl Node {
         if is_again {
             self.hops.await_release(hop);
         }
-        across.held.insert(entry, Held { hop, next, ask, waits: is_again });
+        across.held.insert(entry, Held { hop, next, ask, late, waits: is_again });
         if !is_again {
             self.ask_share(now, entry);
         }
@@ -381,8 +392,8 @@ impl Node {
     /// Asks the medium for the share of an entry.
     fn ask_share(&mut self, now: Instant, entry: EntryId) {
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
-        let Some(Held { hop, next, ask, .. }) = held else { return };
-        let asked = self.share_of(next, &ask).and_then(|(way, share)| {
+        let Some(Held { hop, next, ask, late, .. }) = held else { return };
+        let asked = self.share_of(next, &ask, late).and_then(|(way, share)| {
             self.reserve_hop_as(now, hop, way, &share).map_err(|error| denied_by(&error))
         });
         if let (Err(denied), Some(across)) = (asked, &mut self.across) {

@@ -6,7 +6,7 @@ use crate::io::{ChannelId, Way};
 use crate::port::Port;
 use crate::rcap::{EntryId, HopDenied, HopOffer, LINK, NextHop, RcapTest, TUNNEL};
 use crate::rtip::{HopError, HopShare};
-use rota_admission::rtip::Chance;
+use rota_admission::rtip::{Chance, Regulator};
 use rota_admission::subnet::{Ask, Offer, carried_step, link_offer, payload_max};
 use rota_medium::door::MediumKind;
 use rota_units::{Instant, Octets, Span};
@@ -29,8 +29,14 @@ impl Node {
         }
     }
 
-    /// The share that an entry asks of the port to its next hop.
-    pub(super) fn share_of(&self, next: NextHop, ask: &Ask) -> Result<(Way, HopShare), HopDenied> {
+    /// The share that an entry asks of the port to its next hop. A RETHER segment has no statistical class: a
+    /// share by peak rates holds with a chance of 0 (`TENET-3.1-29`).
+    pub(super) fn share_of(
+        &self,
+        next: NextHop,
+        ask: &Ask,
+        late: Chance,
+    ) -> Result<(Way, HopShare), HopDenied> {
         let way = self.way_to(next.node).ok_or(denied(RcapTest::NoRoute))?;
         let port = self.port_at(way.port).ok_or(denied(RcapTest::NoRoute))?;
         let settings = port.medium().settings();
@@ -44,7 +50,7 @@ impl Node {
             return Err(denied(RcapTest::Unsupported));
         }
         if port.medium().kind() == MediumKind::Link {
-            return Ok((way, HopShare::by_discipline(ask.traffic, octets)));
+            return Ok((way, HopShare::by_discipline(ask.traffic, octets).with_chance(late)));
         }
         let share = HopShare::at_peak(&ask.traffic, octets, settings.trt).ok_or(denied(RcapTest::Load))?;
         Ok((way, share))
@@ -60,14 +66,13 @@ impl Node {
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry));
         let least = held.map_or(Octets::new(1), |held| held.ask.octets_least);
         let offer = Offer { delay: bound, ..link_offer(&settings.link, least, Span::ZERO) };
-        let regulator = settings.discipline.regulator(self.step_before(entry));
-        Some(HopOffer {
-            offer,
-            regulator,
-            host_slack: Span::ZERO,
-            late: Chance::NEVER,
-            medium: kind_of(settings),
-        })
+        let (late, step) = (held.map_or(Chance::NEVER, |held| held.late), self.step_before(entry));
+        // A packet that was late before goes on at once, and delays none behind it.
+        let regulator = match late > Chance::NEVER {
+            true => Regulator::DelayAhead { step },
+            false => settings.discipline.regulator(step),
+        };
+        Some(HopOffer { offer, regulator, host_slack: Span::ZERO, late, medium: kind_of(settings) })
     }
 
     /// By how much too small the node before an entry may state the time that its packets are ahead.
@@ -116,6 +121,8 @@ pub(super) fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
         Test::LinkCapacity => RcapTest::Load,
         Test::EdfExact => RcapTest::EdfExact,
         Test::RcspLevel => RcapTest::RcspLevel,
+        Test::DeddSum => RcapTest::DeddSum,
+        Test::Overflow => RcapTest::Overflow,
         Test::Undecided => RcapTest::Undecided,
         Test::SlotTableFull => RcapTest::TableFull,
         Test::UnitTooLarge => RcapTest::Packet,

@@ -146,7 +146,7 @@ impl Rcap {
         let promise = Promise {
             delay: demand.delay(&nodes),
             jitter: demand.jitter(&nodes),
-            late: Demand::late(&nodes),
+            late: demand.late(&nodes),
             octets: demand.packets.octets,
         };
         self.calls.remove(&of.channel);

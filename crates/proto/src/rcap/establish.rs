@@ -6,7 +6,6 @@ use super::io::{
 };
 use super::ledger::{Entry, State, key};
 use super::record::{Demand, Record, of_wire, written};
-use rota_admission::rtip::Chance;
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{
@@ -99,12 +98,9 @@ impl Rcap {
         if !demand.request.allows_withdrawn && self.graph.is_withdrawn(self.own, route.hop.node) {
             return Err(simply(self.own, RcapTest::Withdrawn));
         }
-        let (ask, request) = (demand.ask(), demand.request);
-        let left = request.late_most.get().saturating_sub(Demand::late(records).get());
-        let late_most = Chance::of_down(left / u64::from(route.hops.max(1)), 1 << 63);
+        let (ask, late_most) = (demand.ask(), demand.late_at_hop(records, route.hops));
         let entry = self.add(now, attempt, Some(route.hop), State::Reserving);
-        let loss_most = request.loss_most;
-        self.outputs.push_back(RcapOutput::Reserve { entry, hop: route.hop, ask, late_most, loss_most });
+        self.outputs.push_back(RcapOutput::Reserve { entry, hop: route.hop, ask, late_most });
         Ok(entry)
     }
 
@@ -194,7 +190,7 @@ impl Rcap {
     }
 
     fn check_chance(&self, demand: &Demand, records: &[Record]) -> Result<(), RcapDenied> {
-        match Demand::late(records) > demand.request.late_most {
+        match demand.late(records) > demand.borne() {
             true => Err(simply(self.own, RcapTest::PathChance)),
             false => Ok(()),
         }

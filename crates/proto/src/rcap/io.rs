@@ -205,10 +205,9 @@ pub enum RcapOutput {
         hop: NextHop,
         /// The channel's packets.
         ask: Ask,
-        /// The chance of a late packet that this hop may use; [`Chance::NEVER`] for none.
+        /// The chance of a late packet that this hop may use; [`Chance::NEVER`] for none. One that finds no
+        /// buffer comes behind a late one, and counts as late, too.
         late_most: Chance,
-        /// The same of a packet that finds no buffer.
-        loss_most: Chance,
     },
     /// Replace the reservation by the cheapest one that keeps this bound. The answer is `relaxed`.
     Relax {
@@ -247,7 +246,7 @@ pub struct Promise {
     pub delay: Span,
     /// J of a message.
     pub jitter: Span,
-    /// The chance of a late packet.
+    /// The chance of a late unit.
     pub late: Chance,
     /// Payload of the largest packet.
     pub octets: Octets,

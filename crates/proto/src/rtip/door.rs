@@ -1,9 +1,10 @@
 //! Values that enter and leave: what a hop asks for, how it sends, what became of it.
 
 use crate::io::{ChannelId, PortId};
-use rota_admission::rtip::{Regulator, Traffic};
+use rota_admission::rtip::{Chance, Regulator, Traffic};
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_contract::CloseCause;
+use rota_medium::door::FlowShare;
 use rota_units::Span;
 use rota_wire::MacAddr;
 
@@ -19,7 +20,7 @@ pub struct HopShare {
     pub periodic: bool,
     /// On a link: packets of this traffic are scheduled by the discipline of the port's settings, and the
     /// share has no slots. Other media do not read it.
-    pub flow: Option<Traffic>,
+    pub flow: Option<FlowShare>,
 }
 
 impl HopShare {
@@ -34,7 +35,13 @@ impl HopShare {
 
     /// The share of packets that a link serves by the discipline of its settings.
     pub const fn by_discipline(traffic: Traffic, octets: u32) -> Self {
-        Self { octets, pace: Pace::EVERY_CYCLE, periodic: false, flow: Some(traffic) }
+        Self { octets, pace: Pace::EVERY_CYCLE, periodic: false, flow: Some(FlowShare::guaranteed(traffic)) }
+    }
+
+    /// The same in the statistical class, if so much of a chance is allowed: a packet may be late by it.
+    #[must_use]
+    pub fn with_chance(self, late: Chance) -> Self {
+        Self { flow: self.flow.map(|flow| FlowShare { late, ..flow }), ..self }
     }
 }
 
