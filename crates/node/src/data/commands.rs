@@ -189,6 +189,7 @@ fn open_across(
         partition,
         start,
         end,
+        chances,
     } = request.terms;
     let beyond = Beyond {
         uid: request.uid,
@@ -203,6 +204,7 @@ fn open_across(
         end,
         invitation,
         has_second: backup,
+        chances,
     };
     let channel = node.open_beyond(at, &asked, beyond)?;
     Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))

@@ -6,7 +6,6 @@ use super::io::{
 };
 use super::ledger::{Entry, State, key};
 use super::record::{Demand, Record, of_wire, written};
-use rota_admission::rtip::Chance;
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{
@@ -100,12 +99,10 @@ impl Rcap {
             return Err(simply(self.own, RcapTest::Withdrawn));
         }
         let (ask, request, life) = (demand.ask(), demand.request, demand.charged_life());
-        let left = request.late_most.get().saturating_sub(Demand::late(records).get());
-        let late_most = Chance::of_down(left / u64::from(route.hops.max(1)), 1 << 63);
+        let late_most = demand.late_at_hop(records, route.hops);
         let entry = self.add(now, attempt, Some(route.hop), State::Reserving);
-        let loss_most = request.loss_most;
         let (partition, hop) = (request.partition, route.hop);
-        let reserve = RcapOutput::Reserve { entry, hop, ask, late_most, loss_most, partition, life };
+        let reserve = RcapOutput::Reserve { entry, hop, ask, late_most, partition, life };
         self.outputs.push_back(reserve);
         Ok(entry)
     }
@@ -198,7 +195,7 @@ impl Rcap {
     }
 
     fn check_chance(&self, demand: &Demand, records: &[Record]) -> Result<(), RcapDenied> {
-        match Demand::late(records) > demand.request.late_most {
+        match demand.late(records) > demand.borne() {
             true => Err(simply(self.own, RcapTest::PathChance)),
             false => Ok(()),
         }
