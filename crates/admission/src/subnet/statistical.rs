@@ -21,13 +21,13 @@
 //! overload takes P_do/p at most. So **P_do ≤ (1 − z)·p for every statistical channel of the port**, z for
 //! each packet at this hop. A source that pauses more than it states changes nothing: only the others count.
 //!
-//! *Assumed, not proven:* that sources are independent, and that packets behind an overload state, which find
+//! *Assumed, not proven:* that sources are independent; that packets behind an overload state, which find
 //! what it has left waiting, are no more than those within it that are in time all the same; and that no
 //! guaranteed channel takes the place of another one within one bound, which would bring a burst of both.
 //! `verify` has the measured rates.
 //!
-//! *Bookings.* The tests grow with each term of [`Certain`]. So what holds beside the largest of each, now and
-//! at all starts that are booked, holds at every time ([`Certain::or_more`]).
+//! *Bookings.* The tests grow with each term of [`Certain`]. So what holds beside the largest of each, now
+//! and at all starts that are booked, holds at every time ([`Certain::or_more`]).
 
 use super::link::link_offer;
 use super::{Ask, Offer, Subnet, packet_cost};

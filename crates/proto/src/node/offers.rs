@@ -31,9 +31,9 @@ impl Node {
     }
 
     /// The chance of a late packet that a hop may use. Only a link without partitions has the statistical
-    /// class, and only for channels that are needed at once and have no end; any other hop is guaranteed, which
-    /// keeps each chance. An overload of statistical channels in one partition would depend on the channels
-    /// of the others, and that of booked ones on a time (`TENET-7-2`, `TENET-7-3`).
+    /// class, and only for channels that are needed at once and have no end; any other hop is guaranteed,
+    /// which keeps each chance. An overload of statistical channels in one partition would depend on the
+    /// channels of the others, and that of booked ones on a time (`TENET-7-2`, `TENET-7-3`).
     pub(super) fn late_of(&self, held: &Held) -> Chance {
         let port = self.way_to(held.next.node).and_then(|way| self.port_at(way.port));
         let has_class = port.is_some_and(|port| {
