@@ -130,7 +130,7 @@ fn longest(above: &[Flow], below: &[Flow], ahead: Span, packets: u64) -> Span {
         if let Some((at, service)) = above.get(i).filter(|(at, _)| *at <= now) {
             (now, i) = (now.max(*at) + *service, i + 1);
         } else if below[j].0 <= now {
-            now = now + below[j].1;
+            now += below[j].1;
             most = most.max(now.minus(below[j].0));
             j += 1;
         } else {
