@@ -29,22 +29,25 @@ static int fail(int status, const char *sentence) { return rota_fail(status, sen
 
 static int is_probability(double p) { return p == 0 || (p > 0 && p <= 1); }
 
-static int is_certain(double p) { return p == 0 || p == 1; }
-
-static int check_service(const RcapService *service, rota_refusal *refusal)
+/* What is missing to 1, in parts of 10^9; never more. */
+static uint32_t missing(double p)
 {
-    static const char statistical[] = "statistical channels are not built: Z and W other than 1 cannot be promised; state 1, "
-                                      "or 0 for the same";
+    double parts = (1 - p) * 1e9;
+    uint32_t whole = (uint32_t)parts;
+    /* 0.99 has no exact form: a part that lacks less than a thousandth is a whole one. */
+    return whole + (parts - whole > 0.999);
+}
+
+static int set_chances(const RcapService *service, rota_terms *terms)
+{
+    double z = service->Z ? service->Z : 1;
     if (!is_probability(service->Z) || !is_probability(service->W))
         return fail(ROTA_WRONG_USE, "Z and W are probabilities above 0, up to 1; state 1 for a deterministic channel");
-    if (is_certain(service->Z) && is_certain(service->W))
-        return ROTA_OK;
-    if (refusal) {
-        memset(refusal, 0, sizeof *refusal);
-        strcpy(refusal->test, "Statistical");
-        memcpy(refusal->sentence, statistical, sizeof statistical);
-    }
-    return fail(ROTA_REFUSED, statistical);
+    terms->late_ppb = missing(z);
+    terms->loss_ppb = missing(service->W ? service->W : z);
+    if (!terms->late_ppb && terms->loss_ppb)
+        return fail(ROTA_WRONG_USE, "W below 1 needs Z below 1: a lost message is not in time");
+    return ROTA_OK;
 }
 
 static int new_channel(RcapChannel **channel)
@@ -66,7 +69,7 @@ int RcapEstablishRequest(const char *destination, uint16_t number, const RcapTra
         return fail(ROTA_WRONG_USE, "Xmin and Smax are 1 or more: a channel has messages, some time apart");
     memset(&terms, 0, sizeof terms);
     if (service) {
-        status = check_service(service, refusal);
+        status = set_chances(service, &terms);
         if (status)
             return status;
         terms.delay_ns = service->D;

@@ -5,8 +5,8 @@
  * nanoseconds, sizes octets. A channel leads to a service of a node, on this segment or behind gateways. Data goes by the
  * calls of rota.h, on RcapSender() and RcapReceiver().
  *
- * Departures: probabilities other than 1 are refused (statistical channels are not built). A request that is not answered
- * within a second is denied.
+ * Departures: a message that finds no buffer comes behind late ones, so that W is Z unless stated, and a W of 1 makes all
+ * deterministic. A request that is not answered within a second is denied.
  */
 #ifndef RCAP_H
 #define RCAP_H
@@ -32,8 +32,8 @@ typedef struct RcapTraffic {
 typedef struct RcapService {
     uint64_t D;               /* longest delay of a message; 0: 0.5 s across segments, any on one */
     uint64_t J;               /* largest difference of two delays; 0: any */
-    double Z;                 /* least probability that a message is in time; 0: 1 */
-    double W;                 /* least probability that no buffer overflows; 0: 1 */
+    double Z;                 /* least probability that a message is in time; 0: 1. Below 1: statistical */
+    double W;                 /* least probability that no buffer overflows; 0: Z */
 } RcapService;
 
 /* A request that a receiver obtains. */

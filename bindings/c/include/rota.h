@@ -164,6 +164,8 @@ typedef struct rota_terms {
     uint64_t interval_ns;     /* I: X_ave unless stated */
     uint64_t delay_ns;        /* D: the longest delay that is borne */
     uint64_t jitter_ns;       /* J */
+    uint32_t late_ppb;        /* messages in 10^9 that may be late or lost: above 0 in the statistical class */
+    uint32_t loss_ppb;        /* messages in 10^9 that may be lost; 0: all is guaranteed */
 } rota_terms;
 
 typedef struct rota_about {

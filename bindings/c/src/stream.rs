@@ -4,7 +4,8 @@ use std::ffi::{c_char, c_int};
 
 use rota::cmtp::{Played, StreamSink, StreamSource, StreamTally, StreamUnit, UnitState};
 use rota::{
-    AskedTerms, ChannelId, Contract, Invitation, Listener, Node, OpenRequest, Peer, SendChannel, Shown, Span,
+    AskedTerms, Chances, ChannelId, Contract, Invitation, Listener, Node, OpenRequest, Peer, SendChannel,
+    Shown, Span,
 };
 
 use crate::channel::UnitInfo;
@@ -21,6 +22,8 @@ pub struct Terms {
     interval_ns: u64,
     delay_ns: u64,
     jitter_ns: u64,
+    late_ppb: u32,
+    loss_ppb: u32,
 }
 
 impl From<&Terms> for AskedTerms {
@@ -31,6 +34,7 @@ impl From<&Terms> for AskedTerms {
             interval: stated(terms.interval_ns),
             delay: stated(terms.delay_ns),
             jitter: stated(terms.jitter_ns),
+            chances: Chances { late_ppb: terms.late_ppb, loss_ppb: terms.loss_ppb },
             ..Self::default()
         }
     }
@@ -304,7 +308,8 @@ mod tests {
 
     #[test]
     fn terms_of_0_are_not_stated() {
-        let terms = Terms { average_ns: 0, interval_ns: 0, delay_ns: 7, jitter_ns: 0 };
+        let terms =
+            Terms { average_ns: 0, interval_ns: 0, delay_ns: 7, jitter_ns: 0, late_ppb: 0, loss_ppb: 0 };
         let delay = Some(Span::from_nanos(7));
         assert_eq!(AskedTerms::from(&terms), AskedTerms { delay, ..AskedTerms::default() });
     }

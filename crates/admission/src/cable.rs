@@ -186,6 +186,8 @@ pub fn refused_by_port(
         NodeTest::TableFull => Test::SlotTableFull,
         NodeTest::EdfExact => Test::EdfExact,
         NodeTest::RcspLevel => Test::RcspLevel,
+        NodeTest::DeddSum => Test::DeddSum,
+        NodeTest::Overflow => Test::Overflow,
         NodeTest::Undecided => Test::Undecided,
         _ => Test::LinkCapacity,
     };

@@ -25,6 +25,10 @@ pub enum Test {
     EdfExact,
     /// A link serves levels, and one would not keep its bound.
     RcspLevel,
+    /// The statistical class of a link: the bound of a standing channel has no room for one more packet.
+    DeddSum,
+    /// The statistical class of a link: an overload would be likelier than a channel allows.
+    Overflow,
     /// The test of a link's packets would take more memory than it has; nothing was decided.
     Undecided,
 }
@@ -42,6 +46,8 @@ impl Test {
             Self::LinkCapacity => "LinkCapacity",
             Self::EdfExact => "EdfExact",
             Self::RcspLevel => "RcspLevel",
+            Self::DeddSum => "DeddSum",
+            Self::Overflow => "Overflow",
             Self::Undecided => "Undecided",
         }
     }
@@ -51,7 +57,13 @@ impl Test {
         match self {
             Self::Eq3Capacity | Self::LinkCapacity => Some(1),
             Self::NrtFloor => Some(3),
-            Self::NrtLatency | Self::HoldTooLong | Self::EdfExact | Self::RcspLevel | Self::Undecided => None,
+            Self::NrtLatency
+            | Self::HoldTooLong
+            | Self::EdfExact
+            | Self::RcspLevel
+            | Self::DeddSum
+            | Self::Overflow
+            | Self::Undecided => None,
             Self::UnitTooLarge => Some(14),
             Self::SlotTableFull => Some(2),
         }
@@ -125,6 +137,12 @@ impl fmt::Display for Refusal {
             }
             Test::EdfExact | Test::RcspLevel => {
                 write!(f, "a packet of the link would be late by {margin} ({})", self.test)
+            }
+            Test::DeddSum => {
+                write!(f, "the bound of a statistical channel would be short by {margin} ({})", self.test)
+            }
+            Test::Overflow => {
+                write!(f, "an overload of the link would be likelier than a channel allows ({})", self.test)
             }
             Test::Undecided => write!(f, "the test of the link's packets is too long ({})", self.test),
         }?;

@@ -115,10 +115,13 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         Over::Udp => failure,
         Over::Channel => {
             let rest = came::Rest { unsent: report.unsent, unknown: 0 };
-            came::end(&report.came, rest, None, failure)
+            came::end(&report.came, rest, (None, report.statistical), failure)
         }
     };
     report.error = end.as_ref().map(rota_answer::json::error_of);
+    if let Some(allowed) = came::allowed(&report.came, None, report.statistical).filter(|_| end.is_none()) {
+        eprintln!("{allowed}");
+    }
     let printed = print(&report, format);
     end.map_or(printed.map(|()| Exit::Done), Err)
 }
@@ -163,6 +166,10 @@ fn receive(
                 continue;
             }
         };
+        if !has_begun && let Some(statistical) = source.statistical() {
+            report.statistical = Some(statistical);
+            eprintln!("promised: {} in time", statistical.words());
+        }
         if !has_begun && let Some(withdrawn) = source.withdrawn() {
             report.withdrawn = Some(withdrawn);
             eprintln!("{withdrawn}");

@@ -191,7 +191,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         (None, None) => PERIOD_DEFAULT,
     };
     let mut supply = Supply::open(args, &mut period)?;
-    terms(args).check(period).map_err(|bad| Failure::wrong_use(bad.to_string()))?;
+    let terms = args.wanted.terms()?;
+    terms.check(period).map_err(|bad| Failure::wrong_use(bad.to_string()))?;
     let count = match (args.frames, args.seconds) {
         (Some(frames), _) => frames,
         (None, Some(seconds)) => Span::from_millis(1_000 * seconds.min(1 << 40)).count_down(period),
@@ -216,7 +217,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     };
     let mut log = args.log.as_deref().map(Output::open).transpose()?;
     clock::ask_for_real_time();
-    let mut sink = match open(args, &report) {
+    let mut sink = match open(args, &report, terms) {
         Ok(sink) => sink,
         Err(ChannelFailure::Failed(failure)) => return Err(failure),
         Err(ChannelFailure::Refused { refusal, sentence }) => {
@@ -245,8 +246,12 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     (report.sent, report.left_out) = closed.counted.unwrap_or((report.sent, report.left_out));
     report.ended = closed.failure.as_ref().map(|failure| failure.sentence.clone());
     let bound_ns = report.promise.map(|promise| promise.bound_ns);
-    let end = came::end(&report.came, closed.rest, bound_ns, closed.failure);
+    let promise = report.promise.and_then(|promise| promise.statistical);
+    let end = came::end(&report.came, closed.rest, (bound_ns, promise), closed.failure);
     report.error = end.as_ref().map(json::error_of);
+    if let Some(allowed) = came::allowed(&report.came, bound_ns, promise).filter(|_| end.is_none()) {
+        eprintln!("{allowed}");
+    }
     // The counts are reported for every kind of end.
     let printed = print(&report, format);
     end.map_or(printed.map(|()| Exit::Done), Err)
@@ -307,8 +312,7 @@ fn opening(report: &Sent, reservation: Option<String>) -> String {
         OverduePolicy::Keep => "sent later (--overdue keep)",
     };
     let reserved = reservation.map_or(String::new(), |reservation| format!("; {reservation}"));
-    let withdrawn = report.promise.and_then(|promise| promise.withdrawn);
-    let but = withdrawn.map_or_else(String::new, |withdrawn| format!("; {withdrawn}"));
+    let but = report.promise.map_or_else(String::new, |promise| promise.but());
     format!("open: each unit within {bound}{but}{reserved}; units whose turn has passed are {overdue}")
 }
 
@@ -328,11 +332,6 @@ pub fn receiver(of: &ReceiverInfo) -> String {
     }
 }
 
-/// A unit leaves in each period, so the average is the period.
-fn terms(args: &Args) -> AskedTerms {
-    args.wanted.terms()
-}
-
 /// Units of work-ahead.
 pub fn ahead() -> clap::builder::RangedI64ValueParser<u16> {
     clap::value_parser!(u16).range(1..=i64::from(rota::cmtp::AHEAD_MAX))
@@ -348,13 +347,17 @@ pub fn needs_channel() -> Failure {
     Failure::wrong_use("--reattach needs --over channel: a UDP socket depends on no node")
 }
 
-fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, ChannelFailure> {
+fn open(args: &Args, report: &Sent, terms: AskedTerms) -> Result<Box<dyn UnitSink>, ChannelFailure> {
     let period = Span::from_nanos(report.period_ns);
     match args.over {
         Over::Udp if args.reattach.is_some() => Err(needs_channel().into()),
         Over::Udp if args.ahead.is_some() => Err(ahead_needs_channel().into()),
         Over::Udp if args.wanted.delay.is_some() || args.wanted.jitter.is_some() => {
             let why = "--delay and --jitter need --over channel: nothing bounds the delay of UDP";
+            Err(Failure::wrong_use(why).into())
+        }
+        Over::Udp if args.wanted.class.is_some() || args.wanted.timely.is_some() => {
+            let why = "--class and --timely need --over channel: nothing bounds the delay of UDP";
             Err(Failure::wrong_use(why).into())
         }
         Over::Udp if args.wanted.allow_withdrawn => {
@@ -383,7 +386,7 @@ fn open(args: &Args, report: &Sent) -> Result<Box<dyn UnitSink>, ChannelFailure>
                 service: args.service,
                 unit_octets: report.unit_octets,
                 period,
-                terms: terms(args),
+                terms,
                 reattach: args.reattach,
                 overdue: match report.overdue {
                     OverduePolicy::Drop => Overdue::Drop,

@@ -1,12 +1,21 @@
 //! Traffic and service of a channel on the command line: in the terms of the Tenet paper (Tables 2 and 3),
 //! and in the spellings of IEEE 802.1Qcc.
 
-use rota::{AskedChange, AskedTerms, OpenRequest, PartitionName, TrafficSpec};
+use rota::{AskedChange, AskedTerms, Chances, OpenRequest, PartitionName, TrafficSpec};
 use rota_answer::Failure;
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
 
 /// One unit each cycle of a 30 Hz segment.
 pub const PERIOD_DEFAULT: Span = Span::from_nanos(33_333_333);
+
+/// The classes of the paper.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Each unit is in time.
+    Guaranteed,
+    /// So large a part of the units as --timely states is in time.
+    Statistical,
+}
 
 /// The delay and the jitter that are borne.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -37,14 +46,56 @@ pub struct Service {
     /// fails; refused where there is none
     #[arg(long)]
     pub backup: bool,
+    /// 'guaranteed', or 'statistical' with --timely: links then carry more channels than peak rates allow
+    #[arg(long, value_enum, value_name = "CLASS")]
+    pub class: Option<Class>,
+    /// The least part of the units that is to be in time, such as 0.99 or 99.9% (Zmin): statistical
+    #[arg(long, value_parser = probability, value_name = "P")]
+    pub timely: Option<Probability>,
+    /// The least part of the units that is to find room (Wmin); that of --timely unless given
+    #[arg(long, value_parser = probability, value_name = "P", requires = "timely")]
+    pub no_loss: Option<Probability>,
+}
+
+/// A probability, as the parts of 10^9 that are missing to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probability(u32);
+
+fn probability(text: &str) -> Result<Probability, String> {
+    rota::parse_probability(text).map(Probability).ok_or_else(|| {
+        "it is no probability above 0 and up to 1; write 0.99 or 99%, with up to nine digits behind the point"
+            .to_owned()
+    })
 }
 
 impl Service {
-    /// The terms of this service, for traffic that states its own.
-    pub fn terms(&self) -> AskedTerms {
-        let Self { delay, jitter, allow_withdrawn, partition, reroute, no_reroute, backup } = *self;
+    /// The chances that the words state.
+    fn chances(&self) -> Result<Chances, Failure> {
+        let late = self.timely.map_or(0, |timely| timely.0);
+        let loss = self.no_loss.map_or(late, |no_loss| no_loss.0);
+        let chances = Chances { late_ppb: late, loss_ppb: loss };
+        match self.class {
+            Some(Class::Statistical) if late == 0 => Err(Failure::wrong_use(
+                "--class statistical needs --timely below 1, such as 0.99; otherwise all is guaranteed",
+            )),
+            Some(Class::Guaranteed) if !chances.is_guaranteed() => Err(Failure::wrong_use(
+                "--class guaranteed keeps every unit: leave out --timely and --no-loss, or state --class \
+                 statistical",
+            )),
+            _ if late == 0 && loss > 0 => Err(Failure::wrong_use(
+                "--no-loss below 1 needs --timely below 1: a lost unit is not in time",
+            )),
+            _ => Ok(chances),
+        }
+    }
+
+    /// The terms of a channel with this service, whose average is its period.
+    pub fn terms(&self) -> Result<AskedTerms, Failure> {
+        let Self { delay, jitter, allow_withdrawn, partition, reroute, no_reroute, backup, .. } = *self;
         let reroute = if no_reroute { Some(Span::ZERO) } else { reroute };
-        AskedTerms { delay, jitter, reroute, backup, allow_withdrawn, partition, ..AskedTerms::default() }
+        let chances = self.chances()?;
+        let none = AskedTerms::default();
+        Ok(AskedTerms { delay, jitter, reroute, backup, allow_withdrawn, partition, chances, ..none })
     }
 
     /// True if any other path is asked for, or none.
@@ -78,6 +129,12 @@ pub struct Change {
     /// The largest difference of two delays that is borne (Jmax)
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     pub jitter: Option<Span>,
+    /// The least part of the units that is to be in time (Zmin): the channel is statistical from then on
+    #[arg(long, value_parser = probability, value_name = "P")]
+    pub timely: Option<Probability>,
+    /// The least part of the units that is to find room (Wmin); that of --timely unless given
+    #[arg(long, value_parser = probability, value_name = "P", requires = "timely")]
+    pub no_loss: Option<Probability>,
 }
 
 impl Change {
@@ -88,8 +145,10 @@ impl Change {
             u32::try_from(smax.get()).map_err(|_| too_much(&format!("a unit of {} octets", smax.get())))
         };
         let smax = self.smax.map(octets).transpose()?;
-        let &Self { xave, interval, delay, jitter, .. } = self;
-        let terms = AskedTerms { average: xave, interval, delay, jitter, ..AskedTerms::default() };
+        let &Self { xave, interval, delay, jitter, timely, no_loss, .. } = self;
+        let class = timely.map(|_| Class::Statistical);
+        let wanted = Service { delay, jitter, class, timely, no_loss, ..Service::default() };
+        let terms = AskedTerms { average: xave, interval, ..wanted.terms()? };
         Ok(AskedChange { unit_octets_max: rate.or(smax), period: self.period, terms })
     }
 }
@@ -130,7 +189,7 @@ impl Traffic {
             _ => (self.unit()?, self.period(), self.xave, self.interval),
         };
         let unit = u32::try_from(unit).map_err(|_| too_much(&format!("a unit of {unit} octets")))?;
-        let terms = AskedTerms { average, interval, ..wanted.terms() };
+        let terms = AskedTerms { average, interval, ..wanted.terms()? };
         // Before a node is looked for: what contradicts itself fits nowhere.
         terms.check(period).map_err(|bad| Failure::wrong_use(bad.to_string()))?;
         Ok(OpenRequest { terms, ..OpenRequest::new(to, service, unit, period) })
@@ -257,6 +316,30 @@ mod tests {
             ("--smax 9B --max-frames-per-interval 9 --interval 9ms --xmin 2ms", "it must be 2 ms or longer"),
         ] {
             let said = asked(words).unwrap_err();
+            assert!(said.contains(expected), "{words}: {said}");
+        }
+    }
+
+    #[test]
+    fn the_class_follows_from_the_probabilities() {
+        let chances = |words: &str| asked(&format!("--smax 100B {words}")).map(|of| of.terms.chances);
+        let of = |late_ppb, loss_ppb| Ok(Chances { late_ppb, loss_ppb });
+        assert_eq!(chances(""), of(0, 0));
+        assert_eq!(chances("--class guaranteed --timely 1"), of(0, 0));
+        assert_eq!(chances("--class statistical --timely 0.99"), of(10_000_000, 10_000_000));
+        assert_eq!(chances("--timely 99% --no-loss 0.999"), of(10_000_000, 1_000_000));
+        // Without loss by buffers nothing may be late either, and the request says so.
+        assert_eq!(chances("--timely 0.99 --no-loss 1"), of(10_000_000, 0));
+        for (words, expected) in [
+            ("--class statistical", "needs --timely below 1"),
+            ("--class statistical --timely 1", "needs --timely below 1"),
+            ("--class guaranteed --timely 0.9", "leave out --timely"),
+            ("--timely 1 --no-loss 0.9", "a lost unit is not in time"),
+            ("--no-loss 0.9", "--timely"),
+            ("--timely 0", "no probability"),
+            ("--timely 1.5", "no probability"),
+        ] {
+            let said = chances(words).unwrap_err();
             assert!(said.contains(expected), "{words}: {said}");
         }
     }

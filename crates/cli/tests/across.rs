@@ -217,6 +217,7 @@ fn an_open_channel_is_shown_hop_by_hop_and_has_a_certificate() {
     let bound = shown["sum"]["bound_ns"].to_string();
     assert_eq!(check(&made.out.replace(&bound, "90000000")).code(), 1, "a better promise is none");
     let _ = std::fs::remove_dir_all(&folder);
+    a_statistical_channel_joins(&lab);
     lab.rota("faith", &["channel", "close", &channel]).finish().well();
     assert_ne!(open.finish().code(), 0, "it was ended by hand");
     drop(waiting);
@@ -225,6 +226,44 @@ fn an_open_channel_is_shown_hop_by_hop_and_has_a_certificate() {
     for station in ["faith", "sock", "breeze", "paola"] {
         lab.wait_for_mode(station, "plain");
     }
+}
+
+/// Beside a guaranteed channel on the line: one whose peaks exceed it is refused, and one that fits has its
+/// chance at the line alone, and no certificate.
+fn a_statistical_channel_joins(lab: &TopologyLab) {
+    let waiting = lab.rota("blizzard", &["recv", "--out", "/dev/null"]);
+    waiting.wait_for_word("listening");
+    let open = |smax: &str| {
+        let words = format!(
+            "channel open --json --to blizzard --class statistical --timely 90% --xmin 40ms --xave 160ms \
+             --interval 1600ms --smax {smax} --delay 450ms"
+        );
+        lab.rota("faith", &words.split_whitespace().collect::<Vec<_>>())
+    };
+    let refused = open("7000octets").finish();
+    assert_eq!(refused.code(), 3, "{} {}", refused.out, refused.err);
+    let refused = &refused.json()["refused"];
+    assert_eq!((&refused["test"], &refused["node"]), (&"Overflow".into(), &"sock".into()), "{refused}");
+    let held = open("1000octets");
+    let listed = || {
+        let listed = lab.rota("faith", &["channel", "list", "--json"]).finish().well().json();
+        let mut channels = listed["channels"].as_array()?.iter();
+        let found = channels.find(|of| of["peer_name"] == "blizzard" && of["state"] == "open")?;
+        Some(found["channel"].as_str().expect("an id").to_owned())
+    };
+    let Some(channel) = eventually(PATIENCE, listed) else { panic!("{} {}", held.out(), held.err()) };
+    let shown = lab.rota("faith", &["channel", "show", "--json", &channel]).finish().well().json();
+    let shown = &shown["shown"];
+    let promise = &shown["contract"]["statistical"];
+    let numbers = ["late_ppb", "loss_ppb", "burst"].map(|key| promise[key].as_u64());
+    assert_eq!(numbers, [Some(100_000_000), Some(100_000_000), Some(10)], "{shown}");
+    let chances: Vec<_> = (0..3).map(|hop| shown["hops"][hop]["late_ppb"].as_u64()).collect();
+    assert_eq!((chances[0], chances[2]), (Some(0), Some(0)), "{shown}");
+    assert!(chances[1].is_some_and(|late| (1..=100_000_000).contains(&late)), "{shown}");
+    let made = lab.rota("faith", &["channel", "show", "--certificate", &channel]).finish();
+    assert!(made.code() == 1 && made.err.contains("independent sources"), "{}", made.err);
+    let text = lab.rota("faith", &["channel", "show", &channel]).finish().well();
+    assert!(text.out.contains("for 90 % of the units"), "{}", text.out);
 }
 
 /// Both programs learn of a gateway that is killed, and both segments go on.

@@ -51,3 +51,42 @@ fn the_shipnet_benchmark_measures_all_that_the_paper_did() {
     }
     assert!(loaded["channel_bound_ns"].as_u64().unwrap() < PATIENCE.as_nanos() as u64, "{loaded}");
 }
+
+/// TENET-5.1.1-1, TENET-5.1.1-2.
+#[test]
+fn throughput_and_cost_are_measured_beside_raw_ip_and_udp() {
+    let words = ["bench", "tenet", "--window", "100ms", "--octets", "64,1400", "--json"];
+    let out = Command::new(ROTA).args(words).output().unwrap();
+    if labs_refused(&text(&out.stderr)) {
+        return;
+    }
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let told: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let points = told["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2, "{told}");
+    for point in points {
+        for way in ["channel", "raw_ip", "udp"] {
+            assert!(point[way]["messages"].as_u64().unwrap() > 20, "{way}: {point}");
+        }
+        // The source's regulator keeps the channel to its contract, with what its memory held at the end.
+        let [came, asked] =
+            [&point["channel"]["bps"], &point["channel_asked_bps"]].map(|n| n.as_u64().unwrap());
+        assert!(came <= asked + asked / 5, "{point}");
+        assert!(point["cost_ns"]["gateway"].as_u64().unwrap() > 100, "{point}");
+    }
+}
+
+/// TENET-5.2.4-3.
+#[test]
+fn set_ups_are_measured_over_gateways_beside_standing_channels() {
+    let words =
+        ["bench", "setup", "--wire", "link", "--gateways", "2", "--standing", "3", "--setups", "5", "--json"];
+    let out = Command::new(ROTA).args(words).output().unwrap();
+    if labs_refused(&text(&out.stderr)) {
+        return;
+    }
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let told: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((&told["open"]["count"], &told["refused"], &told["left"]), (&5.into(), &0.into(), &0.into()));
+    assert_eq!((&told["gateways"], &told["standing"]), (&2.into(), &3.into()), "{told}");
+}

@@ -259,7 +259,7 @@ fn the_example_of_rcap_h_crosses_a_gateway() {
     let sent = run("n1", &["send", "n4", "7"]).finish().well().out;
     let lines: Vec<&str> = sent.lines().collect();
     let begins = [
-        "refused: Statistical: statistical channels are not built",
+        "wrong: Z and W are probabilities above 0",
         "rejected: ReceiverRefused: ",
         "node n1: each packet within ",
         "node gateway: each packet within ",

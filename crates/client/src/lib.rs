@@ -52,7 +52,10 @@ pub use node::{Node, NodeError, OpenError, OpenRequest, Shown};
 pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, Asked, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
-pub use rota_contract::{AskedChange, AskedTerms, BadPartitionName, BadTerms, PartitionName};
+pub use rota_contract::{
+    AskedChange, AskedTerms, BadPartitionName, BadTerms, Chances, PartitionName, Statistical,
+    parse_probability,
+};
 pub use rota_contract::{
     ChannelId, CloseCause, Contract, Granted, Mismatch, ModeName, NodeId, RetherShare, Tally, TrafficSpec,
     Withdrawn,

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
-use rota_contract::{ChannelId, CloseCause, Contract, Granted, NodeId, Tally, Withdrawn};
+use rota_contract::{ChannelId, CloseCause, Contract, Granted, NodeId, Statistical, Tally, Withdrawn};
 use rota_shm::control::{Message, RefusalInfo, Reply, Request, SocketError};
 use rota_shm::{
     BoardView, ChannelCounter, ChannelState, ClientSink, MemoryError, NextUnit, RxCounts, max_slice,
@@ -312,6 +312,11 @@ impl RecvChannel {
     /// The part of its way for which nothing is guaranteed, as it was when the channel opened.
     pub fn withdrawn(&self) -> Option<Withdrawn> {
         self.granted.withdrawn
+    }
+
+    /// The promise of the statistical class; none in the guaranteed one.
+    pub fn statistical(&self) -> Option<Statistical> {
+        self.granted.statistical
     }
 
     /// Who sends.

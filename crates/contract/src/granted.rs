@@ -1,5 +1,6 @@
 //! The promise to a channel, and the share of the medium that keeps it.
 
+use crate::statistical::Statistical;
 use crate::withdrawn::Withdrawn;
 use alloc::format;
 use alloc::string::String;
@@ -51,6 +52,9 @@ pub struct Granted {
     /// The part of its way for which the contract guarantees nothing; none where it guarantees all.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub withdrawn: Option<Withdrawn>,
+    /// The promise of the statistical class; none in the guaranteed one.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub statistical: Option<Statistical>,
     /// At the sender of a channel across segments: nanoseconds from handing a unit over within which all of
     /// it has left this node. None on one segment.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
@@ -58,9 +62,12 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// The words behind the bound: the part of the way for which it is not guaranteed.
+    /// The words behind the bound: for how many units it holds, and the part of the way for which it is not
+    /// guaranteed.
     pub fn but(&self) -> String {
-        self.withdrawn.map_or_else(String::new, |withdrawn| format!("; {withdrawn}"))
+        let class = self.statistical.map_or_else(String::new, |of| format!(" for {}", of.words()));
+        let withdrawn = self.withdrawn.map_or_else(String::new, |withdrawn| format!("; {withdrawn}"));
+        class + &withdrawn
     }
 
     /// One unit in each of these.

@@ -1,6 +1,7 @@
 //! The terms of a channel beyond its units: the average of its traffic, and the delay that it bears.
 
 use crate::PartitionName;
+use crate::statistical::{CHANCE_WHOLE, Chances};
 use rota_units::Span;
 
 /// The longest time for which another path is looked for: a receiver keeps its end for so long, and longer.
@@ -42,6 +43,8 @@ pub struct AskedTerms {
     /// When it ends by itself, from now on; never if nothing is stated.
     #[cfg_attr(feature = "serde", serde(rename = "end_ns", with = "nanos"))]
     pub end: Option<Span>,
+    /// The chances of the statistical class; none in the guaranteed one.
+    pub chances: Chances,
 }
 
 /// Another contract for an open channel. Terms that it does not state stay as they are.
@@ -119,6 +122,9 @@ pub enum BadTerms {
         /// Asked for.
         asked: Span,
     },
+    /// A probability of 0, or one of loss without one of time.
+    #[error("probabilities are above 0, and that of no loss goes with that of timely delivery")]
+    Chances,
 }
 
 impl AskedTerms {
@@ -156,6 +162,10 @@ impl AskedTerms {
         }
         if let Some(asked) = self.start.into_iter().chain(self.end).find(|at| *at > Self::AHEAD_MAX) {
             return Err(BadTerms::FarAhead { asked });
+        }
+        let Chances { late_ppb, loss_ppb } = self.chances;
+        if late_ppb >= CHANCE_WHOLE || loss_ppb >= CHANCE_WHOLE || late_ppb == 0 && loss_ppb > 0 {
+            return Err(BadTerms::Chances);
         }
         match (self.delay, self.jitter) {
             (Some(Span::ZERO), _) => Err(BadTerms::DelayZero),
@@ -219,6 +229,10 @@ mod tests {
         assert_eq!(said(AskedTerms { start: ms(30), end: ms(31), ..none }), Ok(()));
         let far = said(AskedTerms { start: Some(Span::from_millis(1 << 40)), ..none }).unwrap_err();
         assert!(far.contains("ahead at most"), "{far}");
+        let chances = |late_ppb, loss_ppb| AskedTerms { chances: Chances { late_ppb, loss_ppb }, ..none };
+        assert_eq!(said(chances(1, 0)), Ok(()));
+        assert_eq!(said(chances(999_999_999, 999_999_999)), Ok(()));
+        assert!(said(chances(1_000_000_000, 0)).is_err() && said(chances(0, 1)).is_err());
         let all = AskedTerms { average: ms(20), interval: ms(20), delay: ms(1), jitter: ms(1), ..none };
         assert_eq!(said(all), Ok(()));
     }

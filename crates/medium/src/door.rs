@@ -6,6 +6,7 @@
 //! notes tell the port about the gate and its frames, and its events tell the parent about stations and
 //! shares.
 
+use rota_admission::rtip::{Chance, Traffic};
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, MacAddr};
@@ -203,18 +204,28 @@ pub struct Share {
     pub periodic: bool,
     /// A link serves its units one by one by the discipline of its settings, each of them one frame of this
     /// traffic. Another medium does not read it, and a link not `pace` and `periodic` then.
-    pub flow: Option<Flow>,
+    pub flow: Option<FlowShare>,
 }
 
-/// A session whose units a link serves by its discipline.
+/// Packets that a link serves one by one, by its discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
-    /// Its units in time.
-    pub traffic: rota_admission::rtip::Traffic,
+pub struct FlowShare {
+    /// In time.
+    pub traffic: Traffic,
     /// The number of its partition on the link ([`crate::Settings::partitions`]); 0 for the rest.
     pub partition: u8,
     /// When it is needed.
     pub life: Life,
+    /// The chance of a late packet that is allowed here: above zero for the statistical class, which stands
+    /// in no partition and has no start and no end.
+    pub late: Chance,
+}
+
+impl FlowShare {
+    /// Of the guaranteed class, in the rest, at once and for ever.
+    pub const fn guaranteed(traffic: Traffic) -> Self {
+        Self { traffic, partition: 0, life: Life::ALWAYS, late: Chance::NEVER }
+    }
 }
 
 /// The time in which a flow of a link counts there, by this node's clock. What its host's and other clocks

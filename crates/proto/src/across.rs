@@ -15,8 +15,11 @@ use crate::rcap::{
     TUNNEL, units_within,
 };
 use crate::rtip::table::Key;
+use rota_admission::rtip::Chance;
 use rota_admission::subnet::Ask;
-use rota_contract::{CloseCause, Contract, Granted, NodeId, NodeName, PartitionName, Tally, Withdrawn};
+use rota_contract::{
+    CloseCause, Contract, Granted, NodeId, NodeName, PartitionName, Statistical, Tally, Withdrawn,
+};
 use rota_medium::door::Life;
 use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -52,6 +55,8 @@ pub(crate) struct Held {
     pub(crate) partition: Option<PartitionName>,
     /// When it counts.
     pub(crate) life: Life,
+    /// The chance of a late packet that the hop may use.
+    pub(crate) late: Chance,
     /// The share of an attempt before is not given back yet: this one is asked for then.
     pub(crate) waits: bool,
 }
@@ -327,8 +332,18 @@ pub(crate) fn granted(request: &ChannelRequest, bound: Span) -> Granted {
         },
         rether: None,
         withdrawn: None,
+        statistical: statistical(request),
         leaves_within_ns: None,
     }
+}
+
+/// The promise of the statistical class; none in the guaranteed one.
+fn statistical(request: &ChannelRequest) -> Option<Statistical> {
+    // Rounded up, they are the parts that the program has stated.
+    let ppb = |chance: Chance| (u128::from(chance.get()) * 1_000_000_000).div_ceil(1 << 63) as u32;
+    let (late_ppb, loss_ppb) = (ppb(request.late_most), ppb(request.loss_most));
+    let burst = request.messages.interval.count_down(request.messages.x_ave).max(1);
+    (late_ppb > 0).then_some(Statistical { late_ppb, loss_ppb, burst })
 }
 
 /// The time within which a unit has left its source: the bound of the first of `nodes`, and of a unit of

@@ -4,7 +4,7 @@ use crate::llc::MessageDelivery;
 use rota_admission::Pace;
 use rota_contract::NodeId;
 pub use rota_contract::{ChannelId, UnitRef};
-use rota_medium::door::{Flow, SessionId};
+use rota_medium::door::{FlowShare, SessionId};
 pub use rota_medium::door::{FrameVerdict, PortId, StationId};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
@@ -105,7 +105,7 @@ pub(crate) struct ShareRequest {
     /// True if it needs the strict period.
     pub(crate) periodic: bool,
     /// A flow of a link's discipline ([`rota_medium::door::Share`]).
-    pub(crate) flow: Option<Flow>,
+    pub(crate) flow: Option<FlowShare>,
 }
 
 /// Whether the host's ordinary traffic waits for the token.

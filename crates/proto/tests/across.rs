@@ -9,7 +9,7 @@ use rota_admission::rtip::{Discipline, Flow, Hold, Messages, Point, Scheduler, T
 use rota_admission::subnet::{
     Ask, LINK_POINTS, LinkPort, NamedPartitions, Subnet, carried_step, payload_max,
 };
-use rota_contract::{CloseCause, NodeId};
+use rota_contract::{Chances, CloseCause, NodeId};
 use rota_proto::MediumKind::{Link, Rether};
 use rota_proto::{Beyond, ChannelEvent, ChannelId, Destination, MediumKind, OpenRequest, TrafficSpec};
 use rota_units::{Octets, Span};
@@ -777,6 +777,33 @@ fn a_partition_that_no_link_has_is_refused_by_the_destination() {
     assert!(open.is_empty());
     net.run(Span::from_millis(200));
     assert_eq!((net.reservations(0, 0), net.reservations(1, 1)), (0, 0), "nothing stays reserved");
+}
+
+/// Opens a channel that may be late by one unit in ten; the packets in 2^63 that may be late at each hop.
+fn late_at_hops(net: &mut Net, beyond: Beyond) -> Vec<u64> {
+    let last = net.last();
+    net.told.clear();
+    net.nodes[last].listen(SERVICE);
+    let chances = Chances { late_ppb: 100_000_000, loss_ppb: 100_000_000 };
+    let channel = open(net, 1_000, Beyond { chances, ..beyond });
+    until_answered(net, last).expect("there is room");
+    let detail = net.nodes[0].detail(channel).expect("it is sent here");
+    detail.hops.iter().take(last).map(|(record, _)| record.hop.late.get()).collect()
+}
+
+/// The test of the class is proved for whole links and for all times: elsewhere a hop is guaranteed, which
+/// keeps each chance.
+#[test]
+fn a_statistical_channel_is_guaranteed_on_divided_links_and_where_it_is_booked() {
+    let late = late_at_hops(&mut chain(&[Link, Link]), Beyond::default());
+    assert!(late.len() == 2 && late.iter().all(|late| *late > 0), "{late:?}");
+    let booked = Beyond { end: Some(Span::from_millis(60_000)), ..Beyond::default() };
+    assert_eq!(late_at_hops(&mut chain(&[Link, Link]), booked), [0, 0]);
+    let mut net = meet(Net::parted(2, parted(&[("studio", 40)])));
+    assert_eq!(late_at_hops(&mut net, Beyond::default()), [0, 0]);
+    let partition = Some("studio".parse().expect("a name"));
+    assert_eq!(late_at_hops(&mut net, Beyond { partition, ..Beyond::default() }), [0, 0]);
+    assert_eq!(channels_of(&net, 0, 0), [1, 1]);
 }
 
 /// TENET-7-3: a booked channel is agreed on at once. Its units wait for its start, it ends by itself, and the

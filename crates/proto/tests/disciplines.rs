@@ -2,7 +2,7 @@
 //! random and misbehaving ones, beside slots of the same link, and beside ordinary frames without end.
 
 use crate::hops::{Net, Path, ms, settings};
-use rota_admission::rtip::{Discipline, Hold, Regulator, Scheduler, Traffic};
+use rota_admission::rtip::{Chance, Discipline, Hold, Regulator, Scheduler, Traffic};
 use rota_medium::Rng;
 use rota_proto::MediumKind::Link;
 use rota_proto::PortId;
@@ -163,4 +163,29 @@ fn the_packet_that_is_due_first_leaves_first() {
     assert!(place <= 4, "{place} before it: {:?}", net.came);
     assert_eq!(net.came.len(), 8);
     assert_eq!(net.nodes[0].relax_hop(rota_proto::ChannelId(77), ms(10)), None);
+}
+
+/// A guaranteed packet goes before all of the statistical class, though they came first and are due first.
+#[test]
+fn a_guaranteed_packet_goes_before_the_statistical_class() {
+    for scheduler in [Scheduler::DelayEdd, Scheduler::Rcsp] {
+        let mut net = Net::with(&[Link], Discipline::of(Some(scheduler), None).expect("a pair"));
+        let traffic = Traffic::new(ms(20), ms(80), ms(800)).expect("sound");
+        let guaranteed = HopShare::by_discipline(traffic, 1_400);
+        let statistical = guaranteed.with_chance(Chance::of_down(1, 10));
+        let mut open = |share: HopShare, delay: Span| {
+            let (hops, _) = net.try_reserve(&share).expect("room");
+            let relaxed = net.nodes[0].relax_hop(hops[0], delay).expect("a link relaxes");
+            net.enter(traffic, share, Regulator::Rate, hops, &[relaxed])
+        };
+        let mut paths: Vec<Path> = (0..7).map(|_| open(statistical, ms(10))).collect();
+        paths.push(open(guaranteed, ms(90)));
+        paths.iter().for_each(|path| net.unit(path.source, 0, 1_400));
+        net.run(ms(10));
+        let first = paths.last().expect("eight").destination;
+        let place = net.came.iter().position(|came| came.channel == first).expect("it came");
+        // Three that had come before were in the card.
+        assert!(place <= 4, "{scheduler:?}: {place} before it: {:?}", net.came);
+        assert_eq!(net.came.len(), 8, "{scheduler:?}");
+    }
 }

@@ -1,8 +1,10 @@
 //! Many worlds, each another: stations, channels, traffic and faults are drawn from the seed.
 
 mod across;
+mod statistical;
 
 pub use across::disciplines;
+pub use statistical::{StatisticalCase, StatisticalOutcome};
 
 use crate::check::Violation;
 use crate::engine::Stream;

@@ -233,7 +233,7 @@ fn t4_a_share_that_is_no_channels() {
     let mut world = row(None);
     world.run_for(ms(3_000));
     let messages = Messages { x_min: ms(40), x_ave: ms(40), interval: ms(40), s_max: Octets::new(1_000) };
-    let spec = PathSpec { hosts: vec![0, 1, 2], messages, regulator: Regulator::Rate };
+    let spec = PathSpec { hosts: vec![0, 1, 2], messages, regulator: Regulator::Rate, late: None };
     assert_eq!(world.across_at_rest(), Ok(()));
     world.reserve_path(&spec).expect("sound");
     assert_eq!(world.across_at_rest().expect_err("a share is reserved").0, "T4");

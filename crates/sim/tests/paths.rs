@@ -4,6 +4,7 @@
 use crate::support::ms;
 use rota_admission::rtip::{Messages, Regulator};
 use rota_proto::MediumKind;
+use rota_sim::sweep::StatisticalCase;
 use rota_sim::{PathFlow, PathSpec, SegmentSpec, Settings, Shape, Stream, Topology, World, WorldSpec};
 use rota_units::{BitRate, Instant, Octets, Span};
 
@@ -110,7 +111,7 @@ fn run(seed: u64) -> (u64, u64) {
         let source = [Source::Greedy, Source::Random, Source::Hasty][random.below(3) as usize];
         let hosts =
             if random.below(2) == 0 { (0..=segments).collect() } else { (0..=segments).rev().collect() };
-        let spec = PathSpec { hosts, messages: traffic(&mut random), regulator };
+        let spec = PathSpec { hosts, messages: traffic(&mut random), regulator, late: None };
         let mut flow = world.reserve_path(&spec).expect("a sound request");
         world.run_for(ms(1_500));
         // A slow segment may have no room for one more.
@@ -176,6 +177,18 @@ fn sweep(first: u64) {
 #[test]
 fn conforming_sources_lose_nothing_and_are_in_time() {
     sweep(0);
+}
+
+/// A small part of `cargo run --release -p rota-sim --example statistical`.
+#[test]
+fn statistical_channels_miss_no_more_than_is_promised_and_more_of_them_fit() {
+    for seed in [1, 2] {
+        let case = StatisticalCase::of(seed);
+        let outcome = case.run(15_000);
+        assert!(outcome.channels * 10 >= outcome.guaranteed * 13, "{case:?}: {outcome:?}");
+        assert!(case.promise().is_kept(&outcome.tally), "{case:?}: {outcome:?}");
+        assert_eq!(outcome.tally.units + outcome.tally.lost, 15_000, "{outcome:?}");
+    }
 }
 
 #[test]

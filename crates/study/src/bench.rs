@@ -9,6 +9,7 @@ mod shipnet;
 mod sim;
 pub(crate) mod stage;
 mod tcp;
+mod tenet;
 
 use rota_answer::{Exit, Failure, Format};
 
@@ -32,6 +33,8 @@ enum What {
     Interactive(interactive::Args),
     /// How long a channel over a gateway takes to open and to close, and what many of them leave behind
     Setup(setup::Args),
+    /// The Tenet paper's Figures 8 and 9: throughput and cost by message size, beside raw IP and UDP
+    Tenet(tenet::Args),
     /// How fast the simulator is, with all its checkers, on one core
     Sim(sim::Args),
     /// The SHIPNET paper's measurements: delay, load, broadcast, idle time, beside UDP and beside TCP
@@ -52,6 +55,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         What::Idle(args) => idle::run(args, format)?,
         What::Interactive(args) => interactive::run(args, format)?,
         What::Setup(args) => setup::run(args, format)?,
+        What::Tenet(args) => tenet::run(args, format)?,
         What::Sim(args) => sim::run(args, format)?,
         What::Shipnet(args) => shipnet::run(args, format)?,
         What::ShipnetPeer(args) => shipnet::peer::run(args)?,

@@ -1,6 +1,6 @@
 //! The counts of a channel's units: the same fields and the same words at both ends.
 
-use rota::{Span, Tally};
+use rota::{Span, Statistical, Tally};
 use rota_answer::{Exit, Failure};
 
 /// The rest of the counts, which only a sender has: its document and its sentence state the same.
@@ -14,12 +14,22 @@ pub struct Rest {
 
 /// The end of a program that has carried these units; `None` if every promise was kept and nothing failed. A
 /// broken promise takes precedence over the cause of the end: the code is 4, and the sentence states both.
-/// Lost units that never left because the stream ended early were promised nothing: they decide no code.
-pub fn end(came: &Tally, rest: Rest, bound_ns: Option<u64>, failure: Option<Failure>) -> Option<Failure> {
+/// Lost units that never left because the stream ended early were promised nothing: they decide no code. A
+/// promise of the statistical class is broken by more units only than it and chance explain.
+pub fn end(
+    came: &Tally,
+    rest: Rest,
+    (bound_ns, promise): (Option<u64>, Option<Statistical>),
+    failure: Option<Failure>,
+) -> Option<Failure> {
     let cut = if failure.is_some() { rest.unsent } else { 0 };
     let broken = Tally { lost: came.lost.saturating_sub(cut), ..*came };
+    let is_allowed = promise.is_some_and(|promise| promise.is_kept(&broken));
+    if is_allowed && failure.is_none() && rest.unknown == 0 {
+        return None;
+    }
     let counts = sentence(came, rest, bound_ns);
-    if broken.broken() > 0 {
+    if broken.broken() > 0 && !is_allowed {
         let why = failure.map_or(String::new(), |failure| format!("{}; ", failure.sentence));
         let counts = counts.unwrap_or_default();
         let sentence =
@@ -34,6 +44,13 @@ pub fn end(came: &Tally, rest: Rest, bound_ns: Option<u64>, failure: Option<Fail
         (None, Some(counts)) => Some(Failure::failed(format!("the end was not confirmed: {counts}"))),
         (failure, None) => failure,
     }
+}
+
+/// The units that a statistical promise allows to be late or lost, in words; `None` where there are none.
+pub fn allowed(came: &Tally, bound_ns: Option<u64>, promise: Option<Statistical>) -> Option<String> {
+    let promise = promise.filter(|promise| promise.is_kept(came))?;
+    let counts = sentence(came, Rest::default(), bound_ns)?;
+    Some(format!("{counts}; the promise for {} holds", promise.words()))
 }
 
 /// The units that were not as promised or are not known, in words; `None` if every unit came in time.
@@ -61,8 +78,9 @@ mod tests {
     #[test]
     fn only_a_kept_promise_is_success() {
         let rest = Rest { unsent: 1, unknown: 0 };
-        let exit = |came: Tally, failure| end(&came, rest, Some(35_400_000), failure).map(|end| end.exit);
-        assert_eq!(end(&Tally::default(), NO_REST, None, None).map(|end| end.exit), None);
+        let exit =
+            |came: Tally, failure| end(&came, rest, (Some(35_400_000), None), failure).map(|end| end.exit);
+        assert_eq!(end(&Tally::default(), NO_REST, (None, None), None).map(|end| end.exit), None);
         assert_eq!(exit(Tally::default(), Some(Failure::failed("gone"))), Some(Exit::Failed));
         let late = Tally { units: 240, late: 89, latest_by_ns: 40_000_000, ..Tally::default() };
         let said = sentence(&late, NO_REST, Some(35_400_000)).unwrap();
@@ -77,17 +95,32 @@ mod tests {
         assert_eq!(exit(cut(1), Some(Failure::failed("gone"))), Some(Exit::Failed));
         assert_eq!(exit(cut(2), Some(Failure::failed("gone"))), Some(Exit::Broken));
         // The sentence names the end's cause and the broken promise.
-        let both = end(&late, NO_REST, None, Some(Failure::failed("gone"))).unwrap();
+        let both = end(&late, NO_REST, (None, None), Some(Failure::failed("gone"))).unwrap();
         assert_eq!((both.exit, both.sentence.starts_with("gone; the promise")), (Exit::Broken, true));
+    }
+
+    #[test]
+    fn a_statistical_promise_is_broken_by_more_than_chance_alone() {
+        let promise = Statistical { late_ppb: 10_000_000, loss_ppb: 10_000_000, burst: 1 };
+        let exit = |late, failure| {
+            let came = Tally { units: 1_000, late, ..Tally::default() };
+            end(&came, NO_REST, (None, Some(promise)), failure).map(|end| end.exit)
+        };
+        assert_eq!((exit(10, None), exit(19, None), exit(20, None)), (None, None, Some(Exit::Broken)));
+        assert_eq!(exit(19, Some(Failure::failed("gone"))), Some(Exit::Failed));
+        let said =
+            allowed(&Tally { units: 1_000, late: 2, ..Tally::default() }, None, Some(promise)).unwrap();
+        assert_eq!(said, "of 1000 units 2 behind their bound; the promise for 99 % of the units holds");
+        assert_eq!(allowed(&Tally::default(), None, Some(promise)), None);
     }
 
     /// `rota recv` ended with 1, although nothing was lost: its program had read every unit.
     #[test]
     fn unread_units_are_stated_beside_lost_or_incomplete_ones_only() {
         let came = Tally { units: 400, unread: 54, ..Tally::default() };
-        assert_eq!(end(&came, NO_REST, None, None).map(|end| end.sentence), None);
+        assert_eq!(end(&came, NO_REST, (None, None), None).map(|end| end.sentence), None);
         for came in [Tally { lost: 54, ..came }, Tally { incomplete: 54, ..came }] {
-            let said = end(&came, NO_REST, None, None).unwrap();
+            let said = end(&came, NO_REST, (None, None), None).unwrap();
             assert!(said.exit == Exit::Broken && said.sentence.contains("of these 54 that the receiving"));
         }
     }
@@ -97,25 +130,25 @@ mod tests {
     fn the_sentence_of_an_early_end_states_the_counts_of_the_document() {
         let came = Tally { units: 30, lost: 3, ..Tally::default() };
         let rest = Rest { unsent: 1, unknown: 7 };
-        let said = end(&came, rest, None, Some(Failure::failed("gone"))).unwrap();
+        let said = end(&came, rest, (None, None), Some(Failure::failed("gone"))).unwrap();
         let counts = "of 40 units 3 lost, 1 of the lost waited at the end and never left, 7 unknown, as \
                       the receiver's node has told nothing of them";
         assert_eq!(said.exit, Exit::Broken);
         assert!(said.sentence.starts_with(&format!("gone; the promise was broken: {counts};")), "{said:?}");
         // Units that are unknown, or never left, are stated also where no promise is known to be broken.
         let came = Tally { units: 30, lost: 1, ..Tally::default() };
-        let said = end(&came, rest, None, Some(Failure::failed("gone"))).unwrap();
+        let said = end(&came, rest, (None, None), Some(Failure::failed("gone"))).unwrap();
         assert!(said.exit == Exit::Failed && said.sentence.starts_with("gone; of 38 units 1 lost, "));
         let unknown = Rest { unsent: 0, unknown: 7 };
         let came = Tally { units: 30, ..Tally::default() };
-        let said = end(&came, unknown, None, None).unwrap();
+        let said = end(&came, unknown, (None, None), None).unwrap();
         assert!(said.exit == Exit::Failed && said.sentence.contains("not confirmed: of 37 units 7 unknown"));
     }
 
     #[test]
     fn the_sentence_counts_each_unit_in_the_sum_of_all() {
         let came = Tally { units: 30, lost: 3, incomplete: 2, ..Tally::default() };
-        let said = end(&came, Rest { unsent: 0, unknown: 5 }, None, None).unwrap();
+        let said = end(&came, Rest { unsent: 0, unknown: 5 }, (None, None), None).unwrap();
         assert!(said.sentence.contains(": of 40 units 3 lost, 2 "), "{said:?}");
     }
 
@@ -126,6 +159,6 @@ mod tests {
         let (units, late, lost) = (all, all, all);
         let came = Tally { units, late, lost, incomplete: all, latest_by_ns: all, unread: all };
         let rest = Rest { unsent: all, unknown: all };
-        assert_eq!(end(&came, rest, Some(all), None).map(|end| end.exit), Some(Exit::Broken));
+        assert_eq!(end(&came, rest, (Some(all), None), None).map(|end| end.exit), Some(Exit::Broken));
     }
 }

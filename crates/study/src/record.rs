@@ -2,7 +2,7 @@
 
 use crate::stall::Stall;
 use crate::transport::{Arrival, Over, Promise, Refusal};
-use rota::{ReceiverInfo, Tally, Withdrawn};
+use rota::{ReceiverInfo, Statistical, Tally, Withdrawn};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -128,6 +128,9 @@ pub struct ReceivedRecord {
     /// The part of the way for which nothing was guaranteed; absent where all was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawn>,
+    /// The promise of the statistical class; absent in the guaranteed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistical: Option<Statistical>,
     /// Evidence of host stalls.
     pub stalls: Vec<Stall>,
     /// The cause of an early end.

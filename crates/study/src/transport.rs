@@ -10,7 +10,7 @@ pub mod udp;
 
 use crate::came::Rest;
 use crate::stall::Stall;
-use rota::{ReceiverInfo, Tally, Withdrawn};
+use rota::{ReceiverInfo, Statistical, Tally, Withdrawn};
 use rota_answer::Failure;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,17 @@ pub struct Promise {
     /// The part of the way for which nothing is guaranteed; absent where all is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawn>,
+    /// The promise of the statistical class; absent in the guaranteed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistical: Option<Statistical>,
+}
+
+impl Promise {
+    /// The words behind the bound, as [`rota::Granted::but`] has them.
+    pub fn but(&self) -> String {
+        let &Self { withdrawn, statistical, .. } = self;
+        rota::Granted { withdrawn, statistical, ..rota::Granted::default() }.but()
+    }
 }
 
 /// Why admission said no, and what it would have accepted.
@@ -188,6 +199,10 @@ pub trait UnitSource {
     }
     /// The part of the way for which nothing is guaranteed, once a channel with one has come.
     fn withdrawn(&self) -> Option<Withdrawn> {
+        None
+    }
+    /// The promise of the statistical class, of the newest channel.
+    fn statistical(&self) -> Option<Statistical> {
         None
     }
     /// The stalls seen so far.

@@ -29,6 +29,6 @@ pub use edf::{EdfFound, Flow, edf_delay, edf_exact};
 pub use hbind::{Z_MILLI, hbind};
 pub use rcsp::{Blocker, LevelFlow, RcspFound, rcsp, rcsp_level};
 pub use regulator::{RateJitter, Regulator, delay_jitter_ahead, delay_jitter_clock};
-pub use statistical::{Chance, OverflowTable, statistical_delay};
+pub use statistical::{Chance, OverflowTable, activity_down, statistical_delay};
 pub use table::{EdfTable, Point};
 pub use traffic::{BadTraffic, Messages, Packets, Traffic};

@@ -16,7 +16,9 @@
 
 use super::denied::{Denied, NodeTest};
 use super::edf::Flow;
+use super::load::WHOLE;
 use super::traffic::Traffic;
+use core::ops::DerefMut;
 use rota_units::Span;
 
 /// A probability in units of 2⁻⁶³.
@@ -53,6 +55,12 @@ impl Chance {
     fn times_up(self, other: u64) -> u64 {
         (u128::from(self.0) * u128::from(other)).div_ceil(u128::from(Self::ONE.0)) as u64
     }
+
+    /// The product, rounded down: what is allowed of a part.
+    #[must_use]
+    pub const fn times_down(self, other: Self) -> Self {
+        Self(((self.0 as u128 * other.0 as u128) >> 63) as u64)
+    }
 }
 
 /// p of a channel, and 1 − p, both rounded up.
@@ -64,23 +72,65 @@ fn activity(traffic: &Traffic, is_statistical: bool) -> (Chance, Chance) {
     (Chance::of_up(busy, interval), Chance::of_up(interval - busy, interval))
 }
 
-/// The distribution of the active load of one port.
-#[derive(Debug)]
-pub struct OverflowTable<'c> {
+/// p of a channel, rounded down.
+pub fn activity_down(traffic: &Traffic) -> Chance {
+    Chance::of_down(traffic.x_min().as_nanos() * traffic.burst(), traffic.interval().as_nanos())
+}
+
+/// The distribution of the active load of one port. `C` is its memory, borrowed or owned.
+#[derive(Clone, Debug)]
+pub struct OverflowTable<C> {
     /// Cell l: the probability of l parts; the last one is the whole port.
-    cells: &'c mut [u64],
+    cells: C,
     beyond: u64,
     /// The least that a statistical channel of the port allows.
     allowed: Chance,
 }
 
-impl<'c> OverflowTable<'c> {
+impl<C: DerefMut<Target = [u64]>> OverflowTable<C> {
     /// No channel. Panics on fewer than two cells.
-    pub fn new(cells: &'c mut [u64]) -> Self {
+    pub fn new(cells: C) -> Self {
         assert!(cells.len() >= 2, "a port has one part at least");
-        cells.fill(0);
-        cells[0] = Chance::ONE.0;
-        Self { cells, beyond: 0, allowed: Chance::ONE }
+        let mut table = Self { cells, beyond: 0, allowed: Chance::ONE };
+        table.clear();
+        table
+    }
+
+    /// No channel again.
+    pub fn clear(&mut self) {
+        self.cells.fill(0);
+        self.cells[0] = Chance::ONE.0;
+        (self.beyond, self.allowed) = (0, Chance::ONE);
+    }
+
+    /// P_do beside others that take so much of the port at all times, in units of 2⁻⁶⁴.
+    pub fn beside(&self, taken: u128) -> Chance {
+        Chance(self.mass_beyond(self.parts_of(taken)))
+    }
+
+    /// The same with one statistical channel more.
+    pub fn with_beside(&self, flow: &Flow, taken: u128) -> Chance {
+        let (active, idle) = activity(&flow.traffic, true);
+        let taken = self.parts_of(taken);
+        let is_active = active.times_up(self.mass_beyond(taken + self.parts(flow)));
+        let is_idle = idle.times_up(self.mass_beyond(taken));
+        Chance(is_active.saturating_add(is_idle).min(Chance::ONE.0))
+    }
+
+    /// A share in whole parts, rounded up; one part more than the port where it exceeds it.
+    fn parts_of(&self, share: u128) -> usize {
+        let whole = self.cells.len() - 1;
+        if share > WHOLE {
+            return whole + 1;
+        }
+        usize::try_from((share * whole as u128).div_ceil(WHOLE)).unwrap_or(whole + 1)
+    }
+
+    /// The probability that the active load and so many parts exceed the port.
+    fn mass_beyond(&self, parts: usize) -> u64 {
+        let first = self.cells.len() - parts.min(self.cells.len());
+        let mass = self.cells[first..].iter().fold(self.beyond, |sum, mass| sum.saturating_add(*mass));
+        mass.min(Chance::ONE.0)
     }
 
     /// P_do now.
@@ -150,7 +200,7 @@ mod tests {
     #[test]
     fn two_of_three_half_loads_overflow_nothing_and_three_do() {
         let mut cells = [0; 3];
-        let mut table = OverflowTable::new(&mut cells);
+        let mut table = OverflowTable::new(&mut cells[..]);
         let (half, allows) = (source(1, 2, 8), Some(Chance::of_down(1, 60)));
         assert_eq!(table.admit(&half, allows), Ok(Chance::NEVER));
         assert_eq!(table.admit(&half, allows), Ok(Chance::NEVER));
@@ -164,7 +214,7 @@ mod tests {
     #[test]
     fn a_deterministic_channel_is_always_active() {
         let mut cells = [0; 101];
-        let mut table = OverflowTable::new(&mut cells);
+        let mut table = OverflowTable::new(&mut cells[..]);
         assert_eq!(table.admit(&source(6, 10, 20), None), Ok(Chance::NEVER));
         let more = table.admit(&source(5, 10, 20), Some(Chance::ONE));
         assert_eq!(more, Ok(Chance::of_up(1, 2)));
@@ -176,7 +226,7 @@ mod tests {
         // Each is active one time in four and takes 2 % then: 50 by peak rate.
         let flow = source(2, 100, 400);
         let mut cells = vec![0; 1_001];
-        let mut table = OverflowTable::new(&mut cells);
+        let mut table = OverflowTable::new(&mut cells[..]);
         let allows = Some(Chance::of_down(1, 1_000));
         let count = (0..).take_while(|_| table.admit(&flow, allows).is_ok()).count();
         assert!((100..200).contains(&count), "{count}");
@@ -199,7 +249,7 @@ mod tests {
                 })
                 .collect();
             let mut cells = [0; 11];
-            let mut table = OverflowTable::new(&mut cells);
+            let mut table = OverflowTable::new(&mut cells[..]);
             for (flow, statistical) in &flows {
                 table.admit(flow, statistical.then_some(Chance::ONE)).unwrap();
             }

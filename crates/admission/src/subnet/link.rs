@@ -23,9 +23,10 @@
 //!
 //! The proof asks that a host is late once in a busy period, by J at most: J is part of the offered bound.
 
-use super::{Ask, Offer, RTIP_OCTETS, Subnet, packet_cost, packet_span_up, payload_max};
+use super::{Ask, Certain, Offer, RTIP_OCTETS, Subnet, packet_cost, packet_span_up, payload_max};
 use crate::cable::announcements_most;
 use crate::link::LinkModel;
+use crate::rtip::load::{load_up, share_up};
 use crate::rtip::{Blocker, Denied, Discipline, EdfTable, Flow, NodeTest, Point, Scheduler, Traffic, rcsp};
 use crate::{SegmentParams, link_blocking, link_window};
 use core::ops::DerefMut;
@@ -209,13 +210,33 @@ where
     }
 
     /// How long its slots take in each window.
-    pub(super) const fn units(&self) -> Span {
+    pub const fn units(&self) -> Span {
         self.units
     }
 
     /// The segment.
     pub const fn params(&self) -> &SegmentParams {
         &self.params
+    }
+
+    /// All that goes before packets of the statistical class, and the share of ordinary traffic
+    /// (`statistical.rs`).
+    pub fn certain(&self) -> Certain {
+        let (params, units) = (&self.params, self.units);
+        let window = link_window(params.trt);
+        let above = share_up((units + announced(params)).as_nanos().into(), window.as_nanos().into());
+        // s·B·p/I: the work of a burst that comes at once.
+        let burst = |flow: &Flow| {
+            let work = u128::from(flow.service.as_nanos()) * u128::from(flow.traffic.burst());
+            let work = work * u128::from(flow.traffic.pause());
+            let interval = u128::from(flow.traffic.interval().as_nanos());
+            Span::from_nanos(u64::try_from(work.div_ceil(interval)).unwrap_or(u64::MAX))
+        };
+        Certain {
+            ahead: link_ahead(params, units) + self.channels().iter().map(burst).sum::<Span>(),
+            load: self.channels().iter().map(load_up).fold(above, u128::saturating_add),
+            ordinary: load_up(&self.windows().own),
+        }
     }
 
     /// The discipline.

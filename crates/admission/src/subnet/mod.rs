@@ -9,6 +9,7 @@ mod link;
 mod paced;
 mod partition;
 mod rether;
+mod statistical;
 
 pub use link::{
     LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_LEVELS, LINK_POINTS, LinkPort, carried_step, link_ahead,
@@ -20,6 +21,9 @@ pub use partition::{
 };
 pub(crate) use rether::worst_wait;
 pub use rether::{RetherSegment, RetherShare, packet_tht};
+pub use statistical::{
+    Certain, STATISTICAL_CELLS, STATISTICAL_MAX, StatisticalAsk, StatisticalFlow, StatisticalPort,
+};
 
 use crate::link::{Framing, LinkModel};
 use crate::path::Hop;

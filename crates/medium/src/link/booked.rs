@@ -14,7 +14,7 @@ use super::flows::{Flows, Packets, PortTests, Standing};
 use crate::door::SessionId;
 use crate::event::MediumEvent;
 use rota_admission::rtip::Denied;
-use rota_admission::subnet::{Offer, Subnet, link_offer};
+use rota_admission::subnet::{Certain, Offer, Subnet, link_offer};
 use rota_units::{Instant, Span};
 
 /// A refusal, and from when on there is no room, if it is not at once.
@@ -47,6 +47,16 @@ impl Flows {
     pub(super) fn booked_allow(&self, units: Span) -> Result<(), Denied> {
         let starts = self.starts(Instant::ZERO, Instant::FAR);
         starts.into_iter().try_for_each(|at| self.port_at(units, at).map(drop))
+    }
+
+    /// The most that goes before packets of the statistical class, now and at each start of what is booked.
+    pub(super) fn certain(&self) -> Result<Certain, Denied> {
+        let port = self.port.as_ref().ok_or(super::flows::no_port())?;
+        let (now, units) = (port.whole().certain(), port.whole().units());
+        let starts = self.starts(Instant::ZERO, Instant::FAR).into_iter();
+        starts
+            .map(|at| self.port_at(units, at))
+            .try_fold(now, |most, then| Ok(most.or_more(&then?.whole().certain())))
     }
 
     /// A flow stands from now on, or from its start on, with one bound for all its life.

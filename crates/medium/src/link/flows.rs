@@ -3,16 +3,18 @@
 //!
 //! A flow is a session that has no slots: its share is its place among the tests of the port
 //! (`rota_admission`, `subnet/link.rs`), which also has the proof for slots and packets on one link. Its
-//! packets leave in their order, and of several flows the packet with the earliest deadline goes first, or of
-//! RCSP the one at the highest level, and there the one that was eligible first.
+//! packets leave in their order, and of several flows the packet with the earliest deadline goes first, or
+//! of RCSP the one at the highest level, and there the one that was eligible first. Flows of the statistical
+//! class go behind all others.
 
 use super::Link;
 use super::booked::NoRoom;
 use super::shares::{Session, Shares};
 use super::slots::Queue;
-use crate::door::{self, Due, Life, SessionId, UNITS_WAITING_MAX};
+use super::statistical::Statistical;
+use crate::door::{Due, FlowShare, Life, SessionId, UNITS_WAITING_MAX};
 use crate::settings::Settings;
-use rota_admission::rtip::{Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
+use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
 use rota_admission::subnet::{
     Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, RTIP_OCTETS, largest_packet, link_work,
 };
@@ -27,6 +29,8 @@ pub(super) struct Packets {
     pub(super) partition: u8,
     /// When it counts.
     pub(super) life: Life,
+    /// The chance of a late packet: above zero in the statistical class.
+    late: Chance,
     pub(super) waits: Queue<Due, UNITS_WAITING_MAX>,
     /// Its bound on the port.
     delay: Span,
@@ -36,11 +40,16 @@ pub(super) struct Packets {
 
 impl Packets {
     /// Of a session that asks for a flow of this traffic, with units of so many octets.
-    pub(super) fn of(flow: door::Flow, unit_octets: u32) -> Self {
+    pub(super) fn of(flow: FlowShare, unit_octets: u32) -> Self {
         let octets = Octets::new(u64::from(unit_octets).saturating_sub(RTIP_OCTETS).max(1));
-        let ask = Ask { traffic: flow.traffic, octets, octets_least: Octets::new(1) };
-        let door::Flow { partition, life, .. } = flow;
-        Self { ask, partition, life, waits: Queue::new(Due::default()), delay: Span::ZERO, left: 0 }
+        let FlowShare { traffic, partition, life, late } = flow;
+        let ask = Ask { traffic, octets, octets_least: Octets::new(1) };
+        let waits = Queue::new(Due::default());
+        Self { ask, partition, life, late, waits, delay: Span::ZERO, left: 0 }
+    }
+
+    fn is_statistical(&self) -> bool {
+        self.late > Chance::NEVER
     }
 
     /// The first packet has left, or was given up.
@@ -78,11 +87,13 @@ pub(super) struct Flows {
     pub(super) port: Option<PortTests>,
     /// By what it was made.
     spec: Option<(SegmentParams, Discipline, Partitions)>,
+    /// Those of the guaranteed class.
     pub(super) sessions: Vec<Standing>,
     /// Those that count only later.
     pub(super) booked: Vec<Standing>,
     /// When a life begins or ends next.
     pub(super) change: Instant,
+    statistical: Statistical,
     served: Option<Served>,
 }
 
@@ -100,6 +111,11 @@ pub(super) struct Standing {
 /// The refusal of a port whose tests cannot be made.
 pub(super) const fn no_port() -> Denied {
     Denied::new(NodeTest::Load, Span::ZERO)
+}
+
+/// Tests of the statistical class.
+const fn is_of_statistical(test: NodeTest) -> bool {
+    matches!(test, NodeTest::Overflow | NodeTest::DeddSum)
 }
 
 /// What stands in one partition of a link.
@@ -146,6 +162,7 @@ impl Flows {
     pub(super) fn remove(&mut self, id: SessionId) {
         self.served = self.served.filter(|served| served.session != id);
         self.booked.retain(|of| of.id != id);
+        self.statistical.remove(id);
         if let (Some(place), Some(port)) = (self.place(id), &mut self.port) {
             let Standing { ask, partition, .. } = self.sessions.swap_remove(place);
             port.release(place, partition, &ask);
@@ -155,8 +172,30 @@ impl Flows {
 
     /// All are gone.
     pub(super) fn clear(&mut self) {
+        self.statistical.clear();
         while let Some(of) = self.sessions.last().or(self.booked.last()) {
             self.remove(of.id);
+        }
+    }
+}
+
+impl Flows {
+    /// A flow of the statistical class stands from now on. Its test is proved for a port that is not divided,
+    /// and for all times.
+    fn admit_statistical(&mut self, id: SessionId, packets: &Packets) -> Result<Offer, Denied> {
+        let port = self.port.as_ref().ok_or(no_port())?;
+        if port.is_divided() || packets.partition != 0 || packets.life != Life::ALWAYS {
+            return Err(Denied::new(NodeTest::Overflow, Span::ZERO));
+        }
+        let (link, certain) = (port.whole().params().link, self.certain()?);
+        self.statistical.admit(&link, &certain, id, (&packets.ask, packets.late))
+    }
+
+    /// What was promised to the statistical class holds.
+    fn statistical_holds(&self) -> Result<(), Denied> {
+        match self.statistical.is_empty() {
+            true => Ok(()),
+            false => self.statistical.check(&self.certain()?),
         }
     }
 }
@@ -166,8 +205,16 @@ impl Shares {
     pub(super) fn packets_allow(&mut self, units: Span) -> Result<(), Denied> {
         let flows = &mut self.flows;
         flows.booked_allow(units)?;
+        let is_needed = !flows.sessions.is_empty() || !flows.statistical.is_empty();
         match &mut flows.port {
-            Some(port) if port.is_divided() || !flows.sessions.is_empty() => port.set_units(units),
+            Some(port) if port.is_divided() || is_needed => {
+                let had = port.whole().units();
+                port.set_units(units)?;
+                flows.statistical_holds().inspect_err(|_| {
+                    let stands = flows.port.as_mut().map_or(Ok(()), |port| port.set_units(had));
+                    debug_assert!(stands.is_ok(), "these slots stood before");
+                })
+            }
             _ => Ok(()),
         }
     }
@@ -193,7 +240,12 @@ impl Link {
     ) -> Result<Admitted, Refusal> {
         let (offer, params) = (self.ask_port(now, id, packets), self.settings.params(2));
         let offer = offer.map_err(|(denied, free_until)| {
-            let nearest = if free_until.is_some() { None } else { self.largest_packet(packets) };
+            let nearest = match free_until {
+                Some(_) => None,
+                // Smaller packets of a guaranteed flow need not help those of the statistical class.
+                None if !packets.is_statistical() && is_of_statistical(denied.test) => None,
+                None => self.largest_packet(packets),
+            };
             let refusal = refused_by_port(Pace::EVERY_CYCLE, &denied, nearest, &params);
             let mut refused = refusal;
             refused.free_until = free_until;
@@ -211,7 +263,17 @@ impl Link {
         self.shares.flows.port(&self.settings).map_err(at_once)?;
         self.shares.count_units(now).map_err(at_once)?;
         let units = self.shares.loads.iter().copied().sum();
-        self.shares.flows.admit(now, id, packets, units)
+        let flows = &mut self.shares.flows;
+        if packets.is_statistical() {
+            return flows.admit_statistical(id, packets).map_err(at_once);
+        }
+        let offer = flows.admit(now, id, packets, units)?;
+        // What was promised to the statistical class holds beside it, too.
+        if let Err(denied) = flows.statistical_holds() {
+            flows.remove(id);
+            return Err(at_once(denied));
+        }
+        Ok(offer)
     }
 
     /// On a divided link the rest has the slots as well, so its tests are there from the first one on.
@@ -234,8 +296,13 @@ impl Link {
 
     /// The largest packet of a flow that was refused with which it would fit, its header included.
     fn largest_packet(&mut self, packets: &Packets) -> Option<Octets> {
-        let port = self.shares.flows.port.as_mut()?;
-        let nearest = largest_packet(&mut port.part(packets.partition), &packets.ask, Span::MAX)?;
+        let flows = &mut self.shares.flows;
+        let nearest = if packets.is_statistical() {
+            flows.statistical.largest(&flows.certain().ok()?, &packets.ask, packets.late)?
+        } else {
+            let port = flows.port.as_mut()?;
+            largest_packet(&mut port.part(packets.partition), &packets.ask, Span::MAX)?
+        };
         Some(nearest + Octets::new(RTIP_OCTETS))
     }
 
@@ -246,16 +313,20 @@ impl Link {
         if let Some(booked) = flows.booked.iter().find(|of| of.id == id) {
             return Some(booked.delay);
         }
-        let (place, port) = (flows.place(id)?, flows.port.as_mut()?);
         let session = self.shares.sessions.iter_mut().find(|session| session.id == id)?;
         let packets = session.packets.as_mut()?;
+        if let Some(delay) = flows.statistical.relax(id, &packets.ask, delay) {
+            packets.delay = delay;
+            return Some(delay);
+        }
+        let (place, port) = (flows.place(id)?, flows.port.as_mut()?);
         packets.delay = port.relax(place, packets.partition, &packets.ask, delay).delay;
         flows.sessions[place].delay = packets.delay;
         Some(packets.delay)
     }
 
-    /// The port of a flow, for its certificate; `None` for a session that is no flow, and where the port
-    /// serves levels.
+    /// The port of a flow, for its certificate; `None` for a session that is no flow of the guaranteed class,
+    /// and where the port serves levels.
     pub fn port_of(&self, id: SessionId) -> Option<FlowPort> {
         let flows = &self.shares.flows;
         let (place, port) = (flows.place(id)?, flows.port.as_ref()?);
@@ -272,9 +343,12 @@ impl Link {
         let key = |session: &Session| {
             let packets = session.packets.as_ref()?;
             let first = packets.waits.get(0)?;
-            // The bound of a level names it.
-            let order =
-                if by_level { (packets.delay.as_nanos(), first.eligible) } else { (0, first.deadline) };
+            let order = match (packets.is_statistical(), by_level) {
+                (true, _) => (true, 0, first.eligible),
+                // The bound of a level names it.
+                (false, true) => (false, packets.delay.as_nanos(), first.eligible),
+                (false, false) => (false, 0, first.deadline),
+            };
             Some((order, session.id, packets.left))
         };
         let (_, session, left) = self.shares.sessions.iter().filter_map(key).min()?;

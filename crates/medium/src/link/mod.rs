@@ -7,12 +7,13 @@
 //!     └── silence, will, goodbye ──┘   └── last share given back ── Paced
 //! ```
 //!
-//! There is no token: each direction has one sender, which admits its own shares (`rota_admission`, the proof
-//! stands in `cable.rs`) and grants them to its port. Without a channel the gate is open, and the medium says
-//! hello. With one in either direction, ordinary frames of both ends pass their port's queue: a flood of the
-//! receiver's host would keep its hellos, and its answers to the sender, from the cable. Slots of sessions go
-//! first, in the order in which they were admitted; then packets of channels across segments by their
-//! deadlines or levels (`flows.rs`), and ordinary frames one by one while none of these waits (`grant.rs`).
+//! There is no token: each direction has one sender, which admits its own shares (`rota_admission`, the
+//! proof stands in `cable.rs`) and grants them to its port. Without a channel the gate is open, and the
+//! medium says hello. With one in either direction, ordinary frames of both ends pass their port's queue: a
+//! flood of the receiver's host would keep its hellos, and its answers to the sender, from the cable. Slots
+//! of sessions go first, in the order in which they were admitted; then packets of channels across segments
+//! by their deadlines or levels (`flows.rs`), those of the statistical class (`statistical.rs`), and
+//! ordinary frames one by one while none of these waits (`grant.rs`).
 //!
 //! The stations find and prove each other by hellos under the segment's key (`meet.rs`). Each hello has the
 //! sender's nonce and answers the other's. A boot is believed once it has answered our nonce; from then on
@@ -28,6 +29,7 @@ mod meet;
 mod outbox;
 mod shares;
 mod slots;
+mod statistical;
 #[cfg(test)]
 mod tests;
 

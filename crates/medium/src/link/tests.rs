@@ -2,13 +2,15 @@
 //! through the wire in the time that the proof of `cable.rs` gives it.
 
 use super::*;
-use crate::door::{Flow, Grant, Lane, Life, SessionId, Share, Turn, Units, Visited};
+use crate::door::{FlowShare, Grant, Lane, Life, SessionId, Share, Turn, Units, Visited};
 use rota_admission::rtip::Traffic;
 use rota_admission::{Admitted, Pace, link_window};
 use rota_contract::NodeId;
 use rota_units::{BitRate, Octets};
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, TAG_OCTETS, UNIT_HEADER_OCTETS};
+
+mod statistical;
 
 const HEADERS: u64 = (ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS + TAG_OCTETS) as u64;
 /// A step of the bench's clock.
@@ -470,7 +472,7 @@ fn a_visit_that_a_slot_interrupts_ends_before_the_slot() {
 fn slots_that_would_make_packets_late_are_refused_by_the_test_of_the_packets() {
     let mut bench = Bench::new(10);
     let traffic = Traffic::periodic(ms(20)).expect("sound");
-    let flow = Some(Flow { traffic, partition: 0, life: Life::ALWAYS });
+    let flow = Some(FlowShare::guaranteed(traffic));
     let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
     bench.link.reserve(bench.now, SessionId(77), share);
     bench.run(ms(50));
@@ -509,7 +511,7 @@ fn slots_of_a_divided_link_stay_in_the_rest_also_before_any_packet() {
     assert!(bench.answer(small).is_some_and(|answer| answer.is_ok()), "{:?}", bench.heard);
     // 1,000 octets each 2 ms are 4.3 Mbit/s with their headers, and the partition has 6.
     let traffic = Traffic::periodic(ms(2)).expect("sound");
-    let flow = Some(Flow { traffic, partition: 1, life: Life::ALWAYS });
+    let flow = Some(FlowShare { partition: 1, ..FlowShare::guaranteed(traffic) });
     let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
     bench.link.reserve(bench.now, SessionId(77), share);
     bench.run(ms(50));
@@ -570,7 +572,13 @@ fn flow_during(
     millis: u64,
     life: Life,
 ) -> Result<Admitted, rota_admission::Refusal> {
-    let flow = Some(Flow { traffic: Traffic::periodic(ms(millis)).expect("sound"), partition: 0, life });
+    let traffic = Traffic::periodic(ms(millis)).expect("sound");
+    flow_of(bench, id, FlowShare { life, ..FlowShare::guaranteed(traffic) })
+}
+
+/// The same of any flow.
+fn flow_of(bench: &mut Bench, id: u64, flow: FlowShare) -> Result<Admitted, rota_admission::Refusal> {
+    let flow = Some(flow);
     let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
     bench.link.reserve(bench.now, SessionId(id), share);
     // The gate takes its time for the first one.

@@ -97,6 +97,7 @@ pub(super) fn hop((record, name): &(Record, String)) -> HopInfo {
         .into(),
         error_ns: record.hop.regulator.error().as_nanos(),
         bound_ns: offer.delay.as_nanos(),
+        late_ppb: (u128::from(record.hop.late.get()) * 1_000_000_000).div_ceil(1 << 63) as u64,
         service_least_ns: offer.service_least.as_nanos(),
         link_least_ns: offer.link_least.as_nanos(),
         link_most_ns: offer.link_most.as_nanos(),

@@ -203,6 +203,7 @@ fn beyond_of(request: &Opening, invitation: ChannelId) -> Beyond {
         partition,
         start,
         end,
+        chances,
     } = request.terms;
     Beyond {
         uid: request.uid,
@@ -217,6 +218,7 @@ fn beyond_of(request: &Opening, invitation: ChannelId) -> Beyond {
         end,
         invitation,
         has_second: backup,
+        chances,
     }
 }
 

@@ -30,7 +30,7 @@ use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages};
 use rota_admission::subnet::payload_max;
-use rota_contract::{CloseCause, Granted, NodeId, PartitionName, Tally};
+use rota_contract::{CHANCE_WHOLE, Chances, CloseCause, Granted, NodeId, PartitionName, Tally};
 use rota_units::{Instant, Octets, Span};
 
 pub use tree::ReceiverDetail;
@@ -63,6 +63,14 @@ pub struct Beyond {
     pub start: Option<Span>,
     /// When it ends by itself, from now on; never if it states none.
     pub end: Option<Span>,
+    /// The chances of the statistical class; none in the guaranteed one.
+    pub chances: Chances,
+}
+
+/// The chances that a program has stated: late, and lost.
+fn chances_of(Chances { late_ppb, loss_ppb }: Chances) -> (Chance, Chance) {
+    let chance = |ppb: u32| Chance::of_down(ppb.into(), CHANCE_WHOLE.into());
+    (chance(late_ppb), chance(loss_ppb))
 }
 
 /// Steps of one call: each needs an answer of the step before.
@@ -149,6 +157,7 @@ impl Node {
         let x_min = request.traffic.period;
         let x_ave = beyond.average.unwrap_or(x_min);
         let interval = beyond.interval.unwrap_or(x_ave);
+        let (late_most, loss_most) = chances_of(beyond.chances);
         ChannelRequest {
             destination,
             service: request.service,
@@ -156,8 +165,8 @@ impl Node {
             messages: Messages { x_min, x_ave, interval, s_max },
             shortest: Octets::new(1),
             goal: Goal { delay: beyond.delay.unwrap_or(DELAY_DEFAULT), jitter: beyond.jitter },
-            late_most: Chance::NEVER,
-            loss_most: Chance::NEVER,
+            late_most,
+            loss_most,
             packet_max: self.packet_max(),
             host_slack: Span::ZERO,
             reroute: beyond.reroute.unwrap_or(reroute),
@@ -372,8 +381,9 @@ impl Node {
                     across.outbox.push_back((to, message));
                 }
             }
-            RcapOutput::Reserve { entry, hop, ask, partition, life, .. } => {
-                let asked = Held { hop: ChannelId::NONE, next: hop, ask, partition, life, waits: false };
+            RcapOutput::Reserve { entry, hop, ask, late_most: late, partition, life } => {
+                let none = ChannelId::NONE;
+                let asked = Held { hop: none, next: hop, ask, late, partition, life, waits: false };
                 self.reserve_across(now, entry, asked);
             }
             RcapOutput::Share { entry, with } => {
@@ -427,6 +437,7 @@ impl Node {
     }
 
     fn reserve_across(&mut self, now: Instant, entry: EntryId, asked: Held) {
+        let late = self.late_of(&asked);
         let Some(across) = &mut self.across else { return };
         // The source's hop is the channel of its program.
         // Branches of one program have hops of their own.
@@ -439,7 +450,7 @@ impl Node {
         if is_again {
             self.hops.await_release(hop);
         }
-        across.held.insert(entry, Held { hop, waits: is_again, ..asked });
+        across.held.insert(entry, Held { hop, late, waits: is_again, ..asked });
         if !is_again {
             self.ask_share(now, entry);
         }
@@ -448,9 +459,9 @@ impl Node {
     /// Asks the medium for the share of an entry.
     fn ask_share(&mut self, now: Instant, entry: EntryId) {
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
-        let Some(Held { hop, next, ask, partition, life, .. }) = held else { return };
-        let asked = self.share_of(next, &ask, partition).and_then(|(way, share)| {
-            self.reserve_hop_as(now, hop, way, &share.during(life)).map_err(|error| denied_by(&error))
+        let Some(held) = held else { return };
+        let asked = self.share_of(&held).and_then(|(way, share)| {
+            self.reserve_hop_as(now, held.hop, way, &share).map_err(|error| denied_by(&error))
         });
         if let (Err(denied), Some(across)) = (asked, &mut self.across) {
             across.held.remove(&entry);

@@ -16,7 +16,7 @@ use crate::rtip::table::{Hop, Meaning, Release, State};
 use crate::rtip::{HopCounts, HopError, HopEvent, HopShare, HopSpec};
 use crate::segment::Segment;
 use rota_admission::LINK_SHARES_MAX;
-use rota_admission::rtip::Regulator;
+use rota_admission::rtip::{Chance, Regulator};
 use rota_admission::subnet::{RTIP_OCTETS, payload_max};
 use rota_contract::CloseCause;
 use rota_medium::BODY;
@@ -60,7 +60,8 @@ impl Node {
             return Err(HopError::TooMany(LINK_SHARES_MAX));
         }
         line.hops.add(id);
-        self.hops.ask(Hop { id, port, to, octets: share.octets, state: State::Asked });
+        let is_statistical = share.flow.is_some_and(|flow| flow.late > Chance::NEVER);
+        self.hops.ask(Hop { id, port, to, octets: share.octets, is_statistical, state: State::Asked });
         let HopShare { octets, pace, periodic, flow } = *share;
         let unit_octets_max = octets + RTIP_OCTETS as u32;
         line.port.reserve(now, id, &ShareRequest { to, label: 0, unit_octets_max, pace, periodic, flow });
@@ -123,7 +124,9 @@ impl Node {
         }
         self.line_towards(from.port, from.hop)?;
         self.hops.has_room()?;
-        self.line_of_hop(hop)?.port.enter(hop, Packets::of_gateway(spec, entered.octets));
+        self.line_of_hop(hop)?
+            .port
+            .enter(hop, Packets::of_gateway(spec, entered.octets, entered.is_statistical));
         self.hops.enter_gateway(&entered, (from.port, from.hop, local_id));
         self.count_arrivals();
         Ok(())

@@ -2,14 +2,14 @@
 //! gives back on the way back. RCAP does not know which kind of network it is.
 
 use super::Node;
+use crate::across::Held;
 use crate::io::{ChannelId, Way};
 use crate::port::Port;
-use crate::rcap::{EntryId, HopDenied, HopOffer, LINK, NextHop, RcapPart, RcapTest, TUNNEL, part_of};
+use crate::rcap::{EntryId, HopDenied, HopOffer, LINK, RcapPart, RcapTest, TUNNEL, part_of};
 use crate::rtip::{HopError, HopShare};
-use rota_admission::rtip::Chance;
-use rota_admission::subnet::{Ask, Offer, carried_step, link_offer, payload_max};
-use rota_contract::PartitionName;
-use rota_medium::door::MediumKind;
+use rota_admission::rtip::{Chance, Regulator};
+use rota_admission::subnet::{Offer, carried_step, link_offer, payload_max};
+use rota_medium::door::{Life, MediumKind};
 use rota_units::{Instant, Octets, Span};
 
 /// Packets of a burst.
@@ -30,13 +30,23 @@ impl Node {
         }
     }
 
-    /// The share that an entry asks of the port to its next hop.
-    pub(super) fn share_of(
-        &self,
-        next: NextHop,
-        ask: &Ask,
-        partition: Option<PartitionName>,
-    ) -> Result<(Way, HopShare), HopDenied> {
+    /// The chance of a late packet that a hop may use. Only a link without partitions has the statistical
+    /// class, and only for channels that are needed at once and have no end; any other hop is guaranteed,
+    /// which keeps each chance. An overload of statistical channels in one partition would depend on the
+    /// channels of the others, and that of booked ones on a time (`TENET-7-2`, `TENET-7-3`).
+    pub(super) fn late_of(&self, held: &Held) -> Chance {
+        let port = self.way_to(held.next.node).and_then(|way| self.port_at(way.port));
+        let has_class = port.is_some_and(|port| {
+            let medium = port.medium();
+            medium.kind() == MediumKind::Link && medium.settings().partitions.is_none()
+        });
+        if has_class && held.life == Life::ALWAYS { held.late } else { Chance::NEVER }
+    }
+
+    /// The share that an entry asks of the port to its next hop. A RETHER segment has no statistical class: a
+    /// share by peak rates holds with a chance of 0 (`TENET-3.1-29`).
+    pub(super) fn share_of(&self, held: &Held) -> Result<(Way, HopShare), HopDenied> {
+        let Held { next, ref ask, partition, life, late, .. } = *held;
         let way = self.way_to(next.node).ok_or(denied(RcapTest::NoRoute))?;
         let port = self.port_at(way.port).ok_or(denied(RcapTest::NoRoute))?;
         let settings = port.medium().settings();
@@ -51,7 +61,8 @@ impl Node {
         }
         if port.medium().kind() == MediumKind::Link {
             let number = settings.partitions.number(partition);
-            return Ok((way, HopShare::in_partition(ask.traffic, octets, number)));
+            let share = HopShare::in_partition(ask.traffic, octets, number);
+            return Ok((way, share.during(life).with_chance(late)));
         }
         let share = HopShare::at_peak(&ask.traffic, octets, settings.trt).ok_or(denied(RcapTest::Load))?;
         Ok((way, share))
@@ -67,17 +78,16 @@ impl Node {
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry));
         let least = held.map_or(Octets::new(1), |held| held.ask.octets_least);
         let offer = Offer { delay: bound, ..link_offer(&settings.link, least, Span::ZERO) };
-        let regulator = settings.discipline.regulator(self.step_before(entry));
+        let (late, step) = (held.map_or(Chance::NEVER, |held| held.late), self.step_before(entry));
+        // A packet that was late before goes on at once, and delays none behind it.
+        let regulator = match late > Chance::NEVER {
+            true => Regulator::DelayAhead { step },
+            false => settings.discipline.regulator(step),
+        };
         let number = settings.partitions.number(held.and_then(|held| held.partition));
         let percent = if number == 0 { 0 } else { settings.partitions.shares().percent(number) };
-        Some(HopOffer {
-            offer,
-            regulator,
-            host_slack: Span::ZERO,
-            late: Chance::NEVER,
-            medium: kind_of(settings),
-            percent,
-        })
+        let medium = kind_of(settings);
+        Some(HopOffer { offer, regulator, host_slack: Span::ZERO, late, medium, percent })
     }
 
     /// By how much too small the node before an entry may state the time that its packets are ahead.
@@ -128,6 +138,8 @@ pub(super) fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
         Test::LinkCapacity => RcapTest::Load,
         Test::EdfExact => RcapTest::EdfExact,
         Test::RcspLevel => RcapTest::RcspLevel,
+        Test::DeddSum => RcapTest::DeddSum,
+        Test::Overflow => RcapTest::Overflow,
         Test::Undecided => RcapTest::Undecided,
         Test::SlotTableFull => RcapTest::TableFull,
         Test::UnitTooLarge => RcapTest::Packet,

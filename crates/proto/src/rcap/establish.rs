@@ -6,7 +6,6 @@ use super::io::{
 };
 use super::ledger::{Entry, State, key};
 use super::record::{Demand, Record, of_wire, written};
-use rota_admission::rtip::Chance;
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
 use rota_wire::{
@@ -100,17 +99,15 @@ impl Rcap {
             return Err(simply(self.own, RcapTest::Withdrawn));
         }
         let (ask, request, life) = (demand.ask(), demand.request, demand.charged_life());
-        let left = request.late_most.get().saturating_sub(Demand::late(records).get());
-        let late_most = Chance::of_down(left / u64::from(route.hops.max(1)), 1 << 63);
+        let late_most = demand.late_at_hop(records, route.hops);
         let entry = self.add(now, attempt, Some(route.hop), State::Reserving);
         if let Some((with, hop)) = self.ledger.shared(entry) {
             self.outputs.push_back(RcapOutput::Share { entry, with });
             self.reserved(now, entry, hop);
             return Ok(entry);
         }
-        let loss_most = request.loss_most;
         let (partition, hop) = (request.partition, route.hop);
-        let reserve = RcapOutput::Reserve { entry, hop, ask, late_most, loss_most, partition, life };
+        let reserve = RcapOutput::Reserve { entry, hop, ask, late_most, partition, life };
         self.outputs.push_back(reserve);
         Ok(entry)
     }
@@ -204,7 +201,7 @@ impl Rcap {
     }
 
     fn check_chance(&self, demand: &Demand, records: &[Record]) -> Result<(), RcapDenied> {
-        match Demand::late(records) > demand.request.late_most {
+        match demand.late(records) > demand.borne() {
             true => Err(simply(self.own, RcapTest::PathChance)),
             false => Ok(()),
         }

@@ -264,10 +264,9 @@ pub enum RcapOutput {
         hop: NextHop,
         /// The channel's packets.
         ask: Ask,
-        /// The chance of a late packet that this hop may use; [`Chance::NEVER`] for none.
+        /// The chance of a late packet that this hop may use; [`Chance::NEVER`] for none. One that finds no
+        /// buffer comes behind a late one, and counts as late, too.
         late_most: Chance,
-        /// The same of a packet that finds no buffer.
-        loss_most: Chance,
         /// The partition that the channel counts in, where the port has one of this name.
         partition: Option<PartitionName>,
         /// When it counts here, with all that clocks and messages may be wrong by.
@@ -318,7 +317,7 @@ pub struct Promise {
     pub delay: Span,
     /// J of a message.
     pub jitter: Span,
-    /// The chance of a late packet.
+    /// The chance of a late unit.
     pub late: Chance,
     /// Payload of the largest packet.
     pub octets: Octets,

@@ -32,7 +32,9 @@
 //!   time; the denial says which of the two goes first (`TENET-R10`).
 //! * A close is final, also for an accept that crosses it (`TENET-R11`).
 //! * A hop that carries smaller packets only says so, and the source tries again with these.
-//! * W_min reaches each node and is not divided: buffers are not overbooked.
+//! * Buffers are not overbooked: all packets that come in time have room. One is lost only where late ones
+//!   have taken it, so that the smaller of 1 − Z_min and 1 − W_min is divided, over the hops that are left
+//!   and the packets of a message. Without a chance of loss each hop is asked for a guarantee.
 //! * A receiver asks a source for a channel by two messages of ours (`invite.rs`).
 
 mod accept;

@@ -335,7 +335,7 @@ impl Demand {
 
     /// What these nodes promise to its program.
     pub(super) fn promise(&self, nodes: &[Record]) -> Promise {
-        let (delay, jitter, late) = (self.delay(nodes), self.jitter(nodes), Self::late(nodes));
+        let (delay, jitter, late) = (self.delay(nodes), self.jitter(nodes), self.late(nodes));
         Promise { delay, jitter, late, octets: self.packets.octets }
     }
 
@@ -419,10 +419,24 @@ impl Demand {
         path::buffers(&hops(records), place, &self.packets.traffic, further, Clocks::APART)
     }
 
-    /// The chance that these nodes use: at most their sum, however they depend on each other.
-    pub(super) fn late(records: &[Record]) -> Chance {
+    /// The chance of a unit with these nodes: at most the sum of all its packets at each of them, however
+    /// they depend on each other.
+    pub(super) fn late(&self, records: &[Record]) -> Chance {
         let sum = records.iter().map(|record| record.hop.late.get()).fold(0u64, u64::saturating_add);
-        Chance::of_up(sum.min(1 << 63), 1 << 63)
+        Chance::of_up(sum.saturating_mul(self.packets.count).min(1 << 63), 1 << 63)
+    }
+
+    /// The chance that the request bears. A packet is lost where a late one has its buffer: without a chance
+    /// of loss there is none of delay either.
+    pub(super) fn borne(&self) -> Chance {
+        self.request.late_most.min(self.request.loss_most)
+    }
+
+    /// What the next of so many hops may use of it for each packet, behind these nodes.
+    pub(super) fn late_at_hop(&self, records: &[Record], hops: u32) -> Chance {
+        let left = self.borne().get().saturating_sub(self.late(records).get());
+        let parts = u64::from(hops.max(1)).saturating_mul(self.packets.count.max(1));
+        Chance::of_down(left / parts, 1 << 63)
     }
 
     /// Payload of a second, rounded up: what quotas count.

@@ -460,14 +460,26 @@ fn a_gateway_has_buffers_for_all_of_the_delay_where_jitter_is_too_much_so_far() 
 #[test]
 fn chances_add_up_along_the_path() {
     let mut rcap = b();
-    let (late_most, loss_most) = (Chance::of_down(1, 1_000), Chance::NEVER);
+    let late_most = Chance::of_down(1, 1_000);
+    let loss_most = Chance::of_down(1, 500);
     let request = ChannelRequest { late_most, loss_most, ..ask(C) };
     rcap.on_message(at(1), A, &request_of(of(1, 1), request, &[A], ms(9))).unwrap();
     let outputs = drain(&mut rcap);
     let [RcapOutput::Reserve { entry, late_most: given, .. }] = outputs[..] else { panic!("{outputs:?}") };
-    assert_eq!(given, late_most, "one hop is left");
+    assert_eq!(given, late_most, "one hop is left, and a message is one packet");
     rcap.reserved(at(2), entry, HopOffer { late: Chance::of_up(2, 1_000), ..hop() });
     assert_eq!(denial(&drain(&mut rcap)).unwrap().test, RcapTest::PathChance);
+    // A message of several packets is late if one of them is, and nothing may be late that may not be lost.
+    let given = |request: ChannelRequest| {
+        let mut rcap = b();
+        rcap.on_message(at(1), A, &request_of(of(1, 1), request, &[A], ms(9))).unwrap();
+        let outputs = drain(&mut rcap);
+        let [RcapOutput::Reserve { late_most, .. }] = outputs[..] else { panic!("{outputs:?}") };
+        late_most
+    };
+    let packet_max = Octets::new(request.messages.s_max.get().div_ceil(4));
+    assert_eq!(given(ChannelRequest { packet_max, ..request }).get(), late_most.get() / 4);
+    assert_eq!(given(ChannelRequest { loss_most: Chance::NEVER, ..request }), Chance::NEVER);
 }
 
 /// Fault 39: by user and by neighbour.

@@ -1,10 +1,10 @@
 //! Values that enter and leave: what a hop asks for, how it sends, what became of it.
 
 use crate::io::{ChannelId, PortId};
-use rota_admission::rtip::{Regulator, Traffic};
+use rota_admission::rtip::{Chance, Regulator, Traffic};
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_contract::CloseCause;
-use rota_medium::door::{Flow, Life};
+use rota_medium::door::{FlowShare, Life};
 use rota_units::Span;
 use rota_wire::MacAddr;
 
@@ -20,7 +20,7 @@ pub struct HopShare {
     pub periodic: bool,
     /// On a link: packets of this traffic are scheduled by the discipline of the port's settings, and the
     /// share has no slots. Other media do not read it.
-    pub flow: Option<Flow>,
+    pub flow: Option<FlowShare>,
 }
 
 impl HopShare {
@@ -40,14 +40,20 @@ impl HopShare {
 
     /// The same in the partition of this number.
     pub const fn in_partition(traffic: Traffic, octets: u32, partition: u8) -> Self {
-        let flow = Some(Flow { traffic, partition, life: Life::ALWAYS });
+        let flow = Some(FlowShare { partition, ..FlowShare::guaranteed(traffic) });
         Self { octets, pace: Pace::EVERY_CYCLE, periodic: false, flow }
     }
 
     /// The same in this time only.
     #[must_use]
     pub fn during(self, life: Life) -> Self {
-        Self { flow: self.flow.map(|flow| Flow { life, ..flow }), ..self }
+        Self { flow: self.flow.map(|flow| FlowShare { life, ..flow }), ..self }
+    }
+
+    /// The same in the statistical class, if so much of a chance is allowed: a packet may be late by it.
+    #[must_use]
+    pub fn with_chance(self, late: Chance) -> Self {
+        Self { flow: self.flow.map(|flow| FlowShare { late, ..flow }), ..self }
     }
 }
 

@@ -109,7 +109,7 @@ impl Packets {
         let life = Life::ALWAYS;
         let source = Source { units, index: 0, program, told: program, next: None, sequence: 0, life };
         let regulated = HopSpec { regulator: Regulator::Rate, buffers: JOINED_MAX, ..*spec };
-        Self::new(&regulated, octets, Origin::Source(source))
+        Self::new(&regulated, octets, Origin::Source(source), false)
     }
 
     /// The same for a source that sends in this time only.
@@ -128,20 +128,25 @@ impl Packets {
         self
     }
 
-    /// A gateway, which takes its buffers now.
-    pub(crate) fn of_gateway(spec: &HopSpec, octets: u32) -> Self {
+    /// A gateway, which takes its buffers now. Packets of the statistical class are only held until the time
+    /// that they state.
+    pub(crate) fn of_gateway(spec: &HopSpec, octets: u32, is_statistical: bool) -> Self {
         let stride = UNIT_HEADER_OCTETS + octets as usize;
         let buffers = vec![0; stride * spec.buffers].into_boxed_slice();
-        Self::new(spec, octets, Origin::Gateway { buffers, stride, next: 0 })
+        Self::new(spec, octets, Origin::Gateway { buffers, stride, next: 0 }, is_statistical)
     }
 
-    fn new(spec: &HopSpec, octets: u32, origin: Origin) -> Self {
+    fn new(spec: &HopSpec, octets: u32, origin: Origin, is_statistical: bool) -> Self {
         let HopSpec { traffic, regulator, buffers, delay, local_id } = *spec;
         Self {
             local_id,
             octets: octets as usize,
             buffers,
-            pacer: Pacer::new(traffic, regulator, delay),
+            pacer: if is_statistical {
+                Pacer::of_statistical(delay)
+            } else {
+                Pacer::new(traffic, regulator, delay)
+            },
             origin,
             waiting: VecDeque::with_capacity(buffers),
             joined: 0,

@@ -120,7 +120,7 @@ fn a_source_whose_only_unit_was_given_up_waits_for_nothing() {
 }
 
 fn gateway(regulator: Regulator, buffers: usize) -> Packets {
-    Packets::of_gateway(&spec(regulator, buffers), 100)
+    Packets::of_gateway(&spec(regulator, buffers), 100, false)
 }
 
 /// TENET-4.2-3: the buffers of a channel are its own, and each comes back when its packet leaves.
@@ -189,7 +189,7 @@ proptest! {
         UnitHeader { unit_octets: 100, ..UnitHeader::default() }.emit(&mut payload);
         payload.extend_from_slice(&fragment);
         let spec = HopSpec { local_id: label, ..spec(Regulator::Rate, 4) };
-        let mut packets = Packets::of_gateway(&spec, 100);
+        let mut packets = Packets::of_gateway(&spec, 100, false);
         prop_assert!(packets.take(at(0), header, &payload));
         packets.join(at(0));
         let ends = at(0) + Span::from_nanos(wait);
@@ -243,7 +243,14 @@ proptest! {
 // ---- the table ----------------------------------------------------------------------------------------
 
 fn reserved(table: &mut Table, id: u64, port: u8) -> Hop {
-    let hop = Hop { id: ChannelId(id), port: PortId(port), to: MAC, octets: 100, state: State::Reserved };
+    let hop = Hop {
+        id: ChannelId(id),
+        port: PortId(port),
+        to: MAC,
+        octets: 100,
+        is_statistical: false,
+        state: State::Reserved,
+    };
     table.ask(hop);
     hop
 }

@@ -93,6 +93,9 @@ pub struct HopInfo {
     pub error_ns: u64,
     /// d: its bound.
     pub bound_ns: u64,
+    /// Packets in 10^9 that may be late here, rounded up.
+    #[serde(default)]
+    pub late_ppb: u64,
     /// The shortest time in which a packet passes.
     pub service_least_ns: u64,
     /// The shortest time of the link behind it.

@@ -5,7 +5,7 @@ use super::{World, mac_on};
 use crate::hosts::Receipt;
 use rota_admission::Clocks;
 use rota_admission::path::{self, Hop};
-use rota_admission::rtip::{Messages, Packets, Regulator};
+use rota_admission::rtip::{Chance, Messages, Packets, Regulator};
 use rota_admission::subnet::payload_max;
 use rota_proto::rtip::{HopCounts, HopError, HopEvent, HopShare, HopSpec};
 use rota_proto::{ChannelId, Input, UnitRef, Way};
@@ -20,6 +20,9 @@ pub struct PathSpec {
     pub messages: Messages,
     /// How gateways hold its packets.
     pub regulator: Regulator,
+    /// On links: its packets are served one by one, and each may be late by so much of a chance at a hop.
+    /// None for slots.
+    pub late: Option<Chance>,
 }
 
 /// A channel across segments.
@@ -72,7 +75,9 @@ impl World {
             let on = self.between(pair[0], pair[1]);
             let trt = self.segments[on].settings.trt;
             let counted = Clocks::APART.counted(&packets.traffic);
-            let share = HopShare::at_peak(&counted, packets.octets.get() as u32, trt);
+            let octets = packets.octets.get() as u32;
+            let by_chance = spec.late.map(|late| HopShare::by_discipline(counted, octets).with_chance(late));
+            let share = by_chance.or_else(|| HopShare::at_peak(&counted, octets, trt));
             let share = share.expect("a share can have so many packets");
             let port = self.hosts[pair[0]].port_on(on).expect("it has a port there");
             let way = Way { port, hop: mac_on(on, pair[1]) };
@@ -96,9 +101,20 @@ impl World {
     /// Enters the hops of a path whose shares are granted, from its end to its beginning. False if one is
     /// not.
     pub fn enter_path(&mut self, flow: &mut PathFlow) -> bool {
+        self.enter_path_relaxed(flow, Span::ZERO)
+    }
+
+    /// The same, and each hop over a link has a bound of so long first, where it has a shorter one.
+    pub fn enter_path_relaxed(&mut self, flow: &mut PathFlow, delay: Span) -> bool {
         let delays: Option<Vec<Span>> =
             flow.spec.hosts.iter().zip(&flow.hops).map(|(host, hop)| self.hop_bound(*host, *hop)).collect();
-        let Some(delays) = delays else { return false };
+        let Some(mut delays) = delays else { return false };
+        for ((host, hop), had) in flow.spec.hosts.iter().zip(&flow.hops).zip(&mut delays) {
+            if *had < delay {
+                let relaxed = self.with(*host, |node, _| node.relax_hop(*hop, delay)).flatten();
+                *had = relaxed.unwrap_or(*had);
+            }
+        }
         let (regulator, traffic) = (flow.spec.regulator, flow.packets.traffic);
         let (service_least, link_least, link_most) = (Span::ZERO, Span::ZERO, Span::ZERO);
         let hop = |delay: &Span| Hop { delay: *delay, service_least, link_least, link_most, regulator };

@@ -14,9 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 const SOURCE: u8 = 1;
 const GATEWAY: u8 = 2;
-const DESTINATION: u8 = 3;
-const DESTINATION_NAME: &str = "n3";
-/// One channel stays open, so that no set-up waits for a switch of mode.
+const DESTINATION_NAME: &str = "far";
+/// One channel and those that are asked for stay open, so that no set-up waits for a switch of mode.
 const KEPT_SERVICE: u16 = 1_000;
 /// Small enough that the channels of all programs fit at once.
 const UNIT_OCTETS: u32 = 100;
@@ -25,8 +24,10 @@ const PERIOD: Span = Span::from_nanos(33_333_333);
 const SOON: Span = Span::from_millis(1);
 /// Of those before the first that counts: code and tables are warm then.
 const WARM: u32 = 10;
-/// Table 5 of the Tenet paper: 4 to 6 machines.
+/// Section 5.2.4 and Table 5 of the Tenet paper: 70 ms over four machines, 90 ms over six.
 const PAPER_MS: &str = "70 to 90";
+/// Table 5: all nodes and links there and back, of a path of four nodes and three links.
+const PAPER_PARTS: (f64, f64, u32) = (18.974, 50.706, 3);
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -50,6 +51,12 @@ pub struct Args {
     /// Programs that open and close at the same time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=30))]
     programs: u16,
+    /// Gateways of the path: one set-up passes so many nodes and two
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=5))]
+    gateways: u8,
+    /// Further channels that stay open meanwhile
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=60))]
+    standing: u16,
 }
 
 /// The memory and the descriptors of the gateway's process.
@@ -65,6 +72,8 @@ struct Results {
     virtual_wire: bool,
     wire: Wire,
     programs: u16,
+    gateways: u8,
+    standing: u16,
     /// From the call to the open channel.
     open: Times,
     /// From the call to the confirmed end, after the bound has passed.
@@ -78,7 +87,7 @@ struct Results {
     left: u64,
 }
 
-/// Three stations in a row; `nodes` ends before the lab does.
+/// Stations in a row, those between the ends gateways; `nodes` ends before the lab does.
 struct Ground {
     /// Held only: they end with this value.
     _nodes: Nodes,
@@ -95,8 +104,9 @@ struct Measured {
 
 /// Runs the benchmark.
 pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
-    let ground = Ground::build(args.wire)?;
-    let kept = ground.keep_one()?;
+    let ground = Ground::build(args.wire, args.gateways)?;
+    let services = KEPT_SERVICE..=KEPT_SERVICE + args.standing;
+    let kept = services.map(|service| ground.keep_one(service)).collect::<Result<Vec<_>, Failure>>()?;
     ground.run_programs(args.programs, WARM * u32::from(args.programs))?;
     let before = ground.holdings()?;
     let begin = clock::now();
@@ -109,6 +119,8 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         virtual_wire: true,
         wire: args.wire,
         programs: args.programs,
+        gateways: args.gateways,
+        standing: args.standing,
         open,
         close: measured.close.sum_up(),
         refused: measured.refused,
@@ -125,14 +137,17 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
 }
 
 impl Ground {
-    fn build(wire: Wire) -> Result<Self, Failure> {
+    fn build(wire: Wire, gateways: u8) -> Result<Self, Failure> {
         let rate = BitRate::from_mbit(1_000);
         let medium = || if wire == Wire::Link { Medium::Link } else { Medium::Switch };
         let segment = |name: &str| Segment { medium: medium(), ..Segment::new(name, rate) };
         let station = |name: &str, ports: &[usize]| Station { name: name.to_owned(), ports: ports.to_vec() };
-        let stations =
-            vec![station("n1", &[0]), station("gateway", &[0, 1]), station(DESTINATION_NAME, &[1])];
-        let topology = Topology { segments: vec![segment("left"), segment("right")], stations };
+        let last = usize::from(gateways);
+        let between = (0..last).map(|on| station(&format!("g{}", on + 1), &[on, on + 1]));
+        let ends = (station("n1", &[0]), station(DESTINATION_NAME, &[last]));
+        let stations = [ends.0].into_iter().chain(between).chain([ends.1]).collect();
+        let segments = (0..=last).map(|on| segment(&format!("s{on}"))).collect();
+        let topology = Topology { segments, stations };
         let stage = Stage::of_topology(topology)?;
         let (nodes, warnings) = Nodes::start(&stage.lab, false).map_err(Failure::failed)?;
         warnings.iter().for_each(|warning| eprintln!("rota: {warning}"));
@@ -144,16 +159,21 @@ impl Ground {
         self.stage.lab.host(SOURCE).run(|| node.open(&request)).map_err(Failure::failed)
     }
 
+    /// The number of the last station.
+    fn destination(&self) -> u8 {
+        self.stage.stations()
+    }
+
     fn listen(&self, service: u16) -> Result<Listener, Failure> {
-        let node = self.stage.connect(DESTINATION)?;
-        let listener = self.stage.lab.host(DESTINATION).run(|| node.listen(service, None, 4));
+        let node = self.stage.connect(self.destination())?;
+        let listener = self.stage.lab.host(self.destination()).run(|| node.listen(service, None, 4));
         listener.map_err(Failure::failed)?.map_err(Failure::failed)
     }
 
-    /// Opens the channel that stays, as soon as the source has heard of the way.
-    fn keep_one(&self) -> Result<impl Drop + use<>, Failure> {
+    /// Opens a channel that stays, as soon as the source has heard of the way.
+    fn keep_one(&self, service: u16) -> Result<Kept, Failure> {
         let over = Arc::new(AtomicBool::new(false));
-        let mut listener = self.listen(KEPT_SERVICE)?;
+        let mut listener = self.listen(service)?;
         let told = over.clone();
         let taker = std::thread::spawn(move || {
             let channel = listener.accept(PATIENCE);
@@ -163,7 +183,7 @@ impl Ground {
         });
         let (node, deadline) = (self.stage.connect(SOURCE)?, clock::now() + PATIENCE);
         loop {
-            match self.open(&node, KEPT_SERVICE)? {
+            match self.open(&node, service)? {
                 Ok(sender) => return Ok(Kept { over, taker: Some(taker), sender: Some(sender) }),
                 Err(error) if clock::now() >= deadline => return Err(Failure::failed(error)),
                 Err(_) => clock::sleep_until(clock::now() + PAUSE),
@@ -264,7 +284,7 @@ impl Ground {
         let deadline = clock::now() + PATIENCE;
         loop {
             let mut left = 0;
-            for station in SOURCE..=DESTINATION {
+            for station in SOURCE..=self.destination() {
                 let mut node = self.stage.connect(station)?;
                 left += node.status().map_err(Failure::failed)?.reservations.len() as u64;
                 left += node.channels().map_err(Failure::failed)?.len() as u64;
@@ -275,6 +295,10 @@ impl Ground {
             clock::sleep_until(clock::now() + PAUSE);
         }
     }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn locked(all: &Mutex<Measured>) -> Result<MutexGuard<'_, Measured>, Failure> {
@@ -297,10 +321,13 @@ impl Drop for Kept {
 }
 
 fn print(o: &Results) {
-    let wire = if o.wire == Wire::Link { "two cables" } else { "two switches under tokens" };
+    let wire = if o.wire == Wire::Link { "cables" } else { "switches under tokens" };
     outln!(
-        "Channels from n1 over a gateway to n3, {wire}, 1 Gbit/s, virtual wire; {} programs.\n",
-        o.programs
+        "Channels from n1 over {} to the last station, {wire}, 1 Gbit/s, virtual wire; {}; {} stand \
+         meanwhile.\n",
+        counted(o.gateways.into(), "gateway"),
+        counted(o.programs.into(), "program"),
+        counted(o.standing.into(), "further channel")
     );
     outln!("ms            median      p99    p99.9      max    count");
     let ms = |ns: u64| format!("{}.{:03}", ns / 1_000_000, ns / 1_000 % 1_000);
@@ -315,7 +342,14 @@ fn print(o: &Results) {
         );
     }
     outln!("\n{} set-ups with their tear-downs a second; {} refused.", o.setups_per_s, o.refused);
-    outln!("The Tenet paper's set-up (Table 5): {PAPER_MS} ms over 4 to 6 machines.");
+    let (nodes, links, hops) = PAPER_PARTS;
+    let each = o.open.p50_ns / (u64::from(o.gateways) + 1);
+    outln!("A node and the link behind it, there and back: {} ms in the median set-up.", ms(each));
+    outln!(
+        "The Tenet paper (5.2.4): {PAPER_MS} ms over 4 to 6 machines, about constant up to 30 channels; \
+         Table 5: {:.1} ms a node and link, {nodes} ms of the whole in nodes and {links} ms on links.",
+        (nodes + links) / f64::from(hops)
+    );
     let kib = |octets: u64| octets / 1_024;
     outln!(
         "The gateway had {} KiB and {} descriptors before, {} KiB and {} after; {} channels or shares left.",

@@ -50,6 +50,13 @@ pub fn certificate(detail: &ChannelDetail) -> Result<Value, String> {
     if let Some(withdrawn) = detail.info.contract.withdrawn {
         return Err(withdrawn.to_string());
     }
+    if detail.info.contract.statistical.is_some() {
+        return Err(
+            "the promise of a statistical channel rests on independent sources, which no number shows; \
+                    a channel of the guaranteed class has one"
+                .to_owned(),
+        );
+    }
     let terms = terms_of(detail.terms.as_ref().ok_or_else(unknown)?);
     let hops = hops_of(&detail.hops).filter(|hops| !hops.is_empty()).ok_or_else(unknown)?;
     let mut memory: Vec<Memory> = detail.hops.iter().map(|_| Memory::default()).collect();

@@ -11,7 +11,7 @@ use crate::stall::{Stall, StallEvidence, StallLog};
 use rota::{
     AcceptError, AskedTerms, CloseCause, CloseError, ControlName, Granted, Invitation, Invitee, Listener,
     Node, OpenRequest, Overdue, Pacer, Received, ReceiverInfo, RecvChannel, RecvError, SendChannel,
-    SendError, Tally, WaitError, Withdrawn,
+    SendError, Statistical, Tally, WaitError, Withdrawn,
 };
 use rota_answer::{Exit, Failure, complain};
 use rota_units::{Instant, Span};
@@ -145,13 +145,14 @@ fn receivers(channel: &SendChannel) -> Vec<ReceiverInfo> {
 }
 
 fn promise(granted: &Granted) -> Promise {
-    let Granted { contract, withdrawn, .. } = *granted;
+    let Granted { contract, withdrawn, statistical, .. } = *granted;
     Promise {
         bound_ns: contract.bound_ns,
         period_ns: contract.period_ns,
         unit_octets: u64::from(contract.unit_octets_max),
         extra_ppm: contract.extra_ppm,
         withdrawn,
+        statistical,
     }
 }
 
@@ -286,6 +287,7 @@ struct ChannelSource {
     stalls: StallLog,
     /// Of the newest channel.
     withdrawn: Option<Withdrawn>,
+    statistical: Option<Statistical>,
 }
 
 impl ChannelSource {
@@ -364,8 +366,8 @@ pub fn listen(
     let (tally, stalls) = (Tally::default(), StallLog::default());
     let reattach = reattach.map(Change::within);
     let stream = Stream::default();
-    let (channel, withdrawn) = (None, None);
-    Ok(Box::new(ChannelSource { listener, channel, reattach, stream, tally, stalls, withdrawn }))
+    let (channel, withdrawn, statistical) = (None, None, None);
+    Ok(Box::new(ChannelSource { listener, channel, reattach, stream, tally, stalls, withdrawn, statistical }))
 }
 
 /// What a sender cannot know when a node is gone.
@@ -459,7 +461,7 @@ impl UnitSource for ChannelSource {
             return match self.listener.accept(patience) {
                 Ok(channel) => {
                     self.stream.begin_channel(&channel.peer().mac, channel.units_before());
-                    self.withdrawn = channel.withdrawn();
+                    (self.withdrawn, self.statistical) = (channel.withdrawn(), channel.statistical());
                     self.channel = Some(channel);
                     self.next(unit, patience)
                 }
@@ -509,6 +511,10 @@ impl UnitSource for ChannelSource {
 
     fn withdrawn(&self) -> Option<Withdrawn> {
         self.withdrawn
+    }
+
+    fn statistical(&self) -> Option<Statistical> {
+        self.statistical
     }
 
     fn tally(&self) -> Tally {

@@ -6,6 +6,7 @@
 //! the old one. At the destination both contracts lead to the same program.
 
 use super::super::Node;
+use super::chances_of;
 use crate::across::{End, State, granted, leaves_within};
 use crate::channels::{ChannelEvent, ResizeError};
 use crate::io::{ChannelId, Way};
@@ -228,5 +229,7 @@ fn changed(standing: &ChannelRequest, change: &AskedChange) -> ChannelRequest {
     };
     let Goal { delay, jitter } = standing.goal;
     let goal = Goal { delay: terms.delay.unwrap_or(delay), jitter: terms.jitter.or(jitter) };
-    ChannelRequest { messages, goal, ..*standing }
+    let stated = Some(terms.chances).filter(|chances| !chances.is_guaranteed());
+    let (late_most, loss_most) = stated.map_or((standing.late_most, standing.loss_most), chances_of);
+    ChannelRequest { messages, goal, late_most, loss_most, ..*standing }
 }

@@ -8,7 +8,7 @@ use crate::clock;
 use crate::stall::Stall;
 use crate::transport::{Arrival, Closed, Event, Promise, SendTurn, UnitSink, UnitSource};
 use rota::cmtp::{Played, StreamSink, StreamSource, StreamTally, StreamUnit, UnitState, buffers_for};
-use rota::{AcceptError, Listener, ReceiverInfo, RecvError, SendError, Tally, Withdrawn};
+use rota::{AcceptError, Listener, ReceiverInfo, RecvError, SendError, Statistical, Tally, Withdrawn};
 use rota_answer::Failure;
 use rota_units::{Instant, Span};
 
@@ -70,13 +70,14 @@ struct TimedSource {
     ahead: u16,
     stream: Option<StreamSink>,
     withdrawn: Option<Withdrawn>,
+    statistical: Option<Statistical>,
 }
 
 /// Listens for a stream whose source works ahead by so many units at most.
 pub fn listen(service: u16, from: Sender<'_>, ahead: u16) -> Result<Box<dyn UnitSource>, Failure> {
     // Units wait in this program for their time; the ring holds what comes while it is not scheduled.
     let listener = listener(service, from, super::RECEIVE_BUFFERS.max(buffers_for(ahead)))?;
-    Ok(Box::new(TimedSource { listener, ahead, stream: None, withdrawn: None }))
+    Ok(Box::new(TimedSource { listener, ahead, stream: None, withdrawn: None, statistical: None }))
 }
 
 impl UnitSource for TimedSource {
@@ -84,7 +85,7 @@ impl UnitSource for TimedSource {
         let Some(stream) = &mut self.stream else {
             match self.listener.accept(patience) {
                 Ok(channel) => {
-                    self.withdrawn = channel.withdrawn();
+                    (self.withdrawn, self.statistical) = (channel.withdrawn(), channel.statistical());
                     self.stream = Some(StreamSink::begin(channel, self.ahead));
                 }
                 Err(AcceptError::TimedOut { .. }) => {}
@@ -109,6 +110,10 @@ impl UnitSource for TimedSource {
 
     fn withdrawn(&self) -> Option<Withdrawn> {
         self.withdrawn
+    }
+
+    fn statistical(&self) -> Option<Statistical> {
+        self.statistical
     }
 
     fn tally(&self) -> Tally {
