@@ -89,6 +89,15 @@ pub struct Args {
 }
 
 impl Args {
+    fn period(&self) -> Result<Span, Failure> {
+        match (self.fps, self.period) {
+            (Some(fps), _) => Ok(Span::from_nanos(fps.period_ns())),
+            (None, Some(Span::ZERO)) => Err(Failure::wrong_use("--period 0 is no time between units")),
+            (None, Some(period)) => Ok(period),
+            (None, None) => Ok(PERIOD_DEFAULT),
+        }
+    }
+
     /// Octets of a pipe cannot be left out unasked; a datagram waits for no slot.
     fn overdue(&self) -> OverduePolicy {
         let is_media = self.video.is_some() && self.over == Over::Channel;
@@ -184,12 +193,7 @@ fn fill(unit: &mut Vec<u8>, octets: usize) -> Result<(), Failure> {
 
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
-    let mut period = match (args.fps, args.period) {
-        (Some(fps), _) => Span::from_nanos(fps.period_ns()),
-        (None, Some(Span::ZERO)) => return Err(Failure::wrong_use("--period 0 is no time between units")),
-        (None, Some(period)) => period,
-        (None, None) => PERIOD_DEFAULT,
-    };
+    let mut period = args.period()?;
     let mut supply = Supply::open(args, &mut period)?;
     let terms = args.wanted.terms()?;
     terms.check(period).map_err(|bad| Failure::wrong_use(bad.to_string()))?;

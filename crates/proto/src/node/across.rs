@@ -13,6 +13,7 @@ mod change;
 mod invite;
 mod reroute;
 mod sessions;
+mod terms;
 mod tree;
 
 use super::Node;
@@ -23,17 +24,19 @@ use crate::across::{
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
-    ChannelKey, ChannelRequest, Ending, EntryId, Installed, Promise, RcapDenied, RcapEvent, RcapInitiation,
-    RcapOutput, RcapPart, Record, StatusCounts,
+    ChannelKey, ChannelRequest, Ending, EntryId, Installed, Promise, RcapEvent, RcapInitiation, RcapOutput,
+    Record, StatusCounts,
 };
 use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
-use rota_admission::rtip::{Chance, Messages};
+use rota_admission::rtip::Messages;
 use rota_admission::subnet::payload_max;
-use rota_contract::{CHANCE_WHOLE, Chances, CloseCause, Granted, NodeId, PartitionName, Tally};
+use rota_contract::{Chances, CloseCause, Granted, NodeId, PartitionName, Tally};
 use rota_units::{Instant, Octets, Span};
 
 pub use tree::ReceiverDetail;
+
+use terms::{chances_of, refusing};
 
 /// The statement of a program about a channel across segments, beside its traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,23 +70,8 @@ pub struct Beyond {
     pub chances: Chances,
 }
 
-/// The chances that a program has stated: late, and lost.
-fn chances_of(Chances { late_ppb, loss_ppb }: Chances) -> (Chance, Chance) {
-    let chance = |ppb: u32| Chance::of_down(ppb.into(), CHANCE_WHOLE.into());
-    (chance(late_ppb), chance(loss_ppb))
-}
-
 /// Steps of one call: each needs an answer of the step before.
 const STEPS: usize = 10_000;
-
-/// The partition that refuses, in words: the one that the request names, or the rest.
-fn refusing(denied: &RcapDenied, request: Option<&ChannelRequest>) -> Option<String> {
-    match denied.part {
-        RcapPart::Whole => None,
-        RcapPart::Rest => Some("rest".to_owned()),
-        RcapPart::Named => Some(request?.partition?.to_string()),
-    }
-}
 
 impl Node {
     fn tell_across<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Across) -> R) -> Option<R> {

@@ -6,7 +6,7 @@
 //! the old one. At the destination both contracts lead to the same program.
 
 use super::super::Node;
-use super::chances_of;
+use super::terms::{chances_of, refusing};
 use crate::across::{End, State, granted, leaves_within};
 use crate::channels::{ChannelEvent, ResizeError};
 use crate::io::{ChannelId, Way};
@@ -134,7 +134,7 @@ impl Node {
         let port = across.ends.get(&channel).map(End::port).unwrap_or_default();
         let name = across.links.name(denied.node).map(str::to_owned);
         let request = across.ends.get(&channel).and_then(|end| end.opened.request);
-        let partition = super::refusing(&denied, request.as_ref());
+        let partition = refusing(&denied, request.as_ref());
         let event = ChannelEvent::ChangeDenied { channel, denied, name, partition };
         across.events.push_back((port, event));
     }

@@ -294,7 +294,7 @@ impl Node {
                 self.hops.fans.forget(id);
                 let name = across.links.name(denied.node).map(str::to_owned);
                 let withdrawn = across.withdrawn_behind(&denied, request.destination);
-                let partition = super::refusing(&denied, Some(&request));
+                let partition = super::terms::refusing(&denied, Some(&request));
                 let event = ChannelEvent::Denied { channel: id, denied, name, withdrawn, partition };
                 across.events.push_back((crate::io::PortId(0), event));
             }
