@@ -38,6 +38,8 @@ pub const LINK_DELAY_MAX: Span = Span::from_millis(200);
 pub const LINK_FLOWS_OWN: usize = 1;
 /// Points of demand for which a port's memory should have room.
 pub const LINK_POINTS: usize = 1 << 16;
+/// The work of a search for a counter-offer, in points that are read: some 3 ns each.
+const NEAREST_WORK: u64 = 150_000;
 /// A step of the time that a packet's header carries.
 const AHEAD_STEP: Span = Span::from_micros(16);
 /// Levels of RCSP at a port.
@@ -256,6 +258,22 @@ where
         }
     }
 
+    /// The largest packet of a channel that was refused with which it would fit, if that is found in about
+    /// half a millisecond. Other work of a node waits for the answer.
+    pub fn nearest(&mut self, ask: &Ask) -> Option<Octets> {
+        self.limit(NEAREST_WORK);
+        let nearest = super::largest_packet(self, ask, Span::MAX);
+        let is_spent = matches!(&self.tests, Tests::Edf(table) if table.is_spent());
+        self.limit(u64::MAX);
+        nearest.filter(|_| !is_spent)
+    }
+
+    fn limit(&mut self, work: u64) {
+        if let Tests::Edf(table) = &mut self.tests {
+            table.limit(work);
+        }
+    }
+
     /// A channel stands from now on, behind the others, with the shortest bound that it can have; its offer.
     ///
     /// # Errors
@@ -315,6 +333,10 @@ where
     /// # Errors
     /// [`Denied`], with what a packet would be late; nothing has changed.
     pub fn set_units(&mut self, units: Span) -> Result<(), Denied> {
+        if units == self.units {
+            // What stands has been tested beside them.
+            return Ok(());
+        }
         let (params, first) = (&self.params, above(&self.params, units));
         match &mut self.tests {
             Tests::Edf(table) => {

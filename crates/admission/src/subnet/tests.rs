@@ -167,6 +167,7 @@ fn the_t1_link_of_the_paper_carries_its_two_video_channels() {
         ..video
     };
     let octets = largest_packet(&mut port, &slow, Span::from_millis(150)).unwrap();
+    assert_eq!(port.nearest(&slow), largest_packet(&mut port, &slow, Span::MAX), "few points are no work");
     let smaller = Ask { octets, octets_least: Octets::new(1), ..slow };
     assert!(port.keeping(&smaller, Span::from_millis(150)).is_ok());
     let larger = Ask { octets: Octets::new(octets.get() + 1), ..smaller };

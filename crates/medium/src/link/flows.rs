@@ -11,9 +11,7 @@ use super::shares::{Session, Shares};
 use super::slots::Queue;
 use crate::door::{Due, SessionId, UNITS_WAITING_MAX};
 use rota_admission::rtip::{Denied, Flow, NodeTest, Point, Scheduler, Traffic};
-use rota_admission::subnet::{
-    Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, Offer, RTIP_OCTETS, largest_packet, link_work,
-};
+use rota_admission::subnet::{Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, Offer, RTIP_OCTETS, link_work};
 use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, refused_by_port};
 use rota_units::{Instant, Octets, Span};
 
@@ -151,7 +149,7 @@ impl Link {
     /// The largest packet of a flow that was refused with which it would fit, its header included.
     fn largest_packet(&mut self, ask: &Ask) -> Option<Octets> {
         let port = self.shares.flows.port.as_mut()?;
-        let nearest = largest_packet(port, ask, Span::MAX)?;
+        let nearest = port.nearest(ask)?;
         Some(nearest + Octets::new(RTIP_OCTETS))
     }
 
