@@ -206,7 +206,7 @@ impl<G: Egress> HostWay<G> {
         if !self.gate_watched
             && let Some(fd) = self.gate.wait_fd()
         {
-            let added = waits.all.add(fd, waits::of(GATE, port), Trigger::Level);
+            let added = waits.add(fd, waits::of(GATE, port), Trigger::Level);
             added.map_err(system("the gate cannot be waited on"))?;
             self.gate_watched = true;
         }
@@ -218,7 +218,7 @@ impl<G: Egress> HostWay<G> {
         if !self.control_watched
             && let Some(fd) = self.gate.control_fd()
         {
-            let added = waits.all.add(fd, waits::of(CONTROL, port), Trigger::Level);
+            let added = waits.add(fd, waits::of(CONTROL, port), Trigger::Level);
             added.map_err(system("the gate cannot be waited on"))?;
             self.control_watched = true;
         }
@@ -230,7 +230,7 @@ impl<G: Egress> HostWay<G> {
         if self.gate_watched
             && let Some(fd) = self.gate.wait_fd()
         {
-            let _ = waits.all.remove(fd);
+            waits.remove(fd);
         }
         self.gate_watched = false;
     }
