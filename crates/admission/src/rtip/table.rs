@@ -54,11 +54,18 @@ pub struct EdfTable<F, P> {
     standing: usize,
     points: P,
     used: usize,
+    /// The same before points of one time are joined.
+    written: usize,
     /// Every point below it is in the table.
     horizon: u64,
     tail: Tail,
     above: Above,
+    /// The work that a search for a counter-offer may still do; see [`Self::limit`].
+    left: u64,
 }
+
+/// The work of writing a point and of sorting it in, where that of reading one is 1.
+const WRITING: u64 = 16;
 
 /// Work that is served before all packets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -113,10 +120,43 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
             standing: 0,
             points,
             used: 0,
+            written: 0,
             horizon: 0,
             tail,
             above: Above::default(),
+            left: u64::MAX,
         }
+    }
+
+    /// Tests that follow may do so much work together, counted in points that are read. One that would do
+    /// more is refused as [`NodeTest::Undecided`]. `u64::MAX` is no limit.
+    pub(crate) fn limit(&mut self, work: u64) {
+        self.left = work;
+    }
+
+    /// True if a test was broken off at the limit.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Counts work before it is done. One that is more than is left ends all that follow, too.
+    fn spend(&mut self, work: u64) -> Result<(), Denied> {
+        if self.left == u64::MAX {
+            return Ok(());
+        }
+        self.left = self.left.saturating_sub(work);
+        if self.is_spent() { Err(Denied::new(NodeTest::Undecided, Span::ZERO)) } else { Ok(()) }
+    }
+
+    /// The points below a horizon, or some more.
+    fn points_below(&self, horizon: u64) -> u64 {
+        let of = |flow: &Flow| {
+            let open = horizon.saturating_sub(flow.delay.as_nanos());
+            let bursts = open.div_ceil(flow.traffic.interval().as_nanos().max(1));
+            bursts.saturating_mul(flow.traffic.burst())
+        };
+        let above = horizon.checked_div(self.above.window).unwrap_or(0);
+        self.flows().iter().map(of).fold(above, u64::saturating_add)
     }
 
     /// The standing flows.
@@ -158,7 +198,7 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
             let excess = beyond(tail.slope).unwrap_or(Span::from_nanos(1));
             return Err(Denied::new(NodeTest::Load, excess));
         }
-        let mut delay = self.shortest(&flow)?;
+        let mut delay = self.shortest_within(&flow)?;
         // A bound behind all standing ones moves the end behind itself, and the end may move the bound.
         loop {
             let end = self.tail.with(&Flow { delay: Span::from_nanos(delay), ..flow }).end();
@@ -166,21 +206,29 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
             if end <= self.horizon {
                 return Ok(Span::from_nanos(delay));
             }
-            if let Err(denied) = self.build(end.saturating_add(end / 4)) {
+            let horizon = end.saturating_add(end / 4);
+            if self.left < u64::MAX {
+                self.spend(self.points_below(horizon).saturating_mul(WRITING))?;
+            }
+            if let Err(denied) = self.build(horizon) {
                 // Points without their sums would be read as sums. Those up to the old horizon had room.
                 self.build(self.horizon)?;
                 return Err(denied);
             }
-            delay = self.shortest(&flow)?;
+            delay = self.shortest_within(&flow)?;
         }
     }
 
-    /// The shortest bound that all points below the horizon allow.
-    fn shortest(&self, flow: &Flow) -> Result<u64, Denied> {
-        self.shortest_by(flow).map(|(delay, _)| delay)
+    /// The shortest bound that all points below the horizon allow, where the work may be limited.
+    fn shortest_within(&mut self, flow: &Flow) -> Result<u64, Denied> {
+        self.spend(self.used as u64)?;
+        let (delay, looks) = self.shortest_by(flow)?;
+        self.spend(looks.saturating_mul(flow.traffic.burst()))?;
+        Ok(delay)
     }
 
-    /// The same, and at how many points more than a comparison was needed.
+    /// The shortest bound that all points below the horizon allow, and at how many of them more than a
+    /// comparison was needed.
     fn shortest_by(&self, flow: &Flow) -> Result<(u64, u64), Denied> {
         let service = flow.service.as_nanos();
         let (mut delay, mut looks) = (service, 0);
@@ -215,14 +263,52 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
         self.flows[self.standing] = *flow;
         self.standing += 1;
         self.tail = self.tail.with(flow);
-        let horizon = self.horizon.max(self.tail.end().unwrap_or(self.horizon));
-        if let Err(denied) = self.build(horizon) {
+        let end = self.tail.end().unwrap_or(self.horizon);
+        if end <= self.horizon && self.enter(flow, kept.service_max).is_ok() {
+            return Ok(());
+        }
+        // Without room below a horizon that is further than need be there may be some below the end.
+        if let Err(denied) = self.build(end) {
             self.standing -= 1;
             self.tail = kept;
             // The flows that stood before had room.
             self.build(self.horizon)?;
             return Err(denied);
         }
+        Ok(())
+    }
+
+    /// Enters the points of a further flow below the horizon, in one pass from the last one on. `largest` is
+    /// the largest packet of all others. An error changes nothing.
+    fn enter(&mut self, flow: &Flow, largest: u64) -> Result<(), Denied> {
+        let (delay, service) = (flow.delay.as_nanos(), flow.service.as_nanos());
+        let due = |m: usize| delay.saturating_add(flow.traffic.greedy(m as u64).as_nanos());
+        let room = self.points.len() - self.written;
+        let new = (1..).take_while(|m| due(*m) < self.horizon).take(room.saturating_add(1)).count();
+        if new > room {
+            return Err(Denied::new(NodeTest::Undecided, Span::ZERO));
+        }
+        let end = self.used + new;
+        let (mut from, mut to) = (self.used, end);
+        for m in (1..=new).rev() {
+            let (at, more) = (due(m), service.saturating_mul(m as u64));
+            let grown = |point: Point| Point { demand: point.demand.saturating_add(more), ..point };
+            while from > 0 && self.points[from - 1].at > at {
+                (from, to) = (from - 1, to - 1);
+                self.points[to] = grown(self.points[from]);
+            }
+            to -= 1;
+            let before = from.checked_sub(1).map(|before| self.points[before]);
+            let before = before.unwrap_or(Point { at: 0, demand: 0, blocking: largest, is_above: true });
+            // One of the same time is joined with it.
+            from -= usize::from(from > 0 && before.at == at);
+            self.points[to] = Point { at, is_above: false, ..grown(before) };
+        }
+        for point in &mut self.points[..from] {
+            point.blocking = point.blocking.max(service);
+        }
+        self.points.copy_within(to..end, from);
+        (self.used, self.written) = (end - (to - from), self.written + new);
         Ok(())
     }
 
@@ -330,6 +416,7 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
             *self.points.get_mut(used).ok_or(full)? = Point { at, demand: work, blocking: 0, is_above: true };
             (used, at) = (used + 1, at.saturating_add(window));
         }
+        self.written = used;
         self.points[..used].sort_unstable_by_key(|point| point.at);
         let behind = self.largest_behind(horizon);
         self.used = sum_up(&mut self.points[..used], behind);

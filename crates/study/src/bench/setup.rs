@@ -12,10 +12,10 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-const SOURCE: u8 = 1;
-const GATEWAY: u8 = 2;
-const DESTINATION: u8 = 3;
-const DESTINATION_NAME: &str = "n3";
+pub(super) const SOURCE: u8 = 1;
+pub(super) const GATEWAY: u8 = 2;
+pub(super) const DESTINATION: u8 = 3;
+pub(super) const DESTINATION_NAME: &str = "n3";
 /// One channel stays open, so that no set-up waits for a switch of mode.
 const KEPT_SERVICE: u16 = 1_000;
 /// Small enough that the channels of all programs fit at once.
@@ -30,7 +30,7 @@ const PAPER_MS: &str = "70 to 90";
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Wire {
+pub(super) enum Wire {
     /// Two full-duplex cables
     Link,
     /// Two switches, whose stations pass tokens
@@ -79,10 +79,10 @@ struct Results {
 }
 
 /// Three stations in a row; `nodes` ends before the lab does.
-struct Ground {
+pub(super) struct Ground {
     /// Held only: they end with this value.
     _nodes: Nodes,
-    stage: Stage,
+    pub(super) stage: Stage,
 }
 
 /// The measurements of all programs.
@@ -125,7 +125,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
 }
 
 impl Ground {
-    fn build(wire: Wire) -> Result<Self, Failure> {
+    pub(super) fn build(wire: Wire) -> Result<Self, Failure> {
         let rate = BitRate::from_mbit(1_000);
         let medium = || if wire == Wire::Link { Medium::Link } else { Medium::Switch };
         let segment = |name: &str| Segment { medium: medium(), ..Segment::new(name, rate) };
@@ -140,17 +140,34 @@ impl Ground {
     }
 
     fn open(&self, node: &Node, service: u16) -> Result<Result<SendChannel, OpenError>, Failure> {
-        let request = OpenRequest::new(DESTINATION_NAME, service, UNIT_OCTETS, PERIOD);
-        self.stage.lab.host(SOURCE).run(|| node.open(&request)).map_err(Failure::failed)
+        self.ask(node, &OpenRequest::new(DESTINATION_NAME, service, UNIT_OCTETS, PERIOD))
     }
 
-    fn listen(&self, service: u16) -> Result<Listener, Failure> {
+    fn ask(&self, node: &Node, request: &OpenRequest) -> Result<Result<SendChannel, OpenError>, Failure> {
+        self.stage.lab.host(SOURCE).run(|| node.open(request)).map_err(Failure::failed)
+    }
+
+    /// Opens a channel as soon as the source has heard of the way.
+    pub(super) fn open_when_heard(&self, request: &OpenRequest) -> Result<SendChannel, Failure> {
+        let (node, deadline) = (self.stage.connect(SOURCE)?, clock::now() + PATIENCE);
+        loop {
+            match self.ask(&node, request)? {
+                Ok(sender) => return Ok(sender),
+                Err(error) if matches!(error, OpenError::Refused(_)) || clock::now() >= deadline => {
+                    return Err(error.into());
+                }
+                Err(_) => clock::sleep_until(clock::now() + PAUSE),
+            }
+        }
+    }
+
+    pub(super) fn listen(&self, service: u16) -> Result<Listener, Failure> {
         let node = self.stage.connect(DESTINATION)?;
         let listener = self.stage.lab.host(DESTINATION).run(|| node.listen(service, None, 4));
         listener.map_err(Failure::failed)?.map_err(Failure::failed)
     }
 
-    /// Opens the channel that stays, as soon as the source has heard of the way.
+    /// Opens the channel that stays.
     fn keep_one(&self) -> Result<impl Drop + use<>, Failure> {
         let over = Arc::new(AtomicBool::new(false));
         let mut listener = self.listen(KEPT_SERVICE)?;
@@ -161,14 +178,9 @@ impl Ground {
                 clock::sleep_until(clock::now() + PAUSE);
             }
         });
-        let (node, deadline) = (self.stage.connect(SOURCE)?, clock::now() + PATIENCE);
-        loop {
-            match self.open(&node, KEPT_SERVICE)? {
-                Ok(sender) => return Ok(Kept { over, taker: Some(taker), sender: Some(sender) }),
-                Err(error) if clock::now() >= deadline => return Err(Failure::failed(error)),
-                Err(_) => clock::sleep_until(clock::now() + PAUSE),
-            }
-        }
+        let request = OpenRequest::new(DESTINATION_NAME, KEPT_SERVICE, UNIT_OCTETS, PERIOD);
+        let sender = self.open_when_heard(&request)?;
+        Ok(Kept { over, taker: Some(taker), sender: Some(sender) })
     }
 
     /// So many set-ups in all, shared out among the programs.
