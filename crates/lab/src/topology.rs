@@ -110,8 +110,8 @@ pub fn mac(segment: usize, station: u8) -> [u8; 6] {
     [0x02, 0x52, 0x4f, 0x54, b'A' + segment as u8, station]
 }
 
-/// 150 kB, as cheap switches have; 1 MB from 1 Gbit/s on. A slower line than Ethernet's has what it carries in
-/// 100 ms, and ten full frames at least: the first channel over it waits until both ends are empty.
+/// 150 kB, as cheap switches have; 1 MB from 1 Gbit/s on. A slower line than Ethernet's has what it carries
+/// in 100 ms, and ten full frames at least: the first channel over it waits until both ends are empty.
 pub fn default_port_queue(rate: BitRate) -> Octets {
     match rate.as_bps() {
         1_000_000_000.. => Octets::new(1_000_000),

@@ -60,12 +60,7 @@ pub struct EdfTable<F, P> {
     horizon: u64,
     tail: Tail,
     above: Above,
-    /// The work that a search for a counter-offer may still do; see [`Self::limit`].
-    left: u64,
 }
-
-/// The work of writing a point and of sorting it in, where that of reading one is 1.
-const WRITING: u64 = 16;
 
 /// Work that is served before all packets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -124,39 +119,7 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
             horizon: 0,
             tail,
             above: Above::default(),
-            left: u64::MAX,
         }
-    }
-
-    /// Tests that follow may do so much work together, counted in points that are read. One that would do
-    /// more is refused as [`NodeTest::Undecided`]. `u64::MAX` is no limit.
-    pub(crate) fn limit(&mut self, work: u64) {
-        self.left = work;
-    }
-
-    /// True if a test was broken off at the limit.
-    pub(crate) fn is_spent(&self) -> bool {
-        self.left == 0
-    }
-
-    /// Counts work before it is done. One that is more than is left ends all that follow, too.
-    fn spend(&mut self, work: u64) -> Result<(), Denied> {
-        if self.left == u64::MAX {
-            return Ok(());
-        }
-        self.left = self.left.saturating_sub(work);
-        if self.is_spent() { Err(Denied::new(NodeTest::Undecided, Span::ZERO)) } else { Ok(()) }
-    }
-
-    /// The points below a horizon, or some more.
-    fn points_below(&self, horizon: u64) -> u64 {
-        let of = |flow: &Flow| {
-            let open = horizon.saturating_sub(flow.delay.as_nanos());
-            let bursts = open.div_ceil(flow.traffic.interval().as_nanos().max(1));
-            bursts.saturating_mul(flow.traffic.burst())
-        };
-        let above = horizon.checked_div(self.above.window).unwrap_or(0);
-        self.flows().iter().map(of).fold(above, u64::saturating_add)
     }
 
     /// The standing flows.
@@ -198,7 +161,7 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
             let excess = beyond(tail.slope).unwrap_or(Span::from_nanos(1));
             return Err(Denied::new(NodeTest::Load, excess));
         }
-        let mut delay = self.shortest_within(&flow)?;
+        let mut delay = self.shortest(&flow)?;
         // A bound behind all standing ones moves the end behind itself, and the end may move the bound.
         loop {
             let end = self.tail.with(&Flow { delay: Span::from_nanos(delay), ..flow }).end();
@@ -206,29 +169,21 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
             if end <= self.horizon {
                 return Ok(Span::from_nanos(delay));
             }
-            let horizon = end.saturating_add(end / 4);
-            if self.left < u64::MAX {
-                self.spend(self.points_below(horizon).saturating_mul(WRITING))?;
-            }
-            if let Err(denied) = self.build(horizon) {
+            if let Err(denied) = self.build(end.saturating_add(end / 4)) {
                 // Points without their sums would be read as sums. Those up to the old horizon had room.
                 self.build(self.horizon)?;
                 return Err(denied);
             }
-            delay = self.shortest_within(&flow)?;
+            delay = self.shortest(&flow)?;
         }
     }
 
-    /// The shortest bound that all points below the horizon allow, where the work may be limited.
-    fn shortest_within(&mut self, flow: &Flow) -> Result<u64, Denied> {
-        self.spend(self.used as u64)?;
-        let (delay, looks) = self.shortest_by(flow)?;
-        self.spend(looks.saturating_mul(flow.traffic.burst()))?;
-        Ok(delay)
+    /// The shortest bound that all points below the horizon allow.
+    fn shortest(&self, flow: &Flow) -> Result<u64, Denied> {
+        self.shortest_by(flow).map(|(delay, _)| delay)
     }
 
-    /// The shortest bound that all points below the horizon allow, and at how many of them more than a
-    /// comparison was needed.
+    /// The same, and at how many points more than a comparison was needed.
     fn shortest_by(&self, flow: &Flow) -> Result<(u64, u64), Denied> {
         let service = flow.service.as_nanos();
         let (mut delay, mut looks) = (service, 0);

@@ -266,18 +266,6 @@ where
         }
     }
 
-    /// Searches that follow may do so much work ([`EdfTable::limit`]). Levels need none.
-    pub(super) fn limit(&mut self, work: u64) {
-        if let Tests::Edf(table) = &mut self.tests {
-            table.limit(work);
-        }
-    }
-
-    /// True if a search was broken off at the limit.
-    pub(super) fn is_spent(&self) -> bool {
-        matches!(&self.tests, Tests::Edf(table) if table.is_spent())
-    }
-
     /// A channel stands from now on, behind the others, with the shortest bound that it can have; its offer.
     ///
     /// # Errors

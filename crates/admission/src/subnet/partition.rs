@@ -29,7 +29,7 @@ use crate::pace::Pace;
 use crate::rtip::{Denied, Discipline, EdfTable, Flow, NodeTest, Point, Scheduler};
 use crate::{SegmentParams, link_window};
 use core::ops::DerefMut;
-use rota_units::{Octets, Span};
+use rota_units::Span;
 
 mod named;
 
@@ -37,8 +37,6 @@ pub use named::NamedPartitions;
 
 /// Named partitions of a network at most.
 pub const PARTITIONS_MAX: usize = 7;
-/// The work of a search for a counter-offer, in points that are read: some 3 ns each.
-const NEAREST_WORK: u64 = 150_000;
 /// All partitions of a port, the rest among them.
 const PARTS: usize = PARTITIONS_MAX + 1;
 
@@ -347,26 +345,6 @@ where
     F: DerefMut<Target = [Flow]>,
     P: DerefMut<Target = [Point]>,
 {
-    /// The largest packet of a channel that was refused with which it would fit, if that is found in about
-    /// half a millisecond. Other work of a node waits for the answer.
-    pub fn nearest(&mut self, ask: &Ask) -> Option<Octets> {
-        // Half for the whole port and half for the partition, where there are two tests.
-        self.limit(NEAREST_WORK / if self.port.is_divided() { 2 } else { 1 });
-        let nearest = super::largest_packet(self, ask, Span::MAX);
-        let number = self.number;
-        let own = self.port.table(number).ok().flatten();
-        let is_spent = own.is_some_and(|table| table.is_spent()) || self.port.whole.is_spent();
-        self.limit(u64::MAX);
-        nearest.filter(|_| !is_spent)
-    }
-
-    fn limit(&mut self, work: u64) {
-        self.port.whole.limit(work);
-        if let Ok(Some(table)) = self.port.table(self.number) {
-            table.limit(work);
-        }
-    }
-
     /// The shortest bound that the partition allows, host slack included.
     fn own(&mut self, ask: &Ask) -> Result<Span, Denied> {
         let number = self.number;

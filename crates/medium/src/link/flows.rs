@@ -14,7 +14,7 @@ use crate::door::{self, Due, Life, SessionId, UNITS_WAITING_MAX};
 use crate::settings::Settings;
 use rota_admission::rtip::{Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
 use rota_admission::subnet::{
-    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, RTIP_OCTETS, link_work,
+    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, RTIP_OCTETS, largest_packet, link_work,
 };
 use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, SegmentParams, refused_by_port};
 use rota_units::{Instant, Octets, Span};
@@ -235,7 +235,7 @@ impl Link {
     /// The largest packet of a flow that was refused with which it would fit, its header included.
     fn largest_packet(&mut self, packets: &Packets) -> Option<Octets> {
         let port = self.shares.flows.port.as_mut()?;
-        let nearest = port.part(packets.partition).nearest(&packets.ask)?;
+        let nearest = largest_packet(&mut port.part(packets.partition), &packets.ask, Span::MAX)?;
         Some(nearest + Octets::new(RTIP_OCTETS))
     }
 

@@ -104,25 +104,6 @@ fn slots_of_the_link_count_in_the_rest_and_move_no_partition() {
     assert_eq!(parted.set_units(Span::ZERO), Ok(()));
 }
 
-/// A counter-offer is searched within a budget, and by both tests of a partition. Later searches have no limit.
-#[test]
-fn a_refused_channel_of_a_partition_has_a_counter_offer_within_the_budget() {
-    let video = ask(10_000, 2, 1_400);
-    for (percents, number) in [(&[][..], 0), (&[40][..], 1)] {
-        let mut parted = port(10, percents).expect("room");
-        fill(&mut parted, number, &video);
-        let mut part = parted.part(number);
-        let nearest = part.nearest(&video).expect("smaller ones fit");
-        assert!(nearest < video.octets, "{nearest:?}");
-        let whole = super::super::largest_packet(&mut part, &video, Span::MAX);
-        assert_eq!(Some(nearest), whole, "few points are no work");
-        part.limit(10);
-        assert_eq!(part.best(&ask(10_000, 2, 1)).unwrap_err().test, NodeTest::Undecided, "broken off");
-        assert!(part.port.whole.is_spent() || number == 1);
-        assert_eq!(part.nearest(&video), Some(nearest));
-    }
-}
-
 /// A longer bound leaves others of the partition more room, and the channel ends by its longer bound.
 #[test]
 fn a_channel_of_a_partition_is_relaxed_in_its_part_as_well() {
