@@ -8,7 +8,6 @@ mod ease;
 mod events;
 mod held;
 mod host;
-mod lull;
 mod measures;
 mod neighbours;
 mod rings;

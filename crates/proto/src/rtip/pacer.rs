@@ -19,11 +19,6 @@ impl Pacer {
         Self { regulator, expected: RateJitter::new(traffic, history), delay }
     }
 
-    /// Whenever the next packet comes, it is not eligible before.
-    pub(super) fn earliest(&self) -> Instant {
-        if self.regulator == Regulator::None { Instant::ZERO } else { self.expected.earliest() }
-    }
-
     /// The next packet has come: when it is eligible, and its deadline. It says that it left the node before
     /// by `ahead` before its deadline there.
     pub(super) fn next(&mut self, arrival: Instant, ahead: Span) -> (Instant, Instant) {

@@ -96,8 +96,6 @@ pub(crate) struct Packets {
     origin: Origin,
     waiting: VecDeque<Packet>,
     joined: usize,
-    /// The newest packet came before it was eligible.
-    is_ahead: bool,
     counts: HopCounts,
 }
 
@@ -136,7 +134,6 @@ impl Packets {
             origin,
             waiting: VecDeque::with_capacity(buffers),
             joined: 0,
-            is_ahead: false,
             counts: HopCounts::default(),
         }
     }
@@ -195,7 +192,6 @@ impl Packets {
         buffers[place * *stride..][..payload.len()].copy_from_slice(payload);
         let ahead = Span::from_micros(header.ahead_us());
         let (eligible, deadline) = self.pacer.next(arrival, ahead);
-        self.is_ahead = eligible > arrival;
         let (octets, content) = (payload.len(), Content::Buffer(place));
         self.wait(Packet { header, octets, eligible, deadline, content });
         true
@@ -275,6 +271,7 @@ impl Packets {
         held.or(uncut).unwrap_or(Instant::FAR)
     }
 
+<<<<<<< HEAD
     /// At a gateway the time before which no packet that comes joins, if its channel comes ahead of its
     /// times; of another one nobody knows when its next packet is due.
     pub(crate) fn lull(&self) -> Option<Instant> {
@@ -282,6 +279,8 @@ impl Packets {
         is_gateway.then(|| if self.is_ahead { self.pacer.earliest() } else { Instant::ZERO })
     }
 
+=======
+>>>>>>> parent of 0c777fb9 (A packet wakes a gateway once where its regulator holds it)
     /// Octets of the first packet that has joined, its RTIP header included: a unit of the medium.
     pub(crate) fn first_octets(&self) -> Option<usize> {
         let first = self.waiting.front().filter(|_| self.joined > 0)?;

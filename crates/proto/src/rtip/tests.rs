@@ -164,6 +164,7 @@ fn regulators_hold_packets_that_come_too_early() {
     assert_eq!([ahead[8], ahead[10], ahead[12], ahead[18]], [1; 4], "restored, then by the rate");
 }
 
+<<<<<<< HEAD
 /// It woke twice for each packet: a channel that comes ahead of its times has nothing before them.
 #[test]
 fn a_gateway_has_a_lull_while_its_channel_comes_ahead_of_its_times() {
@@ -186,6 +187,8 @@ fn a_gateway_has_a_lull_while_its_channel_comes_ahead_of_its_times() {
     assert_eq!(Packets::of_source(&spec(Regulator::None, 0), 100, HOP).lull(), None, "no frame comes for it");
 }
 
+=======
+>>>>>>> parent of 0c777fb9 (A packet wakes a gateway once where its regulator holds it)
 /// A packet states how early it leaves, and the next node holds it for so long.
 #[test]
 fn a_packet_states_by_how_much_it_is_ahead_of_its_deadline() {
