@@ -40,7 +40,8 @@ pub struct Args {
     /// Wire rate of both directions of every port
     #[arg(long, default_value = "1gbit", value_parser = link_rate)]
     rate: BitRate,
-    /// The size of a port's queue; frames beyond it are dropped [default: 150kB, 1MB from 1gbit on]
+    /// The size of a port's queue; frames beyond it are dropped [default: 150kB, 1MB from 1gbit on, what the
+    /// line carries in 100ms below 10mbit]
     #[arg(long, value_name = "SIZE", value_parser = rota_units::parse_octets)]
     port_queue: Option<Octets>,
     /// How long every frame is under way, beside its time on the wires

@@ -63,7 +63,8 @@ struct Up {
     /// Wire rate of both directions of every port
     #[arg(long, default_value = "10mbit", value_parser = link_rate)]
     rate: BitRate,
-    /// The size of a port's queue; frames beyond it are dropped [default: 150kB, 1MB from 1gbit on]
+    /// The size of a port's queue; frames beyond it are dropped [default: 150kB, 1MB from 1gbit on, what the
+    /// line carries in 100ms below 10mbit]
     #[arg(long, value_name = "SIZE", value_parser = rota_units::parse_octets)]
     port_queue: Option<Octets>,
     /// A file of 'rota calibrate --lab', for all nodes; measured at this rate

@@ -6,6 +6,27 @@ use common::{PATIENCE, ROTA, labs_refused, text};
 use serde_json::Value;
 use std::process::Command;
 
+/// Both benchmarks of a gateway: set-ups leave nothing, and both forwarders carry each packet.
+#[test]
+fn the_benchmarks_of_a_gateway_measure_what_they_say() {
+    let bench = |words: &[&str]| {
+        let out = Command::new(ROTA).args([&["bench"], words, &["--json"]].concat()).output().unwrap();
+        let errors = text(&out.stderr);
+        (!labs_refused(&errors)).then(|| {
+            assert!(out.status.success(), "{errors}");
+            serde_json::from_slice::<Value>(&out.stdout).unwrap()
+        })
+    };
+    let Some(setup) = bench(&["setup", "--wire", "link", "--setups", "20"]) else { return };
+    assert!(setup["open"]["count"] == 20 && setup["left"] == 0 && setup["refused"] == 0, "{setup}");
+    let forward = ["forward", "--packets", "500", "--seconds", "1", "--rounds", "1"];
+    let Some(told) = bench(&forward) else { return };
+    let [forwarded, lost] = ["packets_forwarded", "packets_lost"].map(|what| told[what].as_u64().unwrap());
+    // What the sender of a machine that stands still leaves out is counted.
+    assert!(forwarded >= 900 && forwarded + lost == 1_000, "{told}");
+    assert!(told["node_ns"].as_u64() > Some(500) && told["bare_ns"].as_u64() > Some(500), "{told}");
+}
+
 /// SHIPNET-6.1-1, SHIPNET-6.1-2, SHIPNET-6.1-3, SHIPNET-6.3-1, SHIPNET-6.4-2, SHIPNET-6.5-1.
 #[test]
 fn the_shipnet_benchmark_measures_all_that_the_paper_did() {

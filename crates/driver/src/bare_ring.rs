@@ -42,7 +42,7 @@ pub enum BareRingError {
     )]
     NoRing,
     /// Nothing came any more.
-    #[error("no token came for 5 s after {rounds} rounds; a station ended early or a frame was lost")]
+    #[error("nothing came for 5 s after {rounds} rounds; a station ended early or a frame was lost")]
     Lost {
         /// Rounds completed before.
         rounds: u64,
@@ -67,9 +67,7 @@ pub fn bare_ring_station(
 ) -> Result<Vec<Span>, BareRingError> {
     let (socket, mac) = open(iface)?;
     let mut frame = [0_u8; FRAME];
-    frame[..6].copy_from_slice(&next);
-    frame[6..12].copy_from_slice(&mac);
-    frame[12..14].copy_from_slice(&ETHERTYPE.to_be_bytes());
+    address(&mut frame, next, mac);
     if !is_first {
         return forward(&socket, &mut frame, mac).map(|()| Vec::new());
     }
@@ -81,8 +79,15 @@ pub fn bare_ring_station(
     times
 }
 
+/// Writes the Ethernet header.
+pub(crate) fn address(frame: &mut [u8], to: [u8; 6], from: [u8; 6]) {
+    frame[..6].copy_from_slice(&to);
+    frame[6..12].copy_from_slice(&from);
+    frame[12..14].copy_from_slice(&ETHERTYPE.to_be_bytes());
+}
+
 /// A blocking socket for our EtherType.
-fn open(iface: &str) -> Result<(OwnedFd, [u8; 6]), BareRingError> {
+pub(crate) fn open(iface: &str) -> Result<(OwnedFd, [u8; 6]), BareRingError> {
     let missing = || DeviceOpenError::NoSuchInterface(iface.into());
     let name = Name::new(iface).ok_or_else(missing)?;
     let index = if_nametoindex(iface).map_err(|_| missing())?;
@@ -95,7 +100,7 @@ fn open(iface: &str) -> Result<(OwnedFd, [u8; 6]), BareRingError> {
     Ok((socket, mac))
 }
 
-fn wait_at_most(socket: &OwnedFd, limit: TimeVal) -> Result<(), BareRingError> {
+pub(crate) fn wait_at_most(socket: &OwnedFd, limit: TimeVal) -> Result<(), BareRingError> {
     setsockopt(socket, sockopt::ReceiveTimeout, &limit).map_err(BareRingError::Os)
 }
 

@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 pub mod any;
+pub mod bare_forward;
 pub mod bare_ring;
 pub mod claim;
 pub mod clock;

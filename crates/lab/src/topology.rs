@@ -110,9 +110,14 @@ pub fn mac(segment: usize, station: u8) -> [u8; 6] {
     [0x02, 0x52, 0x4f, 0x54, b'A' + segment as u8, station]
 }
 
-/// 150 kB, as cheap switches have; 1 MB from 1 Gbit/s on.
+/// 150 kB, as cheap switches have; 1 MB from 1 Gbit/s on. A slower line than Ethernet's has what it carries
+/// in 100 ms, and ten full frames at least: the first channel over it waits until both ends are empty.
 pub fn default_port_queue(rate: BitRate) -> Octets {
-    if rate.as_bps() >= 1_000_000_000 { Octets::new(1_000_000) } else { Octets::new(150_000) }
+    match rate.as_bps() {
+        1_000_000_000.. => Octets::new(1_000_000),
+        10_000_000.. => Octets::new(150_000),
+        _ => rate.octets_in_down(Span::from_millis(100)).max(Octets::new(16_000)),
+    }
 }
 
 impl Segment {
@@ -285,4 +290,17 @@ fn once<'a>(
 
 fn wrong(part: &'static str, index: usize, field: impl Into<String>, sentence: String) -> TopologyError {
     TopologyError { part, index, field: field.into(), sentence }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 150 kB took a line of 1.5 Mbit/s 0.8 s, for which the first channel waited at each of its ends.
+    #[test]
+    fn a_slow_line_empties_in_a_tenth_of_a_second() {
+        let queue = |kbit: u64| default_port_queue(BitRate::new(kbit * 1_000).expect("a rate")).get();
+        assert_eq!([64, 1_500, 9_999].map(queue), [16_000, 18_750, 124_987]);
+        assert_eq!([10_000, 100_000, 1_000_000].map(queue), [150_000, 150_000, 1_000_000]);
+    }
 }

@@ -1,6 +1,7 @@
 //! `rota bench`: what this machine and this program can do. Each benchmark prints; none of them judges.
 
 mod bare;
+mod forward;
 pub(crate) mod hop;
 mod idle;
 mod interactive;
@@ -35,6 +36,8 @@ enum What {
     Setup(setup::Args),
     /// The Tenet paper's Figures 8 and 9: throughput and cost by message size, beside raw IP and UDP
     Tenet(tenet::Args),
+    /// The processor time that a gateway spends on a packet, against a bare AF_PACKET forwarder
+    Forward(forward::Args),
     /// How fast the simulator is, with all its checkers, on one core
     Sim(sim::Args),
     /// The SHIPNET paper's measurements: delay, load, broadcast, idle time, beside UDP and beside TCP
@@ -45,6 +48,9 @@ enum What {
     /// One station of the bare ring
     #[command(hide = true)]
     Bare(bare::Args),
+    /// A bare forwarder
+    #[command(hide = true)]
+    BareForward(forward::BareArgs),
 }
 
 /// Runs the command.
@@ -60,6 +66,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         What::Shipnet(args) => shipnet::run(args, format)?,
         What::ShipnetPeer(args) => shipnet::peer::run(args)?,
         What::Bare(args) => bare::run(args)?,
+        What::Forward(args) => forward::run(args, format)?,
+        What::BareForward(args) => forward::run_bare(args)?,
     }
     Ok(Exit::Done)
 }

@@ -54,6 +54,8 @@ pub struct EdfTable<F, P> {
     standing: usize,
     points: P,
     used: usize,
+    /// The same before points of one time are joined.
+    written: usize,
     /// Every point below it is in the table.
     horizon: u64,
     tail: Tail,
@@ -113,6 +115,7 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
             standing: 0,
             points,
             used: 0,
+            written: 0,
             horizon: 0,
             tail,
             above: Above::default(),
@@ -215,14 +218,52 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
         self.flows[self.standing] = *flow;
         self.standing += 1;
         self.tail = self.tail.with(flow);
-        let horizon = self.horizon.max(self.tail.end().unwrap_or(self.horizon));
-        if let Err(denied) = self.build(horizon) {
+        let end = self.tail.end().unwrap_or(self.horizon);
+        if end <= self.horizon && self.enter(flow, kept.service_max).is_ok() {
+            return Ok(());
+        }
+        // Without room below a horizon that is further than need be there may be some below the end.
+        if let Err(denied) = self.build(end) {
             self.standing -= 1;
             self.tail = kept;
             // The flows that stood before had room.
             self.build(self.horizon)?;
             return Err(denied);
         }
+        Ok(())
+    }
+
+    /// Enters the points of a further flow below the horizon, in one pass from the last one on. `largest` is
+    /// the largest packet of all others. An error changes nothing.
+    fn enter(&mut self, flow: &Flow, largest: u64) -> Result<(), Denied> {
+        let (delay, service) = (flow.delay.as_nanos(), flow.service.as_nanos());
+        let due = |m: usize| delay.saturating_add(flow.traffic.greedy(m as u64).as_nanos());
+        let room = self.points.len() - self.written;
+        let new = (1..).take_while(|m| due(*m) < self.horizon).take(room.saturating_add(1)).count();
+        if new > room {
+            return Err(Denied::new(NodeTest::Undecided, Span::ZERO));
+        }
+        let end = self.used + new;
+        let (mut from, mut to) = (self.used, end);
+        for m in (1..=new).rev() {
+            let (at, more) = (due(m), service.saturating_mul(m as u64));
+            let grown = |point: Point| Point { demand: point.demand.saturating_add(more), ..point };
+            while from > 0 && self.points[from - 1].at > at {
+                (from, to) = (from - 1, to - 1);
+                self.points[to] = grown(self.points[from]);
+            }
+            to -= 1;
+            let before = from.checked_sub(1).map(|before| self.points[before]);
+            let before = before.unwrap_or(Point { at: 0, demand: 0, blocking: largest, is_above: true });
+            // One of the same time is joined with it.
+            from -= usize::from(from > 0 && before.at == at);
+            self.points[to] = Point { at, is_above: false, ..grown(before) };
+        }
+        for point in &mut self.points[..from] {
+            point.blocking = point.blocking.max(service);
+        }
+        self.points.copy_within(to..end, from);
+        (self.used, self.written) = (end - (to - from), self.written + new);
         Ok(())
     }
 
@@ -330,6 +371,7 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
             *self.points.get_mut(used).ok_or(full)? = Point { at, demand: work, blocking: 0, is_above: true };
             (used, at) = (used + 1, at.saturating_add(window));
         }
+        self.written = used;
         self.points[..used].sort_unstable_by_key(|point| point.at);
         let behind = self.largest_behind(horizon);
         self.used = sum_up(&mut self.points[..used], behind);

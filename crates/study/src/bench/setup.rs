@@ -12,9 +12,9 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-const SOURCE: u8 = 1;
-const GATEWAY: u8 = 2;
-const DESTINATION_NAME: &str = "far";
+pub(super) const SOURCE: u8 = 1;
+pub(super) const GATEWAY: u8 = 2;
+pub(super) const DESTINATION_NAME: &str = "far";
 /// One channel and those that are asked for stay open, so that no set-up waits for a switch of mode.
 const KEPT_SERVICE: u16 = 1_000;
 /// Small enough that the channels of all programs fit at once.
@@ -31,7 +31,7 @@ const PAPER_PARTS: (f64, f64, u32) = (18.974, 50.706, 3);
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Wire {
+pub(super) enum Wire {
     /// Two full-duplex cables
     Link,
     /// Two switches, whose stations pass tokens
@@ -88,10 +88,10 @@ struct Results {
 }
 
 /// Stations in a row, those between the ends gateways; `nodes` ends before the lab does.
-struct Ground {
+pub(super) struct Ground {
     /// Held only: they end with this value.
     _nodes: Nodes,
-    stage: Stage,
+    pub(super) stage: Stage,
 }
 
 /// The measurements of all programs.
@@ -137,7 +137,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
 }
 
 impl Ground {
-    fn build(wire: Wire, gateways: u8) -> Result<Self, Failure> {
+    pub(super) fn build(wire: Wire, gateways: u8) -> Result<Self, Failure> {
         let rate = BitRate::from_mbit(1_000);
         let medium = || if wire == Wire::Link { Medium::Link } else { Medium::Switch };
         let segment = |name: &str| Segment { medium: medium(), ..Segment::new(name, rate) };
@@ -155,16 +155,33 @@ impl Ground {
     }
 
     fn open(&self, node: &Node, service: u16) -> Result<Result<SendChannel, OpenError>, Failure> {
-        let request = OpenRequest::new(DESTINATION_NAME, service, UNIT_OCTETS, PERIOD);
-        self.stage.lab.host(SOURCE).run(|| node.open(&request)).map_err(Failure::failed)
+        self.ask(node, &OpenRequest::new(DESTINATION_NAME, service, UNIT_OCTETS, PERIOD))
+    }
+
+    fn ask(&self, node: &Node, request: &OpenRequest) -> Result<Result<SendChannel, OpenError>, Failure> {
+        self.stage.lab.host(SOURCE).run(|| node.open(request)).map_err(Failure::failed)
+    }
+
+    /// Opens a channel as soon as the source has heard of the way.
+    pub(super) fn open_when_heard(&self, request: &OpenRequest) -> Result<SendChannel, Failure> {
+        let (node, deadline) = (self.stage.connect(SOURCE)?, clock::now() + PATIENCE);
+        loop {
+            match self.ask(&node, request)? {
+                Ok(sender) => return Ok(sender),
+                Err(error) if matches!(error, OpenError::Refused(_)) || clock::now() >= deadline => {
+                    return Err(error.into());
+                }
+                Err(_) => clock::sleep_until(clock::now() + PAUSE),
+            }
+        }
     }
 
     /// The number of the last station.
-    fn destination(&self) -> u8 {
+    pub(super) fn destination(&self) -> u8 {
         self.stage.stations()
     }
 
-    fn listen(&self, service: u16) -> Result<Listener, Failure> {
+    pub(super) fn listen(&self, service: u16) -> Result<Listener, Failure> {
         let node = self.stage.connect(self.destination())?;
         let listener = self.stage.lab.host(self.destination()).run(|| node.listen(service, None, 4));
         listener.map_err(Failure::failed)?.map_err(Failure::failed)
@@ -181,14 +198,9 @@ impl Ground {
                 clock::sleep_until(clock::now() + PAUSE);
             }
         });
-        let (node, deadline) = (self.stage.connect(SOURCE)?, clock::now() + PATIENCE);
-        loop {
-            match self.open(&node, service)? {
-                Ok(sender) => return Ok(Kept { over, taker: Some(taker), sender: Some(sender) }),
-                Err(error) if clock::now() >= deadline => return Err(Failure::failed(error)),
-                Err(_) => clock::sleep_until(clock::now() + PAUSE),
-            }
-        }
+        let sender =
+            self.open_when_heard(&OpenRequest::new(DESTINATION_NAME, service, UNIT_OCTETS, PERIOD))?;
+        Ok(Kept { over, taker: Some(taker), sender: Some(sender) })
     }
 
     /// So many set-ups in all, shared out among the programs.

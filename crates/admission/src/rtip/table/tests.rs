@@ -34,6 +34,9 @@ proptest! {
                     prop_assert_eq!(exact.is_ok(), best <= flow.delay);
                     let answer = table.admit(flow);
                     prop_assert_eq!(answer.is_ok(), exact.is_ok());
+                    let entered = (table.points[..table.used].to_vec(), table.written);
+                    let written = table.build(table.horizon).map(|()| table.points[..table.used].to_vec());
+                    prop_assert_eq!(written.map(|points| (points, table.written)), Ok(entered));
                     if let Err(denied) = answer {
                         prop_assert_eq!(denied.nearest_delay, Some(best));
                     }
