@@ -202,7 +202,7 @@ fn a_running_node_has_given_its_rights_away_and_still_does_its_work() {
     assert!(all.len() >= 4, "{all:?}");
     for (name, [seccomp, no_new_privs, capabilities]) in all {
         // The right to lock memory stays if the limit of locked memory is finite.
-        let kept = if name == "rota-data" { NET_ADMIN } else { 0 };
+        let kept = if ["rota-data", "rota-gate"].contains(&&*name) { NET_ADMIN } else { 0 };
         assert_eq!((seccomp, no_new_privs, capabilities & !IPC_LOCK), (2, 1, kept), "{name}");
     }
     // The gate is opened and closed, queues are asked, memory files are made and passed.
