@@ -13,12 +13,15 @@ use super::Link;
 use super::flows::{Flows, Packets, PortTests, Standing};
 use crate::door::SessionId;
 use crate::event::MediumEvent;
-use rota_admission::rtip::Denied;
+use rota_admission::rtip::{Denied, NodeTest};
 use rota_admission::subnet::{Certain, Offer, Subnet, link_offer};
 use rota_units::{Instant, Span};
 
 /// A refusal, and from when on there is no room, if it is not at once.
 pub(super) type NoRoom = (Denied, Option<Instant>);
+
+/// Most starts that differ: each request is tested at each of them, on the data thread.
+pub(super) const STARTS_MAX: usize = 12;
 
 impl Flows {
     /// The starts behind `after`, before `until`.
@@ -69,6 +72,10 @@ impl Flows {
     ) -> Result<Offer, NoRoom> {
         let Packets { ask, partition, life, .. } = *of;
         let is_later = life.from > now;
+        let others = self.starts(Instant::ZERO, Instant::FAR);
+        if is_later && others.len() >= STARTS_MAX && !others.contains(&life.from) {
+            return Err((Denied::new(NodeTest::TableFull, Span::ZERO), None));
+        }
         let mut starts = self.starts(life.from.max(now), life.until);
         if is_later {
             starts.insert(0, life.from);

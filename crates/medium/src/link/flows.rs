@@ -242,6 +242,8 @@ impl Link {
         let offer = offer.map_err(|(denied, free_until)| {
             let nearest = match free_until {
                 Some(_) => None,
+                // Of a booking nothing is looked for at its start.
+                None if packets.life.from > now => None,
                 // Smaller packets of a guaranteed flow need not help those of the statistical class.
                 None if !packets.is_statistical() && is_of_statistical(denied.test) => None,
                 None => self.largest_packet(packets),
@@ -259,7 +261,6 @@ impl Link {
 
     fn ask_port(&mut self, now: Instant, id: SessionId, packets: &Packets) -> Result<Offer, NoRoom> {
         let at_once = |denied| (denied, None);
-        self.turn_lives(now);
         self.shares.flows.port(&self.settings).map_err(at_once)?;
         self.shares.count_units(now).map_err(at_once)?;
         let units = self.shares.loads.iter().copied().sum();
@@ -340,9 +341,14 @@ impl Link {
     /// The packet that leaves next, of those that wait: the session, and the number of its grant.
     pub(super) fn next_packet(&mut self) -> Option<Served> {
         let by_level = self.settings.discipline.scheduler == Scheduler::Rcsp;
+        let booked = &self.shares.flows.booked;
         let key = |session: &Session| {
             let packets = session.packets.as_ref()?;
             let first = packets.waits.get(0)?;
+            // In no test of now: what comes before its start waits for it.
+            if booked.iter().any(|of| of.id == session.id) {
+                return None;
+            }
             let order = match (packets.is_statistical(), by_level) {
                 (true, _) => (true, 0, first.eligible),
                 // The bound of a level names it.
@@ -363,8 +369,10 @@ impl Link {
 
     /// True if packets wait.
     pub(super) fn has_packet(&self) -> bool {
+        let booked = &self.shares.flows.booked;
         let waits = |session: &Session| session.packets.as_ref().is_some_and(|of| of.waits.get(0).is_some());
-        self.shares.sessions.iter().any(waits)
+        let counts = |session: &Session| booked.iter().all(|of| of.id != session.id);
+        self.shares.sessions.iter().any(|session| waits(session) && counts(session))
     }
 
     /// The grant of a packet is over. The port had none where the first one still waits.
