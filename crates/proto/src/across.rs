@@ -235,6 +235,12 @@ impl Across {
         Some(Withdrawn { from, to, more: u8::try_from(hops.count()).unwrap_or(u8::MAX) })
     }
 
+    /// The hop without a guarantee of a channel to several receivers, if one of their ways has any.
+    pub(crate) fn withdrawn_in(&self, tree: ChannelId) -> Option<Withdrawn> {
+        let mut branches = self.trees.get(&tree)?.are_in();
+        branches.find_map(|branch| self.withdrawn(&branch.nodes, branch.to))
+    }
+
     /// The hop because of which a request to a node was denied that allows none without a guarantee.
     pub(crate) fn withdrawn_behind(&self, denied: &RcapDenied, to: NodeId) -> Option<Withdrawn> {
         let is_it = denied.test == RcapTest::Withdrawn;

@@ -98,6 +98,13 @@ impl Tree {
         self.branches.iter().filter(|branch| branch.state == ReceiverState::In)
     }
 
+    /// The time within which a unit has left its source over the slowest first hop.
+    pub(crate) fn leaves_within(&self) -> Option<u64> {
+        let leaves =
+            |branch: &Branch| super::leaves_within(&self.request, self.request.packet_max, &branch.nodes);
+        self.are_in().filter_map(leaves).max()
+    }
+
     /// The longest bound of those that receive.
     pub(crate) fn bound(&self) -> Span {
         self.are_in().map(|branch| branch.bound).max().unwrap_or(Span::ZERO)

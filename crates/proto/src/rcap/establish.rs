@@ -254,6 +254,9 @@ impl Rcap {
     /// At the destination: the whole path is tested, then the program is asked.
     fn arrive(&mut self, now: Instant, attempt: Attempt) -> Result<EntryId, RcapDenied> {
         let Attempt { of, demand, records, .. } = &attempt;
+        if demand.is_branch() && self.ledger.has_branch_here(of, demand.request.tree) {
+            return Err(simply(self.own, RcapTest::Garbage));
+        }
         let request: ChannelRequest = demand.request;
         demand.check(records).map_err(|denied| path_denied(self.own, denied))?;
         self.check_chance(demand, records)?;

@@ -49,6 +49,8 @@ pub(super) struct Invites {
 #[derive(Clone, Debug)]
 struct Asking {
     invitation: Invitation,
+    /// The neighbour that was asked last.
+    asked: NodeId,
     attempt: u16,
     misses: u8,
     again: Instant,
@@ -131,7 +133,10 @@ impl Rcap {
         let until = now + patience.min(Span::from_nanos(RCAP_INVITE_MAX_NS));
         self.invites.listening.insert(invitation.listener);
         let (attempt, misses) = (0, MISSES_MAX - 1);
-        self.invites.asked.insert(number, Asking { invitation, attempt, misses, again: now, until });
+        self.invites.asked.insert(
+            number,
+            Asking { invitation, asked: NodeId::UNKNOWN, attempt, misses, again: now, until },
+        );
         self.ask_source(now, number);
         Ok(())
     }
@@ -159,7 +164,7 @@ impl Rcap {
             }
             return;
         };
-        asking.misses = 0;
+        (asking.misses, asking.asked) = (0, route.hop.node);
         self.counters.retries += u64::from(attempt > 1);
         let octets = RcapRoute::written(&[self.own]);
         let way = RcapRoute::parse(&octets).expect("one node");
@@ -224,14 +229,15 @@ impl Rcap {
         self.send(*to, *of, RcapBody::InviteDenied(RcapInviteDenied { denied, way }));
     }
 
-    pub(super) fn on_invite_denied(&mut self, of: &RcapChannel, denied: &RcapInviteDenied<'_>) {
+    pub(super) fn on_invite_denied(&mut self, from: NodeId, of: &RcapChannel, denied: &RcapInviteDenied<'_>) {
         let way: Vec<NodeId> = denied.way.iter().collect();
         if !way.is_empty() {
             return self.deny_invite(of, &way, denied.denied);
         }
         let asking = self.invites.asked.get(&of.channel).filter(|_| of.origin == self.own);
         // An earlier one may have met a node that did not know the way yet.
-        match asking.filter(|asking| asking.attempt == of.attempt) {
+        // Of another neighbour than the one that was asked it is no answer.
+        match asking.filter(|asking| (asking.attempt, asking.asked) == (of.attempt, from)) {
             Some(_) => self.not_invited(of.channel, denied.denied),
             None => self.counters.stray += 1,
         }

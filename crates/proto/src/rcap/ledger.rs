@@ -99,6 +99,7 @@ impl Entry {
         self.demand.is_branch()
             && (self.of.origin, self.demand.request.tree) == (other.of.origin, other.demand.request.tree)
             && self.demand.packets == other.demand.packets
+            && self.demand.request.partition == other.demand.request.partition
             && self.before == other.before
             && one.len() == two.len()
             && one.iter().zip(two).all(is_same)
@@ -313,6 +314,14 @@ impl Ledger {
         };
         let (with, other) = self.entries.iter().find(|(of, other)| **of != id && has_it(other))?;
         Some((*with, other.records.last()?.hop))
+    }
+
+    /// True if another branch of that tree ends here: one program of a node gets its packets.
+    pub(super) fn has_branch_here(&self, of: &RcapChannel, tree: rota_contract::ChannelId) -> bool {
+        self.entries.values().any(|other| {
+            let is_of_tree = (other.of.origin, other.demand.request.tree) == (of.origin, tree);
+            other.hop.is_none() && is_of_tree && other.key() != key(of)
+        })
     }
 
     /// The label by which packets of this branch come already, for another branch.

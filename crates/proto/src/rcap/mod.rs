@@ -201,7 +201,7 @@ impl Rcap {
             RcapBody::CloseForward(close) => self.on_end(now, from, of, (*close).into(), Side::Before),
             RcapBody::CloseReverse(close) => self.on_end(now, from, of, (*close).into(), Side::Behind),
             RcapBody::Invite(invite) => self.on_invite(now, from, of, invite),
-            RcapBody::InviteDenied(denied) => self.on_invite_denied(of, denied),
+            RcapBody::InviteDenied(denied) => self.on_invite_denied(from, of, denied),
         }
         Ok(())
     }

@@ -190,8 +190,9 @@ impl<'a> RcapRequest<'a> {
         sound(room >= s_max, "room")?;
         sound(start_ns <= RCAP_AHEAD_MAX_NS, "start")?;
         sound(end_ns > start_ns && (end_ns <= RCAP_AHEAD_MAX_NS || end_ns == u64::MAX), "end")?;
-        // A branch ends where its path fails, and changes no more than the others.
-        sound(!tree.is_some() || (again == 0 && reroute_ns == 0), "tree")?;
+        // A branch ends where its path fails, changes no more than the others, and lives as long as they do.
+        let has_life = start_ns > 0 || end_ns < u64::MAX;
+        sound(!tree.is_some() || (again == 0 && reroute_ns == 0 && !has_life), "tree")?;
         sound(nodes.are_plain(), "terms")?;
         Ok(Self {
             destination,

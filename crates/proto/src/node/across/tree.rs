@@ -279,8 +279,13 @@ impl Node {
             (branch.channel, branch.state) = (next, ReceiverState::Asked);
             let request = ChannelRequest { destination: branch.to, ..request };
             if across.rcap.establish(now, next, request).is_err() {
-                branch.state = ReceiverState::Refused(refused(own));
+                let (to, denied) = (branch.to, refused(own));
+                branch.state = ReceiverState::Refused(denied);
                 across.unsettled.insert(id);
+                let name = across.links.name(to).map(str::to_owned);
+                let change = ReceiverChange::Refused { denied, by: None };
+                let port = across.ends.get(&id).map(End::port).unwrap_or_default();
+                across.events.push_back((port, ChannelEvent::Receiver { channel: id, to, name, change }));
             }
             return;
         }
@@ -306,9 +311,11 @@ impl Node {
     fn open_tree(&mut self, now: Instant, id: ChannelId) {
         let way = self.way_on(id);
         let Some(across) = &mut self.across else { return };
+        let withdrawn = across.withdrawn_in(id);
         let Some((tree, end)) = across.trees.get_mut(&id).zip(across.ends.get_mut(&id)) else { return };
         tree.is_open = true;
         end.granted.contract.bound_ns = tree.bound().as_nanos();
+        (end.granted.leaves_within_ns, end.granted.withdrawn) = (tree.leaves_within(), withdrawn);
         (end.way, end.ask_status) = (way, now + STATUS_EVERY);
         end.opened.octets = tree.request.packet_max;
         if end.state == State::Asked {
@@ -323,8 +330,10 @@ impl Node {
     fn bound_tree(&mut self, id: ChannelId) {
         let way = self.way_on(id);
         let Some(across) = &mut self.across else { return };
+        let withdrawn = across.withdrawn_in(id);
         if let Some((tree, end)) = across.trees.get(&id).zip(across.ends.get_mut(&id)) {
             end.granted.contract.bound_ns = tree.bound().as_nanos();
+            (end.granted.leaves_within_ns, end.granted.withdrawn) = (tree.leaves_within(), withdrawn);
             end.way = way;
         }
     }
