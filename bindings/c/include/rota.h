@@ -202,7 +202,7 @@ int rota_answer(rota_listener *listener, uint64_t channel, int accept);
 int rota_invite(const char *control, const char *from, uint16_t service, uint16_t buffers, rota_listener **listener);
 /* The source waits to be asked for one channel of the service. `about` tells who asks: `from`, `node_id`, and as `channel` the
  * channel whose way back is wanted, or 0; it may be NULL. The source has a second to open the channel: `to` and `service` of the
- * request are not read, `terms` may be NULL, and the invitee is gone in any case. rota_invitee_close refuses who has asked. */
+ * request are not read, `terms` may be NULL, and the invitee is gone in any case. rota_invitee_close refuses a receiver that has asked. */
 typedef struct rota_invitee rota_invitee;
 int rota_invitee_begin(const char *control, uint16_t service, rota_invitee **invitee);
 int rota_invitee_wait(rota_invitee *invitee, uint64_t timeout_ns, rota_about *about);

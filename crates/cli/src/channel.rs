@@ -205,6 +205,11 @@ const BACK_BUFFERS: u16 = 4;
 const BACK_LOOK: Span = Span::from_millis(100);
 
 fn open_duplex(request: &OpenRequest, format: Format) -> Result<Exit, Failure> {
+    if request.to.contains(',') {
+        return Err(Failure::wrong_use(
+            "--duplex opens a channel to one station and one back: name one with --to",
+        ));
+    }
     let node = connect()?;
     let Duplex { send, mut recv } = match node.open_duplex(request, BACK_BUFFERS) {
         Ok(opened) => opened,
@@ -226,6 +231,9 @@ fn open_duplex(request: &OpenRequest, format: Format) -> Result<Exit, Failure> {
             Err(other) => return Err(Failure::failed(other)),
         }
         if let Some(cause) = send.wait_end(Span::ZERO).map_err(Failure::failed)? {
+            if cause == CloseCause::Finished && request.terms.end.is_some() {
+                return Ok(Exit::Done);
+            }
             return Err(cause.into());
         }
     }

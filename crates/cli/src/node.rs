@@ -341,6 +341,11 @@ fn check_name(name: &str) -> Result<(), Failure> {
             "the name {name:?} has a character, {wrong}, that does not print"
         )));
     }
+    if name.contains(',') {
+        return Err(Failure::wrong_use(format!(
+            "the name '{name}' has a comma, which stands between several receivers; leave it out"
+        )));
+    }
     if name.is_empty() || name.len() > 32 {
         return Err(Failure::wrong_use(format!("the name '{name}' must have 1 to 32 octets")));
     }

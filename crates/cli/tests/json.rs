@@ -61,6 +61,9 @@ fn assert_as_on_the_page(section: &str, document: &Value) {
 
 /// Words in backticks that are no keys of the document of their section.
 const PAGE_WORDS: &[&str] = &[
+    "direction",
+    "--duplex",
+    "back",
     "test",
     "margin_bps",
     "counter_offer_bps",

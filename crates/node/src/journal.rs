@@ -356,8 +356,9 @@ const GRAVEST: [&str; 8] = [
 ];
 
 /// Counters of events that can have broken a promise.
-const CAUSES: [(&str, &str, &str); 9] = [
+const CAUSES: [(&str, &str, &str); 10] = [
     ("link_downs", "link_change", "the link of this station went down"),
+    ("wills", "station_silent", "the process of a station ended, and its guardian told so"),
     ("claims", "lost_frame", "the token was missed, and this station began a claim"),
     ("tokens_regenerated", "lost_frame", "a token was made anew"),
     ("tokens_retransmitted", "lost_frame", "a token had to be sent again"),

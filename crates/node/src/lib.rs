@@ -244,7 +244,7 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
         let ports = metered.iter_mut().enumerate();
         let metering: Vec<_> = ports.map(|(port, of)| measure(scope, &facts, port, of)).collect();
         keep_links(scope, privileges, keeping)?;
-        help_gates(scope, privileges, helpers)?;
+        help_gates(scope, privileges, (helpers, spec.realtime))?;
         let (answer, asked) = std::sync::mpsc::channel();
         let data = std::thread::Builder::new()
             .name("rota-data".into())
@@ -316,11 +316,11 @@ fn keep_links<'scope>(
 fn help_gates<'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     privileges: &'scope Privileges,
-    helpers: Vec<GateHelper>,
+    (helpers, realtime): (Vec<GateHelper>, bool),
 ) -> Result<(), data::Stopped> {
     for helper in helpers {
         let thread = std::thread::Builder::new().name("rota-gate".into()).spawn_scoped(scope, move || {
-            privileges.gate_thread_begins();
+            privileges.gate_thread_begins(realtime);
             helper.run();
         });
         thread.map_err(|source| data::Stopped::System("no thread to open the gate", source))?;

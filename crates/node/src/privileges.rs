@@ -98,7 +98,11 @@ impl Privileges {
     }
 
     /// In the thread that opens a gate: changing its rules needs the same right.
-    pub(crate) fn gate_thread_begins(&self) {
+    /// The data thread may wait for it, so it has the same class where it can have one.
+    pub(crate) fn gate_thread_begins(&self, realtime: bool) {
+        if let Some(broker) = self.broker.as_ref().filter(|_| realtime) {
+            let _ = broker.schedule(nix::unistd::gettid(), PRIORITY_DEFAULT);
+        }
         self.keep(&[NET_ADMIN]);
     }
 

@@ -92,7 +92,7 @@ impl Control<'_> {
         askers
     }
 
-    /// Of an ended channel: whoever still waits for a receiver of it is told.
+    /// Of an ended channel: programs that still wait for a receiver of it are told.
     pub(super) fn no_joiners(&mut self, channel: ChannelId) {
         let is_it = |question: &mut Question| match &question.asked {
             Asked::Join { channel: of, .. } => *of == channel,

@@ -11,7 +11,7 @@ use super::info::{ChannelInfo, IncidentInfo, RefusalInfo, StatusInfo};
 pub const CONTROL_VERSION: u32 = 19;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
-/// Longest name of a channel, and longest text that looks for a station, in octets of UTF-8.
+/// Longest name of a channel, and longest text that looks for stations, in octets of UTF-8.
 pub const NAME_OCTETS_MAX: usize = 255;
 
 /// What a client asks of its node.
