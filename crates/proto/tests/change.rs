@@ -41,17 +41,7 @@ struct Open {
 }
 
 fn joined(mut net: Net, links: &[(usize, usize)]) -> Net {
-    for node in 0..=links.iter().map(|(_, other)| *other).max().unwrap_or(0) {
-        net.nodes[node].begin_across(&format!("n{node}"), true, node as u64 + 5);
-    }
-    for (one, other) in links {
-        let now = net.now;
-        net.nodes[*one].neighbour_up(now, id(*other));
-        net.nodes[*other].neighbour_up(now, id(*one));
-        net.drain(*one);
-        net.drain(*other);
-    }
-    net.run(ms(500));
+    net.meet(0..=links.iter().map(|(_, other)| *other).max().unwrap_or(0), links);
     net
 }
 

@@ -80,14 +80,7 @@ fn a_fault_at_any_event_leaks_nothing() {
         for fault in 0..19 {
             let mut world = busy(3);
             world.run(event);
-            let at = fault / 4;
-            match (fault % 4, at) {
-                (link, 4) => world.lose(link, link + 1, ms(50)),
-                (0, at) => world.crash(at, None),
-                (1, at) => world.crash(at, Some(ms(300))),
-                (2, at) => world.hang(at, ms(700)),
-                (_, at) => world.hang(at, ms(5_000)),
-            }
+            world.fail(fault, |link| (link, link + 1));
             world.assert_empty_at_the_end();
         }
     }

@@ -19,17 +19,7 @@ fn id(node: usize) -> NodeId {
 
 fn diamond() -> Net {
     let mut net = Net::diamond(Rether);
-    for node in 0..=TO {
-        net.nodes[node].begin_across(&format!("n{node}"), true, node as u64 + 5);
-    }
-    for (one, other) in LINKS {
-        let now = net.now;
-        net.nodes[one].neighbour_up(now, id(other));
-        net.nodes[other].neighbour_up(now, id(one));
-        net.drain(one);
-        net.drain(other);
-    }
-    net.run(Span::from_millis(500));
+    net.meet(0..=TO, &LINKS);
     net
 }
 

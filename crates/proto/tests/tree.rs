@@ -28,17 +28,7 @@ struct Forked {
 
 fn forked() -> Forked {
     let mut net = Net::forked([Rether; 3]);
-    for node in 0..6 {
-        net.nodes[node].begin_across(&format!("n{node}"), true, node as u64 + 5);
-    }
-    for (one, other) in [(0, 1), (0, 2), (1, 2), (1, 3), (1, 4), (3, 4), (2, 5)] {
-        let now = net.now;
-        net.nodes[one].neighbour_up(now, id(other));
-        net.nodes[other].neighbour_up(now, id(one));
-        net.drain(one);
-        net.drain(other);
-    }
-    net.run(Span::from_millis(500));
+    net.meet(0..6, &[(0, 1), (0, 2), (1, 2), (1, 3), (1, 4), (3, 4), (2, 5)]);
     RECEIVERS.into_iter().for_each(|node| net.nodes[node].listen(SERVICE));
     Forked { net, tree: ChannelId::NONE, ends: Vec::new(), units: 0 }
 }

@@ -152,6 +152,22 @@ impl Net {
         Self::of(on, &kinds, (Discipline::default(), None), NamedPartitions::default())
     }
 
+    /// These nodes take part in channels across segments, and know each other as neighbours by these links.
+    pub fn meet(&mut self, nodes: impl IntoIterator<Item = usize>, links: &[(usize, usize)]) {
+        for node in nodes {
+            self.nodes[node].begin_across(&format!("n{node}"), true, node as u64 + 5);
+        }
+        let id = |node: usize| NodeId(node as u64 + 1);
+        for &(one, other) in links {
+            let now = self.now;
+            self.nodes[one].neighbour_up(now, id(other));
+            self.nodes[other].neighbour_up(now, id(one));
+            self.drain(one);
+            self.drain(other);
+        }
+        self.run(Span::from_millis(500));
+    }
+
     /// Nodes with ports on these segments, and the bystanders.
     fn of(
         nodes: Vec<Vec<usize>>,

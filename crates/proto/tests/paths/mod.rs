@@ -411,6 +411,21 @@ impl World {
         }
     }
 
+    /// One of the faults of four nodes and three links, by its number: each node dies, restarts or hangs, and
+    /// each link is lost.
+    pub fn fail(&mut self, fault: usize, link: impl Fn(usize) -> (usize, usize)) {
+        match (fault % 4, fault / 4) {
+            (lost, 4) => {
+                let (one, other) = link(lost);
+                self.lose(one, other, ms(50));
+            }
+            (0, at) => self.crash(at, None),
+            (1, at) => self.crash(at, Some(ms(300))),
+            (2, at) => self.hang(at, ms(700)),
+            (_, at) => self.hang(at, ms(5_000)),
+        }
+    }
+
     /// A node does nothing for a while. Its neighbours lose it when that is long.
     pub fn hang(&mut self, at: usize, time: Span) {
         if self.stations[at].machine.is_none() || self.stations[at].hangs {
