@@ -183,12 +183,17 @@ fn open_across(
     service: u16,
     request: &Opening,
 ) -> Result<(ChannelId, Peer), NotFound> {
+    let asked = asked_beyond(request, peer, service)?;
+    let channel = node.open_beyond(at, &asked, beyond_of(request, invitation))?;
+    Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
+}
+
+/// The request as a node beyond gets it, which cannot be a probe.
+fn asked_beyond(request: &Opening, to: NodeId, service: u16) -> Result<OpenRequest, NotFound> {
     if request.probe {
         return Err(RequestError::ProbeBeyond.into());
     }
-    let asked = OpenRequest { to: Destination::Node(peer), service, traffic: request.traffic };
-    let channel = node.open_beyond(at, &asked, beyond_of(request, invitation))?;
-    Ok((channel, Peer { node_id: peer, name: called.to_owned(), ..Peer::default() }))
+    Ok(OpenRequest { to: Destination::Node(to), service, traffic: request.traffic })
 }
 
 fn beyond_of(request: &Opening, invitation: ChannelId) -> Beyond {
@@ -230,14 +235,12 @@ fn open_to_all(
     service: u16,
     request: &Opening,
 ) -> Result<(ChannelId, Peer), NotFound> {
-    if request.probe {
-        return Err(RequestError::ProbeBeyond.into());
-    }
+    let asked = asked_beyond(request, NodeId::UNKNOWN, service)?;
     let to: Result<Vec<NodeId>, NotFound> =
         called.split(',').map(|name| receiver(node, name.trim())).collect();
     let to = to?;
     let first = to.first().copied().unwrap_or_default();
-    let asked = OpenRequest { to: Destination::Node(first), service, traffic: request.traffic };
+    let asked = OpenRequest { to: Destination::Node(first), ..asked };
     let channel = node.open_to_all(at, &asked, &to, beyond_of(request, ChannelId::NONE))?;
     Ok((channel, Peer { name: called.to_owned(), ..Peer::default() }))
 }

@@ -2,10 +2,9 @@
 //! RCAP's for each receiver. Branches that come the same way share its reservations (`rcap/ledger.rs`) and
 //! its packets (`rtip/fan.rs`); what ends one of them is nothing to the others.
 
-use crate::rcap::{ChannelKey, ChannelRequest, RcapDenied, RcapTest, Record};
+use crate::rcap::{ChannelKey, ChannelRequest, RcapDenied, RcapTest, Record, simply};
 use rota_contract::{ChannelId, CloseCause, NodeId, Tally};
 use rota_units::Span;
-use rota_wire::{RcapPart, RcapStanding};
 
 /// Receivers of one channel, those included that were refused or have left.
 pub const RECEIVERS_MAX: usize = 16;
@@ -126,7 +125,7 @@ impl Tree {
             ReceiverState::Refused(denied) => Some(denied),
             _ => None,
         });
-        denied.unwrap_or_else(|| refused(NodeId::UNKNOWN))
+        denied.unwrap_or_else(|| simply(NodeId::UNKNOWN, RcapTest::TableFull))
     }
 }
 
@@ -146,20 +145,5 @@ impl Branch {
             self.tally = Tally { units: last.counts.packets, lost: last.counts.dropped, ..Tally::default() };
             self.nodes = nodes;
         }
-    }
-}
-
-/// The refusal of a branch that was not even asked for.
-pub(crate) const fn refused(node: NodeId) -> RcapDenied {
-    let (standing, test) = (RcapStanding::Final, RcapTest::TableFull);
-    RcapDenied {
-        node,
-        test,
-        standing,
-        margin_ns: 0,
-        nearest_delay_ns: 0,
-        nearest_octets: 0,
-        part: RcapPart::Whole,
-        nearest_end_ns: 0,
     }
 }

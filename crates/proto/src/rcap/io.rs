@@ -172,7 +172,7 @@ pub(super) fn path_denied(node: NodeId, denied: PathDenied) -> RcapDenied {
 }
 
 /// A refusal without numbers.
-pub(super) const fn simply(node: NodeId, test: RcapTest) -> RcapDenied {
+pub(crate) const fn simply(node: NodeId, test: RcapTest) -> RcapDenied {
     let standing = rota_wire::RcapStanding::Final;
     RcapDenied {
         node,

@@ -64,7 +64,7 @@ pub use rota_wire::{RCAP_OCTETS_MAX, RcapDenied, RcapInitiation, RcapPart, RcapS
 pub use routes::{Graph, Route, Routes};
 
 pub(crate) use change::units_within;
-pub(crate) use io::part_of;
+pub(crate) use io::{part_of, simply};
 
 use call::{Call, Question};
 use end::Side;

@@ -4,11 +4,11 @@
 
 use super::super::Node;
 use super::Beyond;
-use crate::across::tree::{Branch, RECEIVERS_MAX, ReceiverState, Tree, refused};
+use crate::across::tree::{Branch, RECEIVERS_MAX, ReceiverState, Tree};
 use crate::across::{Across, End, STATUS_EVERY, State, granted};
 use crate::channels::{ChannelEvent, OpenRequest, ReceiverChange, RequestError};
 use crate::io::ChannelId;
-use crate::rcap::{ChannelKey, ChannelRequest, RcapEvent, Record};
+use crate::rcap::{ChannelKey, ChannelRequest, RcapEvent, RcapTest, Record, simply};
 use rota_contract::{CloseCause, NodeId, Tally};
 use rota_units::{Instant, Span};
 
@@ -19,7 +19,7 @@ pub struct ReceiverDetail {
     pub node: NodeId,
     /// The name of that.
     pub name: String,
-    /// Whether it receives.
+    /// Its state.
     pub state: ReceiverState,
     /// The name of the node that has refused it.
     pub by: String,
@@ -279,7 +279,7 @@ impl Node {
             (branch.channel, branch.state) = (next, ReceiverState::Asked);
             let request = ChannelRequest { destination: branch.to, ..request };
             if across.rcap.establish(now, next, request).is_err() {
-                let (to, denied) = (branch.to, refused(own));
+                let (to, denied) = (branch.to, simply(own, RcapTest::TableFull));
                 branch.state = ReceiverState::Refused(denied);
                 across.unsettled.insert(id);
                 let name = across.links.name(to).map(str::to_owned);
