@@ -72,7 +72,7 @@ export! {
     }
 }
 
-/// What becomes readable when a receiver has asked, -1 for a null pointer.
+/// The descriptor that becomes readable when a receiver has asked, -1 for a null pointer.
 // SAFETY: the name is declared in rota.h and nowhere else.
 #[unsafe(no_mangle)]
 pub extern "C" fn rota_invitee_fd(invitee: Option<&InviteeHandle>) -> c_int {

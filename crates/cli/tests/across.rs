@@ -550,7 +550,7 @@ fn a_tunnel_is_used_only_where_that_is_allowed_and_its_losses_are_told() {
     }
 }
 
-/// So many channels are left at a station. What closes one goes before the next request on each session.
+/// So many channels are left at a station. The close of one goes before the next request on each session.
 fn wait_for_channels(lab: &TopologyLab, station: &str, count: usize) {
     let left = || {
         let listed = lab.rota(station, &["channel", "list", "--json"]).finish().well().json();

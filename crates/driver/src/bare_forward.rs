@@ -90,7 +90,7 @@ impl BareEnd {
     }
 }
 
-/// What stands between the two ends.
+/// The forwarder between the two ends.
 #[derive(Debug)]
 pub struct BareForwarder {
     from: BareEnd,

@@ -228,8 +228,8 @@ impl FlowShare {
     }
 }
 
-/// The time in which a flow of a link counts there, by this node's clock. What its host's and other clocks
-/// may be wrong by is in it already.
+/// The time in which a flow of a link counts there, by this node's clock. It
+/// includes the most by which its host's and other clocks may be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Life {
     /// The first moment.

@@ -173,7 +173,7 @@ pub(crate) enum Note {
         ask: u64,
         result: Result<(), ResizeError>,
     },
-    /// Whether another receiver of a channel was asked for, and which; what came of it is an event.
+    /// The further receiver of a channel that was asked for, or why none was; the outcome is an event.
     Joining {
         ask: u64,
         result: Result<NodeId, NotFound>,

@@ -157,7 +157,7 @@ pub(crate) struct Session {
     pub(crate) channels: Vec<Owned>,
     /// Each channel it would still take.
     pub(crate) listens: Vec<Listening>,
-    /// What it would send to a receiver that asks, by our numbers.
+    /// The sources that wait to be asked by a receiver, by our numbers.
     pub(crate) invitees: Vec<u64>,
     /// Channels about which it was asked.
     pub(crate) waiting: Vec<Waiting>,

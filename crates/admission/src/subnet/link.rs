@@ -347,7 +347,7 @@ where
     /// [`Denied`], with what a packet would be late; nothing has changed.
     pub fn set_units(&mut self, units: Span) -> Result<(), Denied> {
         if units == self.units {
-            // What stands has been tested beside them.
+            // All that stands has been tested beside them.
             return Ok(());
         }
         let (params, first) = (&self.params, above(&self.params, units));

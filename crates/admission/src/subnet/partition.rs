@@ -214,7 +214,7 @@ where
     pub fn set_units(&mut self, units: Span) -> Result<(), Denied> {
         let had = self.whole.units();
         if units == had {
-            // What stands has been tested beside them.
+            // All that stands has been tested beside them.
             return Ok(());
         }
         self.whole.set_units(units)?;

@@ -179,7 +179,7 @@ where
     pub fn release(&mut self, place: usize) {
         self.standing -= 1;
         self.channels[place] = self.channels[self.standing];
-        // What was rounded up cannot be taken out of the table again.
+        // A sum that was rounded up cannot be taken out of the table again.
         self.table.clear();
         (0..self.standing).for_each(|place| self.enter(place));
     }

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 /// From the order to the instant: longer than the kernel takes to change the rules.
 const AHEAD: Span = Span::from_millis(60);
 
-/// What is to be done with the table.
+/// The work that is to be done with the table.
 #[derive(Debug)]
 pub(super) enum Order {
     /// Divert until an instant.
@@ -30,7 +30,7 @@ impl Order {
     }
 }
 
-/// What was done.
+/// The work that was done.
 #[derive(Debug)]
 pub(super) enum Done {
     /// The table diverts until that instant; none where the kernel refused.
@@ -51,7 +51,7 @@ impl Orders {
         self.orders.send(order).map_err(|unsent| unsent.0)
     }
 
-    /// What has been done meanwhile.
+    /// The work that has been done meanwhile.
     pub(super) fn done(&self) -> Option<Done> {
         self.done.try_recv().ok()
     }

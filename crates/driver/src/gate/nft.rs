@@ -34,7 +34,7 @@ const NFTA_VERDICT_CODE: u16 = 1;
 
 const CHAIN: &str = "egress";
 
-/// What a table diverts, and to where.
+/// The frames that a table diverts, and where to.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) table: String,

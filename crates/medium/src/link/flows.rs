@@ -118,7 +118,7 @@ const fn is_of_statistical(test: NodeTest) -> bool {
     matches!(test, NodeTest::Overflow | NodeTest::DeddSum)
 }
 
-/// What stands in one partition of a link.
+/// The channels in one partition of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartitionLoad {
     /// Channels across segments.
@@ -191,7 +191,7 @@ impl Flows {
         self.statistical.admit(&link, &certain, id, (&packets.ask, packets.late))
     }
 
-    /// What was promised to the statistical class holds.
+    /// The promises to the statistical class hold.
     fn statistical_holds(&self) -> Result<(), Denied> {
         match self.statistical.is_empty() {
             true => Ok(()),
@@ -269,7 +269,7 @@ impl Link {
             return flows.admit_statistical(id, packets).map_err(at_once);
         }
         let offer = flows.admit(now, id, packets, units)?;
-        // What was promised to the statistical class holds beside it, too.
+        // The promises to the statistical class hold beside it, too.
         if let Err(denied) = flows.statistical_holds() {
             flows.remove(id);
             return Err(at_once(denied));
@@ -285,7 +285,7 @@ impl Link {
         self.shares.flows.port(&self.settings).map(|_| ())
     }
 
-    /// What stands in each partition of the link, the rest first: one for each of the settings.
+    /// The channels in each partition of the link, the rest first: one for each of the settings.
     pub fn partition_loads(&self) -> impl Iterator<Item = PartitionLoad> + '_ {
         let params = self.settings.params(2);
         self.settings.partitions.iter().map(move |(number, ..)| {

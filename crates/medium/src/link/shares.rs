@@ -321,7 +321,7 @@ impl Link {
 
     /// Decides all requests that wait, in their order.
     pub(super) fn admit_waiting(&mut self, now: Instant) {
-        // What ends by itself goes first: the places of sessions stay as they are below.
+        // Flows that end by themselves go first: the places of sessions stay as they are below.
         self.turn_lives(now);
         let params = self.settings.params(2);
         let waits = |session: &Session| session.state == State::Waiting;

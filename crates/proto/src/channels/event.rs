@@ -204,7 +204,7 @@ pub enum ChannelEvent {
         to: NodeId,
         /// Its name, if it is known.
         name: Option<String>,
-        /// Whether it receives from now on.
+        /// The change.
         change: ReceiverChange,
     },
     /// The receiver of a channel reports its counts, because something went wrong.
@@ -239,7 +239,7 @@ pub enum ChannelEvent {
     },
 }
 
-/// What happened to one of several receivers.
+/// The change of one of several receivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReceiverChange {
     /// It receives from now on.

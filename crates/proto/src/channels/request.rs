@@ -81,7 +81,7 @@ pub enum RequestError {
     /// Only channels across segments are in partitions, or have a time of their own.
     #[error("a channel of one segment has no {0}; leave it out")]
     AcrossOnly(&'static str),
-    /// What a channel to several receivers does not have.
+    /// Terms that a channel to several receivers does not have.
     #[error("a channel to several receivers has no {0}; leave it out")]
     OneReceiver(&'static str),
     /// No receiver, or more than there may be.

@@ -404,7 +404,7 @@ impl Medium {
         }
     }
 
-    /// What stands in each partition of a link; nothing of another medium.
+    /// The channels in each partition of a link; none of another medium.
     pub(super) fn partition_loads(&self) -> Vec<PartitionLoad> {
         match self {
             Self::Link(link) => link.partition_loads().collect(),

@@ -333,7 +333,7 @@ impl Demand {
         self.again.is_some_and(|again| again.apart.is_some())
     }
 
-    /// What these nodes promise to its program.
+    /// The promise of these nodes to its program.
     pub(super) fn promise(&self, nodes: &[Record]) -> Promise {
         let (delay, jitter, late) = (self.delay(nodes), self.jitter(nodes), self.late(nodes));
         Promise { delay, jitter, late, octets: self.packets.octets }
@@ -432,7 +432,7 @@ impl Demand {
         self.request.late_most.min(self.request.loss_most)
     }
 
-    /// What the next of so many hops may use of it for each packet, behind these nodes.
+    /// The part that the next of so many hops may use of it for each packet, behind these nodes.
     pub(super) fn late_at_hop(&self, records: &[Record], hops: u32) -> Chance {
         let left = self.borne().get().saturating_sub(self.late(records).get());
         let parts = u64::from(hops.max(1)).saturating_mul(self.packets.count.max(1));

@@ -38,7 +38,7 @@ impl Pacer {
     pub(super) fn next(&mut self, arrival: Instant, ahead: Span) -> (Instant, Instant) {
         let stated = delay_jitter_ahead(arrival, ahead);
         let (eligible, expected) = match &mut self.hold {
-            // What a link varies would let one overtake the one before.
+            // The variation of a link would let one overtake the one before.
             Hold::Stated(last) => {
                 *last = stated.max(*last);
                 (*last, *last)

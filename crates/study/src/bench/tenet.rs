@@ -63,7 +63,7 @@ fn window(text: &str) -> Result<Span, String> {
     if sound { Ok(span) } else { Err(format!("{span} is no time to measure a point; 50ms to 60s is")) }
 }
 
-/// What came in a window.
+/// The messages that came in a window.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Came {
     messages: u64,
@@ -84,7 +84,7 @@ struct Cost {
 struct Point {
     octets: usize,
     channel: Came,
-    /// What the contract of the channel allows.
+    /// The rate that the contract of the channel allows.
     channel_asked_bps: u64,
     raw_ip: Came,
     udp: Came,

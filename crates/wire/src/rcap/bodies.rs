@@ -112,7 +112,7 @@ pub struct RcapRequest<'a> {
     pub uid: u32,
     /// Which end asks.
     pub initiation: RcapInitiation,
-    /// What it bears of its way, and where it counts there.
+    /// The conditions for its way, and where it counts there.
     pub way: RcapWay,
     /// How long a tentative reservation may still stand.
     pub lease_ns: u64,
