@@ -12,7 +12,7 @@ pub(crate) mod text;
 
 use ground::Ground;
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use outcome::{DemoOutcome, Verdict};
+use outcome::{DemoOutcome, RunOutcome, Verdict};
 use plan::{Load, Mode, RECEIVER, RunPlan};
 use progress::Progress;
 use rota_answer::{Ends, Exit, Failure, Format, Output};
@@ -26,6 +26,9 @@ use std::path::{Path, PathBuf};
 
 /// The clip travels inside the program, so that an installed one needs no other file.
 const CLIP: &[u8] = include_bytes!("../../../testdata/clip.h264");
+
+/// How often a run that stalls of the machine spoil is played again.
+const REPLAYS_MAX: u8 = 2;
 
 /// Arguments of `rota demo`.
 #[derive(clap::Args)]
@@ -189,7 +192,7 @@ fn perform(
     let progress = Progress::new(plans.iter().map(RunPlan::end).sum(), ends);
     let mut runs = Vec::new();
     for plan in &plans {
-        let run = stage.run(plan, &progress);
+        let run = played(&mut stage, plan, &progress);
         // Ctrl-C also reaches the commands in the stations: the run that it met has no figures.
         if progress.is_interrupted() {
             break;
@@ -198,4 +201,16 @@ fn perform(
     }
     progress.done();
     Ok(DemoOutcome { rate: args.rate, nodes: RECEIVER, isolation, realtime, runs, planned: plans.len() })
+}
+
+/// Plays a run, and plays it again while stalls of the machine spoil it: a machine that has just built a
+/// program may be short of processor time for some seconds.
+fn played(stage: &mut Stage, plan: &RunPlan, progress: &Progress) -> Result<RunOutcome, Failure> {
+    let mut outcome = stage.run(plan, progress)?;
+    while outcome.is_spoiled() && outcome.replays < REPLAYS_MAX {
+        progress.lengthen(plan.end());
+        let replays = outcome.replays + 1;
+        outcome = RunOutcome { replays, ..stage.run(plan, progress)? };
+    }
+    Ok(outcome)
 }

@@ -49,6 +49,8 @@ pub struct RunOutcome {
     pub end: Span,
     /// The run's origin on the monotonic clock.
     pub origin_ns: u64,
+    /// How often it was played before, each time spoiled by stalls of the machine.
+    pub replays: u8,
     /// TCP payload a second that arrived.
     pub cross_tcp_bps: u64,
     /// UDP cross payload a second that arrived.
@@ -111,6 +113,11 @@ impl RunOutcome {
         percent(self.excused(), frames)
     }
 
+    /// True if stalls of the machine excuse so many frames that the run says nothing of its carrier.
+    pub fn is_spoiled(&self) -> bool {
+        self.excused_pct() > EXCUSED_PCT_MAX
+    }
+
     /// Late frames in per cent of the judged ones, not rounded.
     pub fn late_pct(&self) -> f64 {
         let add = |(late, frames), s: &StreamOutcome| (late + s.figures.late, frames + s.figures.frames);
@@ -142,8 +149,9 @@ impl DemoOutcome {
     }
 
     /// Unfit goes before broken: on a machine that stands still nothing can be proven broken either.
+    /// Contracts exist in reserved runs only: a spoiled run of another carrier leaves the verdict alone.
     pub fn verdict(&self) -> Verdict {
-        if self.runs.iter().any(|run| run.excused_pct() > EXCUSED_PCT_MAX) {
+        if self.runs.iter().any(|run| run.mode == Mode::Reserved && run.is_spoiled()) {
             Verdict::Unfit
         } else if self.runs.iter().any(|run| run.broken() > 0) {
             Verdict::Broken
@@ -172,6 +180,8 @@ struct DemoJson<'a> {
 struct RunJson<'a> {
     load: &'static str,
     mode: &'static str,
+    replays: u8,
+    spoiled: bool,
     cross_tcp_bps: u64,
     refused: Vec<&'a Refusal>,
     streams: Vec<StreamJson>,
@@ -221,6 +231,8 @@ pub fn to_json(outcome: &DemoOutcome) -> serde_json::Result<String> {
         .map(|run| RunJson {
             load: run.load.into_str(),
             mode: run.mode.into_str(),
+            replays: run.replays,
+            spoiled: run.is_spoiled(),
             cross_tcp_bps: run.cross_tcp_bps,
             refused: run.refused.iter().map(|(_, refusal)| refusal).collect(),
             streams: run.streams.iter().map(StreamJson::of).collect(),
@@ -275,6 +287,7 @@ pub mod tests {
             cross_from: Span::from_millis(1_100),
             end: Span::from_millis(3_100),
             origin_ns: 1_000_000_000,
+            replays: 0,
             cross_tcp_bps: 1_300_000,
             cross_udp_bps: 300_000,
             refused: vec![(6, refusal)],
@@ -290,7 +303,8 @@ pub mod tests {
         let json = to_json(&sample(2, 1, 1)).unwrap();
         let expected = concat!(
             r#"{"link_bps":10000000,"nodes":5,"isolation":"root","interrupted":false,"#,
-            r#""runs":[{"load":"too-many","mode":"reserved","cross_tcp_bps":1300000,"#,
+            r#""runs":[{"load":"too-many","mode":"reserved","replays":0,"spoiled":false,"#,
+            r#""cross_tcp_bps":1300000,"#,
             r#""refused":[{"test":"cycle","margin_bps":850000,"counter_offer_bps":650000,"#,
             r#""node":"","margin_ns":0,"#,
             r#""nearest_delay_ns":0,"nearest_packet_octets":0}],"#,
@@ -308,5 +322,15 @@ pub mod tests {
         assert_eq!(sample(6, 6, 0).verdict(), Verdict::Unfit);
         assert_eq!(sample(1, 0, 1).verdict(), Verdict::Broken);
         assert_eq!(sample(7, 6, 1).verdict(), Verdict::Unfit);
+    }
+
+    #[test]
+    fn a_spoiled_run_of_another_carrier_breaks_no_verdict_and_is_told() {
+        let mut outcome = sample(6, 6, 0);
+        outcome.runs[0].mode = Mode::Priority;
+        assert_eq!(outcome.verdict(), Verdict::Kept);
+        let told = crate::demo::text::describe(&outcome);
+        assert!(told.contains("the machine stood still for 6.0 % of these frames"), "{told}");
+        assert!(to_json(&outcome).unwrap().contains(r#""replays":0,"spoiled":true"#));
     }
 }

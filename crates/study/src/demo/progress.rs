@@ -52,6 +52,11 @@ impl Progress {
         Ok(())
     }
 
+    /// Adds `more` of waiting to the bar.
+    pub fn lengthen(&self, more: Span) {
+        self.bar.inc_length(more.as_nanos());
+    }
+
     /// Takes the bar off the screen.
     pub fn done(self) {
         self.bar.finish_and_clear();

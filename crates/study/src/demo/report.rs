@@ -6,7 +6,9 @@ mod tables;
 
 use crate::demo::outcome::{self, DemoOutcome, RunOutcome, Verdict};
 use crate::demo::plan::{Load, Mode};
-use crate::demo::text::{conclusion, load_words, mbit, mode_words, short_pct, verdict_with_first};
+use crate::demo::text::{
+    conclusion, load_words, mbit, mode_words, short_pct, stood_still, verdict_with_first,
+};
 use crate::plot::escape;
 use std::fmt::Write;
 
@@ -97,6 +99,9 @@ fn figure(page: &mut String, load: Load, runs: &[&RunOutcome]) -> std::fmt::Resu
             short_pct(pct)
         )?;
         writeln!(page, "{carried} &middot; TCP still got {}</p>", mbit(run.cross_tcp_bps))?;
+        for sentence in stood_still(run) {
+            writeln!(page, "<p class=\"score\">{sentence}</p>")?;
+        }
         plot::lateness(page, run)?;
         writeln!(page, "</section>")?;
     }
@@ -155,8 +160,9 @@ fn method(page: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
         format!(
             "<b>Host stalls.</b> A late frame is excused only if evidence recorded apart from it (a timer \
              more than 1 ms late, or more than 1 ms from receive stamp to reading) accounts for its \
-             lateness. {excused} frames of all runs are excused so; above 5 % in a run the machine would \
-             be unfit to judge."
+             lateness. {excused} frames of all runs are excused so. A run in which it excuses more than \
+             5 % is played again, at most twice; a reserved run that stays so makes the machine unfit to \
+             judge."
         ),
     ] {
         writeln!(page, "<li>{item}</li>")?;

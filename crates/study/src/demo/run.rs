@@ -275,6 +275,7 @@ fn conclude(
         cross_from: plan.cross_from,
         end: plan.end(),
         origin_ns: origin.as_nanos(),
+        replays: 0,
         cross_tcp_bps: goodput.tcp_bps,
         cross_udp_bps: goodput.udp_bps,
         refused: Vec::new(),

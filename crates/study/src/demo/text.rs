@@ -125,6 +125,9 @@ fn describe_into(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
         }
         let (tcp, udp) = (mbit(run.cross_tcp_bps), mbit(run.cross_udp_bps));
         writeln!(out, "  cross traffic that arrived: TCP {tcp}, UDP {udp}")?;
+        for sentence in stood_still(run) {
+            writeln!(out, "  {sentence}")?;
+        }
         if run.mode == Mode::Reserved {
             causes(out, run)?;
         }
@@ -152,6 +155,20 @@ fn describe_into(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
     }
     writeln!(out, "{}", conclusion(outcome))?;
     writeln!(out, "{}", verdict_with_first(outcome))
+}
+
+/// What stalls of the machine did to a run: played again, or spoiled all the same.
+pub(super) fn stood_still(run: &RunOutcome) -> Vec<String> {
+    let again = match run.replays {
+        0 => None,
+        1 => Some("played a second time: the machine had stood still in the first".into()),
+        n => Some(format!("played {} times: the machine had stood still before", n + 1)),
+    };
+    let spoiled = run.is_spoiled().then(|| {
+        let share = short_pct(run.excused_pct());
+        format!("the machine stood still for {share} of these frames: they say nothing of what carried them")
+    });
+    again.into_iter().chain(spoiled).collect()
 }
 
 fn row(out: &mut String, stream: &StreamOutcome) -> std::fmt::Result {
@@ -246,7 +263,9 @@ pub fn cause_words(cause: Cause) -> &'static str {
 pub fn verdict_words(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Kept => "No contract was broken.",
-        Verdict::Unfit => "Machine unfit to judge: it stood still for more than 5 % of the frames of a run.",
+        Verdict::Unfit => {
+            "Machine unfit to judge: it stood still for more than 5 % of the reserved frames of a run."
+        }
         Verdict::Incomplete => "A stream could not be played at all; its run says why.",
         Verdict::Broken => "A reserved channel broke its contract, and no stall of the host excuses it.",
     }
