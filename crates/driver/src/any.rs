@@ -37,6 +37,10 @@ impl FrameDevice for AnyDevice {
         either!(self, it => it.receive(buf))
     }
 
+    fn has_frame(&self) -> bool {
+        either!(self, it => it.has_frame())
+    }
+
     fn transmit(&mut self, frame: &[u8]) -> Result<Transmit, DeviceError> {
         either!(self, it => it.transmit(frame))
     }

@@ -153,6 +153,11 @@ pub trait FrameDevice {
     /// did not fit; [`DeviceError::Gone`] and [`DeviceError::Os`] as they say.
     fn receive(&mut self, buf: &mut [u8]) -> Result<Option<ReceivedFrame>, DeviceError>;
 
+    /// True if a frame waits, as far as this is known without asking the kernel.
+    fn has_frame(&self) -> bool {
+        true
+    }
+
     /// Hands one whole frame, Ethernet header first, to the device.
     ///
     /// # Errors

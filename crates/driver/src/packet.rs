@@ -127,6 +127,8 @@ pub struct PacketDevice {
     stamps: StampConverter,
     egress: Egress,
     counters: DeviceCounters,
+    /// The newest look has found a frame.
+    has_taken: bool,
     llc: Option<OwnedFd>,
     _claim: Option<Claim>,
 }
@@ -174,6 +176,7 @@ impl PacketDevice {
             stamps: StampConverter::new(),
             egress,
             counters: DeviceCounters::default(),
+            has_taken: false,
             llc,
             _claim: claim,
             socket,
@@ -282,9 +285,13 @@ impl PacketDevice {
         }
     }
 
-    /// No frame waits; an error of the socket, which makes it readable too, is told instead.
+    /// No frame waits; an error of the socket, which makes it readable too, is told instead. A look behind a
+    /// frame does not ask for it: an error makes the next wait end at once, and the look then finds no frame.
     fn on_empty(&mut self) -> Result<Option<ReceivedFrame>, DeviceError> {
         self.stamps.on_drained();
+        if std::mem::take(&mut self.has_taken) {
+            return Ok(None);
+        }
         match getsockopt(&self.socket, sockopt::SocketError).map(Errno::from_raw) {
             Ok(Errno::UnknownErrno) | Err(_) => Ok(None),
             Ok(errno) => Err(self.failure("receive", errno)),
@@ -437,6 +444,7 @@ impl FrameDevice for PacketDevice {
 
     fn receive(&mut self, buf: &mut [u8]) -> Result<Option<ReceivedFrame>, DeviceError> {
         let Some(Taken { len, truncated, real_ns }) = self.ring.take(buf) else { return self.on_empty() };
+        self.has_taken = true;
         let clocks = Sandwich::take();
         let (at, stamp) = self.stamps.convert(Some(real_ns), &clocks);
         if truncated {
@@ -446,6 +454,10 @@ impl FrameDevice for PacketDevice {
         self.note_stamp(stamp);
         let broadcast = buf.first().is_some_and(|octet| octet & 1 == 1);
         Ok(Some(ReceivedFrame { len, at, stamp, dequeued: clocks.before, broadcast }))
+    }
+
+    fn has_frame(&self) -> bool {
+        self.ring.has_frame()
     }
 
     fn transmit(&mut self, frame: &[u8]) -> Result<Transmit, DeviceError> {

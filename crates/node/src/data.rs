@@ -8,6 +8,7 @@ mod ease;
 mod events;
 mod held;
 mod host;
+mod lull;
 mod measures;
 mod neighbours;
 mod rings;

@@ -3,13 +3,12 @@
 use crate::commands::{Note, Remains, SocketMemory};
 use crate::waker::Wakes;
 use rota_contract::MessageOutcome;
-use rota_driver::poller::Poller;
 use rota_proto::llc::ASSEMBLIES;
 use rota_proto::{LlcAddress, LlcEvent, LlcRequest, MessageDelivery, MessagePart, Node, PORTS_MAX, PortId};
 use rota_shm::layout::{COMPLETIONS, MESSAGE_CELL_OCTETS};
 use rota_shm::{Hostile, MessageProgress, MessageRoom, MessageRoute, WaitingUnit};
 use rota_units::Instant;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// One open socket.
 pub(crate) struct Socket {
@@ -94,13 +93,13 @@ impl Sockets {
         }
     }
 
-    pub(crate) fn detach(&mut self, number: u8, poller: &Poller) -> Option<Remains> {
+    pub(crate) fn detach(&mut self, number: u8, ignore: impl FnOnce(BorrowedFd<'_>)) -> Option<Remains> {
         let at = self.all.iter().position(|socket| socket.number == number)?;
         let Socket { memory, .. } = self.all.swap_remove(at);
         for place in self.incomplete.iter_mut().flatten() {
             place.take_if(|of| of.socket == number);
         }
-        let _ = poller.remove(memory.doorbell.as_fd());
+        ignore(memory.doorbell.as_fd());
         Some(Remains::Socket(memory))
     }
 

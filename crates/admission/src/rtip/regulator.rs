@@ -65,19 +65,28 @@ impl<H: DerefMut<Target = [Instant]>> RateJitter<H> {
         Self { traffic, history, seen: 0 }
     }
 
+    /// The least ET of the next packet, whenever it arrives.
+    pub fn earliest(&self) -> Instant {
+        let mut earliest = Instant::ZERO;
+        if self.seen > 0 {
+            earliest = self.history[self.place(self.seen - 1)] + self.traffic.x_min();
+        }
+        if self.seen >= self.history.len() as u64 {
+            // Its place is the one that the new packet takes over.
+            earliest = earliest.max(self.history[self.place(self.seen)] + self.traffic.interval());
+        }
+        earliest
+    }
+
+    fn place(&self, k: u64) -> usize {
+        (k % self.history.len() as u64) as usize
+    }
+
     /// ET of the next packet, which arrives at `arrival`; also the expected arrival of Delay-EDD.
     pub fn eligible(&mut self, arrival: Instant) -> Instant {
-        let places = self.history.len() as u64;
-        let at = |k: u64| (k % places) as usize;
-        let mut eligible = arrival;
-        if self.seen > 0 {
-            eligible = eligible.max(self.history[at(self.seen - 1)] + self.traffic.x_min());
-        }
-        if self.seen >= places {
-            // Its place is the one that the new packet takes over.
-            eligible = eligible.max(self.history[at(self.seen)] + self.traffic.interval());
-        }
-        self.history[at(self.seen)] = eligible;
+        let eligible = arrival.max(self.earliest());
+        let place = self.place(self.seen);
+        self.history[place] = eligible;
         self.seen += 1;
         eligible
     }

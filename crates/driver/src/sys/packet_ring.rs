@@ -118,14 +118,25 @@ impl ReceiveRing {
         Ok(Self { memory: memory.cast(), shape, next: 0 })
     }
 
-    /// Takes the oldest frame into `buf`; `None` if no frame waits.
-    pub(crate) fn take(&mut self, buf: &mut [u8]) -> Option<Taken> {
-        let (at, slot_octets) = (self.shape.offset(self.next), self.shape.slot_octets);
-        assert!(at + slot_octets <= self.shape.octets(), "a slot lies within the mapping");
+    /// The slot that is read next, and its status word.
+    fn next_slot(&self) -> (*mut u8, &AtomicU32) {
+        let at = self.shape.offset(self.next);
+        assert!(at + self.shape.slot_octets <= self.shape.octets(), "a slot lies within the mapping");
         // SAFETY: the slot lies within the mapping, which lives as long as `self`.
         let slot: *mut u8 = unsafe { self.memory.as_ptr().add(at) };
         // SAFETY: the slot begins with an aligned status word, which the kernel too accesses atomically.
-        let status = unsafe { AtomicU32::from_ptr(slot.cast()) };
+        (slot, unsafe { AtomicU32::from_ptr(slot.cast()) })
+    }
+
+    /// True if a frame waits.
+    pub(crate) fn has_frame(&self) -> bool {
+        self.next_slot().1.load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
+    /// Takes the oldest frame into `buf`; `None` if no frame waits.
+    pub(crate) fn take(&mut self, buf: &mut [u8]) -> Option<Taken> {
+        let slot_octets = self.shape.slot_octets;
+        let (slot, status) = self.next_slot();
         if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
         }

@@ -76,7 +76,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Command::AttachSocket { ask, socket, memory } => self.attach_socket(ask, socket, *memory),
             Command::DetachSocket { socket } => {
                 self.node.llc_close(at, socket);
-                if let Some(remains) = self.rings.sockets.detach(socket, &self.waits.all) {
+                if let Some(remains) = self.rings.sockets.detach(socket, |fd| self.waits.remove(fd)) {
                     self.control.say(Note::Remains(remains));
                 }
             }

@@ -209,7 +209,7 @@ impl<G: Egress> HostWay<G> {
         if !self.gate_watched
             && let Some(fd) = self.gate.wait_fd()
         {
-            let added = waits.all.add(fd, waits::of(GATE, port), Trigger::Level);
+            let added = waits.add(fd, waits::of(GATE, port), Trigger::Level);
             added.map_err(system("the gate cannot be waited on"))?;
             self.gate_watched = true;
         }
@@ -221,7 +221,7 @@ impl<G: Egress> HostWay<G> {
         if !self.control_watched
             && let Some(fd) = self.gate.control_fd()
         {
-            let added = waits.all.add(fd, waits::of(CONTROL, port), Trigger::Level);
+            let added = waits.add(fd, waits::of(CONTROL, port), Trigger::Level);
             added.map_err(system("the gate cannot be waited on"))?;
             self.control_watched = true;
         }
@@ -233,7 +233,7 @@ impl<G: Egress> HostWay<G> {
         if self.gate_watched
             && let Some(fd) = self.gate.wait_fd()
         {
-            let _ = waits.all.remove(fd);
+            waits.remove(fd);
         }
         self.gate_watched = false;
     }

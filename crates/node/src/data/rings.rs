@@ -135,7 +135,7 @@ impl Rings {
     pub(super) fn forget(&mut self, channel: ChannelId, waits: &Waits, control: &DataEnd) {
         if let Some(at) = self.sources.iter().position(|source| source.channel == channel) {
             let Source { memory, .. } = self.sources.swap_remove(at);
-            let _ = waits.all.remove(memory.doorbell.as_fd());
+            waits.remove(memory.doorbell.as_fd());
             control.say(Note::Remains(Remains::Source(memory)));
         }
         if let Some(at) = self.sinks.iter().position(|sink| sink.channel == channel) {

@@ -71,12 +71,21 @@ pub(super) struct Work {
     pub(super) has_neighbours: bool,
     pub(super) ease: Ease,
     pub(super) leaving: Option<Leaving>,
+    /// When the thread last waited for frames, too.
+    pub(super) looked: Instant,
 }
 
 impl Work {
     pub(super) fn new() -> Self {
-        let (limits, ease) = (TurnLimits::NONE, Ease::default());
-        Self { limits, has_more: false, has_commands: false, has_neighbours: false, ease, leaving: None }
+        Self {
+            limits: TurnLimits::NONE,
+            has_more: false,
+            has_commands: false,
+            has_neighbours: false,
+            ease: Ease::default(),
+            leaving: None,
+            looked: Instant::ZERO,
+        }
     }
 
     /// True if the turn sends no more: `own_frames` of this node were handed to the device until `at`.
@@ -116,14 +125,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.look_at_held_gates(drained)?;
         let armed = self.pause(drained)?;
         let due = self.due();
+        let lull = self.lull(armed, due);
+        let due = lull.unwrap_or(due);
         let mut ready = [0; READY_MAX];
-        let mut count = 0;
-        for (place, event) in
-            ready.iter_mut().zip(self.waits.all.wait_from(armed, due).map_err(system("epoll"))?)
-        {
-            *place = event.token;
-            count += 1;
-        }
+        let count = self.waits.wait(armed, due, lull.is_some(), &mut ready)?;
         let ready = &ready[..count];
         let woke = now();
         self.work.ease.waited(armed, woke);
@@ -139,7 +144,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let Way { port, wire, .. } = &mut self.ways[place];
             let heard = wire.hear_again(woke, way::medium(&self.node, *port));
             heard.map_err(|error| Stopped::Device(*port, error))?;
-            if ready.contains(&waits::of(DEVICE, *port)) || behind::overslept(due.max(armed), woke) {
+            let is_ready = match lull {
+                Some(_) => wire.device.has_frame(),
+                None => ready.contains(&waits::of(DEVICE, *port)),
+            };
+            if is_ready || behind::overslept(due.max(armed), woke) {
                 self.receive(place)?;
             } else {
                 wire.heard_nothing();

@@ -4,6 +4,7 @@ use super::{Stopped, system};
 use rota_driver::device::FrameDevice;
 use rota_driver::poller::{Poller, Trigger};
 use rota_proto::{PORTS_MAX, PortId};
+use rota_units::Instant;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -35,6 +36,8 @@ pub(super) const READY_MAX: usize = 64;
 /// The descriptors.
 pub(super) struct Waits {
     pub(super) all: Poller,
+    /// All but frames of ours: what the thread waits for in a lull (`lull.rs`).
+    pub(super) others: Poller,
     /// The devices alone: what the thread waits for where programs always have work for it.
     pub(super) wire: Poller,
     next_doorbell: u64,
@@ -43,14 +46,29 @@ pub(super) struct Waits {
 impl Waits {
     pub(super) fn new(commands: BorrowedFd<'_>) -> Result<Self, Stopped> {
         let all = Poller::new(READY_MAX).map_err(system("epoll"))?;
+        let others = Poller::new(READY_MAX).map_err(system("epoll"))?;
         let wire = Poller::new(1).map_err(system("epoll"))?;
-        all.add(commands, COMMANDS, Trigger::Edge).map_err(system("epoll"))?;
-        Ok(Self { all, wire, next_doorbell: DOORBELL })
+        let waits = Self { all, others, wire, next_doorbell: DOORBELL };
+        waits.add(commands, COMMANDS, Trigger::Edge).map_err(system("epoll"))?;
+        Ok(waits)
+    }
+
+    /// Waits for a descriptor that is no device's. Both sets tell of an edge: the one that is waited on next
+    /// may tell again what the other one has told, and a second look finds nothing.
+    pub(super) fn add(&self, fd: BorrowedFd<'_>, token: u64, trigger: Trigger) -> io::Result<()> {
+        self.all.add(fd, token, trigger)?;
+        self.others.add(fd, token, trigger)
+    }
+
+    /// Waits for it no more.
+    pub(super) fn remove(&self, fd: BorrowedFd<'_>) {
+        let _ = self.all.remove(fd);
+        let _ = self.others.remove(fd);
     }
 
     /// Waits for the neighbours too.
     pub(super) fn add_neighbours(&self, fd: BorrowedFd<'_>) -> Result<(), Stopped> {
-        self.all.add(fd, NEIGHBOURS, Trigger::Edge).map_err(system("epoll"))
+        self.add(fd, NEIGHBOURS, Trigger::Edge).map_err(system("epoll"))
     }
 
     pub(super) fn add_device<D: FrameDevice>(&self, device: &D, port: PortId) -> Result<(), Stopped> {
@@ -60,14 +78,36 @@ impl Waits {
                 let added = waits.add(fd, of(kind, port), Trigger::Level);
                 added.map_err(system("the device cannot be waited on"))?;
             }
+            if kind == LLC {
+                let added = self.others.add(fd, of(kind, port), Trigger::Level);
+                added.map_err(system("the device cannot be waited on"))?;
+            }
         }
         Ok(())
+    }
+
+    /// Waits until one is ready, or until `due`; in a lull not for frames. Writes the numbers of those that
+    /// are ready, and returns how many.
+    pub(super) fn wait(
+        &mut self,
+        armed: Instant,
+        due: Instant,
+        in_lull: bool,
+        ready: &mut [u64; READY_MAX],
+    ) -> Result<usize, Stopped> {
+        let waits = if in_lull { &mut self.others } else { &mut self.all };
+        let mut count = 0;
+        for (place, event) in ready.iter_mut().zip(waits.wait_from(armed, due).map_err(system("epoll"))?) {
+            *place = event.token;
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// Waits for this device no more.
     pub(super) fn remove_device<D: FrameDevice>(&self, device: &D) {
         for fd in [device.wait_fd(), device.llc_fd()].into_iter().flatten() {
-            let _ = self.all.remove(fd);
+            self.remove(fd);
             let _ = self.wire.remove(fd);
         }
     }
@@ -82,6 +122,6 @@ impl Waits {
     pub(super) fn doorbell(&mut self, bell: &impl AsFd) -> (u64, io::Result<()>) {
         let token = self.next_doorbell;
         self.next_doorbell += 1;
-        (token, self.all.add(bell.as_fd(), token, Trigger::Edge))
+        (token, self.add(bell.as_fd(), token, Trigger::Edge))
     }
 }

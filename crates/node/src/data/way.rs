@@ -128,7 +128,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             if left == 1 { "is" } else { "are" }
         );
         if let Some(fd) = lost.host.gate.wait_fd() {
-            let _ = self.waits.all.remove(fd);
+            self.waits.remove(fd);
         }
         let Way { wire, host, .. } = lost;
         self.lost.push(LostPort { note: note.clone(), _device: wire.device, _gate: host.gate });

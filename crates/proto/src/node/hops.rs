@@ -20,7 +20,7 @@ use rota_admission::rtip::{Chance, Regulator};
 use rota_admission::subnet::{RTIP_OCTETS, payload_max};
 use rota_contract::CloseCause;
 use rota_medium::BODY;
-use rota_medium::door::Life;
+use rota_medium::door::{Life, MediumKind};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, RTIP_HEADER_OCTETS, UNIT_HEADER_OCTETS, parse_fragment};
 
@@ -232,6 +232,21 @@ impl Node {
         self.hops
             .hop(self.hops.hop_of(*channel))
             .is_some_and(|hop| hop.state != State::Source || is_unheard())
+    }
+
+    /// Until then a frame that comes has nothing to do that cannot wait: all that comes here are packets of
+    /// channels that go on, each of which its regulator holds for so long. [`Instant::ZERO`] where a program
+    /// of this host receives, where a token comes, and where a channel does not come ahead of its times.
+    pub fn lull(&self) -> Instant {
+        let is_link = |line: &Line| line.port.medium().kind() == MediumKind::Link;
+        if self.hops.receives() || !self.lines.iter().all(is_link) {
+            return Instant::ZERO;
+        }
+        if self.lines.iter().any(|line| line.channels.has_incoming()) {
+            return Instant::ZERO;
+        }
+        let lulls = self.lines.iter().filter_map(|line| line.port.lull());
+        lulls.min().unwrap_or(Instant::ZERO)
     }
 
     /// A packet of a channel across segments has come in on the line at this place.

@@ -87,6 +87,11 @@ impl Port {
         self.eligible_at
     }
 
+    /// Before that no packet that comes for a hop of this port may leave; `None` where there is none.
+    pub(crate) fn lull(&self) -> Option<Instant> {
+        self.units.lull()
+    }
+
     /// Packets that are eligible by now join those that wait for a slot.
     pub(super) fn join_eligible(&mut self, now: Instant) {
         if now < self.eligible_at {

@@ -91,6 +91,19 @@ impl Units {
         hops.map(|packets| packets.due()).min().unwrap_or(Instant::FAR)
     }
 
+    /// Before that no packet that comes for a hop of this gateway may leave; `None` where there is none.
+    pub(super) fn lull(&self) -> Option<Instant> {
+        let mut earliest = None;
+        for packets in self.0.iter().filter_map(|queue| queue.packets.as_ref()) {
+            let Some(at) = packets.lull() else { continue };
+            earliest = Some(earliest.map_or(at, |earliest: Instant| earliest.min(at)));
+            if at == Instant::ZERO {
+                break;
+            }
+        }
+        earliest
+    }
+
     /// Removes all queues; how many packets waited.
     pub(super) fn clear(&mut self) -> u64 {
         let waited = self.0.iter().map(UnitQueue::packets_waiting).sum();

@@ -33,6 +33,14 @@ impl Pacer {
         Self { hold: Hold::Stated(Instant::ZERO), delay }
     }
 
+    /// Whenever the next packet comes, it is not eligible before.
+    pub(super) fn earliest(&self) -> Instant {
+        match &self.hold {
+            Hold::Stated(_) | Hold::Regulated(Regulator::None, _) => Instant::ZERO,
+            Hold::Regulated(_, expected) => expected.earliest(),
+        }
+    }
+
     /// The next packet has come: when it is eligible, and its deadline. It says that it left the node before
     /// by `ahead` before its deadline there.
     pub(super) fn next(&mut self, arrival: Instant, ahead: Span) -> (Instant, Instant) {

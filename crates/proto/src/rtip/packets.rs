@@ -98,6 +98,8 @@ pub(crate) struct Packets {
     origin: Origin,
     waiting: VecDeque<Packet>,
     joined: usize,
+    /// The newest packet came before it was eligible.
+    is_ahead: bool,
     counts: HopCounts,
 }
 
@@ -150,6 +152,7 @@ impl Packets {
             origin,
             waiting: VecDeque::with_capacity(buffers),
             joined: 0,
+            is_ahead: false,
             counts: HopCounts::default(),
         }
     }
@@ -213,6 +216,7 @@ impl Packets {
         buffers[place * *stride..][..payload.len()].copy_from_slice(payload);
         let ahead = Span::from_micros(header.ahead_us());
         let (eligible, deadline) = self.pacer.next(arrival, ahead);
+        self.is_ahead = eligible > arrival;
         let (octets, content) = (payload.len(), Content::Buffer(place));
         self.wait(Packet { header, octets, eligible, deadline, content });
         true
@@ -290,6 +294,13 @@ impl Packets {
             _ => None,
         };
         held.or(uncut).unwrap_or(Instant::FAR)
+    }
+
+    /// At a gateway the time before which no packet that comes joins, if its channel comes ahead of its times;
+    /// of another one nobody knows when its next packet is due.
+    pub(crate) fn lull(&self) -> Option<Instant> {
+        let is_gateway = matches!(self.origin, Origin::Gateway { .. });
+        is_gateway.then(|| if self.is_ahead { self.pacer.earliest() } else { Instant::ZERO })
     }
 
     /// Octets of the first packet that has joined, its RTIP header included: a unit of the medium.

@@ -187,6 +187,11 @@ impl Table {
         self.hops.is_empty() && self.arrivals.is_empty()
     }
 
+    /// True if a channel ends at a program of this host.
+    pub(crate) fn receives(&self) -> bool {
+        !self.sinks.is_empty()
+    }
+
     /// The incoming channels, by what they are known.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.arrivals.keys()

@@ -164,6 +164,28 @@ fn regulators_hold_packets_that_come_too_early() {
     assert_eq!([ahead[8], ahead[10], ahead[12], ahead[18]], [1; 4], "restored, then by the rate");
 }
 
+/// It woke twice for each packet: a channel that comes ahead of its times is known to have nothing before them.
+#[test]
+fn a_gateway_has_a_lull_while_its_channel_comes_ahead_of_its_times() {
+    let comes = |packets: &mut Packets, ms, sequence| {
+        assert!(packets.take(at(ms), RtipHeader::new(1, sequence, 0), &[0; 20]));
+        packets.lull()
+    };
+    let mut packets = gateway(Regulator::Rate, 8);
+    assert_eq!(packets.lull(), Some(Instant::ZERO), "nothing has come: the first packet leaves at once");
+    assert_eq!(comes(&mut packets, 0, 0), Some(Instant::ZERO), "it was not early");
+    assert_eq!(
+        comes(&mut packets, 1, 1),
+        Some(at(4)),
+        "the second one is held until 2 ms, and X_min is 2 ms"
+    );
+    assert_eq!(comes(&mut packets, 2, 2), Some(at(10)), "three in 10 ms");
+    assert_eq!(comes(&mut packets, 9, 3), Some(at(12)), "also where those before have not left");
+    assert_eq!(comes(&mut packets, 20, 4), Some(Instant::ZERO), "it comes late now: nobody knows when");
+    assert_eq!(comes(&mut gateway(Regulator::None, 8), 0, 0), Some(Instant::ZERO), "nothing is held");
+    assert_eq!(Packets::of_source(&spec(Regulator::None, 0), 100, HOP).lull(), None, "no frame comes for it");
+}
+
 /// A packet states how early it leaves, and the next node holds it for so long.
 #[test]
 fn a_packet_states_by_how_much_it_is_ahead_of_its_deadline() {
