@@ -13,6 +13,8 @@ const PARTED: &str = "parted.toml";
 /// A line without partitions behind a gateway, which is free for bookings.
 const BOOKED: &str = "two-cables.toml";
 /// Ten cycles of 33.3 ms.
+/// Two fast cables with a gateway between them.
+const FAST: &str = "fast-cables.toml";
 const TEN_CYCLES: u64 = 333_333_330;
 const SECOND: u64 = 1_000_000_000;
 
@@ -373,6 +375,35 @@ fn a_channel_that_wants_no_other_path_ends_with_its_first_one() {
         let shown = lab.rota(station, &["trace", "show", "--json", "path-failed"]).finish().well().json();
         assert_eq!(shown["events"], serde_json::json!([]), "{station} looked for another path");
     }
+}
+
+/// A gateway whose only packets come ahead of their times does not wake for them. It learns soon all the same
+/// that the cable beyond is gone, and tells the source; the receiver finds its link silent.
+#[test]
+fn a_gateway_that_sleeps_between_packets_sees_a_cable_that_goes() {
+    let Some(lab) = TopologyLab::up("lull", FAST, &[]) else { return };
+    wait_for_way(&lab, "camera", "screen");
+    let receiver = lab.rota("screen", &["recv", "--json", "--out", "/dev/null"]);
+    receiver.wait_for_word("listening");
+    let words = format!(
+        "yes | '{}' send --no-reroute --to screen --rate 8mbit --period 300us --delay 20ms",
+        common::ROTA
+    );
+    let sender = lab.exec("camera", &["sh", "-c", &words]);
+    sender.wait_for_word("open:");
+    let forwarded = || lab.status("gateway")["extra"]["counters"]["packets_forwarded"].as_u64() > Some(8_000);
+    assert!(eventually(PATIENCE, || forwarded().then_some(())).is_some(), "{}", sender.err());
+    let begun = rota::now();
+    lab.exec("gateway", &["ip", "link", "set", "eth1", "down"]).finish().well();
+    let sender = sender.finish();
+    // A silent link is given up after two seconds: this one is known to be gone before.
+    let took = rota::now().since(begun);
+    assert!(took < Span::from_millis(1_900), "{took}");
+    let receiver = receiver.finish();
+    for (end, of) in [("sender", &sender), ("receiver", &receiver)] {
+        assert!(![0, 2, 3].contains(&of.code()), "{end}: {}", of.err);
+    }
+    lab.wait_for_mode("camera", "plain");
 }
 
 /// TENET-7-6: a channel with a path in reserve goes on over it at once. Without another gateway it is

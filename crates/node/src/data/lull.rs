@@ -1,9 +1,9 @@
 //! Lulls of a gateway: times in which no frame that comes can have anything leave.
 //!
 //! A channel that comes ahead of its times is held by its regulator, so that the earliest time of its next
-//! packet is known. While that lies ahead for all channels that go on here, and nothing else comes, the thread
-//! sleeps until then and takes the frames that have come. Each packet would wake it twice otherwise: when it
-//! comes, and when it is eligible. A packet loses nothing: the kernel's stamp tells when it came.
+//! packet is known. While that lies ahead for all channels that go on here, and nothing else comes, the
+//! thread sleeps until then and takes the frames that have come. Each packet would wake it twice otherwise:
+//! when it comes, and when it is eligible. A packet loses nothing: the kernel's stamp tells when it came.
 //!
 //! Other frames of a link (hellos, signals, reports, farewells) wait in a lull, for [`LULL_MAX`] at most.
 //! Programs, the host's frames and other nodes end it.

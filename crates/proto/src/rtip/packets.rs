@@ -296,8 +296,8 @@ impl Packets {
         held.or(uncut).unwrap_or(Instant::FAR)
     }
 
-    /// At a gateway the time before which no packet that comes joins, if its channel comes ahead of its times;
-    /// of another one nobody knows when its next packet is due.
+    /// At a gateway the time before which no packet that comes joins, if its channel comes ahead of its
+    /// times; of another one nobody knows when its next packet is due.
     pub(crate) fn lull(&self) -> Option<Instant> {
         let is_gateway = matches!(self.origin, Origin::Gateway { .. });
         is_gateway.then(|| if self.is_ahead { self.pacer.earliest() } else { Instant::ZERO })

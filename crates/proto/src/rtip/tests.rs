@@ -164,7 +164,7 @@ fn regulators_hold_packets_that_come_too_early() {
     assert_eq!([ahead[8], ahead[10], ahead[12], ahead[18]], [1; 4], "restored, then by the rate");
 }
 
-/// It woke twice for each packet: a channel that comes ahead of its times is known to have nothing before them.
+/// It woke twice for each packet: a channel that comes ahead of its times has nothing before them.
 #[test]
 fn a_gateway_has_a_lull_while_its_channel_comes_ahead_of_its_times() {
     let comes = |packets: &mut Packets, ms, sequence| {

@@ -90,17 +90,20 @@ struct Results {
     ratio_permille: u64,
     packets_forwarded: u64,
     packets_lost: u64,
+    bare_lost: u64,
 }
 
 /// Runs the benchmark.
 pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let ground = Ground::build(Wire::Link, 1)?;
-    let (mut node, mut bare, mut ratios, mut lost, mut forwarded) = (vec![], vec![], vec![], 0, 0);
+    let (mut node, mut bare, mut ratios) = (vec![], vec![], vec![]);
+    let (mut forwarded, mut node_lost, mut bare_lost) = (0, 0, 0);
     for _ in 0..args.rounds {
         let count = args.packets * args.seconds;
         let ours = by_the_node(&ground, args)?;
         let theirs = by_the_bare_one(&ground, args)?;
-        lost += count.saturating_sub(ours.packets) + count.saturating_sub(theirs.packets);
+        node_lost += count.saturating_sub(ours.packets);
+        bare_lost += count.saturating_sub(theirs.packets);
         forwarded += ours.packets + theirs.packets;
         ratios.push(ours.of_each() * 1_000 / theirs.of_each().max(1));
         node.push(ours.of_each());
@@ -121,7 +124,8 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         bare_ns: median(bare),
         ratio_permille: median(ratios),
         packets_forwarded: forwarded,
-        packets_lost: lost,
+        packets_lost: node_lost,
+        bare_lost,
     };
     format.tell(&results, print);
     Ok(())
@@ -240,11 +244,13 @@ fn print(o: &Results) {
         outln!("{name:<12} {:>8} {:>8} {:>8}", us(of), us(min), us(max));
     }
     outln!(
-        "\nThe gateway takes {}.{:02} times as long (median of {} rounds); {} packets forwarded, {} lost.",
+        "\nThe gateway takes {}.{:02} times as long (median of {} rounds). {} packets forwarded; of the \
+         gateway's {} lost, of the bare forwarder's {}.",
         o.ratio_permille / 1_000,
         o.ratio_permille / 10 % 100,
         o.rounds,
         o.packets_forwarded,
-        o.packets_lost
+        o.packets_lost,
+        o.bare_lost
     );
 }
