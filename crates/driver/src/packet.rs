@@ -127,8 +127,6 @@ pub struct PacketDevice {
     stamps: StampConverter,
     egress: Egress,
     counters: DeviceCounters,
-    /// The newest look has found a frame.
-    has_taken: bool,
     llc: Option<OwnedFd>,
     _claim: Option<Claim>,
 }
@@ -176,7 +174,6 @@ impl PacketDevice {
             stamps: StampConverter::new(),
             egress,
             counters: DeviceCounters::default(),
-            has_taken: false,
             llc,
             _claim: claim,
             socket,
@@ -285,13 +282,9 @@ impl PacketDevice {
         }
     }
 
-    /// No frame waits; an error of the socket, which makes it readable too, is told instead. A look behind a
-    /// frame does not ask for it: an error makes the next wait end at once, and the look then finds no frame.
+    /// No frame waits; an error of the socket, which makes it readable too, is told instead.
     fn on_empty(&mut self) -> Result<Option<ReceivedFrame>, DeviceError> {
         self.stamps.on_drained();
-        if std::mem::take(&mut self.has_taken) {
-            return Ok(None);
-        }
         match getsockopt(&self.socket, sockopt::SocketError).map(Errno::from_raw) {
             Ok(Errno::UnknownErrno) | Err(_) => Ok(None),
             Ok(errno) => Err(self.failure("receive", errno)),
@@ -444,7 +437,6 @@ impl FrameDevice for PacketDevice {
 
     fn receive(&mut self, buf: &mut [u8]) -> Result<Option<ReceivedFrame>, DeviceError> {
         let Some(Taken { len, truncated, real_ns }) = self.ring.take(buf) else { return self.on_empty() };
-        self.has_taken = true;
         let clocks = Sandwich::take();
         let (at, stamp) = self.stamps.convert(Some(real_ns), &clocks);
         if truncated {
