@@ -156,9 +156,14 @@ fn two_nodes_talk_both_ways_in_order() {
     assert_eq!(links.send(NodeId(9), vec![]), Err(SendError::Unknown(NodeId(9))));
     let long = vec![0; MESSAGE_OCTETS_MAX + 1];
     assert_eq!(links.send(other.node, long), Err(SendError::TooLong(MESSAGE_OCTETS_MAX + 1)));
+    let counted = |info: &LinksInfo| [info.links[0].ups, info.links[0].sent, info.links[0].received];
+    // The thread publishes its counts behind the messages themselves.
+    let until = now() + SOON;
+    while counted(&first.info()) != [1, 4, 4] && now() < until {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
     let info = first.info();
-    let link = &info.links[0];
-    assert_eq!((link.state, link.ups, link.sent, link.received), (LinkStage::Up, 1, 4, 4));
+    assert_eq!((info.links[0].state, counted(&info)), (LinkStage::Up, [1, 4, 4]));
     assert_eq!((info.pending, info.refused.len(), info.key), (0, 0, one.key.public()));
     drop(second);
     assert_eq!(first.down(other.node), DownCause::Closed);
