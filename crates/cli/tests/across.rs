@@ -385,10 +385,7 @@ fn a_gateway_that_sleeps_between_packets_sees_a_cable_that_goes() {
     wait_for_way(&lab, "camera", "screen");
     let receiver = lab.rota("screen", &["recv", "--json", "--out", "/dev/null"]);
     receiver.wait_for_word("listening");
-    let words = format!(
-        "yes | '{}' send --no-reroute --to screen --rate 8mbit --period 300us --delay 20ms",
-        common::ROTA
-    );
+    let words = format!("yes | '{}' send --no-reroute --to screen --rate 8mbit --period 300us", common::ROTA);
     let sender = lab.exec("camera", &["sh", "-c", &words]);
     sender.wait_for_word("open:");
     let forwarded = || lab.status("gateway")["extra"]["counters"]["packets_forwarded"].as_u64() > Some(8_000);

@@ -25,8 +25,10 @@ use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tree::Tree;
 
-/// D_max of a request that states none: live media bear it, and the buffers of the path are few.
-pub(crate) const DELAY_DEFAULT: Span = Span::from_millis(500);
+/// D_max of a request that states none, at most: live media bear it, and the buffers of the path are few.
+const DELAY_DEFAULT: Span = Span::from_millis(500);
+/// How many packets may be on their way within it: a gateway has buffers for 1,024 of a channel.
+const PACKETS_DEFAULT: u64 = 800;
 /// For how long another way is looked for when the path of a channel fails.
 const REROUTE_DEFAULT: Span = Span::from_millis(2_000);
 /// How often the members of the segments are compared with the neighbours.
@@ -43,6 +45,11 @@ pub(crate) const DRAIN_LOOK: Span = Span::from_millis(2);
 const DRAIN_MOST: Span = Span::from_millis(2_000);
 /// The same of a channel that ends by itself.
 const ENDS_WITHIN: Span = Span::from_millis(500);
+
+/// D_max of a request that states none, for messages of so many packets each `x_min`.
+pub(crate) fn delay_default(x_min: Span, packets: u64) -> Span {
+    DELAY_DEFAULT.min(x_min * (PACKETS_DEFAULT / packets.max(1)).max(1))
+}
 
 /// A reservation of this node for an entry of RCAP's ledger.
 #[derive(Clone, Copy, Debug)]

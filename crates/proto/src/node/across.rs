@@ -19,7 +19,7 @@ mod tree;
 use super::Node;
 use super::offers::{denied_by, denied_by_medium};
 use crate::across::{
-    Across, DELAY_DEFAULT, DRAIN_LOOK, End, Held, STATUS_EVERY, State, granted, leaves_within,
+    Across, DRAIN_LOOK, End, Held, STATUS_EVERY, State, delay_default, granted, leaves_within,
 };
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
@@ -146,16 +146,18 @@ impl Node {
         let x_ave = beyond.average.unwrap_or(x_min);
         let interval = beyond.interval.unwrap_or(x_ave);
         let (late_most, loss_most) = chances_of(beyond.chances);
+        let packet_max = self.packet_max();
+        let default = delay_default(x_min, s_max.get().div_ceil(packet_max.get().max(1)));
         ChannelRequest {
             destination,
             service: request.service,
             uid: beyond.uid,
             messages: Messages { x_min, x_ave, interval, s_max },
             shortest: Octets::new(1),
-            goal: Goal { delay: beyond.delay.unwrap_or(DELAY_DEFAULT), jitter: beyond.jitter },
+            goal: Goal { delay: beyond.delay.unwrap_or(default), jitter: beyond.jitter },
             late_most,
             loss_most,
-            packet_max: self.packet_max(),
+            packet_max,
             host_slack: Span::ZERO,
             reroute: beyond.reroute.unwrap_or(reroute),
             allows_withdrawn: beyond.allow_withdrawn,

@@ -193,7 +193,9 @@ impl Rcap {
             || !self.ledger.set_buffers(id, octets, self.limits.buffer_octets)
         {
             let standing = self.standing(&of, |_| true);
-            return Err(RcapDenied { standing, ..simply(self.own, RcapTest::PortBuffer) });
+            let nearest = if is_gateway { self.nearest_delay(id, best, slack) } else { Span::ZERO };
+            let nearest_delay_ns = nearest.as_nanos();
+            return Err(RcapDenied { standing, nearest_delay_ns, ..simply(self.own, RcapTest::PortBuffer) });
         }
         let entry = self.ledger.get_mut(id).expect("as above");
         entry.records.last_mut().expect("its own").buffers = packets;
@@ -221,6 +223,25 @@ impl Rcap {
         let request = entry.demand.to_wire(now, lease, nodes, apart);
         let (of, to) = (entry.of, entry.hop.expect("no destination").node);
         self.send(to, of, RcapBody::EstablishRequest(request));
+    }
+
+    /// The longest D_max whose packets one channel may have buffers for here: `best`, and less than `slack`
+    /// more. Zero where `best` alone takes more.
+    fn nearest_delay(&self, id: EntryId, best: Span, slack: Span) -> Span {
+        let entry = self.ledger.get(id).expect("the caller has it");
+        let fits = |more: u64| {
+            let packets = entry.demand.buffers(&entry.records, entry.place(), Span::from_nanos(more));
+            packets <= self.limits.channel_buffers
+        };
+        if !fits(0) {
+            return Span::ZERO;
+        }
+        let (mut good, mut bad) = (0, slack.as_nanos().max(1));
+        while bad - good > 1 {
+            let middle = good.midpoint(bad);
+            if fits(middle) { good = middle } else { bad = middle }
+        }
+        best + Span::from_nanos(good)
     }
 
     /// The local medium cannot reserve for an entry.

@@ -511,3 +511,21 @@ fn quotas_and_limits_refuse_by_name() {
     rcap.reserved(at(2), entry, hop());
     assert_eq!(denial(&drain(&mut rcap)).unwrap().test, RcapTest::PortBuffer);
 }
+
+/// It was refused without a word on what would fit.
+#[test]
+fn too_few_buffers_are_refused_with_the_longest_delay_that_they_hold() {
+    let asks = |delay| {
+        let mut rcap = machine(RcapLimits { channel_buffers: 40, ..RcapLimits::default() });
+        let request = ChannelRequest { goal: Goal { delay, jitter: None }, ..ask(C) };
+        rcap.on_message(at(1), A, &request_of(of(1, 1), request, &[A], ms(9))).unwrap();
+        let entry = reserved(&drain(&mut rcap)).unwrap();
+        rcap.reserved(at(2), entry, hop());
+        denial(&drain(&mut rcap))
+    };
+    let denied = asks(ms(1_000)).unwrap();
+    let nearest = Span::from_nanos(denied.nearest_delay_ns);
+    assert!(denied.test == RcapTest::PortBuffer && ms(300) < nearest && nearest < ms(400), "{denied:?}");
+    assert_eq!(asks(nearest), None);
+    assert!(asks(nearest + Span::from_nanos(1)).is_some(), "it is the longest one");
+}
