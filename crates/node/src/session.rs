@@ -69,6 +69,8 @@ pub(crate) struct Listening {
     pub(crate) buffers: u16,
     /// Its program is asked about each channel.
     pub(crate) asks: bool,
+    /// It has asked a source for its one channel, and no other one comes.
+    pub(crate) invites: bool,
 }
 
 /// A channel that would be received, as its sender asked for it.
@@ -296,7 +298,8 @@ impl Session {
                 self.error("a program that asks for a channel names the station that is to send", true);
             }
             Request::Listen { service, from, buffers, asks, invites } => {
-                let listener = Listening { id: ask, service, buffers: buffers.clamp(1, 64), asks };
+                let buffers = buffers.clamp(1, 64);
+                let listener = Listening { id: ask, service, buffers, asks, invites: invites.is_some() };
                 let command = Command::Listen { ask, service, from: from.clone(), invites };
                 self.ask(ask, Asked::Listen { from, listener }, command, data)
             }
@@ -573,7 +576,7 @@ mod tests {
     fn all_listens_of_a_dead_program_end_answered_or_not() {
         let (control, data) = ControlEnd::pair().unwrap();
         let (mut session, client) = session("listens");
-        let listening = |id, service| Listening { id, service, buffers: 4, asks: id == 8 };
+        let listening = |id, service| Listening { id, service, buffers: 4, asks: id == 8, invites: false };
         session.listens.push(listening(3, 5));
         for id in [4, 6] {
             let asked = Asked::Listen { from: None, listener: listening(id, 5) };
