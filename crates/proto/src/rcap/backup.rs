@@ -87,8 +87,8 @@ impl Rcap {
     /// The accept of the second path has come back to the source: the program may send.
     pub(super) fn has_second(
         &mut self,
-        channel: ChannelId,
-        entry: EntryId,
+        now: Instant,
+        (channel, entry): (ChannelId, EntryId),
         path: (Promise, Vec<Record>),
         call: Option<Call>,
     ) {
@@ -96,6 +96,7 @@ impl Rcap {
             standby.path = Some(path);
         }
         let Some(pending) = call.and_then(|call| call.pending) else { return };
+        self.end_answer(now, channel, None);
         let Pending { entry, promise, nodes } = *pending;
         if let Some(first) = self.ledger.get_mut(entry) {
             first.is_pending = false;
@@ -135,8 +136,9 @@ impl Rcap {
     }
 
     /// A channel that waits for its second path has ended: its program hears of a refusal.
-    pub(super) fn end_pending(&mut self, entry: &Entry, denied: RcapDenied) {
+    pub(super) fn end_pending(&mut self, now: Instant, entry: &Entry, denied: RcapDenied) {
         let (channel, attempts) = (entry.of.channel, entry.of.attempt);
         self.tell(RcapEvent::Refused { channel, denied, attempts });
     }
 }
+        self.end_answer(now, channel, Some(denied));
