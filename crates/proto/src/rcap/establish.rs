@@ -140,6 +140,7 @@ impl Rcap {
             newest,
             standby: None,
             is_pending: false,
+            agreed: Instant::ZERO,
         })
     }
 

@@ -29,7 +29,7 @@ use rota_units::{Instant, Span};
 use rota_wire::{RcapClose, RcapDenied, RcapTest};
 
 /// A session without an answer ends within this time, at each of its ends by itself.
-const SILENT_MAX: Span = Span::from_millis(2_000);
+pub(super) const SILENT_MAX: Span = Span::from_millis(2_000);
 
 /// The end of a path that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
