@@ -4,7 +4,7 @@ use crate::commands::{Command, ControlEnd, Opening, Peer, SocketMemory, SourceMe
 use crate::ledger::Charge;
 use crate::log::{Level, say};
 use crate::status::Facts;
-use rota_contract::{ChannelId, Granted, NodeId};
+use rota_contract::{AskedChange, ChannelId, Granted, NodeId};
 use rota_shm::control::{CONTROL_VERSION, Connection, Reply, Request, SocketError, UNASKED};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
@@ -309,10 +309,7 @@ impl Session {
             Request::List { after } => self.wait_for(ask, Asked::List { after }),
             Request::Show { channel } => self.wait_for(ask, Asked::Show { channel }),
             Request::Status => self.wait_for(ask, Asked::Status),
-            Request::Modify { channel, change } => {
-                let command = Command::Change { ask, channel, change };
-                self.ask(ask, Asked::Modify { channel }, command, data)
-            }
+            Request::Modify { channel, change } => self.modify(ask, channel, change, data),
             Request::Join { channel, to } => self.join(ask, channel, to, data),
             Request::Circulate { duration_ns } => {
                 let until = now + Span::from_nanos(duration_ns.min(60_000_000_000));
@@ -333,6 +330,16 @@ impl Session {
             }
             Request::LlcCancel => self.cancel_socket(ask, data),
             Request::Counters => _ = self.reply(&Reply::Counters, &[facts.counters.descriptor()]),
+        }
+    }
+
+    fn modify(&mut self, ask: u64, channel: ChannelId, change: AskedChange, data: &ControlEnd) {
+        match change.check() {
+            Ok(()) => {
+                let command = Command::Change { ask, channel, change };
+                self.ask(ask, Asked::Modify { channel }, command, data)
+            }
+            Err(bad) => self.error(bad.to_string(), true),
         }
     }
 
@@ -495,6 +502,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rota_contract::AskedTerms;
     use rota_shm::SocketShape;
     use rota_shm::control::{ControlListener as Door, ControlName};
 
@@ -618,6 +626,25 @@ mod tests {
         assert_eq!(denied, [ChannelId(70)], "about which it was asked");
         assert!(invited.is_empty(), "invitees that stay: {invited:?}");
         assert!(taken.is_empty(), "services that stay taken: {taken:?}");
+    }
+
+    /// They were ignored, and the answer sounded as if they had changed.
+    #[test]
+    fn a_change_of_what_an_open_channel_keeps_is_wrong_use() {
+        let (control, data) = ControlEnd::pair().unwrap();
+        let (mut session, client) = session("keeps");
+        let mut change = |terms| {
+            let change = AskedChange { unit_octets_max: Some(9), terms, ..AskedChange::default() };
+            session.modify(1, ChannelId(7), change, &control);
+        };
+        change(AskedTerms { backup: true, ..AskedTerms::default() });
+        let Reply::Error { sentence, wrong_use: true } = client.try_reply().unwrap().unwrap().body else {
+            panic!("no error")
+        };
+        assert!(sentence.contains("keeps its path in reserve"), "{sentence}");
+        assert!(data.heard().is_none());
+        change(AskedTerms::default());
+        assert!(matches!(data.heard(), Some(Command::Change { .. })));
     }
 
     /// A peer that modified its channel some hundred times ended it: the receiver reads no such news.
