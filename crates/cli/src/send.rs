@@ -379,6 +379,10 @@ fn open(args: &Args, report: &Sent, terms: AskedTerms) -> Result<Box<dyn UnitSin
         Over::Udp => {
             let to = resolve(args.to.as_deref().unwrap_or_default(), args.service)?;
             let start = args.start_at.map_or_else(|| clock::now() + START_DELAY, Instant::from_nanos);
+        Over::Udp if args.wanted.partition.is_some() => {
+            let why = "--partition needs --over channel: a UDP socket reserves nothing";
+            Err(Failure::wrong_use(why).into())
+        }
             Ok(Box::new(UdpSink::open(to, start, period)?))
         }
         Over::Channel => {
