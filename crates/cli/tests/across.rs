@@ -591,6 +591,37 @@ fn a_tunnel_is_used_only_where_that_is_allowed_and_its_losses_are_told() {
     }
 }
 
+/// The only gateway dies under a channel that may go through a tunnel: log and list alone told of the
+/// guarantee that was gone.
+#[test]
+fn a_channel_that_moves_onto_a_tunnel_says_so_to_both_programs() {
+    let Some(lab) = TopologyLab::up("across-moved", "spare-tunnel.toml", &[]) else { return };
+    wait_for_way(&lab, "n1", "n2");
+    for (from, to) in [("n1", "g2"), ("n2", "g1"), ("n1", "gateway"), ("n2", "gateway")] {
+        wait_for_way(&lab, from, to);
+    }
+    let receiver = lab.rota("n2", &["recv", "--json", "--out", "/dev/null"]);
+    receiver.wait_for_word("listening");
+    let words = "send --json --allow-withdrawn --reroute 10s --to n2 --rate 1mbit --period 40ms";
+    let sender = lab.exec("n1", &["sh", "-c", &format!("yes | '{}' {words}", common::ROTA)]);
+    sender.wait_for_word("open:");
+    assert!(!sender.err().contains("no guarantee"), "the way with a guarantee goes first: {}", sender.err());
+    let forwards = || lab.status("gateway")["extra"]["counters"]["packets_forwarded"].as_u64() > Some(5);
+    assert!(eventually(PATIENCE, || forwards().then_some(())).is_some(), "{}", lab.status("gateway"));
+    signal(pid(&lab.status("gateway")), "KILL");
+    let said = "moved to another path: no guarantee from g1 to g2";
+    sender.wait_for_word(said);
+    receiver.wait_for_word(said);
+    let listed = lab.rota("n1", &["channel", "list", "--json"]).finish().well().json();
+    let channel = listed["channels"][0]["channel"].as_str().expect("an id").to_owned();
+    lab.rota("n1", &["channel", "close", &channel]).finish().well();
+    let hop = serde_json::json!([{ "withdrawn": { "from": "g1", "to": "g2", "more": 0 } }]);
+    for (program, told) in [("sender", sender.finish()), ("receiver", receiver.finish())] {
+        let told = told.json();
+        assert_eq!(told["moved"], hop, "{program}: {told}");
+    }
+}
+
 /// So many channels are left at a station. The close of one goes before the next request on each session.
 fn wait_for_channels(lab: &TopologyLab, station: &str, count: usize) {
     let left = || {
