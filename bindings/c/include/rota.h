@@ -187,10 +187,21 @@ typedef struct rota_hop {
     char medium[16];          /* "rether" or "link" */
 } rota_hop;
 
+/* The first hop of a way for which nothing is guaranteed: it leads through a network without Rota. */
+typedef struct rota_withdrawn {
+    char from[64];            /* the nodes before and behind it */
+    char to[64];
+    uint32_t more;            /* further such hops */
+} rota_withdrawn;
+
 /* As rota_channel_open; `terms` may be NULL. */
 int rota_channel_open_terms(const char *control, const rota_request *request, const rota_terms *terms,
                             rota_channel **channel, rota_refusal *refusal);
 uint64_t rota_channel_id(const rota_channel *channel);
+/* Whether the way has such a hop now: `is` is 1 and `hop` filled, or 0. It changes when a channel moves to another path after a
+ * failure. `hop` may be NULL. */
+int rota_channel_withdrawn(rota_channel *channel, int *is, rota_withdrawn *hop);
+int rota_receiver_withdrawn(rota_receiver *receiver, int *is, rota_withdrawn *hop);
 int rota_receiver_about(const rota_receiver *receiver, rota_about *about);
 /* Waits for the next channel about which a listener of rota_listen_asked is asked. */
 int rota_asked(rota_listener *listener, uint64_t timeout_ns, rota_about *about);

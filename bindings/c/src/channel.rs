@@ -197,6 +197,10 @@ impl Receiver {
         &self.channel
     }
 
+    pub fn channel_mut(&mut self) -> &mut RecvChannel {
+        &mut self.channel
+    }
+
     pub fn into_channel(self) -> RecvChannel {
         self.channel
     }

@@ -11,6 +11,7 @@ mod face;
 mod invitee;
 mod llc;
 mod stream;
+mod withdrawn;
 
 /// The library's version.
 // SAFETY: the name is declared in rota.h and nowhere else.

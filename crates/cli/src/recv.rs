@@ -5,6 +5,7 @@ use rota_study::came;
 use rota_study::clock;
 use rota_study::record::{Missing, MissingRecord, ReceivedRecord, UnitRecord};
 use rota_study::transport::channel::Sender;
+use rota_study::transport::guarantee::Guarantee;
 use rota_study::transport::udp::UdpSource;
 use rota_study::transport::{Event, Over, UnitSource, channel};
 use rota_units::{Span, parse_span};
@@ -144,12 +145,18 @@ fn receive(
 ) -> Result<(), Failure> {
     let mut unit = Vec::new();
     let mut has_begun = false;
+    let mut guarantee = Guarantee::said(None);
     let mut newest = clock::now();
     let vanished =
         || Failure::failed(format!("the sender vanished: nothing came for {silence} and it never closed"));
     loop {
         let patience = if has_begun { silence } else { FOREVER };
-        let arrival = match next(source, &mut unit, patience)? {
+        let event = next(source, &mut unit, patience)?;
+        if has_begun && let Some(moved) = guarantee.moved(|| source.withdrawn()) {
+            eprintln!("{}", moved.words());
+            report.moved.push(moved);
+        }
+        let arrival = match event {
             Event::Unit(arrival) => arrival,
             Event::Closed { sent } => {
                 report.stated = Some(sent);
@@ -172,6 +179,7 @@ fn receive(
         }
         if !has_begun && let Some(withdrawn) = source.withdrawn() {
             report.withdrawn = Some(withdrawn);
+            guarantee = Guarantee::said(Some(withdrawn));
             eprintln!("{withdrawn}");
         }
         (has_begun, newest) = (true, clock::now());

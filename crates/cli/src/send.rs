@@ -9,6 +9,7 @@ use rota_study::came;
 use rota_study::clock;
 use rota_study::record::{OverduePolicy, Sent, SentRecord};
 use rota_study::transport::channel::{self, ChannelFailure, ChannelRequest};
+use rota_study::transport::guarantee::Guarantee;
 use rota_study::transport::udp::{UdpSink, resolve};
 use rota_study::transport::{Over, UnitSink};
 use rota_study::video::{FrameRate, Video};
@@ -215,6 +216,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         unsent: 0,
         unknown: 0,
         receivers: Vec::new(),
+        moved: Vec::new(),
         stalls: Vec::new(),
         ended: None,
         error: None,
@@ -271,7 +273,12 @@ fn play(
     log: &mut Option<Output>,
 ) -> Result<(), Failure> {
     let mut frame = 0;
+    let mut guarantee = Guarantee::said(report.promise.and_then(|promise| promise.withdrawn));
     while frame < count {
+        if let Some(moved) = guarantee.moved(|| sink.withdrawn()) {
+            eprintln!("{}", moved.words());
+            report.moved.push(moved);
+        }
         // Waiting comes first, so that a live source is read as late as possible.
         let turn = sink.wait_slot(frame)?;
         let schedule = match args.overdue() {
@@ -370,6 +377,10 @@ fn open(args: &Args, report: &Sent, terms: AskedTerms) -> Result<Box<dyn UnitSin
         }
         Over::Udp if args.wanted.states_reroute() => {
             let why = "--reroute, --no-reroute and --backup need --over channel: the kernel routes UDP";
+            Err(Failure::wrong_use(why).into())
+        }
+        Over::Udp if args.wanted.partition.is_some() => {
+            let why = "--partition needs --over channel: a UDP socket reserves nothing";
             Err(Failure::wrong_use(why).into())
         }
         Over::Udp if args.listen => {

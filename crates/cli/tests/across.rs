@@ -482,6 +482,47 @@ fn a_receiver_asks_a_source_behind_a_gateway_for_a_channel() {
     }
 }
 
+/// The node of a station again, with further words.
+fn again(lab: &TopologyLab, station: &str, more: &[&str]) -> Program {
+    let old = pid(&lab.status(station));
+    let words = std::fs::read(format!("/proc/{old}/cmdline")).expect("its words");
+    signal(old, "KILL");
+    let words = String::from_utf8(words).expect("text");
+    let words: Vec<&str> = words.split_terminator('\0').chain(more.iter().copied()).collect();
+    let node = lab.exec(station, &words);
+    node.wait_for_word("rota node");
+    node
+}
+
+/// A receiver that had asked waited for ever where its own node had no memory for the channel, and a source
+/// that had all channels of its user's quota, itself among them, could not answer.
+#[test]
+fn a_receiver_without_memory_is_told_and_the_last_channel_of_a_quota_answers() {
+    let Some(lab) = TopologyLab::up("invite-limits", TWO_SEGMENTS, &[]) else { return };
+    let _small = again(&lab, "n2", &["--memory", "64kB"]);
+    let _one = again(&lab, "n1", &["--user-channels", "1"]);
+    wait_for_way(&lab, "n1", "n4");
+    let clip = format!("{}/../../testdata/clip.h264", env!("CARGO_MANIFEST_DIR"));
+    let waits = || {
+        let words = ["send", "--json", "--listen", "--service", "3", "--video", &clip, "--frames", "5"];
+        let sender = lab.rota("n1", &words);
+        sender.wait_for_word("waiting to be asked");
+        sender
+    };
+    let ask = |at: &str| lab.rota(at, &["recv", "--json", "--ask", "--from", "n1", "--service", "3"]);
+    let sender = waits();
+    // It may not have heard of the source yet.
+    let asked = || Some(ask("n2").finish()).filter(|receiver| receiver.code() != 5);
+    let receiver = eventually(PATIENCE, asked).expect("it is known");
+    let sender = sender.finish();
+    assert_eq!((sender.code(), receiver.code()), (3, 3), "{} {}", sender.err, receiver.err);
+    assert!(receiver.err.contains("memory on n2"), "{}", receiver.err);
+    let (sender, receiver) = (waits(), ask("n4"));
+    let (sender, receiver) = (sender.finish(), receiver.finish());
+    assert!(DONE.contains(&sender.code()), "{}", sender.err);
+    assert_eq!(receiver.json()["units"], 5, "{} {}", receiver.out, receiver.err);
+}
+
 /// TENET-6-9: a channel in each direction, or none; the refusal names the direction.
 #[test]
 fn a_channel_in_each_direction_is_open_or_none_is() {
@@ -575,6 +616,37 @@ fn a_tunnel_is_used_only_where_that_is_allowed_and_its_losses_are_told() {
     // Nothing stays reserved.
     for station in ["n1", "g1", "g2", "n2"] {
         lab.wait_for_mode(station, "plain");
+    }
+}
+
+/// The only gateway dies under a channel that may go through a tunnel: log and list alone told of the
+/// guarantee that was gone.
+#[test]
+fn a_channel_that_moves_onto_a_tunnel_says_so_to_both_programs() {
+    let Some(lab) = TopologyLab::up("across-moved", "spare-tunnel.toml", &[]) else { return };
+    wait_for_way(&lab, "n1", "n2");
+    for (from, to) in [("n1", "g2"), ("n2", "g1"), ("n1", "gateway"), ("n2", "gateway")] {
+        wait_for_way(&lab, from, to);
+    }
+    let receiver = lab.rota("n2", &["recv", "--json", "--out", "/dev/null"]);
+    receiver.wait_for_word("listening");
+    let words = "send --json --allow-withdrawn --reroute 10s --to n2 --rate 1mbit --period 40ms";
+    let sender = lab.exec("n1", &["sh", "-c", &format!("yes | '{}' {words}", common::ROTA)]);
+    sender.wait_for_word("open:");
+    assert!(!sender.err().contains("no guarantee"), "the way with a guarantee goes first: {}", sender.err());
+    let forwards = || lab.status("gateway")["extra"]["counters"]["packets_forwarded"].as_u64() > Some(5);
+    assert!(eventually(PATIENCE, || forwards().then_some(())).is_some(), "{}", lab.status("gateway"));
+    signal(pid(&lab.status("gateway")), "KILL");
+    let said = "moved to another path: no guarantee from g1 to g2";
+    sender.wait_for_word(said);
+    receiver.wait_for_word(said);
+    let listed = lab.rota("n1", &["channel", "list", "--json"]).finish().well().json();
+    let channel = listed["channels"][0]["channel"].as_str().expect("an id").to_owned();
+    lab.rota("n1", &["channel", "close", &channel]).finish().well();
+    let hop = serde_json::json!([{ "withdrawn": { "from": "g1", "to": "g2", "more": 0 } }]);
+    for (program, told) in [("sender", sender.finish()), ("receiver", receiver.finish())] {
+        let told = told.json();
+        assert_eq!(told["moved"], hop, "{program}: {told}");
     }
 }
 

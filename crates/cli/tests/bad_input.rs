@@ -147,11 +147,8 @@ fn no_device_left(lab: &Lab) -> bool {
 fn programs_say_what_was_wrong() {
     let Some(lab) = Lab::up("bad-use", 2) else { return };
     let noise = lab.file("noise.h264");
-    std::fs::write(
-        &noise,
-        (0..50_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect::<Vec<_>>(),
-    )
-    .unwrap();
+    let octets = (0..50_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8);
+    std::fs::write(&noise, octets.collect::<Vec<_>>()).unwrap();
     let unreadable = lab.file("unreadable.h264");
     std::fs::create_dir(&unreadable).unwrap();
     let (noise, unreadable) = (noise.display().to_string(), unreadable.display().to_string());
@@ -178,6 +175,7 @@ fn programs_say_what_was_wrong() {
         (1, "send --to no.host --video @clip --over udp", 1, "is no station and no host"),
         (1, "recv --from n9", 5, "no station 'n9' on this segment; there are: n2"),
         (1, "recv --from n2 --over udp", 2, "--from needs --over channel"),
+        (1, "send --to n2 --video @clip --over udp --partition p", 2, "--partition needs --over channel"),
         (1, "recv --silence 5", 2, "has no unit"),
         (1, "status --every 1s", 2, "--counters"),
         (1, "status --counters --every 0s", 2, "would never pause"),

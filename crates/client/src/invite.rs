@@ -27,6 +27,13 @@ pub struct Invitation {
     info: InvitationInfo,
 }
 
+impl Invitation {
+    /// True if it asks for the way back of this channel of that node. Any node may name any number.
+    fn is_way_back(&self, from: NodeId, channel: ChannelId) -> bool {
+        (self.node_id, self.pair) == (from, Some(channel))
+    }
+}
+
 /// A program that waits to be asked for a channel. Dropping it refuses a receiver that has asked and has no
 /// answer yet.
 pub struct Invitee {
@@ -154,11 +161,33 @@ impl DuplexListener {
         let deadline = Deadline::after(timeout);
         let recv = self.listener.accept(timeout).map_err(DuplexError::Back)?;
         let invitation = self.invitee.invited(deadline.left()).map_err(DuplexError::Back)?;
-        if invitation.pair != Some(recv.id()) {
+        if !invitation.is_way_back(recv.peer().node_id, recv.id()) {
             let other = format!("{} asked for a channel that is no way back of this one", invitation.name);
             return Err(DuplexError::Node(NodeError::NotThere(other)));
         }
         let send = self.invitee.open(&invitation, back).map_err(DuplexError::There)?;
         Ok(Duplex { send, recv })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The node was not looked at: any one that named the number got the way back.
+    #[test]
+    fn the_way_back_goes_to_the_node_that_sends_and_to_no_other() {
+        let (sender, other, channel) = (NodeId(7), NodeId(8), ChannelId(70));
+        let invitation = |node_id, pair| Invitation {
+            node_id,
+            name: "n4".into(),
+            service: 3,
+            pair,
+            info: InvitationInfo { receiver: node_id, number: ChannelId(1) },
+        };
+        assert!(invitation(sender, Some(channel)).is_way_back(sender, channel));
+        for not in [(other, Some(channel)), (sender, Some(ChannelId(71))), (sender, None)] {
+            assert!(!invitation(not.0, not.1).is_way_back(sender, channel), "{not:?}");
+        }
     }
 }

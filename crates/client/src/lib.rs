@@ -57,8 +57,8 @@ pub use rota_contract::{
     parse_probability,
 };
 pub use rota_contract::{
-    ChannelId, CloseCause, Contract, Granted, Mismatch, ModeName, NodeId, RetherShare, Tally, TrafficSpec,
-    Withdrawn,
+    ChannelId, CloseCause, Contract, Granted, Mismatch, ModeName, NodeId, NodeName, RetherShare, Tally,
+    TrafficSpec, Withdrawn,
 };
 pub use rota_shm::control::{
     CauseInfo, ChannelDetail, ChannelInfo, ControlName, ControlNameError, DestinationInfo, EndInfo, HopInfo,

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rota_contract::{AskedChange, ChannelId, CloseCause, Contract, Granted, Tally};
+use rota_contract::{AskedChange, ChannelId, CloseCause, Contract, Granted, Tally, Withdrawn};
 use rota_shm::control::{ReceiverInfo, Reply, Request};
 use rota_shm::{ChannelCounter, ChannelState, ClientSource, TryWriteError};
 use rota_units::{Instant, Span};
@@ -109,6 +109,8 @@ pub struct SendChannel {
     session: Session,
     channel: ChannelId,
     granted: Granted,
+    /// A newer contract of which the program has not asked.
+    heard: Option<Granted>,
     source: ClientSource,
     slot_seen: u64,
     overdue: Overdue,
@@ -133,6 +135,7 @@ impl SendChannel {
             session,
             channel,
             granted,
+            heard: None,
             source,
             slot_seen: 0,
             overdue,
@@ -200,6 +203,7 @@ impl SendChannel {
     pub fn change(&mut self, change: &AskedChange) -> Result<&Contract, OpenError> {
         let _ = self.session.discard();
         self.granted = modify(&self.session, self.channel, change)?;
+        self.heard = None;
         Ok(&self.granted.contract)
     }
 
@@ -224,22 +228,33 @@ impl SendChannel {
     /// # Errors
     /// [`OpenError::Refused`] when its branch does not fit; the others receive on.
     pub fn join(&mut self, to: &str) -> Result<Span, OpenError> {
-        let _ = self.session.discard();
+        self.hear();
         join(&self.session, self.channel, to)
     }
 
-    /// Whether somebody else has changed the channel since the last call: the contract that then stands.
+    /// Whether the contract has changed since the last call, since somebody else has asked for that or the
+    /// channel has moved to another path: the contract that then stands.
     pub fn changed(&mut self) -> Option<&Contract> {
-        let mut newest = None;
+        self.hear();
+        // It is told of its own changes once more.
+        self.granted = self.heard.take().filter(|granted| *granted != self.granted)?;
+        Some(&self.granted.contract)
+    }
+
+    /// The part of the way for which nothing is guaranteed, now; none where all is. Of a channel that has
+    /// moved to another path it may be another one than at the opening.
+    pub fn withdrawn(&mut self) -> Option<Withdrawn> {
+        self.hear();
+        self.heard.unwrap_or(self.granted).withdrawn
+    }
+
+    fn hear(&mut self) {
         // An end that is told here is told by the board too.
         while let Ok(message) = self.session.next(Span::ZERO) {
             if let Reply::Changed { contract, .. } = message.body {
-                newest = Some(contract);
+                self.heard = Some(contract);
             }
         }
-        // It is told of its own changes once more.
-        self.granted = newest.filter(|granted| *granted != self.granted)?;
-        Some(&self.granted.contract)
     }
 
     /// Whether the contract carries a unit of so many octets, if need be the one that stands by now.

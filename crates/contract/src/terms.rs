@@ -57,7 +57,8 @@ pub struct AskedChange {
     /// X_min: the least time between units.
     #[cfg_attr(feature = "serde", serde(rename = "period_ns", with = "nanos"))]
     pub period: Option<Span>,
-    /// X_ave, I, D_max and J_max.
+    /// X_ave, I, D_max, J_max and the chances. The other ones are those of the opening, and none may be
+    /// stated.
     pub terms: AskedTerms,
 }
 
@@ -65,6 +66,26 @@ impl AskedChange {
     /// Another size, and nothing else.
     pub fn of_size(unit_octets_max: u32) -> Self {
         Self { unit_octets_max: Some(unit_octets_max), ..Self::default() }
+    }
+
+    /// Tests if it states only what changes.
+    ///
+    /// # Errors
+    /// [`BadTerms::Fixed`]: the first term that an open channel keeps.
+    pub fn check(&self) -> Result<(), BadTerms> {
+        let AskedTerms { reroute, backup, allow_withdrawn, partition, start, end, .. } = self.terms;
+        let fixed = [
+            (partition.is_some(), "partition"),
+            (start.is_some(), "start"),
+            (end.is_some(), "end"),
+            (backup, "path in reserve (backup)"),
+            (reroute.is_some(), "time for which another path is looked for (reroute)"),
+            (allow_withdrawn, "permission for ways without a guarantee"),
+        ];
+        match fixed.into_iter().find(|(is_stated, _)| *is_stated) {
+            Some((_, term)) => Err(BadTerms::Fixed(term)),
+            None => Ok(()),
+        }
     }
 
     /// The new size, if nothing else is to change.
@@ -122,6 +143,9 @@ pub enum BadTerms {
         /// Asked for.
         asked: Span,
     },
+    /// A change states a term that it does not change.
+    #[error("an open channel keeps its {0}: leave it out of the change, or open another channel")]
+    Fixed(&'static str),
     /// A probability of 0, or one of loss without one of time.
     #[error("probabilities are above 0, and that of no loss goes with that of timely delivery")]
     Chances,
@@ -233,6 +257,28 @@ mod tests {
         assert_eq!(said(chances(1, 0)), Ok(()));
         assert_eq!(said(chances(999_999_999, 999_999_999)), Ok(()));
         assert!(said(chances(1_000_000_000, 0)).is_err() && said(chances(0, 1)).is_err());
+        let change =
+            |terms| AskedChange { terms, ..AskedChange::default() }.check().map_err(|bad| bad.to_string());
+        assert_eq!(
+            change(AskedTerms {
+                delay: ms(9),
+                average: ms(3),
+                chances: Chances { late_ppb: 1, loss_ppb: 0 },
+                ..none
+            }),
+            Ok(())
+        );
+        let partition = "studio".parse().ok();
+        for (terms, named) in [
+            (AskedTerms { partition, ..none }, "its partition"),
+            (AskedTerms { start: ms(0), ..none }, "its start"),
+            (AskedTerms { end: ms(9), ..none }, "its end"),
+            (AskedTerms { backup: true, ..none }, "reserve"),
+            (AskedTerms { reroute: ms(0), ..none }, "reroute"),
+            (AskedTerms { allow_withdrawn: true, ..none }, "permission"),
+        ] {
+            assert!(change(terms).unwrap_err().contains(named), "{named}");
+        }
         let all = AskedTerms { average: ms(20), interval: ms(20), delay: ms(1), jitter: ms(1), ..none };
         assert_eq!(said(all), Ok(()));
     }

@@ -178,6 +178,12 @@ impl Control<'_> {
         self.sessions.iter().filter(|session| session.user == user).map(Session::weight).sum()
     }
 
+    /// True if the user of a session has a program that waits, or has waited, to be asked.
+    fn has_invitee(&self, at: usize) -> bool {
+        let user = self.sessions[at].user;
+        self.sessions.iter().any(|session| session.user == user && !session.invitees.is_empty())
+    }
+
     fn serve(&mut self, poller: &Poller, id: u64) {
         let Some(at) = self.sessions.iter().position(|session| session.id == id) else { return };
         self.next += 1;
@@ -218,8 +224,11 @@ impl Control<'_> {
         }
         let is_more =
             matches!(request, Request::Open { .. } | Request::Listen { .. } | Request::Invitee { .. });
+        // The channel that answers an invitation takes the place of the invitee, which counts until its
+        // program has the channel.
+        let takes_a_place = matches!(request, Request::Open { answers: Some(_), .. }) && self.has_invitee(at);
         let session = &mut self.sessions[at];
-        match self.facts.quota.one_more_channel(had) {
+        match self.facts.quota.one_more_channel(had - usize::from(takes_a_place)) {
             Err(sentence) if is_more => session.error(sentence, false),
             _ => session.request(request, ask, now(), self.data, self.facts),
         }

@@ -4,7 +4,7 @@ use crate::commands::{Command, ControlEnd, Opening, Peer, SocketMemory, SourceMe
 use crate::ledger::Charge;
 use crate::log::{Level, say};
 use crate::status::Facts;
-use rota_contract::{ChannelId, Granted, NodeId};
+use rota_contract::{AskedChange, ChannelId, Granted, NodeId};
 use rota_shm::control::{CONTROL_VERSION, Connection, Reply, Request, SocketError, UNASKED};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
@@ -69,6 +69,8 @@ pub(crate) struct Listening {
     pub(crate) buffers: u16,
     /// Its program is asked about each channel.
     pub(crate) asks: bool,
+    /// It has asked a source for its one channel, and no other one comes.
+    pub(crate) invites: bool,
 }
 
 /// A channel that would be received, as its sender asked for it.
@@ -296,7 +298,8 @@ impl Session {
                 self.error("a program that asks for a channel names the station that is to send", true);
             }
             Request::Listen { service, from, buffers, asks, invites } => {
-                let listener = Listening { id: ask, service, buffers: buffers.clamp(1, 64), asks };
+                let buffers = buffers.clamp(1, 64);
+                let listener = Listening { id: ask, service, buffers, asks, invites: invites.is_some() };
                 let command = Command::Listen { ask, service, from: from.clone(), invites };
                 self.ask(ask, Asked::Listen { from, listener }, command, data)
             }
@@ -306,10 +309,7 @@ impl Session {
             Request::List { after } => self.wait_for(ask, Asked::List { after }),
             Request::Show { channel } => self.wait_for(ask, Asked::Show { channel }),
             Request::Status => self.wait_for(ask, Asked::Status),
-            Request::Modify { channel, change } => {
-                let command = Command::Change { ask, channel, change };
-                self.ask(ask, Asked::Modify { channel }, command, data)
-            }
+            Request::Modify { channel, change } => self.modify(ask, channel, change, data),
             Request::Join { channel, to } => self.join(ask, channel, to, data),
             Request::Circulate { duration_ns } => {
                 let until = now + Span::from_nanos(duration_ns.min(60_000_000_000));
@@ -330,6 +330,16 @@ impl Session {
             }
             Request::LlcCancel => self.cancel_socket(ask, data),
             Request::Counters => _ = self.reply(&Reply::Counters, &[facts.counters.descriptor()]),
+        }
+    }
+
+    fn modify(&mut self, ask: u64, channel: ChannelId, change: AskedChange, data: &ControlEnd) {
+        match change.check() {
+            Ok(()) => {
+                let command = Command::Change { ask, channel, change };
+                self.ask(ask, Asked::Modify { channel }, command, data)
+            }
+            Err(bad) => self.error(bad.to_string(), true),
         }
     }
 
@@ -492,6 +502,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rota_contract::AskedTerms;
     use rota_shm::SocketShape;
     use rota_shm::control::{ControlListener as Door, ControlName};
 
@@ -573,7 +584,7 @@ mod tests {
     fn all_listens_of_a_dead_program_end_answered_or_not() {
         let (control, data) = ControlEnd::pair().unwrap();
         let (mut session, client) = session("listens");
-        let listening = |id, service| Listening { id, service, buffers: 4, asks: id == 8 };
+        let listening = |id, service| Listening { id, service, buffers: 4, asks: id == 8, invites: false };
         session.listens.push(listening(3, 5));
         for id in [4, 6] {
             let asked = Asked::Listen { from: None, listener: listening(id, 5) };
@@ -615,6 +626,25 @@ mod tests {
         assert_eq!(denied, [ChannelId(70)], "about which it was asked");
         assert!(invited.is_empty(), "invitees that stay: {invited:?}");
         assert!(taken.is_empty(), "services that stay taken: {taken:?}");
+    }
+
+    /// They were ignored, and the answer sounded as if they had changed.
+    #[test]
+    fn a_change_of_what_an_open_channel_keeps_is_wrong_use() {
+        let (control, data) = ControlEnd::pair().unwrap();
+        let (mut session, client) = session("keeps");
+        let mut change = |terms| {
+            let change = AskedChange { unit_octets_max: Some(9), terms, ..AskedChange::default() };
+            session.modify(1, ChannelId(7), change, &control);
+        };
+        change(AskedTerms { backup: true, ..AskedTerms::default() });
+        let Reply::Error { sentence, wrong_use: true } = client.try_reply().unwrap().unwrap().body else {
+            panic!("no error")
+        };
+        assert!(sentence.contains("keeps its path in reserve"), "{sentence}");
+        assert!(data.heard().is_none());
+        change(AskedTerms::default());
+        assert!(matches!(data.heard(), Some(Command::Change { .. })));
     }
 
     /// A peer that modified its channel some hundred times ended it: the receiver reads no such news.

@@ -73,6 +73,26 @@ fn without_room_or_a_second_path_nothing_is_opened() {
     world.assert_empty_at_the_end();
 }
 
+/// The destination opened a change beside the path that was dead already, gave up the one that was used, and
+/// so the channel was cut.
+#[test]
+fn a_change_behind_a_switch_waits_until_the_destination_has_seen_the_failure() {
+    for seed in 0..40 {
+        let mut world = open(seed, &SQUARE);
+        world.run_for(ms(500));
+        world.lose(0, 1, ms(50));
+        world.lose(1, 3, ms(1_900));
+        world.change_all(ms(100), 1_500);
+        world.run_for(ms(1_000));
+        assert_eq!((world.reroutes.switched, world.reroutes.changes.done), (1, 0), "seed {seed}");
+        world.run_for(ms(3_000));
+        assert_eq!(outcomes(&world), [Outcome::Opened], "seed {seed}");
+        assert_eq!((world.reroutes.changes.done, world.reroutes.done), (1, 0), "seed {seed}");
+        world.check_contracts();
+        world.assert_empty_at_the_end();
+    }
+}
+
 #[test]
 fn a_fault_at_any_event_of_two_paths_leaks_nothing() {
     let busy = || {

@@ -208,3 +208,52 @@ fn receivers_leave_and_join_and_a_gateway_ends_its_own_ones_alone() {
     of.net.drain(4);
     of.until(|of| of.told(|event| matches!(event, ChannelEvent::Closed { .. })).is_some());
 }
+
+/// They were asked of each receiver in vain, and the refusal said that a table was full.
+#[test]
+fn terms_that_cannot_be_are_a_mistake_at_the_opening_to_several() {
+    let mut of = forked();
+    let traffic = TrafficSpec::fixed(3_000, PERIOD, false);
+    let request = OpenRequest { to: Destination::Node(id(3)), service: SERVICE, traffic };
+    let beyond = Beyond { delay: Some(Span::ZERO), ..Beyond::default() };
+    let opened = of.net.nodes[0].open_to_all(of.net.now, &request, &[id(3), id(5)], beyond);
+    let said = opened.map_err(|error| error.to_string());
+    assert_eq!(said, Err("field 'delay' of the request cannot be".to_owned()));
+}
+
+/// The first one named decided which chance of being late a shared hop has.
+#[test]
+fn the_farthest_receiver_is_asked_for_first_in_whatever_order_they_are_named() {
+    for to in [[1, 3], [3, 1]] {
+        let mut of = forked();
+        of.net.nodes[1].listen(SERVICE);
+        of.open(&to, 3_000);
+        let asked = of.net.told.iter().filter_map(|(node, event)| match event {
+            ChannelEvent::Receiver { to, .. } if *node == 0 => Some(*to),
+            _ => None,
+        });
+        assert_eq!(asked.collect::<Vec<_>>(), [id(3), id(1)]);
+    }
+}
+
+/// Each silent one had all the time of a channel: with six of them the program gave up before the outcome.
+#[test]
+fn silent_receivers_are_decided_before_their_program_gives_up() {
+    let mut of = forked();
+    let traffic = TrafficSpec::fixed(3_000, PERIOD, false);
+    let request = OpenRequest { to: Destination::Node(id(1)), service: SERVICE, traffic };
+    let to = [1, 2, 3, 4, 5].map(id);
+    let began = of.net.now;
+    of.tree = of.net.nodes[0].open_to_all(began, &request, &to, Beyond::default()).expect("sound");
+    of.net.drain(0);
+    let is_over = |of: &Forked| of.told(|event| matches!(event, ChannelEvent::Denied { .. })).is_some();
+    while !is_over(&of) {
+        of.net.messages.clear();
+        of.net.run(Span::from_millis(5));
+        let took = of.net.now.since(began);
+        assert!(took < Span::from_millis(8_100), "they are not decided after {took}");
+    }
+    let each =
+        to.iter().all(|to| matches!(of.change(to.0 as usize - 1), Some(ReceiverChange::Refused { .. })));
+    assert!(each, "{:?}", of.net.told);
+}

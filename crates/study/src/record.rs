@@ -1,6 +1,7 @@
 //! The reports of the programs at the ends of a stream, as a study reads them.
 
 use crate::stall::Stall;
+use crate::transport::guarantee::Moved;
 use crate::transport::{Arrival, Over, Promise, Refusal};
 use rota::{ReceiverInfo, Statistical, Tally, Withdrawn};
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,9 @@ pub struct Sent {
     /// The receivers with the counts of each; absent where there is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub receivers: Vec<ReceiverInfo>,
+    /// The paths to which it has moved, where something else was guaranteed than before; absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<Moved>,
     /// Evidence of host stalls.
     pub stalls: Vec<Stall>,
     /// The cause of an early end.
@@ -131,6 +135,9 @@ pub struct ReceivedRecord {
     /// The promise of the statistical class; absent in the guaranteed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistical: Option<Statistical>,
+    /// The paths to which it has moved, where something else was guaranteed than before; absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<Moved>,
     /// Evidence of host stalls.
     pub stalls: Vec<Stall>,
     /// The cause of an early end.

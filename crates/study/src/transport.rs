@@ -3,6 +3,7 @@
 
 pub mod channel;
 mod datagram;
+pub mod guarantee;
 mod reassembly;
 mod reattach;
 mod stream;
@@ -145,6 +146,10 @@ pub trait UnitSink {
     fn receivers(&self) -> Vec<ReceiverInfo> {
         Vec::new()
     }
+    /// The part of the way for which nothing is guaranteed now.
+    fn withdrawn(&mut self) -> Option<Withdrawn> {
+        None
+    }
     /// Waits until the unit of frame time `frame` may be handed over.
     fn wait_slot(&mut self, frame: u64) -> Result<SendTurn, Failure>;
     /// Hands over one unit; false when a live sender had to drop it.
@@ -197,8 +202,8 @@ pub trait UnitSource {
     fn unsent(&self) -> u64 {
         0
     }
-    /// The part of the way for which nothing is guaranteed, once a channel with one has come.
-    fn withdrawn(&self) -> Option<Withdrawn> {
+    /// The part of the way for which nothing is guaranteed now, once a channel with one has come.
+    fn withdrawn(&mut self) -> Option<Withdrawn> {
         None
     }
     /// The promise of the statistical class, of the newest channel.

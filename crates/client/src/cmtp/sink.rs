@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use rota_contract::Withdrawn;
 use rota_units::{Instant, Span};
 
 use super::AHEAD_MAX;
@@ -287,6 +288,11 @@ impl StreamSink {
     /// The channel, for its contract, its sender and the counts of the contract.
     pub fn channel(&self) -> &RecvChannel {
         &self.channel
+    }
+
+    /// As [`RecvChannel::withdrawn`].
+    pub fn withdrawn(&mut self) -> Option<Withdrawn> {
+        self.channel.withdrawn()
     }
 }
 

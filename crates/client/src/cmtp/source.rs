@@ -1,6 +1,6 @@
 //! The source's end of a stream.
 
-use rota_contract::{Contract, Tally};
+use rota_contract::{Contract, Tally, Withdrawn};
 use rota_units::{Instant, Span};
 
 use super::AHEAD_MAX;
@@ -132,6 +132,11 @@ impl StreamSource {
     /// The channel, for its contract and counts.
     pub fn channel(&self) -> &SendChannel {
         &self.channel
+    }
+
+    /// As [`SendChannel::withdrawn`].
+    pub fn withdrawn(&mut self) -> Option<Withdrawn> {
+        self.channel.withdrawn()
     }
 
     /// The counts of the units so far, as the receiver's node counted them; see [`SendChannel::tally`].

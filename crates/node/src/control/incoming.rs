@@ -1,8 +1,9 @@
 //! Channels that come: the program is asked where it wants to be, gets its memory, and is told when the
 //! channel is open (`TENET-4.1-5`).
 
-use super::Control;
+use super::{Control, memory};
 use crate::commands::{Command, Peer, SinkMemory};
+use crate::log::{Level, say};
 use crate::session::{Coming, Listening, Owned, Session, Waiting};
 use rota_contract::{ChannelId, Granted};
 use rota_proto::Shortage;
@@ -107,7 +108,10 @@ impl Control<'_> {
             Ok(made) => made,
             Err(short) => {
                 self.data.say(Command::Decline { channel, short });
-                return self.listen_again(at, listened);
+                return match listened.invites {
+                    true => self.not_taken(at, &listened, unit_octets_max, short),
+                    false => self.listen_again(at, listened),
+                };
             }
         };
         let (ring, board) = sink.into_parts();
@@ -132,6 +136,15 @@ impl Control<'_> {
         let sleeper = self.data.waker().sleeper(board.clone(), None);
         let memory = SinkMemory { ring, board, sleeper, _charge: Some(charge) };
         self.data.say(Command::AttachSink { channel, buffers, memory });
+    }
+
+    /// The channel that a program has asked its source for came, and finds no memory here: it comes no second
+    /// time, so that the program is told.
+    fn not_taken(&self, at: usize, listened: &Listening, unit: u32, short: Shortage) {
+        self.data.say(Command::Unlisten { listener: listened.id });
+        let refusal = memory::of_peer(&self.facts.name, unit, short);
+        say(Level::Warn, "refused", &format!("refused: a channel that was asked for: {}", refusal.sentence));
+        self.sessions[at].to(UNASKED).reply(&Reply::NotInvited { refusal, is_absent: false }, &[]);
     }
 
     pub(super) fn on_incoming_opened(&mut self, channel: ChannelId, peer: Option<Peer>, granted: Granted) {

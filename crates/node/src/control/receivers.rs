@@ -107,8 +107,24 @@ impl Control<'_> {
     }
 }
 
-/// A receiver of an open channel.
-pub(super) fn info(detail: &ReceiverDetail) -> ReceiverInfo {
+/// Hops of all receivers together whose shares fit a reply.
+const SHARES_MAX: usize = 96;
+
+/// The receivers of an open channel.
+pub(super) fn infos(details: &[ReceiverDetail]) -> Vec<ReceiverInfo> {
+    let mut infos: Vec<ReceiverInfo> = details.iter().map(info).collect();
+    let hops: usize = infos.iter().map(|info| info.hops.len()).sum();
+    for hop in infos.iter_mut().flat_map(|info| &mut info.hops) {
+        // There is no certificate of such a channel. Of a link's part, which states all flows of a port,
+        // nothing is shown; that of a segment has the share.
+        if hop.medium != "rether" || hops > SHARES_MAX {
+            hop.part = Vec::new();
+        }
+    }
+    infos
+}
+
+fn info(detail: &ReceiverDetail) -> ReceiverInfo {
     let ReceiverDetail { node, name, state, by, bound, nodes, tally } = detail;
     let called = if name.is_empty() { node.to_string() } else { name.clone() };
     let (word, why) = match state {
@@ -132,5 +148,49 @@ pub(super) fn info(detail: &ReceiverDetail) -> ReceiverInfo {
         units,
         broken: lost,
         hops: hops.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_admission::subnet::Offer;
+    use rota_proto::PortId;
+    use rota_proto::rcap::{HopOffer, Record, StatusCounts};
+    use rota_shm::control::MESSAGE_OCTETS_MAX;
+
+    fn record(node: u64, medium: u8) -> (Record, String) {
+        let span = Span::from_nanos(1 << 40);
+        let offer = Offer { delay: span, service_least: span, link_least: span, link_most: span };
+        let (host_slack, late) = (Span::ZERO, rota_admission::rtip::Chance::NEVER);
+        let regulator = rota_admission::rtip::Regulator::Rate;
+        let hop = HopOffer { offer, regulator, host_slack, late, medium, percent: 0 };
+        let counts = StatusCounts { packets: 1 << 40, dropped: 1 << 40 };
+        // As many numbers as a message of RCAP has room for, in an octet each.
+        let terms = vec![1; 1_000];
+        let (node, port) = (NodeId(node), PortId(1));
+        (Record { node, port, is_open: true, hop, buffers: 1 << 40, counts, terms }, "n".repeat(63))
+    }
+
+    /// With some links on the way to sixteen receivers, the numbers of all flows there exceeded a reply.
+    #[test]
+    fn the_receivers_of_a_channel_fit_a_reply_whatever_their_links_carry() {
+        let detail = |node: u64, medium: u8| ReceiverDetail {
+            node: NodeId(node),
+            name: "n".repeat(63),
+            state: ReceiverState::In,
+            by: String::new(),
+            bound: Span::from_nanos(1 << 40),
+            nodes: (0..7).map(|hop| record(hop + 100, medium)).collect(),
+            tally: Tally::default(),
+        };
+        for medium in [1, 2] {
+            let all: Vec<ReceiverDetail> = (0..16).map(|node| detail(node, medium)).collect();
+            let octets = serde_json::to_vec(&infos(&all)).expect("JSON").len();
+            assert!(octets < MESSAGE_OCTETS_MAX - 2_000, "{octets}");
+        }
+        let few = infos(&[detail(1, 1), detail(2, 2)]);
+        let stated = few.iter().map(|info| info.hops.iter().filter(|hop| !hop.part.is_empty()).count());
+        assert_eq!(stated.collect::<Vec<_>>(), [7, 0], "the shares of segments are shown");
     }
 }

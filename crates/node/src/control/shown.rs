@@ -48,7 +48,7 @@ impl Control<'_> {
             info: info(owned, snapshot),
             terms: detail.map(terms),
             hops: detail.map_or(Vec::new(), |detail| detail.hops.iter().map(hop).collect()),
-            receivers: detail.map_or(Vec::new(), |of| of.receivers.iter().map(receivers::info).collect()),
+            receivers: detail.map_or(Vec::new(), |of| receivers::infos(&of.receivers)),
             destination: detail.and_then(|detail| detail.destination.as_ref()).map(destination),
         }))
     }

@@ -4,10 +4,13 @@
 
 use crate::rcap::{ChannelKey, ChannelRequest, RcapDenied, RcapTest, Record, simply};
 use rota_contract::{ChannelId, CloseCause, NodeId, Tally};
-use rota_units::Span;
+use rota_units::{Instant, Span};
 
 /// Receivers of one channel, those included that were refused or have left.
 pub const RECEIVERS_MAX: usize = 16;
+/// A program has its channel and the outcome of each receiver within this time: the library waits for ten
+/// seconds, where its program says nothing else.
+const ALL_WITHIN: Span = Span::from_millis(8_000);
 
 /// The state of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,8 @@ pub(crate) struct Tree {
     /// The request of each branch but for its destination.
     pub(crate) request: ChannelRequest,
     pub(crate) branches: Vec<Branch>,
+    /// When its program has the outcome of all receivers that it named at the opening.
+    due: Instant,
     /// Its program may send.
     pub(crate) is_open: bool,
     /// The end that its program, or somebody else here, has asked for.
@@ -56,9 +61,9 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub(crate) fn new(request: ChannelRequest, to: impl Iterator<Item = NodeId>) -> Self {
+    pub(crate) fn new(now: Instant, request: ChannelRequest, to: impl Iterator<Item = NodeId>) -> Self {
         let (branches, is_open, closing, lost_before) = (Vec::new(), false, None, 0);
-        let mut tree = Self { request, branches, is_open, closing, lost_before };
+        let mut tree = Self { request, branches, due: now + ALL_WITHIN, is_open, closing, lost_before };
         to.for_each(|to| _ = tree.add(to));
         tree
     }
@@ -87,6 +92,20 @@ impl Tree {
             is_counted: false,
         });
         true
+    }
+
+    /// The time that the next receiver has to be decided: those that nobody hears of leave time for the
+    /// others. One that joins later has all the time that a channel has.
+    pub(crate) fn patience(&self, now: Instant) -> Span {
+        let waiting = self.branches.iter().filter(|branch| branch.state == ReceiverState::Waits).count();
+        if self.is_open { Span::MAX } else { self.due.since(now).div_down(waiting.max(1) as u64) }
+    }
+
+    /// The receiver that is asked for next: of those that wait the farthest one. A hop that branches share
+    /// keeps the chance of being late that the first of them gave it, which is the smallest then.
+    pub(crate) fn next(&mut self, hops: impl Fn(NodeId) -> u32) -> Option<&mut Branch> {
+        let waiting = self.branches.iter_mut().filter(|branch| branch.state == ReceiverState::Waits);
+        waiting.min_by_key(|branch| u32::MAX - hops(branch.to))
     }
 
     pub(crate) fn branch(&mut self, channel: ChannelId) -> Option<&mut Branch> {

@@ -152,17 +152,17 @@ impl Rcap {
     ) {
         let promise = demand.promise(&nodes);
         let call = self.calls.remove(&of.channel);
-        self.end_answer(now, of.channel, None);
         if let Some(own) = self.ledger.get_mut(entry) {
             own.promise = promise.delay;
         }
         if demand.is_second() {
-            return self.has_second(of.channel, entry, (promise, nodes), call);
+            return self.has_second(now, (of.channel, entry), (promise, nodes), call);
         }
         if demand.request.has_second && demand.again.is_none() {
             let until = call.map_or(now, |call| call.until);
             return self.ask_second(now, (of.channel, entry), (promise, nodes), until);
         }
+        self.end_answer(now, of.channel, None);
         if demand.is_change() {
             return self.changed(now, of.channel, entry, (promise, nodes));
         }

@@ -15,17 +15,21 @@
 //! The source tells RTIP of its part of the second path when it switches, and not before: until then no
 //! packet can leave by it. Both paths are reserved all the time. The failure of the second one is no failure
 //! of the channel. After a switch the channel has no second path any more, and looks for another one as any
-//! other. It cannot change meanwhile.
+//! other. It cannot change before a switch. Behind one a change waits until the destination, too, has seen
+//! the first path fail: until then that one would be the contract beside which it opens the new one.
 
 use super::Rcap;
 use super::call::Call;
 use super::io::{Ending, EntryId, Installed, Promise, RcapEvent, RcapOutput, simply};
 use super::ledger::Entry;
 use super::record::{Again, Apart, Demand, Record};
-use super::reroute::is_of_path;
+use super::reroute::{SILENT_MAX, is_of_path};
 use rota_contract::ChannelId;
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use rota_wire::{RcapClose, RcapDenied, RcapTest};
+
+/// The nodes behind a failure pass the word on within this time.
+const TOLD: Span = Span::from_millis(100);
 
 /// The end of a second path. At the source: what RTIP and the program will be told.
 #[derive(Clone, Debug, Default)]
@@ -87,11 +91,12 @@ impl Rcap {
     /// The accept of the second path has come back to the source: the program may send.
     pub(super) fn has_second(
         &mut self,
-        channel: ChannelId,
-        entry: EntryId,
+        now: Instant,
+        (channel, entry): (ChannelId, EntryId),
         path: (Promise, Vec<Record>),
         call: Option<Call>,
     ) {
+        self.end_answer(now, channel, None);
         if let Some(standby) = self.ledger.get_mut(entry).and_then(|own| own.standby.as_mut()) {
             standby.path = Some(path);
         }
@@ -112,7 +117,12 @@ impl Rcap {
 
     /// An open path has ended at one of its ends, and the channel has another one: true if it goes on by
     /// that.
-    pub(super) fn switches(&mut self, entry: &Entry, (id, close): (EntryId, RcapClose)) -> bool {
+    pub(super) fn switches(
+        &mut self,
+        now: Instant,
+        entry: &Entry,
+        (id, close): (EntryId, RcapClose),
+    ) -> bool {
         let (key, sending) = (entry.key(), entry.before.is_none());
         let RcapClose { cause, node } = close;
         if entry.standby.is_some() {
@@ -127,6 +137,9 @@ impl Rcap {
         }
         let standby = self.ledger.get_mut(id).and_then(|other| other.standby.take());
         if sending && let Some(Standby { installed: Some(channel), path: Some((promise, nodes)) }) = standby {
+            if let Some(used) = self.ledger.get_mut(id) {
+                used.agreed = now + SILENT_MAX + TOLD;
+            }
             self.tell(RcapEvent::Broken { key, sending, cause, node });
             self.outputs.push_back(RcapOutput::Install { entry: id, channel });
             self.tell(RcapEvent::Switched { channel: key.channel, entry: id, promise, nodes });
@@ -135,8 +148,9 @@ impl Rcap {
     }
 
     /// A channel that waits for its second path has ended: its program hears of a refusal.
-    pub(super) fn end_pending(&mut self, entry: &Entry, denied: RcapDenied) {
+    pub(super) fn end_pending(&mut self, now: Instant, entry: &Entry, denied: RcapDenied) {
         let (channel, attempts) = (entry.of.channel, entry.of.attempt);
+        self.end_answer(now, channel, Some(denied));
         self.tell(RcapEvent::Refused { channel, denied, attempts });
     }
 }

@@ -79,6 +79,20 @@ impl Rcap {
         channel: ChannelId,
         request: ChannelRequest,
     ) -> Result<(), RcapCallError> {
+        self.establish_within(now, channel, request, self.limits.patience)
+    }
+
+    /// The same with an outcome within this time, if that is shorter than the patience of this node.
+    ///
+    /// # Errors
+    /// As [`Self::establish`].
+    pub fn establish_within(
+        &mut self,
+        now: Instant,
+        channel: ChannelId,
+        request: ChannelRequest,
+        patience: Span,
+    ) -> Result<(), RcapCallError> {
         if request.destination == self.own {
             return Err(RcapCallError::OwnNode);
         }
@@ -87,11 +101,19 @@ impl Rcap {
         if self.calls.len() >= self.limits.calls {
             return Err(RcapCallError::Full);
         }
-        let until = now + self.limits.patience;
+        let until = now + patience.min(self.limits.patience);
         self.calls.insert(channel, Call::new(demand, until));
         self.begin_answer(channel, &request);
         self.attempt(now, channel);
         Ok(())
+    }
+
+    /// Tests if a request can be, whatever other nodes say to it.
+    ///
+    /// # Errors
+    /// Its traffic or one of its fields cannot be.
+    pub fn check_request(now: Instant, request: ChannelRequest) -> Result<(), RcapCallError> {
+        Demand::of(now, request).map(|_| ())
     }
 
     pub(super) fn attempt(&mut self, now: Instant, channel: ChannelId) {

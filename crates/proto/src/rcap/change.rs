@@ -90,7 +90,7 @@ impl Rcap {
         if self.calls.len() >= self.limits.calls {
             return Err(RcapCallError::Full);
         }
-        let newest = entry.newest;
+        let (newest, agreed) = (entry.newest, Some(entry.agreed).filter(|at| *at > now));
         if newest > ATTEMPTS_MAX {
             return Err(RcapCallError::Attempts);
         }
@@ -101,9 +101,10 @@ impl Rcap {
         if parts.is_some_and(|due| due > now + self.limits.patience) {
             return Err(RcapCallError::Changing);
         }
-        let call = Call::new(demand, parts.unwrap_or(now) + self.limits.patience);
-        self.calls.insert(channel, Call { attempts: newest, retry_at: parts, change: Some(newest), ..call });
-        if parts.is_none() {
+        let waits = parts.into_iter().chain(agreed).max();
+        let call = Call::new(demand, waits.unwrap_or(now) + self.limits.patience);
+        self.calls.insert(channel, Call { attempts: newest, retry_at: waits, change: Some(newest), ..call });
+        if waits.is_none() {
             self.attempt(now, channel);
         }
         Ok(())
@@ -181,7 +182,7 @@ impl Rcap {
 
     /// An open contract has ended at one of its ends: true if the channel goes on by another one, and no
     /// program hears of this end.
-    pub(super) fn goes_on(&mut self, entry: &Entry, ending: &Ending) -> bool {
+    pub(super) fn goes_on(&mut self, now: Instant, entry: &Entry, ending: &Ending) -> bool {
         let key = entry.key();
         let other = self.ledger.find(&key).and_then(|id| Some((id, self.ledger.get(id)?)));
         let Some((id, other)) = other.filter(|(_, other)| other.state.is_open()) else { return false };
@@ -189,7 +190,7 @@ impl Rcap {
             let close = self.close_of(ending);
             let (is_ended, is_used) = (entry.before.is_some(), entry.standby.is_none());
             let is_failed = super::reroute::is_of_path(entry, &close);
-            let goes_on = self.switches(entry, (id, close));
+            let goes_on = self.switches(now, entry, (id, close));
             if !(is_ended && is_used && is_failed) {
                 return goes_on;
             }

@@ -57,9 +57,9 @@ impl Rcap {
             self.question_ended(key.channel);
         }
         if is_source && entry.is_pending {
-            return self.end_pending(entry, self.denied_of(&ending));
+            return self.end_pending(now, entry, self.denied_of(&ending));
         }
-        if entry.state.is_open() && (is_source || is_destination) && self.goes_on(entry, &ending) {
+        if entry.state.is_open() && (is_source || is_destination) && self.goes_on(now, entry, &ending) {
             return;
         }
         match (is_source || is_destination, entry.state.is_open()) {

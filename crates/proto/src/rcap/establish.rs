@@ -140,6 +140,7 @@ impl Rcap {
             newest,
             standby: None,
             is_pending: false,
+            agreed: Instant::ZERO,
         })
     }
 
@@ -307,7 +308,9 @@ impl Rcap {
         }
         let best = demand.delay(records);
         let key = key(of);
-        let lease = attempt.lease.min(self.limits.answer);
+        // Its source asks for a branch within its part of a time: the word of this node comes before the end.
+        let spare = if demand.is_branch() { attempt.lease.div_down(4) } else { Span::ZERO };
+        let lease = attempt.lease.minus(spare).min(self.limits.answer);
         let entry = self.add(now, Attempt { lease, ..attempt }, None, State::Answering);
         self.promise_here(entry);
         self.tell(RcapEvent::Incoming { key, entry, listener, request, best });

@@ -74,6 +74,9 @@ pub(super) struct Entry {
     pub(super) standby: Option<Standby>,
     /// At a source: the program is not told before there is a second path.
     pub(super) is_pending: bool,
+    /// At a source that has gone over to its second path: when the destination has seen the first one fail,
+    /// too.
+    pub(super) agreed: Instant,
 }
 
 impl Entry {

@@ -19,6 +19,7 @@
 
 use super::Rcap;
 use super::call::Call;
+use super::change::units_within;
 use super::establish::Attempt;
 use super::io::{ChannelKey, EntryId, RcapEvent, simply};
 use super::ledger::{Entry, State, key};
@@ -29,7 +30,7 @@ use rota_units::{Instant, Span};
 use rota_wire::{RcapClose, RcapDenied, RcapTest};
 
 /// A session without an answer ends within this time, at each of its ends by itself.
-const SILENT_MAX: Span = Span::from_millis(2_000);
+pub(super) const SILENT_MAX: Span = Span::from_millis(2_000);
 
 /// The end of a path that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub(super) struct Kept {
     broken: Broken,
     demand: Demand,
     memory: u64,
+    /// The promise by the path that failed.
+    promise: Span,
     pub(super) until: Instant,
 }
 
@@ -92,8 +95,8 @@ impl Rcap {
         } else if self.kept.len() < self.limits.entries {
             // The source may have learned of the failure later, by as much as a silent session takes.
             let until = now + reroute + SILENT_MAX;
-            let memory = entry.memory;
-            self.kept.insert(key, Kept { broken, demand, memory, until });
+            let (memory, promise) = (entry.memory, entry.promise);
+            self.kept.insert(key, Kept { broken, demand, memory, promise, until });
         } else {
             return false;
         }
@@ -153,6 +156,12 @@ impl Rcap {
         }
         let first = (kept.broken.cause, kept.broken.node);
         let promise = attempt.demand.promise_at_end(&attempt.records);
+        // A longer path may lose units in the memory that there is, and is better than none. A shorter X_min
+        // was tested before the source had it, so that a sound one fits.
+        let units = units_within(promise.min(kept.promise), asked.messages.x_min);
+        if asked.messages.x_min < before.messages.x_min && units > kept.memory {
+            return Err(simply(self.own, RcapTest::Room));
+        }
         let (room, memory, mut attempt) = (before.room, kept.memory, attempt);
         attempt.demand.request.room = room;
         let request = attempt.demand.request;

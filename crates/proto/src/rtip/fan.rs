@@ -18,23 +18,51 @@ struct Source {
     /// The number behind the newest unit that was offered.
     next: u64,
     /// Units that some hop has yet to send.
-    ready: VecDeque<u64>,
-    /// Units that all hops have sent, of which the parent has not heard.
-    over: VecDeque<u64>,
+    ready: VecDeque<Ready>,
+    /// Units that are over at all hops, of which the parent has not heard.
+    over: VecDeque<(u64, UnitFate)>,
     /// The newest slot.
     at: Instant,
+}
+
+/// A unit of which some hop has not told yet.
+#[derive(Clone, Copy, Debug)]
+struct Ready {
+    number: u64,
+    is_sent: bool,
+    is_dropped: bool,
+}
+
+impl Ready {
+    /// A hop that could not send it harms its own receivers, who count it as lost. With all hops the program
+    /// has failed, or its channel.
+    const fn fate(self) -> UnitFate {
+        if self.is_dropped && !self.is_sent { UnitFate::Dropped } else { UnitFate::Sent }
+    }
 }
 
 impl Source {
     fn settle(&mut self) {
         let sent = self.hops.iter().map(|(_, next)| *next).min().unwrap_or(self.next);
-        let has_room = |over: &VecDeque<u64>| over.len() < over.capacity();
-        while has_room(&self.over)
-            && let Some(number) = self.ready.front().copied().filter(|number| *number < sent)
+        while self.over.len() < self.over.capacity()
+            && let Some(unit) = self.ready.front().copied().filter(|unit| unit.number < sent)
         {
             self.ready.pop_front();
-            self.over.push_back(number);
+            self.over.push_back((unit.number, unit.fate()));
         }
+    }
+
+    /// A hop is done with a unit.
+    fn note(&mut self, hop: ChannelId, number: u64, fate: UnitFate) {
+        let own = self.hops.iter_mut().filter(|(id, _)| *id == hop);
+        own.for_each(|(_, next)| *next = number.saturating_add(1));
+        if let Some(unit) = self.ready.iter_mut().find(|unit| unit.number == number) {
+            match fate {
+                UnitFate::Sent => unit.is_sent = true,
+                UnitFate::Dropped => unit.is_dropped = true,
+            }
+        }
+        self.settle();
     }
 }
 
@@ -79,12 +107,12 @@ impl Fans {
 
     /// A program sends on this hop, too, from its next unit on.
     pub(crate) fn send_on(&mut self, program: ChannelId, hop: ChannelId) {
-        let room = || VecDeque::with_capacity(2 * UNITS_WAITING_MAX);
+        let room = 2 * UNITS_WAITING_MAX;
         let source = self.sources.entry(program).or_insert_with(|| Source {
             hops: Vec::new(),
             next: 0,
-            ready: room(),
-            over: room(),
+            ready: VecDeque::with_capacity(room),
+            over: VecDeque::with_capacity(room),
             at: Instant::ZERO,
         });
         source.hops.push((hop, source.next));
@@ -126,7 +154,7 @@ impl Fans {
         if let Some(source) = self.sources.get_mut(&program) {
             source.next = number.saturating_add(1);
             if source.ready.len() < source.ready.capacity() {
-                source.ready.push_back(number);
+                source.ready.push_back(Ready { number, is_sent: false, is_dropped: false });
             }
         }
     }
@@ -148,24 +176,22 @@ impl Fans {
         let channel = *program;
         source.at = at;
         match unit {
-            Some((number, UnitFate::Sent)) => {
-                let own = source.hops.iter_mut().filter(|(id, _)| *id == hop);
-                own.for_each(|(_, next)| *next = number.saturating_add(1));
-                source.settle();
+            Some((number, fate)) => {
+                source.note(hop, number, fate);
                 self.next_over()
             }
             // The empty slots of one hop stand for those of all.
             None if source.hops.first().is_none_or(|(id, _)| *id != hop) => None,
-            unit => Some(Output::Slot { channel, at, unit }),
+            None => Some(Output::Slot { channel, at, unit }),
         }
     }
 
-    /// The next unit that all hops of its program have sent.
+    /// The next unit that is over at all hops of its program.
     pub(crate) fn next_over(&mut self) -> Option<Output> {
         let (channel, source) = self.sources.iter_mut().find(|(_, source)| !source.over.is_empty())?;
-        let (number, at) = (source.over.pop_front()?, source.at);
+        let (unit, at) = (source.over.pop_front()?, source.at);
         source.settle();
-        Some(Output::Slot { channel: *channel, at, unit: Some((number, UnitFate::Sent)) })
+        Some(Output::Slot { channel: *channel, at, unit: Some(unit) })
     }
 }
 
@@ -202,6 +228,24 @@ mod tests {
             (fans.offered_by(TREE), fans.hop(TREE, 0), fans.hop(TREE, 2)),
             (3, Some(ChannelId(1)), None)
         );
+    }
+
+    /// A unit that one hop gave up ended the channel of all receivers.
+    #[test]
+    fn a_unit_that_one_hop_gives_up_ends_nothing_for_the_others() {
+        let gave_up = |hop, number| {
+            let unit = Some((number, UnitFate::Dropped));
+            Output::Slot { channel: ChannelId(hop), at: AT, unit }
+        };
+        let mut fans = Fans::default();
+        fans.send_on(TREE, ChannelId(1));
+        fans.send_on(TREE, ChannelId(2));
+        [0, 1, 2].into_iter().for_each(|number| fans.offered(TREE, number));
+        assert_eq!([fans.merge(gave_up(1, 0)), fans.merge(sent(2, 0))], [None, of_tree(0)]);
+        assert_eq!([fans.merge(sent(2, 1)), fans.merge(gave_up(1, 1))], [None, of_tree(1)]);
+        // No hop can send it: its octets cannot be read, say.
+        let none = Output::Slot { channel: TREE, at: AT, unit: Some((2, UnitFate::Dropped)) };
+        assert_eq!([fans.merge(gave_up(1, 2)), fans.merge(gave_up(2, 2))], [None, Some(none)]);
     }
 
     /// More units wait than a hop takes: the room was taken when it was entered.

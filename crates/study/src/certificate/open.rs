@@ -2,14 +2,14 @@
 
 use super::document::{self, Document};
 use rota::{ChannelDetail, HopInfo, TermsInfo};
-use rota_admission::Clocks;
 use rota_admission::certificate::{
     FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, PortPart, RetherTerms, Terms,
     certify, edf_terms,
 };
 use rota_admission::path::{self, Goal, Hop};
 use rota_admission::rtip::{Flow, Messages, Packets, Regulator};
-use rota_admission::subnet::Ask;
+use rota_admission::subnet::{Ask, packet_span_up};
+use rota_admission::{Clocks, LinkModel};
 use rota_units::{Octets, Span};
 use serde_json::Value;
 
@@ -57,18 +57,24 @@ pub fn certificate(detail: &ChannelDetail) -> Result<Value, String> {
                 .to_owned(),
         );
     }
-    let terms = terms_of(detail.terms.as_ref().ok_or_else(unknown)?);
+    let terms = detail.terms.as_ref().ok_or_else(unknown)?;
     let hops = hops_of(&detail.hops).filter(|hops| !hops.is_empty()).ok_or_else(unknown)?;
-    let mut memory: Vec<Memory> = detail.hops.iter().map(|_| Memory::default()).collect();
-    let parts = detail.hops.iter().zip(&mut memory).enumerate().map(|(n, (hop, memory))| {
+    of_hops(terms, &detail.hops, &hops)
+}
+
+/// The certificate of these terms over these hops, as their nodes told of them and as the tests have them.
+fn of_hops(terms: &TermsInfo, told: &[HopInfo], hops: &[Hop]) -> Result<Value, String> {
+    let terms = terms_of(terms);
+    let mut memory: Vec<Memory> = told.iter().map(|_| Memory::default()).collect();
+    let parts = told.iter().zip(&mut memory).enumerate().map(|(n, (hop, memory))| {
         part(hop, memory).map_err(|why| format!("hop {} has no part: {} {why}", n + 1, called(hop)))
     });
     let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
-    let made = certify(&terms, &hops, &mut parts).map_err(|why| match why {
+    let made = certify(&terms, hops, &mut parts).map_err(|why| match why {
         NoCertificate::Traffic(bad) => bad.to_string(),
         NoCertificate::Path(denied) => denied.to_string(),
     })?;
-    let short = detail.hops.iter().zip(made.hops).find(|(told, made)| told.buffers < made.node.buffers);
+    let short = told.iter().zip(made.hops).find(|(told, made)| told.buffers < made.node.buffers);
     if let (Some((told, made)), true) = (short, hops.len() > 1) {
         let (node, has, needs) = (called(told), told.buffers, made.node.buffers);
         return Err(format!("{node} has room for {has} packets of the channel, and would need {needs}"));
@@ -188,7 +194,7 @@ pub fn share_in_words(hop: &HopInfo) -> String {
 }
 
 /// Takes any octets as a node's part of a link. A part that is read can be written, and reads back as the
-/// same.
+/// same; a certificate is made of it that the checker accepts, or there is a reason why not.
 pub fn fuzz_link_part(data: &[u8]) {
     let Ok(terms) = rota_wire::RcapTerms::parse(data) else { return };
     let numbers: Vec<u64> = terms.numbers().collect();
@@ -199,11 +205,39 @@ pub fn fuzz_link_part(data: &[u8]) {
     };
     let Some((part, mut flows)) = read(&numbers) else { return };
     let Some(link) = part.frame.link() else { return };
+    _ = certify_part(numbers, &link, &flows[part.own]);
     let ahead = link.frame_span_max() + Span::from_nanos(part.card_ahead);
     let again = PortPart::of(&link, ahead, &mut flows, part.own);
     let mut numbers = Vec::new();
     again.write(&flows, &mut |number| numbers.push(number));
     assert_eq!(read(&numbers), Some((again, flows)), "what was written reads back");
+}
+
+/// The certificate of a channel of this link alone, whose flow is this one.
+fn certify_part(part: Vec<u64>, link: &LinkModel, (ask, delay): &(Ask, Span)) -> Result<Value, String> {
+    let (traffic, octets) = (ask.traffic, ask.octets.get());
+    let terms = TermsInfo {
+        x_min_ns: traffic.x_min().as_nanos(),
+        x_ave_ns: traffic.interval().as_nanos() / traffic.burst().max(1),
+        interval_ns: traffic.interval().as_nanos(),
+        s_max_octets: octets,
+        delay_max_ns: delay.as_nanos().saturating_mul(2).saturating_add(1_000_000_000),
+        packet_max_octets: octets,
+        packet_least_octets: octets,
+        ..TermsInfo::default()
+    };
+    let hop = HopInfo {
+        medium: "link".into(),
+        regulator: "rate".into(),
+        bound_ns: delay.as_nanos(),
+        service_least_ns: packet_span_up(link.rate, &link.framing, ask.octets_least).as_nanos(),
+        buffers: u64::MAX,
+        part,
+        ..HopInfo::default()
+    };
+    let told = [hop];
+    let hops = hops_of(&told).ok_or("no regulator")?;
+    of_hops(&terms, &told, &hops)
 }
 
 #[cfg(test)]

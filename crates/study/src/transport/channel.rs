@@ -226,6 +226,10 @@ impl UnitSink for ChannelSink {
         receivers(&self.channel)
     }
 
+    fn withdrawn(&mut self) -> Option<Withdrawn> {
+        self.channel.withdrawn()
+    }
+
     fn wait_slot(&mut self, _frame: u64) -> Result<SendTurn, Failure> {
         self.channel.follow(&mut self.pacer);
         let due = self.pacer.due();
@@ -459,7 +463,7 @@ impl UnitSource for ChannelSource {
     fn next(&mut self, unit: &mut Vec<u8>, patience: Span) -> Result<Event, Failure> {
         let Some(channel) = &mut self.channel else {
             return match self.listener.accept(patience) {
-                Ok(channel) => {
+                Ok(mut channel) => {
                     self.stream.begin_channel(&channel.peer().mac, channel.units_before());
                     (self.withdrawn, self.statistical) = (channel.withdrawn(), channel.statistical());
                     self.channel = Some(channel);
@@ -509,7 +513,10 @@ impl UnitSource for ChannelSource {
         }
     }
 
-    fn withdrawn(&self) -> Option<Withdrawn> {
+    fn withdrawn(&mut self) -> Option<Withdrawn> {
+        if let Some(channel) = &mut self.channel {
+            self.withdrawn = channel.withdrawn();
+        }
         self.withdrawn
     }
 

@@ -8,7 +8,7 @@ use crate::across::tree::{Branch, RECEIVERS_MAX, ReceiverState, Tree};
 use crate::across::{Across, End, STATUS_EVERY, State, granted};
 use crate::channels::{ChannelEvent, OpenRequest, ReceiverChange, RequestError};
 use crate::io::ChannelId;
-use crate::rcap::{ChannelKey, ChannelRequest, RcapEvent, RcapTest, Record, simply};
+use crate::rcap::{ChannelKey, ChannelRequest, Rcap, RcapEvent, RcapTest, Record, simply};
 use rota_contract::{CloseCause, NodeId, Tally};
 use rota_units::{Instant, Span};
 
@@ -126,12 +126,14 @@ impl Node {
         let id = self.lines[0].channels.next_id();
         let beyond = Beyond { reroute: Some(Span::ZERO), ..beyond };
         let asked = ChannelRequest { tree: id, ..self.request_beyond(request, first, &beyond) };
+        // What cannot be is a mistake of the program, and no refusal of a receiver.
+        Rcap::check_request(now, asked).map_err(RequestError::Across)?;
         let key = ChannelKey { origin: own, channel: id };
         let asked_of_all = self.tell_across(now, |across| {
             let mut end = End::asked(key, (true, first), granted(&asked, asked.goal.delay), None);
             end.opened.request = Some(asked);
             across.ends.insert(id, end);
-            across.trees.insert(id, Tree::new(asked, to.iter().copied()));
+            across.trees.insert(id, Tree::new(now, asked, to.iter().copied()));
             across.unsettled.insert(id);
         });
         debug_assert!(asked_of_all.is_some(), "it was looked at just now");
@@ -273,12 +275,14 @@ impl Node {
             return;
         }
         let request = tree.request;
-        let waits = |branch: &&mut Branch| branch.state == ReceiverState::Waits;
-        if let Some(branch) = tree.branches.iter_mut().find(waits) {
+        let patience = tree.patience(now);
+        let routes = across.rcap.routes();
+        let hops = |to| routes.route(to).map_or(0, |route| route.hops);
+        if let Some(branch) = tree.next(hops) {
             let next = self.lines[0].channels.next_id();
             (branch.channel, branch.state) = (next, ReceiverState::Asked);
             let request = ChannelRequest { destination: branch.to, ..request };
-            if across.rcap.establish(now, next, request).is_err() {
+            if across.rcap.establish_within(now, next, request, patience).is_err() {
                 let (to, denied) = (branch.to, simply(own, RcapTest::TableFull));
                 branch.state = ReceiverState::Refused(denied);
                 across.unsettled.insert(id);

@@ -330,3 +330,32 @@ fn another_way_is_taken_when_the_first_one_is_lost() {
     rcap.set_down(NodeId(5), true);
     assert_eq!(rcap.routes().route(D), None);
 }
+
+/// It counted as answered once the first path was open, and its receiver heard nothing of the refusal.
+#[test]
+fn an_invitation_is_answered_once_the_path_in_reserve_is_decided() {
+    let mut rcap = b();
+    rcap.add_invitee(5, SERVICE, 9).unwrap();
+    let of = RcapChannel { origin: D, channel: ChannelId(40), attempt: 1 };
+    let way = RcapRoute::written(&[D, C]);
+    let (source, lease_ns, pair) = (B, 3_000_000_000, ChannelId::NONE);
+    let way = RcapRoute::parse(&way).unwrap();
+    let invite = RcapInvite { source, service: SERVICE, lease_ns, pair, way };
+    rcap.on_message(at(1), C, &octets(of, RcapBody::Invite(invite))).unwrap();
+    assert!(matches!(event(&drain(&mut rcap)), Some(RcapEvent::Invited { .. })));
+    let initiation = RcapInitiation::Receiver(ChannelId(40));
+    let request = ChannelRequest { has_second: true, initiation, ..ask(D) };
+    let channel = numbered(&mut rcap, request).unwrap();
+    let entry = reserved(&drain(&mut rcap)).unwrap();
+    rcap.reserved(at(2), entry, hop());
+    drain(&mut rcap);
+    let answers = RcapChannel { origin: B, channel, attempt: 1 };
+    rcap.on_message(at(3), C, &accept(answers, &[own(), record(C)])).unwrap();
+    drain(&mut rcap);
+    rcap.relaxed(at(4), entry, offer(), Vec::new());
+    // There is no second path on a line.
+    let outputs = drain(&mut rcap);
+    assert_eq!(denial(&outputs).map(|denied| denied.test), Some(RcapTest::NoSecondPath));
+    let denied = (C, RcapKind::InviteDenied);
+    assert!(sent(&outputs).contains(&denied), "{:?}", sent(&outputs));
+}

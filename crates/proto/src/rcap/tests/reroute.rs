@@ -99,3 +99,15 @@ fn an_open_attempt_gives_way_to_the_one_that_comes_again() {
     rcap.neighbour_lost(at(10), A);
     assert_eq!(closed(&drain(&mut rcap)[2..]), Some((CloseCause::PeerGone, A)));
 }
+
+/// A path that comes again with a shorter X_min met no test of the memory that its program has.
+#[test]
+fn a_shorter_period_that_the_memory_does_not_hold_is_no_other_path() {
+    let mut rcap = broken();
+    let x = ms(1);
+    let dense = Messages { x_min: x, x_ave: x, interval: x, ..lasting().messages };
+    rcap.on_message(at(20), A, &again(2, ChannelRequest { messages: dense, ..lasting() })).unwrap();
+    assert_eq!(denial(&drain(&mut rcap)).map(|denied| denied.test), Some(RcapTest::Room), "62 units");
+    rcap.on_message(at(21), A, &again(3, lasting())).unwrap();
+    assert!(matches!(event(&drain(&mut rcap)), Some(RcapEvent::Again { .. })));
+}

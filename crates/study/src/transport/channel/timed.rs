@@ -45,6 +45,10 @@ impl UnitSink for TimedSink {
         receivers(self.0.channel())
     }
 
+    fn withdrawn(&mut self) -> Option<Withdrawn> {
+        self.0.withdrawn()
+    }
+
     fn wait_slot(&mut self, frame: u64) -> Result<SendTurn, Failure> {
         clock::sleep_until_or_asked_to_end(self.0.opens())?;
         let number = self.0.wait().map_err(failed)?;
@@ -84,7 +88,7 @@ impl UnitSource for TimedSource {
     fn next(&mut self, octets: &mut Vec<u8>, patience: Span) -> Result<Event, Failure> {
         let Some(stream) = &mut self.stream else {
             match self.listener.accept(patience) {
-                Ok(channel) => {
+                Ok(mut channel) => {
                     (self.withdrawn, self.statistical) = (channel.withdrawn(), channel.statistical());
                     self.stream = Some(StreamSink::begin(channel, self.ahead));
                 }
@@ -108,7 +112,10 @@ impl UnitSource for TimedSource {
         }
     }
 
-    fn withdrawn(&self) -> Option<Withdrawn> {
+    fn withdrawn(&mut self) -> Option<Withdrawn> {
+        if let Some(stream) = &mut self.stream {
+            self.withdrawn = stream.withdrawn();
+        }
         self.withdrawn
     }
 
