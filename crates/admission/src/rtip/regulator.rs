@@ -67,19 +67,33 @@ impl<H: DerefMut<Target = [Instant]>> RateJitter<H> {
 
     /// ET of the next packet, which arrives at `arrival`; also the expected arrival of Delay-EDD.
     pub fn eligible(&mut self, arrival: Instant) -> Instant {
-        let places = self.history.len() as u64;
-        let at = |k: u64| (k % places) as usize;
+        let eligible = self.expected(arrival);
+        self.enter(eligible);
+        eligible
+    }
+
+    /// The same without any trace of the packet.
+    pub fn expected(&self, arrival: Instant) -> Instant {
         let mut eligible = arrival;
         if self.seen > 0 {
-            eligible = eligible.max(self.history[at(self.seen - 1)] + self.traffic.x_min());
+            eligible = eligible.max(self.history[self.place(self.seen - 1)] + self.traffic.x_min());
         }
-        if self.seen >= places {
+        if self.seen >= self.history.len() as u64 {
             // Its place is the one that the new packet takes over.
-            eligible = eligible.max(self.history[at(self.seen)] + self.traffic.interval());
+            eligible = eligible.max(self.history[self.place(self.seen)] + self.traffic.interval());
         }
-        self.history[at(self.seen)] = eligible;
-        self.seen += 1;
         eligible
+    }
+
+    /// A packet that was expected at this time counts for those behind it.
+    pub fn enter(&mut self, expected: Instant) {
+        let place = self.place(self.seen);
+        self.history[place] = expected;
+        self.seen += 1;
+    }
+
+    fn place(&self, k: u64) -> usize {
+        (k % self.history.len() as u64) as usize
     }
 }
 
