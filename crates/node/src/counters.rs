@@ -42,7 +42,7 @@ use Source::{First, Node as Of, Sum};
 type Counter = (&'static str, Source);
 
 /// All but the kinds of malformed 802.2 frames, which follow, in the order of the file.
-const COUNTERS: [Counter; 100] = [
+const COUNTERS: [Counter; 101] = [
     // Levels: what is so now.
     ("station", First(|v| u64::from(v.medium.station()))),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token, 4 paced.
@@ -153,14 +153,16 @@ const COUNTERS: [Counter; 100] = [
     ("packets_repeated", Sum(|v| v.port.counters().packets.repeated)),
     ("packets_too_long", Sum(|v| v.port.counters().packets.too_long)),
     ("packets_over_buffers", Sum(|v| v.port.counters().packets.over_buffers)),
+    ("packets_policed", Sum(|v| v.port.counters().packets.policed)),
     ("packets_ended", Sum(|v| v.port.counters().packets.ended)),
     ("packets_given_up", Sum(|v| v.port.counters().packets.given_up)),
 ];
 
 /// Counters that a healthy segment leaves at zero; each says why in [`rota_proto::Counters`].
-pub const SHOULD_BE_ZERO: [&str; 18] = [
+pub const SHOULD_BE_ZERO: [&str; 19] = [
     "frames_unproven",
     "fragments_policed",
+    "packets_policed",
     "tallies_refused",
     "tokens_expired",
     "leases_expired",

@@ -430,7 +430,7 @@ fn mode(code: u64) -> &'static str {
 }
 
 /// Counters of which each step is an event, with its level and its sentence.
-const EVENTS: [(&str, Level, &str); 13] = [
+const EVENTS: [(&str, Level, &str); 14] = [
     ("claims", Level::Warn, "the token was missed: this station began a claim"),
     ("tokens_regenerated", Level::Warn, "this station made a new token"),
     ("leases_expired", Level::Warn, "a token's lease ended before this station had passed it on"),
@@ -439,6 +439,7 @@ const EVENTS: [(&str, Level, &str); 13] = [
     ("wills_own", Level::Error, "a proven last will says that this station is dead, although its node runs"),
     ("jumps_refused", Level::Warn, "a token or claim with an impossible generation was refused"),
     ("fragments_policed", Level::Warn, "reserved frames came from a station without a right to send them"),
+    ("packets_policed", Level::Warn, "packets of the statistical class came beyond their contract"),
     ("tallies_refused", Level::Warn, "a report of a channel's counts cannot be true and was refused"),
     ("units_dropped", Level::Warn, "a unit did not fit its reservation and was dropped"),
     ("link_downs", Level::Error, "the link went down"),

@@ -5,8 +5,8 @@ use crate::hops::{Net, Path, ms, settings};
 use rota_admission::rtip::{Chance, Discipline, Hold, Regulator, Scheduler, Traffic};
 use rota_medium::Rng;
 use rota_proto::MediumKind::Link;
-use rota_proto::PortId;
-use rota_proto::rtip::HopShare;
+use rota_proto::rtip::{HopShare, HopSpec};
+use rota_proto::{ChannelId, Input, PortId, UnitRef};
 use rota_units::{Instant, Span};
 use std::collections::BTreeMap;
 
@@ -188,4 +188,74 @@ fn a_guaranteed_packet_goes_before_the_statistical_class() {
         assert!(place <= 4, "{scheduler:?}: {place} before it: {:?}", net.came);
         assert_eq!(net.came.len(), 8, "{scheduler:?}");
     }
+}
+
+/// Two statistical channels of one neighbour: one sends 50 times what it has stated, all of it late by its
+/// word, beside guaranteed channels that have half of the next link. The gateway lets it have its contract
+/// and a burst within its leeway once. The other one keeps its bound, and ordinary frames their time.
+#[test]
+fn a_neighbour_beyond_its_contract_takes_nothing_from_the_statistical_class() {
+    let mut net = Net::new(&[Link, Link]);
+    let guaranteed: Vec<_> = (0..4).map(|_| from_the_gateway(&mut net)).collect();
+    let traffic = Traffic::new(ms(2), ms(8), ms(800)).expect("sound");
+    let share = HopShare::by_discipline(traffic, 1_400).with_chance(Chance::of_down(1, 10));
+    let regulator = Regulator::DelayAhead { step: Span::from_micros(16) };
+    let mut open = |sent: Option<(Traffic, Span)>, delay: Span| {
+        let (hops, _) = net.try_reserve(&share).expect("room");
+        let relaxed = |node: usize| net.nodes[node].relax_hop(hops[node], delay).expect("a link relaxes");
+        let bounds = [0, 1].map(relaxed);
+        net.enter_from(sent.unwrap_or((traffic, delay)), traffic, share, regulator, hops, &bounds)
+    };
+    let flood = Span::from_micros(160);
+    let hasty = open(Some((Traffic::periodic(flood).expect("sound"), Span::ZERO)), ms(100));
+    let fair = open(None, ms(8));
+    let mut given = [0; 3];
+    let begin = net.now + ms(1);
+    while net.now < begin + ms(400) {
+        let at = net.now.since(begin);
+        let due = [flood, ms(8), ms(1)].map(|every| at.count_down(every) + 1);
+        if given[0] < due[0] {
+            net.unit(hasty.source, given[0], 1_400);
+        }
+        if given[1] < due[1] {
+            net.unit(fair.source, given[1], 1_400);
+        }
+        if given[2] < due[2] {
+            net.host_frame(1, net.plug(1, 1).port);
+            let schedule_ns = net.now.as_nanos();
+            let unit = UnitRef { number: given[2], octets: 1_400, schedule_ns, left_out: 0 };
+            for channel in guaranteed.iter().copied() {
+                net.nodes[1].handle(net.now, Input::UnitReady { channel, unit });
+            }
+            net.drain(1);
+        }
+        given = due;
+        net.run(Span::from_micros(20));
+    }
+    let sent = net.nodes[1].hop_counts(hasty.hops[1]).expect("it is entered").sent;
+    let queued = net.nodes[1].port_at(net.plug(1, 1).port).expect("a port").queued_host_frames();
+    net.run(ms(200));
+    let came: Vec<_> = net.came.iter().filter(|came| came.channel == fair.destination).collect();
+    assert_eq!(came.iter().map(|came| came.number).collect::<Vec<_>>(), (0..given[1]).collect::<Vec<_>>());
+    let longest = came.iter().map(|came| came.took).max().expect("some came");
+    let counts = net.nodes[1].hop_counts(hasty.hops[1]).expect("it is entered");
+    // 400 ms of the contract, and the leeway of 100 ms at the least time between packets.
+    assert!(longest <= fair.bound && sent <= 50 + 50 && queued <= 4, "{longest}, {sent}, {queued}");
+    let packets = net.packets(1, 1);
+    assert!(counts.policed > 2_000 && counts.policed == packets.policed, "{counts:?} {packets:?}");
+    assert_eq!(counts.taken + counts.policed + counts.over_buffers, given[0], "{counts:?}");
+}
+
+/// A guaranteed channel that begins at the gateway and has an eighth of the second link.
+fn from_the_gateway(net: &mut Net) -> ChannelId {
+    let traffic = Traffic::periodic(ms(1)).expect("sound");
+    let (way, from, now) = (net.way(1, 1, 2), net.way(2, 1, 1), net.now);
+    let hop = net.nodes[1].reserve_hop(now, way, &HopShare::by_discipline(traffic, 1_400)).expect("sound");
+    net.drain(1);
+    net.run(ms(30));
+    let (_, local_id) = net.nodes[2].enter_destination(from, 1_400).expect("room");
+    let (regulator, delay) = (Regulator::Rate, ms(20));
+    let spec = HopSpec { traffic, regulator, buffers: 1, delay, upstream: Span::ZERO, local_id };
+    net.nodes[1].enter_source(hop, &spec).expect("granted");
+    hop
 }

@@ -241,7 +241,7 @@ impl Row {
         let from = Way { port: PortId(0), hop: out };
         let (_, local_id) = self.nodes[2].enter_destination(from, 1_000).expect("room");
         let (regulator, delay) = (Regulator::Rate, Span::from_millis(70));
-        let spec = HopSpec { traffic, regulator, buffers: 32, delay, local_id };
+        let spec = HopSpec { traffic, regulator, buffers: 32, delay, upstream: delay, local_id };
         let from = Way { port: PortId(0), hop: to(&self.nodes[0]) };
         let local_id = self.nodes[1].enter_gateway(hops[1], &spec, from).expect("granted");
         self.nodes[0].enter_source(hops[0], &HopSpec { local_id, ..spec }).expect("granted");

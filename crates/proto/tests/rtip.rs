@@ -238,8 +238,14 @@ fn a_gateway_drops_what_its_buffers_do_not_hold() {
     let hop = net.nodes[1].reserve_hop(net.now, way, &slow).expect("sound");
     net.drain(1);
     net.run(ms(1_000));
-    let spec =
-        HopSpec { traffic: periodic(), regulator: Regulator::Rate, buffers: 2, delay: ms(40), local_id: 1 };
+    let spec = HopSpec {
+        traffic: periodic(),
+        regulator: Regulator::Rate,
+        buffers: 2,
+        delay: ms(40),
+        upstream: ms(40),
+        local_id: 1,
+    };
     let from = net.way(1, 0, 0);
     let local_id = net.nodes[1].enter_gateway(hop, &spec, from).expect("granted");
     assert_ne!(local_id, 1, "an id is not given again at once");
@@ -252,7 +258,14 @@ fn a_gateway_drops_what_its_buffers_do_not_hold() {
     let source = net.nodes[0].reserve_hop(net.now, way, &share).expect("sound");
     net.drain(0);
     net.run(ms(500));
-    let spec = HopSpec { traffic: fast, regulator: Regulator::Rate, buffers: 2, delay: ms(40), local_id };
+    let spec = HopSpec {
+        traffic: fast,
+        regulator: Regulator::Rate,
+        buffers: 2,
+        delay: ms(40),
+        upstream: ms(40),
+        local_id,
+    };
     net.nodes[0].enter_source(source, &spec).expect("granted");
     for number in 0..20 {
         net.unit(source, number, 300);
@@ -359,8 +372,14 @@ fn a_wrong_call_is_refused_before_anything_is_asked() {
     let hop = MacAddr([2; 6]);
     assert_eq!(node.reserve_hop(now, Way { hop, ..way }, &share), Err(HopError::NoStation(hop)));
     let nobody = ChannelId(3);
-    let spec =
-        HopSpec { traffic: periodic(), regulator: Regulator::Rate, buffers: 3, delay: ms(9), local_id: 1 };
+    let spec = HopSpec {
+        traffic: periodic(),
+        regulator: Regulator::Rate,
+        buffers: 3,
+        delay: ms(9),
+        upstream: ms(40),
+        local_id: 1,
+    };
     assert_eq!(node.enter_source(nobody, &spec), Err(HopError::NoHop(nobody)));
     let hop = node.reserve_hop(now, way, &share).expect("sound");
     assert_eq!(node.enter_source(hop, &spec), Err(HopError::NoHop(hop)), "its share is not granted yet");

@@ -4,7 +4,7 @@ mod across;
 mod statistical;
 
 pub use across::disciplines;
-pub use statistical::{StatisticalCase, StatisticalOutcome};
+pub use statistical::{Broken, StatisticalCase, StatisticalOutcome};
 
 use crate::check::Violation;
 use crate::engine::Stream;

@@ -4,7 +4,7 @@
 use crate::support::ms;
 use rota_admission::rtip::{Messages, Regulator};
 use rota_proto::MediumKind;
-use rota_sim::sweep::StatisticalCase;
+use rota_sim::sweep::{Broken, StatisticalCase};
 use rota_sim::{PathFlow, PathSpec, SegmentSpec, Settings, Shape, Stream, Topology, World, WorldSpec};
 use rota_units::{BitRate, Instant, Octets, Span};
 
@@ -159,7 +159,8 @@ fn judge(world: &World, seed: u64, Sender { flow, source, .. }: &Sender) -> (u64
             let packets = port.counters().packets;
             let dropped = [packets.malformed, packets.unknown, packets.repeated, packets.too_long];
             assert_eq!(dropped, [0; 4], "host {at}: {packets:?}, {}", why());
-            assert_eq!([packets.over_buffers, packets.ended, packets.given_up], [0; 3], "{}", why());
+            let refused = [packets.over_buffers, packets.policed, packets.ended, packets.given_up];
+            assert_eq!(refused, [0; 4], "{}", why());
         }
     }
     (receipts.len() as u64, longest)
@@ -188,6 +189,22 @@ fn statistical_channels_miss_no_more_than_is_promised_and_more_of_them_fit() {
         assert!(outcome.channels * 10 >= outcome.guaranteed * 13, "{case:?}: {outcome:?}");
         assert!(case.promise().is_kept(&outcome.tally), "{case:?}: {outcome:?}");
         assert_eq!(outcome.tally.units + outcome.tally.lost, 15_000, "{outcome:?}");
+        assert_eq!(outcome.policed, 0, "a source within its traffic is not policed: {outcome:?}");
+    }
+}
+
+/// The measurement finds what is missed, where something that the promise rests on does not hold: sources
+/// that follow one event, and more channels than the test would let stand.
+#[test]
+fn more_statistical_channels_than_are_admitted_break_the_promise() {
+    let case = StatisticalCase::of(2);
+    let kept = case.run(10_000);
+    for broken in [Broken::Independence, Broken::Admission] {
+        let outcome = case.run_broken(Some(broken), 10_000);
+        let more = outcome.channels > kept.channels;
+        assert_eq!(more, broken == Broken::Admission, "{broken:?}: {outcome:?}, {kept:?}");
+        assert!(!case.promise().is_kept(&outcome.tally), "{broken:?}: {case:?}: {outcome:?}");
+        assert!(outcome.tally.broken() * 10 > 10_000 * 2, "twice of what was promised: {outcome:?}");
     }
 }
 

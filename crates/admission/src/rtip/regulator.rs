@@ -78,17 +78,27 @@ impl<H: DerefMut<Target = [Instant]>> RateJitter<H> {
         earliest
     }
 
-    fn place(&self, k: u64) -> usize {
-        (k % self.history.len() as u64) as usize
-    }
-
     /// ET of the next packet, which arrives at `arrival`; also the expected arrival of Delay-EDD.
     pub fn eligible(&mut self, arrival: Instant) -> Instant {
-        let eligible = arrival.max(self.earliest());
-        let place = self.place(self.seen);
-        self.history[place] = eligible;
-        self.seen += 1;
+        let eligible = self.expected(arrival);
+        self.enter(eligible);
         eligible
+    }
+
+    /// The same without any trace of the packet.
+    pub fn expected(&self, arrival: Instant) -> Instant {
+        arrival.max(self.earliest())
+    }
+
+    /// A packet that was expected at this time counts for those behind it.
+    pub fn enter(&mut self, expected: Instant) {
+        let place = self.place(self.seen);
+        self.history[place] = expected;
+        self.seen += 1;
+    }
+
+    fn place(&self, k: u64) -> usize {
+        (k % self.history.len() as u64) as usize
     }
 }
 

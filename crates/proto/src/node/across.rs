@@ -410,7 +410,8 @@ impl Node {
         }
     }
 
-    /// The counts of an entry: packets of a hop, units at the destination.
+    /// The counts of an entry: packets of a hop, those among the dropped ones that it did not take; units at
+    /// the destination.
     fn counts_of(&self, entry: EntryId) -> StatusCounts {
         let Some(across) = &self.across else { return StatusCounts::default() };
         if let Some(key) = across.rcap.received_by(entry) {
@@ -423,7 +424,8 @@ impl Node {
         let hop = across.held.get(&entry).map(|held| held.hop);
         let counts = hop.and_then(|hop| self.hop_counts(hop)).unwrap_or_default();
         let waiting = counts.waiting as u64;
-        StatusCounts { packets: counts.sent, dropped: counts.taken.saturating_sub(counts.sent + waiting) }
+        let given_up = counts.taken.saturating_sub(counts.sent + waiting);
+        StatusCounts { packets: counts.sent, dropped: given_up + counts.over_buffers + counts.policed }
     }
 
     fn reserve_across(&mut self, now: Instant, entry: EntryId, asked: Held) {
@@ -471,8 +473,8 @@ impl Node {
             return self.install_here(entry, channel, id, (from, label));
         };
         let buffers = usize::try_from(channel.buffers).unwrap_or(usize::MAX);
-        let Installed { traffic, regulator, delay, .. } = *channel;
-        let spec = HopSpec { traffic, regulator, buffers, delay, local_id };
+        let Installed { traffic, regulator, delay, upstream, .. } = *channel;
+        let spec = HopSpec { traffic, regulator, buffers, delay, upstream, local_id };
         match (channel.label_in, from) {
             (None, _) => self.install_source(now, entry, held.hop, &spec),
             (Some(label), Some(from)) if channel.is_branch => {

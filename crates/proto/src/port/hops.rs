@@ -5,7 +5,7 @@
 use super::Port;
 use super::units::{DATA_OFFSET, UnitQueue};
 use crate::io::{ChannelId, FrameBuf, Output, UnitFate, UnitRef, session_of};
-use crate::rtip::packets::Packets;
+use crate::rtip::packets::{NotTaken, Packets};
 use crate::rtip::{HopCounts, PacketCounters};
 use rota_admission::LINK_AHEAD;
 use rota_medium::BODY;
@@ -27,7 +27,7 @@ impl Port {
         self.units.get_mut(hop)?.packets.as_mut()?.take_uncut()
     }
 
-    /// A packet has come in over another port. False if its hop has no room, or is gone.
+    /// A packet has come in over another port. False if its hop does not take it, or is gone.
     pub(crate) fn on_packet(
         &mut self,
         now: Instant,
@@ -41,12 +41,15 @@ impl Port {
             self.counters.packets.ended += 1;
             return false;
         };
-        if !packets.take(arrival, header, payload) {
-            self.counters.packets.over_buffers += 1;
-            return false;
+        match packets.take(arrival, header, payload) {
+            Ok(()) => {
+                self.join_hop(now, hop);
+                return true;
+            }
+            Err(NotTaken::Buffers) => self.counters.packets.over_buffers += 1,
+            Err(NotTaken::Policed) => self.counters.packets.policed += 1,
         }
-        self.join_hop(now, hop);
-        true
+        false
     }
 
     /// The next node has another local id for the packets of a hop.

@@ -205,7 +205,8 @@ pub struct Installed {
     pub regulator: Regulator,
     /// d, as relaxed.
     pub delay: Span,
-    /// The longest time from the source's timestamp to the eligibility here; for regulators by the clock.
+    /// The longest time from the source's timestamp to the eligibility here; for regulators by
+    /// the clock, and for the meter of the statistical class.
     pub upstream: Span,
     /// Packets for which there is room. At the destination, whose program has the memory: those of the new
     /// contract that may come while packets of the one before are on their way; otherwise 0.

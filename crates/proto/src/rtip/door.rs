@@ -70,6 +70,9 @@ pub struct HopSpec {
     pub buffers: usize,
     /// d: the local bound of this node, from which a packet's deadline follows.
     pub delay: Span,
+    /// The longest time from a packet's eligibility at the source to that here, by the bounds of the nodes
+    /// before. A gateway polices the statistical class by it; others do not read it.
+    pub upstream: Span,
     /// The local id that the next node has given.
     pub local_id: u16,
 }
@@ -165,6 +168,10 @@ pub struct HopCounts {
     pub waiting: usize,
     /// The most that ever waited.
     pub most: usize,
+    /// Packets that came and were not taken: all buffers were full.
+    pub over_buffers: u64,
+    /// The same: they came beyond the contract, of the statistical class.
+    pub policed: u64,
 }
 
 /// Counts of the packets at one port. Each packet that does not go on is counted under the reason.
@@ -187,6 +194,9 @@ pub struct PacketCounters {
     /// The channel's buffers are full: its packets come closer than its contract allows, or a node before
     /// has sent them later than it promised.
     pub over_buffers: u64,
+    /// Of the statistical class: it came so far beyond its contract that it would have waited for longer than
+    /// its bound here.
+    pub policed: u64,
     /// It waited, or came, when its hop had ended.
     pub ended: u64,
     /// Its octets could not be read, or its next node has no place on the segment.

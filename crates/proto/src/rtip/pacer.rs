@@ -1,7 +1,22 @@
 //! When the packets of one hop become eligible, and their local deadlines.
 //!
 //! A packet of the statistical class may be late at the node before. A rate-jitter regulator would make all
-//! behind it in its burst as late: these are held until the time that they state, and no longer.
+//! behind it in its burst as late: these are held until the time that they state, and no longer. A meter by
+//! the regulator's arithmetic polices them in its place, or a neighbour that sends beyond the contract would
+//! take the class's time from others, and that of ordinary frames.
+//!
+//! *Meter.* Packet k states that it is eligible at t_k. It is expected at e_k = max(t_k, e_(k−1) + X_min,
+//! e_(k−B) + I), and passes at once if e_k − t_k ≤ U, the *leeway*. Otherwise it waits until e_k − U, for d,
+//! this node's bound, at most. One that would wait for longer is dropped, and leaves no trace in the meter.
+//! So packets that pass have at least the time between them that the traffic states, less U once: a flood
+//! gets what the contract states, and a burst of U.
+//!
+//! *What conforms is not held.* U is the longest time from the eligibility at the source to that here, which
+//! the bounds of the nodes before allow. Let packet k be eligible at T_k at the source, as the traffic
+//! allows, and come within these bounds. Whatever it says to be ahead of a deadline that it keeps, T_k ≤ t_k
+//! ≤ T_k + U. By induction e_k ≤ T_k + U, since each term of the maximum is at most that. Hence e_k − t_k
+//! ≤ U. Behind a packet that was late by L more, e_k ≤ T_k + U + L: one with t_k ≥ T_k + L is not held, and
+//! one with t_k ≥ T_k + L − d is not dropped.
 
 use rota_admission::rtip::{RateJitter, Regulator, Traffic, delay_jitter_ahead};
 use rota_units::{Instant, Span};
@@ -10,73 +25,181 @@ use rota_units::{Instant, Span};
 #[derive(Clone, Debug)]
 pub(super) struct Pacer {
     hold: Hold,
+    expected: RateJitter<Box<[Instant]>>,
     delay: Span,
 }
 
 #[derive(Clone, Debug)]
 enum Hold {
-    Regulated(Regulator, RateJitter<Box<[Instant]>>),
-    /// Of the statistical class: when the packet before was eligible.
-    Stated(Instant),
+    Regulated(Regulator),
+    /// Of the statistical class.
+    Metered {
+        /// U.
+        leeway: Span,
+        /// When the packet before was eligible.
+        last: Instant,
+    },
 }
 
 impl Pacer {
     /// Takes the memory of the regulator: one place for each packet of an interval.
     pub(super) fn new(traffic: Traffic, regulator: Regulator, delay: Span) -> Self {
-        let places = traffic.burst() as usize;
-        let history = vec![Instant::ZERO; places].into_boxed_slice();
-        Self { hold: Hold::Regulated(regulator, RateJitter::new(traffic, history)), delay }
+        Self::of(traffic, Hold::Regulated(regulator), delay)
     }
 
-    /// Of a gateway in the statistical class.
-    pub(super) const fn of_statistical(delay: Span) -> Self {
-        Self { hold: Hold::Stated(Instant::ZERO), delay }
+    /// Of a gateway in the statistical class, where a packet that conforms comes within `leeway`. The meter
+    /// takes the same memory.
+    pub(super) fn of_statistical(traffic: Traffic, leeway: Span, delay: Span) -> Self {
+        Self::of(traffic, Hold::Metered { leeway, last: Instant::ZERO }, delay)
+    }
+
+    fn of(traffic: Traffic, hold: Hold, delay: Span) -> Self {
+        let places = traffic.burst() as usize;
+        let history = vec![Instant::ZERO; places].into_boxed_slice();
+        Self { hold, expected: RateJitter::new(traffic, history), delay }
     }
 
     /// Whenever the next packet comes, it is not eligible before.
     pub(super) fn earliest(&self) -> Instant {
-        match &self.hold {
-            Hold::Stated(_) | Hold::Regulated(Regulator::None, _) => Instant::ZERO,
-            Hold::Regulated(_, expected) => expected.earliest(),
+        match self.hold {
+            Hold::Metered { .. } | Hold::Regulated(Regulator::None) => Instant::ZERO,
+            Hold::Regulated(_) => self.expected.earliest(),
         }
     }
 
     /// The next packet has come: when it is eligible, and its deadline. It says that it left the node before
-    /// by `ahead` before its deadline there.
-    pub(super) fn next(&mut self, arrival: Instant, ahead: Span) -> (Instant, Instant) {
+    /// by `ahead` before its deadline there. `None` for one that is dropped.
+    pub(super) fn next(&mut self, arrival: Instant, ahead: Span) -> Option<(Instant, Instant)> {
         let stated = delay_jitter_ahead(arrival, ahead);
         let (eligible, expected) = match &mut self.hold {
-            // The variation of a link would let one overtake the one before.
-            Hold::Stated(last) => {
-                *last = stated.max(*last);
+            Hold::Metered { leeway, last } => {
+                let expected = self.expected.expected(stated);
+                let conforms_at = expected.minus(*leeway);
+                if conforms_at > stated + self.delay {
+                    return None;
+                }
+                self.expected.enter(expected);
+                // The variation of a link would let one overtake the one before.
+                *last = stated.max(*last).max(conforms_at);
                 (*last, *last)
             }
-            Hold::Regulated(regulator, expected) => {
+            Hold::Regulated(regulator) => {
                 let is_ahead = matches!(regulator, Regulator::DelayAhead { .. });
-                let expected = expected.eligible(if is_ahead { stated } else { arrival });
+                let expected = self.expected.eligible(if is_ahead { stated } else { arrival });
                 (if *regulator == Regulator::None { arrival } else { expected }, expected)
             }
         };
-        (eligible, expected + self.delay)
+        Some((eligible, expected + self.delay))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn ms(ms: u64) -> Span {
+        Span::from_millis(ms)
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    fn every_ten() -> Traffic {
+        Traffic::periodic(ms(10)).unwrap()
+    }
 
     #[test]
     fn a_late_packet_of_the_statistical_class_delays_none_behind_it() {
-        let (ms, at) = (Span::from_millis, |n| Instant::ZERO + Span::from_millis(n));
-        let traffic = Traffic::periodic(ms(10)).unwrap();
         let ahead = Regulator::DelayAhead { step: Span::ZERO };
         // Due at 20, 30 and 40: the first one comes 15 late, the others 2 and 5 before.
         let came = [(at(35), ms(0)), (at(35), ms(2)), (at(35), ms(5))];
-        let eligible = |mut pacer: Pacer| came.map(|(at, ahead)| pacer.next(at, ahead).0);
-        assert_eq!(eligible(Pacer::new(traffic, ahead, ms(9))), [at(35), at(45), at(55)]);
-        assert_eq!(eligible(Pacer::of_statistical(ms(9))), [at(35), at(37), at(40)]);
-        let mut pacer = Pacer::of_statistical(ms(9));
-        assert_eq!(pacer.next(at(10), ms(5)), (at(15), at(24)));
-        assert_eq!(pacer.next(at(10), ms(4)), (at(15), at(24)), "none overtakes the one before");
+        let eligible =
+            |mut pacer: Pacer| came.map(|(at, ahead)| pacer.next(at, ahead).map(|(eligible, _)| eligible));
+        assert_eq!(eligible(Pacer::new(every_ten(), ahead, ms(9))), [at(35), at(45), at(55)].map(Some));
+        let metered = |leeway| eligible(Pacer::of_statistical(every_ten(), leeway, ms(9)));
+        assert_eq!(metered(ms(15)), [at(35), at(37), at(40)].map(Some));
+        assert_eq!(metered(ms(7)), [Some(at(35)), Some(at(38)), Some(at(48))], "late beyond all bounds");
+        assert_eq!(metered(ms(5)), [Some(at(35)), Some(at(40)), None]);
+        let mut pacer = Pacer::of_statistical(every_ten(), ms(15), ms(9));
+        assert_eq!(pacer.next(at(10), ms(5)), Some((at(15), at(24))));
+        assert_eq!(pacer.next(at(10), ms(4)), Some((at(15), at(24))), "none overtakes the one before");
+    }
+
+    /// A neighbour that sends ten times as much: the leeway at once, then the contract, each of these packets
+    /// delayed by the bound at most, and the rest dropped.
+    #[test]
+    fn a_flood_of_the_statistical_class_gets_what_its_contract_states() {
+        let mut pacer = Pacer::of_statistical(every_ten(), ms(30), ms(25));
+        let passed: Vec<_> = (0..1_000u64)
+            .filter_map(|came| pacer.next(at(came), Span::ZERO).map(|(at, _)| (came, at)))
+            .collect();
+        // A packet that passes is delayed by the bound of 25 ms at most: 1,000 + 30 + 25 ms of traffic.
+        assert_eq!(passed.len(), 106);
+        assert!(passed.iter().all(|(came, eligible)| eligible.since(at(*came)) <= ms(25)));
+        let apart: Vec<u64> =
+            passed.windows(2).map(|two| two[1].1.since(two[0].1).as_nanos() / 1_000_000).collect();
+        assert_eq!(apart[..4], [1, 1, 1, 7], "the leeway, and then the contract");
+        assert!(apart[4..].iter().all(|apart| *apart == 10), "{apart:?}");
+        // The neighbour comes to reason: what has passed before costs the channel nothing for long.
+        let quiet = at(1_200);
+        assert_eq!(pacer.next(quiet, Span::ZERO), Some((quiet, quiet + ms(25))));
+    }
+
+    proptest! {
+        /// Whatever delays the bounds of the nodes before allow, packets of a source within its traffic pass
+        /// when they state to.
+        #[test]
+        fn traffic_that_conforms_is_neither_held_nor_dropped(
+            (x_min, more, burst) in (1u64..9, 0u64..9, 1u64..6),
+            leeway in 0u64..60,
+            delay in 0u64..20,
+            steps in prop::collection::vec((0u64..40, any::<bool>(), 0u64..1_000, 0u64..1_000), 1..120),
+        ) {
+            let ns = Span::from_nanos;
+            let x_ave = x_min + more;
+            let traffic = Traffic::new(ns(x_min), ns(x_ave), ns(x_ave * burst)).unwrap();
+            let mut source = Pacer::new(traffic, Regulator::Rate, ns(0));
+            let mut pacer = Pacer::of_statistical(traffic, ns(leeway), ns(delay));
+            let (mut now, mut arrived, mut last) = (Instant::ZERO, Instant::ZERO, Instant::ZERO);
+            for (pause, pauses, took, ahead) in steps {
+                now += ns(if pauses { pause } else { 0 });
+                let (sent, _) = source.next(now, Span::ZERO).expect("a source drops none");
+                let due = sent + ns(leeway);
+                // In order, and within the bound; it says no more than by how much it is ahead.
+                arrived = arrived.max(sent + ns(took % (leeway + 1)));
+                let ahead = ns(ahead % (due.since(arrived).as_nanos() + 1));
+                last = last.max(arrived + ahead);
+                prop_assert_eq!(pacer.next(arrived, ahead), Some((last, last + ns(delay))));
+            }
+        }
+
+        /// Whatever comes, what passes keeps its order, is delayed by the bound at most behind the one
+        /// before, and is what the traffic allows in the time and the leeway.
+        #[test]
+        fn what_passes_a_meter_is_within_the_contract(
+            (x_min, more, burst) in (1u64..9, 0u64..9, 1u64..6),
+            (leeway, delay) in (0u64..40, 0u64..40),
+            came in prop::collection::vec((0u64..6, 0u64..30), 1..120),
+        ) {
+            let ns = Span::from_nanos;
+            let x_ave = x_min + more;
+            let traffic = Traffic::new(ns(x_min), ns(x_ave), ns(x_ave * burst)).unwrap();
+            let mut pacer = Pacer::of_statistical(traffic, ns(leeway), ns(delay));
+            let (mut now, mut passed) = (Instant::ZERO, Vec::<Instant>::new());
+            for (pause, ahead) in came {
+                now += ns(pause);
+                let Some((eligible, _)) = pacer.next(now, ns(ahead)) else { continue };
+                let last = passed.last().copied().unwrap_or(Instant::ZERO);
+                prop_assert!(eligible >= last);
+                prop_assert!(eligible <= last.max(now + ns(ahead) + ns(delay)));
+                for (n, first) in passed.iter().rev().enumerate() {
+                    let least = traffic.greedy(n as u64 + 2).minus(ns(leeway));
+                    prop_assert!(eligible >= *first + least, "{} packets behind", n + 1);
+                }
+                passed.push(eligible);
+            }
+        }
     }
 }

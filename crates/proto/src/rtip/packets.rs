@@ -87,6 +87,15 @@ pub(crate) struct Left {
     pub(crate) unit: Option<UnitRef>,
 }
 
+/// Why a gateway does not take a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotTaken {
+    /// All buffers are full, or it is longer than one.
+    Buffers,
+    /// It is beyond its contract.
+    Policed,
+}
+
 /// The packets of one hop.
 #[derive(Clone, Debug)]
 pub(crate) struct Packets {
@@ -131,7 +140,7 @@ impl Packets {
     }
 
     /// A gateway, which takes its buffers now. Packets of the statistical class are only held until the time
-    /// that they state.
+    /// that they state, and policed by a meter.
     pub(crate) fn of_gateway(spec: &HopSpec, octets: u32, is_statistical: bool) -> Self {
         let stride = UNIT_HEADER_OCTETS + octets as usize;
         let buffers = vec![0; stride * spec.buffers].into_boxed_slice();
@@ -139,13 +148,13 @@ impl Packets {
     }
 
     fn new(spec: &HopSpec, octets: u32, origin: Origin, is_statistical: bool) -> Self {
-        let HopSpec { traffic, regulator, buffers, delay, local_id } = *spec;
+        let HopSpec { traffic, regulator, buffers, delay, upstream, local_id } = *spec;
         Self {
             local_id,
             octets: octets as usize,
             buffers,
             pacer: if is_statistical {
-                Pacer::of_statistical(delay)
+                Pacer::of_statistical(traffic, upstream, delay)
             } else {
                 Pacer::new(traffic, regulator, delay)
             },
@@ -205,21 +214,36 @@ impl Packets {
         true
     }
 
-    /// A packet has come in a frame: its octets are copied into a buffer. False where all buffers are full.
-    pub(crate) fn take(&mut self, arrival: Instant, header: RtipHeader, payload: &[u8]) -> bool {
-        let Origin::Gateway { buffers, stride, next } = &mut self.origin else { return false };
+    /// A packet has come in a frame: its octets are copied into a buffer.
+    ///
+    /// # Errors
+    /// [`NotTaken`], counted.
+    pub(crate) fn take(
+        &mut self,
+        arrival: Instant,
+        header: RtipHeader,
+        payload: &[u8],
+    ) -> Result<(), NotTaken> {
+        let Origin::Gateway { buffers, stride, next } = &mut self.origin else {
+            return Err(NotTaken::Buffers);
+        };
+        // One that finds no buffer leaves no trace in the meter.
         if self.waiting.len() >= self.buffers || payload.len() > *stride {
-            return false;
+            self.counts.over_buffers += 1;
+            return Err(NotTaken::Buffers);
         }
+        let ahead = Span::from_micros(header.ahead_us());
+        let Some((eligible, deadline)) = self.pacer.next(arrival, ahead) else {
+            self.counts.policed += 1;
+            return Err(NotTaken::Policed);
+        };
         let place = *next;
         *next = (place + 1) % self.buffers;
         buffers[place * *stride..][..payload.len()].copy_from_slice(payload);
-        let ahead = Span::from_micros(header.ahead_us());
-        let (eligible, deadline) = self.pacer.next(arrival, ahead);
         self.is_ahead = eligible > arrival;
         let (octets, content) = (payload.len(), Content::Buffer(place));
         self.wait(Packet { header, octets, eligible, deadline, content });
-        true
+        Ok(())
     }
 
     fn wait(&mut self, packet: Packet) {
@@ -232,7 +256,7 @@ impl Packets {
     fn plan(&mut self) {
         let Origin::Source(source) = &mut self.origin else { return };
         if let (None, Some((_, handed))) = (source.next, source.units.front()) {
-            source.next = Some(self.pacer.next(*handed, Span::ZERO));
+            source.next = self.pacer.next(*handed, Span::ZERO);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The packets of one hop, without a port: what they carry, when they join, whose buffers they take.
 
 use super::door::HopSpec;
-use super::packets::Packets;
+use super::packets::{NotTaken, Packets};
 use super::table::{Hop, Meaning, State, Table};
 use crate::io::{ChannelId, Payloads, PortId, UnitRef};
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn ms(ms: u64) -> Span {
 
 fn spec(regulator: Regulator, buffers: usize) -> HopSpec {
     let traffic = Traffic::new(ms(2), ms(3), ms(10)).expect("three in 10 ms");
-    HopSpec { traffic, regulator, buffers, delay: ms(30), local_id: 77 }
+    HopSpec { traffic, regulator, buffers, delay: ms(30), upstream: ms(50), local_id: 77 }
 }
 
 /// Octets that tell number and place; none of unit 13.
@@ -131,7 +131,7 @@ fn a_gateway_keeps_as_many_packets_as_it_has_buffers() {
     let mut come = |packets: &mut Packets| {
         next += 1;
         let octets = [next as u8; 120];
-        packets.take(at(0), RtipHeader::new(1, next, 0), &octets[..20 + usize::from(next % 100)])
+        packets.take(at(0), RtipHeader::new(1, next, 0), &octets[..20 + usize::from(next % 100)]).is_ok()
     };
     assert_eq!([(); 5].map(|()| come(&mut packets)), [true, true, true, false, false]);
     for expected in [1, 2, 3, 6, 7, 8, 9] {
@@ -143,7 +143,8 @@ fn a_gateway_keeps_as_many_packets_as_it_has_buffers() {
         assert!(come(&mut packets));
     }
     assert_eq!((packets.counts().most, packets.counts().waiting, packets.counts().sent), (3, 3, 7));
-    assert!(!packets.take(at(0), RtipHeader::new(1, 99, 0), &[0; 121]), "longer than a buffer");
+    let long = packets.take(at(0), RtipHeader::new(1, 99, 0), &[0; 121]);
+    assert_eq!(long, Err(NotTaken::Buffers), "longer than a buffer");
 }
 
 #[test]
@@ -152,7 +153,7 @@ fn regulators_hold_packets_that_come_too_early() {
         let mut packets = gateway(regulator, 8);
         for sequence in 0..4 {
             let header = RtipHeader::new(1, sequence, 0).with_ahead_us(ahead_us);
-            assert!(packets.take(at(0), header, &[0; 20]));
+            assert_eq!(packets.take(at(0), header, &[0; 20]), Ok(()));
         }
         (0..20).map(|ms| packets.join(at(ms))).collect::<Vec<_>>()
     };
@@ -168,7 +169,7 @@ fn regulators_hold_packets_that_come_too_early() {
 #[test]
 fn a_gateway_has_a_lull_while_its_channel_comes_ahead_of_its_times() {
     let comes = |packets: &mut Packets, ms, sequence| {
-        assert!(packets.take(at(ms), RtipHeader::new(1, sequence, 0), &[0; 20]));
+        assert!(packets.take(at(ms), RtipHeader::new(1, sequence, 0), &[0; 20]).is_ok());
         packets.lull()
     };
     let mut packets = gateway(Regulator::Rate, 8);
@@ -190,7 +191,7 @@ fn a_gateway_has_a_lull_while_its_channel_comes_ahead_of_its_times() {
 #[test]
 fn a_packet_states_by_how_much_it_is_ahead_of_its_deadline() {
     let mut packets = gateway(Regulator::Rate, 2);
-    packets.take(at(0), RtipHeader::new(1, 0, 0).with_ahead_us(500_000), &[0; 20]);
+    assert_eq!(packets.take(at(0), RtipHeader::new(1, 0, 0).with_ahead_us(500_000), &[0; 20]), Ok(()));
     packets.join(at(0));
     let ahead = |ends| written(&packets, ends).expect("it waits").0.ahead_us();
     assert_eq!(ahead(at(10)), 20_000, "due at 30 ms, there at 10 ms");
@@ -212,7 +213,7 @@ proptest! {
         payload.extend_from_slice(&fragment);
         let spec = HopSpec { local_id: label, ..spec(Regulator::Rate, 4) };
         let mut packets = Packets::of_gateway(&spec, 100, false);
-        prop_assert!(packets.take(at(0), header, &payload));
+        prop_assert_eq!(packets.take(at(0), header, &payload), Ok(()));
         packets.join(at(0));
         let ends = at(0) + Span::from_nanos(wait);
         let (after, behind) = written(&packets, ends).expect("it waits");
@@ -235,7 +236,7 @@ proptest! {
         for (wait, ahead_us, leaving) in steps {
             now += Span::from_nanos(wait);
             let header = RtipHeader::new(1, sequence, 0).with_ahead_us(ahead_us);
-            if packets.take(now, header, &[sequence as u8; 40]) {
+            if packets.take(now, header, &[sequence as u8; 40]).is_ok() {
                 first_came.get_or_insert(now);
                 kept.push(sequence);
             }

@@ -302,6 +302,20 @@ impl Net {
         hops: Vec<ChannelId>,
         bounds: &[Span],
     ) -> Path {
+        self.enter_from((traffic, bounds[0]), traffic, share, regulator, hops, bounds)
+    }
+
+    /// The same where the first node sends other traffic, and has packets due by another bound, than it has
+    /// stated to the others.
+    pub fn enter_from(
+        &mut self,
+        (sent, delay): (Traffic, Span),
+        traffic: Traffic,
+        share: HopShare,
+        regulator: Regulator,
+        hops: Vec<ChannelId>,
+        bounds: &[Span],
+    ) -> Path {
         let hop = |delay: &Span| Hop {
             delay: *delay,
             service_least: Span::ZERO,
@@ -318,9 +332,11 @@ impl Net {
         let (destination, mut local_id) =
             self.nodes[last].enter_destination(from, share.octets).expect("room");
         for node in (0..last).rev() {
-            let spec =
-                HopSpec { traffic, regulator, buffers: path.buffers[node], delay: bounds[node], local_id };
+            let upstream = bounds[..node].iter().copied().sum();
+            let (buffers, own) = (path.buffers[node], bounds[node]);
+            let spec = HopSpec { traffic, regulator, buffers, delay: own, upstream, local_id };
             let entered = if node == 0 {
+                let spec = HopSpec { traffic: sent, delay, ..spec };
                 self.nodes[node].enter_source(hops[node], &spec).map(|()| 0)
             } else {
                 let from = self.way(node, node - 1, node - 1);

@@ -35,6 +35,15 @@ pub struct StatisticalCase {
     pub varies: bool,
 }
 
+/// What the promise rests on, and a control breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// All sources follow one event: each sends when the others do.
+    Independence,
+    /// Channels are admitted by half of the average that their sources, and all nodes, go by.
+    Admission,
+}
+
 /// The outcome of a case.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StatisticalOutcome {
@@ -46,6 +55,8 @@ pub struct StatisticalOutcome {
     pub tally: Tally,
     /// The counts of the channel that missed most.
     pub worst: Tally,
+    /// Packets that a gateway took for more than their contract.
+    pub policed: u64,
 }
 
 impl StatisticalCase {
@@ -83,15 +94,16 @@ impl StatisticalCase {
     }
 
     /// As many channels as fit, each with the bound of the case at each hop.
-    fn channels(&self, world: &mut World, late: Chance) -> Vec<PathFlow> {
+    fn channels(&self, world: &mut World, stated: Messages, late: Chance) -> Vec<PathFlow> {
         let regulator = Regulator::DelayAhead { step: STEP };
         let hosts: Vec<usize> = (0..=self.hops).collect();
         let mut flows: Vec<PathFlow> = Vec::new();
         while flows.len() < CHANNELS_MAX {
-            let spec =
-                PathSpec { hosts: hosts.clone(), messages: self.messages, regulator, late: Some(late) };
+            let spec = PathSpec { hosts: hosts.clone(), messages: stated, regulator, late: Some(late) };
             let Ok(mut flow) = world.reserve_path(&spec) else { break };
             world.run_for(if flows.is_empty() { MEETING } else { ANSWER });
+            flow.spec.messages = self.messages;
+            flow.packets = world.packets_of(&flow.spec);
             let fits = world.enter_path_relaxed(&mut flow, self.delay);
             if !fits || flow.delays.iter().any(|delay| *delay > self.delay) {
                 break;
@@ -103,16 +115,34 @@ impl StatisticalCase {
 
     /// Runs the case until so many packets have left all sources.
     pub fn run(&self, packets: u64) -> StatisticalOutcome {
-        let guaranteed = self.channels(&mut self.world(), Chance::NEVER).len() as u64;
+        self.run_broken(None, packets)
+    }
+
+    /// The same with something that the promise rests on broken: what is missed then shows that a miss is
+    /// found where there is one, and what the test is for.
+    pub fn run_broken(&self, broken: Option<Broken>, packets: u64) -> StatisticalOutcome {
+        let stated = match broken {
+            Some(Broken::Admission) => Messages {
+                x_ave: self.messages.x_ave * 2,
+                interval: self.messages.interval * 2,
+                ..self.messages
+            },
+            _ => self.messages,
+        };
+        let guaranteed = self.channels(&mut self.world(), self.messages, Chance::NEVER).len() as u64;
         let mut world = self.world();
         // A hop has its part of what the way is allowed.
         let parts = u64::from(CHANCE_WHOLE) * self.hops as u64;
         let late = Chance::of_down(self.late_ppb.into(), parts);
-        let mut flows = self.channels(&mut world, late);
-        self.play(&mut world, &mut flows, packets);
+        let mut flows = self.channels(&mut world, stated, late);
+        let is_together = broken == Some(Broken::Independence);
+        self.play(&mut world, &mut flows, is_together, packets);
         world.run_for(MEETING);
         let mut outcome =
             StatisticalOutcome { guaranteed, channels: flows.len() as u64, ..StatisticalOutcome::default() };
+        let nodes = world.hosts.iter().flat_map(|host| &host.node);
+        outcome.policed =
+            nodes.flat_map(|node| node.ports()).map(|port| port.counters().packets.policed).sum();
         for flow in &flows {
             let tally = tally_of(&world, flow);
             outcome.tally.units += tally.units;
@@ -127,9 +157,10 @@ impl StatisticalCase {
     }
 
     /// The programs hand their messages over.
-    fn play(&self, world: &mut World, flows: &mut [PathFlow], packets: u64) {
+    fn play(&self, world: &mut World, flows: &mut [PathFlow], is_together: bool, packets: u64) {
         let begin = world.now();
-        let mut sources: Vec<OnOff> = (0..flows.len()).map(|at| OnOff::new(self, at, begin)).collect();
+        let mut sources: Vec<OnOff> =
+            (0..flows.len()).map(|at| OnOff::new(self, if is_together { 0 } else { at }, begin)).collect();
         let next = |(at, source): (usize, &mut OnOff)| Reverse((source.next(), at));
         let mut due: BinaryHeap<_> = sources.iter_mut().enumerate().map(next).collect();
         for _ in 0..packets {

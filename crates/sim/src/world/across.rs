@@ -681,7 +681,7 @@ impl World {
         }
     }
 
-    /// T2: no packet of a conforming source found its buffers full, in a world without faults.
+    /// T2: no packet of a conforming source found its buffers full or was policed, in a world without faults.
     ///
     /// # Errors
     /// The host and its counts.
@@ -689,8 +689,8 @@ impl World {
         for (host, of) in self.hosts.iter().enumerate() {
             for port in of.node.iter().flat_map(|node| node.ports()) {
                 let packets = port.counters().packets;
-                let dropped = [packets.over_buffers, packets.given_up, packets.too_long, packets.malformed];
-                if dropped != [0; 4] {
+                let refused = [packets.over_buffers, packets.policed, packets.too_long, packets.malformed];
+                if refused != [0; 4] || packets.given_up > 0 {
                     return Err(("T2", format!("host {host} has dropped packets: {packets:?}")));
                 }
             }

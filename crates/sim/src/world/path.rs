@@ -53,7 +53,7 @@ impl World {
     }
 
     /// The packets of a channel, such that each fits one frame of every hop.
-    fn packets_of(&self, spec: &PathSpec) -> Packets {
+    pub(crate) fn packets_of(&self, spec: &PathSpec) -> Packets {
         let most = |pair: &[usize]| {
             payload_max(&self.spec.settings_of(self.between(pair[0], pair[1])).link.framing).get()
         };
@@ -131,7 +131,8 @@ impl World {
             let spec = flow.hops.get(at).map(|hop| {
                 let (buffers, delay) = (flow.buffers[at], flow.delays[at]);
                 let traffic = if at > 0 { Clocks::APART.held(&traffic) } else { traffic };
-                (*hop, HopSpec { traffic, regulator, buffers, delay, local_id })
+                let upstream = flow.delays[..at].iter().copied().sum();
+                (*hop, HopSpec { traffic, regulator, buffers, delay, upstream, local_id })
             });
             let entered = self.with(hosts[at], |node, _| match (spec, from) {
                 (None, Some(from)) => node.enter_destination(from, octets),
