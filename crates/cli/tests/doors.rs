@@ -221,8 +221,8 @@ fn a_running_node_has_given_its_rights_away_and_still_does_its_work() {
     assert!(std::fs::metadata(holds(&lab, 1)).unwrap().len() > 0, "the hold log is written");
 }
 
-/// Runs a program as a kernel without seccomp(2) and pidfd_open(2) does: a filter in front of both, as that of
-/// a container.
+/// Runs a program as a kernel without seccomp(2) and pidfd_open(2) does, by a filter in front of both: a
+/// container has such a filter, too.
 const OLD_KERNEL: &str = "import ctypes,os,platform,struct,sys\n\
     seccomp=277 if platform.machine()=='aarch64' else 317\n\
     f=[(0x20,0,0,0),(0x15,2,0,434),(0x15,1,0,seccomp),(6,0,0,0x7fff0000),(6,0,0,0x50026)]\n\
