@@ -19,6 +19,10 @@ fn the_benchmarks_of_a_gateway_measure_what_they_say() {
     };
     let Some(setup) = bench(&["setup", "--wire", "link", "--setups", "20"]) else { return };
     assert!(setup["open"]["count"] == 20 && setup["left"] == 0 && setup["refused"] == 0, "{setup}");
+    let told = bench(&["admit", "--channels", "50", "--rounds", "20"]).expect("it needs no lab");
+    for set in ["periodic", "bursts"] {
+        assert!(told[set]["test"]["count"] == 20 && told[set]["channels"] == 50, "{told}");
+    }
     let forward = ["forward", "--packets", "500", "--seconds", "1", "--rounds", "1"];
     let Some(told) = bench(&forward) else { return };
     let of = |what: &str| told[what].as_u64().unwrap();

@@ -1,5 +1,6 @@
 //! `rota bench`: what this machine and this program can do. Each benchmark prints; none of them judges.
 
+mod admit;
 mod bare;
 mod forward;
 pub(crate) mod hop;
@@ -38,6 +39,8 @@ enum What {
     Tenet(tenet::Args),
     /// The processor time that a gateway spends on a packet, against a bare AF_PACKET forwarder
     Forward(forward::Args),
+    /// How long the tests of one more channel take at a port of a link that has many
+    Admit(admit::Args),
     /// How fast the simulator is, with all its checkers, on one core
     Sim(sim::Args),
     /// The SHIPNET paper's measurements: delay, load, broadcast, idle time, beside UDP and beside TCP
@@ -62,6 +65,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         What::Interactive(args) => interactive::run(args, format)?,
         What::Setup(args) => setup::run(args, format)?,
         What::Tenet(args) => tenet::run(args, format)?,
+        What::Admit(args) => admit::run(args, format)?,
         What::Sim(args) => sim::run(args, format)?,
         What::Shipnet(args) => shipnet::run(args, format)?,
         What::ShipnetPeer(args) => shipnet::peer::run(args)?,
