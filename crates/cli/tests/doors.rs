@@ -221,6 +221,36 @@ fn a_running_node_has_given_its_rights_away_and_still_does_its_work() {
     assert!(std::fs::metadata(holds(&lab, 1)).unwrap().len() > 0, "the hold log is written");
 }
 
+/// Runs a program as a kernel without seccomp(2) and pidfd_open(2) does, by a filter in front of both: a
+/// container has such a filter, too.
+const OLD_KERNEL: &str = "import ctypes,os,platform,struct,sys\n\
+    seccomp=277 if platform.machine()=='aarch64' else 317\n\
+    f=[(0x20,0,0,0),(0x15,2,0,434),(0x15,1,0,seccomp),(6,0,0,0x7fff0000),(6,0,0,0x50026)]\n\
+    code=ctypes.create_string_buffer(b''.join(struct.pack('HBBI',*x) for x in f))\n\
+    class Filter(ctypes.Structure): _fields_=[('n',ctypes.c_ushort),('at',ctypes.c_void_p)]\n\
+    filter=Filter(len(f),ctypes.addressof(code))\n\
+    if ctypes.CDLL(None,use_errno=True).prctl(22,2,ctypes.byref(filter),0,0): sys.exit(77)\n\
+    os.execv(sys.argv[1],sys.argv[1:])";
+
+/// The status of such a node told its operator that its calls are filtered, and that its programs can get new
+/// privileges.
+#[test]
+fn a_node_on_a_kernel_without_seccomp_and_pidfd_says_so_and_serves() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        return skipped("there is no python3");
+    }
+    let Some(lab) = Lab::without_nodes("old-kernel", 1, &[]) else { return };
+    let words = ["python3", "-c", OLD_KERNEL, ROTA, "node", "--iface", "eth0", "--name", "n1"];
+    let node = Program::start(lab.exec(1, &words));
+    node.wait_for_word("rota node");
+    let status = lab.status(1);
+    let (told, notes) = (&status["extra"]["privileges"], status["notes"].to_string());
+    assert_eq!((&told["seccomp"], &told["no_new_privs"]), (&false.into(), &true.into()), "{told}");
+    assert!(notes.contains("confined: system calls NOT filtered, no new privileges"), "{notes}");
+    assert!(notes.contains("it looks each millisecond: no pidfd here"), "{notes}");
+    assert!(node.err().contains("system calls are not filtered: "), "{}", node.err());
+}
+
 #[test]
 fn a_node_does_without_its_broker_and_takes_it_along() {
     let Some(lab) = Lab::without_nodes("broker", 1, &[]) else { return };

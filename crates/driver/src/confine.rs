@@ -31,7 +31,8 @@ pub fn lift_memory_limit() {
     let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
 }
 
-/// Takes all capabilities but these from the calling thread and the programs that it runs, for ever.
+/// Takes all capabilities but these from the calling thread and the programs that it runs, for ever. No such
+/// program gets new privileges.
 ///
 /// # Errors
 /// The kernel's error; the thread then keeps its capabilities.
@@ -59,6 +60,8 @@ fn keep_only(wanted: u64) -> Result<(), Errno> {
         let _ = privileges::drop_from_bounding(capability);
     }
     let _ = privileges::clear_ambient();
+    // A filter sets it for all threads, but a kernel may have none.
+    let _ = nix::sys::prctl::set_no_new_privs();
     privileges::set(privileges::permitted()? & wanted)
 }
 

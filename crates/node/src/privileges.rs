@@ -20,6 +20,8 @@ pub(crate) struct Privileges {
     broker: Option<Broker>,
     /// The sentence about the broker's end, once it has ended before its node.
     broker_end: OnceLock<String>,
+    /// Why this node could not filter its calls.
+    unfiltered: OnceLock<String>,
     /// The restrictions in force, once they are final.
     in_force: OnceLock<Confinement>,
 }
@@ -35,7 +37,8 @@ impl Privileges {
                 Err(error) => say(Level::Warn, "broker", &format!("there is no broker: {error}")),
             }
         }
-        Self { confine, broker, broker_end: OnceLock::new(), in_force: OnceLock::new() }
+        let (broker_end, unfiltered) = (OnceLock::new(), OnceLock::new());
+        Self { confine, broker, broker_end, unfiltered, in_force: OnceLock::new() }
     }
 
     /// Hangs up when the broker ends.
@@ -131,13 +134,16 @@ impl Privileges {
             && let Err(sentence) = confine::forbid_calls(dials)
         {
             say(Level::Warn, "seccomp", &format!("system calls are not filtered: {sentence}"));
+            let _ = self.unfiltered.set(sentence);
         }
     }
 
     /// The restrictions in force. Nothing gives rights back, so the kernel is asked only until each thread
     /// has given its rights away.
     fn in_force(&self) -> Confinement {
-        settled(&self.in_force, Confinement::here)
+        let by_kernel = settled(&self.in_force, Confinement::here);
+        // The kernel does not tell a container's filter, which was there before, from this node's.
+        Confinement { seccomp: by_kernel.seccomp && self.unfiltered.get().is_none(), ..by_kernel }
     }
 
     /// Sentences for people; none for a node that is a guest in another process.
@@ -181,15 +187,31 @@ mod tests {
     use crate::role::Role;
     use std::process::Command;
 
+    fn confined() -> Privileges {
+        let (broker_end, unfiltered, in_force) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Privileges { confine: true, broker: None, broker_end, unfiltered, in_force }
+    }
+
+    /// In a container, whose own filter the kernel reports, the status said that the calls are filtered.
+    #[test]
+    fn a_filter_of_a_container_is_not_told_as_that_of_the_node() {
+        let rights = confined();
+        let by_kernel = Confinement { no_new_privs: true, seccomp: true, capabilities: 1 << NET_ADMIN };
+        rights.in_force.set(by_kernel).expect("it is new");
+        assert!(rights.notes()[0].starts_with("confined: system calls filtered"), "{:?}", rights.notes());
+        rights.unfiltered.set("Function not implemented".into()).expect("it is new");
+        assert!(rights.notes()[0].starts_with("confined: system calls NOT filtered"), "{:?}", rights.notes());
+        assert_eq!(rights.json()["seccomp"], false);
+    }
+
     /// A killed broker stayed in the status as if it lived, and the log said nothing.
     #[test]
     fn a_broker_that_ends_before_its_node_is_in_the_status_as_gone() {
         let mut program = Command::new("sleep");
         program.arg("60");
         let broker = Broker::of(Role::run(program).expect("there is sleep")).expect("a socket");
-        let (process, in_force) = (broker.pid(), OnceLock::new());
-        let rights =
-            Privileges { confine: true, broker: Some(broker), broker_end: OnceLock::new(), in_force };
+        let process = broker.pid();
+        let rights = Privileges { broker: Some(broker), ..confined() };
         assert_eq!((rights.notes().len(), &rights.json()["broker_pid"]), (1, &process.into()));
         let killed = Command::new("kill").args(["-9", &process.to_string()]).status();
         assert!(killed.expect("there is kill").success());

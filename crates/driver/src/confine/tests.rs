@@ -73,6 +73,16 @@ fn a_confined_thread_signals_nobody_else() {
     assert!(confined(|| getrlimit(Resource::RLIMIT_NOFILE)).is_ok());
 }
 
+/// On a kernel without filters its programs could get new privileges.
+#[test]
+fn a_thread_that_gives_its_rights_away_gets_no_new_ones_without_a_filter_either() {
+    let work = || {
+        keep_capabilities(&[]).unwrap();
+        Confinement::parse(&std::fs::read_to_string("/proc/thread-self/status").unwrap()).no_new_privs
+    };
+    assert!(std::thread::spawn(work).join().unwrap());
+}
+
 /// The owner of a descriptor gets the kernel's signals, SIGKILL too; and a socket's path is a file.
 #[test]
 fn a_confined_thread_finds_no_detour_to_others() {
