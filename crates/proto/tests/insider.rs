@@ -2,6 +2,7 @@
 //! mode, under both keys (faults 29 and 33). No station may panic, and the segment must serve again once the
 //! insider is gone.
 
+mod generations;
 mod notices;
 mod spent;
 

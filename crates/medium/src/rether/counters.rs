@@ -100,22 +100,28 @@ impl Rether {
         jumps
     }
 
-    /// A station that has just booted hears how far the others have got, or its first token would be an old
-    /// one to them.
+    /// Outside a ring a station hears how far the others have got, or its first token would be an old one to
+    /// them. A leap of any width counts, as at a station that has just booted: a holder of the key may have
+    /// put one station further ahead than a ring believes, and no ring of both would have a token. No token
+    /// is there that could be taken for an old one.
     pub(super) fn learn_generation(&mut self, generation: Generation) {
         // Near their end generations begin anew on plain Ethernet: an old one of another station is ignored.
         let lasts = generation.counter < GENERATION_END - JUMP_MAX;
-        let is_first = self.fence.seen.generation == Generation::default();
-        if lasts && generation > self.fence.seen.generation && (is_first || !self.is_jump(generation)) {
+        if lasts && generation > self.fence.seen.generation {
             self.fence.seen = Stamp { generation, seq: 0 };
         }
     }
 
     /// A station that knows of no generation enters a ring with that of its Form, also near the end of all
-    /// generations: any generation further ahead is a jump from then on.
+    /// generations: any generation further ahead is a jump from then on. So does one that is a jump ahead of
+    /// the ring, as a holder of the key may have put it: it would take each token of the ring for an old one
+    /// while the ring lives. No token from before the Form is proven by the key that it enters with.
     pub(super) fn learn_generation_of_ring(&mut self, generation: Generation) {
-        if self.fence.seen.generation == Generation::default() && generation.counter <= GENERATION_END {
-            self.fence.seen = self.fence.seen.max(Stamp { generation, seq: 0 });
+        let known = self.fence.seen.generation;
+        let is_lost = known.counter.saturating_sub(generation.counter) > JUMP_MAX;
+        if (known == Generation::default() || is_lost) && generation.counter <= GENERATION_END {
+            self.fence.seen = Stamp { generation, seq: 0 };
+            self.fence.list_stamp = self.fence.list_stamp.min(self.fence.seen);
         }
     }
 
