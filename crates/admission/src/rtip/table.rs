@@ -80,16 +80,22 @@ struct Tail {
 
 impl Tail {
     fn with(self, flow: &Flow) -> Self {
-        let load = load_up(flow);
-        let shift = i128::from(flow.traffic.pause()) - i128::from(flow.delay.as_nanos());
-        // A load beyond the whole is refused before the constant counts.
-        let constant = i128::try_from(load.min(WHOLE)).unwrap_or(i128::MAX).saturating_mul(shift);
+        let (slope, constant) = line(flow);
         Self {
-            slope: self.slope.saturating_add(load),
+            slope: self.slope.saturating_add(slope),
             constant: self.constant.saturating_add(constant),
             delay_max: self.delay_max.max(flow.delay.as_nanos()),
             service_max: self.service_max.max(flow.service.as_nanos()),
         }
+    }
+
+    /// What is left where `gone` has left and `flows` stay, beside ordinary packets of at most `ordinary`.
+    fn without(self, gone: &Flow, flows: &[Flow], ordinary: u64) -> Self {
+        let (slope, constant) = line(gone);
+        let (slope, constant) = (self.slope.saturating_sub(slope), self.constant.saturating_sub(constant));
+        let largest = |of: fn(&Flow) -> Span| flows.iter().map(|flow| of(flow).as_nanos()).max().unwrap_or(0);
+        let service_max = ordinary.max(largest(|flow| flow.service));
+        Self { slope, constant, delay_max: largest(|flow| flow.delay), service_max }
     }
 
     /// The time from which on no point can fail; `None` where the load leaves nothing.
@@ -102,6 +108,14 @@ impl Tail {
         let end = if need <= 0 { 0 } else { (need - 1) / left + 1 };
         Some(u64::try_from(end).ok()?.max(self.delay_max))
     }
+}
+
+/// Slope and constant of one flow's line.
+fn line(flow: &Flow) -> (u128, i128) {
+    let load = load_up(flow);
+    let shift = i128::from(flow.traffic.pause()) - i128::from(flow.delay.as_nanos());
+    // A load beyond the whole is refused before the constant counts.
+    (load, i128::try_from(load.min(WHOLE)).unwrap_or(i128::MAX).saturating_mul(shift))
 }
 
 impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P> {
@@ -272,12 +286,62 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
         if index >= self.standing {
             return;
         }
+        let gone = self.flows[index];
         self.standing -= 1;
         self.flows[index] = self.flows[self.standing];
-        self.tail = self.tail_of_all();
-        let horizon = self.tail.end().unwrap_or(self.horizon);
-        let built = self.build(horizon.min(self.horizon));
+        self.tail = self.tail.without(&gone, &self.flows[..self.standing], self.ordinary);
+        let end = self.tail.end().unwrap_or(self.horizon);
+        if end >= self.horizon / 2 {
+            return self.leave(&gone);
+        }
+        // Most of the points are behind the end now: a table without them is quicker to test.
+        let built = self.build(end);
         assert!(built.is_ok(), "fewer flows need no more points");
+    }
+
+    /// Takes out the points of a flow that stands no more, in one pass: the reverse of [`Self::enter`].
+    fn leave(&mut self, gone: &Flow) {
+        let (delay, service) = (gone.delay.as_nanos(), gone.service.as_nanos());
+        let due = |m: u64| delay.saturating_add(gone.traffic.greedy(m).as_nanos());
+        let (mut left, mut next, mut used, mut demand) = (0, due(1), 0, 0);
+        for from in 0..self.used {
+            let mut point = self.points[from];
+            let is_its_own = point.at == next;
+            if is_its_own {
+                (left, next) = (left + 1, due(left + 2));
+            }
+            point.demand = point.demand.saturating_sub(service.saturating_mul(left));
+            let (above, others) = (self.above.at(point.at), point.demand - demand);
+            // Only what else is due then keeps the point.
+            if is_its_own && others == 0 && above.is_none() {
+                continue;
+            }
+            point.is_above |= is_its_own && above == Some(others);
+            (self.points[used], demand) = (point, point.demand);
+            used += 1;
+        }
+        self.used = used;
+        self.written -= left as usize;
+        let before = self.points[..used].partition_point(|point| point.at < delay);
+        // The largest packet that may block rises towards the first point.
+        if before.checked_sub(1).is_some_and(|last| self.points[last].blocking <= service) {
+            self.block();
+        }
+    }
+
+    /// Finds the largest packet behind each point anew: the points of all first packets are there.
+    fn block(&mut self) {
+        let points = &mut self.points[..self.used];
+        points.iter_mut().for_each(|point| point.blocking = 0);
+        for flow in &self.flows[..self.standing] {
+            let delay = flow.delay.as_nanos();
+            let place = points.partition_point(|point| point.at < delay);
+            if let Some(first) = points.get_mut(place).filter(|point| point.at == delay) {
+                first.blocking = first.blocking.max(flow.service.as_nanos());
+            }
+        }
+        let behind = self.largest_behind(self.horizon);
+        block_by_later(&mut self.points[..self.used], behind);
     }
 
     /// Gives the flow at `index` a longer bound, which never invalidates the others' ([`crate::path`]).
@@ -285,11 +349,19 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
     /// # Errors
     /// [`NodeTest::Undecided`]: the points of the longer bound have no room; nothing has changed.
     pub fn relax(&mut self, index: usize, delay: Span) -> Result<(), Denied> {
-        let had = self.flows()[index].delay;
-        assert!(delay >= had, "relaxing shortens no bound");
-        self.flows[index].delay = delay;
+        let had = self.flows()[index];
+        assert!(delay >= had.delay, "relaxing shortens no bound");
+        let longer = Flow { delay, ..had };
+        self.flows[index] = longer;
+        let tail = self.tail.without(&had, &self.flows[..self.standing], self.ordinary).with(&longer);
+        let is_near = tail.end().is_some_and(|end| end <= self.horizon);
+        if is_near && self.enter(&longer, self.tail.service_max).is_ok() {
+            self.leave(&had);
+            self.tail = tail;
+            return Ok(());
+        }
         self.test_all().inspect_err(|_| {
-            self.flows[index].delay = had;
+            self.flows[index] = had;
             self.restore();
         })
     }
@@ -407,11 +479,24 @@ fn sum_up(points: &mut [Point], behind: u64) -> usize {
         sum = sum.saturating_add(point.demand);
         point.demand = sum;
     }
+    block_by_later(&mut points[..used], behind);
+    used
+}
+
+/// Replaces each point's own first packet by the largest one behind it.
+fn block_by_later(points: &mut [Point], behind: u64) {
     let mut largest = behind;
-    for point in points[..used].iter_mut().rev() {
+    for point in points.iter_mut().rev() {
         (point.blocking, largest) = (largest, largest.max(point.blocking));
     }
-    used
+}
+
+impl Above {
+    /// The work that a window begins with at this point; `None` where none begins.
+    fn at(&self, point: u64) -> Option<u64> {
+        let begun = point.checked_sub(1).filter(|begun| self.window > 0 && *begun > 0)?;
+        (begun % self.window == 0).then_some(self.work)
+    }
 }
 
 impl Point {

@@ -8,6 +8,16 @@ fn memory() -> (Vec<Flow>, Vec<Point>) {
     (vec![Flow { traffic, service: ns(1), delay: ns(1) }; 8], vec![Point::default(); 4_000])
 }
 
+/// What changed in passes over the table is what a table of the same flows has that is written anew.
+fn is_as_built(table: &mut EdfTable<&mut [Flow], &mut [Point]>) -> bool {
+    let passed = (table.points[..table.used].to_vec(), table.written);
+    let tail = table.tail_of_all();
+    let same = |tail: Tail| (tail.slope, tail.constant, tail.delay_max, tail.service_max);
+    table.build(table.horizon).is_ok()
+        && (table.points[..table.used].to_vec(), table.written) == passed
+        && same(tail) == same(table.tail)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
     /// Admitted one after another: each answer is that of the exact test of the whole set, and the shortest
@@ -34,9 +44,7 @@ proptest! {
                     prop_assert_eq!(exact.is_ok(), best <= flow.delay);
                     let answer = table.admit(flow);
                     prop_assert_eq!(answer.is_ok(), exact.is_ok());
-                    let entered = (table.points[..table.used].to_vec(), table.written);
-                    let written = table.build(table.horizon).map(|()| table.points[..table.used].to_vec());
-                    prop_assert_eq!(written.map(|points| (points, table.written)), Ok(entered));
+                    prop_assert!(is_as_built(&mut table), "entered");
                     if let Err(denied) = answer {
                         prop_assert_eq!(denied.nearest_delay, Some(best));
                     }
@@ -55,8 +63,13 @@ proptest! {
         if table.standing > 0 {
             let before: Vec<Flow> = table.flows().to_vec();
             let index = gone.index(before.len());
+            let longer = before[index].delay + ns(7);
+            if table.relax(index, longer).is_ok() {
+                prop_assert!(is_as_built(&mut table), "relaxed");
+            }
             table.release(index);
             prop_assert_eq!(table.standing, before.len() - 1);
+            prop_assert!(is_as_built(&mut table), "released");
             prop_assert_eq!(table.admit(&before[index]), Ok(()), "what has left fits again");
         }
     }
@@ -121,6 +134,11 @@ proptest! {
                     table.admit(set.last().unwrap()).unwrap();
                     let last = table.standing - 1;
                     prop_assert_eq!(table.relax(last, best + ns(longer)), Ok(()));
+                    prop_assert!(is_as_built(&mut table), "relaxed beside work above");
+                    if longer % 3 == 0 {
+                        table.release(usize::try_from(window).unwrap() % table.standing);
+                        prop_assert!(is_as_built(&mut table), "released beside work above");
+                    }
                     prop_assert!(holds(table.flows()));
                 }
                 Err(_) => prop_assert!(!holds(&with(ns(2_000)))),
