@@ -216,12 +216,14 @@ pub fn fuzz_link_part(data: &[u8]) {
 /// The certificate of a channel of this link alone, whose flow is this one.
 fn certify_part(part: Vec<u64>, link: &LinkModel, (ask, delay): &(Ask, Span)) -> Result<Value, String> {
     let (traffic, octets) = (ask.traffic, ask.octets.get());
+    // Flows have their bound on the port: the node's own slack comes on top.
+    let bound_ns = delay.as_nanos().saturating_add(link.host_slack.as_nanos());
     let terms = TermsInfo {
         x_min_ns: traffic.x_min().as_nanos(),
         x_ave_ns: traffic.interval().as_nanos() / traffic.burst().max(1),
         interval_ns: traffic.interval().as_nanos(),
         s_max_octets: octets,
-        delay_max_ns: delay.as_nanos().saturating_mul(2).saturating_add(1_000_000_000),
+        delay_max_ns: bound_ns.saturating_mul(2).saturating_add(1_000_000_000),
         packet_max_octets: octets,
         packet_least_octets: octets,
         ..TermsInfo::default()
@@ -229,7 +231,7 @@ fn certify_part(part: Vec<u64>, link: &LinkModel, (ask, delay): &(Ask, Span)) ->
     let hop = HopInfo {
         medium: "link".into(),
         regulator: "rate".into(),
-        bound_ns: delay.as_nanos(),
+        bound_ns,
         service_least_ns: packet_span_up(link.rate, &link.framing, ask.octets_least).as_nanos(),
         buffers: u64::MAX,
         part,
