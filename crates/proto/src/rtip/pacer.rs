@@ -10,6 +10,7 @@ use rota_units::{Instant, Span};
 #[derive(Clone, Debug)]
 pub(super) struct Pacer {
     hold: Hold,
+    traffic: Traffic,
     delay: Span,
 }
 
@@ -25,12 +26,17 @@ impl Pacer {
     pub(super) fn new(traffic: Traffic, regulator: Regulator, delay: Span) -> Self {
         let places = traffic.burst() as usize;
         let history = vec![Instant::ZERO; places].into_boxed_slice();
-        Self { hold: Hold::Regulated(regulator, RateJitter::new(traffic, history)), delay }
+        Self { hold: Hold::Regulated(regulator, RateJitter::new(traffic, history)), traffic, delay }
     }
 
     /// Of a gateway in the statistical class.
-    pub(super) const fn of_statistical(delay: Span) -> Self {
-        Self { hold: Hold::Stated(Instant::ZERO), delay }
+    pub(super) const fn of_statistical(traffic: Traffic, delay: Span) -> Self {
+        Self { hold: Hold::Stated(Instant::ZERO), traffic, delay }
+    }
+
+    /// The packets in time.
+    pub(super) const fn traffic(&self) -> Traffic {
+        self.traffic
     }
 
     /// The next packet has come: when it is eligible, and its deadline. It says that it left the node before
@@ -66,8 +72,8 @@ mod tests {
         let came = [(at(35), ms(0)), (at(35), ms(2)), (at(35), ms(5))];
         let eligible = |mut pacer: Pacer| came.map(|(at, ahead)| pacer.next(at, ahead).0);
         assert_eq!(eligible(Pacer::new(traffic, ahead, ms(9))), [at(35), at(45), at(55)]);
-        assert_eq!(eligible(Pacer::of_statistical(ms(9))), [at(35), at(37), at(40)]);
-        let mut pacer = Pacer::of_statistical(ms(9));
+        assert_eq!(eligible(Pacer::of_statistical(traffic, ms(9))), [at(35), at(37), at(40)]);
+        let mut pacer = Pacer::of_statistical(traffic, ms(9));
         assert_eq!(pacer.next(at(10), ms(5)), (at(15), at(24)));
         assert_eq!(pacer.next(at(10), ms(4)), (at(15), at(24)), "none overtakes the one before");
     }

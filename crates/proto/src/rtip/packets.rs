@@ -10,8 +10,8 @@
 use super::door::{HopCounts, HopSpec};
 use super::pacer::Pacer;
 use crate::io::{ChannelId, Payloads, UnitRef};
-use rota_admission::FRAGMENTS_MAX;
-use rota_admission::rtip::Regulator;
+use rota_admission::rtip::{GroupRate, Regulator, Traffic};
+use rota_admission::{Clocks, FRAGMENTS_MAX};
 use rota_medium::door::{Due, Life, UNITS_WAITING_MAX};
 use rota_units::{Instant, Span};
 use rota_wire::{RTIP_HEADER_OCTETS, RtipHeader, UNIT_HEADER_OCTETS, UnitHeader};
@@ -87,6 +87,17 @@ pub(crate) struct Left {
     pub(crate) unit: Option<UnitRef>,
 }
 
+/// The outcome of a call for one packet of a member of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// Its times: it waits for its turn.
+    At(Due),
+    /// The group is beyond its contract: the packet waits until the group's regulator lets it go.
+    Held,
+    /// None is eligible.
+    None,
+}
+
 /// The packets of one hop.
 #[derive(Clone, Debug)]
 pub(crate) struct Packets {
@@ -98,6 +109,8 @@ pub(crate) struct Packets {
     origin: Origin,
     waiting: VecDeque<Packet>,
     joined: usize,
+    /// The first one that is held has its time from the regulator of its group.
+    is_booked: bool,
     counts: HopCounts,
 }
 
@@ -143,14 +156,25 @@ impl Packets {
             octets: octets as usize,
             buffers,
             pacer: if is_statistical {
-                Pacer::of_statistical(delay)
+                Pacer::of_statistical(traffic, delay)
             } else {
                 Pacer::new(traffic, regulator, delay)
             },
             origin,
             waiting: VecDeque::with_capacity(buffers),
             joined: 0,
+            is_booked: false,
             counts: HopCounts::default(),
+        }
+    }
+
+    /// By which the group of a member is policed: a source's members behind other clocks must not be held
+    /// for these alone.
+    pub(crate) fn traffic_of_group(&self) -> Traffic {
+        let traffic = self.pacer.traffic();
+        match self.origin {
+            Origin::Source(_) => Clocks::APART.held(&traffic),
+            Origin::Gateway { .. } => traffic,
         }
     }
 
@@ -206,6 +230,7 @@ impl Packets {
     pub(crate) fn take(&mut self, arrival: Instant, header: RtipHeader, payload: &[u8]) -> bool {
         let Origin::Gateway { buffers, stride, next } = &mut self.origin else { return false };
         if self.waiting.len() >= self.buffers || payload.len() > *stride {
+            self.counts.refused += 1;
             return false;
         }
         let place = *next;
@@ -271,6 +296,30 @@ impl Packets {
         let joining = held.take_while(|packet| packet.eligible <= now).count();
         self.joined += joining;
         joining
+    }
+
+    /// One packet of a member of a group: if it is eligible, the group's regulator is asked, once for each
+    /// packet, and lets it join or holds it.
+    pub(crate) fn join_next(&mut self, now: Instant, group: &mut GroupRate<Box<[Instant]>>) -> Joined {
+        if self.waiting.len() == self.joined && !self.cut(now) || self.joined >= JOINED_MAX {
+            return Joined::None;
+        }
+        let packet = self.waiting.get_mut(self.joined).filter(|packet| packet.eligible <= now);
+        let Some(packet) = packet else { return Joined::None };
+        if !self.is_booked {
+            let eligible = group.eligible(packet.eligible);
+            packet.deadline += eligible.since(packet.eligible);
+            packet.eligible = eligible;
+            self.is_booked = true;
+            // One that was only looked at late does not wait for the group.
+            if eligible > now {
+                self.counts.held += 1;
+                return Joined::Held;
+            }
+        }
+        let due = Due { eligible: packet.eligible, deadline: packet.deadline };
+        (self.joined, self.is_booked) = (self.joined + 1, false);
+        Joined::At(due)
     }
 
     /// The times of the `back`-th of those that have joined, from the last one on, which is 1.
@@ -352,6 +401,7 @@ impl Packets {
 
     fn pop(&mut self) -> Left {
         let Some(packet) = self.waiting.pop_front() else { return Left { packets: 0, unit: None } };
+        self.is_booked &= self.joined > 0;
         self.joined = self.joined.saturating_sub(1);
         let unit = match packet.content {
             Content::Unit(Fragment { unit, last: true, .. }) => Some(unit),

@@ -57,6 +57,9 @@ pub fn certificate(detail: &ChannelDetail) -> Result<Value, String> {
                 .to_owned(),
         );
     }
+    if let Some(group) = detail.info.contract.group {
+        return Err(format!("its bound holds while {}, which no number shows", group.words()));
+    }
     let terms = terms_of(detail.terms.as_ref().ok_or_else(unknown)?);
     let hops = hops_of(&detail.hops).filter(|hops| !hops.is_empty()).ok_or_else(unknown)?;
     let mut memory: Vec<Memory> = detail.hops.iter().map(|_| Memory::default()).collect();
