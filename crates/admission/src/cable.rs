@@ -189,6 +189,7 @@ pub fn refused_by_port(
         NodeTest::DeddSum => Test::DeddSum,
         NodeTest::Overflow => Test::Overflow,
         NodeTest::Undecided => Test::Undecided,
+        NodeTest::Group => Test::Group,
         _ => Test::LinkCapacity,
     };
     let refusal = refusal(params, pace, &Failure { test, margin: denied.margin }, nearest);

@@ -31,6 +31,8 @@ pub enum Test {
     Overflow,
     /// The test of a link's packets would take more memory than it has; nothing was decided.
     Undecided,
+    /// The group of a channel stands on the link with other terms than this member has.
+    Group,
 }
 
 impl Test {
@@ -49,6 +51,7 @@ impl Test {
             Self::DeddSum => "DeddSum",
             Self::Overflow => "Overflow",
             Self::Undecided => "Undecided",
+            Self::Group => "Group",
         }
     }
 
@@ -63,7 +66,8 @@ impl Test {
             | Self::RcspLevel
             | Self::DeddSum
             | Self::Overflow
-            | Self::Undecided => None,
+            | Self::Undecided
+            | Self::Group => None,
             Self::UnitTooLarge => Some(14),
             Self::SlotTableFull => Some(2),
         }
@@ -145,6 +149,7 @@ impl fmt::Display for Refusal {
                 write!(f, "an overload of the link would be likelier than a channel allows ({})", self.test)
             }
             Test::Undecided => write!(f, "the test of the link's packets is too long ({})", self.test),
+            Test::Group => write!(f, "the group stands on the link with other terms ({})", self.test),
         }?;
         match (self.counter_offer, self.counter_offer_bps) {
             (Some(unit), Some(bps)) => {

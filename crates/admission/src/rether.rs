@@ -426,7 +426,12 @@ pub(crate) fn refusal(
             Test::Eq3Capacity | Test::NrtFloor | Test::LinkCapacity => params.rate_of_time_up(failure.margin),
             Test::NrtLatency | Test::UnitTooLarge | Test::SlotTableFull | Test::HoldTooLong => 0,
             // How late a packet would be is no work.
-            Test::EdfExact | Test::RcspLevel | Test::DeddSum | Test::Overflow | Test::Undecided => 0,
+            Test::EdfExact
+            | Test::RcspLevel
+            | Test::DeddSum
+            | Test::Overflow
+            | Test::Undecided
+            | Test::Group => 0,
         },
         counter_offer,
         counter_offer_bps: counter_offer.map(|unit| params.rate_of_down(unit, pace)),

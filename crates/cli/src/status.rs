@@ -1,6 +1,6 @@
 //! `rota status`: mode, members and reservations of this station.
 
-use rota::{ControlName, CounterReader, Node, PartitionInfo, PortInfo, StatusInfo};
+use rota::{ControlName, CounterReader, GroupInfo, Node, PartitionInfo, PortInfo, StatusInfo};
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_units::{BitRate, Span, parse_span};
 use std::io::Write;
@@ -114,6 +114,13 @@ fn print_port(port: &PortInfo) {
         outln!(
             "partition {name:<16} {percent} % of the link: {channels} channel{s}, {work} of a cycle at most"
         );
+    }
+    for GroupInfo { name, uid, at_once, members, held } in &port.groups {
+        let beyond = match held {
+            0 => String::new(),
+            held => format!("; {held} packets beyond that were held"),
+        };
+        outln!("group     {name:<16} of user {uid}: {members} members, {at_once} at once{beyond}");
     }
     let token = &port.token;
     outln!(

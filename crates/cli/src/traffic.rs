@@ -1,7 +1,7 @@
 //! Traffic and service of a channel on the command line: in the terms of the Tenet paper (Tables 2 and 3),
 //! and in the spellings of IEEE 802.1Qcc.
 
-use rota::{AskedChange, AskedTerms, Chances, OpenRequest, PartitionName, TrafficSpec};
+use rota::{AskedChange, AskedTerms, Chances, Group, GroupName, OpenRequest, PartitionName, TrafficSpec};
 use rota_answer::Failure;
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
 
@@ -42,6 +42,13 @@ pub struct Service {
     /// segments; refused where none has it
     #[arg(long, value_name = "NAME")]
     pub partition: Option<PartitionName>,
+    /// Share what each link reserves with the other members of this group, of a channel across segments:
+    /// those of the same user and name, each with the same traffic
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<GroupName>,
+    /// How many members of the group send at a time: each link reserves for so many of them
+    #[arg(long, value_name = "N", requires = "group", default_value_t = 1, hide_default_value = true)]
+    pub at_once: u8,
     /// Reserve a second path over other gateways beforehand, and go on over it at once when the first one
     /// fails; refused where there is none
     #[arg(long)]
@@ -94,8 +101,9 @@ impl Service {
         let Self { delay, jitter, allow_withdrawn, partition, reroute, no_reroute, backup, .. } = *self;
         let reroute = if no_reroute { Some(Span::ZERO) } else { reroute };
         let chances = self.chances()?;
+        let group = self.group.map(|name| Group { name, at_once: self.at_once });
         let none = AskedTerms::default();
-        Ok(AskedTerms { delay, jitter, reroute, backup, allow_withdrawn, partition, chances, ..none })
+        Ok(AskedTerms { delay, jitter, reroute, backup, allow_withdrawn, partition, group, chances, ..none })
     }
 
     /// True if any other path is asked for, or none.
@@ -277,6 +285,15 @@ mod tests {
         assert_eq!(reroute("--rate 1mbit --no-reroute"), Ok(ms(0)));
         let named = asked("--smax 7200B --partition studio").unwrap().terms.partition;
         assert_eq!(named.map(|name| name.to_string()).as_deref(), Some("studio"));
+        let group = asked("--smax 7200B --group talk --at-once 2").unwrap().terms.group;
+        assert_eq!(
+            group.map(|group| group.words()).as_deref(),
+            Some("2 members of group talk send at a time")
+        );
+        assert_eq!(
+            asked("--smax 7200B --group talk").unwrap().terms.group.map(|group| group.at_once),
+            Some(1)
+        );
         assert!(asked("--rate 1mbit --backup").unwrap().terms.backup);
         // A rate alone asks for what it always did.
         let request = asked("--rate 1.5mbit").unwrap();
@@ -311,6 +328,10 @@ mod tests {
             ("--smax 100B --max-frames-per-interval 2", "--interval"),
             ("--smax 100", "unit"),
             ("--smax 100B --partition rest", "leave it out"),
+            ("--smax 100B --group talk --at-once 17", "1 to 16 members send at once, not 17"),
+            ("--smax 100B --group talk --timely 0.9", "a member of a group has no start"),
+            ("--smax 100B --at-once 2", "--group"),
+            ("--smax 100B --group a/b", "1 to 16 letters"),
             ("--smax 100B --partition a/b", "1 to 16 letters"),
             // Frames that are closer together on average than at least.
             ("--smax 9B --max-frames-per-interval 9 --interval 9ms --xmin 2ms", "it must be 2 ms or longer"),

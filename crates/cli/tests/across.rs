@@ -10,6 +10,7 @@ const TWO_SEGMENTS: &str = "two-segments.toml";
 const LINE: &str = "t1.toml";
 const TWO_GATEWAYS: &str = "two-gateways.toml";
 const PARTED: &str = "parted.toml";
+const CONFERENCE: &str = "conference.toml";
 /// A line without partitions behind a gateway, which is free for bookings.
 const BOOKED: &str = "two-cables.toml";
 /// Ten cycles of 33.3 ms.
@@ -716,6 +717,65 @@ fn a_line_in_partitions_refuses_by_the_name_of_the_full_one() {
     wait_for_channels(&lab, "camera", 1);
     wait_for_contract(&open("3", video));
     drop((waiting, voice));
+}
+
+/// TENET-6-5: three cameras share what one of them needs, where their sum is refused. Two that send at once
+/// harm the group, which the gateway names, and no other channel.
+#[test]
+fn a_conference_shares_a_line_and_members_that_speak_at_once_harm_it_alone() {
+    let Some(lab) = TopologyLab::up("across-group", CONFERENCE, &[]) else { return };
+    let cameras = ["camera", "camera2", "camera3"];
+    cameras.iter().for_each(|camera| wait_for_way(&lab, camera, "screen"));
+    let screens = ["1", "2", "3", "4"].map(|service| {
+        let screen = lab.rota("screen", &["recv", "--json", "--service", service, "--out", "/dev/null"]);
+        screen.wait_for_word("listening");
+        screen
+    });
+    let go = std::env::temp_dir().join(format!("rota-conference-{}", std::process::id()));
+    let video = "--rate 960kbit --xmin 40ms --delay 200ms";
+    let send = |camera: &str, service: usize, octets: u32, words: &str| {
+        let line = format!(
+            "{{ until [ -e '{}' ]; do sleep 0.01; done; head -c {octets} /dev/zero; }} \
+             | '{}' send --json --to screen --service {service} {words}",
+            go.display(),
+            common::ROTA
+        );
+        lab.exec(camera, &["sh", "-c", &line])
+    };
+    // Twelve units of two cameras: the third one is silent.
+    let members = [0, 1, 2].map(|at| {
+        let octets = if at == 2 { 1 } else { 12 * 4_800 };
+        let member = send(cameras[at], at + 1, octets, &format!("{video} --group conference"));
+        member.wait_for_word("while 1 member of group conference sends at a time");
+        member
+    });
+    let guest = send("camera", 4, 12 * 100, "--rate 20kbit --xmin 40ms --delay 200ms");
+    guest.wait_for_word("open:");
+    let refused = |words: &str| {
+        let words = format!("channel open --json --to screen --service 1 {words}");
+        let refused = lab.rota("camera2", &words.split(' ').collect::<Vec<_>>()).finish();
+        assert_eq!(refused.code(), 3, "{} {}", refused.out, refused.err);
+        let refused = refused.json()["refused"].clone();
+        format!("{} {}", refused["test"], refused["node"])
+    };
+    assert_eq!(refused("--xmin 40ms --smax 4800octets --delay 200ms"), "\"Load\" \"gateway\"");
+    let other_terms = "--xmin 40ms --smax 2400octets --delay 200ms --group conference";
+    assert_eq!(refused(other_terms), "\"Group\" \"camera2\"");
+    let group = || lab.status("gateway")["extra"]["ports"][3]["groups"].clone();
+    assert_eq!((&group()[0]["name"], &group()[0]["members"]), (&"conference".into(), &3.into()));
+    std::fs::write(&go, b"").expect("room");
+    let beyond = || group()[0]["held"].as_u64().filter(|held| *held > 0);
+    assert!(eventually(PATIENCE, beyond).is_some(), "{}", group());
+    let [first, second, _, heard] = screens.map(Program::finish);
+    assert_eq!((heard.code(), &heard.json()["late"]), (0, &0.into()), "{} {}", heard.out, heard.err);
+    let sent = members.map(Program::finish);
+    let (ends, last) = ([first.code(), second.code()], &sent[2]);
+    assert!(ends.contains(&4) && DONE.contains(&last.code()), "{ends:?} {} {}", first.out, second.out);
+    guest.finish().well();
+    // The reservation has gone with the last member.
+    let is_gone = || (group() == serde_json::json!([])).then_some(());
+    assert!(eventually(PATIENCE, is_gone).is_some(), "{}", group());
+    let _ = std::fs::remove_file(&go);
 }
 
 /// TENET-7-3: a channel is booked for later; one without an end is told until when there is room, and one

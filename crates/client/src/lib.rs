@@ -53,17 +53,18 @@ pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, Asked, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
 pub use rota_contract::{
-    AskedChange, AskedTerms, BadPartitionName, BadTerms, Chances, PartitionName, Statistical,
-    parse_probability,
+    AskedChange, AskedTerms, BadGroupName, BadPartitionName, BadTerms, Chances, Group, GroupName,
+    PartitionName, Statistical, parse_probability,
 };
 pub use rota_contract::{
     ChannelId, CloseCause, Contract, Granted, Mismatch, ModeName, NodeId, NodeName, RetherShare, Tally,
     TrafficSpec, Withdrawn,
 };
 pub use rota_shm::control::{
-    CauseInfo, ChannelDetail, ChannelInfo, ControlName, ControlNameError, DestinationInfo, EndInfo, HopInfo,
-    IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, PartitionInfo, PortInfo, ReceiverInfo,
-    RefusalInfo, ReservationInfo, SocketError, StatusInfo, TallyInfo, TermsInfo, TimersInfo, TokenInfo,
+    CauseInfo, ChannelDetail, ChannelInfo, ControlName, ControlNameError, DestinationInfo, EndInfo,
+    GroupInfo, HopInfo, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, PartitionInfo, PortInfo,
+    ReceiverInfo, RefusalInfo, ReservationInfo, SocketError, StatusInfo, TallyInfo, TermsInfo, TimersInfo,
+    TokenInfo,
 };
 pub use rota_shm::layout::TRACE_SNAP_OCTETS;
 pub use rota_shm::{ChannelCounter, ChannelState, CounterReader, MemoryError, RxCounts};

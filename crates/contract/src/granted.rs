@@ -1,5 +1,6 @@
 //! The promise to a channel, and the share of the medium that keeps it.
 
+use crate::group::Group;
 use crate::statistical::Statistical;
 use crate::withdrawn::Withdrawn;
 use alloc::format;
@@ -55,6 +56,10 @@ pub struct Granted {
     /// The promise of the statistical class; none in the guaranteed one.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub statistical: Option<Statistical>,
+    /// The group with which the channel shares what links reserve: the promise holds while no more members
+    /// send than that allows.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub group: Option<Group>,
     /// At the sender of a channel across segments: nanoseconds from handing a unit over within which all of
     /// it has left this node. None on one segment.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
@@ -62,12 +67,13 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// The words behind the bound: for how many units it holds, and the part of the way for which it is not
-    /// guaranteed.
+    /// The words behind the bound: for how many units it holds, on what condition, and the part of the way
+    /// for which it is not guaranteed.
     pub fn but(&self) -> String {
         let class = self.statistical.map_or_else(String::new, |of| format!(" for {}", of.words()));
         let withdrawn = self.withdrawn.map_or_else(String::new, |withdrawn| format!("; {withdrawn}"));
-        class + &withdrawn
+        let group = self.group.map_or_else(String::new, |group| format!(" while {}", group.words()));
+        class + &group + &withdrawn
     }
 
     /// One unit in each of these.
@@ -115,6 +121,16 @@ impl Granted {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_member_of_a_group_has_a_condition_behind_its_bound() {
+        let but = |at_once| {
+            let group = Some(Group { name: "talk".parse().unwrap(), at_once });
+            Granted { group, ..Granted::default() }.but()
+        };
+        assert_eq!(but(1), " while 1 member of group talk sends at a time");
+        assert_eq!(but(3), " while 3 members of group talk send at a time");
+    }
 
     #[test]
     fn a_reservation_has_words_only_where_it_exceeds_the_traffic() {

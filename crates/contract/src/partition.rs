@@ -1,11 +1,11 @@
 //! The name of a partition: a part of a link's capacity with an admission of its own.
 
+use crate::short_name;
 use alloc::borrow::ToOwned;
 use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 
-const NAME_OCTETS: usize = 16;
 /// The word for what no partition names.
 const REST: &str = "rest";
 
@@ -13,13 +13,13 @@ const REST: &str = "rest";
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
-pub struct PartitionName([u8; NAME_OCTETS]);
+pub struct PartitionName([u8; short_name::OCTETS]);
 
 /// A text that names no partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPartitionName {
     /// It is empty, too long, or has other characters.
-    #[error("a partition has a name of 1 to {NAME_OCTETS} letters, digits, '-', '_' and '.'")]
+    #[error("a partition has a name of 1 to {} letters, digits, '-', '_' and '.'", PartitionName::OCTETS)]
     Characters,
     /// The word of all that is in no partition.
     #[error("'{REST}' is what no partition names; leave it out")]
@@ -28,31 +28,28 @@ pub enum BadPartitionName {
 
 impl PartitionName {
     /// Octets of a name in a message: shorter ones are filled up with zeros.
-    pub const OCTETS: usize = NAME_OCTETS;
+    pub const OCTETS: usize = short_name::OCTETS;
 
     /// The name in these octets, which have nothing but zeros behind it.
     ///
     /// # Errors
     /// [`BadPartitionName`].
-    pub fn of_octets(octets: [u8; NAME_OCTETS]) -> Result<Self, BadPartitionName> {
-        let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.".contains(octet);
-        let len = octets.iter().position(|octet| *octet == 0).unwrap_or(NAME_OCTETS);
-        let (name, behind) = octets.split_at(len);
-        if name.is_empty() || !name.iter().all(is_plain) || behind.iter().any(|octet| *octet != 0) {
-            return Err(BadPartitionName::Characters);
+    pub fn of_octets(octets: [u8; Self::OCTETS]) -> Result<Self, BadPartitionName> {
+        match short_name::text(&octets) {
+            _ if !short_name::is_plain(&octets) => Err(BadPartitionName::Characters),
+            REST => Err(BadPartitionName::Rest),
+            _ => Ok(Self(octets)),
         }
-        if name == REST.as_bytes() { Err(BadPartitionName::Rest) } else { Ok(Self(octets)) }
     }
 
     /// Its octets, zeros behind it.
-    pub const fn octets(&self) -> [u8; NAME_OCTETS] {
+    pub const fn octets(&self) -> [u8; Self::OCTETS] {
         self.0
     }
 
     /// The name.
     pub fn as_str(&self) -> &str {
-        let len = self.0.iter().position(|octet| *octet == 0).unwrap_or(NAME_OCTETS);
-        core::str::from_utf8(&self.0[..len]).unwrap_or_default()
+        short_name::text(&self.0)
     }
 }
 
@@ -60,10 +57,7 @@ impl FromStr for PartitionName {
     type Err = BadPartitionName;
 
     fn from_str(name: &str) -> Result<Self, BadPartitionName> {
-        let mut octets = [0; NAME_OCTETS];
-        let place = octets.get_mut(..name.len()).ok_or(BadPartitionName::Characters)?;
-        place.copy_from_slice(name.as_bytes());
-        Self::of_octets(octets)
+        short_name::filled(name).ok_or(BadPartitionName::Characters).and_then(Self::of_octets)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The terms of a channel beyond its units: the average of its traffic, and the delay that it bears.
 
-use crate::PartitionName;
 use crate::statistical::{CHANCE_WHOLE, Chances};
+use crate::{Group, PartitionName};
 use rota_units::Span;
 
 /// The longest time for which another path is looked for: a receiver keeps its end for so long, and longer.
@@ -36,6 +36,9 @@ pub struct AskedTerms {
     /// The partition that the channel counts in, on each link of its way that has one of this name. A change
     /// states none: the channel stays in it.
     pub partition: Option<PartitionName>,
+    /// The group that shares the reservations of the links of its way. A change states none: the channel
+    /// stays in it.
+    pub group: Option<Group>,
     /// When the channel is needed first, from now on; at once if nothing is stated. A change states none, and
     /// no end.
     #[cfg_attr(feature = "serde", serde(rename = "start_ns", with = "nanos"))]
@@ -146,6 +149,12 @@ pub enum BadTerms {
     /// A change states a term that it does not change.
     #[error("an open channel keeps its {0}: leave it out of the change, or open another channel")]
     Fixed(&'static str),
+    /// No member of the group could send, or too many.
+    #[error("of a group 1 to {most} members send at once, not {0}", most = Group::AT_ONCE_MAX)]
+    AtOnce(u8),
+    /// A member of a group with a start, an end or chances.
+    #[error("a member of a group has no start, no end and no probabilities yet; leave them out")]
+    GroupAlone,
     /// A probability of 0, or one of loss without one of time.
     #[error("probabilities are above 0, and that of no loss goes with that of timely delivery")]
     Chances,
@@ -190,6 +199,14 @@ impl AskedTerms {
         let Chances { late_ppb, loss_ppb } = self.chances;
         if late_ppb >= CHANCE_WHOLE || loss_ppb >= CHANCE_WHOLE || late_ppb == 0 && loss_ppb > 0 {
             return Err(BadTerms::Chances);
+        }
+        if let Some(group) = self.group {
+            if !group.is_sound() {
+                return Err(BadTerms::AtOnce(group.at_once));
+            }
+            if self.start.is_some() || self.end.is_some() || !self.chances.is_guaranteed() {
+                return Err(BadTerms::GroupAlone);
+            }
         }
         match (self.delay, self.jitter) {
             (Some(Span::ZERO), _) => Err(BadTerms::DelayZero),
@@ -279,6 +296,12 @@ mod tests {
         ] {
             assert!(change(terms).unwrap_err().contains(named), "{named}");
         }
+        let member = |at_once| Some(Group { name: "talk".parse().unwrap(), at_once });
+        assert_eq!(said(AskedTerms { group: member(2), ..none }), Ok(()));
+        let many = said(AskedTerms { group: member(17), ..none }).unwrap_err();
+        assert_eq!(many, "of a group 1 to 16 members send at once, not 17");
+        let booked = AskedTerms { group: member(2), end: ms(31), ..none };
+        assert!(said(booked).unwrap_err().contains("leave them out"));
         let all = AskedTerms { average: ms(20), interval: ms(20), delay: ms(1), jitter: ms(1), ..none };
         assert_eq!(said(all), Ok(()));
     }

@@ -7,7 +7,7 @@
 //! shares.
 
 use rota_admission::rtip::{Chance, Traffic};
-use rota_contract::NodeId;
+use rota_contract::{GroupKey, NodeId};
 use rota_units::{Instant, Span};
 use rota_wire::{Generation, MacAddr};
 
@@ -219,12 +219,23 @@ pub struct FlowShare {
     /// The chance of a late packet that is allowed here: above zero for the statistical class, which stands
     /// in no partition and has no start and no end.
     pub late: Chance,
+    /// The group with which it shares what is reserved; a member has no start and no end, and is guaranteed.
+    pub group: Option<GroupShare>,
+}
+
+/// The group of a flow, at one port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupShare {
+    /// Which.
+    pub key: GroupKey,
+    /// How many members send at a time: 1 or more.
+    pub at_once: u8,
 }
 
 impl FlowShare {
     /// Of the guaranteed class, in the rest, at once and for ever.
     pub const fn guaranteed(traffic: Traffic) -> Self {
-        Self { traffic, partition: 0, life: Life::ALWAYS, late: Chance::NEVER }
+        Self { traffic, partition: 0, life: Life::ALWAYS, late: Chance::NEVER, group: None }
     }
 }
 

@@ -13,9 +13,11 @@ use rota_contract::{ChannelId, NodeId};
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
 use rota_driver::tunnel::Trouble;
-use rota_proto::{ChannelDetail, LlcSettings, PartitionStatus, PortId, Settings, Status, TimersInForce};
+use rota_proto::{
+    ChannelDetail, GroupStatus, LlcSettings, PartitionStatus, PortId, Settings, Status, TimersInForce,
+};
 use rota_shm::control::{
-    LlcInfo, MemberInfo, PartitionInfo, PortInfo, ReservationInfo, StatusInfo, TokenInfo,
+    GroupInfo, LlcInfo, MemberInfo, PartitionInfo, PortInfo, ReservationInfo, StatusInfo, TokenInfo,
 };
 use rota_shm::{CounterTable, TraceFile};
 use rota_units::Span;
@@ -181,6 +183,11 @@ fn partition(of: &PartitionStatus) -> PartitionInfo {
     PartitionInfo { name, percent: of.percent, channels, work_ns }
 }
 
+fn group(of: &GroupStatus) -> GroupInfo {
+    let GroupStatus { uid, name, at_once, members, held } = *of;
+    GroupInfo { name: name.to_string(), uid, at_once, members: members as u64, held }
+}
+
 /// A port, as the data thread copied it.
 #[derive(Debug)]
 pub(crate) struct PortCopy {
@@ -208,6 +215,7 @@ impl PortCopy {
             members: self.members.iter().map(MemberCopy::info).collect(),
             reservations: slots.map(|slot| reservation(slot, self.name_of(slot.station))).collect(),
             partitions: status.partitions.iter().map(partition).collect(),
+            groups: status.groups.iter().map(group).collect(),
             trt_ns: facts.trt_ns,
             link_bps: facts.link_bps,
             token: TokenInfo {

@@ -20,7 +20,7 @@ use rota_admission::subnet::Ask;
 use rota_contract::{
     CloseCause, Contract, Granted, NodeId, NodeName, PartitionName, Statistical, Tally, Withdrawn,
 };
-use rota_medium::door::Life;
+use rota_medium::door::{GroupShare, Life};
 use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tree::Tree;
@@ -60,6 +60,8 @@ pub(crate) struct Held {
     pub(crate) ask: Ask,
     /// The partition that the channel counts in, where the port has it.
     pub(crate) partition: Option<PartitionName>,
+    /// The group with which it shares a link's reservation.
+    pub(crate) group: Option<GroupShare>,
     /// When it counts.
     pub(crate) life: Life,
     /// The chance of a late packet that the hop may use.
@@ -346,6 +348,7 @@ pub(crate) fn granted(request: &ChannelRequest, bound: Span) -> Granted {
         rether: None,
         withdrawn: None,
         statistical: statistical(request),
+        group: request.group,
         leaves_within_ns: None,
     }
 }

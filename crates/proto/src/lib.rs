@@ -39,7 +39,7 @@ pub use node::{
     Beyond, ChannelDetail, Found, Holdings, Node, NotFound, PORTS_MAX, PortSpec, PortsError, ReceiverDetail,
     Timer,
 };
-pub use port::{Medium, NODE_FRAMES, NODE_LEVEL, PartitionStatus, Port, PortTally, Status};
+pub use port::{GroupStatus, Medium, NODE_FRAMES, NODE_LEVEL, PartitionStatus, Port, PortTally, Status};
 pub use report::{CHANNELS_KEPT, HeardChannel, HeardStation, HostSigns, Reports};
 pub use rota_contract::{NodeId, TrafficSpec};
 pub use rota_medium::door::{Deadline, Grant, Lane, SessionId};

@@ -10,6 +10,7 @@ mod drive;
 mod edges;
 mod ended;
 mod found_by_models;
+mod groups;
 mod held_off;
 mod hog_evidence;
 mod hogs;

@@ -2,7 +2,8 @@
 //! hundred cycles under a counting allocator.
 
 use rota_admission::rtip::{Regulator, Traffic};
-use rota_contract::{NodeId, TrafficSpec};
+use rota_contract::{GroupKey, NodeId, TrafficSpec};
+use rota_medium::door::GroupShare;
 use rota_proto::drive::{self, Given, Zeros};
 use rota_proto::rtip::{HopEvent, HopShare, HopSpec};
 use rota_proto::{
@@ -228,8 +229,7 @@ impl Row {
     }
 
     /// A channel from the first node to the last one.
-    fn open(&mut self, traffic: Traffic) -> ChannelId {
-        let share = HopShare::at_peak(&traffic, 1_000, TRT_30_HZ).expect("a few a cycle");
+    fn open(&mut self, traffic: Traffic, share: HopShare) -> ChannelId {
         let to = |node: &Node| node.medium().mac();
         let (gateway, last) = (to(&self.nodes[1]), to(&self.nodes[2]));
         let ways = [Way { port: PortId(0), hop: gateway }, Way { port: PortId(1), hop: last }];
@@ -261,10 +261,24 @@ fn a_gateway_between_links_allocates_nothing() {
     forwards_without_allocating([MediumKind::Link, MediumKind::Link]);
 }
 
+/// The regulator of a group has its memory from its first member on.
+#[test]
+fn a_gateway_that_polices_a_group_allocates_nothing() {
+    let traffic = Traffic::periodic(Span::from_millis(10)).expect("sound");
+    let key = GroupKey { uid: 7, name: "talk".parse().expect("a name") };
+    let share = HopShare::by_discipline(traffic, 1_000).in_group(Some(GroupShare { key, at_once: 2 }));
+    forwards_so([MediumKind::Link; 2], traffic, share);
+}
+
 fn forwards_without_allocating(media: [MediumKind; 2]) {
+    let traffic = Traffic::periodic(Span::from_millis(10)).expect("sound");
+    forwards_so(media, traffic, HopShare::at_peak(&traffic, 1_000, TRT_30_HZ).expect("a few a cycle"));
+}
+
+fn forwards_so(media: [MediumKind; 2], traffic: Traffic, share: HopShare) {
     let mut row = Row::new(media);
     row.run(Span::from_millis(2_500));
-    let channel = row.open(Traffic::periodic(Span::from_millis(10)).expect("sound"));
+    let channel = row.open(traffic, share);
     let before = row.received;
     let counted = allocation_counter::measure(|| {
         for number in 0..50 {

@@ -1,7 +1,7 @@
 //! RCAP between machines, with every fault that its transport and its nodes may have.
 
 use crate::paths::{Noise, Outcome, World, ms, request};
-use rota_contract::ChannelId;
+use rota_contract::{ChannelId, Group};
 use rota_proto::rcap::{ChannelRequest, RcapTest};
 
 const LINE: [(usize, usize); 3] = [(0, 1), (1, 2), (2, 3)];
@@ -418,4 +418,78 @@ fn random_worlds_of_trees_leak_nothing_and_settle_every_branch() {
         opened += world.opened;
     }
     assert!(opened > 1_000 && shared > 100, "{opened} opened, {shared} shared at the time of the last fault");
+}
+
+/// A channel of the conference, of which so many members send at once.
+fn member(at_once: u8, to: usize) -> ChannelRequest {
+    let name = "conference".parse().expect("a name");
+    ChannelRequest { group: Some(Group { name, at_once }), ..request(to) }
+}
+
+/// TENET-6-5: members from two hosts share each link, whoever came first, and the last one gives it back. One
+/// with other terms is refused by the name of that test, and one of another user has a group of its own.
+#[test]
+fn members_of_a_group_share_each_link_until_the_last_is_gone() {
+    let star = [(0, 2), (1, 2), (2, 3)];
+    let mut world = World::new(8, &star, 1);
+    for (from, after) in [(0, 0), (1, 200), (0, 400)] {
+        world.call(from, ms(after), member(1, 3));
+    }
+    world.run_for(ms(700));
+    assert_eq!((world.opened, world.check_paths()), (3, 3));
+    let of_other = ChannelRequest { uid: 2_000, ..member(1, 3) };
+    for (from, after, asked) in [(1, 0, member(2, 3)), (1, 200, of_other), (0, 400, request(3))] {
+        world.call(from, ms(after), asked);
+    }
+    world.run_for(ms(3_000));
+    let refused = |world: &World| {
+        let refused = world.calls.values().filter_map(|called| match called.outcome {
+            Outcome::Refused(test, _) => Some(test),
+            _ => None,
+        });
+        refused.collect::<Vec<_>>()
+    };
+    let (group, load) = (RcapTest::Group, RcapTest::Load);
+    assert_eq!(refused(&world).iter().filter(|test| **test == group).count(), 1, "{:?}", refused(&world));
+    assert_eq!(refused(&world).iter().filter(|test| **test == load).count(), 2, "{:?}", refused(&world));
+    let open: Vec<_> = world.calls.iter().filter(|(_, called)| called.outcome == Outcome::Opened).collect();
+    let keys: Vec<_> = open.into_iter().map(|(key, _)| *key).collect();
+    for (left, key) in keys.into_iter().enumerate() {
+        assert_eq!(world.shares[&(2, 3)].len(), 3 - left);
+        world.close(key, (key.origin.0 - 1) as usize);
+        world.run_for(ms(200));
+    }
+    world.call(0, ms(0), request(3));
+    world.run_for(ms(200));
+    assert_eq!(world.check_paths(), 1, "the group's share is free");
+    world.assert_empty_at_the_end();
+}
+
+/// Members of a group that come and go, and a channel that does not fit beside two groups.
+fn talking(seed: u64) -> World {
+    let mut world = World::new(seed, &LINE, 2);
+    for (from, after) in [(0, 0), (1, 1), (0, 40), (1, 400)] {
+        world.call(from, ms(after), member(1, 3));
+    }
+    world.call(0, ms(30), ChannelRequest { uid: 2_000, ..member(1, 3) });
+    world.call(1, ms(60), request(3));
+    world.close_all(ms(300));
+    world
+}
+
+/// Faults 11, 36, 45, 47 and 49 at each event of a group: nothing leaks.
+#[test]
+fn a_fault_at_any_event_of_a_group_leaks_nothing() {
+    let mut plain = talking(5);
+    plain.run_for(ms(2_500));
+    let events = plain.handled;
+    assert!(events > 60 && plain.opened > 4, "{events} events, {} opened", plain.opened);
+    for event in 0..events {
+        for fault in 0..19 {
+            let mut world = talking(5);
+            world.run(event);
+            world.fail(fault, |link| (link, link + 1));
+            world.assert_empty_at_the_end();
+        }
+    }
 }

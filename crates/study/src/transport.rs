@@ -11,7 +11,7 @@ pub mod udp;
 
 use crate::came::Rest;
 use crate::stall::Stall;
-use rota::{ReceiverInfo, Statistical, Tally, Withdrawn};
+use rota::{Group, ReceiverInfo, Statistical, Tally, Withdrawn};
 use rota_answer::Failure;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -43,13 +43,16 @@ pub struct Promise {
     /// The promise of the statistical class; absent in the guaranteed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistical: Option<Statistical>,
+    /// The group with which the channel shares what links reserve; absent where it is in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<Group>,
 }
 
 impl Promise {
     /// The words behind the bound, as [`rota::Granted::but`] has them.
     pub fn but(&self) -> String {
-        let &Self { withdrawn, statistical, .. } = self;
-        rota::Granted { withdrawn, statistical, ..rota::Granted::default() }.but()
+        let &Self { withdrawn, statistical, group, .. } = self;
+        rota::Granted { withdrawn, statistical, group, ..rota::Granted::default() }.but()
     }
 }
 

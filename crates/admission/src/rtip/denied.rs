@@ -30,6 +30,8 @@ pub enum NodeTest {
     Undecided,
     /// The port has as many channels as its memory holds.
     TableFull,
+    /// The group of the channel stands with other terms.
+    Group,
 }
 
 impl NodeTest {
@@ -47,6 +49,7 @@ impl NodeTest {
             Self::Overflow => "Overflow",
             Self::Undecided => "Undecided",
             Self::TableFull => "TableFull",
+            Self::Group => "Group",
         }
     }
 }
@@ -80,6 +83,7 @@ impl fmt::Display for Denied {
                 write!(f, "insufficient bandwidth ({name}): {margin} of work too much a second")
             }
             NodeTest::Undecided => write!(f, "the test was too long to finish ({name})"),
+            NodeTest::Group => write!(f, "the group stands at the port with other terms ({name})"),
             NodeTest::TableFull => write!(f, "the port has no room for a further channel ({name})"),
             _ => write!(f, "the bound cannot be kept ({name}): it fails by {margin}"),
         }?;

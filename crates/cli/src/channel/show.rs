@@ -127,6 +127,9 @@ fn tell(detail: &ChannelDetail) {
     if let Some(partition) = terms.partition {
         outln!("partition {partition}");
     }
+    if let Some(group) = terms.group {
+        outln!("group {}: {} of its members at once", group.name, group.at_once);
+    }
     if !receivers.is_empty() {
         return tell_receivers(receivers);
     }
@@ -161,7 +164,11 @@ fn tell_hop(n: usize, hop: &HopInfo) {
         0 => String::new(),
         percent => format!("; its partition has {percent} %"),
     };
-    outln!("{place}  {bound:<12}  {buffers:<7}  {sent:<8}  {dropped:<7}  {share}{part}");
+    let beyond = match hop.held {
+        0 => String::new(),
+        held => format!("; {held} packets held because the group was beyond its contract"),
+    };
+    outln!("{place}  {bound:<12}  {buffers:<7}  {sent:<8}  {dropped:<7}  {share}{part}{beyond}");
 }
 
 fn tell_sum(sum: &Sum) {

@@ -9,10 +9,11 @@
 
 use super::Link;
 use super::booked::NoRoom;
+use super::groups;
 use super::shares::{Session, Shares};
 use super::slots::Queue;
 use super::statistical::{Left, Statistical};
-use crate::door::{Due, FlowShare, Life, SessionId, UNITS_WAITING_MAX};
+use crate::door::{Due, FlowShare, GroupShare, Life, SessionId, UNITS_WAITING_MAX};
 use crate::settings::Settings;
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
 use rota_admission::subnet::{
@@ -32,6 +33,8 @@ pub(super) struct Packets {
     pub(super) life: Life,
     /// The chance of a late packet: above zero in the statistical class.
     late: Chance,
+    /// The group that it is a member of.
+    group: Option<GroupShare>,
     pub(super) waits: Queue<Due, UNITS_WAITING_MAX>,
     /// Its bound on the port.
     delay: Span,
@@ -43,10 +46,10 @@ impl Packets {
     /// Of a session that asks for a flow of this traffic, with units of so many octets.
     pub(super) fn of(flow: FlowShare, unit_octets: u32) -> Self {
         let octets = Octets::new(u64::from(unit_octets).saturating_sub(RTIP_OCTETS).max(1));
-        let FlowShare { traffic, partition, life, late } = flow;
+        let FlowShare { traffic, partition, life, late, group } = flow;
         let ask = Ask { traffic, octets, octets_least: Octets::new(1) };
         let waits = Queue::new(Due::default());
-        Self { ask, partition, life, late, waits, delay: Span::ZERO, left: 0 }
+        Self { ask, partition, life, late, group, waits, delay: Span::ZERO, left: 0 }
     }
 
     fn is_statistical(&self) -> bool {
@@ -96,6 +99,8 @@ pub(super) struct Flows {
     pub(super) change: Instant,
     statistical: Statistical,
     left: Left,
+    /// Those of which sessions are members. Their lanes stand among the sessions.
+    pub(super) groups: Vec<groups::Standing>,
     served: Option<Served>,
 }
 
@@ -118,6 +123,10 @@ pub(super) const fn no_port() -> Denied {
 /// Tests of the statistical class.
 const fn is_of_statistical(test: NodeTest) -> bool {
     matches!(test, NodeTest::Overflow | NodeTest::DeddSum)
+}
+
+const fn is_of_group(test: NodeTest) -> bool {
+    matches!(test, NodeTest::Group)
 }
 
 /// The channels in one partition of a link.
@@ -165,7 +174,11 @@ impl Flows {
         self.served = self.served.filter(|served| served.session != id);
         self.booked.retain(|of| of.id != id);
         self.statistical.remove(id);
-        if let (Some(place), Some(port)) = (self.place(id), &mut self.port) {
+        // The lanes of a group go on under the number of another member.
+        if let Some(heir) = self.leave_group(id) {
+            self.sessions.iter_mut().filter(|of| of.id == id).for_each(|of| of.id = heir);
+        }
+        while let (Some(place), Some(port)) = (self.place(id), &mut self.port) {
             let Standing { ask, partition, .. } = self.sessions.swap_remove(place);
             port.release(place, partition, &ask);
         }
@@ -261,6 +274,8 @@ impl Link {
                 Some(_) => None,
                 // Of a booking nothing is looked for at its start.
                 None if packets.life.from > now => None,
+                // Smaller packets of one lane need not help the others.
+                None if packets.group.is_some_and(|of| of.at_once > 1) || is_of_group(denied.test) => None,
                 // Smaller packets of a guaranteed flow need not help those of the statistical class.
                 None if !packets.is_statistical() && is_of_statistical(denied.test) => None,
                 None => self.largest_packet(now, packets),
@@ -285,7 +300,10 @@ impl Link {
         if packets.is_statistical() {
             return flows.admit_statistical(now, id, packets).map_err(at_once);
         }
-        let offer = flows.admit(now, id, packets, units)?;
+        let offer = match &packets.group {
+            Some(group) => flows.admit_member(now, id, (packets, group), units)?,
+            None => flows.admit(now, id, packets, units)?,
+        };
         // The promises to the statistical class hold beside it, too.
         if let Err(denied) = flows.statistical_holds(now) {
             flows.remove(id);
@@ -308,7 +326,8 @@ impl Link {
         self.settings.partitions.iter().map(move |(number, ..)| {
             let own = self.shares.flows.sessions.iter().filter(|of| of.partition == number);
             let work = own.clone().map(|of| link_work(&of.ask.traffic, of.ask.octets, &params)).sum();
-            PartitionLoad { channels: own.count(), work }
+            let channels = own.count().saturating_add_signed(self.shares.flows.members_beyond_lanes(number));
+            PartitionLoad { channels, work }
         })
     }
 
@@ -337,6 +356,10 @@ impl Link {
             packets.delay = delay;
             return Some(delay);
         }
+        if let Some(delay) = flows.relax_member(id, delay) {
+            packets.delay = delay;
+            return Some(delay);
+        }
         let (place, port) = (flows.place(id)?, flows.port.as_mut()?);
         packets.delay = port.relax(place, packets.partition, &packets.ask, delay).delay;
         flows.sessions[place].delay = packets.delay;
@@ -344,9 +367,13 @@ impl Link {
     }
 
     /// The port of a flow, for its certificate; `None` for a session that is no flow of the guaranteed class,
-    /// and where the port serves levels.
+    /// and where the port serves levels. A member of a group has none: its bound holds while the others keep
+    /// their turns, and no number of the certificate says so.
     pub fn port_of(&self, id: SessionId) -> Option<FlowPort> {
         let flows = &self.shares.flows;
+        if flows.is_member(id) {
+            return None;
+        }
         let (place, port) = (flows.place(id)?, flows.port.as_ref()?);
         let (ahead, others) = port.whole().others()?;
         let asks = flows.sessions.iter().map(|of| of.ask);

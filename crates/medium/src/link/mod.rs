@@ -12,8 +12,8 @@
 //! medium says hello. With one in either direction, ordinary frames of both ends pass their port's queue: a
 //! flood of the receiver's host would keep its hellos, and its answers to the sender, from the cable. Slots
 //! of sessions go first, in the order in which they were admitted; then packets of channels across segments
-//! by their deadlines or levels (`flows.rs`), those of the statistical class (`statistical.rs`), and
-//! ordinary frames one by one while none of these waits (`grant.rs`).
+//! by their deadlines or levels (`flows.rs`, `groups.rs`), those of the statistical class
+//! (`statistical.rs`), and ordinary frames one by one while none of these waits (`grant.rs`).
 //!
 //! The stations find and prove each other by hellos under the segment's key (`meet.rs`). Each hello has the
 //! sender's nonce and answers the other's. A boot is believed once it has answered our nonce; from then on
@@ -24,6 +24,7 @@
 mod booked;
 mod flows;
 mod grant;
+mod groups;
 mod handle;
 mod meet;
 mod outbox;
@@ -45,6 +46,7 @@ use crate::settings::Settings;
 use crate::tally::{Counters, MediumTally};
 pub use flows::{FlowPort, PartitionLoad};
 use grant::Pace;
+pub use groups::GroupLoad;
 use meet::Meeting;
 use outbox::Pending;
 use rota_contract::{ModeName, NodeId};

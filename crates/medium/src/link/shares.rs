@@ -255,6 +255,10 @@ impl Link {
         let counts = |session: &&Session| !self.is_booked(session.id);
         self.shares.sessions.iter().filter(counts).filter_map(move |session| match session.state {
             State::Admitted(load) => {
+                let load = match self.shares.flows.lanes_of(session.id) {
+                    0 => return None,
+                    lanes => load * u64::from(lanes),
+                };
                 let tht_ns = u32::try_from(load.as_nanos()).unwrap_or(u32::MAX);
                 Some(rota_wire::Slot { station, tht_ns, periodic: session.share.periodic })
             }

@@ -10,6 +10,7 @@ use rota_units::{BitRate, Octets};
 use rota_wire::bodies::StationState;
 use rota_wire::{Announce, ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, TAG_OCTETS, UNIT_HEADER_OCTETS};
 
+mod groups;
 mod lives;
 mod statistical;
 

@@ -165,7 +165,7 @@ mod tests {
         let (host_slack, late) = (Span::ZERO, rota_admission::rtip::Chance::NEVER);
         let regulator = rota_admission::rtip::Regulator::Rate;
         let hop = HopOffer { offer, regulator, host_slack, late, medium, percent: 0 };
-        let counts = StatusCounts { packets: 1 << 40, dropped: 1 << 40 };
+        let counts = StatusCounts { packets: 1 << 40, dropped: 1 << 40, held: 1 << 40 };
         // As many numbers as a message of RCAP has room for, in an octet each.
         let terms = vec![1; 1_000];
         let (node, port) = (NodeId(node), PortId(1));

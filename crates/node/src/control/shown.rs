@@ -68,6 +68,7 @@ fn terms(detail: &Detail) -> TermsInfo {
         host_slack_ns: terms.host_slack.as_nanos(),
         clocks_ppm: terms.clocks.ppm(),
         partition: detail.partition,
+        group: detail.group,
         starts_in_ns: detail.life.from.since(now()).as_nanos(),
         ends_in_ns: (detail.life.until < Instant::FAR).then(|| detail.life.until.since(now()).as_nanos()),
     }
@@ -104,6 +105,7 @@ pub(super) fn hop((record, name): &(Record, String)) -> HopInfo {
         buffers: record.buffers,
         sent: record.counts.packets,
         dropped: record.counts.dropped,
+        held: record.counts.held,
         partition_percent: record.hop.percent,
         part: part.unwrap_or_default(),
     }

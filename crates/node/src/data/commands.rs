@@ -138,6 +138,7 @@ pub(super) fn open(
     let Found { node: peer, way } = found;
     let across = [
         ("partition", terms.partition.is_some()),
+        ("group", terms.group.is_some()),
         ("start", terms.start.is_some()),
         ("end", terms.end.is_some()),
     ];
@@ -206,6 +207,7 @@ fn beyond_of(request: &Opening, invitation: ChannelId) -> Beyond {
         backup,
         allow_withdrawn,
         partition,
+        group,
         start,
         end,
         chances,
@@ -219,6 +221,7 @@ fn beyond_of(request: &Opening, invitation: ChannelId) -> Beyond {
         jitter,
         allow_withdrawn,
         partition,
+        group,
         start,
         end,
         invitation,

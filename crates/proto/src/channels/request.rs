@@ -211,6 +211,7 @@ pub(super) fn granted(
         // A channel of one segment never leads through a tunnel.
         withdrawn: None,
         statistical: None,
+        group: None,
         leaves_within_ns: None,
     }
 }

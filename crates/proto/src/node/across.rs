@@ -31,7 +31,7 @@ use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
 use rota_admission::rtip::Messages;
 use rota_admission::subnet::payload_max;
-use rota_contract::{Chances, CloseCause, Granted, NodeId, PartitionName, Tally};
+use rota_contract::{Chances, CloseCause, Granted, Group, NodeId, PartitionName, Tally};
 use rota_units::{Instant, Octets, Span};
 
 pub use tree::ReceiverDetail;
@@ -60,6 +60,8 @@ pub struct Beyond {
     pub invitation: ChannelId,
     /// The partition that it counts in, on each link that has one of this name.
     pub partition: Option<PartitionName>,
+    /// The group with which it shares what the links of its way reserve.
+    pub group: Option<Group>,
     /// A second path is reserved beforehand, for the failure of the first one.
     pub has_second: bool,
     /// When it is needed first, from now on; at once if it states none.
@@ -167,6 +169,7 @@ impl Node {
                 false => RcapInitiation::Source,
             },
             partition: beyond.partition,
+            group: beyond.group,
             has_second: beyond.has_second,
             life: (beyond.start.unwrap_or(Span::ZERO), beyond.end),
             tree: ChannelId::NONE,
@@ -371,9 +374,9 @@ impl Node {
                     across.outbox.push_back((to, message));
                 }
             }
-            RcapOutput::Reserve { entry, hop, ask, late_most: late, partition, life } => {
+            RcapOutput::Reserve { entry, hop, ask, late_most: late, partition, group, life } => {
                 let none = ChannelId::NONE;
-                let asked = Held { hop: none, next: hop, ask, late, partition, life, waits: false };
+                let asked = Held { hop: none, next: hop, ask, late, partition, group, life, waits: false };
                 self.reserve_across(now, entry, asked);
             }
             RcapOutput::Share { entry, with } => {
@@ -408,24 +411,6 @@ impl Node {
             }
             RcapOutput::Event(event) => self.on_rcap_event(now, event),
         }
-    }
-
-    /// The counts of an entry: packets of a hop, those among the dropped ones that it did not take; units at
-    /// the destination.
-    fn counts_of(&self, entry: EntryId) -> StatusCounts {
-        let Some(across) = &self.across else { return StatusCounts::default() };
-        if let Some(key) = across.rcap.received_by(entry) {
-            let tally = across.end_of(key, false).and_then(|id| self.hops.tally(id)).unwrap_or_default();
-            return StatusCounts {
-                packets: tally.units,
-                dropped: tally.lost.saturating_add(tally.incomplete),
-            };
-        }
-        let hop = across.held.get(&entry).map(|held| held.hop);
-        let counts = hop.and_then(|hop| self.hop_counts(hop)).unwrap_or_default();
-        let waiting = counts.waiting as u64;
-        let given_up = counts.taken.saturating_sub(counts.sent + waiting);
-        StatusCounts { packets: counts.sent, dropped: given_up + counts.over_buffers + counts.policed }
     }
 
     fn reserve_across(&mut self, now: Instant, entry: EntryId, asked: Held) {
@@ -604,7 +589,7 @@ impl Node {
         let Some(across) = &mut self.across else { return };
         let Some(end) = across.ends.get_mut(&channel) else { return };
         if let Some(last) = nodes.last() {
-            let StatusCounts { packets, dropped } = last.counts;
+            let StatusCounts { packets, dropped, .. } = last.counts;
             let tally = Tally { units: packets, lost: dropped, ..Tally::default() };
             let is_news = tally.broken() > end.tally.broken();
             (end.tally, end.nodes) = (tally, nodes);

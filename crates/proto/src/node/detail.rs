@@ -15,7 +15,7 @@ use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::{Ask, Offer};
 use rota_admission::{Admitted, Clocks, Pace};
-use rota_contract::{AskedTerms, Granted, NodeId, PartitionName};
+use rota_contract::{AskedTerms, Granted, Group, NodeId, PartitionName};
 use rota_medium::door::Life;
 use rota_medium::door::MediumKind;
 use rota_medium::link::FlowPort;
@@ -29,6 +29,8 @@ pub struct ChannelDetail {
     pub terms: Terms,
     /// The partition that it counts in, where a link of the way has it.
     pub partition: Option<PartitionName>,
+    /// The group with which it shares what the links of its way reserve.
+    pub group: Option<Group>,
     /// When it sends.
     pub life: Life,
     /// The nodes of the way with their names, the destination left out.
@@ -94,10 +96,10 @@ impl Node {
         };
         let destination = end.nodes.last().filter(|last| last.node == request.destination);
         let hops = nodes.iter().map(newest).collect();
-        let partition = request.partition;
+        let (partition, group) = (request.partition, request.group);
         let life = Life { from: end.begins, until: end.ends };
         let destination = destination.map(named);
-        Some(ChannelDetail { terms, partition, life, hops, destination, receivers: Vec::new() })
+        Some(ChannelDetail { terms, partition, group, life, hops, destination, receivers: Vec::new() })
     }
 
     /// The name of a node, empty where none is known.
@@ -132,7 +134,7 @@ impl Node {
             is_open: true,
             hop: HopOffer { regulator: Regulator::None, ..hop },
             buffers: granted.contract.buffers.into(),
-            counts: StatusCounts { packets: units, dropped: 0 },
+            counts: StatusCounts { packets: units, dropped: 0, held: 0 },
             terms,
         };
         let goal = Goal { delay: asked.delay.unwrap_or(granted.bound()), jitter: asked.jitter };
@@ -147,12 +149,31 @@ impl Node {
                 clocks: Clocks::ONE,
             },
             partition: None,
+            group: None,
             life: Life::ALWAYS,
             hops: vec![(record, self.node_name(own))],
             // Its counts are those of the list.
             destination: None,
             receivers: Vec::new(),
         })
+    }
+
+    /// The counts of an entry: packets of a hop, units at the destination.
+    pub(super) fn counts_of(&self, entry: EntryId) -> StatusCounts {
+        let Some(across) = &self.across else { return StatusCounts::default() };
+        if let Some(key) = across.rcap.received_by(entry) {
+            let tally = across.end_of(key, false).and_then(|id| self.hops.tally(id)).unwrap_or_default();
+            return StatusCounts {
+                packets: tally.units,
+                dropped: tally.lost.saturating_add(tally.incomplete),
+                held: 0,
+            };
+        }
+        let hop = across.held.get(&entry).map(|held| held.hop);
+        let counts = hop.and_then(|hop| self.hop_counts(hop)).unwrap_or_default();
+        let given_up = counts.taken.saturating_sub(counts.sent + counts.waiting as u64);
+        let dropped = given_up.saturating_add(counts.over_buffers + counts.policed);
+        StatusCounts { packets: counts.sent, dropped, held: counts.held }
     }
 
     // ---- parts of hops across segments -----------------------------------------------------------------

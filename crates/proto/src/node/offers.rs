@@ -33,20 +33,21 @@ impl Node {
     /// The chance of a late packet that a hop may use. Only a link without partitions has the statistical
     /// class, and only for channels that are needed at once and have no end; any other hop is guaranteed,
     /// which keeps each chance. An overload of statistical channels in one partition would depend on the
-    /// channels of the others, and that of booked ones on a time (`TENET-7-2`, `TENET-7-3`).
+    /// channels of the others, and that of booked ones on a time (`TENET-7-2`, `TENET-7-3`). A member of a
+    /// group is guaranteed.
     pub(super) fn late_of(&self, held: &Held) -> Chance {
         let port = self.way_to(held.next.node).and_then(|way| self.port_at(way.port));
         let has_class = port.is_some_and(|port| {
             let medium = port.medium();
             medium.kind() == MediumKind::Link && medium.settings().partitions.is_none()
         });
-        if has_class && held.life == Life::ALWAYS { held.late } else { Chance::NEVER }
+        if has_class && held.life == Life::ALWAYS && held.group.is_none() { held.late } else { Chance::NEVER }
     }
 
     /// The share that an entry asks of the port to its next hop. A RETHER segment has no statistical class: a
     /// share by peak rates holds with a chance of 0 (`TENET-3.1-29`).
     pub(super) fn share_of(&self, held: &Held) -> Result<(Way, HopShare), HopDenied> {
-        let Held { next, ref ask, partition, life, late, .. } = *held;
+        let Held { next, ref ask, partition, group, life, late, .. } = *held;
         let way = self.way_to(next.node).ok_or(denied(RcapTest::NoRoute))?;
         let port = self.port_at(way.port).ok_or(denied(RcapTest::NoRoute))?;
         let settings = port.medium().settings();
@@ -56,13 +57,14 @@ impl Node {
         }
         let octets = u32::try_from(ask.octets.get()).unwrap_or(u32::MAX);
         // The regulator of a gateway remembers a burst.
-        if ask.traffic.burst() > BURST_MAX {
+        let at_once = group.map_or(1, |group| u64::from(group.at_once));
+        if ask.traffic.burst().saturating_mul(at_once) > BURST_MAX {
             return Err(denied(RcapTest::Unsupported));
         }
         if port.medium().kind() == MediumKind::Link {
             let number = settings.partitions.number(partition);
             let share = HopShare::in_partition(ask.traffic, octets, number);
-            return Ok((way, share.during(life).with_chance(late)));
+            return Ok((way, share.during(life).with_chance(late).in_group(group)));
         }
         let share = HopShare::at_peak(&ask.traffic, octets, settings.trt).ok_or(denied(RcapTest::Load))?;
         Ok((way, share))
@@ -82,7 +84,11 @@ impl Node {
         // A packet that was late before goes on at once, and delays none behind it.
         let regulator = match late > Chance::NEVER {
             true => Regulator::DelayAhead { step },
-            false => settings.discipline.regulator(step),
+            false => match (settings.discipline.regulator(step), held.and_then(|held| held.group)) {
+                // The regulator of a group lets packets go in the order in which they become eligible.
+                (Regulator::None, Some(_)) => Regulator::Rate,
+                (regulator, _) => regulator,
+            },
         };
         let number = settings.partitions.number(held.and_then(|held| held.partition));
         let percent = if number == 0 { 0 } else { settings.partitions.shares().percent(number) };
@@ -141,6 +147,7 @@ pub(super) fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
         Test::DeddSum => RcapTest::DeddSum,
         Test::Overflow => RcapTest::Overflow,
         Test::Undecided => RcapTest::Undecided,
+        Test::Group => RcapTest::Group,
         Test::SlotTableFull => RcapTest::TableFull,
         Test::UnitTooLarge => RcapTest::Packet,
         _ => RcapTest::RetherShare,

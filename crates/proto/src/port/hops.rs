@@ -17,9 +17,11 @@ use rota_wire::{PayloadKind, RtipHeader, TAG_OCTETS};
 impl Port {
     /// The hop whose share this port has sends these packets from now on.
     pub(crate) fn enter(&mut self, hop: ChannelId, packets: Packets) {
-        if let Some(queue) = self.units.get_mut(hop) {
-            queue.packets = Some(Box::new(packets));
+        let Some(queue) = self.units.get_mut(hop) else { return };
+        if let Some(group) = &queue.group {
+            self.groups.add(group, packets.traffic_of_group());
         }
+        queue.packets = Some(Box::new(packets));
     }
 
     /// The next unit of a source's hop that no packet has been cut from goes elsewhere.
@@ -115,6 +117,9 @@ impl Port {
     }
 
     fn join(&mut self, now: Instant, hop: ChannelId) {
+        if let Some(group) = self.group_of(hop) {
+            return self.join_group(now, group);
+        }
         let packets = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut());
         let Some(packets) = packets else { return };
         for back in (1..=packets.join(now)).rev() {

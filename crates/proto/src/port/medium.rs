@@ -6,7 +6,7 @@
 use rota_contract::NodeId;
 use rota_medium::door::{Deadline, Demand, Frame, Grant, Identity, Note, SessionId, Share, Timer};
 use rota_medium::door::{FrameVerdict, MediumKind, Place, PortId, StationId, Turn, Units, Visited, Way};
-use rota_medium::link::{FlowPort, Link, PartitionLoad};
+use rota_medium::link::{FlowPort, GroupLoad, Link, PartitionLoad};
 use rota_medium::rether::{Refused, Rether, Sign};
 use rota_medium::{
     Arrived, Counters, MediumEvent, MediumTally, Member, Mismatched, ModeName, Settings, TimersInForce,
@@ -408,6 +408,14 @@ impl Medium {
     pub(super) fn partition_loads(&self) -> Vec<PartitionLoad> {
         match self {
             Self::Link(link) => link.partition_loads().collect(),
+            Self::Rether(_) => Vec::new(),
+        }
+    }
+
+    /// The groups that stand at a link; none of another medium.
+    pub(super) fn groups(&self) -> Vec<GroupLoad> {
+        match self {
+            Self::Link(link) => link.groups().collect(),
             Self::Rether(_) => Vec::new(),
         }
     }

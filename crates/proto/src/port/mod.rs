@@ -8,6 +8,7 @@
 
 mod counters;
 mod flush;
+mod groups;
 mod hops;
 mod medium;
 #[cfg(feature = "model")]
@@ -22,7 +23,7 @@ mod units;
 
 pub use counters::{Counters, PortTally};
 pub use medium::Medium;
-pub use status::{PartitionStatus, Status};
+pub use status::{GroupStatus, PartitionStatus, Status};
 
 use crate::io::{FrameBuf, GateOrder, HostTag, Output, PortId, channel_of};
 use flush::Turning;
@@ -44,6 +45,8 @@ pub struct Port {
     id: PortId,
     medium: Medium,
     units: Units,
+    /// Those that share reservations.
+    groups: groups::Groups,
     queue: NrtQueue,
     own: Own,
     gate: GateOrder,
@@ -72,6 +75,7 @@ impl Port {
         Self {
             id,
             units: Units::new(),
+            groups: groups::Groups::default(),
             queue: NrtQueue::new(usual, switch),
             own: Own::new(settings.report > Span::ZERO),
             gate: GateOrder::Pass,
@@ -176,6 +180,7 @@ impl Port {
     /// Leaves the segment in good order.
     pub(crate) fn leave(&mut self, now: Instant) {
         self.counters.packets.ended += self.units.clear();
+        self.groups.retain_those_of(&self.units);
         self.look_for_eligible();
         self.medium.leave(now);
         self.heed(now);
@@ -239,6 +244,7 @@ impl Port {
         | MediumEvent::ReservationLost { session } = event
         {
             self.counters.packets.ended += self.units.remove(channel_of(session));
+            self.groups.retain_those_of(&self.units);
             self.look_for_eligible();
         }
         Some(event)

@@ -12,6 +12,8 @@ impl Port {
             id: _,
             medium,
             units,
+            // Links have them, and models know RETHER only.
+            groups: _,
             queue,
             own,
             gate,

@@ -2,9 +2,9 @@
 
 use super::Port;
 use crate::io::StationId;
-use rota_contract::PartitionName;
+use rota_contract::{GroupName, PartitionName};
 use rota_medium::ModeName;
-use rota_medium::link::PartitionLoad;
+use rota_medium::link::{GroupLoad, PartitionLoad};
 use rota_medium::rether::Refused;
 use rota_wire::{MacAddr, Slot};
 
@@ -23,6 +23,8 @@ pub struct Status {
     pub slots: Vec<Slot>,
     /// The partitions of a divided link, the rest first.
     pub partitions: Vec<PartitionStatus>,
+    /// The groups that share reservations of a link.
+    pub groups: Vec<GroupStatus>,
     /// Ordinary frames waiting here.
     pub queued_frames: usize,
     /// Stations that do not take part, and why.
@@ -48,6 +50,21 @@ pub struct PartitionStatus {
     pub load: PartitionLoad,
 }
 
+/// A group that shares a reservation of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupStatus {
+    /// The user of its members.
+    pub uid: u32,
+    /// Its name.
+    pub name: GroupName,
+    /// Members that send at a time.
+    pub at_once: u8,
+    /// Members here.
+    pub members: usize,
+    /// Packets that waited because the group was beyond its contract.
+    pub held: u64,
+}
+
 impl Port {
     /// The status of this port and its medium.
     pub fn status(&self) -> Status {
@@ -59,6 +76,7 @@ impl Port {
             generation: medium.generation(),
             slots: medium.reservations().collect(),
             partitions: self.partitions(),
+            groups: self.medium().groups().into_iter().map(|group| self.group(&group)).collect(),
             queued_frames: self.queued_frames(),
             refused: medium.refused().to_vec(),
             contested: medium.contested().collect(),
@@ -66,6 +84,11 @@ impl Port {
             counters: *medium.counters(),
             port_counters: *self.counters(),
         }
+    }
+
+    fn group(&self, of: &GroupLoad) -> GroupStatus {
+        let GroupLoad { key, at_once, members } = *of;
+        GroupStatus { uid: key.uid, name: key.name, at_once, members, held: self.held_of(key) }
     }
 
     fn partitions(&self) -> Vec<PartitionStatus> {

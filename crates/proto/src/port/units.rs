@@ -3,7 +3,8 @@
 use super::Port;
 use crate::io::{ChannelId, FrameBuf, Output, ShareRequest, UnitFate, UnitRef, channel_of, session_of};
 use crate::rtip::packets::Packets;
-use rota_medium::door::{self, Grant, SessionId, Share, UNITS_WAITING_MAX};
+use rota_contract::GroupKey;
+use rota_medium::door::{self, Grant, GroupShare, SessionId, Share, UNITS_WAITING_MAX};
 use rota_units::Instant;
 use rota_wire::{
     ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, MAX_SLOTS, MacAddr, PayloadKind, TAG_OCTETS,
@@ -29,6 +30,8 @@ pub(super) struct UnitQueue {
     pub(super) resize: Option<(u32, Option<u64>)>,
     /// The packets of a hop of a channel across segments, once it is entered; it has no units then.
     pub(super) packets: Option<Box<Packets>>,
+    /// The group that it shares its reservation with.
+    pub(super) group: Option<GroupShare>,
 }
 
 impl UnitQueue {
@@ -126,6 +129,21 @@ impl Units {
         self.0.iter_mut().find(|queue| queue.channel == channel)
     }
 
+    /// True if a queue is one of a member of this group.
+    pub(super) fn has_member(&self, key: GroupKey) -> bool {
+        self.0.iter().any(|queue| queue.group.is_some_and(|group| group.key == key))
+    }
+
+    /// The member of a group whose next packet has been eligible for the longest time, if one is by now.
+    pub(super) fn next_of_group(&mut self, now: Instant, key: GroupKey) -> Option<&mut UnitQueue> {
+        let due = |queue: &UnitQueue| {
+            let due = queue.packets.as_ref()?.due();
+            (queue.group?.key == key && due <= now).then_some((due, queue.channel))
+        };
+        let (_, channel) = self.0.iter().filter_map(due).min()?;
+        self.get_mut(channel)
+    }
+
     #[cfg(feature = "model")]
     pub(super) fn iter(&self) -> impl Iterator<Item = &UnitQueue> {
         self.0.iter()
@@ -145,6 +163,7 @@ impl Port {
             fragments_sent: 0,
             resize: None,
             packets: None,
+            group: flow.and_then(|flow| flow.group),
         });
         self.medium.reserve(now, session_of(channel), Share { unit_octets_max, pace, periodic, flow });
         self.heed(now);

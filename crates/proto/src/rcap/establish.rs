@@ -106,8 +106,8 @@ impl Rcap {
             self.reserved(now, entry, hop);
             return Ok(entry);
         }
-        let (partition, hop) = (request.partition, route.hop);
-        let reserve = RcapOutput::Reserve { entry, hop, ask, late_most, partition, life };
+        let (partition, group, hop) = (request.partition, request.group_share(), route.hop);
+        let reserve = RcapOutput::Reserve { entry, hop, ask, late_most, partition, group, life };
         self.outputs.push_back(reserve);
         Ok(entry)
     }

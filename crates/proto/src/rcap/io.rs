@@ -4,8 +4,8 @@ use super::record::Record;
 use rota_admission::path::{Goal, PathDenied, PathTest};
 use rota_admission::rtip::{Chance, Denied, Messages, NodeTest, Regulator, Traffic};
 use rota_admission::subnet::{Ask, Offer};
-use rota_contract::{ChannelId, CloseCause, NodeId, PartitionName};
-use rota_medium::door::{Life, PortId};
+use rota_contract::{ChannelId, CloseCause, Group, GroupKey, NodeId, PartitionName};
+use rota_medium::door::{GroupShare, Life, PortId};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{RcapClose, RcapDenied, RcapInitiation, RcapPart, RcapTest};
 
@@ -65,12 +65,28 @@ pub struct ChannelRequest {
     pub tree: ChannelId,
     /// The partition that it counts in, on each link that has one of this name; the rest elsewhere.
     pub partition: Option<PartitionName>,
+    /// The group with which it shares what the links of its way reserve.
+    pub group: Option<Group>,
     /// In what time it is needed, from the request on, and in what time it ends by itself, if ever.
     pub life: (Span, Option<Span>),
     /// The invitation that it answers, if it does.
     pub initiation: RcapInitiation,
     /// A second path is reserved before the program hears of the first one. Only its source knows.
     pub has_second: bool,
+}
+
+impl ChannelRequest {
+    /// True if it can be a member of a group: guaranteed, and without a time.
+    pub(super) fn may_share(&self) -> bool {
+        let is_certain = (self.late_most, self.loss_most) == (Chance::NEVER, Chance::NEVER);
+        is_certain && self.life == (Span::ZERO, None)
+    }
+
+    /// Its group, as media know it.
+    pub(super) fn group_share(&self) -> Option<GroupShare> {
+        let Group { name, at_once } = self.group?;
+        Some(GroupShare { key: GroupKey { uid: self.uid, name }, at_once })
+    }
 }
 
 /// The wish of a program that listens for a channel from one source.
@@ -136,6 +152,7 @@ impl From<Denied> for HopDenied {
             NodeTest::RetherShare => RcapTest::RetherShare,
             NodeTest::Overflow => RcapTest::Overflow,
             NodeTest::TableFull => RcapTest::TableFull,
+            NodeTest::Group => RcapTest::Group,
             _ => RcapTest::Undecided,
         };
         let Denied { margin, nearest_delay, partition, .. } = denied;
@@ -222,6 +239,8 @@ pub struct StatusCounts {
     pub packets: u64,
     /// Dropped.
     pub dropped: u64,
+    /// Held because the group of the channel was beyond its contract.
+    pub held: u64,
 }
 
 /// Why an entry was released.
@@ -270,6 +289,8 @@ pub enum RcapOutput {
         late_most: Chance,
         /// The partition that the channel counts in, where the port has one of this name.
         partition: Option<PartitionName>,
+        /// The group with which it shares a link's reservation.
+        group: Option<GroupShare>,
         /// When it counts here, with all that clocks and messages may be wrong by.
         life: Life,
     },

@@ -103,6 +103,7 @@ impl Entry {
             && (self.of.origin, self.demand.request.tree) == (other.of.origin, other.demand.request.tree)
             && self.demand.packets == other.demand.packets
             && self.demand.request.partition == other.demand.request.partition
+            && self.demand.request.group == other.demand.request.group
             && self.before == other.before
             && one.len() == two.len()
             && one.iter().zip(two).all(is_same)

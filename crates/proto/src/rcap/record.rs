@@ -78,7 +78,7 @@ impl Record {
                 percent: record.percent,
             },
             buffers: record.buffers.into(),
-            counts: StatusCounts { packets: record.packets, dropped: record.dropped },
+            counts: StatusCounts { packets: record.packets, dropped: record.dropped, held: record.held },
             terms: record.terms.to_vec(),
         }
     }
@@ -107,6 +107,7 @@ impl Record {
             buffers: u32::try_from(self.buffers).unwrap_or(u32::MAX),
             packets: self.counts.packets,
             dropped: self.counts.dropped,
+            held: self.counts.held,
             percent: *percent,
             terms: &self.terms,
         }
@@ -216,6 +217,7 @@ impl Demand {
             (request.reroute.as_nanos() <= RCAP_REROUTE_MAX_NS, "reroute"),
             (start.as_nanos() <= RCAP_AHEAD_MAX_NS, "start"),
             (end.is_none_or(|end| end > start && end.as_nanos() <= RCAP_AHEAD_MAX_NS), "end"),
+            (request.group.is_none_or(|group| group.is_sound() && request.may_share()), "group"),
             (!request.tree.is_some() || request.reroute == Span::ZERO, "tree"),
         ];
         match fields.into_iter().find(|(is_sound, _)| !is_sound) {
@@ -255,6 +257,7 @@ impl Demand {
             has_second: false,
             life: (span(wire.way.start_ns), (wire.way.end_ns != u64::MAX).then_some(span(wire.way.end_ns))),
             tree: wire.way.tree,
+            group: wire.way.group,
         };
         let known = |again: RcapAgain<'_>| Some(again.avoid).filter(|node| node.is_known());
         let again = wire.again.map(|again| Again {
@@ -293,6 +296,7 @@ impl Demand {
                 start_ns: start.as_nanos(),
                 end_ns: end.map_or(u64::MAX, Span::as_nanos),
                 tree: request.tree,
+                group: request.group,
             },
             lease_ns: lease.as_nanos(),
             x_min_ns: request.messages.x_min.as_nanos(),

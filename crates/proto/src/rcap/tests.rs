@@ -88,6 +88,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         partition: None,
         life: (Span::ZERO, None),
         tree: ChannelId::NONE,
+        group: None,
         room: Octets::new(1_000),
         initiation: RcapInitiation::Source,
         has_second: false,

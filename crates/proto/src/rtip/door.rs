@@ -4,7 +4,7 @@ use crate::io::{ChannelId, PortId};
 use rota_admission::rtip::{Chance, Regulator, Traffic};
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_contract::CloseCause;
-use rota_medium::door::{FlowShare, Life};
+use rota_medium::door::{FlowShare, GroupShare, Life};
 use rota_units::Span;
 use rota_wire::MacAddr;
 
@@ -42,6 +42,12 @@ impl HopShare {
     pub const fn in_partition(traffic: Traffic, octets: u32, partition: u8) -> Self {
         let flow = Some(FlowShare { partition, ..FlowShare::guaranteed(traffic) });
         Self { octets, pace: Pace::EVERY_CYCLE, periodic: false, flow }
+    }
+
+    /// The same as a member of a group.
+    #[must_use]
+    pub fn in_group(self, group: Option<GroupShare>) -> Self {
+        Self { flow: self.flow.map(|flow| FlowShare { group, ..flow }), ..self }
     }
 
     /// The same in this time only.
@@ -172,6 +178,8 @@ pub struct HopCounts {
     pub over_buffers: u64,
     /// The same: they came beyond the contract, of the statistical class.
     pub policed: u64,
+    /// Packets of a member of a group that waited because the group was beyond its contract.
+    pub held: u64,
 }
 
 /// Counts of the packets at one port. Each packet that does not go on is counted under the reason.

@@ -26,6 +26,7 @@ use rota_units::{Instant, Span};
 pub(super) struct Pacer {
     hold: Hold,
     expected: RateJitter<Box<[Instant]>>,
+    traffic: Traffic,
     delay: Span,
 }
 
@@ -56,7 +57,7 @@ impl Pacer {
     fn of(traffic: Traffic, hold: Hold, delay: Span) -> Self {
         let places = traffic.burst() as usize;
         let history = vec![Instant::ZERO; places].into_boxed_slice();
-        Self { hold, expected: RateJitter::new(traffic, history), delay }
+        Self { hold, expected: RateJitter::new(traffic, history), traffic, delay }
     }
 
     /// Whenever the next packet comes, it is not eligible before.
@@ -65,6 +66,11 @@ impl Pacer {
             Hold::Metered { .. } | Hold::Regulated(Regulator::None) => Instant::ZERO,
             Hold::Regulated(_) => self.expected.earliest(),
         }
+    }
+
+    /// The packets in time.
+    pub(super) const fn traffic(&self) -> Traffic {
+        self.traffic
     }
 
     /// The next packet has come: when it is eligible, and its deadline. It says that it left the node before

@@ -10,8 +10,8 @@
 use super::door::{HopCounts, HopSpec};
 use super::pacer::Pacer;
 use crate::io::{ChannelId, Payloads, UnitRef};
-use rota_admission::FRAGMENTS_MAX;
-use rota_admission::rtip::Regulator;
+use rota_admission::rtip::{GroupRate, Regulator, Traffic};
+use rota_admission::{Clocks, FRAGMENTS_MAX};
 use rota_medium::door::{Due, Life, UNITS_WAITING_MAX};
 use rota_units::{Instant, Span};
 use rota_wire::{RTIP_HEADER_OCTETS, RtipHeader, UNIT_HEADER_OCTETS, UnitHeader};
@@ -96,6 +96,17 @@ pub(crate) enum NotTaken {
     Policed,
 }
 
+/// The outcome of a call for one packet of a member of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// Its times: it waits for its turn.
+    At(Due),
+    /// The group is beyond its contract: the packet waits until the group's regulator lets it go.
+    Held,
+    /// None is eligible.
+    None,
+}
+
 /// The packets of one hop.
 #[derive(Clone, Debug)]
 pub(crate) struct Packets {
@@ -109,6 +120,8 @@ pub(crate) struct Packets {
     joined: usize,
     /// The newest packet came before it was eligible.
     is_ahead: bool,
+    /// The first one that is held has its time from the regulator of its group.
+    is_booked: bool,
     counts: HopCounts,
 }
 
@@ -162,7 +175,18 @@ impl Packets {
             waiting: VecDeque::with_capacity(buffers),
             joined: 0,
             is_ahead: false,
+            is_booked: false,
             counts: HopCounts::default(),
+        }
+    }
+
+    /// By which the group of a member is policed: a source's members behind other clocks must not be held
+    /// for these alone.
+    pub(crate) fn traffic_of_group(&self) -> Traffic {
+        let traffic = self.pacer.traffic();
+        match self.origin {
+            Origin::Source(_) => Clocks::APART.held(&traffic),
+            Origin::Gateway { .. } => traffic,
         }
     }
 
@@ -301,6 +325,30 @@ impl Packets {
         joining
     }
 
+    /// One packet of a member of a group: if it is eligible, the group's regulator is asked, once for each
+    /// packet, and lets it join or holds it.
+    pub(crate) fn join_next(&mut self, now: Instant, group: &mut GroupRate<Box<[Instant]>>) -> Joined {
+        if self.waiting.len() == self.joined && !self.cut(now) || self.joined >= JOINED_MAX {
+            return Joined::None;
+        }
+        let packet = self.waiting.get_mut(self.joined).filter(|packet| packet.eligible <= now);
+        let Some(packet) = packet else { return Joined::None };
+        if !self.is_booked {
+            let eligible = group.eligible(packet.eligible);
+            packet.deadline += eligible.since(packet.eligible);
+            packet.eligible = eligible;
+            self.is_booked = true;
+            // One that was only looked at late does not wait for the group.
+            if eligible > now {
+                self.counts.held += 1;
+                return Joined::Held;
+            }
+        }
+        let due = Due { eligible: packet.eligible, deadline: packet.deadline };
+        (self.joined, self.is_booked) = (self.joined + 1, false);
+        Joined::At(due)
+    }
+
     /// The times of the `back`-th of those that have joined, from the last one on, which is 1.
     pub(crate) fn joined_last(&self, back: usize) -> Option<Due> {
         let packet = self.waiting.get(self.joined.checked_sub(back)?)?;
@@ -387,6 +435,7 @@ impl Packets {
 
     fn pop(&mut self) -> Left {
         let Some(packet) = self.waiting.pop_front() else { return Left { packets: 0, unit: None } };
+        self.is_booked &= self.joined > 0;
         self.joined = self.joined.saturating_sub(1);
         let unit = match packet.content {
             Content::Unit(Fragment { unit, last: true, .. }) => Some(unit),

@@ -1,6 +1,6 @@
 //! The rules of a world of RCAP machines: at any time, of each call, and when all is over.
 
-use super::{KEEP_ALIVE, Outcome, World, ms, place};
+use super::{KEEP_ALIVE, Outcome, World, ms, place, taken};
 use rota_proto::rcap::{ChannelKey, EntryId, RcapLimits};
 use rota_units::Instant;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ impl World {
     /// Checks the rules that hold at any time.
     pub(super) fn check(&self) {
         for shares in self.shares.values() {
-            assert!(shares.len() <= self.capacity, "granted more than there is");
+            assert!(taken(shares) <= self.capacity, "granted more than there is");
         }
         for station in &self.stations {
             let Some(machine) = &station.machine else { continue };

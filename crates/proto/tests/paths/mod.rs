@@ -12,6 +12,7 @@ use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::Offer;
 use rota_contract::{ChannelId, CloseCause, NodeId};
 use rota_medium::Rng;
+use rota_medium::door::GroupShare;
 use rota_proto::PortId;
 use rota_proto::rcap::{
     ChannelKey, ChannelRequest, EntryId, Graph, HopDenied, HopOffer, Installed, NextHop, Rcap, RcapEvent,
@@ -57,6 +58,7 @@ pub fn request(to: usize) -> ChannelRequest {
         partition: None,
         life: (Span::ZERO, None),
         tree: ChannelId::NONE,
+        group: None,
         room: Octets::new(2_000),
         initiation: RcapInitiation::Source,
         has_second: false,
@@ -145,6 +147,18 @@ pub struct Share {
     /// Entries of other branches of its tree that share it.
     pub others: Vec<EntryId>,
     pub is_final: bool,
+    /// The group of the sender's that it is a member of.
+    pub group: Option<GroupShare>,
+}
+
+/// How much of a link is taken: a group at a node has so many shares as send at once.
+fn taken(shares: &[Share]) -> usize {
+    let is_first = |at: usize, of: &Share| {
+        of.group.is_none()
+            || shares[..at].iter().all(|other| (other.node, other.group) != (of.node, of.group))
+    };
+    let first = shares.iter().enumerate().filter(|(at, of)| is_first(*at, of));
+    first.map(|(_, of)| of.group.map_or(1, |group| usize::from(group.at_once))).sum()
 }
 
 impl Share {
@@ -682,7 +696,7 @@ impl World {
 
     fn medium(&mut self, at: usize, life: u64, asked: RcapOutput) {
         match asked {
-            RcapOutput::Reserve { entry, hop, .. } => self.reserve(at, life, entry, hop),
+            RcapOutput::Reserve { entry, hop, group, .. } => self.reserve(at, life, entry, (hop, group)),
             RcapOutput::Relax { entry, delay } => {
                 let is_lost = self.happens(self.noise.share_lost);
                 let shares = self.shares.values_mut().flatten();
@@ -702,21 +716,27 @@ impl World {
         }
     }
 
-    fn reserve(&mut self, at: usize, life: u64, entry: EntryId, hop: NextHop) {
+    fn reserve(&mut self, at: usize, life: u64, entry: EntryId, (hop, group): (NextHop, Option<GroupShare>)) {
         if self.stations[at].life != life {
             return;
         }
         let key = self.resource(at, hop);
         let shares = self.shares.entry(key).or_default();
         assert!(!shares.iter().any(|share| share.node == at && share.entry == entry), "reserved twice");
-        if shares.len() < self.capacity {
-            shares.push(Share { node: at, entry, others: Vec::new(), is_final: false });
+        let (others, is_final) = (Vec::new(), false);
+        shares.push(Share { node: at, entry, others, is_final, group });
+        let key = |share: &Share| (share.node, share.group.map(|group| group.key));
+        let has_other_terms =
+            |share: &Share| group.is_some_and(|_| key(share) == (at, group.map(|of| of.key)));
+        let differs = shares.iter().any(|share| has_other_terms(share) && share.group != group);
+        if !differs && taken(shares) <= self.capacity {
             let (regulator, host_slack, late) = (Regulator::Rate, Span::ZERO, Chance::NEVER);
             let hop = HopOffer { offer: offer(), regulator, host_slack, late, medium: 2, percent: 0 };
             return self.with(at, life, |machine, now| machine.reserved(now, entry, hop));
         }
-        let others_tentative = shares.iter().any(|share| !share.is_final);
-        let (margin, test) = (ms(1), RcapTest::Load);
+        shares.pop();
+        let others_tentative = !differs && shares.iter().any(|share| !share.is_final);
+        let (margin, test) = (ms(1), if differs { RcapTest::Group } else { RcapTest::Load });
         let (nearest_delay, nearest_octets, part) = (None, None, RcapPart::Whole);
         let denied = HopDenied {
             test,

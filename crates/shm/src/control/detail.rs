@@ -1,7 +1,7 @@
 //! The detail of one channel, as a node tells it: its terms, and each hop of its way.
 
 use super::info::ChannelInfo;
-use rota_contract::{NodeId, PartitionName};
+use rota_contract::{Group, NodeId, PartitionName};
 use serde::{Deserialize, Serialize};
 
 /// One channel of a station, hop by hop.
@@ -68,6 +68,9 @@ pub struct TermsInfo {
     /// The partition that it counts in, where a link of the way has it.
     #[serde(default)]
     pub partition: Option<PartitionName>,
+    /// The group with which it shares what the links of its way reserve.
+    #[serde(default)]
+    pub group: Option<Group>,
     /// In what time it begins; 0 where it has begun.
     #[serde(default)]
     pub starts_in_ns: u64,
@@ -108,6 +111,9 @@ pub struct HopInfo {
     pub sent: u64,
     /// Packets that it has dropped.
     pub dropped: u64,
+    /// Packets that it has held because the channel's group was beyond its contract.
+    #[serde(default)]
+    pub held: u64,
     /// The percent of the link that the channel's partition has; 0 where it is in none.
     #[serde(default)]
     pub partition_percent: u8,

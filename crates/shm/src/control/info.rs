@@ -176,6 +176,21 @@ pub struct PartitionInfo {
     pub work_ns: u64,
 }
 
+/// A group that shares a reservation of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupInfo {
+    /// Its name.
+    pub name: String,
+    /// The user of its members.
+    pub uid: u32,
+    /// Members that send at a time: so many reservations it has.
+    pub at_once: u8,
+    /// Members here.
+    pub members: u64,
+    /// Packets that waited because the group was beyond its contract.
+    pub held: u64,
+}
+
 /// What the token did as seen by this node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenInfo {
@@ -444,6 +459,9 @@ pub struct PortInfo {
     /// The partitions of a divided link, the rest first.
     #[serde(default)]
     pub partitions: Vec<PartitionInfo>,
+    /// The groups that share reservations of a link.
+    #[serde(default)]
+    pub groups: Vec<GroupInfo>,
     /// Target token rotation time.
     pub trt_ns: u64,
     /// Rate of the link.

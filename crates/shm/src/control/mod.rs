@@ -14,8 +14,8 @@ mod socket;
 
 pub use detail::{ChannelDetail, DestinationInfo, EndInfo, HopInfo, ReceiverInfo, TermsInfo};
 pub use info::{
-    CauseInfo, ChannelInfo, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo, PartitionInfo,
-    PortInfo, RefusalInfo, ReservationInfo, StatusInfo, TallyInfo, TimersInfo, TokenInfo,
+    CauseInfo, ChannelInfo, GroupInfo, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo,
+    PartitionInfo, PortInfo, RefusalInfo, ReservationInfo, StatusInfo, TallyInfo, TimersInfo, TokenInfo,
 };
 pub use message::{
     CONTROL_VERSION, InvitationInfo, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, NAME_OCTETS_MAX, Reply,

@@ -57,6 +57,9 @@ pub fn certificate(detail: &ChannelDetail) -> Result<Value, String> {
                 .to_owned(),
         );
     }
+    if let Some(group) = detail.info.contract.group {
+        return Err(format!("its bound holds while {}, which no number shows", group.words()));
+    }
     let terms = detail.terms.as_ref().ok_or_else(unknown)?;
     let hops = hops_of(&detail.hops).filter(|hops| !hops.is_empty()).ok_or_else(unknown)?;
     of_hops(terms, &detail.hops, &hops)

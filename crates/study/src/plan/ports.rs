@@ -180,34 +180,33 @@ impl Plan<'_> {
         ask(&RetherPart::new(ring, &self.partitions[step.segment].shares, number_of, taken))
     }
 
-    /// The channels of a cable's port at a moment, without those of a group: a group has as many reservations
-    /// there as members send at once, and no more than it has members.
+    /// The channels of a cable's port at a moment, without those of the own group. A group has as many
+    /// reservations there as members send at once, from its first member to its last.
     fn standing(&self, step: &Step, at: Span, seat: &Seat) -> Vec<&Entry> {
-        let mut members: Vec<(usize, usize)> = Vec::new();
-        let own = seat.group.map(|(group, _)| group);
-        let counts = |entry: &&Entry| {
-            let Some((group, at_once)) = entry.seat.group else { return true };
-            members.push((group, at_once));
-            let before = members.iter().filter(|(of, _)| *of == group).count();
-            own != Some(group) && before <= at_once
-        };
-        let here =
-            self.ledger.at(step.segment, at, seat.channel).filter(|entry| entry.station == step.station);
-        here.filter(counts).collect()
+        let mut known: Vec<usize> = seat.group.iter().map(|(group, _)| *group).collect();
+        let mut all = Vec::new();
+        for entry in self.ledger.at(step.segment, at, seat.channel) {
+            let lanes = match entry.seat.group {
+                _ if entry.station != step.station => 0,
+                None => 1,
+                Some((group, _)) if known.contains(&group) => 0,
+                Some((group, at_once)) => {
+                    known.push(group);
+                    at_once
+                }
+            };
+            all.extend(std::iter::repeat_n(entry, lanes));
+        }
+        all
     }
 
-    /// The members of a channel's group at the port of a step, and their bound.
-    fn members(&self, step: &Step, seat: &Seat, group: usize) -> (usize, Option<Span>) {
-        let all = self.ledger.at(step.segment, seat.life.start, seat.channel);
-        let ours = all.filter(|entry| {
+    /// The bound of the members of a channel's group at the port of a step, if it has any.
+    fn bound_of_members(&self, step: &Step, seat: &Seat, group: usize) -> Option<Span> {
+        let mut all = self.ledger.at(step.segment, seat.life.start, seat.channel);
+        let is_ours = |entry: &&Entry| {
             entry.station == step.station && entry.seat.group.is_some_and(|(of, _)| of == group)
-        });
-        ours.fold((0, None), |(count, _), entry| (count + 1, Some(entry.delay)))
-    }
-
-    /// Reservations that the group of a channel has at a port with this channel; 1 without a group.
-    fn lanes(&self, step: &Step, seat: &Seat) -> usize {
-        seat.group.map_or(1, |(group, at_once)| (self.members(step, seat, group).0 + 1).min(at_once))
+        };
+        all.find(is_ours).map(|entry| entry.delay)
     }
 
     /// The port of a cable with its channels of a moment.
@@ -228,8 +227,8 @@ impl Plan<'_> {
         let mut port = self.port(step, at, seat)?;
         let part = self.part(step.segment, seat);
         let Some((group, at_once)) = seat.group else { return want.of(&mut port.part(part), ask) };
-        let (members, had) = self.members(step, seat, group);
-        let offer = grouped(&port, ask, (members + 1).min(at_once), had)?;
+        let had = self.bound_of_members(step, seat, group);
+        let offer = grouped(&port, ask, at_once, had)?;
         let most = want.most();
         if offer.delay > most {
             let short = Denied::new(NodeTest::EdfExact, offer.delay.minus(most));
@@ -255,7 +254,8 @@ impl Plan<'_> {
         let mut all: Vec<(Ask, Span)> = link_others(&self.params[step.segment], Span::ZERO).collect();
         let standing = self.standing(step, at, seat).into_iter();
         all.extend(standing.map(|entry| (entry.ask, self.on_port(step, entry.delay))));
-        all.extend(vec![(*ask, self.on_port(step, leg.delay)); self.lanes(step, seat)]);
+        let lanes = seat.group.map_or(1, |(_, at_once)| at_once);
+        all.extend(vec![(*ask, self.on_port(step, leg.delay)); lanes]);
         all
     }
 

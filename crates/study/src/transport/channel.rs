@@ -145,7 +145,7 @@ fn receivers(channel: &SendChannel) -> Vec<ReceiverInfo> {
 }
 
 fn promise(granted: &Granted) -> Promise {
-    let Granted { contract, withdrawn, statistical, .. } = *granted;
+    let Granted { contract, withdrawn, statistical, group, .. } = *granted;
     Promise {
         bound_ns: contract.bound_ns,
         period_ns: contract.period_ns,
@@ -153,6 +153,7 @@ fn promise(granted: &Granted) -> Promise {
         extra_ppm: contract.extra_ppm,
         withdrawn,
         statistical,
+        group,
     }
 }
 

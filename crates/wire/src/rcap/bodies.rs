@@ -4,7 +4,7 @@ use super::invite::RcapRoute;
 use super::record::{RcapRecords, RcapTest};
 use super::{Fields, Malformed, RCAP_AHEAD_MAX_NS, RCAP_LEASE_MAX_NS, RCAP_REROUTE_MAX_NS, sound};
 use crate::fields::Writer;
-use rota_contract::{ChannelId, CloseCause, NodeId, PartitionName};
+use rota_contract::{ChannelId, CloseCause, Group, GroupName, NodeId, PartitionName};
 
 /// Which end asks for the channel (paper section 6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,6 +99,8 @@ pub struct RcapWay {
     /// The channel to several receivers that this one is a branch of, by its origin's number: branches share
     /// the hops that they have in common. [`ChannelId::NONE`] where it has one receiver.
     pub tree: ChannelId,
+    /// The group with which it shares what the links of its way reserve.
+    pub group: Option<Group>,
 }
 
 /// A request for a new channel, with the records of the nodes that it has passed.
@@ -147,7 +149,8 @@ pub struct RcapRequest<'a> {
 }
 
 impl<'a> RcapRequest<'a> {
-    pub(super) const OCTETS: usize = 8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 6 * 8 + 1 + 1;
+    pub(super) const OCTETS: usize =
+        8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 8 * 8 + 1 + 1 + 1;
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let (destination, service) = (fields.node("destination")?, fields.u16("service")?);
@@ -167,7 +170,7 @@ impl<'a> RcapRequest<'a> {
         let initiation = RcapInitiation::of(initiation, ChannelId(fields.u64("invitation")?))?;
         let partition = read_partition(fields)?;
         let (start_ns, end_ns) = (fields.u64("start")?, fields.u64("end")?);
-        let tree = ChannelId(fields.u64("tree")?);
+        let (tree, group) = (ChannelId(fields.u64("tree")?), read_group(fields)?);
         let apart = RcapRoute::read(fields)?;
         let nodes = RcapRecords::read(fields)?;
         sound((1..=RCAP_LEASE_MAX_NS).contains(&lease_ns), "lease")?;
@@ -193,13 +196,15 @@ impl<'a> RcapRequest<'a> {
         // A branch ends where its path fails, changes no more than the others, and lives as long as they do.
         let has_life = start_ns > 0 || end_ns < u64::MAX;
         sound(!tree.is_some() || (again == 0 && reroute_ns == 0 && !has_life), "tree")?;
+        // A member's times and chances would be those of the whole group.
+        sound(group.is_none() || (!has_life && !is_statistical), "group")?;
         sound(nodes.are_plain(), "terms")?;
         Ok(Self {
             destination,
             service,
             uid,
             initiation,
-            way: RcapWay { allows_withdrawn: class & 2 == 2, partition, start_ns, end_ns, tree },
+            way: RcapWay { allows_withdrawn: class & 2 == 2, partition, start_ns, end_ns, tree, group },
             lease_ns,
             x_min_ns,
             x_ave_ns,
@@ -236,6 +241,8 @@ impl<'a> RcapRequest<'a> {
         writer.bytes(&self.way.partition.map_or([0; PartitionName::OCTETS], |name| name.octets()));
         writer.u64(self.way.start_ns).u64(self.way.end_ns);
         writer.u64(self.way.tree.0);
+        writer.bytes(&self.way.group.map_or([0; GroupName::OCTETS], |group| group.name.octets()));
+        writer.u8(self.way.group.map_or(0, |group| group.at_once));
         self.apart().write(writer);
         self.nodes.write(writer);
     }
@@ -249,6 +256,19 @@ fn read_partition(fields: &mut Fields<'_>) -> Result<Option<PartitionName>, Malf
         return Ok(None);
     }
     PartitionName::of_octets(octets).map(Some).map_err(|_| wrong())
+}
+
+/// Sixteen zeros, and none at once, where there is none.
+fn read_group(fields: &mut Fields<'_>) -> Result<Option<Group>, Malformed> {
+    let wrong = || Malformed::Field("group");
+    let octets = fields.take(GroupName::OCTETS, "group")?.try_into().map_err(|_| wrong())?;
+    let at_once = fields.u8("at once")?;
+    if octets == [0; GroupName::OCTETS] {
+        return sound(at_once == 0, "at once").map(|()| None);
+    }
+    let name = GroupName::of_octets(octets).map_err(|_| wrong())?;
+    let group = Group { name, at_once };
+    sound(group.is_sound(), "at once").map(|()| Some(group))
 }
 
 /// The channel is accepted behind the node that reads this.

@@ -42,6 +42,8 @@ pub struct RcapRecord<'a> {
     pub packets: u64,
     /// Packets that it has dropped; in a status.
     pub dropped: u64,
+    /// Packets that it has held because the channel's group was beyond its contract; in a status.
+    pub held: u64,
     /// The percent of the link that the partition has which the request names; 0 where the channel counts in
     /// what no partition has.
     pub percent: u8,
@@ -51,7 +53,7 @@ pub struct RcapRecord<'a> {
 
 impl<'a> RcapRecord<'a> {
     /// Octets of a record without terms, its length field included.
-    pub const OCTETS: usize = 2 + 8 + 4 + 7 * 8 + 4 + 2 * 8 + 1;
+    pub const OCTETS: usize = 2 + 8 + 4 + 7 * 8 + 4 + 3 * 8 + 1;
 
     /// Octets of this record.
     pub const fn octets(&self) -> usize {
@@ -73,6 +75,7 @@ impl<'a> RcapRecord<'a> {
         let (host_slack_ns, late) = (fields.u64("record host slack")?, fields.u64("record late")?);
         let buffers = fields.u32("record buffers")?;
         let (packets, dropped) = (fields.u64("record packets")?, fields.u64("record dropped")?);
+        let held = fields.u64("record held")?;
         let percent = fields.u8("record percent")?;
         sound(medium <= 4, "record medium")?;
         sound(regulator <= 3, "record regulator")?;
@@ -99,6 +102,7 @@ impl<'a> RcapRecord<'a> {
             buffers,
             packets,
             dropped,
+            held,
             percent,
             terms,
         })
@@ -113,7 +117,7 @@ impl<'a> RcapRecord<'a> {
         writer.u16(length).u64(self.node.0).u8(self.port).u8(self.medium).u8(self.regulator);
         writer.u8(u8::from(self.is_open)).u64(self.error_ns).u64(self.delay_ns).u64(self.service_least_ns);
         writer.u64(self.link_least_ns).u64(self.link_most_ns).u64(self.host_slack_ns).u64(self.late);
-        writer.u32(self.buffers).u64(self.packets).u64(self.dropped).u8(self.percent);
+        writer.u32(self.buffers).u64(self.packets).u64(self.dropped).u64(self.held).u8(self.percent);
         assert_eq!(writer.written(), Self::OCTETS, "all but the terms");
         records.extend_from_slice(&out);
         records.extend_from_slice(self.terms);
@@ -274,6 +278,8 @@ tests!(
     Partition = "no link of the way has a partition of that name",
     /// No second path is known that shares no node with the first one.
     NoSecondPath = "no second path is known that shares no node with the first one",
+    /// The group of the channel stands there with another traffic, packet, partition or number at once.
+    Group = "the group stands there with another traffic, partition, packet or number at once",
 );
 
 impl RcapTest {

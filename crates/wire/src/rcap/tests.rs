@@ -1,7 +1,7 @@
 use super::*;
 use crate::fuzz::fuzz_rcap;
 use proptest::prelude::*;
-use rota_contract::CloseCause;
+use rota_contract::{CloseCause, Group};
 
 fn of() -> RcapChannel {
     RcapChannel { origin: NodeId(0x0101), channel: ChannelId(0x0202), attempt: 3 }
@@ -38,6 +38,7 @@ fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
             start_ns: 70,
             end_ns: 80,
             tree: ChannelId::NONE,
+            group: None,
         },
         lease_ns: 1_000,
         x_min_ns: 10,
@@ -151,7 +152,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     let (zero_32, huge_32) = ([0; 4], [0xff; 4]);
     let cases: &[(usize, &[u8], &str)] = &[
         (0, &[0x4c], "kind"),
-        (1, &[5], "version"),
+        (1, &[6], "version"),
         (2, &[0, 23], "length"),
         (4, &[10], "type"),
         (4, &[2], "direction"),
@@ -193,8 +194,8 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (body + 153, &[0; 8], "end"),
         (body + 153, &[0x7f; 8], "end"),
         (body + 161, &[1], "tree"),
-        (body + 170, &[2], "record length"),
-        (body + 170, &[17], "nodes"),
+        (body + 187, &[2], "record length"),
+        (body + 187, &[17], "nodes"),
         (first, &[0, 0], "record length"),
         (first, &[0xff, 0xff], "record length"),
         (first + 2, &zero, "record node"),
@@ -204,11 +205,51 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (first + 13, &[2], "record state"),
         (first + 38, &huge, "record most link time"),
         (first + 62, &huge, "record late"),
-        (first + 90, &[1], "record percent"),
+        (first + 98, &[1], "record percent"),
     ];
     for (at, wrong, name) in cases {
         assert_eq!(refused(&message, *at, wrong), Some(*name), "at {at}");
     }
+}
+
+fn member(at_once: u8, request: RcapRequest<'_>) -> RcapRequest<'_> {
+    let group = Some(Group { name: "talk".parse().expect("a name"), at_once });
+    let way = RcapWay { start_ns: 0, end_ns: u64::MAX, group, ..request.way };
+    RcapRequest { way, chances: RcapChances::default(), ..request }
+}
+
+/// TENET-6-5: a member of a group is guaranteed, and has no time of its own.
+#[test]
+fn a_member_of_a_group_has_no_time_and_no_chance() {
+    let message = octets(RcapBody::EstablishRequest(member(2, request(RcapRecords::default()))));
+    let body = RCAP_HEADER_OCTETS;
+    assert_eq!(message[body + 169..][..17], *b"talk\0\0\0\0\0\0\0\0\0\0\0\0\x02");
+    let cases: [(usize, &[u8], &str); 5] = [
+        (body + 152, &[1], "group"),
+        (body + 153, &[0; 7], "group"),
+        (body + 169, &[0; 16], "at once"),
+        (body + 185, &[0], "at once"),
+        (body + 185, &[17], "at once"),
+    ];
+    for (at, wrong, name) in cases {
+        assert_eq!(refused(&message, at, wrong), Some(name), "at {at}");
+    }
+    let message = octets(RcapBody::EstablishRequest(request(RcapRecords::default())));
+    let cases: [(usize, &[u8], &str); 4] = [
+        (body + 169, b" ", "group"),
+        (body + 169, b"talk", "at once"),
+        (body + 184, b"x", "group"),
+        (body + 185, &[1], "at once"),
+    ];
+    for (at, wrong, name) in cases {
+        assert_eq!(refused(&message, at, wrong), Some(name), "without a group, at {at}");
+    }
+    let late = RcapChances { late_most: 1, loss_most: 0 };
+    let chance = RcapRequest { chances: late, ..member(2, request(RcapRecords::default())) };
+    let message = RcapMessage { of: of(), body: RcapBody::EstablishRequest(chance) };
+    let mut out = vec![0; message.octets()];
+    assert!(message.emit(&mut out).is_some());
+    assert_eq!(RcapMessage::parse(&out), Err(Malformed::Field("group")));
 }
 
 #[test]
@@ -326,14 +367,14 @@ prop_compose! {
         (error_ns, delay_ns, service_least_ns) in any::<(u64, u64, u64)>(),
         links in any::<(u64, u64)>(),
         (host_slack_ns, late, buffers) in (any::<u64>(), 0..=1u64 << 63, any::<u32>()),
-        (packets, dropped) in any::<(u64, u64)>(),
+        (packets, dropped, held) in any::<(u64, u64, u64)>(),
     ) -> RcapRecord<'static> {
         RcapRecord {
             node: NodeId(node), port, medium, regulator, is_open,
             error_ns: if regulator < 2 { 0 } else { error_ns },
             delay_ns, service_least_ns,
             link_least_ns: links.0.min(links.1), link_most_ns: links.0.max(links.1),
-            host_slack_ns, late, buffers, packets, dropped, terms: &[],
+            host_slack_ns, late, buffers, packets, dropped, held, terms: &[],
             percent: if medium == 2 { port % 100 } else { 0 },
         }
     }
@@ -363,6 +404,7 @@ prop_compose! {
                 start_ns: reroute_ns / 2,
                 tree: ChannelId::NONE,
                 end_ns: if allows { u64::MAX } else { reroute_ns + 1 },
+                group: None,
             },
             lease_ns, x_min_ns, x_ave_ns: x_min_ns + longer, interval_ns: x_min_ns + longer + longest,
             s_max: sizes.0.max(sizes.1), s_min: sizes.0.min(sizes.1), packet_max: sizes.2, host_slack_ns,
@@ -403,6 +445,8 @@ proptest! {
             node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part, nearest_end_ns,
         };
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, ..request }));
+        let of_group = member(1 + (label % 16) as u8, RcapRequest { nodes: plain, ..request });
+        octets(RcapBody::EstablishRequest(of_group));
         let second = Some(RcapAgain { is_change: false, avoid: NodeId::UNKNOWN, apart: way() });
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, again: second, ..request }));
         octets(RcapBody::EstablishAccept(RcapAccept { label, nodes }));

@@ -267,7 +267,7 @@ fn a_status_passes_each_node_once() {
     let [request, report] = asked(&[record(A)]);
     rcap.on_message(at(5), A, &request).unwrap();
     assert_eq!(drain(&mut rcap), [RcapOutput::Inspect { entry }]);
-    rcap.inspected(entry, StatusCounts { packets: 12, dropped: 3 });
+    rcap.inspected(entry, StatusCounts { packets: 12, dropped: 3, held: 1 });
     let outputs = drain(&mut rcap);
     let [RcapOutput::Send { to: C, message }] = &outputs[..] else { panic!("{outputs:?}") };
     let RcapBody::StatusRequest(status) = RcapMessage::parse(message).unwrap().body else { panic!() };

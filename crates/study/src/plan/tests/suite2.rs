@@ -62,13 +62,13 @@ fn members_of_a_group_share_a_reservation_of_the_cable() {
     let plan = of("group.toml");
     let all = told(&plan);
     assert_eq!(accepted(&all), [true, true, true, false]);
-    // Two at once have two reservations, for which the cable has no room; three on their own even less.
+    // Two at once have two reservations, for which the cable has no room: the guest has it alone.
     let mut two = plan.clone();
     two.groups[0].at_once = 2;
-    let all = told(&two);
-    assert_eq!(accepted(&all), [true, false, false, false]);
+    let of_two = told(&two);
+    assert_eq!(accepted(&of_two), [false, false, false, true]);
     // A member states no messages of its own, and is not told to make them smaller; the guest is.
-    let offers = [1, 3].map(|at| all[at].1.as_ref().expect_err("no room").offer);
+    let offers = [&of_two[0], &all[3]].map(|(_, answer)| answer.as_ref().expect_err("no room").offer);
     assert!(matches!(offers, [None, Some(Offered::SMax(_))]), "{offers:?}");
     let mut alone = plan.clone();
     alone.wanted.iter_mut().for_each(|wanted| wanted.group = None);
@@ -251,13 +251,15 @@ fn stands(network: &Plan<'_>, segment: usize, at: Span) -> bool {
     let mut flows: Vec<Flow> =
         link_others(params, Span::ZERO).map(|(ask, delay)| flow(&ask, delay)).collect();
     let slack = params.link.host_slack;
-    let mut members = 0;
+    let mut is_reserved = false;
     for entry in network.ledger.at(segment, at, usize::MAX) {
-        let is_more = entry.seat.group.is_some_and(|(_, at_once)| members >= at_once);
-        members += usize::from(entry.seat.group.is_some());
-        if !is_more {
-            flows.push(flow(&entry.ask, entry.delay.minus(slack)));
-        }
+        let lanes = match entry.seat.group {
+            None => 1,
+            Some(_) if is_reserved => 0,
+            Some((_, at_once)) => at_once,
+        };
+        is_reserved |= entry.seat.group.is_some();
+        flows.extend(std::iter::repeat_n(flow(&entry.ask, entry.delay.minus(slack)), lanes));
     }
     edf_exact(&flows, link_ahead(params, Span::ZERO)).is_ok()
 }
@@ -338,7 +340,7 @@ proptest! {
         }
     }
 
-    /// A group has two reservations at most, its members one bound, and no later one makes it longer.
+    /// A group has two reservations, its members one bound, and no later one makes it longer.
     #[test]
     fn a_group_of_any_size_stands_with_its_lanes(
         asks in prop::collection::vec((any::<bool>(), 100u64..900, 8u64..60), 1..16)
@@ -367,9 +369,9 @@ proptest! {
             prop_assert!(now <= bound);
             bound = now;
             if is_member && answer.is_err() {
-                // From the third one on a member costs nothing, and only a goal below the bound is refused.
+                // A further member costs nothing, and only a goal below the bound is refused.
                 let cable = network.params[0].link.frame_span_max();
-                prop_assert!(members < 2 || Span::from_millis(delay) < bound + cable);
+                prop_assert!(members == 0 || Span::from_millis(delay) < bound + cable);
             }
             members = delays.len();
         }
