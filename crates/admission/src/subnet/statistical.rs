@@ -21,17 +21,9 @@
 //! overload takes P_do/p at most. So **P_do ≤ (1 − z)·p for every statistical channel of the port**, z for
 //! each packet at this hop. A source that pauses more than it states changes nothing: only the others count.
 //!
-//! *Coming and going.* Let ρ(t) and C(t) count each guaranteed channel until p behind its end e. One that is
-//! not counted any more has brought s·B/I·(e + p − b) since its begin b, or since 0, at most: what ρ has
-//! counted of it. So all bring A + C(t) + ∫ρ in [0, t), and those of this class S + ∫(1 − ρ) in [0, a). The
-//! packet leaves at τ with τ − a ≤ A + C(τ) + S + ∫ρ over [a, τ). A test counts a channel until **e + p +
-//! D**, D the longest bound of this class: the newest test by τ, at which all keep their bounds, had each
-//! channel that counts at any time since a, and the sum is D at most. By contradiction: the first packet
-//! that would take longer than D had all before it at a + D.
-//!
 //! *Assumed, not proven:* that sources are independent; that packets behind an overload state, which find
 //! what it has left waiting, are no more than those within it that are in time all the same; and that no
-//! statistical channel takes the place of another one within X_min, which would bring a packet of both.
+//! guaranteed channel takes the place of another one within one bound, which would bring a burst of both.
 //! `verify` has the measured rates.
 //!
 //! *Bookings.* The tests grow with each term of [`Certain`]. So what holds beside the largest of each, now
@@ -40,7 +32,7 @@
 use super::link::link_offer;
 use super::{Ask, Offer, Subnet, packet_cost};
 use crate::link::LinkModel;
-use crate::rtip::load::{WHOLE, beyond, load_up};
+use crate::rtip::load::{WHOLE, beyond};
 use crate::rtip::{Chance, Denied, Flow, NodeTest, OverflowTable, activity_down};
 use core::ops::DerefMut;
 use rota_units::Span;
@@ -62,25 +54,6 @@ pub struct Certain {
 }
 
 impl Certain {
-    /// Of one guaranteed channel: s·B·p/I, the work of a burst that comes at once, and its load.
-    pub fn of(flow: &Flow) -> Self {
-        let work = u128::from(flow.service.as_nanos()) * u128::from(flow.traffic.burst());
-        let work = work * u128::from(flow.traffic.pause());
-        let interval = u128::from(flow.traffic.interval().as_nanos());
-        let ahead = Span::from_nanos(u64::try_from(work.div_ceil(interval)).unwrap_or(u64::MAX));
-        Self { ahead, load: load_up(flow), ordinary: 0 }
-    }
-
-    /// Both.
-    #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
-        Self {
-            ahead: self.ahead + other.ahead,
-            load: self.load.saturating_add(other.load),
-            ordinary: self.ordinary.saturating_add(other.ordinary),
-        }
-    }
-
     /// No less than either of two: what holds beside it holds beside both.
     #[must_use]
     pub fn or_more(&self, other: &Self) -> Self {

@@ -124,7 +124,7 @@ impl Flows {
     fn next_lost(&mut self, now: Instant) -> Option<SessionId> {
         let over = |of: &&Standing| of.life.until <= now;
         if let Some(id) = self.sessions.iter().chain(&self.booked).find(over).map(|of| of.id) {
-            self.leave(now, id);
+            self.remove(id);
             return Some(id);
         }
         while let Some(at) = self.booked.iter().position(|of| of.life.from <= now) {

@@ -12,13 +12,12 @@ use super::booked::NoRoom;
 use super::groups;
 use super::shares::{Session, Shares};
 use super::slots::Queue;
-use super::statistical::{Left, Statistical};
+use super::statistical::Statistical;
 use crate::door::{Due, FlowShare, GroupShare, Life, SessionId, UNITS_WAITING_MAX};
 use crate::settings::Settings;
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
 use rota_admission::subnet::{
-    Ask, Certain, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, RTIP_OCTETS, largest_packet,
-    link_work,
+    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, RTIP_OCTETS, largest_packet, link_work,
 };
 use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, SegmentParams, refused_by_port};
 use rota_units::{Instant, Octets, Span};
@@ -98,7 +97,6 @@ pub(super) struct Flows {
     /// When a life begins or ends next.
     pub(super) change: Instant,
     statistical: Statistical,
-    left: Left,
     /// Those of which sessions are members. Their lanes stand among the sessions.
     pub(super) groups: Vec<groups::Standing>,
     served: Option<Served>,
@@ -185,19 +183,9 @@ impl Flows {
         self.note_change();
     }
 
-    /// The same of a flow that has sent.
-    pub(super) fn leave(&mut self, now: Instant, id: SessionId) {
-        let flow = self.place(id).zip(self.port.as_ref());
-        if let Some(flow) = flow.and_then(|(place, port)| port.whole().channels().get(place)) {
-            self.left.add(now, flow);
-        }
-        self.remove(id);
-    }
-
-    /// All are gone, and the link with them.
+    /// All are gone.
     pub(super) fn clear(&mut self) {
         self.statistical.clear();
-        self.left = Left::default();
         while let Some(of) = self.sessions.last().or(self.booked.last()) {
             self.remove(of.id);
         }
@@ -207,32 +195,27 @@ impl Flows {
 impl Flows {
     /// A flow of the statistical class stands from now on. Its test is proved for a port that is not divided,
     /// and for all times.
-    fn admit_statistical(&mut self, now: Instant, id: SessionId, packets: &Packets) -> Result<Offer, Denied> {
+    fn admit_statistical(&mut self, id: SessionId, packets: &Packets) -> Result<Offer, Denied> {
         let port = self.port.as_ref().ok_or(no_port())?;
         if port.is_divided() || packets.partition != 0 || packets.life != Life::ALWAYS {
             return Err(Denied::new(NodeTest::Overflow, Span::ZERO));
         }
-        let (link, certain) = (port.whole().params().link, self.ahead_of_statistical(now)?);
+        let (link, certain) = (port.whole().params().link, self.certain()?);
         self.statistical.admit(&link, &certain, id, (&packets.ask, packets.late))
     }
 
-    /// The most that goes before packets of the statistical class, what has just left included.
-    fn ahead_of_statistical(&self, now: Instant) -> Result<Certain, Denied> {
-        Ok(self.left.and(self.certain()?, now, self.statistical.longest()))
-    }
-
     /// The promises to the statistical class hold.
-    fn statistical_holds(&self, now: Instant) -> Result<(), Denied> {
+    fn statistical_holds(&self) -> Result<(), Denied> {
         match self.statistical.is_empty() {
             true => Ok(()),
-            false => self.statistical.check(&self.ahead_of_statistical(now)?),
+            false => self.statistical.check(&self.certain()?),
         }
     }
 }
 
 impl Shares {
     /// Packets keep their bounds beside slots of so much a window.
-    pub(super) fn packets_allow(&mut self, now: Instant, units: Span) -> Result<(), Denied> {
+    pub(super) fn packets_allow(&mut self, units: Span) -> Result<(), Denied> {
         let flows = &mut self.flows;
         flows.booked_allow(units)?;
         let is_needed = !flows.sessions.is_empty() || !flows.statistical.is_empty();
@@ -240,7 +223,7 @@ impl Shares {
             Some(port) if port.is_divided() || is_needed => {
                 let had = port.whole().units();
                 port.set_units(units)?;
-                flows.statistical_holds(now).inspect_err(|_| {
+                flows.statistical_holds().inspect_err(|_| {
                     let stands = flows.port.as_mut().map_or(Ok(()), |port| port.set_units(had));
                     debug_assert!(stands.is_ok(), "these slots stood before");
                 })
@@ -278,7 +261,7 @@ impl Link {
                 None if packets.group.is_some_and(|of| of.at_once > 1) || is_of_group(denied.test) => None,
                 // Smaller packets of a guaranteed flow need not help those of the statistical class.
                 None if !packets.is_statistical() && is_of_statistical(denied.test) => None,
-                None => self.largest_packet(now, packets),
+                None => self.largest_packet(packets),
             };
             let refusal = refused_by_port(Pace::EVERY_CYCLE, &denied, nearest, &params);
             let mut refused = refusal;
@@ -298,14 +281,14 @@ impl Link {
         let units = self.shares.loads.iter().copied().sum();
         let flows = &mut self.shares.flows;
         if packets.is_statistical() {
-            return flows.admit_statistical(now, id, packets).map_err(at_once);
+            return flows.admit_statistical(id, packets).map_err(at_once);
         }
         let offer = match &packets.group {
             Some(group) => flows.admit_member(now, id, (packets, group), units)?,
             None => flows.admit(now, id, packets, units)?,
         };
         // The promises to the statistical class hold beside it, too.
-        if let Err(denied) = flows.statistical_holds(now) {
+        if let Err(denied) = flows.statistical_holds() {
             flows.remove(id);
             return Err(at_once(denied));
         }
@@ -332,10 +315,10 @@ impl Link {
     }
 
     /// The largest packet of a flow that was refused with which it would fit, its header included.
-    fn largest_packet(&mut self, now: Instant, packets: &Packets) -> Option<Octets> {
+    fn largest_packet(&mut self, packets: &Packets) -> Option<Octets> {
         let flows = &mut self.shares.flows;
         let nearest = if packets.is_statistical() {
-            flows.statistical.largest(&flows.ahead_of_statistical(now).ok()?, &packets.ask, packets.late)?
+            flows.statistical.largest(&flows.certain().ok()?, &packets.ask, packets.late)?
         } else {
             let port = flows.port.as_mut()?;
             largest_packet(&mut port.part(packets.partition), &packets.ask, Span::MAX)?

@@ -157,10 +157,10 @@ impl Shares {
     }
 
     /// The tests of a session beside these loads, and of the packets beside all. An accepted set stands.
-    fn fits(&mut self, now: Instant, request: &Request, params: &SegmentParams) -> Result<Admitted, Refusal> {
+    fn fits(&mut self, request: &Request, params: &SegmentParams) -> Result<Admitted, Refusal> {
         let admitted = admit_on_link(&self.loads, request, params)?;
         let units = self.loads.iter().copied().sum::<Span>() + admitted.tht;
-        match self.packets_allow(now, units) {
+        match self.packets_allow(units) {
             Ok(()) => Ok(admitted),
             Err(denied) => Err(refused_by_port(request.pace, &denied, None, params)),
         }
@@ -170,7 +170,7 @@ impl Shares {
     fn ask(&mut self, now: Instant, id: SessionId, request: &Request, params: &SegmentParams) -> Answer {
         let ends = self.past_ends(now);
         self.load_without(now, id);
-        match self.fits(now, request, params) {
+        match self.fits(request, params) {
             Ok(admitted) => return Answer::Admitted(admitted),
             Err(refusal) if ends == Instant::FAR => return Answer::Refused(refusal),
             Err(_) => {}
@@ -178,7 +178,7 @@ impl Shares {
         let others = self.sessions.iter().filter(|session| session.id != id);
         self.loads.clear();
         self.loads.extend(others.filter_map(|session| session.charged(Instant::FAR)));
-        match self.fits(now, request, params) {
+        match self.fits(request, params) {
             Ok(_) => {
                 // It does not stand yet.
                 let counted = self.count_units(now);
@@ -218,7 +218,7 @@ impl Link {
     pub fn release(&mut self, now: Instant, id: SessionId) {
         let Some(at) = self.shares.sessions.iter().position(|session| session.id == id) else { return };
         let session = self.shares.sessions.remove(at);
-        self.shares.flows.leave(now, id);
+        self.shares.flows.remove(id);
         self.shares.gone.extend(session.to_past(now, link_window(self.settings.trt)));
         self.event(MediumEvent::Released { session: id });
         self.open_when_unshared(now);

@@ -6,42 +6,11 @@ use crate::door::SessionId;
 use rota_admission::LinkModel;
 use rota_admission::rtip::{Chance, Denied, Flow};
 use rota_admission::subnet::{
-    Ask, Certain, LINK_DELAY_MAX, Offer, STATISTICAL_CELLS, STATISTICAL_MAX, StatisticalFlow,
-    StatisticalPort, largest_packet,
+    Ask, Certain, Offer, STATISTICAL_CELLS, STATISTICAL_MAX, StatisticalFlow, StatisticalPort, largest_packet,
 };
-use rota_units::{Instant, Octets, Span};
+use rota_units::{Octets, Span};
 
 type Tests = StatisticalPort<Box<[u64]>, Box<[StatisticalFlow]>>;
-
-/// Guaranteed flows that have left a port at most, each by itself.
-const LEFT_MAX: usize = 32;
-
-/// Guaranteed flows that have left: the tests of the class count them for a while
-/// (`rota_admission`, `subnet/statistical.rs`).
-#[derive(Clone, Debug, Default)]
-pub(super) struct Left {
-    /// Each with the time p behind its end.
-    flows: Vec<(Certain, Instant)>,
-}
-
-impl Left {
-    /// A flow has left.
-    pub(super) fn add(&mut self, now: Instant, flow: &Flow) {
-        self.flows.retain(|(_, until)| now < *until + LINK_DELAY_MAX);
-        let (of, until) = (Certain::of(flow), now + Span::from_nanos(flow.traffic.pause()));
-        let is_full = self.flows.len() >= LEFT_MAX;
-        match self.flows.last_mut().filter(|_| is_full) {
-            Some((last, last_until)) => (*last, *last_until) = (last.and(&of), until.max(*last_until)),
-            None => self.flows.push((of, until)),
-        }
-    }
-
-    /// All that still count where the longest bound of the class is this, and these that stand.
-    pub(super) fn and(&self, standing: Certain, now: Instant, longest: Span) -> Certain {
-        let counted = self.flows.iter().filter(|(_, until)| now < *until + longest);
-        counted.fold(standing, |sum, (flow, _)| sum.and(flow))
-    }
-}
 
 /// The tests, with the sessions in the order of their channels. Their memory is taken with the first one.
 #[derive(Clone, Debug, Default)]
@@ -54,12 +23,6 @@ impl Statistical {
     /// True if none stands.
     pub(super) fn is_empty(&self) -> bool {
         self.sessions.is_empty()
-    }
-
-    /// The longest bound of those that stand.
-    pub(super) fn longest(&self) -> Span {
-        let standing = self.tests.as_ref().map_or(&[][..], Tests::channels);
-        standing.iter().map(|channel| channel.flow.delay).max().unwrap_or(Span::ZERO)
     }
 
     /// All that stand keep their promise beside this.

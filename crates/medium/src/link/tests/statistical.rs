@@ -59,18 +59,3 @@ fn a_statistical_flow_is_refused_on_a_divided_link_and_in_a_time() {
     assert!(flow_of(&mut bench, 3, flow).is_err());
     assert!(flow_of(&mut bench, 4, FlowShare::guaranteed(traffic)).is_ok());
 }
-
-/// A burst of both would be ahead of the statistical class.
-#[test]
-fn a_guaranteed_flow_takes_the_place_of_another_one_when_that_ones_burst_has_passed() {
-    use rota_admission::Test::{DeddSum, Overflow};
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
-    assert!(flow_during(&mut bench, 101, 2, Life::ALWAYS).is_ok());
-    let (beside, _) = fill_with_statistical(&mut bench);
-    bench.link.release(bench.now, SessionId(101));
-    let refused = flow_during(&mut bench, 102, 2, Life::ALWAYS).unwrap_err();
-    assert!(beside > 0 && [Overflow, DeddSum].contains(&refused.test), "{beside}: {refused:?}");
-    bench.run(ms(250));
-    assert!(flow_during(&mut bench, 103, 2, Life::ALWAYS).is_ok());
-}
