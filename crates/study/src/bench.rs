@@ -5,6 +5,7 @@ mod forward;
 pub(crate) mod hop;
 mod idle;
 mod interactive;
+mod receive;
 mod setup;
 mod shipnet;
 mod sim;
@@ -38,6 +39,8 @@ enum What {
     Tenet(tenet::Args),
     /// The processor time that a gateway spends on a packet, against a bare AF_PACKET forwarder
     Forward(forward::Args),
+    /// The processor time of a received packet of UDP: the kernel's queue against one of the program's own
+    Receive(receive::Args),
     /// How fast the simulator is, with all its checkers, on one core
     Sim(sim::Args),
     /// The SHIPNET paper's measurements: delay, load, broadcast, idle time, beside UDP and beside TCP
@@ -62,6 +65,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         What::Interactive(args) => interactive::run(args, format)?,
         What::Setup(args) => setup::run(args, format)?,
         What::Tenet(args) => tenet::run(args, format)?,
+        What::Receive(args) => receive::run(args, format)?,
         What::Sim(args) => sim::run(args, format)?,
         What::Shipnet(args) => shipnet::run(args, format)?,
         What::ShipnetPeer(args) => shipnet::peer::run(args)?,
