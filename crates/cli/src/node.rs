@@ -249,6 +249,7 @@ fn nrt_policy(text: &str) -> Result<NrtPolicy, String> {
 fn play(role: &str, args: &Args) -> Result<Exit, Failure> {
     match role {
         "broker" => rota_node::broker::serve().map(|()| Exit::Done).map_err(Failure::wrong_use),
+        "queues" => rota_node::queues::serve().map(|()| Exit::Done).map_err(Failure::wrong_use),
         "guardian" => guardian::run(args),
         _ => Err(Failure::wrong_use(format!("'{role}' is no role of a node"))),
     }

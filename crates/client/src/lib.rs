@@ -44,6 +44,7 @@ mod reserved;
 mod send;
 mod session;
 mod spin;
+pub mod udp;
 mod wait;
 
 pub use clock::{now, sleep_until};

@@ -102,6 +102,21 @@ impl Session {
         self.answer(sent, timeout)
     }
 
+    /// The same, with a descriptor for the node.
+    pub(crate) fn request_with(
+        &self,
+        request: &Request,
+        descriptor: BorrowedFd<'_>,
+        timeout: Span,
+    ) -> Result<Message<Reply>, NodeError> {
+        let sent = self.number(request);
+        match self.connection.send_request_with(sent.number, request, descriptor) {
+            // As in `send`.
+            Ok(()) | Err(SocketError::Gone) => self.answer(sent, timeout),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn number(&self, request: &Request) -> Sent {
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         Sent { number, is_close: matches!(request, Request::Close { .. }) }

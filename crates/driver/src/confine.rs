@@ -19,6 +19,8 @@ pub const NET_ADMIN: u8 = 12;
 pub const NET_RAW: u8 = 13;
 /// To lock memory beyond the limit.
 pub const IPC_LOCK: u8 = 14;
+/// To load programs and to make maps for them.
+pub const BPF: u8 = 39;
 /// To give threads a real-time class.
 pub const SYS_NICE: u8 = 23;
 /// More than any kernel has.
@@ -88,6 +90,15 @@ pub fn forbid_all_but_scheduling() -> Result<(), String> {
     seccompiler::apply_filter_all_threads(&allowing(rules)?).map_err(|error| error.to_string())
 }
 
+/// Forbids the calling process, for ever, all calls but those with which it answers on a socket that is open,
+/// looks at the network and its sockets, and gives them receive queues.
+///
+/// # Errors
+/// As [`forbid_calls`].
+pub fn forbid_all_but_queues() -> Result<(), String> {
+    seccompiler::apply_filter_all_threads(&allowing(calls::queues()?)?).map_err(|error| error.to_string())
+}
+
 /// The two filters: the calls that are allowed, and the calls that fail as if the kernel did not have them.
 fn programs(dials: bool) -> Result<[BpfProgram; 2], String> {
     let unknown = SeccompAction::Errno(Errno::ENOSYS as u32);
@@ -151,6 +162,7 @@ impl Confinement {
             NET_RAW => "net_raw".into(),
             IPC_LOCK => "ipc_lock".into(),
             SYS_NICE => "sys_nice".into(),
+            BPF => "bpf".into(),
             other => other.to_string(),
         })
         .collect()

@@ -5,6 +5,7 @@
 pub mod any;
 pub mod bare_forward;
 pub mod bare_ring;
+pub mod bypass;
 pub mod claim;
 pub mod clock;
 pub mod confine;

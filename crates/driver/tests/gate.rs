@@ -4,20 +4,22 @@ mod support;
 
 use nix::sys::socket::sockopt::Mark;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, setsockopt, socket};
+use rota_driver::bypass::{Ask, Bypass, Counts, Unfit, programs_at};
 use rota_driver::clock::now;
 use rota_driver::gate::{CONTROL_MARK, EgressGate, GateError, ROTA_MARK};
 use rota_driver::inventory::Inventory;
+use rota_driver::netlink::{LinkIndex, Route};
 use rota_driver::netns::Host;
 use rota_driver::sys::{bind_packet, enter_on_exec, sockopt};
 use rota_units::Span;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{B, MAC_B, Pair};
+use support::{A, B, MAC_B, Pair};
 
 /// Tells this program, started again, to be something else than the test runner.
 const ROLE: &str = "ROTA_TEST_ROLE";
@@ -28,6 +30,7 @@ fn main() {
     match std::env::var(ROLE).as_deref() {
         Ok("holder") => hold_gate(),
         Ok("nobody") => be_nobody(),
+        Ok("bypass") => hold_bypass(),
         _ => support::run(&[
             ("host_frames_are_diverted_to_a_tap_and_marked_ones_pass", diverts_to_a_tap),
             ("host_frames_are_diverted_to_a_veth_pair_where_tun_is_closed", diverts_to_a_veth_pair),
@@ -35,6 +38,9 @@ fn main() {
             ("large_tcp_sends_arrive_in_wire_sized_frames", tcp_is_cut),
             ("traffic_flows_within_a_second_of_kill_9", flows_after_kill),
             ("errors_say_what_is_wrong", errors_are_typed),
+            ("the_bypass_takes_plain_packets_and_leaves_the_others", bypass_takes),
+            ("the_bypass_leaves_the_packets_of_a_vlan", bypass_leaves_a_vlan),
+            ("the_bypass_is_gone_after_kill_9", bypass_is_gone_after_kill),
         ]),
     }
 }
@@ -327,4 +333,159 @@ fn errors_are_typed() {
 fn be_nobody() {
     let error = EgressGate::new("lo", QUEUE).and_then(|mut gate| gate.divert()).unwrap_err();
     assert!(matches!(error, GateError::NoPermission), "{error:?}");
+}
+
+const SO_NO_CHECK: i32 = 11;
+
+/// A bypass at the interface of B, and its socket of port 9; `None`, and said, where there is no eBPF.
+fn bypass(pair: &Pair, peer: Option<SocketAddrV4>) -> Option<(Bypass, u32, UdpSocket)> {
+    let index = pair.b.route().unwrap().index_of("eth0").unwrap().0;
+    let begun = pair.b.run(|| Bypass::begin(&[index])).unwrap();
+    let mut begun = match begun {
+        Ok(begun) => begun,
+        Err(sentence) => {
+            support::skipped(&sentence);
+            return None;
+        }
+    };
+    let socket = receiver(pair);
+    let copy = OwnedFd::from(socket.try_clone().unwrap());
+    let ask = Ask { octets: 256 << 10, peer, process: std::process::id() };
+    let slot = pair.b.run(|| begun.open(copy, ask)).unwrap().unwrap();
+    assert_eq!((begun.unfit(0), begun.is_known(slot)), (None, true));
+    Some((begun, slot, socket))
+}
+
+/// The counts, once they add up to so many packets.
+fn counted(bypass: &Bypass, slot: u32, packets: u64) -> Counts {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        let counts = bypass.counts(slot);
+        let all = counts.bypass + counts.full_path + counts.queue_full;
+        if all >= packets || Instant::now() > deadline {
+            return counts;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn bypass_takes() {
+    let pair = Pair::new();
+    let Some((mut bypass, slot, socket)) = bypass(&pair, None) else { return };
+    let sender = sender(&pair.a);
+    // On a veth the sum is left unfilled, which is a wrong one; without a sum the filter takes it.
+    sender.send(&[1; 100]).unwrap();
+    assert_eq!(counted(&bypass, slot, 1), Counts { full_path: 1, ..Counts::default() });
+    sockopt::set_int(&sender, libc::SOL_SOCKET, SO_NO_CHECK, 1).unwrap();
+    sender.send(&[2; 100]).unwrap();
+    assert_eq!(counted(&bypass, slot, 2), Counts { full_path: 1, bypass: 1, queue_full: 0 });
+    // Each size of records, no octets at all, and what comes in fragments.
+    for octets in [0, 1, 104, 105, 488, 489, 1_472, 1_473, 8_000, 9_000, 65_507] {
+        sender.send(&vec![3; octets]).unwrap();
+    }
+    assert_eq!(counted(&bypass, slot, 13), Counts { full_path: 5, bypass: 8, queue_full: 0 });
+    // Nobody reads: the queue is full in the end, and nothing comes by another way.
+    (0..3_000).for_each(|_| _ = sender.send(&[4; 100]).unwrap());
+    let counts = counted(&bypass, slot, 3_013);
+    assert!(counts.queue_full > 1_000 && counts.full_path == 5, "{counts:?}");
+    assert_eq!(arrives(&socket), None);
+    let index = pair.b.route().unwrap().index_of("eth0").unwrap().0;
+    let programs = || pair.b.run(|| programs_at(index)).unwrap().unwrap();
+    assert_eq!(programs(), 1);
+    // Another filter at the interface is respected from the next look on.
+    let mut route = pair.b.route().unwrap();
+    let ifb = route.add_ifb("ifb9").and_then(|ifb| route.redirect_ingress(LinkIndex(index), ifb));
+    if let Err(error) = ifb {
+        support::skipped(&format!("no other filter: {error}"));
+    } else {
+        pair.b.run(|| bypass.look()).unwrap();
+        assert_eq!((bypass.unfit(0), programs()), (Some(&Unfit::OtherProgram), 0));
+        assert!(bypass.is_known(slot), "it comes back when the other one is gone");
+    }
+    // Closed: the kernel's own queue has what comes from then on.
+    pair.b.run(|| bypass.close(slot)).unwrap();
+    assert_eq!(programs(), 0);
+    // It may stand in the way of the packet, too.
+    drop((socket, bypass, pair));
+    let pair = Pair::new();
+    let Some((mut bypass, slot, socket)) = self::bypass(&pair, None) else { return };
+    pair.b.run(|| bypass.close(slot)).unwrap();
+    let sender = self::sender(&pair.a);
+    sender.send(&[5; 10]).unwrap();
+    assert_eq!(arrives(&socket), Some(vec![5; 10]));
+    // And of a connected one strangers' packets are for nobody.
+    drop((socket, bypass));
+    let stranger = SocketAddrV4::new(A, 1);
+    let Some((bypass, slot, socket)) = self::bypass(&pair, Some(stranger)) else { return };
+    sender.send(&[6; 10]).unwrap();
+    // The library connects its socket afterwards; here it is not, and the layers deliver.
+    assert_eq!(counted(&bypass, slot, 1), Counts { full_path: 1, ..Counts::default() });
+    drop(socket);
+}
+
+/// A packet of A for port 9 of B, without a sum of UDP.
+fn plain_frame() -> Vec<u8> {
+    let mut frame = [&MAC_B[..], &[2, 0, 0, 0, 0, 1, 8, 0]].concat();
+    let mut ip = [&[0x45, 0, 0, 38, 0, 1, 0, 0, 64, 17, 0, 0][..], &A.octets(), &B.octets()].concat();
+    let sum: u32 = ip.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let folded = !(((sum & 0xffff) + (sum >> 16)) as u16);
+    ip[10..12].copy_from_slice(&folded.to_be_bytes());
+    frame.extend(ip);
+    frame.extend([0, 7, 0, 9, 0, 18, 0, 0]);
+    frame.extend([8; 10]);
+    frame
+}
+
+/// Between virtual interfaces a tag travels beside the packet, where XDP would not see it.
+fn bypass_leaves_a_vlan() {
+    let pair = Pair::new();
+    let Some((bypass, slot, _socket)) = bypass(&pair, None) else { return };
+    let ip = |words: &'static str| pair.a.run(|| Command::new("ip").args(words.split(' ')).status()).unwrap();
+    let made = ip("link add link eth0 name v5 type vlan id 5").is_ok_and(|status| status.success());
+    if !made || !ip("link set v5 up").is_ok_and(|status| status.success()) {
+        return support::skipped("there are no VLANs here");
+    }
+    let index = |name: &'static str| pair.a.route().unwrap().index_of(name).unwrap().0;
+    let send_by = |name| {
+        let raw = pair.a.run(|| raw_socket(index(name), 0)).unwrap();
+        send(raw.as_raw_fd(), &plain_frame(), MsgFlags::empty()).unwrap();
+    };
+    send_by("v5");
+    send_by("eth0");
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(counted(&bypass, slot, 1), Counts { bypass: 1, ..Counts::default() }, "the one without a tag");
+}
+
+/// Holds a bypass until it is killed.
+fn hold_bypass() {
+    let index = Route::here().unwrap().index_of("eth0").unwrap().0;
+    let begun = Bypass::begin(&[index]);
+    let Ok(mut bypass) = begun else { return println!("none") };
+    let socket = OwnedFd::from(UdpSocket::bind((B, 9)).unwrap());
+    let ask = Ask { octets: 256 << 10, peer: None, process: std::process::id() };
+    bypass.open(socket, ask).unwrap();
+    println!("held");
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+fn bypass_is_gone_after_kill() {
+    let pair = Pair::new();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env(ROLE, "bypass").stdout(Stdio::piped());
+    enter_on_exec(&mut command, Arc::new(pair.b.door(None).unwrap()));
+    let mut child = command.spawn().unwrap();
+    let mut word = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut word).unwrap();
+    if word.trim() == "none" {
+        return support::skipped("there is no eBPF here");
+    }
+    let index = pair.b.route().unwrap().index_of("eth0").unwrap().0;
+    let programs = || pair.b.run(|| programs_at(index)).unwrap().unwrap();
+    assert_eq!(programs(), 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(programs(), 0);
+    let socket = receiver(&pair);
+    sender(&pair.a).send(&[7; 10]).unwrap();
+    assert_eq!(arrives(&socket), Some(vec![7; 10]));
 }

@@ -9,6 +9,7 @@ mod llc;
 mod logged;
 mod memory;
 mod modify;
+mod queue;
 mod receivers;
 mod rights;
 mod shown;
@@ -189,8 +190,10 @@ impl Control<'_> {
         self.next += 1;
         let ask = self.next;
         let had = self.channels_of_user(at);
-        let request = self.sessions[at].connection.try_request();
+        let (request, along) = self.sessions[at].connection.try_request_with();
         self.sessions[at].heard = now();
+        // Nobody else hands a descriptor over.
+        let Ok(mut along) = queue::socket_of(&request, along) else { return self.forget(poller, at) };
         let (number, request) = match request {
             Ok(Some(request)) => request,
             Ok(None) => return,
@@ -202,6 +205,10 @@ impl Control<'_> {
         }
         match request {
             Request::LlcOpen { socket } if session.greeted => self.llc_open(at, socket),
+            Request::UdpOpen { ring_octets, peer } if session.greeted => {
+                self.queue_open(at, had, along.take(), (ring_octets, peer));
+            }
+            Request::UdpClose if session.greeted => self.queue_close(at),
             Request::Incidents if session.greeted => session.answer(&Reply::Incidents(self.incidents.list())),
             Request::Incident { number } if session.greeted => match self.incidents.one(number) {
                 Some((info, file)) => _ = session.reply(&Reply::Incident(info.clone()), &[file]),
@@ -254,6 +261,7 @@ impl Control<'_> {
     }
 
     fn forget(&mut self, poller: &Poller, at: usize) {
+        self.release_queue(at);
         let mut session = self.sessions.swap_remove(at);
         let _ = poller.remove(session.connection.as_fd());
         // Of a request that was never granted no end is told.
@@ -566,6 +574,7 @@ impl Control<'_> {
                         info.notes.extend(self.rerouting.notes());
                         info.notes.extend(self.ended.notes(now()));
                         self.journal.mismatches(&mut info);
+                        self.tell_queues(&mut info);
                         Reply::Status(Box::new(info))
                     }
                 };

@@ -33,6 +33,7 @@ mod monitor;
 mod node_id;
 mod pool;
 mod privileges;
+pub mod queues;
 mod quota;
 mod rerouting;
 pub mod role;
@@ -230,6 +231,7 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
     let first = Beside { interface, settings, guardian, device, gate };
     let (guardians, mut plugs) = plugs(first, others, spec.confine)?;
     let interfaces: Vec<&str> = plugs.iter().map(|plug| &*plug.interface).collect();
+    let queues = queues::Queues::begin(spec.confine, &interfaces);
     let (table, published) = counters::file(&interfaces).map_err(NodeError::Memory)?;
     let log = log_file(&spec, &interfaces).map_err(NodeError::Memory)?;
     let helpers: Vec<_> = plugs.iter_mut().filter_map(|plug| plug.gate.helper()).collect();
@@ -238,7 +240,7 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
     let mut facts = status::Facts::of(&spec, &ports, table, log.as_ref(), privileges)?;
     facts.ports.iter_mut().zip(&metered).for_each(|(facts, of)| facts.trouble.clone_from(&of.trouble));
     let (links, keeping) = spec.links.take().map(Links::new).transpose()?.unzip();
-    let facts = status::Facts { guardians, links: links.as_ref().map(Links::view), ..facts };
+    let facts = status::Facts { guardians, links: links.as_ref().map(Links::view), queues, ..facts };
     let privileges = &facts.privileges;
     let outcome = std::thread::scope(|scope| {
         let ports = metered.iter_mut().enumerate();

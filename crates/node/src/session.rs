@@ -3,6 +3,7 @@
 use crate::commands::{Command, ControlEnd, Opening, Peer, SocketMemory, SourceMemory};
 use crate::ledger::Charge;
 use crate::log::{Level, say};
+use crate::queues::OwnedQueue;
 use crate::status::Facts;
 use rota_contract::{AskedChange, ChannelId, Granted, NodeId};
 use rota_shm::control::{CONTROL_VERSION, Connection, Reply, Request, SocketError, UNASKED};
@@ -167,6 +168,8 @@ pub(crate) struct Session {
     /// The number of the request that [`Session::reply`] answers.
     answers: Cell<u64>,
     pub(crate) socket: Option<OwnedSocket>,
+    /// The receive queue of its socket of UDP.
+    pub(crate) queue: Option<OwnedQueue>,
     /// It does not read its answers: nobody waits for it.
     unresponsive: Cell<bool>,
 }
@@ -192,6 +195,7 @@ impl Session {
             asked,
             answers,
             socket,
+            queue: None,
             unresponsive,
         }
     }
@@ -202,7 +206,8 @@ impl Session {
             matches!(asked, Asked::Open { .. } | Asked::Listen { .. } | Asked::Invitee { .. })
         };
         let asked = self.asked.iter().filter(|question| asks(&question.asked)).count();
-        self.channels.len() + self.listens.len() + self.invitees.len() + self.waiting.len() + asked
+        let queue = usize::from(self.queue.is_some());
+        self.channels.len() + self.listens.len() + self.invitees.len() + self.waiting.len() + asked + queue
     }
 
     /// The replies that follow are to the request of this number, or are unasked.
@@ -294,9 +299,7 @@ impl Session {
                 self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
             Request::Mapped { channel } => self.mapped(channel, data),
-            Request::Listen { from: None, invites: Some(_), .. } => {
-                self.error("a program that asks for a channel names the station that is to send", true);
-            }
+            Request::Listen { from: None, invites: Some(_), .. } => self.nobody_asked(),
             Request::Listen { service, from, buffers, asks, invites } => {
                 let buffers = buffers.clamp(1, 64);
                 let listener = Listening { id: ask, service, buffers, asks, invites: invites.is_some() };
@@ -320,7 +323,9 @@ impl Session {
             Request::LlcOpen { .. }
             | Request::Answer { .. }
             | Request::Incidents
-            | Request::Incident { .. } => {
+            | Request::Incident { .. }
+            | Request::UdpOpen { .. }
+            | Request::UdpClose => {
                 self.error("the control thread answers this", true);
             }
             Request::LlcMapped => self.socket_mapped(ask, data),
@@ -341,6 +346,10 @@ impl Session {
             }
             Err(bad) => self.error(bad.to_string(), true),
         }
+    }
+
+    fn nobody_asked(&self) {
+        self.error("a program that asks for a channel names the station that is to send", true);
     }
 
     fn join(&mut self, ask: u64, channel: ChannelId, to: String, data: &ControlEnd) {

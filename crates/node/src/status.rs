@@ -7,6 +7,7 @@ use crate::guardian::Guardian;
 use crate::ledger::Ledger;
 use crate::links::LinksView;
 use crate::privileges::Privileges;
+use crate::queues::Queues;
 use crate::quota::Quota;
 use hdrhistogram::Histogram;
 use rota_contract::{ChannelId, NodeId};
@@ -106,6 +107,7 @@ pub(crate) struct Facts {
     pub(crate) guardians: Vec<Option<Guardian>>,
     /// Where the node has neighbours.
     pub(crate) links: Option<LinksView>,
+    pub(crate) queues: Queues,
 }
 
 impl Facts {
@@ -137,6 +139,7 @@ impl Facts {
             llc: spec.settings.llc.clone(),
             guardians: Vec::new(),
             links: None,
+            queues: Queues::begin(false, &[]),
         })
     }
 

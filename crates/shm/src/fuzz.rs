@@ -54,6 +54,33 @@ pub fn fuzz_tx_ring(data: &[u8]) {
     }
 }
 
+/// The reader of a queue over a ring into which the data writes words, as above. Its writer is the kernel; a
+/// node that hands over something else must not crash a program.
+pub fn fuzz_kernel_ring(data: &[u8]) {
+    const RING: usize = 64 << 10;
+    let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
+    let Some(page) = page.ok().flatten().and_then(|page| usize::try_from(page).ok()) else { return };
+    let octets = 2 * page + 2 * RING;
+    let Ok(file) = memfd::create("rota-fuzz", octets) else { return };
+    let (Ok(pages), Ok(mut reader)) =
+        (WritePages::map(&file, octets), crate::queue::QueueReader::open(file, RING as u32))
+    else {
+        return;
+    };
+    for chunk in data.chunks_exact(11) {
+        let (verb, place, value) = split(chunk);
+        match verb % 8 {
+            0 | 1 => _ = reader.next_packet().map(|packet| packet.map(|of| of.octets.iter().max())),
+            2 => reader.release(),
+            3 => _ = reader.arm(),
+            4 => pages.store(page, value % (3 * RING as u64)),
+            5 => pages.store(place % (octets / 8) * 8, value),
+            // The first records, more often than chance would have it.
+            _ => pages.store(2 * page + place % 64 * 8, value & 0xffff_ffff_c000_01ff),
+        }
+    }
+}
+
 /// The client's ring reader over a receive ring into which the data writes words, as above. A client trusts
 /// its node, but a node that went mad must not crash it.
 pub fn fuzz_rx_ring(data: &[u8]) {
@@ -256,6 +283,11 @@ mod tests {
     #[test]
     fn the_corpus_of_message_rings_replays() {
         replay("message_ring", fuzz_message_ring);
+    }
+
+    #[test]
+    fn the_corpus_of_kernel_rings_replays() {
+        replay("kernel_ring", fuzz_kernel_ring);
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod message;
 mod mismatch;
 pub mod monitor;
 mod patience;
+pub mod queue;
 // The only room of this crate where `unsafe` may stand.
 #[allow(unsafe_code)]
 mod raw;

@@ -6,6 +6,7 @@ mod forward;
 pub(crate) mod hop;
 mod idle;
 mod interactive;
+mod receive;
 mod setup;
 mod shipnet;
 mod sim;
@@ -41,6 +42,8 @@ enum What {
     Forward(forward::Args),
     /// How long the tests of one more channel take at a port of a link that has many
     Admit(admit::Args),
+    /// The processor time of a received packet of UDP: the kernel's queue against one of the program's own
+    Receive(receive::Args),
     /// How fast the simulator is, with all its checkers, on one core
     Sim(sim::Args),
     /// The SHIPNET paper's measurements: delay, load, broadcast, idle time, beside UDP and beside TCP
@@ -66,6 +69,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         What::Setup(args) => setup::run(args, format)?,
         What::Tenet(args) => tenet::run(args, format)?,
         What::Admit(args) => admit::run(args, format)?,
+        What::Receive(args) => receive::run(args, format)?,
         What::Sim(args) => sim::run(args, format)?,
         What::Shipnet(args) => shipnet::run(args, format)?,
         What::ShipnetPeer(args) => shipnet::peer::run(args)?,

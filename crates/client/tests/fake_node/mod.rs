@@ -201,7 +201,7 @@ impl World {
     fn serve(&mut self, index: usize, behaviour: Behaviour) {
         loop {
             let Some(client) = &mut self.clients[index] else { return };
-            let request = client.connection.try_request();
+            let (request, _) = client.connection.try_request_with();
             if let Ok(Some((number, _))) = &request {
                 client.number = *number;
             }
@@ -278,6 +278,8 @@ impl World {
             Request::LlcMapped | Request::LlcClose | Request::LlcCancel | Request::Circulate { .. } => {
                 Reply::Done
             }
+            Request::UdpOpen { .. } => Reply::UdpUnavailable { sentence: "this node is a fake".into() },
+            Request::UdpClose => Reply::Done,
             Request::Trace | Request::Incidents | Request::Incident { .. } => {
                 Reply::Error { sentence: "a fake node keeps no events".into(), wrong_use: false }
             }

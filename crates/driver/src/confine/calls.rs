@@ -166,6 +166,31 @@ pub(super) fn scheduling() -> Vec<c_long> {
     SCHEDULING.iter().chain(SCHEDULING_OLD).copied().collect()
 }
 
+/// The calls of a process that gives sockets receive queues, beside those of one that schedules.
+#[rustfmt::skip]
+const QUEUES: &[c_long] = &[
+    libc::SYS_lseek, libc::SYS_fstat, libc::SYS_sendmsg, libc::SYS_recvmsg, libc::SYS_getsockopt,
+    libc::SYS_getsockname, libc::SYS_getpeername, libc::SYS_setsockopt, libc::SYS_connect, libc::SYS_bind,
+    libc::SYS_pread64, libc::SYS_fcntl,
+];
+/// Commands of bpf: maps and their values, programs, what stands at a hook, links.
+const BPF_COMMANDS: [u64; 7] = [0, 1, 2, 3, 5, 16, 28];
+
+pub(super) fn queues() -> Result<Rules, String> {
+    // Such a process schedules nothing.
+    let plain = scheduling().into_iter().filter(|call| *call != libc::SYS_sched_setscheduler);
+    let mut rules: Rules = plain.chain(QUEUES.iter().copied()).map(|call| (call, Vec::new())).collect();
+    let family = |family: i32| rule(0, Width::Dword, Op::Eq, family as u64);
+    let families = [libc::AF_NETLINK, libc::AF_INET].map(family);
+    rules.insert(libc::SYS_socket, families.into_iter().collect::<Result<_, _>>()?);
+    rules.insert(libc::SYS_openat, vec![rule(2, Width::Dword, Op::MaskedEq(WRITES), 0)?]);
+    #[cfg(target_arch = "x86_64")]
+    rules.insert(libc::SYS_open, vec![rule(1, Width::Dword, Op::MaskedEq(WRITES), 0)?]);
+    let commands = BPF_COMMANDS.map(|command| rule(0, Width::Dword, Op::Eq, command));
+    rules.insert(libc::SYS_bpf, commands.into_iter().collect::<Result<_, _>>()?);
+    Ok(rules)
+}
+
 /// Calls whose arguments a filter cannot read: the caller falls back to the older call.
 pub(super) fn hidden() -> Rules {
     [(libc::SYS_clone3, Vec::new())].into()

@@ -51,6 +51,11 @@ impl Socket {
         Ok(Self { fd, sequence: 0 })
     }
 
+    /// A socket that was opened elsewhere.
+    pub(crate) fn of(fd: OwnedFd) -> Self {
+        Self { fd, sequence: 0 }
+    }
+
     /// Sends one request that asks for an acknowledgement, and waits for it. Returns the bodies of the
     /// messages that came before the acknowledgement.
     pub(crate) fn ask(

@@ -152,6 +152,7 @@ impl Control<'_> {
                 | Request::Listen { .. }
                 | Request::Invitee { .. }
                 | Request::LlcOpen { .. }
+                | Request::UdpOpen { .. }
                 | Request::Circulate { .. }
         );
         if !session.only_asks || !is_more {

@@ -139,6 +139,15 @@ pub enum Request {
     LlcClose,
     /// Gives up what the socket of this connection still wants sent.
     LlcCancel,
+    /// Asks for a receive queue of the bound socket of UDP that comes along. One for each connection.
+    UdpOpen {
+        /// Of the ring: a power of two.
+        ring_octets: u32,
+        /// From which alone packets are wanted; the program connects its socket to it afterwards.
+        peer: Option<std::net::SocketAddrV4>,
+    },
+    /// Takes the queue of this connection away: the port is free again when the program closes its socket.
+    UdpClose,
 }
 
 /// What a node answers or tells.
@@ -272,8 +281,8 @@ pub enum Reply {
     Incidents(Vec<IncidentInfo>),
     /// To [`Request::Incident`]. With a trace file of the events around it.
     Incident(IncidentInfo),
-    /// To [`Request::Mapped`], [`Request::Circulate`], [`Request::LlcMapped`], [`Request::LlcClose`] and
-    /// [`Request::LlcCancel`].
+    /// To [`Request::Mapped`], [`Request::Circulate`], [`Request::LlcMapped`], [`Request::LlcClose`],
+    /// [`Request::LlcCancel`] and [`Request::UdpClose`].
     Done,
     /// To [`Request::LlcAddress`].
     LlcAddress {
@@ -292,6 +301,16 @@ pub enum Reply {
         /// Why.
         why: LlcRefusal,
         /// The same as one sentence.
+        sentence: String,
+    },
+    /// To [`Request::UdpOpen`]. With the ring.
+    UdpOpened {
+        /// Why packets take the full path at present, as one sentence; `None` if plain ones go past it.
+        full_path: Option<String>,
+    },
+    /// To [`Request::UdpOpen`]: this node gives no queues, and the socket is as it was.
+    UdpUnavailable {
+        /// Why, as one sentence.
         sentence: String,
     },
     /// To [`Request::Modify`]; a refusal leaves the contract as it was.

@@ -22,4 +22,4 @@ pub use message::{
     Request, TextTooLong, UNASKED,
 };
 pub use name::{ControlName, ControlNameError};
-pub use socket::{Connection, ControlListener, Message, SocketError};
+pub use socket::{Connection, ControlListener, Message, RequestResult, SocketError};

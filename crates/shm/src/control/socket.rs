@@ -158,6 +158,9 @@ impl ControlListener {
     }
 }
 
+/// A waiting request and its number, if one waits.
+pub type RequestResult = Result<Option<(u64, Request)>, SocketError>;
+
 impl Connection {
     /// Connects to a node, provided that it is served by root, by this user, or by the user to whom root has
     /// given the directory.
@@ -200,6 +203,19 @@ impl Connection {
         self.send(number, request, &[])
     }
 
+    /// The same, with a descriptor for the node.
+    ///
+    /// # Errors
+    /// [`SocketError::Gone`] or [`SocketError::Stuck`].
+    pub fn send_request_with(
+        &self,
+        number: u64,
+        request: &Request,
+        descriptor: BorrowedFd<'_>,
+    ) -> Result<(), SocketError> {
+        self.send(number, request, &[descriptor])
+    }
+
     /// Sends the reply to the request `number`, as a node. Never blocks: a client that does not
     /// read is [`SocketError::Stuck`].
     ///
@@ -219,10 +235,23 @@ impl Connection {
     ///
     /// # Errors
     /// [`SocketError::Gone`] at the end of the connection; any error means that it is to be dropped.
-    pub fn try_request(&self) -> Result<Option<(u64, Request)>, SocketError> {
+    pub fn try_request(&self) -> RequestResult {
         let mut buffer = vec![0; MESSAGE_OCTETS_MAX];
         let Some((octets, _)) = self.receive(&mut buffer, false)? else { return Ok(None) };
         Ok(Some(Request::parse(&buffer[..octets])?))
+    }
+
+    /// The same for a node that takes descriptors; those that came along, whatever else came. Closing a
+    /// descriptor of a program may take as long as the program wants: that is no work for the caller.
+    pub fn try_request_with(&self) -> (RequestResult, Vec<OwnedFd>) {
+        let mut buffer = vec![0; MESSAGE_OCTETS_MAX];
+        match self.receive(&mut buffer, true) {
+            Err(error) => (Err(error), Vec::new()),
+            Ok(None) => (Ok(None), Vec::new()),
+            Ok(Some((octets, descriptors))) => {
+                (Request::parse(&buffer[..octets]).map(Some).map_err(SocketError::from), descriptors)
+            }
+        }
     }
 
     /// Waits for a reply, as a client.
@@ -521,6 +550,19 @@ mod tests {
         client.send(1, &Request::Status, &[gift, gift, gift]).unwrap();
         assert!(matches!(node.try_request(), Err(SocketError::Descriptors)));
         assert_eq!(descriptors_of(&node), 1, "the kernel dropped them");
+    }
+
+    #[test]
+    fn a_node_that_takes_descriptors_has_them_whatever_else_came() {
+        let (client, node) = pair();
+        client.send_request_with(3, &Request::UdpClose, node.as_fd()).unwrap();
+        let (request, descriptors) = node.try_request_with();
+        assert_eq!((request.unwrap(), descriptors.len()), (Some((3, Request::UdpClose)), 1));
+        client.send(4, &"no request", &[node.as_fd()]).unwrap();
+        let (request, descriptors) = node.try_request_with();
+        assert!(matches!(request, Err(SocketError::Message(_))) && descriptors.len() == 1);
+        client.send_request(5, &Request::UdpClose).unwrap();
+        assert!(node.try_request_with().1.is_empty());
     }
 
     #[test]

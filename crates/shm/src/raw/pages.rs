@@ -29,7 +29,23 @@ impl ReadPages {
     /// Maps the first `octets` of `file`. The file must be sealed against shrinking (or be ours alone):
     /// otherwise a later access could end the process with SIGBUS.
     pub(crate) fn map(file: impl AsFd, octets: usize) -> nix::Result<Self> {
-        map(file, octets, ProtFlags::PROT_READ)
+        map(file, 0, octets, ProtFlags::PROT_READ)
+    }
+
+    /// Maps `octets` of what is no file of ours from `offset` on; the other side must not shrink it.
+    pub(super) fn map_from(file: impl AsFd, offset: usize, octets: usize) -> nix::Result<Self> {
+        map(file, offset, octets, ProtFlags::PROT_READ)
+    }
+
+    /// Octets of the mapping, to be read in place.
+    ///
+    /// # Safety
+    /// Nobody writes to them while the answer lives.
+    pub(super) unsafe fn lend(&self, at: usize, octets: usize) -> &[u8] {
+        let end = at.checked_add(octets);
+        assert!(end.is_some_and(|end| end <= self.octets), "octets lie inside their mapping");
+        // SAFETY: in bounds, mapped for as long as `self` lives, and nobody writes there, by contract.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at), octets) }
     }
 
     /// Reads the word at octet offset `at`; other accesses may be ordered freely around it.
@@ -127,7 +143,7 @@ impl Drop for ReadPages {
 impl WritePages {
     /// Maps the first `octets` of `file` for reading and writing; see [`ReadPages::map`].
     pub(crate) fn map(file: impl AsFd, octets: usize) -> nix::Result<Self> {
-        map(file, octets, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE).map(Self)
+        map(file, 0, octets, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE).map(Self)
     }
 
     /// The same pages, for reading.
@@ -220,10 +236,11 @@ impl WritePages {
     }
 }
 
-fn map(file: impl AsFd, octets: usize, protection: ProtFlags) -> nix::Result<ReadPages> {
+fn map(file: impl AsFd, offset: usize, octets: usize, protection: ProtFlags) -> nix::Result<ReadPages> {
     let length = NonZeroUsize::new(octets).ok_or(nix::errno::Errno::EINVAL)?;
     let flags = MapFlags::MAP_SHARED | MapFlags::MAP_POPULATE;
+    let offset = i64::try_from(offset).map_err(|_| nix::errno::Errno::EINVAL)?;
     // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
-    let base = unsafe { mmap(None, length, protection, flags, file, 0) }?;
+    let base = unsafe { mmap(None, length, protection, flags, file, offset) }?;
     Ok(ReadPages { base: base.cast(), octets })
 }

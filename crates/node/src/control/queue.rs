@@ -1,0 +1,140 @@
+//! Receive queues of programs' sockets of UDP: who has which.
+
+use super::Control;
+use crate::limits::Limit;
+use crate::queues::{NoQueue, OwnedQueue, close_elsewhere};
+use nix::sys::socket::{SockaddrIn, getsockname};
+use rota_driver::bypass::{Ask, RING_OCTETS, Refused, is_udp};
+use rota_shm::control::{Reply, Request, RequestResult, StatusInfo};
+use std::net::SocketAddrV4;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+/// The socket that came with a request for a queue; an error where a program handed over anything else, which
+/// is closed where nobody waits for that.
+pub(super) fn socket_of(request: &RequestResult, mut along: Vec<OwnedFd>) -> Result<Option<OwnedFd>, ()> {
+    let is_open = matches!(request, Ok(Some((_, Request::UdpOpen { .. }))));
+    if along.is_empty() || (is_open && along.len() == 1 && is_udp(&along[0])) {
+        return Ok(along.pop());
+    }
+    close_elsewhere(along);
+    Err(())
+}
+
+/// Sentences for people. A node inside another program has no queues, which surprises nobody.
+fn notes(told: &serde_json::Value, is_own_process: bool) -> Vec<String> {
+    let none = told["unavailable"].as_str().filter(|_| is_own_process);
+    let none = none.map(|why| format!("receive queues: none, sockets of UDP have the kernel's own: {why}"));
+    let interfaces = told["interfaces"].as_array().into_iter().flatten().filter_map(|of| {
+        let (name, why) = (of["interface"].as_str()?, of["full_path"].as_str()?);
+        Some(format!("{name}: all packets of UDP take the full path: {why}"))
+    });
+    none.into_iter().chain(interfaces).collect()
+}
+
+impl Control<'_> {
+    pub(super) fn queue_open(
+        &mut self,
+        at: usize,
+        had: usize,
+        socket: Option<OwnedFd>,
+        (octets, peer): (u32, Option<SocketAddrV4>),
+    ) {
+        let session = &self.sessions[at];
+        let Some(socket) = socket else { return session.error(Refused::NotUdp.to_string(), true) };
+        if session.queue.is_some() {
+            return session.error("this connection has a queue already; each needs one of its own", true);
+        }
+        if let Err(sentence) = self.facts.quota.one_more_channel(had) {
+            return session.error(sentence, false);
+        }
+        if !RING_OCTETS.contains(&octets) {
+            return session.error(Refused::Size.to_string(), true);
+        }
+        let charge = match self.facts.ledger.charge(session.user, octets.into()) {
+            Ok(charge) => charge,
+            Err(short) => {
+                self.data.refusals().count(Limit::Memory);
+                let sentence = short.sentence("a receive queue");
+                return session.error(format!("{sentence}; see --memory of 'rota node'"), false);
+            }
+        };
+        let address = getsockname::<SockaddrIn>(socket.as_raw_fd()).map(SocketAddrV4::from);
+        let process = session.connection.peer().map_or(0, |peer| peer.pid().cast_unsigned());
+        let opened = self.facts.queues.open(socket.as_fd(), Ask { octets, peer, process });
+        let session = &mut self.sessions[at];
+        match (opened, address) {
+            (Ok((slot, ring, full_path)), Ok(address)) => {
+                session.queue = Some(OwnedQueue { slot, address, _charge: charge });
+                session.reply(&Reply::UdpOpened { full_path }, &[ring.as_fd()]);
+            }
+            (Ok((slot, ..)), Err(_)) => {
+                self.facts.queues.close(slot);
+                self.sessions[at].error(Refused::NotBound.to_string(), true);
+            }
+            (Err(NoQueue::Unavailable(sentence)), _) => session.answer(&Reply::UdpUnavailable { sentence }),
+            (Err(NoQueue::Refused(refused)), _) => session.error(refused.to_string(), true),
+        }
+    }
+
+    pub(super) fn queue_close(&mut self, at: usize) {
+        if self.sessions[at].queue.is_none() {
+            return self.sessions[at].error("this connection has no receive queue", true);
+        }
+        self.release_queue(at);
+        self.sessions[at].answer(&Reply::Done);
+    }
+
+    /// Takes the queue of a session away, if it has one.
+    pub(super) fn release_queue(&mut self, at: usize) {
+        if let Some(queue) = self.sessions[at].queue.take() {
+            self.facts.queues.close(queue.slot);
+        }
+    }
+
+    /// Tells the status of the queues, and why packets take the full path where they do.
+    pub(super) fn tell_queues(&self, info: &mut StatusInfo) {
+        let owned = self.sessions.iter().filter_map(|session| Some((session.user, session.queue.as_ref()?)));
+        let told = self.facts.queues.json(owned);
+        info.notes.extend(notes(&told, self.facts.queues.is_own_process()));
+        info.extra["queues"] = told;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_shm::control::SocketError;
+
+    #[test]
+    fn the_status_says_in_words_why_packets_take_the_full_path() {
+        let told = serde_json::json!({
+            "unavailable": null,
+            "interfaces": [
+                { "interface": "eth0", "full_path": null },
+                { "interface": "eth1", "full_path": "IPsec has policies for what comes in" },
+            ],
+        });
+        let words = notes(&told, true);
+        assert_eq!(
+            words,
+            ["eth1: all packets of UDP take the full path: IPsec has policies for what comes in"]
+        );
+        let told = serde_json::json!({ "unavailable": "no eBPF", "interfaces": [] });
+        assert!(notes(&told, false).is_empty());
+        assert!(notes(&told, true)[0].ends_with("have the kernel's own: no eBPF"));
+    }
+
+    /// Closing such a descriptor may last for ever, and only a request for a queue brings one along.
+    #[test]
+    fn what_is_no_socket_of_udp_or_comes_with_another_request_ends_the_session() {
+        let open = || Ok(Some((1, Request::UdpOpen { ring_octets: 1 << 20, peer: None })));
+        let udp = || OwnedFd::from(std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket"));
+        let tcp = OwnedFd::from(std::net::TcpListener::bind("127.0.0.1:0").expect("a socket"));
+        assert!(socket_of(&open(), vec![udp()]).is_ok_and(|socket| socket.is_some()));
+        assert!(socket_of(&open(), Vec::new()).is_ok_and(|socket| socket.is_none()));
+        assert!(socket_of(&open(), vec![tcp]).is_err());
+        assert!(socket_of(&open(), vec![udp(), udp()]).is_err());
+        assert!(socket_of(&Ok(Some((1, Request::Status))), vec![udp()]).is_err());
+        assert!(socket_of(&Err(SocketError::Gone), vec![udp()]).is_err());
+    }
+}
