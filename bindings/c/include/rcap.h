@@ -30,7 +30,8 @@ typedef struct RcapTraffic {
 
 /* Table 2. */
 typedef struct RcapService {
-    uint64_t D;               /* longest delay of a message; 0: 0.5 s across segments, any on one */
+    uint64_t D;               /* longest delay of a message; 0: across segments 0.5 s, or the time of 800
+                               packets if that is shorter; any on one */
     uint64_t J;               /* largest difference of two delays; 0: any */
     double Z;                 /* least probability that a message is in time; 0: 1. Below 1: statistical */
     double W;                 /* least probability that no buffer overflows; 0: Z */

@@ -13,9 +13,9 @@ const PARTED: &str = "parted.toml";
 const CONFERENCE: &str = "conference.toml";
 /// A line without partitions behind a gateway, which is free for bookings.
 const BOOKED: &str = "two-cables.toml";
-/// Ten cycles of 33.3 ms.
 /// Two fast cables with a gateway between them.
 const FAST: &str = "fast-cables.toml";
+/// Ten cycles of 33.3 ms.
 const TEN_CYCLES: u64 = 333_333_330;
 const SECOND: u64 = 1_000_000_000;
 

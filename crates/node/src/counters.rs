@@ -159,10 +159,9 @@ const COUNTERS: [Counter; 101] = [
 ];
 
 /// Counters that a healthy segment leaves at zero; each says why in [`rota_proto::Counters`].
-pub const SHOULD_BE_ZERO: [&str; 19] = [
+pub const SHOULD_BE_ZERO: [&str; 18] = [
     "frames_unproven",
     "fragments_policed",
-    "packets_policed",
     "tallies_refused",
     "tokens_expired",
     "leases_expired",

@@ -356,7 +356,7 @@ const GRAVEST: [&str; 8] = [
 ];
 
 /// Counters of events that can have broken a promise.
-const CAUSES: [(&str, &str, &str); 10] = [
+const CAUSES: [(&str, &str, &str); 11] = [
     ("link_downs", "link_change", "the link of this station went down"),
     ("wills", "station_silent", "the process of a station ended, and its guardian told so"),
     ("claims", "lost_frame", "the token was missed, and this station began a claim"),
@@ -365,6 +365,8 @@ const CAUSES: [(&str, &str, &str); 10] = [
     ("leases_expired", "token_hog", "a token was held for longer than its lease"),
     ("strikes", "token_hog", "a station stopped the ring"),
     ("fragments_policed", "foreign_sender", "reserved frames came of no right to send"),
+    // Late ones have a cause of their own, which goes before this one.
+    ("packets_policed", "lost_frame", "packets were dropped beyond their contract, or behind late ones"),
     ("receive_drops", "host_stall", "the kernel dropped frames that were not fetched in time"),
     ("transmit_no_room", "host_stall", "the card took a frame too late"),
 ];
@@ -439,7 +441,11 @@ const EVENTS: [(&str, Level, &str); 14] = [
     ("wills_own", Level::Error, "a proven last will says that this station is dead, although its node runs"),
     ("jumps_refused", Level::Warn, "a token or claim with an impossible generation was refused"),
     ("fragments_policed", Level::Warn, "reserved frames came from a station without a right to send them"),
-    ("packets_policed", Level::Warn, "packets of the statistical class came beyond their contract"),
+    (
+        "packets_policed",
+        Level::Warn,
+        "packets of the statistical class came beyond their contract or behind late ones",
+    ),
     ("tallies_refused", Level::Warn, "a report of a channel's counts cannot be true and was refused"),
     ("units_dropped", Level::Warn, "a unit did not fit its reservation and was dropped"),
     ("link_downs", Level::Error, "the link went down"),

@@ -15,13 +15,13 @@ use crate::rcap::{
     TUNNEL, units_within,
 };
 use crate::rtip::table::Key;
-use rota_admission::rtip::Chance;
+use rota_admission::rtip::{Chance, Messages};
 use rota_admission::subnet::Ask;
 use rota_contract::{
     CloseCause, Contract, Granted, NodeId, NodeName, PartitionName, Statistical, Tally, Withdrawn,
 };
 use rota_medium::door::{GroupShare, Life};
-use rota_units::{Instant, Span};
+use rota_units::{Instant, Octets, Span};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tree::Tree;
 
@@ -46,9 +46,14 @@ const DRAIN_MOST: Span = Span::from_millis(2_000);
 /// The same of a channel that ends by itself.
 const ENDS_WITHIN: Span = Span::from_millis(500);
 
-/// D_max of a request that states none, for messages of so many packets each `x_min`.
-pub(crate) fn delay_default(x_min: Span, packets: u64) -> Span {
-    DELAY_DEFAULT.min(x_min * (PACKETS_DEFAULT / packets.max(1)).max(1))
+/// D_max of a request that states none: the longest one within which these messages bring no more than
+/// [`PACKETS_DEFAULT`] packets, and X_min where a single message has more. A statement that cannot be is
+/// refused elsewhere.
+pub(crate) fn delay_default(messages: &Messages, packet_max: Octets) -> Span {
+    let Ok(packets) = messages.packets(packet_max) else { return DELAY_DEFAULT };
+    // The first packet beyond them comes at this time, in the greedy sequence.
+    let beyond = packets.traffic.greedy(PACKETS_DEFAULT + 1);
+    DELAY_DEFAULT.min(beyond.minus(Span::from_nanos(1)).max(messages.x_min))
 }
 
 /// A reservation of this node for an entry of RCAP's ledger.
@@ -364,12 +369,44 @@ fn statistical(request: &ChannelRequest) -> Option<Statistical> {
 
 /// The time within which a unit has left its source: the bound of the first of `nodes`, and of a unit of
 /// several packets a period more, over which they are spread.
-pub(crate) fn leaves_within(
-    request: &ChannelRequest,
-    packet: rota_units::Octets,
-    nodes: &[Record],
-) -> Option<u64> {
+pub(crate) fn leaves_within(request: &ChannelRequest, packet: Octets, nodes: &[Record]) -> Option<u64> {
     let is_spread = request.messages.s_max > packet;
     let spread = if is_spread { request.messages.x_min } else { Span::ZERO };
     nodes.first().map(|first| (first.hop.offer.delay + request.host_slack + spread).as_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us(us: u64) -> Span {
+        Span::from_micros(us)
+    }
+
+    fn of(x_min: u64, x_ave: u64, interval: u64, s_max: u64) -> Messages {
+        Messages { x_min: us(x_min), x_ave: us(x_ave), interval: us(interval), s_max: Octets::new(s_max) }
+    }
+
+    /// A channel of bursts had the default of its X_min: 80 ms, less than the bounds of two segments.
+    #[test]
+    fn the_default_delay_counts_the_packets_that_bursts_bring() {
+        let packet = Octets::new(1_400);
+        let default = |messages: Messages| delay_default(&messages, packet);
+        // Ten packets a second, and 800 in 80 ms without an X_ave.
+        assert_eq!(default(of(100, 100_000, 1_000_000, 1_000)), us(500_000));
+        assert_eq!(default(of(100, 100, 100, 1_000)), us(80_000).minus(Span::from_nanos(1)));
+        assert_eq!(default(of(33_333, 33_333, 33_333, 8_000)), us(500_000));
+        // 400 in each 100 ms, of messages of four packets: the 801st comes with the third interval.
+        assert_eq!(default(of(100, 1_000, 100_000, 5_600)), us(200_000).minus(Span::from_nanos(1)));
+        assert_eq!(
+            default(of(300_000, 300_000, 300_000, 1_400 * 1_000)),
+            us(300_000),
+            "one message has more"
+        );
+        assert_eq!(default(of(0, 0, 0, 1_000)), us(500_000), "refused elsewhere");
+        let messages = of(70, 400, 9_000, 4_000);
+        let (delay, packets) = (default(messages), messages.packets(packet).unwrap().traffic);
+        let more = delay + Span::from_nanos(1);
+        assert!(packets.closed(delay) <= PACKETS_DEFAULT && packets.closed(more) > PACKETS_DEFAULT);
+    }
 }

@@ -311,12 +311,14 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
                 (left, next) = (left + 1, due(left + 2));
             }
             point.demand = point.demand.saturating_sub(service.saturating_mul(left));
-            let (above, others) = (self.above.at(point.at), point.demand - demand);
-            // Only what else is due then keeps the point.
-            if is_its_own && others == 0 && above.is_none() {
-                continue;
+            if is_its_own {
+                let (above, others) = (self.above.at(point.at), point.demand - demand);
+                // Only what else is due then keeps the point.
+                if others == 0 && above.is_none() {
+                    continue;
+                }
+                point.is_above |= above == Some(others);
             }
-            point.is_above |= is_its_own && above == Some(others);
             (self.points[used], demand) = (point, point.demand);
             used += 1;
         }

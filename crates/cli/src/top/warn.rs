@@ -253,7 +253,6 @@ pub fn meaning(name: &str) -> &'static str {
     match name {
         "frames_unproven" => "a station sends Rota's frames with another key",
         "fragments_policed" => "a station sent real-time data without the right to",
-        "packets_policed" => "packets of the statistical class came beyond their contract and were dropped",
         "tallies_refused" => "a report stated counts that a channel of this station cannot have",
         "tokens_expired" => "tokens came too late to be used: this host stood still",
         "leases_expired" => "this station lost the token because it was held for too long",

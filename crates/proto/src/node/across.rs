@@ -47,7 +47,7 @@ pub struct Beyond {
     pub average: Option<Span>,
     /// I; X_ave if it states none.
     pub interval: Option<Span>,
-    /// D_max; half a second if it states none.
+    /// D_max; if it states none half a second, or less where that would bring more than 800 packets.
     pub delay: Option<Span>,
     /// For how long another path is looked for when the channel's fails; the node's own time if it states
     /// none, not at all if it is zero.
@@ -149,12 +149,13 @@ impl Node {
         let interval = beyond.interval.unwrap_or(x_ave);
         let (late_most, loss_most) = chances_of(beyond.chances);
         let packet_max = self.packet_max();
-        let default = delay_default(x_min, s_max.get().div_ceil(packet_max.get().max(1)));
+        let messages = Messages { x_min, x_ave, interval, s_max };
+        let default = delay_default(&messages, packet_max);
         ChannelRequest {
             destination,
             service: request.service,
             uid: beyond.uid,
-            messages: Messages { x_min, x_ave, interval, s_max },
+            messages,
             shortest: Octets::new(1),
             goal: Goal { delay: beyond.delay.unwrap_or(default), jitter: beyond.jitter },
             late_most,

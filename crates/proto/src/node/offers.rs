@@ -81,7 +81,7 @@ impl Node {
         let least = held.map_or(Octets::new(1), |held| held.ask.octets_least);
         let offer = Offer { delay: bound, ..link_offer(&settings.link, least, Span::ZERO) };
         let (late, step) = (held.map_or(Chance::NEVER, |held| held.late), self.step_before(entry));
-        // A packet that was late before goes on at once, and delays none behind it.
+        // A packet that was late before goes on at once.
         let regulator = match late > Chance::NEVER {
             true => Regulator::DelayAhead { step },
             false => match (settings.discipline.regulator(step), held.and_then(|held| held.group)) {
@@ -93,7 +93,8 @@ impl Node {
         let number = settings.partitions.number(held.and_then(|held| held.partition));
         let percent = if number == 0 { 0 } else { settings.partitions.shares().percent(number) };
         let medium = kind_of(settings);
-        Some(HopOffer { offer, regulator, host_slack: Span::ZERO, late, medium, percent })
+        let host_slack = settings.link.host_slack;
+        Some(HopOffer { offer, regulator, host_slack, late, medium, percent })
     }
 
     /// By how much too small the node before an entry may state the time that its packets are ahead.

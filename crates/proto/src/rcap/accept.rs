@@ -170,14 +170,11 @@ impl Rcap {
     }
 }
 
-/// The channel as RTIP is told of it. A node that holds packets by the clock restores the latest time that
-/// the nodes before may still be relaxed to, since they are relaxed after it; D_max holds all the same.
+/// The channel as RTIP is told of it.
 fn installed(entry: &super::ledger::Entry, behind: &[Record], label_out: Option<u16>) -> Installed {
     let demand = &entry.demand;
     let own = if entry.hop.is_some() { entry.records.last() } else { None };
-    let from_here = own.into_iter().chain(behind);
-    let rest: Span = from_here.map(|record| record.hop.offer.delay + record.hop.offer.link_most).sum();
-    let Demand { request, packets, .. } = demand;
+    let packets = &demand.packets;
     // The source polices by its own clock; a regulator behind it must not fall behind that.
     let held = Clocks::APART.held(&packets.traffic);
     Installed {
@@ -189,8 +186,25 @@ fn installed(entry: &super::ledger::Entry, behind: &[Record], label_out: Option<
         octets: packets.octets,
         regulator: own.map_or(Regulator::None, |own| own.hop.regulator),
         delay: own.map_or(Span::ZERO, |own| own.hop.offer.delay),
-        upstream: request.goal.delay.minus(rest).minus(demand.host()),
+        upstream: upstream(entry, own, behind),
         buffers: own.map_or_else(|| entry.held_packets(), |own| own.buffers),
         is_branch: demand.is_branch(),
     }
+}
+
+/// The longest time from a packet's eligibility at the source to that here. The nodes before are relaxed
+/// after this one: they may have all that D_max leaves them, and each of them no more than its kind of
+/// network gives. Both limits hold for a packet that keeps its bounds; the clocks of these nodes may be
+/// slower.
+fn upstream(entry: &super::ledger::Entry, own: Option<&Record>, behind: &[Record]) -> Span {
+    let (demand, goal) = (&entry.demand, entry.demand.request.goal.delay);
+    let spent = |record: &Record| record.hop.offer.delay + record.hop.offer.link_most;
+    let rest: Span = own.into_iter().chain(behind).map(spent).sum();
+    let before = &entry.records[..entry.records.len() - usize::from(own.is_some())];
+    let most = |record: &Record| {
+        let delay = if demand.is_branch() { record.hop.offer.delay } else { record.delay_most() };
+        delay + record.hop.offer.link_most
+    };
+    let by_hops: Span = before.iter().map(most).sum();
+    goal.minus(rest).minus(demand.host()).min(Clocks::APART.longer(by_hops.min(goal)))
 }

@@ -5,7 +5,7 @@ use super::limits::RcapLimits;
 use rota_admission::Clocks;
 use rota_admission::path::{self, Goal, Hop, PathDenied, Relaxation};
 use rota_admission::rtip::{BadTraffic, Chance, Messages, Packets, Regulator};
-use rota_admission::subnet::{Ask, Offer};
+use rota_admission::subnet::{Ask, LINK_DELAY_MAX, Offer};
 use rota_contract::NodeId;
 use rota_medium::door::{Life, PortId};
 use rota_units::{Instant, Octets, Span};
@@ -48,6 +48,18 @@ impl Record {
     /// True if its node may yet give it a longer bound: one that sends over a link.
     pub(super) fn may_relax(&self) -> bool {
         [LINK, TUNNEL].contains(&self.hop.medium)
+    }
+
+    /// The longest bound that it may have once all are relaxed. A link gives one of the statistical class
+    /// [`LINK_DELAY_MAX`] and its host's slack at most, beside what it has offered. A guaranteed one may
+    /// stand on a level of any length: only D_max limits it.
+    pub(super) fn delay_most(&self) -> Span {
+        let HopOffer { offer, host_slack, late, .. } = &self.hop;
+        match (self.may_relax(), *late > Chance::NEVER) {
+            (false, _) => offer.delay,
+            (true, true) => offer.delay.max(LINK_DELAY_MAX + *host_slack),
+            (true, false) => Span::MAX,
+        }
     }
 
     pub(super) fn of_wire(record: &RcapRecord<'_>) -> Self {

@@ -1,4 +1,5 @@
 use super::*;
+use rota_admission::Clocks;
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::Offer;
@@ -216,6 +217,50 @@ fn a_node_takes_its_equal_share_and_gives_back_buffers() {
         Span::from_micros(60_000 - 5_020),
         "the nodes before get what B did not use"
     );
+}
+
+/// B of a statistical channel with this D_max, behind a node with this record.
+fn upstream_behind(before: &Record, delay: Span) -> Span {
+    let one_in = Chance::of_down(1, 100);
+    let goal = Goal { delay, jitter: None };
+    let request = ChannelRequest { goal, late_most: one_in, loss_most: one_in, ..ask(C) };
+    let records = record::written(std::slice::from_ref(before), RCAP_OCTETS_MAX);
+    let nodes = RcapRecords::parse(&records, 1).unwrap();
+    let demand = record::Demand::of(at(0), request).unwrap();
+    let wire = demand.to_wire(at(0), ms(2_000), nodes, RcapRoute::default());
+    let mut rcap = b();
+    rcap.on_message(at(1), A, &octets(of(1, 1), RcapBody::EstablishRequest(wire))).unwrap();
+    let entry = reserved(&drain(&mut rcap)).expect("the medium is asked");
+    rcap.reserved(at(2), entry, hop());
+    drain(&mut rcap);
+    rcap.on_message(at(3), C, &accept(of(1, 1), &[before.clone(), own()])).unwrap();
+    drain(&mut rcap);
+    rcap.relaxed(at(4), entry, offer(), Vec::new());
+    let outputs = drain(&mut rcap);
+    let RcapOutput::Install { channel, .. } = &outputs[0] else { panic!("{outputs:?}") };
+    channel.upstream
+}
+
+/// A gateway took D_max less its own bound for the leeway of its meter: 0.99 s of 1 s, where the node before
+/// keeps 201 ms at most.
+#[test]
+fn the_leeway_of_a_meter_is_what_the_hops_before_may_be_relaxed_to() {
+    let us = Span::from_micros;
+    let node = |medium, late, delay| {
+        let offer = Offer { delay, ..offer() };
+        let hop = HopOffer { offer, late, medium, host_slack: ms(1), ..hop() };
+        Record { hop, ..record(A) }
+    };
+    let (late, second) = (Chance::of_down(1, 1_000), ms(1_000));
+    let by_hop = |delay: Span| Clocks::APART.longer(delay + us(20));
+    let of_goal = |goal: Span| goal.minus(us(5_020));
+    // A link of the statistical class, one with a longer offer, a RETHER segment, whose offer stays.
+    assert_eq!(upstream_behind(&node(2, late, ms(5)), second), by_hop(ms(201)));
+    assert_eq!(upstream_behind(&node(4, late, ms(300)), second), by_hop(ms(300)));
+    assert_eq!(upstream_behind(&node(1, Chance::NEVER, ms(5)), second), by_hop(ms(5)));
+    // What D_max leaves may be less, and a level of a guaranteed link has no such limit.
+    assert_eq!(upstream_behind(&node(2, late, ms(5)), ms(60)), of_goal(ms(60)));
+    assert_eq!(upstream_behind(&node(2, Chance::NEVER, ms(5)), second), of_goal(second));
 }
 
 #[test]

@@ -176,7 +176,7 @@ pub struct HopCounts {
     pub most: usize,
     /// Packets that came and were not taken: all buffers were full.
     pub over_buffers: u64,
-    /// The same: they came beyond the contract, of the statistical class.
+    /// The same: they came beyond the contract, or behind late ones, of the statistical class.
     pub policed: u64,
     /// Packets of a member of a group that waited because the group was beyond its contract.
     pub held: u64,
@@ -202,8 +202,8 @@ pub struct PacketCounters {
     /// The channel's buffers are full: its packets come closer than its contract allows, or a node before
     /// has sent them later than it promised.
     pub over_buffers: u64,
-    /// Of the statistical class: it came so far beyond its contract that it would have waited for longer than
-    /// its bound here.
+    /// Of the statistical class: it came so far beyond its contract, or behind one that was so late, that it
+    /// would have waited for longer than its bound here.
     pub policed: u64,
     /// It waited, or came, when its hop had ended.
     pub ended: u64,

@@ -29,15 +29,16 @@ struct Source {
 #[derive(Clone, Copy, Debug)]
 struct Ready {
     number: u64,
-    is_sent: bool,
+    /// Some hop has sent it, or has gone before it could tell.
+    may_be_sent: bool,
     is_dropped: bool,
 }
 
 impl Ready {
     /// A hop that could not send it harms its own receivers, who count it as lost. With all hops the program
-    /// has failed, or its channel.
+    /// has failed, or its channel; a hop that was removed is no evidence of that.
     const fn fate(self) -> UnitFate {
-        if self.is_dropped && !self.is_sent { UnitFate::Dropped } else { UnitFate::Sent }
+        if self.is_dropped && !self.may_be_sent { UnitFate::Dropped } else { UnitFate::Sent }
     }
 }
 
@@ -58,7 +59,7 @@ impl Source {
         own.for_each(|(_, next)| *next = number.saturating_add(1));
         if let Some(unit) = self.ready.iter_mut().find(|unit| unit.number == number) {
             match fate {
-                UnitFate::Sent => unit.is_sent = true,
+                UnitFate::Sent => unit.may_be_sent = true,
                 UnitFate::Dropped => unit.is_dropped = true,
             }
         }
@@ -121,6 +122,10 @@ impl Fans {
     /// A hop of some program is gone.
     pub(super) fn drop_source_hop(&mut self, hop: ChannelId) {
         for source in self.sources.values_mut() {
+            let gone = source.hops.iter().find(|(id, _)| *id == hop);
+            let Some((_, told)) = gone.copied() else { continue };
+            let untold = source.ready.iter_mut().filter(|unit| unit.number >= told);
+            untold.for_each(|unit| unit.may_be_sent = true);
             source.hops.retain(|(id, _)| *id != hop);
             source.settle();
         }
@@ -154,7 +159,7 @@ impl Fans {
         if let Some(source) = self.sources.get_mut(&program) {
             source.next = number.saturating_add(1);
             if source.ready.len() < source.ready.capacity() {
-                source.ready.push_back(Ready { number, is_sent: false, is_dropped: false });
+                source.ready.push_back(Ready { number, may_be_sent: false, is_dropped: false });
             }
         }
     }
@@ -246,6 +251,26 @@ mod tests {
         // No hop can send it: its octets cannot be read, say.
         let none = Output::Slot { channel: TREE, at: AT, unit: Some((2, UnitFate::Dropped)) };
         assert_eq!([fans.merge(gave_up(1, 2)), fans.merge(gave_up(2, 2))], [None, Some(none)]);
+    }
+
+    /// The receiver of one hop left while the other hop gave a unit up: the channel of all ended.
+    #[test]
+    fn a_hop_that_leaves_is_no_evidence_that_all_have_failed() {
+        let unit = |channel, number, fate| Output::Slot { channel, at: AT, unit: Some((number, fate)) };
+        let gave_up = |hop, number| unit(ChannelId(hop), number, UnitFate::Dropped);
+        let mut fans = Fans::default();
+        fans.send_on(TREE, ChannelId(1));
+        fans.send_on(TREE, ChannelId(2));
+        (4..7).for_each(|number| fans.offered(TREE, number));
+        // The second hop has given unit 4 up itself, and has told nothing of the others.
+        assert_eq!([fans.merge(gave_up(2, 4)), fans.merge(sent(1, 4))], [None, of_tree(4)]);
+        assert_eq!(fans.merge(gave_up(1, 5)), None);
+        fans.drop_source_hop(ChannelId(2));
+        assert_eq!([fans.next_over(), fans.next_over()], [of_tree(5), None]);
+        // It still had to send unit 6. Of the next one the hop that is left decides alone.
+        fans.offered(TREE, 7);
+        let ended = unit(TREE, 7, UnitFate::Dropped);
+        assert_eq!([fans.merge(gave_up(1, 6)), fans.merge(gave_up(1, 7))], [of_tree(6), Some(ended)]);
     }
 
     /// More units wait than a hop takes: the room was taken when it was entered.

@@ -15,8 +15,10 @@
 //! the bounds of the nodes before allow. Let packet k be eligible at T_k at the source, as the traffic
 //! allows, and come within these bounds. Whatever it says to be ahead of a deadline that it keeps, T_k ≤ t_k
 //! ≤ T_k + U. By induction e_k ≤ T_k + U, since each term of the maximum is at most that. Hence e_k − t_k
-//! ≤ U. Behind a packet that was late by L more, e_k ≤ T_k + U + L: one with t_k ≥ T_k + L is not held, and
-//! one with t_k ≥ T_k + L − d is not dropped.
+//! ≤ U. The same holds behind packets that were late, while T + U holds for them, too. Behind one that came
+//! L later than that, e_k ≤ T_k + U + L: packet k is held until T_k + L at the latest, so by L at most, and
+//! is dropped only if that is more than d. So none is dropped where L ≤ d. None passes
+//! before the one that came before it.
 
 use rota_admission::rtip::{RateJitter, Regulator, Traffic, delay_jitter_ahead};
 use rota_units::{Instant, Span};
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_packet_of_the_statistical_class_delays_none_behind_it() {
+    fn a_packet_delays_those_behind_it_by_what_it_is_late_beyond_the_leeway() {
         let ahead = Regulator::DelayAhead { step: Span::ZERO };
         // Due at 20, 30 and 40: the first one comes 15 late, the others 2 and 5 before.
         let came = [(at(35), ms(0)), (at(35), ms(2)), (at(35), ms(5))];
@@ -178,6 +180,34 @@ mod tests {
                 let ahead = ns(ahead % (due.since(arrived).as_nanos() + 1));
                 last = last.max(arrived + ahead);
                 prop_assert_eq!(pacer.next(arrived, ahead), Some((last, last + ns(delay))));
+            }
+        }
+
+        /// One packet comes later by `late` than all bounds allow: each behind it is held by that at most,
+        /// and none is dropped unless that is more than the bound here.
+        #[test]
+        fn behind_a_late_packet_others_are_held_by_its_lateness_at_most(
+            (x_min, more, burst) in (1u64..9, 0u64..9, 1u64..6),
+            (leeway, delay, late) in (0u64..60, 0u64..20, 0u64..40),
+            steps in prop::collection::vec((0u64..40, any::<bool>(), 0u64..1_000), 1..60),
+        ) {
+            let ns = Span::from_nanos;
+            let x_ave = x_min + more;
+            let traffic = Traffic::new(ns(x_min), ns(x_ave), ns(x_ave * burst)).unwrap();
+            let mut source = Pacer::new(traffic, Regulator::Rate, ns(0));
+            let mut pacer = Pacer::of_statistical(traffic, ns(leeway), ns(delay));
+            let (mut now, mut last) = (Instant::ZERO, Instant::ZERO);
+            for (k, (pause, pauses, took)) in steps.into_iter().enumerate() {
+                now += ns(if pauses { pause } else { 0 });
+                let (sent, _) = source.next(now, Span::ZERO).expect("a source drops none");
+                let beyond = if k == 0 { late } else { 0 };
+                let came = sent + ns(if k == 0 { leeway } else { took % (leeway + 1) } + beyond);
+                let Some((eligible, _)) = pacer.next(came, Span::ZERO) else {
+                    prop_assert!(late > delay, "dropped, {} late", late);
+                    continue;
+                };
+                prop_assert!(eligible <= last.max(came + ns(late.min(delay))), "held for longer");
+                last = eligible;
             }
         }
 
