@@ -97,8 +97,8 @@ impl Session {
         }
     }
 
-    /// Sends a request and waits for its reply. News that come in between are dropped, but for a contract that
-    /// changes: of an end the board tells as well.
+    /// Sends a request and waits for its reply. News that come in between are dropped, but for a contract
+    /// that changes: of an end the board tells as well.
     pub(crate) fn request(&self, request: &Request, timeout: Span) -> Result<Message<Reply>, NodeError> {
         if let Err(error) = request.check() {
             return Err(NodeError::Denied { sentence: error.to_string(), wrong_use: true });

@@ -216,8 +216,8 @@ fn receivers_leave_and_join_and_a_gateway_ends_its_own_ones_alone() {
     of.until(|of| of.told(|event| matches!(event, ChannelEvent::Closed { .. })).is_some());
 }
 
-/// The way to a receiver that joins later leads over a tunnel: its program had the contract of before, and was
-/// not told when that receiver had left, either.
+/// The way to a receiver that joins later leads over a tunnel: its program had the contract of before, and
+/// was not told when that receiver had left, either.
 #[test]
 fn a_receiver_behind_a_tunnel_changes_what_its_source_is_told() {
     let mut of = met(Net::forked_over_tunnel());
