@@ -241,7 +241,7 @@ fn a_receiver_behind_a_tunnel_changes_what_its_source_is_told() {
     assert_eq!(changes(&of), [], "all is guaranteed on that way, too");
     join(&mut of, 5);
     let hop = Some("no guarantee from n2 to n5".to_owned());
-    assert_eq!(changes(&of), [hop.clone()]);
+    assert_eq!(changes(&of), std::slice::from_ref(&hop));
     let (now, end) = (of.net.now, of.end(5));
     of.net.nodes[5].close(now, end);
     of.net.drain(5);
