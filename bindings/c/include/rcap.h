@@ -6,7 +6,8 @@
  * calls of rota.h, on RcapSender() and RcapReceiver().
  *
  * Departures: a message that finds no buffer comes behind late ones, so that W is Z unless stated, and a W of 1 makes all
- * deterministic. A request that is not answered within a second is denied.
+ * deterministic. A request that is not answered within a second is denied; of a source with several receivers sooner, with 16
+ * after three eighths of a second.
  */
 #ifndef RCAP_H
 #define RCAP_H
@@ -53,7 +54,8 @@ int RcapEstablishRequest(const char *destination, uint16_t number, const RcapTra
                          const RcapService *service, RcapChannel **channel, rota_refusal *refusal);
 /* Is willing to accept channels to this service from now on. */
 int RcapRegister(uint16_t number, RcapRegistration **registration);
-/* Obtains the next request, in `timeout` at most. RcapEstablishReturn answers it, within a second: the source waits. */
+/* Obtains the next request, in `timeout` at most. RcapEstablishReturn answers it, within a second: the source waits, one
+ * with several receivers shorter (see above). */
 int RcapReceiveRequest(RcapRegistration *registration, uint64_t timeout, RcapRequest *request);
 /* Accepts the channel and waits until it is open, or rejects it: the source is refused then, by "ReceiverRefused". The
  * answer is final. The handle of a channel that is rejected, or that does not open, is gone. */

@@ -199,14 +199,15 @@ int rota_channel_open_terms(const char *control, const rota_request *request, co
                             rota_channel **channel, rota_refusal *refusal);
 uint64_t rota_channel_id(const rota_channel *channel);
 /* Whether the way has such a hop now: `is` is 1 and `hop` filled, or 0. It changes when a channel moves to another path after a
- * failure. `hop` may be NULL. */
+ * failure. `hop` may be NULL. A channel that is opened in C cannot allow such a hop yet: only receivers see 1. */
 int rota_channel_withdrawn(rota_channel *channel, int *is, rota_withdrawn *hop);
 int rota_receiver_withdrawn(rota_receiver *receiver, int *is, rota_withdrawn *hop);
 int rota_receiver_about(const rota_receiver *receiver, rota_about *about);
 /* Waits for the next channel about which a listener of rota_listen_asked is asked. */
 int rota_asked(rota_listener *listener, uint64_t timeout_ns, rota_about *about);
-/* Takes such a channel or denies it, finally; the node denies it after a second by itself. rota_accept gives one that was
- * taken, once it is open. ROTA_FAILED: its sender has given it up, or the second is over. */
+/* Takes such a channel or denies it, finally; the node denies it after a second by itself, where its
+ * sender has several receivers sooner, with 16 after three eighths of a second. rota_accept gives one that was taken, once it is
+ * open. ROTA_FAILED: its sender has given it up, or that time is over. */
 int rota_answer(rota_listener *listener, uint64_t channel, int accept);
 /* Channels that their receivers ask for, on this segment or beyond. The receiver listens for one channel of `from`, whose
  * node is asked: rota_accept gives it, or ROTA_REFUSED, or ROTA_NO_LISTENER where nobody was there to answer. */

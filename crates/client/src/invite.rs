@@ -30,7 +30,8 @@ pub struct Invitation {
 impl Invitation {
     /// True if it asks for the way back of this channel of that node. Any node may name any number.
     fn is_way_back(&self, from: NodeId, channel: ChannelId) -> bool {
-        (self.node_id, self.pair) == (from, Some(channel))
+        // The node of a sender on one segment may be unknown as yet.
+        self.pair == Some(channel) && (self.node_id == from || !from.is_known())
     }
 }
 
@@ -156,7 +157,7 @@ impl DuplexListener {
     ///
     /// # Errors
     /// [`DuplexError::Back`] for the channel that comes, [`DuplexError::There`] for the one that is opened:
-    /// the other end has neither then.
+    /// the other end has neither then. [`DuplexError::Node`] where another channel was asked for.
     pub fn accept(mut self, back: &OpenRequest, timeout: Span) -> Result<Duplex, DuplexError> {
         let deadline = Deadline::after(timeout);
         let recv = self.listener.accept(timeout).map_err(DuplexError::Back)?;
@@ -186,6 +187,8 @@ mod tests {
             info: InvitationInfo { receiver: node_id, number: ChannelId(1) },
         };
         assert!(invitation(sender, Some(channel)).is_way_back(sender, channel));
+        assert!(invitation(sender, Some(channel)).is_way_back(NodeId::UNKNOWN, channel), "not known yet");
+        assert!(!invitation(sender, Some(ChannelId(71))).is_way_back(NodeId::UNKNOWN, channel));
         for not in [(other, Some(channel)), (sender, Some(ChannelId(71))), (sender, None)] {
             assert!(!invitation(not.0, not.1).is_way_back(sender, channel), "{not:?}");
         }

@@ -109,8 +109,6 @@ pub struct SendChannel {
     session: Session,
     channel: ChannelId,
     granted: Granted,
-    /// A newer contract of which the program has not asked.
-    heard: Option<Granted>,
     source: ClientSource,
     slot_seen: u64,
     overdue: Overdue,
@@ -135,7 +133,6 @@ impl SendChannel {
             session,
             channel,
             granted,
-            heard: None,
             source,
             slot_seen: 0,
             overdue,
@@ -203,7 +200,7 @@ impl SendChannel {
     pub fn change(&mut self, change: &AskedChange) -> Result<&Contract, OpenError> {
         let _ = self.session.discard();
         self.granted = modify(&self.session, self.channel, change)?;
-        self.heard = None;
+        self.session.forget_changed(self.channel);
         Ok(&self.granted.contract)
     }
 
@@ -228,33 +225,23 @@ impl SendChannel {
     /// # Errors
     /// [`OpenError::Refused`] when its branch does not fit; the others receive on.
     pub fn join(&mut self, to: &str) -> Result<Span, OpenError> {
-        self.hear();
+        let _ = self.session.discard();
         join(&self.session, self.channel, to)
     }
 
     /// Whether the contract has changed since the last call, since somebody else has asked for that or the
     /// channel has moved to another path: the contract that then stands.
     pub fn changed(&mut self) -> Option<&Contract> {
-        self.hear();
         // It is told of its own changes once more.
-        self.granted = self.heard.take().filter(|granted| *granted != self.granted)?;
+        let newest = self.session.take_changed(self.channel);
+        self.granted = newest.filter(|granted| *granted != self.granted)?;
         Some(&self.granted.contract)
     }
 
     /// The part of the way for which nothing is guaranteed, now; none where all is. Of a channel that has
     /// moved to another path it may be another one than at the opening.
-    pub fn withdrawn(&mut self) -> Option<Withdrawn> {
-        self.hear();
-        self.heard.unwrap_or(self.granted).withdrawn
-    }
-
-    fn hear(&mut self) {
-        // An end that is told here is told by the board too.
-        while let Ok(message) = self.session.next(Span::ZERO) {
-            if let Reply::Changed { contract, .. } = message.body {
-                self.heard = Some(contract);
-            }
-        }
+    pub fn withdrawn(&self) -> Option<Withdrawn> {
+        self.session.newest(self.channel).unwrap_or(self.granted).withdrawn
     }
 
     /// Whether the contract carries a unit of so many octets, if need be the one that stands by now.

@@ -1,8 +1,11 @@
 //! One connection to the node: greeting, then request and reply.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rota_contract::{ChannelId, Granted};
 use rota_shm::control::{
     CONTROL_VERSION, Connection, ControlName, Message, Reply, Request, SocketError, UNASKED,
 };
@@ -48,6 +51,8 @@ pub(crate) struct Session {
     /// The number of the newest request. Answers repeat it: the late answer to one that was given up is no
     /// answer to the next.
     asked: AtomicU64,
+    /// The newest contract of each channel of which its program has not asked.
+    changed: Mutex<BTreeMap<ChannelId, Granted>>,
 }
 
 /// A request that was sent, by which its answer is known.
@@ -77,7 +82,8 @@ impl Session {
 
     /// As [`Session::begin`], by `deadline`.
     pub(crate) fn begin_by(name: &ControlName, deadline: Deadline) -> Result<(Self, Greeting), NodeError> {
-        let session = Self { connection: Connection::connect(name)?, asked: AtomicU64::new(UNASKED) };
+        let connection = Connection::connect(name)?;
+        let session = Self { connection, asked: AtomicU64::new(UNASKED), changed: Mutex::default() };
         let hello = Request::Hello { version: CONTROL_VERSION };
         // Without a number: a node of another version reads it, and answers.
         session.send(UNASKED, &hello)?;
@@ -91,8 +97,8 @@ impl Session {
         }
     }
 
-    /// Sends a request and waits for its reply; news about channels that come in between are dropped: of an
-    /// end the board tells as well, and who changes a channel knows.
+    /// Sends a request and waits for its reply. News that come in between are dropped, but for a contract
+    /// that changes: of an end the board tells as well.
     pub(crate) fn request(&self, request: &Request, timeout: Span) -> Result<Message<Reply>, NodeError> {
         if let Err(error) = request.check() {
             return Err(NodeError::Denied { sentence: error.to_string(), wrong_use: true });
@@ -136,7 +142,7 @@ impl Session {
         loop {
             match self.connection.reply(give_up.since(crate::now())) {
                 Ok(message) if sent.is_answered_by(&message) => return Ok(message),
-                Ok(_) => {}
+                Ok(message) => self.keep(&message),
                 // A signal cut the wait short.
                 Err(SocketError::TimedOut(_)) if crate::now() < give_up => {}
                 Err(SocketError::TimedOut(_)) => return Err(SocketError::TimedOut(timeout).into()),
@@ -153,26 +159,58 @@ impl Session {
         sent
     }
 
-    /// The next message that nobody asked for. Late answers to requests that were given up are dropped.
+    /// The next message that nobody asked for, but for a contract that changes, which is kept. Late answers
+    /// to requests that were given up are dropped.
     pub(crate) fn next(&self, timeout: Span) -> Result<Message<Reply>, SocketError> {
         loop {
             let message = self.connection.reply(timeout)?;
-            if message.number == UNASKED {
+            let is_kept = matches!(message.body, Reply::Changed { .. });
+            self.keep(&message);
+            if message.number == UNASKED && !is_kept {
                 return Ok(message);
             }
         }
     }
 
-    /// Throws away the news that wait, which in time would leave no room for an answer. False when there will
-    /// be no more.
+    /// Of the news that wait keeps contracts that change, and throws away the others, which in time would
+    /// leave no room for an answer. False when there will be no more.
     pub(crate) fn discard(&self) -> bool {
         loop {
             match self.connection.reply(Span::ZERO) {
-                Ok(_) => {}
+                Ok(message) => self.keep(&message),
                 Err(SocketError::TimedOut(_)) => return true,
                 Err(_) => return false,
             }
         }
+    }
+
+    fn keep(&self, message: &Message<Reply>) {
+        if let Reply::Changed { channel, contract } = message.body {
+            self.changes().insert(channel, contract);
+        }
+    }
+
+    fn changes(&self) -> MutexGuard<'_, BTreeMap<ChannelId, Granted>> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The contract to which a channel has changed since it was last taken ([`Self::take_changed`]).
+    pub(crate) fn newest(&self, channel: ChannelId) -> Option<Granted> {
+        // An end that is told here is told by the board too.
+        let _ = self.discard();
+        self.changes().get(&channel).copied()
+    }
+
+    /// The same, which the program knows from now on.
+    pub(crate) fn take_changed(&self, channel: ChannelId) -> Option<Granted> {
+        let newest = self.newest(channel);
+        self.changes().remove(&channel);
+        newest
+    }
+
+    /// An answer has told a newer contract than all news before it.
+    pub(crate) fn forget_changed(&self, channel: ChannelId) {
+        self.changes().remove(&channel);
     }
 
     pub(crate) fn is_gone(&self) -> bool {

@@ -282,6 +282,29 @@ fn a_late_answer_is_none_to_the_next_request() {
     assert_eq!(node.modify_channel(channel, 70).expect("it is changed").contract.unit_octets_max, 70);
 }
 
+/// A request threw away what had come before it and what came before its answer: a channel that had moved
+/// onto a tunnel told nothing of that.
+#[test]
+fn a_channel_that_moves_during_a_request_says_so() {
+    let (fake, mut node, mut sender, mut receiver) = pair(Behaviour::default(), &request(100));
+    node.modify_channel(sender.id(), 90).expect("it is changed");
+    assert!(sender.receivers().is_err(), "a fake node shows none");
+    assert_eq!(sender.changed().map(|contract| contract.unit_octets_max), Some(90), "it came before");
+    assert!(sender.withdrawn().is_none() && receiver.withdrawn().is_none());
+    fake.behave(Behaviour { moves: true, ..Behaviour::default() });
+    assert!(sender.receivers().is_err());
+    assert!(sender.withdrawn().is_some(), "it came before the answer");
+    assert!(sender.changed().is_some(), "another question leaves the news");
+    assert!(sender.changed().is_none() && sender.withdrawn().is_some());
+    // The answer to a change has all that came before it.
+    sender.modify(80).expect("it is changed");
+    assert!(sender.withdrawn().is_some() && sender.contract().unit_octets_max == 80);
+    // Once `withdrawn` was called, `changed` was silent.
+    assert!(receiver.withdrawn().is_some());
+    assert_eq!(receiver.changed().map(|granted| granted.contract.unit_octets_max), Some(80));
+    assert!(receiver.changed().is_none() && receiver.withdrawn().is_some());
+}
+
 /// Of such a request each later one got the answer before its own, or an error of another one's.
 #[test]
 fn a_request_that_was_given_up_spoils_no_later_one() {

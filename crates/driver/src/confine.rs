@@ -37,7 +37,8 @@ pub fn lift_memory_limit() {
 /// program gets new privileges.
 ///
 /// # Errors
-/// The kernel's error; the thread then keeps its capabilities.
+/// The kernel's error; the thread then keeps its permitted capabilities, and has lost its bounding and
+/// ambient sets.
 pub fn keep_capabilities(keep: &[u8]) -> Result<(), Errno> {
     let mut wanted = keep.iter().fold(0_u64, |all, capability| all | 1 << capability);
     let is_unlimited = getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == RLIM_INFINITY);

@@ -9,6 +9,7 @@ mod llc;
 mod logged;
 mod memory;
 mod modify;
+mod places;
 mod queue;
 mod receivers;
 mod rights;
@@ -179,12 +180,6 @@ impl Control<'_> {
         self.sessions.iter().filter(|session| session.user == user).map(Session::weight).sum()
     }
 
-    /// True if the user of a session has a program that waits, or has waited, to be asked.
-    fn has_invitee(&self, at: usize) -> bool {
-        let user = self.sessions[at].user;
-        self.sessions.iter().any(|session| session.user == user && !session.invitees.is_empty())
-    }
-
     fn serve(&mut self, poller: &Poller, id: u64) {
         let Some(at) = self.sessions.iter().position(|session| session.id == id) else { return };
         self.next += 1;
@@ -233,9 +228,11 @@ impl Control<'_> {
             matches!(request, Request::Open { .. } | Request::Listen { .. } | Request::Invitee { .. });
         // The channel that answers an invitation takes the place of the invitee, which counts until its
         // program has the channel.
-        let takes_a_place = matches!(request, Request::Open { answers: Some(_), .. }) && self.has_invitee(at);
+        let answers = matches!(request, Request::Open { answers: Some(_), .. });
+        let user = self.sessions[at].user;
+        let places = if answers { places::of_invitees(&self.sessions, user) } else { 0 };
         let session = &mut self.sessions[at];
-        match self.facts.quota.one_more_channel(had - usize::from(takes_a_place)) {
+        match self.facts.quota.one_more_channel(had - places) {
             Err(sentence) if is_more => session.error(sentence, false),
             _ => session.request(request, ask, now(), self.data, self.facts),
         }
@@ -312,13 +309,20 @@ impl Control<'_> {
     }
 
     fn on_asked(&mut self, ask: u64, result: Result<(ChannelId, Peer), NotFound>) {
-        let Some((session, Asked::Open { to, service, buffers, room_octets, name })) = self.asked(ask) else {
+        let asked = self.asked(ask);
+        let Some((session, Asked::Open { to, service, buffers, room_octets, name, answers })) = asked else {
             // The program left while its request was on its way.
             if let Ok((channel, _)) = result {
                 self.data.say(Command::Abort { channel });
             }
             return;
         };
+        if let Ok((channel, _)) = result
+            && answers
+        {
+            session.answers_with.retain(|of| session.channels.iter().any(|owned| owned.channel == *of));
+            session.answers_with.push(channel);
+        }
         match result {
             Ok((channel, peer)) => session.channels.push(Owned {
                 channel,

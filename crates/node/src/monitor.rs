@@ -179,5 +179,6 @@ fn reserved(medium: &Medium, station: u16) -> StationRow {
 fn mismatch_row(found: &Mismatched<'_>) -> MismatchRow {
     let (mac, name) = (found.mac.word(), StationRow::name_words(found.name));
     let Difference { what, ours, theirs } = found.difference;
-    MismatchRow { mac, name, kind: what.code(), ours, theirs, heard_ns: found.heard.as_nanos() }
+    let heard_ns = found.heard.as_nanos();
+    MismatchRow { mac, name, kind: what.code(), ours, theirs, heard_ns, more: 0 }
 }

@@ -21,6 +21,8 @@ pub(crate) enum Asked {
         buffers: u16,
         room_octets: u32,
         name: Option<String>,
+        /// It answers an invitation.
+        answers: bool,
     },
     Listen {
         from: Option<String>,
@@ -162,6 +164,8 @@ pub(crate) struct Session {
     pub(crate) listens: Vec<Listening>,
     /// The sources that wait to be asked by a receiver, by our numbers.
     pub(crate) invitees: Vec<u64>,
+    /// Of its channels those that answer an invitation.
+    pub(crate) answers_with: Vec<ChannelId>,
     /// Channels about which it was asked.
     pub(crate) waiting: Vec<Waiting>,
     pub(crate) asked: Vec<Question>,
@@ -177,7 +181,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(id: u64, user: u32, connection: Connection) -> Self {
         let (channels, listens, waiting, asked) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let invitees = Vec::new();
+        let (invitees, answers_with) = (Vec::new(), Vec::new());
         let unresponsive = Cell::new(false);
         let heard = rota_driver::clock::now();
         let (greeted, only_asks, socket, answers) = (false, false, None, Cell::new(UNASKED));
@@ -191,6 +195,7 @@ impl Session {
             channels,
             listens,
             invitees,
+            answers_with,
             waiting,
             asked,
             answers,
@@ -208,6 +213,13 @@ impl Session {
         let asked = self.asked.iter().filter(|question| asks(&question.asked)).count();
         let queue = usize::from(self.queue.is_some());
         self.channels.len() + self.listens.len() + self.invitees.len() + self.waiting.len() + asked + queue
+    }
+
+    /// Channels that answer an invitation and that its program does not have yet: their invitees count, too.
+    pub(crate) fn answering(&self) -> usize {
+        let is_asked = |question: &&Question| matches!(question.asked, Asked::Open { answers: true, .. });
+        let is_coming = |owned: &&Owned| !owned.told && self.answers_with.contains(&owned.channel);
+        self.asked.iter().filter(is_asked).count() + self.channels.iter().filter(is_coming).count()
     }
 
     /// The replies that follow are to the request of this number, or are unasked.
@@ -293,8 +305,9 @@ impl Session {
                 if let Err(bad) = terms.check(traffic.period) {
                     return self.error(bad.to_string(), true);
                 }
-                let room_octets = traffic.room_octets;
-                let asked = Asked::Open { to: to.clone(), service, buffers, room_octets, name };
+                let (room_octets, is_answer) = (traffic.room_octets, answers.is_some());
+                let asked =
+                    Asked::Open { to: to.clone(), service, buffers, room_octets, name, answers: is_answer };
                 let request = Opening { traffic, terms, before, probe, uid: self.user, answers };
                 self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
@@ -379,7 +392,7 @@ impl Session {
         }
     }
 
-    fn wait_for(&mut self, ask: u64, asked: Asked) {
+    pub(crate) fn wait_for(&mut self, ask: u64, asked: Asked) {
         self.asked.push(Question { ask, number: self.answers.get(), asked });
     }
 

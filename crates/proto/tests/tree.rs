@@ -27,7 +27,10 @@ struct Forked {
 }
 
 fn forked() -> Forked {
-    let mut net = Net::forked([Rether; 3]);
+    met(Net::forked([Rether; 3]))
+}
+
+fn met(mut net: Net) -> Forked {
     net.meet(0..6, &[(0, 1), (0, 2), (1, 2), (1, 3), (1, 4), (3, 4), (2, 5)]);
     RECEIVERS.into_iter().for_each(|node| net.nodes[node].listen(SERVICE));
     Forked { net, tree: ChannelId::NONE, ends: Vec::new(), units: 0 }
@@ -35,11 +38,15 @@ fn forked() -> Forked {
 
 impl Forked {
     fn open(&mut self, to: &[usize], octets: u32) {
+        self.open_with(to, octets, Beyond::default());
+    }
+
+    fn open_with(&mut self, to: &[usize], octets: u32, beyond: Beyond) {
         let traffic = TrafficSpec::fixed(octets, PERIOD, false);
         let request = OpenRequest { to: Destination::Node(id(to[0])), service: SERVICE, traffic };
         let to: Vec<NodeId> = to.iter().map(|node| id(*node)).collect();
         let now = self.net.now;
-        self.tree = self.net.nodes[0].open_to_all(now, &request, &to, Beyond::default()).expect("sound");
+        self.tree = self.net.nodes[0].open_to_all(now, &request, &to, beyond).expect("sound");
         self.net.drain(0);
         self.until(|of| of.told(|event| matches!(event, ChannelEvent::Opened { .. })).is_some());
     }
@@ -207,6 +214,40 @@ fn receivers_leave_and_join_and_a_gateway_ends_its_own_ones_alone() {
     of.net.nodes[4].close(now, end);
     of.net.drain(4);
     of.until(|of| of.told(|event| matches!(event, ChannelEvent::Closed { .. })).is_some());
+}
+
+/// The way to a receiver that joins later leads over a tunnel: its program had the contract of before, and
+/// was not told when that receiver had left, either.
+#[test]
+fn a_receiver_behind_a_tunnel_changes_what_its_source_is_told() {
+    let mut of = met(Net::forked_over_tunnel());
+    of.open_with(&[3], 3_000, Beyond { allow_withdrawn: true, ..Beyond::default() });
+    let changes = |of: &Forked| -> Vec<Option<String>> {
+        let of_source = of.net.told.iter().filter(|(node, _)| *node == 0);
+        let changed = of_source.filter_map(|(_, event)| match event {
+            ChannelEvent::Changed { granted, .. } => Some(granted.withdrawn.map(|hop| hop.to_string())),
+            _ => None,
+        });
+        changed.collect()
+    };
+    let join = |of: &mut Forked, node: usize| {
+        let now = of.net.now;
+        of.net.nodes[0].join(now, of.tree, id(node)).expect("there is room");
+        of.net.drain(0);
+        of.until(|of| matches!(of.change(node), Some(ReceiverChange::Joined { .. })));
+        of.net.run(Span::from_millis(10));
+    };
+    join(&mut of, 4);
+    assert_eq!(changes(&of), [], "all is guaranteed on that way, too");
+    join(&mut of, 5);
+    let hop = Some("no guarantee from n2 to n5".to_owned());
+    assert_eq!(changes(&of), std::slice::from_ref(&hop));
+    let (now, end) = (of.net.now, of.end(5));
+    of.net.nodes[5].close(now, end);
+    of.net.drain(5);
+    of.until(|of| matches!(of.change(5), Some(ReceiverChange::Left { .. })));
+    of.net.run(Span::from_millis(10));
+    assert_eq!(changes(&of), [hop, None]);
 }
 
 /// They were asked of each receiver in vain, and the refusal said that a table was full.

@@ -58,6 +58,11 @@ impl MismatchRow {
         MacAddr::from_word(self.ours).to_string()
     }
 
+    /// Further stations that cannot be told from these two.
+    fn and_more(&self) -> String {
+        if self.more == 0 { String::new() } else { format!(", and {} more", self.more) }
+    }
+
     /// Its name, fit for a terminal; empty where none is known.
     pub fn name(&self) -> String {
         StationRow::name_of(&self.name)
@@ -103,17 +108,21 @@ impl MismatchRow {
                  one off, or run all with --medium rether"
             ),
             Some(Mismatch::Name) => {
-                format!("two stations are called '{name}': {} and {}; rename one", self.other(), self.mac())
+                let (other, mac, more) = (self.other(), self.mac(), self.and_more());
+                format!("two stations are called '{name}': {other} and {mac}{more}; rename one")
             }
             Some(Mismatch::LlcAddress) => {
-                let other = self.other();
-                format!("two stations have the node address {theirs} (--llc-address): {other} and {who}")
+                let (other, more) = (self.other(), self.and_more());
+                format!(
+                    "two stations have the node address {theirs} (--llc-address): {other} and {who}{more}"
+                )
             }
             Some(Mismatch::NodeId) => format!(
-                "two stations have the node id {}: {} and {who}; end one, remove its file of the \
+                "two stations have the node id {}: {} and {who}{}; end one, remove its file of the \
                  node id, and start it again",
                 NodeId(theirs),
-                self.other()
+                self.other(),
+                self.and_more()
             ),
             Some(kind) if kind.is_exclusion() => self.exclusion(kind, &who),
             Some(kind) if kind.is_hold_off() => self.hold_off(kind, &who),
@@ -171,21 +180,25 @@ impl MismatchRow {
     }
 }
 
-/// Most doubles of a kind that are named at a time; further ones wait until one is mended.
-const DOUBLES: usize = 16;
+/// Most names, node addresses and node ids that are told of at a time: an answer has room for so many.
+/// Further ones wait until one is mended.
+const DOUBLES: usize = 32;
 
 impl Monitor {
-    /// Stations that do not fit, and those that cannot be told from another one: each beside the first
-    /// station with the same name, node address or node id. Every pair of a hundred clones would be too many.
+    /// Stations that do not fit, and those that cannot be told from another one: one row for each name, node
+    /// address and node id, with the first two stations that have it and the number of the others.
     pub fn all_mismatches(&self) -> Vec<MismatchRow> {
         let lives = |row: &&StationRow| row.flags & (StationRow::ALIVE | StationRow::HERE) != 0;
         let lives: Vec<&StationRow> = self.stations.iter().filter(lives).collect();
         let doubles = |kind: Mismatch, is_double: fn(&StationRow, &StationRow) -> bool| {
             let found = lives.iter().enumerate().filter_map(|(at, row)| {
+                let like = |others: &[&StationRow]| others.iter().filter(|of| is_double(row, of)).count();
                 let before = lives.iter().take(at).find(|before| is_double(row, before))?;
+                let more = like(&lives[at + 1..]) as u64;
                 let theirs = if kind == Mismatch::NodeId { row.node_id.0 } else { row.llc_address };
                 let (mac, name, ours, heard_ns) = (row.mac, row.name, before.mac, row.heard_ns);
-                Some(MismatchRow { mac, name, kind: kind.code(), ours, theirs, heard_ns })
+                let told = MismatchRow { mac, name, kind: kind.code(), ours, theirs, heard_ns, more };
+                (like(&lives[..at]) == 1).then_some(told)
             });
             found.take(DOUBLES).collect::<Vec<_>>()
         };
@@ -213,8 +226,15 @@ mod tests {
         let sentence = |kind: &Mismatch| {
             let kind = *kind;
             let name = StationRow::name_words("n2");
-            MismatchRow { mac: 0x0200_0000_0002, name, kind: kind.code(), ours: 1, theirs: 2, heard_ns: 0 }
-                .sentence()
+            MismatchRow {
+                mac: 0x0200_0000_0002,
+                name,
+                kind: kind.code(),
+                ours: 1,
+                theirs: 2,
+                ..MismatchRow::default()
+            }
+            .sentence()
         };
         let sentences: Vec<String> = Mismatch::VARIANTS.iter().map(sentence).collect();
         let distinct: std::collections::BTreeSet<_> = sentences.iter().collect();
@@ -283,7 +303,8 @@ mod tests {
     }
 
     /// 255 clones of one image were 32,385 pairs of each kind. `rota status` failed, because its answer was
-    /// longer than a message of the control socket.
+    /// longer than a message of the control socket. Then sixteen of a kind were told, and another name that
+    /// two stations have was hidden behind them.
     #[test]
     fn a_segment_of_clones_is_told_in_few_lines() {
         let clone = |mac| StationRow {
@@ -294,10 +315,18 @@ mod tests {
             flags: StationRow::ALIVE,
             ..StationRow::default()
         };
-        let three = Monitor { stations: (1..=3).map(clone).collect(), ..Monitor::default() };
-        let pairs: Vec<_> = three.all_mismatches().iter().map(|row| (row.mac, row.ours)).collect();
-        assert_eq!(pairs, [(2, 1), (3, 1)].repeat(3), "each is named once of a kind");
-        let all = Monitor { stations: (1..=255).map(clone).collect(), ..Monitor::default() };
-        assert_eq!(all.all_mismatches().len(), 3 * DOUBLES);
+        let mut stations: Vec<StationRow> = (1..=100).map(clone).collect();
+        let (name, node_id, llc_address) = (StationRow::name_words("twin"), NodeId(8), 10);
+        stations.extend([101, 102].map(|mac| StationRow { name, node_id, llc_address, ..clone(mac) }));
+        let found = Monitor { stations, ..Monitor::default() }.all_mismatches();
+        let rows: Vec<_> = found.iter().map(|row| (row.ours, row.mac, row.more)).collect();
+        assert_eq!(rows, [(1, 2, 98), (101, 102, 0)].repeat(3), "one for each name, address and id");
+        for row in [&found[0], &found[2], &found[4]] {
+            assert!(row.sentence().contains("00:00:02") && row.sentence().contains(", and 98 more"));
+        }
+        assert!(!found[1].sentence().contains("more"));
+        let pair = |mac: u64| StationRow { node_id: NodeId(mac / 2 + 1), llc_address: 0, ..clone(mac) };
+        let all = Monitor { stations: (0..254).map(pair).collect(), ..Monitor::default() };
+        assert_eq!(all.all_mismatches().len(), 1 + DOUBLES, "an answer has room for no more");
     }
 }

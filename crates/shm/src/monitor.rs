@@ -17,7 +17,7 @@ pub const CHANNEL_ROWS: usize = 512;
 /// Most stations that do not fit in the table.
 pub const MISMATCH_ROWS: usize = 32;
 /// Version of the rows.
-const MONITOR_VERSION: u64 = 5;
+const MONITOR_VERSION: u64 = 6;
 /// Sequence, version and two reserved words.
 const HEAD_OCTETS: usize = 32;
 /// A writer that died inside its write must not hold a reader for ever.
@@ -216,6 +216,8 @@ row! {
         theirs: u64,
         /// When it was last heard, monotonic ns of the reader's host.
         heard_ns: u64,
+        /// Of two stations that cannot be told apart: how many further ones are like them.
+        more: u64,
     }
 }
 

@@ -3,7 +3,7 @@
 
 #![allow(dead_code)] // Each test program uses its part.
 
-use rota_contract::{ChannelId, NodeId, Tally};
+use rota_contract::{ChannelId, NodeId, Tally, Withdrawn};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -43,6 +43,8 @@ pub struct Behaviour {
     pub stands_still: bool,
     /// The channel whose end it never confirms, as when the receiver's station has died.
     pub unconfirmed: ChannelId,
+    /// Whether a channel moves onto a tunnel while the node is asked to show it, before it answers.
+    pub moves: bool,
     /// How many units it says that there were, where that is a lie.
     pub final_units: Option<u64>,
 }
@@ -56,6 +58,7 @@ impl Default for Behaviour {
             lets_listen: true,
             stands_still: false,
             unconfirmed: ChannelId::NONE,
+            moves: false,
             final_units: None,
         }
     }
@@ -212,7 +215,14 @@ impl World {
                     let full = Reply::Error { sentence: "no room".into(), wrong_use: false };
                     let _ = client.reply(&full, &[]);
                 }
-                Ok(Some(request)) => self.answer(index, request),
+                Ok(Some(request)) => {
+                    if let Request::Show { channel } = request
+                        && behaviour.moves
+                    {
+                        self.move_onto_tunnel(channel);
+                    }
+                    self.answer(index, request);
+                }
                 Ok(None) => return,
                 Err(_) => {
                     self.clients[index] = None;
@@ -357,11 +367,25 @@ impl World {
             return Reply::Error { sentence: format!("no channel {channel} here"), wrong_use: true };
         };
         flow.contract.contract.unit_octets_max = unit_octets_max;
-        let changed = Reply::Changed { channel, contract: flow.contract };
-        for told in [flow.owner, flow.taker] {
-            self.clients[told].as_ref().unwrap().news(&changed, &[]);
+        let contract = flow.contract;
+        self.tell_changed(channel);
+        Reply::Modified { channel, contract }
+    }
+
+    fn move_onto_tunnel(&mut self, channel: ChannelId) {
+        if let Some(flow) = self.flows.iter_mut().find(|flow| flow.id == channel) {
+            flow.contract.withdrawn = Some(Withdrawn::default());
+            self.tell_changed(channel);
         }
-        Reply::Modified { channel, contract: flow.contract }
+    }
+
+    fn tell_changed(&self, channel: ChannelId) {
+        for flow in self.flows.iter().filter(|flow| flow.id == channel) {
+            let changed = Reply::Changed { channel, contract: flow.contract };
+            for told in [flow.owner, flow.taker] {
+                self.clients[told].as_ref().unwrap().news(&changed, &[]);
+            }
+        }
     }
 
     fn open_socket(&mut self, index: usize) {

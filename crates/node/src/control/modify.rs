@@ -80,7 +80,7 @@ impl Control<'_> {
     }
 
     /// Tells programs of changes that they did not ask for. One that does not read such news keeps its
-    /// channel all the same, and a sender hears of the last change once it reads again; returns when to try.
+    /// channel all the same, and hears of the last change once it reads again; returns when to try.
     pub(super) fn tell_changes(&mut self, now: Instant) -> Instant {
         let mut again = Instant::FAR;
         for session in &mut self.sessions {
@@ -88,8 +88,8 @@ impl Control<'_> {
             for owned in channels.iter_mut().filter(|owned| owned.change_untold) {
                 let is_told =
                     session.news(&Reply::Changed { channel: owned.shared, contract: owned.granted });
-                // To a receiver its contract is for information only.
-                owned.change_untold = !is_told && owned.sending;
+                // A receiver asks what is not guaranteed on its way, too.
+                owned.change_untold = !is_told;
                 if owned.change_untold {
                     again = now + TELL_AGAIN;
                 }

@@ -107,21 +107,31 @@ impl Control<'_> {
     }
 }
 
-/// Hops of all receivers together whose shares fit a reply.
-const SHARES_MAX: usize = 96;
+/// Octets that the numbers of all shares together may have in a reply, which has room for so many beside all
+/// else that it tells of the most receivers behind the longest ways.
+const SHARES_OCTETS_MAX: usize = 56 * 1_024;
 
 /// The receivers of an open channel.
 pub(super) fn infos(details: &[ReceiverDetail]) -> Vec<ReceiverInfo> {
     let mut infos: Vec<ReceiverInfo> = details.iter().map(info).collect();
-    let hops: usize = infos.iter().map(|info| info.hops.len()).sum();
+    let mut octets = 0;
     for hop in infos.iter_mut().flat_map(|info| &mut info.hops) {
         // There is no certificate of such a channel. Of a link's part, which states all flows of a port,
         // nothing is shown; that of a segment has the share.
-        if hop.medium != "rether" || hops > SHARES_MAX {
+        if hop.medium != "rether" {
             hop.part = Vec::new();
         }
+        octets += hop.part.iter().map(|number| octets_of(*number)).sum::<usize>();
+    }
+    if octets > SHARES_OCTETS_MAX {
+        infos.iter_mut().flat_map(|info| &mut info.hops).for_each(|hop| hop.part = Vec::new());
     }
     infos
+}
+
+/// Octets of a number in a list of JSON, with its comma.
+fn octets_of(number: u64) -> usize {
+    number.checked_ilog10().unwrap_or(0) as usize + 2
 }
 
 fn info(detail: &ReceiverDetail) -> ReceiverInfo {
@@ -158,39 +168,70 @@ mod tests {
     use rota_proto::PortId;
     use rota_proto::rcap::{HopOffer, Record, StatusCounts};
     use rota_shm::control::MESSAGE_OCTETS_MAX;
+    use rota_wire::RcapTerms;
 
-    fn record(node: u64, medium: u8) -> (Record, String) {
+    fn record(node: u64, medium: u8, numbers: &[u64]) -> (Record, String) {
         let span = Span::from_nanos(1 << 40);
         let offer = Offer { delay: span, service_least: span, link_least: span, link_most: span };
         let (host_slack, late) = (Span::ZERO, rota_admission::rtip::Chance::NEVER);
         let regulator = rota_admission::rtip::Regulator::Rate;
         let hop = HopOffer { offer, regulator, host_slack, late, medium, percent: 0 };
         let counts = StatusCounts { packets: 1 << 40, dropped: 1 << 40, held: 1 << 40 };
-        // As many numbers as a message of RCAP has room for, in an octet each.
-        let terms = vec![1; 1_000];
         let (node, port) = (NodeId(node), PortId(1));
+        let terms = RcapTerms::written(medium, numbers.iter().copied()).expect("room");
         (Record { node, port, is_open: true, hop, buffers: 1 << 40, counts, terms }, "n".repeat(63))
     }
 
-    /// With some links on the way to sixteen receivers, the numbers of all flows there exceeded a reply.
-    #[test]
-    fn the_receivers_of_a_channel_fit_a_reply_whatever_their_links_carry() {
-        let detail = |node: u64, medium: u8| ReceiverDetail {
+    /// A receiver behind seven nodes, of which the first ones, so many, state these numbers.
+    fn detail(node: u64, medium: u8, (stating, numbers): (usize, &[u64])) -> ReceiverDetail {
+        let of = |hop: usize| if hop < stating { numbers } else { &[] };
+        ReceiverDetail {
             node: NodeId(node),
             name: "n".repeat(63),
             state: ReceiverState::In,
             by: String::new(),
             bound: Span::from_nanos(1 << 40),
-            nodes: (0..7).map(|hop| record(hop + 100, medium)).collect(),
+            nodes: (0..7).map(|hop| record(hop as u64 + 100, medium, of(hop))).collect(),
             tally: Tally::default(),
-        };
-        for medium in [1, 2] {
-            let all: Vec<ReceiverDetail> = (0..16).map(|node| detail(node, medium)).collect();
-            let octets = serde_json::to_vec(&infos(&all)).expect("JSON").len();
-            assert!(octets < MESSAGE_OCTETS_MAX - 2_000, "{octets}");
         }
-        let few = infos(&[detail(1, 1), detail(2, 2)]);
-        let stated = few.iter().map(|info| info.hops.iter().filter(|hop| !hop.part.is_empty()).count());
-        assert_eq!(stated.collect::<Vec<_>>(), [7, 0], "the shares of segments are shown");
+    }
+
+    fn octets(infos: &[ReceiverInfo]) -> usize {
+        serde_json::to_vec(infos).expect("JSON").len()
+    }
+
+    fn stating(infos: &[ReceiverInfo]) -> usize {
+        infos.iter().flat_map(|info| &info.hops).filter(|hop| !hop.part.is_empty()).count()
+    }
+
+    /// With some links on the way to sixteen receivers, the numbers of all flows there exceeded a reply.
+    #[test]
+    fn the_receivers_of_a_channel_fit_a_reply_whatever_their_links_carry() {
+        // As many numbers as a message of RCAP has room for, in an octet each.
+        let numbers = [1; 1_000];
+        for medium in [1, 2] {
+            let all: Vec<_> = (0..16).map(|node| detail(node, medium, (7, &numbers))).collect();
+            assert!(octets(&infos(&all)) < MESSAGE_OCTETS_MAX - 2_000);
+        }
+        let few = [detail(1, 1, (7, &numbers)), detail(2, 2, (7, &numbers))];
+        assert_eq!(few.map(|of| stating(&infos(&[of]))), [7, 0], "the shares of segments are shown");
+    }
+
+    /// The hops were counted, not what they state: those of a few gateways with long parts exceeded a reply.
+    #[test]
+    fn the_shares_that_are_shown_fit_a_reply_at_their_limit() {
+        for numbers in [&[1; 1_000][..], &[u64::MAX; 100]] {
+            let part: usize = numbers.iter().map(|number| octets_of(*number)).sum();
+            let fit = SHARES_OCTETS_MAX / part;
+            let all = |hops: usize| {
+                let of = |node: usize| (hops.saturating_sub(7 * node).min(7), numbers);
+                infos(&(0..16).map(|node| detail(node as u64, 1, of(node))).collect::<Vec<_>>())
+            };
+            let (at_limit, beyond) = (all(fit), all(fit + 1));
+            assert_eq!((stating(&at_limit), stating(&beyond)), (fit, 0), "all or none");
+            let (shown, none) = (octets(&at_limit), octets(&beyond));
+            assert!(shown < MESSAGE_OCTETS_MAX - 2_000, "{shown}");
+            assert!(shown <= none + fit * part, "{shown} {none}: what a number takes is known");
+        }
     }
 }

@@ -152,6 +152,13 @@ impl Net {
         Self::of(on, &kinds, (Discipline::default(), None), NamedPartitions::default())
     }
 
+    /// The same where the segment of the last receiver, a link, is a tunnel.
+    pub fn forked_over_tunnel() -> Self {
+        let (rether, ends) = (MediumKind::Rether, (Discipline::default(), Some(2)));
+        let on = vec![vec![0], vec![0, 1], vec![0, 2], vec![1], vec![1], vec![2]];
+        Self::of(on, &[rether, rether, MediumKind::Link], ends, NamedPartitions::default())
+    }
+
     /// These nodes take part in channels across segments, and know each other as neighbours by these links.
     pub fn meet(&mut self, nodes: impl IntoIterator<Item = usize>, links: &[(usize, usize)]) {
         for node in nodes {

@@ -9,7 +9,7 @@ use rota_answer::{Failure, Format, outln};
 use rota_units::{BitRate, Octets, Span};
 use serde::Serialize;
 
-/// Before it is measured: the caches are warm then, as beside another request.
+/// Rounds before the measured ones: they warm the caches, as another request would.
 const WARM_UP: u64 = 20;
 
 /// Arguments of `rota bench admit`.

@@ -88,8 +88,9 @@ struct Results {
     bare_max_ns: u64,
     /// The median of the ratios of the rounds, in thousandths.
     ratio_permille: u64,
-    packets_forwarded: u64,
-    packets_lost: u64,
+    node_forwarded: u64,
+    node_lost: u64,
+    bare_forwarded: u64,
     bare_lost: u64,
 }
 
@@ -97,14 +98,16 @@ struct Results {
 pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let ground = Ground::build(Wire::Link, 1)?;
     let (mut node, mut bare, mut ratios) = (vec![], vec![], vec![]);
-    let (mut forwarded, mut node_lost, mut bare_lost) = (0, 0, 0);
+    let (mut node_forwarded, mut node_lost) = (0, 0);
+    let (mut bare_forwarded, mut bare_lost) = (0, 0);
     for _ in 0..args.rounds {
         let count = args.packets * args.seconds;
         let ours = by_the_node(&ground, args)?;
         let theirs = by_the_bare_one(&ground, args)?;
         node_lost += count.saturating_sub(ours.packets);
         bare_lost += count.saturating_sub(theirs.packets);
-        forwarded += ours.packets + theirs.packets;
+        node_forwarded += ours.packets;
+        bare_forwarded += theirs.packets;
         ratios.push(ours.of_each() * 1_000 / theirs.of_each().max(1));
         node.push(ours.of_each());
         bare.push(theirs.of_each());
@@ -123,8 +126,9 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         bare_max_ns: most(&bare),
         bare_ns: median(bare),
         ratio_permille: median(ratios),
-        packets_forwarded: forwarded,
-        packets_lost: node_lost,
+        node_forwarded,
+        node_lost,
+        bare_forwarded,
         bare_lost,
     };
     format.tell(&results, print);
@@ -244,13 +248,14 @@ fn print(o: &Results) {
         outln!("{name:<12} {:>8} {:>8} {:>8}", us(of), us(min), us(max));
     }
     outln!(
-        "\nThe gateway takes {}.{:02} times as long (median of {} rounds). {} packets forwarded; of the \
-         gateway's {} lost, of the bare forwarder's {}.",
+        "\nThe gateway takes {}.{:02} times as long (median of {} rounds). The gateway forwarded {} \
+         packets and lost {}, the bare forwarder {} and {}.",
         o.ratio_permille / 1_000,
         o.ratio_permille / 10 % 100,
         o.rounds,
-        o.packets_forwarded,
-        o.packets_lost,
+        o.node_forwarded,
+        o.node_lost,
+        o.bare_forwarded,
         o.bare_lost
     );
 }

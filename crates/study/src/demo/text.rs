@@ -67,7 +67,9 @@ fn late_words(run: &RunOutcome) -> String {
         0 => String::new(),
         n => format!(" ({n} refused)"),
     };
-    format!("{} {load}{refused}", short_pct(run.late_pct()))
+    // Such a run says nothing of its carrier.
+    let spoiled = if run.is_spoiled() { " (the machine stood still)" } else { "" };
+    format!("{} {load}{refused}{spoiled}", short_pct(run.late_pct()))
 }
 
 /// 0 % only for exactly none, 100 % only for exactly all.
@@ -280,6 +282,11 @@ mod tests {
     fn the_conclusion_is_one_sentence() {
         let words = conclusion(&sample(2, 1, 1));
         assert_eq!(words, "Late with reserved channels 2.0 % when one is too many (1 refused).");
+        let words = conclusion(&sample(6, 6, 0));
+        assert!(
+            words.ends_with("(1 refused) (the machine stood still)."),
+            "a spoiled run has its mark: {words}"
+        );
     }
 
     #[test]

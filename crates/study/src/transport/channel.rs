@@ -464,7 +464,7 @@ impl UnitSource for ChannelSource {
     fn next(&mut self, unit: &mut Vec<u8>, patience: Span) -> Result<Event, Failure> {
         let Some(channel) = &mut self.channel else {
             return match self.listener.accept(patience) {
-                Ok(mut channel) => {
+                Ok(channel) => {
                     self.stream.begin_channel(&channel.peer().mac, channel.units_before());
                     (self.withdrawn, self.statistical) = (channel.withdrawn(), channel.statistical());
                     self.channel = Some(channel);

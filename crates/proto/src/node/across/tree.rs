@@ -335,10 +335,16 @@ impl Node {
         let way = self.way_on(id);
         let Some(across) = &mut self.across else { return };
         let withdrawn = across.withdrawn_in(id);
-        if let Some((tree, end)) = across.trees.get(&id).zip(across.ends.get_mut(&id)) {
-            end.granted.contract.bound_ns = tree.bound().as_nanos();
-            (end.granted.leaves_within_ns, end.granted.withdrawn) = (tree.leaves_within(), withdrawn);
-            end.way = way;
+        let Some((tree, end)) = across.trees.get(&id).zip(across.ends.get_mut(&id)) else { return };
+        let is_news = end.granted.withdrawn != withdrawn;
+        end.granted.contract.bound_ns = tree.bound().as_nanos();
+        (end.granted.leaves_within_ns, end.granted.withdrawn) = (tree.leaves_within(), withdrawn);
+        end.way = way;
+        // The answer to a join has its bound, and nothing of what is not guaranteed.
+        if is_news {
+            let event = ChannelEvent::Changed { channel: id, granted: end.granted };
+            let port = end.port();
+            across.events.push_back((port, event));
         }
     }
 

@@ -88,7 +88,7 @@ impl UnitSource for TimedSource {
     fn next(&mut self, octets: &mut Vec<u8>, patience: Span) -> Result<Event, Failure> {
         let Some(stream) = &mut self.stream else {
             match self.listener.accept(patience) {
-                Ok(mut channel) => {
+                Ok(channel) => {
                     (self.withdrawn, self.statistical) = (channel.withdrawn(), channel.statistical());
                     self.stream = Some(StreamSink::begin(channel, self.ahead));
                 }
