@@ -50,10 +50,12 @@ impl Regulator {
     }
 }
 
-/// The eligibility times of one channel. `history` holds the last B of them, borrowed or owned.
+/// The eligibility times of one channel, or of as many together as a group has at once (`sharing.rs`).
+/// `history` holds the last B of each of them, borrowed or owned.
 #[derive(Clone, Debug)]
 pub struct RateJitter<H> {
     traffic: Traffic,
+    at_once: u64,
     history: H,
     seen: u64,
 }
@@ -61,15 +63,32 @@ pub struct RateJitter<H> {
 impl<H: DerefMut<Target = [Instant]>> RateJitter<H> {
     /// A regulator whose memory has exactly B places. Panics on another number.
     pub fn new(traffic: Traffic, history: H) -> Self {
-        assert_eq!(history.len() as u64, traffic.burst(), "one place for each packet of an interval");
-        Self { traffic, history, seen: 0 }
+        Self::of_group(traffic, 1, history)
+    }
+
+    /// The same of a group (`sharing.rs`), with B places for each of its members at once. Panics on another
+    /// number, and on none at once.
+    pub fn of_group(traffic: Traffic, at_once: u8, history: H) -> Self {
+        let at_once = u64::from(at_once);
+        assert!(at_once > 0, "some member sends");
+        assert_eq!(
+            history.len() as u64,
+            traffic.burst() * at_once,
+            "one place for each packet of an interval"
+        );
+        Self { traffic, at_once, history, seen: 0 }
     }
 
     /// The least ET of the next packet, whenever it arrives.
     pub fn earliest(&self) -> Instant {
         let mut earliest = Instant::ZERO;
-        if self.seen > 0 {
-            earliest = self.history[self.place(self.seen - 1)] + self.traffic.x_min();
+        // Of a single channel the one below is later.
+        if self.seen > 0 && self.at_once > 1 {
+            earliest = self.history[self.place(self.seen - 1)];
+        }
+        if self.seen >= self.at_once {
+            earliest =
+                earliest.max(self.history[self.place(self.seen - self.at_once)] + self.traffic.x_min());
         }
         if self.seen >= self.history.len() as u64 {
             // Its place is the one that the new packet takes over.

@@ -9,77 +9,27 @@
 //! *What leaves is k channels at most.* ET never falls. So a half-open interval of X_min has k packets at
 //! most, and one of I has k·B. A half-open interval of length t has ⌊t/I⌋ whole ones of I, with k·B each, and
 //! the rest r, with min(k·⌈r/X_min⌉, k·B). That is k times what one channel has
-//! ([`Traffic::half_open`]), and a port that has admitted k of them keeps each of their bounds.
+//! ([`super::Traffic::half_open`]), and a port that has admitted k of them keeps each of their bounds.
 //!
 //! *A group within its contract is not held.* If its packets come as those of k channels, any k + 1 in a row
 //! have two of one channel among them, X_min apart, and any k·B + 1 have B + 1 of one, I apart. By induction
 //! each ET_n = AT_n.
-
-use super::traffic::Traffic;
-use core::ops::DerefMut;
-use rota_units::Instant;
-
-/// The eligibility times of a group. `history` holds the last k·B of them, borrowed or owned.
-#[derive(Clone, Debug)]
-pub struct GroupRate<H> {
-    traffic: Traffic,
-    at_once: u64,
-    history: H,
-    seen: u64,
-}
-
-impl<H: DerefMut<Target = [Instant]>> GroupRate<H> {
-    /// Places of its memory.
-    pub const fn places(traffic: &Traffic, at_once: u8) -> usize {
-        traffic.burst() as usize * at_once as usize
-    }
-
-    /// A regulator whose memory has exactly [`Self::places`]. Panics on another number, and on none at once.
-    pub fn new(traffic: Traffic, at_once: u8, history: H) -> Self {
-        assert!(at_once > 0, "some member sends");
-        assert_eq!(
-            history.len(),
-            Self::places(&traffic, at_once),
-            "one place for each packet of an interval"
-        );
-        Self { traffic, at_once: at_once.into(), history, seen: 0 }
-    }
-
-    /// ET of the next packet of any member, which would be eligible at `arrival` by its own regulator.
-    pub fn eligible(&mut self, arrival: Instant) -> Instant {
-        let places = self.history.len() as u64;
-        let at = |k: u64| (k % places) as usize;
-        let mut eligible = arrival;
-        if self.seen > 0 {
-            eligible = eligible.max(self.history[at(self.seen - 1)]);
-        }
-        if self.seen >= self.at_once {
-            eligible = eligible.max(self.history[at(self.seen - self.at_once)] + self.traffic.x_min());
-        }
-        if self.seen >= places {
-            // Its place is the one that the new packet takes over.
-            eligible = eligible.max(self.history[at(self.seen)] + self.traffic.interval());
-        }
-        self.history[at(self.seen)] = eligible;
-        self.seen += 1;
-        eligible
-    }
-}
+//!
+//! So the regulator of a group is that of a channel with k histories: [`super::RateJitter::of_group`].
 
 #[cfg(test)]
 mod tests {
-    use super::super::regulator::RateJitter;
-    use super::*;
+    use crate::rtip::{RateJitter, Traffic};
     use proptest::prelude::*;
-    use rota_units::Span;
+    use rota_units::{Instant, Span};
 
     fn ns(n: u64) -> Span {
         Span::from_nanos(n)
     }
 
-    fn regulator(traffic: Traffic, at_once: u8) -> GroupRate<Vec<Instant>> {
-        let places = GroupRate::<Vec<Instant>>::places(&traffic, at_once);
-        GroupRate::new(traffic, at_once, vec![Instant::ZERO; places])
+    fn regulator(traffic: Traffic, at_once: u8) -> RateJitter<Vec<Instant>> {
+        let places = traffic.burst() as usize * usize::from(at_once);
+        RateJitter::of_group(traffic, at_once, vec![Instant::ZERO; places])
     }
 
     #[test]

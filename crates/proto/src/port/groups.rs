@@ -10,7 +10,7 @@ use super::Port;
 use super::units::Units;
 use crate::io::{ChannelId, session_of};
 use crate::rtip::packets::Joined;
-use rota_admission::rtip::{GroupRate, Traffic};
+use rota_admission::rtip::{RateJitter, Traffic};
 use rota_contract::GroupKey;
 use rota_medium::door::{self, GroupShare};
 use rota_units::Instant;
@@ -19,7 +19,7 @@ use rota_units::Instant;
 #[derive(Clone, Debug)]
 struct Policed {
     key: GroupKey,
-    rate: GroupRate<Box<[Instant]>>,
+    rate: RateJitter<Box<[Instant]>>,
     /// Packets that waited because the group was beyond its contract.
     held: u64,
 }
@@ -34,9 +34,9 @@ impl Groups {
         if self.get(share.key).is_some() {
             return;
         }
-        let places = GroupRate::<Box<[Instant]>>::places(&traffic, share.at_once);
+        let places = traffic.burst() as usize * usize::from(share.at_once);
         let history = vec![Instant::ZERO; places].into_boxed_slice();
-        let rate = GroupRate::new(traffic, share.at_once, history);
+        let rate = RateJitter::of_group(traffic, share.at_once, history);
         self.0.push(Policed { key: share.key, rate, held: 0 });
     }
 

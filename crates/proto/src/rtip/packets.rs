@@ -10,7 +10,7 @@
 use super::door::{HopCounts, HopSpec};
 use super::pacer::Pacer;
 use crate::io::{ChannelId, Payloads, UnitRef};
-use rota_admission::rtip::{GroupRate, Regulator, Traffic};
+use rota_admission::rtip::{RateJitter, Regulator, Traffic};
 use rota_admission::{Clocks, FRAGMENTS_MAX};
 use rota_medium::door::{Due, Life, UNITS_WAITING_MAX};
 use rota_units::{Instant, Span};
@@ -327,7 +327,7 @@ impl Packets {
 
     /// One packet of a member of a group: if it is eligible, the group's regulator is asked, once for each
     /// packet, and lets it join or holds it.
-    pub(crate) fn join_next(&mut self, now: Instant, group: &mut GroupRate<Box<[Instant]>>) -> Joined {
+    pub(crate) fn join_next(&mut self, now: Instant, group: &mut RateJitter<Box<[Instant]>>) -> Joined {
         if self.waiting.len() == self.joined && !self.cut(now) || self.joined >= JOINED_MAX {
             return Joined::None;
         }
