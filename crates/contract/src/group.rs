@@ -1,11 +1,8 @@
 //! Groups of channels that share what is reserved for them (Tenet paper section 6).
 
 use crate::short_name;
-use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
-use core::fmt;
-use core::str::FromStr;
 
 /// A name of 1 to 16 letters, digits, `-`, `_` and `.`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,9 +16,6 @@ pub struct GroupName([u8; short_name::OCTETS]);
 pub struct BadGroupName;
 
 impl GroupName {
-    /// Octets of a name in a message: shorter ones are filled up with zeros.
-    pub const OCTETS: usize = short_name::OCTETS;
-
     /// The name in these octets, which have nothing but zeros behind it.
     ///
     /// # Errors
@@ -29,51 +23,9 @@ impl GroupName {
     pub fn of_octets(octets: [u8; Self::OCTETS]) -> Result<Self, BadGroupName> {
         if short_name::is_plain(&octets) { Ok(Self(octets)) } else { Err(BadGroupName) }
     }
-
-    /// Its octets, zeros behind it.
-    pub const fn octets(&self) -> [u8; Self::OCTETS] {
-        self.0
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        short_name::text(&self.0)
-    }
 }
 
-impl FromStr for GroupName {
-    type Err = BadGroupName;
-
-    fn from_str(name: &str) -> Result<Self, BadGroupName> {
-        short_name::filled(name).ok_or(BadGroupName).and_then(Self::of_octets)
-    }
-}
-
-impl fmt::Debug for GroupName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_str().fmt(f)
-    }
-}
-
-impl fmt::Display for GroupName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl TryFrom<String> for GroupName {
-    type Error = BadGroupName;
-
-    fn try_from(name: String) -> Result<Self, BadGroupName> {
-        name.parse()
-    }
-}
-
-impl From<GroupName> for String {
-    fn from(name: GroupName) -> Self {
-        name.as_str().to_owned()
-    }
-}
+short_name::short_name!(GroupName, BadGroupName, BadGroupName);
 
 /// The group of a channel. All members have the traffic that each of them states, and the group's contract is
 /// `at_once` times that: no more members send at a time.

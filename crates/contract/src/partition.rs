@@ -1,10 +1,6 @@
 //! The name of a partition: a part of a link's capacity with an admission of its own.
 
 use crate::short_name;
-use alloc::borrow::ToOwned;
-use alloc::string::String;
-use core::fmt;
-use core::str::FromStr;
 
 /// The word for what no partition names.
 const REST: &str = "rest";
@@ -12,7 +8,7 @@ const REST: &str = "rest";
 /// A name of 1 to 16 letters, digits, `-`, `_` and `.`, other than `rest`: no partition has that one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
+#[cfg_attr(feature = "serde", serde(try_from = "alloc::string::String", into = "alloc::string::String"))]
 pub struct PartitionName([u8; short_name::OCTETS]);
 
 /// A text that names no partition.
@@ -27,9 +23,6 @@ pub enum BadPartitionName {
 }
 
 impl PartitionName {
-    /// Octets of a name in a message: shorter ones are filled up with zeros.
-    pub const OCTETS: usize = short_name::OCTETS;
-
     /// The name in these octets, which have nothing but zeros behind it.
     ///
     /// # Errors
@@ -41,51 +34,9 @@ impl PartitionName {
             _ => Ok(Self(octets)),
         }
     }
-
-    /// Its octets, zeros behind it.
-    pub const fn octets(&self) -> [u8; Self::OCTETS] {
-        self.0
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        short_name::text(&self.0)
-    }
 }
 
-impl FromStr for PartitionName {
-    type Err = BadPartitionName;
-
-    fn from_str(name: &str) -> Result<Self, BadPartitionName> {
-        short_name::filled(name).ok_or(BadPartitionName::Characters).and_then(Self::of_octets)
-    }
-}
-
-impl fmt::Debug for PartitionName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_str().fmt(f)
-    }
-}
-
-impl fmt::Display for PartitionName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl TryFrom<String> for PartitionName {
-    type Error = BadPartitionName;
-
-    fn try_from(name: String) -> Result<Self, BadPartitionName> {
-        name.parse()
-    }
-}
-
-impl From<PartitionName> for String {
-    fn from(name: PartitionName) -> Self {
-        name.as_str().to_owned()
-    }
-}
+short_name::short_name!(PartitionName, BadPartitionName, BadPartitionName::Characters);
 
 #[cfg(test)]
 mod tests {

@@ -24,3 +24,59 @@ pub(crate) fn filled(name: &str) -> Option<[u8; OCTETS]> {
 fn len(octets: &[u8; OCTETS]) -> usize {
     octets.iter().position(|octet| *octet == 0).unwrap_or(OCTETS)
 }
+
+/// The part of such a name's type that does not depend on its own rules: `of_octets` checks them, and
+/// `$too_long` is the error of a text that fits no field.
+macro_rules! short_name {
+    ($name:ident, $bad:ident, $too_long:expr) => {
+        impl $name {
+            /// Octets of a name in a message: shorter ones are filled up with zeros.
+            pub const OCTETS: usize = $crate::short_name::OCTETS;
+
+            /// Its octets, zeros behind it.
+            pub const fn octets(&self) -> [u8; Self::OCTETS] {
+                self.0
+            }
+
+            /// The name.
+            pub fn as_str(&self) -> &str {
+                $crate::short_name::text(&self.0)
+            }
+        }
+
+        impl core::str::FromStr for $name {
+            type Err = $bad;
+
+            fn from_str(name: &str) -> Result<Self, $bad> {
+                $crate::short_name::filled(name).ok_or($too_long).and_then(Self::of_octets)
+            }
+        }
+
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                self.as_str().fmt(f)
+            }
+        }
+
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl TryFrom<alloc::string::String> for $name {
+            type Error = $bad;
+
+            fn try_from(name: alloc::string::String) -> Result<Self, $bad> {
+                name.parse()
+            }
+        }
+
+        impl From<$name> for alloc::string::String {
+            fn from(name: $name) -> Self {
+                alloc::borrow::ToOwned::to_owned(name.as_str())
+            }
+        }
+    };
+}
+pub(crate) use short_name;
