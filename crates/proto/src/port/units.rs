@@ -96,15 +96,7 @@ impl Units {
 
     /// Before that no packet that comes for a hop of this gateway may leave; `None` where there is none.
     pub(super) fn lull(&self) -> Option<Instant> {
-        let mut earliest = None;
-        for packets in self.0.iter().filter_map(|queue| queue.packets.as_ref()) {
-            let Some(at) = packets.lull() else { continue };
-            earliest = Some(earliest.map_or(at, |earliest: Instant| earliest.min(at)));
-            if at == Instant::ZERO {
-                break;
-            }
-        }
-        earliest
+        self.0.iter().filter_map(|queue| queue.packets.as_ref()?.lull()).min()
     }
 
     /// Removes all queues; how many packets waited.

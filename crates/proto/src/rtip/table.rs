@@ -187,6 +187,11 @@ impl Table {
         self.hops.is_empty() && self.arrivals.is_empty()
     }
 
+    /// How many hops stand here.
+    pub(crate) fn count(&self) -> usize {
+        self.hops.len()
+    }
+
     /// True if a channel ends at a program of this host.
     pub(crate) fn receives(&self) -> bool {
         !self.sinks.is_empty()
