@@ -522,13 +522,14 @@ impl Session {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use rota_contract::AskedTerms;
     use rota_shm::SocketShape;
     use rota_shm::control::{ControlListener as Door, ControlName};
 
-    fn session(name: &str) -> (Session, Connection) {
+    /// A session of user 0, and its client.
+    pub(crate) fn session(name: &str) -> (Session, Connection) {
         let name = ControlName::named(&format!("test-{}-{name}", std::process::id())).unwrap();
         let door = Door::bind(&name).unwrap();
         let client = Connection::connect(&name).unwrap();

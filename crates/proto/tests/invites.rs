@@ -89,14 +89,7 @@ fn a_fault_at_any_event_of_an_invitation_leaks_nothing() {
     plain.run_for(ms(2_500));
     let events = plain.handled;
     assert!(events > 40 && plain.met() == [Some(Met::Came); 2], "{events} events, {:?}", plain.met());
-    for event in 0..events {
-        for fault in 0..19 {
-            let mut world = busy(3);
-            world.run(event);
-            world.fail(fault, |link| (link, link + 1));
-            world.assert_empty_at_the_end();
-        }
-    }
+    World::fail_at_each_event(events, || busy(3));
 }
 
 #[test]

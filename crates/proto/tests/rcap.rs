@@ -76,14 +76,7 @@ fn a_fault_at_any_event_leaks_nothing() {
     plain.run_for(ms(2_500));
     let events = plain.handled;
     assert!(events > 60 && plain.opened > 0, "{events} events");
-    for event in 0..events {
-        for fault in 0..19 {
-            let mut world = busy(3);
-            world.run(event);
-            world.fail(fault, |link| (link, link + 1));
-            world.assert_empty_at_the_end();
-        }
-    }
+    World::fail_at_each_event(events, || busy(3));
 }
 
 /// Lets faults of a random world happen in turn: behind so many events, of which kind, at which node or link.
@@ -484,12 +477,5 @@ fn a_fault_at_any_event_of_a_group_leaks_nothing() {
     plain.run_for(ms(2_500));
     let events = plain.handled;
     assert!(events > 60 && plain.opened > 4, "{events} events, {} opened", plain.opened);
-    for event in 0..events {
-        for fault in 0..19 {
-            let mut world = talking(5);
-            world.run(event);
-            world.fail(fault, |link| (link, link + 1));
-            world.assert_empty_at_the_end();
-        }
-    }
+    World::fail_at_each_event(events, || talking(5));
 }

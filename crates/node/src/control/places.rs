@@ -14,15 +14,8 @@ pub(super) fn of_invitees(sessions: &[Session], user: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::tests::session;
     use crate::session::{Asked, Owned};
-    use rota_shm::control::{Connection, ControlListener, ControlName};
-
-    fn session(name: &str) -> (Session, Connection) {
-        let name = ControlName::named(&format!("test-{}-{name}", std::process::id())).unwrap();
-        let door = ControlListener::bind(&name).unwrap();
-        let client = Connection::connect(&name).unwrap();
-        (Session::new(1, 0, door.accept().unwrap().unwrap()), client)
-    }
 
     /// The second of two programs that answered at the same time was refused: the place of one alone was
     /// given to both.

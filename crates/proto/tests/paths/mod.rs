@@ -440,6 +440,18 @@ impl World {
         }
     }
 
+    /// All of these faults, each at each of the first `events` events of a line of four nodes: nothing leaks.
+    pub fn fail_at_each_event(events: u64, make: impl Fn() -> Self) {
+        for event in 0..events {
+            for fault in 0..19 {
+                let mut world = make();
+                world.run(event);
+                world.fail(fault, |link| (link, link + 1));
+                world.assert_empty_at_the_end();
+            }
+        }
+    }
+
     /// A node does nothing for a while. Its neighbours lose it when that is long.
     pub fn hang(&mut self, at: usize, time: Span) {
         if self.stations[at].machine.is_none() || self.stations[at].hangs {
