@@ -1,4 +1,4 @@
-//! What is guaranteed to a channel now, which another path may change.
+//! The guarantee of a channel at present, which another path may change.
 
 use std::ffi::{c_char, c_int};
 

@@ -316,7 +316,7 @@ impl RecvChannel {
         self.session.newest(self.channel).unwrap_or(self.granted).withdrawn
     }
 
-    /// Whether the contract has changed since the last call, since somebody has asked for that or the channel
+    /// True if the contract has changed since the last call, since somebody has asked for that or the channel
     /// has moved to another path: the contract that then stands.
     pub fn changed(&mut self) -> Option<&Granted> {
         let newest = self.session.take_changed(self.channel);

@@ -229,7 +229,7 @@ impl SendChannel {
         join(&self.session, self.channel, to)
     }
 
-    /// Whether the contract has changed since the last call, since somebody else has asked for that or the
+    /// True if the contract has changed since the last call, since somebody else has asked for that or the
     /// channel has moved to another path: the contract that then stands.
     pub fn changed(&mut self) -> Option<&Contract> {
         // It is told of its own changes once more.

@@ -179,7 +179,7 @@ impl Receiver {
         self.address
     }
 
-    /// What fills its queue.
+    /// The filler of its queue.
     pub fn queue(&self) -> &Queue {
         &self.queue
     }

@@ -477,6 +477,7 @@ fn bypass_is_gone_after_kill() {
     let mut word = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut word).unwrap();
     if word.trim() == "none" {
+        child.wait().unwrap();
         return support::skipped("there is no eBPF here");
     }
     let index = pair.b.route().unwrap().index_of("eth0").unwrap().0;

@@ -59,7 +59,7 @@ impl<'a> Queued<'a> {
     }
 }
 
-/// What came is no ring of the kernel's.
+/// The descriptor that came is no ring of the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the receive queue contradicts itself; it is to be opened again")]
 pub struct BadQueue;

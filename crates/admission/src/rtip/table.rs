@@ -89,7 +89,7 @@ impl Tail {
         }
     }
 
-    /// What is left where `gone` has left and `flows` stay, beside ordinary packets of at most `ordinary`.
+    /// The tail where `gone` has left and `flows` stay, beside ordinary packets of at most `ordinary`.
     fn without(self, gone: &Flow, flows: &[Flow], ordinary: u64) -> Self {
         let (slope, constant) = line(gone);
         let (slope, constant) = (self.slope.saturating_sub(slope), self.constant.saturating_sub(constant));

@@ -43,7 +43,7 @@ pub struct Behaviour {
     pub stands_still: bool,
     /// The channel whose end it never confirms, as when the receiver's station has died.
     pub unconfirmed: ChannelId,
-    /// Whether a channel moves onto a tunnel while the node is asked to show it, before it answers.
+    /// True if a channel moves onto a tunnel while the node is asked to show it, before it answers.
     pub moves: bool,
     /// How many units it says that there were, where that is a lie.
     pub final_units: Option<u64>,

@@ -17,7 +17,7 @@ pub(super) mod helper {
     pub(crate) const RING_DISCARD: i32 = 133;
 }
 
-/// Who runs the program.
+/// The executor of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Kernel,

@@ -10,7 +10,7 @@ use super::packet::{HEAD_OCTETS, Path, SIZES, count, head};
 use rbpf::insn_builder::{Cond, MemSize};
 use std::net::Ipv4Addr;
 
-/// What the filter of an interface needs to know of it.
+/// The facts of an interface that its filter needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inlet {
     /// All addresses of this host: a packet from one of them did not come from elsewhere.
@@ -46,7 +46,7 @@ pub(super) struct Maps {
     pub(super) counts: i32,
 }
 
-/// What the filter answers: the packet goes on to the next program and then to the layers.
+/// An answer of the filter: the packet goes on to the next program and then to the layers.
 pub(super) const LEAVE: i32 = -1;
 /// The packet goes no further.
 pub(super) const TAKE: i32 = 2;
@@ -106,12 +106,7 @@ pub(super) fn filter(inlet: &Inlet, maps: Maps, dialect: Dialect) -> Vec<u8> {
     code.jump_if(LENGTH, Cond::Lower, HEADERS - ETHERNET, leave);
     code.add(LENGTH, ETHERNET - HEADERS);
     reserve(&mut code, leave, full);
-    code.load(MemSize::Word, 1, STACK, SOURCE);
-    code.store(MemSize::Word, RECORD, head::SOURCE, 1);
-    code.load(MemSize::HalfWord, 1, STACK, SOURCE_PORT);
-    code.store(MemSize::HalfWord, RECORD, head::PORT, 1);
-    code.load(MemSize::Word, 1, STACK, DESTINATION);
-    code.store(MemSize::Word, RECORD, head::TO, 1);
+    addresses(&mut code);
     let discard = code.label();
     data(&mut code, discard);
     submit(&mut code, Path::Bypass);
@@ -260,6 +255,16 @@ fn udp_sum(code: &mut Code) {
     code.store(MemSize::DoubleWord, STACK, SUM_AT, 3);
 }
 
+/// Writes the addresses of both ends to the record.
+fn addresses(code: &mut Code) {
+    code.load(MemSize::Word, 1, STACK, SOURCE);
+    code.store(MemSize::Word, RECORD, head::SOURCE, 1);
+    code.load(MemSize::HalfWord, 1, STACK, SOURCE_PORT);
+    code.store(MemSize::HalfWord, RECORD, head::PORT, 1);
+    code.load(MemSize::Word, 1, STACK, DESTINATION);
+    code.store(MemSize::Word, RECORD, head::TO, 1);
+}
+
 /// Takes the smallest place that the packet fits in, of the ring in register 0.
 fn reserve(code: &mut Code, leave: Label, full: Label) {
     code.copy(1, 0);
@@ -387,12 +392,7 @@ pub(super) fn tail(slot: u32, maps: Maps, ring: i32, dialect: Dialect) -> Vec<u8
     code.copy(COUNTS, 0);
     code.map(0, ring);
     reserve(&mut code, none, full);
-    code.load(MemSize::Word, 1, STACK, SOURCE);
-    code.store(MemSize::Word, RECORD, head::SOURCE, 1);
-    code.load(MemSize::HalfWord, 1, STACK, SOURCE_PORT);
-    code.store(MemSize::HalfWord, RECORD, head::PORT, 1);
-    code.load(MemSize::Word, 1, STACK, DESTINATION);
-    code.store(MemSize::Word, RECORD, head::TO, 1);
+    addresses(&mut code);
     code.store(MemSize::Word, RECORD, head::OCTETS, LENGTH);
     let copied = code.label();
     code.jump_if(LENGTH, Cond::Equals, 0, copied);

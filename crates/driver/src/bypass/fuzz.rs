@@ -154,7 +154,7 @@ fn packet(data: &[u8]) -> (Vec<u8>, Context) {
     (frame, context)
 }
 
-/// Whether a record holds exactly what was delivered.
+/// True if a record holds exactly what was delivered.
 fn does_hold(record: &[u8], delivery: &Delivery<'_>, path: Path) -> bool {
     let mut wanted = Vec::new();
     wanted.extend(delivery.from.ip().octets());
@@ -310,7 +310,7 @@ mod tests {
         let (mut frame, mut context) = sound(&mut Choices(&[0]));
         frame[42..44].fill(0);
         mend(&mut frame, true);
-        // What is left to all ones: the sum comes out as zero.
+        // The rest to all ones: the sum comes out as zero.
         let rest = [frame[40], frame[41]];
         frame[42..44].copy_from_slice(&rest);
         mend(&mut frame, true);

@@ -21,7 +21,7 @@ const KEYS_MAX: u32 = 1_024;
 #[derive(Debug)]
 struct Interface {
     index: u32,
-    /// What its filter knows, and the link that holds it there.
+    /// The facts that its filter knows, and the link that holds it there.
     filter: Result<(Inlet, OwnedFd), Unfit>,
 }
 
@@ -151,13 +151,13 @@ impl Bypass {
         self.look();
     }
 
-    /// What the kernel has counted of a socket.
+    /// The kernel's counts of a socket.
     pub fn counts(&self, slot: u32) -> Counts {
         let octets = self.counts.get(&slot.to_ne_bytes()).unwrap_or_default();
         Counts::parse(&octets)
     }
 
-    /// Whether the filter knows the socket at present.
+    /// True if the filter knows the socket at present.
     pub fn is_known(&self, slot: u32) -> bool {
         self.held(slot).is_some_and(|held| !held.keys.is_empty())
     }

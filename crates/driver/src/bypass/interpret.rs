@@ -1,4 +1,4 @@
-//! What the programs see and do when they run in user space.
+//! The programs' surroundings when they run in user space.
 
 use super::filter::{Maps, context};
 
@@ -56,7 +56,7 @@ impl Kernel {
     }
 }
 
-/// What a program did.
+/// The deeds of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) answer: i32,

@@ -1,4 +1,4 @@
-//! What the layers of the kernel do with a packet, as a plain function.
+//! The kernel's layers as a plain function of a packet.
 //!
 //! It is written from the specifications (RFC 791, 768, 1122) and the behaviour of Linux, layer by layer, and
 //! shares no code with the filter, which is compared with it.
@@ -14,7 +14,7 @@ pub(crate) struct Socket {
     pub(crate) peer: Option<SocketAddrV4>,
 }
 
-/// What a program gets.
+/// A packet as a program gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Delivery<'a> {
     /// The socket, by its place.
@@ -53,7 +53,7 @@ pub(super) fn udp_sum(ip: &[u8], datagram: &[u8]) -> u16 {
     sum(&[&ip[12..20], &[0, 17], &octets, datagram])
 }
 
-/// What the layers deliver of one packet, by itself: a fragment yields nothing until its others are there.
+/// The layers' delivery of one packet, by itself: a fragment yields nothing until its others are there.
 pub(crate) fn stack<'a>(
     frame: &'a [u8],
     context: Context,

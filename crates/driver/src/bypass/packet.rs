@@ -1,8 +1,8 @@
-//! What a receive queue holds of a packet, and the values that the programs and the maps share.
+//! The form of a packet in a receive queue, and the values that the programs and the maps share.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// What the kernel writes before the octets of a packet: source address and port, as on the wire; which way
+/// The kernel's words before the octets of a packet: source address and port, as on the wire; which way
 /// the packet took; its octets; the address that it was sent to.
 pub const HEAD_OCTETS: usize = 16;
 /// Octets that a packet takes of a ring, with the head and without the eight of the kernel: the smallest that
@@ -43,7 +43,7 @@ pub(super) fn value(peer: Option<SocketAddrV4>, slot: u32) -> [u8; 16] {
     value
 }
 
-/// What the kernel has counted of one socket.
+/// The kernel's counts of one socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets that went past the layers into the queue.

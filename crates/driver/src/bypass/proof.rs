@@ -186,7 +186,7 @@ mod tests {
         let alone =
             |lines: &[String], six: &str| is_alone(&(HEAD.to_owned() + &lines.concat()), six, bound, 77);
         let own = line([10, 0, 0, 1], 5_000, 77);
-        assert!(alone(&[own.clone()], HEAD));
+        assert!(alone(std::slice::from_ref(&own), HEAD));
         assert!(alone(&[own.clone(), line([10, 0, 0, 2], 5_000, 8), line([0; 4], 5_001, 9)], HEAD));
         assert!(!alone(&[own.clone(), line([0; 4], 5_000, 8)], HEAD));
         assert!(!alone(&[own.clone(), line([10, 0, 0, 1], 5_000, 8)], HEAD));

@@ -1,4 +1,4 @@
-//! What stands at an interface beside the layers: where anything does, the full path alone is right
+//! Things that stand at an interface beside the layers: where one does, the full path alone is right
 //! (ENDHOST-R9).
 
 use super::filter::{Inlet, Network};
@@ -137,7 +137,7 @@ impl Surroundings {
         self.addresses.iter().map(|of| of.address).collect()
     }
 
-    /// What the filter of an interface is to know; or why it may have none. `ours` of the programs there are
+    /// The facts for the filter of an interface; or why it may have none. `ours` of the programs there are
     /// the bypass's own.
     pub(super) fn inlet(&self, interface: u32, ours: u32) -> Result<Inlet, Unfit> {
         let of_ours = |name: &str| name.strip_prefix("rota-").is_some_and(|rest| rest.parse::<u32>().is_ok());

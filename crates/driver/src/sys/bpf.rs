@@ -31,7 +31,7 @@ pub(crate) enum ProgramKind {
     Ingress = 3,
 }
 
-/// What the kernel hooks a program to.
+/// The kernel's hook for a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hook {
     /// Packets that come to the sockets of a control group.

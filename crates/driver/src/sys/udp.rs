@@ -1,4 +1,4 @@
-//! What the kernel says of a socket of UDP, in the calls that `nix` does not wrap.
+//! The kernel's word on a socket of UDP, in the calls that `nix` does not wrap.
 
 use nix::errno::Errno;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

@@ -258,7 +258,7 @@ fn the_leeway_of_a_meter_is_what_the_hops_before_may_be_relaxed_to() {
     assert_eq!(upstream_behind(&node(2, late, ms(5)), second), by_hop(ms(201)));
     assert_eq!(upstream_behind(&node(4, late, ms(300)), second), by_hop(ms(300)));
     assert_eq!(upstream_behind(&node(1, Chance::NEVER, ms(5)), second), by_hop(ms(5)));
-    // What D_max leaves may be less, and a level of a guaranteed link has no such limit.
+    // The rest of D_max may be less, and a level of a guaranteed link has no such limit.
     assert_eq!(upstream_behind(&node(2, late, ms(5)), ms(60)), of_goal(ms(60)));
     assert_eq!(upstream_behind(&node(2, Chance::NEVER, ms(5)), second), of_goal(second));
 }

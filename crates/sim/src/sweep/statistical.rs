@@ -35,7 +35,7 @@ pub struct StatisticalCase {
     pub varies: bool,
 }
 
-/// What the promise rests on, and a control breaks.
+/// An assumption of the promise, which a control breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// All sources follow one event: each sends when the others do.

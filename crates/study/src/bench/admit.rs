@@ -30,7 +30,7 @@ pub struct Args {
 #[derive(Clone, Copy)]
 struct Set {
     name: &'static str,
-    /// What channel i asks for, and its bound on the port.
+    /// The request of channel i, and its bound on the port.
     channel: fn(u64) -> (Ask, Span),
 }
 

@@ -63,7 +63,7 @@ enum Rhythm {
     WakeUp,
 }
 
-/// What one packet cost, in the median of the rounds.
+/// The cost of one packet, in the median of the rounds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Cost {
     /// Of the whole machine, less that without a receiver.
@@ -177,7 +177,7 @@ fn typical(rounds: &[Cost]) -> Cost {
     }
 }
 
-/// What a receiver counted.
+/// The counts of a receiver.
 #[derive(Default)]
 struct Got {
     times: Record,

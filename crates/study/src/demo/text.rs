@@ -159,7 +159,7 @@ fn describe_into(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
     writeln!(out, "{}", verdict_with_first(outcome))
 }
 
-/// What stalls of the machine did to a run: played again, or spoiled all the same.
+/// The effect of the machine's stalls on a run: played again, or spoiled all the same.
 pub(super) fn stood_still(run: &RunOutcome) -> Vec<String> {
     let again = match run.replays {
         0 => None,

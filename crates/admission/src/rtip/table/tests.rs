@@ -14,7 +14,7 @@ fn owned(ordinary: Span) -> EdfTable<Box<[Flow]>, Box<[Point]>> {
     EdfTable::new(ordinary, places.into_boxed_slice(), points.into_boxed_slice())
 }
 
-/// What changed in passes over the table is what a table of the same flows has that is written anew. The
+/// Passes over a table leave it as a table of the same flows is that is written anew. The
 /// table itself stays as the passes have left it, so the next pass goes on from there.
 fn is_as_built(table: &EdfTable<Box<[Flow]>, Box<[Point]>>) -> bool {
     let mut built = table.clone();

@@ -126,7 +126,7 @@ impl Node {
         let id = self.lines[0].channels.next_id();
         let beyond = Beyond { reroute: Some(Span::ZERO), ..beyond };
         let asked = ChannelRequest { tree: id, ..self.request_beyond(request, first, &beyond) };
-        // What cannot be is a mistake of the program, and no refusal of a receiver.
+        // An impossible request is a mistake of the program, and no refusal of a receiver.
         Rcap::check_request(now, asked).map_err(RequestError::Across)?;
         let key = ChannelKey { origin: own, channel: id };
         let asked_of_all = self.tell_across(now, |across| {
