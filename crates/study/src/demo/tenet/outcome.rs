@@ -86,12 +86,13 @@ pub struct TenetOutcome {
     pub crossings: Vec<Crossing>,
     /// The part of the load that arrived.
     pub load: Goodput,
+    /// How often the run was played before, each time spoiled by stalls of the machine.
+    pub replays: u8,
 }
 
 impl Conduct {
     /// When each unit was due by the contract: when it was handed over, and a period after the one before.
-    /// That
-    /// is where a bound begins; what a program hands over earlier waits for its own account.
+    /// That is where a bound begins; what a program hands over earlier waits for its own account.
     pub fn expected(&self) -> Vec<u64> {
         let mut last = None;
         let due = self.handed.iter().map(|unit| {
@@ -217,6 +218,7 @@ struct TenetJson<'a> {
     load_to_ns: u64,
     load_tcp_bps: u64,
     load_udp_bps: u64,
+    replays: u8,
     channels: Vec<ChannelJson<'a>>,
     udp: UdpJson,
     bottleneck: BottleneckJson,
@@ -293,6 +295,7 @@ pub fn to_json(outcome: &TenetOutcome) -> serde_json::Result<serde_json::Value> 
         load_to_ns: outcome.times.load_to().as_nanos(),
         load_tcp_bps: outcome.load.tcp_bps,
         load_udp_bps: outcome.load.udp_bps,
+        replays: outcome.replays,
         channels: channels.collect(),
         udp: UdpJson {
             units: outcome.udp.len() as u64,
@@ -312,7 +315,7 @@ pub fn to_json(outcome: &TenetOutcome) -> serde_json::Result<serde_json::Value> 
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -343,7 +346,16 @@ mod tests {
             udp: Vec::new(),
             crossings: Vec::new(),
             load: Goodput::default(),
+            replays: 0,
         }
+    }
+
+    /// 100 frames, of which stalls excuse some.
+    pub fn with_excused(excused: u64) -> TenetOutcome {
+        let steady: Vec<u64> = (0..100).map(|n| n * 125).collect();
+        let mut outcome = outcome(conduct(&steady));
+        outcome.channels[0].figures.excused = excused;
+        outcome
     }
 
     #[test]
