@@ -186,9 +186,9 @@ fn method(page: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
          figures have both."
             .to_string(),
         format!(
-            "<b>Host stalls.</b> A frame beyond its bound is excused only by evidence recorded apart from it. \
-             {excused} frames are excused so; a run with more than 5 % is played again, at most twice, \
-             and then the machine is unfit to judge.{again}"
+            "<b>Host stalls.</b> A frame beyond its bound is excused only by evidence recorded apart \
+             from it: {excused} frames are. A run with more than 5 % is played again, at most twice, and \
+             then the machine is unfit to judge.{again}"
         ),
     ] {
         writeln!(page, "<li>{item}</li>")?;
