@@ -4,7 +4,7 @@ use super::bottleneck::{Crossing, occupancy, queue};
 use super::plan::{PERIOD, REFERENCE, Times};
 use crate::demo::outcome::{EXCUSED_PCT_MAX, Verdict};
 use crate::load::Goodput;
-use crate::measure::{self, Expectation, Fate, Figures};
+use crate::measure::{self, Cause, Expectation, Fate, Figures};
 use crate::record::UnitRecord;
 use crate::stall::Stall;
 use rota::HopInfo;
@@ -148,13 +148,22 @@ impl ChannelOutcome {
     pub fn delay_max_ns(&self) -> u64 {
         self.fates.iter().filter_map(|fate| fate.delay_ns).max().unwrap_or(0)
     }
+
+    /// Frames beyond the bound, or not there, that a stall of the host excuses. A frame that is late by the
+    /// clip's period alone breaks no contract here, and needs no excuse.
+    pub fn excused(&self) -> u64 {
+        let beyond = |fate: &&Fate| fate.delay_ns.is_none_or(|delay| delay > self.bound.as_nanos());
+        let excused = self.fates.iter().filter(beyond).filter(|fate| fate.cause == Some(Cause::HostStall));
+        excused.count() as u64
+    }
 }
 
 impl TenetOutcome {
     /// Kept, broken, or unfit to judge.
     pub fn verdict(&self) -> Verdict {
         let sum = |count: fn(&Figures) -> u64| self.channels.iter().map(|of| count(&of.figures)).sum::<u64>();
-        let (units, excused, broken) = (sum(|f| f.frames), sum(|f| f.excused), sum(|f| f.broken));
+        let (units, broken) = (sum(|f| f.frames), sum(|f| f.broken));
+        let excused: u64 = self.channels.iter().map(ChannelOutcome::excused).sum();
         match () {
             () if excused as f64 * 100.0 > EXCUSED_PCT_MAX * units as f64 => Verdict::Unfit,
             () if broken > 0 || self.channels.iter().any(|of| of.conduct.ended.is_some()) => Verdict::Broken,
@@ -272,7 +281,7 @@ pub fn to_json(outcome: &TenetOutcome) -> serde_json::Result<serde_json::Value> 
         delay_max_ns: of.delay_max_ns(),
         lost: of.figures.lost,
         broken: of.figures.broken,
-        excused: of.figures.excused,
+        excused: of.excused(),
         excess: of.conduct.excess.len() as u64,
         setup_ns: of.took.as_nanos(),
         throughput_bps: parts.clone().map(|part| outcome.rate_bps(&of.conduct.came(), &part)),
@@ -354,8 +363,19 @@ pub mod tests {
     pub fn with_excused(excused: u64) -> TenetOutcome {
         let steady: Vec<u64> = (0..100).map(|n| n * 125).collect();
         let mut outcome = outcome(conduct(&steady));
-        outcome.channels[0].figures.excused = excused;
+        for fate in outcome.channels[0].fates.iter_mut().take(excused as usize) {
+            (fate.delay_ns, fate.cause) = (None, Some(Cause::HostStall));
+        }
         outcome
+    }
+
+    #[test]
+    fn a_frame_within_its_bound_needs_no_excuse() {
+        let mut outcome = with_excused(3);
+        for fate in &mut outcome.channels[0].fates[10..90] {
+            fate.cause = Some(Cause::HostStall);
+        }
+        assert_eq!((outcome.channels[0].excused(), outcome.verdict()), (3, Verdict::Kept));
     }
 
     #[test]

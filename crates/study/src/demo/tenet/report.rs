@@ -1,7 +1,7 @@
 //! The report of the run: one HTML file that needs nothing else.
 
 use super::figures;
-use super::outcome::{self, TenetOutcome};
+use super::outcome::{self, ChannelOutcome, TenetOutcome};
 use super::plan::{HURRY, LOAD_UDP, PERIOD, T1};
 use super::text::{PARTS, beside_the_paper, beyond, udp_words, verdict};
 use crate::demo::outcome::Verdict;
@@ -148,7 +148,7 @@ fn tables(page: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
 }
 
 fn method(page: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
-    let excused: u64 = outcome.channels.iter().map(|of| of.figures.excused).sum();
+    let excused: u64 = outcome.channels.iter().map(ChannelOutcome::excused).sum();
     let again =
         played_again(outcome.replays).map(|again| format!(" This run was {again}.")).unwrap_or_default();
     writeln!(page, "<h2>How these figures were obtained</h2><ul class=\"method\">")?;
