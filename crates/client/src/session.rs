@@ -179,8 +179,8 @@ impl Session {
         }
     }
 
-    /// Of the news that wait keeps contracts that change and words on receivers, and throws away the others, which in time would
-    /// leave no room for an answer. False when there will be no more.
+    /// Of the news that wait keeps contracts that change and words on receivers, and throws away the others,
+    /// which in time would leave no room for an answer. False when there will be no more.
     pub(crate) fn discard(&self) -> bool {
         loop {
             match self.connection.reply(Span::ZERO) {
