@@ -391,6 +391,14 @@ fn a_gateway_that_sleeps_between_packets_sees_a_cable_that_goes() {
     sender.wait_for_word("open:");
     let forwarded = || lab.status("gateway")["extra"]["counters"]["packets_forwarded"].as_u64() > Some(8_000);
     assert!(eventually(PATIENCE, || forwarded().then_some(())).is_some(), "{}", sender.err());
+    // Each packet has a lull of its own: the cable goes in one, or a moment beside it.
+    let counted = |name: &str| lab.status("gateway")["extra"]["counters"][name].as_u64().expect("a count");
+    let before = ["lulls", "packets_forwarded"].map(counted);
+    let later = || counted("packets_forwarded") > before[1] + 300;
+    assert!(eventually(PATIENCE, || later().then_some(())).is_some(), "{}", sender.err());
+    let after = ["lulls", "packets_forwarded"].map(counted);
+    let [lulls, packets] = [0, 1].map(|at| after[at] - before[at]);
+    assert!(lulls * 4 > packets, "{lulls} lulls while {packets} packets went on");
     let begun = rota::now();
     lab.exec("gateway", &["ip", "link", "set", "eth1", "down"]).finish().well();
     let sender = sender.finish();
