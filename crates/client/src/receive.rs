@@ -12,10 +12,10 @@ use rota_shm::{
 use rota_units::{Instant, Span};
 
 use crate::node::NodeError;
-use crate::now;
 use crate::reattach::ListenOrigin;
 use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
 use crate::wait::{NODE_GONE, WaitError, wait_for};
+use crate::{now, sleep_until};
 
 /// Why no channel was accepted.
 #[derive(Debug, thiserror::Error)]
@@ -332,6 +332,23 @@ impl RecvChannel {
     /// Who sends.
     pub fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// The node of the sender. Where it was unknown when the channel came, its node is asked, for so long.
+    pub(crate) fn sender(&self, patience: Span) -> NodeId {
+        let give_up = now() + patience;
+        let mut known = self.peer.node_id;
+        while !known.is_known() && now() < give_up {
+            let show = Request::Show { channel: self.channel };
+            match self.session.request(&show, give_up.since(now())) {
+                Ok(Message { body: Reply::Channel(detail), .. }) => known = detail.info.peer_node_id,
+                Ok(_) | Err(_) => return known,
+            }
+            if !known.is_known() {
+                sleep_until(now() + Span::from_millis(10));
+            }
+        }
+        known
     }
 
     /// Units that the sender had handed over or left out on the channels that this one continues
