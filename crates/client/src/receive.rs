@@ -411,13 +411,14 @@ impl RecvChannel {
     }
 
     /// The same of a channel that has ended. A sender whose station fell silent, and is back, states its
-    /// units after the end: waits for that, at most for `patience`.
+    /// units after the end: waits for that, at most for `patience`, and not where its node has died or is
+    /// beyond the segment.
     pub fn units_stated_within(&self, patience: Span) -> Option<u64> {
         let (board, give_up) = (&self.sink.board, now() + patience);
         loop {
             let seen = board.event();
             let (stated, left) = (board.final_units(), give_up.since(now()));
-            if stated.is_some() || left == Span::ZERO || self.session.is_gone() {
+            if stated.is_some() || board.is_final() || left == Span::ZERO || self.session.is_gone() {
                 return stated;
             }
             board.wait(seen, left.min(max_slice()));
