@@ -30,7 +30,7 @@ local KINDS = {
     [17] = "Will",
 }
 local PAYLOADS = { [0] = "none", [1] = "unit behind a unit header", [2] = "RTIP packet" }
-local ALGORITHMS = { [1] = "keyed BLAKE3, 16 octets" }
+local ALGORITHMS = { [1] = "keyed BLAKE3, 16 octets", [2] = "header tag and data tag, 8 octets each" }
 local STATES = { [0] = "joining", [1] = "plain", [2] = "ring", [3] = "leaving" }
 local PHASES = { [0] = "first rotation", [1] = "real-time", [2] = "non-real-time", [3] = "way home" }
 local MODES = { [0] = "plain Ethernet", [1] = "token mode" }
@@ -50,6 +50,7 @@ local VERDICTS = { [0] = "prove that you live", [1] = "full", [2] = "other setti
 
 local HEADER = 28
 local TAG = 16
+local DATA = 13
 
 local f = {}
 local function field(name, make, label, ...)
@@ -69,6 +70,8 @@ field("generation", ProtoField.uint32, "Generation counter", base.DEC)
 field("generation_station", ProtoField.uint16, "Generation station", base.DEC)
 field("sequence", ProtoField.uint64, "Sequence", base.DEC)
 field("tag", ProtoField.bytes, "Tag (not verified here)")
+field("header_tag", ProtoField.bytes, "Header tag (not verified here)")
+field("data_tag", ProtoField.bytes, "Data tag (not verified here)")
 
 field("label", ProtoField.uint16, "Label", base.DEC)
 field("unit", ProtoField.uint16, "Unit", base.DEC)
@@ -483,6 +486,10 @@ function rota.dissector(tvb, pinfo, root)
             tree:add(f.rest, tvb(r.at, past - r.at))
         end
         tree:add(f.tag, tvb(past, TAG))
+        if kind == DATA then
+            tree:add(f.header_tag, tvb(past, TAG / 2))
+            tree:add(f.data_tag, tvb(past + TAG / 2, TAG / 2))
+        end
     end
 end
 

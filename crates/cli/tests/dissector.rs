@@ -93,13 +93,17 @@ fn tshark_reads_a_frame_of_each_kind_and_says_where_one_is_cut() {
         whole.iter().flat_map(|frame| (15..octets(frame)).map(|end| frame[..end].to_vec())).collect();
     let file = std::env::temp_dir().join(format!("rota-frames-{}.pcapng", std::process::id()));
     std::fs::write(&file, capture(&whole)).unwrap();
-    let fields = ["-T", "fields", "-e", "rota.kind", "-e", "rota.tag", "-e", "_ws.expert", "-e", "rota.rest"];
+    let names = ["rota.kind", "rota.tag", "_ws.expert", "rota.rest", "rota.header_tag", "rota.data_tag"];
+    let mut fields = vec!["-T", "fields"];
+    fields.extend(names.iter().flat_map(|name| ["-e", name]));
     let Some(told) = tshark(&file, &fields) else { return };
     for ((name, frame), line) in samples.iter().zip(told.lines()) {
         let fields: Vec<&str> = line.split('\t').collect();
         assert_eq!(fields[0], frame[15].to_string(), "{name}");
         assert_eq!(fields[1].replace(':', "").len(), 32, "{name}: {line}");
         assert_eq!((fields[2], fields[3]), ("", ""), "{name}: nothing is left over or wrong: {line}");
+        let both = if name == "Data" { fields[1].to_owned() } else { String::new() };
+        assert_eq!([fields[4], fields[5]].concat(), both, "{name}: data has two tags: {line}");
     }
     assert_eq!(told.lines().count(), samples.len());
     std::fs::write(&file, capture(&cut)).unwrap();

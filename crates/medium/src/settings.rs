@@ -22,7 +22,7 @@ const TRT_MAX: Span = Span::from_millis(1_000);
 /// L is at least so many D: half of L + D is then 2D, the way of a claim and its answer.
 const LEASE_DELAYS: u64 = 3;
 /// Raised with every change that a station of the version before would misread.
-const PROTOCOL_VERSION: u64 = 11;
+const PROTOCOL_VERSION: u64 = 12;
 /// Default N.
 pub const STATIONS_STATED: u16 = 14;
 

@@ -18,7 +18,22 @@ pub const TAG_OCTETS: usize = 16;
 
 /// The version of the link header, in the upper four bits of its first octet.
 pub const LINK_VERSION: u8 = 1;
-const TAG_BLAKE3: u8 = 1;
+
+/// How a frame's tag is made, in the lower four bits of the link header's first octet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TagAlgorithm {
+    /// Keyed BLAKE3, cut to 16 octets.
+    Blake3 = 1,
+    /// A header tag and a data tag of 8 octets each ([`crate::halves`]).
+    Halves = 2,
+}
+
+impl TagAlgorithm {
+    /// That of frames of a kind.
+    pub(crate) const fn of(kind: Kind) -> Self {
+        if matches!(kind, Kind::Data) { Self::Halves } else { Self::Blake3 }
+    }
+}
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantNames)]
@@ -220,14 +235,18 @@ pub struct LinkHeader {
 }
 
 impl LinkHeader {
-    fn parse(reader: &mut Reader<'_>) -> Result<(Self, usize), Malformed> {
+    /// The header, how the tag is made, and the length of the body. A kind has one algorithm; a frame with
+    /// the other one is read like those with a wrong tag, since its kind may be what is wrong.
+    fn parse(reader: &mut Reader<'_>) -> Result<(Self, TagAlgorithm, usize), Malformed> {
         let first = reader.u8()?;
         if first >> 4 != LINK_VERSION {
             return Err(Malformed::Version(first >> 4));
         }
-        if first & 0xf != TAG_BLAKE3 {
-            return Err(Malformed::TagAlgorithm(first & 0xf));
-        }
+        let algorithm = match first & 0xf {
+            1 => TagAlgorithm::Blake3,
+            2 => TagAlgorithm::Halves,
+            other => return Err(Malformed::TagAlgorithm(other)),
+        };
         let kind = Kind::from_code(reader.u8()?);
         let key_epoch = reader.u8()?;
         let payload = PayloadKind::from_code(reader.u8()?);
@@ -238,13 +257,13 @@ impl LinkHeader {
         let generation = Generation { counter: reader.u32()?, station: reader.u16()? };
         let seq = reader.u48()?;
         let header = Self { kind, key_epoch, payload, source, segment, incarnation, generation, seq };
-        Ok((header, body_octets))
+        Ok((header, algorithm, body_octets))
     }
 
     pub(crate) fn emit(&self, body_octets: usize, buffer: &mut [u8]) {
         let body_octets = u16::try_from(body_octets).expect("a body fits one frame");
         Writer::new(buffer)
-            .u8(LINK_VERSION << 4 | TAG_BLAKE3)
+            .u8(LINK_VERSION << 4 | TagAlgorithm::of(self.kind) as u8)
             .u8(self.kind.code())
             .u8(self.key_epoch)
             .u8(self.payload.code())
@@ -263,6 +282,7 @@ impl LinkHeader {
 pub struct FrameView<'a> {
     frame: &'a [u8],
     header: LinkHeader,
+    algorithm: TagAlgorithm,
     body_octets: usize,
 }
 
@@ -277,14 +297,18 @@ impl<'a> FrameView<'a> {
         if reader.u16()? != ether_type {
             return Err(Malformed::ForeignEtherType);
         }
-        let (header, body_octets) = LinkHeader::parse(&mut reader)?;
+        let (header, algorithm, body_octets) = LinkHeader::parse(&mut reader)?;
         reader.take(body_octets + TAG_OCTETS)?;
-        Ok(Self { frame, header, body_octets })
+        Ok(Self { frame, header, algorithm, body_octets })
     }
 
     /// The link header.
     pub const fn header(&self) -> &LinkHeader {
         &self.header
+    }
+
+    pub(crate) const fn algorithm(&self) -> TagAlgorithm {
+        self.algorithm
     }
 
     /// The frame's Ethernet source.

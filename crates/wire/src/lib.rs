@@ -12,6 +12,7 @@ pub mod ethernet;
 mod fields;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod halves;
 pub mod header;
 mod leases;
 pub mod link_state;
@@ -32,6 +33,7 @@ pub use bodies::{
 pub use circuit::{CIRCUIT_HEADER_OCTETS, CircuitHeader, CircuitVerb};
 pub use ethernet::{ETHERNET_HEADER_OCTETS, MacAddr, host_level};
 pub use fields::Malformed;
+pub use halves::{ChannelKey, ChannelName, HALF_OCTETS, HeaderKey, header_octets};
 pub use header::{DEFAULT_ETHERTYPE, UNIT_HEADER_OCTETS};
 pub use header::{
     FrameView, Generation, INCARNATION_AT, Kind, LINK_HEADER_OCTETS, LINK_VERSION, LinkHeader, PayloadKind,

@@ -40,6 +40,7 @@ fn the_page_says_what_the_code_writes() {
     assert_eq!(page["Link header"], LINK_HEADER_OCTETS);
     assert_eq!(page["Unit header"], UNIT_HEADER_OCTETS);
     assert_eq!(page["Tag"], TAG_OCTETS);
+    assert_eq!(page["Tags of data"], 2 * rota_wire::HALF_OCTETS);
     assert_eq!(page["LLC header"], rota_wire::llc::LLC_INFORMATION);
     assert_eq!(page["LLC fragment"], rota_wire::llc::FRAGMENT_OCTETS);
     assert_eq!(page["RTIP header"], rota_wire::RTIP_HEADER_OCTETS);

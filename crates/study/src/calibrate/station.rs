@@ -15,7 +15,7 @@ use rota_wire::{
 /// The second EtherType for local experiments: no node listens to it.
 const ETHERTYPE: u16 = 0x88b6;
 /// Not a secret: it only makes each tag cost what a tag costs.
-const KEY: Key = Key::new(*b"rota calibrate: nobody's secret.");
+const SECRET: [u8; 32] = *b"rota calibrate: nobody's secret.";
 /// Octets of a frame beside the MTU, and some to spare.
 const BEYOND_MTU: usize = 64;
 /// Where a body begins: behind the Ethernet header and ours.
@@ -29,6 +29,7 @@ const BACKLOG_TRIES: u32 = 500;
 pub struct Station {
     device: PacketDevice,
     poller: Poller,
+    key: Key,
     seq: u64,
     unit: Vec<u8>,
     buffer: Box<[u8]>,
@@ -67,7 +68,8 @@ impl Station {
         }
         let octets = usize::from(device.mtu()) + BEYOND_MTU;
         let room = || vec![0; octets].into_boxed_slice();
-        Ok(Self { device, poller, seq: 0, unit: vec![0x5a; octets], buffer: room(), heard: room() })
+        let (key, unit) = (Key::new(SECRET), vec![0x5a; octets]);
+        Ok(Self { device, poller, key, seq: 0, unit, buffer: room(), heard: room() })
     }
 
     /// How this end's port frames what it carries.
@@ -88,7 +90,7 @@ impl Station {
 
     fn send(&mut self, to: MacAddr, kind: Kind, seq: u64, body: usize) -> Result<bool, Failure> {
         let (header, me) = (self.header(kind, seq), self.mac());
-        let len = emit_frame(&mut self.buffer[..], to, me, ETHERTYPE, &header, body, &KEY);
+        let len = emit_frame(&mut self.buffer[..], to, me, ETHERTYPE, &header, body, &self.key);
         let sent = self.device.transmit(&self.buffer[..len]).map_err(device_failed)?;
         Ok(sent == Transmit::Sent)
     }
@@ -131,7 +133,7 @@ impl Station {
                 Ok(Some(received)) => {
                     let frame = &self.heard[..received.len];
                     let Ok(view) = FrameView::parse(frame, ETHERTYPE) else { continue };
-                    if !verify(&view, &KEY) || view.source_mac() == MacAddr(self.device.mac()) {
+                    if !verify(&view, &self.key) || view.source_mac() == MacAddr(self.device.mac()) {
                         continue;
                     }
                     let (header, from, body) = (view.header(), view.source_mac(), view.body().len());
