@@ -94,8 +94,13 @@ impl Control<'_> {
     /// Tells programs of changes that they did not ask for. One that does not read such news keeps its
     /// channel all the same, and hears of the last change once it reads again; returns when to try.
     pub(super) fn tell_changes(&mut self, now: Instant) -> Instant {
-        let all = self.sessions.iter_mut().fold(true, |all, session| tell_changes(session) && all);
-        if all { Instant::FAR } else { now + TELL_AGAIN }
+        let mut again = Instant::FAR;
+        for session in &mut self.sessions {
+            if !tell_changes(session) {
+                again = now + TELL_AGAIN;
+            }
+        }
+        again
     }
 
     /// A node on the way of a channel across segments has denied a change; only who asked is told.
