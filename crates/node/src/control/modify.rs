@@ -2,7 +2,7 @@
 
 use super::Control;
 use super::logged::denial;
-use crate::session::{Asked, Question};
+use crate::session::{Asked, Question, Session};
 use rota_admission::Refusal;
 use rota_contract::Granted;
 use rota_driver::clock::now;
@@ -33,6 +33,18 @@ pub(super) fn refusal_of(
 
 /// How soon a program that had no room for news may have some.
 const TELL_AGAIN: Span = Span::from_millis(100);
+
+/// Tells a program of changes that it did not ask for: true if it has heard of all.
+fn tell_changes(session: &mut Session) -> bool {
+    let mut channels = std::mem::take(&mut session.channels);
+    for owned in channels.iter_mut().filter(|owned| owned.change_untold) {
+        // A receiver asks what is not guaranteed on its way, too.
+        owned.change_untold =
+            !session.news(&Reply::Changed { channel: owned.shared, contract: owned.granted });
+    }
+    session.channels = channels;
+    session.channels.iter().all(|owned| !owned.change_untold)
+}
 
 impl Control<'_> {
     /// A request to change a channel was taken, and is answered when the token has decided, or was wrong.
@@ -84,17 +96,9 @@ impl Control<'_> {
     pub(super) fn tell_changes(&mut self, now: Instant) -> Instant {
         let mut again = Instant::FAR;
         for session in &mut self.sessions {
-            let mut channels = std::mem::take(&mut session.channels);
-            for owned in channels.iter_mut().filter(|owned| owned.change_untold) {
-                let is_told =
-                    session.news(&Reply::Changed { channel: owned.shared, contract: owned.granted });
-                // A receiver asks what is not guaranteed on its way, too.
-                owned.change_untold = !is_told;
-                if owned.change_untold {
-                    again = now + TELL_AGAIN;
-                }
+            if !tell_changes(session) {
+                again = now + TELL_AGAIN;
             }
-            session.channels = channels;
         }
         again
     }
@@ -119,5 +123,39 @@ impl Control<'_> {
         for (asker, number) in self.modifiers(channel) {
             self.sessions[asker].to(number).reply(&Reply::Refused(info.clone()), &[]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Owned;
+    use crate::session::tests::session;
+
+    /// It kept the contract of before, for ever.
+    #[test]
+    fn a_receiver_with_a_full_socket_is_told_once_it_reads_and_of_the_newest_contract() {
+        let (mut session, client) = session("full");
+        let (shared, told) = (ChannelId(7), true);
+        session.channels.push(Owned { shared, told, ..Owned::default() });
+        let changes = |session: &mut Session, bound_ns| {
+            let owned = &mut session.channels[0];
+            owned.granted.contract.bound_ns = bound_ns;
+            owned.change_untold = true;
+            tell_changes(session)
+        };
+        let first = (1..100_000).find(|bound_ns| !changes(&mut session, *bound_ns)).expect("it fills");
+        assert!(first > 10 && !tell_changes(&mut session) && !session.is_over());
+        assert!(!changes(&mut session, 500_000));
+        let next = || client.try_reply().expect("it lives").map(|message| message.body);
+        let bound = |reply: Reply| match reply {
+            Reply::Changed { channel, contract } if channel == shared => contract.contract.bound_ns,
+            other => panic!("{other:?}"),
+        };
+        let heard: Vec<u64> = std::iter::from_fn(next).map(bound).collect();
+        assert_eq!(heard, (1..first).collect::<Vec<_>>());
+        assert!(tell_changes(&mut session));
+        assert_eq!(next().map(bound), Some(500_000));
+        assert!(next().is_none() && tell_changes(&mut session), "and once");
     }
 }
