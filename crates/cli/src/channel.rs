@@ -84,6 +84,16 @@ enum Action {
         #[arg(long, value_name = "NODE")]
         to: String,
     },
+    /// Take a receiver out of an open channel that was opened to several
+    #[command(after_help = "Example: rota channel leave 4294967297 --to n7")]
+    Leave {
+        /// Its id, from the list
+        #[arg(value_parser = channel_id)]
+        channel: ChannelId,
+        /// The station that is to receive it no more
+        #[arg(long, value_name = "NODE")]
+        to: String,
+    },
     /// Change the contract of an open channel of this station, while it is used
     #[command(after_help = "Examples: rota channel modify 4294967297 --rate 2mbit\n          \
         rota channel modify 4294967297 --xmin 20ms --smax 3000octets --delay 200ms")]
@@ -130,6 +140,12 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             Err(OpenError::Refused(refusal)) => Ok(refused(&refusal, format)),
             Err(error) => Err(error.into()),
         },
+        Action::Leave { channel, to } => {
+            connect()?.leave_channel(*channel, to)?;
+            let json = json!({ "left": { "channel": channel, "to": to } });
+            say(format, json, &format!("{to} receives channel {channel} no more"));
+            Ok(Exit::Done)
+        }
         Action::Modify { channel, change } => modify(*channel, change, format),
     }
 }

@@ -275,7 +275,11 @@ fn play(
     let mut frame = 0;
     let mut guarantee = Guarantee::said(report.promise.and_then(|promise| promise.withdrawn));
     while frame < count {
-        if let Some(moved) = guarantee.moved(|| sink.withdrawn()) {
+        let look = || {
+            sink.receivers_changed().iter().for_each(|of| eprintln!("{}", receiver(of)));
+            sink.withdrawn()
+        };
+        if let Some(moved) = guarantee.moved(look) {
             eprintln!("{}", moved.words());
             report.moved.push(moved);
         }

@@ -391,6 +391,14 @@ fn a_gateway_that_sleeps_between_packets_sees_a_cable_that_goes() {
     sender.wait_for_word("open:");
     let forwarded = || lab.status("gateway")["extra"]["counters"]["packets_forwarded"].as_u64() > Some(8_000);
     assert!(eventually(PATIENCE, || forwarded().then_some(())).is_some(), "{}", sender.err());
+    // Each packet has a lull of its own: the cable goes in one, or a moment beside it.
+    let counted = |name: &str| lab.status("gateway")["extra"]["counters"][name].as_u64().expect("a count");
+    let before = ["lulls", "packets_forwarded"].map(counted);
+    let later = || counted("packets_forwarded") > before[1] + 300;
+    assert!(eventually(PATIENCE, || later().then_some(())).is_some(), "{}", sender.err());
+    let after = ["lulls", "packets_forwarded"].map(counted);
+    let [lulls, packets] = [0, 1].map(|at| after[at] - before[at]);
+    assert!(lulls * 4 > packets, "{lulls} lulls while {packets} packets went on");
     let begun = rota::now();
     lab.exec("gateway", &["ip", "link", "set", "eth1", "down"]).finish().well();
     let sender = sender.finish();
@@ -836,6 +844,15 @@ fn are_parts_of(clip: &[u8], copies: &[Vec<u8>; 3], told: &serde_json::Value) {
     assert!(rest.len() > 20_000 && clip.windows(rest.len()).any(|part| part == rest), "the one that joined");
 }
 
+/// The sender knows how many units have come to a receiver. Its last status of the one that was taken out is
+/// a second old at most.
+fn is_told(receiver: &str, told: &serde_json::Value, came: &serde_json::Value) -> bool {
+    let of = told["receivers"].as_array().and_then(|all| all.iter().find(|of| of["node"] == receiver));
+    let units = |of: &serde_json::Value| of["units"].as_u64();
+    let [told, came] = [of.and_then(units), units(came)];
+    told == came || receiver == "n3" && told.is_some() && told <= came
+}
+
 /// TENET-6-4: one video to receivers behind two gateways. One is refused, since its line has too little room,
 /// one leaves midway and one joins; those who stay get every octet, and the sender tells of each.
 #[test]
@@ -873,6 +890,7 @@ fn a_video_goes_to_several_receivers_of_whom_one_is_refused_and_one_leaves() {
     drop(n3);
     let is_out = || (states()["n3"] == "left").then_some(());
     assert!(eventually(PATIENCE, is_out).is_some(), "{:?}", states());
+    sender.wait_for_word("n3: out");
     let again = listen("n3");
     lab.rota("n1", &["channel", "join", &channel, "--to", "n3"]).finish().well();
     let refused = lab.rota("n1", &["channel", "join", &channel, "--to", "n5"]).finish();
@@ -880,6 +898,8 @@ fn a_video_goes_to_several_receivers_of_whom_one_is_refused_and_one_leaves() {
     drop(n5);
     let joined = || std::fs::metadata(file("n3")).is_ok_and(|copy| copy.len() > 50_000).then_some(());
     assert!(eventually(PATIENCE, joined).is_some(), "it has units again");
+    lab.rota("n1", &["channel", "leave", &channel, "--to", "n3"]).finish().well();
+    assert_eq!(states()["n3"], "left");
     // It is ended by hand: however slow this machine is, all of this happened amid the video.
     lab.rota("n1", &["channel", "close", &channel]).finish().well();
     let told = sender.finish().json();
@@ -894,8 +914,7 @@ fn a_video_goes_to_several_receivers_of_whom_one_is_refused_and_one_leaves() {
         };
         // The end by hand may cut the unit that was on its way.
         assert!(lost && came["incomplete"].as_u64() <= Some(1), "{receiver}: {came} {told}");
-        let of = told["receivers"].as_array().and_then(|all| all.iter().find(|of| of["node"] == receiver));
-        assert_eq!(of.map(|of| &of["units"]), Some(&came["units"]), "{receiver}: {told}");
+        assert!(is_told(receiver, &told, &came), "{receiver}: {came} {told}");
     }
     let copies = ["n2", "n4", "n3"].map(|station| std::fs::read(file(station)).expect("it was written"));
     let clip = std::fs::read(&clip).expect("the clip");

@@ -190,11 +190,16 @@ fn nodes_that_end_are_told_apart() {
     // What is only held open hears of its node's death too.
     let _fourth = lab.start_node(1, &[]);
     lab.wait_for_members();
-    let _receiver = lab.receiver(3, "0", &[]);
+    let receiver = lab.receiver(3, "0", &[]);
     let held = lab.start(1, &["channel", "open", "--to", "n3", "--rate", "1mbit"]);
     lab.wait_for_status(1, "its reservation", |s| !s["reservations"].as_array().unwrap().is_empty());
+    let killed = rota_driver::clock::now();
     end_node(&lab, 1, "KILL");
     assert_ended("a held channel's node killed", &held.finish(), 1, "the node of this station is gone");
+    // It waited two seconds for a statement that a dead node does not make.
+    assert_ended("the sender's node killed", &receiver.finish(), 4, "the other station fell silent");
+    let took = rota_driver::clock::now().since(killed);
+    assert!(took < rota_units::Span::from_millis(1_900), "{took}");
 }
 
 #[test]

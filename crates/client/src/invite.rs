@@ -11,6 +11,10 @@ use crate::receive::{AcceptError, Listener, RecvChannel};
 use crate::send::SendChannel;
 use crate::session::{Deadline, Session};
 
+/// The node of a sender on one segment may be unknown when its channel comes, and not for long: it has just
+/// asked over a session with this one.
+const KNOWN_WITHIN: Span = Span::from_millis(500);
+
 /// A receiver that asks for a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -30,8 +34,7 @@ pub struct Invitation {
 impl Invitation {
     /// True if it asks for the way back of this channel of that node. Any node may name any number.
     fn is_way_back(&self, from: NodeId, channel: ChannelId) -> bool {
-        // The node of a sender on one segment may be unknown as yet.
-        self.pair == Some(channel) && (self.node_id == from || !from.is_known())
+        self.pair == Some(channel) && self.node_id == from && from.is_known()
     }
 }
 
@@ -162,7 +165,7 @@ impl DuplexListener {
         let deadline = Deadline::after(timeout);
         let recv = self.listener.accept(timeout).map_err(DuplexError::Back)?;
         let invitation = self.invitee.invited(deadline.left()).map_err(DuplexError::Back)?;
-        if !invitation.is_way_back(recv.peer().node_id, recv.id()) {
+        if !invitation.is_way_back(recv.sender(KNOWN_WITHIN.min(deadline.left())), recv.id()) {
             let other = format!("{} asked for a channel that is no way back of this one", invitation.name);
             return Err(DuplexError::Node(NodeError::NotThere(other)));
         }
@@ -187,8 +190,9 @@ mod tests {
             info: InvitationInfo { receiver: node_id, number: ChannelId(1) },
         };
         assert!(invitation(sender, Some(channel)).is_way_back(sender, channel));
-        assert!(invitation(sender, Some(channel)).is_way_back(NodeId::UNKNOWN, channel), "not known yet");
-        assert!(!invitation(sender, Some(ChannelId(71))).is_way_back(NodeId::UNKNOWN, channel));
+        // One that is not known yet: the number alone was enough.
+        assert!(!invitation(sender, Some(channel)).is_way_back(NodeId::UNKNOWN, channel));
+        assert!(!invitation(NodeId::UNKNOWN, Some(channel)).is_way_back(NodeId::UNKNOWN, channel));
         for not in [(other, Some(channel)), (sender, Some(ChannelId(71))), (sender, None)] {
             assert!(!invitation(not.0, not.1).is_way_back(sender, channel), "{not:?}");
         }

@@ -410,6 +410,15 @@ impl Node {
         join(&self.session, channel, to)
     }
 
+    /// Takes a receiver out of an open channel of this station to several ones, whoever opened it. The others
+    /// receive on; with the last one the channel ends. Units that are on their way to it may be lost.
+    ///
+    /// # Errors
+    /// [`NodeError`]: it is no receiver of it, among others.
+    pub fn leave_channel(&mut self, channel: ChannelId, to: &str) -> Result<(), NodeError> {
+        leave(&self.session, channel, to)
+    }
+
     /// Keeps the token going round for a while although nobody has data, to measure hops.
     ///
     /// # Errors
@@ -530,6 +539,14 @@ pub(crate) fn join(session: &Session, channel: ChannelId, to: &str) -> Result<Sp
     match session.request(&join, LOCAL_TIMEOUT)?.body {
         Reply::Joined { bound_ns, .. } => Ok(Span::from_nanos(bound_ns)),
         other => Err(not_opened(other)),
+    }
+}
+
+/// Asks over any connection that a receiver of a channel leaves it.
+pub(crate) fn leave(session: &Session, channel: ChannelId, to: &str) -> Result<(), NodeError> {
+    match session.request(&Request::Leave { channel, to: to.to_owned() }, LOCAL_TIMEOUT)?.body {
+        Reply::Done => Ok(()),
+        other => Err(unexpected(other)),
     }
 }
 

@@ -13,10 +13,10 @@ use rota_shm::{
 use rota_units::{Instant, Span};
 
 use crate::node::NodeError;
-use crate::now;
 use crate::reattach::ListenOrigin;
 use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
 use crate::wait::{NODE_GONE, WaitError, wait_for};
+use crate::{now, sleep_until};
 
 /// How long a program that waits for frames of the kernel does not look whether its channel has ended.
 const LOOKS: Span = Span::from_millis(10);
@@ -412,6 +412,23 @@ impl RecvChannel {
         &self.peer
     }
 
+    /// The node of the sender. Where it was unknown when the channel came, its node is asked, for so long.
+    pub(crate) fn sender(&self, patience: Span) -> NodeId {
+        let give_up = now() + patience;
+        let mut known = self.peer.node_id;
+        while !known.is_known() && now() < give_up {
+            let show = Request::Show { channel: self.channel };
+            match self.session.request(&show, give_up.since(now())) {
+                Ok(Message { body: Reply::Channel(detail), .. }) => known = detail.info.peer_node_id,
+                Ok(_) | Err(_) => return known,
+            }
+            if !known.is_known() {
+                sleep_until(now() + Span::from_millis(10));
+            }
+        }
+        known
+    }
+
     /// Units that the sender had handed over or left out on the channels that this one continues
     /// ([`crate::SendChannel::reattach`]); 0 for a new stream.
     pub fn units_before(&self) -> u64 {
@@ -476,13 +493,14 @@ impl RecvChannel {
     }
 
     /// The same of a channel that has ended. A sender whose station fell silent, and is back, states its
-    /// units after the end: waits for that, at most for `patience`.
+    /// units after the end: waits for that, at most for `patience`, and not where its node has died or is
+    /// beyond the segment.
     pub fn units_stated_within(&self, patience: Span) -> Option<u64> {
         let (board, give_up) = (&self.sink.board, now() + patience);
         loop {
             let seen = board.event();
             let (stated, left) = (board.final_units(), give_up.since(now()));
-            if stated.is_some() || left == Span::ZERO || self.session.is_gone() {
+            if stated.is_some() || board.is_final() || left == Span::ZERO || self.session.is_gone() {
                 return stated;
             }
             board.wait(seen, left.min(max_slice()));

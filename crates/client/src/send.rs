@@ -7,7 +7,7 @@ use rota_shm::control::{ReceiverInfo, Reply, Request};
 use rota_shm::{ChannelCounter, ChannelState, ClientSource, TryWriteError};
 use rota_units::{Instant, Span};
 
-use crate::node::{NodeError, OpenError, join, modify, receivers};
+use crate::node::{NodeError, OpenError, join, leave, modify, receivers};
 use crate::now;
 use crate::overdue::{Overdue, is_behind_by};
 use crate::pacer::Pacer;
@@ -219,6 +219,12 @@ impl SendChannel {
         receivers(&self.session, self.channel)
     }
 
+    /// Receivers of a channel that was opened to several that have come, were refused or have left since the
+    /// last call: how it stands with each of them now. Also those of which this program has asked.
+    pub fn receivers_changed(&mut self) -> Vec<ReceiverInfo> {
+        self.session.take_receivers(self.channel)
+    }
+
     /// Adds a receiver to a channel that was opened to several: the promise to it. Its first unit is the next
     /// one that comes.
     ///
@@ -227,6 +233,14 @@ impl SendChannel {
     pub fn join(&mut self, to: &str) -> Result<Span, OpenError> {
         let _ = self.session.discard();
         join(&self.session, self.channel, to)
+    }
+
+    /// Takes a receiver out of it: see [`crate::Node::leave_channel`].
+    ///
+    /// # Errors
+    /// [`NodeError`].
+    pub fn leave(&mut self, to: &str) -> Result<(), NodeError> {
+        leave(&self.session, self.channel, to)
     }
 
     /// True if the contract has changed since the last call, since somebody else has asked for that or the

@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rota_contract::{ChannelId, Granted};
+use rota_contract::{ChannelId, Granted, NodeId};
 use rota_shm::control::{
-    CONTROL_VERSION, Connection, ControlName, Message, Reply, Request, SocketError, UNASKED,
+    CONTROL_VERSION, Connection, ControlName, Message, ReceiverInfo, Reply, Request, SocketError, UNASKED,
 };
 use rota_units::{Instant, Span};
 
@@ -53,6 +53,8 @@ pub(crate) struct Session {
     asked: AtomicU64,
     /// The newest contract of each channel of which its program has not asked.
     changed: Mutex<BTreeMap<ChannelId, Granted>>,
+    /// The newest word on each receiver of channels to several.
+    receivers: Mutex<BTreeMap<(ChannelId, NodeId), ReceiverInfo>>,
 }
 
 /// A request that was sent, by which its answer is known.
@@ -83,7 +85,12 @@ impl Session {
     /// As [`Session::begin`], by `deadline`.
     pub(crate) fn begin_by(name: &ControlName, deadline: Deadline) -> Result<(Self, Greeting), NodeError> {
         let connection = Connection::connect(name)?;
-        let session = Self { connection, asked: AtomicU64::new(UNASKED), changed: Mutex::default() };
+        let session = Self {
+            connection,
+            asked: AtomicU64::new(UNASKED),
+            changed: Mutex::default(),
+            receivers: Mutex::default(),
+        };
         let hello = Request::Hello { version: CONTROL_VERSION };
         // Without a number: a node of another version reads it, and answers.
         session.send(UNASKED, &hello)?;
@@ -164,7 +171,7 @@ impl Session {
     pub(crate) fn next(&self, timeout: Span) -> Result<Message<Reply>, SocketError> {
         loop {
             let message = self.connection.reply(timeout)?;
-            let is_kept = matches!(message.body, Reply::Changed { .. });
+            let is_kept = matches!(message.body, Reply::Changed { .. } | Reply::Receiver { .. });
             self.keep(&message);
             if message.number == UNASKED && !is_kept {
                 return Ok(message);
@@ -172,8 +179,8 @@ impl Session {
         }
     }
 
-    /// Of the news that wait keeps contracts that change, and throws away the others, which in time would
-    /// leave no room for an answer. False when there will be no more.
+    /// Of the news that wait keeps contracts that change and words on receivers, and throws away the others,
+    /// which in time would leave no room for an answer. False when there will be no more.
     pub(crate) fn discard(&self) -> bool {
         loop {
             match self.connection.reply(Span::ZERO) {
@@ -185,9 +192,26 @@ impl Session {
     }
 
     fn keep(&self, message: &Message<Reply>) {
-        if let Reply::Changed { channel, contract } = message.body {
-            self.changes().insert(channel, contract);
+        match &message.body {
+            Reply::Changed { channel, contract } => _ = self.changes().insert(*channel, *contract),
+            Reply::Receiver { channel, receiver } => {
+                self.receivers().insert((*channel, receiver.node_id), receiver.clone());
+            }
+            _ => {}
         }
+    }
+
+    fn receivers(&self) -> MutexGuard<'_, BTreeMap<(ChannelId, NodeId), ReceiverInfo>> {
+        self.receivers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The receivers of a channel of which there is a word that was not taken yet.
+    pub(crate) fn take_receivers(&self, channel: ChannelId) -> Vec<ReceiverInfo> {
+        // As in `newest`.
+        let _ = self.discard();
+        let mut all = self.receivers();
+        let of_it: Vec<_> = all.keys().filter(|(of, _)| *of == channel).copied().collect();
+        of_it.iter().filter_map(|key| all.remove(key)).collect()
     }
 
     fn changes(&self) -> MutexGuard<'_, BTreeMap<ChannelId, Granted>> {

@@ -134,6 +134,8 @@ pub struct Receiver {
     peer: Option<SocketAddrV4>,
     queue: Queue,
     room: Vec<u8>,
+    /// Octets and sender of the packet in `room` that a look found: it has not been shown.
+    looked: Option<(usize, SocketAddrV4)>,
 }
 
 impl std::fmt::Debug for Receiver {
@@ -171,7 +173,7 @@ impl Receiver {
             socket.connect(peer)?;
         }
         let room = vec![0; PACKET_OCTETS_MAX];
-        Ok(Self { way, socket, address, peer: options.peer, queue, room })
+        Ok(Self { way, socket, address, peer: options.peer, queue, room, looked: None })
     }
 
     /// The address that it is bound to.
@@ -230,7 +232,10 @@ impl Receiver {
     /// [`UdpError::Queue`].
     pub fn arm(&mut self) -> Result<bool, UdpError> {
         self.release();
-        if self.find()?.is_some() {
+        if let Some(found) = self.find()? {
+            if let Found::InRoom { octets, from } = found {
+                self.looked = Some((octets, from));
+            }
             return Ok(true);
         }
         match &mut self.way {
@@ -249,6 +254,9 @@ impl Receiver {
     }
 
     fn find(&mut self) -> Result<Option<Found>, UdpError> {
+        if let Some((octets, from)) = self.looked.take() {
+            return Ok(Some(Found::InRoom { octets, from }));
+        }
         if let Way::Ring { reader, has_early: false, .. } = &mut self.way {
             return Ok(reader.next_packet()?.map(|_| Found::InRing));
         }
@@ -401,6 +409,21 @@ mod tests {
         assert!(receiver.recv(Span::from_millis(5_000)).unwrap().unwrap().octets.is_empty());
         assert!(receiver.recv(Span::from_millis(1)).unwrap().is_none());
         assert!(matches!(receiver.queue(), Queue::Kernel { why } if why.contains("asked")));
+    }
+
+    #[test]
+    fn a_look_before_a_wait_keeps_the_packet_that_it_found() {
+        let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let mut receiver = Receiver::bind_with(any, &alone()).unwrap();
+        let sender = UdpSocket::bind(any).unwrap();
+        assert!(!receiver.arm().unwrap());
+        sender.send_to(b"one", receiver.address()).unwrap();
+        sender.send_to(b"two", receiver.address()).unwrap();
+        assert!(receiver.arm().unwrap() && receiver.arm().unwrap());
+        for wanted in [&b"one"[..], b"two"] {
+            assert_eq!(receiver.try_recv().unwrap().unwrap().octets, wanted);
+        }
+        assert!(receiver.try_recv().unwrap().is_none());
     }
 
     #[test]

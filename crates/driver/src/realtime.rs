@@ -78,6 +78,18 @@ pub fn set_fifo_of(thread: Pid, priority: i32) -> Result<(), Errno> {
     schedule::set_fifo_of(thread.as_raw(), priority)
 }
 
+/// The calling thread runs on this CPU alone, and only while no other thread wants it. False where the kernel
+/// does not grant both.
+pub fn only_where_idle(cpu: usize) -> bool {
+    pin(cpu) && schedule::set_idle().is_ok()
+}
+
+/// The CPUs that this thread may run on.
+pub fn cpus() -> Vec<usize> {
+    let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
+    (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect()
+}
+
 fn pin(cpu: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu).is_ok() && sched_setaffinity(Pid::from_raw(0), &set).is_ok()
@@ -95,8 +107,7 @@ pub fn stay_off(cpu: usize) {
 
 /// The last CPU that this thread may run on: the first one usually serves the interrupts.
 fn last_cpu() -> Option<usize> {
-    let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
-    (0..CpuSet::count()).rev().find(|cpu| allowed.is_set(*cpu).unwrap_or(false))
+    cpus().last().copied()
 }
 
 fn lock() -> bool {

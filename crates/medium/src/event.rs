@@ -72,6 +72,8 @@ pub enum MediumEvent {
         mac: MacAddr,
         /// True if it said goodbye.
         stopped: bool,
+        /// True if its will has come: its process has ended, and says nothing any more.
+        died: bool,
     },
     /// Stations have other numbers than before: who knows one by its number asks for it anew.
     Renumbered,

@@ -123,6 +123,8 @@ pub(crate) enum Command {
         ask: u64,
         channel: ChannelId,
         to: String,
+        /// It is a receiver already, and is to be one no more.
+        leaves: bool,
     },
     Change {
         ask: u64,
@@ -176,7 +178,7 @@ pub(crate) enum Note {
         ask: u64,
         result: Result<(), ResizeError>,
     },
-    /// The further receiver of a channel that was asked for, or why none was; the outcome is an event.
+    /// The receiver that is to join or leave a channel, or why none is; the outcome is an event.
     Joining {
         ask: u64,
         result: Result<NodeId, NotFound>,

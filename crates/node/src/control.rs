@@ -410,8 +410,8 @@ impl Control<'_> {
             ChannelEvent::IncomingOpened { channel, granted } => {
                 self.on_incoming_opened(channel, peer, granted);
             }
-            ChannelEvent::Closed { channel, cause, stated, listener, .. } => {
-                self.on_closed(channel, cause, stated, listener);
+            ChannelEvent::Closed { channel, cause, stated, listener, awaits, .. } => {
+                self.on_closed(channel, cause, (stated, awaits), listener);
             }
             ChannelEvent::Afterwards { channel, stated, sending: false, .. } => {
                 self.ended.state(channel, stated);
@@ -508,7 +508,7 @@ impl Control<'_> {
         &mut self,
         channel: ChannelId,
         cause: CloseCause,
-        stated: Option<Stated>,
+        (stated, awaits): (Option<Stated>, bool),
         listener: Option<u64>,
     ) {
         let final_unit = stated.map(|stated| stated.units);
@@ -535,7 +535,7 @@ impl Control<'_> {
         }
         if let Some(board) = &owned.board {
             board.set_unsent(stated.map_or(0, |stated| stated.unsent));
-            board.set_state(ChannelState::Closed(cause), final_unit);
+            board.close(cause, final_unit, awaits);
             if !owned.sending && stated.is_none() {
                 self.ended.keep_board(channel, board.clone());
             }

@@ -42,7 +42,7 @@ use Source::{First, Node as Of, Sum};
 type Counter = (&'static str, Source);
 
 /// All but the kinds of malformed 802.2 frames, which follow, in the order of the file.
-const COUNTERS: [Counter; 101] = [
+const COUNTERS: [Counter; 102] = [
     // Levels: what is so now.
     ("station", First(|v| u64::from(v.medium.station()))),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token, 4 paced.
@@ -57,6 +57,7 @@ const COUNTERS: [Counter; 101] = [
     ("memory_octets", Of(|v| v.measured.refused.memory_octets)),
     // Counts since the node began.
     ("turns", Of(|v| v.measured.turns)),
+    ("lulls", Of(|v| v.measured.lulls)),
     ("tokens_accepted", Sum(|v| v.medium.counters().tokens_accepted)),
     ("tokens_passed", Sum(|v| v.wire.holds)),
     ("tokens_stale", Sum(|v| v.medium.counters().tokens_stale)),

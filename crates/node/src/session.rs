@@ -45,11 +45,12 @@ pub(crate) enum Asked {
     Modify {
         channel: ChannelId,
     },
-    /// Another receiver; its node, once it is known.
+    /// Another receiver, or one that is to leave; its node, once it is known.
     Join {
         channel: ChannelId,
         to: String,
         node: NodeId,
+        leaves: bool,
     },
 }
 
@@ -337,7 +338,8 @@ impl Session {
             Request::Show { channel } => self.wait_for(ask, Asked::Show { channel }),
             Request::Status => self.wait_for(ask, Asked::Status),
             Request::Modify { channel, change } => self.modify(ask, channel, change, data),
-            Request::Join { channel, to } => self.join(ask, channel, to, data),
+            Request::Join { channel, to } => self.join((ask, false), channel, to, data),
+            Request::Leave { channel, to } => self.join((ask, true), channel, to, data),
             Request::Circulate { duration_ns } => {
                 let until = now + Span::from_nanos(duration_ns.min(60_000_000_000));
                 self.done(Command::Circulate { until }, data)
@@ -376,9 +378,9 @@ impl Session {
         self.error("a program that asks for a channel names the station that is to send", true);
     }
 
-    fn join(&mut self, ask: u64, channel: ChannelId, to: String, data: &ControlEnd) {
-        let asked = Asked::Join { channel, to: to.clone(), node: NodeId::UNKNOWN };
-        self.ask(ask, asked, Command::Join { ask, channel, to }, data)
+    fn join(&mut self, (ask, leaves): (u64, bool), channel: ChannelId, to: String, data: &ControlEnd) {
+        let asked = Asked::Join { channel, to: to.clone(), node: NodeId::UNKNOWN, leaves };
+        self.ask(ask, asked, Command::Join { ask, channel, to, leaves }, data)
     }
 
     fn done(&self, command: Command, data: &ControlEnd) {

@@ -395,8 +395,8 @@ impl Channels {
         } else if !channel.ending.silent {
             let (tally, cause, stated) =
                 (channel.final_tally(), channel.ending.cause, Some(channel.final_stated()));
-            let channel = channel.id;
-            self.events.push_back(ChannelEvent::Closed { channel, cause, stated, tally, listener: None });
+            let (channel, listener, awaits) = (channel.id, None, false);
+            self.events.push_back(ChannelEvent::Closed { channel, cause, stated, tally, listener, awaits });
         }
     }
 
@@ -481,9 +481,9 @@ impl Channels {
                 let silent = self.outgoing.iter().any(|channel| channel.id == id && channel.ending.silent);
                 self.begin_closing(now, id, cause, silent);
             }
-            MediumEvent::MemberGone { mac, stopped } => {
+            MediumEvent::MemberGone { mac, stopped, died } => {
                 let cause = if stopped { CloseCause::PeerStopped } else { CloseCause::PeerGone };
-                self.on_member_gone(mac, cause);
+                self.on_member_gone(mac, cause, if died { Tells::Dead } else { Tells::Nobody });
                 self.events.push_back(ChannelEvent::MembersChanged);
             }
             MediumEvent::MemberUp { station } => {
@@ -546,9 +546,9 @@ impl Channels {
         }
     }
 
-    fn on_member_gone(&mut self, hop: MacAddr, cause: CloseCause) {
+    fn on_member_gone(&mut self, hop: MacAddr, cause: CloseCause, tells: Tells) {
         while let Some(at) = self.incoming.iter().position(|channel| channel.hop == hop) {
-            self.end_incoming(at, cause, None, Tells::Nobody);
+            self.end_incoming(at, cause, None, tells);
         }
         for channel in self.outgoing.iter_mut().filter(|channel| channel.hop == hop) {
             match channel.state {

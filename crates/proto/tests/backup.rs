@@ -93,6 +93,23 @@ fn a_change_behind_a_switch_waits_until_the_destination_has_seen_the_failure() {
     }
 }
 
+/// The destination waited until it had seen the first path fail, two seconds later, and then for another one.
+#[test]
+fn a_source_that_ends_behind_a_switch_is_heard_at_once() {
+    for seed in 0..40 {
+        let mut world = open(seed, &SQUARE);
+        world.run_for(ms(500));
+        world.lose(0, 1, ms(50));
+        world.lose(1, 3, ms(1_900));
+        world.close_all(ms(200));
+        world.run_for(ms(150));
+        assert_eq!((world.reroutes.switched, world.reroutes.ends.len()), (1, 1), "seed {seed}");
+        world.run_for(ms(150));
+        assert!(world.reroutes.ends.is_empty(), "seed {seed}: {:?}", world.reroutes.ends);
+        world.assert_empty_at_the_end();
+    }
+}
+
 #[test]
 fn a_fault_at_any_event_of_two_paths_leaks_nothing() {
     let busy = || {

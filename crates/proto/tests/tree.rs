@@ -2,7 +2,7 @@
 //! gateways that die.
 
 use crate::hops::Net;
-use rota_contract::NodeId;
+use rota_contract::{CloseCause, NodeId};
 use rota_proto::MediumKind::Rether;
 use rota_proto::{
     Beyond, ChannelEvent, ChannelId, Destination, OpenRequest, ReceiverChange, ReceiverState, TrafficSpec,
@@ -297,4 +297,32 @@ fn silent_receivers_are_decided_before_their_program_gives_up() {
     let each =
         to.iter().all(|to| matches!(of.change(to.0 as usize - 1), Some(ReceiverChange::Refused { .. })));
     assert!(each, "{:?}", of.net.told);
+}
+
+/// Its source takes a receiver out: the others lose nothing, and it hears of an intended end.
+#[test]
+fn a_receiver_that_its_source_takes_out_ends_in_good_order() {
+    let mut of = forked();
+    of.open(&RECEIVERS, 3_000);
+    of.send(5);
+    let tree = of.tree;
+    let wrong = of.net.nodes[0].leave_channel(of.net.now, tree, id(1)).unwrap_err().to_string();
+    assert!(wrong.contains("does not receive"), "{wrong}");
+    of.net.nodes[0].leave_channel(of.net.now, tree, id(3)).expect("it receives");
+    of.net.drain(0);
+    of.until(|of| matches!(of.change(3), Some(ReceiverChange::Left { cause: CloseCause::Finished, .. })));
+    let end = of.end(3);
+    let is_over = |(node, event): &(usize, ChannelEvent)| match event {
+        ChannelEvent::Closed { channel, cause, .. } => {
+            (*node, *channel, *cause) == (3, end, CloseCause::Finished)
+        }
+        _ => false,
+    };
+    of.until(|of| of.net.told.iter().any(is_over));
+    of.send(5);
+    of.net.run(Span::from_millis(300));
+    for node in [4, 5] {
+        assert_eq!(of.came(node), (0..10).collect::<Vec<u64>>(), "receiver {node}");
+    }
+    assert_eq!(of.shares(), [2, 1, 1]);
 }

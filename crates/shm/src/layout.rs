@@ -66,7 +66,8 @@ pub struct BoardHeader {
     pub state: u64,
     /// A [`rota_contract::CloseCause`] code.
     pub cause: u64,
-    /// How many units the sender had handed over or left out when it closed, plus one; 0 = not known.
+    /// How many units the sender had handed over or left out when it closed, plus one; 0 = not known,
+    /// all ones = not known, nor will it be.
     pub final_units: u64,
     /// Futex word in the first four octets; bumped whenever anything above changed.
     pub event: u64,

@@ -58,6 +58,20 @@ impl MismatchRow {
         MacAddr::from_word(self.ours).to_string()
     }
 
+    /// What it tells of doubles that are not named; nothing of a station.
+    fn of_rest(&self) -> Option<String> {
+        let what = match self.kind().filter(|_| self.mac == 0 && self.ours == 0)? {
+            Mismatch::Name => "names",
+            Mismatch::LlcAddress => "node addresses (--llc-address)",
+            Mismatch::NodeId => "node ids",
+            _ => return None,
+        };
+        Some(format!(
+            "two or more stations have each of {} further {what}; those above come first",
+            self.more
+        ))
+    }
+
     /// Further stations that cannot be told from these two.
     fn and_more(&self) -> String {
         if self.more == 0 { String::new() } else { format!(", and {} more", self.more) }
@@ -82,6 +96,9 @@ impl MismatchRow {
 
     /// One sentence with the station, the mismatch and both values.
     pub fn sentence(&self) -> String {
+        if let Some(rest) = self.of_rest() {
+            return rest;
+        }
         let name = self.name();
         let who = if name.is_empty() { self.mac() } else { format!("{name} ({})", self.mac()) };
         let (ours, theirs) = (self.ours, self.theirs);
@@ -181,7 +198,7 @@ impl MismatchRow {
 }
 
 /// Most names, node addresses and node ids that are told of at a time: an answer has room for so many.
-/// Further ones wait until one is mended.
+/// One row more says how many further ones there are, which wait until one is mended.
 const DOUBLES: usize = 32;
 
 impl Monitor {
@@ -200,7 +217,11 @@ impl Monitor {
                 let told = MismatchRow { mac, name, kind: kind.code(), ours, theirs, heard_ns, more };
                 (like(&lives[..at]) == 1).then_some(told)
             });
-            found.take(DOUBLES).collect::<Vec<_>>()
+            let mut found: Vec<_> = found.collect();
+            let further = found.len().saturating_sub(DOUBLES) as u64;
+            found.truncate(DOUBLES);
+            let rest = MismatchRow { kind: kind.code(), more: further, ..MismatchRow::default() };
+            found.into_iter().chain((further > 0).then_some(rest)).collect::<Vec<_>>()
         };
         let names = doubles(Mismatch::Name, |row, before| row.name == before.name && row.name != [0; 4]);
         let addresses = doubles(Mismatch::LlcAddress, |row, before| {
@@ -327,6 +348,10 @@ mod tests {
         assert!(!found[1].sentence().contains("more"));
         let pair = |mac: u64| StationRow { node_id: NodeId(mac / 2 + 1), llc_address: 0, ..clone(mac) };
         let all = Monitor { stations: (0..254).map(pair).collect(), ..Monitor::default() };
-        assert_eq!(all.all_mismatches().len(), 1 + DOUBLES, "an answer has room for no more");
+        let found = all.all_mismatches();
+        assert_eq!(found.len(), 1 + DOUBLES + 1, "an answer has room for no more");
+        // The further ones were hidden.
+        let said = found.last().expect("a row").sentence();
+        assert_eq!(said, "two or more stations have each of 95 further node ids; those above come first");
     }
 }

@@ -10,6 +10,7 @@ mod receive;
 mod setup;
 mod shipnet;
 mod sim;
+mod spare;
 pub(crate) mod stage;
 mod tcp;
 mod tenet;

@@ -149,6 +149,10 @@ pub trait UnitSink {
     fn receivers(&self) -> Vec<ReceiverInfo> {
         Vec::new()
     }
+    /// Those of whom there is news: they have come, or left.
+    fn receivers_changed(&mut self) -> Vec<ReceiverInfo> {
+        Vec::new()
+    }
     /// The part of the way for which nothing is guaranteed now.
     fn withdrawn(&mut self) -> Option<Withdrawn> {
         None

@@ -225,18 +225,9 @@ where
         let (params, units) = (&self.params, self.units);
         let window = link_window(params.trt);
         let above = share_up((units + announced(params)).as_nanos().into(), window.as_nanos().into());
-        // s·B·p/I: the work of a burst that comes at once.
-        let burst = |flow: &Flow| {
-            let work = u128::from(flow.service.as_nanos()) * u128::from(flow.traffic.burst());
-            let work = work * u128::from(flow.traffic.pause());
-            let interval = u128::from(flow.traffic.interval().as_nanos());
-            Span::from_nanos(u64::try_from(work.div_ceil(interval)).unwrap_or(u64::MAX))
-        };
-        Certain {
-            ahead: link_ahead(params, units) + self.channels().iter().map(burst).sum::<Span>(),
-            load: self.channels().iter().map(load_up).fold(above, u128::saturating_add),
-            ordinary: load_up(&self.windows().own),
-        }
+        let ordinary = load_up(&self.windows().own);
+        let others = Certain { ahead: link_ahead(params, units), load: above, ordinary };
+        self.channels().iter().map(Certain::of_flow).fold(others, |sum, flow| sum.and(&flow))
     }
 
     /// The discipline.

@@ -21,10 +21,35 @@
 //! overload takes P_do/p at most. So **P_do ≤ (1 − z)·p for every statistical channel of the port**, z for
 //! each packet at this hop. A source that pauses more than it states changes nothing: only the others count.
 //!
+//! *Coming and going.* Of a guaranteed channel that has ended at e the tests go on counting the burst and
+//! the load until **the port is idle, or until e + p + H** where that is sooner, and not at all where it has
+//! brought nothing since the port was idle; H is no shorter than any bound of this class, nor than
+//! [`super::LINK_DELAY_MAX`]. Slots with the load s that end, the last one opened at o, count as a channel
+//! with e + p = o + W and a burst of s: they keep their place among all slots until then. *Idle* is a moment
+//! at which no slot is open and neither an announcement nor a packet of a channel waits, of this class
+//! neither: one at which no guaranteed packet waits is not enough, since what has waited of this class behind
+//! the burst of the one that left waits on for that of the next one.
+//!
+//! 1. No moment in (0, τ] is idle. So all that ended before an idle moment, and all that has brought nothing
+//!    since one, have no packet in [0, τ] and are in no sum. Take the others, which bring some.
+//! 2. Let ρ(t) and C(t) count each of them until e + p. One that is not counted any more has brought
+//!    s·B/I·(e + p − b) since its begin b, or since 0, at most, which is what ρ has counted of it. Of slots:
+//!    each has a window behind its opening for which it was counted, and no two share one. So all bring A +
+//!    C(t) + ∫ρ over [0, t), and those of this class S + ∫(1 − ρ) over [0, a) at most. Hence τ − a ≤ A +
+//!    C(τ) + S + ∫ρ over [a, τ).
+//! 3. Let the packet be there at a + D still, D its bound, and v the newest test up to then: every begin is
+//!    one, that of a booking too, which is tested ahead. One that counts at a moment u of [a, a + D] in step
+//!    2 stands at u, or u < e + p. Either way e + p + H > u + D ≥ a + D ≥ v: the test at v has counted it,
+//!    since none begins behind v. So D ≥ A + C + S + ρ·D with what v has counted, which is no less than
+//!    step 2 has at a + D: the packet has left by then.
+//!
+//! A channel of this class is asked for beside all that counts; of what is planned, ends are known, and each
+//! that lies within p + H before a begin counts at that begin.
+//!
 //! *Assumed, not proven:* that sources are independent; that packets behind an overload state, which find
 //! what it has left waiting, are no more than those within it that are in time all the same; and that no
-//! guaranteed channel takes the place of another one within one bound, which would bring a burst of both.
-//! `verify` has the measured rates.
+//! channel of this class takes the place of another one while the port is busy, which would bring a packet of
+//! both and let both be active. `verify` has the measured rates.
 //!
 //! *Bookings.* The tests grow with each term of [`Certain`]. So what holds beside the largest of each, now
 //! and at all starts that are booked, holds at every time ([`Certain::or_more`]).
@@ -32,7 +57,7 @@
 use super::link::link_offer;
 use super::{Ask, Offer, Subnet, packet_cost};
 use crate::link::LinkModel;
-use crate::rtip::load::{WHOLE, beyond};
+use crate::rtip::load::{WHOLE, beyond, load_up, share_up};
 use crate::rtip::{Chance, Denied, Flow, NodeTest, OverflowTable, activity_down};
 use core::ops::DerefMut;
 use rota_units::Span;
@@ -54,6 +79,36 @@ pub struct Certain {
 }
 
 impl Certain {
+    /// Of one guaranteed channel: s·B·p/I, the work of a burst that comes at once, and its load.
+    pub(super) fn of_flow(flow: &Flow) -> Self {
+        let work = u128::from(flow.service.as_nanos()) * u128::from(flow.traffic.burst());
+        let work = work * u128::from(flow.traffic.pause());
+        let interval = u128::from(flow.traffic.interval().as_nanos());
+        let ahead = Span::from_nanos(u64::try_from(work.div_ceil(interval)).unwrap_or(u64::MAX));
+        Self { ahead, load: load_up(flow), ordinary: 0 }
+    }
+
+    /// The same of a channel with these packets.
+    #[must_use]
+    pub fn of(link: &LinkModel, ask: &Ask) -> Self {
+        let service = packet_cost(link, ask.octets);
+        Self::of_flow(&Flow { traffic: ask.traffic, service, delay: Span::ZERO })
+    }
+
+    /// Of slots that take so long in each window.
+    #[must_use]
+    pub fn of_slots(units: Span, window: Span) -> Self {
+        let load = share_up(units.as_nanos().into(), window.as_nanos().into());
+        Self { ahead: units, load, ordinary: 0 }
+    }
+
+    /// Both.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let (ahead, load) = (self.ahead + other.ahead, self.load.saturating_add(other.load));
+        Self { ahead, load, ordinary: self.ordinary.saturating_add(other.ordinary) }
+    }
+
     /// No less than either of two: what holds beside it holds beside both.
     #[must_use]
     pub fn or_more(&self, other: &Self) -> Self {

@@ -9,7 +9,7 @@ use crate::overdue::Overdue;
 use crate::pacer::Pacer;
 use crate::send::{CloseError, CloseReport, SendChannel, SendError};
 use crate::wait::WaitError;
-use crate::{now, sleep_until};
+use crate::{ReceiverInfo, now, sleep_until};
 
 /// A source sleeps so long at a time, so that the end of its channel ends its wait.
 const LOOK: Span = Span::from_millis(100);
@@ -132,6 +132,11 @@ impl StreamSource {
     /// The channel, for its contract and counts.
     pub fn channel(&self) -> &SendChannel {
         &self.channel
+    }
+
+    /// As [`SendChannel::receivers_changed`].
+    pub fn receivers_changed(&mut self) -> Vec<ReceiverInfo> {
+        self.channel.receivers_changed()
     }
 
     /// As [`SendChannel::withdrawn`].

@@ -273,7 +273,7 @@ impl World {
             Request::Answer { channel, .. } => {
                 Reply::NotThere { sentence: format!("a fake node asks about no channel, {channel} neither") }
             }
-            Request::Invitee { .. } | Request::Join { .. } => {
+            Request::Invitee { .. } | Request::Join { .. } | Request::Leave { .. } => {
                 Reply::NotThere { sentence: "a fake node has no receivers".into() }
             }
             Request::Show { channel } => {

@@ -4,7 +4,7 @@ use super::channel_hold::ChannelQueues;
 use super::code::Dialect;
 use super::filter::{Inlet, Maps, Network, filter, tail};
 use super::packet::{Counts, SOCKETS_MAX, count, key, value};
-use super::proof::{self, Refused};
+use super::proof::{self, Refused, Tables};
 use super::surroundings::{Surroundings, Unfit};
 use crate::sys::bpf::{self, Hook, Map, MapKind, ProgramKind};
 use crate::sys::udp;
@@ -109,8 +109,12 @@ impl Bypass {
         self.counts.set(&slot.to_ne_bytes(), &[0; count::OCTETS])?;
         let code = tail(slot, self.maps(), ring.raw(), Dialect::Kernel);
         let program = bpf::load(ProgramKind::Socket, &code).map_err(|(errno, _)| errno)?;
-        self.rings.set(&slot.to_ne_bytes(), &ring.raw().to_ne_bytes())?;
+        // A socket that refuses the tail leaves no ring behind, which nobody would count.
         udp::attach(socket.as_fd(), program.as_fd())?;
+        if let Err(errno) = self.rings.set(&slot.to_ne_bytes(), &ring.raw().to_ne_bytes()) {
+            let _ = udp::detach(socket.as_fd());
+            return Err(errno.into());
+        }
         let group = group_of(ask.process);
         let held = Held { socket, bound, peer: ask.peer, ring, group, keys: Vec::new() };
         self.held[free] = Some(held);
@@ -133,6 +137,9 @@ impl Bypass {
         let held = self.held(slot)?;
         if held.is_filtered() {
             return Some("its control group has a packet filter".to_owned());
+        }
+        if let Err(refused) = held.check_alone(&Tables::read()) {
+            return Some(refused.to_string());
         }
         if held.keys.is_empty() {
             return Some(format!("this host does not have the address {}", held.bound.ip()));
@@ -188,9 +195,10 @@ impl Bypass {
             of.bring_in_line(surroundings.as_ref(), maps, ours);
         }
         let own = surroundings.as_ref().map_or_else(|_| Vec::new(), Surroundings::own);
+        let tables = Tables::read();
         for (slot, held) in self.held.iter_mut().enumerate() {
             let Some(held) = held else { continue };
-            held.bring_in_line(&self.sockets, slot as u32, &own);
+            held.bring_in_line(&self.sockets, slot as u32, &own, &tables);
         }
     }
 }
@@ -223,10 +231,16 @@ impl Held {
             .is_some_and(|group| bpf::hooked(group.as_raw_fd().cast_unsigned(), Hook::CgroupIngress) != Ok(0))
     }
 
-    fn bring_in_line(&mut self, sockets: &Map, slot: u32, own: &[Ipv4Addr]) {
-        let is_filtered = self.is_filtered();
+    /// The filter knows ports and no interfaces: a port with a second socket is the layers' to decide.
+    fn check_alone(&self, tables: &Result<Tables, Errno>) -> Result<(), Refused> {
+        let tables = tables.as_ref().map_err(|errno| Refused::Kernel(*errno))?;
+        proof::check_alone(&self.socket, self.bound, tables)
+    }
+
+    fn bring_in_line(&mut self, sockets: &Map, slot: u32, own: &[Ipv4Addr], tables: &Result<Tables, Errno>) {
+        let is_plain = !self.is_filtered() && self.check_alone(tables).is_ok();
         let is_wanted = |address: &&Ipv4Addr| {
-            !is_filtered && (self.bound.ip().is_unspecified() || *address == self.bound.ip())
+            is_plain && (self.bound.ip().is_unspecified() || *address == self.bound.ip())
         };
         let port = self.bound.port();
         let wanted: Vec<_> = own.iter().filter(is_wanted).map(|of| SocketAddrV4::new(*of, port)).collect();

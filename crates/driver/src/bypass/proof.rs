@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 const SO_BINDTOIFINDEX: i32 = 62;
+const SO_LOCK_FILTER: i32 = 44;
 const UDP_ENCAP: i32 = 100;
 const UDP_GRO: i32 = 104;
 
@@ -38,7 +39,7 @@ pub enum Refused {
     #[error("the socket has options that the queue cannot have (SO_BINDTODEVICE, UDP_GRO, UDP_ENCAP)")]
     Options,
     /// A packet filter of its own.
-    #[error("the socket has a packet filter of its own")]
+    #[error("the socket has a packet filter of its own, or lets nobody change it (SO_LOCK_FILTER)")]
     HasFilter,
     /// Too many sockets.
     #[error("this node has as many sockets with a queue as it can have (64)")]
@@ -101,8 +102,7 @@ pub fn is_udp(of: &impl AsFd) -> bool {
 
 /// Checks a program's socket; its address.
 pub(super) fn check(of: &OwnedFd) -> Result<SocketAddrV4, Refused> {
-    let ask = |level, name| sys::sockopt::get_int(of, level, name);
-    let is = |name, wanted| ask(libc::SOL_SOCKET, name) == Ok(wanted);
+    let is = |name, wanted| sys::sockopt::get_int(of, libc::SOL_SOCKET, name) == Ok(wanted);
     if !is_udp(of) {
         return Err(Refused::NotUdp);
     }
@@ -120,6 +120,17 @@ pub(super) fn check(of: &OwnedFd) -> Result<SocketAddrV4, Refused> {
     if bound.port() == 0 || address(of)? != bound {
         return Err(Refused::NotBound);
     }
+    if sys::udp::has_filter(of.as_fd()) || !is(SO_LOCK_FILTER, 0) {
+        return Err(Refused::HasFilter);
+    }
+    check_alone(of, bound, &Tables::read()?).map(|()| bound)
+}
+
+/// Checks that packets of the socket's port are for nobody else. Its program has the socket, too, and can
+/// change its options at any time: so another user's socket can get the same port.
+pub(super) fn check_alone(of: &OwnedFd, bound: SocketAddrV4, tables: &Tables) -> Result<(), Refused> {
+    let ask = |level, name| sys::sockopt::get_int(of, level, name);
+    let is = |name, wanted| ask(libc::SOL_SOCKET, name) == Ok(wanted);
     if !is(libc::SO_REUSEADDR, 0) || !is(libc::SO_REUSEPORT, 0) {
         return Err(Refused::Shared);
     }
@@ -128,14 +139,31 @@ pub(super) fn check(of: &OwnedFd) -> Result<SocketAddrV4, Refused> {
     if options.into_iter().any(|(level, name)| ask(level, name).is_ok_and(|value| value != 0)) {
         return Err(Refused::Options);
     }
-    if sys::udp::has_filter(of.as_fd()) {
-        return Err(Refused::HasFilter);
-    }
     let inode = fstat(of)?.st_ino;
-    let table = |name| std::fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
-    match is_alone(&table("udp"), &table("udp6"), bound, inode) {
-        true => Ok(bound),
+    match is_alone(&tables.four, &tables.six, bound, inode) {
+        true => Ok(()),
         false => Err(Refused::Shared),
+    }
+}
+
+/// The kernel's lists of sockets of UDP, in the calling thread's network namespace.
+#[derive(Debug)]
+pub(super) struct Tables {
+    four: String,
+    six: String,
+}
+
+impl Tables {
+    /// # Errors
+    /// The kernel's answer: without the lists no port is known to be one socket's.
+    pub(super) fn read() -> Result<Self, Errno> {
+        let table = |name| match std::fs::read_to_string(format!("/proc/thread-self/net/{name}")) {
+            Ok(text) => Ok(text),
+            // A kernel without IPv6.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+            Err(error) => Err(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)),
+        };
+        Ok(Self { four: table("udp")?, six: table("udp6")? })
     }
 }
 
@@ -219,6 +247,35 @@ mod tests {
         let all = libc::sock_filter { code: 6, jt: 0, jf: 0, k: u32::MAX };
         sys::packet_socket::attach_filter(filtered.as_fd(), &[all]).unwrap();
         assert_eq!(check(&filtered), Err(Refused::HasFilter));
+    }
+
+    #[test]
+    fn a_port_that_its_program_shares_later_is_seen() {
+        let named = || {
+            let chosen = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+            OwnedFd::from(UdpSocket::bind(chosen).unwrap())
+        };
+        let cases = [
+            (libc::SO_REUSEADDR, 1, Refused::Shared),
+            (libc::SO_REUSEPORT, 1, Refused::Shared),
+            (SO_BINDTOIFINDEX, 1, Refused::Options),
+        ];
+        for (name, value, why) in cases {
+            let socket = named();
+            let bound = check(&socket).unwrap();
+            let tables = Tables::read().unwrap();
+            assert_eq!(check_alone(&socket, bound, &tables), Ok(()));
+            sys::sockopt::set_int(&socket, libc::SOL_SOCKET, name, value).unwrap();
+            assert_eq!(check_alone(&socket, bound, &tables), Err(why));
+        }
+    }
+
+    #[test]
+    fn a_socket_that_locks_its_filter_is_refused() {
+        let chosen = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let locked = OwnedFd::from(UdpSocket::bind(chosen).unwrap());
+        sys::sockopt::set_int(&locked, libc::SOL_SOCKET, SO_LOCK_FILTER, 1).unwrap();
+        assert_eq!(check(&locked), Err(Refused::HasFilter));
     }
 
     #[test]

@@ -11,6 +11,8 @@
 
 use super::Link;
 use super::flows::{Flows, Packets, PortTests, Standing};
+use super::left;
+use super::shares::{Session, Shares};
 use crate::door::SessionId;
 use crate::event::MediumEvent;
 use rota_admission::rtip::{Denied, NodeTest};
@@ -53,13 +55,21 @@ impl Flows {
     }
 
     /// The most that goes before packets of the statistical class, now and at each start of what is booked.
-    pub(super) fn certain(&self) -> Result<Certain, Denied> {
+    /// What has ended, or will have by then, counts for as long as the proof asks for, where no bound of the
+    /// class is longer than `horizon`.
+    pub(super) fn certain(&self, now: Instant, horizon: Span) -> Result<Certain, Denied> {
         let port = self.port.as_ref().ok_or(super::flows::no_port())?;
-        let (now, units) = (port.whole().certain(), port.whole().units());
+        let (standing, units) = (port.whole().certain(), port.whole().units());
+        let link = &port.whole().params().link;
         let starts = self.starts(Instant::ZERO, Instant::FAR).into_iter();
-        starts
-            .map(|at| self.port_at(units, at))
-            .try_fold(now, |most, then| Ok(most.or_more(&then?.whole().certain())))
+        let most = self.left.beside(standing, (now, now), horizon);
+        starts.map(|at| (at, self.port_at(units, at))).try_fold(most, |most, (at, then)| {
+            let planned = self.sessions.iter().chain(&self.booked).filter(|of| of.life.until <= at);
+            let ended = planned.filter(|of| left::counts(&of.ask.traffic, of.life.until, at, horizon));
+            let ended = ended.map(|of| Certain::of(link, &of.ask));
+            let then = ended.fold(then?.whole().certain(), |sum, of| sum.and(&of));
+            Ok(most.or_more(&self.left.beside(then, (now, at), horizon)))
+        })
     }
 
     /// A flow stands from now on, or from its start on, with one bound for all its life.
@@ -121,10 +131,10 @@ impl Flows {
     }
 
     /// Lives that have ended are over, and those that begin count in the tests; a flow that is lost thereby.
-    fn next_lost(&mut self, now: Instant) -> Option<SessionId> {
+    fn next_lost(&mut self, now: Instant, came: impl Fn(SessionId) -> Option<Instant>) -> Option<SessionId> {
         let over = |of: &&Standing| of.life.until <= now;
         if let Some(id) = self.sessions.iter().chain(&self.booked).find(over).map(|of| of.id) {
-            self.remove(id);
+            self.remove(now, id, came(id));
             return Some(id);
         }
         while let Some(at) = self.booked.iter().position(|of| of.life.from <= now) {
@@ -145,13 +155,21 @@ impl Flows {
     }
 }
 
+impl Shares {
+    fn next_lost(&mut self, now: Instant) -> Option<SessionId> {
+        let sessions = &self.sessions;
+        let session = |id| sessions.iter().find(|session: &&Session| session.id == id);
+        self.flows.next_lost(now, |id| session(id)?.packets.as_ref()?.came())
+    }
+}
+
 impl Link {
     /// Lives of flows that begin or end now.
     pub(super) fn turn_lives(&mut self, now: Instant) {
         if now < self.shares.flows.change {
             return;
         }
-        while let Some(id) = self.shares.flows.next_lost(now) {
+        while let Some(id) = self.shares.next_lost(now) {
             self.shares.sessions.retain(|session| session.id != id);
             self.event(MediumEvent::ReservationLost { session: id });
             self.open_when_unshared(now);

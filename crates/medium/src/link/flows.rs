@@ -10,6 +10,7 @@
 use super::Link;
 use super::booked::NoRoom;
 use super::groups;
+use super::left::Left;
 use super::shares::{Session, Shares};
 use super::slots::Queue;
 use super::statistical::Statistical;
@@ -39,6 +40,8 @@ pub(super) struct Packets {
     delay: Span,
     /// How many have left: a grant that none has used takes the first one away.
     left: u64,
+    /// When the newest one came.
+    came: Option<Instant>,
 }
 
 impl Packets {
@@ -48,11 +51,22 @@ impl Packets {
         let FlowShare { traffic, partition, life, late, group } = flow;
         let ask = Ask { traffic, octets, octets_least: Octets::new(1) };
         let waits = Queue::new(Due::default());
-        Self { ask, partition, life, late, group, waits, delay: Span::ZERO, left: 0 }
+        Self { ask, partition, life, late, group, waits, delay: Span::ZERO, left: 0, came: None }
     }
 
     fn is_statistical(&self) -> bool {
         self.late > Chance::NEVER
+    }
+
+    /// One more waits.
+    pub(super) fn join(&mut self, now: Instant, due: Due) {
+        self.came = Some(now);
+        self.waits.push(due);
+    }
+
+    /// When the newest one came.
+    pub(super) const fn came(&self) -> Option<Instant> {
+        self.came
     }
 
     /// The first packet has left, or was given up.
@@ -97,6 +111,8 @@ pub(super) struct Flows {
     /// When a life begins or ends next.
     pub(super) change: Instant,
     statistical: Statistical,
+    /// Those that have left, and may still be ahead of the statistical class.
+    pub(super) left: Left,
     /// Those of which sessions are members. Their lanes stand among the sessions.
     pub(super) groups: Vec<groups::Standing>,
     served: Option<Served>,
@@ -167,55 +183,71 @@ impl Flows {
         PartedPort::new(params, discipline, shares, memory)
     }
 
-    /// The share of a flow is given back.
-    pub(super) fn remove(&mut self, id: SessionId) {
+    /// The share of a flow is given back, whose newest packet came then.
+    pub(super) fn remove(&mut self, now: Instant, id: SessionId, came: Option<Instant>) {
         self.served = self.served.filter(|served| served.session != id);
         self.booked.retain(|of| of.id != id);
         self.statistical.remove(id);
         // The lanes of a group go on under the number of another member.
-        if let Some(heir) = self.leave_group(id) {
+        let (heir, came) = self.leave_group(id, came);
+        if let Some(heir) = heir {
             self.sessions.iter_mut().filter(|of| of.id == id).for_each(|of| of.id = heir);
         }
+        let horizon = self.horizon();
         while let (Some(place), Some(port)) = (self.place(id), &mut self.port) {
-            let Standing { ask, partition, .. } = self.sessions.swap_remove(place);
+            let Standing { ask, partition, life, .. } = self.sessions.swap_remove(place);
             port.release(place, partition, &ask);
+            // What came before its start came then.
+            let came = came.map(|came| came.max(life.from));
+            self.left.flow(now, (&port.whole().params().link, &ask), came, horizon);
         }
         self.note_change();
     }
 
-    /// All are gone.
+    /// All are gone, and the link with them.
     pub(super) fn clear(&mut self) {
         self.statistical.clear();
         while let Some(of) = self.sessions.last().or(self.booked.last()) {
-            self.remove(of.id);
+            self.remove(Instant::ZERO, of.id, None);
         }
+        self.left.clear();
     }
 }
 
 impl Flows {
     /// A flow of the statistical class stands from now on. Its test is proved for a port that is not divided,
     /// and for all times.
-    fn admit_statistical(&mut self, id: SessionId, packets: &Packets) -> Result<Offer, Denied> {
+    fn admit_statistical(&mut self, now: Instant, id: SessionId, packets: &Packets) -> Result<Offer, Denied> {
         let port = self.port.as_ref().ok_or(no_port())?;
         if port.is_divided() || packets.partition != 0 || packets.life != Life::ALWAYS {
             return Err(Denied::new(NodeTest::Overflow, Span::ZERO));
         }
-        let (link, certain) = (port.whole().params().link, self.certain()?);
-        self.statistical.admit(&link, &certain, id, (&packets.ask, packets.late))
+        let (link, asked) = (port.whole().params().link, (&packets.ask, packets.late));
+        let mut certain = self.certain(now, self.horizon())?;
+        // A bound that is longer than all others has to hold beside what the others need not count.
+        if self.statistical.best(&link, &certain, asked)?.delay > self.horizon() {
+            certain = self.certain(now, Span::MAX)?;
+        }
+        self.statistical.admit(&link, &certain, id, asked)
+    }
+
+    /// H of the proof of the statistical class.
+    pub(super) fn horizon(&self) -> Span {
+        self.statistical.horizon()
     }
 
     /// The promises to the statistical class hold.
-    fn statistical_holds(&self) -> Result<(), Denied> {
+    fn statistical_holds(&self, now: Instant) -> Result<(), Denied> {
         match self.statistical.is_empty() {
             true => Ok(()),
-            false => self.statistical.check(&self.certain()?),
+            false => self.statistical.check(&self.certain(now, self.horizon())?),
         }
     }
 }
 
 impl Shares {
     /// Packets keep their bounds beside slots of so much a window.
-    pub(super) fn packets_allow(&mut self, units: Span) -> Result<(), Denied> {
+    pub(super) fn packets_allow(&mut self, now: Instant, units: Span) -> Result<(), Denied> {
         let flows = &mut self.flows;
         flows.booked_allow(units)?;
         let is_needed = !flows.sessions.is_empty() || !flows.statistical.is_empty();
@@ -223,7 +255,7 @@ impl Shares {
             Some(port) if port.is_divided() || is_needed => {
                 let had = port.whole().units();
                 port.set_units(units)?;
-                flows.statistical_holds().inspect_err(|_| {
+                flows.statistical_holds(now).inspect_err(|_| {
                     let stands = flows.port.as_mut().map_or(Ok(()), |port| port.set_units(had));
                     debug_assert!(stands.is_ok(), "these slots stood before");
                 })
@@ -261,7 +293,7 @@ impl Link {
                 None if packets.group.is_some_and(|of| of.at_once > 1) || is_of_group(denied.test) => None,
                 // Smaller packets of a guaranteed flow need not help those of the statistical class.
                 None if !packets.is_statistical() && is_of_statistical(denied.test) => None,
-                None => self.largest_packet(packets),
+                None => self.largest_packet(now, packets),
             };
             let refusal = refused_by_port(Pace::EVERY_CYCLE, &denied, nearest, &params);
             let mut refused = refusal;
@@ -281,15 +313,15 @@ impl Link {
         let units = self.shares.loads.iter().copied().sum();
         let flows = &mut self.shares.flows;
         if packets.is_statistical() {
-            return flows.admit_statistical(id, packets).map_err(at_once);
+            return flows.admit_statistical(now, id, packets).map_err(at_once);
         }
         let offer = match &packets.group {
             Some(group) => flows.admit_member(now, id, (packets, group), units)?,
             None => flows.admit(now, id, packets, units)?,
         };
         // The promises to the statistical class hold beside it, too.
-        if let Err(denied) = flows.statistical_holds() {
-            flows.remove(id);
+        if let Err(denied) = flows.statistical_holds(now) {
+            flows.remove(now, id, None);
             return Err(at_once(denied));
         }
         Ok(offer)
@@ -315,10 +347,11 @@ impl Link {
     }
 
     /// The largest packet of a flow that was refused with which it would fit, its header included.
-    fn largest_packet(&mut self, packets: &Packets) -> Option<Octets> {
+    fn largest_packet(&mut self, now: Instant, packets: &Packets) -> Option<Octets> {
         let flows = &mut self.shares.flows;
         let nearest = if packets.is_statistical() {
-            flows.statistical.largest(&flows.certain().ok()?, &packets.ask, packets.late)?
+            let certain = flows.certain(now, flows.horizon()).ok()?;
+            flows.statistical.largest(&certain, &packets.ask, packets.late)?
         } else {
             let port = flows.port.as_mut()?;
             largest_packet(&mut port.part(packets.partition), &packets.ask, Span::MAX)?

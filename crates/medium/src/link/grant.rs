@@ -62,6 +62,9 @@ impl Link {
             return Turn::Wait;
         }
         self.open_slots(now);
+        if self.is_idle() {
+            self.shares.flows.left.idle(now);
+        }
         if self.pace.card_free > now + LINK_AHEAD {
             return Turn::Wait;
         }
@@ -83,6 +86,12 @@ impl Link {
         let (port, lane) = (self.port, Lane::NonRealTime);
         let (not_after, stamp) = (Instant::FAR, (Generation::default(), 0));
         Grant { port, lane, number, opens, most: 1, budget, not_after, stamp }
+    }
+
+    /// No slot is open, and neither a packet nor a frame of this end waits.
+    fn is_idle(&self) -> bool {
+        let is_open = self.shares.sessions.iter().any(|session| session.slots.first().is_some());
+        self.out.outbox.is_empty() && !is_open && !self.has_packet()
     }
 
     /// Opens the slots that are due. A host that is late by more than its slack makes nothing of that up: the

@@ -16,7 +16,7 @@ use crate::door::{GroupShare, Life, SessionId};
 use rota_admission::rtip::{Denied, NodeTest};
 use rota_admission::subnet::{Ask, Offer, link_offer};
 use rota_contract::GroupKey;
-use rota_units::Span;
+use rota_units::{Instant, Span};
 
 /// A group with members here.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub(super) struct Standing {
     members: Vec<SessionId>,
     /// The bound of all.
     delay: Span,
+    /// When the newest packet of one that is gone came.
+    came: Option<Instant>,
 }
 
 /// A group that stands at a port of a link.
@@ -79,7 +81,7 @@ impl Flows {
     /// A member stands from now on, by the lanes that its group has here or gets now.
     pub(super) fn admit_member(
         &mut self,
-        now: rota_units::Instant,
+        now: Instant,
         id: SessionId,
         (packets, share): (&Packets, &GroupShare),
         units: Span,
@@ -103,13 +105,14 @@ impl Flows {
                 Ok(offer) if offer.delay > longest.delay => longest = offer,
                 Ok(_) => {}
                 Err(no_room) => {
-                    self.remove(id);
+                    self.remove(now, id, None);
                     return Err(no_room);
                 }
             }
         }
         let (ask, partition, members) = (packets.ask, packets.partition, vec![id]);
-        self.groups.push(Standing { share: *share, ask, partition, members, delay: longest.delay });
+        let (share, delay, came) = (*share, longest.delay, None);
+        self.groups.push(Standing { share, ask, partition, members, delay, came });
         Ok(longest)
     }
 
@@ -129,17 +132,23 @@ impl Flows {
         Some(group.delay)
     }
 
-    /// A member is gone. The one that has the lanes now; `None` where they go with it, or it was in no
-    /// group.
-    pub(super) fn leave_group(&mut self, id: SessionId) -> Option<SessionId> {
-        let at = self.groups.iter().position(|group| group.members.contains(&id))?;
+    /// A member is gone, whose newest packet came then. The one that has the lanes now, `None` where they go
+    /// with it or it was in no group; and when the newest packet of all that are gone came.
+    pub(super) fn leave_group(
+        &mut self,
+        id: SessionId,
+        came: Option<Instant>,
+    ) -> (Option<SessionId>, Option<Instant>) {
+        let at = self.groups.iter().position(|group| group.members.contains(&id));
+        let Some(at) = at else { return (None, came) };
         let group = &mut self.groups[at];
         group.members.retain(|of| *of != id);
-        let heir = group.members.first().copied();
+        group.came = group.came.max(came);
+        let (heir, came) = (group.members.first().copied(), group.came);
         if heir.is_none() {
             self.groups.swap_remove(at);
         }
-        heir
+        (heir, came)
     }
 }
 

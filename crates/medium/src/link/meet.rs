@@ -136,7 +136,7 @@ impl Link {
     pub(super) fn meet_tick(&mut self, now: Instant) {
         if now >= self.silence_deadline() {
             self.counters.stations_declared_dead += 1;
-            self.lose_peer(now, false);
+            self.lose_peer(now, (false, false));
         }
         if self.own.frame_seq >= crate::sealing::SEQ_END {
             self.begin_anew(now);
@@ -156,17 +156,17 @@ impl Link {
     fn begin_anew(&mut self, now: Instant) {
         self.own.incarnation = (self.rng.next_u64() >> 32) as u32 | 1;
         self.own.frame_seq = 0;
-        self.lose_peer(now, false);
+        self.lose_peer(now, (false, false));
     }
 
     /// The peer is gone. Its channels end, and give their shares back.
-    fn lose_peer(&mut self, now: Instant, stopped: bool) {
+    fn lose_peer(&mut self, now: Instant, (stopped, died): (bool, bool)) {
         self.own.nonce = nonce(&mut self.rng);
         let Some(mac) = self.peer().map(|peer| peer.mac) else { return };
         self.members.retain(|_| false);
         (self.own.station, self.own.answers) = (0, 0);
         self.meeting = Meeting { last_hello: self.meeting.last_hello, ..Meeting::new(now) };
-        self.event(MediumEvent::MemberGone { mac, stopped });
+        self.event(MediumEvent::MemberGone { mac, stopped, died });
         self.event(MediumEvent::ModeChanged);
     }
 
@@ -196,7 +196,7 @@ impl Link {
             _ => return self.judge(FrameVerdict::Replayed),
         }
         if said.state == StationState::Leaving {
-            self.lose_peer(now, true);
+            self.lose_peer(now, (true, false));
             return;
         }
         if said.answers == self.own.nonce {
@@ -273,7 +273,7 @@ impl Link {
             // Another boot of it: what the one before had is over.
             let challenge = self.meeting.challenge;
             self.counters.stations_declared_dead += 1;
-            self.lose_peer(now, false);
+            self.lose_peer(now, (false, false));
             self.own.nonce = challenge;
         }
         let (own, station) = if self.own.me.mac < mac { (1, 2) } else { (2, 1) };
@@ -301,7 +301,7 @@ impl Link {
         }
         self.counters.wills += 1;
         self.counters.stations_declared_dead += 1;
-        self.lose_peer(now, false);
+        self.lose_peer(now, (false, true));
     }
 
     /// The name of the will that this station would leave if it died now.

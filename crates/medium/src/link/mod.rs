@@ -26,6 +26,7 @@ mod flows;
 mod grant;
 mod groups;
 mod handle;
+mod left;
 mod meet;
 mod outbox;
 mod shares;

@@ -69,6 +69,11 @@ impl Session {
         }
     }
 
+    /// The load that it has had in slots, and when the last one opened.
+    pub(super) fn had(&self, now: Instant) -> Option<(Span, Instant)> {
+        Some((self.charged(now)?, self.slots.last_opening()?))
+    }
+
     /// The load that stays charged for it from now on, if it has less or nothing.
     fn to_past(&self, now: Instant, window: Span) -> Option<Past> {
         let until = self.slots.last_opening()? + window;
@@ -130,6 +135,7 @@ impl Shares {
     /// Nothing that was before counts: the card and the cable are empty.
     pub(super) fn begin(&mut self) {
         self.gone.clear();
+        self.flows.left.clear();
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<&Session> {
@@ -157,10 +163,10 @@ impl Shares {
     }
 
     /// The tests of a session beside these loads, and of the packets beside all. An accepted set stands.
-    fn fits(&mut self, request: &Request, params: &SegmentParams) -> Result<Admitted, Refusal> {
+    fn fits(&mut self, now: Instant, request: &Request, params: &SegmentParams) -> Result<Admitted, Refusal> {
         let admitted = admit_on_link(&self.loads, request, params)?;
         let units = self.loads.iter().copied().sum::<Span>() + admitted.tht;
-        match self.packets_allow(units) {
+        match self.packets_allow(now, units) {
             Ok(()) => Ok(admitted),
             Err(denied) => Err(refused_by_port(request.pace, &denied, None, params)),
         }
@@ -170,7 +176,7 @@ impl Shares {
     fn ask(&mut self, now: Instant, id: SessionId, request: &Request, params: &SegmentParams) -> Answer {
         let ends = self.past_ends(now);
         self.load_without(now, id);
-        match self.fits(request, params) {
+        match self.fits(now, request, params) {
             Ok(admitted) => return Answer::Admitted(admitted),
             Err(refusal) if ends == Instant::FAR => return Answer::Refused(refusal),
             Err(_) => {}
@@ -178,7 +184,7 @@ impl Shares {
         let others = self.sessions.iter().filter(|session| session.id != id);
         self.loads.clear();
         self.loads.extend(others.filter_map(|session| session.charged(Instant::FAR)));
-        match self.fits(request, params) {
+        match self.fits(now, request, params) {
             Ok(_) => {
                 // It does not stand yet.
                 let counted = self.count_units(now);
@@ -218,8 +224,10 @@ impl Link {
     pub fn release(&mut self, now: Instant, id: SessionId) {
         let Some(at) = self.shares.sessions.iter().position(|session| session.id == id) else { return };
         let session = self.shares.sessions.remove(at);
-        self.shares.flows.remove(id);
-        self.shares.gone.extend(session.to_past(now, link_window(self.settings.trt)));
+        let window = link_window(self.settings.trt);
+        self.shares.flows.remove(now, id, session.packets.as_ref().and_then(Packets::came));
+        self.shares.flows.slots_left(now, &session, (Span::ZERO, window));
+        self.shares.gone.extend(session.to_past(now, window));
         self.event(MediumEvent::Released { session: id });
         self.open_when_unshared(now);
     }
@@ -299,7 +307,7 @@ impl Link {
         let Some(session) = self.shares.get_mut(id) else { return };
         if let Some(packets) = &mut session.packets {
             return match units {
-                Units::Packet(due) => packets.waits.push(due),
+                Units::Packet(due) => packets.join(now, due),
                 Units::Leave => packets.leave(),
                 Units::Join | Units::Kept(_) => {}
             };
@@ -390,7 +398,9 @@ impl Link {
             session.resize = session.resize.filter(|_| session.is_held);
             match answer {
                 Answer::Admitted(admitted) => {
-                    session.past = session.to_past(now, link_window(self.settings.trt)).unwrap_or(Past::NONE);
+                    let window = link_window(self.settings.trt);
+                    self.shares.flows.slots_left(now, session, (admitted.tht, window));
+                    session.past = session.to_past(now, window).unwrap_or(Past::NONE);
                     session.state = State::Admitted(admitted.tht);
                     session.share.unit_octets_max = octets;
                     self.event(MediumEvent::Resized { session: id, unit_octets_max: octets, admitted });

@@ -6,7 +6,8 @@ use crate::door::SessionId;
 use rota_admission::LinkModel;
 use rota_admission::rtip::{Chance, Denied, Flow};
 use rota_admission::subnet::{
-    Ask, Certain, Offer, STATISTICAL_CELLS, STATISTICAL_MAX, StatisticalFlow, StatisticalPort, largest_packet,
+    Ask, Certain, LINK_DELAY_MAX, Offer, STATISTICAL_CELLS, STATISTICAL_MAX, StatisticalFlow,
+    StatisticalPort, Subnet, largest_packet,
 };
 use rota_units::{Octets, Span};
 
@@ -25,6 +26,12 @@ impl Statistical {
         self.sessions.is_empty()
     }
 
+    /// No bound of those that stand is longer, nor will one be that is relaxed.
+    pub(super) fn horizon(&self) -> Span {
+        let standing = self.tests.as_ref().map_or(&[][..], Tests::channels);
+        standing.iter().map(|channel| channel.flow.delay).fold(LINK_DELAY_MAX, Span::max)
+    }
+
     /// All that stand keep their promise beside this.
     pub(super) fn check(&self, certain: &Certain) -> Result<(), Denied> {
         match &self.tests {
@@ -41,15 +48,28 @@ impl Statistical {
         id: SessionId,
         (ask, late): (&Ask, Chance),
     ) -> Result<Offer, Denied> {
-        let tests = self.tests.get_or_insert_with(|| {
+        let offer = self.tests(link, ask).admit_best(certain, ask, late)?;
+        self.sessions.push(id);
+        Ok(offer)
+    }
+
+    /// The shortest bound that a session can have.
+    pub(super) fn best(
+        &mut self,
+        link: &LinkModel,
+        certain: &Certain,
+        (ask, late): (&Ask, Chance),
+    ) -> Result<Offer, Denied> {
+        self.tests(link, ask).asked(certain, late).best(ask)
+    }
+
+    fn tests(&mut self, link: &LinkModel, ask: &Ask) -> &mut Tests {
+        self.tests.get_or_insert_with(|| {
             let flow = Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
             let none = StatisticalFlow { flow, late: Chance::NEVER };
             let cells = vec![0; STATISTICAL_CELLS].into_boxed_slice();
             StatisticalPort::new(*link, cells, vec![none; STATISTICAL_MAX].into_boxed_slice())
-        });
-        let offer = tests.admit_best(certain, ask, late)?;
-        self.sessions.push(id);
-        Ok(offer)
+        })
     }
 
     /// The largest packet of a session that was refused with which it would fit.

@@ -180,11 +180,13 @@ impl Rether {
         self.members.retain(|member| {
             // Who had no number was in no ring, and may come to be in this one.
             if !listed(member.mac) && member.station != 0 {
-                gone.push(member.mac);
+                gone.push((member.mac, member.willed.is_some()));
             }
             listed(member.mac)
         });
-        gone.into_iter().for_each(|mac| self.event(MediumEvent::MemberGone { mac, stopped: false }));
+        for (mac, died) in gone {
+            self.event(MediumEvent::MemberGone { mac, stopped: false, died });
+        }
         let own = self.own.me.mac;
         let is_new = |member: &FormMember| {
             let known = self.members.by_mac(member.mac);

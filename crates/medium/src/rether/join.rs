@@ -345,7 +345,7 @@ impl Rether {
         if let Some(ring) = self.mode.ring_mut() {
             ring.changes.leave(station);
         }
-        self.event(MediumEvent::MemberGone { mac, stopped: true });
+        self.event(MediumEvent::MemberGone { mac, stopped: true, died: false });
     }
 
     /// A station that the list calls dead was heard.
@@ -558,8 +558,8 @@ impl Rether {
         let before = self.mode.list().map(|list| list.dead);
         let known = before.unwrap_or(StationSet::EMPTY);
         for station in after.iter().filter(|station| !known.contains(*station)) {
-            if let Some(mac) = self.members.get(station).map(|member| member.mac) {
-                self.event(MediumEvent::MemberGone { mac, stopped: false });
+            if let Some((mac, willed)) = self.members.get(station).map(|member| (member.mac, member.willed)) {
+                self.event(MediumEvent::MemberGone { mac, stopped: false, died: willed.is_some() });
             }
             // The first list that a station sees says nothing about when they died.
             if before.is_none() {

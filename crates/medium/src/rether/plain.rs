@@ -134,7 +134,8 @@ impl Rether {
             }
             stays
         });
-        gone.into_iter().for_each(|mac| self.event(MediumEvent::MemberGone { mac, stopped: false }));
+        gone.into_iter()
+            .for_each(|mac| self.event(MediumEvent::MemberGone { mac, stopped: false, died: false }));
         if self.wants_ring() {
             self.begin_switch(now);
         }
@@ -220,7 +221,7 @@ impl Rether {
             }
             Some(gone) => {
                 if let Some(mac) = gone {
-                    self.event(MediumEvent::MemberGone { mac, stopped: false });
+                    self.event(MediumEvent::MemberGone { mac, stopped: false, died: false });
                 }
                 true
             }
@@ -254,7 +255,7 @@ impl Rether {
             return;
         }
         self.members.retain(|member| member.mac != mac);
-        self.event(MediumEvent::MemberGone { mac, stopped: true });
+        self.event(MediumEvent::MemberGone { mac, stopped: true, died: false });
     }
 
     fn adopt_epoch(&mut self, said: &Announce) {
@@ -491,7 +492,9 @@ impl Rether {
             self.members.set_nonce(*mac, *nonce);
         }
         self.counters.stations_declared_dead += silent.len() as u64;
-        silent.into_iter().for_each(|mac| self.event(MediumEvent::MemberGone { mac, stopped: false }));
+        silent
+            .into_iter()
+            .for_each(|mac| self.event(MediumEvent::MemberGone { mac, stopped: false, died: false }));
         self.rekey_ring();
         self.enter_ring(now);
         self.first_token(now);

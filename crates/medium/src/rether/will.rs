@@ -228,7 +228,9 @@ impl Rether {
             stays
         });
         self.counters.stations_declared_dead += gone.len() as u64;
-        gone.into_iter().for_each(|mac| self.event(MediumEvent::MemberGone { mac, stopped: false }));
+        for mac in gone {
+            self.event(MediumEvent::MemberGone { mac, stopped: false, died: true });
+        }
     }
 
     /// A Form names new boots: a will speaks of one boot only.

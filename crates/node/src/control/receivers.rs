@@ -12,8 +12,8 @@ use rota_shm::control::{ReceiverInfo, Reply};
 use rota_units::Span;
 
 impl Control<'_> {
-    /// A request to add a receiver was taken, and is answered when the nodes of its way have decided, or was
-    /// wrong.
+    /// A request to add a receiver, or to take one out, was taken, and is answered when the nodes of its way
+    /// have decided, or was wrong.
     pub(super) fn on_joining(&mut self, ask: u64, result: Result<NodeId, NotFound>) {
         let is_it = |question: &&mut Question| question.ask == ask;
         let mut questions = self.sessions.iter_mut().flat_map(|session| &mut session.asked);
@@ -66,8 +66,16 @@ impl Control<'_> {
                 Reply::Error { sentence, wrong_use: false }
             }
         };
-        for (asker, number) in self.joiners(channel, to) {
-            self.sessions[asker].to(number).reply(&reply, &[]);
+        for (asker, number, leaves) in self.joiners(channel, to) {
+            let left = leaves && matches!(change, ReceiverChange::Left { .. });
+            self.sessions[asker].to(number).reply(if left { &Reply::Done } else { &reply }, &[]);
+        }
+        if let Some((at, place)) = self.owner(channel) {
+            let session = &self.sessions[at];
+            // One that does not read such news finds all receivers in the list, and at the end.
+            if session.channels[place].told {
+                session.news(&Reply::Receiver { channel, receiver: info.clone() });
+            }
         }
         let receivers = self.receivers.entry(channel).or_default();
         match receivers.iter_mut().find(|known| known.node_id == to) {
@@ -79,15 +87,17 @@ impl Control<'_> {
         }
     }
 
-    /// The sessions that asked for this receiver; their questions count as answered.
-    fn joiners(&mut self, channel: ChannelId, to: NodeId) -> Vec<(usize, u64)> {
+    /// The sessions that asked for this receiver, or for its end; their questions count as answered.
+    fn joiners(&mut self, channel: ChannelId, to: NodeId) -> Vec<(usize, u64, bool)> {
         let mut askers = Vec::new();
         for (at, session) in self.sessions.iter_mut().enumerate() {
             let is_it = |question: &mut Question| match &question.asked {
                 Asked::Join { channel: of, node, .. } => (*of, *node) == (channel, to),
                 _ => false,
             };
-            askers.extend(session.asked.extract_if(.., is_it).map(|question| (at, question.number)));
+            let leaves = |asked: &Asked| matches!(asked, Asked::Join { leaves: true, .. });
+            let taken = session.asked.extract_if(.., is_it);
+            askers.extend(taken.map(|question| (at, question.number, leaves(&question.asked))));
         }
         askers
     }

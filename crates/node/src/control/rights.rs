@@ -10,9 +10,9 @@ impl Control<'_> {
         let session = &self.sessions[at];
         let refused = match *request {
             Request::Close { channel } => self.of_another(session.user, channel, "end"),
-            Request::Modify { channel, .. } | Request::Join { channel, .. } => {
-                self.of_another(session.user, channel, "change")
-            }
+            Request::Modify { channel, .. }
+            | Request::Join { channel, .. }
+            | Request::Leave { channel, .. } => self.of_another(session.user, channel, "change"),
             Request::Trace | Request::Incident { .. } => (!self.may_all(session.user)).then(|| {
                 "events show what all programs of this station send: only root and the user that the node \
                  runs as may read them"

@@ -72,7 +72,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 let result = self.node.change(at, channel, &change);
                 self.control.say(Note::Resizing { ask, result });
             }
-            Command::Join { ask, channel, to } => self.join(at, ask, channel, &to),
+            Command::Join { ask, channel, to, leaves } => self.join(at, (ask, leaves), channel, &to),
             Command::AttachSocket { ask, socket, memory } => self.attach_socket(ask, socket, *memory),
             Command::DetachSocket { socket } => {
                 self.node.llc_close(at, socket);
@@ -106,10 +106,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         self.control.say(Note::Snapshot { ask, snapshot });
     }
 
-    /// Asks for another receiver of a channel.
-    fn join(&mut self, at: Instant, ask: u64, channel: ChannelId, to: &str) {
+    /// Asks for another receiver of a channel, or takes one out.
+    fn join(&mut self, at: Instant, (ask, leaves): (u64, bool), channel: ChannelId, to: &str) {
         let result = receiver(&self.node, to).and_then(|to| {
-            self.node.join(at, channel, to)?;
+            match leaves {
+                true => self.node.leave_channel(at, channel, to)?,
+                false => self.node.join(at, channel, to)?,
+            }
             Ok(to)
         });
         self.control.say(Note::Joining { ask, result });

@@ -25,6 +25,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let is_time = armed < due && armed < self.work.looked + LOOK_EVERY;
         let until = if is_time { self.node.lull() } else { Instant::ZERO };
         if armed < until && until <= armed + LULL_MAX {
+            self.measures.counts.lulls += 1;
             return Some(until.min(due));
         }
         self.work.looked = armed;

@@ -37,6 +37,8 @@ pub(crate) struct WireCounts {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DataCounts {
     pub(crate) turns: u64,
+    /// Waits that no frame of ours ended (`lull.rs`).
+    pub(crate) lulls: u64,
     pub(crate) turn_longest: Span,
     pub(crate) hops_split: u64,
     pub(crate) receive_ns: u64,

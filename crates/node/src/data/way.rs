@@ -127,7 +127,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             lost.interface,
             if left == 1 { "is" } else { "are" }
         );
-        if let Some(fd) = lost.host.gate.wait_fd() {
+        // Both stay open until the node ends. A control descriptor with a frame would wake each wait.
+        for fd in [lost.host.gate.wait_fd(), lost.host.gate.control_fd()].into_iter().flatten() {
             self.waits.remove(fd);
         }
         let Way { wire, host, .. } = lost;

@@ -183,6 +183,8 @@ pub enum ChannelEvent {
         /// The listener that accepted it, if a receiving channel never opened: it is to
         /// [`crate::Node::listen_again`], or to be taken back.
         listener: Option<u64>,
+        /// True if its sender may state its units later ([`ChannelEvent::Afterwards`]).
+        awaits: bool,
     },
     /// The other station of a channel was silent when the channel ended, and both nodes have counted the end
     /// now.

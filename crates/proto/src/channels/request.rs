@@ -90,6 +90,9 @@ pub enum RequestError {
     /// One receiver twice.
     #[error("node {0} receives the channel already, or is named twice")]
     TwiceReceiver(NodeId),
+    /// A node that is to leave, and receives nothing.
+    #[error("node {0} does not receive the channel")]
+    NoReceiver(NodeId),
     /// A channel to one receiver, or none that is open.
     #[error("channel {0} is no open channel to several receivers: open one with --to A,B")]
     NotSeveral(ChannelId),

@@ -18,6 +18,8 @@ use rota_wire::{MacAddr, Signal, Verb};
 pub(super) enum Tells {
     /// Its sender is not there, or knows the end.
     Nobody,
+    /// Its sender's node has died, and states nothing any more.
+    Dead,
     /// Its sender, if something went wrong.
     Sender,
 }
@@ -239,9 +241,7 @@ impl Channels {
     ) {
         let mut ended = self.incoming.swap_remove(at);
         let counted = stated.filter(|stated| ended.opened || stated.units == 0);
-        if stated.is_none() {
-            self.remember_unstated(ended.clone(), cause);
-        }
+        let awaits = stated.is_none() && self.remember_unstated(ended.clone(), cause) && tells != Tells::Dead;
         let tally = ended.meter.end(counted);
         self.remember_end(&ended, counted.is_some());
         if tells == Tells::Sender && tally.broken() > 0 {
@@ -254,7 +254,7 @@ impl Channels {
             // once, and is not to hear that nobody listens.
             self.returning.push(taker);
         }
-        self.events.push_back(ChannelEvent::Closed { channel, cause, stated, tally, listener });
+        self.events.push_back(ChannelEvent::Closed { channel, cause, stated, tally, listener, awaits });
     }
 }
 

@@ -95,7 +95,7 @@ impl Ledger {
     }
 
     fn gone(&mut self, mac: MacAddr) {
-        self.tell(MediumEvent::MemberGone { mac, stopped: false });
+        self.tell(MediumEvent::MemberGone { mac, stopped: false, died: false });
     }
 
     pub(super) fn open(&mut self, to: MacAddr) -> ChannelId {
@@ -660,4 +660,19 @@ fn a_unit_in_part_that_is_lost_in_the_end_is_told_as_lost() {
     }
     let tally = ledger.channels.outgoing[0].tally();
     assert_eq!((tally.late, tally.incomplete), (0, 1));
+}
+
+/// Its program waited for two seconds for what a dead node does not state.
+#[test]
+fn an_end_by_a_will_awaits_no_statement_and_one_by_silence_does() {
+    for died in [false, true] {
+        let mut ledger = Ledger::new();
+        let open = ledger.opened_by(B, 70);
+        ledger.tell(MediumEvent::MemberGone { mac: B, stopped: false, died });
+        let told = core::iter::from_fn(|| ledger.channels.next_event()).find_map(|event| match event {
+            ChannelEvent::Closed { channel, awaits, .. } if channel == open => Some(awaits),
+            _ => None,
+        });
+        assert_eq!(told, Some(!died));
+    }
 }

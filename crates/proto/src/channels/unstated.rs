@@ -12,15 +12,16 @@ use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal};
 
 impl Channels {
-    /// Keeps a channel as it stood before its end, if its sender may state its units later.
-    pub(super) fn remember_unstated(&mut self, ended: Incoming, cause: CloseCause) {
+    /// Keeps a channel as it stood before its end, if its sender may state its units later: true then.
+    pub(super) fn remember_unstated(&mut self, ended: Incoming, cause: CloseCause) -> bool {
         if !ended.opened || !matches!(cause, CloseCause::PeerGone | CloseCause::WasSilent) {
-            return;
+            return false;
         }
         if self.unstated.len() == ENDED_MAX {
             self.unstated.pop_front();
         }
         self.unstated.push_back(ended);
+        true
     }
 
     /// The end of a channel that has ended here without it.

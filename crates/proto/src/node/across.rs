@@ -254,7 +254,9 @@ impl Node {
     /// The parent is told that an end is over.
     fn tell_closed(&mut self, channel: ChannelId, end: &End, cause: CloseCause, tally: Tally) {
         let listener = end.unopened_listener().map(|listener| listener.id);
-        let event = ChannelEvent::Closed { channel, cause, stated: None, tally, listener };
+        // Beyond the segment nobody states units afterwards.
+        let (stated, awaits) = (None, false);
+        let event = ChannelEvent::Closed { channel, cause, stated, tally, listener, awaits };
         if let Some(across) = &mut self.across {
             across.events.push_back((end.port(), event));
         }

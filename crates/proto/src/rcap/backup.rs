@@ -129,6 +129,11 @@ impl Rcap {
             if sending && is_of_path(entry, &close) {
                 self.tell(RcapEvent::SecondLost { channel: key.channel, cause, node });
             }
+            if !sending && !is_of_path(entry, &close) {
+                // The source ends the channel. By the first path its word may never come: it may have
+                // switched because of a failure that this node has not seen yet.
+                self.release(now, id, Ending::Closed { cause, node }, None);
+            }
             return true;
         }
         if !is_of_path(entry, &close) {

@@ -79,7 +79,7 @@ impl Shares {
             MediumEvent::Released { session } if self.has(channel_of(session)) => {
                 Found::Released(channel_of(session))
             }
-            MediumEvent::MemberGone { mac, stopped } if !self.hops.is_empty() || self.receives() => {
+            MediumEvent::MemberGone { mac, stopped, .. } if !self.hops.is_empty() || self.receives() => {
                 let cause = if stopped { CloseCause::PeerStopped } else { CloseCause::PeerGone };
                 self.found.push_back(Found::Gone(mac, cause));
                 return Some(event);

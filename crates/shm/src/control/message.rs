@@ -4,11 +4,11 @@ use rota_contract::{AskedChange, AskedTerms, ChannelId, Granted, NodeId, Traffic
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::detail::{ChannelDetail, EndInfo};
+use super::detail::{ChannelDetail, EndInfo, ReceiverInfo};
 use super::info::{ChannelInfo, IncidentInfo, QueueInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 21;
+pub const CONTROL_VERSION: u32 = 22;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for stations, in octets of UTF-8.
@@ -109,6 +109,13 @@ pub enum Request {
     },
     /// Adds a receiver to an open channel that was opened to several.
     Join {
+        /// The channel.
+        channel: ChannelId,
+        /// Station by name, number or MAC.
+        to: String,
+    },
+    /// Takes a receiver out of an open channel that was opened to several.
+    Leave {
         /// The channel.
         channel: ChannelId,
         /// Station by name, number or MAC.
@@ -291,8 +298,8 @@ pub enum Reply {
     Incidents(Vec<IncidentInfo>),
     /// To [`Request::Incident`]. With a trace file of the events around it.
     Incident(IncidentInfo),
-    /// To [`Request::Mapped`], [`Request::Circulate`], [`Request::LlcMapped`], [`Request::LlcClose`],
-    /// [`Request::LlcCancel`] and [`Request::UdpClose`].
+    /// To [`Request::Mapped`], [`Request::Leave`], [`Request::Circulate`], [`Request::LlcMapped`],
+    /// [`Request::LlcClose`], [`Request::LlcCancel`] and [`Request::UdpClose`].
     Done,
     /// To [`Request::LlcAddress`].
     LlcAddress {
@@ -343,6 +350,13 @@ pub enum Reply {
         channel: ChannelId,
         /// What is promised from now on.
         contract: Granted,
+    },
+    /// Of an open channel to several receivers one has come, was refused, or has left.
+    Receiver {
+        /// The channel.
+        channel: ChannelId,
+        /// How it stands with that one.
+        receiver: ReceiverInfo,
     },
     /// The request cannot be met for another reason than room.
     Error {
@@ -417,7 +431,9 @@ impl Request {
             Self::Open { to, name, .. } => {
                 [("the channel's name", name.as_deref()), ("the station to reach", Some(to.as_str()))]
             }
-            Self::Join { to, .. } => [("the station to reach", Some(to.as_str())), ("", None)],
+            Self::Join { to, .. } | Self::Leave { to, .. } => {
+                [("the station to reach", Some(to.as_str())), ("", None)]
+            }
             Self::Listen { from, .. } => [("the station to hear", from.as_deref()), ("", None)],
             _ => [("", None); 2],
         };

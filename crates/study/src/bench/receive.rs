@@ -1,11 +1,14 @@
 //! `rota bench receive`: the processor time that a received packet of UDP costs, through the kernel's own
 //! queue and through one of the program's own, in turn in the same lab.
 //!
-//! It is the busy time of the whole machine, less that of the same packets without a receiver: the kernel
-//! does its part of the work in interrupts, which belong to no process. The time of the receiving thread
-//! stands beside it. On a machine that does something else the first number is worth nothing.
+//! It is the time that the whole machine has less than with the same packets and no receiver, by threads of
+//! the idle class ([`Spare`]): the kernel does its part of the work in interrupts, which belong to no
+//! process. These threads also keep the processors from sleeping, so a wake-up is quicker than on an idle
+//! machine. The time of the receiving thread stands beside it. On a machine that does something else the
+//! first number is worth nothing.
 
 use super::median;
+use super::spare::Spare;
 use super::stage::Stage;
 use crate::clock;
 use crate::times::{Record, Times};
@@ -111,11 +114,13 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         Queue::Own { full_path } => full_path.clone(),
         Queue::Kernel { why } => Some(why.clone()),
     };
+    let spare = Spare::start()?;
+    let ground = Ground { stage, spare };
     let sizes = if args.size.is_empty() { &SIZES[..] } else { &args.size };
     let mut rows = Vec::new();
     for octets in sizes {
         for rhythm in [Rhythm::Periodic, Rhythm::WakeUp] {
-            rows.push(row(&stage, args, *octets, rhythm)?);
+            rows.push(row(&ground, args, *octets, rhythm)?);
         }
     }
     let Args { packets, rounds, seconds, .. } = *args;
@@ -132,13 +137,19 @@ fn receiver(stage: &Stage, kernel_only: bool) -> Result<Receiver, Failure> {
     bound.map_err(Failure::failed)?.map_err(Failure::failed)
 }
 
-fn row(stage: &Stage, args: &Args, octets: u32, rhythm: Rhythm) -> Result<Row, Failure> {
+/// Where it is measured, and by what.
+struct Ground {
+    stage: Stage,
+    spare: Spare,
+}
+
+fn row(ground: &Ground, args: &Args, octets: u32, rhythm: Rhythm) -> Result<Row, Failure> {
     let (mut kernel, mut queue) = (Vec::new(), Vec::new());
     for _ in 0..args.rounds {
-        let alone = measure(stage, args, octets, None, rhythm)?.machine_ns;
+        let alone = measure(ground, args, octets, None, rhythm)?.machine_ns;
         for (kernel_only, into) in [(true, &mut kernel), (false, &mut queue)] {
-            let receiver = receiver(stage, kernel_only)?;
-            let mut cost = measure(stage, args, octets, Some(receiver), rhythm)?;
+            let receiver = receiver(&ground.stage, kernel_only)?;
+            let mut cost = measure(ground, args, octets, Some(receiver), rhythm)?;
             cost.machine_ns = cost.machine_ns.saturating_sub(alone);
             into.push(cost);
         }
@@ -188,17 +199,17 @@ struct Got {
 
 /// One round: the machine's time for each packet that was sent, and what the receiver saw.
 fn measure(
-    stage: &Stage,
+    ground: &Ground,
     args: &Args,
     octets: u32,
     receiver: Option<Receiver>,
     rhythm: Rhythm,
 ) -> Result<Cost, Failure> {
-    let sender = stage.lab.host(SENDER).run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)));
+    let sender = ground.stage.lab.host(SENDER).run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)));
     let sender = sender.map_err(Failure::failed)?.map_err(Failure::failed)?;
     clock::sleep_until(clock::now() + SETTLE);
     let over = AtomicBool::new(false);
-    let before = busy()?;
+    let (before, begin) = (ground.spare.read(), clock::now());
     let (sent, got) = std::thread::scope(|scope| {
         let got = receiver.map(|receiver| scope.spawn(|| take(receiver, rhythm, &over)));
         let sent = send(&sender, args, octets);
@@ -207,7 +218,8 @@ fn measure(
         let got = got.map(|thread| thread.join().unwrap_or_else(|_| Err(Failure::failed("it broke down"))));
         (sent, got)
     });
-    let machine = busy()?.saturating_sub(before);
+    let left = ground.spare.nanos(ground.spare.read() - before);
+    let machine = ground.spare.nanos_of(clock::now().since(begin)).saturating_sub(left);
     let got = got.transpose()?.unwrap_or_default();
     let Times { p50_ns, p99_ns, .. } = got.times.sum_up();
     Ok(Cost {
@@ -279,21 +291,6 @@ fn thread_time() -> Result<Span, Failure> {
     Ok(Span::from_nanos(us.iter().sum::<i64>().unsigned_abs() * 1_000))
 }
 
-/// Nanoseconds for which the processors of this machine were not idle, since it started.
-fn busy() -> Result<u64, Failure> {
-    let text = std::fs::read_to_string("/proc/stat").map_err(Failure::failed)?;
-    busy_of(&text).ok_or_else(|| Failure::failed("/proc/stat has no line for all processors"))
-}
-
-/// The kernel counts in hundredths of a second.
-fn busy_of(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let ticks: Vec<u64> = line.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
-    // user, nice, system, idle, waiting for a device, interrupts, their second half; others' machines apart.
-    let [user, nice, system, _, _, hard, soft, ..] = ticks[..] else { return None };
-    Some((user + nice + system + hard + soft) * 10_000_000)
-}
-
 fn print(o: &Results) {
     outln!(
         "Received packets of UDP, {} a second (a virtual wire), {} rounds of {} s in turn: the kernel's own \
@@ -334,13 +331,6 @@ fn print(o: &Results) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_busy_time_is_all_but_idle_and_waiting() {
-        let text = "cpu  10 2 30 1000 50 4 5 6 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
-        assert_eq!(busy_of(text), Some(51 * 10_000_000));
-        assert_eq!(busy_of("cpu0 1 1\n"), None);
-    }
 
     #[test]
     fn a_ratio_is_of_rounds_in_which_something_was_measured() {

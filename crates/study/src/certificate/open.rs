@@ -208,7 +208,9 @@ pub fn fuzz_link_part(data: &[u8]) {
     };
     let Some((part, mut flows)) = read(&numbers) else { return };
     let Some(link) = part.frame.link() else { return };
-    _ = certify_part(numbers, &link, &flows[part.own]);
+    if let Err(why) = certify_part(numbers, &link, &flows[part.own]) {
+        assert!(!why.is_empty(), "a reason has words");
+    }
     let ahead = link.frame_span_max() + Span::from_nanos(part.card_ahead);
     let again = PortPart::of(&link, ahead, &mut flows, part.own);
     let mut numbers = Vec::new();

@@ -161,16 +161,21 @@ fn describe_into(out: &mut String, outcome: &DemoOutcome) -> std::fmt::Result {
 
 /// The effect of the machine's stalls on a run: played again, or spoiled all the same.
 pub(super) fn stood_still(run: &RunOutcome) -> Vec<String> {
-    let again = match run.replays {
-        0 => None,
-        1 => Some("played a second time: the machine had stood still in the first".into()),
-        n => Some(format!("played {} times: the machine had stood still before", n + 1)),
-    };
+    let again = played_again(run.replays);
     let spoiled = run.is_spoiled().then(|| {
         let share = short_pct(run.excused_pct());
         format!("the machine stood still for {share} of these frames: they say nothing of what carried them")
     });
     again.into_iter().chain(spoiled).collect()
+}
+
+/// How often a run was played before, if it was.
+pub(super) fn played_again(replays: u8) -> Option<String> {
+    match replays {
+        0 => None,
+        1 => Some("played a second time: the machine had stood still in the first".into()),
+        n => Some(format!("played {} times: the machine had stood still before", n + 1)),
+    }
 }
 
 fn row(out: &mut String, stream: &StreamOutcome) -> std::fmt::Result {

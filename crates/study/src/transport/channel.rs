@@ -227,6 +227,10 @@ impl UnitSink for ChannelSink {
         receivers(&self.channel)
     }
 
+    fn receivers_changed(&mut self) -> Vec<ReceiverInfo> {
+        self.channel.receivers_changed()
+    }
+
     fn withdrawn(&mut self) -> Option<Withdrawn> {
         self.channel.withdrawn()
     }

@@ -1,6 +1,7 @@
 //! Flows of the statistical class beside what is booked, and on divided links.
 
 use super::*;
+use crate::door::Due;
 use rota_admission::rtip::Chance;
 
 /// Flows of the statistical class, 1,000 octets each 4 ms a quarter of the time, until one is refused.
@@ -58,4 +59,120 @@ fn a_statistical_flow_is_refused_on_a_divided_link_and_in_a_time() {
     bench.link.settings.partitions.add("studio".parse().expect("a name"), 60).expect("room");
     assert!(flow_of(&mut bench, 3, flow).is_err());
     assert!(flow_of(&mut bench, 4, FlowShare::guaranteed(traffic)).is_ok());
+}
+
+impl Bench {
+    /// So many packets of a flow wait, of 1,000 octets each.
+    fn packets(&mut self, id: u64, count: usize) {
+        let (id, due) = (SessionId(id), Due { eligible: self.now, deadline: self.now + ms(100) });
+        if self.queues.iter().all(|queue| queue.id != id) {
+            let (pace, through) = (Pace::EVERY_CYCLE, Vec::new());
+            self.queues.push(Queue { id, pace, octets: 1_000, waits: VecDeque::new(), through });
+        }
+        for _ in 0..count {
+            self.link.note_units(self.now, id, Units::Packet(due));
+            let queue = self.queues.iter_mut().find(|queue| queue.id == id).expect("it has one");
+            queue.waits.push_back(1_000);
+        }
+    }
+
+    fn left(&mut self, id: u64) {
+        self.link.release(self.now, SessionId(id));
+        self.queues.retain(|queue| queue.id != SessionId(id));
+    }
+}
+
+fn is_of_the_class<T: std::fmt::Debug>(answer: Result<T, rota_admission::Refusal>) -> bool {
+    use rota_admission::Test::{DeddSum, Overflow};
+    [Overflow, DeddSum].contains(&answer.expect_err("refused").test)
+}
+
+/// A burst of both would be ahead of the statistical class. A first mend counted all that left, for their
+/// longest pauses, so that a program kept others out without a packet.
+#[test]
+fn a_guaranteed_flow_that_has_left_counts_until_the_port_is_idle() {
+    let mut bench = Bench::new(10);
+    bench.is_flooded = false;
+    let open = |bench: &mut Bench, id| flow_during(bench, id, 2, Life::ALWAYS);
+    assert!(open(&mut bench, 101).is_ok());
+    let (beside, _) = fill_with_statistical(&mut bench);
+    assert!(beside > 0);
+    bench.left(101);
+    assert!(open(&mut bench, 102).is_ok(), "it had sent nothing");
+    bench.packets(102, 1);
+    bench.left(102);
+    assert!(is_of_the_class(open(&mut bench, 103)));
+    assert!(open(&mut bench, 104).is_ok(), "5 ms later the port was idle");
+    // No packet of the guaranteed class waits any more, but some that have waited behind it do.
+    bench.packets(104, 1);
+    bench.packets(200, 12);
+    bench.run(ms(3));
+    bench.left(104);
+    assert!(is_of_the_class(open(&mut bench, 105)));
+    bench.run(ms(20));
+    assert!(open(&mut bench, 106).is_ok());
+}
+
+/// There is memory for so many, and none is forgotten.
+#[test]
+fn many_flows_that_have_left_a_busy_port_count_together() {
+    let mut bench = Bench::new(100);
+    bench.is_flooded = false;
+    (0..40).for_each(|id| assert!(flow_during(&mut bench, 1_000 + id, 100, Life::ALWAYS).is_ok()));
+    let most = |bench: &Bench| {
+        let flows = &bench.link.shares.flows;
+        format!("{:?}", flows.certain(bench.now, flows.horizon()).expect("a port"))
+    };
+    let all = most(&bench);
+    for id in 1_000..1_040 {
+        bench.packets(id, 1);
+        bench.left(id);
+    }
+    assert_eq!(most(&bench), all);
+    assert!(flow_during(&mut bench, 1, 100, Life::ALWAYS).is_ok());
+    bench.run(ms(5));
+    assert_ne!(most(&bench), all);
+}
+
+/// Of two bookings one begins where the burst of the other one may still be ahead.
+#[test]
+fn a_booking_counts_the_end_of_another_one_shortly_before_it() {
+    let mut bench = Bench::new(10);
+    bench.is_flooded = false;
+    let begin = bench.now;
+    let life = |from, until| Life { from: begin + ms(from), until: begin + ms(until) };
+    assert!(flow_during(&mut bench, 101, 2, life(5_000, 6_000)).is_ok());
+    let (beside, _) = fill_with_statistical(&mut bench);
+    assert!(beside > 0);
+    assert!(is_of_the_class(flow_during(&mut bench, 102, 2, life(6_000, 7_000))));
+    assert!(is_of_the_class(flow_during(&mut bench, 103, 2, life(6_150, 7_000))));
+    assert!(flow_during(&mut bench, 104, 2, life(6_210, 7_000)).is_ok(), "its pause and 200 ms");
+    // Behind its end one that is not planned begins as soon as the port has been idle.
+    bench.run_until(begin + ms(7_001));
+    assert!(flow_during(&mut bench, 105, 2, Life::ALWAYS).is_ok());
+}
+
+/// Slots count for a window behind the last one, and as long as the port is busy.
+#[test]
+fn slots_that_have_ended_count_until_the_port_is_idle() {
+    let mut bench = Bench::new(10);
+    bench.is_flooded = false;
+    let slots = bench.open(9_000, bench.trt());
+    let (beside, _) = fill_with_statistical(&mut bench);
+    assert!(beside > 0);
+    bench.unit(slots);
+    bench.packets(200, 60);
+    bench.run(ms(9));
+    bench.close(slots);
+    bench.run(bench.window());
+    let again = bench.ask(9_000, bench.trt());
+    bench.run(ms(1));
+    assert_eq!(bench.answer(again), Some(Err(())), "the port is busy still");
+    bench.run(ms(60));
+    let again = bench.open(9_000, bench.trt());
+    bench.unit(again);
+    bench.run(ms(9));
+    bench.close(again);
+    bench.run(bench.window());
+    bench.open(9_000, bench.trt());
 }

@@ -16,7 +16,7 @@ const SERVICE: u16 = 7;
 
 /// The gate of a host that still sends so many frames.
 #[derive(Clone, Default)]
-struct Offer(Rc<Cell<u64>>);
+struct Offer(Rc<Cell<u64>>, Option<Rc<std::io::PipeReader>>);
 
 impl crate::gate::Egress for Offer {
     fn divert(&mut self) -> Result<(), EgressError> {
@@ -36,6 +36,10 @@ impl crate::gate::Egress for Offer {
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+
+    fn control_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.1.as_ref()?.as_fd())
     }
 }
 
@@ -262,4 +266,27 @@ fn a_port_that_is_lost_by_its_gate_outside_a_ring_says_farewell() {
     lan.until("it is gone", |lan| lan.others[..2].iter().all(|station| station.members(0) == 1));
     assert!(now().since(begin) < Span::from_millis(1_000), "they have not waited for its hello");
     assert_eq!(lan.gateway.members(1), 2);
+}
+
+/// What nodes tell each other at a port that is gone kept the thread awake for as long as the node lived.
+#[test]
+fn a_lost_port_is_not_waited_for_any_more() {
+    let mut lan = Lan::new();
+    let pipes = [(); 2].map(|()| std::io::pipe().expect("a pipe"));
+    let (read, mut frames): (Vec<_>, Vec<_>) = pipes.into_iter().unzip();
+    for (way, read) in lan.gateway.data.ways.iter_mut().zip(read) {
+        way.host.gate.1 = Some(Rc::new(read));
+    }
+    lan.token();
+    frames.iter_mut().for_each(|frames| std::io::Write::write_all(frames, b"a frame").expect("room"));
+    let controls = |lan: &mut Lan| {
+        let mut ready = [0; waits::READY_MAX];
+        let count = lan.gateway.data.waits.wait(now(), now(), false, &mut ready).expect("it waits");
+        let is_control =
+            |token: &u64| [0, 1].map(|port| waits::of(waits::CONTROL, PortId(port))).contains(token);
+        ready[..count].iter().copied().filter(is_control).count()
+    };
+    assert_eq!(controls(&mut lan), 2);
+    assert!(lan.gateway.data.survive(Stopped::Device(PortId(0), DeviceError::Gone)).is_ok());
+    assert_eq!(controls(&mut lan), 1, "the other port's");
 }

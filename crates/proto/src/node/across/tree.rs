@@ -162,6 +162,28 @@ impl Node {
         Ok(())
     }
 
+    /// A receiver of an open channel that is sent here gets nothing any more, and is told that its sender has
+    /// ended the channel. Units that are on their way to it may be lost. Its end comes as an event; with that
+    /// of the last one the channel ends.
+    ///
+    /// # Errors
+    /// There is no such channel to several receivers, or it is none of them.
+    pub fn leave_channel(
+        &mut self,
+        now: Instant,
+        channel: ChannelId,
+        to: NodeId,
+    ) -> Result<(), RequestError> {
+        let own = self.medium().node_id();
+        let is_open = self.end_across(channel).is_some_and(|end| end.state == State::Open);
+        let tree = self.across.as_ref().and_then(|across| across.trees.get(&channel));
+        let tree = tree.filter(|_| is_open).ok_or(RequestError::NotSeveral(channel))?;
+        let key = tree.are_in().find(|branch| branch.to == to).map(|branch| branch.key(own));
+        let key = key.ok_or(RequestError::NoReceiver(to))?;
+        self.tell_across(now, |across| _ = across.rcap.close(now, key, CloseCause::Finished));
+        Ok(())
+    }
+
     /// The receivers of a channel to several ones that is sent here.
     pub fn receivers(&self, channel: ChannelId) -> Vec<ReceiverDetail> {
         let tree = self.across.as_ref().and_then(|across| across.trees.get(&channel));

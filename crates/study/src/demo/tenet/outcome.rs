@@ -4,7 +4,7 @@ use super::bottleneck::{Crossing, occupancy, queue};
 use super::plan::{PERIOD, REFERENCE, Times};
 use crate::demo::outcome::{EXCUSED_PCT_MAX, Verdict};
 use crate::load::Goodput;
-use crate::measure::{self, Expectation, Fate, Figures};
+use crate::measure::{self, Cause, Expectation, Fate, Figures};
 use crate::record::UnitRecord;
 use crate::stall::Stall;
 use rota::HopInfo;
@@ -86,12 +86,13 @@ pub struct TenetOutcome {
     pub crossings: Vec<Crossing>,
     /// The part of the load that arrived.
     pub load: Goodput,
+    /// How often the run was played before, each time spoiled by stalls of the machine.
+    pub replays: u8,
 }
 
 impl Conduct {
     /// When each unit was due by the contract: when it was handed over, and a period after the one before.
-    /// That
-    /// is where a bound begins; what a program hands over earlier waits for its own account.
+    /// That is where a bound begins; what a program hands over earlier waits for its own account.
     pub fn expected(&self) -> Vec<u64> {
         let mut last = None;
         let due = self.handed.iter().map(|unit| {
@@ -147,13 +148,22 @@ impl ChannelOutcome {
     pub fn delay_max_ns(&self) -> u64 {
         self.fates.iter().filter_map(|fate| fate.delay_ns).max().unwrap_or(0)
     }
+
+    /// Frames beyond the bound, or not there, that a stall of the host excuses. A frame that is late by the
+    /// clip's period alone breaks no contract here, and needs no excuse.
+    pub fn excused(&self) -> u64 {
+        let beyond = |fate: &&Fate| fate.delay_ns.is_none_or(|delay| delay > self.bound.as_nanos());
+        let excused = self.fates.iter().filter(beyond).filter(|fate| fate.cause == Some(Cause::HostStall));
+        excused.count() as u64
+    }
 }
 
 impl TenetOutcome {
     /// Kept, broken, or unfit to judge.
     pub fn verdict(&self) -> Verdict {
         let sum = |count: fn(&Figures) -> u64| self.channels.iter().map(|of| count(&of.figures)).sum::<u64>();
-        let (units, excused, broken) = (sum(|f| f.frames), sum(|f| f.excused), sum(|f| f.broken));
+        let (units, broken) = (sum(|f| f.frames), sum(|f| f.broken));
+        let excused: u64 = self.channels.iter().map(ChannelOutcome::excused).sum();
         match () {
             () if excused as f64 * 100.0 > EXCUSED_PCT_MAX * units as f64 => Verdict::Unfit,
             () if broken > 0 || self.channels.iter().any(|of| of.conduct.ended.is_some()) => Verdict::Broken,
@@ -217,6 +227,7 @@ struct TenetJson<'a> {
     load_to_ns: u64,
     load_tcp_bps: u64,
     load_udp_bps: u64,
+    replays: u8,
     channels: Vec<ChannelJson<'a>>,
     udp: UdpJson,
     bottleneck: BottleneckJson,
@@ -270,7 +281,7 @@ pub fn to_json(outcome: &TenetOutcome) -> serde_json::Result<serde_json::Value> 
         delay_max_ns: of.delay_max_ns(),
         lost: of.figures.lost,
         broken: of.figures.broken,
-        excused: of.figures.excused,
+        excused: of.excused(),
         excess: of.conduct.excess.len() as u64,
         setup_ns: of.took.as_nanos(),
         throughput_bps: parts.clone().map(|part| outcome.rate_bps(&of.conduct.came(), &part)),
@@ -293,6 +304,7 @@ pub fn to_json(outcome: &TenetOutcome) -> serde_json::Result<serde_json::Value> 
         load_to_ns: outcome.times.load_to().as_nanos(),
         load_tcp_bps: outcome.load.tcp_bps,
         load_udp_bps: outcome.load.udp_bps,
+        replays: outcome.replays,
         channels: channels.collect(),
         udp: UdpJson {
             units: outcome.udp.len() as u64,
@@ -312,7 +324,7 @@ pub fn to_json(outcome: &TenetOutcome) -> serde_json::Result<serde_json::Value> 
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -343,7 +355,27 @@ mod tests {
             udp: Vec::new(),
             crossings: Vec::new(),
             load: Goodput::default(),
+            replays: 0,
         }
+    }
+
+    /// 100 frames, of which stalls excuse some.
+    pub fn with_excused(excused: u64) -> TenetOutcome {
+        let steady: Vec<u64> = (0..100).map(|n| n * 125).collect();
+        let mut outcome = outcome(conduct(&steady));
+        for fate in outcome.channels[0].fates.iter_mut().take(excused as usize) {
+            (fate.delay_ns, fate.cause) = (None, Some(Cause::HostStall));
+        }
+        outcome
+    }
+
+    #[test]
+    fn a_frame_within_its_bound_needs_no_excuse() {
+        let mut outcome = with_excused(3);
+        for fate in &mut outcome.channels[0].fates[10..90] {
+            fate.cause = Some(Cause::HostStall);
+        }
+        assert_eq!((outcome.channels[0].excused(), outcome.verdict()), (3, Verdict::Kept));
     }
 
     #[test]

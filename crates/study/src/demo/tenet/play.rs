@@ -94,9 +94,8 @@ pub fn play(
             channels.push(thread.join().map_err(ended)??);
         }
         over.store(true, Ordering::Relaxed);
-        let seen: Result<Vec<Vec<Sighting>>, Failure> =
-            watchers.into_iter().map(|thread| thread.join().map_err(ended)).collect();
-        Ok((channels, udp, seen?))
+        let seen = watchers.into_iter().map(|thread| thread.join().map_err(ended));
+        Ok((channels, udp, seen.collect::<Result<Vec<Vec<Sighting>>, Failure>>()?))
     })?;
     let goodput = load.finish(origin + times.end() + END_PATIENCE)?;
     let mut stalls = watch.stop();
@@ -121,6 +120,7 @@ pub fn play(
         udp: udp_units(&udp, &lines(&came[2])),
         crossings: bottleneck::crossings(&seen[0], &seen[1], spacing),
         load: goodput,
+        replays: 0,
     })
 }
 

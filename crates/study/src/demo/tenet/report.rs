@@ -1,12 +1,12 @@
 //! The report of the run: one HTML file that needs nothing else.
 
 use super::figures;
-use super::outcome::{self, TenetOutcome};
+use super::outcome::{self, ChannelOutcome, TenetOutcome};
 use super::plan::{HURRY, LOAD_UDP, PERIOD, T1};
 use super::text::{PARTS, beside_the_paper, beyond, udp_words, verdict};
 use crate::demo::outcome::Verdict;
 use crate::demo::report::{begin, embed, machine};
-use crate::demo::text::ms;
+use crate::demo::text::{ms, played_again};
 use crate::plot::{Frame, Panel, colour, escape};
 use std::fmt::Write;
 
@@ -148,7 +148,9 @@ fn tables(page: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
 }
 
 fn method(page: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
-    let excused: u64 = outcome.channels.iter().map(|of| of.figures.excused).sum();
+    let excused: u64 = outcome.channels.iter().map(ChannelOutcome::excused).sum();
+    let again =
+        played_again(outcome.replays).map(|again| format!(" This run was {again}.")).unwrap_or_default();
     writeln!(page, "<h2>How these figures were obtained</h2><ul class=\"method\">")?;
     for item in [
         format!(
@@ -184,9 +186,9 @@ fn method(page: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
          figures have both."
             .to_string(),
         format!(
-            "<b>Host stalls.</b> A frame beyond its bound is excused only by evidence recorded apart from \
-             it. \
-             {excused} frames are excused so; above 5 % the machine would be unfit to judge."
+            "<b>Host stalls.</b> A frame beyond its bound is excused only by evidence recorded apart \
+             from it: {excused} frames are. A run with more than 5 % is played again, at most twice, and \
+             then the machine is unfit to judge.{again}"
         ),
     ] {
         writeln!(page, "<li>{item}</li>")?;

@@ -4,7 +4,7 @@ use super::figures::{PAPER_BOUND_MS, PAPER_MEAN_MS, PAPER_WAITING};
 use super::outcome::{ChannelOutcome, TenetOutcome};
 use super::plan::{PERIOD, T1};
 use crate::demo::outcome::Verdict;
-use crate::demo::text::{ms, verdict_words};
+use crate::demo::text::{ms, played_again, verdict_words};
 use crate::video::Video;
 use crate::wrap::wrap;
 use rota_units::Span;
@@ -17,8 +17,7 @@ pub fn opening(video: &Video, isolation: &str) -> String {
     let words = format!(
         "Two campuses of 10 Mbit/s and a line of {T1} between their gateways, five hosts; virtual wire, \
          isolation: {isolation}. Each video has a frame of at most {} octets every {PERIOD}. Ring frames \
-         carry \
-         tags made with the lab's well-known key.",
+         carry tags made with the lab's well-known key.",
         video.largest_octets()
     );
     wrap(&words, [COLUMNS; 2]).join("\n") + "\n"
@@ -97,6 +96,9 @@ fn describe_into(out: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
         writeln!(out, "{what:<38}  {paper:>10}  {ours:>16}")?;
     }
     writeln!(out, "The first set-up has the switch of both campuses to token mode in it.")?;
+    if let Some(again) = played_again(outcome.replays) {
+        writeln!(out, "This run was {again}.")?;
+    }
     writeln!(out, "\n{}", verdict(outcome))
 }
 

@@ -45,6 +45,10 @@ impl UnitSink for TimedSink {
         receivers(self.0.channel())
     }
 
+    fn receivers_changed(&mut self) -> Vec<ReceiverInfo> {
+        self.0.receivers_changed()
+    }
+
     fn withdrawn(&mut self) -> Option<Withdrawn> {
         self.0.withdrawn()
     }
