@@ -46,6 +46,10 @@ pub struct Args {
     /// point, W periods and the bound after the quickest; what is missing then is marked in the log
     #[arg(long, value_parser = crate::send::ahead(), value_name = "W", conflicts_with = "reattach")]
     ahead: Option<u16>,
+    /// Take the frames of the channel from a queue that the kernel fills, and not from the node, where that
+    /// is to be had: of a channel of a link. A receiver that is too slow loses the newest units then
+    #[arg(long, conflicts_with_all = ["ask", "ahead"])]
+    kernel_queue: bool,
     /// How long a sender that has begun may be silent before it counts as vanished
     #[arg(long, value_parser = parse_span, default_value = "5s", value_name = "TIME")]
     silence: Span,
@@ -78,7 +82,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         Over::Channel if args.ahead.is_some() => {
             channel::timed::listen(args.service, sender(args), args.ahead.unwrap_or(1))?
         }
-        Over::Channel => channel::listen(args.service, sender(args), args.reattach)?,
+        Over::Channel => channel::listen(args.service, sender(args), args.reattach, args.kernel_queue)?,
     };
     let mut out = match (&args.out, format) {
         (Some(path), _) => Some(Output::open(path)?),

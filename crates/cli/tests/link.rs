@@ -4,6 +4,12 @@ mod common;
 
 use common::topology::TopologyLab;
 use common::{PATIENCE, eventually, pid, signal, testdata};
+use rota_driver::device::FrameDevice;
+use rota_driver::gate::ROTA_MARK;
+use rota_driver::packet::{PacketDevice, PacketOptions};
+use rota_wire::{
+    DEFAULT_ETHERTYPE, FrameView, Key, Kind, MacAddr, PayloadKind, UnitHeader, emit_frame, verify,
+};
 
 const CABLE: &str = "cable.toml";
 
@@ -111,4 +117,176 @@ fn a_node_that_dies_ends_the_channel_and_another_medium_is_named() {
         assert_eq!(row["ours"], ours, "{row}");
         assert!(row["sentence"].as_str().is_some_and(|said| said.contains("--medium")), "{row}");
     }
+}
+
+/// ENDHOST-R15, R17, R28 to R30: the kernel sorts a channel's frames out, its program proves them, and both
+/// ends hear the same counts as when the node does.
+#[test]
+fn a_queue_that_the_kernel_fills_has_the_units_of_its_channel_and_goes_with_it() {
+    let Some(cable) = TopologyLab::up("cableq", CABLE, &[]) else { return };
+    let out = std::env::temp_dir().join(format!("rota-{}-queue.h264", std::process::id()));
+    let words = ["recv", "--json", "--kernel-queue", "--service", "1", "--out", out.to_str().unwrap()];
+    let receiver = cable.rota("n2", &words);
+    receiver.wait_for_word("listening");
+    let clip = testdata("clip.h264");
+    let words = ["send", "--json", "--video", &clip, "--seconds", "2", "--to", "n2", "--service", "1"];
+    let sender = cable.rota("n1", &words);
+    sender.wait_for_word("open:");
+    let queues = || cable.status("n2")["extra"]["queues"]["channels"].clone();
+    let told = eventually(PATIENCE, || {
+        let said = receiver.err();
+        ["the kernel fills the channel's queue", "the node fills the queue"]
+            .into_iter()
+            .find(|words| said.contains(words))
+    });
+    let told = told.unwrap_or_else(|| panic!("{}", receiver.err()));
+    if told.starts_with("the node") {
+        // A user namespace has no eBPF: the path of before serves.
+        assert!(queues()[0]["node"].is_string(), "{}", queues());
+    } else {
+        let filled = || queues()[0]["frames"].as_u64().filter(|frames| *frames > 10);
+        assert!(eventually(PATIENCE, filled).is_some(), "{}", queues());
+    }
+    let (sent, came) = (sender.finish().well().json(), receiver.finish().well().json());
+    let units = sent["sent"].as_u64().unwrap();
+    assert!(units >= 55 && came["units"] == units, "{sent}\n{came}");
+    for nothing in ["late", "lost", "incomplete"] {
+        assert_eq!((&came[nothing], &sent[nothing]), (&0.into(), &0.into()), "{came}\n{sent}");
+    }
+    let (got, clip) = (std::fs::read(&out).unwrap(), std::fs::read(&clip).unwrap());
+    std::fs::remove_file(&out).unwrap();
+    assert!(got.len() > 10_000 && clip.starts_with(&got), "{} octets", got.len());
+    assert_eq!(queues(), serde_json::json!([]), "nothing is left");
+    if told.starts_with("the kernel") {
+        frames_without_proof_do_not_enter_a_queue(&cable);
+        killed_programs_and_nodes_leave_nothing(&cable);
+    }
+}
+
+/// This program in a station of the lab, as one of the parts below; its words behind the mark.
+fn part(cable: &TopologyLab, station: &str, name: &str, frame: &str) -> String {
+    let own = std::env::current_exe().unwrap().display().to_string();
+    let (test, frame) = (format!("part_{name}"), format!("ROTA_FRAME={frame}"));
+    let words = ["env", &frame, &own, "--exact", &test, "--ignored", "--nocapture"];
+    let said = cable.exec(station, &words).finish().err;
+    let mark = said.split("said=").nth(1).and_then(|rest| rest.lines().next());
+    mark.unwrap_or_else(|| panic!("{said}")).to_owned()
+}
+
+fn octets(hex: &str) -> Vec<u8> {
+    (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect()
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+/// ENDHOST-R28, R59: a wrong header tag, a wrong data tag, and that frame again.
+fn frames_without_proof_do_not_enter_a_queue(cable: &TopologyLab) {
+    let words = ["recv", "--json", "--kernel-queue", "--service", "3", "--out", "/dev/null"];
+    let receiver = cable.rota("n2", &words);
+    receiver.wait_for_word("listening");
+    let sender = cable.rota("n1", &["channel", "open", "--to", "n2", "--service", "3", "--rate", "1mbit"]);
+    receiver.wait_for_word("the kernel fills");
+    let label = cable.rota("n2", &["channel", "list", "--json"]).finish().well().json();
+    let label = label["channels"][0]["label"].as_u64().unwrap_or_else(|| panic!("{label}")) as u16;
+    let hello = octets(&part(cable, "n2", "hears", ""));
+    let hello = FrameView::parse(&hello, DEFAULT_ETHERTYPE).unwrap();
+    let lab = Key::new(*b"rota's lab key: known to anybody");
+    let key = lab.derive("rota 2026 bootstrap frames", [hello.header().segment.to_be_bytes()].iter());
+    assert!(verify(&hello, &key), "the lab's key");
+    let mine = MacAddr(octets(&part(cable, "n2", "is", "")).try_into().unwrap());
+    let forged = |more: u64, wrong: usize| {
+        let mut frame = vec![0; 200];
+        let unit = UnitHeader { label, last: true, unit_octets: 10, ..UnitHeader::default() };
+        unit.emit(&mut frame[42..]);
+        let mut header = *hello.header();
+        (header.kind, header.payload, header.seq) = (Kind::Data, PayloadKind::Unit, header.seq + more);
+        let from = hello.source_mac();
+        let octets = emit_frame(&mut frame, mine, from, DEFAULT_ETHERTYPE, &header, 30, &key);
+        frame[octets - wrong] ^= 1;
+        hex(&frame[..octets])
+    };
+    let frames = || cable.status("n2")["extra"]["queues"]["channels"][0]["frames"].as_u64();
+    part(cable, "n1", "plays", &forged(1, 16));
+    assert_eq!(frames(), Some(0), "a wrong header tag");
+    let wrong = forged(2, 1);
+    part(cable, "n1", "plays", &wrong);
+    let is_there = || frames().filter(|frames| *frames == 1);
+    assert!(eventually(PATIENCE, is_there).is_some(), "a wrong data tag");
+    part(cable, "n1", "plays", &wrong);
+    assert_eq!(frames(), Some(1), "played again");
+    drop(sender);
+    let end = receiver.finish();
+    let told = ["\"units\":0", "\"incomplete\":0", "\"lost\":0"];
+    assert!(told.iter().all(|words| end.out.contains(words)), "nothing of it is believed: {}", end.out);
+}
+
+fn device() -> PacketDevice {
+    // Beside the node, which would keep others out, and past its gate.
+    let options = PacketOptions::new("eth0", DEFAULT_ETHERTYPE, ROTA_MARK);
+    PacketDevice::open_with(&PacketOptions { exclusive: false, ..options }).unwrap()
+}
+
+/// Not a test: the next hello that comes to this station.
+#[test]
+#[ignore = "is run by another test"]
+fn part_hears() {
+    let (mut device, mut frame) = (device(), [0; 2_000]);
+    for _ in 0..3_000 {
+        if let Ok(Some(received)) = device.receive(&mut frame)
+            && frame[15] == Kind::Announce.code()
+        {
+            return eprintln!("said={}", hex(&frame[..received.len]));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+/// Not a test: this station's address.
+#[test]
+#[ignore = "is run by another test"]
+fn part_is() {
+    eprintln!("said={}", hex(&device().mac()));
+}
+
+/// Not a test: sends a frame.
+#[test]
+#[ignore = "is run by another test"]
+fn part_plays() {
+    let frame = octets(&std::env::var("ROTA_FRAME").unwrap());
+    eprintln!("said={:?}", device().transmit(&frame).is_ok());
+    std::thread::sleep(std::time::Duration::from_millis(20));
+}
+
+/// ENDHOST-R56 for channels.
+fn killed_programs_and_nodes_leave_nothing(cable: &TopologyLab) {
+    let programs = || part(cable, "n2", "counts_programs", "");
+    let has_none = || (programs() == "0").then_some(());
+    assert!(eventually(PATIENCE, has_none).is_some(), "no channel, no filter");
+    let node = pid(&cable.status("n2"));
+    for kills_node in [false, true] {
+        let mut receiver =
+            cable.rota("n2", &["recv", "--kernel-queue", "--service", "2", "--out", "/dev/null"]);
+        receiver.wait_for_word("listening");
+        let words = ["channel", "open", "--to", "n2", "--service", "2", "--rate", "1mbit"];
+        let sender = cable.rota("n1", &words);
+        receiver.wait_for_word("the kernel fills");
+        assert_eq!(programs(), "1");
+        if kills_node {
+            signal(node, "KILL");
+        } else {
+            receiver.kill();
+        }
+        assert!(eventually(PATIENCE, has_none).is_some(), "{}", programs());
+        assert_ne!(sender.finish().code(), 0);
+    }
+}
+
+/// Not a test: how many programs stand where frames come to this station.
+#[test]
+#[ignore = "is run by another test"]
+fn part_counts_programs() {
+    let index = nix::net::if_::if_nametoindex("eth0").unwrap();
+    eprintln!("said={}", rota_driver::bypass::programs_at(index).unwrap());
 }

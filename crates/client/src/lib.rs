@@ -52,7 +52,7 @@ pub use invite::{Duplex, DuplexError, DuplexListener, Invitation, Invitee};
 pub use node::{Node, NodeError, OpenError, OpenRequest, Shown};
 pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
-pub use receive::{AcceptError, Asked, End, Listener, Peer, Received, RecvChannel, RecvError, Unit};
+pub use receive::{AcceptError, Asked, End, Listener, Peer, Queue, Received, RecvChannel, RecvError, Unit};
 pub use rota_contract::{
     AskedChange, AskedTerms, BadGroupName, BadPartitionName, BadTerms, Chances, Group, GroupName,
     PartitionName, Statistical, parse_probability,

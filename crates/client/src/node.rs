@@ -218,6 +218,25 @@ impl Node {
         listen_by(origin, service, Deadline::NONE)
     }
 
+    /// As [`Node::listen`]; the frames of each channel come through a queue that the kernel fills and this
+    /// program reads, and not by the node, where that is to be had: of channels of a link.
+    /// [`RecvChannel::queue`] says so. A program that is too slow loses the newest units then, and not the
+    /// oldest.
+    ///
+    /// [`RecvChannel::queue`]: crate::RecvChannel::queue
+    ///
+    /// # Errors
+    /// As [`Node::listen`].
+    pub fn listen_apart(
+        &self,
+        service: u16,
+        from: Option<&str>,
+        buffers: u16,
+    ) -> Result<Listener, NodeError> {
+        let origin = ListenOrigin { apart: true, ..self.listening(from, buffers) };
+        listen_by(origin, service, Deadline::NONE)
+    }
+
     /// Takes one channel that leads to `service` from the station of that name, which is asked for it: a
     /// program there waits by [`Node::invitee`], and states the traffic. [`Listener::accept`] gives the
     /// channel, or says who refused and why.
@@ -242,7 +261,7 @@ impl Node {
 
     fn listening(&self, from: Option<&str>, buffers: u16) -> ListenOrigin {
         let (control, from) = (self.control.clone(), from.map(str::to_owned));
-        ListenOrigin { control, from, buffers, asks: false, invites: None }
+        ListenOrigin { control, from, buffers, asks: false, invites: None, apart: false }
     }
 
     /// Waits to be asked for one channel of `service` by a receiver ([`Node::invite`]), on this segment or
@@ -487,8 +506,8 @@ pub(crate) fn listen_by(
     deadline: Deadline,
 ) -> Result<Listener, NodeError> {
     let (session, _) = Session::begin_by(&origin.control, deadline)?;
-    let ListenOrigin { from, buffers, asks, invites, .. } = origin.clone();
-    let listen = Request::Listen { service, from, buffers, asks, invites };
+    let ListenOrigin { from, buffers, asks, invites, apart, .. } = origin.clone();
+    let listen = Request::Listen { service, from, buffers, asks, invites, apart };
     match session.request(&listen, deadline.allows(LOCAL_TIMEOUT))?.body {
         Reply::Listening { .. } => Ok(Listener::new(Arc::new(session), service, origin)),
         other => Err(unexpected(other)),

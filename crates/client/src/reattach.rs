@@ -34,6 +34,8 @@ pub(crate) struct ListenOrigin {
     pub(crate) asks: bool,
     /// The station is asked for the channel, perhaps for the way back of one.
     pub(crate) invites: Option<ChannelId>,
+    /// Its channels have a queue that the kernel fills, where they may.
+    pub(crate) apart: bool,
 }
 
 /// Repeats `attempt` until it succeeds, the time is over, or an error is final. Each attempt gets the

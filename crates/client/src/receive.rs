@@ -4,10 +4,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 
 use rota_contract::{ChannelId, CloseCause, Contract, Granted, NodeId, Statistical, Tally, Withdrawn};
-use rota_shm::control::{Message, RefusalInfo, Reply, Request, SocketError};
+use rota_proto::OneWay;
+use rota_shm::control::{Message, QueueInfo, RefusalInfo, Reply, Request, SocketError};
 use rota_shm::{
-    BoardView, ChannelCounter, ChannelState, ClientSink, MemoryError, NextUnit, RxCounts, max_slice,
-    open_sink,
+    ApartShape, BoardView, ChannelCounter, ChannelKey, ChannelState, ClientSink, MemoryError, NextUnit,
+    RxCounts, max_slice, open_sink_with,
 };
 use rota_units::{Instant, Span};
 
@@ -16,6 +17,9 @@ use crate::reattach::ListenOrigin;
 use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
 use crate::wait::{NODE_GONE, WaitError, wait_for};
 use crate::{now, sleep_until};
+
+/// How long a program that waits for frames of the kernel does not look whether its channel has ended.
+const LOOKS: Span = Span::from_millis(10);
 
 /// Why no channel was accepted.
 #[derive(Debug, thiserror::Error)]
@@ -188,9 +192,16 @@ impl Listener {
                 from_node: node,
                 before,
                 contract,
+                queue,
+                no_queue,
             } = message.body
             {
-                let sink = open_sink(descriptors)?;
+                let shape = queue.map(|info| shape_of(&info, &contract));
+                let queue = match (&shape, no_queue) {
+                    (Some(_), _) => Queue::Kernel,
+                    (None, why) => Queue::Node { why },
+                };
+                let sink = open_sink_with(descriptors, shape)?;
                 let peer = Peer { node_id, mac, name, node };
                 let session = self.session.clone();
                 let came = Tally::default();
@@ -205,6 +216,7 @@ impl Listener {
                     newest,
                     came,
                     lost_after,
+                    queue,
                 });
             }
         }
@@ -292,9 +304,75 @@ pub struct RecvChannel {
     came: Tally,
     /// Units lost after the last one, once they are in `came`: an end that is told again counts once.
     lost_after: Option<u64>,
+    queue: Queue,
+}
+
+/// The filler of a receiving channel's queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// The kernel, which verifies the headers of each frame. The receive call does the rest.
+    Kernel,
+    /// The node.
+    Node {
+        /// Why not the kernel, where the program has asked for that.
+        why: Option<String>,
+    },
+}
+
+/// The frames of a queue that the kernel fills, and how late their units are.
+fn shape_of(info: &QueueInfo, granted: &Granted) -> ApartShape {
+    let QueueInfo { octets, fragment_octets, one_clock, key } = *info;
+    let mut clocks = OneWay::default();
+    ApartShape {
+        ring_octets: octets,
+        fragment_octets,
+        key: ChannelKey::new(key),
+        bound: granted.bound(),
+        delays: Box::new(move |arrived, schedule_ns| clocks.delay(arrived, schedule_ns, one_clock)),
+    }
 }
 
 impl RecvChannel {
+    /// The filler of its queue.
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// Frames that the kernel has put into its queue and whose data tag was wrong: nothing of them was
+    /// believed.
+    pub fn unproven(&self) -> u64 {
+        self.sink.ring.unproven()
+    }
+
+    /// As [`wait_for`], where the kernel fills the queue: no word on the board tells of a frame, and the
+    /// kernel wakes this thread.
+    fn wait_apart(&mut self, into: &mut Vec<u8>, timeout: Span) -> Result<NextUnit, WaitError> {
+        let give_up = now() + timeout;
+        let mut is_gone = false;
+        loop {
+            // The state is read before the queue: all that came before the end is in the queue then.
+            let state = self.sink.board.state();
+            let ring = &mut self.sink.ring;
+            let next = if self.newest { ring.newest_unit(into) } else { ring.next_unit(into) };
+            if let Some(next) = next {
+                return Ok(next);
+            }
+            if let ChannelState::Closed(cause) = state {
+                return Err(WaitError::Closed(cause));
+            }
+            if is_gone {
+                return Err(WaitError::NodeGone);
+            }
+            let left = give_up.since(now());
+            if left == Span::ZERO {
+                return Err(WaitError::TimedOut);
+            }
+            ring.sleep(left.min(LOOKS));
+            // Only where nothing came: this asks the kernel.
+            is_gone = self.session.is_gone();
+        }
+    }
+
     /// The channel's id, the same at its sender.
     pub fn id(&self) -> ChannelId {
         self.channel
@@ -379,10 +457,14 @@ impl RecvChannel {
     /// [`RecvError`].
     pub fn recv(&mut self, into: &mut Vec<u8>, timeout: Span) -> Result<Received, RecvError> {
         let newest = self.newest;
-        let ClientSink { ring, board } = &mut self.sink;
-        let next = wait_for(board, &self.session, timeout, || {
-            if newest { ring.newest_unit(into) } else { ring.next_unit(into) }
-        });
+        let next = if self.sink.ring.is_apart() {
+            self.wait_apart(into, timeout)
+        } else {
+            let ClientSink { ring, board } = &mut self.sink;
+            wait_for(board, &self.session, timeout, || {
+                if newest { ring.newest_unit(into) } else { ring.next_unit(into) }
+            })
+        };
         match next {
             Ok(next) => Ok(Received::Unit(self.counted(unit(next)))),
             Err(WaitError::TimedOut) => Err(RecvError::TimedOut),
@@ -436,6 +518,9 @@ impl RecvChannel {
     /// stamps, and so does `unread`: a program that is too slow loses units that its node had received, and
     /// its node reports them to the sender. Units passed over for newer ones count.
     pub fn tally(&self) -> Tally {
+        if let Some(stated) = self.sink.ring.stated() {
+            return Tally { late: stated.late, latest_by_ns: stated.latest_by_ns, unread: 0, ..self.came };
+        }
         let Tally { late, latest_by_ns, unread, .. } = self.sink.board.tally();
         Tally { late, latest_by_ns, unread, ..self.came }
     }

@@ -9,7 +9,7 @@
 use rota_admission::rtip::{Chance, Traffic};
 use rota_contract::{GroupKey, NodeId};
 use rota_units::{Instant, Span};
-use rota_wire::{Generation, MacAddr};
+use rota_wire::{ChannelKey, Generation, HeaderKey, MacAddr};
 
 /// One interface of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -277,6 +277,33 @@ impl Place {
         let ahead = self.item.wrapping_sub(other.item);
         self.stream == other.stream && (ahead == 0 && self.part > other.part || 0 < ahead && ahead < 0x8000)
     }
+}
+
+/// What all data frames of one channel state that comes to this station, and the keys of their tags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataFacts {
+    /// Of the segment.
+    pub ether_type: u16,
+    /// The sender's address.
+    pub from: MacAddr,
+    /// The sender's place.
+    pub source: StationId,
+    /// The segment.
+    pub segment: u32,
+    /// Which boot of the sender.
+    pub incarnation: u32,
+    /// Of the key.
+    pub key_epoch: u8,
+    /// Of the token.
+    pub generation: Generation,
+    /// The label of a unit.
+    pub label: u16,
+    /// The sender's counter that was last heard: frames that come have higher ones.
+    pub counter: u64,
+    /// The key of header tags.
+    pub header_key: HeaderKey,
+    /// The channel's own.
+    pub channel_key: ChannelKey,
 }
 
 /// The timer that a medium waits for.

@@ -6,7 +6,7 @@ use crate::status::Snapshot;
 use crate::waker::{Sleeper, Waker};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rota_contract::{AskedChange, AskedTerms, NodeId, TrafficSpec};
-use rota_proto::{ChannelEvent, ChannelId, Node, NotFound, PortId, ResizeError, Shortage};
+use rota_proto::{ChannelEvent, ChannelId, Facing, Node, NotFound, PortId, ResizeError, Shortage};
 use rota_shm::control::InvitationInfo;
 use rota_shm::{Board, MessageWriter, NodeSocket, RxWriter, TxReader};
 use rota_units::Instant;
@@ -43,6 +43,8 @@ pub(crate) struct Peer {
     pub(crate) name: String,
     /// Its node address of link control; 0 where it has none.
     pub(crate) node: u8,
+    /// Of a channel that comes: the facts of its frames, where the kernel can sort them out.
+    pub(crate) facing: Option<Box<Facing>>,
 }
 
 impl Peer {
@@ -53,7 +55,8 @@ impl Peer {
         let said = medium.member_at(hop).map(|member| &member.announce);
         let name = said.map(|said| said.name().to_owned()).filter(|name| !name.is_empty());
         let node = said.map_or(0, |said| said.llc_address);
-        Some(Self { node_id, hop, name: name.unwrap_or_else(|| hop.to_string()), node })
+        let name = name.unwrap_or_else(|| hop.to_string());
+        Some(Self { node_id, hop, name, node, facing: None })
     }
 }
 
@@ -239,6 +242,8 @@ pub(crate) struct SinkMemory {
     pub(crate) ring: RxWriter,
     pub(crate) board: Board,
     pub(crate) sleeper: Arc<Sleeper>,
+    /// Its program takes the frames itself, and states what it counts.
+    pub(crate) is_apart: bool,
     /// Its drop gives the octets back to their user.
     pub(crate) _charge: Option<Charge>,
 }

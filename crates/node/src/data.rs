@@ -1,5 +1,6 @@
 //! The data thread: *handle one thing, poll until drained, sleep until the deadline.*
 
+mod apart;
 mod attach;
 mod behind;
 mod commands;

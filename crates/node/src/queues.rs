@@ -11,9 +11,14 @@
 //! | 3 | takes the queue of a socket away {number} | |
 //! | 4 | tells {number}: the counts of a socket, and whether the filter knows it | |
 //! | 5 | tells {place}: why an interface has no filter | |
+//! | 6 | gives a channel a queue {place, octets, EtherType, address, what its frames state, key} | the ring |
+//! | 7 | takes the queue of a channel away {number} | |
+//! | 8 | tells {number}: the counts of a channel | |
 
+mod channel;
 mod serve;
 
+pub(crate) use channel::ChannelQueue;
 pub use serve::serve;
 
 use crate::ledger::Charge;
@@ -26,7 +31,7 @@ use rota_driver::sys::receive_with_fds;
 use std::io::{self, IoSlice};
 use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The name of the role.
 const NAME: &str = "queues";
@@ -41,6 +46,9 @@ const OPEN: u32 = 2;
 const CLOSE: u32 = 3;
 const COUNTS: u32 = 4;
 const UNFIT: u32 = 5;
+const OPEN_CHANNEL: u32 = 6;
+const CLOSE_CHANNEL: u32 = 7;
+const CHANNEL_COUNTS: u32 = 8;
 
 /// A queue of a session.
 #[derive(Debug)]
@@ -62,7 +70,7 @@ pub(crate) enum NoQueue {
 /// The role, from its node's side.
 #[derive(Debug)]
 pub(crate) struct Queues {
-    role: Mutex<Option<Role>>,
+    role: Arc<Mutex<Option<Role>>>,
     /// Why there are none, once that is known.
     none: Mutex<Option<String>>,
     interfaces: Vec<String>,
@@ -91,7 +99,7 @@ impl Queues {
         if let Some(sentence) = none.as_ref().filter(|_| is_own_process) {
             say(Level::Info, "queues", &format!("no receive queues that the kernel fills: {sentence}"));
         }
-        Self { role: Mutex::new(role), none: Mutex::new(none), interfaces, is_own_process }
+        Self { role: Arc::new(Mutex::new(role)), none: Mutex::new(none), interfaces, is_own_process }
     }
 
     /// False if the node is a guest in another process.

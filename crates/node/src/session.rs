@@ -3,10 +3,10 @@
 use crate::commands::{Command, ControlEnd, Opening, Peer, SocketMemory, SourceMemory};
 use crate::ledger::Charge;
 use crate::log::{Level, say};
-use crate::queues::OwnedQueue;
+use crate::queues::{ChannelQueue, OwnedQueue};
 use crate::status::Facts;
 use rota_contract::{AskedChange, ChannelId, Granted, NodeId};
-use rota_shm::control::{CONTROL_VERSION, Connection, Reply, Request, SocketError, UNASKED};
+use rota_shm::control::{CONTROL_VERSION, Connection, QueueInfo, Reply, Request, SocketError, UNASKED};
 use rota_shm::{Board, ChannelState, NodeSocket, NodeSource};
 use rota_units::{Instant, Span};
 use std::cell::Cell;
@@ -73,6 +73,8 @@ pub(crate) struct Listening {
     pub(crate) buffers: u16,
     /// Its program is asked about each channel.
     pub(crate) asks: bool,
+    /// Its program wants to take the frames of its channels itself.
+    pub(crate) apart: bool,
     /// It has asked a source for its one channel, and no other one comes.
     pub(crate) invites: bool,
 }
@@ -116,8 +118,7 @@ pub(crate) struct Owned {
     /// The charge for its memory, until the data thread takes it over.
     pub(crate) charge: Option<Charge>,
     pub(crate) board: Option<Board>,
-    /// The files of an incoming channel, until its program is told of it.
-    pub(crate) offer: Vec<OwnedFd>,
+    pub(crate) offer: Offer,
     pub(crate) buffers: u16,
     /// The largest unit that its memory holds.
     pub(crate) room_octets: u32,
@@ -130,6 +131,15 @@ pub(crate) struct Owned {
     pub(crate) closing: bool,
     /// Its contract has changed, and its program has not been told.
     pub(crate) change_untold: bool,
+}
+
+/// What the program of an incoming channel gets.
+#[derive(Default)]
+pub(crate) struct Offer {
+    /// Its files, until it is told of the channel.
+    pub(crate) files: Vec<OwnedFd>,
+    /// The queue that the kernel fills, or why there is none where the program wants one.
+    pub(crate) queue: Option<Result<(ChannelQueue, QueueInfo), String>>,
 }
 
 impl Owned {
@@ -314,9 +324,10 @@ impl Session {
             }
             Request::Mapped { channel } => self.mapped(channel, data),
             Request::Listen { from: None, invites: Some(_), .. } => self.nobody_asked(),
-            Request::Listen { service, from, buffers, asks, invites } => {
+            Request::Listen { service, from, buffers, asks, invites, apart } => {
                 let buffers = buffers.clamp(1, 64);
-                let listener = Listening { id: ask, service, buffers, asks, invites: invites.is_some() };
+                let invited = invites.is_some();
+                let listener = Listening { id: ask, service, buffers, asks, apart, invites: invited };
                 let command = Command::Listen { ask, service, from: from.clone(), invites };
                 self.ask(ask, Asked::Listen { from, listener }, command, data)
             }
@@ -609,7 +620,8 @@ pub(crate) mod tests {
     fn all_listens_of_a_dead_program_end_answered_or_not() {
         let (control, data) = ControlEnd::pair().unwrap();
         let (mut session, client) = session("listens");
-        let listening = |id, service| Listening { id, service, buffers: 4, asks: id == 8, invites: false };
+        let listening =
+            |id, service| Listening { id, service, buffers: 4, asks: id == 8, apart: false, invites: false };
         session.listens.push(listening(3, 5));
         for id in [4, 6] {
             let asked = Asked::Listen { from: None, listener: listening(id, 5) };

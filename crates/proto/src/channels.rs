@@ -9,6 +9,7 @@
 //! The receiver is asked first: a reservation for which nobody listens would take the segment out of plain
 //! Ethernet for nothing. Signals are repeated until answered and are idempotent.
 
+mod apart;
 mod astray;
 mod decline;
 mod doubt;

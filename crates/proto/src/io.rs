@@ -269,3 +269,67 @@ pub struct FrameBuf<'a> {
     /// The rings.
     pub payloads: &'a mut dyn Payloads,
 }
+
+/// The counts of a channel whose program takes its frames itself, as the program states them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReaderCounts {
+    /// Units that came whole.
+    pub units: u64,
+    /// Units of which nothing came.
+    pub lost: u64,
+    /// Units that came in part, the newest one not among them.
+    pub incomplete: u64,
+    /// Units behind their bound.
+    pub late: u64,
+    /// By how much the latest one.
+    pub latest_by_ns: u64,
+    /// Frames.
+    pub fragments: u64,
+    /// Octets of units.
+    pub octets: u64,
+    /// The number behind the newest unit of which something came.
+    pub next: u64,
+    /// Octets that this one lacks.
+    pub missing: u64,
+    /// The longest delay so far, and that of the newest unit.
+    pub delay_max_ns: u64,
+    /// See before.
+    pub delay_newest_ns: u64,
+}
+
+impl ReaderCounts {
+    /// No number is larger than any true one: sums of them do not overflow.
+    pub(crate) fn sound(self) -> Self {
+        const MOST: u64 = 1 << 48;
+        let clip = |number: u64| number.min(MOST);
+        Self {
+            units: clip(self.units),
+            lost: clip(self.lost),
+            incomplete: clip(self.incomplete),
+            late: clip(self.late),
+            latest_by_ns: clip(self.latest_by_ns),
+            fragments: clip(self.fragments),
+            octets: clip(self.octets),
+            next: clip(self.next),
+            missing: clip(self.missing),
+            delay_max_ns: clip(self.delay_max_ns),
+            delay_newest_ns: clip(self.delay_newest_ns),
+        }
+    }
+
+    /// The same, where no count is below what was known of it.
+    pub(crate) fn not_below(self, known: &Self) -> Self {
+        Self {
+            units: self.units.max(known.units),
+            lost: self.lost.max(known.lost),
+            incomplete: self.incomplete.max(known.incomplete),
+            late: self.late.max(known.late),
+            latest_by_ns: self.latest_by_ns.max(known.latest_by_ns),
+            fragments: self.fragments.max(known.fragments),
+            octets: self.octets.max(known.octets),
+            next: self.next.max(known.next),
+            delay_max_ns: self.delay_max_ns.max(known.delay_max_ns),
+            ..self
+        }
+    }
+}

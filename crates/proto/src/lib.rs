@@ -29,20 +29,20 @@ pub use channels::{
 };
 pub use io::{
     ChannelId, Delivered, Delivery, Destination, Disposition, FrameBuf, FrameVerdict, GateOrder, HostTag,
-    Input, Output, Payloads, PortId, StationId, UnitDescriptor, UnitFate, UnitRef, Way,
+    Input, Output, Payloads, PortId, ReaderCounts, StationId, UnitDescriptor, UnitFate, UnitRef, Way,
 };
 pub use llc::{
     LLC_BROADCAST, Llc, LlcAddress, LlcBusy, LlcCounters, LlcEvent, LlcRequest, LlcSettings,
     MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
 pub use node::{
-    Beyond, ChannelDetail, Found, Holdings, Node, NotFound, PORTS_MAX, PortSpec, PortsError, ReceiverDetail,
-    Timer,
+    Beyond, ChannelDetail, Facing, Found, Holdings, Node, NotFound, PORTS_MAX, PortSpec, PortsError,
+    ReceiverDetail, Timer,
 };
 pub use port::{GroupStatus, Medium, NODE_FRAMES, NODE_LEVEL, PartitionStatus, Port, PortTally, Status};
 pub use report::{CHANNELS_KEPT, HeardChannel, HeardStation, HostSigns, Reports};
 pub use rota_contract::{NodeId, TrafficSpec};
-pub use rota_medium::door::{Deadline, Grant, Lane, SessionId};
+pub use rota_medium::door::{DataFacts, Deadline, Grant, Lane, SessionId};
 pub use rota_medium::door::{Identity, MediumKind};
 pub use rota_medium::rether;
 #[cfg(feature = "model")]

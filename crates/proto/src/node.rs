@@ -9,6 +9,7 @@
 //! port (`node/hops.rs`).
 
 mod across;
+mod apart;
 pub(crate) mod carry;
 pub(crate) mod detail;
 mod fan;
@@ -29,6 +30,7 @@ use crate::rtip::table::Table;
 use crate::segment::Segment;
 use crate::settings::Settings;
 pub use across::{Beyond, ReceiverDetail};
+pub use apart::Facing;
 pub use detail::ChannelDetail;
 pub use holdings::Holdings;
 use line::Line;

@@ -53,6 +53,11 @@ impl<'a> Segment<'a> {
 
     // ---- the stations ---------------------------------------------------------------------------------
 
+    /// True if the clock of the station of this address is this host's.
+    pub(crate) fn shares_clock(self, mac: MacAddr) -> bool {
+        self.0.medium().shares_clock(mac)
+    }
+
     /// True if a station is dead to the ring.
     pub(crate) fn is_dead(self, station: StationId) -> bool {
         self.0.medium().is_dead(station)

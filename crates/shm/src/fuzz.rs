@@ -54,6 +54,11 @@ pub fn fuzz_tx_ring(data: &[u8]) {
     }
 }
 
+/// Any octets as a record of a channel's queue.
+pub fn fuzz_frame_record(data: &[u8]) {
+    crate::ring::apart::fuzz_record(data);
+}
+
 /// The reader of a queue over a ring into which the data writes words, as above. Its writer is the kernel; a
 /// node that hands over something else must not crash a program.
 pub fn fuzz_kernel_ring(data: &[u8]) {
@@ -283,6 +288,11 @@ mod tests {
     #[test]
     fn the_corpus_of_message_rings_replays() {
         replay("message_ring", fuzz_message_ring);
+    }
+
+    #[test]
+    fn the_corpus_of_frame_records_replays() {
+        replay("frame_record", fuzz_frame_record);
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"RotaChan");
 /// First word of a counters file: "RotaCntr".
 pub const COUNTERS_MAGIC: u64 = u64::from_be_bytes(*b"RotaCntr");
 /// Version of all layouts in this module; the two sides must agree exactly.
-pub const LAYOUT_VERSION: u64 = 9;
+pub const LAYOUT_VERSION: u64 = 10;
 /// Most octets of a unit in one fragment: an MTU of 9,000 without Rota's own 64.
 pub const FRAGMENT_OCTETS_MAX: u32 = 8_936;
 /// Most octets of a message in one cell of a socket's receive ring: an 802.3 frame has less.
@@ -105,6 +105,11 @@ pub struct ReaderHeader {
     /// one.
     pub taken: u64,
     reserved: [u64; 7],
+    /// Of the counts that the program of a queue of its own states: odd while it writes them.
+    pub stated_sequence: u64,
+    /// They are in the order of [`crate::Stated`].
+    pub stated: [u64; 11],
+    more: [u64; 4],
 }
 
 /// Head of one slot of the client-written ring; the unit's octets follow.
@@ -282,7 +287,7 @@ const _: () = {
     assert!(offset_of!(BoardHeader, event) == 216);
     assert!(offset_of!(BoardHeader, counters) == 256);
     assert!(offset_of!(BoardHeader, completions) == 512);
-    assert!(size_of::<ReaderHeader>() == 64 && offset_of!(BoardHeader, tally) == 384);
+    assert!(size_of::<ReaderHeader>() == 192 && offset_of!(BoardHeader, tally) == 384);
     assert!(size_of::<TxHeader>() == 64 && size_of::<TxDescriptor>() == 64);
     assert!(size_of::<RxDescriptor>() == 64 && offset_of!(RxDescriptor, shape) == 48);
     assert!(size_of::<CountersHeader>() == 64 && size_of::<CounterEntry>() == 64);

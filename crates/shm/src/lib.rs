@@ -40,14 +40,16 @@ pub use board::{Board, BoardView, ChannelCounter, ChannelState, SlotMark};
 pub use counters::{CounterReader, CounterTable};
 pub use memory::{
     ClientSink, ClientSocket, ClientSource, MemoryError, NodeSink, NodeSocket, NodeSource, SinkShape,
-    SocketShape, SourceShape, open_sink, open_socket, open_source, ring_bell,
+    SocketShape, SourceShape, open_sink, open_sink_with, open_socket, open_source, ring_bell,
 };
 pub use message::{MessageProgress, MessageRoute, Sleep};
 pub use monitor::{ChannelRow, MismatchRow, Monitor, MonitorTable, SegmentRow, StationRow};
 pub use patience::Patience;
 pub use raw::{Waited, max_slice};
 pub use ring::{
-    Hostile, MessageReader, MessageRoom, MessageWriter, NextMessage, NextUnit, RingFragment, RxCounts,
-    RxReader, RxUnit, RxWriter, TryWriteError, TxReader, TxWriter, WaitingUnit,
+    Apart, ApartShape, Delays, FRAME_HEAD_OCTETS, Hostile, MessageReader, MessageRoom, MessageWriter,
+    NextMessage, NextUnit, RingFragment, RxCounts, RxReader, RxUnit, RxWriter, Stated, TryWriteError,
+    TxReader, TxWriter, WaitingUnit,
 };
+pub use rota_wire::ChannelKey;
 pub use trace::{Lost, TraceEvent, TraceFile, TraceReader, TraceRecord, TraceVerdict};

@@ -17,7 +17,7 @@ use crate::layout::{
 use crate::memfd::{self, FINAL_SEALS, SIZE_SEALS};
 use crate::message::Sleep;
 use crate::raw::{ReadPages, Waited, WritePages};
-use crate::ring::{MessageReader, MessageWriter, RxReader, RxWriter, TxReader, TxWriter};
+use crate::ring::{Apart, ApartShape, MessageReader, MessageWriter, RxReader, RxWriter, TxReader, TxWriter};
 use rota_units::Span;
 
 /// How many octets on a bell are counted at once; more than one are there only when nobody hushed them.
@@ -430,6 +430,24 @@ pub fn open_source(descriptors: Vec<OwnedFd>) -> Result<ClientSource, MemoryErro
 /// # Errors
 /// [`MemoryError::NotOurs`] when they are something else, [`MemoryError::Kernel`] when mapping fails.
 pub fn open_sink(descriptors: Vec<OwnedFd>) -> Result<ClientSink, MemoryError> {
+    open_sink_with(descriptors, None)
+}
+
+/// The same of a channel that has a queue of its own, whose ring is the last descriptor then.
+///
+/// # Errors
+/// As [`open_sink`].
+pub fn open_sink_with(
+    mut descriptors: Vec<OwnedFd>,
+    apart: Option<ApartShape>,
+) -> Result<ClientSink, MemoryError> {
+    let queue = match apart {
+        Some(shape) if descriptors.len() == 3 => descriptors.pop().map(|ring| (ring, shape)),
+        Some(_) => {
+            return Err(MemoryError::NotOurs { found: "another number of files", wanted: "three files" });
+        }
+        None => None,
+    };
     let Ok([board, reader]) = <[OwnedFd; 2]>::try_from(descriptors) else {
         return Err(MemoryError::NotOurs { found: "another number of files", wanted: "two files" });
     };
@@ -445,7 +463,11 @@ pub fn open_sink(descriptors: Vec<OwnedFd>) -> Result<ClientSink, MemoryError> {
     // Before anything is read: the node counts what is read after this.
     memfd::seal(&reader, FINAL_SEALS).map_err(kernel("seal the file that both write"))?;
     read.read().prefault();
-    let ring = RxReader::new(pages.clone(), ring, facts.unit_octets_max).telling(Arc::new(read));
+    let read = Arc::new(read);
+    let mut ring = RxReader::new(pages.clone(), ring, facts.unit_octets_max).telling(read.clone());
+    if let Some((descriptor, shape)) = queue {
+        ring = ring.reading_apart(Apart::open(descriptor, read, shape)?);
+    }
     Ok(ClientSink { ring, board: BoardView::new(pages) })
 }
 

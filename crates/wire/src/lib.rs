@@ -52,7 +52,7 @@ pub use rcap::{
 pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};
 pub use rtip::{RTIP_HEADER_OCTETS, RtipHeader, parse_fragment};
-pub use seal::{Key, emit_frame, verify};
+pub use seal::{Key, emit_frame, verify, verify_data};
 pub use signalling::{Signal, TALLY_OCTETS, Verb};
 pub use stated::StatedSettings;
 pub use token::{Foul, MAX_SLOTS, MAX_STATIONS, Phase, Slot, SlotList, StationSet, Struck, Token};

@@ -104,6 +104,13 @@ pub fn verify(view: &FrameView<'_>, key: &Key) -> bool {
     view.algorithm() == TagAlgorithm::of(header.kind) && is_equal(&key.tag(header, view.tagged()), view.tag())
 }
 
+/// Whether a data frame's data tag was made with the key of its channel. It says nothing of the header tag.
+pub fn verify_data(view: &FrameView<'_>, key: &ChannelKey) -> bool {
+    view.header().kind == Kind::Data
+        && view.algorithm() == TagAlgorithm::Halves
+        && is_equal(&key.tag(view.tagged()), &view.tag()[HALF_OCTETS..])
+}
+
 fn is_equal(expected: &[u8], tag: &[u8]) -> bool {
     let mut difference = 0;
     for (a, b) in expected.iter().zip(tag) {

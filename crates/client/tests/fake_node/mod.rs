@@ -350,6 +350,8 @@ impl World {
             from_node: from.node,
             before,
             contract,
+            queue: None,
+            no_queue: None,
         };
         let listener = self.clients[taker].as_ref().unwrap();
         listener.news(&accepted, &sink.descriptors());

@@ -9,6 +9,7 @@ pub(super) type Reg = u8;
 /// Functions of the kernel.
 pub(super) mod helper {
     pub(crate) const MAP_LOOKUP: i32 = 1;
+    pub(crate) const MONOTONIC_NS: i32 = 5;
     pub(crate) const LOAD_OCTETS: i32 = 26;
     pub(crate) const CHECKSUM: i32 = 28;
     pub(crate) const LOAD_FROM_HEADER: i32 = 68;
@@ -90,6 +91,23 @@ impl Code {
         self.code.bit_and(Source::Reg, Arch::X64).set_dst(to).set_src(from).push();
     }
 
+    pub(super) fn or_reg(&mut self, to: Reg, from: Reg) {
+        self.code.bit_or(Source::Reg, Arch::X64).set_dst(to).set_src(from).push();
+    }
+
+    pub(super) fn xor(&mut self, to: Reg, value: i32) {
+        assert!(value >= 0);
+        self.code.bit_xor(Source::Imm, Arch::X64).set_dst(to).set_imm(value).push();
+    }
+
+    pub(super) fn xor_reg(&mut self, to: Reg, from: Reg) {
+        self.code.bit_xor(Source::Reg, Arch::X64).set_dst(to).set_src(from).push();
+    }
+
+    pub(super) fn shift_left(&mut self, to: Reg, bits: i32) {
+        self.code.left_shift(Source::Imm, Arch::X64).set_dst(to).set_imm(bits).push();
+    }
+
     pub(super) fn shift_right(&mut self, to: Reg, bits: i32) {
         self.code.right_shift(Source::Imm, Arch::X64).set_dst(to).set_imm(bits).push();
     }
@@ -97,6 +115,11 @@ impl Code {
     /// From the order of the network to that of the host.
     pub(super) fn hosts_order(&mut self, reg: Reg, bits: i32) {
         self.code.swap_bytes(Endian::Big).set_dst(reg).set_imm(bits).push();
+    }
+
+    /// From or to the order in which the first octet is the lowest.
+    pub(super) fn little_endian(&mut self, reg: Reg) {
+        self.code.swap_bytes(Endian::Little).set_dst(reg).set_imm(64).push();
     }
 
     pub(super) fn load(&mut self, size: MemSize, to: Reg, from: Reg, at: i16) {

@@ -38,7 +38,7 @@ impl Network {
 /// The descriptors of the maps that the programs use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Maps {
-    /// Address and port to the peer and the number of the socket.
+    /// Address and port to the peer and the number of the socket; or the names of channels to their values.
     pub(super) sockets: i32,
     /// Number to ring.
     pub(super) rings: i32,
@@ -71,12 +71,12 @@ const SLOT_AT: i16 = -60;
 const REST_AT: i16 = -64;
 const SUM_AT: i16 = -72;
 
-const CONTEXT: Reg = 6;
+pub(super) const CONTEXT: Reg = 6;
 /// Octets of the packet, later those behind the headers.
-const LENGTH: Reg = 7;
-const COUNTS: Reg = 8;
-const RECORD: Reg = 9;
-const STACK: Reg = 10;
+pub(super) const LENGTH: Reg = 7;
+pub(super) const COUNTS: Reg = 8;
+pub(super) const RECORD: Reg = 9;
+pub(super) const STACK: Reg = 10;
 
 /// A field of the headers on the stack, by its offset in the frame.
 const fn field(offset: i16) -> i16 {
@@ -105,7 +105,7 @@ pub(super) fn filter(inlet: &Inlet, maps: Maps, dialect: Dialect) -> Vec<u8> {
     // It was at least that when it was looked at first.
     code.jump_if(LENGTH, Cond::Lower, HEADERS - ETHERNET, leave);
     code.add(LENGTH, ETHERNET - HEADERS);
-    reserve(&mut code, leave, full);
+    reserve(&mut code, &SIZES, leave, full);
     addresses(&mut code);
     let discard = code.label();
     data(&mut code, discard);
@@ -235,7 +235,7 @@ fn socket(code: &mut Code, maps: Maps, leave: Label) {
     look_up(code, maps.rings, SLOT_AT, leave);
 }
 
-fn look_up(code: &mut Code, map: i32, key_at: i16, missing: Label) {
+pub(super) fn look_up(code: &mut Code, map: i32, key_at: i16, missing: Label) {
     code.map(1, map);
     code.copy(2, STACK);
     code.add(2, key_at.into());
@@ -266,10 +266,10 @@ fn addresses(code: &mut Code) {
 }
 
 /// Takes the smallest place that the packet fits in, of the ring in register 0.
-fn reserve(code: &mut Code, leave: Label, full: Label) {
+pub(super) fn reserve(code: &mut Code, sizes: &[u32], leave: Label, full: Label) {
     code.copy(1, 0);
     let reserved = code.label();
-    for octets in SIZES {
+    for &octets in sizes {
         let larger = code.label();
         code.jump_if(LENGTH, Cond::Greater, (octets as usize - HEAD_OCTETS) as i32, larger);
         code.set(2, octets);
@@ -391,7 +391,7 @@ pub(super) fn tail(slot: u32, maps: Maps, ring: i32, dialect: Dialect) -> Vec<u8
     look_up(&mut code, maps.counts, SLOT_AT, none);
     code.copy(COUNTS, 0);
     code.map(0, ring);
-    reserve(&mut code, none, full);
+    reserve(&mut code, &SIZES, none, full);
     addresses(&mut code);
     code.store(MemSize::Word, RECORD, head::OCTETS, LENGTH);
     let copied = code.label();

@@ -184,7 +184,9 @@ fn is_taken(data: &[u8]) -> bool {
 /// Runs the filter and the layers on one packet; true if the filter takes it, an error if they differ.
 fn compare(code: &[u8], frame: &[u8], context: Context, is_full: bool) -> Result<bool, String> {
     let (inlet, sockets) = host();
-    let entry = |(slot, socket): (usize, &Socket)| (key(socket.bound), value(socket.peer, slot as u32));
+    let entry = |(slot, socket): (usize, &Socket)| {
+        (key(socket.bound).to_vec(), value(socket.peer, slot as u32).to_vec())
+    };
     let kernel = Kernel {
         packet: frame.to_vec(),
         sockets: sockets.iter().enumerate().map(entry).collect(),

@@ -1,5 +1,6 @@
 //! The maps, programs and sockets of a node's bypass. All of it goes with this value, and with its process.
 
+use super::channel_hold::ChannelQueues;
 use super::code::Dialect;
 use super::filter::{Inlet, Maps, Network, filter, tail};
 use super::packet::{Counts, SOCKETS_MAX, count, key, value};
@@ -58,6 +59,8 @@ pub struct Bypass {
     counts: Map,
     interfaces: Vec<Interface>,
     held: Vec<Option<Held>>,
+    /// Those of channels; one sentence where this kernel refuses them.
+    pub channels: Result<ChannelQueues, String>,
 }
 
 impl Bypass {
@@ -78,6 +81,7 @@ impl Bypass {
                 .map(|index| Interface { index: *index, filter: Err(Unfit::Unused) })
                 .collect(),
             held: (0..SOCKETS_MAX).map(|_| None).collect(),
+            channels: ChannelQueues::begin(interfaces),
         };
         // A kernel that refuses a program says so now, and not to the first program that asks.
         let networks = vec![Network { address: Ipv4Addr::LOCALHOST, prefix: 8 }];
@@ -187,7 +191,8 @@ impl Bypass {
         }
         let (maps, surroundings) = (self.maps(), Surroundings::look());
         for of in &mut self.interfaces {
-            of.bring_in_line(surroundings.as_ref(), maps);
+            let ours = self.channels.as_ref().map_or(0, |channels| channels.programs_at(of.index));
+            of.bring_in_line(surroundings.as_ref(), maps, ours);
         }
         let own = surroundings.as_ref().map_or_else(|_| Vec::new(), Surroundings::own);
         let tables = Tables::read();
@@ -199,8 +204,9 @@ impl Bypass {
 }
 
 impl Interface {
-    fn bring_in_line(&mut self, surroundings: Result<&Surroundings, &Unfit>, maps: Maps) {
-        let ours = u32::from(self.filter.is_ok());
+    /// `ours` are the programs of channels there.
+    fn bring_in_line(&mut self, surroundings: Result<&Surroundings, &Unfit>, maps: Maps, ours: u32) {
+        let ours = ours + u32::from(self.filter.is_ok());
         let wanted = surroundings.map_err(Clone::clone).and_then(|all| all.inlet(self.index, ours));
         let inlet = match (wanted, &self.filter) {
             (Ok(inlet), Ok((known, _))) if inlet == *known => return,
@@ -249,11 +255,11 @@ impl Held {
     }
 }
 
-fn new_ring(octets: u32) -> Result<Map, Errno> {
+pub(super) fn new_ring(octets: u32) -> Result<Map, Errno> {
     Map::create(MapKind::Ring, (0, 0), octets, None)
 }
 
-fn words((errno, log): (Errno, String)) -> String {
+pub(super) fn words((errno, log): (Errno, String)) -> String {
     match log.is_empty() {
         true => format!("the kernel loads no BPF program here: {}", errno.desc()),
         false => format!("the kernel refuses the filter: {}: {log}", errno.desc()),

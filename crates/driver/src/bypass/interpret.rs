@@ -33,8 +33,10 @@ pub(crate) struct Kernel {
     /// Where the program's data begins in it, and where the header of IP is.
     pub(crate) data_at: usize,
     pub(crate) network_at: usize,
-    /// The map of sockets.
-    pub(crate) sockets: Vec<([u8; 8], [u8; 16])>,
+    /// The map of sockets, or of channels: keys and values of one length each.
+    pub(crate) sockets: Vec<(Vec<u8>, Vec<u8>)>,
+    /// What its clock shows.
+    pub(crate) monotonic_ns: u64,
     /// Sockets that have a ring.
     pub(crate) slots: usize,
     /// No ring has room.

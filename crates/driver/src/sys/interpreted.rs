@@ -18,7 +18,7 @@ thread_local! {
 struct State {
     kernel: Kernel,
     /// The values of the map of sockets, in its order.
-    sockets: Box<[[u8; 16]]>,
+    sockets: Box<[Box<[u8]>]>,
     counts: Box<[[u8; 24]]>,
     record: Box<[u8]>,
     /// The ring and the octets of a place that was reserved and neither given nor taken back.
@@ -40,16 +40,20 @@ pub(crate) fn run(program: &[u8], context: &Context, kernel: Kernel) -> Result<O
     for (at, value) in words {
         octets[at as usize..at as usize + 4].copy_from_slice(&value.to_ne_bytes());
     }
-    let sockets: Box<[[u8; 16]]> = kernel.sockets.iter().map(|(_, value)| *value).collect();
+    let sockets: Box<[Box<[u8]>]> =
+        kernel.sockets.iter().map(|(_, value)| value.clone().into_boxed_slice()).collect();
     let counts = vec![[0; 24]; kernel.slots].into_boxed_slice();
     let record = vec![REMAINS; RECORD_OCTETS].into_boxed_slice();
     let mut vm = EbpfVmMbuff::new(Some(program)).map_err(sentence)?;
     let range = |start: *const u8, octets: usize| start as u64..start as u64 + octets as u64;
-    vm.register_allowed_memory(range(sockets.as_ptr().cast(), 16 * sockets.len()));
+    for value in &sockets {
+        vm.register_allowed_memory(range(value.as_ptr(), value.len()));
+    }
     vm.register_allowed_memory(range(counts.as_ptr().cast(), 24 * counts.len()));
     vm.register_allowed_memory(range(record.as_ptr(), record.len()));
     for (number, helper) in [
         (1, look_up as rbpf::Helper),
+        (5, monotonic_ns),
         (26, load_octets),
         (28, checksum),
         (68, load_from_header),
@@ -95,15 +99,20 @@ fn look_up(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
     };
     with(|state| match map as i32 {
         Kernel::SOCKETS => {
-            let key = read(key, 8);
+            let octets = state.kernel.sockets.first().map_or(0, |(key, _)| key.len());
+            let key = read(key, octets);
             let at = state.kernel.sockets.iter().position(|(known, _)| known[..] == key[..]);
-            at.map_or(0, |at| state.sockets[at].as_ptr() as u64)
+            at.map_or(0, |at| state.sockets[at].as_mut_ptr() as u64)
         }
         Kernel::COUNTS => slot(state).map_or(0, |slot| state.counts[slot].as_mut_ptr() as u64),
         // Nothing reads a ring: its number and one stand for it.
         Kernel::RINGS => slot(state).map_or(0, |slot| slot as u64 + 1),
         _ => 0,
     })
+}
+
+fn monotonic_ns(_: u64, _: u64, _: u64, _: u64, _: u64) -> u64 {
+    with(|state| state.kernel.monotonic_ns)
 }
 
 fn copy_from_packet(state: &State, from: usize, to: u64, octets: u64) -> u64 {

@@ -1,15 +1,38 @@
 //! A frame arrives: checked, proven, attributed, and only then believed.
 
 use super::Link;
-use crate::door::FrameVerdict;
+use crate::door::{DataFacts, FrameVerdict};
 use crate::event::Arrived;
 use crate::members::Announced;
 use crate::mismatch::Difference;
 use rota_contract::Mismatch;
 use rota_units::Instant;
-use rota_wire::{Announce, FrameView, Kind, LINK_VERSION, MacAddr, Malformed, verify};
+use rota_wire::{
+    Announce, ChannelName, FrameView, Generation, Kind, LINK_VERSION, MacAddr, Malformed, PayloadKind, verify,
+};
 
 impl Link {
+    /// The facts of the data frames of units with this label from the peer. They hold as long as it is the
+    /// peer: each boot of it, and each meeting, ends its channels. Frames that do not come here raise its
+    /// counter all the same, and its hellos, which do come, show that it lives.
+    pub fn data_facts(&self, from: MacAddr, label: u16) -> Option<DataFacts> {
+        let peer = self.member_at(from)?;
+        let (incarnation, payload) = (peer.incarnation, PayloadKind::Unit);
+        Some(DataFacts {
+            ether_type: self.settings.ether_type,
+            from,
+            source: peer.station,
+            segment: self.settings.segment,
+            incarnation,
+            key_epoch: 0,
+            generation: Generation::default(),
+            label,
+            counter: peer.frame_seq,
+            header_key: *self.key.header_key(),
+            channel_key: self.key.channel_key(ChannelName { incarnation, payload, label }),
+        })
+    }
+
     /// One frame. Bad ones are counted, never an error.
     pub fn on_frame<'a>(&mut self, now: Instant, data: &'a [u8]) -> Arrived<'a> {
         self.take_verdict();

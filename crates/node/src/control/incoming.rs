@@ -4,7 +4,7 @@
 use super::{Control, memory};
 use crate::commands::{Command, Peer, SinkMemory};
 use crate::log::{Level, say};
-use crate::session::{Coming, Listening, Owned, Session, Waiting};
+use crate::session::{Coming, Listening, Offer, Owned, Session, Waiting};
 use rota_contract::{ChannelId, Granted};
 use rota_proto::Shortage;
 use rota_shm::ChannelState;
@@ -12,7 +12,7 @@ use rota_shm::control::{RefusalInfo, Reply, UNASKED};
 use rota_units::{Instant, Span};
 use rota_wire::RcapTest;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// How long a program may take for its answer. RCAP allows a little less, and says then what happened.
 const ANSWER: Span = Span::from_millis(1_100);
@@ -114,7 +114,11 @@ impl Control<'_> {
                 };
             }
         };
+        let mut offer: Vec<OwnedFd> = offer;
         let (ring, board) = sink.into_parts();
+        // Before the sender hears that it may send: no frame comes while there is no filter.
+        let queue = listened.apart.then(|| self.queue_of(at, &peer, &mut offer));
+        let is_apart = matches!(queue, Some(Ok(_)));
         let owned = Owned {
             channel,
             shared,
@@ -124,7 +128,7 @@ impl Control<'_> {
             peer,
             granted,
             board: Some(board.clone()),
-            offer,
+            offer: Offer { files: offer, queue },
             buffers,
             room_octets: granted.contract.unit_octets_max,
             before,
@@ -134,7 +138,7 @@ impl Control<'_> {
         self.sessions[at].channels.push(owned);
         board.set_state(ChannelState::Open, None);
         let sleeper = self.data.waker().sleeper(board.clone(), None);
-        let memory = SinkMemory { ring, board, sleeper, _charge: Some(charge) };
+        let memory = SinkMemory { ring, board, sleeper, is_apart, _charge: Some(charge) };
         self.data.say(Command::AttachSink { channel, buffers, memory });
     }
 
@@ -157,6 +161,7 @@ impl Control<'_> {
             // More may be known of it than when it asked.
             owned.peer = peer;
         }
+        let queue = owned.offer.queue.as_ref();
         let reply = Reply::Accepted {
             channel: owned.shared,
             from_node_id: owned.peer.node_id,
@@ -165,8 +170,10 @@ impl Control<'_> {
             from_node: owned.peer.node,
             before: owned.before,
             contract: granted,
+            queue: queue.and_then(|queue| Some(queue.as_ref().ok()?.1.clone())),
+            no_queue: queue.and_then(|queue| queue.as_ref().err().cloned()),
         };
-        let offer = std::mem::take(&mut owned.offer);
+        let offer = std::mem::take(&mut owned.offer.files);
         let files: Vec<BorrowedFd<'_>> = offer.iter().map(AsFd::as_fd).collect();
         session.to(UNASKED).reply(&reply, &files);
     }

@@ -1,13 +1,17 @@
 //! Receive queues of programs' sockets of UDP: who has which.
 
 use super::Control;
+use crate::commands::Peer;
 use crate::limits::Limit;
-use crate::queues::{NoQueue, OwnedQueue, close_elsewhere};
+use crate::queues::{ChannelQueue, NoQueue, OwnedQueue, close_elsewhere};
 use nix::sys::socket::{SockaddrIn, getsockname};
 use rota_driver::bypass::{Ask, RING_OCTETS, Refused, is_udp};
-use rota_shm::control::{Reply, Request, RequestResult, StatusInfo};
+use rota_shm::control::{QueueInfo, Reply, Request, RequestResult, StatusInfo};
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+/// The ring of a channel's queue: at 10,000 full frames a second that of 60 ms.
+const CHANNEL_RING_OCTETS: u32 = 1 << 20;
 
 /// The socket that came with a request for a queue; an error where a program handed over anything else, which
 /// is closed where nobody waits for that.
@@ -91,10 +95,45 @@ impl Control<'_> {
         }
     }
 
+    /// Gives a channel that comes a queue that the kernel fills; its ring joins the files that go to the
+    /// program.
+    pub(super) fn queue_of(
+        &mut self,
+        at: usize,
+        peer: &Peer,
+        offer: &mut Vec<OwnedFd>,
+    ) -> Result<(ChannelQueue, QueueInfo), String> {
+        let facing = peer.facing.as_deref().ok_or("only channels of a link have such queues")?;
+        let charge = self.facts.ledger.charge(self.sessions[at].user, CHANNEL_RING_OCTETS.into());
+        let charge = charge.map_err(|short| short.sentence("a receive queue"))?;
+        let opened = self.facts.queues.open_channel(facing, CHANNEL_RING_OCTETS);
+        let (mut queue, ring) = opened.map_err(|error| match error {
+            NoQueue::Unavailable(sentence) => sentence,
+            NoQueue::Refused(refused) => refused.to_string(),
+        })?;
+        queue.charge = Some(charge);
+        offer.push(ring);
+        let info = QueueInfo {
+            octets: CHANNEL_RING_OCTETS,
+            fragment_octets: facing.fragment_octets,
+            one_clock: facing.one_clock,
+            key: *facing.facts.channel_key.octets(),
+        };
+        Ok((queue, info))
+    }
+
     /// Tells the status of the queues, and why packets take the full path where they do.
     pub(super) fn tell_queues(&self, info: &mut StatusInfo) {
         let owned = self.sessions.iter().filter_map(|session| Some((session.user, session.queue.as_ref()?)));
-        let told = self.facts.queues.json(owned);
+        let mut told = self.facts.queues.json(owned);
+        let channels = self.sessions.iter().flat_map(|session| &session.channels);
+        let channels: Vec<_> = channels
+            .filter_map(|owned| match owned.offer.queue.as_ref()? {
+                Ok((queue, _)) => self.facts.queues.json_of(owned.shared.0, queue),
+                Err(why) => Some(serde_json::json!({ "channel": owned.shared.0, "node": why })),
+            })
+            .collect();
+        told["channels"] = channels.into();
         info.notes.extend(notes(&told, self.facts.queues.is_own_process()));
         info.extra["queues"] = told;
     }

@@ -18,7 +18,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             let peer = match &event {
                 ChannelEvent::Incoming { channel, peer, .. } => {
                     // One that has ended meanwhile is told of too, and its end afterwards.
-                    let known = Peer::of(*channel, &self.node);
+                    let facing = self.node.facing(*channel).map(Box::new);
+                    let known = Peer::of(*channel, &self.node).map(|peer| Peer { facing, ..peer });
                     let gone = || {
                         let name = self.node.node_name(*peer);
                         let name = if name.is_empty() { peer.to_string() } else { name };

@@ -22,11 +22,13 @@ pub(super) struct Sink {
     pub(super) unread: Unread,
     /// Late units so far, as the machine counts them.
     pub(super) late: u64,
+    /// The counts of a program that takes its frames itself, as they were last read.
+    pub(super) stated: Option<rota_shm::Stated>,
 }
 
 impl Sink {
     pub(super) fn new(channel: ChannelId, memory: SinkMemory) -> Self {
-        Self { channel, memory, pushed: false, unread: Unread::default(), late: 0 }
+        Self { channel, memory, pushed: false, unread: Unread::default(), late: 0, stated: None }
     }
 }
 

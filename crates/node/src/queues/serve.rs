@@ -1,13 +1,17 @@
 //! The role's side: it has the bypass, and obeys its node.
 
-use super::{BEGIN, CLOSE, COUNTS, NUMBERS, OCTETS, OPEN, TEXT_MAX, UNFIT, parse};
+use super::channel::{place_of, stream_of};
+use super::{
+    BEGIN, CHANNEL_COUNTS, CLOSE, CLOSE_CHANNEL, COUNTS, NUMBERS, OCTETS, OPEN, OPEN_CHANNEL, TEXT_MAX,
+    UNFIT, parse,
+};
 use crate::role;
 use nix::errno::Errno;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg, setsockopt, sockopt};
 use nix::sys::time::TimeVal;
-use rota_driver::bypass::{Ask, Bypass};
+use rota_driver::bypass::{Ask, Bypass, Counts};
 use rota_driver::confine::{BPF, NET_ADMIN, forbid_all_but_queues, keep_capabilities};
 use rota_driver::sys::receive_with_fds;
 use std::io::{self, IoSlice};
@@ -114,11 +118,34 @@ fn obey(bypass: &mut Option<Bypass>, numbers: [u32; NUMBERS], mut along: Vec<Own
             let [a, b, c] = words.map(|word| [word as u32, (word >> 32) as u32]);
             Answer::of([0, bypass.is_known(first).into(), a[0], a[1], b[0], b[1], c[0], c[1]])
         }
+        OPEN_CHANNEL => open_channel(bypass, numbers),
+        CLOSE_CHANNEL => {
+            bypass.channels.iter_mut().for_each(|channels| channels.close(first));
+            Answer::of([0])
+        }
+        CHANNEL_COUNTS => {
+            let counts = bypass.channels.as_ref().map_or_else(|_| Counts::default(), |all| all.counts(first));
+            let [a, b] = [counts.bypass, counts.queue_full].map(|word| [word as u32, (word >> 32) as u32]);
+            Answer::of([0, a[0], a[1], b[0], b[1]])
+        }
         UNFIT => match bypass.unfit(first as usize) {
             None => Answer::of([0]),
             Some(unfit) => Answer::of([1]).with(unfit.to_string()),
         },
         _ => wrong(),
+    }
+}
+
+fn open_channel(bypass: &mut Bypass, numbers: [u32; NUMBERS]) -> Answer<'_> {
+    let Some(stream) = stream_of(&numbers) else { return Answer::of([Errno::EINVAL as u32]) };
+    let (place, ether_type, octets) = place_of(&numbers);
+    let channels = match &mut bypass.channels {
+        Ok(channels) => channels,
+        Err(sentence) => return Answer::of([Errno::EPERM as u32]).with(sentence.as_str()),
+    };
+    match channels.open(place, ether_type, stream, octets) {
+        Ok(slot) => Answer { ring: channels.ring(slot), ..Answer::of([0, slot]) },
+        Err(refused) => Answer::of([refused.code()]),
     }
 }
 
@@ -149,7 +176,8 @@ mod tests {
     #[test]
     fn it_does_what_a_node_may_ask_for_and_nothing_else() {
         let invalid = Errno::EINVAL as u32;
-        for verb in [0, OPEN, CLOSE, COUNTS, UNFIT, 6, u32::MAX] {
+        for verb in [0, OPEN, CLOSE, COUNTS, UNFIT, OPEN_CHANNEL, CLOSE_CHANNEL, CHANNEL_COUNTS, 9, u32::MAX]
+        {
             let mut none = None;
             let answer = obey(&mut none, request(&[verb, 1]), Vec::new());
             assert_eq!(answer.numbers[0], invalid, "{verb}: nothing has begun");

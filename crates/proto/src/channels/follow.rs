@@ -37,6 +37,12 @@ pub struct Followed {
 }
 
 impl Follow {
+    /// The newest unit has the number before `next` and lacks so many octets; 0 where none has come.
+    pub(super) fn at(next: u64, missing: u64) -> Self {
+        let unit = next.checked_sub(1).map(|number| Coming { number, got: 0, octets: missing });
+        Self { unit, ..Self::default() }
+    }
+
     /// A fragment with so many octets of its unit has come.
     pub fn fragment(&mut self, unit: &UnitDescriptor, octets: u64) -> Followed {
         let known = self.unit.filter(|coming| coming.number == unit.number);

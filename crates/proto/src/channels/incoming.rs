@@ -1,6 +1,7 @@
 //! A channel whose receiver is here.
 
 use super::Listener;
+use super::apart::Apart;
 use super::astray::AstrayUnits;
 use super::doubt::Doubt;
 use super::meter::Meter;
@@ -37,4 +38,6 @@ pub(super) struct Incoming {
     /// The counts that were reported to its sender, and the earliest time of the next report.
     pub(super) told: Tally,
     pub(super) tell_at: Instant,
+    /// Its program takes its frames itself.
+    pub(super) apart: Option<Apart>,
 }

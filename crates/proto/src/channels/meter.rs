@@ -3,7 +3,7 @@
 use super::ended::confirms;
 use super::follow::{Follow, Followed};
 use super::{ChannelEvent, Channels, Incoming, OneWay, Outgoing, Stated, Want, unread::less_unread};
-use crate::io::{ChannelId, UnitDescriptor, UnitRef};
+use crate::io::{ChannelId, ReaderCounts, UnitDescriptor, UnitRef};
 use crate::segment::Segment;
 use rota_contract::{Granted, Tally, Unread};
 use rota_units::{Instant, Span};
@@ -47,6 +47,17 @@ impl Meter {
             self.tally.units += 1;
             self.measure(unit, bound);
         }
+    }
+
+    /// The program of the channel takes its frames itself, and counts them so.
+    pub(super) fn take(&mut self, counts: &ReaderCounts, one_clock: bool) {
+        let ReaderCounts { units, lost, incomplete, late, latest_by_ns, .. } = *counts;
+        self.tally = Tally { units, lost, incomplete, late, latest_by_ns, unread: 0 };
+        (self.fragments, self.octets, self.one_clock) = (counts.fragments, counts.octets, one_clock);
+        self.follow = Follow::at(counts.next, counts.missing);
+        let newest = Span::from_nanos(counts.delay_newest_ns);
+        self.longest = self.longest.max(Span::from_nanos(counts.delay_max_ns));
+        self.growing = self.growing.max(newest);
     }
 
     /// The counts so far.

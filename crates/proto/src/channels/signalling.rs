@@ -116,6 +116,7 @@ impl Channels {
             doubt: None,
             told: Tally::default(),
             tell_at: now,
+            apart: None,
         });
         self.events.push_back(ChannelEvent::Incoming {
             channel: id,
@@ -194,6 +195,10 @@ impl Channels {
     pub(super) fn on_close(&mut self, now: Instant, from: MacAddr, signal: &Signal, segment: Segment<'_>) {
         if let Some(at) = self.incoming.iter().position(|c| c.hop == from && c.remote == signal.channel) {
             let stated = Stated::at_end(signal);
+            if self.incoming[at].is_read_on(now, stated.units) {
+                // Its sender asks again.
+                return;
+            }
             let may_be = self.incoming[at].may_have_had(now, &stated, segment.trt());
             if !may_be {
                 self.wants.push(Want::CountRefusedTally);

@@ -4,7 +4,7 @@
 //! another medium answers it with nothing.
 
 use rota_contract::NodeId;
-use rota_medium::door::{Deadline, Demand, Frame, Grant, Identity, Note, SessionId, Share, Timer};
+use rota_medium::door::{DataFacts, Deadline, Demand, Frame, Grant, Identity, Note, SessionId, Share, Timer};
 use rota_medium::door::{FrameVerdict, MediumKind, Place, PortId, StationId, Turn, Units, Visited, Way};
 use rota_medium::link::{FlowPort, GroupLoad, Link, PartitionLoad};
 use rota_medium::rether::{Refused, Rether, Sign};
@@ -125,6 +125,15 @@ impl Medium {
     #[inline]
     pub fn shares_clock(&self, mac: MacAddr) -> bool {
         each!(self, medium => medium.shares_clock(mac))
+    }
+
+    /// The facts of the data frames of a channel from that station. RETHER has none: its stations read each
+    /// frame of data, by which they know that a token lives and that nobody else sends.
+    pub fn data_facts(&self, from: MacAddr, label: u16) -> Option<DataFacts> {
+        match self {
+            Self::Rether(_) => None,
+            Self::Link(link) => link.data_facts(from, label),
+        }
     }
 
     /// Stations that do not fit here, why, and both values.

@@ -539,3 +539,23 @@ mod tests {
         assert_eq!((of(false).sent(), of(false).came()), (None, Some(7)));
     }
 }
+
+/// The queue of a channel that the kernel fills.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueInfo {
+    /// Octets of its ring.
+    pub octets: u32,
+    /// Where fragments begin in their unit: each at a multiple of this.
+    pub fragment_octets: u32,
+    /// The sender's clock is this host's.
+    pub one_clock: bool,
+    /// The key of the channel's data tags. It proves the data of this channel and nothing else.
+    pub key: [u8; 32],
+}
+
+impl std::fmt::Debug for QueueInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("QueueInfo").field("octets", &self.octets).finish_non_exhaustive()
+    }
+}

@@ -5,10 +5,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::detail::{ChannelDetail, EndInfo, ReceiverInfo};
-use super::info::{ChannelInfo, IncidentInfo, RefusalInfo, StatusInfo};
+use super::info::{ChannelInfo, IncidentInfo, QueueInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 21;
+pub const CONTROL_VERSION: u32 = 22;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for stations, in octets of UTF-8.
@@ -66,6 +66,10 @@ pub enum Request {
         /// is; [`ChannelId::NONE`] where it is none.
         #[serde(default)]
         invites: Option<ChannelId>,
+        /// The program takes the frames of its channels itself, from a queue that the kernel fills, where it
+        /// may.
+        #[serde(default)]
+        apart: bool,
     },
     /// Waits for one receiver that asks for a channel.
     Invitee {
@@ -257,6 +261,12 @@ pub enum Reply {
         before: u64,
         /// What was promised.
         contract: Granted,
+        /// The queue that the kernel fills, whose ring is a third descriptor.
+        #[serde(default)]
+        queue: Option<QueueInfo>,
+        /// Why there is none, where the program has asked for one.
+        #[serde(default)]
+        no_queue: Option<String>,
     },
     /// A channel has ended.
     Closed {

@@ -15,7 +15,8 @@ mod socket;
 pub use detail::{ChannelDetail, DestinationInfo, EndInfo, HopInfo, ReceiverInfo, TermsInfo};
 pub use info::{
     CauseInfo, ChannelInfo, GroupInfo, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo,
-    PartitionInfo, PortInfo, RefusalInfo, ReservationInfo, StatusInfo, TallyInfo, TimersInfo, TokenInfo,
+    PartitionInfo, PortInfo, QueueInfo, RefusalInfo, ReservationInfo, StatusInfo, TallyInfo, TimersInfo,
+    TokenInfo,
 };
 pub use message::{
     CONTROL_VERSION, InvitationInfo, LlcRefusal, MESSAGE_OCTETS_MAX, MessageError, NAME_OCTETS_MAX, Reply,

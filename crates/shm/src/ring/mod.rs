@@ -3,6 +3,7 @@
 //! The side that reads a cursor of its peer reads it once into a local, and believes it only as far as
 //! the ring is long.
 
+pub(crate) mod apart;
 #[cfg(test)]
 mod interleaving;
 mod messages;
@@ -13,6 +14,7 @@ mod tx_reader;
 mod tx_writer;
 mod unread;
 
+pub use apart::{Apart, ApartShape, Delays, FRAME_HEAD_OCTETS, Stated};
 pub use messages::{MessageReader, MessageRoom, MessageWriter, NextMessage};
 pub use reassembly::RxUnit;
 pub use rx_reader::{NextUnit, RxCounts, RxReader};

@@ -47,6 +47,11 @@ impl Reassembly {
         Self { buffer, seen: vec![0; usize::from(u16::MAX).div_ceil(64)], unit: None, unit_octets_max }
     }
 
+    /// The unit under construction, with the octets that are missing so far.
+    pub(super) fn begun(&self) -> Option<RxUnit> {
+        self.unit
+    }
+
     /// Number of the unit under construction.
     pub(super) fn number(&self) -> Option<u64> {
         self.unit.map(|unit| unit.number)

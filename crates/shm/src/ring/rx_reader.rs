@@ -3,8 +3,9 @@
 use std::mem::offset_of;
 use std::sync::Arc;
 
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 
+use super::apart::{Apart, Stated};
 use super::reassembly::{Placed, Reassembly, RxUnit};
 use super::rx_writer::{LAST_BIT, LATE_BIT, RingFragment, STAMPED_BIT};
 use super::unread::Reading;
@@ -57,6 +58,8 @@ pub struct RxReader {
     counts: RxCounts,
     // What tells the node how far this has read, on a channel.
     reading: Option<Reading>,
+    // The queue of its own that a channel has beside the ring of the node.
+    apart: Option<Box<Apart>>,
 }
 
 impl RxReader {
@@ -73,7 +76,48 @@ impl RxReader {
             spare: Vec::with_capacity(unit_octets_max as usize),
             counts: RxCounts::default(),
             reading: None,
+            apart: None,
         }
+    }
+
+    /// One whose fragments come through a queue that the kernel fills.
+    pub(crate) fn reading_apart(self, apart: Apart) -> Self {
+        Self { apart: Some(Box::new(apart)), ..self }
+    }
+
+    /// True if the kernel fills its queue.
+    pub fn is_apart(&self) -> bool {
+        self.apart.is_some()
+    }
+
+    /// Frames of that queue whose data tag was wrong.
+    pub fn unproven(&self) -> u64 {
+        self.apart.as_ref().map_or(0, |apart| apart.unproven())
+    }
+
+    /// The counts as this states them to the node; none without such a queue.
+    pub fn stated(&self) -> Option<Stated> {
+        self.apart.as_ref().map(|apart| apart.stated())
+    }
+
+    /// Sleeps until the kernel has put a frame into that queue, for `timeout` at most.
+    pub fn sleep(&mut self, timeout: Span) {
+        if let Some(apart) = &mut self.apart {
+            apart.sleep(timeout);
+        }
+    }
+
+    /// As [`Self::next_unit`].
+    fn next_unit_apart(&mut self, into: &mut Vec<u8>) -> Option<NextUnit> {
+        let next = self.next_of_ring(into);
+        let begun = self.reassembly.begun();
+        if let Some(apart) = &mut self.apart {
+            if let Some(next) = &next {
+                apart.count(next);
+            }
+            apart.tell(begun);
+        }
+        next
     }
 
     /// One that says in these pages how far it has read.
@@ -85,6 +129,10 @@ impl RxReader {
     /// when nothing can be delivered yet. An incomplete unit is delivered once its last fragment or a
     /// newer unit has come.
     pub fn next_unit(&mut self, into: &mut Vec<u8>) -> Option<NextUnit> {
+        if self.apart.is_some() { self.next_unit_apart(into) } else { self.next_of_ring(into) }
+    }
+
+    fn next_of_ring(&mut self, into: &mut Vec<u8>) -> Option<NextUnit> {
         loop {
             let (descriptor, octets) = self.held.take().or_else(|| self.fetch())?;
             let current = self.reassembly.number();
@@ -135,7 +183,8 @@ impl RxReader {
 
     /// Whether there is anything that has not been read.
     pub fn has_next(&self) -> bool {
-        self.held.is_some() || self.pages.load_acquire(offset_of!(BoardHeader, rx_head)) > self.at
+        let is_there = self.apart.as_ref().is_some_and(|apart| apart.has_next());
+        self.held.is_some() || is_there || self.pages.load_acquire(offset_of!(BoardHeader, rx_head)) > self.at
     }
 
     /// Number of the unit that is due next.
@@ -158,6 +207,12 @@ impl RxReader {
 
     /// Copies the next fragment into `payload`.
     fn fetch(&mut self) -> Option<(RingFragment, usize)> {
+        if let Some(apart) = &mut self.apart
+            && let Some(fetched) = apart.fetch(&mut self.payload, &mut self.counts)
+        {
+            return Some(fetched);
+        }
+        // Where the kernel's filter is gone, the frames come by the node again.
         loop {
             let head = self.pages.load_acquire(offset_of!(BoardHeader, rx_head));
             if head <= self.at {

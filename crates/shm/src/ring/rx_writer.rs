@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rota_contract::Unread;
 use rota_units::Instant;
 
+use super::apart::Stated;
 use super::unread::{Fragment, Readings};
 use crate::layout::{BoardHeader, RxDescriptor, RxRing, board_file_octets, sequence_open, sequence_shut};
 use crate::memory::ReaderFile;
@@ -124,6 +125,11 @@ impl RxWriter {
     /// The units that the program has not read in time so far; none on a socket.
     pub fn unread(&self) -> Unread {
         self.readings.as_ref().map_or_else(Unread::default, Readings::counts)
+    }
+
+    /// The counts that the program of a queue of its own has stated, if it has.
+    pub fn stated(&mut self) -> Option<Stated> {
+        Stated::read(self.readings.as_mut()?.pages()?.read())
     }
 
     /// The number of the newest of them; 0 where there is none.

@@ -100,6 +100,12 @@ impl Readings {
         self.watch(pages);
     }
 
+    /// The page, once its program has sealed it.
+    pub(super) fn pages(&mut self) -> Option<&WritePages> {
+        self.look();
+        self.pages.as_deref()
+    }
+
     /// From now on the program's reading counts; before, it had read nothing.
     fn watch(&mut self, pages: Arc<WritePages>) {
         for _ in 0..TRIES {

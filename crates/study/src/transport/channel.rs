@@ -10,7 +10,7 @@ use crate::clock;
 use crate::stall::{Stall, StallEvidence, StallLog};
 use rota::{
     AcceptError, AskedTerms, CloseCause, CloseError, ControlName, Granted, Invitation, Invitee, Listener,
-    Node, OpenRequest, Overdue, Pacer, Received, ReceiverInfo, RecvChannel, RecvError, SendChannel,
+    Node, OpenRequest, Overdue, Pacer, Queue, Received, ReceiverInfo, RecvChannel, RecvError, SendChannel,
     SendError, Statistical, Tally, WaitError, Withdrawn,
 };
 use rota_answer::{Exit, Failure, complain};
@@ -356,22 +356,29 @@ pub enum Sender<'a> {
     Asked(&'a str),
 }
 
-fn listener(service: u16, from: Sender<'_>, buffers: u16) -> Result<Listener, Failure> {
+fn listener(service: u16, from: Sender<'_>, buffers: u16, apart: bool) -> Result<Listener, Failure> {
     let node = connect()?;
+    let one = match from {
+        Sender::Any => None,
+        Sender::One(from) | Sender::Asked(from) => Some(from),
+    };
     Ok(match from {
+        _ if apart => node.listen_apart(service, one, buffers)?,
         Sender::Any => node.listen(service, None, buffers)?,
         Sender::One(from) => node.listen(service, Some(from), buffers)?,
         Sender::Asked(from) => node.invite(from, service, buffers)?,
     })
 }
 
-/// Listens for a channel through this station's node.
+/// Listens for a channel through this station's node; with `apart` its frames come by a queue that the kernel
+/// fills, where that is to be had.
 pub fn listen(
     service: u16,
     from: Sender<'_>,
     reattach: Option<Span>,
+    apart: bool,
 ) -> Result<Box<dyn UnitSource>, Failure> {
-    let listener = listener(service, from, RECEIVE_BUFFERS)?;
+    let listener = listener(service, from, RECEIVE_BUFFERS, apart)?;
     let (tally, stalls) = (Tally::default(), StallLog::default());
     let reattach = reattach.map(Change::within);
     let stream = Stream::default();
@@ -471,6 +478,13 @@ impl UnitSource for ChannelSource {
                 Ok(channel) => {
                     self.stream.begin_channel(&channel.peer().mac, channel.units_before());
                     (self.withdrawn, self.statistical) = (channel.withdrawn(), channel.statistical());
+                    match channel.queue() {
+                        Queue::Kernel => complain("the kernel fills the channel's queue"),
+                        Queue::Node { why: Some(why) } => {
+                            complain(&format!("the node fills the queue: {why}"))
+                        }
+                        Queue::Node { why: None } => {}
+                    }
                     self.channel = Some(channel);
                     self.next(unit, patience)
                 }

@@ -121,7 +121,7 @@ impl Lan {
     /// The receiver's control thread has made its memory.
     fn attach(&mut self, channel: ChannelId) {
         let (ring, board) = NodeSink::create(SHAPE).expect("memory").into_parts();
-        let memory = SinkMemory { ring, sleeper: sleeper(&board), board, _charge: None };
+        let memory = SinkMemory { ring, sleeper: sleeper(&board), board, is_apart: false, _charge: None };
         self.receiver.control.say(Command::AttachSink { channel, buffers: 4, memory });
         self.receiver.turn();
     }
@@ -228,7 +228,7 @@ fn a_receiver_is_woken_once_for_what_came() {
     let files = memory.descriptors().iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
     let program = rota_shm::open_sink(files).expect("the client's side");
     let (ring, board) = memory.into_parts();
-    let memory = SinkMemory { ring, sleeper: sleeper(&board), board, _charge: None };
+    let memory = SinkMemory { ring, sleeper: sleeper(&board), board, is_apart: false, _charge: None };
     lan.receiver.control.say(Command::AttachSink { channel: here, buffers: 4, memory });
     lan.receiver.turn();
     let Data { rings, node, .. } = &mut lan.receiver.data;

@@ -84,7 +84,7 @@ struct TimedSource {
 /// Listens for a stream whose source works ahead by so many units at most.
 pub fn listen(service: u16, from: Sender<'_>, ahead: u16) -> Result<Box<dyn UnitSource>, Failure> {
     // Units wait in this program for their time; the ring holds what comes while it is not scheduled.
-    let listener = listener(service, from, super::RECEIVE_BUFFERS.max(buffers_for(ahead)))?;
+    let listener = listener(service, from, super::RECEIVE_BUFFERS.max(buffers_for(ahead)), false)?;
     Ok(Box::new(TimedSource { listener, ahead, stream: None, withdrawn: None, statistical: None }))
 }
 

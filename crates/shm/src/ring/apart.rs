@@ -1,0 +1,425 @@
+//! Frames of one channel in a queue that the kernel fills, read by the channel's program: the data tag, the
+//! order and the counts, which the node reads from the page that both write.
+
+use std::mem::offset_of;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rota_units::{Instant, Span};
+use rota_wire::{ChannelKey, FrameView, UnitHeader, verify_data};
+
+use super::rx_reader::RxCounts;
+use super::rx_writer::RingFragment;
+use super::{NextUnit, RxUnit};
+use crate::layout::ReaderHeader;
+use crate::memory::MemoryError;
+use crate::raw::{KernelRing, ReadPages, WritePages};
+
+/// Octets of a record before the frame: when it came (CLOCK_MONOTONIC, ns), its octets with both tags, zeros.
+pub const FRAME_HEAD_OCTETS: usize = 16;
+/// The numbers that a program states of its channel.
+pub const STATED: usize = 11;
+
+const SEQUENCE: usize = offset_of!(ReaderHeader, stated_sequence);
+const VALUES: usize = offset_of!(ReaderHeader, stated);
+/// Tries to read the numbers while the program writes them.
+const TRIES: usize = 4;
+
+/// How long a unit took, from its arrival and its sender's schedule; negative where it came before that.
+pub type Delays = Box<dyn FnMut(Instant, u64) -> i128 + Send>;
+
+/// What the node says of a queue.
+pub struct ApartShape {
+    /// Of the ring.
+    pub ring_octets: u32,
+    /// Where fragments begin in their unit: each at a multiple of this.
+    pub fragment_octets: u32,
+    /// The key of the channel's data tags.
+    pub key: ChannelKey,
+    /// By which a unit is late.
+    pub bound: Span,
+    /// How late units are.
+    pub delays: Delays,
+}
+
+/// The queue, from the program's side.
+pub struct Apart {
+    ring: KernelRing,
+    descriptor: OwnedFd,
+    key: ChannelKey,
+    fragment_octets: u32,
+    numbers: Numbers,
+    pages: Arc<WritePages>,
+    sequence: u64,
+    stated: Stated,
+    /// As the page has it.
+    told: Stated,
+    bound: Span,
+    delays: Delays,
+    /// Frames whose data tag was wrong.
+    unproven: u64,
+}
+
+/// The numbers of units, of which frames have the lower half, and the newest frame.
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbers {
+    last: u64,
+    newest: Option<(u64, u16)>,
+    /// The sender's counter: it rises with each frame, so that a frame that is played again is seen.
+    counter: u64,
+}
+
+impl Numbers {
+    /// The number of the unit of a frame that is newer than all before.
+    fn place(&mut self, counter: u64, unit: &UnitHeader) -> Option<u64> {
+        let step = unit.number.wrapping_sub(self.last as u16).cast_signed();
+        let number = self.last.checked_add_signed(i64::from(step))?;
+        let place = (number, unit.fragment);
+        if counter <= self.counter || self.newest.is_some_and(|newest| place <= newest) {
+            return None;
+        }
+        (self.last, self.newest, self.counter) = (number, Some(place), counter);
+        Some(number)
+    }
+}
+
+/// The program's counts of its channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stated {
+    /// Units that came whole.
+    pub units: u64,
+    /// Units of which nothing came.
+    pub lost: u64,
+    /// Units that came in part, and are over.
+    pub incomplete: u64,
+    /// Units behind their bound.
+    pub late: u64,
+    /// By how much the latest one.
+    pub latest_by_ns: u64,
+    /// Frames.
+    pub fragments: u64,
+    /// Octets of units.
+    pub octets: u64,
+    /// The number behind the newest unit of which something came.
+    pub next: u64,
+    /// Octets that this one lacks and may still get.
+    pub missing: u64,
+    /// The longest delay.
+    pub delay_max_ns: u64,
+    /// That of the newest unit.
+    pub delay_newest_ns: u64,
+}
+
+impl Stated {
+    fn values(&self) -> [u64; STATED] {
+        let Self { units, lost, incomplete, late, latest_by_ns, fragments, octets, .. } = *self;
+        let Self { next, missing, delay_max_ns, delay_newest_ns, .. } = *self;
+        [
+            units,
+            lost,
+            incomplete,
+            late,
+            latest_by_ns,
+            fragments,
+            octets,
+            next,
+            missing,
+            delay_max_ns,
+            delay_newest_ns,
+        ]
+    }
+
+    fn of(values: [u64; STATED]) -> Self {
+        let [units, lost, incomplete, late, latest_by_ns, fragments, octets, next, missing, longest, newest] =
+            values;
+        Self {
+            units,
+            lost,
+            incomplete,
+            late,
+            latest_by_ns,
+            fragments,
+            octets,
+            next,
+            missing,
+            delay_max_ns: longest,
+            delay_newest_ns: newest,
+        }
+    }
+
+    /// What a program has stated in this page; `None` while it writes there, or has never done so.
+    pub(super) fn read(pages: &ReadPages) -> Option<Self> {
+        for _ in 0..TRIES {
+            let sequence = pages.load_acquire(SEQUENCE);
+            if sequence == 0 {
+                return None;
+            }
+            if sequence.is_multiple_of(2) {
+                let values = std::array::from_fn(|k| pages.load(VALUES + 8 * k));
+                pages.read_barrier();
+                if pages.load(SEQUENCE) == sequence {
+                    return Some(Self::of(values));
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Apart {
+    pub(crate) fn open(
+        descriptor: OwnedFd,
+        pages: Arc<WritePages>,
+        shape: ApartShape,
+    ) -> Result<Self, MemoryError> {
+        let ApartShape { ring_octets, fragment_octets, key, bound, delays } = shape;
+        let failed = |errno| MemoryError::Kernel { what: "map a receive queue", errno };
+        let ring = KernelRing::map(&descriptor, ring_octets as usize).map_err(failed)?;
+        Ok(Self {
+            ring,
+            descriptor,
+            key,
+            fragment_octets,
+            numbers: Numbers::default(),
+            pages,
+            sequence: 0,
+            stated: Stated::default(),
+            told: Stated::default(),
+            bound,
+            delays,
+            unproven: 0,
+        })
+    }
+
+    /// The next fragment, whose octets are put into `payload`. What is no frame of the channel, or an old
+    /// one, is counted and passed over.
+    pub(super) fn fetch(
+        &mut self,
+        payload: &mut [u8],
+        counts: &mut RxCounts,
+    ) -> Option<(RingFragment, usize)> {
+        loop {
+            let record = self.ring.next().ok()??;
+            let read = read(record, &self.key, self.fragment_octets, &mut self.numbers, payload);
+            self.ring.release();
+            match read {
+                Ok((fragment, octets)) => {
+                    self.stated.fragments += 1;
+                    self.stated.octets = self.stated.octets.saturating_add(octets as u64);
+                    return Some((fragment, octets));
+                }
+                Err(Wrong::Tag) => {
+                    self.unproven += 1;
+                    counts.bad_fragments += 1;
+                }
+                Err(Wrong::Form) => counts.bad_fragments += 1,
+                Err(Wrong::Old) => counts.stale_fragments += 1,
+            }
+        }
+    }
+
+    /// A unit leaves for the program: it is counted as the node counts those that come by it.
+    pub(super) fn count(&mut self, next: &NextUnit) {
+        let (unit, stated) = (&next.unit, &mut self.stated);
+        stated.lost = stated.lost.saturating_add(next.lost_before);
+        stated.next = unit.number.saturating_add(1);
+        stated.missing = 0;
+        if unit.missing_octets > 0 {
+            stated.incomplete += 1;
+            return;
+        }
+        stated.units += 1;
+        let Some(arrived) = unit.arrived_at else { return };
+        let delay = (self.delays)(arrived, unit.schedule_ns).max(0);
+        let delay = u64::try_from(delay).unwrap_or(u64::MAX);
+        stated.delay_newest_ns = delay;
+        stated.delay_max_ns = stated.delay_max_ns.max(delay);
+        let over = delay.saturating_sub(self.bound.as_nanos());
+        if self.bound > Span::ZERO && over > 0 {
+            stated.late += 1;
+            stated.latest_by_ns = stated.latest_by_ns.max(over);
+        }
+    }
+
+    /// Tells the node how far this has come; the unit that is being put together is the newest.
+    pub(super) fn tell(&mut self, begun: Option<RxUnit>) {
+        if let Some(unit) = begun {
+            self.stated.next = unit.number.saturating_add(1);
+            self.stated.missing = unit.missing_octets.into();
+        }
+        if self.sequence > 0 && self.told == self.stated {
+            return;
+        }
+        self.told = self.stated;
+        let pages = &self.pages;
+        pages.store(SEQUENCE, self.sequence + 1);
+        pages.write_barrier();
+        for (k, value) in self.stated.values().into_iter().enumerate() {
+            pages.store(VALUES + 8 * k, value);
+        }
+        self.sequence += 2;
+        pages.store_release(SEQUENCE, self.sequence);
+    }
+
+    pub(super) fn has_next(&self) -> bool {
+        self.ring.waiting() > 0
+    }
+
+    pub(super) fn stated(&self) -> Stated {
+        self.stated
+    }
+
+    pub(super) fn unproven(&self) -> u64 {
+        self.unproven
+    }
+
+    /// Sleeps until a frame waits, for `timeout` at most. The kernel wakes nobody else.
+    pub(super) fn sleep(&mut self, timeout: Span) {
+        if !matches!(self.ring.fall_asleep(), Ok(false)) {
+            return;
+        }
+        // Whole milliseconds, rounded up, so that a short timeout is not a busy loop.
+        let millis = i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
+        let mut wanted = [PollFd::new(self.descriptor.as_fd(), PollFlags::POLLIN)];
+        let _: Result<_, Errno> =
+            poll(&mut wanted, PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX));
+        self.ring.wake_up();
+    }
+}
+
+/// Why a record is passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrong {
+    /// The data tag.
+    Tag,
+    /// It is no frame, or holds no fragment.
+    Form,
+    /// It is not newer than all before.
+    Old,
+}
+
+/// Reads a record: the fragment that it holds, and how many octets of `payload` that fills.
+fn read(
+    record: &[u8],
+    key: &ChannelKey,
+    fragment_octets: u32,
+    numbers: &mut Numbers,
+    payload: &mut [u8],
+) -> Result<(RingFragment, usize), Wrong> {
+    let (head, rest) = record.split_first_chunk::<FRAME_HEAD_OCTETS>().ok_or(Wrong::Form)?;
+    let [a, b, c, d, e, f, g, h, o0, o1, o2, o3, ..] = *head;
+    let arrived = Instant::from_nanos(u64::from_ne_bytes([a, b, c, d, e, f, g, h]));
+    let octets = u32::from_ne_bytes([o0, o1, o2, o3]) as usize;
+    let frame = rest.get(..octets).ok_or(Wrong::Form)?;
+    let ether_type = frame.get(12..14).ok_or(Wrong::Form)?;
+    let ether_type = u16::from_be_bytes([ether_type[0], ether_type[1]]);
+    let view = FrameView::parse(frame, ether_type).map_err(|_| Wrong::Form)?;
+    if !verify_data(&view, key) {
+        return Err(Wrong::Tag);
+    }
+    let (unit, fragment) = UnitHeader::parse(view.body()).map_err(|_| Wrong::Form)?;
+    let place = payload.get_mut(..fragment.len()).ok_or(Wrong::Form)?;
+    let offset = u32::from(unit.fragment).checked_mul(fragment_octets).ok_or(Wrong::Form)?;
+    let number = numbers.place(view.header().seq, &unit).ok_or(Wrong::Old)?;
+    place.copy_from_slice(fragment);
+    let descriptor = RingFragment {
+        number,
+        fragment: unit.fragment,
+        last: unit.last,
+        unit_octets: unit.unit_octets,
+        offset,
+        schedule_ns: unit.schedule_ns,
+        arrived_at: Some(arrived),
+        dequeued_at: arrived,
+        late: false,
+    };
+    Ok((descriptor, fragment.len()))
+}
+
+/// Any octets as a record of a queue: for a fuzzer.
+pub(crate) fn fuzz_record(data: &[u8]) {
+    let (key, mut room) = (ChannelKey::new([7; 32]), [0; 2_048]);
+    if let Ok((fragment, octets)) = read(data, &key, 1_436, &mut Numbers::default(), &mut room) {
+        assert!(octets <= room.len() && u64::from(fragment.unit_octets) >= octets as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_wire::{
+        ChannelName, DEFAULT_ETHERTYPE, Generation, Key, Kind, LinkHeader, MacAddr, PayloadKind, emit_frame,
+    };
+
+    const NAME: ChannelName = ChannelName { incarnation: 9, payload: PayloadKind::Unit, label: 5 };
+
+    /// The record of a frame as the kernel writes it.
+    fn record(counter: u64, unit: UnitHeader, data: &[u8], key: &Key) -> Vec<u8> {
+        let mut frame = vec![0; 200];
+        UnitHeader { label: NAME.label, unit_octets: 4, ..unit }.emit(&mut frame[42..]);
+        frame[62..62 + data.len()].copy_from_slice(data);
+        let header = LinkHeader {
+            kind: Kind::Data,
+            key_epoch: 0,
+            payload: NAME.payload,
+            source: 2,
+            segment: 1,
+            incarnation: NAME.incarnation,
+            generation: Generation::default(),
+            seq: counter,
+        };
+        let (to, from) = (MacAddr([2; 6]), MacAddr([4; 6]));
+        let octets = emit_frame(&mut frame, to, from, DEFAULT_ETHERTYPE, &header, 20 + data.len(), key);
+        let mut record = 77_u64.to_ne_bytes().to_vec();
+        record.extend((octets as u32).to_ne_bytes());
+        record.extend([0; 4]);
+        record.extend(&frame[..octets]);
+        record
+    }
+
+    fn unit(number: u16, fragment: u16) -> UnitHeader {
+        UnitHeader { number, fragment, last: fragment == 1, schedule_ns: 3, ..UnitHeader::default() }
+    }
+
+    #[test]
+    fn what_lies_or_comes_again_is_no_fragment() {
+        let key = Key::new([1; 32]);
+        let own = key.channel_key(NAME);
+        let (mut numbers, mut room) = (Numbers::default(), [0; 100]);
+        let mut take = |record: &[u8]| read(record, &own, 2, &mut numbers, &mut room);
+        let first = record(10, unit(0xffff, 0), b"ab", &key);
+        let mut wrong = first.clone();
+        *wrong.last_mut().unwrap() ^= 1;
+        assert_eq!(take(&wrong), Err(Wrong::Tag));
+        assert_eq!(take(&record(10, unit(0, 0), b"ab", &Key::new([2; 32]))), Err(Wrong::Tag), "another ring");
+        assert_eq!(take(&record(11, unit(0, 0), b"abcde", &key)), Err(Wrong::Form), "more than the unit");
+        for cut in [0, 15, 16, 40, first.len() - 1] {
+            assert!(take(&first[..cut]).is_err(), "{cut}");
+        }
+        let (fragment, octets) = take(&record(12, unit(0, 0), b"ab", &key)).unwrap();
+        assert_eq!((fragment.number, fragment.offset, octets), (0, 0, 2));
+        assert_eq!(fragment.arrived_at, Some(Instant::from_nanos(77)));
+        assert_eq!(take(&record(12, unit(0, 1), b"cd", &key)), Err(Wrong::Old), "played again");
+        assert_eq!(take(&record(13, unit(0, 0), b"ab", &key)), Err(Wrong::Old), "it was there");
+        let (fragment, _) = take(&record(14, unit(0, 1), b"cd", &key)).unwrap();
+        assert_eq!((fragment.offset, fragment.last), (2, true));
+        assert_eq!(take(&record(15, unit(0xffff, 0), b"ab", &key)), Err(Wrong::Old), "before the first");
+    }
+
+    #[test]
+    fn a_program_states_its_counts_and_half_of_them_are_none() {
+        let file = crate::memfd::create("rota-test", crate::layout::READER_OCTETS).unwrap();
+        let pages = WritePages::map(&file, crate::layout::READER_OCTETS).unwrap();
+        assert_eq!(Stated::read(pages.read()), None);
+        let some = Stated { units: 3, delay_newest_ns: 9, ..Stated::default() };
+        for (k, value) in some.values().into_iter().enumerate() {
+            pages.store(VALUES + 8 * k, value);
+        }
+        pages.store(SEQUENCE, 1);
+        assert_eq!(Stated::read(pages.read()), None, "it is being written");
+        pages.store(SEQUENCE, 2);
+        assert_eq!(Stated::read(pages.read()), Some(some));
+    }
+}
