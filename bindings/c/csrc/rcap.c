@@ -17,6 +17,9 @@ struct RcapChannel {
     /* Of a request that was not answered: the listener that was asked, and by what number. */
     rota_listener *asked;
     uint64_t id;
+    /* Of the same: the hop of its way without a guarantee. */
+    int is_withdrawn;
+    rota_withdrawn withdrawn;
 };
 
 struct RcapRegistration {
@@ -56,37 +59,55 @@ static int new_channel(RcapChannel **channel)
     return *channel ? ROTA_OK : fail(ROTA_FAILED, "there is no memory for a channel");
 }
 
+/* The words of the paper as those of rota.h. */
+static int asked_for(const char *destination, uint16_t number, const RcapTraffic *traffic, const RcapService *service,
+                     rota_request *request, rota_terms *terms)
+{
+    int status;
+    if (!destination || !traffic)
+        return fail(ROTA_WRONG_USE, "destination, traffic and channel may not be null pointers");
+    if (!traffic->Xmin || !traffic->Smax)
+        return fail(ROTA_WRONG_USE, "Xmin and Smax are 1 or more: a channel has messages, some time apart");
+    memset(terms, 0, sizeof *terms);
+    if (service) {
+        status = set_chances(service, terms);
+        if (status)
+            return status;
+        terms->delay_ns = service->D;
+        terms->jitter_ns = service->J;
+    }
+    terms->average_ns = traffic->Xave;
+    terms->interval_ns = traffic->I;
+    memset(request, 0, sizeof *request);
+    request->to = destination;
+    request->service = number;
+    request->period_ns = traffic->Xmin;
+    request->unit_octets_max = traffic->Smax;
+    request->buffers = BUFFERS;
+    return ROTA_OK;
+}
+
 int RcapEstablishRequest(const char *destination, uint16_t number, const RcapTraffic *traffic,
                          const RcapService *service, RcapChannel **channel, rota_refusal *refusal)
+{
+    return RcapEstablishMore(destination, number, traffic, service, NULL, channel, refusal);
+}
+
+int RcapEstablishMore(const char *destination, uint16_t number, const RcapTraffic *traffic, const RcapService *service,
+                      const rota_more *more, RcapChannel **channel, rota_refusal *refusal)
 {
     rota_request request;
     rota_terms terms;
     RcapChannel *made;
-    int status;
-    if (!destination || !traffic || !channel)
+    int status = asked_for(destination, number, traffic, service, &request, &terms);
+    if (status)
+        return status;
+    if (!channel)
         return fail(ROTA_WRONG_USE, "destination, traffic and channel may not be null pointers");
-    if (!traffic->Xmin || !traffic->Smax)
-        return fail(ROTA_WRONG_USE, "Xmin and Smax are 1 or more: a channel has messages, some time apart");
-    memset(&terms, 0, sizeof terms);
-    if (service) {
-        status = set_chances(service, &terms);
-        if (status)
-            return status;
-        terms.delay_ns = service->D;
-        terms.jitter_ns = service->J;
-    }
-    terms.average_ns = traffic->Xave;
-    terms.interval_ns = traffic->I;
-    memset(&request, 0, sizeof request);
-    request.to = destination;
-    request.service = number;
-    request.period_ns = traffic->Xmin;
-    request.unit_octets_max = traffic->Smax;
-    request.buffers = BUFFERS;
     status = new_channel(&made);
     if (status)
         return status;
-    status = rota_channel_open_terms(NULL, &request, &terms, &made->sender, refusal);
+    status = rota_channel_open_more(NULL, &request, &terms, more, &made->sender, refusal);
     if (status) {
         free(made);
         return status;
@@ -94,6 +115,38 @@ int RcapEstablishRequest(const char *destination, uint16_t number, const RcapTra
     /* RMTP: a message waits for its turn, and none is left out. */
     rota_channel_drop_overdue(made->sender, 0);
     *channel = made;
+    return ROTA_OK;
+}
+
+int RcapEstablishDuplex(const char *destination, uint16_t number, const RcapTraffic *traffic,
+                        const RcapService *service, const rota_more *more, RcapChannel **there, RcapChannel **back,
+                        rota_refusal *refusal)
+{
+    rota_request request;
+    rota_terms terms;
+    RcapChannel *to, *from;
+    int status = asked_for(destination, number, traffic, service, &request, &terms);
+    if (status)
+        return status;
+    if (!there || !back)
+        return fail(ROTA_WRONG_USE, "there and back may not be null pointers");
+    status = new_channel(&to);
+    if (status)
+        return status;
+    status = new_channel(&from);
+    if (status) {
+        free(to);
+        return status;
+    }
+    status = rota_channel_open_duplex(NULL, &request, &terms, more, BUFFERS, &to->sender, &from->receiver, refusal);
+    if (status) {
+        free(to);
+        free(from);
+        return status;
+    }
+    rota_channel_drop_overdue(to->sender, 0);
+    *there = to;
+    *back = from;
     return ROTA_OK;
 }
 
@@ -133,7 +186,7 @@ int RcapReceiveRequest(RcapRegistration *registration, uint64_t timeout, RcapReq
     status = new_channel(&made);
     if (status)
         return status;
-    status = rota_asked(registration->listener, timeout, &about);
+    status = rota_asked_withdrawn(registration->listener, timeout, &about, &made->is_withdrawn, &made->withdrawn);
     if (status) {
         free(made);
         return status;
@@ -166,6 +219,20 @@ int RcapEstablishReturn(RcapChannel *channel, int accept)
     if (status || !accept)
         free(channel);
     return status;
+}
+
+int RcapWithdrawn(RcapChannel *channel, int *is, rota_withdrawn *hop)
+{
+    if (!channel || !is)
+        return fail(ROTA_WRONG_USE, "channel and is may not be null pointers");
+    if (channel->sender)
+        return rota_channel_withdrawn(channel->sender, is, hop);
+    if (channel->receiver)
+        return rota_receiver_withdrawn(channel->receiver, is, hop);
+    *is = channel->is_withdrawn;
+    if (*is && hop)
+        *hop = channel->withdrawn;
+    return ROTA_OK;
 }
 
 int RcapUnregister(RcapRegistration *registration)

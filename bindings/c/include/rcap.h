@@ -52,6 +52,15 @@ typedef struct RcapRequest {
  * be NULL; ROTA_REFUSED fills the refusal: node, test, margin, and what would fit. */
 int RcapEstablishRequest(const char *destination, uint16_t number, const RcapTraffic *traffic,
                          const RcapService *service, RcapChannel **channel, rota_refusal *refusal);
+/* The same with terms that the paper's procedure has no place for: partition, group, start and end, a path in reserve, ways
+ * without a guarantee. `more` may be NULL; see rota.h. */
+int RcapEstablishMore(const char *destination, uint16_t number, const RcapTraffic *traffic, const RcapService *service,
+                      const rota_more *more, RcapChannel **channel, rota_refusal *refusal);
+/* A channel there and one back with the same traffic and service, as rota_channel_open_duplex: both or none. Each is closed
+ * by itself. */
+int RcapEstablishDuplex(const char *destination, uint16_t number, const RcapTraffic *traffic,
+                        const RcapService *service, const rota_more *more, RcapChannel **there, RcapChannel **back,
+                        rota_refusal *refusal);
 /* Is willing to accept channels to this service from now on. */
 int RcapRegister(uint16_t number, RcapRegistration **registration);
 /* Obtains the next request, in `timeout` at most. RcapEstablishReturn answers it, within a second: the source waits, one
@@ -60,6 +69,8 @@ int RcapReceiveRequest(RcapRegistration *registration, uint64_t timeout, RcapReq
 /* Accepts the channel and waits until it is open, or rejects it: the source is refused then, by "ReceiverRefused". The
  * answer is final. The handle of a channel that is rejected, or that does not open, is gone. */
 int RcapEstablishReturn(RcapChannel *channel, int accept);
+/* Whether a hop of the way has no guarantee, of a request also: `is` is 1 and `hop`, which may be NULL, filled, or 0. */
+int RcapWithdrawn(RcapChannel *channel, int *is, rota_withdrawn *hop);
 /* Accepts no more channels. Existing ones go on. The handle is gone. */
 int RcapUnregister(RcapRegistration *registration);
 /* The source asks for the status of its channel at each node: the first `room`, and how many there are. */

@@ -24,7 +24,7 @@ typedef enum rota_status {
     ROTA_TOO_LONG = 4,        /* more octets than the contract, or a packet, may have */
     ROTA_WOULD_BLOCK = 5,     /* nothing there, or no room, and the time given was 0 */
     ROTA_TIMED_OUT = 6,
-    ROTA_ENDED = 7,           /* the sender closed the channel, and all that came has been received */
+    ROTA_ENDED = 7,           /* the sender closed the channel, and all that came has been received; at a sender: its end_ns came */
     ROTA_BROKEN = 8,          /* the channel ended otherwise */
     ROTA_NODE_GONE = 9,       /* no node runs here, or it died */
     ROTA_WRONG_USE = 10,      /* a null pointer, a value out of range */
@@ -197,14 +197,41 @@ typedef struct rota_withdrawn {
 /* As rota_channel_open; `terms` may be NULL. */
 int rota_channel_open_terms(const char *control, const rota_request *request, const rota_terms *terms,
                             rota_channel **channel, rota_refusal *refusal);
+/* Terms that came later. The structure grows at its end: set it to 0, and `size` to sizeof(rota_more). A library that is older
+ * than the program refuses terms that it does not know (ROTA_WRONG_USE), and leaves out none. 0 and NULL: not stated. */
+typedef struct rota_more {
+    size_t size;              /* sizeof(rota_more) */
+    const char *partition;    /* counted in the partition of this name at each part of the way that has one */
+    const char *group;        /* a member of this group, which shares what is reserved */
+    uint64_t start_ns;        /* booked for later: begins in so much time from now */
+    uint64_t end_ns;          /* ends by itself in so much time from now: then both ends have ROTA_ENDED. What is
+                               handed over later, until that is told, never leaves, and is lost */
+    uint64_t reroute_ns;      /* for how long another path is looked for after a failure; UINT64_MAX: none is */
+    uint32_t at_once;         /* members of the group that send at a time, 1 to 16; 0: one */
+    int backup;               /* 1: a second path over other gateways is reserved beforehand */
+    int allow_withdrawn;      /* 1: the way may lead through a network without Rota, where nothing is guaranteed */
+    uint32_t reserved;        /* 0 */
+} rota_more;
+
+/* As rota_channel_open_terms; `terms` and `more` may be NULL. What is stated is described in docs/across.md. */
+int rota_channel_open_more(const char *control, const rota_request *request, const rota_terms *terms,
+                           const rota_more *more, rota_channel **channel, rota_refusal *refusal);
+/* The same, and a channel back from the same station and service: both are open then, or none. The program there listens
+ * (rota_listen) and waits to be asked (rota_invitee_begin); it opens the way back where rota_invitee_wait tells, as `channel`,
+ * the one that it has accepted. `back` has room for `buffers` units; 0: four. */
+int rota_channel_open_duplex(const char *control, const rota_request *request, const rota_terms *terms,
+                             const rota_more *more, uint16_t buffers, rota_channel **channel, rota_receiver **back,
+                             rota_refusal *refusal);
 uint64_t rota_channel_id(const rota_channel *channel);
 /* Whether the way has such a hop now: `is` is 1 and `hop` filled, or 0. It changes when a channel moves to another path after a
- * failure. `hop` may be NULL. A channel that is opened in C cannot allow such a hop yet: only receivers see 1. */
+ * failure. `hop` may be NULL. */
 int rota_channel_withdrawn(rota_channel *channel, int *is, rota_withdrawn *hop);
 int rota_receiver_withdrawn(rota_receiver *receiver, int *is, rota_withdrawn *hop);
 int rota_receiver_about(const rota_receiver *receiver, rota_about *about);
 /* Waits for the next channel about which a listener of rota_listen_asked is asked. */
 int rota_asked(rota_listener *listener, uint64_t timeout_ns, rota_about *about);
+/* The same, and whether the way has a hop without a guarantee: `is` is 1 and `hop` filled, or 0. `hop` may be NULL. */
+int rota_asked_withdrawn(rota_listener *listener, uint64_t timeout_ns, rota_about *about, int *is, rota_withdrawn *hop);
 /* Takes such a channel or denies it, finally; the node denies it after a second by itself, where its
  * sender has several receivers sooner, with 16 after three eighths of a second. rota_accept gives one that was taken, once it is
  * open. ROTA_FAILED: its sender has given it up, or that time is over. */
@@ -220,6 +247,9 @@ int rota_invitee_begin(const char *control, uint16_t service, rota_invitee **inv
 int rota_invitee_wait(rota_invitee *invitee, uint64_t timeout_ns, rota_about *about);
 int rota_invitee_open(rota_invitee *invitee, const rota_request *request, const rota_terms *terms, rota_channel **channel,
                     rota_refusal *refusal);
+/* As rota_invitee_open, with all terms that there are. */
+int rota_invitee_open_more(rota_invitee *invitee, const rota_request *request, const rota_terms *terms,
+                           const rota_more *more, rota_channel **channel, rota_refusal *refusal);
 /* Readable when a receiver has asked. */
 int rota_invitee_fd(const rota_invitee *invitee);
 int rota_invitee_close(rota_invitee *invitee);

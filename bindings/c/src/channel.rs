@@ -4,8 +4,9 @@ use std::ffi::{c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd};
 
 use rota::{
-    AcceptError, ControlName, End, Instant, Listener, Node, NodeError, OpenError, OpenRequest, Overdue,
-    Received, RecvChannel, RecvError, RefusalInfo, SendChannel, SendError, Span, Tally, TrafficSpec, Unit,
+    AcceptError, CloseError, ControlName, End, Instant, Listener, Node, NodeError, OpenError, OpenRequest,
+    Overdue, Received, RecvChannel, RecvError, RefusalInfo, SendChannel, SendError, Span, Tally, TrafficSpec,
+    Unit,
 };
 
 use crate::face::{Fault, Octets, Out, Status, copy_text, export, hand_over, octets, octets_mut};
@@ -51,6 +52,7 @@ impl From<SendError> for Fault {
             SendError::WouldBlock => Status::WouldBlock,
             SendError::LeftOut => Status::LeftOut,
             SendError::TimedOut => Status::TimedOut,
+            SendError::Closed(cause) if cause.is_clean() => Status::Ended,
             SendError::Closed(_) => Status::Broken,
             SendError::NodeGone => Status::NodeGone,
             _ => Status::Failed,
@@ -193,6 +195,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
+    /// The handle of a channel that has come.
+    pub fn of(channel: RecvChannel) -> Self {
+        Self { channel, unit: Vec::new() }
+    }
+
     pub fn channel(&self) -> &RecvChannel {
         &self.channel
     }
@@ -217,6 +224,12 @@ pub fn opened(error: OpenError, refusal: Out<'_, Refusal>) -> Fault {
         OpenError::Node(error) => error.into(),
         other => Fault::new(Status::Failed, other),
     }
+}
+
+/// A channel that could not be closed: one that ended by itself at its time has ended well.
+pub fn not_closed(error: CloseError) -> Fault {
+    let is_clean = matches!(error, CloseError::Closed(cause) if cause.is_clean());
+    Fault::new(if is_clean { Status::Ended } else { Status::Broken }, error)
 }
 
 pub fn need<T>(handle: Option<T>, what: &str) -> Result<T, Fault> {
@@ -322,9 +335,11 @@ export! {
 
     /// Ends a channel when its units have left, or the time is over. The handle is gone in any case.
     fn rota_channel_close(channel: Option<Box<SendChannel>>, drain_ns: u64, units_sent: Out<'_, u64>) {
-        let report = need(channel, "channel")?.close(Span::from_nanos(drain_ns));
-        let report = report.map_err(|error| Fault::new(Status::Broken, error))?;
-        tell(units_sent, report.units_sent);
+        let mut channel = need(channel, "channel")?;
+        let report = channel.finish(Span::from_nanos(drain_ns));
+        let sent = report.as_ref().map_or_else(|_| channel.send_progress(), |report| report.units_sent);
+        tell(units_sent, sent);
+        let report = report.map_err(not_closed)?;
         if report.drained { Ok(()) } else { Err(Fault::new(Status::TimedOut, "units were still waiting")) }
     }
 
@@ -343,9 +358,10 @@ export! {
 
     /// Ends a channel as rota_channel_close does, and returns the counts of all its units.
     fn rota_channel_finish(channel: Option<Box<SendChannel>>, drain_ns: u64, tally: Out<'_, CTally>) {
-        let report = need(channel, "channel")?.close(Span::from_nanos(drain_ns));
-        let report = report.map_err(|error| Fault::new(Status::Broken, error))?;
-        tell(tally, report.tally.into());
+        let mut channel = need(channel, "channel")?;
+        let report = channel.finish(Span::from_nanos(drain_ns));
+        tell(tally, report.as_ref().map_or_else(|_| channel.tally(), |report| report.tally).into());
+        let report = report.map_err(not_closed)?;
         if report.drained { Ok(()) } else { Err(Fault::new(Status::TimedOut, "units were still waiting")) }
     }
 
@@ -374,7 +390,7 @@ export! {
     /// Waits for a channel.
     fn rota_accept(listener: Option<&mut Listener>, timeout_ns: u64, receiver: Out<'_, *mut Receiver>) {
         let channel = need(listener, "listener")?.accept(Span::from_nanos(timeout_ns))?;
-        hand_over(receiver, Receiver { channel, unit: Vec::new() }, "receiver")
+        hand_over(receiver, Receiver::of(channel), "receiver")
     }
 
     /// Listens no more. Channels that were accepted live on.

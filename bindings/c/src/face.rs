@@ -46,6 +46,16 @@ impl Fault {
         Self { status: Status::WouldBlock, sentence: Cow::Borrowed("nothing is there yet") }
     }
 
+    /// The same status with another sentence.
+    pub fn saying(self, sentence: String) -> Self {
+        Self { sentence: Cow::Owned(sentence), ..self }
+    }
+
+    #[cfg(test)]
+    pub fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
     pub fn null(what: &str) -> Self {
         Self::new(Status::WrongUse, format!("the argument '{what}' is a null pointer"))
     }

@@ -6,13 +6,28 @@ use std::os::fd::{AsFd, AsRawFd};
 use rota::{AskedTerms, Invitation, Invitee, Listener, Node, OpenRequest, SendChannel, Span};
 
 use crate::channel::{Refusal, Request, control_name, need, opened};
-use crate::face::{Fault, Out, Status, export, hand_over, tell, text};
+use crate::face::{Done, Fault, Out, Status, export, hand_over, tell, text};
 use crate::stream::{About, Terms};
 
 /// `rota_invitee`: a program that waits to be asked, and who has asked it.
 pub struct InviteeHandle {
     invitee: Invitee,
     asked: Option<Invitation>,
+}
+
+/// Opens the channel that a receiver has asked for, by the request to this receiver.
+pub fn open_asked(
+    InviteeHandle { invitee, asked }: InviteeHandle,
+    request: impl FnOnce(&str) -> Result<OpenRequest, Fault>,
+    channel: Out<'_, *mut SendChannel>,
+    refusal: Out<'_, Refusal>,
+) -> Done {
+    let none = || Fault::new(Status::WrongUse, "nobody has asked; call rota_invitee_wait first");
+    let asked = asked.ok_or_else(none)?;
+    let request = request(&asked.name)?;
+    let channel = need(channel, "channel")?;
+    let made = invitee.open(&asked, &request).map_err(|error| opened(error, refusal))?;
+    hand_over(Some(channel), made, "channel")
 }
 
 export! {
@@ -55,15 +70,12 @@ export! {
         channel: Out<'_, *mut SendChannel>,
         refusal: Out<'_, Refusal>,
     ) {
-        let InviteeHandle { invitee, asked } = *need(invitee, "invitee")?;
-        let none = || Fault::new(Status::WrongUse, "nobody has asked; call rota_invitee_wait first");
-        let asked = asked.ok_or_else(none)?;
-        let request = need(request, "request")?.read_to(Some(&asked.name))?;
         let terms = terms.map(AskedTerms::from).unwrap_or_default();
-        let channel = need(channel, "channel")?;
-        let request = OpenRequest { terms, ..request };
-        let made = invitee.open(&asked, &request).map_err(|error| opened(error, refusal))?;
-        hand_over(Some(channel), made, "channel")
+        let read = |name: &str| {
+            let request = need(request, "request")?.read_to(Some(name))?;
+            Ok(OpenRequest { terms, ..request })
+        };
+        open_asked(*need(invitee, "invitee")?, read, channel, refusal)
     }
 
     /// Waits no more. A receiver that has asked is refused.

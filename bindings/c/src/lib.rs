@@ -10,6 +10,7 @@ mod circuit;
 mod face;
 mod invitee;
 mod llc;
+mod more;
 mod stream;
 mod withdrawn;
 

@@ -8,8 +8,8 @@ use rota::{
     Shown, Span,
 };
 
-use crate::channel::UnitInfo;
-use crate::channel::{CTally, Receiver, Refusal, Request, control_name, ended, need, opened, unit_info};
+use crate::channel::{CTally, Receiver, Refusal, Request, control_name, ended, need, not_closed, opened};
+use crate::channel::{UnitInfo, unit_info};
 use crate::face::{
     Fault, Octets, Out, Status, copy_octets, copy_text, export, hand_over, octets, octets_mut, tell,
 };
@@ -52,7 +52,7 @@ pub struct About {
 }
 
 impl About {
-    fn of(channel: ChannelId, contract: &Contract, peer: &Peer) -> Self {
+    pub fn of(channel: ChannelId, contract: &Contract, peer: &Peer) -> Self {
         Self {
             channel: channel.0,
             node_id: peer.node_id.0,
@@ -235,7 +235,7 @@ export! {
     /// Ends a stream. The handle is gone in any case.
     fn rota_stream_finish(stream: Option<Box<StreamSource>>, drain_ns: u64, tally: Out<'_, CTally>) {
         let report = need(stream, "stream")?.finish(Span::from_nanos(drain_ns));
-        let report = report.map_err(|error| Fault::new(Status::Broken, error))?;
+        let report = report.map_err(not_closed)?;
         tell(tally, report.tally.into());
         if report.drained { Ok(()) } else { Err(Fault::new(Status::TimedOut, "units were still waiting")) }
     }

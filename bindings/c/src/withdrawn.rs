@@ -15,7 +15,8 @@ pub struct Hop {
     more: u32,
 }
 
-fn tell_hop(withdrawn: Option<Withdrawn>, is: Out<'_, c_int>, hop: Out<'_, Hop>) -> Done {
+/// Tells whether there is such a hop, and which.
+pub fn tell_hop(withdrawn: Option<Withdrawn>, is: Out<'_, c_int>, hop: Out<'_, Hop>) -> Done {
     need(is, "is")?.write(c_int::from(withdrawn.is_some()));
     if let Some(Withdrawn { from, to, more }) = withdrawn {
         let [from, to] = [from, to].map(|name| copy_text(name.as_str()));

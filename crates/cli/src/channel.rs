@@ -9,7 +9,7 @@ use rota::{
     ReceiverInfo, RecvError, TallyInfo,
 };
 use rota_answer::{Exit, Failure, Format, outln};
-use rota_units::{BitRate, Span, parse_rate, parse_span};
+use rota_units::{BitRate, Span, parse_rate};
 use serde_json::{Value, json};
 
 /// Arguments of `rota channel`.
@@ -37,12 +37,6 @@ enum Action {
         traffic: Traffic,
         #[command(flatten)]
         wanted: Service,
-        /// Reserve it for later: it begins in so much time from now, of a channel across segments
-        #[arg(long, value_parser = parse_span, value_name = "TIME")]
-        from_time: Option<Span>,
-        /// It ends by itself in so much time from now, of a channel across segments
-        #[arg(long, value_parser = parse_span, value_name = "TIME")]
-        until: Option<Span>,
         /// The highest rate that it may later be changed to; twice the rate unless given
         #[arg(long, value_parser = parse_rate, allow_hyphen_values = true, value_name = "RATE")]
         room: Option<BitRate>,
@@ -114,9 +108,8 @@ fn channel_id(text: &str) -> Result<ChannelId, String> {
 /// Runs the command.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     match &args.action {
-        Action::Open { to, service, traffic, wanted, from_time, until, room, probe, duplex } => {
+        Action::Open { to, service, traffic, wanted, room, probe, duplex } => {
             let mut request = traffic.request(to, *service, wanted)?;
-            (request.terms.start, request.terms.end) = (*from_time, *until);
             let terms = request.terms.check(request.traffic.period);
             terms.map_err(|bad| Failure::wrong_use(bad.to_string()))?;
             let room = room.map(|room| unit_octets(room, request.traffic.period)).transpose()?;

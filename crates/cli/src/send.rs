@@ -25,7 +25,8 @@ const START_DELAY: Span = Span::from_millis(20);
 
 /// Arguments of `rota send`.
 #[derive(clap::Args)]
-#[command(after_help = "Example: rota send --video clip.mp4 --to n5 --service 3")]
+#[command(after_help = "Examples: rota send --video clip.mp4 --to n5 --service 3\n          \
+    rota send --video clip.mp4 --to screen --from-time 10m --until 70m")]
 pub struct Args {
     /// The H.264 byte stream or MP4 to play, one access unit each frame time; standard input otherwise
     #[arg(long, value_name = "FILE")]
@@ -236,7 +237,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     };
     report.promise = sink.promise();
     if args.over == Over::Channel {
-        eprintln!("{}", opening(&report, sink.reservation()));
+        eprintln!("{}", opening(&report, terms.start, sink.reservation()));
         sink.receivers().iter().for_each(|of| eprintln!("{}", receiver(of)));
     }
     Asked::watch(format)?;
@@ -274,7 +275,7 @@ fn play(
 ) -> Result<(), Failure> {
     let mut frame = 0;
     let mut guarantee = Guarantee::said(report.promise.and_then(|promise| promise.withdrawn));
-    while frame < count {
+    while frame < count && !sink.is_over() {
         let look = || {
             sink.receivers_changed().iter().for_each(|of| eprintln!("{}", receiver(of)));
             sink.withdrawn()
@@ -320,7 +321,7 @@ fn play(
 
 /// States the promise, a reservation beyond one unit each period, and the policy for overdue units, before
 /// the first unit leaves.
-fn opening(report: &Sent, reservation: Option<String>) -> String {
+fn opening(report: &Sent, start: Option<Span>, reservation: Option<String>) -> String {
     let bound = report.promise.map_or(Span::ZERO, |promise| Span::from_nanos(promise.bound_ns));
     let overdue = match report.overdue {
         OverduePolicy::Drop => "left out and counted as lost (--overdue drop)",
@@ -328,7 +329,8 @@ fn opening(report: &Sent, reservation: Option<String>) -> String {
     };
     let reserved = reservation.map_or(String::new(), |reservation| format!("; {reservation}"));
     let but = report.promise.map_or_else(String::new, |promise| promise.but());
-    format!("open: each unit within {bound}{but}{reserved}; units whose turn has passed are {overdue}")
+    let open = start.map_or("open".to_owned(), |start| format!("booked, begins in {start}"));
+    format!("{open}: each unit within {bound}{but}{reserved}; units whose turn has passed are {overdue}")
 }
 
 /// One of several receivers in words, as `send` and `channel show` state it.
@@ -385,6 +387,14 @@ fn open(args: &Args, report: &Sent, terms: AskedTerms) -> Result<Box<dyn UnitSin
         }
         Over::Udp if args.wanted.partition.is_some() => {
             let why = "--partition needs --over channel: a UDP socket reserves nothing";
+            Err(Failure::wrong_use(why).into())
+        }
+        Over::Udp if args.wanted.from_time.is_some() || args.wanted.until.is_some() => {
+            let why = "--from-time and --until need --over channel: a UDP socket reserves nothing";
+            Err(Failure::wrong_use(why).into())
+        }
+        Over::Channel if args.wanted.from_time.is_some() && args.ahead.is_some() => {
+            let why = "--from-time and --ahead exclude each other: a stream works ahead from its opening on";
             Err(Failure::wrong_use(why).into())
         }
         Over::Udp if args.listen => {

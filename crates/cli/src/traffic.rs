@@ -53,6 +53,12 @@ pub struct Service {
     /// fails; refused where there is none
     #[arg(long)]
     pub backup: bool,
+    /// Reserve it for later: it begins in so much time from now, of a channel across segments
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    pub from_time: Option<Span>,
+    /// It ends by itself in so much time from now, of a channel across segments
+    #[arg(long, value_parser = parse_span, value_name = "TIME")]
+    pub until: Option<Span>,
     /// 'guaranteed', or 'statistical' with --timely: links then carry more channels than peak rates allow
     #[arg(long, value_enum, value_name = "CLASS")]
     pub class: Option<Class>,
@@ -102,8 +108,9 @@ impl Service {
         let reroute = if no_reroute { Some(Span::ZERO) } else { reroute };
         let chances = self.chances()?;
         let group = self.group.map(|name| Group { name, at_once: self.at_once });
-        let none = AskedTerms::default();
-        Ok(AskedTerms { delay, jitter, reroute, backup, allow_withdrawn, partition, group, chances, ..none })
+        let (start, end) = (self.from_time, self.until);
+        let terms = AskedTerms { delay, jitter, reroute, backup, start, end, ..AskedTerms::default() };
+        Ok(AskedTerms { allow_withdrawn, partition, group, chances, ..terms })
     }
 
     /// True if any other path is asked for, or none.

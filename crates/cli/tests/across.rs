@@ -826,7 +826,30 @@ fn a_line_is_booked_for_later_and_a_channel_ends_by_itself() {
     drop(booked);
     wait_for_channels(&lab, "camera", 0);
     wait_for_contract(&open("3", ""));
+    wait_for_channels(&lab, "camera", 0);
+    plays_from_its_start_to_its_end(&lab);
     drop(waiting);
+}
+
+/// `rota send` waits for the start of its channel, and is done at the end; so is the receiver.
+fn plays_from_its_start_to_its_end(lab: &TopologyLab) {
+    let receiver = lab.rota("screen", &["recv", "--json", "--service", "4", "--out", "/dev/null"]);
+    receiver.wait_for_word("listening");
+    let words = "send --json --to screen --service 4 --rate 500kbit --period 40ms";
+    let words = format!("'{}' {words} --from-time 500ms --until 1300ms < /dev/zero", common::ROTA);
+    let begun = rota::now();
+    let sender = lab.exec("camera", &["sh", "-c", &words]).finish();
+    let took = rota::now().since(begun);
+    assert!(DONE.contains(&sender.code()), "{} {}", sender.out, sender.err);
+    assert!(sender.err.contains("booked, begins in 500 ms: each unit within "), "{}", sender.err);
+    assert!(took >= Span::from_millis(1_300) && took < Span::from_millis(4_000), "{took}");
+    let came = receiver.finish();
+    assert!(DONE.contains(&came.code()), "{} {}", came.out, came.err);
+    // 0.8 s have room for 20 units; one that began at once had 32.
+    let (sent, came) = (sender.json(), came.json());
+    let number = |of: &serde_json::Value| of.as_u64().expect("a number");
+    assert!((10..=22).contains(&number(&sent["sent"])), "{sent}");
+    assert!(number(&came["complete"]) >= 10 && sent["ended"].is_null(), "{sent} {came}");
 }
 
 /// Two copies have the beginning of the clip, where nothing was left out, and the third has what followed

@@ -290,6 +290,41 @@ fn the_example_of_rcap_h_crosses_a_gateway() {
     assert!(sent.starts_with("n4 asks\naccepted: each unit within "), "{sent}");
 }
 
+/// Partition, group, start and end, and a channel in each direction, over a tunnel of which the receiver is
+/// told before it answers: `rota_asked` alone did not tell.
+#[test]
+fn the_example_of_terms_crosses_a_tunnel_and_ends_by_itself() {
+    let Ok(folder) = plain() else { return skipped("make cannot be run") };
+    let Some(lab) = TopologyLab::up("c-terms", "tunnel.toml", &[]) else { return };
+    let program = folder.join("examples/terms");
+    let run =
+        |station: &str, words: &[&str]| lab.exec(station, &[&[program.to_str().unwrap()], words].concat());
+    let knows = |from: &str, to: &str| {
+        let words = ["channel", "open", "--to", "nobody", "--rate", "1mbit"];
+        lab.rota(from, &words).finish().err.contains(to).then_some(())
+    };
+    for (from, to) in [("n1", "n2"), ("n2", "n1")] {
+        eventually(PATIENCE, || knows(from, to)).expect("they hear of each other");
+    }
+    let receiver = run("n2", &["recv", "7"]);
+    receiver.wait_for_word("listening");
+    let sent = run("n1", &["send", "n2", "7"]).finish().well().out;
+    let lines: Vec<&str> = sent.lines().collect();
+    let begins = [
+        "wrong: the size of rota_more is sizeof(rota_more), ",
+        "refused: Partition",
+        "a member; withdrawn: 1",
+        "5 messages came back",
+        "ended in time",
+    ];
+    assert!(
+        begins.len() == lines.len() && begins.iter().zip(&lines).all(|(a, b)| b.starts_with(a)),
+        "{sent}"
+    );
+    let asked = "asked: no guarantee from g1 to g2\n";
+    assert_eq!(receiver.finish().well().out, format!("{}messages, then its end\n", asked.repeat(3)));
+}
+
 // TENET-2-10.
 #[test]
 fn the_example_of_a_stream_plays_each_unit_by_time() {

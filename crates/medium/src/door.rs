@@ -232,6 +232,17 @@ pub struct GroupShare {
     pub at_once: u8,
 }
 
+/// A group that stands at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupLoad {
+    /// Which.
+    pub key: GroupKey,
+    /// Members that send at a time.
+    pub at_once: u8,
+    /// Members here.
+    pub members: usize,
+}
+
 impl FlowShare {
     /// Of the guaranteed class, in the rest, at once and for ever.
     pub const fn guaranteed(traffic: Traffic) -> Self {

@@ -188,21 +188,83 @@ fn a_group_of_two_at_once_carries_two_members_at_a_time() {
     assert_eq!([groups(&net, 1, 1), groups(&net, 2, 1)], [vec![(3, 0)], vec![(3, 0)]]);
 }
 
-/// A segment under the token has a share of its own for each member, and its gateway polices the group.
+/// A slot of a segment under the token belongs to its station: all members that the station sends share one,
+/// whether they begin there or come from elsewhere, and it stays until the last of them goes.
 #[test]
-fn members_have_shares_of_their_own_on_a_segment_under_the_token() {
-    let mut net = row([Rether, Link, Link]);
+fn members_of_one_station_share_its_slot_on_a_segment_under_the_token() {
+    let mut net = row([Link, Rether, Link]);
     let octets = 8_000;
-    let members = [0, 0].map(|from| open(&mut net, from, octets, of_group(1)).expect("room"));
-    assert_eq!((net.reservations(0, 0), net.reservations(1, 1), net.reservations(2, 2)), (2, 1, 1));
-    assert_eq!([groups(&net, 0, 0), groups(&net, 1, 1)], [vec![], vec![(2, 0)]]);
+    let small = open(&mut net, 1, 1_000, Beyond::default()).expect("a small one fits");
+    let members = [0, 1, 0].map(|from| (from, open(&mut net, from, octets, of_group(1)).expect("room")));
+    assert_eq!((net.reservations(1, 1), net.reservations(2, 2)), (2, 2), "one slot beside the small one's");
+    assert_eq!([groups(&net, 1, 1), groups(&net, 2, 1)], [vec![(3, 0)], vec![(3, 0)]]);
+    let denied = open(&mut net, 1, octets - 3_000, of_group(1)).expect_err("other terms");
+    assert_eq!((denied.node, denied.test.name()), (id(1), "Group"));
+    // They take turns: each is in time, and none is held.
+    let mut number = 0;
+    for (from, (sending, _, bound)) in [members[0], members[1], members[2], members[1]] {
+        for _ in 0..6 {
+            unit(&mut net, from, sending, number, octets);
+            unit(&mut net, 1, small.0, number, 1_000);
+            number += 1;
+            net.run(PERIOD);
+        }
+        net.run(bound + PERIOD);
+    }
+    for (of, units) in [(members[0].1, 6), (members[1].1, 12), (members[2].1, 6), (small, 24)] {
+        let (came, longest) = came(&net, of.1);
+        assert!(came == units && longest <= of.2, "{came} of {units} units, {longest} of {}", of.2);
+    }
+    assert_eq!([groups(&net, 1, 1), groups(&net, 2, 1)], [vec![(3, 0)], vec![(3, 0)]], "nothing was held");
+    // Two at once: the group is beyond its contract, and nobody else feels it.
+    net.came.clear();
     for at in 0..20 {
-        members.iter().for_each(|of| unit(&mut net, 0, of.0, at, octets));
+        members[..2].iter().for_each(|(from, of)| unit(&mut net, *from, of.0, 100 + at, octets));
+        unit(&mut net, 1, small.0, 100 + at, 1_000);
         net.run(PERIOD);
     }
-    net.run(Span::from_millis(500));
-    let [(2, held)] = groups(&net, 1, 1)[..] else { panic!("{:?}", groups(&net, 1, 1)) };
+    net.run(Span::from_millis(1_000));
+    let (units, longest) = came(&net, small.1);
+    assert!(units == 20 && longest <= small.2, "{units} units, {longest} of {}", small.2);
+    let [(3, held)] = groups(&net, 1, 1)[..] else { panic!("{:?}", groups(&net, 1, 1)) };
     assert!(held > 20, "{held}");
+    // The one whose number the slot has goes first: the others keep it.
+    for (at, (from, of)) in members.iter().enumerate() {
+        assert_eq!(net.reservations(1, 1), 2, "{at} are gone");
+        close(&mut net, *from, of.0);
+        net.came.clear();
+        for (from, of) in &members[at + 1..] {
+            unit(&mut net, *from, of.0, 200 + at as u64, octets);
+            net.run(of.2 + PERIOD);
+            let (units, longest) = came(&net, of.1);
+            assert!(units == 1 && longest <= of.2, "{at} are gone: {units} units, {longest} of {}", of.2);
+        }
+    }
+    assert_eq!((net.reservations(1, 1), groups(&net, 1, 1).len()), (1, 0));
+}
+
+/// Two that send at once have what two channels have, in one slot.
+#[test]
+fn a_group_of_two_at_once_has_a_slot_for_two_on_a_segment_under_the_token() {
+    let mut net = row([Rether, Link, Link]);
+    let octets = 4_000;
+    let members = [0, 0, 0].map(|from| open(&mut net, from, octets, of_group(2)).expect("room"));
+    assert_eq!((net.reservations(0, 0), groups(&net, 0, 0)), (1, vec![(3, 0)]));
+    for at in 0..40 {
+        for (sending, ..) in &members[..2] {
+            unit(&mut net, 0, *sending, at, octets);
+            net.run(Span::from_micros(700));
+        }
+        net.run(PERIOD.minus(Span::from_micros(1_400)));
+    }
+    net.run(Span::from_millis(500));
+    for (_, receiving, bound) in &members[..2] {
+        let (units, longest) = came(&net, *receiving);
+        assert!(units == 40 && longest <= *bound, "{units} units, {longest} of {bound}");
+    }
+    assert_eq!([groups(&net, 0, 0), groups(&net, 1, 1)], [vec![(3, 0)], vec![(3, 0)]]);
+    members.iter().for_each(|of| close(&mut net, 0, of.0));
+    assert_eq!(net.reservations(0, 0), 0);
 }
 
 #[test]

@@ -270,6 +270,16 @@ fn a_gateway_that_polices_a_group_allocates_nothing() {
     forwards_so([MediumKind::Link; 2], traffic, share);
 }
 
+/// Nor does one whose members share a slot of a segment under the token.
+#[test]
+fn a_gateway_with_a_slot_for_a_group_allocates_nothing() {
+    let traffic = Traffic::periodic(Span::from_millis(10)).expect("sound");
+    let key = GroupKey { uid: 7, name: "talk".parse().expect("a name") };
+    let group = GroupShare { key, at_once: 2 };
+    let share = HopShare::of_group(traffic, 1_000, TRT_30_HZ, group).expect("a few a cycle");
+    forwards_so([MediumKind::Rether; 2], traffic, share);
+}
+
 fn forwards_without_allocating(media: [MediumKind; 2]) {
     let traffic = Traffic::periodic(Span::from_millis(10)).expect("sound");
     forwards_so(media, traffic, HopShare::at_peak(&traffic, 1_000, TRT_30_HZ).expect("a few a cycle"));

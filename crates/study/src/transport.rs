@@ -165,6 +165,10 @@ pub trait UnitSink {
     fn is_behind(&self) -> bool {
         false
     }
+    /// True if it has ended by itself, at the time that was asked for: nothing more is handed over.
+    fn is_over(&self) -> bool {
+        false
+    }
     /// So many units were left out because their turns had passed.
     fn leave_out(&mut self, _units: u64) {}
     /// Ends the stream: in good order if `played` is the number of units sent or left out, otherwise without

@@ -9,7 +9,7 @@ use super::{FrameTerms, RetherTerms};
 use crate::pace::Pace;
 use crate::rether::{Admitted, SegmentParams, tht_shared_joined};
 use crate::rtip::{Denied, Traffic};
-use crate::subnet::{Offer, RTIP_OCTETS, RetherShare, worst_wait};
+use crate::subnet::{Offer, RTIP_OCTETS, RetherShare, worst_wait, worst_wait_of_group};
 use rota_units::{Octets, Span};
 
 /// A share of a segment with this much of each cycle, as its node knows it.
@@ -54,6 +54,18 @@ impl StandingShare<'_> {
         let promised = params.trt * pace.cycles();
         // A unit that fills several cycles is alone in them, as in one long one.
         let wait = worst_wait(&self.traffic, pace, promised, self.unit_time())?;
+        Ok(RetherShare { pace, admitted, delay: admitted.bound.minus(promised) + wait, wait })
+    }
+
+    /// The bound of the same traffic of a group, so many members of which send at once: the share carries the
+    /// packets of all of them.
+    ///
+    /// # Errors
+    /// As [`Self::share`].
+    pub fn share_of_group(&self, at_once: u8) -> Result<RetherShare, Denied> {
+        let Self { params, pace, admitted, .. } = *self;
+        let (promised, at_once) = (params.trt * pace.cycles(), u64::from(at_once.max(1)));
+        let wait = worst_wait_of_group(&self.traffic, (pace.units(), at_once), promised, self.unit_time())?;
         Ok(RetherShare { pace, admitted, delay: admitted.bound.minus(promised) + wait, wait })
     }
 

@@ -21,6 +21,15 @@
 //! A packet that comes ahead of its expected arrival leaves no later than if it had come then: slots carry
 //! the more, the more was there. So d counts from the expected arrival, with regulators and without.
 //!
+//! *A group of k members at once* is policed to k channels of the traffic (`rtip/sharing.rs`), and its
+//! packets are served in the order in which they become eligible, from a share of k·u packets a cycle.
+//! Packet m is eligible at t + g(j) or later, j = ⌈m/k⌉, since the regulator keeps X_min from packet m − k
+//! and I from packet m − k·B. It leaves in the ⌈m/(k·u)⌉-th slot, which is the ⌈j/u⌉-th, at place
+//! k·((j − 1) mod u) + i, i ≤ k − 1. So its term is that of packet j of one member in a share of u, with k·V
+//! in the place of V, and (k − 1)·V more at most:
+//!
+//! **d_k = max_j {⌈j/u⌉·TRT + ((j − 1) mod u)·k·V − g(j)} + (k − 1)·V + Off + THT_1 + T + J**
+//!
 //! A packet fits one frame, so less than one packet a cycle cannot be reserved: a slot that is used in every
 //! second cycle only costs the same.
 
@@ -164,7 +173,21 @@ fn rank(denied: &Denied) -> (bool, Span) {
 
 /// The maximum of the derivation above.
 pub(crate) fn worst_wait(traffic: &Traffic, pace: Pace, trt: Span, packet: Span) -> Result<Span, Denied> {
-    let units = pace.units();
+    worst_wait_in(traffic, pace.units(), trt, packet)
+}
+
+/// The same for a group of which so many members send at once, in a share of so many packets a cycle.
+pub(crate) fn worst_wait_of_group(
+    traffic: &Traffic,
+    (units, at_once): (u64, u64),
+    trt: Span,
+    packet: Span,
+) -> Result<Span, Denied> {
+    let wait = worst_wait_in(traffic, (units / at_once).max(1), trt, packet * at_once)?;
+    Ok(wait + packet * (at_once - 1))
+}
+
+fn worst_wait_in(traffic: &Traffic, units: u64, trt: Span, packet: Span) -> Result<Span, Denied> {
     let carried = u128::from(units) * u128::from(traffic.interval().as_nanos());
     let brought = u128::from(traffic.burst()) * u128::from(trt.as_nanos());
     if carried < brought {
@@ -221,6 +244,26 @@ mod tests {
                 Ok(found) => prop_assert_eq!(found, (1..=all).map(wait).max().unwrap()),
                 Err(denied) => prop_assert_eq!(denied.test, NodeTest::RetherShare),
             }
+        }
+
+        /// The bound of a group against each packet of k greedy members, all in one share.
+        #[test]
+        fn no_packet_of_a_greedy_group_waits_for_longer(
+            x_min in 1u64..50, apart in 0u64..30, burst in 1u64..20, trt in 1u64..300, at_once in 1u64..=6,
+            packet in 0u64..40,
+        ) {
+            let ns = Span::from_nanos;
+            let (x_ave, trt) = (x_min + apart, ns(trt * 1_000));
+            let (x_min, x_ave) = (ns(x_min * 1_000), ns(x_ave * 1_000));
+            let traffic = Traffic::new(x_min, x_ave, x_ave * burst).unwrap();
+            let (each, packet) = (traffic.half_open(trt).max(1), ns(packet * 1_000));
+            let units = each * at_once;
+            let found = worst_wait_of_group(&traffic, (units, at_once), trt, packet).unwrap();
+            let wait = |m: u64| {
+                let leaves = trt * m.div_ceil(units) + packet * ((m - 1) % units);
+                leaves.minus(traffic.greedy(m.div_ceil(at_once)))
+            };
+            prop_assert_eq!(found, (1..=traffic.burst() * units).map(wait).max().unwrap());
         }
     }
 }

@@ -12,10 +12,9 @@
 use super::Link;
 use super::booked::NoRoom;
 use super::flows::{Flows, Packets, no_port};
-use crate::door::{GroupShare, Life, SessionId};
+use crate::door::{GroupLoad, GroupShare, Life, SessionId};
 use rota_admission::rtip::{Denied, NodeTest};
 use rota_admission::subnet::{Ask, Offer, link_offer};
-use rota_contract::GroupKey;
 use rota_units::{Instant, Span};
 
 /// A group with members here.
@@ -30,17 +29,6 @@ pub(super) struct Standing {
     delay: Span,
     /// When the newest packet of one that is gone came.
     came: Option<Instant>,
-}
-
-/// A group that stands at a port of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupLoad {
-    /// Which.
-    pub key: GroupKey,
-    /// Members that send at a time.
-    pub at_once: u8,
-    /// Members here.
-    pub members: usize,
 }
 
 impl Standing {

@@ -47,7 +47,6 @@ use crate::settings::Settings;
 use crate::tally::{Counters, MediumTally};
 pub use flows::{FlowPort, PartitionLoad};
 use grant::Pace;
-pub use groups::GroupLoad;
 use meet::Meeting;
 use outbox::Pending;
 use rota_contract::{ModeName, NodeId};

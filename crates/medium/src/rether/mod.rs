@@ -43,6 +43,7 @@ mod contested;
 mod counters;
 mod ended;
 mod form;
+mod groups;
 mod handle;
 mod held;
 mod hog;

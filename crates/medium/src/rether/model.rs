@@ -340,7 +340,8 @@ impl Rether {
 }
 
 fn visit_shares(shares: &Shares, visit: &mut dyn Visit) {
-    let Shares { sessions, parts, receives: _, grants: _ } = shares;
+    let Shares { sessions, parts, groups, receives: _, grants: _ } = shares;
+    groups.iter().for_each(|group| group.visit(visit));
     for session in sessions {
         let Share { unit_octets_max, pace, periodic: _, flow: _ } = session.share;
         visit.word(session.id.0);

@@ -3,6 +3,7 @@
 use super::Stamp;
 use super::contested::Contested;
 use super::ended::Left;
+use super::groups::Shared;
 use super::join::Standing;
 use super::outbox::{ANNOUNCE_OCTETS, Pending};
 use super::patience::KnownLeases;
@@ -68,6 +69,8 @@ pub(super) struct Shares {
     pub(super) sessions: Vec<Session>,
     /// What each of this station's slots in the token is for, in their order.
     pub(super) parts: Vec<SlotUse>,
+    /// The groups of which sessions are members.
+    pub(super) groups: Vec<Shared>,
     /// True if a station has a channel to this one.
     pub(super) receives: bool,
     /// How many slots and visits have been granted so far.
@@ -80,6 +83,7 @@ impl Shares {
         Self {
             sessions: Vec::with_capacity(most),
             parts: Vec::with_capacity(most),
+            groups: Vec::new(),
             receives: false,
             grants: 0,
         }

@@ -6,6 +6,7 @@
 
 use super::Rether;
 use super::counters::next_stamp;
+use super::groups::Leaves;
 use super::outbox::Pending;
 use crate::door::StationId;
 use crate::door::{SessionId, Share};
@@ -73,6 +74,9 @@ impl Rether {
 
     /// Asks for a share; the answer comes as an event after a token visit.
     pub fn reserve(&mut self, now: Instant, id: SessionId, share: Share) {
+        if self.joins_group(id, &share) {
+            return;
+        }
         self.shares.sessions.push(Session { id, share, state: SessionState::Waiting, resize: None });
         self.ask_for_token(now);
     }
@@ -85,6 +89,9 @@ impl Rether {
 
     /// Gives a share back.
     pub fn release(&mut self, now: Instant, id: SessionId) {
+        if self.leaves_group(id) == Leaves::Nothing {
+            return;
+        }
         let Some(session) = self.session(id) else { return };
         if session.state == SessionState::Waiting {
             self.shares.sessions.retain(|session| session.id != id);
@@ -97,6 +104,7 @@ impl Rether {
 
     /// True if the session has a share, or waits for one.
     pub fn has_share(&self, id: SessionId) -> bool {
+        let id = self.holder(id);
         self.shares.sessions.iter().any(|session| session.id == id)
     }
 
@@ -119,6 +127,7 @@ impl Rether {
     /// Units that the slots of a session can carry in one cycle; one where it has none. Of short units each
     /// slot carries as many as it has in its share of long ones.
     pub fn units_a_cycle(&self, id: SessionId) -> usize {
+        let id = self.holder(id);
         let session = self.shares.sessions.iter().find(|session| session.id == id);
         let units = session.map_or(1, |session| session.share.pace.units() as usize);
         let slots = self.shares.parts.iter().filter(|part| part.session == id).count();
@@ -127,6 +136,7 @@ impl Rether {
 
     /// The largest unit of a session; `None` when it has no such session.
     pub fn share_octets(&self, id: SessionId) -> Option<u32> {
+        let id = self.holder(id);
         let session = self.shares.sessions.iter().find(|session| session.id == id)?;
         Some(session.share.unit_octets_max)
     }
@@ -398,8 +408,15 @@ impl Rether {
                     self.append(token, id, share, admitted.tht, periodic);
                     self.shares.sessions[at].state = SessionState::Reserved;
                     self.event(MediumEvent::Reserved { session: id, admitted });
+                    self.group_reserved(id, admitted);
                 }
-                Err(refusal) => self.event(MediumEvent::Refused { session: id, refusal }),
+                Err(refusal) => {
+                    self.event(MediumEvent::Refused { session: id, refusal: refusal.clone() });
+                    self.group_ended(id, |session| MediumEvent::Refused {
+                        session,
+                        refusal: refusal.clone(),
+                    });
+                }
             }
         }
         self.shares.sessions.retain(|session| session.state != SessionState::Waiting);
@@ -428,6 +445,7 @@ impl Rether {
                 SessionState::Closing => MediumEvent::Released { session },
                 _ => MediumEvent::ReservationLost { session },
             });
+            self.group_ended(session, |session| MediumEvent::ReservationLost { session });
         }
     }
 
@@ -448,6 +466,7 @@ impl Rether {
         self.tells.leaving = true;
         self.shares.sessions.clear();
         self.shares.parts.clear();
+        self.shares.groups.clear();
         if let Some(ring) = self.mode.ring_mut() {
             ring.changes.leavers.insert(self.own.station);
         }

@@ -16,8 +16,8 @@ use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::{Ask, Offer};
 use rota_admission::{Admitted, Clocks, Pace};
 use rota_contract::{AskedTerms, Granted, Group, NodeId, PartitionName};
-use rota_medium::door::Life;
 use rota_medium::door::MediumKind;
+use rota_medium::door::{GroupShare, Life};
 use rota_medium::link::FlowPort;
 use rota_units::{Instant, Octets, Span};
 use rota_wire::RcapTerms;
@@ -186,8 +186,11 @@ impl Node {
         }
         let kind = self.port_of_hop(hop).map_or(0, kind_of);
         let plain = hop_offer(admitted.bound, kind);
-        let ask = self.across.as_ref().and_then(|across| across.held.get(&entry)).map(|held| held.ask);
-        let part = ask.zip(self.port_of_hop(hop)).and_then(|(ask, port)| part_of_hop(port, &ask, admitted));
+        let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
+        let part = held.zip(self.port_of_hop(hop)).and_then(|(held, port)| match held.group {
+            Some(group) => offer_of_member(port, &held.ask, &group, admitted),
+            None => part_of_hop(port, &held.ask, admitted),
+        });
         let (Some((offer, terms)), Some(across)) = (part, &mut self.across) else { return plain };
         across.parts.insert(entry, terms);
         HopOffer { offer, ..plain }
@@ -248,6 +251,32 @@ fn part_of_hop(port: &Port, ask: &Ask, admitted: &Admitted) -> Option<(Offer, Ve
         periodic,
         admitted: *admitted,
     })
+}
+
+/// The offer of a hop that is a member of a group, whose share carries all members that send at once. A
+/// member has no certificate, and no part of one.
+fn offer_of_member(
+    port: &Port,
+    ask: &Ask,
+    group: &GroupShare,
+    admitted: &Admitted,
+) -> Option<(Offer, Vec<u8>)> {
+    let settings = rether_settings(port)?;
+    let params = settings.params(port.medium().stations());
+    let octets = u32::try_from(ask.octets.get()).ok()?;
+    let HopShare { pace, periodic, .. } = HopShare::of_group(ask.traffic, octets, settings.trt, *group)?;
+    let standing = StandingShare {
+        params: &params,
+        traffic: ask.traffic,
+        octets: ask.octets,
+        octets_least: ask.octets_least,
+        is_packet: true,
+        pace,
+        periodic,
+        admitted: *admitted,
+    };
+    let share = standing.share_of_group(group.at_once).ok()?;
+    Some((standing.offer(&share), Vec::new()))
 }
 
 /// The same of a channel of one segment.

@@ -66,8 +66,11 @@ impl Node {
             let share = HopShare::in_partition(ask.traffic, octets, number);
             return Ok((way, share.during(life).with_chance(late).in_group(group)));
         }
-        let share = HopShare::at_peak(&ask.traffic, octets, settings.trt).ok_or(denied(RcapTest::Load))?;
-        Ok((way, share))
+        let share = match group {
+            Some(group) => HopShare::of_group(ask.traffic, octets, settings.trt, group),
+            None => HopShare::at_peak(&ask.traffic, octets, settings.trt),
+        };
+        Ok((way, share.ok_or(denied(RcapTest::Load))?))
     }
 
     /// The offer of a hop over a link that has this bound now, host slack included; `None` on another medium.

@@ -4,9 +4,10 @@
 //! another medium answers it with nothing.
 
 use rota_contract::NodeId;
-use rota_medium::door::{DataFacts, Deadline, Demand, Frame, Grant, Identity, Note, SessionId, Share, Timer};
+use rota_medium::door::{DataFacts, Deadline, Demand, Frame, Grant, GroupLoad, Identity, Note};
 use rota_medium::door::{FrameVerdict, MediumKind, Place, PortId, StationId, Turn, Units, Visited, Way};
-use rota_medium::link::{FlowPort, GroupLoad, Link, PartitionLoad};
+use rota_medium::door::{SessionId, Share, Timer};
+use rota_medium::link::{FlowPort, Link, PartitionLoad};
 use rota_medium::rether::{Refused, Rether, Sign};
 use rota_medium::{
     Arrived, Counters, MediumEvent, MediumTally, Member, Mismatched, ModeName, Settings, TimersInForce,
@@ -421,11 +422,11 @@ impl Medium {
         }
     }
 
-    /// The groups that stand at a link; none of another medium.
+    /// The groups of which hops of this port are members.
     pub(super) fn groups(&self) -> Vec<GroupLoad> {
         match self {
             Self::Link(link) => link.groups().collect(),
-            Self::Rether(_) => Vec::new(),
+            Self::Rether(rether) => rether.groups().collect(),
         }
     }
 

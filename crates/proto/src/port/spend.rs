@@ -3,7 +3,7 @@
 
 use super::queue::{Origin, SIGNALLING};
 use super::{Counters, Port};
-use crate::io::{FrameBuf, Output};
+use crate::io::{FrameBuf, Output, channel_of};
 use rota_medium::door::{Grant, Lane, Visited};
 use rota_units::{Instant, Span};
 
@@ -47,6 +47,9 @@ impl Port {
         if self.spending.number != grant.number {
             let Grant { number, most, .. } = *grant;
             self.spending = Spending { number, most, left: most, ..Spending::default() };
+            if let Lane::RealTime(session) = grant.lane {
+                self.tell_sharers(grant, channel_of(session));
+            }
         }
         match grant.lane {
             Lane::RealTime(session) => self.spend_slot(now, grant, session, frame),

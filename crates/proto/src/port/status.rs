@@ -4,7 +4,8 @@ use super::Port;
 use crate::io::StationId;
 use rota_contract::{GroupName, PartitionName};
 use rota_medium::ModeName;
-use rota_medium::link::{GroupLoad, PartitionLoad};
+use rota_medium::door::GroupLoad;
+use rota_medium::link::PartitionLoad;
 use rota_medium::rether::Refused;
 use rota_wire::{MacAddr, Slot};
 

@@ -4,7 +4,7 @@ use super::Port;
 use crate::io::{ChannelId, FrameBuf, Output, ShareRequest, UnitFate, UnitRef, channel_of, session_of};
 use crate::rtip::packets::Packets;
 use rota_contract::GroupKey;
-use rota_medium::door::{self, Grant, GroupShare, SessionId, Share, UNITS_WAITING_MAX};
+use rota_medium::door::{self, Grant, GroupShare, MediumKind, SessionId, Share, UNITS_WAITING_MAX};
 use rota_units::Instant;
 use rota_wire::{
     ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, MAX_SLOTS, MacAddr, PayloadKind, TAG_OCTETS,
@@ -124,6 +124,15 @@ impl Units {
     /// True if a queue is one of a member of this group.
     pub(super) fn has_member(&self, key: GroupKey) -> bool {
         self.0.iter().any(|queue| queue.group.is_some_and(|group| group.key == key))
+    }
+
+    /// The member of a group whose first packet that has joined became eligible before those of others.
+    pub(super) fn first_of_group(&self, key: GroupKey) -> Option<ChannelId> {
+        let first = |queue: &UnitQueue| {
+            let eligible = queue.packets.as_ref()?.first_eligible()?;
+            (queue.group?.key == key).then_some((eligible, queue.channel))
+        };
+        self.0.iter().filter_map(first).min().map(|(_, channel)| channel)
     }
 
     /// The member of a group whose next packet has been eligible for the longest time, if one is by now.
@@ -257,7 +266,7 @@ impl Port {
         session: SessionId,
         frame: &mut FrameBuf<'_>,
     ) -> Option<Output> {
-        let channel = channel_of(session);
+        let channel = self.serves(channel_of(session));
         let payload_max = self.medium.settings().link.framing.unit_payload_max() as u32;
         let units = self.spending.units;
         let queue = self.units.get(channel);
@@ -300,6 +309,32 @@ impl Port {
             }
         }
         Some(Output::Transmit { port: self.id, len })
+    }
+
+    /// The channel whose turn it is in a slot: of a group at a RETHER segment, whose members share it, the
+    /// one whose packet has waited for the longest time. A link decides itself.
+    fn serves(&self, channel: ChannelId) -> ChannelId {
+        let Some(key) = self.shared_slot(channel) else { return channel };
+        self.units.first_of_group(key).unwrap_or(channel)
+    }
+
+    fn shared_slot(&self, channel: ChannelId) -> Option<GroupKey> {
+        let group = self.units.get(channel)?.group?;
+        (self.medium.kind() == MediumKind::Rether).then_some(group.key)
+    }
+
+    /// A slot begins that members of a group share. The programs of all those that have nothing for it hear
+    /// of it, as they would of a slot of their own; that of the one that holds it hears from the slot itself.
+    pub(super) fn tell_sharers(&mut self, grant: &Grant, channel: ChannelId) {
+        let Some(key) = self.shared_slot(channel) else { return };
+        let first = self.units.first_of_group(key).unwrap_or(channel);
+        for queue in &self.units.0 {
+            let is_idle = queue.group.is_some_and(|group| group.key == key) && queue.has_nothing_ready();
+            let told = queue.packets.as_ref().and_then(|packets| packets.told());
+            if let Some(channel) = told.filter(|_| is_idle && queue.channel != first) {
+                self.outputs.push_back(Output::Slot { channel, at: grant.opens, unit: None });
+            }
+        }
     }
 
     /// True if no slot takes the first fragment of a unit, which did not fit a whole one: all behind it would

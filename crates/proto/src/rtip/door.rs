@@ -19,7 +19,7 @@ pub struct HopShare {
     /// True if it needs the strict period.
     pub periodic: bool,
     /// On a link: packets of this traffic are scheduled by the discipline of the port's settings, and the
-    /// share has no slots. Other media do not read it.
+    /// share has no slots. A RETHER segment reads the group in it alone, whose members share their slots.
     pub flow: Option<FlowShare>,
 }
 
@@ -27,10 +27,23 @@ impl HopShare {
     /// The share that carries all packets of any cycle in that cycle, so that none waits for another one's
     /// slot. `None` where a cycle brings more packets than a share can have.
     pub fn at_peak(traffic: &Traffic, octets: u32, trt: Span) -> Option<Self> {
+        Self::at_peaks(traffic, octets, trt, 1)
+    }
+
+    /// The same for so many channels of this traffic.
+    fn at_peaks(traffic: &Traffic, octets: u32, trt: Span, channels: u64) -> Option<Self> {
         let units = traffic.half_open(trt).max(1);
+        let units = units.saturating_mul(channels);
         let period = Span::from_nanos(trt.as_nanos().div_ceil(units));
         let pace = Pace::of(period, trt).ok()?;
         Some(Self { octets, pace, periodic: false, flow: None })
+    }
+
+    /// The share of cycles for all members of a group that send at once. `None` as for [`Self::at_peak`].
+    pub fn of_group(traffic: Traffic, octets: u32, trt: Span, group: GroupShare) -> Option<Self> {
+        let share = Self::at_peaks(&traffic, octets, trt, group.at_once.into())?;
+        let flow = FlowShare { group: Some(group), ..FlowShare::guaranteed(traffic) };
+        Some(Self { flow: Some(flow), ..share })
     }
 
     /// The share of packets that a link serves by the discipline of its settings, in what no partition has.

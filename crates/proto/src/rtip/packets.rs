@@ -375,6 +375,11 @@ impl Packets {
         is_gateway.then(|| if self.is_ahead { self.pacer.earliest() } else { Instant::ZERO })
     }
 
+    /// When the first packet that has joined became eligible.
+    pub(crate) fn first_eligible(&self) -> Option<Instant> {
+        self.waiting.front().filter(|_| self.joined > 0).map(|packet| packet.eligible)
+    }
+
     /// Octets of the first packet that has joined, its RTIP header included: a unit of the medium.
     pub(crate) fn first_octets(&self) -> Option<usize> {
         let first = self.waiting.front().filter(|_| self.joined > 0)?;

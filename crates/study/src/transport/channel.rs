@@ -75,17 +75,65 @@ struct ChannelSink {
     reattach: Option<Change>,
     /// The turn of the unit that found the end of the channel before.
     unsent: Option<Instant>,
-    pacer: Pacer,
+    /// None before the start of a channel that is booked.
+    pacer: Option<Pacer>,
+    time: Booked,
     stalls: StallLog,
+}
+
+/// The time of a channel that begins later, or ends by itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Booked {
+    begins: Instant,
+    /// [`Instant::FAR`] for none. The node's is a little later: it counts from the hearing of the request.
+    ends: Instant,
+}
+
+impl Booked {
+    /// Of a channel that has been asked for at this moment.
+    fn since(asked: Instant, terms: &AskedTerms) -> Self {
+        let begins = asked + terms.start.unwrap_or(Span::ZERO);
+        Self { begins, ends: terms.end.map_or(Instant::FAR, |end| asked + end) }
+    }
+
+    /// True if the channel is over as it was asked for. The node lets what was ready leave, and tells the end
+    /// behind that: a unit that is handed over meanwhile would never leave.
+    fn is_over(&self) -> bool {
+        clock::now() >= self.ends
+    }
+
+    /// True if this is the end that was asked for.
+    fn is_end(&self, cause: CloseCause) -> bool {
+        self.ends < Instant::FAR && cause == CloseCause::Finished
+    }
+
+    /// Waits for the start, and notices an earlier end.
+    fn await_start(&self, channel: &SendChannel) -> Result<(), Failure> {
+        loop {
+            let next = self.begins.min(clock::now() + clock::NOTICE);
+            clock::sleep_until_or_asked_to_end(next)?;
+            match channel.wait_end(Span::ZERO) {
+                Ok(None) if next < self.begins => {}
+                Ok(None) => return Ok(()),
+                Ok(Some(cause)) => return Err(end_of_sender(cause)),
+                Err(gone) => return Err(uncounted(gone.to_string(), NOT_REPORTED)),
+            }
+        }
+    }
 }
 
 /// Opens a channel through this station's node.
 pub fn open(request: &ChannelRequest) -> Result<Box<dyn UnitSink>, ChannelFailure> {
+    let asked = clock::now();
     let (mut channel, to) = open_channel(request, BUFFERS)?;
-    let pacer = channel.pacer(FIRST_SLOT_PATIENCE).map_err(end_of_wait)?;
+    let time = Booked::since(asked, &request.terms);
+    let pacer = match request.terms.start {
+        Some(_) => None,
+        None => Some(channel.pacer(FIRST_SLOT_PATIENCE).map_err(end_of_wait)?),
+    };
     let name = format!("the channel to service {} of {to}", request.service);
     let (reattach, stalls) = (request.reattach.map(Change::within), StallLog::default());
-    Ok(Box::new(ChannelSink { channel, name, reattach, unsent: None, pacer, stalls }))
+    Ok(Box::new(ChannelSink { channel, name, reattach, unsent: None, pacer, time, stalls }))
 }
 
 /// A channel for so many units that wait, and the name of its receiver.
@@ -158,17 +206,22 @@ fn promise(granted: &Granted) -> Promise {
 }
 
 /// Ends a channel of which so many units were sent or left out.
-fn closed(mut channel: SendChannel, played: Result<u64, Failure>, stalls: Vec<Stall>, drain: Span) -> Closed {
+fn closed(
+    mut channel: SendChannel,
+    played: Result<u64, Failure>,
+    stalls: Vec<Stall>,
+    time: Booked,
+) -> Closed {
     if played.is_err() {
         // The channel ends unasked, when its connection does. The units handed over leave before.
-        let _ = channel.wait_drained(drain);
+        let _ = channel.wait_drained(DRAIN);
     }
-    let closed = played.and_then(|_| {
-        channel.finish(drain).map_err(|error| match error {
-            CloseError::Closed(cause) => end_of_sender(cause),
-            gone @ CloseError::NodeGone => uncounted(gone.to_string(), NOT_REPORTED),
-            other => Failure::failed(other),
-        })
+    let closed = played.and_then(|_| match channel.finish(DRAIN) {
+        Ok(_) => Ok(()),
+        Err(CloseError::Closed(cause)) if time.is_end(cause) => Ok(()),
+        Err(CloseError::Closed(cause)) => Err(end_of_sender(cause)),
+        Err(gone @ CloseError::NodeGone) => Err(uncounted(gone.to_string(), NOT_REPORTED)),
+        Err(other) => Err(Failure::failed(other)),
     });
     // If the end is not confirmed, the counts reported before it are used.
     let (tally, unknown) = (channel.tally(), channel.unknown());
@@ -207,7 +260,7 @@ impl ChannelSink {
             }
         };
         complain(&format!("{name} is open again"));
-        self.pacer = pacer;
+        self.pacer = Some(pacer);
         self.channel.leave_out(1);
         self.unsent = Some(schedule);
         Ok(false)
@@ -236,15 +289,22 @@ impl UnitSink for ChannelSink {
     }
 
     fn wait_slot(&mut self, _frame: u64) -> Result<SendTurn, Failure> {
-        self.channel.follow(&mut self.pacer);
-        let due = self.pacer.due();
+        let pacer = match &mut self.pacer {
+            Some(pacer) => pacer,
+            none => {
+                self.time.await_start(&self.channel)?;
+                none.insert(self.channel.pacer(FIRST_SLOT_PATIENCE).map_err(end_of_wait)?)
+            }
+        };
+        self.channel.follow(pacer);
+        let due = pacer.due();
         let tick = loop {
-            let due = self.pacer.due();
+            let due = pacer.due();
             clock::sleep_until_or_asked_to_end(due)?;
             let now = clock::now();
             // A turn that is found after its slot is skipped; the sleep until the next one is no stall.
             self.stalls.note(StallEvidence::Timer, due, now);
-            if let Some(tick) = self.pacer.take(now) {
+            if let Some(tick) = pacer.take(now) {
                 break tick;
             }
         };
@@ -255,6 +315,9 @@ impl UnitSink for ChannelSink {
     }
 
     fn send(&mut self, _number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
+        if self.time.is_over() {
+            return Ok(false);
+        }
         match self.channel.send(unit, schedule) {
             Ok(_) => {
                 if self.channel.send_progress() > 0 {
@@ -263,6 +326,7 @@ impl UnitSink for ChannelSink {
                 Ok(true)
             }
             Err(SendError::LeftOut) => Ok(false),
+            Err(SendError::Closed(cause)) if self.time.is_end(cause) => Ok(false),
             Err(SendError::Closed(cause)) if is_of_node(cause) => self.again(end_of_sender(cause), schedule),
             Err(SendError::Closed(cause)) => Err(end_of_sender(cause)),
             Err(gone @ SendError::NodeGone) => {
@@ -276,13 +340,17 @@ impl UnitSink for ChannelSink {
         self.channel.is_behind()
     }
 
+    fn is_over(&self) -> bool {
+        self.time.is_over()
+    }
+
     fn leave_out(&mut self, units: u64) {
         self.channel.leave_out(units);
     }
 
     fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed {
-        let Self { channel, stalls, .. } = *self;
-        closed(channel, played, stalls.into_stalls(), DRAIN)
+        let Self { channel, stalls, time, .. } = *self;
+        closed(channel, played, stalls.into_stalls(), time)
     }
 }
 

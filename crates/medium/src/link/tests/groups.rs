@@ -1,8 +1,7 @@
 //! Groups share the reservations of a link (`TENET-6-5`).
 
 use super::*;
-use crate::door::GroupShare;
-use crate::link::GroupLoad;
+use crate::door::{GroupLoad, GroupShare};
 use rota_contract::GroupKey;
 
 const TALK: &str = "talk";

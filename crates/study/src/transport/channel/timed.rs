@@ -1,7 +1,7 @@
 //! Units over a channel as a continuous medium: by time, with work-ahead, and marks for what is missing.
 
 use super::{
-    ChannelFailure, ChannelRequest, DRAIN, FIRST_SLOT_PATIENCE, NOT_REPORTED, NOT_STATED, Sender, closed,
+    Booked, ChannelFailure, ChannelRequest, FIRST_SLOT_PATIENCE, NOT_REPORTED, NOT_STATED, Sender, closed,
     end_of, end_of_sender, end_of_wait, listener, open_channel, promise, receivers, uncounted,
 };
 use crate::clock;
@@ -12,13 +12,17 @@ use rota::{AcceptError, Listener, ReceiverInfo, RecvError, SendError, Statistica
 use rota_answer::Failure;
 use rota_units::{Instant, Span};
 
-struct TimedSink(StreamSource);
+struct TimedSink {
+    stream: StreamSource,
+    time: Booked,
+}
 
 /// Opens a channel, and a stream on it that works ahead by so many units.
 pub fn open(request: &ChannelRequest, ahead: u16) -> Result<Box<dyn UnitSink>, ChannelFailure> {
+    let time = Booked::since(clock::now(), &request.terms);
     let (channel, _) = open_channel(request, buffers_for(ahead))?;
     let stream = StreamSource::begin(channel, ahead, FIRST_SLOT_PATIENCE).map_err(end_of_wait)?;
-    Ok(Box::new(TimedSink(stream)))
+    Ok(Box::new(TimedSink { stream, time }))
 }
 
 fn failed(error: SendError) -> Failure {
@@ -31,45 +35,54 @@ fn failed(error: SendError) -> Failure {
 
 impl UnitSink for TimedSink {
     fn promise(&self) -> Option<Promise> {
-        Some(promise(self.0.channel().granted()))
+        Some(promise(self.stream.channel().granted()))
     }
 
     fn reservation(&self) -> Option<String> {
-        let ahead = self.0.ahead();
+        let ahead = self.stream.ahead();
         let ahead = format!("{ahead} unit{} of work-ahead", if ahead == 1 { "" } else { "s" });
-        let reservation = self.0.channel().granted().reservation();
+        let reservation = self.stream.channel().granted().reservation();
         Some(reservation.map_or(ahead.clone(), |reservation| format!("{reservation}; {ahead}")))
     }
 
     fn receivers(&self) -> Vec<ReceiverInfo> {
-        receivers(self.0.channel())
+        receivers(self.stream.channel())
     }
 
     fn receivers_changed(&mut self) -> Vec<ReceiverInfo> {
-        self.0.receivers_changed()
+        self.stream.receivers_changed()
     }
 
     fn withdrawn(&mut self) -> Option<Withdrawn> {
-        self.0.withdrawn()
+        self.stream.withdrawn()
     }
 
     fn wait_slot(&mut self, frame: u64) -> Result<SendTurn, Failure> {
-        clock::sleep_until_or_asked_to_end(self.0.opens())?;
-        let number = self.0.wait().map_err(failed)?;
-        let schedule = self.0.time();
+        clock::sleep_until_or_asked_to_end(self.stream.opens())?;
+        let number = self.stream.wait().map_err(failed)?;
+        let schedule = self.stream.time();
         Ok(SendTurn { schedule, waited: schedule, skipped: number.saturating_sub(frame) })
     }
 
     fn send(&mut self, _number: u64, unit: &[u8], _schedule: Instant) -> Result<bool, Failure> {
-        match self.0.put(unit) {
+        if self.time.is_over() {
+            return Ok(false);
+        }
+        match self.stream.put(unit) {
             Ok(_) => Ok(true),
             Err(SendError::LeftOut) => Ok(false),
+            Err(SendError::Closed(cause)) if self.time.is_end(cause) => Ok(false),
             Err(other) => Err(failed(other)),
         }
     }
 
+    fn is_over(&self) -> bool {
+        self.time.is_over()
+    }
+
     fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed {
-        closed(self.0.into_channel(), played, Vec::new(), DRAIN)
+        let Self { stream, time } = *self;
+        closed(stream.into_channel(), played, Vec::new(), time)
     }
 }
 
