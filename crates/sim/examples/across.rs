@@ -2,10 +2,10 @@
 //! COUNT` runs so many seeds in one thread, from the first one of these worlds and FROM on. It prints each
 //! seed that broke a rule, and what came of all of them. With `busy` behind, channels are busy all the time;
 //! with `disciplines` they are, and links serve packets by all disciplines, each with its line; with `again`
-//! channels go on over another path.
+//! channels go on over another path; with `suite` some have the terms of the second suite.
 
 use rota_sim::check::Recoveries;
-use rota_sim::sweep::{self, ACROSS, Campaign, DISCIPLINES, disciplines};
+use rota_sim::sweep::{self, ACROSS, Campaign, DISCIPLINES, SUITE, disciplines};
 use rota_sim::{AcrossCounts, AcrossTotals};
 use std::process::ExitCode;
 
@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         [timers, from, count, busy] if busy == "busy" => ([timers, from, count], true, ACROSS),
         [timers, from, count, again] if again == "again" => ([timers, from, count], false, DISCIPLINES),
         [timers, from, count, all] if all == "disciplines" => ([timers, from, count], true, DISCIPLINES),
+        [timers, from, count, suite] if suite == "suite" => ([timers, from, count], false, SUITE),
         _ => return usage(),
     };
     let (Ok(from), Ok(count)) = (from.parse::<u64>(), count.parse::<u64>()) else { return usage() };
@@ -61,6 +62,6 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: across product|proven FROM COUNT [busy|disciplines|again]");
+    eprintln!("usage: across product|proven FROM COUNT [busy|disciplines|again|suite]");
     ExitCode::FAILURE
 }

@@ -23,13 +23,14 @@ pub use faults::{
     Aim, Draw, Fault, Happened, HappenedCounts, Mix, Moment, Select, Timed, WireFault, Wires, ports,
 };
 pub use hosts::{Host, HostPort, HostProfile, Receipt, Station};
+pub use rota_contract::{BadGroupName, Chances, Group, PartitionName, REROUTE_MAX, parse_probability};
 pub use rota_proto::{MediumKind, PORTS_MAX, STATIONS_STATED, Settings};
 pub use scenario::{
     AcrossChannel, AcrossTotals, Change, Load, Reservation, Run, RunResult, Scenario, ScenarioError,
 };
 pub use traffic::{Messages, Purpose, Shape, Source};
 pub use world::{
-    AcrossCounts, AcrossFlow, AcrossSpec, Answer, Custody, EndState, Flow, FlowState, Fragments, Hashes,
-    Manner, Message, MessageCounts, PathFlow, PathSpec, Plant, Segment, SegmentSpec, Sessions, Topology,
-    Wills, World, WorldSpec, mac, mac_on, node_id,
+    AcrossChange, AcrossCounts, AcrossFlow, AcrossSpec, Answer, Custody, EndState, Flow, FlowState,
+    Fragments, Hashes, Initiation, Manner, Message, MessageCounts, PathFlow, PathSpec, Plant, Segment,
+    SegmentSpec, Sessions, Suite, Topology, Wills, World, WorldSpec, mac, mac_on, node_id,
 };

@@ -2,6 +2,7 @@
 
 mod across;
 mod statistical;
+mod suite;
 
 pub use across::disciplines;
 pub use statistical::{Broken, StatisticalCase, StatisticalOutcome};
@@ -74,6 +75,10 @@ pub const ACROSS: u64 = 60_000_000_000;
 /// From this seed on channels across segments go on over another path, and links have any discipline.
 pub const DISCIPLINES: u64 = 61_000_000_000;
 
+/// From this seed on some channels have several receivers, a path in reserve, a booking, a partition or a
+/// group, change, are asked for by their receivers, have one back, or are of the statistical class.
+pub const SUITE: u64 = 62_000_000_000;
+
 /// The faults of a link: those of the campaign that are about no token and need no third port, and interfaces
 /// that disappear.
 pub fn link_campaign() -> impl Iterator<Item = (Draw, u32)> {
@@ -114,7 +119,8 @@ impl Campaign {
     /// The world that this seed draws.
     pub fn scenario(self, seed: u64) -> Scenario {
         if seed >= ACROSS {
-            return self.across(seed);
+            let scenario = self.across(seed);
+            return if seed >= SUITE { self.with_suite(seed, scenario) } else { scenario };
         }
         let mut random = Stream::named(seed, "campaign");
         let stations = random.between(3, 8) as usize;

@@ -3,10 +3,11 @@
 
 use rota_admission::rtip::{Messages, Regulator};
 use rota_contract::CloseCause;
-use rota_sim::sweep::{self, ACROSS, Campaign, DISCIPLINES};
+use rota_sim::sweep::{self, ACROSS, Campaign, DISCIPLINES, SUITE};
+use rota_sim::{AcrossChange, Chances, Initiation, PartitionName};
 use rota_sim::{
     AcrossSpec, AcrossTotals, Answer, EndState, Manner, PathSpec, Plant, SegmentSpec, Sessions, Settings,
-    Topology, WireFault, World, WorldSpec,
+    Suite, Topology, WireFault, World, WorldSpec,
 };
 use rota_units::{BitRate, Octets, Span};
 
@@ -119,6 +120,7 @@ fn request() -> AcrossSpec {
         uid: 0,
         manner: Manner::Greedy,
         answer: Answer::Accepts,
+        suite: Suite::default(),
     }
 }
 
@@ -249,4 +251,177 @@ fn t6_a_node_that_does_not_know_all_others_yet() {
     assert!(found, "the sessions stood before anything was told over them");
     world.run_for(ms(2_000));
     assert_eq!(world.across_at_rest(), Ok(()));
+}
+
+// ---- the second suite -------------------------------------------------------------------------------------
+
+fn studio() -> PartitionName {
+    "studio".parse().expect("a name")
+}
+
+/// Two gateways between two links and a segment: station 0, gateways 1 and 2, station 3.
+fn two_gateways(plant: Option<Plant>) -> World {
+    let ports = vec![vec![0], vec![0, 1], vec![0, 1], vec![1]];
+    let mut spec = WorldSpec { ports, ..row_spec(plant, 4) };
+    spec.across = spec.across.map(|sessions| Sessions { reroute: ms(2_000), ..sessions });
+    let mut world = World::new(7, spec);
+    world.run_for(ms(3_000));
+    world
+}
+
+fn with(suite: Suite) -> AcrossSpec {
+    AcrossSpec { suite, ..request() }
+}
+
+/// Worlds of every term of the second suite, in every second one with faults.
+#[test]
+fn channels_of_the_second_suite_keep_every_rule() {
+    for campaign in [Campaign::Product, Campaign::Proven] {
+        let all = sweep_from(SUITE, campaign, 0..120);
+        assert!(all.counts.changed > 10 && all.counts.packets > 10_000, "{campaign:?}: {all:?}");
+        assert!((700_000..=1_000_000).contains(&all.counts.longest_ppm), "{campaign:?}: {all:?}");
+    }
+}
+
+#[test]
+fn a_channel_to_several_receivers_brings_each_unit_to_each_that_is_in() {
+    let ports = vec![vec![0], vec![0, 1], vec![1], vec![1], vec![0]];
+    let mut world = World::new(7, WorldSpec { ports, ..row_spec(None, 5) });
+    world.run_for(ms(3_000));
+    assert_eq!(world.open_across(with(Suite { others: vec![4], ..Suite::default() })), Ok(0));
+    world.run_for(ms(2_000));
+    assert_eq!(world.join_across(0, 3), Ok(()));
+    world.run_for(ms(2_000));
+    let open = |world: &World| world.across().iter().filter(|flow| flow.sender == EndState::Open).count();
+    assert_eq!(open(&world), 3);
+    world.leave_across(0, 4);
+    world.run_for(ms(1_000));
+    assert_eq!(open(&world), 2, "one has left");
+    world.close_across(0, false, false);
+    world.run_for(ms(3_000));
+    let counts: Vec<_> = world.across().iter().map(|flow| (flow.counts.units, flow.counts.whole)).collect();
+    assert!(counts[0].0 > counts[2].0 && counts[2].0 > 60 && counts[1].1 > 60, "{counts:?}");
+    assert!([0, 2].iter().all(|at| counts[*at].0 == counts[*at].1), "{counts:?}");
+    assert_eq!((world.across_at_rest(), world.across_causes()), (Ok(()), Ok(())));
+    assert_eq!(world.violations(), []);
+}
+
+#[test]
+fn a_path_in_reserve_takes_over_at_once() {
+    let mut world = two_gateways(None);
+    let suite = Suite { backup: true, ..Suite::default() };
+    assert_eq!(world.open_across(AcrossSpec { to: 3, ..with(suite) }), Ok(0));
+    world.run_for(ms(1_000));
+    let node = world.hosts[0].node.as_ref().expect("it lives");
+    let detail = node.detail(world.across()[0].channel).expect("it is open");
+    world.kill(detail.hops[1].0.node.0 as usize - 1);
+    world.run_for(ms(1_000));
+    let flow = &world.across()[0];
+    assert_eq!((flow.sender, flow.counts.switched, flow.counts.rerouted), (EndState::Open, 1, 1));
+    assert_eq!(world.violations(), []);
+}
+
+#[test]
+fn a_change_loses_nothing_and_puts_nothing_out_of_order() {
+    let mut world = row(None);
+    world.run_for(ms(3_000));
+    assert_eq!(world.open_across(with(Suite { room: 6_000, ..Suite::default() })), Ok(0));
+    world.run_for(ms(1_000));
+    for (octets, period) in [(5_000, 40), (500, 40), (3_000, 50)] {
+        let change = AcrossChange { at: Span::ZERO, octets, period: ms(period), delay: None };
+        assert_eq!(world.change_across(0, change), Ok(()));
+        world.run_for(ms(2_000));
+    }
+    world.close_across(0, false, false);
+    world.run_for(ms(3_000));
+    let counts = world.across()[0].counts;
+    assert_eq!((counts.changed, counts.unchanged, counts.units), (3, 0, counts.whole));
+    assert_eq!((world.across_at_rest(), world.across_causes()), (Ok(()), Ok(())));
+    assert_eq!(world.violations(), []);
+}
+
+#[test]
+fn receivers_ask_and_a_channel_has_one_back() {
+    for asks in [Initiation::Receiver, Initiation::Duplex] {
+        let mut world = row(None);
+        world.run_for(ms(3_000));
+        assert_eq!(world.open_across(with(Suite { asks, ..Suite::default() })), Ok(0));
+        world.run_for(ms(2_000));
+        let flows = world.across();
+        assert_eq!(flows.len(), 1 + usize::from(asks == Initiation::Duplex));
+        assert!(flows.iter().all(|flow| flow.receiver == EndState::Open && flow.counts.whole > 30));
+        world.close_across(0, false, false);
+        world.run_for(ms(3_000));
+        assert_eq!((world.across_at_rest(), world.across_causes()), (Ok(()), Ok(())));
+        assert_eq!(world.violations(), []);
+    }
+}
+
+#[test]
+fn t7_a_channel_that_has_no_second_path_waits_for_another_one() {
+    let mut world = two_gateways(Some(Plant::TermsUntold));
+    let suite = Suite { backup: true, ..Suite::default() };
+    assert_eq!(world.open_across(AcrossSpec { to: 3, ..with(suite) }), Ok(0));
+    world.run_for(ms(1_000));
+    (1..3).for_each(|gateway| world.kill(gateway));
+    world.run_for(ms(1_000));
+    assert!(rules(&world).contains(&"T7"), "{:?} {:?}", world.violations(), world.across());
+}
+
+#[test]
+fn t8_a_booking_of_which_no_node_has_heard_begins_at_once() {
+    for (start, end) in [(Some(ms(5_000)), None), (None, Some(ms(500)))] {
+        let mut world = row(Some(Plant::TermsUntold));
+        world.run_for(ms(3_000));
+        assert_eq!(world.open_across(with(Suite { start, end, ..Suite::default() })), Ok(0));
+        world.run_for(ms(6_000));
+        assert!(rules(&world).contains(&"T8"), "{start:?} {end:?}: {:?}", world.violations());
+    }
+}
+
+/// The same requests are within their parts where nodes hear of them.
+#[test]
+fn t9_channels_that_count_in_no_partition_exceed_it() {
+    for (plant, found) in [(None, false), (Some(Plant::TermsUntold), true)] {
+        let mut spec = row_spec(plant, 3);
+        let mut link = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+        link.medium.medium = rota_sim::MediumKind::Link;
+        link.medium.partitions.add(studio(), 20).expect("room");
+        let (topology, card_queue) = (Topology::Link { delay: WorldSpec::CABLE }, link.port_queue);
+        spec.more = vec![SegmentSpec { settings: link, topology, card_queue }];
+        let mut world = World::new(7, spec);
+        world.run_for(ms(3_000));
+        for _ in 0..3 {
+            let suite = Suite { partition: Some(studio()), ..Suite::default() };
+            let request = AcrossSpec { octets: 5_000, ..with(suite) };
+            assert!(world.open_across(request).is_ok());
+            world.run_for(ms(1_000));
+        }
+        assert_eq!(rules(&world).contains(&"T9"), found, "{plant:?}: {:?}", world.violations());
+    }
+}
+
+#[test]
+fn t10_more_units_are_lost_than_the_promise_allows() {
+    let mut world = row(Some(Plant::NoExcuse));
+    world.run_for(ms(3_000));
+    let chances = Chances { late_ppb: 10_000_000, loss_ppb: 10_000_000 };
+    let (average, interval) = (Some(ms(80)), Some(ms(160)));
+    let suite = Suite { chances, average, interval, ..Suite::default() };
+    let request = AcrossSpec { manner: Manner::OnOff, octets: 1_000, ..with(suite) };
+    assert_eq!(world.open_across(request), Ok(0));
+    world.run_for(ms(4_000));
+    assert_eq!(world.across_chances(), Ok(()));
+    world.disturb(WireFault::Loss { ppm: 300_000, burst: 1 });
+    world.run_for(ms(20_000));
+    assert_eq!(world.across_chances().expect_err("they are lost").0, "T10");
+}
+
+#[test]
+fn t11_a_way_back_that_nobody_asks_for() {
+    let mut world = row(Some(Plant::TermsUntold));
+    world.run_for(ms(3_000));
+    assert_eq!(world.open_across(with(Suite { asks: Initiation::Duplex, ..Suite::default() })), Ok(0));
+    world.run_for(ms(14_000));
+    assert!(rules(&world).contains(&"T11"), "{:?}", world.violations());
 }

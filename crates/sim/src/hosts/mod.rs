@@ -74,6 +74,8 @@ pub struct Programs {
     pub(crate) incoming: BTreeMap<ChannelId, usize>,
     /// Listeners of programs whose channel never opened, which listen again.
     pub(crate) waiting: BTreeSet<u64>,
+    /// Channels that join others, and which unit of all is the first one of each.
+    pub(crate) joins: BTreeMap<ChannelId, Option<u64>>,
     assembling: BTreeMap<(ChannelId, u64), Assembly>,
 }
 
@@ -218,9 +220,17 @@ impl Host {
 }
 
 impl Programs {
+    /// The number, among all units of its sender, of the first one that a channel got.
+    fn first_of(&mut self, delivery: &Delivery, payload: &[u8]) -> u64 {
+        let Some(first) = self.joins.get_mut(&delivery.channel) else { return 0 };
+        let unit = &delivery.descriptor;
+        *first.get_or_insert_with(|| Pattern::number(unit.fragment_offset, payload).wrapping_sub(unit.number))
+    }
+
     /// A fragment arrived; returns what became of its unit when it was the last.
     pub(crate) fn deliver(&mut self, at: Instant, delivery: &Delivery, payload: &[u8]) -> Option<Receipt> {
-        let unit = &delivery.descriptor;
+        let mut unit = delivery.descriptor;
+        unit.number = unit.number.wrapping_add(self.first_of(delivery, payload));
         let key = (delivery.channel, unit.number);
         let fresh = || Assembly { octets: 0, fragments: 0, intact: true };
         let assembly = self.assembling.entry(key).or_insert_with(fresh);
@@ -254,6 +264,16 @@ pub(crate) struct Pattern;
 impl Pattern {
     fn word(number: u64, at: u64) -> [u8; 8] {
         (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ at).to_be_bytes()
+    }
+
+    /// The number of the unit that these octets are of.
+    fn number(offset: u32, payload: &[u8]) -> u64 {
+        let word = payload.first_chunk().map_or(0, |octets| u64::from_be_bytes(*octets));
+        // The inverse of the odd number that makes a word, by Newton's method: each step doubles the bits.
+        let factor = 0x9e37_79b9_7f4a_7c15u64;
+        let inverse =
+            (0..6).fold(factor, |of, _| of.wrapping_mul(2u64.wrapping_sub(factor.wrapping_mul(of))));
+        (word ^ u64::from(offset)).wrapping_mul(inverse)
     }
 
     fn is_intact(number: u64, offset: u32, payload: &[u8]) -> bool {

@@ -24,6 +24,10 @@ enum Action {
     /// Looks after a channel across segments.
     KeepAcross(usize),
     CloseAcross(usize),
+    /// A channel across segments: the n-th change, and the n-th receiver that joins or leaves.
+    ChangeAcross(usize, usize),
+    JoinAcross(usize, usize),
+    LeaveAcross(usize, usize),
     /// A reservation's n-th change.
     Change(usize, usize),
     Load(usize),
@@ -232,6 +236,15 @@ impl<'a> Run<'a> {
             self.at(begin + channel.open, Action::KeepAcross(index));
             let close = channel.close.map_or(self.end, |close| (begin + close).min(self.end));
             self.at(close, Action::CloseAcross(index));
+            for (nth, change) in channel.changes.iter().enumerate() {
+                self.at(begin + change.at, Action::ChangeAcross(index, nth));
+            }
+            for (nth, (_, at)) in channel.joins.iter().enumerate() {
+                self.at(begin + *at, Action::JoinAcross(index, nth));
+            }
+            for (nth, (_, at)) in channel.leaves.iter().enumerate() {
+                self.at(begin + *at, Action::LeaveAcross(index, nth));
+            }
         }
         for (index, load) in self.scenario.traffic.iter().enumerate() {
             self.at(begin + load.begin, Action::Load(index));
@@ -281,7 +294,10 @@ impl<'a> Run<'a> {
         }
         let breaks = self.scenario.world.across.is_some_and(|sessions| sessions.breaks_ppm > 0);
         let is_faultless = self.faults.is_empty() && !breaks;
-        let calm = || self.world.across_overflow().and_then(|()| self.world.across_causes());
+        let calm = || {
+            let judged = self.world.across_overflow().and_then(|()| self.world.across_causes());
+            judged.and_then(|()| self.world.across_chances())
+        };
         if is_faultless
             && !self.world.is_stopped()
             && let Err((rule, what)) = calm()
@@ -352,6 +368,22 @@ impl<'a> Run<'a> {
                     let is_open = self.world.across()[flow].receiver == EndState::Open;
                     let AcrossChannel { by_receiver, dies, .. } = self.scenario.across[index];
                     self.world.close_across(flow, by_receiver && is_open, dies);
+                }
+            }
+            Action::ChangeAcross(index, nth) => {
+                if let Some(flow) = self.across[index] {
+                    // One that is refused, or comes too soon behind another, is left out.
+                    let _ = self.world.change_across(flow, self.scenario.across[index].changes[nth]);
+                }
+            }
+            Action::JoinAcross(index, nth) => {
+                if let Some(flow) = self.across[index] {
+                    let _ = self.world.join_across(flow, self.scenario.across[index].joins[nth].0);
+                }
+            }
+            Action::LeaveAcross(index, nth) => {
+                if let Some(flow) = self.across[index] {
+                    self.world.leave_across(flow, self.scenario.across[index].leaves[nth].0);
                 }
             }
             Action::Change(index, nth) => self.change(index, nth),
@@ -442,13 +474,12 @@ impl<'a> Run<'a> {
             return;
         }
         self.at(now + LOOK, Action::KeepAcross(index));
-        let is_over = |flow: usize| {
-            let flow = &self.world.across()[flow];
-            // Its receiver is still told of the end.
-            flow.sender.is_over() && flow.receiving.is_none()
-        };
-        if self.across[index].is_none_or(is_over) {
-            self.across[index] = self.world.open_across(*spec).ok().or(self.across[index]);
+        if self.across[index].is_none_or(|flow| self.world.is_across_over(flow)) {
+            // What it was booked for is over.
+            if self.across[index].is_some() && spec.suite.end.is_some() {
+                return;
+            }
+            self.across[index] = self.world.open_across(spec.clone()).ok().or(self.across[index]);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::engine::Stream;
 use crate::faults::{Draw, Mix};
 use crate::scenario::{AcrossChannel, Load, Scenario};
 use crate::traffic::Shape;
-use crate::world::{AcrossSpec, Answer, Manner, SegmentSpec, Sessions, Topology, WorldSpec};
+use crate::world::{AcrossSpec, Answer, Manner, SegmentSpec, Sessions, Suite, Topology, WorldSpec};
 use rota_admission::rtip::{Discipline, Hold, Scheduler};
 use rota_proto::{MediumKind, Settings};
 use rota_units::{BitRate, Octets, Span};
@@ -164,7 +164,7 @@ impl Campaign {
         SegmentSpec { card_queue: settings.port_queue, settings, topology: Topology::Switch }
     }
 
-    fn channel(
+    pub(super) fn channel(
         self,
         random: &mut Stream,
         scenario: &Scenario,
@@ -195,8 +195,10 @@ impl Campaign {
         let uid = random.below(2) as u32;
         let close = (random.below(3) > 0).then(|| ms(open + random.between(1, duration)));
         let (by_receiver, dies) = (random.below(4) == 0, random.below(6) == 0);
-        let spec = AcrossSpec { from, to, octets, period, delay, uid, manner, answer };
-        AcrossChannel { spec, open: ms(open), close, by_receiver, dies }
+        let suite = Suite::default();
+        let spec = AcrossSpec { from, to, octets, period, delay, uid, manner, answer, suite };
+        let (changes, joins, leaves) = (Vec::new(), Vec::new(), Vec::new());
+        AcrossChannel { spec, open: ms(open), close, by_receiver, dies, changes, joins, leaves }
     }
 }
 

@@ -89,6 +89,20 @@ pub(super) enum Event {
         boot: u32,
         channel: ChannelId,
     },
+    /// The program of a channel in both directions asks for the way back, or, with its number, one opens what
+    /// it was asked for.
+    Ask {
+        flow: usize,
+        host: usize,
+        boot: u32,
+        number: Option<ChannelId>,
+    },
+    /// A program waits no more to be asked for a channel.
+    Uninvite {
+        flow: usize,
+        host: usize,
+        boot: u32,
+    },
 }
 
 impl Stamped for Event {
@@ -119,6 +133,8 @@ impl Stamped for Event {
                 Self::Hear { host, peer } => 17 << 56 ^ (*host as u64) << 32 ^ *peer as u64,
                 Self::Across { flow, .. } => 18 << 56 ^ *flow as u64,
                 Self::Decline { host, channel, .. } => 19 << 56 ^ (*host as u64) << 32 ^ channel.0,
+                Self::Ask { flow, host, .. } => 20 << 56 ^ (*host as u64) << 32 ^ *flow as u64,
+                Self::Uninvite { flow, host, .. } => 21 << 56 ^ (*host as u64) << 32 ^ *flow as u64,
             }
     }
 }
@@ -180,6 +196,8 @@ impl Event {
             Self::Hear { host, peer } => format!("host {host} hears its neighbour {peer}"),
             Self::Across { flow, .. } => format!("channel {flow} across segments"),
             Self::Decline { host, channel, .. } => format!("host {host} declines channel {channel}"),
+            Self::Ask { flow, host, .. } => format!("host {host} asks for channel {flow}, or opens it"),
+            Self::Uninvite { flow, host, .. } => format!("host {host} waits no more for channel {flow}"),
         }
     }
 }

@@ -17,7 +17,8 @@ mod station;
 mod wills;
 mod wire;
 
-pub use across::{AcrossCounts, AcrossFlow, AcrossSpec, Answer, EndState, Manner};
+pub use across::Suite;
+pub use across::{AcrossChange, AcrossCounts, AcrossFlow, AcrossSpec, Answer, EndState, Initiation, Manner};
 pub use custody::{Custody, Fragments};
 pub use flow::{Flow, FlowState};
 pub use hashes::Hashes;
@@ -384,6 +385,8 @@ impl World {
             Event::Hear { host, peer } => self.hear(host, peer),
             Event::Across { flow, boot } => self.emit_across(flow, boot),
             Event::Decline { host, boot, channel } => self.decline_across(host, boot, channel),
+            Event::Ask { flow, host, boot, number } => self.answer_across(flow, host, boot, number),
+            Event::Uninvite { flow, host, boot } => self.uninvite_across(flow, host, boot),
         }
     }
 

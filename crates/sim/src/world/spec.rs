@@ -39,6 +39,8 @@ pub enum Plant {
     Swallow,
     /// The wires bring every fragment twice and tell nobody.
     Double,
+    /// Nodes hear nothing of bookings, partitions, paths in reserve and ways back: their programs go by them.
+    TermsUntold,
     /// All messages of link control wait at the lowest level, whatever their programs say.
     OneLevel,
 }

@@ -3,7 +3,7 @@
 
 use super::{File, Medium, MediumKind, Wrong, wrong};
 use crate::quantity::{Rate, Size, Time};
-use rota_sim::SegmentSpec;
+use rota_sim::{PartitionName, SegmentSpec};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -15,6 +15,16 @@ pub(super) struct SegmentTable {
     rate: Option<Rate>,
     port_queue: Option<Size>,
     delay: Option<Time>,
+    #[serde(default)]
+    partition: Vec<PartitionTable>,
+}
+
+/// A part of a link with an admission of its own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct PartitionTable {
+    name: String,
+    percent: u8,
 }
 
 impl SegmentTable {
@@ -67,7 +77,17 @@ impl File {
         let spec = |(index, table): (usize, &SegmentTable)| {
             let stations = ports.iter().filter(|ports| ports.contains(&index)).count();
             let rate = table.rate.unwrap_or(self.rate).0;
-            self.segment_of(&table.medium(&self.medium), rate, stations)
+            let mut spec = self.segment_of(&table.medium(&self.medium), rate, stations)?;
+            for PartitionTable { name, percent } in &table.partition {
+                let wrong = |sentence: String| wrong("segment", index, "partition", sentence);
+                if spec.settings.medium.medium != rota_sim::MediumKind::Link {
+                    return Err(wrong("only a link is divided; write medium = \"link\"".to_owned()));
+                }
+                let name = name.parse::<PartitionName>().map_err(|error| wrong(error.to_string()))?;
+                let added = spec.settings.medium.partitions.add(name, *percent);
+                added.map_err(|error| wrong(error.to_string()))?;
+            }
+            Ok(spec)
         };
         self.segment.iter().enumerate().map(spec).collect()
     }

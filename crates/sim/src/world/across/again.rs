@@ -59,9 +59,10 @@ impl World {
         if flow.sender != EndState::Open {
             return;
         }
-        flow.bound = bound;
+        let former = std::mem::replace(&mut flow.bound, bound);
         flow.counts.rerouted += 1;
         flow.paths = Paths { is_cut: false, since: now, offers: true, ..flow.paths };
+        self.has_switched(at, former);
         self.learn_promise(at);
         // Behind this drain.
         let boot = self.hosts[host].boots;

@@ -22,19 +22,36 @@ impl World {
         let detail = self.hosts[spec.from].node.as_ref().and_then(|node| node.detail(*channel));
         let Some(detail) = detail else { return };
         let hop = |record: &rota_proto::rcap::Record| record.hop.offer.hop(record.hop.regulator);
+        let is_link = |record: &rota_proto::rcap::Record| record.hop.medium == LINK;
+        let link = |record: &rota_proto::rcap::Record| {
+            let host = usize::try_from(record.node.0).ok()?.checked_sub(1)?;
+            is_link(record).then_some((host, record.port))
+        };
+        let links: Vec<_> = detail.hops.iter().filter_map(|(record, _)| link(record)).collect();
         let hops: Vec<Hop> = detail.hops.iter().map(|(record, _)| hop(record)).collect();
         let terms = detail.terms;
         let Ok(packets) = terms.messages.packets(terms.packet_max) else { return };
         let flow = &mut self.across.flows[at];
+        if flow.beside.tree.is_some() {
+            // Its receivers have ways of their own.
+            return;
+        }
         flow.jitter = path::jitter(&hops, packets.spread + terms.host_slack, terms.clocks);
         flow.over_link = detail.hops.iter().any(|(record, _)| record.hop.medium == LINK);
         flow.spent = None;
+        let (burst, octets) = (packets.traffic.burst(), packets.octets.get());
+        let interval = terms.messages.interval.as_nanos().max(1);
+        flow.beside.octets_a_second = burst.saturating_mul(octets).saturating_mul(1_000_000_000) / interval;
+        flow.beside.links = links;
     }
 
     /// T1: a whole unit of a conforming source that no fault met has taken so long.
     pub(super) fn judge_jitter(&mut self, at: usize, number: u64, took: Span) {
+        let now = self.now();
         let flow = &mut self.across.flows[at];
-        if flow.spec.manner == Manner::Hasty || flow.jitter == Span::ZERO {
+        // A unit of the first time behind a change waits for those of the contract before.
+        let eases = flow.beside.former.is_some_and(|former| now <= former.until + former.bound * 2);
+        if flow.spec.manner == Manner::Hasty || flow.jitter == Span::ZERO || eases {
             return;
         }
         let before = flow.spent.unwrap_or(Spent { least: took, most: took });
@@ -53,8 +70,8 @@ impl World {
 
 impl AcrossFlow {
     /// A unit that no fault met has used so much of its bound, and has come in so many packets.
-    pub(super) fn count_use(&mut self, took: Span, packets: u64) {
-        let used = parts(took, self.bound);
+    pub(super) fn count_use(&mut self, (took, bound): (Span, Span), packets: u64) {
+        let used = parts(took, bound);
         self.counts.longest_ppm = self.counts.longest_ppm.max(used);
         if self.over_link {
             self.counts.link_ppm = self.counts.link_ppm.max(used);
