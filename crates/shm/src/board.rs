@@ -14,8 +14,7 @@ use crate::raw::{ReadPages, Waited, WritePages, futex_value, futex_wait, futex_w
 const STATE: usize = offset_of!(BoardHeader, state);
 const CAUSE: usize = offset_of!(BoardHeader, cause);
 const FINAL_UNITS: usize = offset_of!(BoardHeader, final_units);
-/// Nobody will say how many units there were.
-const NEVER_KNOWN: u64 = u64::MAX;
+const UNSTATED: usize = offset_of!(BoardHeader, unstated);
 const UNSENT: usize = offset_of!(BoardHeader, unsent);
 const EVENT: usize = offset_of!(BoardHeader, event);
 const RELEASED: usize = offset_of!(BoardHeader, tx_released);
@@ -131,7 +130,7 @@ impl Board {
         let is_first = !matches!(self.view().state(), ChannelState::Closed(_));
         self.set_state(ChannelState::Closed(cause), final_units);
         if is_first && final_units.is_none() && !awaits {
-            self.pages.store_release(FINAL_UNITS, NEVER_KNOWN);
+            self.pages.store_release(UNSTATED, 1);
             self.notify();
         }
     }
@@ -143,8 +142,7 @@ impl Board {
 
     /// The sender of a channel that has ended without its statement has stated these units afterwards.
     pub fn state_afterwards(&self, units: u64, unsent: u64) {
-        let known = self.view().0.load(FINAL_UNITS);
-        if matches!(self.view().state(), ChannelState::Closed(_)) && [0, NEVER_KNOWN].contains(&known) {
+        if matches!(self.view().state(), ChannelState::Closed(_)) && self.view().0.load(FINAL_UNITS) == 0 {
             self.pages.store(UNSENT, unsent);
             self.pages.store_release(FINAL_UNITS, units.saturating_add(1));
             self.notify();
@@ -246,17 +244,14 @@ impl BoardView {
     /// How many units the sender had sent in all, once the channel is closed and the node knows.
     pub fn final_units(&self) -> Option<u64> {
         match self.state() {
-            ChannelState::Closed(_) => match self.pages.load_acquire(FINAL_UNITS) {
-                NEVER_KNOWN => None,
-                units => units.checked_sub(1),
-            },
+            ChannelState::Closed(_) => self.pages.load_acquire(FINAL_UNITS).checked_sub(1),
             _ => None,
         }
     }
 
     /// True if [`BoardView::final_units`] will not change any more.
     pub fn is_final(&self) -> bool {
-        matches!(self.state(), ChannelState::Closed(_)) && self.pages.load_acquire(FINAL_UNITS) != 0
+        self.final_units().is_some() || self.pages.load_acquire(UNSTATED) != 0
     }
 
     /// How many of [`BoardView::final_units`] waited at the end and never left; 0 before it.

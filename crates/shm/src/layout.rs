@@ -66,14 +66,15 @@ pub struct BoardHeader {
     pub state: u64,
     /// A [`rota_contract::CloseCause`] code.
     pub cause: u64,
-    /// How many units the sender had handed over or left out when it closed, plus one; 0 = not known,
-    /// all ones = not known, nor will it be.
+    /// How many units the sender had handed over or left out when it closed, plus one; 0 = not known.
     pub final_units: u64,
     /// Futex word in the first four octets; bumped whenever anything above changed.
     pub event: u64,
     /// How many of the final units waited at the end and never left.
     pub unsent: u64,
-    reserved_3: [u64; 3],
+    /// 1 where nobody will say how many units there were.
+    pub unstated: u64,
+    reserved_3: [u64; 2],
     /// See [`crate::ChannelCounter`].
     pub counters: [u64; CHANNEL_COUNTERS],
     /// The counts of units, as the receiver's node counted them; see [`rota_contract::Tally`].
