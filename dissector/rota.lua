@@ -140,7 +140,8 @@ field("dead_octets", ProtoField.uint16, "Dead octets", base.DEC)
 field("dead", ProtoField.bytes, "Dead set")
 field("slots", ProtoField.uint16, "Slots", base.DEC)
 field("periodic", ProtoField.bool, "Periodic", 16, nil, 0x8000)
-field("slot_station", ProtoField.uint16, "Station", base.DEC, nil, 0x7fff)
+field("slot_partition", ProtoField.uint16, "Partition", base.DEC, nil, 0x7000)
+field("slot_station", ProtoField.uint16, "Station", base.DEC, nil, 0x0fff)
 field("tht", ProtoField.uint32, "THT (ns)", base.DEC)
 
 field("claimed", ProtoField.uint32, "Claimed generation counter", base.DEC)
@@ -279,10 +280,10 @@ local function token(r)
     local slots = r:uint("slots", 2)
     for slot = 1, slots or 0 do
         r:below("Slot " .. (slot - 1), 6, function(tree)
-            local station = r:bits(2, { "periodic", "slot_station" })
+            local station = r:bits(2, { "periodic", "slot_partition", "slot_station" })
             local tht = r:uint("tht", 4)
             if tht then
-                tree:append_text(": station " .. station % 0x8000 .. ", " .. tht .. " ns")
+                tree:append_text(": station " .. station % 0x1000 .. ", " .. tht .. " ns")
             end
         end)
     end

@@ -124,7 +124,7 @@ fn evaluate(before: Span, request: &Request, params: &SegmentParams) -> Result<A
     let admitted = promise(before, request, share, params);
     let excess = (before + admitted.tht + overhead(params)).minus(link_window(params.trt));
     if excess > Span::ZERO {
-        return Err(Failure { test: Test::LinkCapacity, margin: excess });
+        return Err(Failure::new(Test::LinkCapacity, excess));
     }
     Ok(admitted)
 }
@@ -163,7 +163,7 @@ pub fn link_cycle_min(params: &SegmentParams, least: Span, most: Span) -> Option
 pub fn admit_on_link(loads: &[Span], request: &Request, params: &SegmentParams) -> Result<Admitted, Refusal> {
     let before: Span = loads.iter().copied().sum();
     if loads.len() >= LINK_SHARES_MAX {
-        let failure = Failure { test: Test::SlotTableFull, margin: Span::ZERO };
+        let failure = Failure::new(Test::SlotTableFull, Span::ZERO);
         return Err(refusal(params, request.pace, &failure, None));
     }
     evaluate(before, request, params).map_err(|failure| {
@@ -192,7 +192,7 @@ pub fn refused_by_port(
         NodeTest::Group => Test::Group,
         _ => Test::LinkCapacity,
     };
-    let refusal = refusal(params, pace, &Failure { test, margin: denied.margin }, nearest);
+    let refusal = refusal(params, pace, &Failure::new(test, denied.margin), nearest);
     Refusal { partition: denied.partition, ..refusal }
 }
 
@@ -213,7 +213,14 @@ mod tests {
     }
 
     fn unit(octets: u64, pace: Pace) -> Request {
-        Request { station: 1, unit_octets: Octets::new(octets), pace, periodic: false, receives: false }
+        Request {
+            station: 1,
+            unit_octets: Octets::new(octets),
+            pace,
+            periodic: false,
+            receives: false,
+            partition: 0,
+        }
     }
 
     /// By hand, at 10 Mbit/s: a unit of 6,250 octets takes 5 frames, 6,760 octets on the wire.

@@ -150,7 +150,14 @@ mod tests {
 
     fn request(octets: u64) -> Request {
         let unit_octets = Octets::new(octets);
-        Request { station: 1, unit_octets, pace: Pace::EVERY_CYCLE, periodic: true, receives: false }
+        Request {
+            station: 1,
+            unit_octets,
+            pace: Pace::EVERY_CYCLE,
+            periodic: true,
+            receives: false,
+            partition: 0,
+        }
     }
 
     /// A session of station 1, and behind it one of each of `others`.
@@ -160,7 +167,7 @@ mod tests {
             let station = 1 + at as u16;
             let asked = Request { station, ..request(*octets) };
             let admitted = admit(&slots, &asked, &params()).expect("fits");
-            slots.push(Slot { station, tht: admitted.tht, periodic: true });
+            slots.push(Slot { station, tht: admitted.tht, periodic: true, partition: 0 });
         }
         (slots, vec![SessionSlot { index: 0, share: Octets::new(octets) }])
     }
@@ -182,7 +189,7 @@ mod tests {
                 parts[last].share = share;
             }
             Growth::Added { share, tht, kept } => {
-                slots.push(Slot { station: 1, tht, periodic: true });
+                slots.push(Slot { station: 1, tht, periodic: true, partition: 0 });
                 assert!(still_fits(slots, &params()).is_ok(), "old and new stand together for a cycle");
                 if kept > Octets::ZERO {
                     cut(slots, &mut parts[last], kept);
@@ -238,7 +245,7 @@ mod tests {
         for (station, octets) in [(1, 9_000), (2, 20_000), (3, 6_000)] {
             let asked = Request { station, periodic: false, ..request(octets) };
             let granted = admit(&slots, &asked, &params).expect("fits");
-            slots.push(Slot { station, tht: granted.tht, periodic: false });
+            slots.push(Slot { station, tht: granted.tht, periodic: false, partition: 0 });
             let part = SessionSlot { index: slots.len() - 1, share: Octets::new(octets) };
             let stands = standing(&slots, &[part], &asked, &params);
             assert_eq!((stands.gap, stands.offset), (granted.gap, granted.offset), "station {station}");
@@ -301,11 +308,11 @@ mod tests {
     #[test]
     fn the_bound_of_a_session_in_two_slots_is_larger_than_that_of_one() {
         let params = SegmentParams::new(BitRate::from_mbit(10), 14);
-        let slot = |station| Slot { station, tht: Span::from_millis(4), periodic: true };
+        let slot = |station| Slot { station, tht: Span::from_millis(4), periodic: true, partition: 0 };
         let slots = [slot(2), slot(3), slot(2)];
         let pace = Pace::of(params.trt.div_down(2), params.trt).expect("a part");
         let (unit_octets, periodic, receives) = (Octets::new(8_000), true, false);
-        let request = Request { station: 2, unit_octets, pace, periodic, receives };
+        let request = Request { station: 2, unit_octets, pace, periodic, receives, partition: 0 };
         let part = |index| SessionSlot { index, share: Octets::new(2_872) };
         let one = standing(&slots, &[part(2)], &request, &params);
         let two = standing(&slots, &[part(0), part(2)], &request, &params);
@@ -321,7 +328,7 @@ mod tests {
     #[test]
     fn the_bound_of_a_session_without_a_period_runs_to_its_last_slot() {
         let params = params();
-        let slot = |station| Slot { station, tht: Span::from_millis(4), periodic: false };
+        let slot = |station| Slot { station, tht: Span::from_millis(4), periodic: false, partition: 0 };
         let slots = [slot(1), slot(2), slot(3), slot(1)];
         let asked = Request { periodic: false, ..request(5_744) };
         let part = |index| SessionSlot { index, share: Octets::new(2_872) };

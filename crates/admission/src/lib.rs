@@ -11,12 +11,12 @@
 //! // One unit of 6,250 octets in each cycle: an MPEG-I stream of the paper.
 //! let (station, pace) = (1, Pace::EVERY_CYCLE);
 //! let unit_octets = Octets::new(6_250);
-//! let stream = Request { station, unit_octets, pace, periodic: true, receives: false };
+//! let stream = Request { station, unit_octets, pace, periodic: true, receives: false, partition: 0 };
 //! let granted = admit(&[], &stream, &params)?;
 //! assert!(granted.bound > params.trt);
 //!
 //! // Beside it a unit of 60,000 octets does not fit; the largest that does is offered.
-//! let slots = [Slot { station, tht: granted.tht, periodic: true }];
+//! let slots = [Slot { station, tht: granted.tht, periodic: true, partition: 0 }];
 //! let large = Request { station: 2, unit_octets: Octets::new(60_000), ..stream };
 //! let refusal = admit(&slots, &large, &params).unwrap_err();
 //! assert_eq!(refusal.test, Test::Eq3Capacity);
@@ -44,6 +44,7 @@ mod half_duplex;
 mod link;
 mod nrt_latency;
 mod pace;
+mod partitions;
 pub mod path;
 mod refusal;
 mod rether;
@@ -64,8 +65,8 @@ pub use nrt_latency::{NrtNeed, NrtPolicy, NrtRing, nrt_need, t_nrt};
 pub use pace::Pace;
 pub use refusal::{Refusal, Test};
 pub use rether::{
-    Admitted, FRAGMENTS_MAX, Request, SegmentParams, admit, gap_early, gap_strict, still_fits, tht_nrt,
-    tht_rt, tht_rt_joined, tht_shared, tht_shared_joined,
+    Admitted, FRAGMENTS_MAX, Request, SegmentParams, admit, gap_early, gap_strict, rest_has_room, still_fits,
+    tht_nrt, tht_rt, tht_rt_joined, tht_shared, tht_shared_joined,
 };
 pub use slots::{Slot, close_slot, is_joined, is_strict, offset_of, remove_station, reserved, visits};
 pub use timers::{RecoveryModel, Timers};

@@ -63,6 +63,7 @@
 use crate::link::{Framing, LinkModel};
 use crate::nrt_latency::{NrtNeed, NrtPolicy, nrt_need};
 use crate::pace::Pace;
+use crate::partitions::Partitions;
 use crate::refusal::{Refusal, Test};
 use crate::slots::{Slot, is_strict, offset_of, reserved, visits};
 use rota_units::{BitRate, Octets, Span};
@@ -93,6 +94,8 @@ pub struct SegmentParams {
     pub slots_max: u16,
     /// L: how long a station may hold the token; a rest may take one cycle more.
     pub hold_max: Span,
+    /// Its partitions.
+    pub partitions: Partitions,
 }
 
 impl SegmentParams {
@@ -138,6 +141,7 @@ impl SegmentParams {
             card_burst_octets: link.framing.frame_wire_octets_max() * burst_frames,
             slots_max,
             hold_max: trt,
+            partitions: Partitions::default(),
         }
     }
 
@@ -257,9 +261,11 @@ pub struct Request {
     pub periodic: bool,
     /// True if a station of the list sends to it: then the token may come to it behind such a frame.
     pub receives: bool,
+    /// The number of its partition; 0 for the rest.
+    pub partition: u8,
 }
 
-/// What was granted; append `Slot { station, tht, periodic }` to the list (`RETHER-2.3-7`).
+/// What was granted; append a [`Slot`] of it to the list (`RETHER-2.3-7`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
     /// What the new slot adds to the list; less than eq. 1 when it is joined to the station's last slot.
@@ -280,6 +286,15 @@ pub struct Admitted {
 pub(crate) struct Failure {
     pub(crate) test: Test,
     pub(crate) margin: Span,
+    /// The partition whose test it is.
+    pub(crate) partition: Option<u8>,
+}
+
+impl Failure {
+    /// Of the whole segment.
+    pub(crate) const fn new(test: Test, margin: Span) -> Self {
+        Self { test, margin, partition: None }
+    }
 }
 
 /// Eq. 3 with the repairs: may `request` join `slots`? (`RETHER-2.3-2`)
@@ -308,7 +323,7 @@ pub(crate) fn share_of(request: &Request, params: &SegmentParams) -> Result<Octe
     let unit = request.unit_octets;
     if unit > params.unit_octets_max() {
         let excess = tht_rt(params, unit).minus(tht_rt(params, params.unit_octets_max()));
-        return Err(Failure { test: Test::UnitTooLarge, margin: excess });
+        return Err(Failure::new(Test::UnitTooLarge, excess));
     }
     Ok(request.pace.share(unit, &params.link.framing))
 }
@@ -321,23 +336,26 @@ pub(crate) fn fit(
     params: &SegmentParams,
 ) -> Result<Admitted, Failure> {
     if slots.len() >= usize::from(params.slots_max) {
-        return Err(Failure { test: Test::SlotTableFull, margin: Span::ZERO });
+        return Err(Failure::new(Test::SlotTableFull, Span::ZERO));
     }
     let pace = request.pace;
     let alone = tht_shared(params, share, pace);
     let slot_max = Span::from_nanos(u64::from(u32::MAX));
     if alone > slot_max {
-        return Err(Failure { test: Test::UnitTooLarge, margin: alone.minus(slot_max) });
+        return Err(Failure::new(Test::UnitTooLarge, alone.minus(slot_max)));
     }
-    let joined = slots.last().is_some_and(|last| last.station == request.station);
+    let station = request.station;
+    let joined = slots.last().is_some_and(|last| last.continues_in(station, request.partition));
     // A visit that begins late by a frame must still end in its time, or every slot behind it is late too.
     let lead = if request.receives { params.link.frame_span_max() } else { Span::ZERO };
     let tht = if joined { tht_shared_joined(params, share, pace) } else { alone + lead };
     let offset = offset_of(slots, slots.len());
     let strict = request.periodic || is_strict(slots);
     let need = nrt_need(params, offset + tht, strict);
+    let slot = Slot { station, tht, periodic: request.periodic, partition: request.partition };
+    check_partition(slots, &slot, &need, params)?;
     let spare = eq3(offset + tht, &need, params)?;
-    check_hold(slots, &Slot { station: request.station, tht, periodic: request.periodic }, params)?;
+    check_hold(slots, &slot, params)?;
     let gap = if request.periodic { gap_strict(params) } else { gap_early(params, slots) };
     let one = tht_shared(params, share, Pace::EVERY_CYCLE);
     let bound = bound(params, request, offset, one);
@@ -364,7 +382,36 @@ pub fn still_fits(slots: &[Slot], params: &SegmentParams) -> Result<Span, Test> 
     }
     let all = reserved(slots);
     let need = nrt_need(params, all, is_strict(slots));
-    eq3(all, &need, params).map_err(|failure| failure.test)
+    let spare = eq3(all, &need, params).map_err(|failure| failure.test)?;
+    let rest = in_partition(slots, 0) + need.total();
+    if rest > params.partitions.room(0, params.trt) { Err(Test::Eq3Capacity) } else { Ok(spare) }
+}
+
+fn in_partition(slots: &[Slot], number: u8) -> Span {
+    slots.iter().filter(|slot| slot.partition == number).map(|slot| slot.tht).sum()
+}
+
+/// True if the rest has room for ordinary traffic while nothing is reserved.
+pub fn rest_has_room(params: &SegmentParams) -> bool {
+    nrt_need(params, Span::ZERO, false).total() <= params.partitions.room(0, params.trt)
+}
+
+/// Eq. 3 within the partition of `new`; the rest has the time of ordinary traffic beside its slots.
+fn check_partition(
+    slots: &[Slot],
+    new: &Slot,
+    need: &NrtNeed,
+    params: &SegmentParams,
+) -> Result<(), Failure> {
+    let number = new.partition;
+    // Where no time serves ordinary traffic, eq. 3 says so.
+    let ordinary = if number == 0 && need.latency.is_some() { need.total() } else { Span::ZERO };
+    let taken = in_partition(slots, number) + new.tht + ordinary;
+    let excess = taken.minus(params.partitions.room(number, params.trt));
+    if excess == Span::ZERO {
+        return Ok(());
+    }
+    Err(Failure { partition: Some(number), ..Failure::new(Test::Eq3Capacity, excess) })
 }
 
 /// No hold outlives its lease, now or after any closing, once `new` stands in the list.
@@ -384,7 +431,7 @@ fn check_hold(slots: &[Slot], new: &Slot, params: &SegmentParams) -> Result<(), 
     };
     let longest = all().map(|slot| hold_of(slot.station)).max().unwrap_or(Span::ZERO);
     if longest > params.hold_max {
-        return Err(Failure { test: Test::HoldTooLong, margin: longest.minus(params.hold_max) });
+        return Err(Failure::new(Test::HoldTooLong, longest.minus(params.hold_max)));
     }
     Ok(())
 }
@@ -396,18 +443,18 @@ fn eq3(all: Span, need: &NrtNeed, params: &SegmentParams) -> Result<Span, Failur
     let capacity = all + need.share.max(need.card_burst) + need.overhead;
     let excess = capacity.minus(params.trt);
     if excess > Span::ZERO {
-        return Err(Failure { test: Test::Eq3Capacity, margin: excess });
+        return Err(Failure::new(Test::Eq3Capacity, excess));
     }
     let floor = all + need.floor + need.overhead;
     if floor > params.trt {
-        return Err(Failure { test: Test::NrtFloor, margin: floor.minus(params.trt) });
+        return Err(Failure::new(Test::NrtFloor, floor.minus(params.trt)));
     }
     match need.latency {
         // The margin is what the stated latency lacks of the one that every policy keeps above the floor.
-        None => Err(Failure { test: Test::NrtLatency, margin: need.latency_excess }),
+        None => Err(Failure::new(Test::NrtLatency, need.latency_excess)),
         Some(_) => {
             let all = all + need.total();
-            let missing = || Failure { test: Test::NrtLatency, margin: all.minus(params.trt) };
+            let missing = || Failure::new(Test::NrtLatency, all.minus(params.trt));
             params.trt.checked_sub(all).ok_or_else(missing)
         }
     }
@@ -436,7 +483,7 @@ pub(crate) fn refusal(
         counter_offer,
         counter_offer_bps: counter_offer.map(|unit| params.rate_of_down(unit, pace)),
         tsn_code: failure.test.tsn_code(),
-        partition: None,
+        partition: failure.partition,
         free_until: None,
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Two neighbouring slots of one station are one visit, so the second one is charged neither the hop nor
 //! the start of a visit: it is *joined*. The list keeps that form through every close (`RETHER-2.3-11`).
+//! On a segment in partitions only slots of one partition are joined.
 
 use crate::rether::SegmentParams;
 use rota_units::Span;
@@ -15,6 +16,15 @@ pub struct Slot {
     pub tht: Span,
     /// Its owner needs exactly one visit a period: the whole ring is strict while one such slot exists.
     pub periodic: bool,
+    /// The number of its partition; 0 for the rest.
+    pub partition: u8,
+}
+
+impl Slot {
+    /// Whether a slot of this station and partition, right behind it, continues its visit.
+    pub(crate) fn continues_in(&self, station: u16, partition: u8) -> bool {
+        (self.station, self.partition) == (station, partition)
+    }
 }
 
 /// Sum of all holding times: the left sum of eq. 3.
@@ -32,14 +42,18 @@ pub fn is_strict(slots: &[Slot]) -> bool {
     slots.iter().any(|slot| slot.periodic)
 }
 
-/// Whether slot `index` continues the visit of the slot before it.
+/// Whether slot `index` is charged as one that continues the visit of the slot before it: of its station and
+/// partition.
 pub fn is_joined(slots: &[Slot], index: usize) -> bool {
-    index > 0 && index < slots.len() && slots[index - 1].station == slots[index].station
+    let continues = |before: &Slot, of: &Slot| before.continues_in(of.station, of.partition);
+    index > 0 && index < slots.len() && continues(&slots[index - 1], &slots[index])
 }
 
-/// Number of token visits the list causes in one cycle.
+/// Number of token visits the list causes in one cycle: neighbouring slots of one station are one, of several
+/// partitions, too.
 pub fn visits(slots: &[Slot]) -> u64 {
-    (0..slots.len()).filter(|&index| !is_joined(slots, index)).count() as u64
+    let further = slots.windows(2).filter(|pair| pair[0].station != pair[1].station).count();
+    (further + usize::from(!slots.is_empty())) as u64
 }
 
 /// Closes slot `index` and moves all later ones to the left; returns the new length.
@@ -106,9 +120,10 @@ mod tests {
                 pace: Pace::EVERY_CYCLE,
                 periodic: true,
                 receives: false,
+                partition: 0,
             };
             if let Ok(admitted) = admit(&slots, &request, &params) {
-                slots.push(Slot { station, tht: admitted.tht, periodic: true });
+                slots.push(Slot { station, tht: admitted.tht, periodic: true, partition: 0 });
             }
         }
         slots

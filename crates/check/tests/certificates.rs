@@ -264,7 +264,7 @@ impl Drawn {
     fn slots(&self) -> Vec<Slot> {
         let of = |(i, (x_min, ..)): (usize, &(u64, u64, u64))| {
             let station = if i == 0 && self.flags[2] { 3 } else { 7 };
-            Slot { station, tht: ns(x_min * 50), periodic: false }
+            Slot { station, tht: ns(x_min * 50), periodic: false, partition: 0 }
         };
         self.others.iter().enumerate().map(of).collect()
     }

@@ -86,6 +86,8 @@ pub enum Mismatch {
     Medium,
     /// It is one too many on a point-to-point link, which has two ends.
     ThirdStation,
+    /// The segment is divided in another way: the numbers of partitions.
+    Partitions,
 }
 
 impl Mismatch {

@@ -36,7 +36,7 @@ pub struct Segment {
     pub trt: Option<Span>,
     /// How the ends of a link serve packets of channels across segments.
     pub discipline: Discipline,
-    /// The partitions of both directions of a link.
+    /// The partitions of both directions of a link, or of a RETHER segment.
     pub partitions: NamedPartitions,
 }
 

@@ -202,6 +202,8 @@ pub struct Share {
     pub pace: rota_admission::Pace,
     /// Whether it needs the strict period.
     pub periodic: bool,
+    /// The number of its partition of the port's network ([`crate::Settings::partitions`]); 0 for the rest.
+    pub partition: u8,
     /// A link serves its units one by one by the discipline of its settings, each of them one frame of this
     /// traffic. Another medium does not read it, and a link not `pace` and `periodic` then.
     pub flow: Option<FlowShare>,
@@ -212,8 +214,6 @@ pub struct Share {
 pub struct FlowShare {
     /// In time.
     pub traffic: Traffic,
-    /// The number of its partition on the link ([`crate::Settings::partitions`]); 0 for the rest.
-    pub partition: u8,
     /// When it is needed.
     pub life: Life,
     /// The chance of a late packet that is allowed here: above zero for the statistical class, which stands
@@ -232,6 +232,15 @@ pub struct GroupShare {
     pub at_once: u8,
 }
 
+/// What stands in one partition of a port's network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartitionLoad {
+    /// Channels across segments on a link; slots of all stations on a RETHER segment.
+    pub channels: usize,
+    /// Their work in a cycle.
+    pub work: Span,
+}
+
 /// A group that stands at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupLoad {
@@ -244,9 +253,9 @@ pub struct GroupLoad {
 }
 
 impl FlowShare {
-    /// Of the guaranteed class, in the rest, at once and for ever.
+    /// Of the guaranteed class, at once and for ever.
     pub const fn guaranteed(traffic: Traffic) -> Self {
-        Self { traffic, partition: 0, life: Life::ALWAYS, late: Chance::NEVER, group: None }
+        Self { traffic, life: Life::ALWAYS, late: Chance::NEVER, group: None }
     }
 }
 

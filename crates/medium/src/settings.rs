@@ -6,9 +6,10 @@ use crate::door::MediumKind;
 use crate::members::STATIONS_MAX;
 use core::ops::{Deref, DerefMut};
 use rota_admission::rtip::Discipline;
-use rota_admission::subnet::NamedPartitions;
+use rota_admission::subnet::{NamedPartitions, Partitions};
 use rota_admission::{Framing, LinkModel, NrtPolicy, RecoveryModel, SegmentParams, Timers};
 use rota_admission::{link_capacity, link_cycle_min};
+use rota_contract::PartitionName;
 use rota_units::{BitRate, Octets, Span};
 use rota_wire::{DEFAULT_ETHERTYPE, ETHERNET_HEADER_OCTETS};
 
@@ -178,7 +179,8 @@ pub struct Settings {
     /// How this end of a link serves packets of channels across segments. The other end is free to have
     /// another one.
     pub discipline: Discipline,
-    /// The partitions of this end of a link. The other end is free to have others.
+    /// The partitions of this end of a link, whose other end is free to have others, or of a RETHER segment,
+    /// whose stations all have the same ones in the same order.
     pub partitions: NamedPartitions,
     /// True for a tunnel: the link's frames go over a network that runs no Rota, so that its bounds are
     /// computed as those of a cable and guaranteed by nobody.
@@ -316,7 +318,16 @@ impl Settings {
             nrt_latency_max: self.nrt_latency_max,
             hold_max: self.lease,
             nrt_share_percent: self.nrt_share_percent,
+            partitions: self.partitions_of_all(),
             ..SegmentParams::with_framing(self.link.rate, self.link.framing, stations)
+        }
+    }
+
+    /// The partitions that all stations share; those of a link are of one end of it.
+    pub(crate) fn partitions_of_all(&self) -> Partitions {
+        match self.medium {
+            MediumKind::Rether => self.partitions.shares(),
+            MediumKind::Link => Partitions::default(),
         }
     }
 
@@ -525,9 +536,18 @@ impl Settings {
         let values = values.chain(self.follow_stalls.then_some(1));
         let values = values.chain((self.medium == MediumKind::Link).then_some(2));
         let values = values.chain(self.withdrawn.then_some(3));
-        values.flat_map(u64::to_be_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
+        let octets = values.flat_map(u64::to_be_bytes).chain(self.octets_of_partitions());
+        octets.fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
             (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
         })
+    }
+
+    /// The names and shares of the partitions that all stations share.
+    fn octets_of_partitions(&self) -> impl Iterator<Item = u8> + use<> {
+        let is_shared = self.medium == MediumKind::Rether;
+        let named = self.partitions.iter().filter_map(|(_, name, percent)| Some((name?, percent)));
+        let octets = |(name, percent): (PartitionName, u8)| name.octets().into_iter().chain([percent]);
+        named.filter(move |_| is_shared).flat_map(octets)
     }
 
     /// The recovery timers that admission proves, for a segment of `stations` stations. The hop and death

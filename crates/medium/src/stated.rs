@@ -38,7 +38,8 @@ impl Settings {
             death_us: us(self.death_timeout),
             flags: flag(self.half_duplex, StatedSettings::HALF_DUPLEX)
                 | flag(self.follow_stalls, StatedSettings::FOLLOW_STALLS)
-                | flag(self.medium == MediumKind::Link, StatedSettings::LINK),
+                | flag(self.medium == MediumKind::Link, StatedSettings::LINK)
+                | self.partitions_of_all().count() * StatedSettings::PARTITIONS,
             per_frame_ns: cost(self.link.per_frame),
             prepare_ns: cost(self.link.prepare),
             per_visit_ns: cost(self.link.per_visit),
@@ -81,6 +82,12 @@ pub(crate) fn differences(ours: &Settings, said: &Announce) -> Differences {
         found.differs(Mismatch::Version, here, tried.unwrap_or(here));
     }
     if found.count == 0 {
+        // Nothing else is left to differ where both divide the segment.
+        let parts = u64::from(ours.partitions_of_all().count());
+        if parts > 0 && said.stated.is_some() {
+            found.all[0] = Some(Difference::new(Mismatch::Partitions, parts, parts));
+            return found.all;
+        }
         found.differs(Mismatch::Other, ours.digest(), said.settings);
     }
     found.all
@@ -109,6 +116,8 @@ fn named(found: &mut Found, settings: &Settings, said: &Announce, theirs: &State
     }
     let of = StatedSettings::HALF_DUPLEX;
     found.differs(Mismatch::HalfDuplex, flag(ours, of), flag(theirs, of));
+    let [here, there] = [ours, theirs].map(|of| of.flags / StatedSettings::PARTITIONS);
+    found.differs(Mismatch::Partitions, here, there);
     found.differs(Mismatch::Policy, ours.policy, theirs.policy);
     // Another rate or MTU brings other costs along.
     if !mtu && !rate {
@@ -186,6 +195,30 @@ mod tests {
         let frame = LinkModel { per_frame: Span::from_nanos(1), ..base().link };
         let frame_ns = u64::from(stated.per_frame_ns);
         assert!(of(&base().with_link(frame)).contains(&(Mismatch::FrameCost, frame_ns, 1)));
+    }
+
+    /// Numbers of partitions mean the same at all stations of a ring.
+    #[test]
+    fn a_segment_that_is_divided_in_another_way_is_told() {
+        let divided = |parts: &[(&str, u8)]| {
+            let mut settings = settings();
+            for (name, percent) in parts {
+                settings.partitions.add(name.parse().expect("a name"), *percent).expect("room");
+            }
+            settings
+        };
+        let between = |ours: &Settings, theirs: &Settings| between(ours, &said(theirs)).first().copied();
+        let one = divided(&[("studio", 40)]);
+        assert_eq!(between(&one, &divided(&[])), Some((Mismatch::Partitions, 1, 0)));
+        assert_eq!(between(&divided(&[]), &one), Some((Mismatch::Partitions, 0, 1)));
+        assert_eq!(between(&one, &divided(&[("studio", 30)])), Some((Mismatch::Partitions, 1, 1)));
+        let two = [("studio", 40), ("office", 20)];
+        let turned = [two[1], two[0]];
+        assert_ne!(divided(&two).digest(), divided(&turned).digest(), "their order gives them their numbers");
+        assert_eq!(divided(&two).digest(), divided(&two).digest());
+        // Each end of a link has its own.
+        let link = |parts: &[(&str, u8)]| Settings { medium: MediumKind::Link, ..divided(parts) };
+        assert_eq!(link(&two).digest(), link(&[]).digest());
     }
 
     #[test]

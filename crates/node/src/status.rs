@@ -176,7 +176,7 @@ impl MemberCopy {
 }
 
 fn reservation(slot: &Slot, name: &str) -> ReservationInfo {
-    let Slot { station, tht_ns, periodic } = *slot;
+    let Slot { station, tht_ns, periodic, .. } = *slot;
     ReservationInfo { station, name: name.to_owned(), tht_ns: tht_ns.into(), periodic }
 }
 

@@ -104,6 +104,8 @@ pub(crate) struct ShareRequest {
     pub(crate) pace: Pace,
     /// True if it needs the strict period.
     pub(crate) periodic: bool,
+    /// The number of its partition of the port's network; 0 for the rest.
+    pub(crate) partition: u8,
     /// A flow of a link's discipline ([`rota_medium::door::Share`]).
     pub(crate) flow: Option<FlowShare>,
 }

@@ -27,7 +27,7 @@ fn chain(kinds: &[MediumKind]) -> Net {
     meet(Net::new(kinds))
 }
 
-fn meet(mut net: Net) -> Net {
+pub(crate) fn meet(mut net: Net) -> Net {
     for node in 0..=net.last() {
         net.nodes[node].begin_across(&format!("n{node}"), true, node as u64 + 5);
     }
@@ -671,7 +671,7 @@ fn a_channel_to_the_other_end_of_a_tunnel_needs_leave_too() {
     until(&mut net, 0, |event| matches!(event, ChannelEvent::Opened { .. }).then_some(()));
 }
 
-fn parted(shares: &[(&str, u8)]) -> NamedPartitions {
+pub(crate) fn parted(shares: &[(&str, u8)]) -> NamedPartitions {
     let mut partitions = NamedPartitions::default();
     for (name, percent) in shares {
         partitions.add(name.parse().expect("a name"), *percent).expect("room");
@@ -681,7 +681,7 @@ fn parted(shares: &[(&str, u8)]) -> NamedPartitions {
 
 /// Opens channels of one partition until a node refuses; the refusal, the partition that it names, and the
 /// channels that are open.
-fn filled(net: &mut Net, name: Option<&str>) -> (RcapDenied, Option<String>, Vec<ChannelId>) {
+pub(crate) fn filled(net: &mut Net, name: Option<&str>) -> (RcapDenied, Option<String>, Vec<ChannelId>) {
     let partition = name.map(|name| name.parse().expect("a name"));
     let (last, mut all) = (net.last(), Vec::new());
     for _ in 0..200 {
@@ -722,7 +722,7 @@ fn until_answered(net: &mut Net, last: usize) -> Result<(), (RcapDenied, Option<
     panic!("neither opened nor denied: {:?}", net.told);
 }
 
-fn channels_of(net: &Net, node: usize, port: u8) -> Vec<usize> {
+pub(crate) fn channels_of(net: &Net, node: usize, port: u8) -> Vec<usize> {
     let port = net.nodes[node].ports().nth(usize::from(port)).expect("it has it");
     port.status().partitions.iter().map(|of| of.load.channels).collect()
 }
@@ -732,9 +732,9 @@ fn channels_of(net: &Net, node: usize, port: u8) -> Vec<usize> {
 #[test]
 fn a_full_partition_of_nodes_refuses_by_name_and_the_others_have_room() {
     let shares = parted(&[("studio", 40), ("office", 20)]);
-    let mut alone = meet(Net::parted(2, shares));
+    let mut alone = meet(Net::parted(&[Link, Link], shares));
     let (.., untouched) = filled(&mut alone, Some("office"));
-    let mut net = meet(Net::parted(2, shares));
+    let mut net = meet(Net::parted(&[Link, Link], shares));
     let (denied, by, studio) = filled(&mut net, Some("studio"));
     assert_eq!((denied.node, by.as_deref()), (id(0), Some("studio")), "{denied:?}");
     let (_, by, office) = filled(&mut net, Some("office"));
@@ -771,7 +771,7 @@ fn a_full_partition_of_nodes_refuses_by_name_and_the_others_have_room() {
 /// A name that no link of the way has is a mistake, and is told as one.
 #[test]
 fn a_partition_that_no_link_has_is_refused_by_the_destination() {
-    let mut net = meet(Net::parted(2, parted(&[("studio", 40)])));
+    let mut net = meet(Net::parted(&[Link, Link], parted(&[("studio", 40)])));
     let (denied, by, open) = filled(&mut net, Some("studoi"));
     assert_eq!((denied.node, denied.test.name(), by), (id(2), "Partition", None));
     assert!(open.is_empty());
@@ -799,7 +799,7 @@ fn a_statistical_channel_is_guaranteed_on_divided_links_and_where_it_is_booked()
     assert!(late.len() == 2 && late.iter().all(|late| *late > 0), "{late:?}");
     let booked = Beyond { end: Some(Span::from_millis(60_000)), ..Beyond::default() };
     assert_eq!(late_at_hops(&mut chain(&[Link, Link]), booked), [0, 0]);
-    let mut net = meet(Net::parted(2, parted(&[("studio", 40)])));
+    let mut net = meet(Net::parted(&[Link, Link], parted(&[("studio", 40)])));
     assert_eq!(late_at_hops(&mut net, Beyond::default()), [0, 0]);
     let partition = Some("studio".parse().expect("a name"));
     assert_eq!(late_at_hops(&mut net, Beyond { partition, ..Beyond::default() }), [0, 0]);

@@ -29,6 +29,7 @@ mod mismatch;
 mod modes;
 mod numbers;
 mod pair;
+mod parted;
 mod paths;
 mod patience;
 mod periods;

@@ -67,7 +67,12 @@ fn a_station_in_the_middle_may_keep_the_token_for_its_slot_only() {
         for at in 0..12 {
             let number = 10 + at * 2;
             let three = |token: &mut Token| {
-                assert!(token.slots.push(Slot { station: 1, tht_ns: 3_000_000, periodic: true }));
+                assert!(token.slots.push(Slot {
+                    station: 1,
+                    tht_ns: 3_000_000,
+                    periodic: true,
+                    partition: 0
+                }));
             };
             begin(&mut rig, number, three);
             rig.run(GIVEN);
@@ -232,7 +237,7 @@ fn a_strike_forgets_the_late_tokens() {
     begin(&mut rig, 40, |list| list.dead.insert(3));
     let here = Token { audit: None, ..token(&rig, 40, Phase::NonRealTime, 1, ms(2)) };
     let mut here = Token { slots: SlotList::EMPTY, ..here };
-    assert!(here.slots.push(Slot { station: 1, tht_ns: 6_000_000, periodic: true }));
+    assert!(here.slots.push(Slot { station: 1, tht_ns: 6_000_000, periodic: true, partition: 0 }));
     here.dead.insert(3);
     rig.hear_token(1, 1, &here);
     rig.run(ms(3));

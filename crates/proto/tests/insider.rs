@@ -227,7 +227,7 @@ impl Segment {
         for _ in 0..count {
             let tht_ns = self.dice.near32(if count > 5 { 1_000 } else { 2_000_000 });
             let (station, periodic) = (self.dice.station().max(1), self.dice.once_in(4));
-            slots.push(Slot { station, tht_ns, periodic });
+            slots.push(Slot { station, tht_ns, periodic, partition: 0 });
         }
         let mut dead = StationSet::EMPTY;
         (0..self.dice.of(&[0, 0, 0, 1, 3])).for_each(|_| dead.insert(self.dice.station()));

@@ -151,7 +151,7 @@ fn followed(octets: u32, other: Span) -> (Rig, ChannelId) {
     let (mut rig, channel) = Rig::master(octets, true);
     let mut own = rig.node.rether().list().expect("a ring").slots;
     rig.run(ms(8));
-    assert!(own.push(Slot { station: 3, tht_ns: other.as_nanos() as u32, periodic: true }));
+    assert!(own.push(Slot { station: 3, tht_ns: other.as_nanos() as u32, periodic: true, partition: 0 }));
     rig.pass_back(1, 1, |token| {
         (token.slots, token.phase, token.rested) = (own, Phase::Home, true);
     });

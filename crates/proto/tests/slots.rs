@@ -129,6 +129,7 @@ fn closing_the_first_slot_of_a_shared_visit_hands_its_hop_to_the_next() {
         pace: Pace::EVERY_CYCLE,
         periodic: true,
         receives: true,
+        partition: 0,
     };
     let alone = admit(&[], &request, &rig.settings.params(3)).expect("fits").tht.as_nanos();
     assert_eq!(slots_of(&rig), [(ME, alone)]);

@@ -35,7 +35,12 @@ fn behind_a_will_the_least_living_station_claims_first() {
         let mut rig = Rig::ring();
         list(&mut rig, |list| {
             list.slots = rota_wire::SlotList::EMPTY;
-            assert!(list.slots.push(rota_wire::Slot { station: 3, tht_ns: 1_000_000, periodic: true }));
+            assert!(list.slots.push(rota_wire::Slot {
+                station: 3,
+                tht_ns: 1_000_000,
+                periodic: true,
+                partition: 0
+            }));
             if dead {
                 list.dead.insert(1);
             }
@@ -86,7 +91,7 @@ fn a_slot_that_waits_is_used_though_one_before_it_is_gone() {
     rig.run(ms(20));
     rig.pass_back(1, 1, |token| {
         token.slots = rota_wire::SlotList::EMPTY;
-        let first = rota_wire::Slot { station: 1, tht_ns: 8_000_000, periodic: true };
+        let first = rota_wire::Slot { station: 1, tht_ns: 8_000_000, periodic: true, partition: 0 };
         assert!(token.slots.push(first) && token.slots.push(own));
         (token.phase, token.position, token.cycle) = (Phase::RealTime, 1, token.cycle + 1);
         token.residual_ns = 33_333_333;

@@ -28,7 +28,7 @@ pub(crate) struct File {
     pub(crate) partition: Vec<PartitionTable>,
 }
 
-/// A partition of a link.
+/// A partition of a segment.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct PartitionTable {
@@ -175,7 +175,7 @@ impl SegmentTable {
     }
 }
 
-/// Divides the link that a table names.
+/// Divides the segment that a table names.
 fn partition(
     index: usize,
     PartitionTable { name, segment, share }: &PartitionTable,
@@ -184,17 +184,17 @@ fn partition(
     let wrong = |field: &str, sentence: String| wrong("partition", index, field, sentence);
     let named: PartitionName =
         name.parse().map_err(|why: BadPartitionName| wrong("name", why.to_string()))?;
-    let link = segments.iter_mut().find(|known| known.name == *segment);
-    let link = link.ok_or_else(|| wrong("segment", format!("there is no segment '{segment}'")))?;
-    if link.medium != Medium::Link {
-        let sentence = format!("'{segment}' is no link; nodes divide links only");
+    let of = segments.iter_mut().find(|known| known.name == *segment);
+    let of = of.ok_or_else(|| wrong("segment", format!("there is no segment '{segment}'")))?;
+    if of.medium == Medium::Ip {
+        let sentence = format!("'{segment}' runs no Rota (medium = \"ip\"): nobody divides it");
         return Err(wrong("segment", sentence));
     }
-    if link.discipline.scheduler == Scheduler::Rcsp {
+    if of.discipline.scheduler == Scheduler::Rcsp {
         let sentence = format!("'{segment}' serves levels (rcsp), which cannot be divided");
         return Err(wrong("segment", sentence));
     }
-    let added = link.partitions.add(named, share.0);
+    let added = of.partitions.add(named, share.0);
     added.map(drop).map_err(|bad| match bad {
         BadPartition::Doubled => wrong("name", format!("'{name}' names two partitions of '{segment}'")),
         bad => wrong("share", bad.to_string()),

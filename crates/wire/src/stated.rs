@@ -22,7 +22,8 @@ pub struct StatedSettings {
     pub share: u8,
     /// The death timer, µs.
     pub death_us: u32,
-    /// [`Self::HALF_DUPLEX`], [`Self::FOLLOW_STALLS`] and [`Self::LINK`].
+    /// [`Self::HALF_DUPLEX`], [`Self::FOLLOW_STALLS`], [`Self::LINK`], and from [`Self::PARTITIONS`] on the
+    /// number of the segment's partitions.
     pub flags: u8,
     /// The host's cost of a frame, ns, below 2^24 as the three below.
     pub per_frame_ns: u32,
@@ -43,6 +44,8 @@ impl StatedSettings {
     pub const FOLLOW_STALLS: u8 = 2;
     /// The medium is a point-to-point link, not RETHER.
     pub const LINK: u8 = 4;
+    /// The lowest of the three bits of the number of partitions.
+    pub const PARTITIONS: u8 = 8;
     /// The default of visits, which follows the number of stations.
     pub const DEFAULT_VISITS: u16 = u16::MAX;
     /// The largest cost that fits, ns.

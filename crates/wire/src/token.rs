@@ -87,6 +87,13 @@ pub struct Slot {
     pub tht_ns: u32,
     /// Whether the station's session is periodic: then the ring keeps the strict period.
     pub periodic: bool,
+    /// The number of its partition of the segment, at most [`Slot::PARTITION_MAX`]; 0 for the rest.
+    pub partition: u8,
+}
+
+impl Slot {
+    /// The largest number of a partition.
+    pub const PARTITION_MAX: u8 = 7;
 }
 
 /// The slots in the order of their turns.
@@ -99,7 +106,7 @@ pub struct SlotList {
 impl SlotList {
     /// No reservation.
     pub const EMPTY: Self =
-        Self { slots: [Slot { station: 0, tht_ns: 0, periodic: false }; MAX_SLOTS], len: 0 };
+        Self { slots: [Slot { station: 0, tht_ns: 0, periodic: false, partition: 0 }; MAX_SLOTS], len: 0 };
 
     /// The slots.
     pub fn as_slice(&self) -> &[Slot] {
@@ -226,6 +233,9 @@ pub struct Token {
 const FIXED_OCTETS: usize = 28;
 const SLOT_OCTETS: usize = 6;
 const PERIODIC: u16 = 0x8000;
+/// The partition of a slot, above its station.
+const PARTITION_SHIFT: u32 = 12;
+const STATION: u16 = 0x0fff;
 const RESTED: u8 = 1;
 const AUDITED: u8 = 2;
 const STRUCK_HELD: u8 = 4;
@@ -345,9 +355,10 @@ impl Token {
     fn parse_slots(reader: &mut Reader<'_>, slots: &mut SlotList) -> Result<(), Malformed> {
         let count = reader.u16()?;
         for _ in 0..count {
-            let station = reader.u16()?;
-            let periodic = station & PERIODIC != 0;
-            let slot = Slot { station: station & !PERIODIC, tht_ns: reader.u32()?, periodic };
+            let word = reader.u16()?;
+            let (station, periodic) = (word & STATION, word & PERIODIC != 0);
+            let partition = (word >> PARTITION_SHIFT) as u8 & Slot::PARTITION_MAX;
+            let slot = Slot { station, tht_ns: reader.u32()?, periodic, partition };
             if slot.station == 0 || slot.station > MAX_STATIONS || !slots.push(slot) {
                 return Err(Malformed::Field("slot"));
             }
@@ -376,7 +387,9 @@ impl Token {
         }
         writer.u16(self.slots.len as u16);
         for slot in self.slots.as_slice() {
-            writer.u16(slot.station | if slot.periodic { PERIODIC } else { 0 }).u32(slot.tht_ns);
+            let partition = u16::from(slot.partition & Slot::PARTITION_MAX) << PARTITION_SHIFT;
+            let periodic = if slot.periodic { PERIODIC } else { 0 };
+            writer.u16(slot.station | partition | periodic).u32(slot.tht_ns);
         }
         if let Some(leases) = &leases {
             leases.emit(&mut writer);
@@ -425,7 +438,12 @@ mod tests {
 
     #[test]
     fn a_token_copied_into_a_longer_one_is_the_same_token() {
-        let slot = |station| Slot { station, tht_ns: 1_000_000 + u32::from(station), periodic: station > 2 };
+        let slot = |station| Slot {
+            station,
+            tht_ns: 1_000_000 + u32::from(station),
+            periodic: station > 2,
+            partition: 0,
+        };
         let token = |slots: u16| {
             let mut dead = StationSet::EMPTY;
             dead.insert(slots + 1);

@@ -21,10 +21,10 @@ fn generation() -> impl Strategy<Value = Generation> {
 }
 
 fn slots() -> impl Strategy<Value = SlotList> {
-    prop::collection::vec((1u16..=255, any::<u32>(), any::<bool>()), 0..=220).prop_map(|all| {
+    prop::collection::vec((1u16..=255, any::<u32>(), any::<bool>(), 0u8..8), 0..=220).prop_map(|all| {
         let mut list = SlotList::EMPTY;
-        for (station, tht_ns, periodic) in all {
-            assert!(list.push(Slot { station, tht_ns, periodic }), "220 fit");
+        for (station, tht_ns, periodic, partition) in all {
+            assert!(list.push(Slot { station, tht_ns, periodic, partition }), "220 fit");
         }
         list
     })

@@ -9,7 +9,7 @@ fn params(mbit: u64, stations: u16) -> SegmentParams {
 
 fn request(station: u16, octets: u64) -> Request {
     let unit_octets = Octets::new(octets);
-    Request { station, unit_octets, pace: Pace::EVERY_CYCLE, periodic: true, receives: false }
+    Request { station, unit_octets, pace: Pace::EVERY_CYCLE, periodic: true, receives: false, partition: 0 }
 }
 
 /// Admits streams of `octets` on stations 1..=`talkers` in turn until one is refused.
@@ -20,7 +20,7 @@ fn fill(params: &SegmentParams, talkers: u16, octets: u64) -> (Vec<Slot>, Refusa
         match admit(&slots, &request(station, octets), params) {
             Ok(admitted) => {
                 assert_eq!(admitted.offset, offset_of(&slots, slots.len()));
-                slots.push(Slot { station, tht: admitted.tht, periodic: true });
+                slots.push(Slot { station, tht: admitted.tht, periodic: true, partition: 0 });
             }
             Err(refusal) => return (slots, refusal),
         }
@@ -130,7 +130,7 @@ fn bounds_follow_the_derivation() {
 fn a_joined_slot_is_promised_the_bound_of_a_visit_of_its_own() {
     let params = params(100, 5);
     let first = admit(&[], &request(1, 3_000), &params).unwrap();
-    let slots = [Slot { station: 1, tht: first.tht, periodic: true }];
+    let slots = [Slot { station: 1, tht: first.tht, periodic: true, partition: 0 }];
     let second = admit(&slots, &request(1, 3_000), &params).unwrap();
     assert!(second.tht < first.tht);
     assert_eq!(second.bound, first.bound);
@@ -188,7 +188,7 @@ fn admit_all(params: &SegmentParams, sessions: &[(u16, u64, bool)]) -> Vec<Slot>
     for &(station, octets, periodic) in sessions {
         let request = Request { periodic, ..request(station, octets) };
         if let Ok(admitted) = admit(&slots, &request, params) {
-            slots.push(Slot { station, tht: admitted.tht, periodic });
+            slots.push(Slot { station, tht: admitted.tht, periodic, partition: 0 });
         }
     }
     slots

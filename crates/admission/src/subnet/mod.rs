@@ -16,9 +16,7 @@ pub use link::{
     link_levels, link_offer, link_others, link_work,
 };
 pub use paced::{PacedFlow, PacedPort, fifo_delay};
-pub use partition::{
-    BadPartition, NamedPartitions, PARTITIONS_MAX, PartedPort, Partitions, PortPart, RetherPart,
-};
+pub use partition::{BadPartition, NamedPartitions, PARTITIONS_MAX, PartedPort, Partitions, PortPart};
 pub use rether::{RetherSegment, RetherShare, packet_tht};
 pub(crate) use rether::{worst_wait, worst_wait_of_group};
 pub use statistical::{

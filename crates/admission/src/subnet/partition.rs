@@ -22,10 +22,12 @@
 //! *A RETHER segment.* The slots of a partition take f_p·TRT at most, rounded down. Those of the rest leave
 //! room for T_NRT in it. Adding up gives eq. 3. T_NRT is the one of the newest channel, and how long ordinary
 //! traffic may wait stays a test of the whole segment: a full segment may refuse for a partition that is not.
+//! The list of the token names the partition of each slot. Two neighbouring slots of one station are charged
+//! as one visit within one partition only, so that no closed slot leaves its hop to another partition. The
+//! test is part of `rether.rs`.
 
 use super::link::{LINK_FLOWS_OWN, LinkPort, Windows, link_ahead};
-use super::{Ask, Offer, RetherSegment, RetherShare, Subnet, packet_cost, payload_max};
-use crate::pace::Pace;
+use super::{Ask, Offer, Subnet, packet_cost, payload_max};
 use crate::rtip::{Denied, Discipline, EdfTable, Flow, NodeTest, Point, Scheduler};
 use crate::{SegmentParams, link_window};
 use core::ops::DerefMut;
@@ -35,84 +37,10 @@ mod named;
 
 pub use named::NamedPartitions;
 
-/// Named partitions of a network at most.
-pub const PARTITIONS_MAX: usize = 7;
+pub use crate::partitions::{BadPartition, PARTITIONS_MAX, Partitions};
+
 /// All partitions of a port, the rest among them.
 const PARTS: usize = PARTITIONS_MAX + 1;
-
-/// The partitions of a network, in percent. Number 0 is the rest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Partitions {
-    named: [u8; PARTITIONS_MAX],
-    count: usize,
-}
-
-/// Shares that cannot be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BadPartition {
-    /// A share of nothing.
-    Nothing,
-    /// More than [`PARTITIONS_MAX`].
-    TooMany,
-    /// The shares leave nothing for ordinary traffic.
-    Whole,
-    /// Two partitions of one name.
-    Doubled,
-}
-
-impl core::fmt::Display for BadPartition {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Nothing => f.write_str("a partition of 0 % carries nothing"),
-            Self::TooMany => write!(f, "a network has {PARTITIONS_MAX} partitions at most"),
-            Self::Whole => {
-                f.write_str("the partitions leave nothing for the rest; state 99 % together at most")
-            }
-            Self::Doubled => f.write_str("two partitions of a network have this name"),
-        }
-    }
-}
-
-impl core::error::Error for BadPartition {}
-
-impl Partitions {
-    /// One more, of so many percent; its number.
-    ///
-    /// # Errors
-    /// [`BadPartition`]; nothing has changed.
-    pub fn add(&mut self, percent: u8) -> Result<u8, BadPartition> {
-        if percent == 0 {
-            return Err(BadPartition::Nothing);
-        }
-        if self.count == PARTITIONS_MAX {
-            return Err(BadPartition::TooMany);
-        }
-        if percent >= self.percent(0) {
-            return Err(BadPartition::Whole);
-        }
-        self.named[self.count] = percent;
-        self.count += 1;
-        Ok(self.count as u8)
-    }
-
-    /// True if nothing is divided.
-    pub const fn is_none(&self) -> bool {
-        self.count == 0
-    }
-
-    /// The share of a partition; of one that does not exist, 0.
-    pub fn percent(&self, number: u8) -> u8 {
-        let named = &self.named[..self.count];
-        match usize::from(number).checked_sub(1) {
-            Some(at) => named.get(at).copied().unwrap_or(0),
-            None => 100 - named.iter().sum::<u8>(),
-        }
-    }
-
-    fn numbers(&self) -> impl Iterator<Item = u8> + use<> {
-        0..=self.count as u8
-    }
-}
 
 /// The same work on a port of so many percent, rounded up.
 fn stretched(work: Span, percent: u8) -> Span {
@@ -379,82 +307,6 @@ where
         }
         let offer = self.port.whole.keeping(ask, delay)?;
         Ok(Offer { delay: offer.delay.max(own), ..offer })
-    }
-}
-
-/// A RETHER segment, for a channel of one partition.
-#[derive(Clone, Copy, Debug)]
-pub struct RetherPart<'s> {
-    /// The whole segment.
-    pub ring: RetherSegment<'s>,
-    /// The partition.
-    pub number: u8,
-    /// The time of each cycle that its slots may take.
-    pub room: Span,
-    /// The time that its standing slots take.
-    pub taken: Span,
-}
-
-impl<'s> RetherPart<'s> {
-    /// Of a partition whose slots take so long now. The whole segment, where nothing is divided.
-    pub fn new(ring: RetherSegment<'s>, partitions: &Partitions, number: u8, taken: Span) -> Self {
-        let percent = u64::from(partitions.percent(number));
-        let room = match partitions.is_none() {
-            true => Span::MAX,
-            false => Span::from_nanos((ring.params.trt * percent).as_nanos() / 100),
-        };
-        Self { ring, number, room, taken }
-    }
-
-    /// A share that fits the partition, too.
-    fn fits(&self, share: RetherShare) -> Result<RetherShare, Denied> {
-        // The rest has the time of ordinary traffic beside its slots.
-        let ordinary = if self.number == 0 { share.admitted.t_nrt } else { Span::ZERO };
-        let taken = self.taken + share.admitted.tht + ordinary;
-        if taken <= self.room {
-            return Ok(share);
-        }
-        Err(by(self.number, Denied::new(NodeTest::RetherShare, taken.minus(self.room))))
-    }
-
-    /// The promise of a reservation.
-    pub fn offer(&self, ask: &Ask, share: &RetherShare) -> Offer {
-        self.ring.offer(ask, share)
-    }
-
-    /// The cheapest reservation that keeps `delay`.
-    ///
-    /// # Errors
-    /// [`Denied`] with the shortest bound that fits.
-    pub fn cheapest(&self, ask: &Ask, delay: Span) -> Result<RetherShare, Denied> {
-        // A cheaper one takes less of the partition: where the cheapest does not fit, none does.
-        self.ring.cheapest(ask, delay).and_then(|share| self.fits(share))
-    }
-
-    /// The reservation of this pace.
-    ///
-    /// # Errors
-    /// [`Denied`]: it does not carry the packets, or does not fit.
-    pub fn of_pace(&self, ask: &Ask, pace: Pace) -> Result<RetherShare, Denied> {
-        self.ring.share(ask, pace).and_then(|share| self.fits(share))
-    }
-
-    /// The reservation with the shortest bound.
-    ///
-    /// # Errors
-    /// [`Denied`] with the smallest margin.
-    pub fn quickest(&self, ask: &Ask) -> Result<RetherShare, Denied> {
-        self.ring.quickest_of(ask, |share| self.fits(share))
-    }
-}
-
-impl Subnet for RetherPart<'_> {
-    fn best(&mut self, ask: &Ask) -> Result<Offer, Denied> {
-        self.quickest(ask).map(|share| self.offer(ask, &share))
-    }
-
-    fn keeping(&mut self, ask: &Ask, delay: Span) -> Result<Offer, Denied> {
-        self.cheapest(ask, delay).map(|share| self.offer(ask, &share))
     }
 }
 

@@ -54,6 +54,8 @@ pub struct RetherSegment<'s> {
     pub periodic: bool,
     /// True if a station of the list sends to it.
     pub receives: bool,
+    /// The number of the channel's partition.
+    pub partition: u8,
 }
 
 /// A reservation that keeps a bound.
@@ -82,8 +84,11 @@ impl RetherSegment<'_> {
         (1..=most).rev().filter_map(move |units| Pace::of(period(units), trt).ok())
     }
 
-    /// The reservation of this pace, if it carries the packets and fits.
-    pub(super) fn share(&self, ask: &Ask, pace: Pace) -> Result<RetherShare, Denied> {
+    /// The reservation of this pace.
+    ///
+    /// # Errors
+    /// [`Denied`]: it does not carry the packets, or does not fit.
+    pub fn share(&self, ask: &Ask, pace: Pace) -> Result<RetherShare, Denied> {
         let params = &self.params;
         let unit = ask.octets + Octets::new(RTIP_OCTETS);
         let wait = worst_wait(&ask.traffic, pace, params.trt, tht_rt_joined(params, unit))?;
@@ -93,9 +98,12 @@ impl RetherSegment<'_> {
             pace,
             periodic: self.periodic,
             receives: self.receives,
+            partition: self.partition,
         };
-        let admitted = admit(self.slots, &request, params)
-            .map_err(|refusal| Denied::new(NodeTest::RetherShare, refusal.margin))?;
+        let admitted = admit(self.slots, &request, params).map_err(|refusal| Denied {
+            partition: refusal.partition,
+            ..Denied::new(NodeTest::RetherShare, refusal.margin)
+        })?;
         // The promise to one unit each period has TRT in the place of the wait.
         let rest = admitted.bound.minus(params.trt);
         Ok(RetherShare { pace, admitted, delay: rest + wait, wait })
@@ -120,19 +128,10 @@ impl RetherSegment<'_> {
     /// # Errors
     /// [`Denied`] with the smallest margin; that a test was too long only where no other test failed.
     pub fn quickest(&self, ask: &Ask) -> Result<RetherShare, Denied> {
-        self.quickest_of(ask, Ok)
-    }
-
-    /// The reservation with the shortest bound, of those that pass a further test.
-    pub(super) fn quickest_of(
-        &self,
-        ask: &Ask,
-        fits: impl Fn(RetherShare) -> Result<RetherShare, Denied>,
-    ) -> Result<RetherShare, Denied> {
         let mut last = Denied::new(NodeTest::RetherShare, Span::MAX);
         let mut best: Option<RetherShare> = None;
         for pace in self.paces(&ask.traffic) {
-            match self.share(ask, pace).and_then(&fits) {
+            match self.share(ask, pace) {
                 Ok(share) if best.is_none_or(|best| share.delay < best.delay) => best = Some(share),
                 Ok(_) => {}
                 Err(denied) if rank(&denied) < rank(&last) => last = denied,
@@ -143,7 +142,7 @@ impl RetherSegment<'_> {
     }
 
     /// The promise of a reservation.
-    pub(super) fn offer(&self, ask: &Ask, share: &RetherShare) -> Offer {
+    pub fn offer(&self, ask: &Ask, share: &RetherShare) -> Offer {
         let link = &self.params.link;
         Offer {
             delay: share.delay,

@@ -20,7 +20,8 @@ fn segment(mbit: u64) -> SegmentParams {
 }
 
 fn rether(slots: &[Slot], mbit: u64) -> RetherSegment<'_> {
-    RetherSegment { params: segment(mbit), slots, station: 3, periodic: false, receives: false }
+    let (params, station, partition) = (segment(mbit), 3, 0);
+    RetherSegment { params, slots, station, periodic: false, receives: false, partition }
 }
 
 #[test]
@@ -35,7 +36,7 @@ fn a_packet_has_every_header_on_the_wire() {
 /// One packet each 50 ms needs less than one a cycle, and has the bound of the segment's own promise.
 #[test]
 fn a_slow_channel_has_the_bound_of_one_unit_a_cycle() {
-    let slots = [Slot { station: 1, tht: Span::from_millis(2), periodic: false }];
+    let slots = [Slot { station: 1, tht: Span::from_millis(2), periodic: false, partition: 0 }];
     let hop = rether(&slots, 10);
     let share = hop.quickest(&ask(50_000, 50_000, 50_000, 1_000)).unwrap();
     let params = segment(10);
@@ -75,7 +76,7 @@ fn a_burst_is_carried_at_once_or_spread() {
 
 #[test]
 fn a_full_segment_offers_a_smaller_packet() {
-    let slots = [Slot { station: 1, tht: Span::from_nanos(29_000_000), periodic: false }];
+    let slots = [Slot { station: 1, tht: Span::from_nanos(29_000_000), periodic: false, partition: 0 }];
     let mut hop = rether(&slots, 10);
     let large = ask(40_000, 40_000, 40_000, 1_400);
     let denied = hop.best(&large).unwrap_err();

@@ -1,4 +1,4 @@
-//! Partitions of a node's links.
+//! Partitions of a node's ports.
 
 use rota::PartitionName;
 use rota_admission::rtip::{Flow, Point, Scheduler, Traffic};
@@ -44,9 +44,6 @@ pub fn set(given: &[OfPort], iface: &str, settings: &mut Settings) -> Result<(),
         return wrong("its partitions were given twice; give them at once: eth1:studio=40%,news=20%");
     }
     let medium = &mut settings.medium;
-    if medium.medium != MediumKind::Link {
-        return wrong("it is no link; nodes divide links only, and a token's cycle in plans only");
-    }
     if medium.discipline.scheduler == Scheduler::Rcsp {
         return wrong("it serves levels (rcsp), which cannot be divided");
     }
@@ -56,23 +53,28 @@ pub fn set(given: &[OfPort], iface: &str, settings: &mut Settings) -> Result<(),
 
 /// Tests if the rest has room for what it always has, now that the cycle is known.
 pub fn check(iface: &str, settings: &Settings) -> Result<(), Failure> {
-    let medium = &settings.medium;
-    if medium.partitions.is_none() {
+    if settings.medium.partitions.is_none() || rest_has_room(settings) {
         return Ok(());
     }
-    let none = Traffic::periodic(settings.trt).map(|traffic| {
-        let none = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
-        let memory = || (vec![none; LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);
-        PartedPort::new(settings.params(2), medium.discipline, medium.partitions.shares(), memory)
-    });
-    if none.is_ok_and(|port| port.is_ok()) {
-        return Ok(());
-    }
-    let rest = medium.partitions.shares().percent(0);
+    let rest = settings.medium.partitions.shares().percent(0);
     Err(Failure::wrong_use(format!(
         "{iface}: the rest of {rest} % has no room for ordinary traffic and announcements; give its \
          partitions less"
     )))
+}
+
+fn rest_has_room(settings: &Settings) -> bool {
+    let medium = &settings.medium;
+    let params = settings.params(2);
+    if medium.medium == MediumKind::Rether {
+        return rota_admission::rest_has_room(&params);
+    }
+    let none = Traffic::periodic(settings.trt).map(|traffic| {
+        let none = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
+        let memory = || (vec![none; LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);
+        PartedPort::new(params, medium.discipline, medium.partitions.shares(), memory)
+    });
+    none.is_ok_and(|port| port.is_ok())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::left::Left;
 use super::shares::{Session, Shares};
 use super::slots::Queue;
 use super::statistical::Statistical;
-use crate::door::{Due, FlowShare, GroupShare, Life, SessionId, UNITS_WAITING_MAX};
+use crate::door::{Due, FlowShare, GroupShare, Life, PartitionLoad, SessionId, Share, UNITS_WAITING_MAX};
 use crate::settings::Settings;
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
 use rota_admission::subnet::{
@@ -45,10 +45,11 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Of a session that asks for a flow of this traffic, with units of so many octets.
-    pub(super) fn of(flow: FlowShare, unit_octets: u32) -> Self {
-        let octets = Octets::new(u64::from(unit_octets).saturating_sub(RTIP_OCTETS).max(1));
-        let FlowShare { traffic, partition, life, late, group } = flow;
+    /// Of a session that asks for this flow.
+    pub(super) fn of(share: &Share, flow: FlowShare) -> Self {
+        let Share { unit_octets_max, partition, .. } = *share;
+        let octets = Octets::new(u64::from(unit_octets_max).saturating_sub(RTIP_OCTETS).max(1));
+        let FlowShare { traffic, life, late, group } = flow;
         let ask = Ask { traffic, octets, octets_least: Octets::new(1) };
         let waits = Queue::new(Due::default());
         Self { ask, partition, life, late, group, waits, delay: Span::ZERO, left: 0, came: None }
@@ -141,15 +142,6 @@ const fn is_of_statistical(test: NodeTest) -> bool {
 
 const fn is_of_group(test: NodeTest) -> bool {
     matches!(test, NodeTest::Group)
-}
-
-/// The channels in one partition of a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PartitionLoad {
-    /// Channels across segments.
-    pub channels: usize,
-    /// Their work in a cycle.
-    pub work: Span,
 }
 
 impl Flows {

@@ -84,7 +84,7 @@ impl Session {
     fn request(&self, octets: u32) -> Request {
         let Share { pace, periodic, .. } = self.share;
         let unit_octets = Octets::new(u64::from(octets));
-        Request { station: 0, unit_octets, pace, periodic, receives: false }
+        Request { station: 0, unit_octets, pace, periodic, receives: false, partition: 0 }
     }
 }
 
@@ -202,7 +202,7 @@ impl Link {
     pub fn reserve(&mut self, now: Instant, id: SessionId, share: Share) {
         let (state, resize, slots) = (State::Waiting, None, Slots::new(share.pace));
         let (is_held, past) = (false, Past::NONE);
-        let packets = share.flow.map(|flow| Packets::of(flow, share.unit_octets_max));
+        let packets = share.flow.map(|flow| Packets::of(&share, flow));
         let was_engaged = self.is_engaged();
         self.shares.sessions.push(Session { id, share, state, resize, is_held, past, slots, packets });
         if self.peer().is_none() {
@@ -268,7 +268,8 @@ impl Link {
                     lanes => load * u64::from(lanes),
                 };
                 let tht_ns = u32::try_from(load.as_nanos()).unwrap_or(u32::MAX);
-                Some(rota_wire::Slot { station, tht_ns, periodic: session.share.periodic })
+                let Share { periodic, partition, .. } = session.share;
+                Some(rota_wire::Slot { station, tht_ns, periodic, partition })
             }
             State::Waiting => None,
         })

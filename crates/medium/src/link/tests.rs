@@ -78,7 +78,7 @@ impl Bench {
         self.link.reserve(
             self.now,
             id,
-            Share { unit_octets_max: octets as u32, pace, periodic: false, flow: None },
+            Share { unit_octets_max: octets as u32, pace, periodic: false, partition: 0, flow: None },
         );
         self.queues.push(Queue { id, pace, octets, waits: VecDeque::new(), through: Vec::new() });
         self.queues.len() - 1
@@ -474,8 +474,7 @@ fn a_visit_that_a_slot_interrupts_ends_before_the_slot() {
 fn slots_that_would_make_packets_late_are_refused_by_the_test_of_the_packets() {
     let mut bench = Bench::new(10);
     let traffic = Traffic::periodic(ms(20)).expect("sound");
-    let flow = Some(FlowShare::guaranteed(traffic));
-    let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
+    let share = share_of(FlowShare::guaranteed(traffic));
     bench.link.reserve(bench.now, SessionId(77), share);
     bench.run(ms(50));
     let is_flow = |event: &MediumEvent| matches!(event, MediumEvent::Reserved { session: SessionId(77), .. });
@@ -513,8 +512,7 @@ fn slots_of_a_divided_link_stay_in_the_rest_also_before_any_packet() {
     assert!(bench.answer(small).is_some_and(|answer| answer.is_ok()), "{:?}", bench.heard);
     // 1,000 octets each 2 ms are 4.3 Mbit/s with their headers, and the partition has 6.
     let traffic = Traffic::periodic(ms(2)).expect("sound");
-    let flow = Some(FlowShare { partition: 1, ..FlowShare::guaranteed(traffic) });
-    let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
+    let share = Share { partition: 1, ..share_of(FlowShare::guaranteed(traffic)) };
     bench.link.reserve(bench.now, SessionId(77), share);
     bench.run(ms(50));
     let is_flow = |event: &MediumEvent| matches!(event, MediumEvent::Reserved { session: SessionId(77), .. });
@@ -580,8 +578,16 @@ fn flow_during(
 
 /// The same of any flow.
 fn flow_of(bench: &mut Bench, id: u64, flow: FlowShare) -> Result<Admitted, rota_admission::Refusal> {
-    let flow = Some(flow);
-    let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
+    answered(bench, id, share_of(flow))
+}
+
+/// Packets of 1,000 octets in this flow.
+fn share_of(flow: FlowShare) -> Share {
+    let (pace, flow) = (Pace::EVERY_CYCLE, Some(flow));
+    Share { unit_octets_max: 1_016, pace, periodic: false, partition: 0, flow }
+}
+
+fn answered(bench: &mut Bench, id: u64, share: Share) -> Result<Admitted, rota_admission::Refusal> {
     bench.link.reserve(bench.now, SessionId(id), share);
     // The gate takes its time for the first one.
     for _ in 0..20 {

@@ -26,6 +26,7 @@ struct Terms {
     traffic: Traffic,
     unit_octets_max: u32,
     pace: Pace,
+    partition: u8,
 }
 
 /// A group with members here.
@@ -61,8 +62,8 @@ impl Rether {
     /// True if a session stands by the slot of its group, or is refused there: nothing is asked of the token.
     pub(super) fn joins_group(&mut self, id: SessionId, share: &Share) -> bool {
         let Some(FlowShare { traffic, group: Some(of), .. }) = share.flow else { return false };
-        let Share { unit_octets_max, pace, .. } = *share;
-        let terms = Terms { share: of, traffic, unit_octets_max, pace };
+        let Share { unit_octets_max, pace, partition, .. } = *share;
+        let terms = Terms { share: of, traffic, unit_octets_max, pace, partition };
         let standing = self.shares.groups.iter_mut().find(|group| group.terms.share.key == of.key);
         let Some(group) = standing else {
             self.shares.groups.push(Shared { terms, members: vec![id], admitted: None });

@@ -71,7 +71,7 @@ pub use model::Visit;
 pub use outbox::ANNOUNCE_OCTETS;
 
 use crate::door::Identity;
-use crate::door::{Deadline, Demand, Note, SessionId, Timer};
+use crate::door::{Deadline, Demand, Note, PartitionLoad, SessionId, Timer};
 use crate::door::{PortId, StationId};
 use crate::event::MediumEvent;
 use crate::members::{Member, Members};
@@ -297,6 +297,15 @@ impl Rether {
     /// The newest reservation list this station has seen, in token mode.
     pub fn list(&self) -> Option<&Token> {
         self.mode.list()
+    }
+
+    /// What the newest list has in each partition, the rest first: one for each of the settings.
+    pub fn partition_loads(&self) -> impl Iterator<Item = PartitionLoad> + '_ {
+        self.settings.partitions.iter().map(|(number, ..)| {
+            let own = self.slots().iter().filter(|slot| slot.partition == number);
+            let work = own.clone().map(|slot| Span::from_nanos(slot.tht_ns.into())).sum();
+            PartitionLoad { channels: own.count(), work }
+        })
     }
 
     /// The slots of the newest list; none where there is no list.

@@ -91,7 +91,12 @@ fn kept_token(visit: &mut dyn Visit, token: &Token) {
     set(visit, dead);
     visit.word(slots.as_slice().len() as u64);
     for slot in slots.as_slice() {
-        visit.word(u64::from(slot.station) << 33 | u64::from(slot.tht_ns) << 1 | u64::from(slot.periodic));
+        visit.word(
+            u64::from(slot.partition) << 49
+                | u64::from(slot.station) << 33
+                | u64::from(slot.tht_ns) << 1
+                | u64::from(slot.periodic),
+        );
     }
     if let Some(leases) = leases {
         visit_leases(visit, leases);
@@ -343,10 +348,10 @@ fn visit_shares(shares: &Shares, visit: &mut dyn Visit) {
     let Shares { sessions, parts, groups, receives: _, grants: _ } = shares;
     groups.iter().for_each(|group| group.visit(visit));
     for session in sessions {
-        let Share { unit_octets_max, pace, periodic: _, flow: _ } = session.share;
+        let Share { unit_octets_max, pace, partition, periodic: _, flow: _ } = session.share;
         visit.word(session.id.0);
         visit.word(u64::from(unit_octets_max) << 4 | session.state as u64);
-        visit.word(pace.units() << 16 | pace.cycles());
+        visit.word(u64::from(partition) << 48 | pace.units() << 16 | pace.cycles());
         visit.word(session.resize.map_or(0, |(octets, may)| u64::from(octets) << 1 | u64::from(may)));
     }
     for part in parts {

@@ -272,7 +272,8 @@ impl Rether {
         token.slots = SlotList::EMPTY;
         for slot in &slots[..left] {
             let tht_ns = slot.tht.as_nanos() as u32;
-            let kept = Slot { station: slot.station, tht_ns, periodic: slot.periodic };
+            let rota_admission::Slot { station, periodic, partition, .. } = *slot;
+            let kept = Slot { station, tht_ns, periodic, partition };
             assert!(token.slots.push(kept), "a shorter list fits");
         }
         if usize::from(token.position) > at {
@@ -284,8 +285,8 @@ impl Rether {
     fn request_of(&self, session: &Session, octets: u32) -> Request {
         let unit_octets = Octets::new(u64::from(octets));
         let (station, receives) = (self.own.station, self.shares.receives);
-        let Share { pace, periodic, .. } = session.share;
-        Request { station, unit_octets, pace, periodic, receives }
+        let Share { pace, periodic, partition, .. } = session.share;
+        Request { station, unit_octets, pace, periodic, receives, partition }
     }
 
     /// The slots of a session as admission names them, behind the indices of their parts.
@@ -347,7 +348,7 @@ impl Rether {
             let larger = |(octets, _): &(u32, bool)| *octets > session.share.unit_octets_max;
             let Some((octets, _)) = self.resizing(at).filter(larger) else { continue };
             let (id, share) = (session.id, session.share);
-            let (request, periodic) = (self.request_of(session, octets), share.periodic);
+            let request = self.request_of(session, octets);
             let from = Octets::new(u64::from(share.unit_octets_max));
             let params = self.settings.params(self.ring_size());
             let (slots, count) = admission_slots(token);
@@ -362,7 +363,7 @@ impl Rether {
                 }
                 Ok(Growth::Added { share, tht, kept }) => {
                     self.shares.parts[nth].fate = Fate::Relieved(kept.get() as u32);
-                    self.append(token, id, share, tht, periodic);
+                    self.append(token, id, share, tht, &request);
                 }
                 Err(refusal) => {
                     self.event(MediumEvent::NotResized { session: id, refusal });
@@ -374,8 +375,9 @@ impl Rether {
     }
 
     /// A slot at the end of the list, behind which nobody is.
-    fn append(&mut self, token: &mut Token, session: SessionId, share: Octets, tht: Span, periodic: bool) {
-        let slot = Slot { station: self.own.station, tht_ns: tht.as_nanos() as u32, periodic };
+    fn append(&mut self, token: &mut Token, session: SessionId, share: Octets, tht: Span, of: &Request) {
+        let Request { station, periodic, partition, .. } = *of;
+        let slot = Slot { station, tht_ns: tht.as_nanos() as u32, periodic, partition };
         assert!(token.slots.push(slot), "admission counts slots");
         self.shares.parts.push(SlotUse { session, share: share.get() as u32, fate: Fate::Stays });
     }
@@ -401,11 +403,11 @@ impl Rether {
             let session = &self.shares.sessions[at];
             let request = self.request_of(session, session.share.unit_octets_max);
             let params = self.settings.params(self.ring_size());
-            let (id, periodic) = (session.id, session.share.periodic);
+            let id = session.id;
             match admit(&slots[..count], &request, &params) {
                 Ok(admitted) => {
                     let share = request.pace.share(request.unit_octets, &params.link.framing);
-                    self.append(token, id, share, admitted.tht, periodic);
+                    self.append(token, id, share, admitted.tht, &request);
                     self.shares.sessions[at].state = SessionState::Reserved;
                     self.event(MediumEvent::Reserved { session: id, admitted });
                     self.group_reserved(id, admitted);
@@ -476,11 +478,12 @@ impl Rether {
 
 /// The reservation list as the admission tests read it.
 pub(super) fn admission_slots(token: &Token) -> ([rota_admission::Slot; MAX_SLOTS], usize) {
-    let nobody = rota_admission::Slot { station: 0, tht: Span::ZERO, periodic: false };
+    let nobody = rota_admission::Slot { station: 0, tht: Span::ZERO, periodic: false, partition: 0 };
     let mut slots = [nobody; MAX_SLOTS];
     for (into, slot) in slots.iter_mut().zip(token.slots.as_slice()) {
-        let tht = Span::from_nanos(u64::from(slot.tht_ns));
-        *into = rota_admission::Slot { station: slot.station, tht, periodic: slot.periodic };
+        let Slot { station, tht_ns, periodic, partition } = *slot;
+        let tht = Span::from_nanos(u64::from(tht_ns));
+        *into = rota_admission::Slot { station, tht, periodic, partition };
     }
     (slots, token.slots.as_slice().len())
 }

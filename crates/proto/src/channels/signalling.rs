@@ -38,7 +38,9 @@ impl Channels {
                     channel.state = Sending::Reserving;
                     let TrafficSpec { unit_octets_max, periodic, .. } = channel.request.traffic;
                     let (label, pace) = (channel.label, channel.pace);
-                    let asked = ShareRequest { to: from, label, unit_octets_max, pace, periodic, flow: None };
+                    let (partition, flow) = (0, None);
+                    let asked =
+                        ShareRequest { to: from, label, unit_octets_max, pace, periodic, partition, flow };
                     let channel = channel.id;
                     self.wants.push(Want::Reserve { channel, asked });
                 }

@@ -7,6 +7,7 @@
 use super::{Node, ReceiverDetail};
 use crate::across::End;
 use crate::io::ChannelId;
+use crate::node::offers::percent_of;
 use crate::port::Port;
 use crate::rcap::{ChannelRequest, EntryId, HopOffer, Record, StatusCounts};
 use crate::rtip::HopShare;
@@ -185,8 +186,10 @@ impl Node {
             return offer;
         }
         let kind = self.port_of_hop(hop).map_or(0, kind_of);
-        let plain = hop_offer(admitted.bound, kind);
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
+        let partition = held.and_then(|held| held.partition);
+        let percent = self.port_of_hop(hop).map_or(0, |port| percent_of(port.medium().settings(), partition));
+        let plain = HopOffer { percent, ..hop_offer(admitted.bound, kind) };
         let part = held.zip(self.port_of_hop(hop)).and_then(|(held, port)| match held.group {
             Some(group) => offer_of_member(port, &held.ask, &group, admitted),
             None => part_of_hop(port, &held.ask, admitted),

@@ -65,9 +65,10 @@ impl Node {
         line.hops.add(id);
         let is_statistical = share.flow.is_some_and(|flow| flow.late > Chance::NEVER);
         self.hops.ask(Hop { id, port, to, octets: share.octets, is_statistical, state: State::Asked });
-        let HopShare { octets, pace, periodic, flow } = *share;
+        let HopShare { octets, pace, periodic, partition, flow } = *share;
         let unit_octets_max = octets + RTIP_OCTETS as u32;
-        line.port.reserve(now, id, &ShareRequest { to, label: 0, unit_octets_max, pace, periodic, flow });
+        let asked = ShareRequest { to, label: 0, unit_octets_max, pace, periodic, partition, flow };
+        line.port.reserve(now, id, &asked);
         line.carry_wants(now);
         Ok(())
     }

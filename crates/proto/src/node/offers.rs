@@ -9,6 +9,7 @@ use crate::rcap::{EntryId, HopDenied, HopOffer, LINK, RcapPart, RcapTest, TUNNEL
 use crate::rtip::{HopError, HopShare};
 use rota_admission::rtip::{Chance, Regulator};
 use rota_admission::subnet::{Offer, carried_step, link_offer, payload_max};
+use rota_contract::PartitionName;
 use rota_medium::door::{Life, MediumKind};
 use rota_units::{Instant, Octets, Span};
 
@@ -61,16 +62,17 @@ impl Node {
         if ask.traffic.burst().saturating_mul(at_once) > BURST_MAX {
             return Err(denied(RcapTest::Unsupported));
         }
+        let number = settings.partitions.number(partition);
         if port.medium().kind() == MediumKind::Link {
-            let number = settings.partitions.number(partition);
-            let share = HopShare::in_partition(ask.traffic, octets, number);
+            let share = HopShare::by_discipline(ask.traffic, octets).in_partition(number);
             return Ok((way, share.during(life).with_chance(late).in_group(group)));
         }
         let share = match group {
             Some(group) => HopShare::of_group(ask.traffic, octets, settings.trt, group),
             None => HopShare::at_peak(&ask.traffic, octets, settings.trt),
         };
-        Ok((way, share.ok_or(denied(RcapTest::Load))?))
+        let share = share.ok_or(denied(RcapTest::Load))?;
+        Ok((way, share.in_partition(number)))
     }
 
     /// The offer of a hop over a link that has this bound now, host slack included; `None` on another medium.
@@ -93,8 +95,7 @@ impl Node {
                 (regulator, _) => regulator,
             },
         };
-        let number = settings.partitions.number(held.and_then(|held| held.partition));
-        let percent = if number == 0 { 0 } else { settings.partitions.shares().percent(number) };
+        let percent = percent_of(settings, held.and_then(|held| held.partition));
         let medium = kind_of(settings);
         let host_slack = settings.link.host_slack;
         Some(HopOffer { offer, regulator, host_slack, late, medium, percent })
@@ -111,6 +112,14 @@ impl Node {
             carried_step((!is_link).then(|| medium.settings().params(medium.stations()).transit()))
         };
         port.map_or(Span::ZERO, transit)
+    }
+}
+
+/// The percent of a port's network that a channel's partition has; 0 in the rest.
+pub(super) fn percent_of(settings: &rota_medium::Settings, partition: Option<PartitionName>) -> u8 {
+    match settings.partitions.number(partition) {
+        0 => 0,
+        number => settings.partitions.shares().percent(number),
     }
 }
 

@@ -4,10 +4,11 @@
 //! another medium answers it with nothing.
 
 use rota_contract::NodeId;
+use rota_medium::door::PartitionLoad;
 use rota_medium::door::{DataFacts, Deadline, Demand, Frame, Grant, GroupLoad, Identity, Note};
 use rota_medium::door::{FrameVerdict, MediumKind, Place, PortId, StationId, Turn, Units, Visited, Way};
 use rota_medium::door::{SessionId, Share, Timer};
-use rota_medium::link::{FlowPort, Link, PartitionLoad};
+use rota_medium::link::{FlowPort, Link};
 use rota_medium::rether::{Refused, Rether, Sign};
 use rota_medium::{
     Arrived, Counters, MediumEvent, MediumTally, Member, Mismatched, ModeName, Settings, TimersInForce,
@@ -414,11 +415,11 @@ impl Medium {
         }
     }
 
-    /// The channels in each partition of a link; none of another medium.
+    /// What stands in each partition.
     pub(super) fn partition_loads(&self) -> Vec<PartitionLoad> {
         match self {
             Self::Link(link) => link.partition_loads().collect(),
-            Self::Rether(_) => Vec::new(),
+            Self::Rether(rether) => rether.partition_loads().collect(),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::io::StationId;
 use rota_contract::{GroupName, PartitionName};
 use rota_medium::ModeName;
 use rota_medium::door::GroupLoad;
-use rota_medium::link::PartitionLoad;
+use rota_medium::door::PartitionLoad;
 use rota_medium::rether::Refused;
 use rota_wire::{MacAddr, Slot};
 
@@ -22,7 +22,7 @@ pub struct Status {
     pub generation: u32,
     /// The slots of the list.
     pub slots: Vec<Slot>,
-    /// The partitions of a divided link, the rest first.
+    /// The partitions of a divided port, the rest first.
     pub partitions: Vec<PartitionStatus>,
     /// The groups that share reservations of a link.
     pub groups: Vec<GroupStatus>,
@@ -40,7 +40,7 @@ pub struct Status {
     pub port_counters: super::Counters,
 }
 
-/// A partition of a link, and what stands in it.
+/// A partition of a port's network, and what stands in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionStatus {
     /// Its name; none of the rest.

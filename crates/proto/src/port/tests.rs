@@ -38,7 +38,8 @@ fn a_switch_that_is_given_up_strands_nothing_in_the_queue() {
         while port.poll(now, &mut frame).is_some() || port.next_event().is_some() {}
     }
     let (to, pace) = (MacAddr([3; 6]), rota_admission::Pace::EVERY_CYCLE);
-    let asked = ShareRequest { to, label: 1, unit_octets_max: 100, pace, periodic: false, flow: None };
+    let asked =
+        ShareRequest { to, label: 1, unit_octets_max: 100, pace, periodic: false, partition: 0, flow: None };
     port.reserve(now, ChannelId(1), &asked);
     assert_eq!(port.medium.mode(), ModeName::Switching);
     let signal = Signal::new(Verb::Close, ChannelId(7), 1);

@@ -154,7 +154,7 @@ impl Units {
 impl Port {
     /// Asks for a share; the answer comes as an event.
     pub(crate) fn reserve(&mut self, now: Instant, channel: ChannelId, asked: &ShareRequest) {
-        let ShareRequest { to, label, unit_octets_max, pace, periodic, flow } = *asked;
+        let ShareRequest { to, label, unit_octets_max, pace, periodic, partition, flow } = *asked;
         let ready = VecDeque::with_capacity(READY_MAX);
         self.units.0.push(UnitQueue {
             channel,
@@ -166,7 +166,8 @@ impl Port {
             packets: None,
             group: flow.and_then(|flow| flow.group),
         });
-        self.medium.reserve(now, session_of(channel), Share { unit_octets_max, pace, periodic, flow });
+        let share = Share { unit_octets_max, pace, periodic, partition, flow };
+        self.medium.reserve(now, session_of(channel), share);
         self.heed(now);
     }
 

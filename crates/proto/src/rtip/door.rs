@@ -18,6 +18,8 @@ pub struct HopShare {
     pub pace: Pace,
     /// True if it needs the strict period.
     pub periodic: bool,
+    /// The number of its partition of the port's network; 0 for the rest.
+    pub partition: u8,
     /// On a link: packets of this traffic are scheduled by the discipline of the port's settings, and the
     /// share has no slots. A RETHER segment reads the group in it alone, whose members share their slots.
     pub flow: Option<FlowShare>,
@@ -36,7 +38,7 @@ impl HopShare {
         let units = units.saturating_mul(channels);
         let period = Span::from_nanos(trt.as_nanos().div_ceil(units));
         let pace = Pace::of(period, trt).ok()?;
-        Some(Self { octets, pace, periodic: false, flow: None })
+        Some(Self { octets, pace, periodic: false, partition: 0, flow: None })
     }
 
     /// The share of cycles for all members of a group that send at once. `None` as for [`Self::at_peak`].
@@ -46,15 +48,16 @@ impl HopShare {
         Some(Self { flow: Some(flow), ..share })
     }
 
-    /// The share of packets that a link serves by the discipline of its settings, in what no partition has.
+    /// The share of packets that a link serves by the discipline of its settings.
     pub const fn by_discipline(traffic: Traffic, octets: u32) -> Self {
-        Self::in_partition(traffic, octets, 0)
+        let flow = Some(FlowShare::guaranteed(traffic));
+        Self { octets, pace: Pace::EVERY_CYCLE, periodic: false, partition: 0, flow }
     }
 
     /// The same in the partition of this number.
-    pub const fn in_partition(traffic: Traffic, octets: u32, partition: u8) -> Self {
-        let flow = Some(FlowShare { partition, ..FlowShare::guaranteed(traffic) });
-        Self { octets, pace: Pace::EVERY_CYCLE, periodic: false, flow }
+    #[must_use]
+    pub const fn in_partition(self, partition: u8) -> Self {
+        Self { partition, ..self }
     }
 
     /// The same as a member of a group.

@@ -126,10 +126,10 @@ impl Net {
     }
 
     /// Links whose ends have these partitions.
-    pub fn parted(links: usize, partitions: NamedPartitions) -> Self {
-        let on = |node: usize| (0..links).filter(|on| *on == node || *on + 1 == node).collect();
+    pub fn parted(kinds: &[MediumKind], partitions: NamedPartitions) -> Self {
+        let on = |node: usize| (0..kinds.len()).filter(|on| *on == node || *on + 1 == node).collect();
         let ends = (Discipline::default(), None);
-        Self::of((0..=links).map(on).collect(), &vec![MediumKind::Link; links], ends, partitions)
+        Self::of((0..=kinds.len()).map(on).collect(), kinds, ends, partitions)
     }
 
     /// The same where a segment, which is a link, is a tunnel.

@@ -414,7 +414,7 @@ impl Rig {
     pub fn token(&self, phase: Phase, slots: &[(u16, u32, bool)]) -> Token {
         let mut list = SlotList::EMPTY;
         for &(station, us, periodic) in slots {
-            assert!(list.push(Slot { station, tht_ns: us * 1_000, periodic }));
+            assert!(list.push(Slot { station, tht_ns: us * 1_000, periodic, partition: 0 }));
         }
         Token {
             mode_epoch: self.mode_epoch,

@@ -235,12 +235,11 @@ impl Deliveries {
         }
         let list = view.at(channel.from).rether().and_then(|link| link.list());
         let Some(list) = list else { return };
-        let slots: Vec<(u16, u32, bool)> =
-            list.slots.as_slice().iter().map(|slot| (slot.station, slot.tht_ns, slot.periodic)).collect();
-        let strict = slots.iter().any(|slot| slot.2);
+        let slots = list.slots.as_slice();
+        let strict = slots.iter().any(|slot| slot.periodic);
         let watch = &mut self.flows[flow];
         let station = view.at(channel.from).rether().map_or(0, |link| link.station());
-        let own = slots.iter().filter(|slot| slot.0 == station).count();
+        let own = slots.iter().filter(|slot| slot.station == station).count();
         let size = (channel.granted.contract.unit_octets_max, own);
         let Some((last, was_strict, before)) = watch.slot.replace((began, strict, size)) else { return };
         let gap = began.since(last);
@@ -252,7 +251,7 @@ impl Deliveries {
         watch.report.worst_gap = watch.report.worst_gap.max(gap);
         // The first slot of a ring that has become strict may follow one that came as early as it could.
         let strict = strict && was_strict;
-        let slots: Vec<Slot> = super::ledger::admission_slots(&slots);
+        let slots: Vec<Slot> = super::ledger::admission_slots(slots);
         let params = view.settings.params(view.stations.count() as u16);
         let bound = if strict { params.trt } else { gap_early(&params, &slots) };
         // A unit of several cycles is told of when its last fragment leaves.

@@ -9,8 +9,8 @@ use rota_units::Span;
 /// Watches each station's newest list.
 #[derive(Debug, Default)]
 pub struct Ledgers {
-    lists: Vec<Vec<(u16, u32, bool)>>,
-    buffer: Vec<(u16, u32, bool)>,
+    lists: Vec<Vec<rota_wire::Slot>>,
+    buffer: Vec<rota_wire::Slot>,
 }
 
 impl Checker for Ledgers {
@@ -23,16 +23,11 @@ impl Checker for Ledgers {
             let Some(list) = medium.list() else { continue };
             let slots = list.slots.as_slice();
             let known = &mut self.lists[host];
-            let same = known.len() == slots.len()
-                && slots
-                    .iter()
-                    .zip(&*known)
-                    .all(|(slot, old)| (slot.station, slot.tht_ns, slot.periodic) == *old);
-            if same {
+            if slots == known.as_slice() {
                 continue;
             }
             self.buffer.clear();
-            self.buffer.extend(slots.iter().map(|slot| (slot.station, slot.tht_ns, slot.periodic)));
+            self.buffer.extend_from_slice(slots);
             std::mem::swap(known, &mut self.buffer);
             check_list(view, host, &self.lists[host], findings);
         }
@@ -49,22 +44,23 @@ pub(super) fn check_queue(view: &View<'_>, host: usize, port: &Port, findings: &
     }
 }
 
-fn check_list(view: &View<'_>, host: usize, slots: &[(u16, u32, bool)], findings: &mut Findings) {
-    let all: Span = slots.iter().map(|slot| Span::from_nanos(u64::from(slot.1))).sum();
-    let strict = slots.iter().any(|slot| slot.2);
+fn check_list(view: &View<'_>, host: usize, slots: &[rota_wire::Slot], findings: &mut Findings) {
+    let all: Span = slots.iter().map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
+    let strict = slots.iter().any(|slot| slot.periodic);
     // With the fewest stations that any list can have had: who joins later raises T_NRT, not Σ THT.
     let need = nrt_need(&view.settings.params(2), all, strict).total();
     if all + need > view.settings.trt {
         let what = format!("host {host} lists {all} of slots, and {need} for ordinary traffic");
         findings.add(view.now, "R3", what);
     }
+    check_partitions(view, host, slots, need, findings);
     // Slots that a number's earlier owner left behind stand until the number's owner has held the token.
     let Some(rether) = view.at(host).rether() else { return };
     if rether.counters().tokens_accepted == 0 {
         return;
     }
     let station = rether.station();
-    let own = slots.iter().filter(|slot| slot.0 == station).count();
+    let own = slots.iter().filter(|slot| slot.station == station).count();
     // A channel that grows may get one more slot each time.
     let asked: u64 = view.own_flows().filter(|flow| flow.from == host).map(|flow| 1 + flow.asked).sum();
     let asked = asked + view.at(host).card.hops;
@@ -73,12 +69,32 @@ fn check_list(view: &View<'_>, host: usize, slots: &[(u16, u32, bool)], findings
     }
 }
 
+/// R3 within each partition of a divided segment. The rest has what ordinary traffic needs.
+fn check_partitions(
+    view: &View<'_>,
+    host: usize,
+    slots: &[rota_wire::Slot],
+    need: Span,
+    findings: &mut Findings,
+) {
+    let partitions = view.settings.partitions.shares();
+    for number in partitions.numbers().filter(|_| !partitions.is_none()) {
+        let own = slots.iter().filter(|slot| slot.partition == number);
+        let own: Span = own.map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
+        let ordinary = if number == 0 { need } else { Span::ZERO };
+        if own + ordinary > partitions.room(number, view.settings.trt) {
+            let what =
+                format!("host {host} lists {own} of slots in partition {number}, {ordinary} beside them");
+            findings.add(view.now, "R3", what);
+        }
+    }
+}
+
 /// The slots of a list as admission names them.
-pub(crate) fn admission_slots(slots: &[(u16, u32, bool)]) -> Vec<Slot> {
-    let slot = |(station, tht, periodic): &(u16, u32, bool)| Slot {
-        station: *station,
-        tht: Span::from_nanos(u64::from(*tht)),
-        periodic: *periodic,
+pub(crate) fn admission_slots(slots: &[rota_wire::Slot]) -> Vec<Slot> {
+    let slot = |slot: &rota_wire::Slot| {
+        let rota_wire::Slot { station, tht_ns, periodic, partition } = *slot;
+        Slot { station, tht: Span::from_nanos(u64::from(tht_ns)), periodic, partition }
     };
     slots.iter().map(slot).collect()
 }

@@ -65,6 +65,7 @@ impl Reservation {
             pace: Pace::of(self.period, trt).unwrap_or(Pace::EVERY_CYCLE),
             receives,
             periodic: self.periodic,
+            partition: 0,
         }
     }
 }

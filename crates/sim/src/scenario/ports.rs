@@ -146,7 +146,8 @@ impl Scenario {
         } else {
             admit(&slots[on], &request, &params)?
         };
-        let slot = Slot { station: request.station, tht: admitted.tht, periodic: request.periodic };
+        let (station, periodic, partition) = (request.station, request.periodic, request.partition);
+        let slot = Slot { station, tht: admitted.tht, periodic, partition };
         slots[on].push(slot);
         Ok((slot, admitted))
     }

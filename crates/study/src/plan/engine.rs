@@ -118,7 +118,11 @@ impl<'t> Plan<'t> {
         let topology = &file.topology;
         let params = |(index, segment): (usize, &Segment)| {
             let stations = u16::try_from(topology.on(index).count()).unwrap_or(u16::MAX);
-            segment.settings().expect("its check has made them").params(stations)
+            let mut params = segment.settings().expect("its check has made them").params(stations);
+            if !segment.medium.is_cable() {
+                params.partitions = file.partitions[index].shares;
+            }
+            params
         };
         Self {
             topology,

@@ -118,7 +118,8 @@ impl Ledger {
     pub fn ring(&self, segment: usize, at: Span, own: usize) -> (Vec<Slot>, Vec<usize>) {
         let slot = |entry: &Entry| {
             let tht = entry.tht?;
-            Some(Slot { station: super::engine::number(entry.station), tht, periodic: false })
+            let (station, partition) = (super::engine::number(entry.station), entry.part);
+            Some(Slot { station, tht, periodic: false, partition })
         };
         let slots = self.at(segment, at, own).filter_map(slot).collect();
         (slots, self.at(segment, at, own).flat_map(|entry| entry.next.iter().copied()).collect())

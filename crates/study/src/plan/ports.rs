@@ -12,8 +12,8 @@ use rota_admission::certificate::{
 use rota_admission::path::Hop;
 use rota_admission::rtip::{Denied, Discipline, Flow, NodeTest, Point, Regulator, Scheduler, Traffic};
 use rota_admission::subnet::{
-    Ask, LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, RetherPart, RetherSegment,
-    RetherShare, Subnet, carried_step, link_ahead, link_others,
+    Ask, LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, RetherSegment, RetherShare, Subnet,
+    carried_step, link_ahead, link_others,
 };
 use rota_lab::Medium;
 use rota_units::Span;
@@ -135,7 +135,7 @@ impl Plan<'_> {
         let (mut found, mut denied) = (None::<(RetherShare, Span, Span)>, None);
         for pace in shares.iter().map(|share| share.pace) {
             let all = moments.iter().map(|at| {
-                let share = self.on_ring(step, seat, *at, |part| part.of_pace(ask, pace));
+                let share = self.on_ring(step, seat, *at, |part| part.share(ask, pace));
                 share.map(|share| (share, *at, share.admitted.tht)).map_err(|why| (why, *at))
             });
             let longest = all.reduce(|one, other| {
@@ -164,20 +164,18 @@ impl Plan<'_> {
         step: &Step,
         seat: &Seat,
         at: Span,
-        ask: impl FnOnce(&RetherPart<'_>) -> Result<R, Denied>,
+        ask: impl FnOnce(&RetherSegment<'_>) -> Result<R, Denied>,
     ) -> Result<R, Denied> {
-        let number_of = self.part(step.segment, seat);
+        let partition = self.part(step.segment, seat);
         let (slots, receivers) = self.ledger.ring(step.segment, at, seat.channel);
-        let ours = self.ledger.at(step.segment, at, seat.channel).filter(|entry| entry.part == number_of);
-        let taken = ours.filter_map(|entry| entry.tht).sum();
-        let ring = RetherSegment {
+        ask(&RetherSegment {
             params: self.params[step.segment],
             slots: &slots,
             station: number(step.station),
             periodic: false,
             receives: receivers.contains(&step.station),
-        };
-        ask(&RetherPart::new(ring, &self.partitions[step.segment].shares, number_of, taken))
+            partition,
+        })
     }
 
     /// The channels of a cable's port at a moment, without those of the own group. A group has as many
@@ -312,7 +310,7 @@ impl Plan<'_> {
             let refused = |why: Denied| (leg.step, (why, *at));
             let network: NetworkTerms<'_> = match &leg.share {
                 Some(share) => self
-                    .on_ring(&leg.step, seat, *at, |part| Ok(rether_terms(&part.ring, ask, share)))
+                    .on_ring(&leg.step, seat, *at, |part| Ok(rether_terms(part, ask, share)))
                     .map_err(refused)?,
                 None => {
                     let ahead = link_ahead(params, Span::ZERO);

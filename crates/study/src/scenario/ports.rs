@@ -80,9 +80,6 @@ impl File {
             let mut spec = self.segment_of(&table.medium(&self.medium), rate, stations)?;
             for PartitionTable { name, percent } in &table.partition {
                 let wrong = |sentence: String| wrong("segment", index, "partition", sentence);
-                if spec.settings.medium.medium != rota_sim::MediumKind::Link {
-                    return Err(wrong("only a link is divided; write medium = \"link\"".to_owned()));
-                }
                 let name = name.parse::<PartitionName>().map_err(|error| wrong(error.to_string()))?;
                 let added = spec.settings.medium.partitions.add(name, *percent);
                 added.map_err(|error| wrong(error.to_string()))?;

@@ -180,17 +180,17 @@ fn the_corpus_of_topologies_replays() {
 }
 
 #[test]
-fn a_link_has_partitions_and_no_other_segment_has() {
+fn segments_of_links_and_tokens_have_partitions() {
     let part = |segment: &str, name: &str, share: &str| {
         format!("\n[[partition]]\nname = \"{name}\"\nsegment = \"{segment}\"\nshare = \"{share}\"\n")
     };
-    let text = format!("{TWO}{}{}", part("cable", "studio", "40%"), part("cable", "news", "20%"));
-    let topology = parse(&text, Path::new("")).unwrap();
+    let two = [part("cable", "studio", "40%"), part("cable", "news", "20%"), part("left", "studio", "10%")];
+    let topology = parse(&format!("{TWO}{}", two.concat()), Path::new("")).unwrap();
     let shares = topology.segments[2].partitions.shares();
     assert_eq!([0, 1, 2].map(|number| shares.percent(number)), [40, 40, 20]);
-    assert!(topology.segments[0].partitions.is_none());
+    assert_eq!(topology.segments[0].partitions.shares().percent(1), 10);
+    assert!(topology.segments[1].partitions.is_none());
     for (table, sentence) in [
-        (part("left", "studio", "40%"), "'left' is no link; nodes divide links only"),
         (part("nowhere", "studio", "40%"), "there is no segment 'nowhere'"),
         (part("cable", "rest", "40%"), "'rest' is what no partition names"),
         (part("cable", "studio", "2.5%"), "write whole percent"),

@@ -44,7 +44,7 @@ pub struct RcapRecord<'a> {
     pub dropped: u64,
     /// Packets that it has held because the channel's group was beyond its contract; in a status.
     pub held: u64,
-    /// The percent of the link that the partition has which the request names; 0 where the channel counts in
+    /// The percent of the network that the partition has which the request names; 0 where the channel counts in
     /// what no partition has.
     pub percent: u8,
     /// The node's part of the certificate, in an accept. This module does not read it.
@@ -83,7 +83,7 @@ impl<'a> RcapRecord<'a> {
         sound(error_ns == 0 || regulator >= 2, "record error")?;
         sound(link_least_ns <= link_most_ns, "record most link time")?;
         sound(late <= 1 << 63, "record late")?;
-        sound(percent < 100 && (percent == 0 || medium == 2 || medium == 4), "record percent")?;
+        sound(percent < 100 && (percent == 0 || matches!(medium, 1 | 2 | 4)), "record percent")?;
         let is_open = state == 1;
         let terms = fields.rest();
         Ok(Self {

@@ -29,7 +29,10 @@ pub fn token(slots: usize, dead: bool) -> Token {
     let mut list = SlotList::EMPTY;
     for at in 0..slots {
         let station = at as u16 % 250 + 1;
-        assert!(list.push(Slot { station, tht_ns: 6_000_000, periodic: at % 2 == 0 }), "it fits");
+        assert!(
+            list.push(Slot { station, tht_ns: 6_000_000, periodic: at % 2 == 0, partition: 0 }),
+            "it fits"
+        );
     }
     let mut gone = StationSet::EMPTY;
     if dead {

@@ -1,6 +1,8 @@
 use super::*;
 use crate::rtip::Traffic;
-use crate::slots::Slot;
+use crate::slots::{Slot, close_slot, reserved};
+use crate::subnet::RetherSegment;
+use crate::{Pace, Request, SegmentParams, Test, admit, nrt_need, rest_has_room, still_fits};
 use proptest::prelude::*;
 use rota_units::{BitRate, Octets};
 
@@ -162,27 +164,49 @@ fn shares_that_cannot_be_are_refused() {
     assert_eq!(denied.partition, Some(0));
 }
 
+/// A segment of 10 Mbit/s in these partitions.
+fn divided(percents: &[u8]) -> SegmentParams {
+    SegmentParams { partitions: partitions(percents), ..SegmentParams::new(BitRate::from_mbit(10), 5) }
+}
+
+fn taken(slots: &[Slot], number: u8) -> Span {
+    slots.iter().filter(|slot| slot.partition == number).map(|slot| slot.tht).sum()
+}
+
 #[test]
 fn slots_of_a_partition_stay_in_their_part_of_the_cycle() {
-    let params = SegmentParams::new(BitRate::from_mbit(10), 5);
-    let (cut, video) = (partitions(&[30]), ask(20_000, 1, 1_400));
-    let fill = |number: u8| {
+    let (params, video) = (divided(&[30]), ask(20_000, 1, 1_400));
+    let fill = |partition: u8| {
         let mut slots: Vec<Slot> = Vec::new();
         loop {
-            let taken = slots.iter().map(|slot| slot.tht).sum();
-            let ring = RetherSegment { params, slots: &slots, station: 3, periodic: false, receives: false };
-            match RetherPart::new(ring, &cut, number, taken).quickest(&video) {
-                Ok(share) => slots.push(Slot { station: 3, tht: share.admitted.tht, periodic: false }),
-                Err(denied) => break (taken, denied.partition),
+            let (station, periodic, receives) = (3, false, false);
+            let ring = RetherSegment { params, slots: &slots, station, periodic, receives, partition };
+            match ring.quickest(&video) {
+                Ok(share) => slots.push(Slot { station, tht: share.admitted.tht, periodic, partition }),
+                Err(denied) => break (taken(&slots, partition), denied.partition),
             }
         }
     };
-    let (taken, by) = fill(1);
+    let (own, by) = fill(1);
     assert_eq!(by, Some(1));
-    assert!(taken * 100 <= params.trt * 30 && taken > Span::ZERO);
+    assert!(own * 100 <= params.trt * 30 && own > Span::ZERO);
     // The rest may end sooner: how long ordinary traffic waits is a test of the whole segment.
-    let (taken, by) = fill(0);
-    assert!(taken * 100 <= params.trt * 70 && by != Some(1) && taken > Span::ZERO);
+    let (own, by) = fill(0);
+    assert!(own * 100 <= params.trt * 70 && by != Some(1) && own > Span::ZERO);
+    // A partition that does not exist has nothing.
+    assert_eq!(fill(2), (Span::ZERO, Some(2)));
+}
+
+/// One more station takes of the rest, which has the time of ordinary traffic.
+#[test]
+fn a_ring_that_grows_keeps_its_rest() {
+    let params = divided(&[60]);
+    let most = params.partitions.room(0, params.trt).minus(nrt_need(&params, Span::ZERO, true).total());
+    let rest = |tht| [Slot { station: 1, tht, periodic: true, partition: 0 }];
+    assert!(still_fits(&rest(most.minus(Span::from_millis(1))), &params).is_ok());
+    assert_eq!(still_fits(&rest(most + Span::from_nanos(1)), &params), Err(Test::Eq3Capacity));
+    assert!(still_fits(&rest(most + Span::from_nanos(1)), &divided(&[])).is_ok());
+    assert!(rest_has_room(&params) && !rest_has_room(&divided(&[99])));
 }
 
 proptest! {
@@ -233,6 +257,46 @@ proptest! {
         let probe = crate::subnet::partition::tests::ask(20_000, 2, 500);
         for number in 0..=percents.len() as u8 {
             prop_assert_eq!(parted.part(number).best(&probe), fresh.part(number).best(&probe));
+        }
+    }
+
+    /// The same of a RETHER segment, whose slots come and go: no partition ever has more than its part,
+    /// whatever closes before its slots, and the whole refuses nothing for want of time that a partition has.
+    #[test]
+    fn slots_that_come_and_go_stay_in_their_partitions(
+        percents in prop::collection::vec(5u8..30, 1..4),
+        steps in prop::collection::vec(
+            (1u16..4, 0u8..4, 100u64..6_000, any::<bool>(), any::<prop::sample::Index>()), 1..40)
+    ) {
+        let params = divided(&percents);
+        let mut slots: Vec<Slot> = Vec::new();
+        for (station, number, octets, closes, pick) in steps {
+            let partition = number % (percents.len() as u8 + 1);
+            if closes && !slots.is_empty() {
+                let at = pick.index(slots.len());
+                let left = close_slot(&mut slots, at, &params);
+                slots.truncate(left);
+            } else {
+                let (unit_octets, pace) = (Octets::new(octets), Pace::EVERY_CYCLE);
+                let request =
+                    Request { station, unit_octets, pace, periodic: true, receives: true, partition };
+                match admit(&slots, &request, &params) {
+                    Ok(admitted) => {
+                        slots.push(Slot { station, tht: admitted.tht, periodic: true, partition });
+                    }
+                    Err(refusal) => prop_assert!(
+                        refusal.test != Test::Eq3Capacity || refusal.partition == Some(partition),
+                        "{refusal}"
+                    ),
+                }
+            }
+            for number in params.partitions.numbers() {
+                let ordinary = match number {
+                    0 => nrt_need(&params, reserved(&slots), true).total(),
+                    _ => Span::ZERO,
+                };
+                prop_assert!(taken(&slots, number) + ordinary <= params.partitions.room(number, params.trt));
+            }
         }
     }
 }

@@ -60,10 +60,11 @@ fn a_member_with_other_terms_is_refused_by_that_name_and_takes_nothing() {
     let mut bench = bench();
     flow_of(&mut bench, 101, member(TALK, 1)).expect("room for one");
     let slower = FlowShare { traffic: Traffic::periodic(ms(4)).expect("sound"), ..member(TALK, 1) };
-    let apart = FlowShare { partition: 1, ..member(TALK, 1) };
+    let apart = Share { partition: 1, ..share_of(member(TALK, 1)) };
     let booked = FlowShare { life: Life { from: bench.now + ms(900), ..Life::ALWAYS }, ..member(TALK, 1) };
-    for (id, of) in [(102, slower), (103, apart), (104, member(TALK, 2)), (105, booked)] {
-        let refused = flow_of(&mut bench, id, of).unwrap_err();
+    let (slower, two, booked) = (share_of(slower), share_of(member(TALK, 2)), share_of(booked));
+    for (id, of) in [(102, slower), (103, apart), (104, two), (105, booked)] {
+        let refused = answered(&mut bench, id, of).unwrap_err();
         assert_eq!((refused.test, refused.counter_offer), (rota_admission::Test::Group, None));
     }
     assert_eq!(loads(&bench), [(TALK.to_owned(), 1, 1)]);

@@ -13,8 +13,7 @@ fn a_request_at_the_moment_at_which_the_life_of_another_flow_ends_is_decided() {
     assert!(flow_during(&mut bench, 91, 100, Life { from: Instant::ZERO, until: end }).is_ok());
     bench.run(end.since(bench.now).minus(ms(1)));
     let traffic = Traffic::periodic(ms(100)).expect("sound");
-    let flow = Some(FlowShare::guaranteed(traffic));
-    let share = Share { unit_octets_max: 1_016, pace: Pace::EVERY_CYCLE, periodic: false, flow };
+    let share = share_of(FlowShare::guaranteed(traffic));
     bench.link.reserve(end, SessionId(92), share);
     assert!(!bench.link.has_share(SessionId(91)) && bench.link.has_share(SessionId(92)));
 }

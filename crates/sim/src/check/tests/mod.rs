@@ -95,7 +95,7 @@ impl Bench {
         list.slots.retain(|_| false);
         for (station, tht, periodic) in slots.iter().copied() {
             let tht_ns = tht.as_nanos() as u32;
-            assert!(list.slots.push(rota_wire::Slot { station, tht_ns, periodic }));
+            assert!(list.slots.push(rota_wire::Slot { station, tht_ns, periodic, partition: 0 }));
         }
         Token { cycle, ..list }
     }

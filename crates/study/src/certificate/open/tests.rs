@@ -27,7 +27,7 @@ fn hop(mbit: u64, traffic: Traffic, octets: u64, is_packet: bool) -> HopInfo {
     let pace = Pace::of(traffic.x_min(), params.trt).expect("a period of the segment");
     let headers = if is_packet { rota_admission::subnet::RTIP_OCTETS } else { 0 };
     let unit_octets = Octets::new(octets + headers);
-    let request = Request { station: 1, unit_octets, pace, periodic: false, receives: false };
+    let request = Request { station: 1, unit_octets, pace, periodic: false, receives: false, partition: 0 };
     let standing = StandingShare {
         params: &params,
         traffic,
