@@ -88,8 +88,9 @@ pub struct Args {
     /// of the eight has twice that of the level above
     #[arg(long, env = "ROTA_LEVELS", value_parser = ports::levels, value_name = "TIMES")]
     levels: Option<PerPort<LevelBounds>>,
-    /// Partitions of a link, such as eth1:studio=40%,news=20%: each has so much of it for the channels across
-    /// segments that name it, with an admission of its own; may be given for each interface
+    /// Partitions of a port's network, such as eth1:studio=40%,news=20%: each has so much of it for the
+    /// channels across segments that name it, with an admission of its own; may be given for each interface.
+    /// All stations of a RETHER segment have the same ones
     #[arg(long, value_parser = partitions::of_port, value_name = "IFACE:NAME=SHARE")]
     partition: Vec<partitions::OfPort>,
     /// The largest buffer of a switch port of the segment, or one for each interface: eth0=150kB,eth1=1MB

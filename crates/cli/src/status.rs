@@ -110,11 +110,8 @@ fn print_port(port: &PortInfo) {
         outln!("reserved  in all {} of each cycle ({percent} %)", Span::from_nanos(reserved));
     }
     for PartitionInfo { name, percent, channels, work_ns } in &port.partitions {
-        let (s, work) = (if *channels == 1 { "" } else { "s" }, Span::from_nanos(*work_ns));
-        let (of, what) = if port.medium == "link" { ("link", "channel") } else { ("cycle", "slot") };
-        outln!(
-            "partition {name:<16} {percent} % of the {of}: {channels} {what}{s}, {work} of a cycle at most"
-        );
+        let work = Span::from_nanos(*work_ns);
+        outln!("partition {name:<16} {percent} %: {channels} reserved, {work} of a cycle at most");
     }
     for GroupInfo { name, uid, at_once, members, held } in &port.groups {
         let beyond = match held {

@@ -38,7 +38,7 @@ pub struct Service {
     /// End with the cause when the path fails, and look for no other one
     #[arg(long, conflicts_with = "reroute")]
     pub no_reroute: bool,
-    /// Count in the partition of this name on each link of the way that has one, of a channel across
+    /// Count in the partition of this name on each segment of the way that has one, of a channel across
     /// segments; refused where none has it
     #[arg(long, value_name = "NAME")]
     pub partition: Option<PartitionName>,

@@ -674,7 +674,8 @@ fn wait_for_contract(program: &Program) {
     assert!(eventually(PATIENCE, is_open).is_some(), "{} {}", program.out(), program.err());
 }
 
-/// TENET-7-2: a full partition of a line refuses by its name, and the others have room.
+/// TENET-7-2: a full partition of a line refuses by its name, and the others have room. The hall before it is
+/// a RETHER segment with a partition of the same name.
 #[test]
 fn a_line_in_partitions_refuses_by_the_name_of_the_full_one() {
     let Some(lab) = TopologyLab::up("across-parts", PARTED, &[]) else { return };
@@ -703,14 +704,14 @@ fn a_line_in_partitions_refuses_by_the_name_of_the_full_one() {
     assert_eq!((wrong.code(), &wrong.json()["refused"]["test"]), (3, &"Partition".into()), "{}", wrong.out);
     let voice = open("2", "--xmin 20ms --smax 160octets --delay 300ms");
     wait_for_contract(&voice);
-    let parts = || {
+    let parts_of = |port: usize| {
         let status = lab.status("gateway");
-        let parts = status["extra"]["ports"][1]["partitions"].as_array().expect("a list").clone();
+        let parts = status["extra"]["ports"][port]["partitions"].as_array().expect("a list").clone();
         let of =
             |part: &serde_json::Value| format!("{} {} {}", part["name"], part["percent"], part["channels"]);
         parts.iter().map(of).collect::<Vec<_>>()
     };
-    assert_eq!(parts(), ["\"rest\" 30 1", "\"studio\" 40 1", "\"office\" 30 0"]);
+    assert_eq!(parts_of(1), ["\"rest\" 30 1", "\"studio\" 40 1", "\"office\" 30 0"]);
     let listed = lab.rota("camera", &["channel", "list", "--json"]).finish().well().json();
     let shown = |channel: &serde_json::Value| {
         let channel = channel["channel"].as_str().expect("an id");
@@ -719,7 +720,8 @@ fn a_line_in_partitions_refuses_by_the_name_of_the_full_one() {
     let all: Vec<_> = listed["channels"].as_array().expect("a list").iter().map(shown).collect();
     let studio = all.iter().find(|shown| shown["terms"]["partition"] == "studio").expect("it is one of them");
     let percents: Vec<_> = [0, 1].map(|hop| studio["hops"][hop]["partition_percent"].clone()).to_vec();
-    assert_eq!(percents, [0, 40], "{studio}");
+    assert_eq!(percents, [20, 40], "{studio}");
+    assert_eq!(parts_of(0), ["\"rest\" 80 1", "\"studio\" 20 1"], "slots of the token");
     // Its place is free for another one of the studio.
     drop(first);
     wait_for_channels(&lab, "camera", 1);

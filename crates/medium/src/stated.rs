@@ -39,7 +39,7 @@ impl Settings {
             flags: flag(self.half_duplex, StatedSettings::HALF_DUPLEX)
                 | flag(self.follow_stalls, StatedSettings::FOLLOW_STALLS)
                 | flag(self.medium == MediumKind::Link, StatedSettings::LINK)
-                | self.partitions_of_all().count() * StatedSettings::PARTITIONS,
+                | (self.partitions_of_all().count() * StatedSettings::PARTITIONS),
             per_frame_ns: cost(self.link.per_frame),
             prepare_ns: cost(self.link.prepare),
             per_visit_ns: cost(self.link.per_visit),

@@ -118,8 +118,8 @@ impl MismatchRow {
                  the digest of its settings is {theirs:016x}, here {ours:016x}"
             ),
             Some(Mismatch::Partitions) => format!(
-                "station {who} does not take part: it divides the segment into {theirs} partitions, this station \
-                 into {ours}; all stations need the same names, shares and order (--partition)"
+                "station {who} does not take part: it divides the segment into {theirs} partitions, this \
+                 station into {ours}; all stations need the same names, shares and order (--partition)"
             ),
             Some(Mismatch::OwnAddress) => {
                 format!("somebody else sends with this station's own address {}", self.mac())

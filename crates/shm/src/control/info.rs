@@ -163,7 +163,7 @@ pub struct ReservationInfo {
     pub periodic: bool,
 }
 
-/// A partition of a link, and what stands in it.
+/// A partition of a port's network, and what stands in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionInfo {
     /// Its name; `rest` for what no partition names.
@@ -456,7 +456,7 @@ pub struct PortInfo {
     pub members: Vec<MemberInfo>,
     /// Reservations on its segment.
     pub reservations: Vec<ReservationInfo>,
-    /// The partitions of a divided link, the rest first.
+    /// The partitions of a divided port, the rest first.
     #[serde(default)]
     pub partitions: Vec<PartitionInfo>,
     /// The groups that share reservations of a link.

@@ -44,8 +44,8 @@ pub struct RcapRecord<'a> {
     pub dropped: u64,
     /// Packets that it has held because the channel's group was beyond its contract; in a status.
     pub held: u64,
-    /// The percent of the network that the partition has which the request names; 0 where the channel counts in
-    /// what no partition has.
+    /// The percent of the network that the partition has which the request names; 0 where the channel counts
+    /// in what no partition has.
     pub percent: u8,
     /// The node's part of the certificate, in an accept. This module does not read it.
     pub terms: &'a [u8],

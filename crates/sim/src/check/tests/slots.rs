@@ -145,6 +145,18 @@ fn r3_slots_and_ordinary_traffic_fit_the_rotation() {
     assert_eq!(bench.look(&mut checker, bench.start(), &acted), ["R3"]);
 }
 
+/// All slots of this ring are in the rest.
+#[test]
+fn r3_slots_of_a_partition_stay_in_its_part_of_the_cycle() {
+    let acted = [Seen::Acted { host: 1 }];
+    for (percent, found) in [(1, none()), (99, vec!["R3"])] {
+        let mut bench = Bench::ring(true);
+        let studio = "studio".parse().expect("a name");
+        bench.settings.medium.partitions.add(studio, percent).expect("room");
+        assert_eq!(bench.look(&mut Ledgers::default(), bench.start(), &acted), found, "{percent} %");
+    }
+}
+
 #[test]
 fn r5_a_station_has_one_slot_for_each_time_it_asked() {
     let mut bench = Bench::ring(true);
