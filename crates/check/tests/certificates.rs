@@ -272,7 +272,8 @@ impl Drawn {
     fn segment<'s>(&self, slots: &'s [Slot]) -> RetherSegment<'s> {
         let params = SegmentParams::new(BitRate::from_mbit(self.mbit), 5);
         let params = SegmentParams { link: self.link(), ..params };
-        RetherSegment { params, slots, station: 3, periodic: self.flags[0], receives: self.flags[1] }
+        let [periodic, receives] = [self.flags[0], self.flags[1]];
+        RetherSegment { params, slots, station: 3, periodic, receives, partition: 0 }
     }
 
     fn best(&self, ask: &Ask) -> Option<rota_admission::subnet::Offer> {
@@ -340,6 +341,7 @@ fn made_of_units((period, octets, burst, drawn): &(u64, u64, u64, Drawn)) -> Opt
         pace,
         periodic: segment.periodic,
         receives: segment.receives,
+        partition: 0,
     };
     let standing = StandingShare {
         params: &segment.params,
