@@ -439,6 +439,14 @@ impl<'s> RetherPart<'s> {
         self.ring.share(ask, pace).and_then(|share| self.fits(share))
     }
 
+    /// The one reservation that a station has for a group, so many members of which send at once.
+    ///
+    /// # Errors
+    /// [`Denied`]: a cycle brings more packets than a share can have, or it does not fit.
+    pub fn of_group(&self, ask: &Ask, at_once: u64) -> Result<RetherShare, Denied> {
+        self.ring.share_of_group(ask, at_once).and_then(|share| self.fits(share))
+    }
+
     /// The reservation with the shortest bound.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ pub struct Accepted {
     /// The bound of its jitter.
     pub jitter: Span,
     /// The certificate, as a JSON document that the independent checker accepts; none where a cable serves
-    /// levels, whose test no certificate states yet.
+    /// levels, whose test no certificate states yet, and of a member of a group under a token.
     pub certificate: Option<Value>,
 }
 
@@ -252,6 +252,10 @@ impl<'t> Plan<'t> {
             }
             return Ok(None);
         }
+        if wanted.group.is_some() && legs.iter().any(|leg| self.is_ring(&leg.step)) {
+            // No certificate states the share of a group, whose members take turns.
+            return Ok(None);
+        }
         let terms = Terms {
             messages: wanted.messages,
             goal: wanted.goal,
@@ -286,11 +290,11 @@ impl<'t> Plan<'t> {
     pub(super) fn reserve(&mut self, seat: &Seat, ask: &Ask, leg: &Leg, next: Vec<usize>) {
         let Step { station, segment, .. } = leg.step;
         let part = self.part(segment, seat);
-        let (seat, ask, delay, tht) = (seat.clone(), *ask, leg.delay, leg.tht);
+        let (seat, ask, delay, tht, share) = (seat.clone(), *ask, leg.delay, leg.tht, leg.share);
         if let (Some((group, _)), None) = (seat.group, tht) {
             self.ledger.shorten(&leg.step, group, delay);
         }
-        self.ledger.add(segment, Entry { seat, part, station, next, ask, delay, tht });
+        self.ledger.add(segment, Entry { seat, part, station, next, ask, delay, tht, share });
     }
 
     /// The nearest request that would be accepted now.

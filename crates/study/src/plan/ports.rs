@@ -123,6 +123,9 @@ impl Plan<'_> {
         ask: &Ask,
         want: Want,
     ) -> Result<(RetherShare, Span, Span), DeniedAt> {
+        if let Some((group, at_once)) = seat.group {
+            return self.share_of_group(step, seat, ask, (group, at_once as u64, want));
+        }
         let moments = self.ledger.moments(step.segment, seat);
         let mut shares = Vec::new();
         for at in &moments {
@@ -134,17 +137,7 @@ impl Plan<'_> {
         }
         let (mut found, mut denied) = (None::<(RetherShare, Span, Span)>, None);
         for pace in shares.iter().map(|share| share.pace) {
-            let all = moments.iter().map(|at| {
-                let share = self.on_ring(step, seat, *at, |part| part.of_pace(ask, pace));
-                share.map(|share| (share, *at, share.admitted.tht)).map_err(|why| (why, *at))
-            });
-            let longest = all.reduce(|one, other| {
-                let (one, other) = (one?, other?);
-                let tht = one.2.max(other.2);
-                let (share, at, _) = if one.0.delay < other.0.delay { other } else { one };
-                Ok((share, at, tht))
-            });
-            match longest.expect("a channel has a start") {
+            match self.longest(step, seat, |part| part.of_pace(ask, pace)) {
                 Ok((share, at, tht)) if share.delay <= want.most() => {
                     found = found.filter(|(found, ..)| found.delay <= share.delay).or(Some((share, at, tht)));
                 }
@@ -158,6 +151,52 @@ impl Plan<'_> {
         found.ok_or_else(|| denied.expect("some moment has a share, or its refusal"))
     }
 
+    /// A share at all moments: with its longest bound, the moment that has it, and its longest THT.
+    fn longest(
+        &self,
+        step: &Step,
+        seat: &Seat,
+        share: impl Fn(&RetherPart<'_>) -> Result<RetherShare, Denied>,
+    ) -> Result<(RetherShare, Span, Span), DeniedAt> {
+        let moments = self.ledger.moments(step.segment, seat);
+        let all = moments.into_iter().map(|at| {
+            let share = self.on_ring(step, seat, at, &share);
+            share.map(|share| (share, at, share.admitted.tht)).map_err(|why| (why, at))
+        });
+        let longest = all.reduce(|one, other| {
+            let (one, other) = (one?, other?);
+            let tht = one.2.max(other.2);
+            let (share, at, _) = if one.0.delay < other.0.delay { other } else { one };
+            Ok((share, at, tht))
+        });
+        longest.expect("a channel has a start")
+    }
+
+    /// The share that a station has for a group on a segment under a token: that of the member which stands,
+    /// or a new one. Nodes do not relax it.
+    fn share_of_group(
+        &self,
+        step: &Step,
+        seat: &Seat,
+        ask: &Ask,
+        (group, at_once, want): (usize, u64, Want),
+    ) -> Result<(RetherShare, Span, Span), DeniedAt> {
+        let start = seat.life.start;
+        let member = self.ledger.member(step, group);
+        let found = match member.and_then(|entry| Some((entry.share?, start, entry.tht?))) {
+            Some(standing) => standing,
+            None => self.longest(step, seat, |part| part.of_group(ask, at_once))?,
+        };
+        let best = found.0.delay;
+        match best <= want.most() {
+            true => Ok(found),
+            false => {
+                let short = Denied::new(NodeTest::RetherShare, best.minus(want.most()));
+                Err((Denied { nearest_delay: Some(best), ..short }, start))
+            }
+        }
+    }
+
     /// The segment of a step as its station sees it at a moment.
     fn on_ring<R>(
         &self,
@@ -168,7 +207,7 @@ impl Plan<'_> {
     ) -> Result<R, Denied> {
         let number_of = self.part(step.segment, seat);
         let (slots, receivers) = self.ledger.ring(step.segment, at, seat.channel);
-        let ours = self.ledger.at(step.segment, at, seat.channel).filter(|entry| entry.part == number_of);
+        let ours = self.ledger.slots(step.segment, at, seat.channel).filter(|entry| entry.part == number_of);
         let taken = ours.filter_map(|entry| entry.tht).sum();
         let ring = RetherSegment {
             params: self.params[step.segment],

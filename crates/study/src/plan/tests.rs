@@ -2,6 +2,7 @@ use super::*;
 use crate::certificate::document::Document;
 use crate::plan::file::parse;
 
+mod groups;
 mod suite2;
 
 fn plan() -> String {
