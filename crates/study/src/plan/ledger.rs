@@ -17,6 +17,7 @@
 
 use super::route::Step;
 use rota_admission::Slot;
+use rota_admission::rtip::Chance;
 use rota_admission::subnet::{Ask, RetherShare};
 use rota_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +60,8 @@ pub struct Seat {
     pub partition: Option<String>,
     /// Its group, and how many members of it send at once.
     pub group: Option<(usize, usize)>,
+    /// The chance of a late packet at one hop; in the guaranteed class, and where a hop is guaranteed, none.
+    pub late: Chance,
 }
 
 /// The reservation of one channel at one port.
@@ -105,6 +108,22 @@ impl Ledger {
     pub fn at(&self, segment: usize, at: Span, own: usize) -> impl Iterator<Item = &Entry> {
         let all = self.on(segment).iter();
         all.take_while(move |entry| entry.seat.channel != own).filter(move |entry| entry.seat.life.has(at))
+    }
+
+    /// The entries of the statistical class at a port, before the channel `own`. Each is there for ever.
+    pub fn statistical(&self, step: &Step, own: usize) -> impl Iterator<Item = &Entry> {
+        self.of_port(step, own).filter(|entry| entry.seat.late > Chance::NEVER)
+    }
+
+    /// All others, whenever they are there.
+    pub fn guaranteed(&self, step: &Step, own: usize) -> impl Iterator<Item = &Entry> {
+        self.of_port(step, own).filter(|entry| entry.seat.late == Chance::NEVER)
+    }
+
+    fn of_port(&self, step: &Step, own: usize) -> impl Iterator<Item = &Entry> {
+        let station = step.station;
+        let before = self.on(step.segment).iter().take_while(move |entry| entry.seat.channel != own);
+        before.filter(move |entry| entry.station == station)
     }
 
     /// The moments at which a channel is tested on a segment.

@@ -3,6 +3,7 @@ use crate::certificate::document::Document;
 use crate::plan::file::parse;
 
 mod groups;
+mod statistical;
 mod suite2;
 
 fn plan() -> String {

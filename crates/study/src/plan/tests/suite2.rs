@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::ledger::{Life, QUIET, Seat};
 use proptest::prelude::*;
-use rota_admission::rtip::{Flow, edf_exact};
+use rota_admission::rtip::{Chance, Flow, edf_exact};
 use rota_admission::subnet::{Ask, link_ahead, link_others, packet_cost};
 use rota_units::Octets;
 
@@ -309,6 +309,7 @@ proptest! {
                 life: wanted.life.charged(wanted.goal.delay),
                 partition: None,
                 group: None,
+                late: Chance::NEVER,
             };
             for at in network.ledger.moments(0, &seat) {
                 prop_assert!(stands(&network, 0, at), "at {at}");
