@@ -99,7 +99,8 @@ fn throughput_and_cost_are_measured_beside_raw_ip_and_udp() {
         let [came, asked] =
             [&point["channel"]["bps"], &point["channel_asked_bps"]].map(|n| n.as_u64().unwrap());
         assert!(came <= asked + asked / 5, "{point}");
-        assert!(point["cost_ns"]["gateway"].as_u64().unwrap() > 100, "{point}");
+        let cost = |of: &str| point["cost_ns"][of].as_u64().unwrap();
+        assert!(cost("gateway") > 100 && cost("source_kernel") <= cost("source"), "{point}");
     }
 }
 
@@ -116,4 +117,14 @@ fn set_ups_are_measured_over_gateways_beside_standing_channels() {
     let told: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!((&told["open"]["count"], &told["refused"], &told["left"]), (&5.into(), &0.into(), &0.into()));
     assert_eq!((&told["gateways"], &told["standing"]), (&2.into(), &3.into()), "{told}");
+    // TENET-5.2.4-1: the parts of the same set-ups, by station and link.
+    let stations = told["parts"]["stations"].as_array().unwrap();
+    let names: Vec<&str> = stations.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["n1", "g1", "g2", "far"]);
+    assert!(told["parts"]["setups"].as_u64().unwrap() > 0, "{told}");
+    for (at, station) in stations.iter().enumerate() {
+        let has = |part: &str| station[part].as_u64().is_some_and(|ns| ns > 0);
+        assert!(has("forward_ns"), "{station}");
+        assert_eq!((has("reverse_ns"), has("link_ns")), (at < 3, at < 3), "{station}");
+    }
 }

@@ -21,7 +21,16 @@ fn figure(what: &str, out: &PathBuf, more: &[&str]) -> Output {
 #[test]
 fn a_figure_is_an_svg_and_a_csv_that_need_nothing_else() {
     let dir = fresh("alone");
-    for what in ["fig6", "fig9", "beyond-stations", "beyond-worst", "tenet-fig10"] {
+    for what in [
+        "fig6",
+        "fig9",
+        "beyond-stations",
+        "beyond-worst",
+        "tenet-fig8",
+        "tenet-fig9",
+        "tenet-fig10",
+        "tenet-table5",
+    ] {
         let run = figure(what, &dir, &[]);
         assert!(run.status.success(), "{what}: {}", String::from_utf8_lossy(&run.stderr));
         let json: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
@@ -61,6 +70,53 @@ fn nothing_is_shown_as_measured_that_was_not_given() {
     assert!(figure("table2", &dir, &["--measured", &measured]).status.success());
     let svg = std::fs::read_to_string(dir.join("rether-table2.svg")).unwrap();
     assert!(svg.contains("measured on a virtual wire") && svg.contains("25 times shorter"), "{svg}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// TENET-5.1.1-1, TENET-5.1.1-2, TENET-5.2.4-1: what is computed from printed numbers and what was measured
+/// are told apart.
+#[test]
+fn tenets_figures_have_the_printed_numbers_and_what_was_measured_beside_them() {
+    let dir = fresh("tenet");
+    let csv = |what: &str, more: &[&str]| {
+        assert!(figure(what, &dir, more).status.success());
+        std::fs::read_to_string(dir.join(format!("{what}.csv"))).unwrap()
+    };
+    for (what, printed) in [
+        ("tenet-fig8", "5495 packets a second at most"),
+        ("tenet-fig9", "printed: 114,octets of a packet"),
+        ("tenet-table5", "add up to 69.68 ms, printed as about 70"),
+    ] {
+        let csv = csv(what, &[]);
+        assert!(csv.contains(printed) && csv.contains("Ours: not measured"), "{csv}");
+        assert!(!csv.contains("measured:") && !csv.contains("virtual wire has"), "{csv}");
+    }
+    std::fs::write(
+        dir.join("tenet.json"),
+        r#"{"points":[{"octets":1400,"channel":{"bps":500000000},"channel_asked_bps":560000000,
+            "raw_ip":{"bps":700000000},"udp":{"bps":800000000},
+            "cost_ns":{"source":9000,"source_kernel":5000,"gateway":7000,"destination":6000}}]}"#,
+    )
+    .unwrap();
+    std::fs::write(
+        dir.join("setup.json"),
+        r#"{"wire":"link","gateways":1,"open":{"p50_ns":1500000},"parts":{"setups":9,"stations":[
+            {"name":"n1","forward_ns":400000,"reverse_ns":300000,"link_ns":20000},
+            {"name":"g1","forward_ns":200000,"reverse_ns":100000,"link_ns":30000},
+            {"name":"far","forward_ns":250000,"reverse_ns":null,"link_ns":null}]}}"#,
+    )
+    .unwrap();
+    let measured = ["--measured", dir.to_str().unwrap()];
+    let csv8 = csv("tenet-fig8", &measured);
+    assert!(csv8.contains("measured: raw IP,octets of a message,1400,\"payload, Mbit/s\",700"), "{csv8}");
+    let csv9 = csv("tenet-fig9", &measured);
+    assert!(csv9.contains("a message of 1400 octets: 4.0 us of the node's own code"), "{csv9}");
+    let table = csv("tenet-table5", &measured);
+    assert!(
+        table.contains("1.50 ms in the median for the whole, of which 100 us are on the links"),
+        "{table}"
+    );
+    assert!(table.contains("link behind it,station,g1,us (not ms),30"), "{table}");
     std::fs::remove_dir_all(dir).unwrap();
 }
 

@@ -56,6 +56,26 @@ fn a_plan_as_json_names_the_test_the_place_and_the_offer() {
     assert_eq!(told["channels"][0]["hops"].as_array().map(Vec::len), Some(3));
 }
 
+/// TENET-3.1-22.
+#[test]
+fn a_statistical_channel_of_a_plan_says_what_may_be_late() {
+    let plan = rota(&["plan", "plans/statistical.toml"]);
+    let said = text(&plan.stdout);
+    assert_eq!(plan.status.code(), Some(0), "{said}{}", text(&plan.stderr));
+    for part in
+        ["sensor: accepted: 99 % of the units, if sources are independent, within", "in 10^9 may be late"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let told: Value =
+        serde_json::from_slice(&rota(&["plan", "plans/statistical.toml", "--json"]).stdout).expect("JSON");
+    let late = |at: usize| {
+        [&told["channels"][at], &told["channels"][at]["hops"][0]].map(|of| of["late_ppb"].as_u64())
+    };
+    assert_eq!((late(0), late(1)), ([Some(10_000_000); 2], [Some(0); 2]), "{told}");
+    assert!(told["channels"][0]["certificate"].is_null() && !told["channels"][1]["certificate"].is_null());
+}
+
 #[test]
 fn files_that_make_no_sense_are_wrong_use() {
     let missing = rota(&["plan", "topologies/none.toml"]);

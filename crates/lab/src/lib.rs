@@ -21,6 +21,7 @@ pub use exec::{exec, list};
 pub use hub_process::HubOrders;
 pub use keeper::{Keeper, Orders};
 pub use link_rate::link_rate;
+pub use neighbours::PORT as NEIGHBOURS_PORT;
 pub use nodes::Nodes;
 pub use registry::{
     About, Answer, AskError, Connection, Counted, Place, PortAbout, Request, SegmentAbout, StationAbout,

@@ -12,8 +12,8 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where nodes await their neighbours.
-const PORT: u16 = 7247;
+/// Where nodes of a lab await their neighbours.
+pub const PORT: u16 = 7247;
 /// Keeps the files of a station from the nodes that clear out what dead ones have left.
 const LOCK: &str = "lab";
 

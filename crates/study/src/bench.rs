@@ -6,6 +6,7 @@ mod forward;
 pub(crate) mod hop;
 mod idle;
 mod interactive;
+mod parts;
 mod receive;
 mod setup;
 mod shipnet;

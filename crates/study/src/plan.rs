@@ -8,16 +8,20 @@ pub mod file;
 mod ledger;
 mod ports;
 mod route;
+mod statistical;
 mod tree;
 
 use crate::certificate::at_most;
 use engine::{Accepted, Offered, Plan, Refused};
 use file::{PlanFile, Verb, Wanted};
+use rota::Statistical;
+use rota_admission::rtip::Chance;
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_lab::{Topology, interface};
 use rota_units::Span;
 use route::Step;
 use serde_json::{Value, json};
+use statistical::ppb;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `rota plan`.
@@ -135,7 +139,7 @@ fn hop_name(topology: &Topology, step: &Step) -> String {
 
 impl Decision<'_> {
     fn text(&self, topology: &Topology) -> String {
-        let Self { wanted: Wanted { goal, .. }, name, .. } = self;
+        let Self { wanted: Wanted { goal, chances, .. }, name, .. } = self;
         match &self.answer {
             Answer::Left(true) => format!("{name}: the receiver has left"),
             Answer::Left(false) => format!("{name}: refused: the receiver had no part in the channel"),
@@ -145,8 +149,15 @@ impl Decision<'_> {
                     1 => format!("a packet of {}", packets.octets),
                     count => format!("{count} packets of {}", packets.octets),
                 };
+                let whose = match chances.is_guaranteed() {
+                    true => "each message".to_owned(),
+                    false => {
+                        let kept = Statistical { late_ppb: chances.late_ppb, ..Statistical::default() };
+                        format!("{}, if sources are independent,", kept.words())
+                    }
+                };
                 let mut text = format!(
-                    "{name}: accepted: each message within {} of the {} asked for, jitter {}, in {count}",
+                    "{name}: accepted: {whose} within {} of the {} asked for, jitter {}, in {count}",
                     at_most(*delay),
                     goal.delay,
                     at_most(*jitter)
@@ -156,7 +167,11 @@ impl Decision<'_> {
                         format!(", {} of each cycle", at_most(share.admitted.tht))
                     });
                     let hop = hop_name(topology, &leg.step);
-                    text += &format!("\n    {hop}: within {}{share}", at_most(leg.delay));
+                    let late = match leg.late > Chance::NEVER {
+                        true => format!(", {} packets in 10^9 may be late", ppb(leg.late)),
+                        false => String::new(),
+                    };
+                    text += &format!("\n    {hop}: within {}{share}{late}", at_most(leg.delay));
                 }
                 text
             }
@@ -193,7 +208,9 @@ impl Decision<'_> {
                     "step": step(&leg.step),
                     "delay_ns": leg.delay.as_nanos(),
                     "tht_ns": leg.share.as_ref().map(|share| share.admitted.tht.as_nanos()),
+                    "late_ppb": ppb(leg.late),
                 })).collect::<Vec<_>>(),
+                "late_ppb": ppb(accepted.late),
                 "certificate": accepted.certificate,
             }),
             Answer::Refused(refused) => json!({

@@ -36,6 +36,12 @@ pub fn parse_percent(text: &str) -> Result<u8, String> {
     percent.ok_or_else(|| "write whole percent, like \"40%\"".to_owned())
 }
 
+/// Reads a probability such as `99%` or `0.99`: the parts of 10^9 that are missing to 1.
+fn parse_missing(text: &str) -> Result<u32, String> {
+    rota::parse_probability(text)
+        .ok_or_else(|| format!("'{text}' is no probability above 0 and up to 1; write it like 0.99 or 99%"))
+}
+
 /// Defines what a file may write in quotes, and how that is read.
 macro_rules! quantities {
     ($($(#[$about:meta])* $name:ident($inner:ty) = $parse:expr;)*) => {$(
@@ -62,4 +68,6 @@ quantities! {
     Share(u32) = parse_share;
     /// Whole percent, such as `40%`.
     Percent(u8) = parse_percent;
+    /// A probability such as `99%`, as the parts of 10^9 that are missing to 1.
+    Probability(u32) = parse_missing;
 }

@@ -17,7 +17,7 @@ pub use link::{
 };
 pub use paced::{PacedFlow, PacedPort, fifo_delay};
 pub use partition::{BadPartition, NamedPartitions, PARTITIONS_MAX, PartedPort, Partitions, PortPart};
-pub use rether::{RetherSegment, RetherShare, packet_tht};
+pub use rether::{RetherSegment, RetherShare, pace_at_peaks, packet_tht};
 pub(crate) use rether::{worst_wait, worst_wait_of_group};
 pub use statistical::{
     Certain, STATISTICAL_CELLS, STATISTICAL_MAX, StatisticalAsk, StatisticalFlow, StatisticalPort,

@@ -89,12 +89,37 @@ impl RetherSegment<'_> {
     /// # Errors
     /// [`Denied`]: it does not carry the packets, or does not fit.
     pub fn share(&self, ask: &Ask, pace: Pace) -> Result<RetherShare, Denied> {
+        let wait = worst_wait(&ask.traffic, pace, self.params.trt, self.packet(ask))?;
+        self.with_wait(ask, pace, wait)
+    }
+
+    /// The one reservation of a group, so many members of which send at once: as nodes ask for it, it carries
+    /// all packets of a cycle in that cycle.
+    ///
+    /// # Errors
+    /// [`Denied`]: a cycle brings more packets than a share can have, or it does not fit.
+    pub fn share_of_group(&self, ask: &Ask, at_once: u64) -> Result<RetherShare, Denied> {
+        let (trt, packet) = (self.params.trt, self.packet(ask));
+        let pace = pace_at_peaks(&ask.traffic, trt, at_once).ok_or_else(|| {
+            let units = ask.traffic.half_open(trt).max(1).saturating_mul(at_once);
+            let cycles = Span::from_millis(1_000).count_down(trt).max(1);
+            let beyond = units.saturating_sub(Pace::UNITS_MAX.into()).max(1);
+            Denied::new(NodeTest::Load, packet * beyond.saturating_mul(cycles))
+        })?;
+        let wait = worst_wait_of_group(&ask.traffic, (pace.units(), at_once), trt, packet)?;
+        self.with_wait(ask, pace, wait)
+    }
+
+    /// V: the time of one packet in a slot.
+    fn packet(&self, ask: &Ask) -> Span {
+        tht_rt_joined(&self.params, ask.octets + Octets::new(RTIP_OCTETS))
+    }
+
+    fn with_wait(&self, ask: &Ask, pace: Pace, wait: Span) -> Result<RetherShare, Denied> {
         let params = &self.params;
-        let unit = ask.octets + Octets::new(RTIP_OCTETS);
-        let wait = worst_wait(&ask.traffic, pace, params.trt, tht_rt_joined(params, unit))?;
         let request = Request {
             station: self.station,
-            unit_octets: unit,
+            unit_octets: ask.octets + Octets::new(RTIP_OCTETS),
             pace,
             periodic: self.periodic,
             receives: self.receives,
@@ -163,6 +188,13 @@ impl Subnet for RetherSegment<'_> {
     fn keeping(&mut self, ask: &Ask, delay: Span) -> Result<Offer, Denied> {
         self.cheapest(ask, delay).map(|share| self.offer(ask, &share))
     }
+}
+
+/// The pace that carries all packets which so many channels bring in a cycle, so that none waits for the slot
+/// of another one. `None` where they are more than a share can have.
+pub fn pace_at_peaks(traffic: &Traffic, trt: Span, channels: u64) -> Option<Pace> {
+    let units = traffic.half_open(trt).max(1).saturating_mul(channels.max(1));
+    Pace::of(Span::from_nanos(trt.as_nanos().div_ceil(units)), trt).ok()
 }
 
 /// Refusals that were decided come first, the smallest margin before the others.

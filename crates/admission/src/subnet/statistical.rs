@@ -216,11 +216,24 @@ where
     /// [`Denied`] where no bound helps.
     pub fn admit_best(&mut self, certain: &Certain, ask: &Ask, late: Chance) -> Result<Offer, Denied> {
         let offer = self.asked(certain, late).best(ask)?;
-        let flow = Flow { delay: offer.delay.minus(self.link.host_slack), ..self.flow(ask) };
+        self.admit_offered(ask, late, offer.delay)?;
+        Ok(offer)
+    }
+
+    /// A channel stands from now on, behind the others, with a bound that a test has offered, host slack
+    /// included.
+    ///
+    /// # Errors
+    /// [`NodeTest::TableFull`].
+    pub fn admit_offered(&mut self, ask: &Ask, late: Chance, offered: Span) -> Result<(), Denied> {
+        if self.standing >= self.channels.len() {
+            return Err(Denied::new(NodeTest::TableFull, Span::ZERO));
+        }
+        let flow = Flow { delay: offered.minus(self.link.host_slack), ..self.flow(ask) };
         self.channels[self.standing] = StatisticalFlow { flow, late };
         self.standing += 1;
         self.enter(self.standing - 1);
-        Ok(offer)
+        Ok(())
     }
 
     /// Gives the channel at this place an offer of `delay`, and what it had where that is longer.

@@ -2,6 +2,7 @@
 
 use crate::io::{ChannelId, PortId};
 use rota_admission::rtip::{Chance, Regulator, Traffic};
+use rota_admission::subnet::pace_at_peaks;
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_contract::CloseCause;
 use rota_medium::door::{FlowShare, GroupShare, Life};
@@ -34,10 +35,7 @@ impl HopShare {
 
     /// The same for so many channels of this traffic.
     fn at_peaks(traffic: &Traffic, octets: u32, trt: Span, channels: u64) -> Option<Self> {
-        let units = traffic.half_open(trt).max(1);
-        let units = units.saturating_mul(channels);
-        let period = Span::from_nanos(trt.as_nanos().div_ceil(units));
-        let pace = Pace::of(period, trt).ok()?;
+        let pace = pace_at_peaks(traffic, trt, channels)?;
         Some(Self { octets, pace, periodic: false, partition: 0, flow: None })
     }
 

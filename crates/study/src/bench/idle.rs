@@ -108,12 +108,18 @@ pub fn cost(pid: u32) -> Result<(u64, u64), Failure> {
         let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
         ran += text.split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
     }
+    Ok((ran, ticked(pid)?.iter().sum()))
+}
+
+/// Nanoseconds that a process has run by the ticks of its stat file: its own code, and the kernel for it.
+pub fn ticked(pid: u32) -> Result<[u64; 2], Failure> {
+    let gone = |_| Failure::failed(format!("the node with process number {pid} has ended"));
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).map_err(gone)?;
     // Behind the name in parentheses, which may hold anything: state is field 3, utime 14, stime 15.
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
-    let ticks: u64 = fields.split(' ').skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
+    let mut ticks = fields.split(' ').skip(11).map(|n| n.parse::<u64>().unwrap_or(0));
     // USER_HZ is 100 on every architecture that Linux has kept.
-    Ok((ran, ticks * 10_000_000))
+    Ok([(); 2].map(|()| ticks.next().unwrap_or(0) * 10_000_000))
 }
 
 fn print(o: &Results) {

@@ -1,6 +1,7 @@
 //! `rota bench setup`: how long a program waits for a channel over a gateway, how many such channels come and
 //! go in a second, and what they leave behind.
 
+use super::parts::{self, Parts, Watch};
 use super::stage::{PATIENCE, PAUSE, Stage};
 use crate::clock;
 use crate::times::{Record, Times};
@@ -17,6 +18,10 @@ pub(super) const GATEWAY: u8 = 2;
 pub(super) const DESTINATION_NAME: &str = "far";
 /// One channel and those that are asked for stay open, so that no set-up waits for a switch of mode.
 const KEPT_SERVICE: u16 = 1_000;
+/// The channel whose set-ups are watched, beside those of the programs.
+const WATCHED_SERVICE: u16 = 999;
+/// Set-ups that are watched, at most.
+const WATCHED: u32 = 100;
 /// Small enough that the channels of all programs fit at once.
 const UNIT_OCTETS: u32 = 100;
 const PERIOD: Span = Span::from_nanos(33_333_333);
@@ -85,6 +90,8 @@ struct Results {
     gateway_after: Holdings,
     /// Channels and reservations that any node still has at the end.
     left: u64,
+    /// Where the time of one set-up after another goes.
+    parts: Parts,
 }
 
 /// Stations in a row, those between the ends gateways; `nodes` ends before the lab does.
@@ -113,6 +120,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let measured = ground.run_programs(args.programs, args.setups)?;
     let took = clock::now().since(begin).as_nanos().max(1);
     let after = ground.holdings()?;
+    let parts = ground.parts(args.setups.min(WATCHED))?;
     drop(kept);
     let open = measured.open.sum_up();
     let results = Results {
@@ -128,6 +136,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         gateway_before: before,
         gateway_after: after,
         left: ground.left_in_the_end()?,
+        parts,
     };
     format.tell(&results, print);
     if results.left > 0 {
@@ -241,6 +250,27 @@ impl Ground {
             while !matches!(channel.recv(&mut unit, PATIENCE), Err(_) | Ok(Received::End(_))) {}
         }
         Ok(())
+    }
+
+    /// One program opens and closes so many channels, each watched at all stations.
+    fn parts(&self, setups: u32) -> Result<Parts, Failure> {
+        let (listener, over) = (self.listen(WATCHED_SERVICE)?, AtomicBool::new(false));
+        let (node, mut watch) = (self.stage.connect(SOURCE)?, Watch::begin(&self.stage)?);
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.take(WATCHED_SERVICE, listener, &over));
+            let watched = (0..setups).try_for_each(|_| {
+                parts::settle();
+                watch.forget()?;
+                let (asked, sender) = self.open_as_soon_as_heard(&node, WATCHED_SERVICE)?;
+                let open = clock::now();
+                let Some(sender) = sender else { return Ok(()) };
+                watch.note(asked, open)?;
+                sender.close(PATIENCE).map(|_| ()).map_err(Failure::failed)
+            });
+            over.store(true, Ordering::Relaxed);
+            watched
+        })?;
+        Ok(watch.parts())
     }
 
     fn one_program(&self, service: u16, left: &AtomicU64, all: &Mutex<Measured>) -> Result<(), Failure> {
@@ -357,6 +387,7 @@ fn print(o: &Results) {
     let (nodes, links, hops) = PAPER_PARTS;
     let each = o.open.p50_ns / (u64::from(o.gateways) + 1);
     outln!("A node and the link behind it, there and back: {} ms in the median set-up.", ms(each));
+    outln!("\n{}", parts::table(&o.parts));
     outln!(
         "The Tenet paper (5.2.4): {PAPER_MS} ms over 4 to 6 machines, about constant up to 30 channels; \
          Table 5: {:.1} ms a node and link, {nodes} ms of the whole in nodes and {links} ms on links.",

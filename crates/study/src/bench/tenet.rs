@@ -3,7 +3,7 @@
 //! UDP. Figure 8 is the throughput against the size; Figure 9 what a message costs, a fixed part and one for
 //! its octets.
 
-use super::idle::cost;
+use super::idle::{cost, ticked};
 use super::stage::{PATIENCE, PAUSE, Stage};
 use crate::clock;
 use nix::sys::socket::{
@@ -75,6 +75,8 @@ struct Came {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Cost {
     source: u64,
+    /// What the kernel has of it, by its ticks: copying, the driver and the wire behind it.
+    source_kernel: u64,
     gateway: u64,
     destination: u64,
 }
@@ -241,23 +243,31 @@ impl Ground {
         Ok([of(SOURCE)?, of(GATEWAY)?, of(DESTINATION)?])
     }
 
+    /// The time of the source's node by ticks.
+    fn ticks(&self) -> Result<[u64; 2], Failure> {
+        ticked(self.stage.connect(SOURCE)?.pid())
+    }
+
     /// A channel with more than it is likely to carry, what it may carry, and the cost of a message.
     fn channel(&self, octets: usize, window: Span) -> Result<(Came, u64, Cost), Failure> {
         let packets = octets.div_ceil(ONE_FRAME) as u64;
         let wire = octets as u64 + packets * HEADERS;
         let period = (wire * 8 * 100 * 1_000 / (RATE_MBIT * ASKED_PERCENT)).max(LEAST_PERIOD * packets);
         let (mut sender, mut receiver) = self.open(octets, Span::from_nanos(period))?;
-        let before = self.costs()?;
+        let (before, [own, kernel]) = (self.costs()?, self.ticks()?);
         let message = vec![0x5a; octets];
         let mut buffer = Vec::new();
         let send = || _ = sender.send_timeout(&message, clock::now(), PAUSE);
         let receive =
             || matches!(receiver.recv(&mut buffer, SILENCE), Ok(Received::Unit(unit)) if unit.complete);
         let came = measured(octets, window, send, receive);
-        let after = self.costs()?;
+        let (after, ticks) = (self.costs()?, self.ticks()?);
         sender.close(PATIENCE).map_err(Failure::failed)?;
         let each = |at: usize| after[at].saturating_sub(before[at]) / came.messages.max(1);
-        let cost = Cost { source: each(0), gateway: each(1), destination: each(2) };
+        let [own, kernel] = [ticks[0] - own, ticks[1] - kernel];
+        let source_kernel =
+            (u128::from(each(0)) * u128::from(kernel) / u128::from((own + kernel).max(1))) as u64;
+        let cost = Cost { source: each(0), source_kernel, gateway: each(1), destination: each(2) };
         Ok((came, octets as u64 * 8 * 1_000_000_000 / period, cost))
     }
 }
@@ -278,19 +288,21 @@ fn print(o: &Results) {
     outln!("One program sends to another one over a gateway, two cables of 1 Gbit/s, virtual wire.\n");
     outln!("          payload that came, Mbit/s             the channel's  CPU of a message, us");
     outln!(
-        "octets    channel     raw IP        UDP        most by its contract   source  gateway  destination"
+        "octets    channel     raw IP        UDP        most by its contract   source (kernel)  gateway  \
+         destination"
     );
     let mbit = |bps: u64| bps as f64 / 1e6;
     let us = |ns: u64| ns as f64 / 1e3;
     for point in &o.points {
         let Point { octets, channel, channel_asked_bps, raw_ip, udp, cost_ns } = point;
         outln!(
-            "{octets:>6} {:>10.1} {:>10.1} {:>10.1} {:>16.1} {:>8.1} {:>8.1} {:>12.1}",
+            "{octets:>6} {:>10.1} {:>10.1} {:>10.1} {:>16.1} {:>8.1} {:>8.1} {:>8.1} {:>12.1}",
             mbit(channel.bps),
             mbit(raw_ip.bps),
             mbit(udp.bps),
             mbit(*channel_asked_bps),
             us(cost_ns.source),
+            us(cost_ns.source_kernel),
             us(cost_ns.gateway),
             us(cost_ns.destination)
         );

@@ -34,6 +34,99 @@ pub struct Split {
     pub rest: u64,
 }
 
+/// What `rota bench tenet --json` prints, as far as Figures 8 and 9 need it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Speed {
+    /// By size.
+    pub points: Vec<SpeedPoint>,
+}
+
+/// One size of messages.
+#[derive(Clone, Debug, Deserialize)]
+pub struct SpeedPoint {
+    /// Payload of a message.
+    pub octets: u64,
+    /// On a channel.
+    pub channel: Came,
+    /// What its contract allows.
+    pub channel_asked_bps: u64,
+    /// Without a transport.
+    pub raw_ip: Came,
+    /// By datagrams.
+    pub udp: Came,
+    /// Processor time of a message on the channel.
+    pub cost_ns: Costs,
+}
+
+/// What came of one kind.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Came {
+    /// Payload.
+    pub bps: u64,
+}
+
+/// Nanoseconds of the nodes.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Costs {
+    /// The source's.
+    pub source: u64,
+    /// The kernel's part of it.
+    pub source_kernel: u64,
+    /// The gateway's.
+    pub gateway: u64,
+    /// The destination's.
+    pub destination: u64,
+}
+
+impl Costs {
+    /// The source's without the kernel.
+    pub fn own(&self) -> u64 {
+        self.source.saturating_sub(self.source_kernel)
+    }
+}
+
+/// What `rota bench setup --json` prints, as far as Table 5 needs it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Setup {
+    /// The medium between the stations.
+    pub wire: String,
+    /// Gateways of the path.
+    pub gateways: u8,
+    /// From the call to the open channel.
+    pub open: Median,
+    /// By station and link.
+    pub parts: StationParts,
+}
+
+/// The middle of many.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Median {
+    /// Of them all.
+    pub p50_ns: u64,
+}
+
+/// A set-up by its parts.
+#[derive(Clone, Debug, Deserialize)]
+pub struct StationParts {
+    /// So many are behind the medians.
+    pub setups: u64,
+    /// In the order of the way.
+    pub stations: Vec<StationPart>,
+}
+
+/// What a station and the link behind it take.
+#[derive(Clone, Debug, Deserialize)]
+pub struct StationPart {
+    /// Its name.
+    pub name: String,
+    /// On the way there.
+    pub forward_ns: u64,
+    /// On the way back.
+    pub reverse_ns: Option<u64>,
+    /// The link behind it, one direction.
+    pub link_ns: Option<u64>,
+}
+
 /// Mean time between two ordinary visits of a station in a lab: Figure 7's implementation.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Access {
@@ -63,6 +156,10 @@ pub struct AccessPoint {
 pub struct Measured {
     /// `hop.json`.
     pub hop: Option<Hop>,
+    /// `tenet.json`.
+    pub tenet: Option<Speed>,
+    /// `setup.json`.
+    pub setup: Option<Setup>,
     /// `access.json`.
     pub access: Option<Access>,
     /// `calibration*.toml`, in the order of their names.
@@ -88,7 +185,13 @@ impl Measured {
                 format!("access.json: label is {:?}; only \"virtual wire\" is known", access.label);
             return Err(Failure::wrong_use(sentence));
         }
-        Ok(Self { hop: json(&dir.join("hop.json"))?, access, calibrations: calibrations(dir)? })
+        Ok(Self {
+            hop: json(&dir.join("hop.json"))?,
+            tenet: json(&dir.join("tenet.json"))?,
+            setup: json(&dir.join("setup.json"))?,
+            access,
+            calibrations: calibrations(dir)?,
+        })
     }
 }
 

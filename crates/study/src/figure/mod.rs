@@ -1,7 +1,6 @@
 //! `rota sim figure`: the tables and figures of the RETHER paper again, beside its printed numbers, the same
-//! axes with links and stations that it did not have, the figures of the SHIPNET paper, and one of the Tenet
-//! paper. Everything is
-//! computed; what was measured on a machine comes from files and says so.
+//! axes with links and stations that it did not have, the figures of the SHIPNET paper, and some of the Tenet
+//! paper. Everything is computed; what was measured on a machine comes from files and says so.
 
 mod beyond;
 mod chart;
@@ -13,6 +12,8 @@ mod share;
 mod shipnet;
 mod tables;
 mod tenet;
+mod tenet_cost;
+mod tenet_setup;
 
 use chart::Figure;
 use clap::ValueEnum;
@@ -32,8 +33,8 @@ pub struct Args {
     /// The directory for SVG, CSV and the page
     #[arg(long, value_name = "DIR", default_value = "figures")]
     out: PathBuf,
-    /// Measured points: hop.json (rota bench hop --json), access.json and calibration*.toml (rota calibrate);
-    /// figures say what carried them
+    /// Measured points: hop.json, tenet.json and setup.json (rota bench hop, tenet and setup, each with
+    /// --json), access.json and calibration*.toml (rota calibrate); figures say what carried them
     #[arg(long, value_name = "DIR")]
     measured: Option<PathBuf>,
     /// Measure access.json in a lab of five namespaces first, into the directory of --measured
@@ -90,8 +91,14 @@ enum What {
     ShipnetFig7,
     #[value(name = "shipnet-fig8")]
     ShipnetFig8,
+    #[value(name = "tenet-fig8")]
+    TenetFig8,
+    #[value(name = "tenet-fig9")]
+    TenetFig9,
     #[value(name = "tenet-fig10")]
     TenetFig10,
+    #[value(name = "tenet-table5")]
+    TenetTable5,
     /// All of them, and one HTML page
     All,
 }
@@ -180,7 +187,10 @@ fn draw(what: What, effort: &Effort, measured: &Measured) -> Figure {
         What::ShipnetFig6 => shipnet::fig6(),
         What::ShipnetFig7 => shipnet::fig7(),
         What::ShipnetFig8 => shipnet::fig8(),
+        What::TenetFig8 => tenet_cost::fig8(measured),
+        What::TenetFig9 => tenet_cost::fig9(measured),
         What::TenetFig10 => tenet::fig10(),
+        What::TenetTable5 => tenet_setup::table5(measured),
         What::BeyondWorst | What::All => beyond::worst(),
     }
 }

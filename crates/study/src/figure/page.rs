@@ -17,13 +17,14 @@ pub fn html(figures: &[Figure]) -> String {
 fn write_page(page: &mut String, figures: &[Figure]) -> std::fmt::Result {
     writeln!(
         page,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>RETHER's and \
-         SHIPNET's figures, drawn again</title><style>{STYLE}</style></head><body><main><h1>RETHER&rsquo;s \
-         tables and figures, and SHIPNET&rsquo;s, drawn again</h1><p>Each figure is computed here: the \
-         paper&rsquo;s own protocol with the costs it printed, visit by visit, its laboratory on a simulated \
-         CSMA/CD segment, and the node that Rota ships, in its simulator. Diamonds are the numbers that the \
-         paper printed. The lines below a figure say how far off we are and why. Figure curves of the paper \
-         are lost; only its printed numbers can be compared.</p><nav>"
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>RETHER's, \
+         SHIPNET's and Tenet's figures, drawn again</title><style>{STYLE}</style></head><body><main>\
+         <h1>RETHER&rsquo;s tables and figures, SHIPNET&rsquo;s, and Tenet&rsquo;s, drawn again</h1><p>Each \
+         figure is computed here: the paper&rsquo;s own protocol with the costs it printed, visit by \
+         visit, its laboratory on a simulated CSMA/CD segment, and the node that Rota ships, in its \
+         simulator. A series or a panel that was measured on a machine says so. Diamonds are the numbers \
+         that the paper printed. The lines below a figure say how far off we are and why. Figure curves of \
+         the paper are lost; only its printed numbers can be compared.</p><nav>"
     )?;
     for figure in figures {
         writeln!(page, "<a href=\"#{}\">{}</a>", figure.key, escape(&figure.title))?;
@@ -42,7 +43,7 @@ fn write_page(page: &mut String, figures: &[Figure]) -> std::fmt::Result {
     writeln!(page, "</main></body></html>")
 }
 
-/// The part of the page that a figure stands in: the two papers number theirs alike.
+/// The part of the page that a figure stands in: the papers number theirs alike.
 fn part_of(figure: &Figure) -> &'static str {
     match figure.key.split('-').next() {
         Some("beyond") => "Beyond the paper",

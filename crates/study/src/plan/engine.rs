@@ -5,11 +5,12 @@ use super::file::{Group, Parted, PlanFile, Wanted};
 use super::ledger::{Entry, Ledger, QUIET, Seat};
 use super::ports::{DeniedAt, Want};
 use super::route::{HOPS_MAX, Step, routes};
+use super::statistical::Borne;
 use super::tree::Tree;
 use crate::certificate::document::Document;
 use rota_admission::certificate::Terms;
 use rota_admission::path::{self, Hop, PathTest, counts_for_jitter};
-use rota_admission::rtip::{Messages, Packets};
+use rota_admission::rtip::{Chance, Messages, Packets};
 use rota_admission::subnet::{Ask, RetherShare, payload_max};
 use rota_admission::{Clocks, SegmentParams};
 use rota_lab::{Segment, Topology};
@@ -50,6 +51,8 @@ pub struct Leg {
     pub moment: Span,
     /// The longest THT of the share at any moment.
     pub tht: Option<Span>,
+    /// The chance that a packet is late there, at most.
+    pub late: Chance,
 }
 
 /// An accepted channel.
@@ -63,8 +66,11 @@ pub struct Accepted {
     pub delay: Span,
     /// The bound of its jitter.
     pub jitter: Span,
-    /// The certificate, as a JSON document that the independent checker accepts; none where a cable serves
-    /// levels, whose test no certificate states yet.
+    /// The chance that a message is late, at most: the sum of all its packets at each hop.
+    pub late: Chance,
+    /// The certificate, as a JSON document that the independent checker accepts. None of a statistical
+    /// channel, where a cable serves levels, whose test no certificate states yet, and of a member of a group
+    /// under a token.
     pub certificate: Option<Value>,
 }
 
@@ -171,6 +177,7 @@ impl<'t> Plan<'t> {
             life: wanted.life.charged(wanted.goal.delay),
             partition: wanted.partition.clone(),
             group: wanted.group.map(|group| (group, self.groups[group].at_once)),
+            late: Chance::NEVER,
         }
     }
 
@@ -216,11 +223,14 @@ impl<'t> Plan<'t> {
     fn trial(&self, wanted: &Wanted, route: &[Step]) -> Result<Trial, Box<Refused>> {
         let (packet_max, packets) = self.packets(wanted, route.iter().map(|step| step.segment))?;
         let (ask, seat) = (asked_of(&packets), self.seat(wanted));
-        let mut hops = Vec::new();
-        for step in route {
+        let (mut hops, mut seats) = (Vec::new(), Vec::new());
+        let mut borne = Borne::new(wanted.chances, &packets);
+        for (n, step) in route.iter().enumerate() {
+            let seat = self.seat_at(step, &seat, &mut borne, route.len() - n);
             let asked = self.ask(step, &seat, &ask, Want::Best);
             let (offer, _) = asked.map_err(|why| self.denied(step, why))?;
-            hops.push(offer.hop(self.regulator(route, hops.len())));
+            hops.push(offer.hop(self.regulator(route, n, seat.late)));
+            seats.push(seat);
         }
         let mut left = path::check(&hops, packets.spread, &wanted.goal, CLOCKS).map_err(of_path)?;
         let mut legs = Vec::new();
@@ -228,7 +238,7 @@ impl<'t> Plan<'t> {
             let counts = counts_for_jitter(&hops, n);
             let best = hops[n].delay;
             let most = best + left.share(counts);
-            let asked = self.ask(step, &seat, &ask, Want::Keeping(most));
+            let asked = self.ask(step, &seats[n], &ask, Want::Keeping(most));
             let (_, leg) = asked.map_err(|why| self.denied(step, why))?;
             // A cheaper reservation may need less than its part; the nodes before it have the rest.
             left = left.take(leg.delay.minus(best), counts);
@@ -249,11 +259,19 @@ impl<'t> Plan<'t> {
         ask: &Ask,
         (hops, legs): (&[Hop], &[Leg]),
     ) -> Result<Option<Value>, Box<Refused>> {
+        if !wanted.chances.is_guaranteed() {
+            // No number shows that sources are independent.
+            return Ok(None);
+        }
         if let Some(leg) = legs.iter().find(|leg| self.has_levels(&leg.step)) {
             if wanted.life.end.is_some() {
                 let why = "a channel over a port of levels (rcsp) has no end; leave it out".to_owned();
                 return Err(Box::new(Refused { why, ..refused(Some(leg.step), "RcspLevel", Span::ZERO) }));
             }
+            return Ok(None);
+        }
+        if wanted.group.is_some() && legs.iter().any(|leg| self.is_ring(&leg.step)) {
+            // No certificate states the share of a group, whose members take turns.
             return Ok(None);
         }
         let terms = Terms {
@@ -283,18 +301,21 @@ impl<'t> Plan<'t> {
         }
         let delay = path::delay(&hops, packets.spread, CLOCKS);
         let jitter = path::jitter(&hops, packets.spread, CLOCKS);
-        Accepted { packets, legs, delay, jitter, certificate }
+        let late = legs.iter().map(|leg| leg.late.get()).fold(0u64, u64::saturating_add);
+        let late = Chance::of_up(late.saturating_mul(packets.count), Chance::ONE.get());
+        Accepted { packets, legs, delay, jitter, late, certificate }
     }
 
     /// One reservation stands from now on.
     pub(super) fn reserve(&mut self, seat: &Seat, ask: &Ask, leg: &Leg, next: Vec<usize>) {
         let Step { station, segment, .. } = leg.step;
         let part = self.part(segment, seat);
-        let (seat, ask, delay, tht) = (seat.clone(), *ask, leg.delay, leg.tht);
+        let seat = Seat { late: leg.late, ..seat.clone() };
+        let (ask, delay, tht, share) = (*ask, leg.delay, leg.tht, leg.share);
         if let (Some((group, _)), None) = (seat.group, tht) {
             self.ledger.shorten(&leg.step, group, delay);
         }
-        self.ledger.add(segment, Entry { seat, part, station, next, ask, delay, tht });
+        self.ledger.add(segment, Entry { seat, part, station, next, ask, delay, tht, share });
     }
 
     /// The nearest request that would be accepted now.

@@ -3,8 +3,9 @@
 
 use super::ledger::Life;
 use crate::place::{self, read_text, syntax};
-use crate::quantity::{Share, Size, Time};
+use crate::quantity::{Probability, Share, Size, Time};
 use crate::topology;
+use rota::Chances;
 use rota_admission::path::Goal;
 use rota_admission::rtip::{BadTraffic, Messages, Scheduler};
 use rota_admission::subnet::Partitions;
@@ -64,6 +65,8 @@ struct ChannelTable {
     smax: Option<Size>,
     delay: Option<Time>,
     jitter: Option<Time>,
+    timely: Option<Probability>,
+    no_loss: Option<Probability>,
     partition: Option<String>,
     group: Option<String>,
     start: Option<Time>,
@@ -134,6 +137,8 @@ pub struct Wanted {
     pub group: Option<usize>,
     /// When it is needed.
     pub life: Life,
+    /// The parts of its messages that may be late or lost; none of both in the guaranteed class.
+    pub chances: Chances,
 }
 
 /// A network and what is asked of it.
@@ -328,6 +333,8 @@ impl PlanFile {
             ("smax", table.smax.is_some()),
             ("delay", table.delay.is_some()),
             ("jitter", table.jitter.is_some()),
+            ("timely", table.timely.is_some()),
+            ("no-loss", table.no_loss.is_some()),
             ("partition", table.partition.is_some()),
             ("group", table.group.is_some()),
             ("start", table.start.is_some()),
@@ -367,18 +374,25 @@ impl PlanFile {
         {
             return Err(("partition", format!("no segment has a partition '{name}'")));
         }
-        let life = life(table.start, table.end)?;
+        let (life, chances) = (life(table.start, table.end)?, chances(table)?);
+        let is_tree = matches!(table.to, Receivers::Several(_));
+        if is_tree && !chances.is_guaranteed() {
+            let sentence =
+                "a plan has channels to several receivers in the guaranteed class only; leave it out";
+            return Err(("timely", sentence.to_owned()));
+        }
         Ok(Wanted {
             name: table.name.clone(),
             verb: Verb::Open,
             from,
             to,
-            is_tree: matches!(table.to, Receivers::Several(_)),
+            is_tree,
             messages,
             goal: Goal { delay, jitter: table.jitter.map(|time| time.0) },
             partition: table.partition.clone(),
             group,
             life,
+            chances,
         })
     }
 
@@ -397,6 +411,8 @@ impl PlanFile {
             ("partition", table.partition.is_some()),
             ("start", table.start.is_some()),
             ("end", table.end.is_some()),
+            ("timely", table.timely.is_some()),
+            ("no-loss", table.no_loss.is_some()),
         ];
         if let Some((field, _)) = given.into_iter().find(|(_, is)| *is) {
             return Err((field, "a member of a group has none yet; leave it out".to_owned()));
@@ -404,6 +420,16 @@ impl PlanFile {
         let at = self.groups.iter().position(|known| known.name == *name);
         at.map(Some).ok_or_else(|| ("group", format!("there is no group '{name}'")))
     }
+}
+
+/// The chances of a channel: that of `no-loss` is that of `timely` unless stated, as for programs.
+fn chances(table: &ChannelTable) -> Result<Chances, Bad> {
+    let late_ppb = table.timely.map_or(0, |timely| timely.0);
+    let loss_ppb = table.no_loss.map_or(late_ppb, |no_loss| no_loss.0);
+    if late_ppb == 0 && loss_ppb > 0 {
+        return Err(("no-loss", "needs timely below 1: a lost message is not in time".to_owned()));
+    }
+    Ok(Chances { late_ppb, loss_ppb })
 }
 
 fn life(start: Option<Time>, end: Option<Time>) -> Result<Life, Bad> {

@@ -17,9 +17,10 @@
 
 use super::route::Step;
 use rota_admission::Slot;
-use rota_admission::subnet::Ask;
+use rota_admission::rtip::Chance;
+use rota_admission::subnet::{Ask, RetherShare};
 use rota_units::Span;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// No busy period of a cable on which a channel ends is longer.
 pub const QUIET: Span = Span::from_millis(1_000);
@@ -59,6 +60,8 @@ pub struct Seat {
     pub partition: Option<String>,
     /// Its group, and how many members of it send at once.
     pub group: Option<(usize, usize)>,
+    /// The chance of a late packet at one hop; in the guaranteed class, and where a hop is guaranteed, none.
+    pub late: Chance,
 }
 
 /// The reservation of one channel at one port.
@@ -76,8 +79,18 @@ pub struct Entry {
     pub ask: Ask,
     /// The bound.
     pub delay: Span,
-    /// The longest THT that it has at any moment, on a segment under a token.
+    /// The longest THT that it has at any moment, on a segment under a token. Members of a group that one
+    /// station sends have one slot, and each of them this.
     pub tht: Option<Span>,
+    /// The share behind it, as its test has found it.
+    pub share: Option<RetherShare>,
+}
+
+impl Entry {
+    /// The group and the station of an entry: its members have one slot on a segment under a token.
+    fn shared(&self) -> Option<(usize, usize)> {
+        self.seat.group.map(|(group, _)| (group, self.station))
+    }
 }
 
 /// The entries of each segment, in the order in which they were accepted.
@@ -97,6 +110,22 @@ impl Ledger {
         all.take_while(move |entry| entry.seat.channel != own).filter(move |entry| entry.seat.life.has(at))
     }
 
+    /// The entries of the statistical class at a port, before the channel `own`. Each is there for ever.
+    pub fn statistical(&self, step: &Step, own: usize) -> impl Iterator<Item = &Entry> {
+        self.of_port(step, own).filter(|entry| entry.seat.late > Chance::NEVER)
+    }
+
+    /// All others, whenever they are there.
+    pub fn guaranteed(&self, step: &Step, own: usize) -> impl Iterator<Item = &Entry> {
+        self.of_port(step, own).filter(|entry| entry.seat.late == Chance::NEVER)
+    }
+
+    fn of_port(&self, step: &Step, own: usize) -> impl Iterator<Item = &Entry> {
+        let station = step.station;
+        let before = self.on(step.segment).iter().take_while(move |entry| entry.seat.channel != own);
+        before.filter(move |entry| entry.station == station)
+    }
+
     /// The moments at which a channel is tested on a segment.
     pub fn moments(&self, segment: usize, seat: &Seat) -> Vec<Span> {
         let others = self.on(segment).iter().map(|entry| entry.seat.life);
@@ -114,6 +143,14 @@ impl Ledger {
             .any(|entry| entry.station == step.station && entry.seat.life.end.is_some())
     }
 
+    /// The entries that have a slot in the list of a token at a moment, before the channel `own`. A group has
+    /// one for each station that sends members of it.
+    pub fn slots(&self, segment: usize, at: Span, own: usize) -> impl Iterator<Item = &Entry> {
+        let mut known = BTreeSet::new();
+        let is_first = move |entry: &&Entry| entry.shared().is_none_or(|shared| known.insert(shared));
+        self.at(segment, at, own).filter(is_first)
+    }
+
     /// The list of a token at a moment, before the channel `own`, with the stations that receive.
     pub fn ring(&self, segment: usize, at: Span, own: usize) -> (Vec<Slot>, Vec<usize>) {
         let slot = |entry: &Entry| {
@@ -121,8 +158,13 @@ impl Ledger {
             let (station, partition) = (super::engine::number(entry.station), entry.part);
             Some(Slot { station, tht, periodic: false, partition })
         };
-        let slots = self.at(segment, at, own).filter_map(slot).collect();
+        let slots = self.slots(segment, at, own).filter_map(slot).collect();
         (slots, self.at(segment, at, own).flat_map(|entry| entry.next.iter().copied()).collect())
+    }
+
+    /// The first member of a group that a station sends into a segment.
+    pub fn member(&self, step: &Step, group: usize) -> Option<&Entry> {
+        self.on(step.segment).iter().find(|entry| entry.shared() == Some((group, step.station)))
     }
 
     /// A reservation stands from now on.
@@ -149,8 +191,24 @@ impl Ledger {
             entries[at].next = next;
             return;
         }
-        let Entry { station, tht, .. } = entries.remove(at);
-        let behind = entries.iter_mut().skip(at).find(|entry| entry.station == station);
+        let gone = entries[at].shared().filter(|_| entries[at].tht.is_some());
+        let is_other = |(place, entry): (usize, &Entry)| place != at && entry.shared() == gone;
+        let other = gone.and_then(|_| entries.iter().enumerate().position(is_other));
+        let Entry { station, tht, .. } = match other {
+            // The slot goes on under the next member, in its place.
+            Some(heir) if heir > at => {
+                let Entry { tht, .. } = entries[at];
+                entries[at] = Entry { tht, ..entries.remove(heir) };
+                return;
+            }
+            Some(_) => return drop(entries.remove(at)),
+            None => entries.remove(at),
+        };
+        let first = |of: &Entry| entries.iter().position(|entry| entry.shared() == of.shared());
+        let has_slot = |(place, of): &(usize, &Entry)| of.shared().is_none() || first(of) == Some(*place);
+        let mut behind = entries.iter().enumerate().skip(at).filter(|(_, entry)| entry.station == station);
+        let behind = behind.find(has_slot).map(|(place, _)| place);
+        let behind = behind.map(|place| &mut entries[place]);
         if let (Some(gone), Some(Entry { tht: Some(tht), .. })) = (tht, behind) {
             *tht += gone.min(visit);
         }

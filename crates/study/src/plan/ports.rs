@@ -10,7 +10,9 @@ use rota_admission::certificate::{
     rether_terms,
 };
 use rota_admission::path::Hop;
-use rota_admission::rtip::{Denied, Discipline, Flow, NodeTest, Point, Regulator, Scheduler, Traffic};
+use rota_admission::rtip::{
+    Chance, Denied, Discipline, Flow, NodeTest, Point, Regulator, Scheduler, Traffic,
+};
 use rota_admission::subnet::{
     Ask, LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, RetherSegment, RetherShare, Subnet,
     carried_step, link_ahead, link_others,
@@ -72,7 +74,7 @@ impl Plan<'_> {
     }
 
     /// How the node of a step holds packets: by the discipline of its port, where that is one of a cable.
-    pub(super) fn regulator(&self, route: &[Step], n: usize) -> Regulator {
+    pub(super) fn regulator(&self, route: &[Step], n: usize, late: Chance) -> Regulator {
         let before = n.checked_sub(1).map(|before| &route[before]);
         if self.is_ring(&route[n]) {
             return Regulator::Rate;
@@ -81,7 +83,11 @@ impl Plan<'_> {
             let transit = self.params[before.segment].transit();
             carried_step((self.is_ring(before)).then_some(transit))
         });
-        self.discipline(route[n].segment).regulator(step)
+        // A packet that was late before goes on at once.
+        match late > Chance::NEVER {
+            true => Regulator::DelayAhead { step },
+            false => self.discipline(route[n].segment).regulator(step),
+        }
     }
 
     /// The number of a channel's partition on a segment: 0 where it has none.
@@ -102,17 +108,25 @@ impl Plan<'_> {
         if self.is_ring(step) {
             let (share, moment, tht) = self.ring_share(step, seat, ask, want)?;
             let offer = self.on_ring(step, seat, moment, |part| Ok(part.offer(ask, &share)));
-            let leg = Leg { step: *step, delay: share.delay, share: Some(share), moment, tht: Some(tht) };
+            let (delay, late) = (share.delay, Chance::NEVER);
+            let leg = Leg { step: *step, delay, share: Some(share), moment, tht: Some(tht), late };
             return Ok((offer.map_err(|why| (why, moment))?, leg));
         }
+        let (late, start) = (seat.late, seat.life.start);
+        if late > Chance::NEVER {
+            let offer = self.ask_statistical(step, seat, ask, want)?;
+            let (step, delay) = (*step, offer.delay);
+            return Ok((offer, Leg { step, delay, share: None, moment: start, tht: None, late }));
+        }
+        self.statistical_holds(step, seat, ask)?;
         let mut offer: Option<Offer> = None;
         for at in self.ledger.moments(step.segment, seat) {
             let one = self.ask_cable(step, seat, at, ask, want).map_err(|why| (why, at))?;
             // A bound that one set allows is allowed to be longer: the longest one fits all sets.
             offer = Some(offer.map_or(one, |before| if before.delay < one.delay { one } else { before }));
         }
-        let (offer, moment) = (offer.unwrap_or(NO_OFFER), seat.life.start);
-        Ok((offer, Leg { step: *step, delay: offer.delay, share: None, moment, tht: None }))
+        let (offer, delay) = (offer.unwrap_or(NO_OFFER), offer.map_or(Span::ZERO, |offer| offer.delay));
+        Ok((offer, Leg { step: *step, delay, share: None, moment: start, tht: None, late }))
     }
 
     /// A share that fits at each moment: with its longest bound, the moment that has it, and its longest THT.
@@ -123,6 +137,9 @@ impl Plan<'_> {
         ask: &Ask,
         want: Want,
     ) -> Result<(RetherShare, Span, Span), DeniedAt> {
+        if let Some((group, at_once)) = seat.group {
+            return self.share_of_group(step, seat, ask, (group, at_once as u64, want));
+        }
         let moments = self.ledger.moments(step.segment, seat);
         let mut shares = Vec::new();
         for at in &moments {
@@ -134,17 +151,7 @@ impl Plan<'_> {
         }
         let (mut found, mut denied) = (None::<(RetherShare, Span, Span)>, None);
         for pace in shares.iter().map(|share| share.pace) {
-            let all = moments.iter().map(|at| {
-                let share = self.on_ring(step, seat, *at, |part| part.share(ask, pace));
-                share.map(|share| (share, *at, share.admitted.tht)).map_err(|why| (why, *at))
-            });
-            let longest = all.reduce(|one, other| {
-                let (one, other) = (one?, other?);
-                let tht = one.2.max(other.2);
-                let (share, at, _) = if one.0.delay < other.0.delay { other } else { one };
-                Ok((share, at, tht))
-            });
-            match longest.expect("a channel has a start") {
+            match self.longest(step, seat, |part| part.share(ask, pace)) {
                 Ok((share, at, tht)) if share.delay <= want.most() => {
                     found = found.filter(|(found, ..)| found.delay <= share.delay).or(Some((share, at, tht)));
                 }
@@ -156,6 +163,52 @@ impl Plan<'_> {
             }
         }
         found.ok_or_else(|| denied.expect("some moment has a share, or its refusal"))
+    }
+
+    /// A share at all moments: with its longest bound, the moment that has it, and its longest THT.
+    fn longest(
+        &self,
+        step: &Step,
+        seat: &Seat,
+        share: impl Fn(&RetherSegment<'_>) -> Result<RetherShare, Denied>,
+    ) -> Result<(RetherShare, Span, Span), DeniedAt> {
+        let moments = self.ledger.moments(step.segment, seat);
+        let all = moments.into_iter().map(|at| {
+            let share = self.on_ring(step, seat, at, &share);
+            share.map(|share| (share, at, share.admitted.tht)).map_err(|why| (why, at))
+        });
+        let longest = all.reduce(|one, other| {
+            let (one, other) = (one?, other?);
+            let tht = one.2.max(other.2);
+            let (share, at, _) = if one.0.delay < other.0.delay { other } else { one };
+            Ok((share, at, tht))
+        });
+        longest.expect("a channel has a start")
+    }
+
+    /// The share that a station has for a group on a segment under a token: that of the member which stands,
+    /// or a new one. Nodes do not relax it.
+    fn share_of_group(
+        &self,
+        step: &Step,
+        seat: &Seat,
+        ask: &Ask,
+        (group, at_once, want): (usize, u64, Want),
+    ) -> Result<(RetherShare, Span, Span), DeniedAt> {
+        let start = seat.life.start;
+        let member = self.ledger.member(step, group);
+        let found = match member.and_then(|entry| Some((entry.share?, start, entry.tht?))) {
+            Some(standing) => standing,
+            None => self.longest(step, seat, |part| part.share_of_group(ask, at_once))?,
+        };
+        let best = found.0.delay;
+        match best <= want.most() {
+            true => Ok(found),
+            false => {
+                let short = Denied::new(NodeTest::RetherShare, best.minus(want.most()));
+                Err((Denied { nearest_delay: Some(best), ..short }, start))
+            }
+        }
     }
 
     /// The segment of a step as its station sees it at a moment.
@@ -185,7 +238,8 @@ impl Plan<'_> {
         let mut all = Vec::new();
         for entry in self.ledger.at(step.segment, at, seat.channel) {
             let lanes = match entry.seat.group {
-                _ if entry.station != step.station => 0,
+                // Statistical channels are in no test of guaranteed ones.
+                _ if entry.station != step.station || entry.seat.late > Chance::NEVER => 0,
                 None => 1,
                 Some((group, _)) if known.contains(&group) => 0,
                 Some((group, at_once)) => {
@@ -208,7 +262,7 @@ impl Plan<'_> {
     }
 
     /// The port of a cable with its channels of a moment.
-    fn port(&self, step: &Step, at: Span, seat: &Seat) -> Result<Port, Denied> {
+    pub(super) fn port(&self, step: &Step, at: Span, seat: &Seat) -> Result<Port, Denied> {
         let traffic = Traffic::periodic(Span::from_millis(1)).expect("a sound period");
         let none = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
         let memory = || (vec![none; CHANNELS_MAX + LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);

@@ -2,6 +2,8 @@ use super::*;
 use crate::certificate::document::Document;
 use crate::plan::file::parse;
 
+mod groups;
+mod statistical;
 mod suite2;
 
 fn plan() -> String {

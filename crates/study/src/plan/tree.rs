@@ -17,7 +17,7 @@ use super::ledger::Seat;
 use super::ports::Want;
 use super::route::{Step, routes};
 use rota_admission::path::{self, Hop, counts_for_jitter};
-use rota_admission::rtip::Packets;
+use rota_admission::rtip::{Chance, Packets};
 use rota_units::{Octets, Span};
 use std::collections::BTreeMap;
 
@@ -226,7 +226,7 @@ impl Plan<'_> {
             }
             let asked = self.ask(step, &tree.seat, &ask, Want::Best);
             let (offer, leg) = asked.map_err(|why| self.denied(step, why))?;
-            let hop = offer.hop(self.regulator(way, n));
+            let hop = offer.hop(self.regulator(way, n, Chance::NEVER));
             hops.push(hop);
             edges.insert(step.segment, Edge { leg, hop, stands: false });
         }
@@ -266,6 +266,6 @@ impl Plan<'_> {
         let certificate = self.proven(&tree.wanted, tree.packet_max, &tree.seat, &ask, (&hops, &legs))?;
         let delay = path::delay(&hops, packets.spread, CLOCKS);
         let jitter = path::jitter(&hops, packets.spread, CLOCKS);
-        Ok(Accepted { packets, legs, delay, jitter, certificate })
+        Ok(Accepted { packets, legs, delay, jitter, late: Chance::NEVER, certificate })
     }
 }

@@ -1,0 +1,168 @@
+//! The statistical class in a plan (`TENET-3.1-22`): the tests of nodes, by the same engine
+//! (`rota_admission`, `subnet/statistical.rs`, which has the proof).
+//!
+//! Only a link without partitions has the class, and only for channels that are needed from the beginning and
+//! have no end; every other hop is guaranteed, which keeps each chance. A link is tested beside the most that
+//! goes before its statistical channels at any time of the plan, as nodes test it beside all that is booked.
+//! Nothing that has left the plan counts: its last packet left the port long before.
+
+use super::engine::Plan;
+use super::ledger::{Life, Seat};
+use super::ports::{DeniedAt, Want};
+use super::route::Step;
+use rota::Chances;
+use rota_admission::rtip::{Chance, Denied, Flow, NodeTest, Packets, Traffic};
+use rota_admission::subnet::{
+    Ask, Certain, LINK_DELAY_MAX, Offer, STATISTICAL_CELLS, STATISTICAL_MAX, StatisticalFlow,
+    StatisticalPort, Subnet,
+};
+use rota_units::Span;
+
+/// A whole, in the parts in which chances are stated.
+const CHANCE_WHOLE: u64 = 1_000_000_000;
+
+type Tests = StatisticalPort<Vec<u64>, Vec<StatisticalFlow>>;
+
+/// The chance that a message bears. A packet is lost where a late one has its buffer: without a chance of
+/// loss there is none of delay either.
+pub(super) fn borne(chances: Chances) -> Chance {
+    Chance::of_down(chances.late_ppb.min(chances.loss_ppb).into(), CHANCE_WHOLE)
+}
+
+/// A chance in parts of 10^9, rounded up.
+pub(super) fn ppb(chance: Chance) -> u64 {
+    let parts = u128::from(chance.get()) * u128::from(CHANCE_WHOLE);
+    parts.div_ceil(u128::from(Chance::ONE.get())) as u64
+}
+
+/// What is divided among the hops of a way: the chance that a message bears.
+pub(super) struct Borne {
+    whole: Chance,
+    /// Packets of a message.
+    count: u64,
+    /// The sum of the chances of the hops so far.
+    spent: u64,
+}
+
+impl Borne {
+    pub(super) fn new(chances: Chances, packets: &Packets) -> Self {
+        Self { whole: borne(chances), count: packets.count.max(1), spent: 0 }
+    }
+
+    /// The part that the next of so many hops may use for each packet.
+    fn at_hop(&self, hops: usize) -> Chance {
+        let left = self.whole.get().saturating_sub(self.spent.saturating_mul(self.count));
+        let parts = (hops.max(1) as u64).saturating_mul(self.count);
+        Chance::of_down(left / parts, Chance::ONE.get())
+    }
+}
+
+impl Plan<'_> {
+    /// A channel's place at a step, behind which there are so many hops with it, with the chance of a late
+    /// packet that the hop uses.
+    pub(super) fn seat_at(&self, step: &Step, seat: &Seat, borne: &mut Borne, hops: usize) -> Seat {
+        let is_divided = !self.partitions[step.segment].shares.is_none();
+        let has_class =
+            !self.is_ring(step) && !is_divided && seat.life == Life::WHOLE && seat.group.is_none();
+        let late = if has_class { borne.at_hop(hops) } else { Chance::NEVER };
+        borne.spent = borne.spent.saturating_add(late.get());
+        Seat { late, ..seat.clone() }
+    }
+
+    /// The statistical channels of a port, before the channel `own`.
+    fn tests(&self, step: &Step, own: usize) -> Result<Tests, Denied> {
+        let traffic = Traffic::periodic(Span::from_millis(1)).expect("a sound period");
+        let flow = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
+        let none = StatisticalFlow { flow, late: Chance::NEVER };
+        let memory = (vec![0; STATISTICAL_CELLS], vec![none; STATISTICAL_MAX]);
+        let mut tests = Tests::new(self.params[step.segment].link, memory.0, memory.1);
+        for entry in self.ledger.statistical(step, own) {
+            tests.admit_offered(&entry.ask, entry.seat.late, entry.delay)?;
+        }
+        Ok(tests)
+    }
+
+    /// The most that goes before the statistical channels of a port at any time, with a guaranteed channel
+    /// that does not stand yet. What has ended counts for as long as the proof asks for, where no bound of
+    /// the class is longer than `horizon`.
+    fn certain(
+        &self,
+        step: &Step,
+        seat: &Seat,
+        further: Option<(&Ask, usize)>,
+        horizon: Span,
+    ) -> Result<Certain, DeniedAt> {
+        let link = &self.params[step.segment].link;
+        let whole = Seat { life: Life::WHOLE, ..seat.clone() };
+        let mut moments = self.ledger.moments(step.segment, &whole);
+        moments.extend([Some(seat.life.start), seat.life.end].into_iter().flatten());
+        let mut most: Option<Certain> = None;
+        for at in moments {
+            let port = self.port(step, at, seat).map_err(|why| (why, at))?;
+            let mut then = port.whole().certain();
+            let counts = |life: Life, ask: &Ask| {
+                life.end.is_some_and(|end| {
+                    let pause = Span::from_nanos(ask.traffic.pause());
+                    at >= end && at.minus(end + pause) < horizon
+                })
+            };
+            for entry in self.ledger.guaranteed(step, seat.channel) {
+                if counts(entry.seat.life, &entry.ask) {
+                    then = then.and(&Certain::of(link, &entry.ask));
+                }
+            }
+            if let Some((ask, lanes)) = further
+                && (seat.life.has(at) || counts(seat.life, ask))
+            {
+                then = (0..lanes).fold(then, |sum, _| sum.and(&Certain::of(link, ask)));
+            }
+            most = Some(most.map_or(then, |most| most.or_more(&then)));
+        }
+        Ok(most.expect("a plan has a beginning"))
+    }
+
+    /// The bound of a statistical channel at a port.
+    pub(super) fn ask_statistical(
+        &self,
+        step: &Step,
+        seat: &Seat,
+        ask: &Ask,
+        want: Want,
+    ) -> Result<Offer, DeniedAt> {
+        let start = |why: Denied| (why, seat.life.start);
+        let mut tests = self.tests(step, seat.channel).map_err(start)?;
+        let horizon = longest(&tests);
+        let mut certain = self.certain(step, seat, None, horizon)?;
+        // A bound that is longer than all others has to hold beside what the others need not count.
+        if tests.asked(&certain, seat.late).best(ask).map_err(start)?.delay > horizon {
+            certain = self.certain(step, seat, None, Span::MAX)?;
+        }
+        let place = tests.channels().len();
+        let offer = tests.admit_best(&certain, ask, seat.late).map_err(start)?;
+        match want {
+            Want::Best => Ok(offer),
+            Want::Keeping(most) if offer.delay > most => {
+                let short = Denied::new(NodeTest::DeddSum, offer.delay.minus(most));
+                Err(start(Denied { nearest_delay: Some(offer.delay), ..short }))
+            }
+            Want::Keeping(most) => Ok(tests.relax(place, ask, most)),
+        }
+    }
+
+    /// Tests if the statistical channels of a port keep their promise beside a guaranteed one.
+    pub(super) fn statistical_holds(&self, step: &Step, seat: &Seat, ask: &Ask) -> Result<(), DeniedAt> {
+        if self.ledger.statistical(step, seat.channel).next().is_none() {
+            return Ok(());
+        }
+        let start = |why: Denied| (why, seat.life.start);
+        let tests = self.tests(step, seat.channel).map_err(start)?;
+        let lanes = seat.group.map_or(1, |(_, at_once)| at_once);
+        let certain = self.certain(step, seat, Some((ask, lanes)), longest(&tests))?;
+        tests.check(&certain).map_err(start)
+    }
+}
+
+/// H of the proof: no bound of the class is longer, nor will one be that is relaxed.
+fn longest(tests: &Tests) -> Span {
+    tests.channels().iter().map(|channel| channel.flow.delay).fold(LINK_DELAY_MAX, Span::max)
+}
