@@ -774,6 +774,23 @@ fn a_conference_shares_a_line_and_members_that_speak_at_once_harm_it_alone() {
     std::fs::write(&go, b"").expect("room");
     let beyond = || group()[0]["held"].as_u64().filter(|held| *held > 0);
     assert!(eventually(PATIENCE, beyond).is_some(), "{}", group());
+    // Its gateway says so by itself: an incident, with its cause.
+    let told = || {
+        let all = lab.rota("gateway", &["trace", "incident", "--json"]).finish().well().json();
+        let of_group = |one: &&serde_json::Value| one["event"] == "beyond-contract";
+        let found = all["incidents"].as_array()?.iter().find(of_group)?.clone();
+        (found["causes"][0]["kind"] == "beyond_contract").then_some(found)
+    };
+    let incident = eventually(PATIENCE, told)
+        .unwrap_or_else(|| panic!("{}", lab.rota("gateway", &["trace", "incident", "--json"]).finish().out));
+    assert!(incident["group"].to_string().starts_with("\"group conference of user "), "{incident}");
+    let number = incident["number"].to_string();
+    let words = lab.rota("gateway", &["trace", "incident", &number]).finish().well().out;
+    for part in
+        ["on gateway group conference of user", "sent beyond its contract:", "an over-sending application"]
+    {
+        assert!(words.contains(part), "{part}: {words}");
+    }
     let [first, second, _, heard] = screens.map(Program::finish);
     assert_eq!((heard.code(), &heard.json()["late"]), (0, &0.into()), "{} {}", heard.out, heard.err);
     let sent = members.map(Program::finish);
