@@ -291,6 +291,28 @@ fn a_gateway_that_is_killed_ends_its_channel_at_both_ends() {
     }
 }
 
+/// The receiver waited for four seconds for another path, although the segment knew that the source's node
+/// was dead.
+#[test]
+fn a_source_that_is_killed_ends_its_receiver_at_once_with_its_own_cause() {
+    let Some(lab) = TopologyLab::up("across-source", TWO_SEGMENTS, &[]) else { return };
+    wait_for_ways(&lab);
+    let receiver = lab.rota("n4", &["recv", "--json", "--out", "/dev/null"]);
+    receiver.wait_for_word("listening");
+    let line = format!("yes | '{}' send --json --to n4 --rate 1mbit", common::ROTA);
+    let sender = lab.exec("n1", &["sh", "-c", &line]);
+    sender.wait_for_word("open:");
+    lab.wait_for_mode("n3", "token");
+    let killed = rota::now();
+    signal(pid(&lab.status("n1")), "KILL");
+    let told = receiver.finish();
+    let took = rota::now().since(killed);
+    assert!(took < Span::from_millis(2_000), "{took}: {}", told.err);
+    assert_eq!(told.code(), 4, "{} {}", told.out, told.err);
+    assert!(told.err.contains("the node of the sending station died"), "{}", told.err);
+    drop(sender);
+}
+
 /// When a node noted this event, nanoseconds of the clock that all nodes of this machine share.
 fn noted(lab: &TopologyLab, station: &str, event: &str) -> u64 {
     let read = || {

@@ -568,8 +568,8 @@ impl Tracer {
                 self.missed(missed, TraceRecord { channel: id, src: 0, dst: own.src, ..own });
             }
         }
-        use rota_contract::CloseCause::{PeerGone, ReservationLost, WasSilent};
-        let broken = matches!(cause, ReservationLost | PeerGone | WasSilent);
+        use rota_contract::CloseCause::{PeerDied, PeerGone, ReservationLost, WasSilent};
+        let broken = matches!(cause, ReservationLost | PeerGone | PeerDied | WasSilent);
         let octets = cause.sentence().as_bytes();
         let number = stated.map_or(0, |stated| stated.units.saturating_add(1));
         self.note(&TraceRecord { channel: id, number, extra: [u64::from(broken), 0, 0], octets, ..own });
