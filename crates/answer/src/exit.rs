@@ -189,6 +189,7 @@ mod tests {
     fn a_station_that_fell_silent_decides_no_code_at_either_end() {
         let exit = |cause| Failure::from(cause).exit;
         assert_eq!(exit(CloseCause::PeerGone), exit(CloseCause::WasSilent));
+        assert_eq!(exit(CloseCause::PeerGone), exit(CloseCause::PeerDied));
         assert_eq!(
             (exit(CloseCause::WasSilent), exit(CloseCause::ReservationLost)),
             (Exit::Failed, Exit::Broken)

@@ -38,13 +38,16 @@ pub enum CloseCause {
     NodeStopped,
     /// The client wrote something impossible into its ring. It never crosses the wire.
     Hostile,
+    /// The node of the sender has died, as its segment knows, and no other path can come. Of a channel across
+    /// segments.
+    PeerDied,
     /// A code that this version does not know.
     Unknown,
 }
 
 impl CloseCause {
     /// All causes that have a code, in the order of their codes.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Finished,
         Self::PeerGone,
         Self::ReservationLost,
@@ -62,6 +65,7 @@ impl CloseCause {
         Self::PortGone,
         Self::NodeStopped,
         Self::Hostile,
+        Self::PeerDied,
     ];
 
     /// Its code.
@@ -85,6 +89,7 @@ impl CloseCause {
         match self {
             Self::PeerGone | Self::WasSilent => "does not answer",
             Self::PeerStopped => "was stopped",
+            Self::PeerDied => "died",
             Self::ReservationLost => "lost the reservation",
             Self::PortGone => "lost an interface",
             _ => "ended it",
@@ -139,6 +144,9 @@ impl CloseCause {
                 "the program wrote an impossible index or descriptor into its ring; use the library rota \
                  of the node's own version"
             }
+            Self::PeerDied => {
+                "the node of the sending station died; start 'rota node' there, then open the channel again"
+            }
             Self::Unknown => {
                 "the channel ended for a reason that this version does not know; update rota here"
             }
@@ -155,7 +163,7 @@ mod tests {
         for (code, cause) in (0..).zip(CloseCause::ALL) {
             assert_eq!((cause.code(), CloseCause::from_code(u64::from(code))), (code, cause));
         }
-        for code in [17, 200, u64::MAX] {
+        for code in [18, 200, u64::MAX] {
             assert_eq!(CloseCause::from_code(code), CloseCause::Unknown);
         }
         assert!(CloseCause::Finished.is_clean() && !CloseCause::SenderDied.is_clean());

@@ -24,6 +24,7 @@ use crate::session::{Asked, Coming, Owned, Question, Session};
 use crate::status::{Facts, Snapshot};
 use ended::EndedChannels;
 use entrance::Entrance;
+pub(crate) use modify::Untold;
 use nix::sys::signalfd::SignalFd;
 use rota_admission::Refusal;
 use rota_contract::{CloseCause, Granted, Withdrawn};

@@ -42,7 +42,7 @@ use Source::{First, Node as Of, Sum};
 type Counter = (&'static str, Source);
 
 /// All but the kinds of malformed 802.2 frames, which follow, in the order of the file.
-const COUNTERS: [Counter; 102] = [
+const COUNTERS: [Counter; 103] = [
     // Levels: what is so now.
     ("station", First(|v| u64::from(v.medium.station()))),
     // 0 joining, 1 plain Ethernet, 2 switching, 3 token, 4 paced.
@@ -155,6 +155,7 @@ const COUNTERS: [Counter; 102] = [
     ("packets_too_long", Sum(|v| v.port.counters().packets.too_long)),
     ("packets_over_buffers", Sum(|v| v.port.counters().packets.over_buffers)),
     ("packets_policed", Sum(|v| v.port.counters().packets.policed)),
+    ("packets_group_held", Sum(|v| v.port.counters().packets.held)),
     ("packets_ended", Sum(|v| v.port.counters().packets.ended)),
     ("packets_given_up", Sum(|v| v.port.counters().packets.given_up)),
 ];

@@ -286,6 +286,10 @@ impl Incidents {
                     info.causes.push(cause.info);
                 }
             }
+            if !info.group.is_empty() {
+                // The breach itself, before what happened beside it.
+                info.causes.sort_by_key(|cause| cause.kind != CauseInfo::BEYOND_CONTRACT);
+            }
         }
     }
 

@@ -344,7 +344,7 @@ fn silent(looks: &[&Look]) -> Vec<Cause> {
 }
 
 /// Kinds of causes, the gravest first.
-const GRAVEST: [&str; 8] = [
+const GRAVEST: [&str; 9] = [
     "foreign_sender",
     "contested",
     "astray",
@@ -352,11 +352,12 @@ const GRAVEST: [&str; 8] = [
     "token_hog",
     "station_silent",
     "host_stall",
+    "beyond_contract",
     "lost_frame",
 ];
 
 /// Counters of events that can have broken a promise.
-const CAUSES: [(&str, &str, &str); 11] = [
+const CAUSES: [(&str, &str, &str); 12] = [
     ("link_downs", "link_change", "the link of this station went down"),
     ("wills", "station_silent", "the process of a station ended, and its guardian told so"),
     ("claims", "lost_frame", "the token was missed, and this station began a claim"),
@@ -367,6 +368,7 @@ const CAUSES: [(&str, &str, &str); 11] = [
     ("fragments_policed", "foreign_sender", "reserved frames came of no right to send"),
     // Late ones have a cause of their own, which goes before this one.
     ("packets_policed", "lost_frame", "packets were dropped beyond their contract, or behind late ones"),
+    ("packets_group_held", "beyond_contract", "packets of a group came beyond its contract and had to wait"),
     ("receive_drops", "host_stall", "the kernel dropped frames that were not fetched in time"),
     ("transmit_no_room", "host_stall", "the card took a frame too late"),
 ];
@@ -432,7 +434,7 @@ fn mode(code: u64) -> &'static str {
 }
 
 /// Counters of which each step is an event, with its level and its sentence.
-const EVENTS: [(&str, Level, &str); 14] = [
+const EVENTS: [(&str, Level, &str); 15] = [
     ("claims", Level::Warn, "the token was missed: this station began a claim"),
     ("tokens_regenerated", Level::Warn, "this station made a new token"),
     ("leases_expired", Level::Warn, "a token's lease ended before this station had passed it on"),
@@ -445,6 +447,11 @@ const EVENTS: [(&str, Level, &str); 14] = [
         "packets_policed",
         Level::Warn,
         "packets of the statistical class came beyond their contract or behind late ones",
+    ),
+    (
+        "packets_group_held",
+        Level::Warn,
+        "packets of a group came beyond its contract and had to wait; 'rota status' names the group",
     ),
     ("tallies_refused", Level::Warn, "a report of a channel's counts cannot be true and was refused"),
     ("units_dropped", Level::Warn, "a unit did not fit its reservation and was dropped"),

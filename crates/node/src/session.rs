@@ -1,6 +1,7 @@
 //! One program's connection: what it opened, what it listens to.
 
 use crate::commands::{Command, ControlEnd, Opening, Peer, SocketMemory, SourceMemory};
+use crate::control::Untold;
 use crate::ledger::Charge;
 use crate::log::{Level, say};
 use crate::queues::{ChannelQueue, OwnedQueue};
@@ -129,8 +130,7 @@ pub(crate) struct Owned {
     /// closes it.
     pub(crate) number: u64,
     pub(crate) closing: bool,
-    /// Its contract has changed, and its program has not been told.
-    pub(crate) change_untold: bool,
+    pub(crate) untold: Untold,
 }
 
 /// What the program of an incoming channel gets.

@@ -10,7 +10,7 @@ mod seat;
 mod tests;
 
 use judge::Judge;
-use rota_contract::Contract;
+use rota_contract::{Contract, GroupKey};
 use rota_driver::stall::{StallEvent, StallKind, StallLog};
 use rota_proto::{
     ChannelEvent, ChannelId, Delivery, Excluded, FrameVerdict, Node, Port, PortId, ReceiverChange, Stated,
@@ -49,7 +49,7 @@ fn is_packet(frame: &[u8]) -> bool {
 }
 
 /// The first of the alarms of programs that do not read; their channels share them.
-const UNREAD_ALARM: usize = 6;
+const UNREAD_ALARM: usize = 7;
 /// Units that a machine is offered ahead, at most.
 const HANDED: usize = 64;
 const UNREAD_ALARMS: usize = 4;
@@ -137,6 +137,7 @@ impl Tracer {
             TraceEvent::PathFailed => 3,
             // The others take this station for lost, or soon would have.
             TraceEvent::Stall if record.extra[1].saturating_sub(record.extra[0]) > STALL_KEPT_NS => 4,
+            TraceEvent::BeyondContract => 6,
             _ => return,
         };
         // The first of several.
@@ -352,7 +353,21 @@ impl Tracer {
         }
         for port in node.ports() {
             self.turn_of(now, port.id(), node, Seen::of(port.medium()));
+            self.beyond(now, port);
         }
+    }
+
+    /// A group that sends beyond its contract at this port is noted, at most ten times a second.
+    fn beyond(&mut self, now: Instant, port: &Port) {
+        let (id, held) = (port.id(), port.counters().packets.held);
+        let Some(seat) = self.seat(id).filter(|seat| seat.held != held && now >= seat.held_again) else {
+            return;
+        };
+        let number = held.saturating_sub(seat.held);
+        (seat.held, seat.held_again) = (held, now + INCIDENT_EVERY);
+        let words = port.beyond().map_or_else(String::new, |group| group_words(&group));
+        let own = self.own(TraceEvent::BeyondContract, now, Some(id));
+        self.note(&TraceRecord { number, octets: words.as_bytes(), ..own });
     }
 
     fn turn_of(&mut self, now: Instant, port: PortId, node: &Node, seen: Seen) {
@@ -553,8 +568,8 @@ impl Tracer {
                 self.missed(missed, TraceRecord { channel: id, src: 0, dst: own.src, ..own });
             }
         }
-        use rota_contract::CloseCause::{PeerGone, ReservationLost, WasSilent};
-        let broken = matches!(cause, ReservationLost | PeerGone | WasSilent);
+        use rota_contract::CloseCause::{PeerDied, PeerGone, ReservationLost, WasSilent};
+        let broken = matches!(cause, ReservationLost | PeerGone | PeerDied | WasSilent);
         let octets = cause.sentence().as_bytes();
         let number = stated.map_or(0, |stated| stated.units.saturating_add(1));
         self.note(&TraceRecord { channel: id, number, extra: [u64::from(broken), 0, 0], octets, ..own });
@@ -574,6 +589,11 @@ impl Tracer {
         let (own, octets) = (self.own(TraceEvent::RefusedStation, now, Some(port)), words.as_bytes());
         self.note(&TraceRecord { src, octets, ..own });
     }
+}
+
+/// A group as people know it.
+fn group_words(group: &GroupKey) -> String {
+    format!("group {} of user {}", group.name, group.uid)
 }
 
 /// Whether the station of this address is among those that live.

@@ -203,6 +203,10 @@ pub(crate) struct Across {
     pub(crate) found: Instant,
     /// The change of the graph by which the ways were found.
     pub(crate) routed: Option<u64>,
+    /// Each neighbour, where it was found last: a medium forgets a station that has died.
+    pub(crate) met: BTreeMap<NodeId, Way>,
+    /// Neighbours that have died just now.
+    pub(crate) died: Vec<NodeId>,
 }
 
 impl Across {
@@ -230,6 +234,8 @@ impl Across {
             look: Instant::ZERO,
             found: Instant::ZERO,
             routed: None,
+            met: BTreeMap::new(),
+            died: Vec::new(),
         }
     }
 

@@ -3,12 +3,14 @@
 use rota_contract::CloseCause;
 
 /// The cause in any signal. A code of a later version counts as the least that it can mean: the peer has
-/// gone. So does a cause that only a node of this host may state.
+/// gone. So does a cause that only a node of this host, or RCAP, may state.
 pub(crate) fn from_wire(code: u8) -> CloseCause {
     match CloseCause::from_code(u64::from(code)) {
-        CloseCause::PortGone | CloseCause::NodeStopped | CloseCause::Hostile | CloseCause::Unknown => {
-            CloseCause::PeerGone
-        }
+        CloseCause::PortGone
+        | CloseCause::NodeStopped
+        | CloseCause::Hostile
+        | CloseCause::PeerDied
+        | CloseCause::Unknown => CloseCause::PeerGone,
         cause => cause,
     }
 }
@@ -35,9 +37,9 @@ mod tests {
 
     #[test]
     fn a_peer_cannot_state_what_only_the_own_node_knows() {
-        for code in
-            [CloseCause::PortGone.code(), CloseCause::NodeStopped.code(), CloseCause::Hostile.code(), 200]
-        {
+        use CloseCause::{Hostile, NodeStopped, PeerDied, PortGone};
+        let codes = [PortGone, NodeStopped, Hostile, PeerDied].map(CloseCause::code);
+        for code in codes.into_iter().chain([200]) {
             assert_eq!(from_wire(code), CloseCause::PeerGone);
         }
         assert_eq!(from_wire(CloseCause::WasSilent.code()), CloseCause::WasSilent);

@@ -29,7 +29,6 @@ mod mismatch;
 mod modes;
 mod numbers;
 mod pair;
-mod parted;
 mod paths;
 mod patience;
 mod periods;

@@ -99,6 +99,12 @@ fn groups(net: &Net, node: usize, port: u8) -> Vec<(usize, u64)> {
     port.status().groups.iter().map(|group| (group.members, group.held)).collect()
 }
 
+/// The packets that waited at a port for groups, and the group that was last beyond its contract.
+fn beyond(net: &Net, node: usize, port: u8) -> (u64, Option<String>) {
+    let port = net.nodes[node].port_at(PortId(port)).expect("it is there");
+    (port.counters().packets.held, port.beyond().map(|group| group.name.to_string()))
+}
+
 /// The units of a channel that have come, and the longest time of them.
 fn came(net: &Net, receiving: ChannelId) -> (usize, Span) {
     let own = net.came.iter().filter(|came| came.channel == receiving);
@@ -149,6 +155,7 @@ fn members_that_take_turns_keep_their_bounds_and_one_that_does_not_harms_the_gro
     assert!(late.contains(&true), "the group was beyond its contract");
     let [(3, held)] = groups(&net, 1, 1)[..] else { panic!("{:?}", groups(&net, 1, 1)) };
     assert!(held > 100, "{held}");
+    assert_eq!(beyond(&net, 1, 1), (held, Some("talk".into())));
     // The programs' stations are told where and how often.
     let told = |channel, from: usize| -> Vec<u64> {
         let detail = net.nodes[from].detail(channel).expect("it is sent here");
@@ -228,6 +235,7 @@ fn members_of_one_station_share_its_slot_on_a_segment_under_the_token() {
     assert!(units == 20 && longest <= small.2, "{units} units, {longest} of {}", small.2);
     let [(3, held)] = groups(&net, 1, 1)[..] else { panic!("{:?}", groups(&net, 1, 1)) };
     assert!(held > 20, "{held}");
+    assert_eq!(beyond(&net, 1, 1), (held, Some("talk".into())));
     // The one whose number the slot has goes first: the others keep it.
     for (at, (from, of)) in members.iter().enumerate() {
         assert_eq!(net.reservations(1, 1), 2, "{at} are gone");

@@ -51,6 +51,7 @@ impl Assumption {
             "station_silent" => Self::StationSilent,
             "left_out" => Self::LeftOut,
             "late_hand_over" => Self::LateHandOver,
+            "beyond_contract" => Self::OverSending,
             _ => Self::Unexplained,
         }
     }
@@ -115,6 +116,7 @@ pub fn headline(about: &Entry, own: &str) -> String {
         (TraceEvent::Closed, _) => {
             format!("channel {channel} ended unexpectedly on {own}: {}", about.words)
         }
+        (TraceEvent::BeyondContract, _) => format!("on {own} {}", text::what(about)),
         (TraceEvent::PathFailed, _) => format!("on {own} channel {channel} stopped: {}", about.words),
         _ => format!("{}: {}", record.event.word(), text::what(about)),
     }
@@ -123,6 +125,10 @@ pub fn headline(about: &Entry, own: &str) -> String {
 const UNREAD: &str = "The assumption that broke: the receiving program read too late. The units came to its \
                       station; the program stood still, read too slowly or ended, and newer units took \
                       their place.";
+
+const BEYOND: &str = "The assumption that broke: an over-sending application. More members of the group sent \
+                      at a time than it states, or one began too soon behind another. Units of members are \
+                      late or lost; other channels feel nothing.";
 
 /// "unit 7" or "units 7 to 9": those of which nothing came. Their number is the other end's word.
 fn units(record: &TraceRecord<'_>) -> String {
@@ -246,16 +252,16 @@ impl Scene<'_> {
                         taken this station for lost meanwhile.";
             return (Assumption::HostStall, text.into());
         }
-        if record.event == TraceEvent::Refused {
-            return (Assumption::None, refused(self.about));
+        match (record.event, record.verdict) {
+            (TraceEvent::Refused, _) => return (Assumption::None, refused(self.about)),
+            (TraceEvent::BeyondContract, _) => return (Assumption::OverSending, BEYOND.into()),
+            (_, TraceVerdict::Unread) => return (Assumption::Unread, UNREAD.into()),
+            _ => {}
         }
         if record.verdict == TraceVerdict::LeftOut {
             let silent = self.no_slot_came();
             let silent = silent.map(|text| (Assumption::StationSilent, text));
             return silent.unwrap_or_else(|| (Assumption::LeftOut, self.left_out(own)));
-        }
-        if record.verdict == TraceVerdict::Unread {
-            return (Assumption::Unread, UNREAD.into());
         }
         if self.any(&[TraceEvent::LinkDown, TraceEvent::LinkUp]) {
             let text =
@@ -399,6 +405,7 @@ impl Scene<'_> {
                     | TraceEvent::PortLost
                     | TraceEvent::PathFailed
                     | TraceEvent::Rerouted
+                    | TraceEvent::BeyondContract
                     | TraceEvent::Claim
                     | TraceEvent::Regenerated
                     | TraceEvent::LeaseEnded

@@ -91,6 +91,9 @@ pub fn what(entry: &Entry) -> String {
         TraceEvent::Closed | TraceEvent::PathFailed => {
             format!("channel {}: {}", record.channel, entry.words)
         }
+        TraceEvent::BeyondContract => {
+            format!("{} sent beyond its contract: {} packets had to wait", entry.words, record.number)
+        }
         TraceEvent::Missed => match record.verdict {
             TraceVerdict::Incomplete => {
                 format!("channel {} unit {}: {b} octets never came", record.channel, record.number)

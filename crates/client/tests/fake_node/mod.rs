@@ -39,6 +39,8 @@ pub struct Behaviour {
     pub tells_status: bool,
     /// Whether it has room for who wants to listen.
     pub lets_listen: bool,
+    /// Whether it answers who wants to listen.
+    pub hears_listeners: bool,
     /// It does nothing at all, as when it was stopped.
     pub stands_still: bool,
     /// The channel whose end it never confirms, as when the receiver's station has died.
@@ -56,6 +58,7 @@ impl Default for Behaviour {
             drains: true,
             tells_status: true,
             lets_listen: true,
+            hears_listeners: true,
             stands_still: false,
             unconfirmed: ChannelId::NONE,
             moves: false,
@@ -121,7 +124,11 @@ impl FakeNode {
 impl Drop for FakeNode {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap();
+        let ended = self.thread.take().unwrap().join();
+        // A second panic would abort the program of tests, and hide the first one's words.
+        if !std::thread::panicking() {
+            ended.unwrap();
+        }
     }
 }
 
@@ -144,6 +151,8 @@ struct Flow {
     // Index of the client that opened it, and of the one that took it.
     owner: usize,
     taker: usize,
+    // Of owner and taker: whether its contract has changed, and it has not been told.
+    untold: [bool; 2],
     sink: Option<(RxWriter, Board)>,
     sent: u64,
 }
@@ -190,6 +199,7 @@ impl World {
         for index in 0..self.clients.len() {
             self.serve(index, behaviour);
         }
+        self.tell_changes();
         let at = now();
         for flow in &mut self.flows {
             flow.source.board.set_slot(SlotMark { number: self.cycle, at });
@@ -210,6 +220,7 @@ impl World {
             }
             match request.map(|request| request.map(|(_, request)| request)) {
                 Ok(Some(Request::Status)) if !behaviour.tells_status => {}
+                Ok(Some(Request::Listen { .. })) if !behaviour.hears_listeners => {}
                 Ok(Some(Request::Listen { .. })) if !behaviour.lets_listen => {
                     self.listens.fetch_add(1, Ordering::Relaxed);
                     let full = Reply::Error { sentence: "no room".into(), wrong_use: false };
@@ -358,7 +369,19 @@ impl World {
         let opened = Reply::Opened { channel: id, label: 1, contract };
         client.reply(&opened, &source.descriptors()).unwrap();
         let (sink, (live, closing, sent)) = (Some(sink.into_parts()), (false, false, 0));
-        self.flows.push(Flow { id, contract, source, live, closing, owner: index, taker, sink, sent });
+        let untold = [false; 2];
+        self.flows.push(Flow {
+            id,
+            contract,
+            source,
+            live,
+            closing,
+            owner: index,
+            taker,
+            untold,
+            sink,
+            sent,
+        });
         // A listener takes one channel.
         self.clients[taker].as_mut().unwrap().listens = None;
     }
@@ -381,11 +404,21 @@ impl World {
         }
     }
 
-    fn tell_changed(&self, channel: ChannelId) {
-        for flow in self.flows.iter().filter(|flow| flow.id == channel) {
-            let changed = Reply::Changed { channel, contract: flow.contract };
-            for told in [flow.owner, flow.taker] {
-                self.clients[told].as_ref().unwrap().news(&changed, &[]);
+    fn tell_changed(&mut self, channel: ChannelId) {
+        for flow in self.flows.iter_mut().filter(|flow| flow.id == channel) {
+            flow.untold = [true; 2];
+        }
+        self.tell_changes();
+    }
+
+    /// As a node does: a program that has no room for such news hears of the last change once it reads.
+    fn tell_changes(&mut self) {
+        for flow in &mut self.flows {
+            let changed = Reply::Changed { channel: flow.id, contract: flow.contract };
+            for (client, untold) in [flow.owner, flow.taker].into_iter().zip(&mut flow.untold) {
+                let told = |client: &Client| client.connection.send_reply(UNASKED, &changed, &[]);
+                let is_stuck = |client| matches!(told(client), Err(SocketError::Stuck));
+                *untold = *untold && self.clients[client].as_ref().is_some_and(is_stuck);
             }
         }
     }

@@ -4,12 +4,13 @@ use super::Control;
 use super::logged::denial;
 use crate::session::{Asked, Question, Session};
 use rota_admission::Refusal;
-use rota_contract::Granted;
+use rota_contract::{Granted, NodeId};
 use rota_driver::clock::now;
 use rota_proto::rcap::{RcapCallError, RcapDenied};
 use rota_proto::{ChannelId, PortId, ResizeError};
-use rota_shm::control::{RefusalInfo, Reply};
+use rota_shm::control::{ReceiverInfo, RefusalInfo, Reply};
 use rota_units::{Instant, Span};
+use std::collections::BTreeMap;
 
 /// The refusal of a node on the way, as one sentence and in numbers.
 pub(super) fn refusal_of(
@@ -34,16 +35,46 @@ pub(super) fn refusal_of(
 /// How soon a program that had no room for news may have some.
 const TELL_AGAIN: Span = Span::from_millis(100);
 
-/// Tells a program of changes that it did not ask for: true if it has heard of all.
-fn tell_changes(session: &mut Session) -> bool {
+/// News of a channel that its program has not heard.
+#[derive(Default)]
+pub(crate) struct Untold {
+    /// Its contract has changed.
+    change: bool,
+    /// There is a newer word on these receivers.
+    receivers: Vec<NodeId>,
+}
+
+impl Untold {
+    /// A newer word on a receiver takes the place of one that was not told.
+    pub(super) fn add_receiver(&mut self, node: NodeId) {
+        self.receivers.retain(|untold| *untold != node);
+        self.receivers.push(node);
+    }
+
+    const fn is_nothing(&self) -> bool {
+        !self.change && self.receivers.is_empty()
+    }
+}
+
+/// The receivers of each channel to several that is sent here.
+type Receivers = BTreeMap<ChannelId, Vec<ReceiverInfo>>;
+
+/// Tells a program of changes and of receivers that it did not ask for: true if it has heard of all.
+fn tell_changes(session: &mut Session, receivers: &Receivers) -> bool {
     let mut channels = std::mem::take(&mut session.channels);
-    for owned in channels.iter_mut().filter(|owned| owned.change_untold) {
-        // A receiver asks what is not guaranteed on its way, too.
-        owned.change_untold =
-            !session.news(&Reply::Changed { channel: owned.shared, contract: owned.granted });
+    for owned in &mut channels {
+        if owned.untold.change {
+            // A receiver asks what is not guaranteed on its way, too.
+            owned.untold.change =
+                !session.news(&Reply::Changed { channel: owned.shared, contract: owned.granted });
+        }
+        let channel = owned.channel;
+        let newest = |node| receivers.get(&channel)?.iter().find(|known| known.node_id == node);
+        let is_told = |receiver| session.news(&Reply::Receiver { channel, receiver });
+        owned.untold.receivers.retain(|node| newest(*node).cloned().is_some_and(|info| !is_told(info)));
     }
     session.channels = channels;
-    session.channels.iter().all(|owned| !owned.change_untold)
+    session.channels.iter().all(|owned| owned.untold.is_nothing())
 }
 
 impl Control<'_> {
@@ -86,7 +117,7 @@ impl Control<'_> {
         // A receiver that has not been told of the channel yet is told with the contract that then stands. An
         // owner that has asked for the change is told, too: it may have waited for the answer no longer.
         if owned.told {
-            owned.change_untold = true;
+            owned.untold.change = true;
             self.tell_changes(now());
         }
     }
@@ -96,7 +127,7 @@ impl Control<'_> {
     pub(super) fn tell_changes(&mut self, now: Instant) -> Instant {
         let mut again = Instant::FAR;
         for session in &mut self.sessions {
-            if !tell_changes(session) {
+            if !tell_changes(session, &self.receivers) {
                 again = now + TELL_AGAIN;
             }
         }
@@ -138,10 +169,11 @@ mod tests {
         let (mut session, client) = session("full");
         let (shared, told) = (ChannelId(7), true);
         session.channels.push(Owned { shared, told, ..Owned::default() });
+        let tell_changes = |session: &mut Session| tell_changes(session, &Receivers::new());
         let changes = |session: &mut Session, bound_ns| {
             let owned = &mut session.channels[0];
             owned.granted.contract.bound_ns = bound_ns;
-            owned.change_untold = true;
+            owned.untold.change = true;
             tell_changes(session)
         };
         let first = (1..100_000).find(|bound_ns| !changes(&mut session, *bound_ns)).expect("it fills");
@@ -157,5 +189,38 @@ mod tests {
         assert!(tell_changes(&mut session));
         assert_eq!(next().map(bound), Some(500_000));
         assert!(next().is_none() && tell_changes(&mut session), "and once");
+    }
+
+    /// The word that a receiver had left was dropped.
+    #[test]
+    fn a_sender_with_a_full_socket_hears_of_its_receivers_once_it_reads_and_the_newest_word() {
+        let (mut session, client) = session("full-of-receivers");
+        let (channel, told) = (ChannelId(7), true);
+        session.channels.push(Owned { channel, shared: channel, told, ..Owned::default() });
+        let mut receivers = Receivers::new();
+        let mut word = |session: &mut Session, (node, state): (u64, &str), units| {
+            let node_id = NodeId(node);
+            let info = ReceiverInfo { node_id, state: state.into(), units, ..ReceiverInfo::default() };
+            let known = receivers.entry(channel).or_default();
+            known.retain(|known| known.node_id != node_id);
+            known.push(info);
+            session.channels[0].untold.add_receiver(node_id);
+            tell_changes(session, &receivers)
+        };
+        let first = (1..100_000).find(|units| !word(&mut session, (1, "in"), *units)).expect("it fills");
+        assert!(first > 10 && !session.is_over());
+        assert!(!word(&mut session, (1, "left"), 500_000) && !word(&mut session, (2, "refused"), 0));
+        let heard = || match client.try_reply().expect("it lives")?.body {
+            Reply::Receiver { channel: of, receiver } if of == channel => {
+                Some((receiver.node_id.0, receiver.state, receiver.units))
+            }
+            other => panic!("{other:?}"),
+        };
+        let before: Vec<u64> = std::iter::from_fn(heard).map(|(_, _, units)| units).collect();
+        assert_eq!(before, (1..first).collect::<Vec<_>>());
+        assert!(tell_changes(&mut session, &receivers));
+        let after: Vec<_> = std::iter::from_fn(heard).collect();
+        assert_eq!(after, [(1, "left".into(), 500_000), (2, "refused".into(), 0)]);
+        assert!(tell_changes(&mut session, &receivers) && heard().is_none(), "and once");
     }
 }

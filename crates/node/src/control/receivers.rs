@@ -7,6 +7,7 @@ use super::modify::refusal_of;
 use crate::log::{Level, say};
 use crate::session::{Asked, Question};
 use rota_contract::{NodeId, Tally};
+use rota_driver::clock::now;
 use rota_proto::{ChannelId, NotFound, ReceiverChange, ReceiverDetail, ReceiverState};
 use rota_shm::control::{ReceiverInfo, Reply};
 use rota_units::Span;
@@ -70,13 +71,6 @@ impl Control<'_> {
             let left = leaves && matches!(change, ReceiverChange::Left { .. });
             self.sessions[asker].to(number).reply(if left { &Reply::Done } else { &reply }, &[]);
         }
-        if let Some((at, place)) = self.owner(channel) {
-            let session = &self.sessions[at];
-            // One that does not read such news finds all receivers in the list, and at the end.
-            if session.channels[place].told {
-                session.news(&Reply::Receiver { channel, receiver: info.clone() });
-            }
-        }
         let receivers = self.receivers.entry(channel).or_default();
         match receivers.iter_mut().find(|known| known.node_id == to) {
             Some(known) => {
@@ -84,6 +78,12 @@ impl Control<'_> {
                 *known = info;
             }
             None => receivers.push(info),
+        }
+        let Some((at, place)) = self.owner(channel) else { return };
+        let owned = &mut self.sessions[at].channels[place];
+        if owned.told {
+            owned.untold.add_receiver(to);
+            self.tell_changes(now());
         }
     }
 

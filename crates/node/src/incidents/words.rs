@@ -16,6 +16,7 @@ pub(super) fn sentence(info: &IncidentInfo, channel: &str, station: &str) -> Str
         _ if event == TraceEvent::Refused.word() => {
             format!("admission refused a request of {channel}")
         }
+        _ if event == TraceEvent::BeyondContract.word() => format!("{} sent beyond its contract", info.group),
         _ if event == TraceEvent::Stall.word() => "this host stood still".into(),
         _ => format!("{event} {verdict}"),
     }
@@ -60,6 +61,10 @@ mod tests {
             "admission refused a request of channel 7 to n3, service 1"
         );
         assert_eq!(said(TraceEvent::Stall, TraceVerdict::DequeueLate), "this host stood still");
+        let (event, octets) = (TraceEvent::BeyondContract, b"group talk of user 0");
+        let record = TraceRecord { event, octets, ..TraceRecord::default() };
+        let told = sentence(&IncidentInfo::about(1, &record), "channel 0", "n1");
+        assert_eq!(told, "group talk of user 0 sent beyond its contract");
         for (verdict, words) in [
             (TraceVerdict::Late, "a unit of channel 7 to n3, service 1 was late"),
             (TraceVerdict::Incomplete, "a unit of channel 7 to n3, service 1 came in part"),

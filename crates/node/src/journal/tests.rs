@@ -102,6 +102,18 @@ fn a_change_of_mode_and_each_counted_event_have_a_line() {
     assert_eq!(texts(&after, &after), [""; 0], "once");
 }
 
+/// A group that sent beyond its contract stood in the status alone.
+#[test]
+fn a_group_beyond_its_contract_has_a_line_and_is_a_cause() {
+    let (before, mut after) = (look(&[]), look(&[]));
+    after.counters.insert("packets_group_held".into(), 12);
+    let line = "packets of a group came beyond its contract and had to wait; 'rota status' names the group";
+    assert_eq!(texts(&before, &after), [format!("{line}, 12 times")]);
+    let told = causes(&before, &after).remove(0);
+    let sentence = "packets of a group came beyond its contract and had to wait (packets_group_held + 12)";
+    assert_eq!((&*told.kind, &*told.sentence), ("beyond_contract", sentence));
+}
+
 #[test]
 fn who_does_not_fit_is_said_once_and_when_it_is_mended() {
     let mut wrong = look(&[]);

@@ -62,6 +62,10 @@ pub(super) struct Seat {
     pub(super) last_token: [u8; 12],
     pub(super) link_down: bool,
     pub(super) look_again: Instant,
+    /// Packets that waited because a group was beyond its contract, as they were last noted.
+    pub(super) held: u64,
+    /// When they may be noted again.
+    pub(super) held_again: Instant,
 }
 
 impl Seat {
@@ -77,6 +81,8 @@ impl Seat {
             last_token: [0; 12],
             link_down: false,
             look_again: Instant::ZERO,
+            held: 0,
+            held_again: Instant::ZERO,
         }
     }
 

@@ -363,6 +363,8 @@ impl Node {
                 self.perform_across(now, output);
             } else if let Some(event) = self.hops.next_event() {
                 self.on_hop_event(now, event);
+            } else if let Some(node) = across.died.pop() {
+                across.rcap.neighbour_died(now, node);
             } else if !self.settle_trees(now) {
                 return;
             }

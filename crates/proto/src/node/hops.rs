@@ -371,6 +371,14 @@ impl Node {
                 let gone = self.lines[at].port.id();
                 self.end_cut(now, cause, |port, station| (port, station) == (gone, mac));
             }
+            Found::Died(hop) => {
+                let way = Way { port: self.lines[at].port.id(), hop };
+                if let Some(across) = &mut self.across {
+                    across
+                        .died
+                        .extend(across.met.iter().find(|(_, met)| **met == way).map(|(node, _)| *node));
+                }
+            }
         }
     }
 

@@ -26,7 +26,11 @@ struct Policed {
 
 /// The groups of a port.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Groups(Vec<Policed>);
+pub(super) struct Groups {
+    all: Vec<Policed>,
+    /// The one that was last beyond its contract.
+    beyond: Option<GroupKey>,
+}
 
 impl Groups {
     /// A member sends from now on. The first one takes the memory.
@@ -37,20 +41,20 @@ impl Groups {
         let places = traffic.burst() as usize * usize::from(share.at_once);
         let history = vec![Instant::ZERO; places].into_boxed_slice();
         let rate = RateJitter::of_group(traffic, share.at_once, history);
-        self.0.push(Policed { key: share.key, rate, held: 0 });
+        self.all.push(Policed { key: share.key, rate, held: 0 });
     }
 
     fn get(&self, key: GroupKey) -> Option<&Policed> {
-        self.0.iter().find(|group| group.key == key)
+        self.all.iter().find(|group| group.key == key)
     }
 
     fn get_mut(&mut self, key: GroupKey) -> Option<&mut Policed> {
-        self.0.iter_mut().find(|group| group.key == key)
+        self.all.iter_mut().find(|group| group.key == key)
     }
 
     /// Groups without members are gone.
     pub(super) fn retain_those_of(&mut self, units: &Units) {
-        self.0.retain(|group| units.has_member(group.key));
+        self.all.retain(|group| units.has_member(group.key));
     }
 }
 
@@ -58,6 +62,11 @@ impl Port {
     /// Packets of a group that have been held since it stands at this port.
     pub(super) fn held_of(&self, key: GroupKey) -> u64 {
         self.groups.get(key).map_or(0, |group| group.held)
+    }
+
+    /// The group that was last beyond its contract here, if any was.
+    pub fn beyond(&self) -> Option<GroupKey> {
+        self.groups.beyond
     }
 
     /// The group that a hop is a member of.
@@ -68,17 +77,25 @@ impl Port {
     /// Packets of a group that are eligible by now join those that wait for their turn.
     pub(super) fn join_group(&mut self, now: Instant, key: GroupKey) {
         let Some(group) = self.groups.get_mut(key) else { return };
+        let mut is_beyond = false;
         while let Some(queue) = self.units.next_of_group(now, key)
             && let Some(packets) = &mut queue.packets
         {
             match packets.join_next(now, &mut group.rate) {
-                Joined::Held => group.held += 1,
+                Joined::Held => {
+                    group.held += 1;
+                    self.counters.packets.held += 1;
+                    is_beyond = true;
+                }
                 Joined::At(due) => {
                     let session = session_of(queue.channel);
                     self.medium.note_units(now, session, door::Units::Packet(due));
                 }
-                Joined::None => return,
+                Joined::None => break,
             }
+        }
+        if is_beyond {
+            self.groups.beyond = Some(key);
         }
     }
 }

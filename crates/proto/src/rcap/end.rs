@@ -41,6 +41,7 @@ impl Rcap {
             };
             self.send(before, entry.of, body);
         }
+        self.remember_failed(now, &entry, &self.close_of(&ending));
         let has_gone_on = entry.state != State::Reserving && told_by != Some(Side::Behind);
         if let Some(hop) = entry.hop.filter(|_| has_gone_on) {
             self.send(hop.node, entry.of, RcapBody::CloseForward(self.close_of(&ending)));
@@ -103,7 +104,7 @@ impl Rcap {
             Ending::Superseded => simply(self.own, RcapTest::Closed),
             Ending::Closed { cause, node } => {
                 let test = match cause {
-                    CloseCause::PeerGone => RcapTest::NeighbourLost,
+                    CloseCause::PeerGone | CloseCause::PeerDied => RcapTest::NeighbourLost,
                     CloseCause::ReservationLost => RcapTest::ShareLost,
                     CloseCause::ReceiverClosed | CloseCause::ReceiverDied => RcapTest::ReceiverRefused,
                     CloseCause::NoAnswer => RcapTest::LeaseOver,
@@ -146,9 +147,12 @@ impl Rcap {
             _ => entry.hop.is_some_and(|hop| hop.node == from) && entry.state != State::Reserving,
         };
         let id = self.entry_of(of).filter(|id| self.ledger.get(*id).is_some_and(is_from));
-        match id {
-            Some(id) => self.release(now, id, ending, Some(side)),
-            None => self.counters.stray += 1,
+        match (id, &ending) {
+            (Some(id), _) => self.release(now, id, ending, Some(side)),
+            (None, Ending::Closed { cause, node })
+                if side == Side::Before
+                    && self.source_died(now, from, of, RcapClose { cause: *cause, node: *node }) => {}
+            (None, _) => self.counters.stray += 1,
         }
     }
 
@@ -165,7 +169,7 @@ impl Rcap {
     }
 
     /// Ends an entry by a fault that this node sees.
-    fn fail(
+    pub(super) fn fail(
         &mut self,
         now: Instant,
         id: EntryId,

@@ -41,6 +41,7 @@ mod accept;
 mod backup;
 mod call;
 mod change;
+mod died;
 mod end;
 mod establish;
 mod invite;
@@ -67,6 +68,7 @@ pub(crate) use change::units_within;
 pub(crate) use io::{part_of, simply};
 
 use call::{Call, Question};
+use died::Failed;
 use end::Side;
 use invite::Invites;
 use ledger::Ledger;
@@ -105,6 +107,8 @@ pub struct Rcap {
     questions: BTreeMap<ChannelId, Question>,
     /// Channels that are received here and wait for another path.
     kept: BTreeMap<ChannelKey, Kept>,
+    /// Channels through this node whose destinations wait for another path.
+    failed: Vec<Failed>,
     last_question: u32,
     /// The program that waits on each service.
     listeners: BTreeMap<u16, u64>,
@@ -133,6 +137,7 @@ impl Rcap {
             calls: BTreeMap::new(),
             questions: BTreeMap::new(),
             kept: BTreeMap::new(),
+            failed: Vec::new(),
             last_question: 0,
             listeners: BTreeMap::new(),
             invites: Invites::default(),

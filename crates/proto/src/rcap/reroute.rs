@@ -136,6 +136,14 @@ impl Rcap {
         true
     }
 
+    /// Ends a channel that waits for another path at this destination, since none can come.
+    pub(super) fn end_kept(&mut self, of: ChannelKey, close: RcapClose) {
+        if let Some(kept) = self.kept.remove(&of) {
+            let RcapClose { cause, node } = close;
+            self.tell_closed(of, false, &Broken { cause, node, ..kept.broken }, None);
+        }
+    }
+
     /// All that wait, since this node stops.
     pub(super) fn close_all_kept(&mut self, cause: CloseCause) {
         while let Some((key, _)) = self.kept.first_key_value() {

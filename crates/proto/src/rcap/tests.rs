@@ -12,6 +12,7 @@ use rota_wire::{
 };
 
 mod change;
+mod died;
 mod ends;
 mod garbage;
 mod reroute;

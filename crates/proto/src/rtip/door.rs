@@ -219,6 +219,8 @@ pub struct PacketCounters {
     /// Of the statistical class: it came so far beyond its contract, or behind one that was so late, that it
     /// would have waited for longer than its bound here.
     pub policed: u64,
+    /// Of a member of a group: it waited because the group was beyond its contract.
+    pub held: u64,
     /// It waited, or came, when its hop had ended.
     pub ended: u64,
     /// Its octets could not be read, or its next node has no place on the segment.

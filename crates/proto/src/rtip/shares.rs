@@ -19,6 +19,8 @@ pub(crate) enum Found {
     Released(ChannelId),
     /// A station is gone, with all channels that come from it or go to it.
     Gone(MacAddr, CloseCause),
+    /// Its process has ended, and says nothing any more.
+    Died(MacAddr),
 }
 
 /// The hops of one port.
@@ -79,9 +81,14 @@ impl Shares {
             MediumEvent::Released { session } if self.has(channel_of(session)) => {
                 Found::Released(channel_of(session))
             }
-            MediumEvent::MemberGone { mac, stopped, .. } if !self.hops.is_empty() || self.receives() => {
-                let cause = if stopped { CloseCause::PeerStopped } else { CloseCause::PeerGone };
-                self.found.push_back(Found::Gone(mac, cause));
+            MediumEvent::MemberGone { mac, stopped, died } => {
+                if !self.hops.is_empty() || self.receives() {
+                    let cause = if stopped { CloseCause::PeerStopped } else { CloseCause::PeerGone };
+                    self.found.push_back(Found::Gone(mac, cause));
+                }
+                if died {
+                    self.found.push_back(Found::Died(mac));
+                }
                 return Some(event);
             }
             _ => return Some(event),

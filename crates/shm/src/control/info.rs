@@ -217,7 +217,7 @@ pub struct IncidentInfo {
     pub number: u64,
     /// The number of the event that it is about.
     pub index: u64,
-    /// That event's word: missed, refused, lost, closed or stall.
+    /// That event's word: missed, refused, lost, closed, path-failed, beyond-contract or stall.
     pub event: String,
     /// What was found, as a word.
     pub verdict: String,
@@ -232,6 +232,9 @@ pub struct IncidentInfo {
     pub interface: String,
     /// The channel's id, its sender's; 0 for none.
     pub channel: ChannelId,
+    /// The group that was beyond its contract, as "group talk of user 0"; empty for another event.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
     /// How many events are kept.
     pub events: u64,
     /// How often the same happened again within five seconds each.
@@ -265,7 +268,7 @@ const INCIDENT_CHANNELS: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CauseInfo {
     /// `left_out`, `late_hand_over`, `unread`, `foreign_sender`, `contested`, `link_change`, `lost_frame`,
-    /// `token_hog`, `host_stall` or `station_silent`.
+    /// `token_hog`, `host_stall`, `station_silent` or `beyond_contract`.
     pub kind: String,
     /// The same for people; of a node with several interfaces it names its own.
     pub sentence: String,
@@ -282,6 +285,7 @@ impl IncidentInfo {
             TraceVerdict::Unread => Some(CauseInfo::unread(record)),
             _ => CauseInfo::late_hand_over(record),
         };
+        let is_of_group = record.event == TraceEvent::BeyondContract;
         Self {
             number: 0,
             index,
@@ -292,6 +296,7 @@ impl IncidentInfo {
             station: record.src,
             interface: String::new(),
             channel: record.channel,
+            group: if is_of_group { record.words() } else { String::new() },
             events: 0,
             more: 0,
             channels: Vec::new(),
@@ -345,6 +350,9 @@ impl CauseInfo {
     pub const LEFT_OUT: &'static str = "left_out";
     /// The receiving program did not read units in time.
     pub const UNREAD: &'static str = "unread";
+
+    /// A group sent beyond its contract.
+    pub const BEYOND_CONTRACT: &'static str = "beyond_contract";
 
     /// The sending program handed a unit over after its turn.
     const LATE_HAND_OVER: &'static str = "late_hand_over";

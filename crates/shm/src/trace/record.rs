@@ -65,6 +65,9 @@ pub enum TraceEvent {
     PathFailed,
     /// It goes on over another one: `extra` is largest unit, period and bound.
     Rerouted,
+    /// A group of channels was beyond its contract: `number` of its packets had to wait since the last such
+    /// event; the octets name the group.
+    BeyondContract,
 }
 
 impl TraceEvent {

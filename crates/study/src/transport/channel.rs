@@ -469,7 +469,7 @@ fn uncounted(sentence: String, not_known: &str) -> Failure {
 fn end_of(cause: CloseCause, not_known: &str) -> Failure {
     let end = Failure::from(cause);
     match cause {
-        CloseCause::PeerGone | CloseCause::WasSilent | CloseCause::PortGone => {
+        CloseCause::PeerGone | CloseCause::PeerDied | CloseCause::WasSilent | CloseCause::PortGone => {
             uncounted(end.sentence, not_known)
         }
         _ => end,
@@ -644,7 +644,8 @@ mod tests {
     /// It said that the units of the stream were not known, beside "received 38 of 39 units".
     #[test]
     fn a_statement_that_is_there_is_not_called_unknown() {
-        for cause in [CloseCause::WasSilent, CloseCause::PeerGone, CloseCause::PortGone] {
+        for cause in [CloseCause::WasSilent, CloseCause::PeerGone, CloseCause::PeerDied, CloseCause::PortGone]
+        {
             let (known, unknown) = (end_with(cause, Some(39)), end_with(cause, None));
             assert!(!known.sentence.contains("is not known"), "{known:?}");
             assert!(unknown.sentence.ends_with(NOT_STATED), "{unknown:?}");

@@ -6,8 +6,8 @@ use rota_units::{Instant, Span};
 
 /// True if a node has ended at one end, so that the channel can be opened again at the next node.
 pub(super) fn is_of_node(cause: CloseCause) -> bool {
-    use CloseCause::{NodeStopped, PeerGone, PeerStopped, WasSilent};
-    matches!(cause, PeerGone | NodeStopped | PeerStopped | WasSilent)
+    use CloseCause::{NodeStopped, PeerDied, PeerGone, PeerStopped, WasSilent};
+    matches!(cause, PeerGone | PeerDied | NodeStopped | PeerStopped | WasSilent)
 }
 
 /// The time of a change. It is spent on all steps together, and on all channels that end before a unit has

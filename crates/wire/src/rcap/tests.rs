@@ -152,7 +152,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     let (zero_32, huge_32) = ([0; 4], [0xff; 4]);
     let cases: &[(usize, &[u8], &str)] = &[
         (0, &[0x4c], "kind"),
-        (1, &[6], "version"),
+        (1, &[7], "version"),
         (2, &[0, 23], "length"),
         (4, &[10], "type"),
         (4, &[2], "direction"),
@@ -278,7 +278,7 @@ fn each_wrong_field_of_an_answer_is_refused_by_its_name() {
     assert_eq!(refused(&denied, 54, &[3]), Some("part"));
     let close = RcapClose { cause: CloseCause::Finished, node: NodeId(1) };
     let close = octets(RcapBody::CloseReverse(close));
-    assert_eq!(refused(&close, 24, &[18]), Some("cause"));
+    assert_eq!(refused(&close, 24, &[19]), Some("cause"));
     assert_eq!(refused(&close, 25, &[0; 8]), Some("node"));
     // Each cut of each message, its length mended, is refused by a field or as too long.
     for message in [accept, denied, close] {
@@ -427,7 +427,7 @@ proptest! {
         terms in prop::collection::vec(any::<u8>(), 0..40),
         (label, question) in (1u16.., any::<u32>()),
         (margin_ns, nearest_delay_ns, nearest_octets) in any::<(u64, u64, u32)>(),
-        (test, cause, node) in (0..RcapTest::ALL.len(), 0u64..=17, 1u64..),
+        (test, cause, node) in (0..RcapTest::ALL.len(), 0u64..=18, 1u64..),
     ) {
         let plain = written(&records);
         let mut certified = records.clone();

@@ -108,6 +108,8 @@ impl Node {
         let own = self.medium().node_id();
         let Some(across) = &mut self.across else { return };
         across.begin_look(now);
+        across.met.retain(|_, met| near.iter().all(|(_, way, _)| way != met));
+        across.met.extend(near.iter().map(|(node, way, _)| (*node, *way)));
         across.links.adjacent(near.iter().map(|(node, _, withdrawn)| (*node, *withdrawn)));
         if across.routed == Some(across.links.changes()) {
             return;

@@ -1,6 +1,7 @@
 //! Channels across RETHER segments in partitions (TENET-7-2).
 
-use crate::across::{channels_of, filled, meet, parted};
+use super::meet;
+use super::suite::{channels_of, filled, parted};
 use crate::hops::Net;
 use rota_contract::NodeId;
 use rota_proto::MediumKind::{Link, Rether};
