@@ -21,7 +21,7 @@ mod serve;
 pub(crate) use channel::ChannelQueue;
 pub use serve::serve;
 
-use crate::ledger::Charge;
+use crate::ledger::RingCharge;
 use crate::log::{Level, say};
 use crate::role::Role;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg, setsockopt, sockopt};
@@ -55,7 +55,7 @@ const CHANNEL_COUNTS: u32 = 8;
 pub(crate) struct OwnedQueue {
     pub(crate) slot: u32,
     pub(crate) address: SocketAddrV4,
-    pub(crate) _charge: Charge,
+    pub(crate) _charge: RingCharge,
 }
 
 /// Why there is no queue.

@@ -35,6 +35,11 @@ fn notes(told: &serde_json::Value, is_own_process: bool) -> Vec<String> {
     none.into_iter().chain(interfaces).collect()
 }
 
+/// Why there is no queue where a ring could outlive it unseen.
+fn unwatched(error: &std::io::Error) -> String {
+    format!("this host does not tell whether a program has a ring open: {error}")
+}
+
 impl Control<'_> {
     pub(super) fn queue_open(
         &mut self,
@@ -67,10 +72,17 @@ impl Control<'_> {
         let opened = self.facts.queues.open(socket.as_fd(), Ask { octets, peer, process });
         let session = &mut self.sessions[at];
         match (opened, address) {
-            (Ok((slot, ring, full_path)), Ok(address)) => {
-                session.queue = Some(OwnedQueue { slot, address, _charge: charge });
-                session.reply(&Reply::UdpOpened { full_path }, &[ring.as_fd()]);
-            }
+            (Ok((slot, ring, full_path)), Ok(address)) => match charge.of_ring(&ring) {
+                Ok(charge) => {
+                    session.queue = Some(OwnedQueue { slot, address, _charge: charge });
+                    session.reply(&Reply::UdpOpened { full_path }, &[ring.as_fd()]);
+                }
+                Err(error) => {
+                    self.facts.queues.close(slot);
+                    let sentence = unwatched(&error);
+                    self.sessions[at].answer(&Reply::UdpUnavailable { sentence });
+                }
+            },
             (Ok((slot, ..)), Err(_)) => {
                 self.facts.queues.close(slot);
                 self.sessions[at].error(Refused::NotBound.to_string(), true);
@@ -111,7 +123,7 @@ impl Control<'_> {
             NoQueue::Unavailable(sentence) => sentence,
             NoQueue::Refused(refused) => refused.to_string(),
         })?;
-        queue.charge = Some(charge);
+        queue.charge = Some(charge.of_ring(&ring).map_err(|error| unwatched(&error))?);
         offer.push(ring);
         let info = QueueInfo {
             octets: CHANNEL_RING_OCTETS,
