@@ -160,6 +160,11 @@ impl Queues {
         Some((counts, is_known != 0))
     }
 
+    /// Packets of a socket for which its queue had no room; `None` if the role is lost.
+    pub(crate) fn discarded(&self, slot: u32) -> Option<u64> {
+        self.counts(slot).map(|(counts, _)| counts.queue_full)
+    }
+
     /// For programs. The sockets are those of the node's sessions.
     pub(crate) fn json<'a>(&self, owned: impl Iterator<Item = (u32, &'a OwnedQueue)>) -> serde_json::Value {
         let sockets: Vec<_> = owned

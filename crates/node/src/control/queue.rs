@@ -92,6 +92,18 @@ impl Control<'_> {
         }
     }
 
+    /// Tells a program how many packets its queue had no room for.
+    pub(super) fn tell_discarded(&mut self, at: usize) {
+        let session = &self.sessions[at];
+        let Some(queue) = &session.queue else {
+            return session.error("this connection has no receive queue", true);
+        };
+        match self.facts.queues.discarded(queue.slot) {
+            Some(packets) => session.answer(&Reply::UdpDiscarded { packets }),
+            None => session.error("the process that fills receive queues is lost", false),
+        }
+    }
+
     pub(super) fn queue_close(&mut self, at: usize) {
         if self.sessions[at].queue.is_none() {
             return self.sessions[at].error("this connection has no receive queue", true);

@@ -8,7 +8,7 @@ use super::detail::{ChannelDetail, EndInfo, ReceiverInfo};
 use super::info::{ChannelInfo, IncidentInfo, QueueInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 22;
+pub const CONTROL_VERSION: u32 = 23;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for stations, in octets of UTF-8.
@@ -159,6 +159,8 @@ pub enum Request {
     },
     /// Takes the queue of this connection away: the port is free again when the program closes its socket.
     UdpClose,
+    /// Asks how many packets the queue of this connection had no room for.
+    UdpDiscarded,
 }
 
 /// What a node answers or tells.
@@ -329,6 +331,11 @@ pub enum Reply {
     UdpUnavailable {
         /// Why, as one sentence.
         sentence: String,
+    },
+    /// To [`Request::UdpDiscarded`].
+    UdpDiscarded {
+        /// Packets since the queue was opened.
+        packets: u64,
     },
     /// To [`Request::Modify`]; a refusal leaves the contract as it was.
     Modified {
