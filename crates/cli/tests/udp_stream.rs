@@ -10,7 +10,7 @@ use nix::sys::socket::{
 use rota::Span;
 use rota::udp::{Options, Path, Receiver};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -230,6 +230,39 @@ fn part_sends() {
     }
 }
 
+/// Not a test: a queue that nobody reads, and rings that a program keeps when it has closed the queues.
+#[test]
+#[ignore = "is run by another test"]
+fn part_overruns_and_keeps() {
+    let small = Options { ring_octets: 256 << 10, ..Options::default() };
+    let mut receiver = Receiver::bind_with(any(6_002), &small).unwrap();
+    let (sender, sent) = (UdpSocket::bind(any(0)).unwrap(), 3_000);
+    assert_eq!(receiver.discarded().unwrap(), 0);
+    (0..sent).for_each(|_| _ = sender.send_to(&[0; 100], (Ipv4Addr::LOCALHOST, 6_002)).unwrap());
+    let mut came = 0;
+    while receiver.try_recv().unwrap().is_some() {
+        came += 1;
+    }
+    let discarded = receiver.discarded().unwrap();
+    assert!(discarded > 500 && discarded + came == sent, "{discarded} were discarded, {came} came");
+    drop(receiver);
+    let large = Options { ring_octets: 4 << 20, ..Options::default() };
+    let mut kept = Vec::new();
+    let refused = (0..40).find_map(|_| match Receiver::bind_with(any(6_002), &large) {
+        // Its queue is closed behind this.
+        Ok(receiver) => {
+            kept.push(receiver.as_fd().try_clone_to_owned().unwrap());
+            None
+        }
+        Err(error) => Some(error.to_string()),
+    });
+    assert!(refused.is_some_and(|why| why.contains("refused by Memory")), "{} rings", kept.len());
+    assert!(!kept.is_empty());
+    kept.clear();
+    // A program that keeps nothing opens as often as it likes.
+    (0..kept.capacity() + 2).for_each(|_| _ = Receiver::bind_with(any(6_002), &large).unwrap());
+}
+
 /// Not a test: one packet more.
 #[test]
 #[ignore = "is run by another test"]
@@ -262,6 +295,8 @@ fn a_queue_has_what_the_kernels_own_has_and_goes_with_program_and_node() {
         return common::skipped("there is no eBPF here, and the kernel's own queue serves");
     }
     assert!(receiver.err().contains("full_path: None"), "{}", receiver.err());
+    let kept = part(&lab, 1, "overruns_and_keeps").finish();
+    assert_eq!(kept.code(), 0, "{}{}", kept.out, kept.err);
     let sent = part(&lab, 2, "sends").finish();
     assert_eq!(sent.code(), 0, "{}{}", sent.out, sent.err);
     receiver.wait_for_word("same=");

@@ -26,7 +26,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rota_shm::MemoryError;
 use rota_shm::control::{ControlName, Reply, Request, SocketError};
-use rota_shm::queue::QueueReader;
+use rota_shm::queue::{QueueReader, dropped};
 use rota_units::Span;
 
 pub use rota_shm::queue::{BadQueue, Path};
@@ -190,6 +190,22 @@ impl Receiver {
     /// into the same queue.
     pub fn has_node(&self) -> bool {
         matches!(&self.way, Way::Ring { session, .. } if !session.is_gone())
+    }
+
+    /// Packets that found the queue full since it was opened, and are lost: a program that asks between two
+    /// batches learns of each overrun. It takes a message to the node and back. Where the queue is the
+    /// kernel's own it takes a system call, and packets with a wrong sum count too.
+    ///
+    /// # Errors
+    /// [`UdpError::Node`]: the node is gone, and nobody knows any more. Receiving goes on.
+    pub fn discarded(&self) -> Result<u64, UdpError> {
+        let Way::Ring { session, .. } = &self.way else {
+            return Ok(dropped(&self.socket).map_err(io::Error::from)?.into());
+        };
+        match session.request(&Request::UdpDiscarded, LOCAL_TIMEOUT)?.body {
+            Reply::UdpDiscarded { packets } => Ok(packets),
+            other => Err(unexpected(other).into()),
+        }
     }
 
     /// The next packet, if one waits. A program that does something else for a while and then takes all that
@@ -409,6 +425,21 @@ mod tests {
         assert!(receiver.recv(Span::from_millis(5_000)).unwrap().unwrap().octets.is_empty());
         assert!(receiver.recv(Span::from_millis(1)).unwrap().is_none());
         assert!(matches!(receiver.queue(), Queue::Kernel { why } if why.contains("asked")));
+    }
+
+    #[test]
+    fn a_receiver_of_the_kernels_queue_counts_what_that_had_no_room_for() {
+        let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let mut receiver = Receiver::bind_with(any, &alone()).unwrap();
+        assert_eq!(receiver.discarded().unwrap(), 0);
+        let (sender, sent) = (UdpSocket::bind(any).unwrap(), 6_000);
+        (0..sent).for_each(|_| _ = sender.send_to(&[0; 100], receiver.address()).unwrap());
+        let mut came = 0;
+        while receiver.try_recv().unwrap().is_some() {
+            came += 1;
+        }
+        let discarded = receiver.discarded().unwrap();
+        assert!(discarded > 0 && discarded + came == sent, "{discarded} {came}");
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub mod realtime;
 pub mod shape;
 pub mod signals;
 pub mod stall;
+pub mod still_open;
 #[allow(unsafe_code)]
 pub mod sys;
 pub mod tunnel;

@@ -40,6 +40,7 @@ fn main() {
             ("errors_say_what_is_wrong", errors_are_typed),
             ("the_bypass_takes_plain_packets_and_leaves_the_others", bypass_takes),
             ("the_bypass_leaves_the_packets_of_a_vlan", bypass_leaves_a_vlan),
+            ("a_place_is_free_when_no_tail_counts_into_it", bypass_keeps_locked_places),
             ("the_bypass_is_gone_after_kill_9", bypass_is_gone_after_kill),
         ]),
     }
@@ -421,6 +422,32 @@ fn bypass_takes() {
     // The library connects its socket afterwards; here it is not, and the layers deliver.
     assert_eq!(counted(&bypass, slot, 1), Counts { full_path: 1, ..Counts::default() });
     drop(socket);
+}
+
+/// A program that locked its filters left its tail to the next queue's place: another user's queue had its
+/// packets in its counts.
+fn bypass_keeps_locked_places() {
+    const SO_LOCK_FILTER: i32 = 44;
+    let pair = Pair::new();
+    let Some((mut bypass, slot, socket)) = bypass(&pair, None) else { return };
+    sockopt::set_int(&socket, libc::SOL_SOCKET, SO_LOCK_FILTER, 1).unwrap();
+    pair.b.run(|| bypass.close(slot)).unwrap();
+    let ask = Ask { octets: 256 << 10, peer: None, process: std::process::id() };
+    let mut open = |port| {
+        let other = OwnedFd::from(pair.b.run(|| UdpSocket::bind((B, port))).unwrap().unwrap());
+        pair.b.run(|| bypass.open(other, ask)).unwrap().unwrap()
+    };
+    let others = [open(10), open(11)];
+    assert!(!others.contains(&slot), "{others:?}: the tail still stands before the first socket");
+    sender(&pair.a).send(&[1; 10]).unwrap();
+    assert_eq!(arrives(&socket), None);
+    for other in others {
+        assert_eq!(bypass.counts(other), Counts::default());
+    }
+    drop(socket);
+    let again = OwnedFd::from(receiver(&pair));
+    let again = pair.b.run(|| bypass.open(again, ask)).unwrap().unwrap();
+    assert_eq!(again, slot, "the socket is gone, and its tail with it");
 }
 
 /// A packet of A for port 9 of B, without a sum of UDP.

@@ -205,6 +205,7 @@ impl Control<'_> {
                 self.queue_open(at, had, along.take(), (ring_octets, peer));
             }
             Request::UdpClose if session.greeted => self.queue_close(at),
+            Request::UdpDiscarded if session.greeted => self.tell_discarded(at),
             Request::Incidents if session.greeted => session.answer(&Reply::Incidents(self.incidents.list())),
             Request::Incident { number } if session.greeted => match self.incidents.one(number) {
                 Some((info, file)) => _ = session.reply(&Reply::Incident(info.clone()), &[file]),

@@ -4,13 +4,19 @@
 //! A program that reserved one octet a cycle and asked for room of 5 MB and 50 buffers pinned 250 MB here and
 //! 130 MB at the other end. So there is a budget for each user, and one for all. Only the control thread
 //! charges and gives back: the data thread carries a [`Charge`] beside the memory, and hands both back.
+//!
+//! The ring of a receive queue is a file of the kernel that its program has open too, and may keep or send on
+//! when its queue is closed. It is charged until nobody has it any more ([`RingCharge`]).
 
 use crate::quota::Quota;
+use rota_driver::still_open::StillOpen;
 use rota_proto::Shortage;
 use rota_shm::SinkShape;
 use rota_shm::control::RefusalInfo;
 use rota_shm::layout::{READER_OCTETS, RxRing, board_file_octets, tx_file_octets};
 use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The name of this test in a refusal.
@@ -29,6 +35,14 @@ struct Accounts {
 pub(crate) struct Ledger {
     quota: Quota,
     accounts: Arc<Mutex<Accounts>>,
+    rings: Arc<Mutex<Rings>>,
+}
+
+/// Rings of queues that are closed, with the numbers of their files.
+#[derive(Debug, Default)]
+struct Rings {
+    files: Option<StillOpen>,
+    left: Vec<(u64, Charge)>,
 }
 
 /// Memory that is charged to a user until this is dropped.
@@ -37,6 +51,40 @@ pub(crate) struct Charge {
     ledger: Ledger,
     user: u32,
     octets: u64,
+}
+
+/// Memory of a ring that is charged to a user until nobody has the file of the ring any more. When this is
+/// dropped the node has done with it.
+#[derive(Debug)]
+pub(crate) struct RingCharge {
+    file: u64,
+    charge: Option<Charge>,
+}
+
+impl Charge {
+    /// For a ring that a program is given.
+    ///
+    /// # Errors
+    /// This host does not tell whether the file is open.
+    pub(crate) fn of_ring(self, ring: &impl AsFd) -> io::Result<RingCharge> {
+        let rings = self.ledger.rings.clone();
+        let mut rings = rings.lock().unwrap_or_else(PoisonError::into_inner);
+        if rings.files.is_none() {
+            rings.files = Some(StillOpen::new()?);
+        }
+        let files = rings.files.as_mut().ok_or(io::ErrorKind::NotFound)?;
+        let file = files.watch(ring)?;
+        Ok(RingCharge { file, charge: Some(self) })
+    }
+}
+
+impl Drop for RingCharge {
+    fn drop(&mut self) {
+        if let Some(charge) = self.charge.take() {
+            let rings = charge.ledger.rings.clone();
+            rings.lock().unwrap_or_else(PoisonError::into_inner).left.push((self.file, charge));
+        }
+    }
 }
 
 /// Why there is no memory: how much is left, and of what.
@@ -50,7 +98,7 @@ pub(crate) struct Short {
 
 impl Ledger {
     pub(crate) fn new(quota: Quota) -> Self {
-        Self { quota, accounts: Arc::default() }
+        Self { quota, accounts: Arc::default(), rings: Arc::default() }
     }
 
     fn accounts(&self) -> MutexGuard<'_, Accounts> {
@@ -59,7 +107,21 @@ impl Ledger {
 
     /// Octets that all users have.
     pub(crate) fn used(&self) -> u64 {
+        self.settle_rings();
         self.accounts().all
+    }
+
+    /// Gives back the memory of rings that nobody has open any more.
+    fn settle_rings(&self) {
+        let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        let Rings { files: Some(files), left } = &mut *rings else { return };
+        if left.is_empty() {
+            return;
+        }
+        // Of a list that cannot be read nothing is known: the memory stays charged.
+        if let Ok(open) = files.numbers() {
+            left.retain(|(file, _)| open.contains(file));
+        }
     }
 
     /// True if a user may have so much more.
@@ -67,6 +129,7 @@ impl Ledger {
     /// # Errors
     /// How much is left.
     pub(crate) fn would_fit(&self, user: u32, asked: u64) -> Result<(), Short> {
+        self.settle_rings();
         let accounts = self.accounts();
         let of_user = self.quota.user_memory.saturating_sub(accounts.users.get(&user).copied().unwrap_or(0));
         let of_all = self.quota.memory.saturating_sub(accounts.all);
@@ -230,6 +293,26 @@ mod tests {
         drop(second);
         assert_eq!(ledger.used(), 0);
         assert!(ledger.accounts().users.is_empty());
+    }
+
+    /// A program kept the rings of queues that it had closed, and the kernel their memory: 1,344 MB of 21
+    /// queues.
+    #[test]
+    fn a_ring_is_charged_until_nobody_has_it() {
+        let ledger = ledger(100, 60);
+        let (ring, _other) = std::os::unix::net::UnixStream::pair().expect("a file");
+        let kept = ring.try_clone().expect("a descriptor of the program");
+        let charge = ledger.charge(1, 40).map(|charge| charge.of_ring(&ring)).expect("room");
+        let charge = charge.expect("a file that can be watched");
+        drop(ring);
+        assert_eq!(ledger.used(), 40);
+        drop(charge);
+        assert_eq!(ledger.used(), 40, "the queue is closed, and the program has its ring");
+        let short = ledger.charge(1, 21).expect_err("above the share");
+        assert_eq!((short.left, short.of_user), (20, true));
+        drop(kept);
+        drop(ledger.charge(1, 60).expect("given back with the last descriptor"));
+        assert_eq!(ledger.used(), 0);
     }
 
     /// One octet a cycle with room for 5 MB and 50 buffers pinned 250 MB.

@@ -21,7 +21,7 @@ mod serve;
 pub(crate) use channel::ChannelQueue;
 pub use serve::serve;
 
-use crate::ledger::Charge;
+use crate::ledger::RingCharge;
 use crate::log::{Level, say};
 use crate::role::Role;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg, setsockopt, sockopt};
@@ -55,7 +55,7 @@ const CHANNEL_COUNTS: u32 = 8;
 pub(crate) struct OwnedQueue {
     pub(crate) slot: u32,
     pub(crate) address: SocketAddrV4,
-    pub(crate) _charge: Charge,
+    pub(crate) _charge: RingCharge,
 }
 
 /// Why there is no queue.
@@ -158,6 +158,11 @@ impl Queues {
         let word = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
         let counts = Counts { bypass: word(a, b), full_path: word(c, d), queue_full: word(e, f) };
         Some((counts, is_known != 0))
+    }
+
+    /// Packets of a socket for which its queue had no room; `None` if the role is lost.
+    pub(crate) fn discarded(&self, slot: u32) -> Option<u64> {
+        self.counts(slot).map(|(counts, _)| counts.queue_full)
     }
 
     /// For programs. The sockets are those of the node's sessions.

@@ -351,9 +351,8 @@ impl Session {
             | Request::Incidents
             | Request::Incident { .. }
             | Request::UdpOpen { .. }
-            | Request::UdpClose => {
-                self.error("the control thread answers this", true);
-            }
+            | Request::UdpClose
+            | Request::UdpDiscarded => self.error("the control thread answers this", true),
             Request::LlcMapped => self.socket_mapped(ask, data),
             Request::LlcClose => {
                 self.close_socket(data);

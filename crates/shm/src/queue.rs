@@ -11,6 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rota_units::Span;
 
 use crate::memory::MemoryError;
+pub use crate::raw::dropped;
 use crate::raw::{KernelRing, Torn};
 
 /// Octets of a record before those of the packet: source address and port, as on the wire; the way that the

@@ -296,11 +296,10 @@ impl World {
             }
             Request::LlcAddress => Reply::LlcAddress { node: 1 },
             Request::LlcOpen { .. } => return self.open_socket(index),
-            Request::LlcMapped | Request::LlcClose | Request::LlcCancel | Request::Circulate { .. } => {
-                Reply::Done
-            }
+            Request::LlcMapped | Request::LlcClose | Request::LlcCancel => Reply::Done,
+            Request::Circulate { .. } | Request::UdpClose => Reply::Done,
             Request::UdpOpen { .. } => Reply::UdpUnavailable { sentence: "this node is a fake".into() },
-            Request::UdpClose => Reply::Done,
+            Request::UdpDiscarded => Reply::UdpDiscarded { packets: 0 },
             Request::Trace | Request::Incidents | Request::Incident { .. } => {
                 Reply::Error { sentence: "a fake node keeps no events".into(), wrong_use: false }
             }

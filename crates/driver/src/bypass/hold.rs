@@ -6,6 +6,7 @@ use super::filter::{Inlet, Maps, Network, filter, tail};
 use super::packet::{Counts, SOCKETS_MAX, count, key, value};
 use super::proof::{self, Refused, Tables};
 use super::surroundings::{Surroundings, Unfit};
+use crate::still_open::StillOpen;
 use crate::sys::bpf::{self, Hook, Map, MapKind, ProgramKind};
 use crate::sys::udp;
 use nix::errno::Errno;
@@ -40,6 +41,18 @@ struct Held {
     keys: Vec<SocketAddrV4>,
 }
 
+/// A queue that is closed, and whose tail is still before its socket: the program has locked its filters. The
+/// tail counts into the place of the queue, so nobody else gets that before the socket is gone.
+#[derive(Debug)]
+struct Locked {
+    slot: u32,
+    /// The number of the socket's file, which is not open here: it would never be gone. One that cannot be
+    /// watched stays, and its place with it.
+    file: Result<u64, OwnedFd>,
+    /// Open here until then: who watches the ring sees that its memory is in use.
+    _ring: Map,
+}
+
 /// A request for a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
@@ -59,6 +72,9 @@ pub struct Bypass {
     counts: Map,
     interfaces: Vec<Interface>,
     held: Vec<Option<Held>>,
+    locked: Vec<Locked>,
+    /// For sockets that are locked.
+    files: StillOpen,
     /// Those of channels; one sentence where this kernel refuses them.
     pub channels: Result<ChannelQueues, String>,
 }
@@ -81,6 +97,8 @@ impl Bypass {
                 .map(|index| Interface { index: *index, filter: Err(Unfit::Unused) })
                 .collect(),
             held: (0..SOCKETS_MAX).map(|_| None).collect(),
+            locked: Vec::new(),
+            files: StillOpen::new().map_err(|error| format!("no open file can be watched here: {error}"))?,
             channels: ChannelQueues::begin(interfaces),
         };
         // A kernel that refuses a program says so now, and not to the first program that asks.
@@ -103,7 +121,8 @@ impl Bypass {
             return Err(Refused::Size);
         }
         let bound = proof::check(&socket)?;
-        let free = self.held.iter().position(Option::is_none).ok_or(Refused::Full)?;
+        self.look_at_locked();
+        let free = self.free().ok_or(Refused::Full)?;
         let slot = free as u32;
         let ring = new_ring(ask.octets)?;
         self.counts.set(&slot.to_ne_bytes(), &[0; count::OCTETS])?;
@@ -112,7 +131,9 @@ impl Bypass {
         // A socket that refuses the tail leaves no ring behind, which nobody would count.
         udp::attach(socket.as_fd(), program.as_fd())?;
         if let Err(errno) = self.rings.set(&slot.to_ne_bytes(), &ring.raw().to_ne_bytes()) {
-            let _ = udp::detach(socket.as_fd());
+            if udp::detach(socket.as_fd()).is_err() {
+                self.keep_locked(slot, socket, ring);
+            }
             return Err(errno.into());
         }
         let group = group_of(ask.process);
@@ -157,9 +178,31 @@ impl Bypass {
         }
         // The kernel waits here until no filter uses the ring any more: then its number is free.
         let _ = self.rings.remove(&slot.to_ne_bytes());
-        let _ = udp::detach(held.socket.as_fd());
-        drop(held);
+        if udp::detach(held.socket.as_fd()).is_err() {
+            self.keep_locked(slot, held.socket, held.ring);
+        }
         self.look();
+    }
+
+    /// A place that no queue has, and no tail of a queue that is closed.
+    fn free(&self) -> Option<usize> {
+        let is_locked = |at: usize| self.locked.iter().any(|locked| locked.slot as usize == at);
+        (0..self.held.len()).find(|at| self.held[*at].is_none() && !is_locked(*at))
+    }
+
+    /// A program has locked its socket's filters (SO_LOCK_FILTER): its tail cannot be taken away.
+    fn keep_locked(&mut self, slot: u32, socket: OwnedFd, ring: Map) {
+        let file = self.files.watch(&socket).map_err(|_| socket);
+        self.locked.push(Locked { slot, file, _ring: ring });
+    }
+
+    /// Places of sockets that are gone are free.
+    fn look_at_locked(&mut self) {
+        if !self.locked.is_empty()
+            && let Ok(open) = self.files.numbers()
+        {
+            self.locked.retain(|locked| locked.file.as_ref().map_or(true, |file| open.contains(file)));
+        }
     }
 
     /// The kernel's counts of a socket.
@@ -185,6 +228,7 @@ impl Bypass {
 
     /// Looks at what stands at the interfaces, and brings filters and their entries in line with it.
     pub fn look(&mut self) {
+        self.look_at_locked();
         if !self.is_used() {
             self.interfaces.iter_mut().for_each(|of| of.filter = Err(Unfit::Unused));
             return;

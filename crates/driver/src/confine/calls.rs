@@ -171,7 +171,7 @@ pub(super) fn scheduling() -> Vec<c_long> {
 const QUEUES: &[c_long] = &[
     libc::SYS_lseek, libc::SYS_fstat, libc::SYS_sendmsg, libc::SYS_recvmsg, libc::SYS_getsockopt,
     libc::SYS_getsockname, libc::SYS_getpeername, libc::SYS_setsockopt, libc::SYS_connect, libc::SYS_bind,
-    libc::SYS_pread64, libc::SYS_fcntl,
+    libc::SYS_pread64, libc::SYS_fcntl, libc::SYS_epoll_create1, libc::SYS_epoll_ctl,
 ];
 /// Commands of bpf: maps and their values, programs, what stands at a hook, links.
 const BPF_COMMANDS: [u64; 7] = [0, 1, 2, 3, 5, 16, 28];

@@ -35,6 +35,11 @@ fn notes(told: &serde_json::Value, is_own_process: bool) -> Vec<String> {
     none.into_iter().chain(interfaces).collect()
 }
 
+/// Why there is no queue where a ring could outlive it unseen.
+fn unwatched(error: &std::io::Error) -> String {
+    format!("this host does not tell whether a program has a ring open: {error}")
+}
+
 impl Control<'_> {
     pub(super) fn queue_open(
         &mut self,
@@ -67,16 +72,35 @@ impl Control<'_> {
         let opened = self.facts.queues.open(socket.as_fd(), Ask { octets, peer, process });
         let session = &mut self.sessions[at];
         match (opened, address) {
-            (Ok((slot, ring, full_path)), Ok(address)) => {
-                session.queue = Some(OwnedQueue { slot, address, _charge: charge });
-                session.reply(&Reply::UdpOpened { full_path }, &[ring.as_fd()]);
-            }
+            (Ok((slot, ring, full_path)), Ok(address)) => match charge.of_ring(&ring) {
+                Ok(charge) => {
+                    session.queue = Some(OwnedQueue { slot, address, _charge: charge });
+                    session.reply(&Reply::UdpOpened { full_path }, &[ring.as_fd()]);
+                }
+                Err(error) => {
+                    self.facts.queues.close(slot);
+                    let sentence = unwatched(&error);
+                    self.sessions[at].answer(&Reply::UdpUnavailable { sentence });
+                }
+            },
             (Ok((slot, ..)), Err(_)) => {
                 self.facts.queues.close(slot);
                 self.sessions[at].error(Refused::NotBound.to_string(), true);
             }
             (Err(NoQueue::Unavailable(sentence)), _) => session.answer(&Reply::UdpUnavailable { sentence }),
             (Err(NoQueue::Refused(refused)), _) => session.error(refused.to_string(), true),
+        }
+    }
+
+    /// Tells a program how many packets its queue had no room for.
+    pub(super) fn tell_discarded(&mut self, at: usize) {
+        let session = &self.sessions[at];
+        let Some(queue) = &session.queue else {
+            return session.error("this connection has no receive queue", true);
+        };
+        match self.facts.queues.discarded(queue.slot) {
+            Some(packets) => session.answer(&Reply::UdpDiscarded { packets }),
+            None => session.error("the process that fills receive queues is lost", false),
         }
     }
 
@@ -111,7 +135,7 @@ impl Control<'_> {
             NoQueue::Unavailable(sentence) => sentence,
             NoQueue::Refused(refused) => refused.to_string(),
         })?;
-        queue.charge = Some(charge);
+        queue.charge = Some(charge.of_ring(&ring).map_err(|error| unwatched(&error))?);
         offer.push(ring);
         let info = QueueInfo {
             octets: CHANNEL_RING_OCTETS,

@@ -1,7 +1,7 @@
 //! Receive queues of channels: what the node asks its role for them.
 
 use super::{CHANNEL_COUNTS, CLOSE_CHANNEL, NUMBERS, NoQueue, OPEN_CHANNEL, Queues, ask};
-use crate::ledger::Charge;
+use crate::ledger::RingCharge;
 use crate::role::Role;
 use rota_driver::bypass::Refused;
 use rota_driver::bypass::channel::Stream;
@@ -15,7 +15,7 @@ pub(crate) struct ChannelQueue {
     slot: u32,
     role: Arc<Mutex<Option<Role>>>,
     /// For the memory of its ring.
-    pub(crate) charge: Option<Charge>,
+    pub(crate) charge: Option<RingCharge>,
 }
 
 impl std::fmt::Debug for ChannelQueue {

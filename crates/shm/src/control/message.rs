@@ -159,6 +159,8 @@ pub enum Request {
     },
     /// Takes the queue of this connection away: the port is free again when the program closes its socket.
     UdpClose,
+    /// Asks how many packets the queue of this connection had no room for.
+    UdpDiscarded,
 }
 
 /// What a node answers or tells.
@@ -329,6 +331,11 @@ pub enum Reply {
     UdpUnavailable {
         /// Why, as one sentence.
         sentence: String,
+    },
+    /// To [`Request::UdpDiscarded`].
+    UdpDiscarded {
+        /// Packets since the queue was opened.
+        packets: u64,
     },
     /// To [`Request::Modify`]; a refusal leaves the contract as it was.
     Modified {
