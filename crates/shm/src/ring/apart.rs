@@ -72,10 +72,13 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// The number of the unit of a frame that is newer than all before.
+    /// The number of the unit of a frame that is newer than all before. A full queue keeps the oldest frames:
+    /// after more than 2^15 units one is as far ahead as the counter allows, and no old one.
     fn place(&mut self, counter: u64, unit: &UnitHeader) -> Option<u64> {
-        let step = unit.number.wrapping_sub(self.last as u16).cast_signed();
-        let number = self.last.checked_add_signed(i64::from(step))?;
+        let ahead = unit.number.wrapping_sub(self.last as u16);
+        let may_be_ahead = counter.saturating_sub(self.counter) >= ahead.into();
+        let step = if may_be_ahead { i64::from(ahead) } else { i64::from(ahead.cast_signed()) };
+        let number = self.last.checked_add_signed(step)?;
         let place = (number, unit.fragment);
         if counter <= self.counter || self.newest.is_some_and(|newest| place <= newest) {
             return None;
@@ -406,6 +409,18 @@ mod tests {
         let (fragment, _) = take(&record(14, unit(0, 1), b"cd", &key)).unwrap();
         assert_eq!((fragment.offset, fragment.last), (2, true));
         assert_eq!(take(&record(15, unit(0xffff, 0), b"ab", &key)), Err(Wrong::Old), "before the first");
+    }
+
+    /// The frames of the next 2^15 units were taken for old ones, and no unit of them counted as lost.
+    #[test]
+    fn a_program_that_stood_still_for_long_reads_on() {
+        let mut numbers = Numbers::default();
+        assert_eq!(numbers.place(100, &unit(0, 0)), Some(0));
+        assert_eq!(numbers.place(40_100, &unit(40_000, 0)), Some(40_000));
+        assert_eq!(numbers.place(40_101, &unit(40_001, 0)), Some(40_001));
+        assert_eq!(numbers.place(40_102, &unit(40_000, 0)), None, "an old one");
+        assert_eq!(numbers.place(105_000, &unit(39_999, 0)), None, "more units than frames");
+        assert_eq!(numbers.place(105_637, &unit(40_000, 1)), Some(105_536));
     }
 
     #[test]
