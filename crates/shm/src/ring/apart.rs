@@ -209,8 +209,7 @@ impl Apart {
             self.ring.release();
             match read {
                 Ok((fragment, octets)) => {
-                    self.stated.fragments += 1;
-                    self.stated.octets = self.stated.octets.saturating_add(octets as u64);
+                    self.came(octets);
                     return Some((fragment, octets));
                 }
                 Err(Wrong::Tag) => {
@@ -221,6 +220,12 @@ impl Apart {
                 Err(Wrong::Old) => counts.stale_fragments += 1,
             }
         }
+    }
+
+    /// A fragment has come, also one that came by the node.
+    pub(super) fn came(&mut self, octets: usize) {
+        self.stated.fragments += 1;
+        self.stated.octets = self.stated.octets.saturating_add(octets as u64);
     }
 
     /// A unit leaves for the program: it is counted as the node counts those that come by it.
@@ -351,7 +356,9 @@ pub(crate) fn fuzz_record(data: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{RxReader, RxWriter};
     use super::*;
+    use crate::memory::{NodeSink, SinkShape, open_sink_with};
     use rota_wire::{
         ChannelName, DEFAULT_ETHERTYPE, Generation, Key, Kind, LinkHeader, MacAddr, PayloadKind, emit_frame,
     };
@@ -409,6 +416,70 @@ mod tests {
         let (fragment, _) = take(&record(14, unit(0, 1), b"cd", &key)).unwrap();
         assert_eq!((fragment.offset, fragment.last), (2, true));
         assert_eq!(take(&record(15, unit(0xffff, 0), b"ab", &key)), Err(Wrong::Old), "before the first");
+    }
+
+    /// The node's side, the program's, and the ring, which the test writes in the kernel's place.
+    struct Bench {
+        node: RxWriter,
+        program: RxReader,
+        ring: WritePages,
+        page: usize,
+        written: u64,
+    }
+
+    impl Bench {
+        const KEY: [u8; 32] = [1; 32];
+        const RING: usize = 64 << 10;
+
+        fn new(bound: Span) -> Self {
+            let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).unwrap().unwrap() as usize;
+            let file = crate::memfd::create("rota-test", 2 * page + 2 * Self::RING).unwrap();
+            let ring = WritePages::map(&file, 2 * page + 2 * Self::RING).unwrap();
+            let node = NodeSink::create(SinkShape { slots: 8, fragment_octets: 100, unit_octets_max: 100 });
+            let node = node.unwrap();
+            let own = node.descriptors().into_iter().map(|file| file.try_clone_to_owned().unwrap());
+            let shape = ApartShape {
+                ring_octets: Self::RING as u32,
+                fragment_octets: 2,
+                key: Key::new(Self::KEY).channel_key(NAME),
+                bound,
+                delays: Box::new(|came, due| i128::from(came.as_nanos()) - i128::from(due)),
+            };
+            let program = open_sink_with(own.chain([file]).collect(), Some(shape)).unwrap().ring;
+            let (node, _) = node.into_parts();
+            Self { node, program, ring, page, written: 0 }
+        }
+
+        /// A whole unit comes by the kernel.
+        fn comes(&mut self, number: u16) {
+            let unit = UnitHeader { last: true, ..unit(number, 0) };
+            let record = record(u64::from(number) + 1, unit, b"four", &Key::new(Self::KEY));
+            let at = 2 * self.page + self.written as usize;
+            self.ring.store(at, record.len() as u64);
+            self.ring.copy_in(at + 8, &record);
+            self.written += (record.len() as u64 + 8).next_multiple_of(8);
+            self.ring.store_release(self.page, self.written);
+        }
+
+        /// The number of the next unit that is there, and what the node knows then.
+        fn reads(&mut self) -> (Option<u64>, Stated) {
+            let next = self.program.next_unit(&mut Vec::new()).map(|next| next.unit.number);
+            (next, self.node.stated().unwrap())
+        }
+    }
+
+    /// The node's own count of frames fell back then.
+    #[test]
+    fn frames_that_come_by_the_node_again_count_as_those_before() {
+        let mut bench = Bench::new(Span::ZERO);
+        bench.comes(0);
+        let (number, stated) = bench.reads();
+        assert_eq!((number, stated.units, stated.fragments, stated.octets), (Some(0), 1, 1, 4));
+        let by_node = RingFragment { number: 1, last: true, unit_octets: 4, ..RingFragment::default() };
+        assert!(bench.node.push(&by_node, b"four"));
+        let (number, stated) = bench.reads();
+        assert_eq!((number, stated.units, stated.fragments, stated.octets), (Some(1), 2, 2, 8));
+        assert_eq!(bench.reads().0, None);
     }
 
     /// The frames of the next 2^15 units were taken for old ones, and no unit of them counted as lost.

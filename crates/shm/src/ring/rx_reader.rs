@@ -248,6 +248,9 @@ impl RxReader {
                 self.counts.bad_fragments += 1;
                 continue;
             }
+            if let Some(apart) = &mut self.apart {
+                apart.came(octets);
+            }
             return Some((descriptor, octets));
         }
     }
