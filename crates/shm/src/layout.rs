@@ -74,7 +74,9 @@ pub struct BoardHeader {
     pub unsent: u64,
     /// 1 where nobody will say how many units there were.
     pub unstated: u64,
-    reserved_3: [u64; 2],
+    /// The bound of a channel that is received here, once it has changed; before, 0.
+    pub bound_ns: u64,
+    reserved_3: u64,
     /// See [`crate::ChannelCounter`].
     pub counters: [u64; CHANNEL_COUNTERS],
     /// The counts of units, as the receiver's node counted them; see [`rota_contract::Tally`].

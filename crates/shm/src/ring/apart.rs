@@ -228,8 +228,12 @@ impl Apart {
         self.stated.octets = self.stated.octets.saturating_add(octets as u64);
     }
 
-    /// A unit leaves for the program: it is counted as the node counts those that come by it.
-    pub(super) fn count(&mut self, next: &NextUnit) {
+    /// A unit leaves for the program: it is counted as the node counts those that come by it. The bound is
+    /// that of a contract that has changed, or 0.
+    pub(super) fn count(&mut self, next: &NextUnit, changed: Span) {
+        if changed > Span::ZERO {
+            self.bound = changed;
+        }
         let (unit, stated) = (&next.unit, &mut self.stated);
         stated.lost = stated.lost.saturating_add(next.lost_before);
         stated.next = unit.number.saturating_add(1);
@@ -358,6 +362,7 @@ pub(crate) fn fuzz_record(data: &[u8]) {
 mod tests {
     use super::super::{RxReader, RxWriter};
     use super::*;
+    use crate::board::Board;
     use crate::memory::{NodeSink, SinkShape, open_sink_with};
     use rota_wire::{
         ChannelName, DEFAULT_ETHERTYPE, Generation, Key, Kind, LinkHeader, MacAddr, PayloadKind, emit_frame,
@@ -421,6 +426,7 @@ mod tests {
     /// The node's side, the program's, and the ring, which the test writes in the kernel's place.
     struct Bench {
         node: RxWriter,
+        board: Board,
         program: RxReader,
         ring: WritePages,
         page: usize,
@@ -446,8 +452,8 @@ mod tests {
                 delays: Box::new(|came, due| i128::from(came.as_nanos()) - i128::from(due)),
             };
             let program = open_sink_with(own.chain([file]).collect(), Some(shape)).unwrap().ring;
-            let (node, _) = node.into_parts();
-            Self { node, program, ring, page, written: 0 }
+            let (node, board) = node.into_parts();
+            Self { node, board, program, ring, page, written: 0 }
         }
 
         /// A whole unit comes by the kernel.
@@ -480,6 +486,24 @@ mod tests {
         let (number, stated) = bench.reads();
         assert_eq!((number, stated.units, stated.fragments, stated.octets), (Some(1), 2, 2, 8));
         assert_eq!(bench.reads().0, None);
+    }
+
+    /// The program went on counting by the bound of the beginning, and the node's other channels did not.
+    #[test]
+    fn a_unit_is_late_by_the_bound_that_stands_now() {
+        let late = |bench: &mut Bench, number| {
+            bench.comes(number);
+            let (read, stated) = bench.reads();
+            assert_eq!(read, Some(number.into()));
+            (stated.late, stated.latest_by_ns)
+        };
+        // Each takes 74 ns.
+        let mut bench = Bench::new(Span::from_nanos(50));
+        assert_eq!(late(&mut bench, 0), (1, 24));
+        bench.board.set_bound(Span::from_nanos(100));
+        assert_eq!(late(&mut bench, 1), (1, 24));
+        bench.board.set_bound(Span::from_nanos(40));
+        assert_eq!(late(&mut bench, 2), (2, 34));
     }
 
     /// The frames of the next 2^15 units were taken for old ones, and no unit of them counted as lost.
