@@ -111,8 +111,8 @@ pub struct ReaderHeader {
     /// Of the counts that the program of a queue of its own states: odd while it writes them.
     pub stated_sequence: u64,
     /// They are in the order of [`crate::Stated`].
-    pub stated: [u64; 11],
-    more: [u64; 4],
+    pub stated: [u64; 12],
+    more: [u64; 3],
 }
 
 /// Head of one slot of the client-written ring; the unit's octets follow.

@@ -20,7 +20,7 @@ use crate::raw::{KernelRing, ReadPages, WritePages};
 /// Octets of a record before the frame: when it came (CLOCK_MONOTONIC, ns), its octets with both tags, zeros.
 pub const FRAME_HEAD_OCTETS: usize = 16;
 /// The numbers that a program states of its channel.
-pub const STATED: usize = 11;
+pub const STATED: usize = 12;
 
 const SEQUENCE: usize = offset_of!(ReaderHeader, stated_sequence);
 const VALUES: usize = offset_of!(ReaderHeader, stated);
@@ -69,6 +69,9 @@ struct Numbers {
     newest: Option<(u64, u16)>,
     /// The sender's counter: it rises with each frame, so that a frame that is played again is seen.
     counter: u64,
+    /// Units left out, and their number modulo 2^16 as the newest frame has it.
+    left_out: u64,
+    left_out_stated: u16,
 }
 
 impl Numbers {
@@ -84,6 +87,8 @@ impl Numbers {
             return None;
         }
         (self.last, self.newest, self.counter) = (number, Some(place), counter);
+        self.left_out += u64::from(unit.left_out.wrapping_sub(self.left_out_stated));
+        self.left_out_stated = unit.left_out;
         Some(number)
     }
 }
@@ -113,12 +118,14 @@ pub struct Stated {
     pub delay_max_ns: u64,
     /// That of the newest unit.
     pub delay_newest_ns: u64,
+    /// Units that the sending program left out, as the newest frame states.
+    pub left_out: u64,
 }
 
 impl Stated {
     fn values(&self) -> [u64; STATED] {
         let Self { units, lost, incomplete, late, latest_by_ns, fragments, octets, .. } = *self;
-        let Self { next, missing, delay_max_ns, delay_newest_ns, .. } = *self;
+        let Self { next, missing, delay_max_ns, delay_newest_ns, left_out, .. } = *self;
         [
             units,
             lost,
@@ -131,12 +138,13 @@ impl Stated {
             missing,
             delay_max_ns,
             delay_newest_ns,
+            left_out,
         ]
     }
 
     fn of(values: [u64; STATED]) -> Self {
-        let [units, lost, incomplete, late, latest_by_ns, fragments, octets, next, missing, longest, newest] =
-            values;
+        let [units, lost, incomplete, late, latest_by_ns, fragments, octets, next, ..] = values;
+        let [.., missing, longest, newest, left_out] = values;
         Self {
             units,
             lost,
@@ -149,6 +157,7 @@ impl Stated {
             missing,
             delay_max_ns: longest,
             delay_newest_ns: newest,
+            left_out,
         }
     }
 
@@ -210,6 +219,7 @@ impl Apart {
             match read {
                 Ok((fragment, octets)) => {
                     self.came(octets);
+                    self.stated.left_out = self.numbers.left_out;
                     return Some((fragment, octets));
                 }
                 Err(Wrong::Tag) => {
