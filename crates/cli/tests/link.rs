@@ -153,6 +153,10 @@ fn a_queue_that_the_kernel_fills_has_the_units_of_its_channel_and_goes_with_it()
     for nothing in ["late", "lost", "incomplete"] {
         assert_eq!((&came[nothing], &sent[nothing]), (&0.into(), &0.into()), "{came}\n{sent}");
     }
+    // Its node has seen no frame of it, and is told what the program has counted.
+    let kept = cable.rota("n2", &["trace", "incident", "--json"]).finish().well().json();
+    let is_missed = |of: &&serde_json::Value| of["event"] == "missed";
+    assert_eq!(kept["incidents"].as_array().unwrap().iter().find(is_missed), None, "{kept}");
     let (got, clip) = (std::fs::read(&out).unwrap(), std::fs::read(&clip).unwrap());
     std::fs::remove_file(&out).unwrap();
     assert!(got.len() > 10_000 && clip.starts_with(&got), "{} octets", got.len());

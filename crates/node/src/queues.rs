@@ -70,11 +70,39 @@ pub(crate) enum NoQueue {
 /// The role, from its node's side.
 #[derive(Debug)]
 pub(crate) struct Queues {
-    role: Arc<Mutex<Option<Role>>>,
-    /// Why there are none, once that is known.
-    none: Mutex<Option<String>>,
+    shared: Arc<Shared>,
     interfaces: Vec<String>,
     is_own_process: bool,
+}
+
+/// The role, and why there is none once that is known.
+#[derive(Debug)]
+struct Shared {
+    role: Mutex<Option<Role>>,
+    none: Mutex<Option<String>>,
+}
+
+impl Shared {
+    fn none(&self) -> Option<String> {
+        self.none.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks the role. One that does not answer is given up, and the kernel takes its filters away with it: a
+    /// late answer would be taken for that to another request, and a program would get another one's ring.
+    fn ask(&self, numbers: &[u32], along: Option<BorrowedFd<'_>>) -> Result<Answer, NoQueue> {
+        let mut place = self.role.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(role) = &*place else { return Err(NoQueue::Unavailable(self.none().unwrap_or_default())) };
+        match ask(role, numbers, along) {
+            Ok(answer) => Ok(answer),
+            Err(error) => {
+                let sentence = format!("the process {} that fills them is lost: {error}", role.pid());
+                say(Level::Warn, "queues", &format!("no receive queues any more: {sentence}"));
+                *self.none.lock().unwrap_or_else(PoisonError::into_inner) = Some(sentence.clone());
+                *place = None;
+                Err(NoQueue::Unavailable(sentence))
+            }
+        }
+    }
 }
 
 /// An answer of the role.
@@ -99,7 +127,8 @@ impl Queues {
         if let Some(sentence) = none.as_ref().filter(|_| is_own_process) {
             say(Level::Info, "queues", &format!("no receive queues that the kernel fills: {sentence}"));
         }
-        Self { role: Arc::new(Mutex::new(role)), none: Mutex::new(none), interfaces, is_own_process }
+        let shared = Arc::new(Shared { role: Mutex::new(role), none: Mutex::new(none) });
+        Self { shared, interfaces, is_own_process }
     }
 
     /// False if the node is a guest in another process.
@@ -109,23 +138,11 @@ impl Queues {
 
     /// Why this node gives no queues; `None` if it does.
     fn none(&self) -> Option<String> {
-        self.none.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.none()
     }
 
-    /// Asks the role. One that does not answer is given up: the kernel takes its filters away with it.
     fn ask(&self, numbers: &[u32], along: Option<BorrowedFd<'_>>) -> Result<Answer, NoQueue> {
-        let mut place = self.role.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(role) = &*place else { return Err(NoQueue::Unavailable(self.none().unwrap_or_default())) };
-        match ask(role, numbers, along) {
-            Ok(answer) => Ok(answer),
-            Err(error) => {
-                let sentence = format!("the process {} that fills them is lost: {error}", role.pid());
-                say(Level::Warn, "queues", &format!("no receive queues any more: {sentence}"));
-                *self.none.lock().unwrap_or_else(PoisonError::into_inner) = Some(sentence.clone());
-                *place = None;
-                Err(NoQueue::Unavailable(sentence))
-            }
-        }
+        self.shared.ask(numbers, along)
     }
 
     /// Gives a program's socket a queue: its number, the ring, and why it has the full path alone, if so.

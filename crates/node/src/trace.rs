@@ -4,11 +4,13 @@
 //! lock and no system call on the frame path. What starts an incident is told to the control thread, which
 //! keeps a copy of the events around it ([`crate::incidents`]).
 
+mod counted;
 mod judge;
 mod seat;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use counted::Counted;
 use judge::Judge;
 use rota_contract::{Contract, GroupKey};
 use rota_driver::stall::{StallEvent, StallKind, StallLog};
@@ -66,6 +68,8 @@ struct Known {
     judge: Judge,
     /// On a channel that sends: units that its receiver's node has reported as not read.
     unread: u64,
+    /// On one whose program counts: units left out of which it was told.
+    left_out: u64,
     /// The newest units of a channel that is sent here, by their numbers on the wire: for how long after its
     /// schedule its program had not handed each over.
     handed: [(u16, Span); HANDED],
@@ -535,7 +539,7 @@ impl Tracer {
             let judge = Judge::new(contract, same_clock);
             let handed = [(0, Span::ZERO); HANDED];
             let bound = Span::from_nanos(contract.bound_ns);
-            self.known.push(Known { port, channel, id, label, bound, judge, unread: 0, handed });
+            self.known.push(Known { port, channel, id, label, bound, judge, unread: 0, left_out: 0, handed });
         }
     }
 

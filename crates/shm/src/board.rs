@@ -15,6 +15,7 @@ const STATE: usize = offset_of!(BoardHeader, state);
 const CAUSE: usize = offset_of!(BoardHeader, cause);
 const FINAL_UNITS: usize = offset_of!(BoardHeader, final_units);
 const UNSTATED: usize = offset_of!(BoardHeader, unstated);
+pub(crate) const BOUND: usize = offset_of!(BoardHeader, bound_ns);
 const UNSENT: usize = offset_of!(BoardHeader, unsent);
 const EVENT: usize = offset_of!(BoardHeader, event);
 const RELEASED: usize = offset_of!(BoardHeader, tx_released);
@@ -133,6 +134,11 @@ impl Board {
             self.pages.store_release(UNSTATED, 1);
             self.notify();
         }
+    }
+
+    /// From now on units have this bound, for a program that takes its frames itself.
+    pub fn set_bound(&self, bound: Span) {
+        self.pages.store(BOUND, bound.as_nanos());
     }
 
     /// Says how many of the final units never left, before [`Board::set_state`] closes the channel.

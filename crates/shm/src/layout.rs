@@ -74,7 +74,9 @@ pub struct BoardHeader {
     pub unsent: u64,
     /// 1 where nobody will say how many units there were.
     pub unstated: u64,
-    reserved_3: [u64; 2],
+    /// The bound of a channel that is received here, once it has changed; before, 0.
+    pub bound_ns: u64,
+    reserved_3: u64,
     /// See [`crate::ChannelCounter`].
     pub counters: [u64; CHANNEL_COUNTERS],
     /// The counts of units, as the receiver's node counted them; see [`rota_contract::Tally`].
@@ -109,8 +111,8 @@ pub struct ReaderHeader {
     /// Of the counts that the program of a queue of its own states: odd while it writes them.
     pub stated_sequence: u64,
     /// They are in the order of [`crate::Stated`].
-    pub stated: [u64; 11],
-    more: [u64; 4],
+    pub stated: [u64; 12],
+    more: [u64; 3],
 }
 
 /// Head of one slot of the client-written ring; the unit's octets follow.

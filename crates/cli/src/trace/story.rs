@@ -74,6 +74,9 @@ pub fn headline(about: &Entry, own: &str) -> String {
     let (channel, unit, from) = (record.channel, record.number, called(about.src.as_ref()));
     let at_home = from == own;
     match (record.event, record.verdict) {
+        (TraceEvent::Missed, TraceVerdict::Incomplete) if record.extra[1] == 0 => {
+            format!("a unit of channel {channel}, about {unit}, came in part on {own}")
+        }
         (TraceEvent::Missed, TraceVerdict::Incomplete) => {
             format!(
                 "unit {unit} of channel {channel} came in part: {} octets never reached {own}",

@@ -95,6 +95,10 @@ pub fn what(entry: &Entry) -> String {
             format!("{} sent beyond its contract: {} packets had to wait", entry.words, record.number)
         }
         TraceEvent::Missed => match record.verdict {
+            // Of a channel whose program counts.
+            TraceVerdict::Incomplete if b == 0 => {
+                format!("channel {} unit {}: it came in part", record.channel, record.number)
+            }
             TraceVerdict::Incomplete => {
                 format!("channel {} unit {}: {b} octets never came", record.channel, record.number)
             }

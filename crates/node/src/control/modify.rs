@@ -114,6 +114,9 @@ impl Control<'_> {
         let Some((at, place)) = self.owner(channel) else { return };
         let owned = &mut self.sessions[at].channels[place];
         owned.granted = granted;
+        if let Some(board) = &owned.board {
+            board.set_bound(granted.bound());
+        }
         // A receiver that has not been told of the channel yet is told with the contract that then stands. An
         // owner that has asked for the change is told, too: it may have waited for the answer no longer.
         if owned.told {

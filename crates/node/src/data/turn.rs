@@ -139,7 +139,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         self.begin_turn(woke);
         // Before the word of a sender that its channel has ended.
-        self.rings.read_counts(&mut self.node);
+        self.rings.read_counts(woke, &mut self.node, &mut self.told.tracer);
         // The token first: other ready work can wait for it, but the ring must not wait for that work. A
         // process that was stopped wakes without being told of the frames that wait.
         for place in 0..self.ways.len() {

@@ -1,19 +1,18 @@
 //! Receive queues of channels: what the node asks its role for them.
 
-use super::{CHANNEL_COUNTS, CLOSE_CHANNEL, NUMBERS, NoQueue, OPEN_CHANNEL, Queues, ask};
+use super::{CHANNEL_COUNTS, CLOSE_CHANNEL, NUMBERS, NoQueue, OPEN_CHANNEL, Queues, Shared};
 use crate::ledger::RingCharge;
-use crate::role::Role;
 use rota_driver::bypass::Refused;
 use rota_driver::bypass::channel::Stream;
 use rota_proto::Facing;
 use rota_wire::{Generation, HeaderKey, MacAddr, PayloadKind};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The queue of a channel. The role takes it away when this value goes.
 pub(crate) struct ChannelQueue {
     slot: u32,
-    role: Arc<Mutex<Option<Role>>>,
+    shared: Arc<Shared>,
     /// For the memory of its ring.
     pub(crate) charge: Option<RingCharge>,
 }
@@ -26,10 +25,8 @@ impl std::fmt::Debug for ChannelQueue {
 
 impl Drop for ChannelQueue {
     fn drop(&mut self) {
-        if let Some(role) = &*self.role.lock().unwrap_or_else(PoisonError::into_inner) {
-            // A role that is lost has taken its filters with it.
-            let _ = ask(role, &[CLOSE_CHANNEL, self.slot], None);
-        }
+        // A role that is lost has taken its filters with it.
+        let _ = self.shared.ask(&[CLOSE_CHANNEL, self.slot], None);
     }
 }
 
@@ -43,7 +40,7 @@ impl Queues {
         let mut answer = self.ask(&request(facing, octets), None)?;
         match (answer.numbers, answer.descriptors.pop()) {
             ([0, slot, ..], Some(ring)) => {
-                let queue = ChannelQueue { slot, role: self.role.clone(), charge: None };
+                let queue = ChannelQueue { slot, shared: self.shared.clone(), charge: None };
                 Ok((queue, ring))
             }
             ([0, ..], None) => Err(NoQueue::Unavailable("no ring came along".into())),
@@ -120,8 +117,27 @@ pub(super) fn stream_of(numbers: &[u32; NUMBERS]) -> Option<Stream> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::role::Role;
+    use nix::sys::socket::{setsockopt, sockopt};
+    use nix::sys::time::TimeVal;
     use rota_proto::{DataFacts, PortId};
     use rota_wire::ChannelKey;
+    use std::process::Command;
+    use std::sync::Mutex;
+
+    /// The next program got the answer to this request, and in the end another program's ring.
+    #[test]
+    fn a_role_that_does_not_answer_a_close_is_asked_no_more() {
+        let mut silent = Command::new("sleep");
+        silent.arg("60");
+        let role = Role::run(silent).expect("a process");
+        let patience = TimeVal::new(0, 10_000);
+        setsockopt(role.socket(), sockopt::ReceiveTimeout, &patience).expect("a socket");
+        let shared = Arc::new(Shared { role: Mutex::new(Some(role)), none: Mutex::default() });
+        drop(ChannelQueue { slot: 3, shared: shared.clone(), charge: None });
+        assert!(shared.role.lock().expect("no panic").is_none());
+        assert!(shared.none().is_some_and(|why| why.contains("is lost")));
+    }
 
     #[test]
     fn the_role_understands_what_the_node_asks_for() {

@@ -96,6 +96,11 @@ impl Judge {
         Judged { deadline_ns, late_ns, verdict, missed: [incomplete, missing, left_out, missed] }
     }
 
+    /// The program of the channel takes its frames itself, and has come so far.
+    pub(super) fn reached(&mut self, next: u64, missing: u64, left_out: u64) {
+        self.follow.reach(next, missing, left_out);
+    }
+
     /// A unit with this schedule is sent: how much earlier than one each period allows.
     pub(super) fn sends(&mut self, schedule_ns: u64) -> u64 {
         let schedule = schedule_ns.cast_signed();

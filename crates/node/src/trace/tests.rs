@@ -2,6 +2,7 @@
 
 use super::judge::{Judge, Missed};
 use super::*;
+use rota_contract::Tally;
 use rota_proto::UnitDescriptor;
 use rota_shm::TraceReader;
 use rota_shm::layout::TRACE_SNAP_OCTETS;
@@ -348,4 +349,32 @@ fn each_event_names_its_port_and_a_label_is_one_of_its_port() {
     assert_eq!(told, [(TraceEvent::PortLost, Some(0)), (TraceEvent::Back, Some(1))], "it goes on");
     assert!(log.tracer.link_down(PortId(1), at(5)) && !log.tracer.link_down(PortId(1), at(5)));
     assert!(log.tracer.link_down(PortId(0), at(5)), "each port has a link of its own");
+}
+
+/// All of its units were said to be lost on the wire when it ended, since no frame had passed the node.
+#[test]
+fn a_channel_whose_program_counts_has_the_incidents_of_its_counts_alone() {
+    let (mut log, channel, port) = (log(), ChannelId(9), PortId(0));
+    log.tracer.learn((port, channel), ChannelId(5), 0, &contract(), true);
+    let mut before = Tally::default();
+    let mut counts = |log: &mut Log, after: Tally, stated: rota_shm::Stated| {
+        log.tracer.counted(at(90 * MS), &Counted { channel, src: 2, before, after, stated: &stated });
+        before = after;
+    };
+    let stated = rota_shm::Stated { next: 7, ..rota_shm::Stated::default() };
+    counts(&mut log, Tally { units: 7, ..Tally::default() }, stated);
+    let after = Tally { units: 8, lost: 5, incomplete: 1, late: 1, latest_by_ns: MS, ..Tally::default() };
+    let stated = rota_shm::Stated { next: 14, left_out: 2, delay_newest_ns: 16 * MS, ..stated };
+    counts(&mut log, after, stated);
+    let told = [(); 4].map(|()| log.next().0);
+    assert!(
+        told.iter().all(|of| (of.event, of.channel) == (TraceEvent::Missed, ChannelId(5)) && of.src == 2)
+    );
+    let told = told.map(|of| (of.verdict, of.number, of.extra[0], of.late_ns));
+    let part = (TraceVerdict::Incomplete, 12, 0, 0);
+    let (lost, out) = ((TraceVerdict::Missing, 8, 3, 0), (TraceVerdict::LeftOut, 11, 2, 0));
+    assert_eq!(told, [part, lost, out, (TraceVerdict::Late, 13, 15 * MS, MS.cast_signed())]);
+    let stated = Stated { units: 14, left_out: 2, unsent: 0 };
+    log.tracer.closed((at(91 * MS), port), channel, rota_contract::CloseCause::Finished, Some(stated));
+    assert_eq!(log.next().0.event, TraceEvent::Closed, "nothing was lost at the end");
 }

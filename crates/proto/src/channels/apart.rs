@@ -43,7 +43,7 @@ impl Channels {
         channel.meter.take(&counts, one_clock);
         channel.last_number = counts.next.saturating_sub(1);
         if has_come {
-            channel.doubt = None;
+            // No end of a doubt: these frames may have come long before it, and waited in the queue.
             channel.newest = Some((channel.last_number, u16::MAX));
         }
     }
@@ -61,8 +61,11 @@ impl Incoming {
 
 #[cfg(test)]
 mod tests {
+    use super::super::doubt::TRIES;
     use super::super::tests::{B, Ledger};
     use super::*;
+    use crate::segment::MediumEvent;
+    use rota_contract::CloseCause;
     use rota_wire::{Signal, Verb};
 
     /// The node has answered at once, and counted units as lost that the program was about to read.
@@ -88,6 +91,21 @@ mod tests {
             assert_eq!((ack.verb, ack.tally.lost), (Verb::CloseAck, u64::from(!reads)));
             assert_eq!(ledger.channels.received(id), None);
         }
+    }
+
+    /// A channel that its sender had forgotten stayed open for ever: its program read what had come before.
+    #[test]
+    fn frames_that_are_read_late_end_no_doubt() {
+        let mut ledger = Ledger::new();
+        let id = ledger.opened_by(B, 70);
+        ledger.tell(MediumEvent::TakenForDead);
+        let mut counts = ReaderCounts::default();
+        for _ in 0..=TRIES {
+            (counts.fragments, counts.next) = (counts.fragments + 1, counts.next + 1);
+            ledger.channels.take_counts(id, &counts, Segment::of(&ledger.port));
+            ledger.repeated();
+        }
+        assert_eq!(ledger.closed(), [(id, CloseCause::WasSilent)]);
     }
 
     #[test]

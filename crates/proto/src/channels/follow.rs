@@ -43,6 +43,13 @@ impl Follow {
         Self { unit, ..Self::default() }
     }
 
+    /// The same of one that follows already, and never goes back; so many units are known to be left out.
+    pub fn reach(&mut self, next: u64, missing: u64, left_out: u64) {
+        if next >= self.next() {
+            *self = Self { left_out, stated: left_out as u16, ..Self::at(next, missing) };
+        }
+    }
+
     /// A fragment with so many octets of its unit has come.
     pub fn fragment(&mut self, unit: &UnitDescriptor, octets: u64) -> Followed {
         let known = self.unit.filter(|coming| coming.number == unit.number);

@@ -68,7 +68,7 @@ impl Ledger {
         carry::channels(self.now, &mut self.channels, &mut self.port);
     }
 
-    fn tell(&mut self, event: MediumEvent) {
+    pub(super) fn tell(&mut self, event: MediumEvent) {
         self.channels.on_medium_event(self.now, event, Segment::of(&self.port));
         self.carry();
     }
@@ -153,7 +153,7 @@ impl Ledger {
     }
 
     /// The signals that are repeated.
-    fn repeated(&mut self) -> Vec<(MacAddr, Verb)> {
+    pub(super) fn repeated(&mut self) -> Vec<(MacAddr, Verb)> {
         self.sent();
         self.now += SIGNAL_INTERVAL;
         self.tick();
@@ -164,7 +164,7 @@ impl Ledger {
     }
 
     /// Channels that have ended, and why.
-    fn closed(&mut self) -> Vec<(ChannelId, CloseCause)> {
+    pub(super) fn closed(&mut self) -> Vec<(ChannelId, CloseCause)> {
         let events = core::iter::from_fn(|| self.channels.next_event());
         events
             .filter_map(|event| match event {

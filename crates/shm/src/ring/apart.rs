@@ -20,7 +20,7 @@ use crate::raw::{KernelRing, ReadPages, WritePages};
 /// Octets of a record before the frame: when it came (CLOCK_MONOTONIC, ns), its octets with both tags, zeros.
 pub const FRAME_HEAD_OCTETS: usize = 16;
 /// The numbers that a program states of its channel.
-pub const STATED: usize = 11;
+pub const STATED: usize = 12;
 
 const SEQUENCE: usize = offset_of!(ReaderHeader, stated_sequence);
 const VALUES: usize = offset_of!(ReaderHeader, stated);
@@ -69,18 +69,26 @@ struct Numbers {
     newest: Option<(u64, u16)>,
     /// The sender's counter: it rises with each frame, so that a frame that is played again is seen.
     counter: u64,
+    /// Units left out, and their number modulo 2^16 as the newest frame has it.
+    left_out: u64,
+    left_out_stated: u16,
 }
 
 impl Numbers {
-    /// The number of the unit of a frame that is newer than all before.
+    /// The number of the unit of a frame that is newer than all before. A full queue keeps the oldest frames:
+    /// after more than 2^15 units one is as far ahead as the counter allows, and no old one.
     fn place(&mut self, counter: u64, unit: &UnitHeader) -> Option<u64> {
-        let step = unit.number.wrapping_sub(self.last as u16).cast_signed();
-        let number = self.last.checked_add_signed(i64::from(step))?;
+        let ahead = unit.number.wrapping_sub(self.last as u16);
+        let may_be_ahead = counter.saturating_sub(self.counter) >= ahead.into();
+        let step = if may_be_ahead { i64::from(ahead) } else { i64::from(ahead.cast_signed()) };
+        let number = self.last.checked_add_signed(step)?;
         let place = (number, unit.fragment);
         if counter <= self.counter || self.newest.is_some_and(|newest| place <= newest) {
             return None;
         }
         (self.last, self.newest, self.counter) = (number, Some(place), counter);
+        self.left_out += u64::from(unit.left_out.wrapping_sub(self.left_out_stated));
+        self.left_out_stated = unit.left_out;
         Some(number)
     }
 }
@@ -110,12 +118,14 @@ pub struct Stated {
     pub delay_max_ns: u64,
     /// That of the newest unit.
     pub delay_newest_ns: u64,
+    /// Units that the sending program left out, as the newest frame states.
+    pub left_out: u64,
 }
 
 impl Stated {
     fn values(&self) -> [u64; STATED] {
         let Self { units, lost, incomplete, late, latest_by_ns, fragments, octets, .. } = *self;
-        let Self { next, missing, delay_max_ns, delay_newest_ns, .. } = *self;
+        let Self { next, missing, delay_max_ns, delay_newest_ns, left_out, .. } = *self;
         [
             units,
             lost,
@@ -128,12 +138,13 @@ impl Stated {
             missing,
             delay_max_ns,
             delay_newest_ns,
+            left_out,
         ]
     }
 
     fn of(values: [u64; STATED]) -> Self {
-        let [units, lost, incomplete, late, latest_by_ns, fragments, octets, next, missing, longest, newest] =
-            values;
+        let [units, lost, incomplete, late, latest_by_ns, fragments, octets, next, ..] = values;
+        let [.., missing, longest, newest, left_out] = values;
         Self {
             units,
             lost,
@@ -146,6 +157,7 @@ impl Stated {
             missing,
             delay_max_ns: longest,
             delay_newest_ns: newest,
+            left_out,
         }
     }
 
@@ -206,8 +218,8 @@ impl Apart {
             self.ring.release();
             match read {
                 Ok((fragment, octets)) => {
-                    self.stated.fragments += 1;
-                    self.stated.octets = self.stated.octets.saturating_add(octets as u64);
+                    self.came(octets);
+                    self.stated.left_out = self.numbers.left_out;
                     return Some((fragment, octets));
                 }
                 Err(Wrong::Tag) => {
@@ -220,8 +232,18 @@ impl Apart {
         }
     }
 
-    /// A unit leaves for the program: it is counted as the node counts those that come by it.
-    pub(super) fn count(&mut self, next: &NextUnit) {
+    /// A fragment has come, also one that came by the node.
+    pub(super) fn came(&mut self, octets: usize) {
+        self.stated.fragments += 1;
+        self.stated.octets = self.stated.octets.saturating_add(octets as u64);
+    }
+
+    /// A unit leaves for the program: it is counted as the node counts those that come by it. The bound is
+    /// that of a contract that has changed, or 0.
+    pub(super) fn count(&mut self, next: &NextUnit, changed: Span) {
+        if changed > Span::ZERO {
+            self.bound = changed;
+        }
         let (unit, stated) = (&next.unit, &mut self.stated);
         stated.lost = stated.lost.saturating_add(next.lost_before);
         stated.next = unit.number.saturating_add(1);
@@ -348,7 +370,10 @@ pub(crate) fn fuzz_record(data: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{RxReader, RxWriter};
     use super::*;
+    use crate::board::Board;
+    use crate::memory::{NodeSink, SinkShape, open_sink_with};
     use rota_wire::{
         ChannelName, DEFAULT_ETHERTYPE, Generation, Key, Kind, LinkHeader, MacAddr, PayloadKind, emit_frame,
     };
@@ -406,6 +431,101 @@ mod tests {
         let (fragment, _) = take(&record(14, unit(0, 1), b"cd", &key)).unwrap();
         assert_eq!((fragment.offset, fragment.last), (2, true));
         assert_eq!(take(&record(15, unit(0xffff, 0), b"ab", &key)), Err(Wrong::Old), "before the first");
+    }
+
+    /// The node's side, the program's, and the ring, which the test writes in the kernel's place.
+    struct Bench {
+        node: RxWriter,
+        board: Board,
+        program: RxReader,
+        ring: WritePages,
+        page: usize,
+        written: u64,
+    }
+
+    impl Bench {
+        const KEY: [u8; 32] = [1; 32];
+        const RING: usize = 64 << 10;
+
+        fn new(bound: Span) -> Self {
+            let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).unwrap().unwrap() as usize;
+            let file = crate::memfd::create("rota-test", 2 * page + 2 * Self::RING).unwrap();
+            let ring = WritePages::map(&file, 2 * page + 2 * Self::RING).unwrap();
+            let node = NodeSink::create(SinkShape { slots: 8, fragment_octets: 100, unit_octets_max: 100 });
+            let node = node.unwrap();
+            let own = node.descriptors().into_iter().map(|file| file.try_clone_to_owned().unwrap());
+            let shape = ApartShape {
+                ring_octets: Self::RING as u32,
+                fragment_octets: 2,
+                key: Key::new(Self::KEY).channel_key(NAME),
+                bound,
+                delays: Box::new(|came, due| i128::from(came.as_nanos()) - i128::from(due)),
+            };
+            let program = open_sink_with(own.chain([file]).collect(), Some(shape)).unwrap().ring;
+            let (node, board) = node.into_parts();
+            Self { node, board, program, ring, page, written: 0 }
+        }
+
+        /// A whole unit comes by the kernel.
+        fn comes(&mut self, number: u16) {
+            let unit = UnitHeader { last: true, ..unit(number, 0) };
+            let record = record(u64::from(number) + 1, unit, b"four", &Key::new(Self::KEY));
+            let at = 2 * self.page + self.written as usize;
+            self.ring.store(at, record.len() as u64);
+            self.ring.copy_in(at + 8, &record);
+            self.written += (record.len() as u64 + 8).next_multiple_of(8);
+            self.ring.store_release(self.page, self.written);
+        }
+
+        /// The number of the next unit that is there, and what the node knows then.
+        fn reads(&mut self) -> (Option<u64>, Stated) {
+            let next = self.program.next_unit(&mut Vec::new()).map(|next| next.unit.number);
+            (next, self.node.stated().unwrap())
+        }
+    }
+
+    /// The node's own count of frames fell back then.
+    #[test]
+    fn frames_that_come_by_the_node_again_count_as_those_before() {
+        let mut bench = Bench::new(Span::ZERO);
+        bench.comes(0);
+        let (number, stated) = bench.reads();
+        assert_eq!((number, stated.units, stated.fragments, stated.octets), (Some(0), 1, 1, 4));
+        let by_node = RingFragment { number: 1, last: true, unit_octets: 4, ..RingFragment::default() };
+        assert!(bench.node.push(&by_node, b"four"));
+        let (number, stated) = bench.reads();
+        assert_eq!((number, stated.units, stated.fragments, stated.octets), (Some(1), 2, 2, 8));
+        assert_eq!(bench.reads().0, None);
+    }
+
+    /// The program went on counting by the bound of the beginning, and the node's other channels did not.
+    #[test]
+    fn a_unit_is_late_by_the_bound_that_stands_now() {
+        let late = |bench: &mut Bench, number| {
+            bench.comes(number);
+            let (read, stated) = bench.reads();
+            assert_eq!(read, Some(number.into()));
+            (stated.late, stated.latest_by_ns)
+        };
+        // Each takes 74 ns.
+        let mut bench = Bench::new(Span::from_nanos(50));
+        assert_eq!(late(&mut bench, 0), (1, 24));
+        bench.board.set_bound(Span::from_nanos(100));
+        assert_eq!(late(&mut bench, 1), (1, 24));
+        bench.board.set_bound(Span::from_nanos(40));
+        assert_eq!(late(&mut bench, 2), (2, 34));
+    }
+
+    /// The frames of the next 2^15 units were taken for old ones, and no unit of them counted as lost.
+    #[test]
+    fn a_program_that_stood_still_for_long_reads_on() {
+        let mut numbers = Numbers::default();
+        assert_eq!(numbers.place(100, &unit(0, 0)), Some(0));
+        assert_eq!(numbers.place(40_100, &unit(40_000, 0)), Some(40_000));
+        assert_eq!(numbers.place(40_101, &unit(40_001, 0)), Some(40_001));
+        assert_eq!(numbers.place(40_102, &unit(40_000, 0)), None, "an old one");
+        assert_eq!(numbers.place(105_000, &unit(39_999, 0)), None, "more units than frames");
+        assert_eq!(numbers.place(105_637, &unit(40_000, 1)), Some(105_536));
     }
 
     #[test]

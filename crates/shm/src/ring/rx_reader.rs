@@ -9,6 +9,7 @@ use super::apart::{Apart, Stated};
 use super::reassembly::{Placed, Reassembly, RxUnit};
 use super::rx_writer::{LAST_BIT, LATE_BIT, RingFragment, STAMPED_BIT};
 use super::unread::Reading;
+use crate::board::BOUND;
 use crate::layout::{BoardHeader, RxDescriptor, RxRing, board_file_octets, sequence_shut};
 use crate::raw::{ReadPages, WritePages};
 
@@ -113,7 +114,7 @@ impl RxReader {
         let begun = self.reassembly.begun();
         if let Some(apart) = &mut self.apart {
             if let Some(next) = &next {
-                apart.count(next);
+                apart.count(next, Span::from_nanos(self.pages.load(BOUND)));
             }
             apart.tell(begun);
         }
@@ -247,6 +248,9 @@ impl RxReader {
             if octets > self.payload.len() {
                 self.counts.bad_fragments += 1;
                 continue;
+            }
+            if let Some(apart) = &mut self.apart {
+                apart.came(octets);
             }
             return Some((descriptor, octets));
         }
