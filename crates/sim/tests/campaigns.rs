@@ -200,6 +200,20 @@ const PRODUCT: [u64; 69] = [
     30_000_008_419,
 ];
 
+/// Worlds of the second suite, behind [`sweep::SUITE`].
+const SUITE_PROVEN: [u64; 9] = [817, 821, 911, 1_093, 1_451, 1_531, 1_575, 1_683, 1_817];
+const SUITE_PRODUCT: [u64; 8] = [227, 445, 517, 677, 1_409, 1_415, 1_451, 1_689];
+
+#[test]
+fn seeds_of_the_second_suite_that_once_broke_a_rule_keep_it() {
+    let proven = SUITE_PROVEN.map(|seed| (Campaign::Proven, sweep::SUITE + seed));
+    let product = SUITE_PRODUCT.map(|seed| (Campaign::Product, sweep::SUITE + seed));
+    for (campaign, seed) in proven.into_iter().chain(product) {
+        let outcome = sweep::run(seed, &campaign.scenario(seed));
+        assert_eq!(outcome.violations, [], "{campaign:?} seed {seed}");
+    }
+}
+
 #[test]
 fn seeds_that_once_broke_a_rule_keep_it() {
     let proven = PROVEN.map(|seed| (Campaign::Proven, seed));

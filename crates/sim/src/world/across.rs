@@ -159,7 +159,11 @@ impl AcrossCounts {
 #[derive(Clone, Copy, Debug)]
 struct Ready {
     number: u64,
+    /// When its promise begins: when it was handed over, or at the beginning of a booking.
     at: Instant,
+    handed: Instant,
+    /// So long it waits for those that were handed over before its path was there.
+    waits: Span,
     octets: u32,
 }
 

@@ -2,7 +2,8 @@
 //! offers again what has not left. The first of these may have begun to leave: it is lost, as in the daemon.
 //!
 //! The rules: units that were handed over before the other path was there are promised nothing but their
-//! order; those behind have the bound of the new path. Both ends are told.
+//! order; those behind have the bound of the new path, from when they leave behind the others. Both ends
+//! are told.
 
 use super::{AcrossFlow, EndState, World};
 use crate::world::Event;
@@ -20,12 +21,24 @@ pub(super) struct Paths {
     unsent: u64,
     /// Units that have not left are to be offered.
     offers: bool,
+    /// When the last one that has been handed over leaves, where those of an earlier path made it wait.
+    due: Instant,
 }
 
 impl AcrossFlow {
     /// True for a unit that was handed over before its path was there.
     pub(super) fn is_of_old_path(&self, ready: Instant) -> bool {
         self.paths.is_cut || ready <= self.paths.since
+    }
+
+    /// How long a unit that is handed over now waits for those that had to wait for its path. Units leave no
+    /// faster than the contract says: a period behind the one before.
+    pub(super) fn waits_for_others(&mut self, now: Instant) -> Span {
+        if self.paths.due == Instant::ZERO {
+            return Span::ZERO;
+        }
+        self.paths.due = now.max(self.paths.due + self.spec.period);
+        self.paths.due.since(now)
     }
 }
 
@@ -77,6 +90,11 @@ impl World {
         }
         let (from, channel, begun) = (flow.spec.from, flow.channel, flow.paths.unsent);
         let again: Vec<_> = flow.ready.iter().copied().filter(|unit| unit.number > begun).collect();
+        let now = self.now();
+        let flow = &mut self.across.flows[at];
+        if let Some(others) = (again.len() as u64).checked_sub(1) {
+            flow.paths.due = now + flow.spec.period * others;
+        }
         for unit in again {
             self.with(from, |node, local| {
                 let schedule_ns = local.as_nanos();

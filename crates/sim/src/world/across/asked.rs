@@ -216,6 +216,9 @@ impl World {
             flow.sender = cause;
             flow.receiver = EndState::Closed(CloseCause::ReceiverClosed);
             self.uninvite_soon(back);
+        } else if (cause, flow.sender, flow.receiver) == (EndState::Denied, EndState::Dead, EndState::Waits) {
+            // The host that waited to be asked died first. Nobody has asked it: the way there never opened.
+            flow.receiver = EndState::Closed(CloseCause::ReceiverClosed);
         }
     }
 }

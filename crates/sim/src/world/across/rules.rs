@@ -23,9 +23,9 @@ impl World {
                 .ready
                 .front()
                 .copied()
-                .filter(|unit| is_open && now.since(unit.at) > flow.allowed(unit.at));
+                .filter(|unit| is_open && now.since(unit.at) > flow.allowed(unit.at) + unit.waits);
             let late = late.filter(|_| self.is_promised(at));
-            let late = late.filter(|unit| !self.across_excused(at, unit.at, now));
+            let late = late.filter(|unit| !self.unit_excused(at, unit, now));
             if let Some(Ready { number, at: ready, .. }) = late {
                 let (took, bound) = (now.since(ready), self.across.flows[at].bound);
                 let what = format!("unit {number} of channel {at} has taken {took}; the promise is {bound}");

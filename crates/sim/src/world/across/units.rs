@@ -81,7 +81,8 @@ impl World {
         for to in targets {
             let flow = &mut self.across.flows[*to];
             flow.counts.units += 1;
-            flow.ready.push_back(Ready { number, at: ready, octets });
+            let waits = flow.waits_for_others(ready);
+            flow.ready.push_back(Ready { number, at: ready, handed: now, waits, octets });
         }
         self.with(from, |node, local| {
             let unit = UnitRef { number, octets, schedule_ns: local.as_nanos(), left_out: 0 };
@@ -105,14 +106,14 @@ impl World {
             return true;
         }
         let (mut missing, mut lost) = (None, 0);
-        let ready = loop {
+        let unit = loop {
             match flow.ready.front().copied() {
                 Some(unit) if unit.number < receipt.number => {
-                    missing = missing.or(Some((unit.number, unit.at)));
+                    missing = missing.or(Some(unit));
                     lost += 1;
                     flow.ready.pop_front();
                 }
-                Some(unit) if unit.number == receipt.number => break unit.at,
+                Some(unit) if unit.number == receipt.number => break unit,
                 _ => {
                     let what = format!("unit {} of channel {at} came twice or out of order", receipt.number);
                     self.broke("S4", what);
@@ -121,13 +122,13 @@ impl World {
             }
         };
         flow.ready.pop_front();
-        let (bound, begins) = (flow.allowed(ready), flow.beside.begins);
-        let took = receipt.at.since(ready);
+        let (bound, begins) = (flow.allowed(unit.at), flow.beside.begins);
+        let took = receipt.at.since(unit.at);
         let (is_promised, is_lossless) = (self.is_promised(at), self.is_lossless(at));
         if !receipt.intact {
             self.broke("S4", format!("unit {} of channel {at} was altered", receipt.number));
         }
-        let is_excused = self.across_excused(at, missing.map_or(ready, |(_, at)| at), receipt.at);
+        let is_excused = self.unit_excused(at, &missing.unwrap_or(unit), receipt.at);
         if receipt.at < begins && !is_excused {
             self.broke("T8", format!("unit {} of channel {at} came before its beginning", receipt.number));
         }
@@ -135,13 +136,13 @@ impl World {
         if !is_excused {
             self.tally_across(at, (lost, took > bound, is_broken));
         }
-        if let Some((number, _)) = missing.filter(|_| !is_excused && is_lossless) {
+        if let Some(Ready { number, .. }) = missing.filter(|_| !is_excused && is_lossless) {
             self.broke("T2", format!("unit {number} of channel {at} was lost"));
         }
         if is_broken && !is_excused && is_lossless {
             self.broke("T2", format!("unit {} of channel {at} came in part", receipt.number));
         }
-        if is_late && !is_excused {
+        if is_late && !is_excused && took > bound + unit.waits {
             let what = format!("unit {} of channel {at} took {took}; the promise is {bound}", receipt.number);
             self.broke("T1", what);
         }
@@ -154,7 +155,7 @@ impl World {
         flow.counts.packets += packets;
         if !is_excused && is_promised {
             flow.count_use((took, bound), packets);
-            if receipt.complete {
+            if receipt.complete && unit.waits == Span::ZERO {
                 self.judge_jitter(at, receipt.number, took);
             }
         }
@@ -171,18 +172,25 @@ impl World {
             || self.segments.iter().any(|segment| segment.windows.touches(begin, until))
     }
 
+    /// The same of a unit. One of a booking is handed over before its promise begins, and its path may fail
+    /// meanwhile.
+    pub(super) fn unit_excused(&self, at: usize, unit: &Ready, until: Instant) -> bool {
+        let flow = &self.across.flows[at];
+        flow.is_of_old_path(unit.handed) || self.across_excused(at, unit.at, until)
+    }
+
     /// A channel is over at its receiver: units that were handed over before a close in good order have come.
     pub(super) fn across_last_units(&mut self, at: usize, cause: CloseCause) {
         let now = self.now();
         let flow = &mut self.across.flows[at];
         let left: Vec<Ready> = flow.ready.drain(..).collect();
-        let Some(Ready { number, at: ready, .. }) = left.first().copied() else { return };
+        let Some(first) = left.first().copied() else { return };
         if cause != CloseCause::Finished || flow.sender == EndState::Dead {
             return;
         }
         flow.counts.excused += left.len() as u64;
-        if !self.across_excused(at, ready, now) && self.is_lossless(at) {
-            let count = left.len();
+        if !self.unit_excused(at, &first, now) && self.is_lossless(at) {
+            let (count, number) = (left.len(), first.number);
             let what = format!("channel {at} finished without {count} units, the first one is {number}");
             self.broke("T2", what);
         }
