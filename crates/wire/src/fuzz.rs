@@ -5,7 +5,8 @@ use crate::{
     Announce, CIRCUIT_HEADER_OCTETS, CircuitHeader, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView,
     JoinAnswer, Key, Kind, LINK_STATE_OCTETS_MAX, LinkStatement, ModeNotice, Nack, RESERVED_HEADER_OCTETS,
     RTIP_HEADER_OCTETS, RcapMessage, RcapTerms, Report, ReservedHeader, RtipHeader, Signal, Switch,
-    SwitchAck, Token, UNIT_HEADER_OCTETS, UnitHeader, host_level, parse_fragment, verify,
+    SwitchAck, TPDU_CONTROL_OCTETS_MAX, Token, Tpdu, UNIT_HEADER_OCTETS, UnitHeader, host_level,
+    parse_fragment, verify,
 };
 
 /// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
@@ -34,6 +35,14 @@ pub fn fuzz_circuit(data: &[u8]) {
         data.split_at(CIRCUIT_HEADER_OCTETS),
         "what was read is what was written"
     );
+}
+
+/// Any octets as a TPDU of a circuit. Parsed octets must be emitted unchanged.
+pub fn fuzz_tpdu(data: &[u8]) {
+    let Ok((tpdu, payload)) = Tpdu::parse(data) else { return };
+    let mut out = [0u8; TPDU_CONTROL_OCTETS_MAX];
+    let length = tpdu.emit(payload.len() as u16, &mut out);
+    assert_eq!((&out[..length], payload), data.split_at(length), "what was read is what was written");
 }
 
 /// Any octets as a unit of a socket's reserved channel. Parsed octets must be emitted unchanged.

@@ -2,7 +2,7 @@
 
 use rota_wire::fuzz::{
     fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_link_state, fuzz_llc, fuzz_rcap, fuzz_rcap_terms,
-    fuzz_reserved, fuzz_rtip,
+    fuzz_reserved, fuzz_rtip, fuzz_tpdu,
 };
 use std::path::Path;
 
@@ -33,6 +33,11 @@ fn the_corpus_of_bodies_replays() {
 #[test]
 fn the_corpus_of_circuit_messages_replays() {
     assert!(replay("circuit", fuzz_circuit) >= 5);
+}
+
+#[test]
+fn the_corpus_of_tpdus_replays() {
+    assert!(replay("tpdu", fuzz_tpdu) >= 12);
 }
 
 #[test]
