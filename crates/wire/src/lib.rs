@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+pub mod aal5;
+pub mod atm;
 pub mod bodies;
 pub mod circuit;
 pub mod ethernet;

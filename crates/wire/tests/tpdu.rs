@@ -1,7 +1,7 @@
 //! Properties of TPDUs: each reads back, and no octets make the parser panic (TRANSPORT-R15, TRANSPORT-R77).
 
 use proptest::prelude::*;
-use rota_wire::fuzz::fuzz_tpdu;
+use rota_wire::fuzz::{fuzz_aal5, fuzz_tpdu};
 use rota_wire::{FlowControl, Quality, Refusal, ResetCause, TPDU_CONTROL_OCTETS_MAX, Terms, Tpdu, TpduBody};
 
 fn terms() -> impl Strategy<Value = Terms> {
@@ -67,6 +67,7 @@ proptest! {
         mut data in prop::collection::vec(any::<u8>(), 0..80),
     ) {
         fuzz_tpdu(&data);
+        fuzz_aal5(&data);
         if let Some(first) = data.first_mut() {
             *first = 0x10 | kind;
         }
