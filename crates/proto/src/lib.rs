@@ -20,6 +20,7 @@ mod report;
 pub mod rtip;
 mod segment;
 mod settings;
+pub mod vc;
 
 pub use across::tree::{RECEIVERS_MAX, ReceiverState};
 pub use channels::follow::{Follow, Followed};

@@ -45,6 +45,8 @@ mod table;
 mod token;
 mod told_ring;
 mod tree;
+mod vc;
+mod vc_smart;
 mod verdicts;
 mod wake;
 mod will;

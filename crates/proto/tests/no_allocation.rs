@@ -6,12 +6,13 @@ use rota_contract::{GroupKey, NodeId, TrafficSpec};
 use rota_medium::door::GroupShare;
 use rota_proto::drive::{self, Given, Zeros};
 use rota_proto::rtip::{HopEvent, HopShare, HopSpec};
+use rota_proto::vc::{Listener, ListenerLimits, Pace, Request, Sink, Source};
 use rota_proto::{
     ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, MediumKind, Node, OpenRequest, Output,
     PortId, PortSpec, Settings, TRT_30_HZ, UnitRef, Way,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
-use rota_wire::{Key, MacAddr};
+use rota_wire::{CookieKey, Key, MacAddr, Quality, Tpdu};
 
 const FRAMES: usize = 64;
 
@@ -304,4 +305,49 @@ fn forwards_so(media: [MediumKind; 2], traffic: Traffic, share: HopShare) {
     });
     assert_eq!(row.received - before, 200, "four packets a unit");
     assert_eq!(counted.count_total, 0, "allocations on the frame path");
+}
+
+/// A circuit has its memory from the handshake on: ten thousand messages, one TPDU in eleven lost.
+#[test]
+fn an_open_circuit_allocates_nothing() {
+    let (pace, mut now, mut out) = (Pace::ETHERNET, Instant::from_nanos(1), [0; 1_500]);
+    let request =
+        Request { service: 1, number: 1, window: 32, tpdu: 1_000, quality: Quality::RELIABLE, bucket: None };
+    let mut source = Source::open(now, &request, 9, pace).expect("a sound request");
+    let limits = ListenerLimits { window: 32, tpdu: 1_000, half_open: 4 };
+    let mut listener = Listener::new(1, CookieKey::new([1; 16]), limits, pace);
+    let offer = loop {
+        let length = source.transmit(now, &mut out).expect("a step");
+        listener.handle(now, 1, &Tpdu::parse(&out[..length]).expect("a sound TPDU").0, true);
+        if let Some(offer) = listener.offer() {
+            break offer;
+        }
+        source.handle(now, &listener.poll(now).expect("an answer").1);
+    };
+    let mut sink = Sink::new(now, &offer, pace);
+    let counted = allocation_counter::measure(|| {
+        let mut frames = 0u32;
+        while sink.counts().messages < 10_000 {
+            while source.write(&[7; 1_500], true).ended {}
+            while let Some(length) = source.transmit(now, &mut out) {
+                frames += 1;
+                let (tpdu, data) = Tpdu::parse(&out[..length]).expect("a sound TPDU");
+                if !frames.is_multiple_of(11) {
+                    sink.handle(now, &tpdu, data);
+                }
+            }
+            now += Span::from_micros(100);
+            while let Some(length) = sink.transmit(now, &mut out) {
+                source.handle(now, &Tpdu::parse(&out[..length]).expect("a sound TPDU").0);
+            }
+            while sink.take() {}
+            let _ = source.event();
+            let _ = sink.event();
+            if let Some((at, _)) = source.deadline(now).filter(|(at, _)| *at <= now) {
+                source.handle_deadline(at);
+            }
+        }
+    });
+    assert!(source.resent() > 500, "losses were repaired: {}", source.resent());
+    assert_eq!(counted.count_total, 0, "{counted:?}");
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod circuits;
 mod clocks;
 mod engine;
 pub mod faults;

@@ -3,6 +3,7 @@
 mod backlog;
 mod bounds;
 mod circuit;
+mod circuits;
 mod conservation;
 mod csma_cd;
 mod held_off;

@@ -1,11 +1,14 @@
 //! Fuzz targets as plain functions: a fuzzer or a committed corpus calls them with any octets.
 
+use crate::aal5::Aal5Trailer;
+use crate::atm::CellHeader;
 use crate::llc::{self, Fragment, LlcView};
 use crate::{
     Announce, CIRCUIT_HEADER_OCTETS, CircuitHeader, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView,
     JoinAnswer, Key, Kind, LINK_STATE_OCTETS_MAX, LinkStatement, ModeNotice, Nack, RESERVED_HEADER_OCTETS,
     RTIP_HEADER_OCTETS, RcapMessage, RcapTerms, Report, ReservedHeader, RtipHeader, Signal, Switch,
-    SwitchAck, Token, UNIT_HEADER_OCTETS, UnitHeader, host_level, parse_fragment, verify,
+    SwitchAck, TPDU_CONTROL_OCTETS_MAX, Token, Tpdu, UNIT_HEADER_OCTETS, UnitHeader, host_level,
+    parse_fragment, verify,
 };
 
 /// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
@@ -34,6 +37,28 @@ pub fn fuzz_circuit(data: &[u8]) {
         data.split_at(CIRCUIT_HEADER_OCTETS),
         "what was read is what was written"
     );
+}
+
+/// Any octets as a TPDU of a circuit. Parsed octets must be emitted unchanged.
+pub fn fuzz_tpdu(data: &[u8]) {
+    let Ok((tpdu, payload)) = Tpdu::parse(data) else { return };
+    let mut out = [0u8; TPDU_CONTROL_OCTETS_MAX];
+    let length = tpdu.emit(payload.len() as u16, &mut out);
+    assert_eq!((&out[..length], payload), data.split_at(length), "what was read is what was written");
+}
+
+/// Any octets as the CPCS-PDU of AAL5, and the first five as a cell's header. Parsed octets must be emitted
+/// unchanged, but for the padding.
+pub fn fuzz_aal5(data: &[u8]) {
+    if let Some(octets) = data.first_chunk()
+        && let Ok(header) = CellHeader::parse(octets)
+    {
+        assert_eq!(header.emit(), *octets);
+    }
+    let Ok((trailer, payload)) = Aal5Trailer::parse(data) else { return };
+    let mut out = data.to_vec();
+    assert_eq!(trailer.emit(&mut out), data.len());
+    assert_eq!(Aal5Trailer::parse(&out), Ok((trailer, payload)));
 }
 
 /// Any octets as a unit of a socket's reserved channel. Parsed octets must be emitted unchanged.

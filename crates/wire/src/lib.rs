@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
+pub mod aal5;
+pub mod atm;
 pub mod bodies;
 pub mod circuit;
 pub mod ethernet;
@@ -26,6 +28,7 @@ pub mod seal;
 pub mod signalling;
 mod stated;
 pub mod token;
+pub mod vc;
 
 pub use bodies::{
     Announce, Claim, ClaimGrant, Form, FormMember, JoinAnswer, ModeNotice, Nack, Switch, SwitchAck, Verdict,
@@ -56,3 +59,7 @@ pub use seal::{Key, emit_frame, verify, verify_data};
 pub use signalling::{Signal, TALLY_OCTETS, Verb};
 pub use stated::StatedSettings;
 pub use token::{Foul, MAX_SLOTS, MAX_STATIONS, Phase, Slot, SlotList, StationSet, Struck, Token};
+pub use vc::{
+    CookieKey, FlowControl, Quality, Refusal, ResetCause, TPDU_CONTROL_OCTETS_MAX, TPDU_HEADER_OCTETS, Terms,
+    Tpdu, TpduBody,
+};

@@ -6,3 +6,4 @@ mod page;
 mod refused;
 mod round_trip;
 mod samples;
+mod tpdu;

@@ -1,8 +1,8 @@
 //! Replays the committed fuzz corpora on stable; a crash that a fuzzer finds becomes a file there.
 
 use rota_wire::fuzz::{
-    fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_link_state, fuzz_llc, fuzz_rcap, fuzz_rcap_terms,
-    fuzz_reserved, fuzz_rtip,
+    fuzz_aal5, fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_link_state, fuzz_llc, fuzz_rcap, fuzz_rcap_terms,
+    fuzz_reserved, fuzz_rtip, fuzz_tpdu,
 };
 use std::path::Path;
 
@@ -33,6 +33,16 @@ fn the_corpus_of_bodies_replays() {
 #[test]
 fn the_corpus_of_circuit_messages_replays() {
     assert!(replay("circuit", fuzz_circuit) >= 5);
+}
+
+#[test]
+fn the_corpus_of_aal5_replays() {
+    assert!(replay("aal5", fuzz_aal5) >= 5);
+}
+
+#[test]
+fn the_corpus_of_tpdus_replays() {
+    assert!(replay("tpdu", fuzz_tpdu) >= 12);
 }
 
 #[test]

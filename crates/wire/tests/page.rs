@@ -45,6 +45,7 @@ fn the_page_says_what_the_code_writes() {
     assert_eq!(page["LLC fragment"], rota_wire::llc::FRAGMENT_OCTETS);
     assert_eq!(page["RTIP header"], rota_wire::RTIP_HEADER_OCTETS);
     rcap(&page);
+    tpdus(&page);
     let mut out = [0; 1_500];
     let alone = (rota_contract::NodeId(1), 1);
     let octets = rota_wire::LinkStatement::emit(&mut out, alone, true, "", std::iter::empty());
@@ -72,6 +73,24 @@ fn the_page_says_what_the_code_writes() {
     let grant =
         ClaimGrant { list: None, ..ClaimGrant::parse(body(Kind::ClaimGrant)).expect("a sound sample") };
     assert_eq!(page["ClaimGrant"], grant.emit(&mut out));
+}
+
+/// The TPDUs of circuits, by samples of the fuzz corpus.
+fn tpdus(page: &BTreeMap<String, usize>) {
+    let octets = |name: &str| {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/tpdu").join(name);
+        let tpdu = std::fs::read(file).expect("a sample of each");
+        rota_wire::Tpdu::parse(&tpdu).expect("a sound sample").0.emit(0, &mut [0; 64])
+    };
+    let head = page["TPDU"];
+    assert_eq!(head + page["TPDU of data"], rota_wire::TPDU_HEADER_OCTETS);
+    assert_eq!(head + page["TPDU of data"], octets("data"));
+    assert_eq!(head + page["TPDU ack"], octets("ack"));
+    assert_eq!(head + page["TPDU of a handshake"], octets("open"));
+    assert_eq!(head + page["TPDU refuse"], octets("refuse"));
+    assert_eq!(head + page["TPDU reset"], octets("reset"));
+    assert_eq!(head + page["TPDU close"], octets("close"));
+    assert_eq!(head, octets("ask"));
 }
 
 /// The messages of RCAP, by samples of the fuzz corpus.

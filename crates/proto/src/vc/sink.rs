@@ -1,0 +1,335 @@
+//! The end that receives.
+
+use super::listener::Offer;
+use super::segment::{Arrival, Inbox, Piece};
+use super::trip::{Pace, Retry, Trip};
+use super::{Counts, End, Timer};
+use rota_units::Instant;
+use rota_wire::{ResetCause, TPDU_CONTROL_OCTETS_MAX, Terms, Tpdu, TpduBody};
+use std::collections::VecDeque;
+
+/// What a receiver's program is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SinkEvent {
+    /// There is something to read, where there was nothing.
+    Readable,
+    /// The circuit has ended.
+    Ended(End),
+}
+
+/// Acknowledgements that wait for their grants beyond one for each TPDU of the window. Older ones give way.
+const SPARE_ACKS: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// The program wants no more: a close is sent until it is answered.
+    Closing,
+    /// It has ended in order; the close of the other end is answered if it comes again.
+    Lingering,
+    Ended,
+}
+
+/// The receiving end of a circuit.
+#[derive(Clone, Debug)]
+pub struct Sink {
+    circuit: u64,
+    peer: u32,
+    terms: Terms,
+    pace: Pace,
+    state: State,
+    inbox: Inbox,
+    /// TPDUs that came and are not acknowledged yet; 0: an acknowledgement that none caused.
+    causes: VecDeque<u64>,
+    causes_max: usize,
+    /// The room that the sender has been told of.
+    limit_told: u64,
+    /// What the sender's close has stated.
+    announced: Option<Counts>,
+    retry: Retry,
+    trip: Trip,
+    heard_at: Instant,
+    answer: Option<TpduBody>,
+    event: Option<SinkEvent>,
+    readable: bool,
+    doubles: u64,
+    bad: u64,
+}
+
+impl Sink {
+    /// The receiving end of a handshake that is complete. All room is taken here.
+    pub fn new(now: Instant, offer: &Offer, pace: Pace) -> Self {
+        let Terms { window, tpdu, quality, .. } = offer.terms;
+        let causes_max = window as usize + SPARE_ACKS;
+        let mut causes = VecDeque::with_capacity(causes_max);
+        // The answer to the third step.
+        causes.push_back(0);
+        Self {
+            circuit: offer.circuit,
+            peer: offer.terms.from,
+            terms: offer.terms,
+            pace,
+            state: State::Open,
+            inbox: Inbox::new(window, tpdu, quality.stream),
+            causes,
+            causes_max,
+            limit_told: 0,
+            announced: None,
+            retry: Retry::DUE,
+            trip: Trip::new(pace),
+            heard_at: now,
+            answer: None,
+            event: None,
+            readable: false,
+            doubles: 0,
+            bad: 0,
+        }
+    }
+
+    /// The circuit's name at both ends.
+    pub const fn circuit(&self) -> u64 {
+        self.circuit
+    }
+
+    /// What was agreed on.
+    pub const fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// TPDUs that had come before.
+    pub const fn doubles(&self) -> u64 {
+        self.doubles
+    }
+
+    /// TPDUs that no sound sender sends.
+    pub const fn bad(&self) -> u64 {
+        self.bad
+    }
+
+    /// What has come in sequence and what the program has taken.
+    pub const fn counts(&self) -> Counts {
+        Counts { tpdus: self.inbox.cum(), messages: self.inbox.messages_taken() }
+    }
+
+    /// True if it has ended, and at most answers what comes again: it has no buffers any more.
+    pub const fn is_ended(&self) -> bool {
+        matches!(self.state, State::Lingering | State::Ended)
+    }
+
+    /// True if it may be forgotten.
+    pub const fn is_over(&self) -> bool {
+        matches!(self.state, State::Ended)
+    }
+
+    /// A TPDU with the name of this circuit came.
+    pub fn handle(&mut self, now: Instant, tpdu: &Tpdu, data: &[u8]) {
+        if tpdu.circuit != self.circuit || self.state == State::Ended {
+            self.bad += 1;
+            return;
+        }
+        self.heard_at = now;
+        match tpdu.body {
+            TpduBody::Data { sequence, message, index, last } if self.state == State::Open => {
+                self.on_data(sequence, Piece { message, index, last }, data);
+            }
+            TpduBody::Confirm(_) | TpduBody::Ask if self.state == State::Open => self.note_cause(0),
+            TpduBody::Close { tpdus, messages } => self.on_close(Counts { tpdus, messages }),
+            TpduBody::Closed { tpdus, messages } if self.state == State::Closing => {
+                self.end(End::Stopped { other: Counts { tpdus, messages } });
+            }
+            TpduBody::Reset { why } if self.state != State::Lingering => self.end(End::Reset(why)),
+            TpduBody::Data { .. }
+            | TpduBody::Confirm(_)
+            | TpduBody::Ask
+            | TpduBody::Closed { .. }
+            | TpduBody::Reset { .. } => {}
+            _ => self.bad += 1,
+        }
+    }
+
+    fn on_data(&mut self, sequence: u64, piece: Piece, data: &[u8]) {
+        if self.announced.is_some_and(|all| sequence > all.tpdus) {
+            return self.violated();
+        }
+        let before = self.inbox.cum();
+        match self.inbox.accept(sequence, piece, data) {
+            Arrival::New => self.note_cause(sequence),
+            Arrival::Double => {
+                self.doubles += 1;
+                self.note_cause(sequence);
+            }
+            Arrival::Beyond => self.bad += 1,
+            Arrival::Lies => self.violated(),
+        }
+        if self.inbox.cum() > before && !self.readable && self.event.is_none() {
+            self.readable = true;
+            self.event = Some(SinkEvent::Readable);
+        }
+    }
+
+    fn note_cause(&mut self, cause: u64) {
+        if self.causes.len() == self.causes_max {
+            self.causes.pop_front();
+        }
+        self.causes.push_back(cause);
+    }
+
+    fn on_close(&mut self, all: Counts) {
+        match self.state {
+            State::Open if all.tpdus < self.inbox.cum() => self.violated(),
+            State::Open => {
+                self.announced = Some(all);
+                if !self.finish() {
+                    // It waits for the program; the sender is told that this end lives.
+                    self.note_cause(0);
+                }
+            }
+            State::Closing => {
+                self.answer_closed();
+                self.end(End::Stopped { other: all });
+                self.state = State::Lingering;
+            }
+            State::Lingering => self.answer_closed(),
+            State::Ended => {}
+        }
+    }
+
+    fn answer_closed(&mut self) {
+        let Counts { tpdus, messages } = self.counts();
+        self.answer = Some(TpduBody::Closed { tpdus, messages });
+    }
+
+    /// Ends the circuit in order, if all that was announced has come and been taken.
+    fn finish(&mut self) -> bool {
+        let Some(all) = self.announced.filter(|all| all.tpdus == self.inbox.taken()) else { return false };
+        if all.messages != self.inbox.messages_taken() {
+            self.violated();
+            return true;
+        }
+        self.answer_closed();
+        self.end(End::Finished { own: self.counts(), other: all });
+        self.state = State::Lingering;
+        self.inbox.close();
+        true
+    }
+
+    fn violated(&mut self) {
+        self.bad += 1;
+        self.reset(ResetCause::Violation);
+        self.end(End::Violated);
+    }
+
+    fn reset(&mut self, why: ResetCause) {
+        self.answer = Some(TpduBody::Reset { why });
+    }
+
+    fn end(&mut self, end: End) {
+        self.state = State::Ended;
+        self.causes.clear();
+        self.event = Some(SinkEvent::Ended(end));
+    }
+
+    /// The next octets in sequence. The program takes them with [`Sink::take`]; until then a sender that
+    /// closes is not told that all was taken. After an end out of order what had come can still be read.
+    pub fn peek(&self) -> Option<(Piece, &[u8])> {
+        self.inbox.peek()
+    }
+
+    /// The program has taken them; true if there were any.
+    pub fn take(&mut self) -> bool {
+        if !self.inbox.take() {
+            return false;
+        }
+        self.readable = self.inbox.peek().is_some();
+        if self.state == State::Open {
+            // The sender is told of new room when it is worth a TPDU, or when it could stand still.
+            let (limit, quarter) = (self.inbox.limit(), u64::from(self.terms.window).div_ceil(4));
+            if limit >= self.limit_told + quarter && !self.causes.contains(&0) {
+                self.note_cause(0);
+            }
+            self.finish();
+        }
+        true
+    }
+
+    /// The program wants no more: the circuit ends in order, with what has been taken.
+    pub fn close(&mut self) {
+        if self.state == State::Open {
+            self.state = State::Closing;
+            self.causes.clear();
+            self.retry = Retry::DUE;
+        }
+    }
+
+    /// The program has died or given up: the sender is told once, and nothing is kept.
+    pub fn abort(&mut self) {
+        if matches!(self.state, State::Open | State::Closing) {
+            self.reset(ResetCause::Aborted);
+            self.end(End::Aborted);
+        }
+    }
+
+    /// It may be time for something.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        if self.state == State::Ended {
+            return;
+        }
+        if self.heard_at + self.pace.silence <= now {
+            if self.state == State::Lingering {
+                self.state = State::Ended;
+                self.inbox.close();
+            } else {
+                self.reset(ResetCause::Silent);
+                self.end(End::Silent);
+            }
+        } else if self.state == State::Closing && self.retry.is_over(now) {
+            self.end(End::Silent);
+        }
+    }
+
+    /// When to call [`Sink::handle_deadline`], and to poll.
+    pub fn deadline(&self, now: Instant) -> Option<(Instant, Timer)> {
+        let silent = (self.heard_at + self.pace.silence, Timer::Silence);
+        match self.state {
+            State::Ended => None,
+            // What is due already waits for a grant, and for no deadline.
+            State::Closing if !self.retry.is_due(now) => Some(silent.min((self.retry.at, Timer::Close))),
+            _ => Some(silent),
+        }
+    }
+
+    /// The next thing that the program is to hear.
+    pub const fn event(&mut self) -> Option<SinkEvent> {
+        self.event.take()
+    }
+
+    /// Octets of the TPDU that [`Sink::transmit`] would write now.
+    pub fn wants(&self, now: Instant) -> Option<u16> {
+        let body = self.next_body(now)?;
+        Some(Tpdu { to: 0, circuit: 0, body }.emit(0, &mut [0; TPDU_CONTROL_OCTETS_MAX]) as u16)
+    }
+
+    fn next_body(&self, now: Instant) -> Option<TpduBody> {
+        if self.answer.is_some() {
+            return self.answer;
+        }
+        if let Some(&cause) = self.causes.front() {
+            return Some(TpduBody::Ack { cum: self.inbox.cum(), cause, limit: self.inbox.limit() });
+        }
+        let Counts { tpdus, messages } = self.counts();
+        let closes = self.state == State::Closing && self.retry.is_due(now);
+        closes.then_some(TpduBody::Close { tpdus, messages })
+    }
+
+    /// Writes the next TPDU into `out`, which has room for a control TPDU, and returns its length.
+    pub fn transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<usize> {
+        let body = self.next_body(now)?;
+        if self.answer.take().is_none() && self.causes.pop_front().is_none() {
+            self.retry.leaves(now, &self.trip);
+        }
+        if let TpduBody::Ack { limit, .. } = body {
+            self.limit_told = limit;
+        }
+        Some(Tpdu { to: self.peer, circuit: self.circuit, body }.emit(0, out))
+    }
+}

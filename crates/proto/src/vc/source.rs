@@ -1,0 +1,556 @@
+//! The end that sends.
+
+use super::segment::{Outbox, Written};
+use super::smart::{Expiry, Smart};
+use super::trip::{Pace, Retry};
+use super::{Aimd, Counts, End, LeakyBucket, Timer, WINDOW_MAX};
+use rota_units::{BitRate, Instant, Octets};
+use rota_wire::{
+    FlowControl, Quality, Refusal, ResetCause, TPDU_CONTROL_OCTETS_MAX, TPDU_HEADER_OCTETS, Terms, Tpdu,
+    TpduBody,
+};
+
+/// What a program asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Which listener.
+    pub service: u32,
+    /// This end's number of the circuit: what the other end writes as [`Tpdu::to`].
+    pub number: u32,
+    /// TPDUs on their way at most, 1 to [`WINDOW_MAX`].
+    pub window: u64,
+    /// Octets of data in a TPDU at most: what a frame of the device holds.
+    pub tpdu: u16,
+    /// What the circuit does.
+    pub quality: Quality,
+    /// The leaky bucket, σ and ρ, where the quality has one. Headers of TPDUs count.
+    pub bucket: Option<(Octets, BitRate)>,
+}
+
+/// Why a request is impossible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsound {
+    /// The window.
+    #[error("a window of {0} TPDUs is impossible; ask for 1 to {WINDOW_MAX}")]
+    Window(u64),
+    /// The size of a TPDU.
+    #[error("a TPDU needs room for one octet at least")]
+    TpduSize,
+    /// A combination that is not offered.
+    #[error("circuits without error control are not offered")]
+    Quality,
+    /// The bucket is missing, or there is one that the quality does not name.
+    #[error("a leaky bucket needs σ and ρ, and no other flow control has them")]
+    Bucket,
+    /// No TPDU of full size would ever leave.
+    #[error("a leaky bucket of {0} octets never lets a TPDU of {1} octets out; ask for a larger σ")]
+    Depth(u64, u64),
+}
+
+/// What a sender's program is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceEvent {
+    /// The circuit is open: octets can be written.
+    Opened(Terms),
+    /// It has ended.
+    Ended(End),
+}
+
+/// The end of the last message is missing, so the circuit cannot end in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the last message has no end yet")]
+pub struct Unfinished;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Opening,
+    Confirming,
+    Open,
+    /// The program writes no more.
+    Closing,
+    /// It has ended in order; the close of the other end is answered if it comes again.
+    Lingering,
+    Ended,
+}
+
+#[derive(Clone, Debug)]
+enum Flow {
+    Open,
+    Window(Aimd),
+    Bucket(LeakyBucket),
+}
+
+/// The sending end of a circuit.
+#[derive(Clone, Debug)]
+pub struct Source {
+    terms: Terms,
+    pace: Pace,
+    circuit: u64,
+    /// The other end's number.
+    peer: u32,
+    state: State,
+    smart: Smart,
+    outbox: Outbox,
+    flow: Flow,
+    /// The highest TPDU for which the other end has room.
+    limit: u64,
+    /// Of the handshake, then of a close.
+    retry: Retry,
+    ask: Retry,
+    heard_at: Instant,
+    sent_at: Instant,
+    answer: Option<TpduBody>,
+    event: Option<SourceEvent>,
+    /// Attempts of the handshake that have expired at the other end.
+    attempts: u32,
+    bad: u64,
+}
+
+/// The next TPDU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Answer,
+    Step,
+    Again(u64),
+    New(u64),
+    Close,
+    Ask,
+}
+
+impl Source {
+    /// Begins a handshake. `source` is random: no other attempt of any sender has it. All room is taken here.
+    ///
+    /// # Errors
+    /// Why the request is impossible.
+    pub fn open(now: Instant, request: &Request, source: u64, pace: Pace) -> Result<Self, Unsound> {
+        let Request { service, number, tpdu, quality, .. } = *request;
+        let window = u32::try_from(request.window).ok().filter(|window| (1..=WINDOW_MAX).contains(window));
+        let window = window.ok_or(Unsound::Window(request.window))?;
+        if tpdu == 0 {
+            return Err(Unsound::TpduSize);
+        }
+        if !quality.error_control {
+            return Err(Unsound::Quality);
+        }
+        let flow = match (quality.flow, request.bucket) {
+            (FlowControl::Open, None) => Flow::Open,
+            (FlowControl::Window, None) => Flow::Window(Aimd::new(window)),
+            (FlowControl::Bucket, Some((depth, rate))) => {
+                let bucket = LeakyBucket::new(now, depth, rate);
+                let size = TPDU_HEADER_OCTETS as u64 + u64::from(tpdu);
+                if !bucket.takes(Octets::new(size)) {
+                    return Err(Unsound::Depth(depth.get(), size));
+                }
+                Flow::Bucket(bucket)
+            }
+            _ => return Err(Unsound::Bucket),
+        };
+        Ok(Self {
+            terms: Terms { source, serial: 0, from: number, service, window, tpdu, quality },
+            pace,
+            circuit: 0,
+            peer: 0,
+            state: State::Opening,
+            smart: Smart::new(window, pace),
+            outbox: Outbox::new(window, tpdu, quality.stream),
+            flow,
+            limit: 0,
+            retry: Retry::DUE,
+            ask: Retry::DUE,
+            heard_at: now,
+            sent_at: now,
+            answer: None,
+            event: None,
+            attempts: 0,
+            bad: 0,
+        })
+    }
+
+    /// The circuit's name at both ends; 0 until the other end has told it.
+    pub const fn circuit(&self) -> u64 {
+        self.circuit
+    }
+
+    /// What was agreed on, or what is wanted until then.
+    pub const fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// What was written: whole messages, and TPDUs that are ready.
+    pub const fn counts(&self) -> Counts {
+        Counts { tpdus: self.outbox.ready(), messages: self.outbox.messages().0 }
+    }
+
+    /// What the other end's program has taken, as far as is known.
+    pub const fn counts_taken(&self) -> Counts {
+        Counts { tpdus: self.outbox.taken(), messages: self.outbox.messages().1 }
+    }
+
+    /// How often a TPDU was sent again.
+    pub const fn resent(&self) -> u64 {
+        self.smart.resent()
+    }
+
+    /// TPDUs that no sound receiver sends, and those that are old news.
+    pub const fn bad(&self) -> u64 {
+        self.bad
+    }
+
+    /// True if it may be forgotten.
+    pub const fn is_over(&self) -> bool {
+        matches!(self.state, State::Ended)
+    }
+
+    /// Takes what fits of `octets`, and the end of the message if `end` and all fits; nothing before the
+    /// circuit is open and behind its close.
+    pub fn write(&mut self, octets: &[u8], end: bool) -> Written {
+        if self.state != State::Open {
+            return Written { octets: 0, ended: false };
+        }
+        self.outbox.write(octets, end)
+    }
+
+    /// The program writes no more: the circuit ends in order when all has been taken.
+    ///
+    /// # Errors
+    /// The end of the last message is missing.
+    pub fn close(&mut self) -> Result<(), Unfinished> {
+        match self.state {
+            State::Open if self.outbox.is_in_message() => Err(Unfinished),
+            State::Open => {
+                self.outbox.flush();
+                (self.state, self.retry) = (State::Closing, Retry::DUE);
+                Ok(())
+            }
+            State::Opening | State::Confirming => {
+                self.abort();
+                Ok(())
+            }
+            State::Closing | State::Lingering | State::Ended => Ok(()),
+        }
+    }
+
+    /// The program has died or given up: the other end is told once, and nothing is kept.
+    pub fn abort(&mut self) {
+        if matches!(self.state, State::Ended | State::Lingering) {
+            return;
+        }
+        if self.circuit != 0 {
+            self.answer = Some(TpduBody::Reset { why: ResetCause::Aborted });
+        }
+        self.end(End::Aborted);
+    }
+
+    fn end(&mut self, end: End) {
+        self.state = State::Ended;
+        self.event = Some(SourceEvent::Ended(end));
+    }
+
+    /// A TPDU for this circuit came, by its number or its name.
+    pub fn handle(&mut self, now: Instant, tpdu: &Tpdu) {
+        match tpdu.body {
+            TpduBody::Accept(terms) if terms.source == self.terms.source => {
+                return self.on_accept(now, tpdu.circuit, &terms);
+            }
+            TpduBody::Refuse { source, why } if source == self.terms.source => {
+                return self.on_refuse(tpdu.circuit, why);
+            }
+            _ => {}
+        }
+        let is_known = self.circuit != 0 && tpdu.circuit == self.circuit;
+        if !is_known || self.state == State::Ended {
+            self.bad += 1;
+            return;
+        }
+        self.heard_at = now;
+        self.ask = Retry::DUE;
+        match tpdu.body {
+            TpduBody::Ack { cum, cause, limit } => self.on_ack(now, cum, cause, limit),
+            TpduBody::Close { tpdus, messages } => self.on_close(Counts { tpdus, messages }),
+            TpduBody::Closed { tpdus, messages } if self.is_close_sent() => {
+                let (own, other) = (self.counts(), Counts { tpdus, messages });
+                let end = if own == other { End::Finished { own, other } } else { End::Violated };
+                self.outbox.release(other.tpdus);
+                self.end(end);
+            }
+            TpduBody::Reset { why } if self.state != State::Lingering => self.end(End::Reset(why)),
+            _ => self.bad += 1,
+        }
+    }
+
+    const fn is_close_sent(&self) -> bool {
+        matches!(self.state, State::Closing) && self.retry.tries > 0
+    }
+
+    fn on_accept(&mut self, now: Instant, circuit: u64, terms: &Terms) {
+        let own = &self.terms;
+        let is_sound = circuit != 0
+            && (1..=own.window).contains(&terms.window)
+            && (1..=own.tpdu).contains(&terms.tpdu)
+            && (terms.service, terms.quality) == (own.service, own.quality);
+        match self.state {
+            State::Opening if is_sound => {
+                if self.retry.tries == 1 {
+                    self.smart.measure(now.since(self.sent_at));
+                }
+                self.outbox.shrink(terms.window, terms.tpdu);
+                (self.circuit, self.peer, self.heard_at) = (circuit, terms.from, now);
+                self.terms = Terms { from: own.from, ..*terms };
+                (self.state, self.retry) = (State::Confirming, Retry::DUE);
+            }
+            // The second step came again: the third one was lost, or is on its way.
+            State::Confirming if circuit == self.circuit => self.answer = Some(TpduBody::Confirm(self.terms)),
+            _ => self.bad += 1,
+        }
+    }
+
+    fn on_refuse(&mut self, circuit: u64, why: Refusal) {
+        match self.state {
+            State::Opening if circuit == 0 => self.end(End::Refused(why)),
+            State::Confirming if circuit == self.circuit => {
+                self.attempts += 1;
+                if why != Refusal::Expired || self.attempts >= super::TRIES_MAX {
+                    return self.end(End::Refused(why));
+                }
+                // Nothing has been sent yet, so a new attempt is safe. Its word must be new.
+                self.terms.source = self.terms.source.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                self.terms.serial = 0;
+                (self.circuit, self.peer) = (0, 0);
+                (self.state, self.retry) = (State::Opening, Retry::DUE);
+            }
+            _ => self.bad += 1,
+        }
+    }
+
+    fn on_ack(&mut self, now: Instant, cum: u64, cause: u64, limit: u64) {
+        if self.state == State::Confirming {
+            self.state = State::Open;
+            self.event = Some(SourceEvent::Opened(self.terms));
+        }
+        let Some(learned) = self.smart.acknowledge(now, cum, cause) else {
+            self.bad += 1;
+            return;
+        };
+        if self.is_close_sent() {
+            // The other end lives, and its program has yet to take the rest: the close comes less often.
+            let wait = (self.smart.trip().answer() * 8).min(self.pace.silence.div_down(16));
+            self.retry = Retry { at: now + wait, tries: 1 };
+        }
+        let window = u64::from(self.terms.window);
+        self.limit = self.limit.max(limit.min(cum + window));
+        self.outbox.release(self.limit - window.min(self.limit));
+        if let Flow::Window(aimd) = &mut self.flow {
+            aimd.on_arrived(learned.arrived);
+            if learned.lost > 0 {
+                aimd.on_lost(learned.lost, self.smart.top());
+            }
+        }
+    }
+
+    fn on_close(&mut self, other: Counts) {
+        let Counts { tpdus, messages } = self.counts();
+        match self.state {
+            State::Confirming | State::Open | State::Closing => {
+                self.end(End::Stopped { other });
+                self.state = State::Lingering;
+            }
+            State::Lingering => {}
+            State::Opening | State::Ended => {
+                self.bad += 1;
+                return;
+            }
+        }
+        self.answer = Some(TpduBody::Closed { tpdus, messages });
+    }
+
+    // ---- time -----------------------------------------------------------------------------------------
+
+    /// It may be time for something.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        match self.state {
+            State::Opening | State::Confirming if self.retry.is_over(now) => self.end(End::NoAnswer),
+            State::Open | State::Closing => {
+                if self.heard_at + self.pace.silence <= now {
+                    return self.give_up();
+                }
+                // Time-out and probe may both be due.
+                while let Some(expiry) = self.smart.handle_deadline(now) {
+                    match (expiry, &mut self.flow) {
+                        (Expiry::GivenUp, _) => return self.give_up(),
+                        (Expiry::TimeOut, Flow::Window(aimd)) => aimd.on_time_out(self.smart.top()),
+                        _ => {}
+                    }
+                }
+            }
+            State::Lingering if self.heard_at + self.pace.silence <= now => self.state = State::Ended,
+            _ => {}
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.answer = Some(TpduBody::Reset { why: ResetCause::Silent });
+        self.end(End::Silent);
+    }
+
+    /// When to call [`Source::handle_deadline`], and to poll.
+    pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Timer)> {
+        match self.state {
+            State::Ended => None,
+            State::Lingering => Some((self.heard_at + self.pace.silence, Timer::Silence)),
+            State::Opening | State::Confirming => {
+                (!self.retry.is_due(now)).then_some((self.retry.at, Timer::Handshake))
+            }
+            State::Open | State::Closing => {
+                let (at, is_time_out) = self.smart.deadline();
+                let smart = (at, if is_time_out { Timer::TimeOut } else { Timer::Probe });
+                let silent = (self.heard_at + self.pace.silence, Timer::Silence);
+                // What is due already waits for a grant, and for no deadline.
+                let mut first = smart.min(silent);
+                let mut later = |at: Instant, timer| {
+                    if at > now {
+                        first = first.min((at, timer));
+                    }
+                };
+                later(self.ask_at(), Timer::Ask);
+                if self.is_close_sent() && self.retry.tries < super::TRIES_MAX {
+                    later(self.retry.at, Timer::Close);
+                }
+                if let Some((_, size)) = self.next_data() {
+                    later(self.bucket_at(now, size), Timer::Bucket);
+                }
+                Some(first)
+            }
+        }
+    }
+
+    /// When to ask the other end where it is. One without room is asked as often as data would be sent again.
+    fn ask_at(&self) -> Instant {
+        if self.ask.tries > 0 {
+            return if self.ask.tries < super::TRIES_MAX { self.ask.at } else { Instant::FAR };
+        }
+        let stands = self.smart.is_idle() && self.outbox.ready() > self.limit;
+        let wait = if stands { self.smart.waits().1 } else { self.pace.silence.div_down(4) };
+        self.heard_at.min(self.sent_at) + wait.min(self.pace.silence.div_down(4))
+    }
+
+    fn bucket_at(&self, now: Instant, size: u64) -> Instant {
+        match &self.flow {
+            Flow::Bucket(bucket) => bucket.earliest(now, Octets::new(size)),
+            _ => now,
+        }
+    }
+
+    // ---- TPDUs ----------------------------------------------------------------------------------------
+
+    /// The next thing that the program is to hear.
+    pub const fn event(&mut self) -> Option<SourceEvent> {
+        self.event.take()
+    }
+
+    /// The TPDU of data that is next in turn, and its octets, where windows allow one.
+    fn next_data(&mut self) -> Option<(Next, u64)> {
+        let flying = self.smart.flying();
+        let has_turn = match &self.flow {
+            // What is lost no longer flies. A head that is lost always has its turn: all waits for it.
+            Flow::Window(aimd) => {
+                flying < aimd.window() || self.smart.next_lost() == Some(self.smart.cum() + 1)
+            }
+            Flow::Open | Flow::Bucket(_) => true,
+        };
+        if !has_turn {
+            return None;
+        }
+        let size = |outbox: &Outbox, sequence| (TPDU_HEADER_OCTETS + outbox.get(sequence).1.len()) as u64;
+        if let Some(sequence) = self.smart.next_lost() {
+            return Some((Next::Again(sequence), size(&self.outbox, sequence)));
+        }
+        let sequence = self.smart.top() + 1;
+        if !self.smart.has_room() || sequence > self.limit {
+            return None;
+        }
+        if sequence > self.outbox.ready() {
+            self.outbox.flush();
+        }
+        (sequence <= self.outbox.ready()).then(|| (Next::New(sequence), size(&self.outbox, sequence)))
+    }
+
+    fn next(&mut self, now: Instant) -> Option<Next> {
+        if self.answer.is_some() {
+            return Some(Next::Answer);
+        }
+        match self.state {
+            State::Opening | State::Confirming => return self.retry.is_due(now).then_some(Next::Step),
+            State::Open | State::Closing => {}
+            State::Lingering | State::Ended => return None,
+        }
+        if let Some((next, size)) = self.next_data()
+            && self.bucket_at(now, size) <= now
+        {
+            return Some(next);
+        }
+        let is_done = self.smart.is_idle() && self.smart.top() == self.outbox.ready();
+        if self.state == State::Closing && is_done && self.retry.is_due(now) {
+            return Some(Next::Close);
+        }
+        (self.ask_at() <= now).then_some(Next::Ask)
+    }
+
+    /// Octets of the TPDU that [`Source::transmit`] would write now.
+    pub fn wants(&mut self, now: Instant) -> Option<u16> {
+        let next = self.next(now)?;
+        let (body, data) = self.body(next);
+        Some(
+            (Tpdu { to: 0, circuit: 0, body }.emit(0, &mut [0; TPDU_CONTROL_OCTETS_MAX]) + data.len()) as u16,
+        )
+    }
+
+    fn body(&self, next: Next) -> (TpduBody, &[u8]) {
+        let Counts { tpdus, messages } = self.counts();
+        let body = match next {
+            Next::Answer => self.answer.unwrap_or(TpduBody::Ask),
+            Next::Step if self.state == State::Opening => TpduBody::Open(self.terms),
+            Next::Step => TpduBody::Confirm(self.terms),
+            Next::Close => TpduBody::Close { tpdus, messages },
+            Next::Ask => TpduBody::Ask,
+            Next::Again(sequence) | Next::New(sequence) => {
+                let (piece, data) = self.outbox.get(sequence);
+                let (message, index, last) = (piece.message, piece.index, piece.last);
+                return (TpduBody::Data { sequence, message, index, last }, data);
+            }
+        };
+        (body, &[])
+    }
+
+    /// Writes the next TPDU into `out`, which has room for the longest one, and returns its length.
+    pub fn transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<usize> {
+        let next = self.next(now)?;
+        let (body, data) = self.body(next);
+        let tpdu = Tpdu { to: self.peer, circuit: self.circuit, body };
+        let head = tpdu.emit(data.len() as u16, out);
+        out[head..head + data.len()].copy_from_slice(data);
+        let length = head + data.len();
+        self.left(now, next, length as u64);
+        Some(length)
+    }
+
+    /// It has left.
+    fn left(&mut self, now: Instant, next: Next, octets: u64) {
+        self.sent_at = now;
+        let (is_step, trip) = (matches!(next, Next::Step | Next::Close), self.smart.trip());
+        match next {
+            Next::Answer => self.answer = None,
+            Next::Step | Next::Close => self.retry.leaves(now, trip),
+            Next::Ask => self.ask.leaves(now, trip),
+            Next::Again(_) => {
+                self.smart.send_again(now);
+            }
+            Next::New(_) => {
+                self.smart.send(now);
+            }
+        }
+        if let (Flow::Bucket(bucket), false, Next::Again(_) | Next::New(_)) = (&mut self.flow, is_step, next)
+        {
+            bucket.take(now, Octets::new(octets));
+        }
+    }
+}
