@@ -14,7 +14,7 @@ use rota_units::Span;
 use rota_wire::INCARNATION_AT;
 use std::fmt::Write;
 
-/// What happened further away than this from an incident without a window of its own belongs to another one.
+/// What is further away than this from an incident without a window of its own belongs to another one.
 const NEAR_NS: u64 = 1_500_000_000;
 /// A paragraph names so many events; the capture has all.
 const EVENTS_TOLD: usize = 8;
@@ -78,10 +78,8 @@ pub fn headline(about: &Entry, own: &str) -> String {
             format!("a unit of channel {channel}, about {unit}, came in part on {own}")
         }
         (TraceEvent::Missed, TraceVerdict::Incomplete) => {
-            format!(
-                "unit {unit} of channel {channel} came in part: {} octets never reached {own}",
-                record.extra[1]
-            )
+            let octets = record.extra[1];
+            format!("unit {unit} of channel {channel} came in part: {octets} octets never reached {own}")
         }
         (TraceEvent::Missed, TraceVerdict::Missing) => {
             format!("{} of channel {channel} never reached {own}", units(record))
@@ -262,8 +260,7 @@ impl Scene<'_> {
             _ => {}
         }
         if record.verdict == TraceVerdict::LeftOut {
-            let silent = self.no_slot_came();
-            let silent = silent.map(|text| (Assumption::StationSilent, text));
+            let silent = self.no_slot_came().map(|text| (Assumption::StationSilent, text));
             return silent.unwrap_or_else(|| (Assumption::LeftOut, self.left_out(own)));
         }
         if self.any(&[TraceEvent::LinkDown, TraceEvent::LinkUp]) {
