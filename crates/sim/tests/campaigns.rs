@@ -201,8 +201,8 @@ const PRODUCT: [u64; 69] = [
 ];
 
 /// Worlds of the second suite, behind [`sweep::SUITE`].
-const SUITE_PROVEN: [u64; 9] = [817, 821, 911, 1_093, 1_451, 1_531, 1_575, 1_683, 1_817];
-const SUITE_PRODUCT: [u64; 8] = [227, 445, 517, 677, 1_409, 1_415, 1_451, 1_689];
+const SUITE_PROVEN: [u64; 11] = [817, 821, 911, 1_093, 1_451, 1_531, 1_575, 1_677, 1_683, 1_721, 1_817];
+const SUITE_PRODUCT: [u64; 11] = [227, 445, 517, 677, 1_221, 1_409, 1_415, 1_451, 1_689, 1_721, 1_939];
 
 #[test]
 fn seeds_of_the_second_suite_that_once_broke_a_rule_keep_it() {

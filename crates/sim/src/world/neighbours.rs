@@ -206,6 +206,7 @@ impl World {
         let now = self.now();
         let [one, other] = self.neighbours.pairs[at].ends;
         (self.neighbours.pairs[at].heard, self.neighbours.pairs[at].dial) = (None, None);
+        self.doubt_across([one, other], NOTICE, self.neighbours.delay_max * 2);
         for (host, peer) in [(one, other), (other, one)] {
             let stands = !self.hosts[host].is_running(now);
             if let Some(ear) = self.neighbours.ears.get_mut(&(host, peer)) {

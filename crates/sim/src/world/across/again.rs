@@ -3,7 +3,7 @@
 //!
 //! The rules: units that were handed over before the other path was there are promised nothing but their
 //! order; those behind have the bound of the new path, from when they leave behind the others. Both ends
-//! are told.
+//! are told. Until then a node of the way may have heard of a broken session, and drops what comes.
 
 use super::{AcrossFlow, EndState, World};
 use crate::world::Event;
@@ -23,12 +23,19 @@ pub(super) struct Paths {
     offers: bool,
     /// When the last one that has been handed over leaves, where those of an earlier path made it wait.
     due: Instant,
+    /// The time in which a node of the way may have heard of a broken session, and neither end yet.
+    doubt: Option<(Instant, Instant)>,
 }
 
 impl AcrossFlow {
     /// True for a unit that was handed over before its path was there.
     pub(super) fn is_of_old_path(&self, ready: Instant) -> bool {
         self.paths.is_cut || ready <= self.paths.since
+    }
+
+    /// True if a node of the way may have heard of a broken session then, and neither end.
+    pub(super) fn is_doubtful(&self, begin: Instant, until: Instant) -> bool {
+        self.paths.doubt.is_some_and(|(from, to)| from <= until && begin <= to)
     }
 
     /// How long a unit that is handed over now waits for those that had to wait for its path. Units leave no
@@ -43,6 +50,20 @@ impl AcrossFlow {
 }
 
 impl World {
+    /// The session of two hosts is over, without a fault of a segment: both hear of it within `heard`. Then
+    /// they tell the ends of channels that lead over them, in messages of which each takes so long at most.
+    pub(in crate::world) fn doubt_across(&mut self, pair: [usize; 2], heard: Span, message: Span) {
+        let (now, back) = (self.now(), [pair[1], pair[0]]);
+        for flow in self.across.flows.iter_mut().filter(|flow| !flow.sender.is_over()) {
+            let way = &flow.beside.way;
+            // The ways to several receivers are not known, nor those of channels that are not open yet.
+            if way.is_empty() || way.windows(2).any(|hop| hop == pair || hop == back) {
+                let hops = way.len().max(3) as u64;
+                flow.paths.doubt = Some((now, now + heard + message * hops));
+            }
+        }
+    }
+
     /// A unit of a channel across segments has left its host.
     pub(in crate::world) fn across_left(
         &mut self,

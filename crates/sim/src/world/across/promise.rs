@@ -29,6 +29,8 @@ impl World {
         };
         let links: Vec<_> = detail.hops.iter().filter_map(|(record, _)| link(record)).collect();
         let hops: Vec<Hop> = detail.hops.iter().map(|(record, _)| hop(record)).collect();
+        let host = |record: &rota_proto::rcap::Record| usize::try_from(record.node.0).ok()?.checked_sub(1);
+        let way: Vec<usize> = detail.hops.iter().filter_map(|(record, _)| host(record)).collect();
         let terms = detail.terms;
         let Ok(packets) = terms.messages.packets(terms.packet_max) else { return };
         let flow = &mut self.across.flows[at];
@@ -42,7 +44,8 @@ impl World {
         let (burst, octets) = (packets.traffic.burst(), packets.octets.get());
         let interval = terms.messages.interval.as_nanos().max(1);
         flow.beside.octets_a_second = burst.saturating_mul(octets).saturating_mul(1_000_000_000) / interval;
-        flow.beside.links = links;
+        (flow.beside.links, flow.beside.way) = (links, way);
+        flow.beside.way.push(flow.spec.to);
     }
 
     /// T1: a whole unit of a conforming source that no fault met has taken so long.

@@ -93,6 +93,8 @@ pub(super) struct Beside {
     /// second.
     pub(super) links: Vec<(usize, PortId)>,
     pub(super) octets_a_second: u64,
+    /// The hosts of its way, from its sender to its receiver; none of several receivers.
+    pub(super) way: Vec<usize>,
     /// Units that are left of a burst, and when it began.
     pub(super) burst: (u64, Instant),
     /// Of the statistical class: how its units fared.

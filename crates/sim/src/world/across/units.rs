@@ -169,6 +169,7 @@ impl World {
         let begin = Instant::from_nanos(ready.as_nanos().saturating_sub(2 * flow.bound.as_nanos()));
         flow.is_held
             || flow.is_of_old_path(ready)
+            || flow.is_doubtful(ready, until)
             || self.segments.iter().any(|segment| segment.windows.touches(begin, until))
     }
 
