@@ -95,10 +95,13 @@ fn throughput_and_cost_are_measured_beside_raw_ip_and_udp() {
         for way in ["channel", "raw_ip", "udp"] {
             assert!(point[way]["messages"].as_u64().unwrap() > 20, "{way}: {point}");
         }
-        // The source's regulator keeps the channel to its contract, with what its memory held at the end.
+        // The source's regulator keeps the channel to its contract: beyond it comes what the memories of both
+        // ends held while a process stood still, however short the time was that was left then.
         let [came, asked] =
             [&point["channel"]["bps"], &point["channel_asked_bps"]].map(|n| n.as_u64().unwrap());
-        assert!(came <= asked + asked / 5, "{point}");
+        let messages = point["channel"]["messages"].as_u64().unwrap();
+        let beyond = messages - (messages * asked / came.max(asked));
+        assert!(beyond < 1_000, "{beyond} of them: {point}");
         let cost = |of: &str| point["cost_ns"][of].as_u64().unwrap();
         assert!(cost("gateway") > 100 && cost("source_kernel") <= cost("source"), "{point}");
     }
