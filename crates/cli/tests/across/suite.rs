@@ -136,6 +136,41 @@ fn a_conference_shares_a_line_and_members_that_speak_at_once_harm_it_alone() {
     let _ = std::fs::remove_file(&go);
 }
 
+/// TENET-6-5 on RETHER segments: the members that one station sends have one slot, which goes with the last.
+#[test]
+fn members_that_one_station_sends_have_one_slot_until_the_last_is_gone() {
+    let Some(lab) = TopologyLab::up("across-group-token", TWO_SEGMENTS, &[]) else { return };
+    wait_for_ways(&lab);
+    let [one, two] = ["1", "2"].map(|service| {
+        let waiting = lab.rota("n4", &["recv", "--service", service, "--out", "/dev/null"]);
+        waiting.wait_for_word("listening");
+        let words = format!(
+            "channel open --json --to n4 --service {service} --xmin 40ms --smax 1000octets --group talk"
+        );
+        let open = lab.rota("n1", &words.split(' ').collect::<Vec<_>>());
+        wait_for_contract(&open);
+        (waiting, open)
+    });
+    let slots = |station: &str, port: usize| {
+        let port = lab.status(station)["extra"]["ports"][port].clone();
+        let all = port["reservations"].as_array().expect("a list").clone();
+        let own = all.iter().filter(|slot| slot["name"] == station).count();
+        (own, port["groups"][0]["members"].as_u64().unwrap_or(0))
+    };
+    let stand = |members: u64| {
+        let expected = (usize::from(members > 0), members);
+        for (station, port) in [("n1", 0), ("gateway", 1)] {
+            let is_so = || (slots(station, port) == expected).then_some(());
+            assert!(eventually(PATIENCE, is_so).is_some(), "{station}: {:?}", slots(station, port));
+        }
+    };
+    stand(2);
+    drop(one);
+    stand(1);
+    drop(two);
+    stand(0);
+}
+
 /// A node that holds packets of the group says so by itself: an incident, with its cause.
 fn is_told_of_group(lab: &TopologyLab, station: &str) {
     let list = || lab.rota(station, &["trace", "incident", "--json"]).finish().well().json();
