@@ -392,6 +392,68 @@ fn a_receiver_that_closes_says_what_it_has_taken_and_both_may_at_once() {
     }
 }
 
+/// A reader's finding: the receiver answered the sender's close with what had come, not with what was taken,
+/// and the sender threw the rest away, or called a stream finished that was not read.
+#[test]
+fn a_receiver_that_closes_with_messages_unread_is_not_said_to_have_taken_them() {
+    for stream in [false, true] {
+        let mut pair = Pair::open(&request(FlowControl::Open, stream));
+        pair.reads = false;
+        pair.write(b"one", !stream);
+        pair.settle(|_| true);
+        pair.write(b"two", !stream);
+        pair.settle(|_| true);
+        assert!(pair.sink().take());
+        pair.sink().close();
+        assert!(!pair.sink().take(), "nothing behind the close is taken");
+        pair.source.close().expect("messages have their ends");
+        // The receiver's close is lost, and the sender's comes first.
+        let mut lost = false;
+        pair.settle(|tpdu| {
+            let is_first = matches!(tpdu.body, TpduBody::Close { messages: 0 | 1, .. }) && !lost;
+            lost |= is_first;
+            !is_first
+        });
+        while !pair.told.0.iter().any(|event| matches!(event, SourceEvent::Ended(_))) {
+            pair.wait();
+            pair.settle(|_| true);
+        }
+        pair.settle(|_| true);
+        // What has come in sequence, and the messages that were taken.
+        let other = Counts { tpdus: 2, messages: u64::from(!stream) };
+        assert_eq!(pair.told.0.last(), Some(&SourceEvent::Ended(End::Stopped { other })));
+        assert!(
+            matches!(pair.told.1.last(), Some(SinkEvent::Ended(End::Stopped { .. }))),
+            "{:?}",
+            pair.told.1
+        );
+    }
+}
+
+/// A reader's finding: eight asks within half a second, and never another one.
+#[test]
+fn an_idle_circuit_outlives_an_outage_shorter_than_its_silence() {
+    let mut pair = Pair::open(&request(FlowControl::Window, false));
+    pair.settle(|_| true);
+    let (mut first, mut heals) = (None, false);
+    let start = pair.now;
+    while pair.now.since(start) < PACE.silence * 3 {
+        let now = pair.now;
+        pair.settle(|tpdu| {
+            if tpdu.body == TpduBody::Ask {
+                first = first.or(Some(now));
+            }
+            heals |= first.is_some_and(|first| now.since(first) > PACE.silence.div_down(2));
+            first.is_none() || heals
+        });
+        if pair.wait().is_none() {
+            break;
+        }
+    }
+    assert!(heals, "it was cut");
+    assert!(!pair.told.0.iter().any(|event| matches!(event, SourceEvent::Ended(_))), "{:?}", pair.told.0);
+}
+
 /// TRANSPORT-R75: the peer never reads. The sender stands still, asks now and then, and goes on.
 #[test]
 fn a_receiver_that_does_not_read_holds_its_sender_and_loses_nothing() {

@@ -311,7 +311,7 @@ impl Inbox {
 
     /// Gives the room back: nothing more will come or be taken.
     pub fn close(&mut self) {
-        self.room.octets = Box::default();
+        (self.room.octets, self.room.slots) = (Box::default(), Box::default());
         self.taken = self.cum;
     }
 }

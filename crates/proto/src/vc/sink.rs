@@ -42,6 +42,8 @@ pub struct Sink {
     /// TPDUs that came and are not acknowledged yet; 0: an acknowledgement that none caused.
     causes: VecDeque<u64>,
     causes_max: usize,
+    /// The program has not closed this end.
+    wants_more: bool,
     /// The room that the sender has been told of.
     limit_told: u64,
     /// What the sender's close has stated.
@@ -73,6 +75,7 @@ impl Sink {
             inbox: Inbox::new(window, tpdu, quality.stream),
             causes,
             causes_max,
+            wants_more: true,
             limit_told: 0,
             announced: None,
             retry: Retry::DUE,
@@ -127,7 +130,10 @@ impl Sink {
             self.bad += 1;
             return;
         }
-        self.heard_at = now;
+        // An end that lingers is forgotten, however often the peer asks.
+        if self.state != State::Lingering {
+            self.heard_at = now;
+        }
         match tpdu.body {
             TpduBody::Data { sequence, message, index, last } if self.state == State::Open => {
                 self.on_data(sequence, Piece { message, index, last }, data);
@@ -184,11 +190,8 @@ impl Sink {
                     self.note_cause(0);
                 }
             }
-            State::Closing => {
-                self.answer_closed();
-                self.end(End::Stopped { other: all });
-                self.state = State::Lingering;
-            }
+            // Not all has been taken: its own close is the answer, and the sender answers that.
+            State::Closing => self.retry = Retry::DUE,
             State::Lingering => self.answer_closed(),
             State::Ended => {}
         }
@@ -225,19 +228,20 @@ impl Sink {
 
     fn end(&mut self, end: End) {
         self.state = State::Ended;
-        self.causes.clear();
+        self.causes = VecDeque::new();
         self.event = Some(SinkEvent::Ended(end));
     }
 
     /// The next octets in sequence. The program takes them with [`Sink::take`]; until then a sender that
-    /// closes is not told that all was taken. After an end out of order what had come can still be read.
+    /// closes is not told that all was taken. After an end out of order what had come can still be read;
+    /// after a close of this end nothing, since the sender is told what had been taken.
     pub fn peek(&self) -> Option<(Piece, &[u8])> {
-        self.inbox.peek()
+        if self.wants_more { self.inbox.peek() } else { None }
     }
 
     /// The program has taken them; true if there were any.
     pub fn take(&mut self) -> bool {
-        if !self.inbox.take() {
+        if !self.wants_more || !self.inbox.take() {
             return false;
         }
         self.readable = self.inbox.peek().is_some();
@@ -255,7 +259,7 @@ impl Sink {
     /// The program wants no more: the circuit ends in order, with what has been taken.
     pub fn close(&mut self) {
         if self.state == State::Open {
-            self.state = State::Closing;
+            (self.state, self.wants_more) = (State::Closing, false);
             self.causes.clear();
             self.retry = Retry::DUE;
         }

@@ -262,20 +262,32 @@ impl Source {
             self.bad += 1;
             return;
         }
-        self.heard_at = now;
+        // An end that lingers is forgotten, however often the peer closes.
+        if self.state != State::Lingering {
+            self.heard_at = now;
+        }
         self.ask = Retry::DUE;
         match tpdu.body {
             TpduBody::Ack { cum, cause, limit } => self.on_ack(now, cum, cause, limit),
             TpduBody::Close { tpdus, messages } => self.on_close(Counts { tpdus, messages }),
             TpduBody::Closed { tpdus, messages } if self.is_close_sent() => {
                 let (own, other) = (self.counts(), Counts { tpdus, messages });
-                let end = if own == other { End::Finished { own, other } } else { End::Violated };
+                if own != other {
+                    return self.violated();
+                }
                 self.outbox.release(other.tpdus);
-                self.end(end);
+                self.end(End::Finished { own, other });
             }
             TpduBody::Reset { why } if self.state != State::Lingering => self.end(End::Reset(why)),
             _ => self.bad += 1,
         }
+    }
+
+    /// The other end says what no sound one does. It is told, and nothing that it says counts.
+    fn violated(&mut self) {
+        self.bad += 1;
+        self.answer = Some(TpduBody::Reset { why: ResetCause::Violation });
+        self.end(End::Violated);
     }
 
     const fn is_close_sent(&self) -> bool {
@@ -323,14 +335,14 @@ impl Source {
     }
 
     fn on_ack(&mut self, now: Instant, cum: u64, cause: u64, limit: u64) {
-        if self.state == State::Confirming {
-            self.state = State::Open;
-            self.event = Some(SourceEvent::Opened(self.terms));
-        }
         let Some(learned) = self.smart.acknowledge(now, cum, cause) else {
             self.bad += 1;
             return;
         };
+        if self.state == State::Confirming {
+            self.state = State::Open;
+            self.event = Some(SourceEvent::Opened(self.terms));
+        }
         if self.is_close_sent() {
             // The other end lives, and its program has yet to take the rest: the close comes less often.
             let wait = (self.smart.trip().answer() * 8).min(self.pace.silence.div_down(16));
@@ -351,6 +363,9 @@ impl Source {
         let Counts { tpdus, messages } = self.counts();
         match self.state {
             State::Confirming | State::Open | State::Closing => {
+                if other.tpdus > tpdus || other.messages > messages {
+                    return self.violated();
+                }
                 self.end(End::Stopped { other });
                 self.state = State::Lingering;
             }
@@ -426,7 +441,7 @@ impl Source {
     /// When to ask the other end where it is. One without room is asked as often as data would be sent again.
     fn ask_at(&self) -> Instant {
         if self.ask.tries > 0 {
-            return if self.ask.tries < super::TRIES_MAX { self.ask.at } else { Instant::FAR };
+            return self.ask.at;
         }
         let stands = self.smart.is_idle() && self.outbox.ready() > self.limit;
         let wait = if stands { self.smart.waits().1 } else { self.pace.silence.div_down(4) };
