@@ -277,7 +277,11 @@ pub fn rether_terms(segment: &RetherSegment<'_>, ask: &Ask, share: &RetherShare)
     let packet_time = rether::tht_rt_joined(&segment.params, ask.octets + Octets::new(RTIP_OCTETS));
     NetworkTerms::Rether(RetherTerms {
         periodic: segment.periodic.into(),
-        joined: segment.slots.last().is_some_and(|last| last.station == segment.station).into(),
+        joined: segment
+            .slots
+            .last()
+            .is_some_and(|last| last.continues_in(segment.station, segment.partition))
+            .into(),
         receives: segment.receives.into(),
         spare: share.admitted.spare.as_nanos(),
         ..RetherTerms::of(&segment.params, share, packet_time)

@@ -103,7 +103,7 @@ impl SegmentParams {
     pub const TRT_30HZ: Span = Span::from_nanos(33_333_333);
     /// Octets of a token frame without slots: link header, fixed fields, a full set of dead stations, tag.
     pub const TOKEN_FIXED_OCTETS: u64 = 28 + 28 + 32 + 16;
-    /// Octets of one slot in the token: station and holding time.
+    /// Octets of one slot in the token: station with its partition, and holding time.
     pub const SLOT_OCTETS: u64 = 6;
     /// Octets that the grant of a claim has beside its list.
     pub const GRANT_OCTETS: u64 = 19;
@@ -353,7 +353,7 @@ pub(crate) fn fit(
     let strict = request.periodic || is_strict(slots);
     let need = nrt_need(params, offset + tht, strict);
     let slot = Slot { station, tht, periodic: request.periodic, partition: request.partition };
-    check_partition(slots, &slot, &need, params)?;
+    check_partition(slots, &slot, params)?;
     let spare = eq3(offset + tht, &need, params)?;
     check_hold(slots, &slot, params)?;
     let gap = if request.periodic { gap_strict(params) } else { gap_early(params, slots) };
@@ -371,8 +371,8 @@ pub(crate) fn bound(params: &SegmentParams, request: &Request, offset: Span, sen
     wait + sending + params.transit() + params.link.host_slack
 }
 
-/// Eq. 3 for reservations that stand already: do they keep their promise in a ring of these `params`, for
-/// instance with one station more? The time that stays free.
+/// Eq. 3 for reservations that stand already, and that of the rest: do they keep their promise in a ring of
+/// these `params`, for instance with one station more? The time that stays free.
 ///
 /// # Errors
 /// The test that fails.
@@ -383,31 +383,45 @@ pub fn still_fits(slots: &[Slot], params: &SegmentParams) -> Result<Span, Test> 
     let all = reserved(slots);
     let need = nrt_need(params, all, is_strict(slots));
     let spare = eq3(all, &need, params).map_err(|failure| failure.test)?;
-    let rest = in_partition(slots, 0) + need.total();
-    if rest > params.partitions.room(0, params.trt) { Err(Test::Eq3Capacity) } else { Ok(spare) }
+    let is_divided = !params.partitions.is_none();
+    if is_divided && rest_excess(in_partition(slots, 0), params) > Span::ZERO {
+        return Err(Test::Eq3Capacity);
+    }
+    Ok(spare)
 }
 
 fn in_partition(slots: &[Slot], number: u8) -> Span {
     slots.iter().filter(|slot| slot.partition == number).map(|slot| slot.tht).sum()
 }
 
+/// By how much slots of this time and ordinary traffic exceed the rest of a divided cycle, if the ring is
+/// strict by then or not. What ordinary traffic needs beside slots of others is a test of the whole.
+fn rest_excess(slots: Span, params: &SegmentParams) -> Span {
+    let ordinary = |strict| {
+        let need = nrt_need(params, slots, strict);
+        let least = need.floor.max(need.share).max(need.card_burst);
+        // Where no time serves ordinary traffic, eq. 3 says so.
+        least.max(need.latency.unwrap_or(Span::ZERO)) + need.overhead
+    };
+    (slots + ordinary(true).max(ordinary(false))).minus(params.partitions.room(0, params.trt))
+}
+
 /// True if the rest has room for ordinary traffic while nothing is reserved.
 pub fn rest_has_room(params: &SegmentParams) -> bool {
-    nrt_need(params, Span::ZERO, false).total() <= params.partitions.room(0, params.trt)
+    rest_excess(Span::ZERO, params) == Span::ZERO
 }
 
 /// Eq. 3 within the partition of `new`; the rest has the time of ordinary traffic beside its slots.
-fn check_partition(
-    slots: &[Slot],
-    new: &Slot,
-    need: &NrtNeed,
-    params: &SegmentParams,
-) -> Result<(), Failure> {
+fn check_partition(slots: &[Slot], new: &Slot, params: &SegmentParams) -> Result<(), Failure> {
     let number = new.partition;
-    // Where no time serves ordinary traffic, eq. 3 says so.
-    let ordinary = if number == 0 && need.latency.is_some() { need.total() } else { Span::ZERO };
-    let taken = in_partition(slots, number) + new.tht + ordinary;
-    let excess = taken.minus(params.partitions.room(number, params.trt));
+    if params.partitions.is_none() {
+        return Ok(());
+    }
+    let taken = in_partition(slots, number) + new.tht;
+    let excess = match number {
+        0 => rest_excess(taken, params),
+        _ => taken.minus(params.partitions.room(number, params.trt)),
+    };
     if excess == Span::ZERO {
         return Ok(());
     }

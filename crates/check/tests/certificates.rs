@@ -264,7 +264,8 @@ impl Drawn {
     fn slots(&self) -> Vec<Slot> {
         let of = |(i, (x_min, ..)): (usize, &(u64, u64, u64))| {
             let station = if i == 0 && self.flags[2] { 3 } else { 7 };
-            Slot { station, tht: ns(x_min * 50), periodic: false, partition: 0 }
+            // A slot of another partition is no part of the same visit.
+            Slot { station, tht: ns(x_min * 50), periodic: false, partition: self.flags[0].into() }
         };
         self.others.iter().enumerate().map(of).collect()
     }

@@ -82,7 +82,7 @@ pub(crate) fn differences(ours: &Settings, said: &Announce) -> Differences {
         found.differs(Mismatch::Version, here, tried.unwrap_or(here));
     }
     if found.count == 0 {
-        // Nothing else is left to differ where both divide the segment.
+        // Their names, shares or order may differ, or a setting that no announcement states.
         let parts = u64::from(ours.partitions_of_all().count());
         if parts > 0 && said.stated.is_some() {
             found.all[0] = Some(Difference::new(Mismatch::Partitions, parts, parts));

@@ -117,6 +117,10 @@ impl MismatchRow {
                 "station {who} does not take part: a setting differs that its announcement does not state; \
                  the digest of its settings is {theirs:016x}, here {ours:016x}"
             ),
+            Some(Mismatch::Partitions) if ours == theirs => format!(
+                "station {who} does not take part: a setting differs that its announcement does not state, \
+                 for instance the names, shares or order of its partitions (--partition)"
+            ),
             Some(Mismatch::Partitions) => format!(
                 "station {who} does not take part: it divides the segment into {theirs} partitions, this \
                  station into {ours}; all stations need the same names, shares and order (--partition)"

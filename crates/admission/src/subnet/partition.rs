@@ -20,8 +20,9 @@
 //! The shorter one stays then, which counts for more: the tests refuse no less.
 //!
 //! *A RETHER segment.* The slots of a partition take f_p·TRT at most, rounded down. Those of the rest leave
-//! room for T_NRT in it. Adding up gives eq. 3. T_NRT is the one of the newest channel, and how long ordinary
-//! traffic may wait stays a test of the whole segment: a full segment may refuse for a partition that is not.
+//! room for T_NRT in it, as T_NRT is beside them alone. Adding up gives the capacity of eq. 3. Slots of other
+//! partitions can make T_NRT longer, since more of the cycle is taken: how long ordinary traffic waits is a
+//! test of the whole segment, and a full segment may refuse for a partition that is not.
 //! The list of the token names the partition of each slot. Two neighbouring slots of one station are charged
 //! as one visit within one partition only, so that no closed slot leaves its hop to another partition. The
 //! test is part of `rether.rs`.

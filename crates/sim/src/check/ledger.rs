@@ -53,7 +53,7 @@ fn check_list(view: &View<'_>, host: usize, slots: &[rota_wire::Slot], findings:
         let what = format!("host {host} lists {all} of slots, and {need} for ordinary traffic");
         findings.add(view.now, "R3", what);
     }
-    check_partitions(view, host, slots, need, findings);
+    check_partitions(view, host, slots, findings);
     // Slots that a number's earlier owner left behind stand until the number's owner has held the token.
     let Some(rether) = view.at(host).rether() else { return };
     if rether.counters().tokens_accepted == 0 {
@@ -70,18 +70,13 @@ fn check_list(view: &View<'_>, host: usize, slots: &[rota_wire::Slot], findings:
 }
 
 /// R3 within each partition of a divided segment. The rest has what ordinary traffic needs.
-fn check_partitions(
-    view: &View<'_>,
-    host: usize,
-    slots: &[rota_wire::Slot],
-    need: Span,
-    findings: &mut Findings,
-) {
+fn check_partitions(view: &View<'_>, host: usize, slots: &[rota_wire::Slot], findings: &mut Findings) {
     let partitions = view.settings.partitions.shares();
     for number in partitions.numbers().filter(|_| !partitions.is_none()) {
         let own = slots.iter().filter(|slot| slot.partition == number);
         let own: Span = own.map(|slot| Span::from_nanos(u64::from(slot.tht_ns))).sum();
-        let ordinary = if number == 0 { need } else { Span::ZERO };
+        let need = || nrt_need(&view.settings.params(2), own, false).total();
+        let ordinary = if number == 0 { need() } else { Span::ZERO };
         if own + ordinary > partitions.room(number, view.settings.trt) {
             let what =
                 format!("host {host} lists {own} of slots in partition {number}, {ordinary} beside them");

@@ -194,7 +194,7 @@ impl Ledger {
         let gone = entries[at].shared().filter(|_| entries[at].tht.is_some());
         let is_other = |(place, entry): (usize, &Entry)| place != at && entry.shared() == gone;
         let other = gone.and_then(|_| entries.iter().enumerate().position(is_other));
-        let Entry { station, tht, .. } = match other {
+        let Entry { station, part, tht, .. } = match other {
             // The slot goes on under the next member, in its place.
             Some(heir) if heir > at => {
                 let Entry { tht, .. } = entries[at];
@@ -206,7 +206,9 @@ impl Ledger {
         };
         let first = |of: &Entry| entries.iter().position(|entry| entry.shared() == of.shared());
         let has_slot = |(place, of): &(usize, &Entry)| of.shared().is_none() || first(of) == Some(*place);
-        let mut behind = entries.iter().enumerate().skip(at).filter(|(_, entry)| entry.station == station);
+        // Slots of one partition alone share a visit.
+        let is_behind = |entry: &Entry| (entry.station, entry.part) == (station, part);
+        let mut behind = entries.iter().enumerate().skip(at).filter(|(_, entry)| is_behind(entry));
         let behind = behind.find(has_slot).map(|(place, _)| place);
         let behind = behind.map(|place| &mut entries[place]);
         if let (Some(gone), Some(Entry { tht: Some(tht), .. })) = (tht, behind) {

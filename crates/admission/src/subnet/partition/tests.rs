@@ -1,6 +1,6 @@
 use super::*;
 use crate::rtip::Traffic;
-use crate::slots::{Slot, close_slot, reserved};
+use crate::slots::{Slot, close_slot};
 use crate::subnet::RetherSegment;
 use crate::{Pace, Request, SegmentParams, Test, admit, nrt_need, rest_has_room, still_fits};
 use proptest::prelude::*;
@@ -201,11 +201,14 @@ fn slots_of_a_partition_stay_in_their_part_of_the_cycle() {
 #[test]
 fn a_ring_that_grows_keeps_its_rest() {
     let params = divided(&[60]);
-    let most = params.partitions.room(0, params.trt).minus(nrt_need(&params, Span::ZERO, true).total());
     let rest = |tht| [Slot { station: 1, tht, periodic: true, partition: 0 }];
-    assert!(still_fits(&rest(most.minus(Span::from_millis(1))), &params).is_ok());
-    assert_eq!(still_fits(&rest(most + Span::from_nanos(1)), &params), Err(Test::Eq3Capacity));
-    assert!(still_fits(&rest(most + Span::from_nanos(1)), &divided(&[])).is_ok());
+    let beside = |tht| [false, true].map(|strict| nrt_need(&params, tht, strict).total()).into_iter().max();
+    let fits = |tht: Span| tht + beside(tht).expect("two") <= params.partitions.room(0, params.trt);
+    let steps = (0..40_000).map(Span::from_micros).take_while(|tht| fits(*tht));
+    let most = steps.last().expect("nothing fits");
+    assert!(still_fits(&rest(most), &params).is_ok());
+    assert_eq!(still_fits(&rest(most + Span::from_micros(1)), &params), Err(Test::Eq3Capacity));
+    assert!(still_fits(&rest(most + Span::from_micros(1)), &divided(&[])).is_ok());
     assert!(rest_has_room(&params) && !rest_has_room(&divided(&[99])));
 }
 
@@ -265,12 +268,16 @@ proptest! {
     #[test]
     fn slots_that_come_and_go_stay_in_their_partitions(
         percents in prop::collection::vec(5u8..30, 1..4),
+        trt in prop::sample::select(vec![33u64, 50, 100]),
+        stations in prop::sample::select(vec![5u16, 14, 40]),
         steps in prop::collection::vec(
-            (1u16..4, 0u8..4, 100u64..6_000, any::<bool>(), any::<prop::sample::Index>()), 1..40)
+            (1u16..4, 0u8..4, 100u64..6_000, any::<[bool; 2]>(), any::<prop::sample::Index>()), 1..40)
     ) {
-        let params = divided(&percents);
+        let mut params = SegmentParams::new(BitRate::from_mbit(100), stations);
+        params.partitions = partitions(&percents);
+        (params.trt, params.hold_max) = (Span::from_millis(trt), Span::from_millis(trt));
         let mut slots: Vec<Slot> = Vec::new();
-        for (station, number, octets, closes, pick) in steps {
+        for (station, number, octets, [closes, periodic], pick) in steps {
             let partition = number % (percents.len() as u8 + 1);
             if closes && !slots.is_empty() {
                 let at = pick.index(slots.len());
@@ -279,10 +286,10 @@ proptest! {
             } else {
                 let (unit_octets, pace) = (Octets::new(octets), Pace::EVERY_CYCLE);
                 let request =
-                    Request { station, unit_octets, pace, periodic: true, receives: true, partition };
+                    Request { station, unit_octets, pace, periodic, receives: true, partition };
                 match admit(&slots, &request, &params) {
                     Ok(admitted) => {
-                        slots.push(Slot { station, tht: admitted.tht, periodic: true, partition });
+                        slots.push(Slot { station, tht: admitted.tht, periodic, partition });
                     }
                     Err(refusal) => prop_assert!(
                         refusal.test != Test::Eq3Capacity || refusal.partition == Some(partition),
@@ -290,9 +297,10 @@ proptest! {
                     ),
                 }
             }
+            prop_assert!(slots.is_empty() || still_fits(&slots, &params).is_ok(), "a list that was admitted");
             for number in params.partitions.numbers() {
                 let ordinary = match number {
-                    0 => nrt_need(&params, reserved(&slots), true).total(),
+                    0 => nrt_need(&params, taken(&slots, 0), slots.iter().any(|slot| slot.periodic)).total(),
                     _ => Span::ZERO,
                 };
                 prop_assert!(taken(&slots, number) + ordinary <= params.partitions.room(number, params.trt));
