@@ -14,6 +14,7 @@ mod share;
 use crate::clocks::Clocks;
 use crate::path::{self, Goal, Hop, PathDenied};
 use crate::rtip::{Denied, Flow, Messages, NodeTest, Packets, Regulator, edf_exact, load};
+use crate::slots::continues;
 use crate::subnet::{Ask, RTIP_OCTETS, RetherSegment, RetherShare, packet_cost};
 use crate::{LinkModel, rether};
 pub use port::PortPart;
@@ -277,11 +278,7 @@ pub fn rether_terms(segment: &RetherSegment<'_>, ask: &Ask, share: &RetherShare)
     let packet_time = rether::tht_rt_joined(&segment.params, ask.octets + Octets::new(RTIP_OCTETS));
     NetworkTerms::Rether(RetherTerms {
         periodic: segment.periodic.into(),
-        joined: segment
-            .slots
-            .last()
-            .is_some_and(|last| last.continues_in(segment.station, segment.partition))
-            .into(),
+        joined: continues(segment.slots, segment.station, segment.partition).into(),
         receives: segment.receives.into(),
         spare: share.admitted.spare.as_nanos(),
         ..RetherTerms::of(&segment.params, share, packet_time)

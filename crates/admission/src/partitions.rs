@@ -1,9 +1,10 @@
-//! The shares of a network's partitions (`TENET-7-2`). What they promise: `subnet/partition.rs`.
+//! The shares of a network's partitions (`TENET-7-2`). Their promise stands in `subnet/partition.rs`.
 
 use rota_units::Span;
 
 /// Named partitions of a network at most.
 pub const PARTITIONS_MAX: usize = 7;
+
 /// The partitions of a network, in percent. Number 0 is the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Partitions {

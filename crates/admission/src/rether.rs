@@ -65,7 +65,7 @@ use crate::nrt_latency::{NrtNeed, NrtPolicy, nrt_need};
 use crate::pace::Pace;
 use crate::partitions::Partitions;
 use crate::refusal::{Refusal, Test};
-use crate::slots::{Slot, is_strict, offset_of, reserved, visits};
+use crate::slots::{Slot, continues, is_strict, offset_of, reserved, visits};
 use rota_units::{BitRate, Octets, Span};
 
 /// Fragments a unit may have: its index is 12 bits wide on the wire.
@@ -265,7 +265,7 @@ pub struct Request {
     pub partition: u8,
 }
 
-/// What was granted; append a [`Slot`] of it to the list (`RETHER-2.3-7`).
+/// The grant; append a [`Slot`] of it to the list (`RETHER-2.3-7`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
     /// What the new slot adds to the list; less than eq. 1 when it is joined to the station's last slot.
@@ -345,7 +345,7 @@ pub(crate) fn fit(
         return Err(Failure::new(Test::UnitTooLarge, alone.minus(slot_max)));
     }
     let station = request.station;
-    let joined = slots.last().is_some_and(|last| last.continues_in(station, request.partition));
+    let joined = continues(slots, station, request.partition);
     // A visit that begins late by a frame must still end in its time, or every slot behind it is late too.
     let lead = if request.receives { params.link.frame_span_max() } else { Span::ZERO };
     let tht = if joined { tht_shared_joined(params, share, pace) } else { alone + lead };
@@ -395,7 +395,7 @@ fn in_partition(slots: &[Slot], number: u8) -> Span {
 }
 
 /// By how much slots of this time and ordinary traffic exceed the rest of a divided cycle, if the ring is
-/// strict by then or not. What ordinary traffic needs beside slots of others is a test of the whole.
+/// strict by then or not. The need of ordinary traffic beside slots of others is a test of the whole.
 fn rest_excess(slots: Span, params: &SegmentParams) -> Span {
     let ordinary = |strict| {
         let need = nrt_need(params, slots, strict);

@@ -20,11 +20,9 @@ pub struct Slot {
     pub partition: u8,
 }
 
-impl Slot {
-    /// Whether a slot of this station and partition, right behind it, continues its visit.
-    pub(crate) fn continues_in(&self, station: u16, partition: u8) -> bool {
-        (self.station, self.partition) == (station, partition)
-    }
+/// True if a slot of this station and partition behind `slots` continues the visit of the last one.
+pub(crate) fn continues(slots: &[Slot], station: u16, partition: u8) -> bool {
+    slots.last().is_some_and(|last| (last.station, last.partition) == (station, partition))
 }
 
 /// Sum of all holding times: the left sum of eq. 3.
@@ -42,11 +40,10 @@ pub fn is_strict(slots: &[Slot]) -> bool {
     slots.iter().any(|slot| slot.periodic)
 }
 
-/// Whether slot `index` is charged as one that continues the visit of the slot before it: of its station and
+/// True if slot `index` is charged as one that continues the visit of the slot before it: of its station and
 /// partition.
 pub fn is_joined(slots: &[Slot], index: usize) -> bool {
-    let continues = |before: &Slot, of: &Slot| before.continues_in(of.station, of.partition);
-    index > 0 && index < slots.len() && continues(&slots[index - 1], &slots[index])
+    slots.get(index).is_some_and(|slot| continues(&slots[..index], slot.station, slot.partition))
 }
 
 /// Number of token visits the list causes in one cycle: neighbouring slots of one station are one, of several
