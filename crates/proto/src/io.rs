@@ -1,11 +1,10 @@
 //! What enters and leaves a machine.
 
 use crate::llc::MessageDelivery;
-use rota_admission::Pace;
 use rota_contract::NodeId;
 pub use rota_contract::{ChannelId, UnitRef};
-use rota_medium::door::{FlowShare, SessionId};
 pub use rota_medium::door::{FrameVerdict, PortId, StationId};
+use rota_medium::door::{SessionId, Share};
 use rota_units::{Instant, Span};
 use rota_wire::MacAddr;
 
@@ -91,23 +90,15 @@ pub enum UnitFate {
     Dropped,
 }
 
-/// The load of a share of the medium.
+/// A share of the medium, and whose units are in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShareRequest {
     /// The station that its units reach.
     pub(crate) to: MacAddr,
     /// The label of its units on the wire.
     pub(crate) label: u16,
-    /// The largest unit, octets.
-    pub(crate) unit_octets_max: u32,
-    /// How its units go with the cycles.
-    pub(crate) pace: Pace,
-    /// True if it needs the strict period.
-    pub(crate) periodic: bool,
-    /// The number of its partition of the port's network; 0 for the rest.
-    pub(crate) partition: u8,
-    /// A flow of a link's discipline ([`rota_medium::door::Share`]).
-    pub(crate) flow: Option<FlowShare>,
+    /// Of the medium.
+    pub(crate) share: Share,
 }
 
 /// Whether the host's ordinary traffic waits for the token.

@@ -14,7 +14,9 @@ use rota_admission::subnet::{
 };
 use rota_contract::{Chances, CloseCause, NodeId};
 use rota_proto::MediumKind::{Link, Rether};
-use rota_proto::{Beyond, ChannelEvent, ChannelId, Destination, MediumKind, OpenRequest, TrafficSpec};
+use rota_proto::{
+    Beyond, ChannelDetail, ChannelEvent, ChannelId, Destination, MediumKind, OpenRequest, TrafficSpec,
+};
 use rota_units::{Octets, Span};
 use rota_wire::RcapDenied;
 

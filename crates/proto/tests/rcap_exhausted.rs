@@ -12,7 +12,7 @@ use rota_contract::{ChannelId, CloseCause, NodeId};
 use rota_proto::PortId;
 use rota_proto::rcap::{
     ChannelKey, ChannelRequest, EntryId, Graph, HopDenied, HopOffer, Rcap, RcapEvent, RcapLimits, RcapOutput,
-    RcapPart, RcapTest,
+    RcapTest,
 };
 use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -323,16 +323,7 @@ impl World {
                 }
                 let others_tentative = shares.iter().any(|(.., is_final)| !is_final);
                 let (test, margin) = (RcapTest::Load, Span::from_nanos(1));
-                let (nearest_delay, nearest_octets, part) = (None, None, RcapPart::Whole);
-                let denied = HopDenied {
-                    test,
-                    margin,
-                    nearest_delay,
-                    nearest_octets,
-                    others_tentative,
-                    part,
-                    free_until: None,
-                };
+                let denied = HopDenied { others_tentative, ..HopDenied::new(test, margin) };
                 self.with(at, |machine| machine.denied(now, entry, denied));
             }
             RcapOutput::Relax { entry, delay } => {

@@ -10,6 +10,7 @@ use crate::io::{ChannelId, ShareRequest};
 use crate::segment::Segment;
 use rota_admission::Pace;
 use rota_contract::{CloseCause, Granted, Tally, TrafficSpec};
+use rota_medium::door::Share;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, Signal, Verb};
 
@@ -38,9 +39,8 @@ impl Channels {
                     channel.state = Sending::Reserving;
                     let TrafficSpec { unit_octets_max, periodic, .. } = channel.request.traffic;
                     let (label, pace) = (channel.label, channel.pace);
-                    let (partition, flow) = (0, None);
-                    let asked =
-                        ShareRequest { to: from, label, unit_octets_max, pace, periodic, partition, flow };
+                    let share = Share { unit_octets_max, pace, periodic, partition: 0, flow: None };
+                    let asked = ShareRequest { to: from, label, share };
                     let channel = channel.id;
                     self.wants.push(Want::Reserve { channel, asked });
                 }

@@ -185,12 +185,13 @@ impl Node {
         if let Some(offer) = self.offer_of_link(entry, hop, admitted.bound) {
             return offer;
         }
-        let kind = self.port_of_hop(hop).map_or(0, kind_of);
+        let port = self.port_of_hop(hop);
+        let kind = port.map_or(0, kind_of);
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
         let partition = held.and_then(|held| held.partition);
-        let percent = self.port_of_hop(hop).map_or(0, |port| percent_of(port.medium().settings(), partition));
+        let percent = port.map_or(0, |port| percent_of(port.medium().settings(), partition));
         let plain = HopOffer { percent, ..hop_offer(admitted.bound, kind) };
-        let part = held.zip(self.port_of_hop(hop)).and_then(|(held, port)| match held.group {
+        let part = held.zip(port).and_then(|(held, port)| match held.group {
             Some(group) => offer_of_member(port, &held.ask, &group, admitted),
             None => part_of_hop(port, &held.ask, admitted),
         });

@@ -20,7 +20,7 @@ use rota_admission::rtip::{Chance, Regulator};
 use rota_admission::subnet::{RTIP_OCTETS, payload_max};
 use rota_contract::CloseCause;
 use rota_medium::BODY;
-use rota_medium::door::{Life, MediumKind};
+use rota_medium::door::{Life, MediumKind, Share};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, RTIP_HEADER_OCTETS, UNIT_HEADER_OCTETS, parse_fragment};
 
@@ -67,8 +67,8 @@ impl Node {
         self.hops.ask(Hop { id, port, to, octets: share.octets, is_statistical, state: State::Asked });
         let HopShare { octets, pace, periodic, partition, flow } = *share;
         let unit_octets_max = octets + RTIP_OCTETS as u32;
-        let asked = ShareRequest { to, label: 0, unit_octets_max, pace, periodic, partition, flow };
-        line.port.reserve(now, id, &asked);
+        let share = Share { unit_octets_max, pace, periodic, partition, flow };
+        line.port.reserve(now, id, &ShareRequest { to, label: 0, share });
         line.carry_wants(now);
         Ok(())
     }

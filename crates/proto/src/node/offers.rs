@@ -5,7 +5,7 @@ use super::Node;
 use crate::across::Held;
 use crate::io::{ChannelId, Way};
 use crate::port::Port;
-use crate::rcap::{EntryId, HopDenied, HopOffer, LINK, RcapPart, RcapTest, TUNNEL, part_of};
+use crate::rcap::{EntryId, HopDenied, HopOffer, LINK, RcapTest, TUNNEL, part_of};
 use crate::rtip::{HopError, HopShare};
 use rota_admission::rtip::{Chance, Regulator};
 use rota_admission::subnet::{Offer, carried_step, link_offer, payload_max};
@@ -133,10 +133,7 @@ pub(super) fn kind_of(settings: &rota_medium::Settings) -> u8 {
 }
 
 fn denied(test: RcapTest) -> HopDenied {
-    let (margin, nearest_delay, nearest_octets) = (Span::ZERO, None, None);
-    let part = RcapPart::Whole;
-    let others_tentative = false;
-    HopDenied { test, margin, nearest_delay, nearest_octets, others_tentative, part, free_until: None }
+    HopDenied::new(test, Span::ZERO)
 }
 
 /// The refusal of a hop that was not even asked for.

@@ -415,7 +415,7 @@ impl Medium {
         }
     }
 
-    /// What stands in each partition.
+    /// The load of each partition.
     pub(super) fn partition_loads(&self) -> Vec<PartitionLoad> {
         match self {
             Self::Link(link) => link.partition_loads().collect(),

@@ -4,6 +4,7 @@ use super::*;
 use crate::io::{ChannelId, Payloads, ShareRequest};
 use rota_contract::NodeId;
 use rota_medium::ModeName;
+use rota_medium::door::Share;
 use rota_units::BitRate;
 use rota_wire::{MacAddr, Signal, Verb};
 
@@ -38,8 +39,8 @@ fn a_switch_that_is_given_up_strands_nothing_in_the_queue() {
         while port.poll(now, &mut frame).is_some() || port.next_event().is_some() {}
     }
     let (to, pace) = (MacAddr([3; 6]), rota_admission::Pace::EVERY_CYCLE);
-    let asked =
-        ShareRequest { to, label: 1, unit_octets_max: 100, pace, periodic: false, partition: 0, flow: None };
+    let share = Share { unit_octets_max: 100, pace, periodic: false, partition: 0, flow: None };
+    let asked = ShareRequest { to, label: 1, share };
     port.reserve(now, ChannelId(1), &asked);
     assert_eq!(port.medium.mode(), ModeName::Switching);
     let signal = Signal::new(Verb::Close, ChannelId(7), 1);

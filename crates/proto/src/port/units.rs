@@ -4,7 +4,7 @@ use super::Port;
 use crate::io::{ChannelId, FrameBuf, Output, ShareRequest, UnitFate, UnitRef, channel_of, session_of};
 use crate::rtip::packets::Packets;
 use rota_contract::GroupKey;
-use rota_medium::door::{self, Grant, GroupShare, MediumKind, SessionId, Share, UNITS_WAITING_MAX};
+use rota_medium::door::{self, Grant, GroupShare, MediumKind, SessionId, UNITS_WAITING_MAX};
 use rota_units::Instant;
 use rota_wire::{
     ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, MAX_SLOTS, MacAddr, PayloadKind, TAG_OCTETS,
@@ -154,7 +154,7 @@ impl Units {
 impl Port {
     /// Asks for a share; the answer comes as an event.
     pub(crate) fn reserve(&mut self, now: Instant, channel: ChannelId, asked: &ShareRequest) {
-        let ShareRequest { to, label, unit_octets_max, pace, periodic, partition, flow } = *asked;
+        let ShareRequest { to, label, share } = *asked;
         let ready = VecDeque::with_capacity(READY_MAX);
         self.units.0.push(UnitQueue {
             channel,
@@ -164,9 +164,8 @@ impl Port {
             fragments_sent: 0,
             resize: None,
             packets: None,
-            group: flow.and_then(|flow| flow.group),
+            group: share.flow.and_then(|flow| flow.group),
         });
-        let share = Share { unit_octets_max, pace, periodic, partition, flow };
         self.medium.reserve(now, session_of(channel), share);
         self.heed(now);
     }

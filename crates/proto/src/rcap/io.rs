@@ -139,6 +139,15 @@ pub struct HopDenied {
     pub free_until: Option<Instant>,
 }
 
+impl HopDenied {
+    /// By a test of the whole port, with no nearest request, while nothing tentative stands in the way.
+    pub const fn new(test: RcapTest, margin: Span) -> Self {
+        let (nearest_delay, nearest_octets, others_tentative) = (None, None, false);
+        let (part, free_until) = (RcapPart::Whole, None);
+        Self { test, margin, nearest_delay, nearest_octets, others_tentative, part, free_until }
+    }
+}
+
 impl From<Denied> for HopDenied {
     fn from(denied: Denied) -> Self {
         let test = match denied.test {
@@ -156,16 +165,7 @@ impl From<Denied> for HopDenied {
             _ => RcapTest::Undecided,
         };
         let Denied { margin, nearest_delay, partition, .. } = denied;
-        let part = part_of(partition);
-        Self {
-            test,
-            margin,
-            nearest_delay,
-            nearest_octets: None,
-            others_tentative: false,
-            part,
-            free_until: None,
-        }
+        Self { nearest_delay, part: part_of(partition), ..Self::new(test, margin) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Channels across RETHER segments in partitions (TENET-7-2).
 
 use super::meet;
-use super::suite::{channels_of, filled, parted};
+use super::suite::{channels_of, close_all, filled, parted, percents_of};
 use crate::hops::Net;
 use rota_contract::NodeId;
 use rota_proto::MediumKind::{Link, Rether};
@@ -26,14 +26,8 @@ fn a_full_partition_of_a_ring_refuses_by_name_and_the_others_have_room() {
         assert_eq!(slots[1..], [studio.len(), office.len()], "all stations have one list");
     }
     let detail = net.nodes[0].detail(studio[0]).expect("it is sent here");
-    let percents: Vec<u8> = detail.hops.iter().map(|(record, _)| record.hop.percent).collect();
-    assert_eq!(percents, [40; 2]);
-    for channel in [studio, office].concat() {
-        let now = net.now;
-        net.nodes[0].close(now, channel);
-        net.drain(0);
-    }
-    net.run(Span::from_millis(1_000));
+    assert_eq!(percents_of(&detail), [40; 2]);
+    close_all(&mut net, [studio, office].concat());
     for (node, port) in [(0, 0), (1, 1)] {
         assert_eq!(channels_of(&net, node, port)[1..], [0, 0]);
     }
@@ -49,8 +43,7 @@ fn a_partition_goes_over_segments_of_both_kinds() {
     assert_eq!(by.as_deref(), Some("studio"), "{denied:?}");
     assert!(!open.is_empty());
     let detail = net.nodes[0].detail(open[0]).expect("it is sent here");
-    let percents: Vec<u8> = detail.hops.iter().map(|(record, _)| record.hop.percent).collect();
-    assert_eq!(percents, [30; 2]);
+    assert_eq!(percents_of(&detail), [30; 2]);
     let (_, by, rest) = filled(&mut net, None);
     assert!(by.as_deref() != Some("studio") && !rest.is_empty());
 }

@@ -53,6 +53,21 @@ fn until_answered(net: &mut Net, last: usize) -> Result<(), (RcapDenied, Option<
     panic!("neither opened nor denied: {:?}", net.told);
 }
 
+/// The source closes these channels, and all nodes hear of it.
+pub(super) fn close_all(net: &mut Net, channels: Vec<ChannelId>) {
+    for channel in channels {
+        let now = net.now;
+        net.nodes[0].close(now, channel);
+        net.drain(0);
+    }
+    net.run(Span::from_millis(1_000));
+}
+
+/// The percent of each network of its way that the partition of a channel has.
+pub(super) fn percents_of(detail: &ChannelDetail) -> Vec<u8> {
+    detail.hops.iter().map(|(record, _)| record.hop.percent).collect()
+}
+
 pub(super) fn channels_of(net: &Net, node: usize, port: u8) -> Vec<usize> {
     let port = net.nodes[node].ports().nth(usize::from(port)).expect("it has it");
     port.status().partitions.iter().map(|of| of.load.channels).collect()
@@ -80,18 +95,12 @@ fn a_full_partition_of_nodes_refuses_by_name_and_the_others_have_room() {
     // The rest is full already: that is what a name counts in which a link does not have.
     assert_eq!((by.as_deref(), denied.test.name()), (Some("rest"), "Load"));
     let detail = net.nodes[0].detail(studio[0]).expect("it is sent here");
-    let percents: Vec<u8> = detail.hops.iter().map(|(record, _)| record.hop.percent).collect();
     assert_eq!(
-        (percents, detail.partition.map(|name| name.to_string())),
+        (percents_of(&detail), detail.partition.map(|name| name.to_string())),
         (vec![40; 2], Some("studio".into()))
     );
     // Their time is given back, each to its own partition.
-    for channel in [studio, office].concat() {
-        let now = net.now;
-        net.nodes[0].close(now, channel);
-        net.drain(0);
-    }
-    net.run(Span::from_millis(1_000));
+    close_all(&mut net, [studio, office].concat());
     for (node, port) in [(0, 0), (1, 1)] {
         assert_eq!(channels_of(&net, node, port), [rest.len(), 0, 0]);
     }

@@ -17,7 +17,7 @@ use rota_medium::door::GroupShare;
 use rota_proto::PortId;
 use rota_proto::rcap::{
     ChannelKey, ChannelRequest, EntryId, Graph, HopDenied, HopOffer, Installed, NextHop, Rcap, RcapEvent,
-    RcapInitiation, RcapLimits, RcapOutput, RcapPart, RcapTest,
+    RcapInitiation, RcapLimits, RcapOutput, RcapTest,
 };
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{RcapKind, RcapMessage};

@@ -1,4 +1,4 @@
-//! What a machine calls for: messages on their sessions, shares of the medium, and its programs' part.
+//! The outputs of a machine: messages on their sessions, shares of the medium, and its programs' part.
 
 use super::*;
 
@@ -125,16 +125,7 @@ impl World {
         shares.pop();
         let others_tentative = !differs && shares.iter().any(|share| !share.is_final);
         let (margin, test) = (ms(1), if differs { RcapTest::Group } else { RcapTest::Load });
-        let (nearest_delay, nearest_octets, part) = (None, None, RcapPart::Whole);
-        let denied = HopDenied {
-            test,
-            margin,
-            nearest_delay,
-            nearest_octets,
-            others_tentative,
-            part,
-            free_until: None,
-        };
+        let denied = HopDenied { others_tentative, ..HopDenied::new(test, margin) };
         self.with(at, life, |machine, now| machine.denied(now, entry, denied));
     }
 

@@ -9,20 +9,8 @@ fn establish(rcap: &mut Rcap) -> (ChannelId, EntryId) {
 
 fn busy(rcap: &mut Rcap, now: u64, entry: EntryId, test: RcapTest, tentative: bool, nearest: Option<u64>) {
     let nearest_octets = nearest.map(Octets::new);
-    let (nearest_delay, others_tentative, part) = (None, tentative, RcapPart::Whole);
-    rcap.denied(
-        at(now),
-        entry,
-        HopDenied {
-            test,
-            margin: ms(1),
-            nearest_delay,
-            nearest_octets,
-            others_tentative,
-            part,
-            free_until: None,
-        },
-    );
+    let denied = HopDenied { nearest_octets, others_tentative: tentative, ..HopDenied::new(test, ms(1)) };
+    rcap.denied(at(now), entry, denied);
 }
 
 fn denied_by_c(rcap: &mut Rcap, now: u64, of: RcapChannel, standing: RcapStanding) {
