@@ -34,9 +34,9 @@ struct Pair {
     source: Source,
     listener: Listener,
     sink: Option<Sink>,
-    /// What the two programs were told.
+    /// The news of the two programs.
     told: (Vec<SourceEvent>, Vec<SinkEvent>),
-    /// What the sink's program has read, and the lengths of messages.
+    /// The octets that the sink's program has read, and the lengths of messages.
     read: Vec<u8>,
     lengths: Vec<usize>,
     reads: bool,
@@ -253,7 +253,7 @@ fn a_flood_of_half_open_handshakes_takes_no_memory_and_keeps_nobody_out() {
     assert!(expired(&mut listener, now + PACE.silence * 2, 99_999, &sound), "too late");
     listener.handle(now + PACE.silence, 99_999, &sound, true);
     assert!(listener.offer().is_some(), "in the next period it still counts");
-    // What is half open is given up by itself.
+    // Half-open handshakes are given up by themselves.
     let mut now = now;
     while let Some((at, Timer::Handshake)) = listener.deadline(now) {
         now = at;
@@ -278,7 +278,7 @@ fn impossible_requests_are_refused_with_the_reason_at_the_right_end() {
     assert_eq!(open(Request { bucket, ..sound }), Unsound::Bucket);
     let deep = Quality { flow: FlowControl::Bucket, ..sound.quality };
     assert_eq!(open(Request { bucket, quality: deep, ..sound }), Unsound::Depth(131, 132));
-    // What a sender that is not sound asks for is refused by the listener.
+    // The listener refuses the request of a sender that is not sound.
     let terms = *Pair::new(&sound).source.terms();
     for (terms, expected) in [
         (Terms { window: 0, ..terms }, Refusal::Window),
@@ -419,7 +419,7 @@ fn a_receiver_that_closes_with_messages_unread_is_not_said_to_have_taken_them() 
             pair.settle(|_| true);
         }
         pair.settle(|_| true);
-        // What has come in sequence, and the messages that were taken.
+        // TPDUs that have come in sequence, and messages that were taken.
         let other = Counts { tpdus: 2, messages: u64::from(!stream) };
         assert_eq!(pair.told.0.last(), Some(&SourceEvent::Ended(End::Stopped { other })));
         assert!(

@@ -14,7 +14,7 @@ struct Model {
     received: BTreeSet<u64>,
     /// The set X.
     resent: BTreeSet<u64>,
-    /// What is to be sent again.
+    /// TPDUs to be sent again.
     again: BTreeSet<u64>,
     top: u64,
     sent_at: BTreeMap<u64, u64>,
@@ -182,7 +182,7 @@ enum Event {
     Ack(u64, u64),
 }
 
-/// What a run meets, in a thousand.
+/// The faults that a run meets, in a thousand.
 #[derive(Clone, Copy, Debug)]
 struct Net {
     lost: u64,

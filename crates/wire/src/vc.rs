@@ -29,7 +29,7 @@ pub enum FlowControl {
     Bucket,
 }
 
-/// What a circuit does for its programs; each on its own (TRANSPORT-R1).
+/// The services of a circuit for its programs; each on its own (TRANSPORT-R1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quality {
     /// True if what is lost is sent again.
@@ -67,15 +67,15 @@ impl Quality {
     }
 }
 
-/// What the two ends agree on. All three steps of the handshake state it, so that an end that keeps nothing
-/// of the first two can begin with the third.
+/// The agreement of the two ends. All three steps of the handshake state it, so that an end that keeps
+/// nothing of the first two can begin with the third.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// The sender's word for this attempt, drawn anew for each.
     pub source: u64,
     /// The receiver's number of this handshake; 0 in [`TpduBody::Open`].
     pub serial: u64,
-    /// What the other end writes as [`Tpdu::to`].
+    /// The number that the other end writes as [`Tpdu::to`].
     pub from: u32,
     /// Which listener is asked.
     pub service: u32,
@@ -83,7 +83,7 @@ pub struct Terms {
     pub window: u32,
     /// Octets of data in a TPDU at most: as wanted, then as agreed.
     pub tpdu: u16,
-    /// What the circuit does.
+    /// The service of the circuit.
     pub quality: Quality,
 }
 
@@ -136,7 +136,7 @@ impl ResetCause {
     const ALL: [Self; 4] = [Self::Unknown, Self::Aborted, Self::Silent, Self::Violation];
 }
 
-/// What a TPDU says.
+/// The content of a TPDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TpduBody {
     /// Data; its octets follow.
@@ -150,7 +150,7 @@ pub enum TpduBody {
         /// True of the last TPDU of a message; false in a stream.
         last: bool,
     },
-    /// What has arrived (TRANSPORT-5.3.2-6).
+    /// The arrivals (TRANSPORT-5.3.2-6).
     Ack {
         /// All TPDUs up to here have arrived.
         cum: u64,
@@ -203,15 +203,22 @@ pub struct Tpdu {
     /// The circuit's name at both ends, which is the cookie of its handshake; 0 in [`TpduBody::Open`] and in
     /// the [`TpduBody::Refuse`] that answers it.
     pub circuit: u64,
-    /// What it says.
+    /// Its content.
     pub body: TpduBody,
+}
+
+impl TpduBody {
+    /// Octets of a TPDU that says this, without its data.
+    pub fn octets(self) -> usize {
+        Tpdu { to: 0, circuit: 0, body: self }.emit(0, &mut [0; TPDU_CONTROL_OCTETS_MAX])
+    }
 }
 
 impl Tpdu {
     /// Reads a TPDU; the second part is its data, which only [`TpduBody::Data`] has.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The first fault in it.
     pub fn parse(octets: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let mut reader = Reader(octets);
         let (first, flags, data) = (reader.u8()?, reader.u8()?, reader.u16()?);

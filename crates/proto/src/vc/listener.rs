@@ -10,7 +10,7 @@ use super::{Timer, WINDOW_MAX};
 use rota_units::Instant;
 use rota_wire::{CookieKey, Quality, Refusal, Terms, Tpdu, TpduBody};
 
-/// What a listener grants at most.
+/// The most that a listener grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenerLimits {
     /// TPDUs of a window, at most [`WINDOW_MAX`].
@@ -24,16 +24,16 @@ pub struct ListenerLimits {
 /// A handshake that is complete: give it to a `Sink`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Who sends.
+    /// The sender.
     pub peer: u64,
     /// The circuit's name.
     pub circuit: u64,
-    /// What was agreed on.
+    /// The agreement.
     pub terms: Terms,
 }
 
 impl Offer {
-    /// What the peer writes as [`Tpdu::to`].
+    /// The number that the peer writes as [`Tpdu::to`].
     pub const fn number(&self) -> u32 {
         number(&self.terms)
     }
@@ -221,7 +221,7 @@ impl Listener {
 
     /// When to call [`Listener::handle_deadline`], and to poll.
     pub fn deadline(&self, now: Instant) -> Option<(Instant, Timer)> {
-        // What is due already waits for a grant, and for no deadline.
+        // A step that is due already waits for a grant, and for no deadline.
         let waits = self.half.iter().flatten().filter(|half| !half.retry.is_due(now));
         Some((waits.map(|half| half.retry.at).min()?, Timer::Handshake))
     }

@@ -38,7 +38,7 @@ use rota_wire::{Refusal, ResetCause, Tpdu, TpduBody};
 /// The largest window, in TPDUs.
 pub const WINDOW_MAX: u32 = 16_384;
 
-/// What one end has counted.
+/// The counts of one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// TPDUs, each once.
@@ -52,14 +52,14 @@ pub struct Counts {
 pub enum End {
     /// In order: the receiver's program has taken all that was sent.
     Finished {
-        /// What this end has counted.
+        /// The counts of this end.
         own: Counts,
-        /// What the other one has; the same.
+        /// Those of the other one; the same.
         other: Counts,
     },
     /// In order, because the receiver's program wanted no more.
     Stopped {
-        /// What the other end has counted: taken by a receiver, sent by a sender.
+        /// The counts of the other end: taken by a receiver, sent by a sender.
         other: Counts,
     },
     /// The handshake was refused.
@@ -95,7 +95,7 @@ pub enum Timer {
     Silence,
 }
 
-/// What a node answers to a TPDU of a circuit that it does not know.
+/// The answer of a node to a TPDU of a circuit that it does not know.
 pub const fn stranger(tpdu: &Tpdu) -> Option<Tpdu> {
     match tpdu.body {
         TpduBody::Data { .. }

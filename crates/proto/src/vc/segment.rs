@@ -15,6 +15,17 @@ pub struct Piece {
     pub last: bool,
 }
 
+impl Piece {
+    /// The place of the TPDU behind it, whose end is not known.
+    const fn behind(self) -> Self {
+        let Self { message, index, last } = self;
+        match last {
+            true => Self { message: message.wrapping_add(1), index: 0, last: false },
+            false => Self { message, index: index.wrapping_add(1), last: false },
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     octets: u16,
@@ -55,7 +66,7 @@ pub struct Written {
     pub ended: bool,
 }
 
-/// What a sender has in hand, until the receiver's program has taken it.
+/// The octets that a sender has in hand, until the receiver's program has taken them.
 #[derive(Clone, Debug)]
 pub struct Outbox {
     room: Room,
@@ -159,12 +170,8 @@ impl Outbox {
         }
         let at = self.room.at(self.ready);
         self.room.slots[at].piece.last = last;
-        if last {
-            self.next = Piece { message: self.next.message.wrapping_add(1), index: 0, last: false };
-            self.messages += 1;
-        } else {
-            self.next.index = self.next.index.wrapping_add(1);
-        }
+        self.next = Piece { last, ..self.next }.behind();
+        self.messages += u64::from(last);
     }
 
     /// Of a stream, the TPDU that is filled in part is to leave now.
@@ -195,7 +202,7 @@ impl Outbox {
     }
 }
 
-/// What became of a TPDU that came.
+/// The fate of a TPDU that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// It was kept.
@@ -208,7 +215,7 @@ pub enum Arrival {
     Lies,
 }
 
-/// What a receiver has in hand, until its program has taken it.
+/// The octets that a receiver has in hand, until its program has taken them.
 #[derive(Clone, Debug)]
 pub struct Inbox {
     room: Room,
@@ -217,7 +224,7 @@ pub struct Inbox {
     cum: u64,
     /// The program has taken all up to here.
     taken: u64,
-    /// What the TPDU behind `cum` must say.
+    /// The place that the TPDU behind `cum` must state.
     next: Piece,
     messages_taken: u64,
 }
@@ -280,11 +287,7 @@ impl Inbox {
                 if (slot.piece.message, slot.piece.index) != (self.next.message, self.next.index) {
                     return false;
                 }
-                self.next = if slot.piece.last {
-                    Piece { message: self.next.message.wrapping_add(1), index: 0, last: false }
-                } else {
-                    Piece { index: self.next.index.wrapping_add(1), ..self.next }
-                };
+                self.next = slot.piece.behind();
             }
             self.cum += 1;
         }

@@ -5,10 +5,10 @@ use super::segment::{Arrival, Inbox, Piece};
 use super::trip::{Pace, Retry, Trip};
 use super::{Counts, End, Timer};
 use rota_units::Instant;
-use rota_wire::{ResetCause, TPDU_CONTROL_OCTETS_MAX, Terms, Tpdu, TpduBody};
+use rota_wire::{ResetCause, Terms, Tpdu, TpduBody};
 use std::collections::VecDeque;
 
-/// What a receiver's program is told.
+/// News for a receiver's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SinkEvent {
     /// There is something to read, where there was nothing.
@@ -46,7 +46,7 @@ pub struct Sink {
     wants_more: bool,
     /// The room that the sender has been told of.
     limit_told: u64,
-    /// What the sender's close has stated.
+    /// The counts that the sender's close has stated.
     announced: Option<Counts>,
     retry: Retry,
     trip: Trip,
@@ -94,7 +94,7 @@ impl Sink {
         self.circuit
     }
 
-    /// What was agreed on.
+    /// The agreement.
     pub const fn terms(&self) -> &Terms {
         &self.terms
     }
@@ -109,7 +109,7 @@ impl Sink {
         self.bad
     }
 
-    /// What has come in sequence and what the program has taken.
+    /// TPDUs that have come in sequence, and messages that the program has taken.
     pub const fn counts(&self) -> Counts {
         Counts { tpdus: self.inbox.cum(), messages: self.inbox.messages_taken() }
     }
@@ -281,7 +281,6 @@ impl Sink {
         if self.heard_at + self.pace.silence <= now {
             if self.state == State::Lingering {
                 self.state = State::Ended;
-                self.inbox.close();
             } else {
                 self.reset(ResetCause::Silent);
                 self.end(End::Silent);
@@ -296,7 +295,7 @@ impl Sink {
         let silent = (self.heard_at + self.pace.silence, Timer::Silence);
         match self.state {
             State::Ended => None,
-            // What is due already waits for a grant, and for no deadline.
+            // A close that is due already waits for a grant, and for no deadline.
             State::Closing if !self.retry.is_due(now) => Some(silent.min((self.retry.at, Timer::Close))),
             _ => Some(silent),
         }
@@ -310,7 +309,7 @@ impl Sink {
     /// Octets of the TPDU that [`Sink::transmit`] would write now.
     pub fn wants(&self, now: Instant) -> Option<u16> {
         let body = self.next_body(now)?;
-        Some(Tpdu { to: 0, circuit: 0, body }.emit(0, &mut [0; TPDU_CONTROL_OCTETS_MAX]) as u16)
+        Some(body.octets() as u16)
     }
 
     fn next_body(&self, now: Instant) -> Option<TpduBody> {

@@ -36,7 +36,7 @@ struct Slot {
 
 const EMPTY: Slot = Slot { sent_at: Instant::ZERO, place: Place::Flying, again: false, twice: false };
 
-/// What an acknowledgement brought.
+/// The news in an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Learned {
     /// TPDUs that were not known to have arrived.
@@ -45,7 +45,7 @@ pub struct Learned {
     pub lost: u64,
 }
 
-/// What a deadline brought.
+/// The outcome of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
     /// Nothing, or the head is to be sent again.
@@ -181,7 +181,8 @@ impl Smart {
     /// That one leaves again.
     pub fn send_again(&mut self, now: Instant) -> Option<u64> {
         let sequence = self.next_lost()?;
-        let slot = &mut self.slots[(sequence % self.slots.len() as u64) as usize];
+        let at = self.at(sequence);
+        let slot = &mut self.slots[at];
         (slot.place, slot.sent_at, slot.twice) = (Place::Flying, now, true);
         self.flying += 1;
         self.lost -= 1;

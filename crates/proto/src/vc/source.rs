@@ -5,12 +5,9 @@ use super::smart::{Expiry, Smart};
 use super::trip::{Pace, Retry};
 use super::{Aimd, Counts, End, LeakyBucket, Timer, WINDOW_MAX};
 use rota_units::{BitRate, Instant, Octets};
-use rota_wire::{
-    FlowControl, Quality, Refusal, ResetCause, TPDU_CONTROL_OCTETS_MAX, TPDU_HEADER_OCTETS, Terms, Tpdu,
-    TpduBody,
-};
+use rota_wire::{FlowControl, Quality, Refusal, ResetCause, TPDU_HEADER_OCTETS, Terms, Tpdu, TpduBody};
 
-/// What a program asks for.
+/// The request of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Which listener.
@@ -21,7 +18,7 @@ pub struct Request {
     pub window: u64,
     /// Octets of data in a TPDU at most: what a frame of the device holds.
     pub tpdu: u16,
-    /// What the circuit does.
+    /// The service of the circuit.
     pub quality: Quality,
     /// The leaky bucket, σ and ρ, where the quality has one. Headers of TPDUs count.
     pub bucket: Option<(Octets, BitRate)>,
@@ -47,7 +44,7 @@ pub enum Unsound {
     Depth(u64, u64),
 }
 
-/// What a sender's program is told.
+/// News for a sender's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceEvent {
     /// The circuit is open: octets can be written.
@@ -171,17 +168,17 @@ impl Source {
         self.circuit
     }
 
-    /// What was agreed on, or what is wanted until then.
+    /// The agreement, or the request until then.
     pub const fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    /// What was written: whole messages, and TPDUs that are ready.
+    /// The counts of writing: whole messages, and TPDUs that are ready.
     pub const fn counts(&self) -> Counts {
         Counts { tpdus: self.outbox.ready(), messages: self.outbox.messages().0 }
     }
 
-    /// What the other end's program has taken, as far as is known.
+    /// The counts that the other end's program has taken, as far as is known.
     pub const fn counts_taken(&self) -> Counts {
         Counts { tpdus: self.outbox.taken(), messages: self.outbox.messages().1 }
     }
@@ -419,7 +416,7 @@ impl Source {
                 let (at, is_time_out) = self.smart.deadline();
                 let smart = (at, if is_time_out { Timer::TimeOut } else { Timer::Probe });
                 let silent = (self.heard_at + self.pace.silence, Timer::Silence);
-                // What is due already waits for a grant, and for no deadline.
+                // A TPDU that is due already waits for a grant, and for no deadline.
                 let mut first = smart.min(silent);
                 let mut later = |at: Instant, timer| {
                     if at > now {
@@ -466,7 +463,7 @@ impl Source {
     fn next_data(&mut self) -> Option<(Next, u64)> {
         let flying = self.smart.flying();
         let has_turn = match &self.flow {
-            // What is lost no longer flies. A head that is lost always has its turn: all waits for it.
+            // A lost TPDU no longer flies. A head that is lost always has its turn: all waits for it.
             Flow::Window(aimd) => {
                 flying < aimd.window() || self.smart.next_lost() == Some(self.smart.cum() + 1)
             }
@@ -514,9 +511,7 @@ impl Source {
     pub fn wants(&mut self, now: Instant) -> Option<u16> {
         let next = self.next(now)?;
         let (body, data) = self.body(next);
-        Some(
-            (Tpdu { to: 0, circuit: 0, body }.emit(0, &mut [0; TPDU_CONTROL_OCTETS_MAX]) + data.len()) as u16,
-        )
+        Some((body.octets() + data.len()) as u16)
     }
 
     fn body(&self, next: Next) -> (TpduBody, &[u8]) {
@@ -551,20 +546,14 @@ impl Source {
     /// It has left.
     fn left(&mut self, now: Instant, next: Next, octets: u64) {
         self.sent_at = now;
-        let (is_step, trip) = (matches!(next, Next::Step | Next::Close), self.smart.trip());
         match next {
             Next::Answer => self.answer = None,
-            Next::Step | Next::Close => self.retry.leaves(now, trip),
-            Next::Ask => self.ask.leaves(now, trip),
-            Next::Again(_) => {
-                self.smart.send_again(now);
-            }
-            Next::New(_) => {
-                self.smart.send(now);
-            }
+            Next::Step | Next::Close => self.retry.leaves(now, self.smart.trip()),
+            Next::Ask => self.ask.leaves(now, self.smart.trip()),
+            Next::Again(_) => _ = self.smart.send_again(now),
+            Next::New(_) => _ = self.smart.send(now),
         }
-        if let (Flow::Bucket(bucket), false, Next::Again(_) | Next::New(_)) = (&mut self.flow, is_step, next)
-        {
+        if let (Flow::Bucket(bucket), Next::Again(_) | Next::New(_)) = (&mut self.flow, next) {
             bucket.take(now, Octets::new(octets));
         }
     }

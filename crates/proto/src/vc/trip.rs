@@ -1,4 +1,4 @@
-//! What is known of the round trip, and how long to wait (TRANSPORT-R22, TRANSPORT-R24).
+//! The estimate of the round trip, and the times to wait (TRANSPORT-R22, TRANSPORT-R24).
 
 use rota_units::Span;
 
@@ -32,8 +32,8 @@ impl Pace {
 /// Time-outs in a row that end a circuit (TRANSPORT-R23).
 pub const TRIES_MAX: u32 = 8;
 
-/// Jacobson's estimate in integers. What was sent twice is not measured (Karn), and only a measurement ends
-/// a longer wait.
+/// Jacobson's estimate in integers. A TPDU that was sent twice is not measured (Karn), and only a measurement
+/// ends a longer wait.
 #[derive(Clone, Debug)]
 pub(super) struct Trip {
     pace: Pace,
