@@ -69,10 +69,10 @@ impl Charge {
     pub(crate) fn of_ring(self, ring: &impl AsFd) -> io::Result<RingCharge> {
         let rings = self.ledger.rings.clone();
         let mut rings = rings.lock().unwrap_or_else(PoisonError::into_inner);
-        if rings.files.is_none() {
-            rings.files = Some(StillOpen::new()?);
-        }
-        let files = rings.files.as_mut().ok_or(io::ErrorKind::NotFound)?;
+        let files = match &mut rings.files {
+            Some(files) => files,
+            none => none.insert(StillOpen::new()?),
+        };
         let file = files.watch(ring)?;
         Ok(RingCharge { file, charge: Some(self) })
     }

@@ -22,6 +22,7 @@ use rota_shm::{TraceEvent, TraceFile, TraceRecord, TraceVerdict};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, PayloadKind, StationSet};
 use seat::{Seat, Seen};
+use std::io::Write;
 
 const SOURCE_AT: usize = 20;
 const STAMP_AT: usize = 30;
@@ -52,6 +53,8 @@ fn is_packet(frame: &[u8]) -> bool {
 
 /// The first of the alarms of programs that do not read; their channels share them.
 const UNREAD_ALARM: usize = 7;
+/// The longest name of a group and its user need less.
+const GROUP_WORDS: usize = 64;
 /// Units that a machine is offered ahead, at most.
 const HANDED: usize = 64;
 const UNREAD_ALARMS: usize = 4;
@@ -369,9 +372,10 @@ impl Tracer {
         };
         let number = held.saturating_sub(seat.held);
         (seat.held, seat.held_again) = (held, now + INCIDENT_EVERY);
-        let words = port.beyond().map_or_else(String::new, |group| group_words(&group));
+        let mut words = [0; GROUP_WORDS];
+        let octets = port.beyond().map_or(&[][..], |group| group_words(&group, &mut words));
         let own = self.own(TraceEvent::BeyondContract, now, Some(id));
-        self.note(&TraceRecord { number, octets: words.as_bytes(), ..own });
+        self.note(&TraceRecord { number, octets, ..own });
     }
 
     fn turn_of(&mut self, now: Instant, port: PortId, node: &Node, seen: Seen) {
@@ -595,9 +599,12 @@ impl Tracer {
     }
 }
 
-/// A group as people know it.
-fn group_words(group: &GroupKey) -> String {
-    format!("group {} of user {}", group.name, group.uid)
+/// A group as people know it. The frame path takes no memory.
+fn group_words<'w>(group: &GroupKey, words: &'w mut [u8; GROUP_WORDS]) -> &'w [u8] {
+    let mut rest = &mut words[..];
+    let _ = write!(rest, "group {} of user {}", group.name, group.uid);
+    let left = rest.len();
+    &words[..GROUP_WORDS - left]
 }
 
 /// Whether the station of this address is among those that live.

@@ -7,7 +7,7 @@ use rota_proto::{ChannelId, StationId};
 use rota_shm::{Stated, TraceVerdict};
 use rota_units::Instant;
 
-/// What the program of a channel has counted since it was last looked.
+/// The counts of a channel's program since the last look.
 pub(crate) struct Counted<'a> {
     pub(crate) channel: ChannelId,
     /// Its sender.
