@@ -24,7 +24,7 @@ const TCP: u8 = 6;
 /// Headers of a segment are shorter.
 const HEAD: usize = 160;
 
-/// What one node takes of a set-up, and the link behind it, in nanoseconds.
+/// The time of one node in a set-up, and of the link behind it, in nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Part {
     /// The station.

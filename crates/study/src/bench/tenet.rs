@@ -75,7 +75,7 @@ struct Came {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Cost {
     source: u64,
-    /// What the kernel has of it, by its ticks: copying, the driver and the wire behind it.
+    /// The kernel's part of it, by its ticks: copying, the driver and the wire behind it.
     source_kernel: u64,
     gateway: u64,
     destination: u64,

@@ -34,7 +34,7 @@ pub struct Split {
     pub rest: u64,
 }
 
-/// What `rota bench tenet --json` prints, as far as Figures 8 and 9 need it.
+/// The output of `rota bench tenet --json`, as far as Figures 8 and 9 need it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Speed {
     /// By size.
@@ -48,7 +48,7 @@ pub struct SpeedPoint {
     pub octets: u64,
     /// On a channel.
     pub channel: Came,
-    /// What its contract allows.
+    /// The rate that its contract allows.
     pub channel_asked_bps: u64,
     /// Without a transport.
     pub raw_ip: Came,
@@ -58,7 +58,7 @@ pub struct SpeedPoint {
     pub cost_ns: Costs,
 }
 
-/// What came of one kind.
+/// The measurement of one kind.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Came {
     /// Payload.
@@ -85,7 +85,7 @@ impl Costs {
     }
 }
 
-/// What `rota bench setup --json` prints, as far as Table 5 needs it.
+/// The output of `rota bench setup --json`, as far as Table 5 needs it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Setup {
     /// The medium between the stations.
@@ -114,7 +114,7 @@ pub struct StationParts {
     pub stations: Vec<StationPart>,
 }
 
-/// What a station and the link behind it take.
+/// The time of a station, and of the link behind it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct StationPart {
     /// Its name.

@@ -1,5 +1,5 @@
 //! Figures 8 and 9 of the Tenet paper: throughput by size of packets, and what a packet costs. Their curves
-//! are lost. What the paper printed of them is the fixed cost of a packet, so the left panel is computed from
+//! are lost. The paper printed the fixed cost of a packet alone, so the left panel is computed from
 //! that; the right one is what `rota bench tenet` has measured in namespaces.
 
 use super::chart::Figure;
@@ -118,7 +118,7 @@ fn contract(point: &SpeedPoint) -> f64 {
     of_bps(point.channel_asked_bps)
 }
 
-/// What a packet costs.
+/// The cost of a packet.
 pub fn fig9(measured_here: &Measured) -> Figure {
     let speed = measured_here.tenet.as_ref();
     let axes = (Axis::linear("octets of a packet", 4_200.0), Axis::linear("us of a packet", 900.0));

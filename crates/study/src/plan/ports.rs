@@ -59,6 +59,11 @@ impl Want {
     }
 }
 
+/// The refusal of a bound below the shortest one that fits.
+fn too_long(test: NodeTest, shortest: Span, most: Span) -> Denied {
+    Denied { nearest_delay: Some(shortest), ..Denied::new(test, shortest.minus(most)) }
+}
+
 impl Plan<'_> {
     pub(super) fn discipline(&self, segment: usize) -> Discipline {
         self.topology.segments[segment].discipline
@@ -151,7 +156,7 @@ impl Plan<'_> {
         }
         let (mut found, mut denied) = (None::<(RetherShare, Span, Span)>, None);
         for pace in shares.iter().map(|share| share.pace) {
-            match self.longest(step, seat, |part| part.share(ask, pace)) {
+            match self.longest(step, seat, &moments, |part| part.share(ask, pace)) {
                 Ok((share, at, tht)) if share.delay <= want.most() => {
                     found = found.filter(|(found, ..)| found.delay <= share.delay).or(Some((share, at, tht)));
                 }
@@ -170,12 +175,12 @@ impl Plan<'_> {
         &self,
         step: &Step,
         seat: &Seat,
+        moments: &[Span],
         share: impl Fn(&RetherSegment<'_>) -> Result<RetherShare, Denied>,
     ) -> Result<(RetherShare, Span, Span), DeniedAt> {
-        let moments = self.ledger.moments(step.segment, seat);
-        let all = moments.into_iter().map(|at| {
-            let share = self.on_ring(step, seat, at, &share);
-            share.map(|share| (share, at, share.admitted.tht)).map_err(|why| (why, at))
+        let all = moments.iter().map(|at| {
+            let share = self.on_ring(step, seat, *at, &share);
+            share.map(|share| (share, *at, share.admitted.tht)).map_err(|why| (why, *at))
         });
         let longest = all.reduce(|one, other| {
             let (one, other) = (one?, other?);
@@ -199,15 +204,15 @@ impl Plan<'_> {
         let member = self.ledger.member(step, group);
         let found = match member.and_then(|entry| Some((entry.share?, start, entry.tht?))) {
             Some(standing) => standing,
-            None => self.longest(step, seat, |part| part.share_of_group(ask, at_once))?,
+            None => {
+                let moments = self.ledger.moments(step.segment, seat);
+                self.longest(step, seat, &moments, |part| part.share_of_group(ask, at_once))?
+            }
         };
         let best = found.0.delay;
         match best <= want.most() {
             true => Ok(found),
-            false => {
-                let short = Denied::new(NodeTest::RetherShare, best.minus(want.most()));
-                Err((Denied { nearest_delay: Some(best), ..short }, start))
-            }
+            false => Err((too_long(NodeTest::RetherShare, best, want.most()), start)),
         }
     }
 
@@ -283,8 +288,7 @@ impl Plan<'_> {
         let offer = grouped(&port, ask, at_once, had)?;
         let most = want.most();
         if offer.delay > most {
-            let short = Denied::new(NodeTest::EdfExact, offer.delay.minus(most));
-            return Err(Denied { nearest_delay: Some(offer.delay), ..short });
+            return Err(too_long(NodeTest::EdfExact, offer.delay, most));
         }
         // As long as the others have it, or as a port gives one: it takes nothing of theirs.
         let longest = match want {

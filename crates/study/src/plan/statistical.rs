@@ -35,7 +35,7 @@ pub(super) fn ppb(chance: Chance) -> u64 {
     parts.div_ceil(u128::from(Chance::ONE.get())) as u64
 }
 
-/// What is divided among the hops of a way: the chance that a message bears.
+/// The chance that a message bears, which is divided among the hops of a way.
 pub(super) struct Borne {
     whole: Chance,
     /// Packets of a message.
@@ -83,8 +83,8 @@ impl Plan<'_> {
     }
 
     /// The most that goes before the statistical channels of a port at any time, with a guaranteed channel
-    /// that does not stand yet. What has ended counts for as long as the proof asks for, where no bound of
-    /// the class is longer than `horizon`.
+    /// that does not stand yet. A channel that has ended counts for as long as the proof asks for, where no
+    /// bound of the class is longer than `horizon`.
     fn certain(
         &self,
         step: &Step,

@@ -74,8 +74,8 @@ fn steady(file: &PlanFile) -> Wanted {
     steady
 }
 
-/// What goes behind guaranteed packets is in no test of theirs; but a guaranteed channel that would break a
-/// promise to the statistical class is refused.
+/// Packets that go behind guaranteed ones are in no test of theirs; but a guaranteed channel that would break
+/// a promise to the statistical class is refused.
 #[test]
 fn guaranteed_channels_are_not_touched_and_touch_no_promise() {
     let file = file();
