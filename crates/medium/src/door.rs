@@ -232,7 +232,7 @@ pub struct GroupShare {
     pub at_once: u8,
 }
 
-/// What stands in one partition of a port's network.
+/// The load of one partition of a port's network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartitionLoad {
     /// Channels across segments on a link; slots of all stations on a RETHER segment.

@@ -41,7 +41,7 @@ pub const fn aal5_cells(payload: usize) -> usize {
     (payload + AAL5_TRAILER_OCTETS).div_ceil(CELL_PAYLOAD_OCTETS)
 }
 
-/// What the payload of a CPCS-PDU has beside it.
+/// The fields behind the payload of a CPCS-PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aal5Trailer {
     /// User-to-user octet.

@@ -14,7 +14,7 @@ use rota_units::Span;
 use rota_wire::INCARNATION_AT;
 use std::fmt::Write;
 
-/// What is further away than this from an incident without a window of its own belongs to another one.
+/// An event further away than this from an incident without a window of its own belongs to another one.
 const NEAR_NS: u64 = 1_500_000_000;
 /// A paragraph names so many events; the capture has all.
 const EVENTS_TOLD: usize = 8;

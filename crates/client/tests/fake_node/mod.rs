@@ -39,7 +39,7 @@ pub struct Behaviour {
     pub tells_status: bool,
     /// Whether it has room for who wants to listen.
     pub lets_listen: bool,
-    /// Whether it answers who wants to listen.
+    /// True if it answers programs that want to listen.
     pub hears_listeners: bool,
     /// It does nothing at all, as when it was stopped.
     pub stands_still: bool,

@@ -299,7 +299,7 @@ impl Rether {
         self.mode.list()
     }
 
-    /// What the newest list has in each partition, the rest first: one for each of the settings.
+    /// The loads of all partitions by the newest list, the rest first: one for each of the settings.
     pub fn partition_loads(&self) -> impl Iterator<Item = PartitionLoad> + '_ {
         self.settings.partitions.iter().map(|(number, ..)| {
             let own = self.slots().iter().filter(|slot| slot.partition == number);

@@ -39,7 +39,7 @@ const PACE: Pace = Pace {
 const SENDER: usize = 0;
 const RECEIVER: usize = 1;
 
-/// What is tried.
+/// The plan of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Messages in all.
@@ -73,7 +73,7 @@ impl Plan {
     }
 }
 
-/// What was seen.
+/// The counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Messages taken, each once.
@@ -212,7 +212,7 @@ impl Circuits {
         }
     }
 
-    /// What was seen so far.
+    /// The counts so far.
     pub fn seen(&self) -> Seen {
         let (hash, took) = (self.engine.event_hash(), self.engine.now().since(Instant::ZERO));
         let (resent, [finished, stopped, broken]) = (self.sender.resent(), self.sender.ends);
