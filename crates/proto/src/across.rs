@@ -367,8 +367,7 @@ pub(crate) fn granted(request: &ChannelRequest, bound: Span) -> Granted {
 /// The promise of the statistical class; none in the guaranteed one.
 fn statistical(request: &ChannelRequest) -> Option<Statistical> {
     // Rounded up, they are the parts that the program has stated.
-    let ppb = |chance: Chance| (u128::from(chance.get()) * 1_000_000_000).div_ceil(1 << 63) as u32;
-    let (late_ppb, loss_ppb) = (ppb(request.late_most), ppb(request.loss_most));
+    let (late_ppb, loss_ppb) = (request.late_most.ppb_up(), request.loss_most.ppb_up());
     let burst = request.messages.interval.count_down(request.messages.x_ave).max(1);
     (late_ppb > 0).then_some(Statistical { late_ppb, loss_ppb, burst })
 }

@@ -21,7 +21,6 @@ use rota_lab::{Topology, interface};
 use rota_units::Span;
 use route::Step;
 use serde_json::{Value, json};
-use statistical::ppb;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `rota plan`.
@@ -168,7 +167,7 @@ impl Decision<'_> {
                     });
                     let hop = hop_name(topology, &leg.step);
                     let late = match leg.late > Chance::NEVER {
-                        true => format!(", {} packets in 10^9 may be late", ppb(leg.late)),
+                        true => format!(", {} packets in 10^9 may be late", leg.late.ppb_up()),
                         false => String::new(),
                     };
                     text += &format!("\n    {hop}: within {}{share}{late}", at_most(leg.delay));
@@ -208,9 +207,9 @@ impl Decision<'_> {
                     "step": step(&leg.step),
                     "delay_ns": leg.delay.as_nanos(),
                     "tht_ns": leg.share.as_ref().map(|share| share.admitted.tht.as_nanos()),
-                    "late_ppb": ppb(leg.late),
+                    "late_ppb": leg.late.ppb_up(),
                 })).collect::<Vec<_>>(),
-                "late_ppb": ppb(accepted.late),
+                "late_ppb": accepted.late.ppb_up(),
                 "certificate": accepted.certificate,
             }),
             Answer::Refused(refused) => json!({

@@ -19,6 +19,7 @@ use super::edf::Flow;
 use super::load::WHOLE;
 use super::traffic::Traffic;
 use core::ops::DerefMut;
+use rota_contract::CHANCE_WHOLE;
 use rota_units::Span;
 
 /// A probability in units of 2⁻⁶³.
@@ -50,6 +51,32 @@ impl Chance {
     /// In units of 2⁻⁶³.
     pub const fn get(self) -> u64 {
         self.0
+    }
+
+    /// So many parts of 10^9, rounded down: what a promise allows.
+    pub const fn of_ppb(parts: u32) -> Self {
+        Self::of_down(parts as u64, CHANCE_WHOLE as u64)
+    }
+
+    /// In parts of 10^9, rounded up.
+    pub const fn ppb_up(self) -> u32 {
+        (self.0 as u128 * CHANCE_WHOLE as u128).div_ceil(Self::ONE.0 as u128) as u32
+    }
+
+    /// Of a message of so many packets, each of which has these chances at the nodes of its way: at most the
+    /// sum, however they depend on each other.
+    #[must_use]
+    pub fn of_message(at_nodes: impl Iterator<Item = Self>, packets: u64) -> Self {
+        let sum = at_nodes.map(Self::get).fold(0u64, u64::saturating_add);
+        Self::of_up(sum.saturating_mul(packets), Self::ONE.0)
+    }
+
+    /// The part of a message's chance that the next of so many hops may use for each of its packets, where
+    /// the hops before have used this.
+    #[must_use]
+    pub fn at_hop(self, used: Self, hops: u64, packets: u64) -> Self {
+        let left = self.0.saturating_sub(used.0);
+        Self(left / hops.max(1).saturating_mul(packets.max(1)))
     }
 
     fn times_up(self, other: u64) -> u64 {

@@ -54,6 +54,7 @@
 //! *Bookings.* The tests grow with each term of [`Certain`]. So what holds beside the largest of each, now
 //! and at all starts that are booked, holds at every time ([`Certain::or_more`]).
 
+use super::LINK_DELAY_MAX;
 use super::link::link_offer;
 use super::{Ask, Offer, Subnet, packet_cost};
 use crate::link::LinkModel;
@@ -169,6 +170,11 @@ where
     /// The channels, in the order of their places.
     pub fn channels(&self) -> &[StatisticalFlow] {
         &self.channels[..self.standing]
+    }
+
+    /// H of the proof: no bound of those that stand is longer, nor will one be that is relaxed.
+    pub fn horizon(&self) -> Span {
+        self.channels().iter().map(|channel| channel.flow.delay).fold(LINK_DELAY_MAX, Span::max)
     }
 
     /// The least bound of the port, with one channel more.

@@ -28,8 +28,7 @@ impl Statistical {
 
     /// No bound of those that stand is longer, nor will one be that is relaxed.
     pub(super) fn horizon(&self) -> Span {
-        let standing = self.tests.as_ref().map_or(&[][..], Tests::channels);
-        standing.iter().map(|channel| channel.flow.delay).fold(LINK_DELAY_MAX, Span::max)
+        self.tests.as_ref().map_or(LINK_DELAY_MAX, Tests::horizon)
     }
 
     /// All that stand keep their promise beside this.

@@ -438,8 +438,7 @@ impl Demand {
     /// The chance of a unit with these nodes: at most the sum of all its packets at each of them, however
     /// they depend on each other.
     pub(super) fn late(&self, records: &[Record]) -> Chance {
-        let sum = records.iter().map(|record| record.hop.late.get()).fold(0u64, u64::saturating_add);
-        Chance::of_up(sum.saturating_mul(self.packets.count).min(1 << 63), 1 << 63)
+        Chance::of_message(records.iter().map(|record| record.hop.late), self.packets.count)
     }
 
     /// The chance that the request bears. A packet is lost where a late one has its buffer: without a chance
@@ -450,9 +449,7 @@ impl Demand {
 
     /// The part that the next of so many hops may use of it for each packet, behind these nodes.
     pub(super) fn late_at_hop(&self, records: &[Record], hops: u32) -> Chance {
-        let left = self.borne().get().saturating_sub(self.late(records).get());
-        let parts = u64::from(hops.max(1)).saturating_mul(self.packets.count.max(1));
-        Chance::of_down(left / parts, 1 << 63)
+        self.borne().at_hop(self.late(records), hops.into(), self.packets.count)
     }
 
     /// Payload of a second, rounded up: what quotas count.

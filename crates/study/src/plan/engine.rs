@@ -301,8 +301,7 @@ impl<'t> Plan<'t> {
         }
         let delay = path::delay(&hops, packets.spread, CLOCKS);
         let jitter = path::jitter(&hops, packets.spread, CLOCKS);
-        let late = legs.iter().map(|leg| leg.late.get()).fold(0u64, u64::saturating_add);
-        let late = Chance::of_up(late.saturating_mul(packets.count), Chance::ONE.get());
+        let late = Chance::of_message(legs.iter().map(|leg| leg.late), packets.count);
         Accepted { packets, legs, delay, jitter, late, certificate }
     }
 

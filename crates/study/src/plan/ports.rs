@@ -60,7 +60,7 @@ impl Want {
 }
 
 /// The refusal of a bound below the shortest one that fits.
-fn too_long(test: NodeTest, shortest: Span, most: Span) -> Denied {
+pub(super) fn too_long(test: NodeTest, shortest: Span, most: Span) -> Denied {
     Denied { nearest_delay: Some(shortest), ..Denied::new(test, shortest.minus(most)) }
 }
 

@@ -8,31 +8,21 @@
 
 use super::engine::Plan;
 use super::ledger::{Life, Seat};
-use super::ports::{DeniedAt, Want};
+use super::ports::{DeniedAt, Want, too_long};
 use super::route::Step;
 use rota::Chances;
 use rota_admission::rtip::{Chance, Denied, Flow, NodeTest, Packets, Traffic};
 use rota_admission::subnet::{
-    Ask, Certain, LINK_DELAY_MAX, Offer, STATISTICAL_CELLS, STATISTICAL_MAX, StatisticalFlow,
-    StatisticalPort, Subnet,
+    Ask, Certain, Offer, STATISTICAL_CELLS, STATISTICAL_MAX, StatisticalFlow, StatisticalPort, Subnet,
 };
 use rota_units::Span;
-
-/// A whole, in the parts in which chances are stated.
-const CHANCE_WHOLE: u64 = 1_000_000_000;
 
 type Tests = StatisticalPort<Vec<u64>, Vec<StatisticalFlow>>;
 
 /// The chance that a message bears. A packet is lost where a late one has its buffer: without a chance of
 /// loss there is none of delay either.
 pub(super) fn borne(chances: Chances) -> Chance {
-    Chance::of_down(chances.late_ppb.min(chances.loss_ppb).into(), CHANCE_WHOLE)
-}
-
-/// A chance in parts of 10^9, rounded up.
-pub(super) fn ppb(chance: Chance) -> u64 {
-    let parts = u128::from(chance.get()) * u128::from(CHANCE_WHOLE);
-    parts.div_ceil(u128::from(Chance::ONE.get())) as u64
+    Chance::of_ppb(chances.late_ppb.min(chances.loss_ppb))
 }
 
 /// The chance that a message bears, which is divided among the hops of a way.
@@ -40,20 +30,19 @@ pub(super) struct Borne {
     whole: Chance,
     /// Packets of a message.
     count: u64,
-    /// The sum of the chances of the hops so far.
-    spent: u64,
+    /// The chances of the hops so far.
+    used: Vec<Chance>,
 }
 
 impl Borne {
     pub(super) fn new(chances: Chances, packets: &Packets) -> Self {
-        Self { whole: borne(chances), count: packets.count.max(1), spent: 0 }
+        Self { whole: borne(chances), count: packets.count, used: Vec::new() }
     }
 
     /// The part that the next of so many hops may use for each packet.
     fn at_hop(&self, hops: usize) -> Chance {
-        let left = self.whole.get().saturating_sub(self.spent.saturating_mul(self.count));
-        let parts = (hops.max(1) as u64).saturating_mul(self.count);
-        Chance::of_down(left / parts, Chance::ONE.get())
+        let used = Chance::of_message(self.used.iter().copied(), self.count);
+        self.whole.at_hop(used, hops as u64, self.count)
     }
 }
 
@@ -65,7 +54,7 @@ impl Plan<'_> {
         let has_class =
             !self.is_ring(step) && !is_divided && seat.life == Life::WHOLE && seat.group.is_none();
         let late = if has_class { borne.at_hop(hops) } else { Chance::NEVER };
-        borne.spent = borne.spent.saturating_add(late.get());
+        borne.used.push(late);
         Seat { late, ..seat.clone() }
     }
 
@@ -131,7 +120,7 @@ impl Plan<'_> {
     ) -> Result<Offer, DeniedAt> {
         let start = |why: Denied| (why, seat.life.start);
         let mut tests = self.tests(step, seat.channel).map_err(start)?;
-        let horizon = longest(&tests);
+        let horizon = tests.horizon();
         let mut certain = self.certain(step, seat, None, horizon)?;
         // A bound that is longer than all others has to hold beside what the others need not count.
         if tests.asked(&certain, seat.late).best(ask).map_err(start)?.delay > horizon {
@@ -142,8 +131,7 @@ impl Plan<'_> {
         match want {
             Want::Best => Ok(offer),
             Want::Keeping(most) if offer.delay > most => {
-                let short = Denied::new(NodeTest::DeddSum, offer.delay.minus(most));
-                Err(start(Denied { nearest_delay: Some(offer.delay), ..short }))
+                Err(start(too_long(NodeTest::DeddSum, offer.delay, most)))
             }
             Want::Keeping(most) => Ok(tests.relax(place, ask, most)),
         }
@@ -157,12 +145,7 @@ impl Plan<'_> {
         let start = |why: Denied| (why, seat.life.start);
         let tests = self.tests(step, seat.channel).map_err(start)?;
         let lanes = seat.group.map_or(1, |(_, at_once)| at_once);
-        let certain = self.certain(step, seat, Some((ask, lanes)), longest(&tests))?;
+        let certain = self.certain(step, seat, Some((ask, lanes)), tests.horizon())?;
         tests.check(&certain).map_err(start)
     }
-}
-
-/// H of the proof: no bound of the class is longer, nor will one be that is relaxed.
-fn longest(tests: &Tests) -> Span {
-    tests.channels().iter().map(|channel| channel.flow.delay).fold(LINK_DELAY_MAX, Span::max)
 }

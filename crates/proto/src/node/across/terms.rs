@@ -2,12 +2,11 @@
 
 use crate::rcap::{ChannelRequest, RcapDenied, RcapPart};
 use rota_admission::rtip::Chance;
-use rota_contract::{CHANCE_WHOLE, Chances};
+use rota_contract::Chances;
 
 /// The chances that a program has stated: late, and lost.
 pub(super) fn chances_of(Chances { late_ppb, loss_ppb }: Chances) -> (Chance, Chance) {
-    let chance = |ppb: u32| Chance::of_down(ppb.into(), CHANCE_WHOLE.into());
-    (chance(late_ppb), chance(loss_ppb))
+    (Chance::of_ppb(late_ppb), Chance::of_ppb(loss_ppb))
 }
 
 /// The partition that refuses, in words: the one that the request names, or the rest.
