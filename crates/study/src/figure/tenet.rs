@@ -1,6 +1,5 @@
 //! Figure 10 of the Tenet paper: rate control at a source that sends in a tight loop. The regulator is the
-//! one
-//! that the node runs, in computed time.
+//! one that the node runs, in computed time.
 
 use super::chart::Figure;
 use crate::plot::{Axis, Look, Panel, Series};
@@ -51,8 +50,7 @@ pub fn fig10() -> Figure {
         verdict: format!(
             "The source offers a packet as soon as the one before has left. {} packets a second leave: the \
              averages that were agreed on, in bursts Xmin apart where Xave is longer. The paper printed no \
-             number \
-             beside this figure, and its pairs of Xmin and Xave are lost.",
+             number beside this figure, and its pairs of Xmin and Xave are lost.",
             rates.join(", ")
         ),
     }
@@ -72,6 +70,18 @@ mod tests {
             assert_eq!(apart(burst), Some(INTERVAL), "never more than {burst} in a second");
             // It is not held to less, either: the second burst begins a second after the first one.
             assert_eq!(left[burst].since(left[0]), INTERVAL);
+        }
+    }
+    #[test]
+    fn the_staircases_are_seen_in_a_file_without_a_style_sheet_of_a_page() {
+        let svg = fig10().svg();
+        let paths: Vec<&str> = svg.lines().filter(|line| line.starts_with("<path")).collect();
+        assert_eq!(paths.len(), PAIRS.len());
+        for path in paths {
+            // A path of lines of no length is nothing without width and round ends.
+            let pen = ["stroke=", "stroke-width=", "stroke-linecap=\"round\""];
+            assert!(pen.iter().all(|words| path.contains(words)), "{}", &path[..120]);
+            assert!(!path.contains("class="), "{}", &path[..120]);
         }
     }
 }

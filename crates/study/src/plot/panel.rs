@@ -229,11 +229,12 @@ impl Series {
             Look::Bar(nth, of) => self.bars(out, panel, frame, (nth, of)),
             Look::Cloud => {
                 // A line of no length with round ends is the shortest way to write a point.
-                self.strokes(out, "dots", panel, frame, |(x, y)| format!("M{x:.1} {y:.1}h0"))
+                let pen = "stroke-width=\"3\" stroke-linecap=\"round\" stroke-opacity=\"0.62\"";
+                self.strokes(out, pen, panel, frame, |(x, y)| format!("M{x:.1} {y:.1}h0"))
             }
             Look::Above(row) => {
                 let y = frame.top - ABOVE.0 + ABOVE.1 * f64::from(row);
-                self.strokes(out, "above", panel, frame, |(x, _)| format!("M{x:.1} {y:.0}v4"))
+                self.strokes(out, "stroke-width=\"1\"", panel, frame, |(x, _)| format!("M{x:.1} {y:.0}v4"))
             }
             Look::Line | Look::Dashed | Look::Rule => {
                 self.curve(out, panel, frame)?;
@@ -292,17 +293,21 @@ impl Series {
         Ok(())
     }
 
-    /// All points as one path, which names the series where a pointer rests on it.
+    /// All points as one path, which names the series where a pointer rests on it. The pen stands in the
+    /// path: a figure that is a file of its own has no style sheet of a page.
     fn strokes(
         &self,
         out: &mut String,
-        class: &str,
+        pen: &str,
         panel: &Panel,
         frame: &Frame,
         stroke: impl Fn((f64, f64)) -> String,
     ) -> std::fmt::Result {
         let path: String = self.points.iter().map(|point| stroke(panel.place(frame, *point))).collect();
         let (colour, name) = (colour(self.colour), escape(&self.name));
-        writeln!(out, "<path class=\"{class}\" stroke=\"{colour}\" d=\"{path}\"><title>{name}</title></path>")
+        writeln!(
+            out,
+            "<path fill=\"none\" stroke=\"{colour}\" {pen} d=\"{path}\"><title>{name}</title></path>"
+        )
     }
 }
