@@ -6,6 +6,10 @@
 //! ```
 //!
 //! The two come in either order, so that a node on the way remembers for a while whom it told of the failure.
+//! The word may even come on the path before, ahead of the failure of the one that follows it: the
+//! destination remembers it then, and does not wait when that one fails. It is believed from neighbours only
+//! that the channel's packets came from, on the newest path or on the one before; and it never ends a channel
+//! whose path stands.
 
 use super::Rcap;
 use super::end::Side;
@@ -33,7 +37,8 @@ impl Rcap {
         if !entry.state.is_open() || !super::reroute::is_failure(entry, close) {
             return;
         }
-        self.failed.retain(|failed| failed.until > now);
+        // The destination waits for the newest path alone.
+        self.failed.retain(|failed| failed.until > now && key(&failed.of) != entry.key());
         if self.failed.len() < self.limits.entries {
             let until = now + entry.demand.request.reroute + SILENT_MAX;
             self.failed.push(Failed { of: entry.of, before, next: hop.node, until });
@@ -47,6 +52,10 @@ impl Rcap {
         let is_its = |entry: &Entry| entry.of.origin == node && entry.before == Some(node);
         let through = self.ledger.iter().filter(|(_, entry)| is_its(entry));
         let through: Vec<EntryId> = through.map(|(id, _)| id).collect();
+        // The destination of a channel that is open here again hears it on that path.
+        let is_open = |id: &EntryId| self.ledger.get(*id).filter(|entry| entry.state.is_open());
+        let open: Vec<ChannelKey> = through.iter().filter_map(is_open).map(Entry::key).collect();
+        self.failed.retain(|failed| !open.contains(&key(&failed.of)));
         for id in through {
             let end = (close.cause, node);
             self.fail(now, id, RcapTest::NeighbourLost, end, Some(Side::Before));
@@ -80,8 +89,21 @@ impl Rcap {
             }
             return true;
         }
-        let is_kept = self.kept.contains_key(&key(of));
-        self.end_kept(key(of), close);
-        is_kept
+        let is_kept = self.is_kept_from(&key(of), from);
+        if is_kept {
+            self.end_kept(key(of), close);
+        }
+        is_kept || self.remember_death(from, of)
+    }
+
+    /// The word has come on the path before: the channel of this destination has another one meanwhile.
+    fn remember_death(&mut self, from: NodeId, of: &RcapChannel) -> bool {
+        let Some(id) = self.ledger.find(&key(of)) else { return false };
+        let is_meant = |entry: &&mut Entry| {
+            entry.hop.is_none() && entry.former == Some(from) && of.attempt < entry.of.attempt
+        };
+        let Some(entry) = self.ledger.get_mut(id).filter(is_meant) else { return false };
+        entry.is_orphan = true;
+        true
     }
 }

@@ -135,6 +135,8 @@ impl Rcap {
             buffer_octets,
             asked,
             first,
+            former: None,
+            is_orphan: false,
             promise,
             memory,
             newest,

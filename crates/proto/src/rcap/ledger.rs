@@ -64,6 +64,10 @@ pub(super) struct Entry {
     pub(super) asked: Option<Asked>,
     /// At a destination that has accepted another path: how the one before ended.
     pub(super) first: Option<(CloseCause, NodeId)>,
+    /// At such a destination: the neighbour that the packets of the path before came from.
+    pub(super) former: Option<NodeId>,
+    /// At a destination: a node of that path has said that the source has died.
+    pub(super) is_orphan: bool,
     /// At the ends: what the program is promised.
     pub(super) promise: Span,
     /// At a destination: the units that its program's memory was made for.

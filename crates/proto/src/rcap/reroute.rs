@@ -50,6 +50,8 @@ pub(super) struct Kept {
     memory: u64,
     /// The promise by the path that failed.
     promise: Span,
+    /// The neighbours that the packets came from, on this path and on the one before.
+    ways: [Option<NodeId>; 2],
     pub(super) until: Instant,
 }
 
@@ -79,6 +81,12 @@ impl Rcap {
         if !is_failure(entry, close) {
             return false;
         }
+        if entry.is_orphan {
+            // Nobody is there to ask for another one.
+            let (key, cause, node) = (entry.key(), CloseCause::PeerDied, entry.of.origin);
+            self.tell(RcapEvent::Closed { key, entry: id, sending: false, cause, node, denied: None });
+            return true;
+        }
         let is_of_attempt = matches!(close.cause, CloseCause::NoAnswer | CloseCause::Refused);
         let first = entry.first.filter(|_| is_of_attempt);
         let (cause, node) = first.unwrap_or((close.cause, close.node));
@@ -96,7 +104,8 @@ impl Rcap {
             // The source may have learned of the failure later, by as much as a silent session takes.
             let until = now + reroute + SILENT_MAX;
             let (memory, promise) = (entry.memory, entry.promise);
-            self.kept.insert(key, Kept { broken, demand, memory, promise, until });
+            let ways = [entry.before, entry.former];
+            self.kept.insert(key, Kept { broken, demand, memory, promise, ways, until });
         } else {
             return false;
         }
@@ -136,6 +145,11 @@ impl Rcap {
         true
     }
 
+    /// True if a channel waits for another path at this destination, and its packets came from this neighbour.
+    pub(super) fn is_kept_from(&self, of: &ChannelKey, from: NodeId) -> bool {
+        self.kept.get(of).is_some_and(|kept| kept.ways.contains(&Some(from)))
+    }
+
     /// Ends a channel that waits for another path at this destination, since none can come.
     pub(super) fn end_kept(&mut self, of: ChannelKey, close: RcapClose) {
         if let Some(kept) = self.kept.remove(&of) {
@@ -170,13 +184,14 @@ impl Rcap {
         if asked.messages.x_min < before.messages.x_min && units > kept.memory {
             return Err(simply(self.own, RcapTest::Room));
         }
-        let (room, memory, mut attempt) = (before.room, kept.memory, attempt);
+        let (room, memory, [former, _], mut attempt) = (before.room, kept.memory, kept.ways, attempt);
         attempt.demand.request.room = room;
         let request = attempt.demand.request;
         self.kept.remove(&key);
         let id = self.add(now, attempt, None, State::Answering);
         if let Some(entry) = self.ledger.get_mut(id) {
             (entry.first, entry.memory, entry.promise) = (Some(first), memory, promise);
+            entry.former = former;
         }
         self.tell(RcapEvent::Again { key, entry: id, request, promise });
         self.accept(now, id);

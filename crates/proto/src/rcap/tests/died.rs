@@ -108,3 +108,126 @@ fn an_end_that_is_wanted_is_no_failure_and_a_death_behind_it_is_no_news() {
     rcap.neighbour_died(at(11), A);
     assert_eq!(drain(&mut rcap), []);
 }
+
+/// Channel 1 of D, in this attempt.
+fn of_d(attempt: u16) -> RcapChannel {
+    RcapChannel { origin: D, channel: ChannelId(1), attempt }
+}
+
+fn key_of_d() -> ChannelKey {
+    ChannelKey { origin: D, channel: ChannelId(1) }
+}
+
+/// Another path of it comes by this neighbour.
+fn come_again(rcap: &mut Rcap, now: u64, from: NodeId, attempt: u16) {
+    let records = record::written(&[record(D), record(from)], RCAP_OCTETS_MAX);
+    let nodes = RcapRecords::parse(&records, 2).unwrap();
+    let demand = record::Demand::of(at(0), lasting(B)).unwrap();
+    let wire = demand.to_wire(at(0), ms(50), nodes, RcapRoute::default());
+    let again = Some(RcapAgain { is_change: false, avoid: NodeId::UNKNOWN, apart: RcapRoute::default() });
+    let request = RcapRequest { again, ..wire };
+    rcap.on_message(at(now), from, &octets(of_d(attempt), RcapBody::EstablishRequest(request))).unwrap();
+    assert!(matches!(event(&drain(rcap)), Some(RcapEvent::Again { .. })), "it goes on");
+}
+
+/// A neighbour says of an attempt how it ended, and by which node.
+fn say(rcap: &mut Rcap, now: u64, from: NodeId, attempt: u16, (cause, node): (CloseCause, NodeId)) {
+    let close = RcapBody::CloseForward(RcapClose { cause, node });
+    rcap.on_message(at(now), from, &octets(of_d(attempt), close)).unwrap();
+}
+
+const DEATH: (CloseCause, NodeId) = (CloseCause::PeerDied, D);
+const BREAK: (CloseCause, NodeId) = (CloseCause::PeerGone, D);
+
+/// Channel 1 of D came to B by A, and comes by C now.
+fn moved() -> Rcap {
+    let mut rcap = b();
+    rcap.on_message(at(1), A, &request_of(of_d(1), lasting(B), &[D, A], ms(50))).unwrap();
+    drain(&mut rcap);
+    rcap.answer(at(2), key_of_d(), true).unwrap();
+    drain(&mut rcap);
+    say(&mut rcap, 10, A, 1, BREAK);
+    assert_eq!(closed(&drain(&mut rcap)[1..]), None, "it waits");
+    come_again(&mut rcap, 20, C, 2);
+    rcap
+}
+
+/// The word came by the first path, before the second one broke, and was forgotten: the destination waited
+/// four seconds.
+#[test]
+fn a_death_that_is_told_on_the_path_before_counts_when_the_newest_one_breaks() {
+    let mut rcap = moved();
+    say(&mut rcap, 30, A, 1, DEATH);
+    assert_eq!(drain(&mut rcap), [], "the path stands");
+    say(&mut rcap, 31, C, 2, BREAK);
+    assert_eq!(closed(&drain(&mut rcap)[1..]), Some(DEATH));
+    assert_eq!(rcap.deadline(), Instant::FAR, "nobody waits");
+    // The other way round.
+    let mut rcap = moved();
+    say(&mut rcap, 31, C, 2, BREAK);
+    assert_eq!(closed(&drain(&mut rcap)[1..]), None, "it waits");
+    say(&mut rcap, 32, A, 1, DEATH);
+    assert_eq!(closed(&drain(&mut rcap)), Some(DEATH));
+}
+
+/// Any neighbour could end a channel that waited for another path.
+#[test]
+fn a_death_is_believed_from_neighbours_that_the_packets_came_from() {
+    let mut rcap = b();
+    rcap.on_message(at(1), A, &request_of(of_d(1), lasting(B), &[D, A], ms(50))).unwrap();
+    drain(&mut rcap);
+    rcap.answer(at(2), key_of_d(), true).unwrap();
+    drain(&mut rcap);
+    // Nobody ends, by such a word, a channel whose path stands.
+    for (from, attempt) in [(C, 1), (C, 7)] {
+        let before = rcap.counters().stray;
+        say(&mut rcap, 5, from, attempt, DEATH);
+        assert_eq!((drain(&mut rcap), rcap.counters().stray), (vec![], before + 1));
+    }
+    say(&mut rcap, 10, A, 1, BREAK);
+    drain(&mut rcap);
+    say(&mut rcap, 11, C, 1, DEATH);
+    assert_eq!(drain(&mut rcap), [], "no packet came from there");
+    come_again(&mut rcap, 20, C, 2);
+    // Of the newest attempt only the neighbour of the newest path knows.
+    say(&mut rcap, 21, A, 2, DEATH);
+    say(&mut rcap, 22, C, 2, BREAK);
+    assert_eq!(closed(&drain(&mut rcap)[1..]), None, "it waits still");
+    say(&mut rcap, 23, C, 2, DEATH);
+    assert_eq!(closed(&drain(&mut rcap)), Some(DEATH));
+}
+
+/// A channel that is open here again ended with two words, of which one went along the old way.
+#[test]
+fn a_node_on_the_way_of_two_attempts_tells_of_a_death_once() {
+    let mut rcap = passed();
+    close(&mut rcap, 10, CloseCause::PeerGone);
+    drain(&mut rcap);
+    let again = Some(RcapAgain { is_change: false, avoid: NodeId::UNKNOWN, apart: RcapRoute::default() });
+    let records = record::written(&[record(A)], RCAP_OCTETS_MAX);
+    let nodes = RcapRecords::parse(&records, 1).unwrap();
+    let demand = record::Demand::of(at(0), lasting(C)).unwrap();
+    let wire = demand.to_wire(at(0), ms(2_000), nodes, RcapRoute::default());
+    let request = RcapBody::EstablishRequest(RcapRequest { again, ..wire });
+    rcap.on_message(at(20), A, &octets(of(1, 2), request)).unwrap();
+    let entry = reserved(&drain(&mut rcap)).expect("a share is asked for");
+    rcap.reserved(at(21), entry, hop());
+    drain(&mut rcap);
+    let mut early = rcap.clone();
+    rcap.on_message(at(22), C, &accept(of(1, 2), &[record(A), own()])).unwrap();
+    let outputs = drain(&mut rcap);
+    let [RcapOutput::Relax { delay, .. }] = outputs[..] else { panic!("{outputs:?}") };
+    rcap.relaxed(at(23), entry, Offer { delay, ..offer() }, Vec::new());
+    drain(&mut rcap);
+    let mut broken = rcap.clone();
+    rcap.neighbour_died(at(30), A);
+    assert_eq!(closes(&drain(&mut rcap)), [(C, CloseCause::PeerDied)], "once");
+    // Behind a second failure there is one word, too.
+    broken.neighbour_lost(at(30), A);
+    assert_eq!(closes(&drain(&mut broken)), [(C, CloseCause::PeerGone)]);
+    broken.neighbour_died(at(31), A);
+    assert_eq!(closes(&drain(&mut broken)), [(C, CloseCause::PeerDied)]);
+    // Its destination waits for an attempt that is not open yet: the word about the path before ends that.
+    early.neighbour_died(at(30), A);
+    assert!(closes(&drain(&mut early)).contains(&(C, CloseCause::PeerDied)));
+}
