@@ -3,6 +3,8 @@
 mod common;
 #[path = "across/suite.rs"]
 mod suite;
+#[path = "across/traced.rs"]
+mod traced;
 
 use common::topology::TopologyLab;
 use common::{PATIENCE, Program, eventually, pid, signal};

@@ -247,13 +247,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     }
 
     fn perform(&mut self, at: Instant, output: Output) -> Result<(), Stopped> {
-        let Self { ways, measures, told, .. } = self;
+        let Self { ways, measures, told, node, .. } = self;
         let tracer = &mut told.tracer;
         match output {
             Output::Transmit { port, len } => {
                 if let Some(place) = ways.iter().position(|way| way.port == port) {
                     self.own_frames += 1;
-                    ways[place].transmit(at, &self.frame[..usize::from(len)], tracer)?;
+                    ways[place].transmit(at, &self.frame[..usize::from(len)], (tracer, node))?;
                 }
             }
             Output::TransmitHost { port, tag } => {

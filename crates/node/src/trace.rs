@@ -29,7 +29,8 @@ const STAMP_AT: usize = 30;
 const BODY_AT: usize = 42;
 const ANNOUNCED_STATE_AT: usize = BODY_AT + 24;
 const SCHEDULE_AT: usize = BODY_AT + 12;
-/// The payload's kind in the link header.
+/// The frame's kind, and the payload's, in the link header.
+const KIND_AT: usize = 15;
 const PAYLOAD_AT: usize = 17;
 /// Of a packet of a channel across segments: what its header says of it.
 const LOCAL_ID_AT: usize = BODY_AT + 2;
@@ -184,7 +185,13 @@ impl Tracer {
             self.members(dequeued, port, node);
         }
         let known = delivery.and_then(|d| self.known.iter_mut().find(|known| known.channel == d.channel));
-        let Some((delivery, known)) = delivery.zip(known) else { return self.note(&record) };
+        let Some((delivery, known)) = delivery.zip(known) else {
+            if believed && record.kind == DATA && is_packet(frame) {
+                let from = MacAddr(octets(frame, 6));
+                record.channel = node.channel_in(port, from, record.label).unwrap_or(ChannelId::NONE);
+            }
+            return self.note(&record);
+        };
         let judged = known.judge.fragment(&delivery.descriptor, delivery.octets, at);
         record.channel = known.id;
         record.number = delivery.descriptor.number;
@@ -262,11 +269,35 @@ impl Tracer {
 
     /// A frame that was handed to the device, or that it had no room for.
     pub(crate) fn sent(&mut self, port: PortId, at: Instant, frame: &[u8], has_left: bool) {
+        self.sent_of(ChannelId::NONE, port, at, frame, has_left);
+    }
+
+    /// A frame of this node's. A packet of a channel across segments is named by its channel.
+    pub(crate) fn sent_own(
+        &mut self,
+        (port, node): (PortId, &Node),
+        at: Instant,
+        frame: &[u8],
+        has_left: bool,
+    ) {
+        let is_named = self.is_on() && is_packet(frame) && frame.get(KIND_AT) == Some(&DATA);
+        let named = is_named.then(|| {
+            // Group addresses are those of frames that leave at all ports of a switch.
+            let [first, rest @ ..] = octets::<6>(frame, 0);
+            let [b, c, d, e, f] = rest;
+            let local_id = u16::from_be_bytes(octets(frame, LOCAL_ID_AT));
+            node.channel_out(port, MacAddr([first & !1, b, c, d, e, f]), local_id)
+        });
+        self.sent_of(named.flatten().unwrap_or(ChannelId::NONE), port, at, frame, has_left);
+    }
+
+    fn sent_of(&mut self, named: ChannelId, port: PortId, at: Instant, frame: &[u8], has_left: bool) {
         let (ether_type, is_on) = (self.ether_type, self.is_on());
         let Some(seat) = self.ports.get_mut(usize::from(port.0)).filter(|_| is_on) else { return };
         let event = if has_left { TraceEvent::Sent } else { TraceEvent::Dropped };
         let mut record = seat.frame(ether_type, event, frame);
         (record.at_ns, record.noted_ns) = (at.as_nanos(), at.as_nanos());
+        record.channel = named;
         if !has_left {
             record.verdict = TraceVerdict::NoRoom;
         } else if record.kind == TOKEN {

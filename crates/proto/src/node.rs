@@ -17,6 +17,7 @@ mod holdings;
 mod hops;
 mod line;
 mod messages;
+mod named;
 mod offers;
 mod peers;
 mod ports;

@@ -4,12 +4,14 @@ use crate::filter::{Fields, MODES, Party};
 use rota::{Lost, TRACE_SNAP_OCTETS, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
 use rota_driver::clock::Sandwich;
 use rota_wire::llc::{FRAGMENT_OUI, FRAGMENT_PID, LLC_INFORMATION, SAP_SNAP};
-use rota_wire::{ETHERNET_HEADER_OCTETS, Kind, MacAddr, PayloadKind};
+use rota_wire::{ETHERNET_HEADER_OCTETS, Kind, LINK_HEADER_OCTETS, MacAddr, PayloadKind};
 
 /// Where a fragment of a long LLC message names its access points: behind OUI and PID (docs/wire.md).
 const FRAGMENT_AT: usize = LLC_INFORMATION + FRAGMENT_OUI.len() + 2;
 /// The kind of a frame's payload: behind version, kind and key epoch of the link header.
 const PAYLOAD_AT: usize = ETHERNET_HEADER_OCTETS + 3;
+/// Of a packet of a channel across segments: behind the link header and the local id of its own.
+const PACKET_NUMBER_AT: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + 6;
 /// The name of everybody.
 const EVERYBODY: &str = "broadcast";
 
@@ -81,9 +83,21 @@ impl Entry {
     }
 
     /// The number of a packet of a channel across segments, whose label is the local id.
-    pub fn packet(&self) -> Option<u64> {
+    pub fn packet(&self) -> Option<u16> {
         let is_packet = self.octets.get(PAYLOAD_AT) == Some(&PayloadKind::Rtip.code());
-        (self.record.kind == Kind::Data.code() && is_packet).then_some(self.record.number)
+        let number = self.octets.get(PACKET_NUMBER_AT..PACKET_NUMBER_AT + 2)?;
+        (self.record.kind == Kind::Data.code() && is_packet)
+            .then(|| u16::from_be_bytes([number[0], number[1]]))
+    }
+
+    /// The number of the unit that an event is about. Only the nodes at the ends of a channel across segments
+    /// know the unit of a packet, and these its deadline.
+    pub fn unit(&self) -> Option<u64> {
+        // The end of a channel has no unit: its number is that of all units and one more, or none.
+        let is_end = self.record.event == TraceEvent::Closed;
+        let is_known = self.packet().is_none() || self.record.deadline_ns != 0;
+        let is_any = self.record.number != 0 || self.is_frame();
+        (self.record.channel.is_some() && !is_end && is_known && is_any).then_some(self.record.number)
     }
 
     /// Where an LLC frame names its two access points: those of a fragment stand behind its SNAP header.

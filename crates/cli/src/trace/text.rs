@@ -43,13 +43,17 @@ pub fn line(entry: &Entry) -> String {
 /// The channel, unit and deadline of a frame.
 pub fn channel(entry: &Entry) -> Option<String> {
     let record = &entry.record;
-    if let Some(packet) = entry.packet() {
-        return Some(format!("packet {packet} of local id {}", record.label));
-    }
+    let packet = entry.packet().map(|packet| format!("packet {packet} of local id {}", record.label));
     if record.channel == ChannelId::NONE {
-        return (record.label != 0).then(|| format!("label {}", record.label));
+        return packet.or_else(|| (record.label != 0).then(|| format!("label {}", record.label)));
     }
-    let mut about = format!("channel {} unit {}", record.channel, record.number);
+    let mut about = format!("channel {}", record.channel);
+    if let Some(unit) = entry.unit() {
+        let _ = write!(about, " unit {unit}");
+    }
+    if let Some(packet) = packet {
+        let _ = write!(about, ", {packet}");
+    }
     if let Some(deadline) = deadline(entry) {
         let _ = write!(about, ", {deadline}");
     }
@@ -159,10 +163,8 @@ pub fn json(entry: &Entry) -> Value {
     put("mode", fields.mode.map(Value::from));
     put("priority", fields.priority.map(Value::from));
     put("channel", fields.channel.map(|channel| Value::from(channel.0)));
-    // The end of a channel has no unit: its number is that of all units and one more, or none.
     let is_end = record.event == TraceEvent::Closed;
-    let unit = fields.channel.filter(|_| !is_end && (record.number != 0 || entry.is_frame()));
-    put("unit", unit.map(|_| record.number.into()));
+    put("unit", entry.unit().map(Value::from));
     put("units", record.number.checked_sub(1).filter(|_| is_end).map(Value::from));
     put("label", fields.label.map(Value::from));
     put("packet", entry.packet().map(Value::from));
@@ -183,11 +185,21 @@ mod tests {
     fn a_packet_across_segments_is_named_by_its_local_id_and_number() {
         let mut octets = vec![0; 60];
         octets[17] = rota_wire::PayloadKind::Rtip.code();
+        octets[48..50].copy_from_slice(&4_711u16.to_be_bytes());
         let kind = rota_wire::Kind::Data.code();
         let record = TraceRecord { kind, length: 60, label: 7, number: 4_711, ..TraceRecord::default() };
         let entry = Entry { record, octets, ..Entry::default() };
         assert_eq!(channel(&entry).as_deref(), Some("packet 4711 of local id 7"));
         assert_eq!((&json(&entry)["label"], &json(&entry)["packet"]), (&json!(7), &json!(4_711)));
+        let mut named = entry.clone();
+        named.record.channel = ChannelId(33);
+        assert_eq!(channel(&named).as_deref(), Some("channel 33, packet 4711 of local id 7"));
+        assert_eq!((&json(&named)["channel"], &json(&named)["unit"]), (&json!(33), &Value::Null));
+        // Its destination knows the unit.
+        (named.record.number, named.record.deadline_ns, named.record.late_ns) = (4, 9, -2_000_000);
+        let at_its_end = "channel 33 unit 4, packet 4711 of local id 7, 2 ms before its deadline";
+        assert_eq!(channel(&named).as_deref(), Some(at_its_end));
+        assert_eq!((&json(&named)["packet"], &json(&named)["unit"]), (&json!(4_711), &json!(4)));
         let unit = Entry { octets: vec![0; 60], ..entry };
         assert_eq!(channel(&unit).as_deref(), Some("label 7"));
         assert_eq!(json(&unit)["packet"], Value::Null);

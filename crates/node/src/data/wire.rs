@@ -9,7 +9,7 @@ use crate::gate::Egress;
 use crate::trace::Tracer;
 use rota_driver::clock::now;
 use rota_driver::device::{DeviceError, FrameDevice, Stamp, Transmit};
-use rota_proto::{Delivered, Disposition, FrameVerdict, HostTag, Input};
+use rota_proto::{Delivered, Disposition, FrameVerdict, HostTag, Input, Node};
 use rota_units::Instant;
 
 const FRAMES_A_TURN: usize = 64;
@@ -61,9 +61,14 @@ impl<D: FrameDevice> Wire<D> {
 
 impl<D: FrameDevice, G: Egress> Way<D, G> {
     /// Hands a frame of ours to the device.
-    pub(super) fn transmit(&mut self, at: Instant, frame: &[u8], tracer: &mut Tracer) -> Result<(), Stopped> {
+    pub(super) fn transmit(
+        &mut self,
+        at: Instant,
+        frame: &[u8],
+        (tracer, node): (&mut Tracer, &Node),
+    ) -> Result<(), Stopped> {
         let sent = self.wire.device.transmit(frame);
-        tracer.sent(self.port, at, frame, matches!(sent, Ok(Transmit::Sent)));
+        tracer.sent_own((self.port, node), at, frame, matches!(sent, Ok(Transmit::Sent)));
         let counts = &mut self.wire.counts;
         counts.own_frames += 1;
         match sent {

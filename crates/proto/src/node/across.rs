@@ -445,9 +445,13 @@ impl Node {
         let asked = self.share_of(&held).and_then(|(way, share)| {
             self.reserve_hop_as(now, held.hop, way, &share).map_err(|error| denied_by(&error))
         });
-        if let (Err(denied), Some(across)) = (asked, &mut self.across) {
-            across.held.remove(&entry);
-            across.rcap.denied(now, entry, denied);
+        let Some(across) = &mut self.across else { return };
+        match asked {
+            Ok(()) => self.hops.call(held.hop, across.rcap.called(entry).unwrap_or_default()),
+            Err(denied) => {
+                across.held.remove(&entry);
+                across.rcap.denied(now, entry, denied);
+            }
         }
     }
 

@@ -19,6 +19,7 @@ impl Node {
     ) -> Result<(), HopError> {
         if self.hops.hop(hop).is_some_and(|hop| hop.state == State::Source) {
             self.line_of_hop(hop)?.port.set_local_id(hop, spec.local_id);
+            self.hops.lead_to(hop, spec.local_id);
             return Ok(());
         }
         self.assert_drained();
@@ -26,6 +27,7 @@ impl Node {
         let packets = Packets::of_source(spec, octets, program).beside_others(hop);
         self.line_of_hop(hop)?.port.enter(hop, packets);
         self.hops.enter_source(hop);
+        self.hops.lead_to(hop, spec.local_id);
         self.hops.fans.send_on(program, hop);
         Ok(())
     }
@@ -43,6 +45,7 @@ impl Node {
             return self.enter_gateway_as(hop, spec, from, local_id);
         };
         self.line_of_hop(hop)?.port.set_local_id(hop, spec.local_id);
+        self.hops.lead_to(hop, spec.local_id);
         self.hops.come_by(hop, key, (from.port, from.hop, local_id));
         self.count_arrivals();
         Ok(())

@@ -64,7 +64,16 @@ impl Node {
         }
         line.hops.add(id);
         let is_statistical = share.flow.is_some_and(|flow| flow.late > Chance::NEVER);
-        self.hops.ask(Hop { id, port, to, octets: share.octets, is_statistical, state: State::Asked });
+        self.hops.ask(Hop {
+            id,
+            port,
+            to,
+            octets: share.octets,
+            is_statistical,
+            state: State::Asked,
+            called: ChannelId::NONE,
+            local_out: 0,
+        });
         let HopShare { octets, pace, periodic, partition, flow } = *share;
         let unit_octets_max = octets + RTIP_OCTETS as u32;
         let share = Share { unit_octets_max, pace, periodic, partition, flow };
@@ -96,6 +105,7 @@ impl Node {
         let packets = Packets::of_source(spec, octets, program).during(life);
         self.line_of_hop(hop)?.port.enter(hop, packets);
         self.hops.enter_source(hop);
+        self.hops.lead_to(hop, spec.local_id);
         self.hops.send_on(program, hop);
         Ok(())
     }
@@ -132,6 +142,7 @@ impl Node {
             .port
             .enter(hop, Packets::of_gateway(spec, entered.octets, entered.is_statistical));
         self.hops.enter_gateway(&entered, (from.port, from.hop, local_id));
+        self.hops.lead_to(hop, spec.local_id);
         self.count_arrivals();
         Ok(())
     }

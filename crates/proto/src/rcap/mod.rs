@@ -280,6 +280,14 @@ impl Rcap {
         Some(entry.key().channel)
     }
 
+    /// The number by which people know the channel of an entry: all branches of a channel to several
+    /// receivers are one channel.
+    pub fn called(&self, entry: EntryId) -> Option<ChannelId> {
+        let entry = self.ledger.get(entry)?;
+        let tree = entry.demand.request.tree;
+        Some(if tree.is_some() { tree } else { entry.key().channel })
+    }
+
     /// The channel of an entry that is received here.
     pub fn received_by(&self, entry: EntryId) -> Option<ChannelKey> {
         self.ledger.get(entry).filter(|entry| entry.hop.is_none()).map(|entry| entry.key())

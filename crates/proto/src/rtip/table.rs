@@ -52,6 +52,10 @@ pub(crate) struct Hop {
     /// Its packets may be late by some chance.
     pub(crate) is_statistical: bool,
     pub(crate) state: State,
+    /// The number by which people know its channel.
+    pub(crate) called: ChannelId,
+    /// The local id of the next node, once it is entered.
+    pub(crate) local_out: u16,
 }
 
 /// Where an incoming packet goes.
@@ -180,6 +184,35 @@ impl Table {
 
     pub(crate) fn hop(&self, id: ChannelId) -> Option<&Hop> {
         self.hops.iter().find(|hop| hop.id == id)
+    }
+
+    /// People know the channel of a hop by this number.
+    pub(crate) fn call(&mut self, id: ChannelId, called: ChannelId) {
+        if let Some(hop) = self.hops.iter_mut().find(|hop| hop.id == id) {
+            hop.called = called;
+        }
+    }
+
+    /// The next node has this local id for the packets of a hop.
+    pub(crate) fn lead_to(&mut self, id: ChannelId, local_out: u16) {
+        if let Some(hop) = self.hops.iter_mut().find(|hop| hop.id == id) {
+            hop.local_out = local_out;
+        }
+    }
+
+    /// The number by which people know the channel of packets that leave by this local id of the next node.
+    pub(crate) fn called_out(&self, (port, to, local): Key) -> Option<ChannelId> {
+        let is_it = |hop: &&Hop| (hop.port, hop.to, hop.local_out) == (port, to, local);
+        self.hops.iter().find(is_it).map(|hop| hop.called).filter(|called| called.is_some())
+    }
+
+    /// The same of packets that come in, or the end here that they are for.
+    pub(crate) fn called_in(&self, key: Key) -> Option<Result<ChannelId, ChannelId>> {
+        let arrival = self.arrivals.get(&key)?;
+        match arrival.way {
+            Way::Program => Some(Err(arrival.hop)),
+            Way::Port(_) => self.hop(arrival.hop).map(|hop| hop.called).filter(|id| id.is_some()).map(Ok),
+        }
     }
 
     /// True if it has no hop and no incoming channel.

@@ -12,6 +12,7 @@ use rota_wire::{MacAddr, RtipHeader, UNIT_HEADER_OCTETS, UnitHeader, parse_fragm
 
 const HOP: ChannelId = ChannelId(5);
 const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
+const OTHER: MacAddr = MacAddr([2, 0, 0, 0, 0, 10]);
 
 fn at(ms: u64) -> Instant {
     Instant::from_nanos(1_000_000_000) + Span::from_millis(ms)
@@ -273,9 +274,38 @@ fn reserved(table: &mut Table, id: u64, port: u8) -> Hop {
         octets: 100,
         is_statistical: false,
         state: State::Reserved,
+        called: ChannelId(id + 100),
+        local_out: 0,
     };
     table.ask(hop);
     hop
+}
+
+#[test]
+fn packets_of_a_gateway_are_called_by_their_channel_where_they_come_in_and_where_they_leave() {
+    let mut table = Table::new();
+    let (hop, other) = (reserved(&mut table, 5, 2), reserved(&mut table, 6, 2));
+    let key = (PortId(1), MAC, 7);
+    assert_eq!((table.called_in(key), table.called_out((PortId(2), MAC, 9))), (None, None));
+    table.enter_gateway(&hop, key);
+    table.lead_to(hop.id, 9);
+    assert_eq!(table.called_in(key), Some(Ok(ChannelId(105))));
+    assert_eq!(table.called_out((PortId(2), MAC, 9)), Some(ChannelId(105)));
+    for nobodys in [(PortId(1), MAC, 9), (PortId(2), OTHER, 9), (PortId(2), MAC, 7)] {
+        assert_eq!(table.called_out(nobodys), None, "another port, station or id");
+    }
+    // The next node has another id for a branch of it, and this one was asked for again under another number.
+    table.enter_source(other.id);
+    table.lead_to(other.id, 11);
+    table.lead_to(hop.id, 10);
+    table.call(hop.id, ChannelId(77));
+    assert_eq!(table.called_out((PortId(2), MAC, 9)), None);
+    assert_eq!(table.called_out((PortId(2), MAC, 10)), Some(ChannelId(77)));
+    assert_eq!(table.called_out((PortId(2), MAC, 11)), Some(ChannelId(106)));
+    table.enter_destination(ChannelId(9), (PortId(1), MAC, 8), 100, Span::ZERO);
+    assert_eq!(table.called_in((PortId(1), MAC, 8)), Some(Err(ChannelId(9))), "by its end here");
+    assert!(table.end(hop.id).is_some());
+    assert_eq!(table.called_in(key), None);
 }
 
 #[test]
