@@ -393,10 +393,6 @@ fn open(args: &Args, report: &Sent, terms: AskedTerms) -> Result<Box<dyn UnitSin
             let why = "--from-time and --until need --over channel: a UDP socket reserves nothing";
             Err(Failure::wrong_use(why).into())
         }
-        Over::Channel if args.wanted.from_time.is_some() && args.ahead.is_some() => {
-            let why = "--from-time and --ahead exclude each other: a stream works ahead from its opening on";
-            Err(Failure::wrong_use(why).into())
-        }
         Over::Udp if args.listen => {
             let why = "--listen needs --over channel: nobody asks over UDP";
             Err(Failure::wrong_use(why).into())

@@ -230,15 +230,18 @@ fn a_line_is_booked_for_later_and_a_channel_ends_by_itself() {
     wait_for_channels(&lab, "camera", 0);
     wait_for_contract(&open("3", ""));
     wait_for_channels(&lab, "camera", 0);
-    plays_from_its_start_to_its_end(&lab);
+    plays_from_its_start_to_its_end(&lab, "4", "");
+    // It was refused with a stream that works ahead, which begins with its channel.
+    plays_from_its_start_to_its_end(&lab, "5", " --ahead 2");
     drop(waiting);
 }
 
 /// `rota send` waits for the start of its channel, and is done at the end; so is the receiver.
-fn plays_from_its_start_to_its_end(lab: &TopologyLab) {
-    let receiver = lab.rota("screen", &["recv", "--json", "--service", "4", "--out", "/dev/null"]);
+fn plays_from_its_start_to_its_end(lab: &TopologyLab, service: &str, more: &str) {
+    let words = format!("recv --json --service {service} --out /dev/null{more}");
+    let receiver = lab.rota("screen", &words.split(' ').collect::<Vec<_>>());
     receiver.wait_for_word("listening");
-    let words = "send --json --to screen --service 4 --rate 500kbit --period 40ms";
+    let words = format!("send --json --to screen --service {service} --rate 500kbit --period 40ms{more}");
     let words = format!("'{}' {words} --from-time 500ms --until 1300ms < /dev/zero", common::ROTA);
     let begun = rota::now();
     let sender = lab.exec("camera", &["sh", "-c", &words]).finish();

@@ -4,16 +4,52 @@ use super::{
     Booked, ChannelFailure, ChannelRequest, FIRST_SLOT_PATIENCE, NOT_REPORTED, NOT_STATED, Sender, closed,
     end_of, end_of_sender, end_of_wait, listener, open_channel, promise, receivers, uncounted,
 };
+use crate::came::Rest;
 use crate::clock;
 use crate::stall::Stall;
 use crate::transport::{Arrival, Closed, Event, Promise, SendTurn, UnitSink, UnitSource};
 use rota::cmtp::{Played, StreamSink, StreamSource, StreamTally, StreamUnit, UnitState, buffers_for};
-use rota::{AcceptError, Listener, ReceiverInfo, RecvError, SendError, Statistical, Tally, Withdrawn};
+use rota::{
+    AcceptError, Listener, ReceiverInfo, RecvError, SendChannel, SendError, Statistical, Tally, Withdrawn,
+};
 use rota_answer::Failure;
 use rota_units::{Instant, Span};
 
+/// The two lives of a stream whose channel may begin later.
+enum Stage {
+    /// Before the start of a channel that is booked. The stream, and its work-ahead of so many units, begins
+    /// with the channel: a unit that is handed over before would only wait in the memory.
+    Booked(SendChannel, u16),
+    Streams(StreamSource),
+    /// The channel ended before its first unit, and was freed.
+    Over,
+}
+
+impl Stage {
+    fn channel(&self) -> Option<&SendChannel> {
+        match self {
+            Self::Booked(channel, _) => Some(channel),
+            Self::Streams(stream) => Some(stream.channel()),
+            Self::Over => None,
+        }
+    }
+
+    /// Begins the stream, if it has not begun.
+    fn begin(&mut self) -> Result<&mut StreamSource, Failure> {
+        if let Self::Booked(..) = self
+            && let Self::Booked(channel, ahead) = std::mem::replace(self, Self::Over)
+        {
+            *self = Self::Streams(begin(channel, ahead)?);
+        }
+        match self {
+            Self::Streams(stream) => Ok(stream),
+            _ => Err(uncounted("the channel ended before its stream began".into(), NOT_REPORTED)),
+        }
+    }
+}
+
 struct TimedSink {
-    stream: StreamSource,
+    stage: Stage,
     time: Booked,
 }
 
@@ -21,8 +57,15 @@ struct TimedSink {
 pub fn open(request: &ChannelRequest, ahead: u16) -> Result<Box<dyn UnitSink>, ChannelFailure> {
     let time = Booked::since(clock::now(), &request.terms);
     let (channel, _) = open_channel(request, buffers_for(ahead))?;
-    let stream = StreamSource::begin(channel, ahead, FIRST_SLOT_PATIENCE).map_err(end_of_wait)?;
-    Ok(Box::new(TimedSink { stream, time }))
+    let stage = match request.terms.start {
+        Some(_) => Stage::Booked(channel, ahead),
+        None => Stage::Streams(begin(channel, ahead)?),
+    };
+    Ok(Box::new(TimedSink { stage, time }))
+}
+
+fn begin(channel: SendChannel, ahead: u16) -> Result<StreamSource, Failure> {
+    StreamSource::begin(channel, ahead, FIRST_SLOT_PATIENCE).map_err(end_of_wait)
 }
 
 fn failed(error: SendError) -> Failure {
@@ -33,34 +76,55 @@ fn failed(error: SendError) -> Failure {
     }
 }
 
+/// The work-ahead in words. Before the stream begins nobody knows for how many units there is room.
+fn in_words(stage: &Stage) -> Option<String> {
+    let (most, ahead) = match stage {
+        Stage::Booked(_, ahead) => ("up to ", *ahead),
+        Stage::Streams(stream) => ("", stream.ahead()),
+        Stage::Over => return None,
+    };
+    Some(format!("{most}{ahead} unit{} of work-ahead", if ahead == 1 { "" } else { "s" }))
+}
+
 impl UnitSink for TimedSink {
     fn promise(&self) -> Option<Promise> {
-        Some(promise(self.stream.channel().granted()))
+        self.stage.channel().map(|channel| promise(channel.granted()))
     }
 
     fn reservation(&self) -> Option<String> {
-        let ahead = self.stream.ahead();
-        let ahead = format!("{ahead} unit{} of work-ahead", if ahead == 1 { "" } else { "s" });
-        let reservation = self.stream.channel().granted().reservation();
+        let ahead = in_words(&self.stage)?;
+        let reservation = self.stage.channel()?.granted().reservation();
         Some(reservation.map_or(ahead.clone(), |reservation| format!("{reservation}; {ahead}")))
     }
 
     fn receivers(&self) -> Vec<ReceiverInfo> {
-        receivers(self.stream.channel())
+        self.stage.channel().map(receivers).unwrap_or_default()
     }
 
     fn receivers_changed(&mut self) -> Vec<ReceiverInfo> {
-        self.stream.receivers_changed()
+        match &mut self.stage {
+            Stage::Booked(channel, _) => channel.receivers_changed(),
+            Stage::Streams(stream) => stream.receivers_changed(),
+            Stage::Over => Vec::new(),
+        }
     }
 
     fn withdrawn(&mut self) -> Option<Withdrawn> {
-        self.stream.withdrawn()
+        match &mut self.stage {
+            Stage::Booked(channel, _) => channel.withdrawn(),
+            Stage::Streams(stream) => stream.withdrawn(),
+            Stage::Over => None,
+        }
     }
 
     fn wait_slot(&mut self, frame: u64) -> Result<SendTurn, Failure> {
-        clock::sleep_until_or_asked_to_end(self.stream.opens())?;
-        let number = self.stream.wait().map_err(failed)?;
-        let schedule = self.stream.time();
+        if let Stage::Booked(channel, _) = &self.stage {
+            self.time.await_start(channel)?;
+        }
+        let stream = self.stage.begin()?;
+        clock::sleep_until_or_asked_to_end(stream.opens())?;
+        let number = stream.wait().map_err(failed)?;
+        let schedule = stream.time();
         Ok(SendTurn { schedule, waited: schedule, skipped: number.saturating_sub(frame) })
     }
 
@@ -68,7 +132,7 @@ impl UnitSink for TimedSink {
         if self.time.is_over() {
             return Ok(false);
         }
-        match self.stream.put(unit) {
+        match self.stage.begin()?.put(unit) {
             Ok(_) => Ok(true),
             Err(SendError::LeftOut) => Ok(false),
             Err(SendError::Closed(cause)) if self.time.is_end(cause) => Ok(false),
@@ -81,8 +145,17 @@ impl UnitSink for TimedSink {
     }
 
     fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed {
-        let Self { stream, time } = *self;
-        closed(stream.into_channel(), played, Vec::new(), time)
+        let Self { stage, time } = *self;
+        let channel = match stage {
+            Stage::Booked(channel, _) => channel,
+            Stage::Streams(stream) => stream.into_channel(),
+            Stage::Over => {
+                let (stalls, receivers, counted) = (Vec::new(), Vec::new(), Some((0, 0)));
+                let (tally, rest, failure) = (Tally::default(), Rest::default(), played.err());
+                return Closed { stalls, tally, rest, counted, receivers, failure };
+            }
+        };
+        closed(channel, played, Vec::new(), time)
     }
 }
 
