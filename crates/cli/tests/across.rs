@@ -1,6 +1,8 @@
 //! A channel from one segment to another over a gateway: programs in namespaces, nodes that agree by RCAP.
 
 mod common;
+#[path = "across/statistical.rs"]
+mod statistical;
 #[path = "across/suite.rs"]
 mod suite;
 #[path = "across/traced.rs"]
