@@ -200,6 +200,23 @@ fn an_estimate_that_does_not_fit_what_arrives_is_found_out_and_no_other() {
     }
 }
 
+/// Where both acknowledgements of each pair come at one instant, a sender would stay at one pair in a round trip.
+#[test]
+fn a_path_on_which_no_pair_can_be_measured_takes_the_window() {
+    let (mut now, mut next) = (Instant::from_nanos(1_000_000_000), 1);
+    let mut machine = PacketPair::new(now, 64);
+    for pairs in 1..=16 {
+        let fits = pair(&mut machine, &mut now, &mut next, Span::ZERO, 2);
+        assert_eq!((fits, machine.estimate()), (pairs < 16, None), "{pairs}");
+    }
+    // On a path without delay the harness of circuits has it so.
+    let quality = Quality { flow: FlowControl::PacketPair, ..Quality::RELIABLE };
+    let net = Net { delay: 0, slot: 0, ..QUIET };
+    let mut path = Path::new(1, net, &request(quality, 64));
+    path.send(&messages(&[100; 2_000]));
+    assert_eq!((path.read.len(), path.source.flow()), (2_000, FlowControl::Window));
+}
+
 /// A reader's finding: an update of the window that is lost held a sender for a quarter of the time of
 /// silence, since the condition of the quick ask never came.
 #[test]

@@ -11,11 +11,14 @@
 //! Where less than three quarters of the estimate arrives in three looks in a row, the estimate does not fit,
 //! and the circuit takes the window instead. A look lasts a round trip and 16 arrivals at least, so that an
 //! estimate that has fallen because others came has time to follow. A look at a sender that had too little
-//! to send, and no queue on the path either, says nothing.
+//! to send, and no queue on the path either, says nothing. Where the acknowledgements of pairs come at one
+//! instant time after time, no pair can be measured, and the circuit takes the window, too.
 //!
 //! Departures from the theory: α falls back to a tenth at an error within a fifth or of the other sign, of
 //! which it says nothing; a pair measures only if both TPDUs are new, since the acknowledgement of one that
 //! was sent twice may belong to either; and the rate counts TPDUs, so it is exact where they have one size.
+//! The shortest round trip is that of the whole life of a circuit: on a path that has become longer for good
+//! the rate stays below the share.
 
 use rota_units::{Instant, Span};
 
@@ -35,6 +38,8 @@ const LARGE_MAX: u32 = 3;
 const LOOK: u64 = 16;
 /// Looks in a row that do not fit.
 const UNFIT_MAX: u32 = 3;
+/// Pairs in a row whose acknowledgements came at one instant.
+const BLIND_MAX: u32 = 16;
 
 /// The round trip as a controller needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +115,8 @@ pub struct PacketPair {
     /// The last acknowledgement: of which TPDU, and when.
     last: (u64, Instant),
     samples: u64,
+    /// Pairs since the last sample whose acknowledgements came at one instant.
+    blind: u32,
     look: Look,
     /// In the last look the sender had enough to send.
     was_busy: bool,
@@ -127,6 +134,7 @@ impl PacketPair {
             seconds: vec![0; window.max(1).div_ceil(64) as usize].into(),
             last: (0, Instant::ZERO),
             samples: 0,
+            blind: 0,
             look: Look { since: now, sent: 0, arrived: 0, queued: false },
             was_busy: false,
             unfit: 0,
@@ -223,18 +231,23 @@ impl PacketPair {
         }
         self.look.arrived += arrived;
         let enough = self.look.arrived >= LOOK && now.since(self.look.since) >= trips.smooth;
-        !enough || self.fits(now, flying, trips)
+        self.blind < BLIND_MAX && (!enough || self.fits(now, flying, trips))
     }
 
     fn measure(&mut self, now: Instant, cause: u64) {
         let (before, at) = core::mem::replace(&mut self.last, (cause, now));
         let (word, bit) = self.place(cause);
-        // Acknowledgements that come at one instant were kept back on their way, and measure nothing.
-        if self.seconds[word] & bit != 0 && before + 1 == cause && at < now {
-            self.estimate.sample(now.since(at));
-            self.samples += 1;
-            self.seconds[word] &= !bit;
+        if self.seconds[word] & bit == 0 || before + 1 != cause {
+            return;
         }
+        self.seconds[word] &= !bit;
+        // Acknowledgements that come at one instant were kept back on their way, and measure nothing.
+        if at == now {
+            self.blind += 1;
+            return;
+        }
+        self.estimate.sample(now.since(at));
+        (self.samples, self.blind) = (self.samples + 1, 0);
     }
 
     /// Nothing has arrived for a time-out. False if the estimate does not fit what arrives.

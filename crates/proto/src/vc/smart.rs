@@ -6,8 +6,10 @@
 //!    arrived nor been sent again is lost, once the distance to k is that of reordering.
 //! 3. *Probe:* each two round trips, if c has not risen since the last look, the head is sent again, unless
 //!    it was sent less than one round trip ago.
-//! 4. *Time-out:* all that has not arrived is sent again. The eighth in a row ends the circuit. A time-out
-//!    runs from the first TPDU that has left since the last one: while none may leave, none can be answered.
+//! 4. *Time-out:* all that has not arrived is sent again. The eighth in a row ends the circuit, or the first
+//!    behind it that is a quarter of the time of silence after the last news: on a short path eight are over
+//!    while a host stands still for half a second. A time-out runs from the first TPDU that has left since
+//!    the last one: while none may leave, none can be answered.
 //!
 //! An acknowledgement that was overtaken (c below what is known) tells of its k alone.
 
@@ -78,6 +80,10 @@ pub struct Smart {
     check_at: Instant,
     time_out_at: Instant,
     tries: u32,
+    /// When the last TPDU came to be known as arrived, or the first one left.
+    news_at: Instant,
+    /// No circuit is given up so soon behind it.
+    patience: Span,
     resent: u64,
 }
 
@@ -98,6 +104,8 @@ impl Smart {
             check_at: Instant::FAR,
             time_out_at: Instant::FAR,
             tries: 0,
+            news_at: Instant::ZERO,
+            patience: pace.silence.div_down(4),
             resent: 0,
         }
     }
@@ -256,7 +264,7 @@ impl Smart {
             }
         }
         if self.cum > before {
-            self.tries = 0;
+            (self.tries, self.news_at) = (0, now);
             self.time_out_at = now + self.trip.time_out();
             if self.is_idle() {
                 (self.check_at, self.time_out_at) = (Instant::FAR, Instant::FAR);
@@ -325,13 +333,16 @@ impl Smart {
     fn begin_waits(&mut self, now: Instant) {
         (self.checked, self.check_at) = (self.cum, now + self.trip.look());
         self.time_out_at = now + self.trip.time_out();
+        if self.tries == 0 {
+            self.news_at = now;
+        }
     }
 
     /// Rules 3 and 4; `None` if nothing is due. The time-out goes first, and both may be due.
     pub fn handle_deadline(&mut self, now: Instant) -> Option<Expiry> {
         if self.time_out_at <= now {
             self.tries += 1;
-            if self.tries >= TRIES_MAX {
+            if self.tries >= TRIES_MAX && now.since(self.news_at) >= self.patience {
                 (self.check_at, self.time_out_at) = (Instant::FAR, Instant::FAR);
                 return Some(Expiry::GivenUp);
             }
