@@ -141,6 +141,22 @@ fn a_message_of_which_one_tpdu_is_lost_is_dropped_whole_and_told() {
     assert_eq!(inbox.losses(), Losses { tpdus: 5, dropped: 3, messages: 5 });
 }
 
+/// A carrier copies what is whole before its program has taken it; what is behind a gap waits for that.
+#[test]
+fn whole_messages_are_seen_ahead_up_to_the_next_gap() {
+    let piece = |message, index, last| Piece { message, index, last };
+    let mut inbox = LooseInbox::new(8, TPDU, false, 1);
+    inbox.accept(1, piece(0, 0, true), b"first");
+    inbox.accept(2, piece(1, 0, true), b"second");
+    inbox.accept(4, piece(3, 0, true), b"fourth");
+    let ahead = |inbox: &LooseInbox, ahead| inbox.peek_ahead(ahead).map(|(_, data)| data.to_vec());
+    assert_eq!(ahead(&inbox, 0), Some(b"first".to_vec()));
+    assert_eq!(ahead(&inbox, 1), Some(b"second".to_vec()));
+    assert_eq!((ahead(&inbox, 2), ahead(&inbox, u64::MAX)), (None, None));
+    assert!(inbox.take() && inbox.take());
+    assert_eq!((inbox.gap(), ahead(&inbox, 0)), (1, Some(b"fourth".to_vec())));
+}
+
 /// One that is longer than the window can never be there whole, and holds up no other one.
 #[test]
 fn a_message_longer_than_the_window_is_dropped_and_those_behind_it_arrive() {

@@ -155,7 +155,13 @@ impl Path {
             let Some((piece, data)) = sink.peek() else { break };
             self.part.extend(data);
             let is_stream = sink.terms().quality.stream;
+            // What is seen ahead is what comes next, and without a gap.
+            let ahead = sink.peek_ahead(1).map(|(piece, data)| (piece, data.to_vec()));
             assert!(sink.take());
+            if ahead.is_some() {
+                assert_eq!(sink.peek().map(|(piece, data)| (piece, data.to_vec())), ahead);
+                assert_eq!(sink.gap(), 0);
+            }
             if piece.last || is_stream {
                 self.read.push((gap, core::mem::take(&mut self.part)));
             }

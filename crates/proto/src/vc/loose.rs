@@ -153,50 +153,57 @@ impl LooseInbox {
         if ahead > u32::MAX / 2 { None } else { self.over.checked_add(ahead as u64) }
     }
 
-    /// Passes over what is lost, up to what the program can take or what is yet to come. False where two TPDUs
-    /// contradict each other.
+    /// Goes on over what has come and, where the program has nothing to take, over what is lost. False where
+    /// two TPDUs contradict each other.
     fn advance(&mut self) -> bool {
-        while self.whole == self.base {
-            let next = self.scanned + 1;
-            let first = self.base + 1;
-            if next > self.limit() {
-                // Longer than the window.
-                self.drop_to(self.scanned);
-                continue;
-            }
-            let slot = self.room.slots[self.room.at(next)];
-            if !slot.present {
-                if next.saturating_add(self.reorder) > self.newest {
-                    return true;
-                }
-                self.drop_to(self.scanned);
-                self.lose();
-                continue;
-            }
-            if self.stream {
-                (self.scanned, self.whole) = (next, next);
-                continue;
-            }
-            if next == first {
-                let Some(number) = self.message(slot.piece) else { return false };
-                // All messages before it have ended.
-                self.over = number;
-                self.scanned = next;
-                if slot.piece.index > 0 {
-                    // Its beginning is lost.
-                    self.drop_to(next);
-                    continue;
-                }
-            } else {
-                let before = self.room.slots[self.room.at(self.scanned)].piece.behind();
-                if (before.message, before.index) != (slot.piece.message, slot.piece.index) {
+        loop {
+            let (next, has_whole) = (self.scanned + 1, self.whole > self.base);
+            let is_present = next <= self.limit() && self.room.slots[self.room.at(next)].present;
+            if is_present {
+                if !self.scan(next) {
                     return false;
                 }
+                continue;
+            }
+            let is_lost = next.saturating_add(self.reorder) <= self.newest;
+            // What follows is dropped only when all before it was taken, so that gaps are told in their place.
+            if has_whole || (next <= self.limit() && !is_lost) {
+                return true;
+            }
+            // A part is missing, or the message is longer than the window.
+            self.drop_to(self.scanned);
+            if next <= self.limit() && is_lost {
+                self.lose();
+            }
+        }
+    }
+
+    /// The next one has come. False where it contradicts the one before it.
+    fn scan(&mut self, next: u64) -> bool {
+        let piece = self.room.slots[self.room.at(next)].piece;
+        if self.stream {
+            (self.scanned, self.whole) = (next, next);
+            return true;
+        }
+        if self.scanned > self.base {
+            let before = self.room.slots[self.room.at(self.scanned)].piece.behind();
+            if (before.message, before.index) != (piece.message, piece.index) {
+                return false;
+            }
+        } else {
+            let Some(number) = self.message(piece) else { return false };
+            // All messages before it have ended.
+            self.over = number;
+            if piece.index > 0 {
+                // Its beginning is lost.
                 self.scanned = next;
+                self.drop_to(next);
+                return true;
             }
-            if slot.piece.last {
-                self.whole = next;
-            }
+        }
+        self.scanned = next;
+        if piece.last {
+            self.whole = next;
         }
         true
     }
@@ -233,6 +240,12 @@ impl LooseInbox {
     /// The next octets, for the program: of a whole message, or of a stream.
     pub fn peek(&self) -> Option<(Piece, &[u8])> {
         let next = self.base + 1;
+        (next <= self.whole).then(|| (self.room.slots[self.room.at(next)].piece, self.room.data(next)))
+    }
+
+    /// The same of the TPDU so many behind it: what was copied for a program is not taken yet.
+    pub fn peek_ahead(&self, ahead: u64) -> Option<(Piece, &[u8])> {
+        let next = self.base + 1 + ahead.min(self.room.slots.len() as u64);
         (next <= self.whole).then(|| (self.room.slots[self.room.at(next)].piece, self.room.data(next)))
     }
 

@@ -63,12 +63,24 @@ impl Kept {
     }
 
     const fn counts(&self) -> Counts {
+        let tpdus = match self {
+            Self::Sure(inbox) => inbox.cum(),
+            Self::Loose(inbox) => inbox.taken().0,
+        };
+        Counts { tpdus, messages: self.messages_taken() }
+    }
+
+    const fn taken(&self) -> u64 {
         match self {
-            Self::Sure(inbox) => Counts { tpdus: inbox.cum(), messages: inbox.messages_taken() },
-            Self::Loose(inbox) => {
-                let (tpdus, messages) = inbox.taken();
-                Counts { tpdus, messages }
-            }
+            Self::Sure(inbox) => inbox.taken(),
+            Self::Loose(inbox) => inbox.taken().0,
+        }
+    }
+
+    const fn messages_taken(&self) -> u64 {
+        match self {
+            Self::Sure(inbox) => inbox.messages_taken(),
+            Self::Loose(inbox) => inbox.taken().1,
         }
     }
 
@@ -83,6 +95,13 @@ impl Kept {
         match self {
             Self::Sure(inbox) => inbox.peek(),
             Self::Loose(inbox) => inbox.peek(),
+        }
+    }
+
+    fn peek_ahead(&self, ahead: u64) -> Option<(Piece, &[u8])> {
+        match self {
+            Self::Sure(inbox) => inbox.peek_ahead(ahead),
+            Self::Loose(inbox) => inbox.peek_ahead(ahead),
         }
     }
 
@@ -207,6 +226,11 @@ impl Sink {
     /// TPDUs that the program has taken.
     pub const fn counts(&self) -> Counts {
         self.inbox.counts()
+    }
+
+    /// TPDUs and messages that the program has taken.
+    pub const fn counts_taken(&self) -> Counts {
+        Counts { tpdus: self.inbox.taken(), messages: self.inbox.messages_taken() }
     }
 
     /// What is lost of a circuit without error control; nothing with it.
@@ -370,6 +394,11 @@ impl Sink {
     /// after a close of this end nothing, since the sender is told what had been taken.
     pub fn peek(&self) -> Option<(Piece, &[u8])> {
         if self.wants_more { self.inbox.peek() } else { None }
+    }
+
+    /// The same of the TPDU so many behind it, which is not taken yet.
+    pub fn peek_ahead(&self, ahead: u64) -> Option<(Piece, &[u8])> {
+        if self.wants_more { self.inbox.peek_ahead(ahead) } else { None }
     }
 
     /// The program has taken them; true if there were any.
