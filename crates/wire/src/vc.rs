@@ -160,7 +160,7 @@ pub enum TpduBody {
     },
     /// The arrivals (TRANSPORT-5.3.2-6).
     Ack {
-        /// All TPDUs up to here have arrived.
+        /// All TPDUs up to here have arrived; without error control those that are lost count, too.
         cum: u64,
         /// The TPDU that caused it; 0: none, the receiver's room has grown, or it was asked.
         cause: u64,
@@ -187,7 +187,8 @@ pub enum TpduBody {
     },
     /// The sender of this wants to end the circuit in good order.
     Close {
-        /// TPDUs that it has sent or, of a receiver, has had in sequence.
+        /// TPDUs that it has sent or, of a receiver, has had in sequence; without error control those that the
+        /// receiver's program has taken.
         tpdus: u64,
         /// Messages that were sent whole or, of a receiver, that its program has taken; of a stream 0.
         messages: u64,

@@ -49,7 +49,8 @@ impl<T> Way<T> {
     }
 
     fn arrived(&mut self, now: u64) -> Option<T> {
-        self.items.pop_front_if(|(at, _)| *at <= now).map(|(_, item)| item)
+        let has_arrived = self.items.front().is_some_and(|(at, _)| *at <= now);
+        if has_arrived { self.items.pop_front().map(|(_, item)| item) } else { None }
     }
 }
 
