@@ -12,7 +12,7 @@ use rota_proto::{
     PortId, PortSpec, Settings, TRT_30_HZ, UnitRef, Way,
 };
 use rota_units::{BitRate, Instant, Octets, Span};
-use rota_wire::{CookieKey, Key, MacAddr, Quality, Tpdu};
+use rota_wire::{CookieKey, FlowControl, Key, MacAddr, Quality, Tpdu};
 
 const FRAMES: usize = 64;
 
@@ -310,9 +310,16 @@ fn forwards_so(media: [MediumKind; 2], traffic: Traffic, share: HopShare) {
 /// A circuit has its memory from the handshake on: ten thousand messages, one TPDU in eleven lost.
 #[test]
 fn an_open_circuit_allocates_nothing() {
+    let pair = Quality { flow: FlowControl::PacketPair, ..Quality::RELIABLE };
+    let feedback = Quality { flow: FlowControl::Window, ..Quality::BEST_EFFORT };
+    for quality in [Quality::RELIABLE, pair, feedback, Quality::BEST_EFFORT] {
+        an_open_circuit_allocates_nothing_so(quality);
+    }
+}
+
+fn an_open_circuit_allocates_nothing_so(quality: Quality) {
     let (pace, mut now, mut out) = (Pace::ETHERNET, Instant::from_nanos(1), [0; 1_500]);
-    let request =
-        Request { service: 1, number: 1, window: 32, tpdu: 1_000, quality: Quality::RELIABLE, bucket: None };
+    let request = Request { service: 1, number: 1, window: 32, tpdu: 1_000, quality, bucket: None };
     let mut source = Source::open(now, &request, 9, pace).expect("a sound request");
     let limits = ListenerLimits { window: 32, tpdu: 1_000, half_open: 4 };
     let mut listener = Listener::new(1, CookieKey::new([1; 16]), limits, pace);
@@ -348,6 +355,7 @@ fn an_open_circuit_allocates_nothing() {
             }
         }
     });
-    assert!(source.resent() > 500, "losses were repaired: {}", source.resent());
-    assert_eq!(counted.count_total, 0, "{counted:?}");
+    let lost = if quality.error_control { source.resent() } else { sink.losses().tpdus };
+    assert!(lost > 500, "losses were repaired or told: {lost}");
+    assert_eq!(counted.count_total, 0, "{quality:?}: {counted:?}");
 }

@@ -272,8 +272,6 @@ fn impossible_requests_are_refused_with_the_reason_at_the_right_end() {
         assert_eq!(open(Request { window, ..sound }), Unsound::Window(window));
     }
     assert_eq!(open(Request { tpdu: 0, ..sound }), Unsound::TpduSize);
-    let none = Quality { error_control: false, ..sound.quality };
-    assert_eq!(open(Request { quality: none, ..sound }), Unsound::Quality);
     let bucket = Some((Octets::new(131), BitRate::from_mbit(1)));
     assert_eq!(open(Request { bucket, ..sound }), Unsound::Bucket);
     let deep = Quality { flow: FlowControl::Bucket, ..sound.quality };
@@ -283,7 +281,6 @@ fn impossible_requests_are_refused_with_the_reason_at_the_right_end() {
     for (terms, expected) in [
         (Terms { window: 0, ..terms }, Refusal::Window),
         (Terms { tpdu: 0, ..terms }, Refusal::TpduSize),
-        (Terms { quality: none, ..terms }, Refusal::Quality),
         (Terms { service: 9, ..terms }, Refusal::NoService),
     ] {
         let mut listener = listener();
@@ -301,7 +298,7 @@ fn impossible_requests_are_refused_with_the_reason_at_the_right_end() {
 #[test]
 fn messages_pass_through_a_window_of_any_size() {
     for window in [1, 2, 8] {
-        for flow in [FlowControl::Open, FlowControl::Window, FlowControl::Bucket] {
+        for flow in [FlowControl::Open, FlowControl::Window, FlowControl::Bucket, FlowControl::PacketPair] {
             let mut pair = Pair::open(&Request { window, ..request(flow, false) });
             let message: Vec<u8> = (0..10_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
             for size in [10_000, 0, 1, 100, 101, 800] {
@@ -634,7 +631,12 @@ proptest! {
     #[test]
     fn no_tpdus_in_any_order_break_an_end(
         bodies in prop::collection::vec((any_body(), 0usize..110, 0u64..3_000_000), 1..60),
-        flow in prop::sample::select(vec![FlowControl::Open, FlowControl::Window, FlowControl::Bucket]),
+        flow in prop::sample::select(vec![
+            FlowControl::Open,
+            FlowControl::Window,
+            FlowControl::Bucket,
+            FlowControl::PacketPair,
+        ]),
     ) {
         let mut pair = Pair::open(&request(flow, false));
         let circuit = pair.source.circuit();

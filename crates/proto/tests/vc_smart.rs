@@ -27,6 +27,8 @@ struct Model {
     next_check: Option<u64>,
     next_time_out: Option<u64>,
     time_outs: u32,
+    /// When the cumulative acknowledgement rose, or sending began.
+    news: u64,
 }
 
 impl Model {
@@ -49,6 +51,7 @@ impl Model {
             next_check: None,
             next_time_out: None,
             time_outs: 0,
+            news: 0,
         }
     }
 
@@ -64,6 +67,7 @@ impl Model {
             self.cum_at_check = self.cum;
             self.next_check = Some(now + 2 * self.smooth);
             self.next_time_out = Some(now + self.time_out());
+            self.news = now;
         }
         self.top += 1;
         self.sent_at.insert(self.top, now);
@@ -103,7 +107,7 @@ impl Model {
         let (cum, received) = (self.cum, &self.received);
         self.again.retain(|sequence| *sequence > cum && !received.contains(sequence));
         if self.cum > before {
-            self.time_outs = 0;
+            (self.time_outs, self.news) = (0, now);
             self.next_time_out = Some(now + self.time_out());
         }
         if self.cum == self.top {
@@ -127,7 +131,7 @@ impl Model {
         // Rule 4.
         if self.next_time_out.is_some_and(|at| at <= now) {
             self.time_outs += 1;
-            if self.time_outs == 8 {
+            if self.time_outs >= 8 && now - self.news >= self.pace.silence.as_nanos() / 4 {
                 return true;
             }
             self.doublings = (self.doublings + 1).min(8);
@@ -406,7 +410,25 @@ fn a_lost_end_is_repaired_by_the_probe_within_four_round_trips() {
 /// TRANSPORT-R23, TRANSPORT-R22: waits double, and the eighth time-out is the last.
 #[test]
 fn a_sender_that_hears_nothing_gives_up_at_the_eighth_time_out() {
-    let mut smart = Smart::new(4, pace(3));
+    // The eight waits take 3.6 s, and a quarter of the silence is over before.
+    let (time_outs, waits) = time_outs_until_given_up(Pace { silence: Span::from_millis(8_000), ..pace(3) });
+    assert_eq!(time_outs, 8);
+    assert!(waits.windows(2).take(6).all(|pair| pair[1] == 2 * pair[0]), "{waits:?}");
+}
+
+/// A reader's finding: with the shortest times a peer that stood still for half a second lost its circuit.
+#[test]
+fn a_peer_that_stands_still_for_a_while_keeps_its_circuit_on_a_short_path() {
+    let short = Pace { first: Span::from_micros(100), ..Pace::ETHERNET };
+    let (time_outs, waits) = time_outs_until_given_up(short);
+    assert!(time_outs > 8, "{time_outs}");
+    let all: u64 = waits.iter().sum();
+    assert!((5_000_000_000..6_000_000_000).contains(&all), "a quarter of the silence: {all}");
+}
+
+/// The time-outs of a sender that hears nothing, and how long each waited.
+fn time_outs_until_given_up(pace: Pace) -> (u32, Vec<u64>) {
+    let mut smart = Smart::new(4, pace);
     smart.send(Instant::from_nanos(1));
     let (mut time_outs, mut before, mut waits) = (0, 1, vec![]);
     loop {
@@ -419,11 +441,9 @@ fn a_sender_that_hears_nothing_gives_up_at_the_eighth_time_out() {
             before = at.as_nanos();
         }
         if expiry == Some(Expiry::GivenUp) {
-            break;
+            return (time_outs, waits);
         }
     }
-    assert_eq!(time_outs, 8);
-    assert!(waits.windows(2).take(6).all(|pair| pair[1] == 2 * pair[0]), "{waits:?}");
 }
 
 /// TRANSPORT-R29, TRANSPORT-R84: loss on data only, 32 TPDUs in a round trip. The window is twice that.

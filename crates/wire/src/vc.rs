@@ -27,6 +27,9 @@ pub enum FlowControl {
     Window,
     /// By a leaky bucket at the sender, too.
     Bucket,
+    /// By packet-pair, too: for a path that serves circuits in turn. Where what arrives does not fit the
+    /// estimate, the sender takes the window instead.
+    PacketPair,
 }
 
 /// The services of a circuit for its programs; each on its own (TRANSPORT-R1).
@@ -43,12 +46,17 @@ pub struct Quality {
 impl Quality {
     /// Reliable messages under the dynamic window.
     pub const RELIABLE: Self = Self { error_control: true, flow: FlowControl::Window, stream: false };
+    /// Messages without flow control and error control: as many arrive as do.
+    pub const BEST_EFFORT: Self = Self { error_control: false, flow: FlowControl::Open, stream: false };
+    /// Messages that a leaky bucket shapes, without error control.
+    pub const GUARANTEED: Self = Self { error_control: false, flow: FlowControl::Bucket, stream: false };
 
     const fn code(self) -> u8 {
         let flow = match self.flow {
             FlowControl::Open => 0,
             FlowControl::Window => 1,
             FlowControl::Bucket => 2,
+            FlowControl::PacketPair => 3,
         };
         self.error_control as u8 | flow << 1 | (self.stream as u8) << 3
     }
@@ -58,7 +66,7 @@ impl Quality {
             0 => FlowControl::Open,
             1 => FlowControl::Window,
             2 => FlowControl::Bucket,
-            _ => return None,
+            _ => FlowControl::PacketPair,
         };
         if code >> 4 != 0 {
             return None;
@@ -152,7 +160,7 @@ pub enum TpduBody {
     },
     /// The arrivals (TRANSPORT-5.3.2-6).
     Ack {
-        /// All TPDUs up to here have arrived.
+        /// All TPDUs up to here have arrived; without error control those that are lost count, too.
         cum: u64,
         /// The TPDU that caused it; 0: none, the receiver's room has grown, or it was asked.
         cause: u64,
@@ -179,7 +187,8 @@ pub enum TpduBody {
     },
     /// The sender of this wants to end the circuit in good order.
     Close {
-        /// TPDUs that it has sent or, of a receiver, has had in sequence.
+        /// TPDUs that it has sent or, of a receiver, has had in sequence; without error control those that the
+        /// receiver's program has taken.
         tpdus: u64,
         /// Messages that were sent whole or, of a receiver, that its program has taken; of a stream 0.
         messages: u64,
@@ -408,12 +417,22 @@ mod tests {
         let ack = TpduBody::Ack { cum: 5, cause: 0, limit: 4 };
         assert_eq!(Tpdu::parse(&octets(ack, b"")), Err(Malformed::Field("TPDU limit")));
         let mut open = octets(TpduBody::Open(terms()), b"");
-        open[46] = 6;
-        assert_eq!(Tpdu::parse(&open), Err(Malformed::Field("circuit quality")));
-        open[46] = 16;
-        assert_eq!(Tpdu::parse(&open), Err(Malformed::Field("circuit quality")));
+        for code in 16..=u8::MAX {
+            open[46] = code;
+            assert_eq!(Tpdu::parse(&open), Err(Malformed::Field("circuit quality")));
+        }
         open[0] = 0x23;
         assert_eq!(Tpdu::parse(&open), Err(Malformed::Version(2)));
+    }
+
+    #[test]
+    fn each_combination_of_services_has_a_code_of_its_own() {
+        for code in 0..16 {
+            let quality = Quality::from_code(code).expect("all sixteen are offered");
+            assert_eq!(quality.code(), code, "{quality:?}");
+        }
+        assert_eq!(Quality { flow: FlowControl::PacketPair, ..Quality::BEST_EFFORT }.code(), 6);
+        assert_eq!((Quality::RELIABLE.code(), Quality::GUARANTEED.code()), (3, 4));
     }
 
     #[test]

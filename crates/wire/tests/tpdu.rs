@@ -5,7 +5,12 @@ use rota_wire::fuzz::{fuzz_aal5, fuzz_tpdu};
 use rota_wire::{FlowControl, Quality, Refusal, ResetCause, TPDU_CONTROL_OCTETS_MAX, Terms, Tpdu, TpduBody};
 
 fn terms() -> impl Strategy<Value = Terms> {
-    let flow = prop::sample::select(vec![FlowControl::Open, FlowControl::Window, FlowControl::Bucket]);
+    let flow = prop::sample::select(vec![
+        FlowControl::Open,
+        FlowControl::Window,
+        FlowControl::Bucket,
+        FlowControl::PacketPair,
+    ]);
     (any::<(u64, u64, u32, u32, u32, u16)>(), any::<(bool, bool)>(), flow).prop_map(
         |((source, serial, from, service, window, tpdu), (error_control, stream), flow)| {
             let quality = Quality { error_control, flow, stream };

@@ -52,9 +52,11 @@ impl Aimd {
         }
     }
 
-    /// A time-out.
+    /// A time-out. Only the first one in a row halves: behind it nothing was sent that could tell more.
     pub fn on_time_out(&mut self, top: u64) {
-        self.halve(top);
+        if self.window > 1 {
+            self.halve(top);
+        }
         self.window = 1;
     }
 
@@ -87,6 +89,7 @@ mod tests {
         assert_eq!(aimd.window(), 17, "one more in a round trip");
         aimd.on_lost(61, 80);
         assert_eq!(aimd.window(), 8);
+        aimd.on_time_out(80);
         aimd.on_time_out(80);
         assert_eq!(aimd.window(), 1);
         aimd.on_arrived(3);

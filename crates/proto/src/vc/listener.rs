@@ -8,7 +8,7 @@
 use super::trip::{Pace, Retry, Trip};
 use super::{Timer, WINDOW_MAX};
 use rota_units::Instant;
-use rota_wire::{CookieKey, Quality, Refusal, Terms, Tpdu, TpduBody};
+use rota_wire::{CookieKey, Refusal, Terms, Tpdu, TpduBody};
 
 /// The most that a listener grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +176,6 @@ impl Listener {
             Terms { service, .. } if *service != self.service => Err(Refusal::NoService),
             Terms { window: 0, .. } => Err(Refusal::Window),
             Terms { tpdu: 0, .. } => Err(Refusal::TpduSize),
-            Terms { quality: Quality { error_control: false, .. }, .. } => Err(Refusal::Quality),
             _ if !has_room => Err(Refusal::Busy),
             _ => Ok(()),
         }

@@ -6,18 +6,23 @@
 //! `event` says what the program is to hear, `wants` how long the next TPDU is that may leave now, and
 //! `transmit` writes it. Nothing is allocated behind the handshake.
 //!
-//! **What is promised.** What the sink's program takes is a beginning of what the source's program wrote:
+//! **What is promised.** With error control, what the sink's program takes is a beginning of what the source's program wrote:
 //! none lost, doubled, reordered or altered, as long as the frames that carry TPDUs are proven. An end in
 //! order ([`End::Finished`]) says at both ends that all of it was taken. After any other end the source knows
 //! what was certainly taken ([`Source::counts_taken`]); what is behind that is in doubt. An end that
-//! begins anew knows nothing of its circuits, and their other ends are told so.
+//! begins anew knows nothing of its circuits, and their other ends are told so. Without error control whole
+//! messages arrive, or octets of a stream; what is lost is counted and told ([`Sink::losses`], [`Sink::gap`]),
+//! and an end in order says at both ends what was sent and what was taken.
 //!
-//! Parts: [`Smart`] says what to send again, [`Aimd`] and [`LeakyBucket`] when something may leave,
-//! [`Outbox`] and [`Inbox`] have the octets.
+//! Parts: [`Smart`] says what to send again, [`Aimd`], [`PacketPair`] and [`LeakyBucket`] when something may
+//! leave, [`Outbox`], [`Inbox`] and [`LooseInbox`] have the octets.
 
 mod aimd;
+mod flow;
 mod leaky_bucket;
 mod listener;
+mod loose;
+mod packet_pair;
 mod segment;
 mod sink;
 mod smart;
@@ -27,6 +32,8 @@ mod trip;
 pub use aimd::Aimd;
 pub use leaky_bucket::LeakyBucket;
 pub use listener::{Listener, ListenerLimits, Offer};
+pub use loose::{LooseInbox, Losses};
+pub use packet_pair::{PacketPair, Trips};
 pub use segment::{Arrival, Inbox, Outbox, Piece, Written};
 pub use sink::{Sink, SinkEvent};
 pub use smart::{Expiry, Learned, Smart};
@@ -50,11 +57,11 @@ pub struct Counts {
 /// How a circuit has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// In order: the receiver's program has taken all that was sent.
+    /// In order: the receiver's program has taken all that was sent and, without error control, not lost.
     Finished {
         /// The counts of this end.
         own: Counts,
-        /// Those of the other one; the same.
+        /// Those of the other one; with error control the same.
         other: Counts,
     },
     /// In order, because the receiver's program wanted no more.
@@ -85,7 +92,8 @@ pub enum Timer {
     Probe,
     /// SMART sends again what has not arrived.
     TimeOut,
-    /// The leaky bucket has enough for the next TPDU: until then the sender sleeps.
+    /// The leaky bucket has enough for the next TPDU, or it is time for the next pair: until then the sender
+    /// sleeps.
     Bucket,
     /// The other end is asked where it is.
     Ask,

@@ -17,7 +17,7 @@ pub struct Piece {
 
 impl Piece {
     /// The place of the TPDU behind it, whose end is not known.
-    const fn behind(self) -> Self {
+    pub(super) const fn behind(self) -> Self {
         let Self { message, index, last } = self;
         match last {
             true => Self { message: message.wrapping_add(1), index: 0, last: false },
@@ -27,33 +27,40 @@ impl Piece {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
-    octets: u16,
-    piece: Piece,
-    present: bool,
+pub(super) struct Slot {
+    pub(super) octets: u16,
+    pub(super) piece: Piece,
+    pub(super) present: bool,
 }
 
 /// Room for `window` TPDUs of `tpdu` octets each, by their sequence.
 #[derive(Clone, Debug)]
-struct Room {
-    octets: Box<[u8]>,
-    slots: Box<[Slot]>,
-    stride: usize,
+pub(super) struct Room {
+    pub(super) octets: Box<[u8]>,
+    pub(super) slots: Box<[Slot]>,
+    pub(super) stride: usize,
 }
 
 impl Room {
-    fn new(window: u32, tpdu: u16) -> Self {
+    pub(super) fn new(window: u32, tpdu: u16) -> Self {
         let (window, stride) = (window.max(1) as usize, usize::from(tpdu.max(1)));
         Self { octets: vec![0; window * stride].into(), slots: vec![Slot::default(); window].into(), stride }
     }
 
-    const fn at(&self, sequence: u64) -> usize {
+    pub(super) const fn at(&self, sequence: u64) -> usize {
         (sequence % self.slots.len() as u64) as usize
     }
 
-    fn data(&self, sequence: u64) -> &[u8] {
+    pub(super) fn data(&self, sequence: u64) -> &[u8] {
         let at = self.at(sequence);
         &self.octets[at * self.stride..][..usize::from(self.slots[at].octets)]
+    }
+
+    /// Keeps a TPDU, which is no longer than was agreed on.
+    pub(super) fn put(&mut self, sequence: u64, piece: Piece, data: &[u8]) {
+        let at = self.at(sequence);
+        self.slots[at] = Slot { octets: data.len() as u16, piece, present: true };
+        self.octets[at * self.stride..][..data.len()].copy_from_slice(data);
     }
 }
 
@@ -271,8 +278,7 @@ impl Inbox {
         if self.room.slots[at].present {
             return Arrival::Double;
         }
-        self.room.slots[at] = Slot { octets: data.len() as u16, piece, present: true };
-        self.room.octets[at * self.room.stride..][..data.len()].copy_from_slice(data);
+        self.room.put(sequence, piece, data);
         if self.advance() { Arrival::New } else { Arrival::Lies }
     }
 
@@ -297,6 +303,12 @@ impl Inbox {
     /// The next TPDU in sequence, for the program.
     pub fn peek(&self) -> Option<(Piece, &[u8])> {
         let next = self.taken + 1;
+        (next <= self.cum).then(|| (self.room.slots[self.room.at(next)].piece, self.room.data(next)))
+    }
+
+    /// The same for the TPDU so many behind it: what was copied for a program is not taken yet.
+    pub fn peek_ahead(&self, ahead: u64) -> Option<(Piece, &[u8])> {
+        let next = self.taken + 1 + ahead.min(self.room.slots.len() as u64);
         (next <= self.cum).then(|| (self.room.slots[self.room.at(next)].piece, self.room.data(next)))
     }
 

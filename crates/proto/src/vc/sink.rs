@@ -1,11 +1,12 @@
 //! The end that receives.
 
 use super::listener::Offer;
+use super::loose::{LooseInbox, Losses};
 use super::segment::{Arrival, Inbox, Piece};
 use super::trip::{Pace, Retry, Trip};
 use super::{Counts, End, Timer};
 use rota_units::Instant;
-use rota_wire::{ResetCause, Terms, Tpdu, TpduBody};
+use rota_wire::{FlowControl, ResetCause, Terms, Tpdu, TpduBody};
 use std::collections::VecDeque;
 
 /// News for a receiver's program.
@@ -30,6 +31,119 @@ enum State {
     Ended,
 }
 
+/// The octets in hand: with error control, or without.
+#[derive(Clone, Debug)]
+enum Kept {
+    Sure(Inbox),
+    Loose(LooseInbox),
+}
+
+impl Kept {
+    fn new(terms: &Terms, pace: Pace) -> Self {
+        let Terms { window, tpdu, quality, .. } = *terms;
+        if quality.error_control {
+            Self::Sure(Inbox::new(window, tpdu, quality.stream))
+        } else {
+            Self::Loose(LooseInbox::new(window, tpdu, quality.stream, pace.reorder))
+        }
+    }
+
+    const fn cum(&self) -> u64 {
+        match self {
+            Self::Sure(inbox) => inbox.cum(),
+            Self::Loose(inbox) => inbox.cum(),
+        }
+    }
+
+    const fn limit(&self) -> u64 {
+        match self {
+            Self::Sure(inbox) => inbox.limit(),
+            Self::Loose(inbox) => inbox.limit(),
+        }
+    }
+
+    const fn counts(&self) -> Counts {
+        let tpdus = match self {
+            Self::Sure(inbox) => inbox.cum(),
+            Self::Loose(inbox) => inbox.taken().0,
+        };
+        Counts { tpdus, messages: self.messages_taken() }
+    }
+
+    const fn taken(&self) -> u64 {
+        match self {
+            Self::Sure(inbox) => inbox.taken(),
+            Self::Loose(inbox) => inbox.taken().0,
+        }
+    }
+
+    const fn messages_taken(&self) -> u64 {
+        match self {
+            Self::Sure(inbox) => inbox.messages_taken(),
+            Self::Loose(inbox) => inbox.taken().1,
+        }
+    }
+
+    fn accept(&mut self, sequence: u64, piece: Piece, data: &[u8]) -> Arrival {
+        match self {
+            Self::Sure(inbox) => inbox.accept(sequence, piece, data),
+            Self::Loose(inbox) => inbox.accept(sequence, piece, data),
+        }
+    }
+
+    fn peek(&self) -> Option<(Piece, &[u8])> {
+        match self {
+            Self::Sure(inbox) => inbox.peek(),
+            Self::Loose(inbox) => inbox.peek(),
+        }
+    }
+
+    fn peek_ahead(&self, ahead: u64) -> Option<(Piece, &[u8])> {
+        match self {
+            Self::Sure(inbox) => inbox.peek_ahead(ahead),
+            Self::Loose(inbox) => inbox.peek_ahead(ahead),
+        }
+    }
+
+    fn take(&mut self) -> bool {
+        match self {
+            Self::Sure(inbox) => inbox.take(),
+            Self::Loose(inbox) => inbox.take(),
+        }
+    }
+
+    /// The sender has stated all that it sent; whether that can be.
+    fn all_sent(&mut self, tpdus: u64, again: bool) -> bool {
+        match self {
+            Self::Sure(inbox) => tpdus >= inbox.cum(),
+            Self::Loose(inbox) => inbox.all_sent(tpdus, again),
+        }
+    }
+
+    /// True if all of it was taken or is lost.
+    const fn is_done(&self, all: &Counts) -> bool {
+        match self {
+            Self::Sure(inbox) => all.tpdus == inbox.taken(),
+            Self::Loose(inbox) => all.tpdus == inbox.base(),
+        }
+    }
+
+    /// All of it was; whether its messages can be as many as the sender says.
+    fn agrees(&mut self, all: &Counts) -> bool {
+        match self {
+            Self::Sure(inbox) => all.messages == inbox.messages_taken(),
+            Self::Loose(inbox) => inbox.all_over(all.messages),
+        }
+    }
+
+    fn close(&mut self) {
+        match self {
+            Self::Sure(inbox) => inbox.close(),
+            Self::Loose(inbox) => inbox.close(),
+        }
+    }
+}
+
 /// The receiving end of a circuit.
 #[derive(Clone, Debug)]
 pub struct Sink {
@@ -38,7 +152,7 @@ pub struct Sink {
     terms: Terms,
     pace: Pace,
     state: State,
-    inbox: Inbox,
+    inbox: Kept,
     /// TPDUs that came and are not acknowledged yet; 0: an acknowledgement that none caused.
     causes: VecDeque<u64>,
     causes_max: usize,
@@ -61,8 +175,7 @@ pub struct Sink {
 impl Sink {
     /// The receiving end of a handshake that is complete. All room is taken here.
     pub fn new(now: Instant, offer: &Offer, pace: Pace) -> Self {
-        let Terms { window, tpdu, quality, .. } = offer.terms;
-        let causes_max = window as usize + SPARE_ACKS;
+        let causes_max = offer.terms.window as usize + SPARE_ACKS;
         let mut causes = VecDeque::with_capacity(causes_max);
         // The answer to the third step.
         causes.push_back(0);
@@ -72,7 +185,7 @@ impl Sink {
             terms: offer.terms,
             pace,
             state: State::Open,
-            inbox: Inbox::new(window, tpdu, quality.stream),
+            inbox: Kept::new(&offer.terms, pace),
             causes,
             causes_max,
             wants_more: true,
@@ -109,9 +222,37 @@ impl Sink {
         self.bad
     }
 
-    /// TPDUs that have come in sequence, and messages that the program has taken.
+    /// TPDUs that have come in sequence, and messages that the program has taken. Without error control those
+    /// TPDUs that the program has taken.
     pub const fn counts(&self) -> Counts {
-        Counts { tpdus: self.inbox.cum(), messages: self.inbox.messages_taken() }
+        self.inbox.counts()
+    }
+
+    /// TPDUs and messages that the program has taken.
+    pub const fn counts_taken(&self) -> Counts {
+        Counts { tpdus: self.inbox.taken(), messages: self.inbox.messages_taken() }
+    }
+
+    /// What is lost of a circuit without error control; nothing with it.
+    pub fn losses(&self) -> Losses {
+        match &self.inbox {
+            Kept::Sure(_) => Losses::default(),
+            Kept::Loose(inbox) => inbox.losses(),
+        }
+    }
+
+    /// TPDUs that are lost between what the program took last and what [`Sink::peek`] shows.
+    pub const fn gap(&self) -> u64 {
+        match &self.inbox {
+            Kept::Sure(_) => 0,
+            Kept::Loose(inbox) => inbox.gap(),
+        }
+    }
+
+    /// True if the sender waits for answers to its data.
+    const fn answers(&self) -> bool {
+        let quality = &self.terms.quality;
+        quality.error_control || matches!(quality.flow, FlowControl::Window | FlowControl::PacketPair)
     }
 
     /// True if it has ended, and at most answers what comes again: it has no buffers any more.
@@ -157,17 +298,30 @@ impl Sink {
         if self.announced.is_some_and(|all| sequence > all.tpdus) {
             return self.violated();
         }
-        let before = self.inbox.cum();
         match self.inbox.accept(sequence, piece, data) {
-            Arrival::New => self.note_cause(sequence),
+            Arrival::New => self.note_arrival(sequence),
             Arrival::Double => {
                 self.doubles += 1;
-                self.note_cause(sequence);
+                self.note_arrival(sequence);
             }
+            // Without error control it is lost, and no fault: the sender does not always know the room.
+            Arrival::Beyond if !self.terms.quality.error_control => self.note_arrival(sequence),
             Arrival::Beyond => self.bad += 1,
-            Arrival::Lies => self.violated(),
+            Arrival::Lies => return self.violated(),
         }
-        if self.inbox.cum() > before && !self.readable && self.event.is_none() {
+        self.note_readable();
+        // The last of those that were overtaken by the close.
+        self.finish();
+    }
+
+    fn note_arrival(&mut self, sequence: u64) {
+        if self.answers() {
+            self.note_cause(sequence);
+        }
+    }
+
+    fn note_readable(&mut self) {
+        if !self.readable && self.event.is_none() && self.inbox.peek().is_some() {
             self.readable = true;
             self.event = Some(SinkEvent::Readable);
         }
@@ -182,9 +336,12 @@ impl Sink {
 
     fn on_close(&mut self, all: Counts) {
         match self.state {
-            State::Open if all.tpdus < self.inbox.cum() => self.violated(),
             State::Open => {
-                self.announced = Some(all);
+                let again = self.announced.replace(all) == Some(all);
+                if !self.inbox.all_sent(all.tpdus, again) {
+                    return self.violated();
+                }
+                self.note_readable();
                 if !self.finish() {
                     // It waits for the program; the sender is told that this end lives.
                     self.note_cause(0);
@@ -204,8 +361,8 @@ impl Sink {
 
     /// Ends the circuit in order, if all that was announced has come and been taken.
     fn finish(&mut self) -> bool {
-        let Some(all) = self.announced.filter(|all| all.tpdus == self.inbox.taken()) else { return false };
-        if all.messages != self.inbox.messages_taken() {
+        let Some(all) = self.announced.filter(|all| self.inbox.is_done(all)) else { return false };
+        if !self.inbox.agrees(&all) {
             self.violated();
             return true;
         }
@@ -239,6 +396,11 @@ impl Sink {
         if self.wants_more { self.inbox.peek() } else { None }
     }
 
+    /// The same of the TPDU so many behind it, which is not taken yet.
+    pub fn peek_ahead(&self, ahead: u64) -> Option<(Piece, &[u8])> {
+        if self.wants_more { self.inbox.peek_ahead(ahead) } else { None }
+    }
+
     /// The program has taken them; true if there were any.
     pub fn take(&mut self) -> bool {
         if !self.wants_more || !self.inbox.take() {
@@ -248,7 +410,8 @@ impl Sink {
         if self.state == State::Open {
             // The sender is told of new room when it is worth a TPDU, or when it could stand still.
             let (limit, quarter) = (self.inbox.limit(), u64::from(self.terms.window).div_ceil(4));
-            if limit >= self.limit_told + quarter && !self.causes.contains(&0) {
+            let is_worth = limit >= self.limit_told + quarter && self.answers();
+            if is_worth && !self.causes.contains(&0) {
                 self.note_cause(0);
             }
             self.finish();

@@ -6,10 +6,14 @@
 //!    arrived nor been sent again is lost, once the distance to k is that of reordering.
 //! 3. *Probe:* each two round trips, if c has not risen since the last look, the head is sent again, unless
 //!    it was sent less than one round trip ago.
-//! 4. *Time-out:* all that has not arrived is sent again. The eighth in a row ends the circuit.
+//! 4. *Time-out:* all that has not arrived is sent again. The eighth in a row ends the circuit, or the first
+//!    behind it that is a quarter of the time of silence after the last news: on a short path eight are over
+//!    while a host stands still for half a second. A time-out runs from the first TPDU that has left since
+//!    the last one: while none may leave, none can be answered.
 //!
 //! An acknowledgement that was overtaken (c below what is known) tells of its k alone.
 
+use super::packet_pair::Trips;
 use super::trip::{Pace, TRIES_MAX, Trip};
 use rota_units::{Instant, Span};
 
@@ -76,6 +80,10 @@ pub struct Smart {
     check_at: Instant,
     time_out_at: Instant,
     tries: u32,
+    /// When the last TPDU came to be known as arrived, or the first one left.
+    news_at: Instant,
+    /// No circuit is given up so soon behind it.
+    patience: Span,
     resent: u64,
 }
 
@@ -96,6 +104,8 @@ impl Smart {
             check_at: Instant::FAR,
             time_out_at: Instant::FAR,
             tries: 0,
+            news_at: Instant::ZERO,
+            patience: pace.silence.div_down(4),
             resent: 0,
         }
     }
@@ -130,6 +140,11 @@ impl Smart {
         self.top - self.cum < self.slots.len() as u64
     }
 
+    /// True if the window has room for this TPDU, behind those that were sent.
+    pub const fn has_room_for(&self, sequence: u64) -> bool {
+        sequence - self.cum <= self.slots.len() as u64
+    }
+
     /// How often a TPDU was sent again.
     pub const fn resent(&self) -> u64 {
         self.resent
@@ -138,6 +153,11 @@ impl Smart {
     /// The round trip, and the time-out of data as it is now.
     pub fn waits(&self) -> (Span, Span) {
         (self.trip.smooth(), self.trip.time_out())
+    }
+
+    /// The round trip as a controller of rates needs it.
+    pub const fn trips(&self) -> Trips {
+        Trips { smooth: self.trip.smooth(), shortest: self.trip.shortest() }
     }
 
     pub(super) const fn trip(&self) -> &Trip {
@@ -159,6 +179,7 @@ impl Smart {
         if self.is_idle() {
             self.begin_waits(now);
         }
+        self.waits_again(now);
         self.top += 1;
         let at = self.at(self.top);
         self.slots[at] = Slot { sent_at: now, ..EMPTY };
@@ -187,7 +208,40 @@ impl Smart {
         self.flying += 1;
         self.lost -= 1;
         self.resent += 1;
+        self.waits_again(now);
         Some(sequence)
+    }
+
+    /// Something leaves: behind a time-out the next one runs from here.
+    fn waits_again(&mut self, now: Instant) {
+        if self.time_out_at == Instant::FAR {
+            self.time_out_at = now + self.trip.time_out();
+        }
+    }
+
+    /// Without error control what is lost is not sent again: it counts as over. Returns how many there were.
+    pub fn write_off(&mut self) -> u64 {
+        let lost = self.lost;
+        while let Some(sequence) = self.next_lost() {
+            let at = self.at(sequence);
+            self.slots[at].place = Place::Arrived;
+            self.lost -= 1;
+        }
+        while self.cum < self.top && self.slots[self.at(self.cum + 1)].place == Place::Arrived {
+            self.cum += 1;
+        }
+        if self.is_idle() {
+            (self.check_at, self.time_out_at) = (Instant::FAR, Instant::FAR);
+        }
+        lost
+    }
+
+    /// Nobody answers what was sent: all of it counts as over.
+    pub fn write_off_all(&mut self) {
+        for sequence in self.cum + 1..=self.top {
+            self.lose(sequence);
+        }
+        self.write_off();
     }
 
     /// An acknowledgement (c, k) came; `None` if it speaks of what was never sent (TRANSPORT-R73).
@@ -210,7 +264,7 @@ impl Smart {
             }
         }
         if self.cum > before {
-            self.tries = 0;
+            (self.tries, self.news_at) = (0, now);
             self.time_out_at = now + self.trip.time_out();
             if self.is_idle() {
                 (self.check_at, self.time_out_at) = (Instant::FAR, Instant::FAR);
@@ -279,13 +333,16 @@ impl Smart {
     fn begin_waits(&mut self, now: Instant) {
         (self.checked, self.check_at) = (self.cum, now + self.trip.look());
         self.time_out_at = now + self.trip.time_out();
+        if self.tries == 0 {
+            self.news_at = now;
+        }
     }
 
     /// Rules 3 and 4; `None` if nothing is due. The time-out goes first, and both may be due.
     pub fn handle_deadline(&mut self, now: Instant) -> Option<Expiry> {
         if self.time_out_at <= now {
             self.tries += 1;
-            if self.tries >= TRIES_MAX {
+            if self.tries >= TRIES_MAX && now.since(self.news_at) >= self.patience {
                 (self.check_at, self.time_out_at) = (Instant::FAR, Instant::FAR);
                 return Some(Expiry::GivenUp);
             }
@@ -296,7 +353,7 @@ impl Smart {
                 self.slots[at].again = false;
             }
             self.scanned = self.cum;
-            self.time_out_at = now + self.trip.time_out();
+            self.time_out_at = Instant::FAR;
             return Some(Expiry::TimeOut);
         }
         if self.check_at > now {

@@ -1,9 +1,10 @@
 //! The end that sends.
 
+use super::flow::Flow;
 use super::segment::{Outbox, Written};
 use super::smart::{Expiry, Smart};
-use super::trip::{Pace, Retry};
-use super::{Aimd, Counts, End, LeakyBucket, Timer, WINDOW_MAX};
+use super::trip::{Pace, Retry, TRIES_MAX};
+use super::{Aimd, Counts, End, PacketPair, Timer, WINDOW_MAX};
 use rota_units::{BitRate, Instant, Octets};
 use rota_wire::{FlowControl, Quality, Refusal, ResetCause, TPDU_HEADER_OCTETS, Terms, Tpdu, TpduBody};
 
@@ -33,9 +34,6 @@ pub enum Unsound {
     /// The size of a TPDU.
     #[error("a TPDU needs room for one octet at least")]
     TpduSize,
-    /// A combination that is not offered.
-    #[error("circuits without error control are not offered")]
-    Quality,
     /// The bucket is missing, or there is one that the quality does not name.
     #[error("a leaky bucket needs σ and ρ, and no other flow control has them")]
     Bucket,
@@ -70,13 +68,6 @@ enum State {
     Ended,
 }
 
-#[derive(Clone, Debug)]
-enum Flow {
-    Open,
-    Window(Aimd),
-    Bucket(LeakyBucket),
-}
-
 /// The sending end of a circuit.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -100,6 +91,12 @@ pub struct Source {
     event: Option<SourceEvent>,
     /// Attempts of the handshake that have expired at the other end.
     attempts: u32,
+    /// The program had more to write than there was room.
+    blocked: bool,
+    /// Asks since the other end last told of more room.
+    stood: u32,
+    /// Without error control: the counts that the other end's program has taken, which its close tells.
+    told: Counts,
     bad: u64,
 }
 
@@ -126,22 +123,7 @@ impl Source {
         if tpdu == 0 {
             return Err(Unsound::TpduSize);
         }
-        if !quality.error_control {
-            return Err(Unsound::Quality);
-        }
-        let flow = match (quality.flow, request.bucket) {
-            (FlowControl::Open, None) => Flow::Open,
-            (FlowControl::Window, None) => Flow::Window(Aimd::new(window)),
-            (FlowControl::Bucket, Some((depth, rate))) => {
-                let bucket = LeakyBucket::new(now, depth, rate);
-                let size = TPDU_HEADER_OCTETS as u64 + u64::from(tpdu);
-                if !bucket.takes(Octets::new(size)) {
-                    return Err(Unsound::Depth(depth.get(), size));
-                }
-                Flow::Bucket(bucket)
-            }
-            _ => return Err(Unsound::Bucket),
-        };
+        let flow = Flow::new(now, request, window)?;
         Ok(Self {
             terms: Terms { source, serial: 0, from: number, service, window, tpdu, quality },
             pace,
@@ -159,6 +141,9 @@ impl Source {
             answer: None,
             event: None,
             attempts: 0,
+            blocked: false,
+            stood: 0,
+            told: Counts::default(),
             bad: 0,
         })
     }
@@ -178,14 +163,39 @@ impl Source {
         Counts { tpdus: self.outbox.ready(), messages: self.outbox.messages().0 }
     }
 
-    /// The counts that the other end's program has taken, as far as is known.
+    /// The counts that the other end's program has taken, as far as is known: without error control nothing
+    /// is before the end.
     pub const fn counts_taken(&self) -> Counts {
+        if !self.terms.quality.error_control {
+            return self.told;
+        }
         Counts { tpdus: self.outbox.taken(), messages: self.outbox.messages().1 }
     }
 
     /// How often a TPDU was sent again.
     pub const fn resent(&self) -> u64 {
         self.smart.resent()
+    }
+
+    /// The flow control in force. A circuit of packet-pair whose estimate does not fit what arrives has taken
+    /// the window.
+    pub const fn flow(&self) -> FlowControl {
+        self.flow.kind()
+    }
+
+    /// The estimate of packet-pair, while it is in force.
+    pub const fn packet_pair(&self) -> Option<&PacketPair> {
+        match &self.flow {
+            Flow::Pair(pair) => Some(pair),
+            _ => None,
+        }
+    }
+
+    /// Octets of the longest message that can arrive: without error control a message arrives whole or not at
+    /// all, so that the receiver's room must hold it. `None`: there is no limit.
+    pub fn message_max(&self) -> Option<u64> {
+        let Terms { window, tpdu, quality, .. } = self.terms;
+        (!quality.error_control && !quality.stream).then(|| u64::from(window) * u64::from(tpdu))
     }
 
     /// TPDUs that no sound receiver sends, and those that are old news.
@@ -204,7 +214,9 @@ impl Source {
         if self.state != State::Open {
             return Written { octets: 0, ended: false };
         }
-        self.outbox.write(octets, end)
+        let written = self.outbox.write(octets, end);
+        self.blocked = written.octets < octets.len() || (end && !written.ended);
+        written
     }
 
     /// The program writes no more: the circuit ends in order when all has been taken.
@@ -269,10 +281,12 @@ impl Source {
             TpduBody::Close { tpdus, messages } => self.on_close(Counts { tpdus, messages }),
             TpduBody::Closed { tpdus, messages } if self.is_close_sent() => {
                 let (own, other) = (self.counts(), Counts { tpdus, messages });
-                if own != other {
+                let is_less = other.tpdus <= own.tpdus && other.messages <= own.messages;
+                if !is_less || (own != other && self.terms.quality.error_control) {
                     return self.violated();
                 }
                 self.outbox.release(other.tpdus);
+                self.told = other;
                 self.end(End::Finished { own, other });
             }
             TpduBody::Reset { why } if self.state != State::Lingering => self.end(End::Reset(why)),
@@ -332,7 +346,11 @@ impl Source {
     }
 
     fn on_ack(&mut self, now: Instant, cum: u64, cause: u64, limit: u64) {
-        let Some(learned) = self.smart.acknowledge(now, cum, cause) else {
+        let is_sure = self.terms.quality.error_control;
+        // Without error control the other end's `cum` passes over what is lost: the cause alone tells.
+        let known = if is_sure { cum } else { self.smart.cum() };
+        let learned = self.smart.acknowledge(now, known, cause).filter(|_| cum <= self.smart.top());
+        let Some(learned) = learned else {
             self.bad += 1;
             return;
         };
@@ -346,14 +364,23 @@ impl Source {
             self.retry = Retry { at: now + wait, tries: 1 };
         }
         let window = u64::from(self.terms.window);
-        self.limit = self.limit.max(limit.min(cum + window));
-        self.outbox.release(self.limit - window.min(self.limit));
-        if let Flow::Window(aimd) = &mut self.flow {
-            aimd.on_arrived(learned.arrived);
-            if learned.lost > 0 {
-                aimd.on_lost(learned.lost, self.smart.top());
-            }
+        if limit.min(cum + window) > self.limit {
+            (self.limit, self.stood) = (limit.min(cum + window), 0);
         }
+        if is_sure {
+            self.outbox.release(self.limit - window.min(self.limit));
+        }
+        if !self.flow.on_ack(now, cause, learned, &self.smart) {
+            self.take_window();
+        }
+        if !is_sure {
+            self.smart.write_off();
+        }
+    }
+
+    /// Packet-pair does not fit this path: its server does not serve circuits in turn.
+    fn take_window(&mut self) {
+        self.flow = Flow::Window(Aimd::new(self.terms.window));
     }
 
     fn on_close(&mut self, other: Counts) {
@@ -363,6 +390,7 @@ impl Source {
                 if other.tpdus > tpdus || other.messages > messages {
                     return self.violated();
                 }
+                self.told = other;
                 self.end(End::Stopped { other });
                 self.state = State::Lingering;
             }
@@ -387,16 +415,36 @@ impl Source {
                 }
                 // Time-out and probe may both be due.
                 while let Some(expiry) = self.smart.handle_deadline(now) {
-                    match (expiry, &mut self.flow) {
-                        (Expiry::GivenUp, _) => return self.give_up(),
-                        (Expiry::TimeOut, Flow::Window(aimd)) => aimd.on_time_out(self.smart.top()),
-                        _ => {}
+                    if self.expires(now, expiry) {
+                        return self.give_up();
                     }
                 }
             }
             State::Lingering if self.heard_at + self.pace.silence <= now => self.state = State::Ended,
             _ => {}
         }
+    }
+
+    /// SMART's time has come for something; true if that is the end.
+    fn expires(&mut self, now: Instant, expiry: Expiry) -> bool {
+        match expiry {
+            Expiry::GivenUp => return true,
+            Expiry::TimeOut => {
+                if !self.flow.on_time_out(now, &self.smart) {
+                    self.take_window();
+                }
+            }
+            Expiry::Probe => {
+                let head = self.smart.cum() + 1;
+                if self.smart.next_lost() == Some(head) {
+                    self.flow.on_probe(head, &self.smart);
+                }
+            }
+        }
+        if !self.terms.quality.error_control {
+            self.smart.write_off();
+        }
+        false
     }
 
     fn give_up(&mut self) {
@@ -428,28 +476,41 @@ impl Source {
                     later(self.retry.at, Timer::Close);
                 }
                 if let Some((_, size)) = self.next_data() {
-                    later(self.bucket_at(now, size), Timer::Bucket);
+                    later(self.flow.earliest(now, size, &self.smart), Timer::Bucket);
                 }
                 Some(first)
             }
         }
     }
 
-    /// When to ask the other end where it is. One without room is asked as often as data would be sent again.
+    /// When to ask the other end where it is. One without room is asked as soon as data would be sent again,
+    /// since its word of new room may be lost; then after twice the time, as long as it has none.
     fn ask_at(&self) -> Instant {
         if self.ask.tries > 0 {
             return self.ask.at;
         }
-        let stands = self.smart.is_idle() && self.outbox.ready() > self.limit;
-        let wait = if stands { self.smart.waits().1 } else { self.pace.silence.div_down(4) };
-        self.heard_at.min(self.sent_at) + wait.min(self.pace.silence.div_down(4))
+        let longest = self.pace.silence.div_down(4);
+        let soon = self.smart.waits().1 * (1 << self.stood.min(TRIES_MAX));
+        self.heard_at.min(self.sent_at) + if self.stands() { soon.min(longest) } else { longest }
     }
 
-    fn bucket_at(&self, now: Instant, size: u64) -> Instant {
-        match &self.flow {
-            Flow::Bucket(bucket) => bucket.earliest(now, Octets::new(size)),
-            _ => now,
-        }
+    /// True if there is more to send, nothing is on its way, and the other end has no room as far as is known.
+    const fn stands(&self) -> bool {
+        let has_more = self.blocked || self.outbox.ready() > self.smart.top();
+        has_more && self.is_answered() && self.smart.is_idle() && self.smart.top() >= self.limit
+    }
+
+    /// The question where the other end is. Without error control it does not know of what is lost at the end
+    /// of all that was sent, and would keep room for it: there the next TPDU of data is the question.
+    const fn question(&self) -> Next {
+        let next = self.smart.top() + 1;
+        let is_sure = self.terms.quality.error_control;
+        if !is_sure && self.stands() && next <= self.outbox.ready() { Next::New(next) } else { Next::Ask }
+    }
+
+    /// True if the other end answers data: then it holds this one by its room.
+    const fn is_answered(&self) -> bool {
+        self.terms.quality.error_control || matches!(self.flow, Flow::Window(_) | Flow::Pair(_))
     }
 
     // ---- TPDUs ----------------------------------------------------------------------------------------
@@ -461,15 +522,7 @@ impl Source {
 
     /// The TPDU of data that is next in turn, and its octets, where windows allow one.
     fn next_data(&mut self) -> Option<(Next, u64)> {
-        let flying = self.smart.flying();
-        let has_turn = match &self.flow {
-            // A lost TPDU no longer flies. A head that is lost always has its turn: all waits for it.
-            Flow::Window(aimd) => {
-                flying < aimd.window() || self.smart.next_lost() == Some(self.smart.cum() + 1)
-            }
-            Flow::Open | Flow::Bucket(_) => true,
-        };
-        if !has_turn {
+        if !self.flow.has_turn(&mut self.smart) {
             return None;
         }
         let size = |outbox: &Outbox, sequence| (TPDU_HEADER_OCTETS + outbox.get(sequence).1.len()) as u64;
@@ -477,13 +530,18 @@ impl Source {
             return Some((Next::Again(sequence), size(&self.outbox, sequence)));
         }
         let sequence = self.smart.top() + 1;
-        if !self.smart.has_room() || sequence > self.limit {
+        if !self.may_send_new(sequence) {
             return None;
         }
         if sequence > self.outbox.ready() {
             self.outbox.flush();
         }
         (sequence <= self.outbox.ready()).then(|| (Next::New(sequence), size(&self.outbox, sequence)))
+    }
+
+    /// True if both windows have room for this new TPDU.
+    const fn may_send_new(&self, sequence: u64) -> bool {
+        self.smart.has_room_for(sequence) && (sequence <= self.limit || !self.is_answered())
     }
 
     fn next(&mut self, now: Instant) -> Option<Next> {
@@ -495,8 +553,12 @@ impl Source {
             State::Open | State::Closing => {}
             State::Lingering | State::Ended => return None,
         }
+        // What nobody answers shows no end that is gone: it must not keep the question back.
+        if !self.is_answered() && self.ask_at() <= now {
+            return Some(Next::Ask);
+        }
         if let Some((next, size)) = self.next_data()
-            && self.bucket_at(now, size) <= now
+            && self.flow.earliest(now, size, &self.smart) <= now
         {
             return Some(next);
         }
@@ -504,7 +566,7 @@ impl Source {
         if self.state == State::Closing && is_done && self.retry.is_due(now) {
             return Some(Next::Close);
         }
-        (self.ask_at() <= now).then_some(Next::Ask)
+        (self.ask_at() <= now).then(|| self.question())
     }
 
     /// Octets of the TPDU that [`Source::transmit`] would write now.
@@ -549,12 +611,31 @@ impl Source {
         match next {
             Next::Answer => self.answer = None,
             Next::Step | Next::Close => self.retry.leaves(now, self.smart.trip()),
-            Next::Ask => self.ask.leaves(now, self.smart.trip()),
-            Next::Again(_) => _ = self.smart.send_again(now),
-            Next::New(_) => _ = self.smart.send(now),
+            Next::Ask => {
+                self.ask.leaves(now, self.smart.trip());
+                self.stood = self.stood.saturating_add(1);
+            }
+            Next::Again(sequence) => {
+                self.flow.left(now, sequence, octets, false, &self.smart);
+                self.smart.send_again(now);
+            }
+            Next::New(sequence) => self.left_new(now, sequence, octets),
         }
-        if let (Flow::Bucket(bucket), Next::Again(_) | Next::New(_)) = (&mut self.flow, next) {
-            bucket.take(now, Octets::new(octets));
+    }
+
+    fn left_new(&mut self, now: Instant, sequence: u64, octets: u64) {
+        self.stood = if sequence > self.limit { self.stood.saturating_add(1) } else { 0 };
+        let behind = sequence + 1;
+        let more = !self.smart.has_lost()
+            && self.may_send_new(behind)
+            && (behind <= self.outbox.ready() || self.outbox.has_part());
+        self.flow.left(now, sequence, octets, more, &self.smart);
+        self.smart.send(now);
+        if !self.terms.quality.error_control {
+            self.outbox.release(sequence);
+        }
+        if !self.is_answered() {
+            self.smart.write_off_all();
         }
     }
 }

@@ -39,6 +39,8 @@ pub(super) struct Trip {
     pace: Pace,
     smooth: Span,
     varies: Span,
+    /// The shortest that was measured.
+    shortest: Span,
     measured: bool,
     doublings: u32,
 }
@@ -46,7 +48,7 @@ pub(super) struct Trip {
 impl Trip {
     pub(super) const fn new(pace: Pace) -> Self {
         let (smooth, varies) = (pace.first, pace.first.div_down(2));
-        Self { pace, smooth, varies, measured: false, doublings: 0 }
+        Self { pace, smooth, varies, shortest: smooth, measured: false, doublings: 0 }
     }
 
     /// One round trip took so long.
@@ -55,8 +57,10 @@ impl Trip {
             let off = self.smooth.minus(took).max(took.minus(self.smooth));
             self.varies = (self.varies * 3 + off).div_down(4);
             self.smooth = (self.smooth * 7 + took).div_down(8);
+            self.shortest = self.shortest.min(took);
         } else {
             (self.smooth, self.varies, self.measured) = (took, took.div_down(2), true);
+            self.shortest = took;
         }
         self.doublings = 0;
     }
@@ -69,6 +73,11 @@ impl Trip {
     /// The round trip.
     pub(super) const fn smooth(&self) -> Span {
         self.smooth
+    }
+
+    /// The shortest round trip that was measured.
+    pub(super) const fn shortest(&self) -> Span {
+        self.shortest
     }
 
     /// How often the probe looks: each two round trips. Where the clock saw none pass, as between two ends of

@@ -7,7 +7,9 @@
 //! order leaves messages in doubt. The onlooker sees both, and asserts at each message.
 
 mod receiver;
+pub mod resends;
 mod sender;
+pub mod shared;
 
 use crate::engine::{Digest, Engine, Stamped, Stream};
 use crate::faults::{Happened, Select, WireFault, Wires};

@@ -69,8 +69,8 @@ impl Sender {
 
     /// Begins a circuit with the first message that was not certainly taken.
     fn open(&mut self, now: Instant, random: &mut Stream) {
-        let flows = [FlowControl::Open, FlowControl::Window, FlowControl::Bucket];
-        let flow = flows[random.below(3) as usize];
+        let flows = [FlowControl::Open, FlowControl::Window, FlowControl::Bucket, FlowControl::PacketPair];
+        let flow = flows[random.below(4) as usize];
         let bucket = (flow == FlowControl::Bucket).then(|| (Octets::new(4_000), BitRate::from_mbit(20)));
         let request = Request {
             service: SERVICE,
