@@ -46,49 +46,64 @@ impl Control<'_> {
         at: usize,
         had: usize,
         socket: Option<OwnedFd>,
-        (octets, peer): (u32, Option<SocketAddrV4>),
+        asked: (u32, Option<SocketAddrV4>),
     ) {
+        // The node's copy of the socket is closed before the answer: a program that is refused, and binds the
+        // port again at once, is not to find it taken.
+        let opened = self.open_queue(at, had, socket, asked);
         let session = &self.sessions[at];
-        let Some(socket) = socket else { return session.error(Refused::NotUdp.to_string(), true) };
-        if session.queue.is_some() {
-            return session.error("this connection has a queue already; each needs one of its own", true);
-        }
-        if let Err(sentence) = self.facts.quota.one_more_channel(had) {
-            return session.error(sentence, false);
-        }
-        if !RING_OCTETS.contains(&octets) {
-            return session.error(Refused::Size.to_string(), true);
-        }
-        let charge = match self.facts.ledger.charge(session.user, octets.into()) {
-            Ok(charge) => charge,
-            Err(short) => {
-                self.data.refusals().count(Limit::Memory);
-                let sentence = short.sentence("a receive queue");
-                return session.error(format!("{sentence}; see --memory of 'rota node'"), false);
+        match opened {
+            Ok((reply, ring)) => {
+                session.reply(&reply, &ring.iter().map(AsFd::as_fd).collect::<Vec<_>>());
             }
-        };
+            Err((sentence, is_wrong_use)) => session.error(sentence, is_wrong_use),
+        }
+    }
+
+    /// Gives a socket a queue: the answer, and the ring; or the sentence of an error.
+    fn open_queue(
+        &mut self,
+        at: usize,
+        had: usize,
+        socket: Option<OwnedFd>,
+        (octets, peer): (u32, Option<SocketAddrV4>),
+    ) -> Result<(Reply, Option<OwnedFd>), (String, bool)> {
+        let wrong_use = |sentence: String| (sentence, true);
+        let session = &self.sessions[at];
+        let socket = socket.ok_or_else(|| wrong_use(Refused::NotUdp.to_string()))?;
+        if session.queue.is_some() {
+            let sentence = "this connection has a queue already; each needs one of its own";
+            return Err(wrong_use(sentence.into()));
+        }
+        self.facts.quota.one_more_channel(had).map_err(|sentence| (sentence.to_string(), false))?;
+        if !RING_OCTETS.contains(&octets) {
+            return Err(wrong_use(Refused::Size.to_string()));
+        }
+        let charge = self.facts.ledger.charge(session.user, octets.into()).map_err(|short| {
+            self.data.refusals().count(Limit::Memory);
+            (format!("{}; see --memory of 'rota node'", short.sentence("a receive queue")), false)
+        })?;
         let address = getsockname::<SockaddrIn>(socket.as_raw_fd()).map(SocketAddrV4::from);
         let process = session.connection.peer().map_or(0, |peer| peer.pid().cast_unsigned());
         let opened = self.facts.queues.open(socket.as_fd(), Ask { octets, peer, process });
-        let session = &mut self.sessions[at];
-        match (opened, address) {
-            (Ok((slot, ring, full_path)), Ok(address)) => match charge.of_ring(&ring) {
-                Ok(charge) => {
-                    session.queue = Some(OwnedQueue { slot, address, _charge: charge });
-                    session.reply(&Reply::UdpOpened { full_path }, &[ring.as_fd()]);
-                }
-                Err(error) => {
-                    self.facts.queues.close(slot);
-                    let sentence = unwatched(&error);
-                    self.sessions[at].answer(&Reply::UdpUnavailable { sentence });
-                }
-            },
-            (Ok((slot, ..)), Err(_)) => {
-                self.facts.queues.close(slot);
-                self.sessions[at].error(Refused::NotBound.to_string(), true);
+        let (slot, ring, full_path) = match opened {
+            Ok(opened) => opened,
+            Err(NoQueue::Unavailable(sentence)) => return Ok((Reply::UdpUnavailable { sentence }, None)),
+            Err(NoQueue::Refused(refused)) => return Err(wrong_use(refused.to_string())),
+        };
+        let Ok(address) = address else {
+            self.facts.queues.close(slot);
+            return Err(wrong_use(Refused::NotBound.to_string()));
+        };
+        match charge.of_ring(&ring) {
+            Ok(charge) => {
+                self.sessions[at].queue = Some(OwnedQueue { slot, address, _charge: charge });
+                Ok((Reply::UdpOpened { full_path }, Some(ring)))
             }
-            (Err(NoQueue::Unavailable(sentence)), _) => session.answer(&Reply::UdpUnavailable { sentence }),
-            (Err(NoQueue::Refused(refused)), _) => session.error(refused.to_string(), true),
+            Err(error) => {
+                self.facts.queues.close(slot);
+                Ok((Reply::UdpUnavailable { sentence: unwatched(&error) }, None))
+            }
         }
     }
 
