@@ -110,6 +110,7 @@ pub(super) fn stream_of(numbers: &[u32; NUMBERS]) -> Option<Stream> {
         incarnation,
         generation: Generation { counter, station: station as u16 },
         counter: u64::from(numbers[1] >> 16) << 32 | u64::from(numbers[15]),
+        number: 0,
         key: HeaderKey::new(key),
     })
 }
