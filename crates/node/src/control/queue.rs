@@ -1,18 +1,22 @@
 //! Receive queues of programs' sockets of UDP: who has which.
 
 use super::Control;
-use crate::commands::Peer;
+use crate::commands::{Command, Peer};
 use crate::limits::Limit;
 use crate::queues::{ChannelQueue, NoQueue, OwnedQueue, close_elsewhere};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{SockaddrIn, getsockname};
 use rota_driver::bypass::{Ask, RING_OCTETS, Refused, is_udp};
 use rota_shm::control::{QueueInfo, Reply, Request, RequestResult, StatusInfo};
+use rota_units::{Instant, Span};
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// The ring of a channel's queue: at 10,000 full frames a second that of 60 ms.
 const CHANNEL_RING_OCTETS: u32 = 1 << 20;
 
+/// How often the queue of a channel is looked at that is not open yet.
+const LOOKS: Span = Span::from_millis(10);
 /// The socket that came with a request for a queue; an error where a program handed over anything else, which
 /// is closed where nobody waits for that.
 pub(super) fn socket_of(request: &RequestResult, mut along: Vec<OwnedFd>) -> Result<Option<OwnedFd>, ()> {
@@ -33,6 +37,12 @@ fn notes(told: &serde_json::Value, is_own_process: bool) -> Vec<String> {
         Some(format!("{name}: all packets of UDP take the full path: {why}"))
     });
     none.into_iter().chain(interfaces).collect()
+}
+
+/// True if a record is in a ring.
+fn has_frames(ring: &OwnedFd) -> bool {
+    let mut wanted = [PollFd::new(ring.as_fd(), PollFlags::POLLIN)];
+    poll(&mut wanted, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
 /// Why there is no queue where a ring could outlive it unseen.
@@ -159,6 +169,21 @@ impl Control<'_> {
             key: *facing.facts.channel_key.octets(),
         };
         Ok((queue, info))
+    }
+
+    /// Looks whether frames are in the queues of channels of whose opening nobody has told: no frame of them
+    /// comes to the machines. When to look again.
+    pub(super) fn look_at_queues(&self, now: Instant) -> Instant {
+        let channels = self.sessions.iter().flat_map(|session| &session.channels);
+        let mut waits = false;
+        for owned in channels.filter(|owned| !owned.told && matches!(owned.offer.queue, Some(Ok(_)))) {
+            waits = true;
+            // The ring is the last of its files.
+            if owned.offer.files.last().is_some_and(has_frames) {
+                self.data.say(Command::FramesCame { channel: owned.channel });
+            }
+        }
+        if waits { now + LOOKS } else { Instant::FAR }
     }
 
     /// Tells the status of the queues, and why packets take the full path where they do.

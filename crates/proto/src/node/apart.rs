@@ -36,4 +36,10 @@ impl Node {
         let segment = Segment::of(&line.port);
         line.channels.take_counts(channel, counts, segment);
     }
+
+    /// Frames of a channel have come of which its program has not heard yet: the word that it is open was
+    /// lost, but only an open channel carries data.
+    pub fn frames_came(&mut self, channel: ChannelId) {
+        self.line_mut(channel).channels.frames_came(channel);
+    }
 }
