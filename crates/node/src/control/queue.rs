@@ -17,6 +17,9 @@ const CHANNEL_RING_OCTETS: u32 = 1 << 20;
 
 /// How often the queue of a channel is looked at that is not open yet.
 const LOOKS: Span = Span::from_millis(10);
+/// Why a channel has no queue whose frames the node cannot state.
+const NO_FACTS: &str = "only channels that come over a link, to one receiver, have such queues";
+
 /// The socket that came with a request for a queue; an error where a program handed over anything else, which
 /// is closed where nobody waits for that.
 pub(super) fn socket_of(request: &RequestResult, mut along: Vec<OwnedFd>) -> Result<Option<OwnedFd>, ()> {
@@ -152,7 +155,7 @@ impl Control<'_> {
         peer: &Peer,
         offer: &mut Vec<OwnedFd>,
     ) -> Result<(ChannelQueue, QueueInfo), String> {
-        let facing = peer.facing.as_deref().ok_or("only channels of a link have such queues")?;
+        let facing = peer.facing.as_deref().ok_or(NO_FACTS)?;
         let charge = self.facts.ledger.charge(self.sessions[at].user, CHANNEL_RING_OCTETS.into());
         let charge = charge.map_err(|short| short.sentence("a receive queue"))?;
         let opened = self.facts.queues.open_channel(facing, CHANNEL_RING_OCTETS);
