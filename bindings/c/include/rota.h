@@ -434,6 +434,43 @@ int rota_circuit_confirm(rota_circuit *circuit);
 /* A receiver confirms its last message, again if its sender asks, until nothing was asked for `linger_ns`. */
 int rota_circuit_close(rota_circuit *circuit, uint64_t linger_ns);
 
+/* ---- Receiving on an ordinary port of UDP, past the kernel's layers ------------------------------------------- */
+
+/* Plain packets go from the interface straight into a queue of the program, all others through the kernel's layers into the
+ * same queue, in order; the sender needs nothing (docs/end-host.md). Without a node, or where it gives no queue, an ordinary
+ * socket serves. */
+typedef struct rota_udp rota_udp;
+
+typedef struct rota_udp_packet {
+    size_t octets;
+    uint32_t from_address;    /* as in sockaddr_in: in the order of the network */
+    uint32_t to_address;      /* the one that it was sent to; 0: not known */
+    uint16_t from_port;
+    uint16_t bypassed;        /* 1: past the layers */
+} rota_udp_packet;
+
+typedef struct rota_udp_queue {
+    int own;                  /* 1: a queue of the program; 0: the kernel's own, of an ordinary socket */
+    char why[256];            /* 0: why; 1: why all packets took the full path when it was opened, empty if not so */
+} rota_udp_queue;
+
+/* `address` as "0.0.0.0:5004", with port 0 for any. `peer` NULL: packets of everybody, else of this address and port alone.
+ * `ring_octets` is a power of two, 256 KiB to 64 MiB; 0: 1 MiB. ROTA_BUSY: the port is taken, or not allowed. */
+int rota_udp_bind(const char *control, const char *address, const char *peer, uint32_t ring_octets, rota_udp **udp);
+/* The next packet, in place: it lies at `octets` until the next call upon this handle. `packet` may be NULL. `timeout_ns` 0:
+ * never waits (ROTA_WOULD_BLOCK), and the kernel wakes nobody meanwhile; else ROTA_TIMED_OUT. */
+int rota_udp_receive(rota_udp *udp, const void **octets, rota_udp_packet *packet, uint64_t timeout_ns);
+/* From now on rota_udp_fd becomes readable with the next packet; `waits` is 1 where one waits already. A program that waits
+ * for several descriptors calls this before; the next rota_udp_receive ends it. */
+int rota_udp_arm(rota_udp *udp, int *waits);
+int rota_udp_fd(const rota_udp *udp);
+/* The port, in the order of the network. */
+uint16_t rota_udp_port(const rota_udp *udp);
+int rota_udp_filler(const rota_udp *udp, rota_udp_queue *queue);
+/* Packets for which the queue had no room: they are lost. ROTA_NODE_GONE: nobody knows any more; receiving goes on. */
+int rota_udp_discarded(const rota_udp *udp, uint64_t *packets);
+int rota_udp_close(rota_udp *udp);
+
 #ifdef __cplusplus
 }
 #endif

@@ -12,6 +12,7 @@ mod invitee;
 mod llc;
 mod more;
 mod stream;
+mod udp;
 mod withdrawn;
 
 /// The library's version.

@@ -47,7 +47,8 @@ pub struct Args {
     #[arg(long, value_parser = crate::send::ahead(), value_name = "W", conflicts_with = "reattach")]
     ahead: Option<u16>,
     /// Take the frames of the channel from a queue that the kernel fills, and not from the node, where that
-    /// is to be had: of a channel of a link. A receiver that is too slow loses the newest units then
+    /// is to be had: of a channel that comes over a link, to one receiver. A receiver that is too slow loses
+    /// the newest units then
     #[arg(long, conflicts_with_all = ["ask", "ahead"])]
     kernel_queue: bool,
     /// How long a sender that has begun may be silent before it counts as vanished

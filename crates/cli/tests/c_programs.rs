@@ -241,6 +241,23 @@ fn the_examples_of_rota_h_and_rether_h_do_what_they_say() {
     assert_eq!((&*received, &*sent), ("20 packets, in order\n", "20 packets sent\n"));
 }
 
+/// ENDHOST-R10, R19: a receiving socket of UDP in C, with a queue of its own where the node gives one.
+#[test]
+fn the_example_of_udp_receives_in_place_and_in_order() {
+    let Some((lab, folder)) = stations("udp-h", plain()) else { return };
+    let receiver = start(&lab, 2, &folder, &["udp", "recv", "0.0.0.0:6000", "500"]);
+    receiver.wait_for_word("listening");
+    let own = receiver.err().contains("a queue of its own");
+    let open = || lab.status(2)["extra"]["queues"]["sockets"].as_array().map(Vec::len);
+    assert_eq!(open(), Some(usize::from(own)), "{}", receiver.err());
+    let to = rota_lab::address(0, 2).to_string();
+    let sent = start(&lab, 1, &folder, &["udp", "send", &to, "6000", "500"]).finish().well().out;
+    assert_eq!(sent, "500 packets sent\n");
+    let received = receiver.finish().well().out;
+    assert!(received.starts_with("500 packets in order, ") && received.ends_with(" 0 lost\n"), "{received}");
+    assert_eq!(open(), Some(0), "its queue is gone");
+}
+
 // TENET-4.1-2 to TENET-4.1-8: the seven procedures, from one segment to another.
 #[test]
 fn the_example_of_rcap_h_crosses_a_gateway() {

@@ -4,7 +4,7 @@ mod common;
 
 use common::topology::TopologyLab;
 use common::{PATIENCE, eventually, pid, signal, testdata};
-use rota_driver::device::FrameDevice;
+use rota_driver::device::{FrameDevice, Transmit};
 use rota_driver::gate::ROTA_MARK;
 use rota_driver::packet::{PacketDevice, PacketOptions};
 use rota_wire::{
@@ -224,6 +224,73 @@ fn frames_without_proof_do_not_enter_a_queue(cable: &TopologyLab) {
     let end = receiver.finish();
     let told = ["\"units\":0", "\"incomplete\":0", "\"lost\":0"];
     assert!(told.iter().all(|words| end.out.contains(words)), "nothing of it is believed: {}", end.out);
+}
+
+/// ENDHOST-R31: frames without the key, but with the right label, within the free rate of the port: no unit
+/// is lost. `ROTA_SECONDS=30` makes it the run that the requirement names; on a quiet machine none is late.
+#[test]
+fn frames_without_the_key_cost_a_channel_nothing() {
+    let Some(cable) = TopologyLab::up("cablef", CABLE, &[]) else { return };
+    let seconds = std::env::var("ROTA_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3_u64);
+    let receiver =
+        cable.rota("n2", &["recv", "--json", "--kernel-queue", "--service", "4", "--out", "/dev/null"]);
+    receiver.wait_for_word("listening");
+    let words = format!(
+        "head -c {} /dev/zero | '{}' send --json --to n2 --service 4 --rate 8mbit --period 1ms",
+        1_000_000 * (seconds + 1),
+        common::ROTA
+    );
+    let sender = cable.exec("n1", &["sh", "-c", &words]);
+    receiver.wait_for_word(" fills the ");
+    let label = cable.rota("n2", &["channel", "list", "--json"]).finish().well().json();
+    let label = label["channels"][0]["label"].as_u64().unwrap_or_else(|| panic!("{label}")) as u16;
+    let hello = octets(&part(&cable, "n2", "hears", ""));
+    let hello = FrameView::parse(&hello, DEFAULT_ETHERTYPE).unwrap();
+    let mine = MacAddr(octets(&part(&cable, "n2", "is", "")).try_into().unwrap());
+    let mut frame = vec![0; 1_000];
+    UnitHeader { label, last: true, unit_octets: 10, ..UnitHeader::default() }.emit(&mut frame[42..]);
+    let mut header = *hello.header();
+    // Ahead of all that the sender will have.
+    (header.kind, header.payload, header.seq) = (Kind::Data, PayloadKind::Unit, header.seq + 10_000_000);
+    let other = Key::new([9; 32]);
+    let from = hello.source_mac();
+    let octets = emit_frame(&mut frame, mine, from, DEFAULT_ETHERTYPE, &header, 900, &other);
+    let frame = hex(&frame[..octets]);
+    let flood = |seconds: u64| -> u64 {
+        part(&cable, "n1", "floods", &format!("{frame} {seconds}")).parse().unwrap()
+    };
+    // No part of a test may take longer than its patience.
+    let flooded: u64 = (0..seconds).step_by(5).map(|begun| flood(5.min(seconds - begun))).sum();
+    let (sent, came) = (sender.finish(), receiver.finish());
+    let (sent, came) = (sent.json(), came.json());
+    println!("{flooded} frames without the key in {seconds} s; {sent}\n{came}");
+    assert!(flooded > 1_000 * seconds, "{flooded}");
+    assert!(sent["sent"].as_u64().is_some_and(|units| units >= 900 * seconds), "{sent}");
+    assert_eq!((&came["lost"], &came["incomplete"]), (&0.into(), &0.into()), "{came}");
+    assert_eq!(came["units"], sent["sent"], "{sent}");
+}
+
+/// Not a test: sends a frame 2,000 times a second, which is 15 Mbit/s, and tells how often.
+#[test]
+#[ignore = "is run by another test"]
+fn part_floods() {
+    let words = std::env::var("ROTA_FRAME").unwrap();
+    let (frame, seconds) = words.split_once(' ').unwrap();
+    let (frame, seconds) = (octets(frame), seconds.parse::<u64>().unwrap());
+    let (mut device, begun) = (device(), rota::now());
+    let mut sent = 0_u64;
+    loop {
+        let passed = rota::now().since(begun);
+        if passed >= rota::Span::from_millis(1_000 * seconds) {
+            break;
+        }
+        let due = passed.as_nanos() / 500_000;
+        while sent < due && matches!(device.transmit(&frame), Ok(Transmit::Sent)) {
+            sent += 1;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    eprintln!("said={sent}");
 }
 
 fn device() -> PacketDevice {

@@ -9,7 +9,7 @@
 use rota_admission::rtip::{Chance, Traffic};
 use rota_contract::{GroupKey, NodeId};
 use rota_units::{Instant, Span};
-use rota_wire::{ChannelKey, Generation, HeaderKey, MacAddr};
+use rota_wire::{ChannelKey, Generation, HeaderKey, MacAddr, PayloadKind};
 
 /// One interface of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -316,7 +316,9 @@ pub struct DataFacts {
     pub key_epoch: u8,
     /// Of the token.
     pub generation: Generation,
-    /// The label of a unit.
+    /// A unit, or a packet of a channel across segments.
+    pub payload: PayloadKind,
+    /// The label of a unit, or the local id of a packet.
     pub label: u16,
     /// The sender's counter that was last heard: frames that come have higher ones.
     pub counter: u64,

@@ -78,6 +78,10 @@ pub(crate) enum Command {
         buffers: u16,
         memory: SinkMemory,
     },
+    /// Frames are in the queue of an incoming channel that the kernel fills, and it is not open yet.
+    FramesCame {
+        channel: ChannelId,
+    },
     /// There is no memory for an incoming channel.
     Decline {
         channel: ChannelId,

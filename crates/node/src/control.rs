@@ -125,6 +125,7 @@ impl Control<'_> {
             let due = self.ask_for_snapshot(now()).min(self.incidents.turn(now()));
             let due = due.min(self.tell_changes(now())).min(self.journal.turn(now()));
             let due = due.min(self.attend(&poller, listener, now())).min(self.rule_waiting(now()));
+            let due = due.min(self.look_at_queues(now()));
             let ready: Vec<Ready> = poller.wait(due)?.collect();
             for event in ready {
                 match event.token {

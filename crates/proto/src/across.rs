@@ -133,6 +133,17 @@ pub(crate) struct End {
     pub(crate) ends: Instant,
     /// The contract that the channel is about to have, and its entry, at the destination.
     pub(crate) next: Option<(EntryId, Granted)>,
+    /// At the destination: how its packets come first.
+    pub(crate) arrival: Option<Arrival>,
+}
+
+/// The packets of a channel that is received here, as its first path brings them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    pub(crate) from: Way,
+    pub(crate) local_id: u16,
+    /// Payload of the largest one.
+    pub(crate) octets: u32,
 }
 
 impl End {
@@ -160,6 +171,7 @@ impl End {
             begins: Instant::ZERO,
             ends: Instant::FAR,
             next: None,
+            arrival: None,
         }
     }
 

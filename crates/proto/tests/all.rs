@@ -1,6 +1,7 @@
 //! All tests of this crate from outside in one program, but those that need a process of their own.
 
 mod across;
+mod apart;
 mod astray;
 mod backup;
 mod change;

@@ -11,7 +11,7 @@ use rbpf::insn_builder::{Cond, MemSize};
 use rota_wire::{Generation, HeaderKey, MacAddr, PayloadKind};
 
 /// The kernel's words before a frame in a queue: when it came (CLOCK_MONOTONIC, ns), its octets with both
-/// tags, and zeros.
+/// tags, and the number of its unit modulo 2^32, of which the frame has 16 bits.
 pub const FRAME_HEAD_OCTETS: usize = 16;
 /// Octets that a frame takes of a ring, as [`super::SIZES`] are for packets: a frame of 1,514 octets fits the
 /// fourth.
@@ -23,7 +23,7 @@ pub const STREAMS_MAX: u32 = 64;
 mod head {
     pub(super) const ARRIVED: i16 = 0;
     pub(super) const OCTETS: i16 = 8;
-    pub(super) const REST: i16 = 12;
+    pub(super) const NUMBER: i16 = 12;
 }
 
 /// The frames of one channel by their headers, as its node last knew them.
@@ -48,6 +48,8 @@ pub struct Stream {
     /// The sender's counter that was last heard: frames have higher ones, each a higher one than those
     /// before.
     pub counter: u64,
+    /// The number of the unit of which a frame came last; 0 before the first.
+    pub number: u64,
     /// The key of header tags.
     pub key: HeaderKey,
 }
@@ -55,13 +57,14 @@ pub struct Stream {
 /// The key of a channel: source address, label and what follows, as [`Stream::key_at`] writes it.
 pub(super) const KEY_OCTETS: usize = 12;
 /// Its value: the number of its queue, the words of the link header that all its frames have, the four words
-/// with which the hash of their headers begins, and the newest counter.
-pub(super) const VALUE_OCTETS: usize = 64;
+/// with which the hash of their headers begins, the newest counter, and the number of the newest unit.
+pub(super) const VALUE_OCTETS: usize = 72;
 /// The words of the link header that are compared, by their places in a frame. Between them is the length.
 const COMPARED: [i16; 10] = [14, 16, 20, 22, 24, 26, 28, 30, 32, 34];
 const WORDS_AT: i16 = 4;
 const HASH_AT_VALUE: i16 = 24;
 const COUNTER_AT: i16 = 56;
+const NUMBER_AT: i16 = 64;
 
 impl Stream {
     /// The key at the interface of this place.
@@ -92,7 +95,7 @@ impl Stream {
             low ^ 0x6c79_6765_6e65_7261,
             high ^ 0x7465_6462_7974_6573,
         ];
-        let words = begin.into_iter().chain([self.counter]);
+        let words = begin.into_iter().chain([self.counter, self.number]);
         for (place, word) in value[HASH_AT_VALUE as usize..].chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_ne_bytes());
         }
@@ -107,12 +110,15 @@ const SUM_AT: i16 = -88;
 const TAG_AT: i16 = -96;
 const SLOT_AT: i16 = -100;
 const KEY_AT: i16 = -112;
+const UNIT_AT: i16 = -120;
 /// The channel's value, until the counts take this register.
 const VALUE: Reg = COUNTS;
 
 /// Up to the end of the unit header, without an RTIP header.
 const UNIT_HEADERS: i16 = 62;
 const RTIP: i16 = 16;
+/// The number of the unit, from the end of the headers.
+const NUMBER: i16 = -18;
 /// Before the body.
 const BODY: i16 = 42;
 const TAGS: i16 = 16;
@@ -200,6 +206,7 @@ impl Common {
         code.copy(LENGTH, 1);
         header_tag(code, headers, leave);
         rises(code, leave);
+        follow(code, headers);
         code.load(MemSize::Word, 1, VALUE, 0);
         code.store(MemSize::Word, STACK, SLOT_AT, 1);
         look_up(code, maps.counts, SLOT_AT, leave);
@@ -232,7 +239,8 @@ impl Common {
         code.call(helper::MONOTONIC_NS);
         code.store(MemSize::DoubleWord, RECORD, head::ARRIVED, 0);
         code.store(MemSize::Word, RECORD, head::OCTETS, LENGTH);
-        code.store_number(MemSize::Word, RECORD, head::REST, 0);
+        code.load(MemSize::DoubleWord, 1, STACK, UNIT_AT);
+        code.store(MemSize::Word, RECORD, head::NUMBER, 1);
         code.copy(1, CONTEXT);
         code.set(2, 0);
         code.copy(3, RECORD);
@@ -302,6 +310,29 @@ fn rises(code: &mut Code, leave: Label) {
     code.load(MemSize::DoubleWord, 2, VALUE, COUNTER_AT);
     code.jump_if_reg(1, Cond::LowerEquals, 2, leave);
     code.store(MemSize::DoubleWord, VALUE, COUNTER_AT, 1);
+    // How far it rises is in register 1 afterwards.
+    code.sub_reg(1, 2);
+}
+
+/// The whole number of the frame's unit. It is followed here, where each frame is seen, also one for which
+/// the ring has no room: a program that stood still for more than 2^16 units could not tell.
+fn follow(code: &mut Code, headers: i16) {
+    let (ahead, known) = (code.label(), code.label());
+    code.load(MemSize::HalfWord, 2, STACK, field(headers + NUMBER));
+    code.hosts_order(2, 16);
+    code.load(MemSize::DoubleWord, 3, VALUE, NUMBER_AT);
+    code.sub_reg(2, 3);
+    code.and(2, 0xffff);
+    code.add_reg(3, 2);
+    code.jump_if(2, Cond::Lower, 0x8000, ahead);
+    // It is this far ahead if so many frames were sent meanwhile, and an older one otherwise.
+    code.jump_if_reg(2, Cond::LowerEquals, 1, ahead);
+    code.add(3, -0x1_0000);
+    code.jump(known);
+    code.place(ahead);
+    code.store(MemSize::DoubleWord, VALUE, NUMBER_AT, 3);
+    code.place(known);
+    code.store(MemSize::DoubleWord, STACK, UNIT_AT, 3);
 }
 
 /// One round of SipHash.

@@ -31,6 +31,7 @@ fn streams() -> [(Stream, Key); 3] {
         incarnation: 0xaabb_ccdd,
         generation: Generation { counter: 9, station: 2 },
         counter: 0x0000_0123_4567,
+        number: 0x1_0001_2345,
         key: *key.header_key(),
     };
     let other = Key::new([8; 32]);
@@ -76,6 +77,21 @@ fn model<'a>(frame: &'a [u8], context: Context, streams: &[Stream]) -> Option<(u
     let number = streams.iter().position(is_of)?;
     let right = streams[number].key.tag(header.payload, &frame[..end]);
     (frame[end..end + HALF_OCTETS] == right).then(|| (number, &frame[..end + TAG_OCTETS]))
+}
+
+/// The number of the unit of a frame: of all that have its 16 bits the next one from the newest, which is
+/// no further ahead than frames were sent, or else one before.
+fn unit_of(stream: &Stream, frame: &[u8]) -> u64 {
+    let word = |at: usize| frame[at..at + 6].iter().fold(0_u64, |all, octet| all << 8 | u64::from(*octet));
+    let sent = word(36) - stream.counter;
+    let at = 44 + if stream.payload == PayloadKind::Rtip { 16 } else { 0 };
+    let stated = u64::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
+    let mut number = stream.number & !0xffff | stated;
+    if number < stream.number {
+        number += 0x1_0000;
+    }
+    let ahead = number - stream.number;
+    if ahead < 0x8000 || ahead <= sent { number } else { number - 0x1_0000 }
 }
 
 /// The octets that decide about a frame; zeros once they are used up.
@@ -248,7 +264,7 @@ fn compare(code: &[u8], frame: &[u8], context: Context, is_full: bool) -> Result
     is_or(*ring as usize == number, "it is another channel's queue")?;
     let mut wanted = CLOCK_NS.to_ne_bytes().to_vec();
     wanted.extend((octets.len() as u32).to_ne_bytes());
-    wanted.extend([0; 4]);
+    wanted.extend((unit_of(&streams[number], octets) as u32).to_ne_bytes());
     wanted.extend(octets);
     is_or(wanted.len() == FRAME_HEAD_OCTETS + octets.len(), "the head has another length")?;
     is_or(record.get(..wanted.len()) == Some(&wanted[..]), "the record holds something else")?;
@@ -363,6 +379,48 @@ mod tests {
         let hidden: Vec<_> = checks.iter().filter(stays_hidden).collect();
         assert!(checks.len() > 25, "{checks:?}");
         assert_eq!(hidden.len(), 17, "of {checks:?} {hidden:?} make no difference");
+    }
+
+    /// A program that stood still for more than 2^16 units had all numbers too small until the end: it knows
+    /// nothing of the frames for which its full ring has no room, and the filter does.
+    #[test]
+    fn the_filter_follows_the_numbers_of_units_for_which_there_is_no_room() {
+        let (code, (stream, key)) = (code(), streams()[2].clone());
+        let entry = |(stream, _): &(Stream, Key)| (stream.key_at(PLACE).to_vec(), stream.value(0).to_vec());
+        let mut values: Vec<_> = streams().iter().map(entry).collect();
+        let mut comes = |step: u64, is_full: bool| {
+            let mut frame = vec![0; 200];
+            let at = 42 + RtipHeader::new(stream.label, 1, 7).emit(&mut frame[42..], 20).unwrap();
+            let number = (stream.number + step) as u16;
+            UnitHeader { number, unit_octets: 9, ..UnitHeader::default() }.emit(&mut frame[at..]);
+            let header = LinkHeader {
+                kind: Kind::Data,
+                key_epoch: stream.key_epoch,
+                payload: stream.payload,
+                source: stream.source,
+                segment: stream.segment,
+                incarnation: stream.incarnation,
+                generation: stream.generation,
+                seq: stream.counter + step + 1,
+            };
+            let octets = emit_frame(&mut frame, OWN, stream.from, ETHER_TYPE, &header, 36, &key);
+            frame.truncate(octets);
+            let context = Context { octets: frame.len() as u32, ..Context::default() };
+            let sockets = values.clone();
+            let kernel = Kernel { packet: frame, sockets, slots: 3, is_full, ..Kernel::default() };
+            let outcome = run(&code, &context, kernel).unwrap();
+            assert_eq!(outcome.answer, TAKE, "{step}");
+            values.iter_mut().zip(outcome.values).for_each(|((_, value), new)| *value = new);
+            outcome.records.first().map(|(_, record)| u32::from_ne_bytes(record[12..16].try_into().unwrap()))
+        };
+        let number = |step: u64| Some((stream.number + step) as u32);
+        assert_eq!(comes(0, false), number(0));
+        for step in (30_000..300_000).step_by(30_000) {
+            assert_eq!(comes(step, true), None);
+        }
+        assert_eq!(comes(300_001, false), number(300_001));
+        // And the wire has lost more than 2^15 of them.
+        assert_eq!(comes(350_001, false), number(350_001));
     }
 
     /// Both ends derive the key of a channel alone, from what its frames state.

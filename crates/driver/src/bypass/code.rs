@@ -81,6 +81,10 @@ impl Code {
         self.code.add(Source::Reg, Arch::X64).set_dst(to).set_src(from).push();
     }
 
+    pub(super) fn sub_reg(&mut self, to: Reg, from: Reg) {
+        self.code.sub(Source::Reg, Arch::X64).set_dst(to).set_src(from).push();
+    }
+
     /// The value must be positive as a number with a sign: the kernel extends its sign.
     pub(super) fn and(&mut self, to: Reg, value: i32) {
         assert!(value >= 0);

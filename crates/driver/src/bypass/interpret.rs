@@ -66,4 +66,6 @@ pub(crate) struct Outcome {
     pub(crate) records: Vec<(u32, Vec<u8>)>,
     /// Of each socket.
     pub(crate) counts: Vec<[u8; 24]>,
+    /// The values of the map of sockets, or of channels, as they are then.
+    pub(crate) values: Vec<Vec<u8>>,
 }

@@ -72,7 +72,8 @@ pub(crate) fn run(program: &[u8], context: &Context, kernel: Kernel) -> Result<O
         return Err("a record was neither submitted nor discarded".into());
     }
     let counts = state.counts.into_vec();
-    Ok(Outcome { answer: answer.cast_signed(), counts, ..state.outcome })
+    let values = state.sockets.iter().map(|value| value.to_vec()).collect();
+    Ok(Outcome { answer: answer.cast_signed(), counts, values, ..state.outcome })
 }
 
 fn sentence(error: rbpf::lib::Error) -> String {

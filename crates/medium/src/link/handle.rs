@@ -12,12 +12,12 @@ use rota_wire::{
 };
 
 impl Link {
-    /// The facts of the data frames of units with this label from the peer. They hold as long as it is the
-    /// peer: each boot of it, and each meeting, ends its channels. Frames that do not come here raise its
+    /// The facts of the data frames with this label, or local id, from the peer. They hold as long as it is
+    /// the peer: each boot of it, and each meeting, ends its channels. Frames that do not come here raise its
     /// counter all the same, and its hellos, which do come, show that it lives.
-    pub fn data_facts(&self, from: MacAddr, label: u16) -> Option<DataFacts> {
+    pub fn data_facts(&self, from: MacAddr, payload: PayloadKind, label: u16) -> Option<DataFacts> {
         let peer = self.member_at(from)?;
-        let (incarnation, payload) = (peer.incarnation, PayloadKind::Unit);
+        let incarnation = peer.incarnation;
         Some(DataFacts {
             ether_type: self.settings.ether_type,
             from,
@@ -26,6 +26,7 @@ impl Link {
             incarnation,
             key_epoch: 0,
             generation: Generation::default(),
+            payload,
             label,
             counter: peer.frame_seq,
             header_key: *self.key.header_key(),

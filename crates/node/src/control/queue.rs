@@ -1,17 +1,24 @@
 //! Receive queues of programs' sockets of UDP: who has which.
 
 use super::Control;
-use crate::commands::Peer;
+use crate::commands::{Command, Peer};
 use crate::limits::Limit;
 use crate::queues::{ChannelQueue, NoQueue, OwnedQueue, close_elsewhere};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{SockaddrIn, getsockname};
 use rota_driver::bypass::{Ask, RING_OCTETS, Refused, is_udp};
 use rota_shm::control::{QueueInfo, Reply, Request, RequestResult, StatusInfo};
+use rota_units::{Instant, Span};
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// The ring of a channel's queue: at 10,000 full frames a second that of 60 ms.
 const CHANNEL_RING_OCTETS: u32 = 1 << 20;
+
+/// How often the queue of a channel is looked at that is not open yet.
+const LOOKS: Span = Span::from_millis(10);
+/// Why a channel has no queue whose frames the node cannot state.
+const NO_FACTS: &str = "only channels that come over a link, to one receiver, have such queues";
 
 /// The socket that came with a request for a queue; an error where a program handed over anything else, which
 /// is closed where nobody waits for that.
@@ -35,6 +42,12 @@ fn notes(told: &serde_json::Value, is_own_process: bool) -> Vec<String> {
     none.into_iter().chain(interfaces).collect()
 }
 
+/// True if a record is in a ring.
+fn has_frames(ring: &OwnedFd) -> bool {
+    let mut wanted = [PollFd::new(ring.as_fd(), PollFlags::POLLIN)];
+    poll(&mut wanted, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}
+
 /// Why there is no queue where a ring could outlive it unseen.
 fn unwatched(error: &std::io::Error) -> String {
     format!("this host does not tell whether a program has a ring open: {error}")
@@ -46,49 +59,64 @@ impl Control<'_> {
         at: usize,
         had: usize,
         socket: Option<OwnedFd>,
-        (octets, peer): (u32, Option<SocketAddrV4>),
+        asked: (u32, Option<SocketAddrV4>),
     ) {
+        // The node's copy of the socket is closed before the answer: a program that is refused, and binds the
+        // port again at once, is not to find it taken.
+        let opened = self.open_queue(at, had, socket, asked);
         let session = &self.sessions[at];
-        let Some(socket) = socket else { return session.error(Refused::NotUdp.to_string(), true) };
-        if session.queue.is_some() {
-            return session.error("this connection has a queue already; each needs one of its own", true);
-        }
-        if let Err(sentence) = self.facts.quota.one_more_channel(had) {
-            return session.error(sentence, false);
-        }
-        if !RING_OCTETS.contains(&octets) {
-            return session.error(Refused::Size.to_string(), true);
-        }
-        let charge = match self.facts.ledger.charge(session.user, octets.into()) {
-            Ok(charge) => charge,
-            Err(short) => {
-                self.data.refusals().count(Limit::Memory);
-                let sentence = short.sentence("a receive queue");
-                return session.error(format!("{sentence}; see --memory of 'rota node'"), false);
+        match opened {
+            Ok((reply, ring)) => {
+                session.reply(&reply, &ring.iter().map(AsFd::as_fd).collect::<Vec<_>>());
             }
-        };
+            Err((sentence, is_wrong_use)) => session.error(sentence, is_wrong_use),
+        }
+    }
+
+    /// Gives a socket a queue: the answer, and the ring; or the sentence of an error.
+    fn open_queue(
+        &mut self,
+        at: usize,
+        had: usize,
+        socket: Option<OwnedFd>,
+        (octets, peer): (u32, Option<SocketAddrV4>),
+    ) -> Result<(Reply, Option<OwnedFd>), (String, bool)> {
+        let wrong_use = |sentence: String| (sentence, true);
+        let session = &self.sessions[at];
+        let socket = socket.ok_or_else(|| wrong_use(Refused::NotUdp.to_string()))?;
+        if session.queue.is_some() {
+            let sentence = "this connection has a queue already; each needs one of its own";
+            return Err(wrong_use(sentence.into()));
+        }
+        self.facts.quota.one_more_channel(had).map_err(|sentence| (sentence.to_string(), false))?;
+        if !RING_OCTETS.contains(&octets) {
+            return Err(wrong_use(Refused::Size.to_string()));
+        }
+        let charge = self.facts.ledger.charge(session.user, octets.into()).map_err(|short| {
+            self.data.refusals().count(Limit::Memory);
+            (format!("{}; see --memory of 'rota node'", short.sentence("a receive queue")), false)
+        })?;
         let address = getsockname::<SockaddrIn>(socket.as_raw_fd()).map(SocketAddrV4::from);
         let process = session.connection.peer().map_or(0, |peer| peer.pid().cast_unsigned());
         let opened = self.facts.queues.open(socket.as_fd(), Ask { octets, peer, process });
-        let session = &mut self.sessions[at];
-        match (opened, address) {
-            (Ok((slot, ring, full_path)), Ok(address)) => match charge.of_ring(&ring) {
-                Ok(charge) => {
-                    session.queue = Some(OwnedQueue { slot, address, _charge: charge });
-                    session.reply(&Reply::UdpOpened { full_path }, &[ring.as_fd()]);
-                }
-                Err(error) => {
-                    self.facts.queues.close(slot);
-                    let sentence = unwatched(&error);
-                    self.sessions[at].answer(&Reply::UdpUnavailable { sentence });
-                }
-            },
-            (Ok((slot, ..)), Err(_)) => {
-                self.facts.queues.close(slot);
-                self.sessions[at].error(Refused::NotBound.to_string(), true);
+        let (slot, ring, full_path) = match opened {
+            Ok(opened) => opened,
+            Err(NoQueue::Unavailable(sentence)) => return Ok((Reply::UdpUnavailable { sentence }, None)),
+            Err(NoQueue::Refused(refused)) => return Err(wrong_use(refused.to_string())),
+        };
+        let Ok(address) = address else {
+            self.facts.queues.close(slot);
+            return Err(wrong_use(Refused::NotBound.to_string()));
+        };
+        match charge.of_ring(&ring) {
+            Ok(charge) => {
+                self.sessions[at].queue = Some(OwnedQueue { slot, address, _charge: charge });
+                Ok((Reply::UdpOpened { full_path }, Some(ring)))
             }
-            (Err(NoQueue::Unavailable(sentence)), _) => session.answer(&Reply::UdpUnavailable { sentence }),
-            (Err(NoQueue::Refused(refused)), _) => session.error(refused.to_string(), true),
+            Err(error) => {
+                self.facts.queues.close(slot);
+                Ok((Reply::UdpUnavailable { sentence: unwatched(&error) }, None))
+            }
         }
     }
 
@@ -127,7 +155,7 @@ impl Control<'_> {
         peer: &Peer,
         offer: &mut Vec<OwnedFd>,
     ) -> Result<(ChannelQueue, QueueInfo), String> {
-        let facing = peer.facing.as_deref().ok_or("only channels of a link have such queues")?;
+        let facing = peer.facing.as_deref().ok_or(NO_FACTS)?;
         let charge = self.facts.ledger.charge(self.sessions[at].user, CHANNEL_RING_OCTETS.into());
         let charge = charge.map_err(|short| short.sentence("a receive queue"))?;
         let opened = self.facts.queues.open_channel(facing, CHANNEL_RING_OCTETS);
@@ -144,6 +172,21 @@ impl Control<'_> {
             key: *facing.facts.channel_key.octets(),
         };
         Ok((queue, info))
+    }
+
+    /// Looks whether frames are in the queues of channels of whose opening nobody has told: no frame of them
+    /// comes to the machines. When to look again.
+    pub(super) fn look_at_queues(&self, now: Instant) -> Instant {
+        let channels = self.sessions.iter().flat_map(|session| &session.channels);
+        let mut waits = false;
+        for owned in channels.filter(|owned| !owned.told && matches!(owned.offer.queue, Some(Ok(_)))) {
+            waits = true;
+            // The ring is the last of its files.
+            if owned.offer.files.last().is_some_and(has_frames) {
+                self.data.say(Command::FramesCame { channel: owned.channel });
+            }
+        }
+        if waits { now + LOOKS } else { Instant::FAR }
     }
 
     /// Tells the status of the queues, and why packets take the full path where they do.

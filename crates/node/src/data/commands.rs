@@ -58,6 +58,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
             Command::RemoveInvitee { invitee } => self.node.remove_invitee(at, invitee),
             Command::ListenAgain { listener } => self.node.listen_again(listener),
+            Command::FramesCame { channel } => self.node.frames_came(channel),
             Command::Unlisten { listener } => self.node.unlisten(listener),
             Command::Close { channel } => {
                 self.rings.state_units(at, channel, &mut self.node, &mut self.told.tracer);

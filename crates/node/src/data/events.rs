@@ -19,13 +19,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 ChannelEvent::Incoming { channel, peer, .. } => {
                     // One that has ended meanwhile is told of too, and its end afterwards.
                     let facing = self.node.facing(*channel).map(Box::new);
-                    let known = Peer::of(*channel, &self.node).map(|peer| Peer { facing, ..peer });
+                    let known = Peer::of(*channel, &self.node);
                     let gone = || {
                         let name = self.node.node_name(*peer);
                         let name = if name.is_empty() { peer.to_string() } else { name };
                         Peer { node_id: *peer, name, ..Peer::default() }
                     };
-                    Some(known.unwrap_or_else(gone))
+                    Some(Peer { facing, ..known.unwrap_or_else(gone) })
                 }
                 ChannelEvent::IncomingOpened { channel, .. } => Peer::of(*channel, &self.node),
                 _ => None,

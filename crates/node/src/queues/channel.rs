@@ -69,7 +69,7 @@ fn request(facing: &Facing, octets: u32) -> [u32; NUMBERS] {
         facts.ether_type.into(),
         u32::from_be_bytes([a, b, c, d]),
         u32::from_be_bytes([e, f, 0, 0]) | u32::from(facts.label),
-        u32::from(facts.key_epoch) << 16 | u32::from(facts.source),
+        u32::from(facts.payload.code()) << 24 | u32::from(facts.key_epoch) << 16 | u32::from(facts.source),
         facts.segment,
         facts.incarnation,
         facts.generation.counter,
@@ -92,9 +92,11 @@ pub(super) fn place_of(numbers: &[u32; NUMBERS]) -> (u16, u16, u32) {
 /// The frames that a request names.
 pub(super) fn stream_of(numbers: &[u32; NUMBERS]) -> Option<Stream> {
     let [_, _, _, ether_type, from, rest, source, segment, incarnation, counter, station, ..] = *numbers;
-    if [ether_type, station].iter().any(|number| *number > u16::MAX.into()) || source >> 24 != 0 {
+    if [ether_type, station].iter().any(|number| *number > u16::MAX.into()) {
         return None;
     }
+    let kinds = [PayloadKind::Unit, PayloadKind::Rtip];
+    let payload = kinds.into_iter().find(|kind| u32::from(kind.code()) == source >> 24)?;
     let ([a, b, c, d], [e, f, ..]) = (from.to_be_bytes(), rest.to_be_bytes());
     let mut key = [0; 16];
     for (place, number) in key.chunks_exact_mut(4).zip(&numbers[11..15]) {
@@ -102,7 +104,7 @@ pub(super) fn stream_of(numbers: &[u32; NUMBERS]) -> Option<Stream> {
     }
     Some(Stream {
         from: MacAddr([a, b, c, d, e, f]),
-        payload: PayloadKind::Unit,
+        payload,
         label: rest as u16,
         key_epoch: (source >> 16) as u8,
         source: source as u16,
@@ -110,6 +112,7 @@ pub(super) fn stream_of(numbers: &[u32; NUMBERS]) -> Option<Stream> {
         incarnation,
         generation: Generation { counter, station: station as u16 },
         counter: u64::from(numbers[1] >> 16) << 32 | u64::from(numbers[15]),
+        number: 0,
         key: HeaderKey::new(key),
     })
 }
@@ -149,6 +152,7 @@ mod tests {
             incarnation: 0xdead_beef,
             key_epoch: 0xee,
             generation: Generation { counter: 0x1234_5678, station: 0x9abc },
+            payload: PayloadKind::Rtip,
             label: 0xfedc,
             counter: 0x89ab_0123_4567,
             header_key: HeaderKey::new(std::array::from_fn(|at| at as u8)),
@@ -162,7 +166,7 @@ mod tests {
         assert_eq!((stream.source, stream.segment), (facts.source, facts.segment));
         assert_eq!((stream.incarnation, stream.generation), (facts.incarnation, facts.generation));
         assert_eq!(stream.counter, facts.counter);
-        assert_eq!((stream.key, stream.payload), (facts.header_key, PayloadKind::Unit));
+        assert_eq!((stream.key, stream.payload), (facts.header_key, PayloadKind::Rtip));
         assert_eq!(stream_of(&[u32::MAX; NUMBERS]), None);
     }
 }

@@ -4,8 +4,8 @@
 //! A program that lies about its counts misleads the sender of its own channel, as one that throws units away
 //! does, and nobody else.
 
-use super::Channels;
 use super::incoming::Incoming;
+use super::{ChannelEvent, Channels};
 use crate::io::{ChannelId, ReaderCounts};
 use crate::segment::Segment;
 use rota_units::{Instant, Span};
@@ -27,6 +27,16 @@ impl Channels {
     pub(crate) fn incoming_label(&self, id: ChannelId) -> Option<(MacAddr, u16)> {
         let channel = self.incoming.iter().find(|channel| channel.id == id)?;
         Some((channel.hop, channel.label))
+    }
+
+    /// Frames of a channel have come whose sender's word that it is open has not.
+    pub(crate) fn frames_came(&mut self, id: ChannelId) {
+        let channel = self.incoming.iter_mut().find(|channel| channel.id == id);
+        if let Some(channel) = channel.filter(|channel| channel.accepted && !channel.opened) {
+            channel.opened = true;
+            let (channel, granted) = (channel.id, channel.granted);
+            self.events.push_back(ChannelEvent::IncomingOpened { channel, granted });
+        }
     }
 
     /// The program takes the frames of a channel itself, and counts so far. No count falls.
@@ -106,6 +116,22 @@ mod tests {
             ledger.repeated();
         }
         assert_eq!(ledger.closed(), [(id, CloseCause::WasSilent)]);
+    }
+
+    /// It waited for the sender to repeat its word: no frame of the channel comes to the node.
+    #[test]
+    fn frames_open_a_channel_whose_word_was_lost() {
+        let mut ledger = Ledger::new();
+        let id = ledger.accepted_from(B, 70);
+        let opened = |ledger: &mut Ledger| {
+            let events = std::iter::from_fn(|| ledger.channels.next_event());
+            events.filter(|event| matches!(event, ChannelEvent::IncomingOpened { .. })).count()
+        };
+        assert_eq!(opened(&mut ledger), 0);
+        ledger.channels.frames_came(id);
+        ledger.channels.frames_came(id);
+        assert_eq!(opened(&mut ledger), 1);
+        assert!(ledger.channels.received(id).is_some());
     }
 
     #[test]

@@ -121,13 +121,18 @@ impl Ledger {
 
     /// A channel that a station has opened to here.
     pub(super) fn opened_by(&mut self, from: MacAddr, channel: u64) -> ChannelId {
+        let id = self.accepted_from(from, channel);
+        self.hear(from, Verb::Opened, ChannelId(channel));
+        id
+    }
+
+    /// One that was accepted, and whose sender has not said that it is open.
+    pub(super) fn accepted_from(&mut self, from: MacAddr, channel: u64) -> ChannelId {
         self.channels.listen(Listener { id: channel, service: 5, from: None });
-        let remote = ChannelId(channel);
-        self.hear(from, Verb::Connect, remote);
+        self.hear(from, Verb::Connect, ChannelId(channel));
         let id = self.channels.incoming[self.channels.incoming.len() - 1].id;
         assert!(self.channels.accept(id));
         self.carry();
-        self.hear(from, Verb::Opened, remote);
         id
     }
 

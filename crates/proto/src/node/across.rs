@@ -653,13 +653,14 @@ impl Node {
         promise: Span,
     ) {
         let id = self.lines[0].channels.next_id();
+        let arrival = self.arrival_of(entry);
         // It takes no second channel, on whatever port or path.
         let taken: Vec<_> = self.lines.iter_mut().map(|line| line.channels.take(listener)).collect();
         let Some(across) = &mut self.across else { return };
         let withdrawn = across.withdrawn(across.rcap.records(entry), request.destination);
         let granted = Granted { withdrawn, ..granted(request, promise) };
         let end = End::asked(key, (false, key.origin), granted, taken.into_iter().flatten().next());
-        across.ends.insert(id, end);
+        across.ends.insert(id, End { arrival, ..end });
         // The program's memory is made for what the channel may become.
         let mut made_for = granted;
         made_for.contract.unit_octets_max = u32::try_from(request.room.get()).unwrap_or(u32::MAX);

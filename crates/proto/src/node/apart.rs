@@ -1,9 +1,12 @@
 //! Channels whose program takes their frames itself, from a queue that the kernel fills.
 
 use super::Node;
+use crate::across::Arrival;
 use crate::io::{ChannelId, PortId, ReaderCounts};
+use crate::rcap::EntryId;
 use crate::segment::Segment;
 use rota_medium::door::DataFacts;
+use rota_wire::PayloadKind;
 
 /// A channel that comes here, for the one who sorts its frames out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,21 +22,50 @@ pub struct Facing {
 }
 
 impl Node {
-    /// The facts of the frames of a channel that is received here; none across segments, nor where the medium
-    /// wants to see them.
+    /// The facts of the frames of a channel that is received here; none where the medium wants to see them,
+    /// and of a channel to several receivers. Those of one across segments are known when its program is
+    /// asked, and hold until it goes by another path or contract.
     pub fn facing(&self, channel: ChannelId) -> Option<Facing> {
+        if let Some(end) = self.end_across(channel) {
+            let Arrival { from, local_id, octets } = end.arrival?;
+            let medium = self.port_at(from.port)?.medium();
+            let facts = medium.data_facts(from.hop, PayloadKind::Rtip, local_id)?;
+            return Some(Facing { port: from.port, facts, fragment_octets: octets, one_clock: false });
+        }
         let port = self.port_of(channel)?;
         let medium = self.port_at(port)?.medium();
         let (hop, label) = self.line_of(channel).channels.incoming_label(channel)?;
-        let facts = medium.data_facts(hop, label)?;
+        let facts = medium.data_facts(hop, PayloadKind::Unit, label)?;
         let fragment_octets = medium.settings().link.framing.unit_payload_max() as u32;
         Some(Facing { port, facts, fragment_octets, one_clock: medium.shares_clock(hop) })
     }
 
+    /// How the packets of a channel will come here whose program is asked. Its local id is given now, so that
+    /// the kernel can sort out the first packet already.
+    pub(super) fn arrival_of(&mut self, entry: EntryId) -> Option<Arrival> {
+        let (before, local_id, octets) = self.across.as_mut()?.rcap.name_arrival(entry)?;
+        let octets = u32::try_from(octets.get()).unwrap_or(u32::MAX);
+        Some(Arrival { from: self.way_to(before)?, local_id, octets })
+    }
+
     /// The program of such a channel counts so far.
     pub fn take_counts(&mut self, channel: ChannelId, counts: &ReaderCounts) {
+        if let Some(came) = self.hops.take_counts(channel, counts) {
+            let port = self.end_across(channel).and_then(|end| end.way).and_then(|way| self.place(way.port));
+            if let Some(at) = port {
+                self.lines[at].port.packets_mut().received += came;
+            }
+            self.count_arrivals();
+            return;
+        }
         let line = self.line_mut(channel);
         let segment = Segment::of(&line.port);
         line.channels.take_counts(channel, counts, segment);
+    }
+
+    /// Frames of a channel have come of which its program has not heard yet: the word that it is open was
+    /// lost, but only an open channel carries data.
+    pub fn frames_came(&mut self, channel: ChannelId) {
+        self.line_mut(channel).channels.frames_came(channel);
     }
 }

@@ -131,10 +131,10 @@ impl Medium {
 
     /// The facts of the data frames of a channel from that station. RETHER has none: its stations read each
     /// frame of data, by which they know that a token lives and that nobody else sends.
-    pub fn data_facts(&self, from: MacAddr, label: u16) -> Option<DataFacts> {
+    pub fn data_facts(&self, from: MacAddr, payload: PayloadKind, label: u16) -> Option<DataFacts> {
         match self {
             Self::Rether(_) => None,
-            Self::Link(link) => link.data_facts(from, label),
+            Self::Link(link) => link.data_facts(from, payload, label),
         }
     }
 

@@ -306,11 +306,23 @@ impl Ledger {
         (entry.state, entry.due) = (State::Open, Instant::FAR);
         let before = entry.before;
         self.count_waiting(before);
-        if before.is_some() {
+        if before.is_some() && self.name(id).is_none() {
             let label = self.label_of_stem(id).unwrap_or_else(|| self.free_label());
             self.labels.insert(label);
             self.entries.get_mut(&id).expect("as above").label = label;
         }
+    }
+
+    /// The label of an entry that is no branch, from now on if it has none.
+    pub(super) fn name(&mut self, id: EntryId) -> Option<u16> {
+        let entry = self.entries.get(&id).filter(|entry| entry.before.is_some())?;
+        if entry.label > 0 || entry.demand.is_branch() {
+            return Some(entry.label).filter(|label| *label > 0);
+        }
+        let label = self.free_label();
+        self.labels.insert(label);
+        self.entries.get_mut(&id)?.label = label;
+        Some(label)
     }
 
     /// The reservation that a new branch of a tree finds at this node, and what it offers: packets of another

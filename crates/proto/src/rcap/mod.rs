@@ -76,7 +76,7 @@ use reroute::Kept;
 use rota_contract::{ChannelId, NodeId};
 use rota_medium::Rng;
 use rota_medium::door::Life;
-use rota_units::{Instant, Span};
+use rota_units::{Instant, Octets, Span};
 use rota_wire::{Malformed, RcapBody, RcapChannel, RcapMessage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -296,6 +296,15 @@ impl Rcap {
     /// At the destination: the delay that is to be expected, D_max where a node before may relax its bound.
     pub fn promised(&self, entry: EntryId) -> Option<Span> {
         Some(self.ledger.get(entry)?.promise)
+    }
+
+    /// The arrival of the packets of an entry whose program has been asked: the node before, and their local
+    /// id, which the entry has from now on, before it is open. None of a branch, which may share that of
+    /// another one.
+    pub fn name_arrival(&mut self, entry: EntryId) -> Option<(NodeId, u16, Octets)> {
+        let label = self.ledger.name(entry)?;
+        let entry = self.ledger.get(entry)?;
+        Some((entry.before?, label, entry.demand.packets.octets))
     }
 
     /// The node before, on the path of an entry; none at the source.

@@ -13,7 +13,7 @@ use super::fan::Fans;
 use super::hold::Hold;
 use crate::channels::follow::Follow;
 use crate::channels::lateness::OneWay;
-use crate::io::{ChannelId, Delivery, PortId, UnitDescriptor};
+use crate::io::{ChannelId, Delivery, PortId, ReaderCounts, UnitDescriptor};
 use rota_admission::Admitted;
 use rota_contract::{CloseCause, Tally};
 use rota_units::{Instant, Span};
@@ -82,6 +82,8 @@ struct Sink {
     joined_at: Option<u16>,
     /// Packets of a contract that follows, and that the channel goes by soon.
     hold: Option<Box<Hold>>,
+    /// The counts of a program that takes its frames itself.
+    apart: Option<ReaderCounts>,
 }
 
 impl Sink {
@@ -562,6 +564,11 @@ impl Table {
             arrived,
             left_out: unit.left_out,
         };
+        let id = arrival.hop;
+        if sink.apart.is_some() {
+            // Its program counts this one, too, behind those that it has still to take from its queue.
+            return Some(descriptor);
+        }
         let found = sink.follow.fragment(&descriptor, octets as u64);
         sink.tally.lost = sink.tally.lost.saturating_add(found.lost.1);
         sink.tally.incomplete += u64::from(found.in_part.is_some());
@@ -569,11 +576,27 @@ impl Table {
             sink.tally.units += 1;
             sink.judge(arrived, unit.schedule_ns);
         }
-        let id = arrival.hop;
         if sink.has_waited() {
             self.end_hold(id);
         }
         Some(descriptor)
+    }
+
+    /// The program of a channel that ends here takes its frames itself, and counts so far: how many came
+    /// since the last time. None if no channel of this number ends here.
+    pub(crate) fn take_counts(&mut self, id: ChannelId, counts: &ReaderCounts) -> Option<u64> {
+        let sink = self.sinks.get_mut(&id)?;
+        let known = sink.apart.unwrap_or_default();
+        let counts = counts.sound().not_below(&known);
+        sink.apart = Some(counts);
+        let ReaderCounts { units, lost, incomplete, late, latest_by_ns, .. } = counts;
+        sink.tally = Tally { units, lost, incomplete, late, latest_by_ns, ..sink.tally };
+        sink.last_number = sink.last_number.max(counts.next.saturating_sub(1));
+        sink.follow.came(counts.next, counts.missing);
+        if sink.has_waited() {
+            self.end_hold(id);
+        }
+        Some(counts.fragments - known.fragments)
     }
 
     // ---- ends -----------------------------------------------------------------------------------------

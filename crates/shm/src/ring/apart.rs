@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rota_units::{Instant, Span};
-use rota_wire::{ChannelKey, FrameView, UnitHeader, verify_data};
+use rota_wire::{ChannelKey, FrameView, PayloadKind, RtipHeader, UnitHeader, parse_fragment, verify_data};
 
 use super::rx_reader::RxCounts;
 use super::rx_writer::RingFragment;
@@ -17,7 +17,8 @@ use crate::layout::ReaderHeader;
 use crate::memory::MemoryError;
 use crate::raw::{KernelRing, ReadPages, WritePages};
 
-/// Octets of a record before the frame: when it came (CLOCK_MONOTONIC, ns), its octets with both tags, zeros.
+/// Octets of a record before the frame: when it came (CLOCK_MONOTONIC, ns), its octets with both tags, and
+/// the number of its unit modulo 2^32.
 pub const FRAME_HEAD_OCTETS: usize = 16;
 /// The numbers that a program states of its channel.
 pub const STATED: usize = 12;
@@ -62,7 +63,7 @@ pub struct Apart {
     unproven: u64,
 }
 
-/// The numbers of units, of which frames have the lower half, and the newest frame.
+/// The numbers of units, of which records have the lower half, and the newest frame.
 #[derive(Clone, Copy, Debug, Default)]
 struct Numbers {
     last: u64,
@@ -75,13 +76,11 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// The number of the unit of a frame that is newer than all before. A full queue keeps the oldest frames:
-    /// after more than 2^15 units one is as far ahead as the counter allows, and no old one.
-    fn place(&mut self, counter: u64, unit: &UnitHeader) -> Option<u64> {
-        let ahead = unit.number.wrapping_sub(self.last as u16);
-        let may_be_ahead = counter.saturating_sub(self.counter) >= ahead.into();
-        let step = if may_be_ahead { i64::from(ahead) } else { i64::from(ahead.cast_signed()) };
-        let number = self.last.checked_add_signed(step)?;
+    /// The number of the unit of a frame that is newer than all before. The kernel has followed the numbers
+    /// of frames for which the ring had no room, too, so it states more of them than the frame does.
+    fn place(&mut self, counter: u64, stated: u32, unit: &UnitHeader) -> Option<u64> {
+        let step = stated.wrapping_sub(self.last as u32).cast_signed();
+        let number = self.last.checked_add_signed(step.into())?;
         let place = (number, unit.fragment);
         if counter <= self.counter || self.newest.is_some_and(|newest| place <= newest) {
             return None;
@@ -331,7 +330,7 @@ fn read(
     payload: &mut [u8],
 ) -> Result<(RingFragment, usize), Wrong> {
     let (head, rest) = record.split_first_chunk::<FRAME_HEAD_OCTETS>().ok_or(Wrong::Form)?;
-    let [a, b, c, d, e, f, g, h, o0, o1, o2, o3, ..] = *head;
+    let [a, b, c, d, e, f, g, h, o0, o1, o2, o3, n0, n1, n2, n3] = *head;
     let arrived = Instant::from_nanos(u64::from_ne_bytes([a, b, c, d, e, f, g, h]));
     let octets = u32::from_ne_bytes([o0, o1, o2, o3]) as usize;
     let frame = rest.get(..octets).ok_or(Wrong::Form)?;
@@ -341,10 +340,23 @@ fn read(
     if !verify_data(&view, key) {
         return Err(Wrong::Tag);
     }
-    let (unit, fragment) = UnitHeader::parse(view.body()).map_err(|_| Wrong::Form)?;
+    // Under the channel's key its frames have one of the two forms.
+    let is_packet = view.header().payload == PayloadKind::Rtip;
+    let parsed = match is_packet {
+        true => RtipHeader::parse(view.body()).and_then(|(_, packet)| parse_fragment(packet)),
+        false => UnitHeader::parse(view.body()),
+    };
+    let (unit, fragment) = parsed.map_err(|_| Wrong::Form)?;
+    if is_packet && fragment.len() > fragment_octets as usize {
+        return Err(Wrong::Form);
+    }
     let place = payload.get_mut(..fragment.len()).ok_or(Wrong::Form)?;
     let offset = u32::from(unit.fragment).checked_mul(fragment_octets).ok_or(Wrong::Form)?;
-    let number = numbers.place(view.header().seq, &unit).ok_or(Wrong::Old)?;
+    let stated = u32::from_ne_bytes([n0, n1, n2, n3]);
+    if stated as u16 != unit.number {
+        return Err(Wrong::Form);
+    }
+    let number = numbers.place(view.header().seq, stated, &unit).ok_or(Wrong::Old)?;
     place.copy_from_slice(fragment);
     let descriptor = RingFragment {
         number,
@@ -399,7 +411,7 @@ mod tests {
         let octets = emit_frame(&mut frame, to, from, DEFAULT_ETHERTYPE, &header, 20 + data.len(), key);
         let mut record = 77_u64.to_ne_bytes().to_vec();
         record.extend((octets as u32).to_ne_bytes());
-        record.extend([0; 4]);
+        record.extend(u32::from(unit.number).to_ne_bytes());
         record.extend(&frame[..octets]);
         record
     }
@@ -415,6 +427,8 @@ mod tests {
         let (mut numbers, mut room) = (Numbers::default(), [0; 100]);
         let mut take = |record: &[u8]| read(record, &own, 2, &mut numbers, &mut room);
         let first = record(10, unit(0xffff, 0), b"ab", &key);
+        let mut early = record(16, unit(0xffff, 0), b"ab", &key);
+        early[12..16].copy_from_slice(&u32::MAX.to_ne_bytes());
         let mut wrong = first.clone();
         *wrong.last_mut().unwrap() ^= 1;
         assert_eq!(take(&wrong), Err(Wrong::Tag));
@@ -430,7 +444,49 @@ mod tests {
         assert_eq!(take(&record(13, unit(0, 0), b"ab", &key)), Err(Wrong::Old), "it was there");
         let (fragment, _) = take(&record(14, unit(0, 1), b"cd", &key)).unwrap();
         assert_eq!((fragment.offset, fragment.last), (2, true));
-        assert_eq!(take(&record(15, unit(0xffff, 0), b"ab", &key)), Err(Wrong::Old), "before the first");
+        assert_eq!(take(&early), Err(Wrong::Old), "before the first");
+    }
+
+    /// A packet of a channel across segments that lies: its own header, a label in that of the unit, or more
+    /// octets than its channel's packets have.
+    #[test]
+    fn a_packet_of_a_channel_across_segments_is_read_and_one_that_lies_is_none() {
+        let name = ChannelName { payload: PayloadKind::Rtip, ..NAME };
+        let key = Key::new([1; 32]);
+        let own = key.channel_key(name);
+        let packet = |counter, label, data: &[u8], wrong: Option<usize>| {
+            let mut frame = vec![0; 200];
+            let at = 42 + RtipHeader::new(name.label, 4, 7).emit(&mut frame[42..], 20 + data.len()).unwrap();
+            UnitHeader { label, unit_octets: 4, ..unit(7, 1) }.emit(&mut frame[at..]);
+            frame[at + 20..][..data.len()].copy_from_slice(data);
+            if let Some(wrong) = wrong {
+                frame[wrong] ^= 1;
+            }
+            let header = LinkHeader {
+                kind: Kind::Data,
+                key_epoch: 0,
+                payload: name.payload,
+                source: 2,
+                segment: 1,
+                incarnation: name.incarnation,
+                generation: Generation::default(),
+                seq: counter,
+            };
+            let (to, from) = (MacAddr([2; 6]), MacAddr([4; 6]));
+            let body = 36 + data.len();
+            let octets = emit_frame(&mut frame, to, from, DEFAULT_ETHERTYPE, &header, body, &key);
+            let head = [&77_u64.to_ne_bytes()[..], &(octets as u32).to_ne_bytes(), &7_u32.to_ne_bytes()];
+            [&head.concat(), &frame[..octets]].concat()
+        };
+        let (mut numbers, mut room) = (Numbers::default(), [0; 100]);
+        let mut take = |record: &[u8]| read(record, &own, 2, &mut numbers, &mut room);
+        assert_eq!(take(&packet(1, 9, b"cd", None)), Err(Wrong::Form), "a label");
+        assert_eq!(take(&packet(1, 0, b"cd", Some(42))), Err(Wrong::Form), "no RTIP");
+        assert_eq!(take(&packet(1, 0, b"cd", Some(48))), Err(Wrong::Form), "its checksum");
+        assert_eq!(take(&packet(1, 0, b"cde", None)), Err(Wrong::Form), "too long");
+        let (fragment, octets) = take(&packet(1, 0, b"cd", None)).unwrap();
+        assert_eq!((fragment.number, fragment.offset, octets), (7, 2, 2));
+        assert_eq!(take(&packet(1, 0, b"cd", None)), Err(Wrong::Old), "played again");
     }
 
     /// The node's side, the program's, and the ring, which the test writes in the kernel's place.
@@ -498,6 +554,17 @@ mod tests {
         assert_eq!(bench.reads().0, None);
     }
 
+    /// The newer ones went first where the kernel's came between two looks.
+    #[test]
+    fn frames_of_the_kernel_come_before_what_the_node_writes_behind_them() {
+        let mut bench = Bench::new(Span::ZERO);
+        let by_node = RingFragment { number: 1, last: true, unit_octets: 4, ..RingFragment::default() };
+        assert!(bench.node.push(&by_node, b"four"));
+        bench.comes(0);
+        assert_eq!([bench.reads().0, bench.reads().0, bench.reads().0], [Some(0), Some(1), None]);
+        assert_eq!(bench.program.counts().stale_fragments, 0);
+    }
+
     /// The program went on counting by the bound of the beginning, and the node's other channels did not.
     #[test]
     fn a_unit_is_late_by_the_bound_that_stands_now() {
@@ -516,16 +583,34 @@ mod tests {
         assert_eq!(late(&mut bench, 2), (2, 34));
     }
 
-    /// The frames of the next 2^15 units were taken for old ones, and no unit of them counted as lost.
+    /// The frames of the next 2^15 units were taken for old ones, and no unit of them counted as lost; beyond
+    /// 2^16 units all numbers were too small until the end.
     #[test]
     fn a_program_that_stood_still_for_long_reads_on() {
         let mut numbers = Numbers::default();
-        assert_eq!(numbers.place(100, &unit(0, 0)), Some(0));
-        assert_eq!(numbers.place(40_100, &unit(40_000, 0)), Some(40_000));
-        assert_eq!(numbers.place(40_101, &unit(40_001, 0)), Some(40_001));
-        assert_eq!(numbers.place(40_102, &unit(40_000, 0)), None, "an old one");
-        assert_eq!(numbers.place(105_000, &unit(39_999, 0)), None, "more units than frames");
-        assert_eq!(numbers.place(105_637, &unit(40_000, 1)), Some(105_536));
+        let mut place =
+            |counter, number: u32, fragment| numbers.place(counter, number, &unit(number as u16, fragment));
+        assert_eq!(place(100, 0, 0), Some(0));
+        assert_eq!(place(40_100, 40_000, 0), Some(40_000));
+        assert_eq!(place(40_101, 40_001, 0), Some(40_001));
+        assert_eq!(place(40_102, 40_000, 0), None, "an old one");
+        assert_eq!(place(340_101, 340_001, 0), Some(340_001), "more than 2^16 units had no room");
+        assert_eq!(place(340_101, 340_001, 1), None, "played again");
+        assert_eq!(place(340_102, 340_001, 1), Some(340_001));
+        assert_eq!(place(u64::MAX, u32::MAX, 0), None, "before the first");
+        let mut numbers = Numbers { last: 0xffff_fffe, ..Numbers::default() };
+        assert_eq!(numbers.place(1, 3, &unit(3, 0)), Some(0x1_0000_0003));
+    }
+
+    /// A number of another unit than that of the frame is none that the kernel has made.
+    #[test]
+    fn a_record_that_numbers_another_unit_is_no_frame() {
+        let key = Key::new([1; 32]);
+        let mut wrong = record(10, unit(7, 0), b"ab", &key);
+        wrong[12] ^= 1;
+        let (mut numbers, mut room) = (Numbers::default(), [0; 100]);
+        let found = read(&wrong, &key.channel_key(NAME), 2, &mut numbers, &mut room);
+        assert_eq!(found, Err(Wrong::Form));
     }
 
     #[test]

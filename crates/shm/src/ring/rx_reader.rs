@@ -208,6 +208,9 @@ impl RxReader {
 
     /// Copies the next fragment into `payload`.
     fn fetch(&mut self) -> Option<(RingFragment, usize)> {
+        let end = |pages: &ReadPages| pages.load_acquire(offset_of!(BoardHeader, rx_head));
+        // Looked up before the kernel's queue: what the node writes behind a frame there comes behind it.
+        let seen = self.apart.is_some().then(|| end(&self.pages));
         if let Some(apart) = &mut self.apart
             && let Some(fetched) = apart.fetch(&mut self.payload, &mut self.counts)
         {
@@ -215,7 +218,7 @@ impl RxReader {
         }
         // Where the kernel's filter is gone, the frames come by the node again.
         loop {
-            let head = self.pages.load_acquire(offset_of!(BoardHeader, rx_head));
+            let head = seen.unwrap_or_else(|| end(&self.pages));
             if head <= self.at {
                 return None;
             }
