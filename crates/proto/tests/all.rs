@@ -4,6 +4,7 @@ mod across;
 mod astray;
 mod backup;
 mod change;
+mod circuits;
 mod claims;
 mod disciplines;
 mod drive;

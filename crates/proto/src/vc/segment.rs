@@ -300,6 +300,12 @@ impl Inbox {
         (next <= self.cum).then(|| (self.room.slots[self.room.at(next)].piece, self.room.data(next)))
     }
 
+    /// The same for the TPDU so many behind it: what was copied for a program is not taken yet.
+    pub fn peek_ahead(&self, ahead: u64) -> Option<(Piece, &[u8])> {
+        let next = self.taken + 1 + ahead.min(self.room.slots.len() as u64);
+        (next <= self.cum).then(|| (self.room.slots[self.room.at(next)].piece, self.room.data(next)))
+    }
+
     /// The program has taken it; true if there was one.
     pub fn take(&mut self) -> bool {
         if self.taken == self.cum {

@@ -114,6 +114,11 @@ impl Sink {
         Counts { tpdus: self.inbox.cum(), messages: self.inbox.messages_taken() }
     }
 
+    /// TPDUs and messages that the program has taken.
+    pub const fn counts_taken(&self) -> Counts {
+        Counts { tpdus: self.inbox.taken(), messages: self.inbox.messages_taken() }
+    }
+
     /// True if it has ended, and at most answers what comes again: it has no buffers any more.
     pub const fn is_ended(&self) -> bool {
         matches!(self.state, State::Lingering | State::Ended)
@@ -237,6 +242,11 @@ impl Sink {
     /// after a close of this end nothing, since the sender is told what had been taken.
     pub fn peek(&self) -> Option<(Piece, &[u8])> {
         if self.wants_more { self.inbox.peek() } else { None }
+    }
+
+    /// The same of the TPDU so many behind it, which is not taken yet.
+    pub fn peek_ahead(&self, ahead: u64) -> Option<(Piece, &[u8])> {
+        if self.wants_more { self.inbox.peek_ahead(ahead) } else { None }
     }
 
     /// The program has taken them; true if there were any.
