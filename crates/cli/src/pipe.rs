@@ -145,6 +145,7 @@ fn send_lines(sender: &mut Sender, input: &mut impl Read, patience: Span) -> Res
 fn receive(args: &Args, service: u32, patience: Span) -> Result<Exit, Failure> {
     let options = ListenOptions { window: args.window, backlog: 1 };
     let mut listener = CircuitListener::listen(&ControlName::default(), service, &options)?;
+    rota_answer::put_error_line(&format!("listening to service {service} of circuits\n"));
     let receiver = listener.accept(patience)?;
     drop(listener);
     let mut output = std::io::stdout().lock();
