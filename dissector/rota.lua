@@ -28,6 +28,7 @@ local KINDS = {
     [15] = "JoinAnswer",
     [16] = "Report",
     [17] = "Will",
+    [18] = "Circuit",
 }
 local PAYLOADS = { [0] = "none", [1] = "unit behind a unit header", [2] = "RTIP packet" }
 local ALGORITHMS = { [1] = "keyed BLAKE3, 16 octets", [2] = "header tag and data tag, 8 octets each" }

@@ -1,6 +1,7 @@
 //! How a command ends: one of seven exit codes and, when it failed, one sentence.
 
 use rota::llc::LlcError;
+use rota::vc::VcError;
 use rota::{AcceptError, CloseCause, DuplexError, NodeError, OpenError, SocketError, WaitError};
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -105,6 +106,16 @@ impl From<CloseCause> for Failure {
     fn from(cause: CloseCause) -> Self {
         let exit = if cause == CloseCause::ReservationLost { Exit::Broken } else { Exit::Failed };
         Self { exit, sentence: format!("the channel ended: {}", cause.sentence()) }
+    }
+}
+
+impl From<VcError> for Failure {
+    fn from(error: VcError) -> Self {
+        match error {
+            VcError::Node(error) => error.into(),
+            VcError::NodeGone => Self::node_gone(),
+            other => Self::failed(other),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub const VERSION: u64 = 2;
 
 /// Keys whose values are ids.
-const IDS: [&str; 2] = ["channel", "closed"];
+const IDS: [&str; 3] = ["channel", "circuit", "closed"];
 
 /// True once this program has printed a document: an error then adds none.
 static MADE: AtomicBool = AtomicBool::new(false);

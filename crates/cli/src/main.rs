@@ -8,6 +8,7 @@ mod key;
 mod lab;
 mod llc;
 mod node;
+mod pipe;
 mod recv;
 mod send;
 mod sim;
@@ -15,6 +16,7 @@ mod status;
 mod top;
 mod trace;
 mod traffic;
+mod vc;
 
 use clap::{Parser, Subcommand};
 use rota_answer::{Exit, Failure, Format, json, outln};
@@ -78,6 +80,10 @@ enum Command {
     Channel(channel::Args),
     /// Messages between sockets of stations (IEEE 802.2)
     Llc(llc::Args),
+    /// Pipe data through a circuit to a program of another station: reliable, of any length
+    Pipe(pipe::Args),
+    /// The circuits of this station
+    Vc(vc::Args),
     /// Mode, members and reservations of this station
     Status(status::Args),
     /// The monitor: who uses the wire, what is reserved, how much slack is left
@@ -110,6 +116,8 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Recv(args) => recv::run(&args, format),
         Command::Channel(args) => channel::run(&args, format),
         Command::Llc(args) => llc::run(&args, format),
+        Command::Pipe(args) => pipe::run(&args, format),
+        Command::Vc(args) => vc::run(&args, format),
         Command::Status(args) => status::run(&args, format),
         Command::Top(args) => top::run(&args, format),
         Command::Trace(args) => trace::run(&args, format),

@@ -45,6 +45,7 @@ mod send;
 mod session;
 mod spin;
 pub mod udp;
+pub mod vc;
 mod wait;
 
 pub use clock::{now, sleep_until};

@@ -14,6 +14,8 @@ pub enum Arrived<'a> {
     Signal(MacAddr, &'a [u8]),
     /// Another station's report.
     Report(MacAddr, &'a [u8]),
+    /// A TPDU of a circuit.
+    Circuit(MacAddr, &'a [u8]),
     /// Data that left under a grant: from where, the stamp of that grant, the kind of the body, and the body.
     Data(MacAddr, (Generation, u64), PayloadKind, &'a [u8]),
 }

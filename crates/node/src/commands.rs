@@ -1,5 +1,6 @@
 //! What the control thread and the data thread say to each other. Each side has a queue and an eventfd.
 
+use crate::circuits::{CircuitCommand, CircuitMemory, CircuitNote};
 use crate::ledger::Charge;
 use crate::limits::Refusals;
 use crate::status::Snapshot;
@@ -151,6 +152,8 @@ pub(crate) enum Command {
     Circulate {
         until: Instant,
     },
+    /// About circuits of the native-mode transport.
+    Circuit(CircuitCommand),
     Snapshot {
         ask: u64,
         /// Channels whose detail is wanted, too.
@@ -213,6 +216,8 @@ pub(crate) enum Note {
         attached: u64,
         why: String,
     },
+    /// About circuits of the native-mode transport.
+    Circuit(CircuitNote),
     /// What was asked is done.
     Done {
         ask: u64,
@@ -229,6 +234,7 @@ pub(crate) enum Remains {
     Source(SourceMemory),
     Sink(SinkMemory),
     Socket(SocketMemory),
+    Circuit(Box<CircuitMemory>),
 }
 
 /// The memory of a sending channel: mapped, charged and let go as one.

@@ -1,5 +1,6 @@
 //! The control thread: connections of programs, their requests, and the news they wait for.
 
+mod circuits;
 mod ended;
 mod entrance;
 mod incoming;
@@ -22,6 +23,8 @@ use crate::log::{Level, say};
 use crate::rerouting::Rerouting;
 use crate::session::{Asked, Coming, Owned, Question, Session};
 use crate::status::{Facts, Snapshot};
+use circuits::Offers;
+pub(crate) use circuits::OwnCircuits;
 use ended::EndedChannels;
 use entrance::Entrance;
 pub(crate) use modify::Untold;
@@ -69,6 +72,8 @@ struct Control<'a> {
     rerouting: Rerouting,
     /// Of channels to several receivers: each as last heard of.
     receivers: BTreeMap<ChannelId, Vec<ReceiverInfo>>,
+    /// Circuits that no program has accepted yet.
+    offers: Offers,
     entrance: Entrance,
     over: bool,
 }
@@ -100,6 +105,7 @@ pub(crate) fn run(
         ended: EndedChannels::default(),
         rerouting: Rerouting::default(),
         receivers: BTreeMap::new(),
+        offers: Offers::new(),
         entrance: Entrance::new(listener),
         over: false,
     };
@@ -205,6 +211,7 @@ impl Control<'_> {
             Request::UdpOpen { ring_octets, peer } if session.greeted => {
                 self.queue_open(at, had, along.take(), (ring_octets, peer));
             }
+            Request::Circuit(asked) if session.greeted => self.circuit_asked(at, ask, had, asked),
             Request::UdpClose if session.greeted => self.queue_close(at),
             Request::UdpDiscarded if session.greeted => self.tell_discarded(at),
             Request::Incidents if session.greeted => session.answer(&Reply::Incidents(self.incidents.list())),
@@ -267,7 +274,9 @@ impl Control<'_> {
         // Of a request that was never granted no end is told.
         let told = session.channels.iter().filter(|owned| !owned.sending || owned.closing || owned.told);
         told.for_each(|owned| self.ended.keep_name(owned.channel, owned.called()));
-        session.forget(self.data);
+        if let Some(service) = session.forget(self.data) {
+            self.forget_service(service);
+        }
     }
 
     /// Programs that died without a word.
@@ -303,6 +312,7 @@ impl Control<'_> {
                 Note::PortLost { note } => crate::log::say(crate::log::Level::Warn, "port", &note),
                 Note::Hostile { channel, why } => self.on_hostile(channel, &why),
                 Note::HostileSocket { attached, why } => self.on_socket_ended(attached, &why),
+                Note::Circuit(note) => self.on_circuit(note),
                 Note::Done { ask } => self.on_done(ask),
                 // Unmaps: the data thread has no time for that.
                 Note::Remains(remains) => drop(remains),

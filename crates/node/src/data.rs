@@ -3,6 +3,7 @@
 mod apart;
 mod attach;
 mod behind;
+mod circuits;
 mod commands;
 mod counts;
 mod ease;
@@ -146,7 +147,11 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Identity { node_id: spec.node_id.get(), boot_id: boot_id(), mac, name: spec.name.clone() };
         let plugs_len = plugs.len();
         let ports = plugs.iter().map(|plug| {
-            let (mac, settings) = (MacAddr(plug.device.mac()), plug.settings.clone());
+            let (mac, mut settings) = (MacAddr(plug.device.mac()), plug.settings.clone());
+            // The other end of a tunnel is no station of a segment.
+            if !settings.withdrawn {
+                settings.circuits = rota_proto::circuits::CircuitSettings::USUAL;
+            }
             PortSpec { mac, settings, secret: spec.key.key().clone() }
         });
         let node = Node::with_ports(now(), &identity, &ports.collect::<Vec<_>>(), seed);
@@ -189,6 +194,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         let control = &self.control;
         self.rings.sockets.retry(at, &mut self.node, |note| control.say(note));
+        if self.look_at_circuits(at, ready) {
+            self.drain()?;
+        }
         // From the last one: the channel of a hostile ring ends here, and the last ring takes its place.
         for index in (0..self.rings.sources.len()).rev() {
             // A drain may end other channels.
@@ -292,8 +300,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     }
                 }
             }
-            // No node gives it.
-            Output::TransmitLlc { .. } => {}
+            // No node gives them.
+            Output::TransmitLlc { .. } | Output::TransmitCircuit { .. } => {}
         }
         self.measures.end_if_over(at);
         Ok(())

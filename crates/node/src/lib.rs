@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod broker;
+mod circuits;
 mod commands;
 mod control;
 mod counters;

@@ -137,6 +137,15 @@ pub enum Output {
         /// The level of the queue that it waited at.
         level: u8,
     },
+    /// A TPDU of a circuit may leave. Only within a node, as for link control.
+    TransmitCircuit {
+        /// On which port.
+        port: PortId,
+        /// The place that the circuits of the port keep it in.
+        place: u16,
+        /// The level of the queue that it waited at.
+        level: u8,
+    },
     /// A fragment for a local channel has waited for those before it: [`crate::Node::take_kept`] says which
     /// one it is, and its octets are in the frame buffer.
     Kept,
@@ -163,8 +172,8 @@ pub enum Output {
         /// The unit that was sent in it, if any, and what became of it.
         unit: Option<(u64, UnitFate)>,
     },
-    /// Something happened to a channel or to a message; take it with [`crate::Node::next_event`] and
-    /// [`crate::Node::next_llc_event`].
+    /// Something happened to a channel, a message or a circuit; take it with [`crate::Node::next_event`],
+    /// [`crate::Node::next_llc_event`] and [`crate::Node::next_circuit_event`].
     Event,
     /// An idle round came back: so many hops took so long.
     Round {

@@ -9,6 +9,7 @@ mod across;
 mod cause;
 mod channels;
 pub mod circuit;
+pub mod circuits;
 pub mod drive;
 pub mod io;
 pub mod link_state;
@@ -37,8 +38,8 @@ pub use llc::{
     MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
 pub use node::{
-    Beyond, ChannelDetail, Facing, Found, Holdings, Node, NotFound, PORTS_MAX, PortSpec, PortsError,
-    ReceiverDetail, Timer,
+    Beyond, ChannelDetail, CircuitOpenError, Facing, Found, Holdings, Node, NotFound, PORTS_MAX, PortSpec,
+    PortsError, ReceiverDetail, Timer,
 };
 pub use port::{GroupStatus, Medium, NODE_FRAMES, NODE_LEVEL, PartitionStatus, Port, PortTally, Status};
 pub use report::{CHANNELS_KEPT, HeardChannel, HeardStation, HostSigns, Reports};

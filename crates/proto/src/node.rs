@@ -11,6 +11,7 @@
 mod across;
 mod apart;
 pub(crate) mod carry;
+mod circuits;
 pub(crate) mod detail;
 mod fan;
 mod holdings;
@@ -24,6 +25,7 @@ mod ports;
 
 use crate::across::Across;
 use crate::channels::{ChannelEvent, Listener, OpenRequest, RequestError, ResizeError, Shortage, Stated};
+use crate::circuits::CircuitEvent;
 use crate::io::{ChannelId, Delivery, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, Way};
 use crate::port::{Medium, Port};
 use crate::report::{HostSigns, Reports};
@@ -32,6 +34,7 @@ use crate::segment::Segment;
 use crate::settings::Settings;
 pub use across::{Beyond, ReceiverDetail};
 pub use apart::Facing;
+pub use circuits::CircuitOpenError;
 pub use detail::ChannelDetail;
 pub use holdings::Holdings;
 use line::Line;
@@ -56,6 +59,8 @@ pub enum Timer {
     Channels(PortId),
     /// A message of this port repeats itself, or gives up.
     LinkControl(PortId),
+    /// An end of a circuit of this port repeats itself, or gives up.
+    Circuits(PortId),
     /// The next report of this port is due.
     Reports(PortId),
     /// A packet of a channel across segments becomes eligible on this port.
@@ -73,6 +78,8 @@ pub struct Node {
     /// Events of channels whose port is gone.
     orphaned: VecDeque<(PortId, ChannelEvent)>,
     messages: Messages,
+    /// Circuits whose port is gone.
+    lost_circuits: VecDeque<CircuitEvent>,
     /// The ways of channels across segments through this node.
     hops: Table,
     /// The channels across segments, where this node takes part in them.
@@ -221,6 +228,7 @@ impl Node {
 
     fn event(&self) -> Option<Output> {
         let is_told = self.messages.has_event() || self.has_event_across();
+        let is_told = is_told || !self.lost_circuits.is_empty();
         let has_event = !self.orphaned.is_empty() || is_told || self.lines.iter().any(Line::has_event);
         has_event.then_some(Output::Event)
     }
@@ -239,7 +247,10 @@ impl Node {
     pub fn timer(&self) -> Deadline<Timer> {
         let timers = self.lines.iter().map(Line::timer);
         let first = timers.reduce(Deadline::or).expect("a node has a port");
-        let waits = !self.orphaned.is_empty() || self.messages.has_event() || self.hops.has_event();
+        let waits = !self.orphaned.is_empty()
+            || !self.lost_circuits.is_empty()
+            || self.messages.has_event()
+            || self.hops.has_event();
         let at = if waits { Instant::ZERO } else { first.at };
         let across = self.across.as_ref().map_or(Instant::FAR, |across| across.deadline());
         let across = across.min(self.hops.deadline());

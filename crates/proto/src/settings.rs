@@ -1,5 +1,6 @@
-//! The settings of a station: those of its medium, and those of link control.
+//! The settings of a station: those of its medium, of link control and of circuits.
 
+use crate::circuits::CircuitSettings;
 use crate::llc::LlcSettings;
 use rota_admission::LinkModel;
 use rota_medium::SettingsError;
@@ -14,6 +15,8 @@ pub struct Settings {
     pub medium: rota_medium::Settings,
     /// Logical link control, each station's own affair.
     pub llc: LlcSettings,
+    /// Circuits of the native-mode transport, likewise.
+    pub circuits: CircuitSettings,
 }
 
 impl Settings {
@@ -87,7 +90,7 @@ impl Settings {
 
 impl From<rota_medium::Settings> for Settings {
     fn from(medium: rota_medium::Settings) -> Self {
-        Self { medium, llc: LlcSettings::default() }
+        Self { medium, llc: LlcSettings::default(), circuits: CircuitSettings::NONE }
     }
 }
 

@@ -5,6 +5,7 @@ mod apart;
 mod astray;
 mod backup;
 mod change;
+mod circuits;
 mod claims;
 mod disciplines;
 mod drive;

@@ -17,8 +17,8 @@ use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FormMember, Foul, FrameView,
     Generation, JoinAnswer, Key, Kind, Leases, LinkHeader, Load, MAX_SLOTS, MacAddr, ModeNotice, Nack,
-    PayloadKind, Phase, Report, ReportHead, Signal, Slot, SlotList, StationSet, Struck, Switch, SwitchAck,
-    Token, UnitHeader, Verb, Verdict, emit_frame, verify,
+    PayloadKind, Phase, Quality, Report, ReportHead, Signal, Slot, SlotList, StationSet, Struck, Switch,
+    SwitchAck, Terms, Token, Tpdu, TpduBody, UnitHeader, Verb, Verdict, emit_frame, verify,
 };
 
 /// Numbers that follow from a seed.
@@ -93,6 +93,7 @@ impl Segment {
         // In every third segment the insider lies of leases as well.
         let mut settings = settings;
         settings.follow_stalls = seed.is_multiple_of(3);
+        settings.circuits = rota_proto::circuits::CircuitSettings::USUAL;
         let secret = Key::new([1; 32]);
         let key = secret.derive("rota 2026 bootstrap frames", [settings.segment.to_be_bytes()].iter());
         let now = Instant::from_nanos(1_000_000_000);
@@ -268,6 +269,25 @@ impl Segment {
         (!self.dice.once_in(4)).then_some(leases)
     }
 
+    /// A TPDU of circuits that nobody has, or a step of a handshake.
+    fn tpdu(&mut self) -> Tpdu {
+        let (any, more) = (self.dice.next(), self.dice.next());
+        let (from, window, quality) = (any as u32, self.dice.near32(0), Quality::RELIABLE);
+        let service = self.dice.near32(7);
+        let terms = Terms { source: any, serial: more, from, service, window, tpdu: more as u16, quality };
+        let bodies = [
+            TpduBody::Open(terms),
+            TpduBody::Accept(terms),
+            TpduBody::Confirm(terms),
+            TpduBody::Ack { cum: any.min(more), cause: any, limit: any.max(more) },
+            TpduBody::Close { tpdus: any, messages: more },
+            TpduBody::Ask,
+        ];
+        let body = self.dice.of(&bodies);
+        let circuit = if matches!(body, TpduBody::Open(_)) { 0 } else { more };
+        Tpdu { to: any as u32, circuit, body }
+    }
+
     fn body(&mut self, kind: Kind, into: &mut [u8]) -> usize {
         let (any, digest) = (self.dice.next(), self.settings.digest());
         let epoch = self.dice.near32(self.nodes[1].rether().mode_epoch());
@@ -306,6 +326,7 @@ impl Segment {
                 JoinAnswer { nonce: any, challenge: any, verdict, silences, left_ms: any as u32 }.emit(into)
             }
             Kind::Report => self.report().emit(into),
+            Kind::Circuit => self.tpdu().emit(0, into),
             Kind::TokenAck | Kind::Request | Kind::Will | Kind::Unknown(_) => 0,
         }
     }

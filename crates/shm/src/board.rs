@@ -25,6 +25,8 @@ const SLOT_NUMBER: usize = offset_of!(BoardHeader, slot_number);
 const SLOT_AT: usize = offset_of!(BoardHeader, slot_at);
 const TALLY: usize = offset_of!(BoardHeader, tally);
 const COMPLETIONS: usize = offset_of!(BoardHeader, completions);
+const CIRCUIT: usize = offset_of!(BoardHeader, circuit);
+const CIRCUIT_END: usize = offset_of!(BoardHeader, circuit_end);
 const COUNTERS: usize = offset_of!(BoardHeader, counters);
 
 /// Where a channel is in its life.
@@ -218,6 +220,13 @@ impl Board {
         self.pages.store_release(completion_place(number), progress.word(number));
     }
 
+    pub(crate) fn set_circuit_words(&self, counts: [u64; 4], end: u64) {
+        for (place, word) in counts.into_iter().enumerate() {
+            self.pages.store(CIRCUIT + 8 * place, word);
+        }
+        self.pages.store_release(CIRCUIT_END, end);
+    }
+
     pub(crate) fn set_released(&self, units: u64) {
         self.pages.store_release(RELEASED, units);
     }
@@ -307,6 +316,11 @@ impl BoardView {
     /// One of the channel's counters.
     pub fn counter(&self, counter: ChannelCounter) -> u64 {
         self.pages.load(counter.place())
+    }
+
+    pub(crate) fn circuit_words(&self) -> (u64, [u64; 4]) {
+        let end = self.pages.load_acquire(CIRCUIT_END);
+        (end, std::array::from_fn(|place| self.pages.load(CIRCUIT + 8 * place)))
     }
 
     /// To be taken *before* looking for what one would wait for.

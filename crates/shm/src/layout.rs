@@ -12,7 +12,7 @@ pub const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"RotaChan");
 /// First word of a counters file: "RotaCntr".
 pub const COUNTERS_MAGIC: u64 = u64::from_be_bytes(*b"RotaCntr");
 /// Version of all layouts in this module; the two sides must agree exactly.
-pub const LAYOUT_VERSION: u64 = 10;
+pub const LAYOUT_VERSION: u64 = 11;
 /// Most octets of a unit in one fragment: an MTU of 9,000 without Rota's own 64.
 pub const FRAGMENT_OCTETS_MAX: u32 = 8_936;
 /// Most octets of a message in one cell of a socket's receive ring: an 802.3 frame has less.
@@ -81,7 +81,11 @@ pub struct BoardHeader {
     pub counters: [u64; CHANNEL_COUNTERS],
     /// The counts of units, as the receiver's node counted them; see [`rota_contract::Tally`].
     pub tally: [u64; 6],
-    reserved_4: [u64; 10],
+    /// Of a circuit: the counts of this end and those that the receiver's program has taken.
+    pub circuit: [u64; 4],
+    /// How a circuit has ended; 0 while it has not.
+    pub circuit_end: u64,
+    reserved_4: [u64; 5],
     /// What became of a socket's messages, by number modulo [`COMPLETIONS`].
     pub completions: [u64; COMPLETIONS],
 }
@@ -112,7 +116,9 @@ pub struct ReaderHeader {
     pub stated_sequence: u64,
     /// They are in the order of [`crate::Stated`].
     pub stated: [u64; 12],
-    more: [u64; 3],
+    /// Of a circuit: how often the client has asked for one octet on its bell.
+    pub armed: u64,
+    more: [u64; 2],
 }
 
 /// Head of one slot of the client-written ring; the unit's octets follow.

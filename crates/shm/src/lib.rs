@@ -16,6 +16,7 @@
 #![deny(unsafe_code)]
 
 mod board;
+mod circuit;
 pub mod control;
 pub mod counters;
 #[doc(hidden)]
@@ -37,6 +38,10 @@ mod ring;
 pub mod trace;
 
 pub use board::{Board, BoardView, ChannelCounter, ChannelState, SlotMark};
+pub use circuit::{
+    Bell, CircuitEnd, CircuitShape, CircuitState, ClientCircuitSink, ClientCircuitSource, NodeCircuitSink,
+    NodeCircuitSource, PART_FINISH, PART_LAST, open_circuit_sink, open_circuit_source,
+};
 pub use counters::{CounterReader, CounterTable};
 pub use memory::{
     ClientSink, ClientSocket, ClientSource, MemoryError, NodeSink, NodeSocket, NodeSource, SinkShape,
@@ -47,9 +52,9 @@ pub use monitor::{ChannelRow, MismatchRow, Monitor, MonitorTable, SegmentRow, St
 pub use patience::Patience;
 pub use raw::{Waited, max_slice};
 pub use ring::{
-    Apart, ApartShape, Delays, FRAME_HEAD_OCTETS, Hostile, MessageReader, MessageRoom, MessageWriter,
-    NextMessage, NextUnit, RingFragment, RxCounts, RxReader, RxUnit, RxWriter, Stated, TryWriteError,
-    TxReader, TxWriter, WaitingUnit,
+    Apart, ApartShape, CellReader, CellWriter, Delays, FRAME_HEAD_OCTETS, Hostile, MessageReader,
+    MessageRoom, MessageWriter, NextMessage, NextUnit, RingFragment, RxCounts, RxReader, RxUnit, RxWriter,
+    Stated, TryWriteError, TxReader, TxWriter, WaitingUnit,
 };
 pub use rota_wire::ChannelKey;
 pub use trace::{Lost, TraceEvent, TraceFile, TraceReader, TraceRecord, TraceVerdict};

@@ -471,15 +471,15 @@ pub fn open_sink_with(
     Ok(ClientSink { ring, board: BoardView::new(pages) })
 }
 
-struct BoardFacts {
+pub(crate) struct BoardFacts {
     unit_octets_max: u32,
     tx_slots: Option<u32>,
-    received: Option<RxRing>,
+    pub(crate) received: Option<RxRing>,
 }
 
 /// Makes a node-written file: mapped by us for writing first, then closed for every other writer, because
 /// even a read-only descriptor could be opened again for writing through /proc.
-fn board(
+pub(crate) fn board(
     unit_octets_max: u32,
     tx_slots: u32,
     ring: RxRing,
@@ -499,7 +499,7 @@ fn board(
     Ok((file, Arc::new(pages)))
 }
 
-fn open_board(file: OwnedFd) -> Result<(Arc<ReadPages>, BoardFacts), MemoryError> {
+pub(crate) fn open_board(file: OwnedFd) -> Result<(Arc<ReadPages>, BoardFacts), MemoryError> {
     let octets = memfd::fixed_octets(&file).map_err(kernel("look at the node-written file"))?;
     if octets < BOARD_OCTETS {
         return Err(MemoryError::NotOurs { found: "a file without a board", wanted: "a channel's board" });
@@ -531,6 +531,6 @@ fn open_board(file: OwnedFd) -> Result<(Arc<ReadPages>, BoardFacts), MemoryError
     Ok((Arc::new(pages), facts))
 }
 
-fn kernel(what: &'static str) -> impl FnOnce(Errno) -> MemoryError {
+pub(crate) fn kernel(what: &'static str) -> impl FnOnce(Errno) -> MemoryError {
     move |errno| MemoryError::Kernel { what, errno }
 }

@@ -156,6 +156,7 @@ fn fuzz_body(kind: Kind, body: &[u8]) {
                 assert_eq!(out[..20], body[..20], "what was read is what was written");
             }
         }
+        Kind::Circuit => fuzz_tpdu(body),
         Kind::TokenAck | Kind::Request | Kind::Will | Kind::Unknown(_) => {}
     }
 }

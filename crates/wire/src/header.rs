@@ -73,13 +73,15 @@ pub enum Kind {
     Report,
     /// A guardian tells that its node has ended and that all frames of the node have left.
     Will,
+    /// A TPDU of a circuit.
+    Circuit,
     /// A kind of a later version.
     Unknown(u8),
 }
 
 impl Kind {
     /// All kinds of this version; the index is the code less one.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Announce,
         Self::Switch,
         Self::SwitchAck,
@@ -97,6 +99,7 @@ impl Kind {
         Self::JoinAnswer,
         Self::Report,
         Self::Will,
+        Self::Circuit,
     ];
 
     /// The name in filters and scenario files.
@@ -134,6 +137,7 @@ impl Kind {
             Self::JoinAnswer => 15,
             Self::Report => 16,
             Self::Will => 17,
+            Self::Circuit => 18,
             Self::Unknown(code) => code,
         }
     }
@@ -144,6 +148,7 @@ impl Kind {
             Self::Token | Self::TokenAck | Self::List | Self::Request => Class::Token,
             Self::Claim | Self::ClaimGrant | Self::Nack => Class::Token,
             Self::Data => Class::RealTime,
+            Self::Circuit => Class::Ordinary,
             _ => Class::Control,
         }
     }

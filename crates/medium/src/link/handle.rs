@@ -104,7 +104,7 @@ impl Link {
                 self.on_will(now, mac, header, body);
                 return Some(Arrived::Nothing);
             }
-            Kind::Data | Kind::Signal | Kind::Report => {}
+            Kind::Data | Kind::Signal | Kind::Report | Kind::Circuit => {}
             // A RETHER station's, or recorded on a ring. The announcement of one that is there names it.
             _ => {
                 self.judge(FrameVerdict::Replayed);
@@ -123,6 +123,7 @@ impl Link {
         Some(match header.kind {
             Kind::Data => Arrived::Data(mac, (header.generation, header.seq), header.payload, body),
             Kind::Signal => Arrived::Signal(mac, body),
+            Kind::Circuit => Arrived::Circuit(mac, body),
             _ => Arrived::Report(mac, body),
         })
     }

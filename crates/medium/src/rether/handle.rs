@@ -23,7 +23,7 @@ fn source_of(frame: &[u8]) -> Option<MacAddr> {
 
 /// Whether a frame under a ring's key has its sender's own counter: no token orders it.
 const fn is_counted(kind: Kind) -> bool {
-    matches!(kind, Kind::Request | Kind::Signal | Kind::Report)
+    matches!(kind, Kind::Request | Kind::Signal | Kind::Report | Kind::Circuit)
 }
 
 impl Rether {
@@ -189,6 +189,7 @@ impl Rether {
             }
             Kind::Signal => return Some(Arrived::Signal(mac, body)),
             Kind::Report => return Some(Arrived::Report(mac, body)),
+            Kind::Circuit => return Some(Arrived::Circuit(mac, body)),
             _ => self.judge(FrameVerdict::Malformed),
         }
         Some(Arrived::Nothing)
@@ -252,6 +253,7 @@ impl Rether {
             Kind::Data => return Some(self.on_data(mac, stamp, header.payload, body)),
             Kind::Signal => return Some(Arrived::Signal(mac, body)),
             Kind::Report => return Some(Arrived::Report(mac, body)),
+            Kind::Circuit => return Some(Arrived::Circuit(mac, body)),
             _ => self.judge(FrameVerdict::Malformed),
         }
         Some(Arrived::Nothing)

@@ -86,6 +86,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.rings.sockets.cancel(at, socket, &mut self.node, |note| control.say(note));
                 self.control.say(Note::Done { ask });
             }
+            Command::Circuit(command) => self.circuit_command(at, command),
             Command::Circulate { until } => {
                 self.measures.measure_hops(until);
                 self.ways.iter_mut().for_each(|way| way.wire.counts.round = Default::default());

@@ -12,6 +12,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         while let Some(event) = self.node.next_llc_event() {
             self.rings.sockets.on_event(event);
         }
+        self.circuit_events();
         let at = now();
         while let Some((port, event)) = self.node.next_port_event() {
             self.told.tracer.channel(at, port, &event, &self.node);

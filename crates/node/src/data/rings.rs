@@ -3,6 +3,7 @@
 
 use super::units::{Due, Source};
 use super::waits::Waits;
+use crate::circuits::Circuits;
 use crate::commands::{DataEnd, Note, Remains, SinkMemory};
 use crate::sockets::Sockets;
 use crate::waker::Wakes;
@@ -37,6 +38,7 @@ pub(super) struct Rings {
     pub(super) sources: Vec<Source>,
     pub(super) sinks: Vec<Sink>,
     pub(super) sockets: Sockets,
+    pub(super) circuits: Circuits,
     pub(super) wakes: Wakes,
     /// A slot has called for something.
     pub(super) has_due: bool,
@@ -67,6 +69,7 @@ impl Rings {
             sources: Vec::with_capacity(256),
             sinks: Vec::with_capacity(256),
             sockets: Sockets::new(),
+            circuits: Circuits::new(),
             wakes: Wakes::default(),
             has_due: false,
             looked: Instant::ZERO,
@@ -122,6 +125,7 @@ impl Rings {
     /// Receivers are woken once a turn, however many frames came.
     pub(super) fn wake_receivers(&mut self, node: &Node) {
         self.sockets.wake(&mut self.wakes);
+        self.circuits.wake(node, &mut self.wakes);
         for sink in self.sinks.iter_mut().filter(|sink| sink.pushed) {
             sink.pushed = false;
             sink.memory.board.count(ChannelCounter::Wakes, 1);

@@ -278,7 +278,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
     /// Returns the end of the wait, or `at` if there was none.
     pub(super) fn pause(&mut self, at: Instant) -> Result<Instant, Stopped> {
         let flood = self.ways.iter().map(|way| way.wire.flood).max().unwrap_or(0);
-        let serves = self.rings.sockets.has_more();
+        let serves = self.rings.sockets.has_more() || self.rings.circuits.has_more();
         let is_due = self.work.ease.owes(at, serves)
             || self.work.ease.sent_nothing(self.frames_left(), self.leaves_work());
         if !(is_due || flood > 0) || self.node.ports().any(|port| port.medium().holds_token(at)) {
@@ -312,7 +312,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     /// True if the machines or the sockets have work that the turn had no time for.
     fn leaves_work(&self) -> bool {
-        self.work.has_more || self.rings.sockets.has_more()
+        self.work.has_more || self.rings.sockets.has_more() || self.rings.circuits.has_more()
     }
 
     pub(super) fn due(&self) -> Instant {

@@ -1,6 +1,7 @@
 //! Carries out what the machines want of each other: the only place where one changes another.
 
 use crate::channels::{Channels, Want};
+use crate::circuits::{Circuits, Want as CircuitWant};
 use crate::llc::{Llc, Want as LlcWant};
 use crate::port::Port;
 use rota_medium::rether::{Rether, Sign};
@@ -49,5 +50,15 @@ pub(crate) fn llc(now: Instant, llc: &mut Llc, port: &mut Port) {
                 llc.free_gone();
             }
         }
+    }
+}
+
+/// Does what circuits want of the queue of ordinary traffic, in order.
+pub(crate) fn circuits(now: Instant, circuits: &mut Circuits, port: &mut Port) {
+    if !circuits.has_want() {
+        return;
+    }
+    while let Some(CircuitWant::Queue { place, octets, level }) = circuits.next_want() {
+        port.queue_circuit(now, place, octets, level);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Timer, carry};
 use crate::channels::{Channels, OpenRequest, RequestError};
+use crate::circuits::{Circuits, Loss};
 use crate::io::{
     ChannelId, Delivered, Delivery, Disposition, FrameBuf, FrameVerdict, Input, Output, PortId, UnitFate,
 };
@@ -9,16 +10,16 @@ use crate::llc::Llc;
 use crate::port::Port;
 use crate::report::{HostSigns, Reports};
 use crate::rtip::shares::Shares;
-use crate::segment::Segment;
+use crate::segment::{MediumEvent, Segment};
 use crate::settings::Settings;
 use rota_contract::AskedTerms;
-use rota_medium::Arrived;
 use rota_medium::door::{Deadline, Identity, Place};
+use rota_medium::{Arrived, BODY};
 use rota_units::Instant;
 use rota_wire::llc::is_llc;
 use rota_wire::{
-    ChannelReport, Key, MacAddr, PayloadKind, Report, ReportHead, RtipHeader, Signal, UNIT_HEADER_OCTETS,
-    UnitHeader,
+    ChannelReport, Key, MacAddr, PayloadKind, Report, ReportHead, RtipHeader, Signal, TAG_OCTETS,
+    TPDU_HEADER_OCTETS, Tpdu, UNIT_HEADER_OCTETS, UnitHeader,
 };
 
 /// One port, and its machines.
@@ -28,6 +29,7 @@ pub(super) struct Line {
     pub(super) channels: Channels,
     pub(super) reports: Reports,
     pub(super) llc: Llc,
+    pub(super) circuits: Circuits,
     /// Its shares for channels across segments.
     pub(super) hops: Shares,
 }
@@ -66,6 +68,7 @@ impl Line {
             channels: Channels::new(identity.node_id, seed),
             reports: Reports::new(now, settings.report),
             llc: Llc::new(now, identity.mac, settings.llc.clone()),
+            circuits: Circuits::new(id.0, tpdu_of(&settings), &settings.circuits, seed),
             hops: Shares::new(),
             port: Port::new(now, id, identity, secret, settings.of_medium(), seed),
         }
@@ -127,6 +130,12 @@ impl Line {
                     return None;
                 }
             }
+            Arrived::Circuit(from, body) => {
+                if let Ok((tpdu, data)) = Tpdu::parse(body) {
+                    self.tell_circuits(now, |circuits| circuits.on_tpdu(now, from, &tpdu, data));
+                    return None;
+                }
+            }
             Arrived::Data(from, stamp, PayloadKind::Rtip, body) => {
                 if let Ok((header, payload)) = RtipHeader::parse(body) {
                     let stream = PACKET_STREAMS | u32::from(header.local_id);
@@ -181,6 +190,7 @@ impl Line {
     pub(super) fn handle_deadline(&mut self, now: Instant) {
         self.port.handle_deadline(now);
         self.tick_llc(now);
+        self.tell_circuits(now, |circuits| circuits.tick(now));
         self.tick_channels(now);
         self.tick_reports(now);
         self.carry_wants(now);
@@ -218,6 +228,13 @@ impl Line {
     pub(super) fn tell_llc<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Llc, Segment<'_>) -> R) -> R {
         let answer = tell(&mut self.llc, Segment::of(&self.port));
         carry::llc(now, &mut self.llc, &mut self.port);
+        answer
+    }
+
+    /// Tells the circuits something, and does what they want then.
+    pub(super) fn tell_circuits<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Circuits) -> R) -> R {
+        let answer = tell(&mut self.circuits);
+        carry::circuits(now, &mut self.circuits, &mut self.port);
         answer
     }
 
@@ -263,6 +280,12 @@ impl Line {
         carry::channels(now, &mut self.channels, &mut self.port);
         let mut found = false;
         while let Some(event) = self.port.next_event() {
+            if let MediumEvent::MemberGone { mac, stopped, died } = event
+                && (stopped || died)
+            {
+                let why = if stopped { Loss::NodeStopped } else { Loss::NodeDied };
+                self.tell_circuits(now, |circuits| circuits.lose_peer(now, mac, why));
+            }
             if let Some(event) = self.hops.take(event) {
                 self.channels.on_medium_event(now, event, Segment::of(&self.port));
             }
@@ -295,10 +318,11 @@ impl Line {
     }
 
     pub(super) fn has_event(&self) -> bool {
-        self.channels.has_event() || self.llc.has_event()
+        self.channels.has_event() || self.llc.has_event() || self.circuits.has_event()
     }
 
-    /// What leaves the queue for link control is written by it; an entry that has become pointless is none.
+    /// What leaves the queue for link control or a circuit is written by it; an entry that has become
+    /// pointless is none.
     fn poll_link(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         if self.llc.deadline() <= now {
             // What has run out of time is not to stand in the queue when the token asks what is there.
@@ -313,9 +337,23 @@ impl Line {
                         return Some(Output::Transmit { port, len });
                     }
                 }
+                Some(Output::TransmitCircuit { port, place, level }) => {
+                    if let Some(len) = self.transmit_circuit(now, place, frame) {
+                        self.port.circuit_sent(now, usize::from(level), len);
+                        return Some(Output::Transmit { port, len });
+                    }
+                }
                 other => return other,
             }
         }
+    }
+
+    /// The entry of a circuit leaves the queue: its end writes the TPDU that it is for now.
+    fn transmit_circuit(&mut self, now: Instant, place: u16, frame: &mut FrameBuf<'_>) -> Option<u16> {
+        let end = frame.bytes.len().saturating_sub(TAG_OCTETS);
+        let room = frame.bytes.get_mut(BODY..end)?;
+        let (to, octets) = self.tell_circuits(now, |circuits| circuits.transmit(now, place, room))?;
+        self.port.seal_circuit(frame.bytes, to, octets)
     }
 
     /// When to call [`Self::handle_deadline`], and the timer that wants it.
@@ -324,6 +362,7 @@ impl Line {
         let port = self.port.deadline().map(|timer| Timer::Port(id, timer));
         port.or(Deadline::new(self.channels.deadline(), Timer::Channels(id)))
             .or(Deadline::new(self.llc.deadline(), Timer::LinkControl(id)))
+            .or(Deadline::new(self.circuits.deadline(), Timer::Circuits(id)))
             .or(Deadline::new(self.reports.deadline(), Timer::Reports(id)))
             .or(Deadline::new(self.port.eligible_at(), Timer::Regulator(id)))
     }
@@ -343,4 +382,10 @@ impl Line {
     pub(super) fn ends(&self) -> impl Iterator<Item = ChannelReport> {
         (0..self.channels.ends()).filter_map(|at| self.channels.report_of(at, Segment::of(&self.port)))
     }
+}
+
+/// Octets of data in a TPDU: what a frame of this segment holds, whose units have another header.
+fn tpdu_of(settings: &Settings) -> u16 {
+    let room = settings.link.framing.unit_payload_max() + UNIT_HEADER_OCTETS as u64;
+    u16::try_from(room.saturating_sub(TPDU_HEADER_OCTETS as u64)).unwrap_or(u16::MAX).max(1)
 }

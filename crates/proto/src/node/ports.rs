@@ -67,7 +67,8 @@ impl Node {
         let turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
         let messages = Messages::new(lines.len());
         let (hops, across) = (Table::new(), None);
-        Self { lines, turn, orphaned: VecDeque::new(), messages, hops, across, is_draining: false }
+        let (orphaned, lost_circuits) = (VecDeque::new(), VecDeque::new());
+        Self { lines, turn, orphaned, messages, lost_circuits, hops, across, is_draining: false }
     }
 
     /// A port is gone, and with it its segment: all its channels end here as
@@ -85,6 +86,7 @@ impl Node {
         let line = self.lines.remove(at);
         self.end_hops_at(now, port, CloseCause::PortGone);
         self.messages.end_with_port(line.llc);
+        self.lost_circuits.extend(line.circuits.end_with_port());
         self.turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
         let (events, returning) = line.channels.end_with_port();
         self.orphaned.extend(events.into_iter().map(|event| (port, event)));

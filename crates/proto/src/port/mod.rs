@@ -14,6 +14,7 @@ mod medium;
 #[cfg(feature = "model")]
 mod model;
 mod own;
+mod pace;
 mod queue;
 mod spend;
 mod status;
@@ -31,10 +32,10 @@ use own::Own;
 use queue::{Entry, NrtQueue, Origin};
 pub use queue::{NODE_FRAMES, NODE_LEVEL};
 use rota_medium::door::Identity;
-use rota_medium::door::{Deadline, Demand, Frame, Note, Place, Timer, Turn};
+use rota_medium::door::{Deadline, Demand, Frame, Note, Place, Timer, Turn, Way};
 use rota_medium::{Arrived, MediumEvent, Settings};
 use rota_units::{Instant, Octets, Span};
-use rota_wire::{Class, Generation, Key, MacAddr};
+use rota_wire::{Class, Generation, Key, Kind, MacAddr};
 use spend::Spending;
 use std::collections::VecDeque;
 use units::Units;
@@ -57,6 +58,8 @@ pub struct Port {
     ended_octets: u32,
     /// When the next packet of a hop becomes eligible.
     eligible_at: Instant,
+    /// When the link has carried the TPDUs of circuits that have left without a grant.
+    circuits_free: Instant,
     counters: Counters,
     tally: counters::OwnTally,
 }
@@ -84,6 +87,7 @@ impl Port {
             outputs: VecDeque::with_capacity(1024),
             ended_octets: 0,
             eligible_at: Instant::FAR,
+            circuits_free: Instant::ZERO,
             counters: Counters::default(),
             tally: counters::OwnTally::default(),
             medium: Medium::new(now, id, me, secret, settings, seed),
@@ -283,6 +287,19 @@ impl Port {
         Some(next)
     }
 
+    /// The same while no grant is asked for: TPDUs of circuits wait for the link, and hold nothing else back.
+    fn dequeue_ungated(&mut self, now: Instant) -> Option<(usize, Entry)> {
+        if !self.holds_circuits(now) {
+            return self.dequeue();
+        }
+        let next = self.queue.pop_other()?;
+        if next.1.origin == Origin::Announce {
+            self.medium.take_introduction();
+        }
+        self.lower_demand();
+        Some(next)
+    }
+
     /// A frame of link control waits. `first` is for the next frame of a message that has begun. In the
     /// middle of a visit the token is here, and nobody need be asked for it.
     pub(crate) fn queue_llc(&mut self, now: Instant, slot: u16, octets: u16, level: u8, first: bool) {
@@ -306,6 +323,23 @@ impl Port {
     pub(crate) fn sweep_llc(&mut self, is_over: impl Fn(u16) -> bool) {
         self.queue.sweep(is_over);
         self.lower_demand();
+    }
+
+    /// A TPDU of a circuit waits.
+    pub(crate) fn queue_circuit(&mut self, now: Instant, place: u16, tpdu: u16, level: u8) {
+        let octets = rota_medium::FRAME_OCTETS + tpdu;
+        self.enqueue(now, level.min(7), Entry { origin: Origin::Circuit(place), octets });
+    }
+
+    /// Completes the frame of a TPDU, which stands in its body. `None` when its receiver is gone.
+    pub(crate) fn seal_circuit(&mut self, frame: &mut [u8], to: MacAddr, tpdu: usize) -> Option<u16> {
+        self.medium.seal_for_port(frame, Way::Station(to), Kind::Circuit, tpdu)
+    }
+
+    /// A TPDU of a circuit leaves; see [`Port::llc_sent`].
+    pub(crate) fn circuit_sent(&mut self, now: Instant, level: usize, octets: u16) {
+        self.charge_circuit(now, octets);
+        self.spend_on_bounded(now, level, octets);
     }
 
     /// A frame of link control has come: its own machine knows of it, and monitors are to.
@@ -343,13 +377,13 @@ impl Port {
         }
     }
 
-    /// In plain mode the queue holds little but frames of link control, and they leave at once; behind a
+    /// In plain mode the queue holds little but frames of link control, which leave at once, and of circuits; behind a
     /// gate that is still to open all leave at the link's pace.
     fn next_ungated(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         if self.gate == GateOrder::Divert {
             return self.next_flushed(now, frame);
         }
-        while let Some((level, entry)) = self.dequeue() {
+        while let Some((level, entry)) = self.dequeue_ungated(now) {
             let output = self.let_go(level, entry.origin).or_else(|| self.next_frame(now, frame));
             if output.is_some() {
                 return output;
@@ -381,6 +415,9 @@ impl Port {
         match origin {
             Origin::Host(tag) => Some(Output::TransmitHost { port: self.id, tag }),
             Origin::Llc(slot) => Some(Output::TransmitLlc { port: self.id, slot, level: level as u8 }),
+            Origin::Circuit(place) => {
+                Some(Output::TransmitCircuit { port: self.id, place, level: level as u8 })
+            }
             _ => {
                 self.own.push_entry(origin);
                 self.own.push_mark();
@@ -394,7 +431,7 @@ impl Port {
     /// to be pointless costs none.
     pub(crate) fn llc_sent(&mut self, now: Instant, level: usize, octets: u16) {
         self.tally.sent[Class::Llc as usize].add(u64::from(octets));
-        self.spend_on_llc(now, level, octets);
+        self.spend_on_bounded(now, level, octets);
     }
 
     /// When [`Self::handle_deadline`] or [`Self::poll`] wants to be called, and by which timer.
@@ -402,7 +439,8 @@ impl Port {
         if !self.outputs.is_empty() || !self.own.is_drained() {
             return Deadline::new(Instant::ZERO, Timer::Waiting);
         }
-        self.medium.deadline().or(Deadline::new(self.flush_deadline(), Timer::Waiting))
+        let flush = Deadline::new(self.flush_deadline(), Timer::Waiting);
+        self.medium.deadline().or(flush).or(self.pace_deadline())
     }
 
     /// How long an ordinary frame of so many octets occupies the wire.

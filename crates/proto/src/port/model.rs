@@ -22,6 +22,7 @@ impl Port {
             outputs,
             ended_octets: _,
             eligible_at: _,
+            circuits_free: _,
             counters: _,
             tally: _,
         } = self;

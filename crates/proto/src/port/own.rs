@@ -75,7 +75,7 @@ impl Own {
             Origin::Control(index) => {
                 self.signals[usize::from(index)].take().map(|(to, signal)| OwnFrame::Signal(to, signal))
             }
-            Origin::Host(_) | Origin::Llc(_) => None,
+            Origin::Host(_) | Origin::Llc(_) | Origin::Circuit(_) => None,
         };
         self.turns.extend(turn);
     }

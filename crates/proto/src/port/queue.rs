@@ -17,6 +17,8 @@ pub(super) enum Origin {
     Host(HostTag),
     /// A frame of link control: its place there.
     Llc(u16),
+    /// A TPDU of a circuit: the place of its end.
+    Circuit(u16),
     /// Signalling of ours: the index of the message.
     Control(u16),
     /// This station introduces itself to one that has joined.
@@ -25,8 +27,19 @@ pub(super) enum Origin {
     Report,
 }
 
+impl Origin {
+    /// True if its machine bounds how many there are, and writes the frame when it leaves.
+    const fn is_bounded(self) -> bool {
+        matches!(self, Self::Llc(_) | Self::Circuit(_))
+    }
+}
+
 /// Most entries of link control: one for each message and each answer.
 const LLC_FRAMES_MAX: usize = crate::llc::MESSAGES_MAX + crate::llc::ANSWERS_MAX + crate::llc::ACKS_MAX;
+/// Most entries of circuits: one for each place that has something to say.
+const CIRCUIT_FRAMES_MAX: usize = crate::circuits::PLACES_MAX;
+/// Entries that are bounded by their machines, and take none of the host's room.
+const OWN_FRAMES_MAX: usize = LLC_FRAMES_MAX + CIRCUIT_FRAMES_MAX;
 /// One octet of room goes for so many that leave.
 const NARROWS: u64 = 16;
 /// The level of host frames that carry messages between nodes: above the levels that users have.
@@ -57,7 +70,8 @@ pub(super) struct NrtQueue {
     room: u64,
     frames: usize,
     frames_max: usize,
-    llc_frames: usize,
+    /// Frames of link control and of circuits.
+    bounded_frames: usize,
     /// Signalling had the last visit for itself: other waiting frames go first.
     pub(super) others_first: bool,
 }
@@ -66,7 +80,7 @@ impl NrtQueue {
     pub(super) fn new(octets_max: Octets, switch_octets: Octets) -> Self {
         let frames_max = frames_in(octets_max, switch_octets).clamp(16, 65_536);
         let levels =
-            core::array::from_fn(|_| VecDeque::with_capacity(frames_max + NODE_FRAMES + LLC_FRAMES_MAX));
+            core::array::from_fn(|_| VecDeque::with_capacity(frames_max + NODE_FRAMES + OWN_FRAMES_MAX));
         Self {
             levels,
             octets: 0,
@@ -75,7 +89,7 @@ impl NrtQueue {
             room: octets_max.get().max(4 * 1514),
             frames: 0,
             frames_max,
-            llc_frames: 0,
+            bounded_frames: 0,
             others_first: false,
         }
     }
@@ -99,10 +113,10 @@ impl NrtQueue {
         self.levels[usize::from(level.min(SIGNALLING))].push_front(entry);
     }
 
-    /// What link control has under way is bounded by its own room and takes none from the host.
+    /// What link control and circuits have under way is bounded by their own room and takes none from the host.
     fn account(&mut self, entry: &Entry) {
-        if matches!(entry.origin, Origin::Llc(_)) {
-            self.llc_frames += 1;
+        if entry.origin.is_bounded() {
+            self.bounded_frames += 1;
         } else {
             self.octets += u64::from(entry.octets);
             self.frames += 1;
@@ -131,7 +145,7 @@ impl NrtQueue {
             && self.frames + frames.min(self.frames_max) <= self.frames_max
     }
 
-    /// How many frames wait that are not link control's.
+    /// How many frames wait that are neither link control's nor those of circuits.
     pub(super) fn others(&self) -> usize {
         self.frames
     }
@@ -157,14 +171,29 @@ impl NrtQueue {
         Some((level, entry))
     }
 
+    /// Takes the next frame that is no circuit's.
+    pub(super) fn pop_other(&mut self) -> Option<(usize, Entry)> {
+        if self.frames() == 0 {
+            return None;
+        }
+        let other = |entry: &Entry| !matches!(entry.origin, Origin::Circuit(_));
+        let (level, at) = (0..self.levels.len()).rev().find_map(|level| {
+            let at = self.levels[level].iter().position(other)?;
+            Some((level, at))
+        })?;
+        let entry = self.levels[level].remove(at)?;
+        self.discount(&entry);
+        Some((level, entry))
+    }
+
     /// How much signalling waits.
     pub(super) fn signalling(&self) -> usize {
         self.levels[usize::from(SIGNALLING)].len()
     }
 
-    /// Takes the next frame that is neither link control's nor the host's.
+    /// Takes the next frame that is not the host's, nor that of a machine which writes it when it leaves.
     pub(super) fn pop_own(&mut self) -> Option<Entry> {
-        let other = |entry: &Entry| !matches!(entry.origin, Origin::Llc(_) | Origin::Host(_));
+        let other = |entry: &Entry| !entry.origin.is_bounded() && !matches!(entry.origin, Origin::Host(_));
         let (level, at) = self.levels.iter_mut().rev().find_map(|level| {
             let at = level.iter().position(other)?;
             Some((level, at))
@@ -175,8 +204,8 @@ impl NrtQueue {
     }
 
     fn discount(&mut self, entry: &Entry) {
-        if matches!(entry.origin, Origin::Llc(_)) {
-            self.llc_frames -= 1;
+        if entry.origin.is_bounded() {
+            self.bounded_frames -= 1;
         } else {
             self.octets -= u64::from(entry.octets);
             self.frames -= 1;
@@ -198,7 +227,7 @@ impl NrtQueue {
         let level = &mut self.levels[usize::from(level.min(SIGNALLING))];
         if let Some(at) = level.iter().position(|entry| entry.origin == Origin::Llc(slot)) {
             level.remove(at);
-            self.llc_frames -= 1;
+            self.bounded_frames -= 1;
         }
     }
 
@@ -207,17 +236,17 @@ impl NrtQueue {
         for level in &mut self.levels {
             let before = level.len();
             level.retain(|entry| !matches!(entry.origin, Origin::Llc(slot) if is_over(slot)));
-            self.llc_frames -= before - level.len();
+            self.bounded_frames -= before - level.len();
         }
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.frames + self.llc_frames == 0
+        self.frames + self.bounded_frames == 0
     }
 
     pub(super) fn frames(&self) -> usize {
-        self.frames + self.llc_frames
+        self.frames + self.bounded_frames
     }
 }
 

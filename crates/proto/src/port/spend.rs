@@ -82,8 +82,8 @@ impl Port {
             return None;
         }
         let (level, entry) = self.dequeue()?;
-        if let Origin::Llc(_) = entry.origin {
-            // Its own machine writes it, and says so: see `llc_sent`.
+        if let Origin::Llc(_) | Origin::Circuit(_) = entry.origin {
+            // Its own machine writes it, and says so: see `llc_sent` and `circuit_sent`.
             return self.let_go(level, entry.origin);
         }
         self.note_sent(left, with);
@@ -108,8 +108,8 @@ impl Port {
         None
     }
 
-    /// A frame of link control has left, in an ordinary visit or without any.
-    pub(super) fn spend_on_llc(&mut self, now: Instant, level: usize, octets: u16) {
+    /// A frame of link control or a circuit has left, in an ordinary visit or without any.
+    pub(super) fn spend_on_bounded(&mut self, now: Instant, level: usize, octets: u16) {
         if self.medium.visit_number() != Some(self.spending.number) {
             return;
         }

@@ -230,6 +230,11 @@ impl Listener {
         self.offer.take()
     }
 
+    /// True if [`Listener::poll`] would write a TPDU now.
+    pub fn wants(&self, now: Instant) -> bool {
+        self.answer.is_some() || self.half.iter().flatten().any(|half| half.retry.is_due(now))
+    }
+
     /// The next TPDU, and for whom it is.
     pub fn poll(&mut self, now: Instant) -> Option<(u64, Tpdu)> {
         if let Some(answer) = self.answer.take() {

@@ -203,6 +203,11 @@ impl Source {
         self.bad
     }
 
+    /// True if it has ended, and at most answers what comes again.
+    pub const fn is_ended(&self) -> bool {
+        matches!(self.state, State::Lingering | State::Ended)
+    }
+
     /// True if it may be forgotten.
     pub const fn is_over(&self) -> bool {
         matches!(self.state, State::Ended)

@@ -3,6 +3,7 @@
 
 use rota_contract::{CloseCause, Granted};
 use rota_contract::{NodeId, TrafficSpec};
+use rota_proto::circuits::{CircuitEvent, CircuitSettings};
 use rota_proto::drive::Zeros;
 use rota_proto::{
     ChannelEvent, ChannelId, Delivered, Destination, FrameBuf, GateOrder, HostTag, Identity, Input,
@@ -76,6 +77,10 @@ pub struct Pair {
     pub came: Vec<Came>,
     pub events: Vec<(usize, ChannelEvent)>,
     pub gates: Vec<(usize, GateOrder)>,
+    /// Of the frames of circuits each of that number is lost; 0: none.
+    pub loses: u64,
+    tpdus: u64,
+    pub circuits: Vec<(usize, CircuitEvent)>,
     pub listener: u64,
     /// The part of the newest unit of a channel that has come.
     octets: u64,
@@ -84,6 +89,7 @@ pub struct Pair {
 pub fn settings(kind: MediumKind) -> Settings {
     let mut settings = Settings::ethernet(BitRate::from_mbit(10), Octets::new(15_000));
     settings.medium.medium = kind;
+    settings.circuits = CircuitSettings::USUAL;
     settings
 }
 
@@ -115,6 +121,9 @@ impl Pair {
             came: Vec::new(),
             events: Vec::new(),
             gates: Vec::new(),
+            loses: 0,
+            tpdus: 0,
+            circuits: Vec::new(),
             listener: 0,
             octets: 0,
         }
@@ -242,7 +251,9 @@ impl Pair {
         self.sent.push(Sent { from: k, at: self.now, kind, octets });
         let station = &mut self.stations[k];
         station.card_free = station.card_free.max(self.now) + Self::wire_time(octets);
-        if let Some(bytes) = bytes.filter(|_| !self.is_cut) {
+        self.tpdus += u64::from(kind == Some(Kind::Circuit));
+        let is_lost = kind == Some(Kind::Circuit) && self.loses > 0 && self.tpdus.is_multiple_of(self.loses);
+        if let Some(bytes) = bytes.filter(|_| !self.is_cut && !is_lost) {
             self.wire.push_back((station.card_free + Span::from_micros(5), k, bytes.to_vec()));
         }
     }
@@ -285,6 +296,8 @@ impl Pair {
                         }
                         self.events.push((k, event));
                     }
+                    let told = std::iter::from_fn(|| self.stations[k].node.next_circuit_event());
+                    self.circuits.extend(told.map(|event| (k, event)));
                 }
                 Some(_) => {}
             }

@@ -4,6 +4,7 @@ use rota_contract::{AskedChange, AskedTerms, ChannelId, Granted, NodeId, Traffic
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::circuit::{CircuitAnswer, CircuitAsk};
 use super::detail::{ChannelDetail, EndInfo, ReceiverInfo};
 use super::info::{ChannelInfo, IncidentInfo, QueueInfo, RefusalInfo, StatusInfo};
 
@@ -161,6 +162,8 @@ pub enum Request {
     UdpClose,
     /// Asks how many packets the queue of this connection had no room for.
     UdpDiscarded,
+    /// About circuits of the native-mode transport.
+    Circuit(CircuitAsk),
 }
 
 /// What a node answers or tells.
@@ -337,6 +340,8 @@ pub enum Reply {
         /// Packets since the queue was opened.
         packets: u64,
     },
+    /// To [`Request::Circuit`].
+    Circuit(CircuitAnswer),
     /// To [`Request::Modify`]; a refusal leaves the contract as it was.
     Modified {
         /// The channel.
@@ -438,7 +443,7 @@ impl Request {
             Self::Open { to, name, .. } => {
                 [("the channel's name", name.as_deref()), ("the station to reach", Some(to.as_str()))]
             }
-            Self::Join { to, .. } | Self::Leave { to, .. } => {
+            Self::Join { to, .. } | Self::Leave { to, .. } | Self::Circuit(CircuitAsk::Open { to, .. }) => {
                 [("the station to reach", Some(to.as_str())), ("", None)]
             }
             Self::Listen { from, .. } => [("the station to hear", from.as_deref()), ("", None)],

@@ -6,12 +6,14 @@
 //! and [`Reply::Closed`] also come unasked.
 //! [`Request::Close`] is answered by [`Reply::Closed`] once the ring is drained.
 
+mod circuit;
 mod detail;
 mod info;
 mod message;
 mod name;
 mod socket;
 
+pub use circuit::{CircuitAnswer, CircuitAsk, CircuitFlow, CircuitInfo, CircuitQuality, CircuitTerms};
 pub use detail::{ChannelDetail, DestinationInfo, EndInfo, HopInfo, ReceiverInfo, TermsInfo};
 pub use info::{
     CauseInfo, ChannelInfo, GroupInfo, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo,

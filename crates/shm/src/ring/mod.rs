@@ -4,6 +4,7 @@
 //! the ring is long.
 
 pub(crate) mod apart;
+mod cells;
 #[cfg(test)]
 mod interleaving;
 mod messages;
@@ -15,6 +16,7 @@ mod tx_writer;
 mod unread;
 
 pub use apart::{Apart, ApartShape, Delays, FRAME_HEAD_OCTETS, Stated};
+pub use cells::{CellReader, CellWriter};
 pub use messages::{MessageReader, MessageRoom, MessageWriter, NextMessage};
 pub use reassembly::RxUnit;
 pub use rx_reader::{NextUnit, RxCounts, RxReader};

@@ -12,6 +12,16 @@ use crate::raw::{ReadPages, WritePages};
 /// What a client wrote that no correct client writes. The channel is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Hostile {
+    /// A receiver claims to have taken what it cannot have.
+    #[error("a receiver claims to have taken {claimed} parts, where {before} to {written} are possible")]
+    Taken {
+        /// What it claims.
+        claimed: u64,
+        /// What it claimed before.
+        before: u64,
+        /// What was written.
+        written: u64,
+    },
     /// The head moved backwards or further than the ring is long.
     #[error("the client's ring claims {claimed} waiting units but holds {slots}")]
     IndexJump {

@@ -400,7 +400,9 @@ impl World {
                 self.across_left(index, channel, unit);
                 self.flow_slot(index, channel, began, unit);
             }
-            Output::Hold { .. } | Output::Round { .. } | Output::TransmitLlc { .. } => {}
+            Output::Hold { .. } | Output::Round { .. } => {}
+            // No node gives them.
+            Output::TransmitLlc { .. } | Output::TransmitCircuit { .. } => {}
         }
     }
 

@@ -5,7 +5,7 @@ use rota_wire::bodies::StationState;
 use rota_wire::{
     Announce, ChannelReport, Claim, ClaimGrant, Form, FormMember, Generation, JoinAnswer, Kind, Load,
     MacAddr, ModeNotice, Nack, Phase, Report, ReportHead, Signal, Slot, SlotList, StationSet, Switch,
-    SwitchAck, Token, UnitHeader, Verb, Verdict,
+    SwitchAck, Token, Tpdu, TpduBody, UnitHeader, Verb, Verdict,
 };
 
 /// A station's address, as in the lab.
@@ -130,6 +130,7 @@ pub fn bodies() -> Vec<(Kind, Vec<u8>)> {
         body[20..24].copy_from_slice(b"rota");
         24
     });
+    let tpdu = Tpdu { to: 7, circuit: 9, body: TpduBody::Ack { cum: 5, cause: 7, limit: 64 } };
     vec![
         (Kind::Announce, of(&|body| announce("n1").emit(body))),
         (Kind::Switch, of(&|body| switch.emit(body))),
@@ -148,5 +149,6 @@ pub fn bodies() -> Vec<(Kind, Vec<u8>)> {
         (Kind::JoinAnswer, of(&|body| answer.emit(body))),
         (Kind::Report, of(&|body| report(1).emit(body))),
         (Kind::Will, Vec::new()),
+        (Kind::Circuit, of(&|body| tpdu.emit(0, body))),
     ]
 }

@@ -1,0 +1,182 @@
+//! `rota pipe`: standard input into a circuit, and a circuit onto standard output.
+
+use rota::ControlName;
+use rota::vc::{CircuitListener, Flow, ListenOptions, Options, Receiver, Sender};
+use rota_answer::{Exit, Failure, Format};
+use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
+use std::io::{Read, Write};
+
+/// Arguments of `rota pipe`.
+#[derive(clap::Args)]
+#[command(after_help = "Example: rota pipe --listen 7 > copy        (in station n2)
+         rota pipe --to n2 --service 7 < file (in station n1)
+
+The sender ends with code 0 when the other program has taken all of it. With
+--messages each line is a message, without its end of line; the receiver
+writes each message as a line.")]
+pub struct Args {
+    /// Receive one circuit of this service, and write it to standard output
+    #[arg(long, value_name = "SERVICE", conflicts_with_all = ["to", "service", "class"])]
+    listen: Option<u32>,
+    /// Send standard input to this station
+    #[arg(long, value_name = "NODE", required_unless_present = "listen", requires = "service")]
+    to: Option<String>,
+    /// The service that listens there
+    #[arg(long, value_name = "N")]
+    service: Option<u32>,
+    /// Messages, one a line, instead of a stream of octets
+    #[arg(long)]
+    messages: bool,
+    /// 'reliable', 'best-effort', or 'guaranteed' with --rate and --depth
+    #[arg(long, value_enum, default_value = "reliable")]
+    class: Class,
+    /// The rate of a leaky bucket
+    #[arg(long, value_parser = parse_rate, value_name = "RATE", allow_hyphen_values = true)]
+    rate: Option<BitRate>,
+    /// The depth of a leaky bucket
+    #[arg(long, value_parser = parse_octets, value_name = "OCTETS", default_value = "16384octets")]
+    depth: Octets,
+    /// TPDUs that may be on their way at most
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    window: u32,
+    /// The level of the queue of ordinary traffic, 0 (lowest) to 7
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "listen")]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=7))]
+    level: u8,
+    /// End, with code 1, when nothing could be sent or came for so long
+    #[arg(long, value_parser = parse_span, value_name = "TIME", allow_hyphen_values = true)]
+    timeout: Option<Span>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Class {
+    Reliable,
+    BestEffort,
+    Guaranteed,
+}
+
+/// Octets that are read or written at once.
+const CHUNK: usize = 65_536;
+
+pub fn run(args: &Args, _: Format) -> Result<Exit, Failure> {
+    let patience = args.timeout.unwrap_or(Span::from_nanos(u64::MAX / 4));
+    match (args.listen, &args.to, args.service) {
+        (Some(service), ..) => receive(args, service, patience),
+        (None, Some(to), Some(service)) => send(args, to, service, patience),
+        _ => Err(Failure::wrong_use("say --listen SERVICE, or --to NODE --service N")),
+    }
+}
+
+fn options(args: &Args) -> Result<Options, Failure> {
+    let class = match (args.class, args.rate) {
+        (Class::Reliable, None) => Options::RELIABLE,
+        (Class::Reliable, Some(rate)) => {
+            Options { flow: Flow::Bucket(args.depth, rate), ..Options::RELIABLE }
+        }
+        (Class::BestEffort, None) => Options::BEST_EFFORT,
+        (Class::BestEffort, Some(_)) => {
+            return Err(Failure::wrong_use("--rate belongs to 'reliable' and 'guaranteed'"));
+        }
+        (Class::Guaranteed, Some(rate)) => Options::guaranteed(args.depth, rate),
+        (Class::Guaranteed, None) => {
+            return Err(Failure::wrong_use("'guaranteed' needs a rate: --rate 10mbit"));
+        }
+    };
+    let (window, level) = (u64::from(args.window), args.level);
+    Ok(Options { stream: !args.messages, window, level, ..class })
+}
+
+/// Reading or writing a standard stream failed.
+fn stream(what: &'static str) -> impl Fn(std::io::Error) -> Failure {
+    move |error| Failure::failed(format!("{what} failed: {error}"))
+}
+
+fn send(args: &Args, to: &str, service: u32, patience: Span) -> Result<Exit, Failure> {
+    let mut sender = Sender::connect(&ControlName::default(), to, service, &options(args)?)?;
+    let mut input = std::io::stdin().lock();
+    let sent = if args.messages {
+        send_lines(&mut sender, &mut input, patience)
+    } else {
+        send_octets(&mut sender, &mut input, patience)
+    };
+    sent.and_then(|()| Ok(sender.finish(patience).map(|_| Exit::Done)?)).map_err(|failure| {
+        let taken = sender.taken();
+        let what = if args.messages {
+            format!("{} messages", taken.messages)
+        } else {
+            format!("{} TPDUs", taken.tpdus)
+        };
+        let sentence = format!("{}; {what} were certainly taken by the other program", failure.sentence);
+        Failure { sentence, ..failure }
+    })
+}
+
+fn send_octets(sender: &mut Sender, input: &mut impl Read, patience: Span) -> Result<(), Failure> {
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match input.read(&mut chunk).map_err(stream("reading standard input"))? {
+            0 => return Ok(()),
+            octets => sender.write_all(&chunk[..octets], patience)?,
+        }
+    }
+}
+
+/// A line is sent as it is read, so that one of any length passes.
+fn send_lines(sender: &mut Sender, input: &mut impl Read, patience: Span) -> Result<(), Failure> {
+    let (mut chunk, mut in_line) = (vec![0; CHUNK], false);
+    loop {
+        let octets = input.read(&mut chunk).map_err(stream("reading standard input"))?;
+        if octets == 0 {
+            // The last line may have no end.
+            return if in_line { Ok(sender.send(&[], patience)?) } else { Ok(()) };
+        }
+        let mut rest = &chunk[..octets];
+        while let Some(at) = rest.iter().position(|octet| *octet == b'\n') {
+            sender.send(&rest[..at], patience)?;
+            (rest, in_line) = (&rest[at + 1..], false);
+        }
+        if !rest.is_empty() {
+            sender.write_all(rest, patience)?;
+            in_line = true;
+        }
+    }
+}
+
+fn receive(args: &Args, service: u32, patience: Span) -> Result<Exit, Failure> {
+    let options = ListenOptions { window: args.window, backlog: 1 };
+    let mut listener = CircuitListener::listen(&ControlName::default(), service, &options)?;
+    rota_answer::put_error_line(&format!("listening to service {service} of circuits\n"));
+    let receiver = listener.accept(patience)?;
+    drop(listener);
+    let mut output = std::io::stdout().lock();
+    if receiver.terms().stream {
+        return receive_octets(receiver, &mut output, patience);
+    }
+    receive_messages(receiver, &mut output, patience)
+}
+
+fn receive_octets(mut receiver: Receiver, output: &mut impl Write, patience: Span) -> Result<Exit, Failure> {
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match receiver.read(&mut chunk, patience)? {
+            0 => return output.flush().map(|()| Exit::Done).map_err(stream("writing standard output")),
+            octets => output.write_all(&chunk[..octets]).map_err(stream("writing standard output"))?,
+        }
+    }
+}
+
+fn receive_messages(
+    mut receiver: Receiver,
+    output: &mut impl Write,
+    patience: Span,
+) -> Result<Exit, Failure> {
+    let mut message = Vec::new();
+    while receiver.recv(&mut message, patience)? {
+        message.push(b'\n');
+        output
+            .write_all(&message)
+            .and_then(|()| output.flush())
+            .map_err(stream("writing standard output"))?;
+    }
+    Ok(Exit::Done)
+}

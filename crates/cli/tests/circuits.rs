@@ -1,0 +1,179 @@
+//! Circuits of real nodes in namespaces: `rota pipe` carries files whole in every mode, and who dies is heard
+//! of at the other end.
+
+mod common;
+
+use common::{Ended, Lab, PATIENCE, Program, eventually};
+use std::path::Path;
+
+const ROTA: &str = env!("CARGO_BIN_EXE_rota");
+const SERVICE: &str = "7";
+
+/// A file whose octets repeat nowhere near.
+fn make_file(lab: &Lab, octets: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut content = Vec::with_capacity(octets);
+    while content.len() < octets {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        content.extend_from_slice(&state.to_be_bytes());
+    }
+    content.truncate(octets);
+    std::fs::write(lab.file("source"), &content).unwrap();
+    content
+}
+
+/// `rota pipe` in a station, by a shell that has the files.
+fn pipe(lab: &Lab, k: u8, words: &str, files: &str) -> Program {
+    Program::start(lab.exec(k, &["sh", "-c", &format!("exec {ROTA} pipe {words} {files}")]))
+}
+
+fn receiver(lab: &Lab, k: u8, into: &Path, more: &str) -> Program {
+    let receiver = pipe(lab, k, &format!("--listen {SERVICE} {more}"), &format!("> {}", into.display()));
+    receiver.wait_for_word("listening");
+    receiver
+}
+
+fn sender(lab: &Lab, k: u8, to: &str, from: &Path, more: &str) -> Program {
+    let words = format!("--to {to} --service {SERVICE} {more}");
+    pipe(lab, k, &words, &format!("< {}", from.display()))
+}
+
+/// A file passes whole from n1 to n2.
+#[track_caller]
+fn carry(lab: &Lab, octets: usize, more: &str) {
+    let content = make_file(lab, octets);
+    let (source, copy) = (lab.file("source"), lab.file("copy"));
+    let receiver = receiver(lab, 2, &copy, "");
+    let sender = sender(lab, 1, "n2", &source, more);
+    sender.finish().well();
+    receiver.finish().well();
+    assert!(std::fs::read(copy).unwrap() == content, "the copy is another file");
+}
+
+fn circuits(lab: &Lab, k: u8) -> usize {
+    let list = lab.rota(k, &["vc", "list", "--json"]).well().json();
+    list["circuits"].as_array().expect("a list").len()
+}
+
+fn assert_none(lab: &Lab, k: u8) {
+    let none = eventually(PATIENCE, || (circuits(lab, k) == 0).then_some(()));
+    assert!(none.is_some(), "{} circuits stay at n{k}", circuits(lab, k));
+}
+
+#[test]
+fn a_file_passes_whole_in_plain_mode_and_in_token_mode() {
+    let Some(lab) = Lab::up("circuits", 3) else { return };
+    assert_eq!(lab.status(1)["mode"], "plain");
+    carry(&lab, 3_000_000, "");
+    assert_none(&lab, 1);
+
+    // A channel of others puts the segment into token mode.
+    let _other = lab.receiver(2, "1", &["--out", "/dev/null"]);
+    let channel = lab.start(3, &["channel", "open", "--to", "n2", "--service", "1", "--rate", "1mbit"]);
+    lab.wait_for_mode(1, "token");
+    carry(&lab, 1_000_000, "");
+    drop(channel);
+
+    // Lines are messages; the last one has no end of line.
+    std::fs::write(lab.file("source"), "one\n\nthree\nfour").unwrap();
+    let receiver = receiver(&lab, 2, &lab.file("copy"), "");
+    sender(&lab, 1, "n2", &lab.file("source"), "--messages").finish().well();
+    receiver.finish().well();
+    assert_eq!(std::fs::read_to_string(lab.file("copy")).unwrap(), "one\n\nthree\nfour\n");
+    assert_none(&lab, 1);
+    assert_none(&lab, 2);
+}
+
+#[test]
+fn a_file_passes_whole_through_a_hub_that_loses_frames() {
+    let Some(lab) = Lab::with_hub("circuits-hub", 2) else { return };
+    let lab = lab.with_nodes(|_, _| Vec::new());
+    lab.follow("[[fault]]\nkind = \"loss\"\nat = \"0s\"\nrate = \"1%\"\n");
+    carry(&lab, 1_000_000, "");
+    drop(lab);
+}
+
+/// The other end hears of a program and of a node that die, nothing is left, and a new circuit opens.
+#[test]
+fn who_dies_is_heard_of_and_a_new_circuit_opens() {
+    let Some(lab) = Lab::without_nodes("circuits-die", 2, &[]) else { return };
+    let (_n1, mut n2) = (lab.start_node(1, &[]), lab.start_node(2, &[]));
+    lab.wait_for_members();
+    let endless = |more: &str| {
+        let words = format!("exec {ROTA} pipe --to n2 --service {SERVICE} {more} < /dev/zero");
+        Program::start(lab.exec(1, &["sh", "-c", &words]))
+    };
+    let is_open = |k: u8| {
+        let open = eventually(PATIENCE, || (circuits(&lab, k) == 1).then_some(()));
+        assert!(open.is_some(), "no circuit at n{k}");
+    };
+    let failed = |ended: Ended, words: &str| {
+        assert_eq!(ended.code(), 1, "{}", ended.err);
+        assert!(ended.err.contains(words), "{}", ended.err);
+        assert!(ended.err.contains("certainly taken"), "{}", ended.err);
+    };
+
+    // The receiver's program.
+    let mut receives = receiver(&lab, 2, Path::new("/dev/null"), "");
+    let sends = endless("");
+    is_open(2);
+    receives.kill();
+    failed(sends.finish(), "the other end's program has given the circuit up");
+    assert_none(&lab, 1);
+    assert_none(&lab, 2);
+
+    // The sender's program.
+    let receives = receiver(&lab, 2, Path::new("/dev/null"), "");
+    let mut sends = endless("");
+    is_open(2);
+    sends.kill();
+    let ended = receives.finish();
+    assert_eq!(ended.code(), 1);
+    assert!(ended.err.contains("the other end's program has given the circuit up"), "{}", ended.err);
+    assert_none(&lab, 2);
+
+    // The receiver's node, and its program hears of it as well.
+    let receives = receiver(&lab, 2, Path::new("/dev/null"), "");
+    let sends = endless("");
+    is_open(2);
+    n2.kill();
+    let ended = receives.finish();
+    assert!(ended.code() == 1 && ended.err.contains("node of this station is gone"), "{}", ended.err);
+    failed(sends.finish(), "the circuit has ended");
+    assert_none(&lab, 1);
+    let _n2 = lab.start_node(2, &[]);
+    lab.wait_for_members();
+    carry(&lab, 100_000, "");
+}
+
+/// Wrong words and absent listeners have their exit codes and one sentence each.
+#[test]
+fn what_cannot_be_is_refused_with_a_sentence() {
+    let Some(lab) = Lab::up("circuits-bad", 2) else { return };
+    let send = |words: &str| {
+        let words = format!("exec {ROTA} pipe {words} < /dev/null");
+        Program::start(lab.exec(1, &["sh", "-c", &words])).finish()
+    };
+    for (words, code, said) in [
+        ("--to n2 --service 9", 5, "nobody on n2 listens to service 9 of circuits"),
+        ("--to n9 --service 9", 5, "no station 'n9' on this segment"),
+        ("--to n2 --service 9 --window 0", 2, "a window of 0 TPDUs is impossible"),
+        ("--to n2 --service 9 --window 99999", 2, "a window of 99999 TPDUs is impossible"),
+        ("--to n2 --service 9 --class guaranteed", 2, "'guaranteed' needs a rate"),
+        ("--to n2", 2, "--service"),
+        ("--listen 7 --window 0", 2, "a window of 1 to 16384 TPDUs"),
+    ] {
+        let ended = send(words);
+        assert_eq!(ended.code(), code, "{words}: {}", ended.err);
+        assert!(ended.err.contains(said), "{words}: {}", ended.err);
+    }
+    let first = receiver(&lab, 2, Path::new("/dev/null"), "");
+    let words = format!("exec {ROTA} pipe --listen {SERVICE}");
+    let second = Program::start(lab.exec(2, &["sh", "-c", &words])).finish();
+    assert_eq!(second.code(), 2);
+    assert!(second.err.contains("service 7 of circuits has a listener"), "{}", second.err);
+    drop(first);
+    let shown = lab.rota(1, &["vc", "show", "5"]);
+    assert_eq!(shown.code(), 5);
+    assert!(shown.err.contains("no circuit 5 at this node"), "{}", shown.err);
+}

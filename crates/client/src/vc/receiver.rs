@@ -1,0 +1,159 @@
+//! The receiving end.
+
+use super::VcError;
+use crate::now;
+use crate::session::Session;
+use rota_shm::control::CircuitTerms;
+use rota_shm::{CircuitEnd, ClientCircuitSink, max_slice};
+use rota_units::{Instant, Span};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// A circuit on which this program receives.
+pub struct Receiver {
+    session: Session,
+    memory: ClientCircuitSink,
+    from: String,
+    terms: CircuitTerms,
+    /// The part in hand, and how much of it was read.
+    part: Box<[u8]>,
+    held: std::ops::Range<usize>,
+    held_last: bool,
+    /// Parts of which the node was told.
+    told: u64,
+    /// The message in hand was begun.
+    in_message: bool,
+}
+
+impl Receiver {
+    pub(super) fn new(
+        session: Session,
+        memory: ClientCircuitSink,
+        from: String,
+        terms: CircuitTerms,
+    ) -> Self {
+        let part = vec![0; memory.ring.room()].into();
+        let (held, held_last, told, in_message) = (0..0, false, 0, false);
+        Self { session, memory, from, terms, part, held, held_last, told, in_message }
+    }
+
+    /// The station that sends: its name, or its address where no name is known.
+    pub fn from(&self) -> &str {
+        &self.from
+    }
+
+    /// The agreement of both ends.
+    pub fn terms(&self) -> &CircuitTerms {
+        &self.terms
+    }
+
+    /// How it has ended, if it has. What came before may still be read.
+    pub fn end(&self) -> Option<CircuitEnd> {
+        self.memory.board.circuit().end
+    }
+
+    /// The next message whole, in `message`, whose content goes before. False if there is none any more: the
+    /// circuit has ended in order. Where the time is over within a message, the next call goes on with it,
+    /// and `message` is to be left as it is.
+    ///
+    /// # Errors
+    /// [`VcError`].
+    pub fn recv(&mut self, message: &mut Vec<u8>, timeout: Span) -> Result<bool, VcError> {
+        if self.terms.stream {
+            return Err(VcError::WrongKind("a stream of octets, which has no messages: read from it"));
+        }
+        let give_up = now() + timeout;
+        if !self.in_message {
+            message.clear();
+        }
+        loop {
+            if self.held.is_empty() && !self.held_last && !self.next_part(give_up)? {
+                return Ok(false);
+            }
+            self.in_message = true;
+            message.extend_from_slice(&self.part[self.held.clone()]);
+            self.held = 0..0;
+            if std::mem::take(&mut self.held_last) {
+                self.in_message = false;
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Octets of a stream, or of the messages one behind another, to the front of `into`: how many; 0 at the
+    /// end in order.
+    ///
+    /// # Errors
+    /// [`VcError`].
+    pub fn read(&mut self, into: &mut [u8], timeout: Span) -> Result<usize, VcError> {
+        let give_up = now() + timeout;
+        while self.held.is_empty() {
+            if into.is_empty() || !self.next_part(give_up)? {
+                return Ok(0);
+            }
+        }
+        let octets = self.held.len().min(into.len());
+        into[..octets].copy_from_slice(&self.part[self.held.start..][..octets]);
+        self.held.start += octets;
+        if self.held.is_empty() {
+            self.held_last = false;
+        }
+        Ok(octets)
+    }
+
+    /// Takes the next part in hand; false at the end in order.
+    fn next_part(&mut self, give_up: Instant) -> Result<bool, VcError> {
+        loop {
+            let seen = self.memory.board.event();
+            let end = self.end();
+            if let Some((octets, is_last)) = self.memory.ring.next_part(&mut self.part) {
+                (self.held, self.held_last) = (0..octets, is_last);
+                self.tell(false);
+                return Ok(true);
+            }
+            self.tell(true);
+            match end {
+                Some(CircuitEnd::Finished) if !self.in_message => return Ok(false),
+                Some(end) => return Err(VcError::Ended(end)),
+                None => {}
+            }
+            let left = give_up.since(now());
+            if left == Span::ZERO {
+                return Err(VcError::TimedOut);
+            }
+            let waited = self.memory.board.wait(seen, left.min(max_slice()));
+            if waited == rota_shm::Waited::TimedOut && self.session.is_gone() && self.end().is_none() {
+                return Err(VcError::NodeGone);
+            }
+        }
+    }
+
+    /// Tells the node what was taken: where the sender could wait for it, and not for each part.
+    fn tell(&mut self, is_idle: bool) {
+        self.memory.ring.tell();
+        let taken = self.memory.ring.taken();
+        let quarter = u64::from(self.memory.ring.slots()).div_ceil(4);
+        let is_due = taken - self.told >= quarter || is_idle || !self.memory.ring.has_next();
+        if taken > self.told && is_due {
+            self.told = taken;
+            self.memory.ring_doorbell();
+        }
+    }
+
+    /// For who polls: true if there is something to take now, or the circuit has ended. Otherwise the
+    /// descriptor becomes readable when something has happened.
+    pub fn arm(&self) -> bool {
+        let octets = self.memory.arm();
+        self.memory.ring_doorbell();
+        let is_due = !self.held.is_empty() || self.memory.ring.has_next() || self.end().is_some();
+        if !is_due {
+            self.memory.bell.hush(octets);
+        }
+        is_due
+    }
+}
+
+impl AsFd for Receiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.memory.bell.as_fd()
+    }
+}

@@ -1,0 +1,238 @@
+//! The sending end.
+
+use super::{CONNECT_TIMEOUT, Options, VcError, mapped};
+use crate::now;
+use crate::session::{Session, unexpected};
+use rota_shm::control::{CircuitAnswer, CircuitAsk, CircuitTerms, ControlName, Reply, Request};
+use rota_shm::{
+    CircuitEnd, CircuitState, ClientCircuitSource, PART_FINISH, PART_LAST, max_slice, open_circuit_source,
+};
+use rota_units::{Instant, Span};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// How much of what was to be sent was taken by this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// So many octets.
+    pub octets: usize,
+    /// True if the end of the message was taken, too.
+    pub ended: bool,
+}
+
+/// What the receiving program has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Messages; 0 of a stream.
+    pub messages: u64,
+    /// TPDUs.
+    pub tpdus: u64,
+}
+
+/// A circuit on which this program sends.
+pub struct Sender {
+    session: Session,
+    memory: ClientCircuitSource,
+    terms: CircuitTerms,
+    in_message: bool,
+    finished: bool,
+}
+
+impl Sender {
+    /// Opens a circuit to a service of another node: by its name, number or address.
+    ///
+    /// # Errors
+    /// [`VcError::Node`] with what the node says.
+    pub fn connect(
+        control: &ControlName,
+        to: &str,
+        service: u32,
+        options: &Options,
+    ) -> Result<Self, VcError> {
+        let (session, _) = Session::begin(control)?;
+        let (window, level, quality) = (options.window, options.level, options.quality());
+        let asked = CircuitAsk::Open { to: to.to_owned(), service, window, quality, level };
+        let message = session.request(&Request::Circuit(asked), CONNECT_TIMEOUT)?;
+        let Reply::Circuit(CircuitAnswer::Opened(terms)) = message.body else {
+            return Err(unexpected(message.body).into());
+        };
+        let memory = open_circuit_source(message.descriptors)?;
+        mapped(&session)?;
+        Ok(Self { session, memory, terms, in_message: false, finished: false })
+    }
+
+    /// The agreement of both ends.
+    pub fn terms(&self) -> &CircuitTerms {
+        &self.terms
+    }
+
+    fn state(&self) -> CircuitState {
+        self.memory.source.board.circuit()
+    }
+
+    /// How it has ended, if it has.
+    pub fn end(&self) -> Option<CircuitEnd> {
+        self.state().end
+    }
+
+    /// What the receiving program has certainly taken so far.
+    pub fn taken(&self) -> Report {
+        let (tpdus, messages) = self.state().taken;
+        Report { messages, tpdus }
+    }
+
+    /// Sends a message of any size; waits until this node has taken all of it. Where the time is over before,
+    /// the message has no end yet: [`Sender::write`] goes on with it.
+    ///
+    /// # Errors
+    /// [`VcError`].
+    pub fn send(&mut self, message: &[u8], timeout: Span) -> Result<(), VcError> {
+        if self.terms.stream {
+            return Err(VcError::WrongKind("a stream of octets, which has no messages: write to it"));
+        }
+        self.put(message, true, timeout)
+    }
+
+    /// Sends octets of a stream, or of the message in hand; waits until this node has taken them.
+    ///
+    /// # Errors
+    /// [`VcError`].
+    pub fn write_all(&mut self, octets: &[u8], timeout: Span) -> Result<(), VcError> {
+        self.put(octets, false, timeout)
+    }
+
+    fn put(&mut self, octets: &[u8], end: bool, timeout: Span) -> Result<(), VcError> {
+        let give_up = now() + timeout;
+        let mut rest = octets;
+        loop {
+            let written = self.write(rest, end)?;
+            rest = &rest[written.octets..];
+            if rest.is_empty() && written.ended == end {
+                return Ok(());
+            }
+            self.wait(give_up, Self::has_room)?;
+        }
+    }
+
+    /// Hands over what fits now, and never waits; with `end` the message in hand ends behind it.
+    ///
+    /// # Errors
+    /// [`VcError::Ended`], [`VcError::Finished`], [`VcError::NodeGone`].
+    pub fn write(&mut self, octets: &[u8], end: bool) -> Result<Written, VcError> {
+        self.stands()?;
+        let part = self.terms.octets as usize;
+        let mut written = Written { octets: 0, ended: false };
+        let end = end && !self.terms.stream;
+        loop {
+            let rest = &octets[written.octets..];
+            let now = &rest[..rest.len().min(part)];
+            let is_last = end && now.len() == rest.len();
+            if now.is_empty() && !is_last {
+                break;
+            }
+            let route = if is_last { PART_LAST } else { 0 };
+            if self.memory.source.ring.try_write_to(now, Instant::ZERO, route).is_err() {
+                break;
+            }
+            written.octets += now.len();
+            self.in_message = !is_last && !self.terms.stream;
+            if is_last {
+                written.ended = true;
+                break;
+            }
+        }
+        if written.octets > 0 || written.ended {
+            self.memory.source.ring_doorbell();
+        }
+        Ok(written)
+    }
+
+    fn stands(&self) -> Result<(), VcError> {
+        if self.finished {
+            return Err(VcError::Finished);
+        }
+        match self.end() {
+            Some(end) => Err(VcError::Ended(end)),
+            None => Ok(()),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let ring = &self.memory.source.ring;
+        ring.waiting() < u64::from(ring.slots())
+    }
+
+    /// Ends the circuit in order: waits until the receiving program has taken all of it. Where the time is
+    /// over before, it may be asked for again.
+    ///
+    /// # Errors
+    /// [`VcError::Ended`] with another end, [`VcError::TimedOut`], [`VcError::Unfinished`],
+    /// [`VcError::NodeGone`].
+    pub fn finish(&mut self, timeout: Span) -> Result<Report, VcError> {
+        let give_up = now() + timeout;
+        while !self.shutdown()? {
+            self.wait(give_up, Self::has_room)?;
+        }
+        self.wait(give_up, |sender| sender.end().is_some())?;
+        match self.end() {
+            Some(CircuitEnd::Finished) => Ok(self.taken()),
+            Some(end) => Err(VcError::Ended(end)),
+            None => Err(VcError::TimedOut),
+        }
+    }
+
+    /// The first half of [`Sender::finish`], which never waits: nothing is sent behind what was. False where
+    /// there is no room for that yet.
+    ///
+    /// # Errors
+    /// As [`Sender::finish`].
+    pub fn shutdown(&mut self) -> Result<bool, VcError> {
+        if self.finished {
+            return Ok(true);
+        }
+        if self.in_message {
+            return Err(VcError::Unfinished);
+        }
+        self.stands()?;
+        if self.memory.source.ring.try_write_to(&[], Instant::ZERO, PART_FINISH).is_err() {
+            return Ok(false);
+        }
+        self.memory.source.ring_doorbell();
+        self.finished = true;
+        Ok(true)
+    }
+
+    /// For who polls: true if there is something to do now, room or an end. Otherwise the descriptor becomes
+    /// readable when something has happened.
+    pub fn arm(&self) -> bool {
+        let octets = self.memory.arm();
+        self.memory.source.ring_doorbell();
+        let is_due = self.end().is_some() || self.has_room() && !self.finished;
+        if !is_due {
+            self.memory.bell.hush(octets);
+        }
+        is_due
+    }
+
+    fn wait(&self, give_up: Instant, is_due: impl Fn(&Self) -> bool) -> Result<(), VcError> {
+        loop {
+            let seen = self.memory.source.board.event();
+            if is_due(self) || self.end().is_some() {
+                return Ok(());
+            }
+            let left = give_up.since(now());
+            if left == Span::ZERO {
+                return Err(VcError::TimedOut);
+            }
+            let waited = self.memory.source.board.wait(seen, left.min(max_slice()));
+            if waited == rota_shm::Waited::TimedOut && self.session.is_gone() && self.end().is_none() {
+                return Err(VcError::NodeGone);
+            }
+        }
+    }
+}
+
+impl AsFd for Sender {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.memory.bell.as_fd()
+    }
+}

@@ -1,0 +1,356 @@
+//! Ends of circuits: between the memory that programs map and the machines of the node.
+//!
+//! A sender's parts are copied from its ring into the machine as its window allows. A receiver's TPDUs are
+//! copied into its cells as they come in sequence, and are taken in the machine when its program says so: the
+//! sender is told what the program has, not what the node has.
+
+use crate::commands::Remains;
+use crate::ledger::Charge;
+use crate::waker::{Sleeper, Wakes};
+use rota_proto::Node;
+use rota_proto::circuits::{CircuitEvent, CircuitId, CircuitRequest, Listening, Loss};
+use rota_proto::vc::End;
+use rota_shm::control::CircuitInfo;
+use rota_shm::{
+    Board, CellWriter, CircuitEnd, CircuitState, Hostile, PART_FINISH, PART_LAST, TxReader, WaitingUnit,
+};
+use rota_units::Instant;
+use rota_wire::Terms;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// To the data thread, about circuits.
+pub(crate) enum CircuitCommand {
+    Listen {
+        ask: u64,
+        listening: Listening,
+    },
+    Unlisten {
+        service: u32,
+    },
+    Open {
+        ask: u64,
+        to: String,
+        request: CircuitRequest,
+    },
+    /// A program has accepted it.
+    Accept {
+        circuit: CircuitId,
+    },
+    /// Its program has mapped its memory.
+    Attach {
+        circuit: CircuitId,
+        memory: Box<CircuitMemory>,
+    },
+    /// Its program is gone, or has let it go.
+    Release {
+        circuit: CircuitId,
+    },
+    List {
+        ask: u64,
+    },
+}
+
+/// To the control thread, about circuits.
+pub(crate) enum CircuitNote {
+    Listening {
+        ask: u64,
+        result: Result<(), String>,
+    },
+    Asked {
+        ask: u64,
+        result: Result<CircuitId, rota_proto::CircuitOpenError>,
+    },
+    Opened {
+        circuit: CircuitId,
+        terms: Terms,
+        name: u64,
+    },
+    Offered {
+        circuit: CircuitId,
+        from: String,
+        terms: Terms,
+        name: u64,
+    },
+    /// One whose program has no memory of it yet.
+    Ended {
+        circuit: CircuitId,
+        end: CircuitEnd,
+    },
+    /// Its program wrote something impossible: it is released already.
+    Hostile {
+        circuit: CircuitId,
+        why: String,
+    },
+    Listed {
+        ask: u64,
+        all: Vec<CircuitInfo>,
+    },
+}
+
+/// The memory of one end.
+pub(crate) struct CircuitMemory {
+    pub(crate) ring: CircuitRing,
+    pub(crate) board: Board,
+    /// It has the bell.
+    pub(crate) sleeper: Arc<Sleeper>,
+    pub(crate) doorbell: OwnedFd,
+    /// Its drop gives the octets back to their user.
+    pub(crate) _charge: Option<Charge>,
+}
+
+/// The ring of one end.
+pub(crate) enum CircuitRing {
+    Source(TxReader),
+    Sink(CellWriter),
+}
+
+/// One end that a program has.
+struct Circuit {
+    id: CircuitId,
+    memory: Box<CircuitMemory>,
+    /// What the poller calls its doorbell.
+    token: u64,
+    /// There may be something to do.
+    waits: bool,
+    /// The sender's part that the machine has taken up to here.
+    part: Option<(WaitingUnit, usize)>,
+    /// Parts that the machine knows to be taken.
+    taken: u64,
+    end: Option<CircuitEnd>,
+    changed: bool,
+    armed: u64,
+}
+
+/// All of them.
+pub(crate) struct Circuits {
+    all: Vec<Circuit>,
+    /// Those that ended while no program had their memory.
+    over: Vec<(CircuitId, CircuitEnd)>,
+    part: Box<[u8]>,
+    next: usize,
+}
+
+/// Octets that a turn copies for circuits: well below 200 µs, which the token may wait.
+const OCTETS_A_TURN: usize = 131_072;
+/// No part is longer.
+const PART_MAX: usize = 16_384;
+
+pub(crate) fn end_of(end: End) -> CircuitEnd {
+    match end {
+        End::Finished { .. } => CircuitEnd::Finished,
+        End::Stopped { .. } => CircuitEnd::Stopped,
+        End::Refused(why) => CircuitEnd::Refused(why),
+        End::Reset(why) => CircuitEnd::Reset(why),
+        End::NoAnswer => CircuitEnd::NoAnswer,
+        End::Silent => CircuitEnd::Silent,
+        End::Aborted => CircuitEnd::Aborted,
+        End::Violated => CircuitEnd::Violated,
+    }
+}
+
+const fn loss_of(why: Loss) -> CircuitEnd {
+    match why {
+        Loss::PortGone => CircuitEnd::PortGone,
+        Loss::NodeStopped => CircuitEnd::NodeStopped,
+        Loss::NodeDied => CircuitEnd::NodeDied,
+    }
+}
+
+impl Circuits {
+    pub(crate) fn new() -> Self {
+        let (all, over) = (Vec::with_capacity(128), Vec::with_capacity(128));
+        Self { all, over, part: vec![0; PART_MAX].into(), next: 0 }
+    }
+
+    /// Its doorbell is watched already.
+    pub(crate) fn attach(&mut self, id: CircuitId, token: u64, memory: Box<CircuitMemory>) {
+        let end = self.over.iter().position(|(over, _)| *over == id);
+        let end = end.map(|at| self.over.swap_remove(at).1);
+        let (part, taken, armed) = (None, 0, 0);
+        self.all.push(Circuit { id, memory, token, waits: true, part, taken, end, changed: true, armed });
+    }
+
+    /// Its memory, to be let go.
+    pub(crate) fn detach(&mut self, id: CircuitId, ignore: impl FnOnce(BorrowedFd<'_>)) -> Option<Remains> {
+        self.over.retain(|(over, _)| *over != id);
+        let at = self.all.iter().position(|circuit| circuit.id == id)?;
+        let Circuit { memory, .. } = self.all.swap_remove(at);
+        ignore(memory.doorbell.as_fd());
+        Some(Remains::Circuit(memory))
+    }
+
+    /// The machine's event about a circuit; what the control thread is to hear of it.
+    pub(crate) fn on_event(&mut self, event: CircuitEvent, node: &mut Node) -> Option<CircuitNote> {
+        let name = |node: &Node, circuit| node.circuit(circuit).map_or(0, |view| view.name);
+        match event {
+            CircuitEvent::Opened { circuit, terms } => {
+                Some(CircuitNote::Opened { circuit, terms, name: name(node, circuit) })
+            }
+            CircuitEvent::Offered { circuit, from, terms } => {
+                let port = rota_proto::PortId(circuit.port());
+                let from = node.station_name(port, from);
+                Some(CircuitNote::Offered { circuit, from, terms, name: name(node, circuit) })
+            }
+            CircuitEvent::News { circuit } => {
+                node.circuit_heard(circuit);
+                self.rouse(circuit);
+                None
+            }
+            CircuitEvent::Ended { circuit, end } => self.on_end(circuit, end_of(end)),
+            CircuitEvent::Lost { circuit, why } => self.on_end(circuit, loss_of(why)),
+        }
+    }
+
+    fn rouse(&mut self, id: CircuitId) {
+        if let Some(circuit) = self.all.iter_mut().find(|circuit| circuit.id == id) {
+            circuit.waits = true;
+        }
+    }
+
+    fn on_end(&mut self, id: CircuitId, end: CircuitEnd) -> Option<CircuitNote> {
+        if let Some(circuit) = self.all.iter_mut().find(|circuit| circuit.id == id) {
+            // What has come is copied first: the next look does both.
+            (circuit.end, circuit.waits) = (Some(end), true);
+            return None;
+        }
+        self.over.push((id, end));
+        Some(CircuitNote::Ended { circuit: id, end })
+    }
+
+    /// Serves the circuits whose doorbell rang or of which there is news, up to the budget of a turn, one
+    /// after the other. False if none waited.
+    pub(crate) fn look(
+        &mut self,
+        at: Instant,
+        ready: &[u64],
+        node: &mut Node,
+        hostile: impl Fn(CircuitId, Hostile),
+    ) -> bool {
+        let (mut waited, mut left) = (false, OCTETS_A_TURN);
+        for circuit in &mut self.all {
+            circuit.waits |= ready.contains(&circuit.token);
+        }
+        for turn in 0..self.all.len() {
+            let place = (self.next + turn) % self.all.len();
+            let circuit = &mut self.all[place];
+            if !circuit.waits {
+                continue;
+            }
+            if left == 0 {
+                self.next = place;
+                return true;
+            }
+            waited = true;
+            match circuit.serve(at, node, &mut self.part, &mut left) {
+                Ok(is_done) => circuit.waits = !is_done,
+                Err(why) => {
+                    (circuit.waits, circuit.changed, circuit.end) = (false, true, Some(CircuitEnd::Hostile));
+                    node.circuit_release(at, circuit.id);
+                    hostile(circuit.id, why);
+                }
+            }
+        }
+        waited
+    }
+
+    /// True if circuits wait for the next turn.
+    pub(crate) fn has_more(&self) -> bool {
+        self.all.iter().any(|circuit| circuit.waits)
+    }
+
+    /// Programs are told once a turn, however much has happened.
+    pub(crate) fn wake(&mut self, node: &Node, wakes: &mut Wakes) {
+        for circuit in self.all.iter_mut().filter(|circuit| circuit.changed) {
+            circuit.changed = false;
+            circuit.tell(node);
+            wakes.notify(&circuit.memory.sleeper);
+            let armed = circuit.memory.ring.armed();
+            if armed != circuit.armed {
+                circuit.armed = armed;
+                circuit.memory.sleeper.ring();
+            }
+        }
+    }
+}
+
+impl CircuitRing {
+    fn armed(&mut self) -> u64 {
+        match self {
+            Self::Source(ring) => ring.armed(),
+            Self::Sink(ring) => ring.armed(),
+        }
+    }
+}
+
+impl Circuit {
+    /// Carries what can be carried; true if nothing is left to do until there is news.
+    fn serve(
+        &mut self,
+        at: Instant,
+        node: &mut Node,
+        room: &mut [u8],
+        left: &mut usize,
+    ) -> Result<bool, Hostile> {
+        self.changed = true;
+        match &mut self.memory.ring {
+            CircuitRing::Source(ring) => loop {
+                if *left == 0 {
+                    return Ok(false);
+                }
+                let (unit, offset) = match self.part.take() {
+                    Some(part) => part,
+                    None => match ring.show()? {
+                        Some(unit) => (unit, 0),
+                        None => return Ok(true),
+                    },
+                };
+                if unit.route & PART_FINISH != 0 {
+                    // A last message without an end stays so, and its program is told at the end of it.
+                    let _ = node.circuit_close(at, self.id);
+                    ring.release(&unit);
+                    continue;
+                }
+                let octets = &mut room[..unit.octets as usize - offset];
+                if !ring.copy(&unit, offset as u32, octets) {
+                    return Err(Hostile::Sequence { found: 0, expected: unit.number });
+                }
+                let ends = unit.route & PART_LAST != 0;
+                let written = node.circuit_write(at, self.id, octets, ends);
+                *left = left.saturating_sub(written.octets + 64);
+                if written.octets < octets.len() || ends && !written.ended {
+                    self.part = Some((unit, offset + written.octets));
+                    return Ok(true);
+                }
+                ring.release(&unit);
+            },
+            CircuitRing::Sink(ring) => {
+                let taken = ring.taken()?;
+                let more = taken - std::mem::replace(&mut self.taken, taken);
+                if more > 0 {
+                    node.circuit_take(at, self.id, more);
+                }
+                while let Some((piece, data)) = node.circuit_peek(self.id, ring.written() - taken) {
+                    if *left == 0 {
+                        return Ok(false);
+                    }
+                    if !ring.push(data, piece.last) {
+                        break;
+                    }
+                    *left = left.saturating_sub(data.len() + 64);
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// Writes its state on its board.
+    fn tell(&self, node: &Node) {
+        let counts = |counts: rota_proto::vc::Counts| (counts.tpdus, counts.messages);
+        let view = node.circuit(self.id);
+        let (own, taken) = view.map_or(((0, 0), (0, 0)), |view| (counts(view.counts), counts(view.taken)));
+        // The end is told behind all that has come.
+        let end = self.end.filter(|_| !self.waits);
+        self.memory.board.set_circuit(&CircuitState { end, own, taken });
+    }
+}

@@ -1,0 +1,146 @@
+//! What programs and nodes say to each other about circuits of the native-mode transport.
+
+use serde::{Deserialize, Serialize};
+
+/// How a circuit's sender is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum CircuitFlow {
+    /// By the receiver's room alone.
+    Open,
+    /// By a window that follows losses, too.
+    Window,
+    /// By a leaky bucket at the sender, too.
+    Bucket {
+        /// Its depth σ, octets; headers of TPDUs count.
+        octets: u64,
+        /// Its rate ρ, bits a second.
+        bps: u64,
+    },
+}
+
+/// The service of a circuit, each part on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CircuitQuality {
+    /// What is lost is sent again.
+    pub error_control: bool,
+    /// A stream of octets, not messages.
+    pub stream: bool,
+    /// How the sender is held.
+    pub flow: CircuitFlow,
+}
+
+/// The agreement of both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CircuitTerms {
+    /// The circuit's name at both ends.
+    pub circuit: u64,
+    /// The service at the receiver's node.
+    pub service: u32,
+    /// TPDUs that may be on their way.
+    pub window: u32,
+    /// Octets of data in a TPDU at most: of a part in shared memory, too.
+    pub octets: u32,
+    /// A stream of octets, not messages.
+    pub stream: bool,
+}
+
+/// A request about circuits. One connection has one listener, or one end of a circuit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum CircuitAsk {
+    /// Takes circuits of a service as long as this connection lives.
+    Listen {
+        /// Which.
+        service: u32,
+        /// The largest window that is granted, in TPDUs.
+        window: u32,
+        /// Circuits that may wait to be accepted.
+        backlog: u16,
+    },
+    /// Waits for the next circuit of a service to which another connection of this user listens.
+    Accept {
+        /// Which.
+        service: u32,
+    },
+    /// Asks for a circuit.
+    Open {
+        /// Station by name, number or MAC.
+        to: String,
+        /// The service there.
+        service: u32,
+        /// TPDUs on their way at most.
+        window: u64,
+        /// The service of the circuit.
+        quality: CircuitQuality,
+        /// The level of the queue of ordinary traffic, 0 to 7.
+        level: u8,
+    },
+    /// The client has mapped the memory of its end: seal it and let octets flow.
+    Mapped,
+    /// Asks for the ends of circuits at this node.
+    List,
+}
+
+/// An answer about circuits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum CircuitAnswer {
+    /// To [`CircuitAsk::Listen`].
+    Listening,
+    /// To [`CircuitAsk::Open`]. With client-written file, node-written file, doorbell and bell.
+    Opened(CircuitTerms),
+    /// To [`CircuitAsk::Accept`]. With node-written file, client-written file, doorbell and bell.
+    Accepted {
+        /// The station that sends, by its name; its address where no name is known.
+        from: String,
+        /// The agreement.
+        terms: CircuitTerms,
+    },
+    /// To [`CircuitAsk::Mapped`].
+    Mapped,
+    /// To [`CircuitAsk::List`].
+    List(Vec<CircuitInfo>),
+}
+
+/// One end of a circuit, as a node tells of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CircuitInfo {
+    /// The circuit's name at both ends; 0 while it is being opened.
+    pub circuit: u64,
+    /// True if this node's program sends.
+    pub sends: bool,
+    /// The station at the other end, by its name.
+    pub peer: String,
+    /// The interface over which it goes.
+    pub port: String,
+    /// The service at the receiver's node.
+    pub service: u32,
+    /// TPDUs that may be on their way.
+    pub window: u32,
+    /// Octets of data in a TPDU at most.
+    pub octets: u32,
+    /// What is lost is sent again.
+    pub error_control: bool,
+    /// A stream of octets, not messages.
+    pub stream: bool,
+    /// "open", "window" or "bucket".
+    pub flow: String,
+    /// TPDUs that were written or have come in sequence.
+    pub tpdus: u64,
+    /// TPDUs that the receiver's program is known to have taken.
+    pub tpdus_taken: u64,
+    /// Messages that were written whole; 0 in a stream and at a receiver.
+    pub messages: u64,
+    /// Messages that the receiver's program is known to have taken.
+    pub messages_taken: u64,
+    /// TPDUs that were sent again; at a receiver those that came again.
+    pub again: u64,
+    /// TPDUs that no sound other end sends.
+    pub bad: u64,
+    /// No program has accepted it yet.
+    pub waits: bool,
+}
