@@ -39,6 +39,7 @@
 mod cable;
 pub mod certificate;
 mod clocks;
+pub mod cpu;
 mod grow;
 mod half_duplex;
 mod link;

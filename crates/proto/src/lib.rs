@@ -21,6 +21,7 @@ mod report;
 pub mod rtip;
 mod segment;
 mod settings;
+pub mod task;
 pub mod vc;
 
 pub use across::tree::{RECEIVERS_MAX, ReceiverState};

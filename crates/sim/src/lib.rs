@@ -15,6 +15,7 @@ pub mod media;
 pub mod paper;
 pub mod scenario;
 pub mod sweep;
+pub mod tasks;
 mod traffic;
 mod world;
 

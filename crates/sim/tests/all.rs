@@ -31,4 +31,5 @@ mod rules;
 mod spoof;
 mod stalls;
 mod support;
+mod tasks;
 mod wakes;
