@@ -21,6 +21,7 @@ pub mod rtip;
 mod segment;
 mod settings;
 pub mod vc;
+pub mod watermarks;
 
 pub use across::tree::{RECEIVERS_MAX, ReceiverState};
 pub use channels::follow::{Follow, Followed};
