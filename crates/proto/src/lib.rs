@@ -23,6 +23,7 @@ mod segment;
 mod settings;
 pub mod task;
 pub mod vc;
+pub mod watermarks;
 
 pub use across::tree::{RECEIVERS_MAX, ReceiverState};
 pub use channels::follow::{Follow, Followed};

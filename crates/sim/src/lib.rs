@@ -5,6 +5,7 @@
 //! stream of its own name, so that one more part changes nothing in the others.
 #![forbid(unsafe_code)]
 
+pub mod cells;
 pub mod check;
 pub mod circuits;
 mod clocks;

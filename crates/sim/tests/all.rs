@@ -2,6 +2,7 @@
 
 mod backlog;
 mod bounds;
+mod cells;
 mod circuit;
 mod circuits;
 mod conservation;

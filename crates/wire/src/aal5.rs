@@ -1,4 +1,5 @@
 //! AAL5's CPCS-PDU (ITU-T I.363): the frame that an ATM adaptor cuts into cells (TRANSPORT-R42 to R44).
+//! [`crate::cells`] cuts it, and puts it together again.
 //!
 //! Cells are simulated only: on Ethernet a TPDU is a frame of ours (TRANSPORT-R45).
 

@@ -1,7 +1,8 @@
 //! Fuzz targets as plain functions: a fuzzer or a committed corpus calls them with any octets.
 
 use crate::aal5::Aal5Trailer;
-use crate::atm::CellHeader;
+use crate::atm::{CELL_HEADER_OCTETS, CELL_OCTETS, CellHeader};
+use crate::cells::{Reassembly, cut};
 use crate::llc::{self, Fragment, LlcView};
 use crate::{
     Announce, CIRCUIT_HEADER_OCTETS, CircuitHeader, Claim, ClaimGrant, DEFAULT_ETHERTYPE, Form, FrameView,
@@ -59,6 +60,48 @@ pub fn fuzz_aal5(data: &[u8]) {
     let mut out = data.to_vec();
     assert_eq!(trailer.emit(&mut out), data.len());
     assert_eq!(Aal5Trailer::parse(&out), Ok((trailer, payload)));
+}
+
+/// Any octets as cells of two circuits: of each 49 the first one is the circuit, the payload type and the
+/// soundness of the header. A frame that comes is cut into the same cells again.
+pub fn fuzz_cells(data: &[u8]) {
+    let mut reassembly = Reassembly::new(&[(0, 32), (1, 33)], 700);
+    let mut came = [Vec::new(), Vec::new()];
+    for octets in data.as_chunks::<49>().0 {
+        let [first, payload @ ..] = octets;
+        let place = usize::from(first & 1);
+        let pti = first >> 1 & 7;
+        let header =
+            CellHeader { gfc: 0, vpi: place as u8, vci: 32 + place as u16, pti, clp: first & 16 != 0 };
+        let mut cell = [0; CELL_OCTETS];
+        cell[..CELL_HEADER_OCTETS].copy_from_slice(&header.emit());
+        cell[CELL_HEADER_OCTETS..].copy_from_slice(payload);
+        cell[4] ^= first >> 5;
+        let is_sound = first >> 5 == 0;
+        let came = &mut came[place];
+        if is_sound && pti & 4 == 0 {
+            came.push(*payload);
+        }
+        match reassembly.handle(&cell) {
+            Ok(Some(frame)) => {
+                assert!(is_sound && header.is_last() && frame.payload.len() <= 700);
+                let again: Vec<[u8; 48]> = cut(header, frame.pdu).map(|cell| payload_of(&cell)).collect();
+                assert_eq!(&again, came, "a frame is the cells since the last one");
+            }
+            Ok(None) => {}
+            Err(_) if is_sound => assert!(header.is_last() || came.len() > 14, "nothing is dropped early"),
+            Err(_) => {}
+        }
+        if is_sound && header.is_last() {
+            came.clear();
+        }
+    }
+}
+
+fn payload_of(cell: &[u8; CELL_OCTETS]) -> [u8; 48] {
+    let mut payload = [0; 48];
+    payload.copy_from_slice(&cell[CELL_HEADER_OCTETS..]);
+    payload
 }
 
 /// Any octets as a unit of a socket's reserved channel. Parsed octets must be emitted unchanged.

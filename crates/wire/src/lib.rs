@@ -9,6 +9,7 @@
 pub mod aal5;
 pub mod atm;
 pub mod bodies;
+pub mod cells;
 pub mod circuit;
 pub mod ethernet;
 mod fields;

@@ -1,8 +1,8 @@
 //! Replays the committed fuzz corpora on stable; a crash that a fuzzer finds becomes a file there.
 
 use rota_wire::fuzz::{
-    fuzz_aal5, fuzz_bodies, fuzz_circuit, fuzz_frame, fuzz_link_state, fuzz_llc, fuzz_rcap, fuzz_rcap_terms,
-    fuzz_reserved, fuzz_rtip, fuzz_tpdu,
+    fuzz_aal5, fuzz_bodies, fuzz_cells, fuzz_circuit, fuzz_frame, fuzz_link_state, fuzz_llc, fuzz_rcap,
+    fuzz_rcap_terms, fuzz_reserved, fuzz_rtip, fuzz_tpdu,
 };
 use std::path::Path;
 
@@ -38,6 +38,11 @@ fn the_corpus_of_circuit_messages_replays() {
 #[test]
 fn the_corpus_of_aal5_replays() {
     assert!(replay("aal5", fuzz_aal5) >= 5);
+}
+
+#[test]
+fn the_corpus_of_cells_replays() {
+    assert!(replay("cells", fuzz_cells) >= 7);
 }
 
 #[test]
