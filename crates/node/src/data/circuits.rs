@@ -62,6 +62,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             FlowControl::Open => "open",
             FlowControl::Window => "window",
             FlowControl::Bucket => "bucket",
+            FlowControl::PacketPair => "packet-pair",
         };
         CircuitInfo {
             circuit: view.name,

@@ -255,11 +255,6 @@ impl Sink {
         quality.error_control || matches!(quality.flow, FlowControl::Window | FlowControl::PacketPair)
     }
 
-    /// TPDUs and messages that the program has taken.
-    pub const fn counts_taken(&self) -> Counts {
-        Counts { tpdus: self.inbox.taken(), messages: self.inbox.messages_taken() }
-    }
-
     /// True if it has ended, and at most answers what comes again: it has no buffers any more.
     pub const fn is_ended(&self) -> bool {
         matches!(self.state, State::Lingering | State::Ended)
