@@ -46,6 +46,10 @@ local CAUSES = {
     [11] = "listener takes another station only", [12] = "no memory at the receiver's node",
     [13] = "receiver was silent for too long",
 }
+local TPDUS = {
+    [1] = "data", [2] = "ack", [3] = "open", [4] = "accept", [5] = "confirm", [6] = "refuse", [7] = "reset",
+    [8] = "close", [9] = "closed", [10] = "ask",
+}
 local VERDICTS = { [0] = "prove that you live", [1] = "full", [2] = "other settings", [3] = "held off",
     [4] = "your counter is behind" }
 
@@ -94,6 +98,31 @@ field("packet", ProtoField.uint16, "Packet sequence number", base.DEC)
 field("timestamp", ProtoField.uint32, "Timestamp (us)", base.DEC)
 field("ahead", ProtoField.uint16, "Ahead of its deadline at the node before (16 us)", base.DEC)
 field("rtip_checksum", ProtoField.uint16, "Header checksum", base.HEX)
+
+field("tpdu_version", ProtoField.uint8, "TPDU version", base.DEC, nil, 0xf0)
+field("tpdu_kind", ProtoField.uint8, "TPDU kind", base.DEC, TPDUS, 0x0f)
+field("tpdu_flags", ProtoField.uint8, "TPDU flags", base.HEX)
+field("tpdu_octets", ProtoField.uint16, "Octets of data", base.DEC)
+field("circuit_to", ProtoField.uint32, "The reader's number of the circuit", base.DEC)
+field("circuit", ProtoField.uint64, "Circuit", base.HEX)
+field("tpdu", ProtoField.uint64, "TPDU", base.DEC)
+field("message", ProtoField.uint32, "Message", base.DEC)
+field("tpdu_index", ProtoField.uint32, "TPDU of its message", base.DEC)
+field("cum", ProtoField.uint64, "All have come up to", base.DEC)
+field("cause", ProtoField.uint64, "Because of", base.DEC)
+field("limit", ProtoField.uint64, "Room up to", base.DEC)
+field("attempt", ProtoField.uint64, "The sender's word for the attempt", base.HEX)
+field("serial", ProtoField.uint64, "The receiver's number of the handshake", base.DEC)
+field("circuit_from", ProtoField.uint32, "The writer's number of the circuit", base.DEC)
+field("circuit_service", ProtoField.uint32, "Service of circuits", base.DEC)
+field("window", ProtoField.uint32, "Window (TPDUs)", base.DEC)
+field("tpdu_max", ProtoField.uint16, "Octets of data at most", base.DEC)
+field("quality", ProtoField.uint8, "Quality", base.HEX)
+field("circuit_zero", ProtoField.uint8, "Zero", base.DEC)
+field("refused", ProtoField.uint8, "Refusal or cause", base.DEC)
+field("tpdus", ProtoField.uint64, "TPDUs in all", base.DEC)
+field("messages", ProtoField.uint64, "Messages in all", base.DEC)
+field("tpdu_data", ProtoField.bytes, "Data")
 
 field("node", ProtoField.uint64, "Node id", base.HEX)
 field("nonce", ProtoField.uint64, "Nonce", base.HEX)
@@ -453,6 +482,32 @@ end
 
 -- A will says all in its header.
 BODIES[17] = function() end
+
+BODIES[18] = function(r)
+    local first = r:bits(1, { "tpdu_version", "tpdu_kind" })
+    r:take("tpdu_flags", 1)
+    local data = r:uint("tpdu_octets", 2)
+    r:all { { "circuit_to", 4 }, { "circuit", 8 } }
+    local kind = first and first % 16
+    if kind == 1 then
+        r:all { { "tpdu", 8 }, { "message", 4 }, { "tpdu_index", 4 } }
+        if data and data > 0 then
+            r:take("tpdu_data", data)
+        end
+    elseif kind == 2 then
+        r:all { { "cum", 8 }, { "cause", 8 }, { "limit", 8 } }
+    elseif kind == 3 or kind == 4 or kind == 5 then
+        r:all { { "attempt", 8 }, { "serial", 8 }, { "circuit_from", 4 }, { "circuit_service", 4 } }
+        r:all { { "window", 4 }, { "tpdu_max", 2 }, { "quality", 1 }, { "circuit_zero", 1 } }
+    elseif kind == 6 then
+        r:all { { "attempt", 8 }, { "refused", 1 } }
+    elseif kind == 7 then
+        r:take("refused", 1)
+    elseif kind == 8 or kind == 9 then
+        r:all { { "tpdus", 8 }, { "messages", 8 } }
+    end
+    return kind and (TPDUS[kind] or "TPDU of kind " .. kind)
+end
 
 function rota.dissector(tvb, pinfo, root)
     pinfo.cols.protocol = "Rota"

@@ -68,7 +68,8 @@ fn line(info: &CircuitInfo) -> String {
     let CircuitInfo { circuit, service, tpdus, tpdus_taken, again, .. } = info;
     let way = way(info);
     format!(
-        "{circuit}  {way}  service {service}  {kind}  {tpdus} TPDUs, {tpdus_taken} taken, {again} again{waits}"
+        "{circuit}  {way}  service {service}  {kind}  {tpdus} TPDUs, {tpdus_taken} taken, \
+         {again} again{waits}"
     )
 }
 

@@ -88,7 +88,7 @@ fn a_file_passes_whole_in_plain_mode_and_in_token_mode() {
 fn a_file_passes_whole_through_a_hub_that_loses_frames() {
     let Some(lab) = Lab::with_hub("circuits-hub", 2) else { return };
     let lab = lab.with_nodes(|_, _| Vec::new());
-    lab.follow("[[fault]]\nkind = \"loss\"\nat = \"0s\"\nrate = \"1%\"\n");
+    lab.follow("[[fault]]\nkind = \"loss\"\nat = \"0s\"\nshare = \"1%\"\n");
     carry(&lab, 1_000_000, "");
     drop(lab);
 }

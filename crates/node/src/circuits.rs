@@ -204,14 +204,14 @@ impl Circuits {
 
     fn rouse(&mut self, id: CircuitId) {
         if let Some(circuit) = self.all.iter_mut().find(|circuit| circuit.id == id) {
-            circuit.waits = true;
+            (circuit.waits, circuit.changed) = (true, true);
         }
     }
 
     fn on_end(&mut self, id: CircuitId, end: CircuitEnd) -> Option<CircuitNote> {
         if let Some(circuit) = self.all.iter_mut().find(|circuit| circuit.id == id) {
             // What has come is copied first: the next look does both.
-            (circuit.end, circuit.waits) = (Some(end), true);
+            (circuit.end, circuit.waits, circuit.changed) = (Some(end), true, true);
             return None;
         }
         self.over.push((id, end));
@@ -262,7 +262,8 @@ impl Circuits {
     /// Programs are told once a turn, however much has happened.
     pub(crate) fn wake(&mut self, node: &Node, wakes: &mut Wakes) {
         for circuit in self.all.iter_mut().filter(|circuit| circuit.changed) {
-            circuit.changed = false;
+            // An end that waits for what has come is told in a later turn.
+            circuit.changed = circuit.end.is_some() && circuit.waits;
             circuit.tell(node);
             wakes.notify(&circuit.memory.sleeper);
             let armed = circuit.memory.ring.armed();
@@ -292,7 +293,6 @@ impl Circuit {
         room: &mut [u8],
         left: &mut usize,
     ) -> Result<bool, Hostile> {
-        self.changed = true;
         match &mut self.memory.ring {
             CircuitRing::Source(ring) => loop {
                 if *left == 0 {
@@ -309,6 +309,7 @@ impl Circuit {
                     // A last message without an end stays so, and its program is told at the end of it.
                     let _ = node.circuit_close(at, self.id);
                     ring.release(&unit);
+                    self.changed = true;
                     continue;
                 }
                 let octets = &mut room[..unit.octets as usize - offset];
@@ -323,6 +324,7 @@ impl Circuit {
                     return Ok(true);
                 }
                 ring.release(&unit);
+                self.changed = true;
             },
             CircuitRing::Sink(ring) => {
                 let taken = ring.taken()?;
@@ -338,6 +340,7 @@ impl Circuit {
                         break;
                     }
                     *left = left.saturating_sub(data.len() + 64);
+                    self.changed = true;
                 }
                 Ok(true)
             }

@@ -255,6 +255,32 @@ fn circuits_take_turns(kind: MediumKind) {
     }
 }
 
+/// Ends that linger kept 64 later circuits out for twenty seconds.
+fn short_circuits_follow_each_other_without_end(kind: MediumKind) {
+    let mut pair = listening(kind);
+    for _ in 0..80 {
+        let (sender, receiver) = open(&mut pair, &request());
+        let now = pair.now;
+        assert!(pair.node(A).circuit_write(now, sender, b"short", true).ended);
+        pair.node(A).circuit_close(now, sender).expect("it has an end");
+        pair.drain(A);
+        pair.run(ms(20));
+        let now = pair.now;
+        assert!(pair.node(B).circuit_take(now, receiver, 1));
+        pair.drain(B);
+        pair.run(ms(100));
+        for (k, circuit) in [(A, sender), (B, receiver)] {
+            assert!(matches!(ends(&pair, k).pop(), Some(End::Finished { .. })), "{k}");
+            let now = pair.now;
+            pair.node(k).circuit_release(now, circuit);
+            pair.drain(k);
+        }
+        pair.circuits.clear();
+        pair.run(ms(10));
+    }
+    assert_nothing_left(&mut pair);
+}
+
 /// Each check on both media.
 macro_rules! both {
     ($($check:ident),* $(,)?) => {
@@ -277,6 +303,7 @@ both!(
     a_node_that_begins_anew_resets,
     a_node_that_stops_ends_its_circuits,
     circuits_take_turns,
+    short_circuits_follow_each_other_without_end,
 );
 
 #[test]

@@ -11,6 +11,8 @@
 //! | client | [`TxWriter`] | [`RxReader`], on a socket [`MessageReader`] |
 //! | node | [`RxWriter`], on a socket [`MessageWriter`] | [`TxReader`] |
 //!
+//! A circuit sends through a channel's ring, and receives through cells ([`CellWriter`], [`CellReader`]).
+//!
 //! State of a channel (progress, slots, closing) is on the [`Board`], which the client reads through a
 //! [`BoardView`].
 #![deny(unsafe_code)]

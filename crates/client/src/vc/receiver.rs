@@ -141,9 +141,9 @@ impl Receiver {
 
     /// For who polls: true if there is something to take now, or the circuit has ended. Otherwise the
     /// descriptor becomes readable when something has happened.
-    pub fn arm(&self) -> bool {
+    pub fn arm(&mut self) -> bool {
+        self.tell(true);
         let octets = self.memory.arm();
-        self.memory.ring_doorbell();
         let is_due = !self.held.is_empty() || self.memory.ring.has_next() || self.end().is_some();
         if !is_due {
             self.memory.bell.hush(octets);

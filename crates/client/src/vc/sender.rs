@@ -205,7 +205,6 @@ impl Sender {
     /// readable when something has happened.
     pub fn arm(&self) -> bool {
         let octets = self.memory.arm();
-        self.memory.source.ring_doorbell();
         let is_due = self.end().is_some() || self.has_room() && !self.finished;
         if !is_due {
             self.memory.bell.hush(octets);

@@ -9,7 +9,7 @@ use crate::ledger::Charge;
 use crate::limits::Limit;
 use crate::log::{Level, say};
 use crate::session::Session;
-use rota_proto::circuits::{CircuitId, CircuitRequest, Listening};
+use rota_proto::circuits::{CircuitError, CircuitId, CircuitRequest, Listening};
 use rota_proto::vc::WINDOW_MAX;
 use rota_proto::{CircuitOpenError, NotFound};
 use rota_shm::control::{CircuitAnswer, CircuitAsk, CircuitFlow, CircuitQuality, CircuitTerms, Reply};
@@ -182,6 +182,13 @@ impl Control<'_> {
                  {BACKLOG_MAX} circuits, not {window} and {backlog}"
             );
             return self.sessions[at].error(sentence, true);
+        }
+        let is_taken = |session: &Session| {
+            session.circuits.listens.as_ref().is_some_and(|listens| listens.service == service)
+        };
+        // Decided here: the end of a program that was refused must not take the service from another one.
+        if self.sessions.iter().any(is_taken) {
+            return self.sessions[at].error(CircuitError::Taken(service).to_string(), true);
         }
         let parts = u64::from(window) * u64::from(backlog);
         let Some(charge) = self.charge_parts(at, "a listener for circuits", parts) else { return };

@@ -43,8 +43,15 @@ impl Circuits {
         self.ends[at].as_deref_mut()
     }
 
+    /// A free place, else that of the end which has lingered for the longest: it answers a close that comes
+    /// again, and has told both programs already.
     pub(super) fn free_end(&self) -> Option<usize> {
-        self.ends.iter().position(Option::is_none)
+        let lingers = |at: &usize| {
+            let end = self.ends[*at].as_deref();
+            end.is_some_and(|end| !end.owned && end.is_ended() && end.queued.is_none())
+        };
+        let lingering = || (0..self.ends.len()).filter(lingers).min_by_key(|at| self.due[*at]);
+        self.ends.iter().position(Option::is_none).or_else(lingering)
     }
 
     pub(super) fn next_id(&mut self) -> CircuitId {

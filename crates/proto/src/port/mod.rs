@@ -377,8 +377,8 @@ impl Port {
         }
     }
 
-    /// In plain mode the queue holds little but frames of link control, which leave at once, and of circuits; behind a
-    /// gate that is still to open all leave at the link's pace.
+    /// In plain mode the queue holds little but frames of link control, which leave at once, and of circuits,
+    /// which keep the link's pace (`pace.rs`); behind a gate that is still to open all leave at that pace.
     fn next_ungated(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         if self.gate == GateOrder::Divert {
             return self.next_flushed(now, frame);
