@@ -200,7 +200,8 @@ fn an_estimate_that_does_not_fit_what_arrives_is_found_out_and_no_other() {
     }
 }
 
-/// Where both acknowledgements of each pair come at one instant, a sender would stay at one pair in a round trip.
+/// Where both acknowledgements of each pair come at one instant, a sender would stay at one pair in a round
+/// trip.
 #[test]
 fn a_path_on_which_no_pair_can_be_measured_takes_the_window() {
     let (mut now, mut next) = (Instant::from_nanos(1_000_000_000), 1);
