@@ -227,11 +227,12 @@ fn a_lost_update_of_the_window_holds_the_sender_no_longer_than_it_has_stood() {
         let mut path = Path::new(1, QUIET, &request(quality, 8));
         path.reads = 0;
         let wait = |path: &mut Path, span: Span| {
-            let start = path.now;
-            while path.now.since(start) < span {
+            path.until = path.now + span;
+            while path.now < path.until {
                 while path.source.write(&[1; 100], true).ended {}
                 path.step();
             }
+            path.until = Instant::FAR;
         };
         wait(&mut path, Span::from_millis(20));
         assert_eq!(path.sent[0], 8, "the window is full");
