@@ -200,7 +200,8 @@ fn an_estimate_that_does_not_fit_what_arrives_is_found_out_and_no_other() {
     }
 }
 
-/// Where both acknowledgements of each pair come at one instant, a sender would stay at one pair in a round trip.
+/// Where both acknowledgements of each pair come at one instant, a sender would stay at one pair in a round
+/// trip.
 #[test]
 fn a_path_on_which_no_pair_can_be_measured_takes_the_window() {
     let (mut now, mut next) = (Instant::from_nanos(1_000_000_000), 1);
@@ -226,11 +227,12 @@ fn a_lost_update_of_the_window_holds_the_sender_no_longer_than_it_has_stood() {
         let mut path = Path::new(1, QUIET, &request(quality, 8));
         path.reads = 0;
         let wait = |path: &mut Path, span: Span| {
-            let start = path.now;
-            while path.now.since(start) < span {
+            path.until = path.now + span;
+            while path.now < path.until {
                 while path.source.write(&[1; 100], true).ended {}
                 path.step();
             }
+            path.until = Instant::FAR;
         };
         wait(&mut path, Span::from_millis(20));
         assert_eq!(path.sent[0], 8, "the window is full");

@@ -2,9 +2,9 @@
 
 use crate::vc_path::{Net, Path, QUIET, TPDU, messages, request};
 use proptest::prelude::*;
-use rota_proto::vc::{Arrival, Counts, End, LooseInbox, Losses, Piece};
+use rota_proto::vc::{Arrival, Counts, End, LooseInbox, Losses, Piece, SinkEvent};
 use rota_units::Span;
-use rota_wire::{FlowControl, Quality};
+use rota_wire::{FlowControl, Quality, Tpdu, TpduBody};
 
 const FLOWS: [FlowControl; 4] =
     [FlowControl::Open, FlowControl::Bucket, FlowControl::Window, FlowControl::PacketPair];
@@ -155,6 +155,42 @@ fn whole_messages_are_seen_ahead_up_to_the_next_gap() {
     assert_eq!((ahead(&inbox, 2), ahead(&inbox, u64::MAX)), (None, None));
     assert!(inbox.take() && inbox.take());
     assert_eq!((inbox.gap(), ahead(&inbox, 0)), (1, Some(b"fourth".to_vec())));
+}
+
+/// The close may overtake data: what is missing then is lost only when the close comes again.
+#[test]
+fn what_the_close_has_overtaken_is_waited_for_until_it_comes_again() {
+    for comes in [true, false] {
+        let mut path = Path::new(1, QUIET, &request(Quality::BEST_EFFORT, 8));
+        while path.opened.is_none() {
+            path.step();
+        }
+        let (now, circuit) = (path.now, path.source.circuit());
+        let sink = path.sink.as_mut().expect("it is open");
+        let mut handle = |body, octets: &[u8]| {
+            sink.handle(now, &Tpdu { to: 0, circuit, body }, octets);
+            while sink.take() {}
+            sink.event()
+        };
+        let data = |sequence, message| TpduBody::Data { sequence, message, index: 0, last: true };
+        let close = TpduBody::Close { tpdus: 3, messages: 3 };
+        let own = |messages| Counts { tpdus: messages, messages };
+        handle(data(1, 0), b"one");
+        handle(data(3, 2), b"three");
+        assert_eq!(handle(close, b""), None, "the second one may be on its way");
+        if comes {
+            let end = End::Finished { own: own(3), other: own(3) };
+            assert_eq!(handle(data(2, 1), b"two"), Some(SinkEvent::Ended(end)));
+            assert_eq!((sink.counts(), sink.losses()), (own(3), Losses::default()));
+        } else {
+            handle(close, b"");
+            assert!(sink.is_ended());
+            assert_eq!(
+                (sink.counts(), sink.losses()),
+                (own(2), Losses { tpdus: 1, dropped: 0, messages: 1 })
+            );
+        }
+    }
 }
 
 /// One that is longer than the window can never be there whole, and holds up no other one.

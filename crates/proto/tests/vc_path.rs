@@ -73,6 +73,8 @@ pub struct Path {
     pub left: Vec<(Instant, u64)>,
     /// When the sender's program could write for the first time.
     pub opened: Option<Instant>,
+    /// A step goes no farther than this.
+    pub until: Instant,
 }
 
 impl Path {
@@ -97,6 +99,7 @@ impl Path {
             sent: [0; 3],
             left: vec![],
             opened: None,
+            until: Instant::FAR,
         }
     }
 
@@ -187,7 +190,7 @@ impl Path {
             self.hear();
         }
         let Some((at, _)) = self.next() else { return false };
-        self.now = at.max(self.now);
+        self.now = at.max(self.now).min(self.until);
         while self.queue.first_key_value().is_some_and(|((at, _), _)| *at <= self.now) {
             let (_, (to_sink, octets)) = self.queue.pop_first().expect("it is there");
             self.arrives(to_sink, &octets);

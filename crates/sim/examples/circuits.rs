@@ -30,9 +30,7 @@ fn percent(millionths: u64) -> String {
 fn resends() {
     const COUNT: u64 = 1_000_000;
     println!("TPDUs sent again, of a hundred; {COUNT} TPDUs, 32 in a round trip, a window of 64\n");
-    println!(
-        "| loss % | acks lost % | least p/(1-p) | SMART | go-back-N | 32p/(1-p) | SMART's slots | go-back-N's |"
-    );
+    println!("| loss % | acks lost % | least p/(1-p) | SMART | go-back-N | 32p/(1-p) | slots | its slots |");
     println!("|---|---|---|---|---|---|---|---|");
     for ppm in [1_000, 10_000, 50_000, 100_000u32] {
         for ack_loss_ppm in [0, ppm] {
@@ -81,7 +79,7 @@ fn shares() {
     }
     let formula = aimd_octets(&LOSSY) * 8 * 1_000_000 / LOSSY.span.as_nanos();
     println!(
-        "\nOne circuit, 50 Mbit/s, 1 % lost, 20 ms, TPDUs of {TPDU} octets; 1.22 MSS/(RTT sqrt p) is {formula} kbit/s\n"
+        "\nOne circuit, 50 Mbit/s, 1 % lost, 20 ms, {TPDU} octets; 1.22 MSS/(RTT sqrt p): {formula} kbit/s\n"
     );
     println!("| flow {head}\n|---|---|---|---|---|---|---|");
     for flow in [FlowControl::PacketPair, FlowControl::Window] {

@@ -187,8 +187,8 @@ pub enum TpduBody {
     },
     /// The sender of this wants to end the circuit in good order.
     Close {
-        /// TPDUs that it has sent or, of a receiver, has had in sequence; without error control those that the
-        /// receiver's program has taken.
+        /// TPDUs that it has sent or, of a receiver, has had in sequence; without error control those that
+        /// its program has taken.
         tpdus: u64,
         /// Messages that were sent whole or, of a receiver, that its program has taken; of a stream 0.
         messages: u64,

@@ -166,7 +166,7 @@ impl LooseInbox {
                 continue;
             }
             let is_lost = next.saturating_add(self.reorder) <= self.newest;
-            // What follows is dropped only when all before it was taken, so that gaps are told in their place.
+            // What follows is dropped only when all before it was taken: gaps are told in their place.
             if has_whole || (next <= self.limit() && !is_lost) {
                 return true;
             }

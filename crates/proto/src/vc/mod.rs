@@ -6,16 +6,16 @@
 //! `event` says what the program is to hear, `wants` how long the next TPDU is that may leave now, and
 //! `transmit` writes it. Nothing is allocated behind the handshake.
 //!
-//! **What is promised.** With error control, what the sink's program takes is a beginning of what the source's program wrote:
-//! none lost, doubled, reordered or altered, as long as the frames that carry TPDUs are proven. An end in
-//! order ([`End::Finished`]) says at both ends that all of it was taken. After any other end the source knows
-//! what was certainly taken ([`Source::counts_taken`]); what is behind that is in doubt. An end that
-//! begins anew knows nothing of its circuits, and their other ends are told so. Without error control whole
-//! messages arrive, or octets of a stream; what is lost is counted and told ([`Sink::losses`], [`Sink::gap`]),
-//! and an end in order says at both ends what was sent and what was taken.
+//! **What is promised.** With error control, what the sink's program takes is a beginning of what the
+//! source's program wrote: none lost, doubled, reordered or altered, as long as the frames that carry TPDUs
+//! are proven. An end in order ([`End::Finished`]) says at both ends that all of it was taken. After another
+//! end the source knows what was certainly taken ([`Source::counts_taken`]); what is behind that is in doubt.
+//! Without error control whole messages arrive, or octets of a stream. What is lost is counted and told
+//! ([`Sink::losses`], [`Sink::gap`]), and an end in order says at both ends what was sent and what was taken.
+//! An end that begins anew knows nothing of its circuits, and their other ends are told so.
 //!
-//! Parts: [`Smart`] says what to send again, [`Aimd`], [`PacketPair`] and [`LeakyBucket`] when something may
-//! leave, [`Outbox`], [`Inbox`] and [`LooseInbox`] have the octets.
+//! Parts: [`Smart`] says what to send again, [`Aimd`], [`PacketPair`] and [`LeakyBucket`] say when something
+//! may leave, [`Outbox`], [`Inbox`] and [`LooseInbox`] have the octets.
 
 mod aimd;
 mod flow;

@@ -499,7 +499,7 @@ impl Source {
         self.heard_at.min(self.sent_at) + if self.stands() { soon.min(longest) } else { longest }
     }
 
-    /// True if there is more to send, nothing is on its way, and the other end has no room as far as is known.
+    /// True if there is more to send, nothing is on its way, and the other end has no room that is known.
     const fn stands(&self) -> bool {
         let has_more = self.blocked || self.outbox.ready() > self.smart.top();
         has_more && self.is_answered() && self.smart.is_idle() && self.smart.top() >= self.limit

@@ -86,9 +86,9 @@ pub fn smart(seed: u64, path: &LossyPath, count: u64, reorder: u32) -> Taken {
     Taken { resent: smart.resent(), slots: slot }
 }
 
-/// Carries `count` TPDUs by go-back-N: the receiver takes them in sequence only, and answers each with the last
-/// one that it has. An answer that says the same again sends all behind it again, once in a round trip; so does
-/// a time of two round trips without news.
+/// Carries `count` TPDUs by go-back-N: the receiver takes them in sequence only, and answers each with the
+/// last one that it has. An answer that says the same again sends all behind it again, once in a round trip;
+/// so does a time of two round trips without news.
 pub fn go_back_n(seed: u64, path: &LossyPath, count: u64) -> Taken {
     let mut data = Way::new(seed, "data", path.loss_ppm);
     let mut acks = Way::new(seed, "acks", path.ack_loss_ppm);
