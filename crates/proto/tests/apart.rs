@@ -8,7 +8,7 @@ use rota_proto::{
     TrafficSpec,
 };
 use rota_units::Span;
-use rota_wire::{DEFAULT_ETHERTYPE, FrameView, HALF_OCTETS, MacAddr, PayloadKind};
+use rota_wire::{DEFAULT_ETHERTYPE, FrameView, HALF_OCTETS, PayloadKind};
 
 const PERIOD: Span = Span::from_millis(40);
 const SERVICE: u16 = 7;
