@@ -466,6 +466,7 @@ fn a_queue_that_the_kernel_fills_has_the_packets_of_a_channel_across_segments() 
     receiver.wait_for_word(" fills the ");
     let queues = || lab.status("screen")["extra"]["queues"]["channels"][0].clone();
     let is_kernels = receiver.err().contains("the kernel fills");
+    println!("the kernel fills it: {is_kernels}");
     if is_kernels {
         // A frame has 1,400 octets of them at most.
         let filled = || queues()["frames"].as_u64().filter(|frames| *frames > 700);

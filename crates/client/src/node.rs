@@ -219,9 +219,9 @@ impl Node {
     }
 
     /// As [`Node::listen`]; the frames of each channel come through a queue that the kernel fills and this
-    /// program reads, and not by the node, where that is to be had: of channels of a link.
-    /// [`RecvChannel::queue`] says so. A program that is too slow loses the newest units then, and not the
-    /// oldest.
+    /// program reads, and not by the node, where that is to be had: of channels that come over a link, to one
+    /// receiver. [`RecvChannel::queue`] says so. A program that is too slow loses the newest units then, and
+    /// not the oldest.
     ///
     /// [`RecvChannel::queue`]: crate::RecvChannel::queue
     ///
