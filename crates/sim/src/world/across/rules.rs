@@ -28,6 +28,11 @@ impl AcrossFlow {
 }
 
 impl World {
+    /// True if this unit of a channel may not be lost.
+    pub(super) fn is_kept(&self, at: usize, unit: &Ready) -> bool {
+        self.is_lossless(at) && !self.across.flows[at].is_beyond_former(unit)
+    }
+
     /// Looks for units, and for requests, that are overdue, and for quotas.
     pub(in crate::world) fn look_across(&mut self) {
         let now = self.now();

@@ -136,8 +136,7 @@ impl World {
         if !is_excused {
             self.tally_across(at, (lost, took > bound, is_broken));
         }
-        let is_kept = |unit: &Ready| is_lossless && !self.across.flows[at].is_beyond_former(unit);
-        if let Some(Ready { number, .. }) = missing.filter(|unit| !is_excused && is_kept(unit)) {
+        if let Some(Ready { number, .. }) = missing.filter(|of| !is_excused && self.is_kept(at, of)) {
             self.broke("T2", format!("unit {number} of channel {at} was lost"));
         }
         if is_broken && !is_excused && is_lossless {
