@@ -19,6 +19,7 @@ fn the_benchmarks_of_a_gateway_measure_what_they_say() {
     };
     let Some(setup) = bench(&["setup", "--wire", "link", "--setups", "20"]) else { return };
     assert!(setup["open"]["count"] == 20 && setup["left"] == 0 && setup["refused"] == 0, "{setup}");
+    assert!(setup["gateway_cpu_ns"].as_u64() > Some(10_000), "a set-up is some work: {setup}");
     let told = bench(&["admit", "--channels", "50", "--rounds", "20"]).expect("it needs no lab");
     for set in ["periodic", "bursts"] {
         assert!(told[set]["test"]["count"] == 20 && told[set]["channels"] == 50, "{told}");

@@ -6,8 +6,9 @@ use crate::io::{ChannelId, PortId};
 use rota_wire::MacAddr;
 
 impl Node {
-    /// The channel of a packet that a station has sent to this one by a local id; none where no channel across
-    /// segments has it. The number is that of its sender, as `rota channel list` shows it at both ends.
+    /// The channel of a packet that a station has sent to this one by a local id; none where no channel
+    /// across segments has it. The number is that of its sender, as `rota channel list` shows it at both
+    /// ends.
     pub fn channel_in(&self, port: PortId, from: MacAddr, local_id: u16) -> Option<ChannelId> {
         match self.hops.called_in((port, from, local_id))? {
             Ok(called) => Some(called),

@@ -145,7 +145,7 @@ impl Rcap {
         true
     }
 
-    /// True if a channel waits for another path at this destination, and its packets came from this neighbour.
+    /// True if a channel waits for another path at this destination, and packets came from this neighbour.
     pub(super) fn is_kept_from(&self, of: &ChannelKey, from: NodeId) -> bool {
         self.kept.get(of).is_some_and(|kept| kept.ways.contains(&Some(from)))
     }

@@ -535,6 +535,7 @@ impl World {
         } else if let Some(at) = self.across.receiving.remove(&(host, channel)) {
             let was_open = self.across.flows[at].receiver == EndState::Open;
             self.across.flows[at].receiver = EndState::Closed(cause);
+            self.across.flows[at].beside.over[1] = Some(self.now());
             self.across.flows[at].receiving = None;
             if was_open {
                 self.across_last_units(at, cause);
@@ -544,7 +545,9 @@ impl World {
 
     /// The sender has its outcome: nobody asks the listener any more.
     fn across_sender_over(&mut self, at: usize) {
-        let flow = &self.across.flows[at];
+        let now = self.now();
+        let flow = &mut self.across.flows[at];
+        flow.beside.over[0].get_or_insert(now);
         // A receiver that has asked is told by its node.
         if flow.receiving.is_none() && flow.spec.suite.asks != Initiation::Receiver {
             self.unlisten_across(at);

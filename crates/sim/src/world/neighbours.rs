@@ -100,6 +100,11 @@ impl Neighbours {
         Span::from_nanos(self.random.below(span.as_nanos()))
     }
 
+    /// The longest time of a message between two neighbours.
+    pub(super) fn delay_most(&self) -> Span {
+        DELAY_LEAST + self.delay_max.div_down(8) + self.delay_max
+    }
+
     /// One of eight messages takes longer: a segment of it was lost.
     fn delay(&mut self) -> Span {
         let usual = DELAY_LEAST + self.below(self.delay_max.div_down(8));

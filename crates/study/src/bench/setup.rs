@@ -69,6 +69,9 @@ pub struct Args {
 struct Holdings {
     memory_octets: u64,
     descriptors: u64,
+    /// Processor time of all its threads so far.
+    #[serde(skip)]
+    cpu_ns: u64,
 }
 
 /// The outcome, as `--json` prints it.
@@ -86,6 +89,8 @@ struct Results {
     refused: u64,
     /// Set-ups with their tear-downs.
     setups_per_s: u64,
+    /// Processor time of the gateway's node for each, whatever else its machine does.
+    gateway_cpu_ns: u64,
     gateway_before: Holdings,
     gateway_after: Holdings,
     /// Channels and reservations that any node still has at the end.
@@ -133,6 +138,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         close: measured.close.sum_up(),
         refused: measured.refused,
         setups_per_s: (u128::from(open.count) * 1_000_000_000 / u128::from(took)) as u64,
+        gateway_cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns) / open.count.max(1),
         gateway_before: before,
         gateway_after: after,
         left: ground.left_in_the_end()?,
@@ -191,7 +197,10 @@ impl Ground {
     }
 
     pub(super) fn listen(&self, service: u16) -> Result<Listener, Failure> {
-        let node = self.stage.connect(self.destination())?;
+        self.listen_by(&self.stage.connect(self.destination())?, service)
+    }
+
+    fn listen_by(&self, node: &Node, service: u16) -> Result<Listener, Failure> {
         let listener = self.stage.lab.host(self.destination()).run(|| node.listen(service, None, 4));
         listener.map_err(Failure::failed)?.map_err(Failure::failed)
     }
@@ -243,10 +252,10 @@ impl Ground {
     /// The receiving program: takes one channel after the other, and holds each until its sender closes it. A
     /// listener takes one channel, so the next one listens before this one ends.
     fn take(&self, service: u16, mut listener: Listener, over: &AtomicBool) -> Result<(), Failure> {
-        let mut unit = Vec::new();
+        let (node, mut unit) = (self.stage.connect(self.destination())?, Vec::new());
         while !over.load(Ordering::Relaxed) {
             let Ok(mut channel) = listener.accept(PAUSE) else { continue };
-            listener = self.listen(service)?;
+            listener = self.listen_by(&node, service)?;
             while !matches!(channel.recv(&mut unit, PATIENCE), Err(_) | Ok(Received::End(_))) {}
         }
         Ok(())
@@ -318,7 +327,12 @@ impl Ground {
         let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).map_err(gone)?;
         let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
         let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).map_err(gone)?.count() as u64;
-        Ok(Holdings { memory_octets: pages * 4_096, descriptors })
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_err(gone)?;
+        // The first number of the file is the time that the thread has run.
+        let ran = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("schedstat")).ok();
+        let times = threads.flatten().filter_map(ran);
+        let cpu_ns = times.filter_map(|text| text.split(' ').next()?.parse::<u64>().ok()).sum();
+        Ok(Holdings { memory_octets: pages * 4_096, descriptors, cpu_ns })
     }
 
     /// Channels and shares of the nodes when the last channel's end has had its time.
@@ -384,6 +398,7 @@ fn print(o: &Results) {
         );
     }
     outln!("\n{} set-ups with their tear-downs a second; {} refused.", o.setups_per_s, o.refused);
+    outln!("The gateway's node took {} of a processor for each.", Span::from_nanos(o.gateway_cpu_ns));
     let (nodes, links, hops) = PAPER_PARTS;
     let each = o.open.p50_ns / (u64::from(o.gateways) + 1);
     outln!("A node and the link behind it, there and back: {} ms in the median set-up.", ms(each));

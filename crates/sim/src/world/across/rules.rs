@@ -12,7 +12,27 @@ use std::collections::{BTreeMap, BTreeSet};
 /// path are asked for.
 const ENDED: Span = Span::from_millis(2_500);
 
+impl AcrossFlow {
+    /// True for a unit of a source beyond its contract that was handed over before a change. Its node holds
+    /// what is too early, for longer than the destination waits for the last units of the contract before.
+    pub(super) fn is_beyond_former(&self, unit: &Ready) -> bool {
+        !self.spec.manner.conforms() && self.beside.former.is_some_and(|former| unit.handed <= former.until)
+    }
+
+    /// True if one end was told of the end before a word of the other one, which takes so long at most, had
+    /// come: each may have its own cause.
+    fn ends_cross(&self, word: Span) -> bool {
+        let [Some(sender), Some(receiver)] = self.beside.over else { return false };
+        sender.since(receiver).max(receiver.since(sender)) <= word
+    }
+}
+
 impl World {
+    /// True if this unit of a channel may not be lost.
+    pub(super) fn is_kept(&self, at: usize, unit: &Ready) -> bool {
+        self.is_lossless(at) && !self.across.flows[at].is_beyond_former(unit)
+    }
+
     /// Looks for units, and for requests, that are overdue, and for quotas.
     pub(in crate::world) fn look_across(&mut self) {
         let now = self.now();
@@ -185,6 +205,8 @@ impl World {
     /// # Errors
     /// T3, and the channel.
     pub fn across_causes(&self) -> Result<(), (&'static str, String)> {
+        // A word of an end is at the other one within this time.
+        let word = self.neighbours.delay_most() * self.hosts.len() as u64;
         let differs = |flow: &&AcrossFlow| {
             use CloseCause::{Finished, ReceiverClosed, ReceiverDied, SenderDied};
             let is_named = [Finished, ReceiverClosed, ReceiverDied, SenderDied]
@@ -192,14 +214,24 @@ impl World {
                 .any(|cause| flow.sender == EndState::Closed(*cause));
             // A close that crosses the accept is final: the sender's program has never heard of the channel.
             let crossed = flow.is_closing && flow.sender == EndState::Denied;
-            // Its first path was open when the second one was refused.
-            let refused = EndState::Closed(CloseCause::Refused);
-            let crossed = crossed
-                || flow.spec.suite.backup && flow.sender == EndState::Denied && flow.receiver == refused;
-            // A receiver of several leaves, and a booking ends, by itself: both ends may end it at once.
-            let ends_twice = flow.beside.tree.is_some() || flow.beside.ends.is_some();
-            let at_once = (EndState::Closed(Finished), EndState::Closed(ReceiverClosed));
-            let crossed = crossed || ends_twice && (flow.sender, flow.receiver) == at_once;
+            // Its first path was open when the second one was refused, or had no answer in time.
+            let ends = match flow.denied {
+                Some("LeaseOver" | "ReceiverSilent") => EndState::Closed(CloseCause::NoAnswer),
+                _ => EndState::Closed(CloseCause::Refused),
+            };
+            let crossed =
+                crossed || flow.spec.suite.backup && flow.sender == EndState::Denied && flow.receiver == ends;
+            // A receiver of several leaves, a booking ends, and the way there of a channel whose way back is
+            // denied is closed, by itself: both ends may end it at once, so that their words cross.
+            let beside = &flow.beside;
+            let ends_twice = beside.tree.is_some() || beside.ends.is_some() || beside.back.is_some();
+            let (here, there) = (flow.sender, flow.receiver);
+            let ended = matches!(here, EndState::Closed(Finished | SenderDied));
+            let at_once = ended && there == EndState::Closed(ReceiverClosed);
+            // A receiver that joins has its channel, and its sender ends before it has heard of that.
+            let joined = matches!(there, EndState::Closed(Finished | SenderDied));
+            let unheard = here == EndState::Denied && flow.denied == Some("Closed") && joined;
+            let crossed = crossed || ends_twice && flow.ends_cross(word) && (at_once || unheard);
             flow.bound > Span::ZERO && !crossed && !(is_named && flow.receiver == flow.sender)
         };
         match self.across.flows.iter().find(differs) {

@@ -104,6 +104,8 @@ pub(super) struct Beside {
     pub(super) there: Option<usize>,
     /// The number of the program that waits to be asked for it.
     pub(super) invitee: Option<u64>,
+    /// When its sender and its receiver were told that it is over.
+    pub(super) over: [Option<Instant>; 2],
 }
 
 /// A channel to several receivers, as its program has it.
