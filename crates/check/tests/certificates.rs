@@ -282,10 +282,8 @@ impl Drawn {
             return self.segment(&self.slots()).best(ask).ok();
         }
         let link = self.link();
-        let flows = self.memory(ask).0;
-        let own = flows[flows.len() / 2];
-        let mut others = flows.clone();
-        others.remove(flows.len() / 2);
+        let mut others = self.memory(ask).0;
+        let own = others.remove(self.others.len() / 2);
         let delay = edf_delay(&others, &own, self.ordinary()).ok()?;
         Some(rota_admission::subnet::Offer {
             delay: delay + link.host_slack,
