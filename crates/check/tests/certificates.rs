@@ -608,3 +608,38 @@ fn numbers_without_sense_are_refused_and_never_a_panic() {
         assert!(owned.check().is_err());
     }
 }
+
+/// A shortest packet beyond the largest one would take its time off the jitter.
+#[test]
+fn a_shortest_packet_that_is_longer_than_the_largest_is_refused() {
+    let messages = Messages {
+        x_min: Span::from_millis(40),
+        x_ave: Span::from_millis(50),
+        interval: Span::from_millis(200),
+        s_max: Octets::new(1_000),
+    };
+    let drawn = Drawn {
+        regulator: Regulator::None,
+        mbit: 10,
+        prepare: 0,
+        is_ring: false,
+        others: vec![(45_000, 1, 1_300)],
+        link: (5, 2_000),
+        flags: [false; 3],
+    };
+    let case = Case { messages, least: 20, hops: vec![drawn], slack: 0, jitter: None, clocks: 0 };
+    let made = made(&case).expect("the path carries it");
+    let with_least = |octets: u64| {
+        let mut owned = made.clone();
+        let (terms, frame, _) = &mut owned.hops[0];
+        let wire = (octets + frame.headers + frame.overhead).max(frame.wire_least);
+        let least = (wire * 8_000_000_000).div_ceil(frame.rate);
+        owned.promise.jitter = owned.promise.jitter + terms.service_least - least;
+        terms.service_least = least;
+        owned.channel.octets_least = octets;
+        owned.reseal();
+        owned.check()
+    };
+    assert_eq!((with_least(20), with_least(1_000)), (Ok(()), Ok(())));
+    assert_eq!(with_least(1_001), Err(Fault::Range("packets")));
+}
