@@ -643,3 +643,26 @@ fn a_shortest_packet_that_is_longer_than_the_largest_is_refused() {
     assert_eq!((with_least(20), with_least(1_000)), (Ok(()), Ok(())));
     assert_eq!(with_least(1_001), Err(Fault::Range("packets")));
 }
+
+/// Admission has no share of several units in several cycles, and no proof of their wait.
+#[test]
+fn a_share_of_several_units_in_several_cycles_is_refused() {
+    let drawn = Drawn {
+        regulator: Regulator::None,
+        mbit: 10,
+        prepare: 0,
+        is_ring: true,
+        others: vec![(9_000, 2, 900)],
+        link: (0, 0),
+        flags: [false; 3],
+    };
+    let mut owned = made_of_units(&(100_000_000, 9_999, 2, drawn)).expect("the segment has room");
+    assert_eq!(owned.check(), Ok(()));
+    let Part::Rether(share) = &mut owned.hops[0].2 else { unreachable!("it is a ring") };
+    assert_eq!((share.units, share.cycles), (1, 3));
+    // A second unit that comes after a whole period waits no longer than the first one.
+    (share.units, share.tht) = (2, share.tht + share.packet_time);
+    share.spare -= share.packet_time;
+    owned.reseal();
+    assert_eq!(owned.check(), Err(Fault::Range("share")));
+}
