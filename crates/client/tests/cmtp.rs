@@ -145,6 +145,30 @@ fn a_unit_that_comes_after_a_long_silence_is_in_one_count() {
     assert_eq!(tally.lost, stated - 2, "those that were left out: {tally:?}");
 }
 
+/// Work-ahead fills the ring and makes no burst: the schedule of a unit is a period behind the one before it.
+#[test]
+fn units_that_are_put_at_once_are_scheduled_a_period_apart() {
+    let (_fake, mut source, mut sink) = stream(Behaviour::default());
+    // A machine that stands still in between is asked once more.
+    let (one, other) = loop {
+        source.wait().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(25));
+        let began = now();
+        let put = (source.put(b"one"), source.put(b"other"));
+        if let ((Ok(one), Ok(other)), true) = (put, now().since(began) < ms(10)) {
+            break (one, other);
+        }
+    };
+    source.finish(ms(5_000)).unwrap();
+    let (mut schedules, mut octets) = (Vec::new(), Vec::new());
+    while let Played::Unit(unit) = sink.next(&mut octets, ms(5_000)).unwrap() {
+        schedules.extend(unit.unit.map(|came| (unit.number, came.schedule_ns)));
+    }
+    let schedule = |number: u64| schedules.iter().find(|(of, _)| *of == number).expect("it came").1;
+    assert_eq!(other, one + 1);
+    assert!(schedule(other) - schedule(one) >= PERIOD.as_nanos());
+}
+
 #[test]
 fn the_end_of_a_node_ends_both_ends_of_a_stream() {
     let (fake, mut source, mut sink) = stream(Behaviour::default());
