@@ -347,3 +347,20 @@ fn an_invitation_is_answered_once_the_path_in_reserve_is_decided() {
     let denied = (C, RcapKind::InviteDenied);
     assert!(sent(&outputs).contains(&denied), "{:?}", sent(&outputs));
 }
+
+/// A refusal by a neighbour that was not asked is no answer.
+#[test]
+fn an_invitation_is_refused_by_the_neighbour_that_was_asked_alone() {
+    let mut rcap = b();
+    let (number, listener) = (ChannelId(40), 4);
+    let invitation = Invitation { source: D, service: SERVICE, listener, pair: ChannelId::NONE };
+    rcap.invite(at(1), number, invitation).unwrap();
+    assert_eq!(sent(&drain(&mut rcap)), [(C, RcapKind::Invite)]);
+    let of = RcapChannel { origin: B, channel: number, attempt: 1 };
+    let (denied, way) = (io::simply(D, RcapTest::NoSource), RcapRoute::default());
+    let refusal = octets(of, RcapBody::InviteDenied(RcapInviteDenied { denied, way }));
+    rcap.on_message(at(2), A, &refusal).unwrap();
+    assert_eq!(drain(&mut rcap), []);
+    rcap.on_message(at(3), C, &refusal).unwrap();
+    assert_eq!(event(&drain(&mut rcap)), Some(&RcapEvent::NotInvited { listener, denied }));
+}
