@@ -364,3 +364,25 @@ fn an_invitation_is_refused_by_the_neighbour_that_was_asked_alone() {
     rcap.on_message(at(3), C, &refusal).unwrap();
     assert_eq!(event(&drain(&mut rcap)), Some(&RcapEvent::NotInvited { listener, denied }));
 }
+
+/// The last packets of the old contract have the time that it promised, however quick the new one is.
+#[test]
+fn an_old_contract_stays_for_its_own_promise() {
+    let mut rcap = b();
+    let (channel, entry, _) = accepted(&mut rcap);
+    rcap.relaxed(at(4), entry, Offer { delay: ms(50), ..offer() }, Vec::new());
+    let outputs = drain(&mut rcap);
+    let Some(RcapEvent::Opened { promise: old, .. }) = event(&outputs) else { panic!("{outputs:?}") };
+    rcap.change(at(5), channel, ask(C)).unwrap();
+    let beside = reserved(&drain(&mut rcap)).expect("the medium is asked");
+    rcap.reserved(at(6), beside, hop());
+    drain(&mut rcap);
+    let of = RcapChannel { origin: B, channel, attempt: 2 };
+    rcap.on_message(at(7), C, &accept(of, &[own()])).unwrap();
+    drain(&mut rcap);
+    rcap.relaxed(at(8), beside, offer(), Vec::new());
+    let outputs = drain(&mut rcap);
+    let Some(RcapEvent::Changed { promise: new, .. }) = event(&outputs) else { panic!("{outputs:?}") };
+    assert!(new.delay < old.delay);
+    assert_eq!(rcap.deadline(), at(8) + old.delay + ms(50));
+}
