@@ -386,3 +386,33 @@ fn an_old_contract_stays_for_its_own_promise() {
     assert!(new.delay < old.delay);
     assert_eq!(rcap.deadline(), at(8) + old.delay + ms(50));
 }
+
+/// An attempt for another path that a node swallows leaves time for the next one.
+#[test]
+fn an_attempt_for_another_path_has_half_of_the_patience() {
+    let mut graph = Graph::default();
+    for (one, other) in [(B, C), (C, D), (B, A), (A, NodeId(5)), (NodeId(5), D)] {
+        graph.join((one, PortId(other.0 as u8)), (other, PortId(one.0 as u8)));
+    }
+    let mut rcap = b();
+    rcap.set_graph(graph);
+    let channel = numbered(&mut rcap, ChannelRequest { reroute: ms(10_000), ..ask(D) }).unwrap();
+    let entry = reserved(&drain(&mut rcap)).expect("the medium is asked");
+    rcap.reserved(at(2), entry, hop());
+    drain(&mut rcap);
+    let of = RcapChannel { origin: B, channel, attempt: 1 };
+    rcap.on_message(at(3), C, &accept(of, &[own(), record(C)])).unwrap();
+    drain(&mut rcap);
+    rcap.relaxed(at(4), entry, offer(), Vec::new());
+    drain(&mut rcap);
+    rcap.neighbour_lost(at(10), C);
+    assert!(matches!(event(&drain(&mut rcap)), Some(RcapEvent::Broken { sending: true, .. })));
+    rcap.handle_deadline(at(10));
+    let entry = reserved(&drain(&mut rcap)).expect("another way");
+    rcap.reserved(at(10), entry, hop());
+    let outputs = drain(&mut rcap);
+    let RcapOutput::Send { to, message } = &outputs[0] else { panic!("{outputs:?}") };
+    let RcapBody::EstablishRequest(request) = RcapMessage::parse(message).unwrap().body else { panic!() };
+    assert_eq!(*to, A);
+    assert_eq!(request.lease_ns, 1_000_000_000, "of two seconds");
+}
