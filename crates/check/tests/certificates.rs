@@ -282,10 +282,8 @@ impl Drawn {
             return self.segment(&self.slots()).best(ask).ok();
         }
         let link = self.link();
-        let flows = self.memory(ask).0;
-        let own = flows[flows.len() / 2];
-        let mut others = flows.clone();
-        others.remove(flows.len() / 2);
+        let mut others = self.memory(ask).0;
+        let own = others.remove(self.others.len() / 2);
         let delay = edf_delay(&others, &own, self.ordinary()).ok()?;
         Some(rota_admission::subnet::Offer {
             delay: delay + link.host_slack,
@@ -609,4 +607,62 @@ fn numbers_without_sense_are_refused_and_never_a_panic() {
         owned.reseal();
         assert!(owned.check().is_err());
     }
+}
+
+/// A shortest packet beyond the largest one would take its time off the jitter.
+#[test]
+fn a_shortest_packet_that_is_longer_than_the_largest_is_refused() {
+    let messages = Messages {
+        x_min: Span::from_millis(40),
+        x_ave: Span::from_millis(50),
+        interval: Span::from_millis(200),
+        s_max: Octets::new(1_000),
+    };
+    let drawn = Drawn {
+        regulator: Regulator::None,
+        mbit: 10,
+        prepare: 0,
+        is_ring: false,
+        others: vec![(45_000, 1, 1_300)],
+        link: (5, 2_000),
+        flags: [false; 3],
+    };
+    let case = Case { messages, least: 20, hops: vec![drawn], slack: 0, jitter: None, clocks: 0 };
+    let made = made(&case).expect("the path carries it");
+    let with_least = |octets: u64| {
+        let mut owned = made.clone();
+        let (terms, frame, _) = &mut owned.hops[0];
+        let wire = (octets + frame.headers + frame.overhead).max(frame.wire_least);
+        let least = (wire * 8_000_000_000).div_ceil(frame.rate);
+        owned.promise.jitter = owned.promise.jitter + terms.service_least - least;
+        terms.service_least = least;
+        owned.channel.octets_least = octets;
+        owned.reseal();
+        owned.check()
+    };
+    assert_eq!((with_least(20), with_least(1_000)), (Ok(()), Ok(())));
+    assert_eq!(with_least(1_001), Err(Fault::Range("packets")));
+}
+
+/// Admission has no share of several units in several cycles, and no proof of their wait.
+#[test]
+fn a_share_of_several_units_in_several_cycles_is_refused() {
+    let drawn = Drawn {
+        regulator: Regulator::None,
+        mbit: 10,
+        prepare: 0,
+        is_ring: true,
+        others: vec![(9_000, 2, 900)],
+        link: (0, 0),
+        flags: [false; 3],
+    };
+    let mut owned = made_of_units(&(100_000_000, 9_999, 2, drawn)).expect("the segment has room");
+    assert_eq!(owned.check(), Ok(()));
+    let Part::Rether(share) = &mut owned.hops[0].2 else { unreachable!("it is a ring") };
+    assert_eq!((share.units, share.cycles), (1, 3));
+    // A second unit that comes after a whole period waits no longer than the first one.
+    (share.units, share.tht) = (2, share.tht + share.packet_time);
+    share.spare -= share.packet_time;
+    owned.reseal();
+    assert_eq!(owned.check(), Err(Fault::Range("share")));
 }

@@ -12,11 +12,15 @@ const OCTETS: usize = 4_000;
 
 /// A stream through a fake node, with two units of work-ahead.
 fn stream(behaviour: Behaviour) -> (FakeNode, StreamSource, StreamSink) {
+    stream_every(PERIOD, behaviour)
+}
+
+fn stream_every(period: Span, behaviour: Behaviour) -> (FakeNode, StreamSource, StreamSink) {
     let fake = FakeNode::start(behaviour);
     let node = Node::connect(&fake.name).unwrap();
     let mut listener = node.listen(SERVICE, None, 16).unwrap();
     let buffers = buffers_for(2);
-    let request = OpenRequest { buffers, ..OpenRequest::new("n1", SERVICE, OCTETS as u32, PERIOD) };
+    let request = OpenRequest { buffers, ..OpenRequest::new("n1", SERVICE, OCTETS as u32, period) };
     let channel = node.open(&request).unwrap();
     let sink = StreamSink::begin(listener.accept(ms(5_000)).unwrap(), 2);
     let source = StreamSource::begin(channel, 2, ms(5_000)).unwrap();
@@ -108,6 +112,61 @@ fn a_unit_behind_its_play_out_point_is_marked_at_once_and_counted_as_late_when_i
     let (_, end) = play(&mut sink);
     let tally = sink.tally();
     assert!(end.is_ok() && (tally.whole, tally.late) == (1, 1) && tally.latest_by_ns > 0, "{tally:?}");
+}
+
+/// After a thousand periods of silence a unit was counted as lost and as late, and marks of no unit as lost.
+#[test]
+fn a_unit_that_comes_after_a_long_silence_is_in_one_count() {
+    let (fake, mut source, mut sink) = stream_every(ms(1), Behaviour::default());
+    let mut octets = Vec::new();
+    let put = |source: &mut StreamSource| loop {
+        match source.put(&unit_octets(0, OCTETS)) {
+            Ok(number) => return number,
+            Err(SendError::LeftOut) => {}
+            Err(error) => panic!("{error}"),
+        }
+    };
+    put(&mut source);
+    source.channel().wait_progress(1, ms(5_000)).unwrap();
+    fake.behave(Behaviour { drains: false, ..Behaviour::default() });
+    let held = put(&mut source);
+    let mut marks = 0;
+    while marks < 1_200 {
+        match sink.next(&mut octets, ms(5_000)) {
+            Ok(Played::Unit(unit)) => marks += u32::from(unit.state == UnitState::Late),
+            other => panic!("a unit or a mark was due: {other:?}"),
+        }
+    }
+    fake.behave(Behaviour::default());
+    source.finish(ms(5_000)).unwrap();
+    let (_, end) = play(&mut sink);
+    let (tally, stated) = (sink.tally(), end.unwrap().units_sent.unwrap());
+    assert_eq!((tally.whole, tally.late, stated), (1, 1, held + 1), "{tally:?}");
+    assert_eq!(tally.lost, stated - 2, "those that were left out: {tally:?}");
+}
+
+/// Work-ahead fills the ring and makes no burst: the schedule of a unit is a period behind the one before it.
+#[test]
+fn units_that_are_put_at_once_are_scheduled_a_period_apart() {
+    let (_fake, mut source, mut sink) = stream(Behaviour::default());
+    // A machine that stands still in between is asked once more.
+    let (one, other) = loop {
+        source.wait().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(25));
+        let began = now();
+        let put = (source.put(b"one"), source.put(b"other"));
+        if let ((Ok(one), Ok(other)), true) = (put, now().since(began) < ms(10)) {
+            break (one, other);
+        }
+    };
+    source.finish(ms(5_000)).unwrap();
+    let (mut schedules, mut octets) = (Vec::new(), Vec::new());
+    while let Played::Unit(unit) = sink.next(&mut octets, ms(5_000)).unwrap() {
+        schedules.extend(unit.unit.map(|came| (unit.number, came.schedule_ns)));
+    }
+    let schedule = |number: u64| schedules.iter().find(|(of, _)| *of == number).expect("it came").1;
+    assert_eq!(other, one + 1);
+    assert!(schedule(other) - schedule(one) >= PERIOD.as_nanos());
 }
 
 #[test]

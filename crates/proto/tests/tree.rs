@@ -299,6 +299,29 @@ fn silent_receivers_are_decided_before_their_program_gives_up() {
     assert!(each, "{:?}", of.net.told);
 }
 
+/// Those that nobody hears of leave time for the others.
+#[test]
+fn a_receiver_that_is_asked_behind_silent_ones_has_its_time() {
+    let mut of = forked();
+    of.net.nodes[2].listen(SERVICE);
+    let traffic = TrafficSpec::fixed(3_000, PERIOD, false);
+    let request = OpenRequest { to: Destination::Node(id(1)), service: SERVICE, traffic };
+    let to = [1, 2, 3, 4, 5].map(id);
+    let now = of.net.now;
+    of.tree = of.net.nodes[0].open_to_all(now, &request, &to, Beyond::default()).expect("sound");
+    of.net.drain(0);
+    // Receiver 2 is the last one of the nearest.
+    let is_refused = |of: &Forked, node| matches!(of.change(node), Some(ReceiverChange::Refused { .. }));
+    while ![1, 3, 4, 5].into_iter().all(|node| is_refused(&of, node)) {
+        // A message takes longer than that, so none comes.
+        of.net.messages.clear();
+        of.net.run(Span::from_micros(150));
+    }
+    of.until(|of| of.told(|event| matches!(event, ChannelEvent::Opened { .. })).is_some());
+    assert!(matches!(of.change(2), Some(ReceiverChange::Joined { .. })), "{:?}", of.change(2));
+    assert_eq!(of.shares(), [1, 0, 0]);
+}
+
 /// Its source takes a receiver out: the others lose nothing, and it hears of an intended end.
 #[test]
 fn a_receiver_that_its_source_takes_out_ends_in_good_order() {

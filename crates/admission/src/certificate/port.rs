@@ -166,6 +166,20 @@ mod tests {
         }
     }
 
+    /// The number of all flows and those of the kinds agree, or it is no part.
+    #[test]
+    fn a_part_with_other_flows_than_it_states_is_none() {
+        let own = (ask(20_000, 160_000, 1_000), Span::from_micros(777));
+        let mut flows = vec![(own.0, Span::from_micros(900)), (own.0, Span::from_micros(950))];
+        let (part, numbers) = port(&mut flows, own);
+        assert!((part.own as u64) < numbers[0] - 1, "its place is one of fewer flows, too");
+        for stated in [numbers[0] - 1, numbers[0] + 1] {
+            let mut changed = numbers.clone();
+            changed[0] = stated;
+            assert_eq!(read(&changed), None, "{stated} of {}", numbers[0]);
+        }
+    }
+
     /// As many as a link has, all of one kind but with bounds of their own.
     #[test]
     fn two_hundred_channels_of_one_kind_take_few_octets() {

@@ -260,6 +260,23 @@ mod tests {
         assert_eq!(statistical_delay(&[flow; 4], ns(3)), ns(11));
     }
 
+    /// A message may be late once for each of its packets at each hop: together no more than is allowed.
+    #[test]
+    fn the_parts_of_a_chance_at_hops_are_the_whole_of_a_message_at_most() {
+        let whole = Chance::of_ppb(1_000_000);
+        for (hops, packets) in [(1, 1), (3, 1), (1, 7), (4, 5)] {
+            let (mut used, mut parts) = (0u64, Vec::new());
+            for left in (1..=hops).rev() {
+                let part = whole.at_hop(Chance(used * packets), left, packets);
+                used += part.get();
+                parts.push(part);
+            }
+            let all = Chance::of_message(parts.into_iter(), packets);
+            assert!(all <= whole, "{hops} hops, {packets} packets: {all:?}");
+            assert!(whole.get() - all.get() < hops * packets, "hardly any is left over: {all:?}");
+        }
+    }
+
     proptest! {
         /// Against the sum over all subsets, in fractions of one denominator.
         #[test]

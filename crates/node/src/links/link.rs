@@ -147,3 +147,31 @@ impl Link {
         self.costs.iter().sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::identity::NodeKey;
+    use super::super::tls::Tls;
+    use super::*;
+
+    /// The far end was given no time to read, either.
+    #[test]
+    fn a_thread_that_stood_still_blames_no_far_end() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let to = listener.local_addr().expect("an address");
+        let key = NodeKey::drawn().expect("a key");
+        let tls = Tls::new(&key, std::iter::once(key.public())).expect("a side");
+        let tls = tls.dialled(to.ip(), key.public()).expect("a side");
+        let connection = Connection::dialled(to, tls).expect("it is on its way");
+        let (begin, stood) = (Instant::ZERO + LIVES_WITHIN, LIVES_WITHIN * 4);
+        let mut link = Link::new(connection, 1, begin);
+        link.more = false;
+        link.write(begin).expect("the word that this end lives waits for the far end");
+        assert!(link.connection.awaits());
+        link.excuse(stood);
+        let almost = LIVES_WITHIN.minus(Span::from_nanos(1));
+        assert!(link.check(begin + stood + almost).is_ok());
+        link.heard_at = begin + stood + LIVES_WITHIN;
+        assert!(matches!(link.check(begin + stood + LIVES_WITHIN), Err(DownCause::NotReading)));
+    }
+}

@@ -485,6 +485,22 @@ fn packets_of_a_new_contract_wait_no_longer_than_the_bound_of_the_old_one() {
     assert!(table.end(DESTINATION).is_none() && table.is_empty());
 }
 
+/// The old contract ends before anything has come by the new one: the new bound holds from then on.
+#[test]
+fn units_of_a_new_contract_that_nothing_waited_for_are_late_by_its_bound() {
+    let mut table = changing();
+    table.leave(DESTINATION, OLD);
+    // The clocks are compared by the quickest unit: the bound is 20 ms now, and was 30 ms before.
+    for (number, took) in [(2, 1), (3, 26)] {
+        let arrived = at(u64::from(number) + took);
+        for fragment in [0, 1] {
+            let (header, _) = packet(number, fragment);
+            table.describe(NEW, &header, 50, Some(arrived)).expect("its channel");
+        }
+    }
+    assert_eq!(table.tally(DESTINATION).map(|tally| tally.late), Some(1));
+}
+
 /// A source whose channel changes keeps the unit that has begun to leave, and gives the others away.
 #[test]
 fn units_that_have_not_begun_to_leave_are_given_away() {

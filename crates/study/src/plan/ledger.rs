@@ -226,3 +226,35 @@ impl Ledger {
         all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_admission::rtip::Traffic;
+    use rota_units::Octets;
+
+    /// The bound of a group's members at one port is none of theirs at another port of the cable.
+    #[test]
+    fn a_bound_becomes_shorter_at_its_own_port_alone() {
+        let traffic = Traffic::periodic(Span::from_millis(10)).expect("a sound period");
+        let (octets, delay) = (Octets::new(100), Span::from_millis(9));
+        let ask = Ask { traffic, octets, octets_least: octets };
+        let mut ledger = Ledger::default();
+        for (channel, (station, group)) in [(0, 5), (1, 5), (0, 6), (0, 5)].into_iter().enumerate() {
+            let group = Some((group, 1));
+            let seat = Seat { channel, life: Life::WHOLE, partition: None, group, late: Chance::NEVER };
+            let next = vec![1 - station];
+            let entry = Entry { seat, part: 0, station, next, ask, delay, tht: None, share: None };
+            ledger.add(3, entry);
+        }
+        let delays = |ledger: &Ledger| {
+            let all = ledger.at(3, Span::ZERO, usize::MAX);
+            all.map(|entry| entry.delay.as_nanos() / 1_000_000).collect::<Vec<_>>()
+        };
+        let step = Step { station: 0, segment: 3, next: 1 };
+        ledger.shorten(&step, 5, Span::from_millis(4));
+        assert_eq!(delays(&ledger), [4, 9, 9, 4]);
+        ledger.shorten(&step, 5, Span::from_millis(7));
+        assert_eq!(delays(&ledger), [4, 9, 9, 4], "no bound becomes longer");
+    }
+}

@@ -308,3 +308,19 @@ proptest! {
         }
     }
 }
+
+/// Of two channels with the same packets the one with the longer bound ends: the shorter bound stays.
+#[test]
+fn a_channel_leaves_its_partition_with_its_own_bound() {
+    let video = ask(10_000, 1, 1_000);
+    let mut port = port(10, &[40]).expect("room");
+    let first = port.admit_best(1, &video).expect("room for one");
+    let longer = Offer { delay: first.delay + Span::from_millis(90), ..first };
+    assert_eq!(port.admit_offered(1, &video, &longer), Ok(()));
+    port.release(1, 1, &video);
+    let left: Vec<Span> =
+        port.parts[1].as_ref().expect("a part").flows().iter().map(|flow| flow.delay).collect();
+    assert_eq!(left, [first.delay.minus(port.params.link.host_slack)]);
+    port.release(0, 1, &video);
+    assert_eq!(port.parts[1].as_ref().map(|table| table.flows().len()), Some(0));
+}

@@ -347,3 +347,72 @@ fn an_invitation_is_answered_once_the_path_in_reserve_is_decided() {
     let denied = (C, RcapKind::InviteDenied);
     assert!(sent(&outputs).contains(&denied), "{:?}", sent(&outputs));
 }
+
+/// A refusal by a neighbour that was not asked is no answer.
+#[test]
+fn an_invitation_is_refused_by_the_neighbour_that_was_asked_alone() {
+    let mut rcap = b();
+    let (number, listener) = (ChannelId(40), 4);
+    let invitation = Invitation { source: D, service: SERVICE, listener, pair: ChannelId::NONE };
+    rcap.invite(at(1), number, invitation).unwrap();
+    assert_eq!(sent(&drain(&mut rcap)), [(C, RcapKind::Invite)]);
+    let of = RcapChannel { origin: B, channel: number, attempt: 1 };
+    let (denied, way) = (io::simply(D, RcapTest::NoSource), RcapRoute::default());
+    let refusal = octets(of, RcapBody::InviteDenied(RcapInviteDenied { denied, way }));
+    rcap.on_message(at(2), A, &refusal).unwrap();
+    assert_eq!(drain(&mut rcap), []);
+    rcap.on_message(at(3), C, &refusal).unwrap();
+    assert_eq!(event(&drain(&mut rcap)), Some(&RcapEvent::NotInvited { listener, denied }));
+}
+
+/// The last packets of the old contract have the time that it promised, however quick the new one is.
+#[test]
+fn an_old_contract_stays_for_its_own_promise() {
+    let mut rcap = b();
+    let (channel, entry, _) = accepted(&mut rcap);
+    rcap.relaxed(at(4), entry, Offer { delay: ms(50), ..offer() }, Vec::new());
+    let outputs = drain(&mut rcap);
+    let Some(RcapEvent::Opened { promise: old, .. }) = event(&outputs) else { panic!("{outputs:?}") };
+    rcap.change(at(5), channel, ask(C)).unwrap();
+    let beside = reserved(&drain(&mut rcap)).expect("the medium is asked");
+    rcap.reserved(at(6), beside, hop());
+    drain(&mut rcap);
+    let of = RcapChannel { origin: B, channel, attempt: 2 };
+    rcap.on_message(at(7), C, &accept(of, &[own()])).unwrap();
+    drain(&mut rcap);
+    rcap.relaxed(at(8), beside, offer(), Vec::new());
+    let outputs = drain(&mut rcap);
+    let Some(RcapEvent::Changed { promise: new, .. }) = event(&outputs) else { panic!("{outputs:?}") };
+    assert!(new.delay < old.delay);
+    assert_eq!(rcap.deadline(), at(8) + old.delay + ms(50));
+}
+
+/// An attempt for another path that a node swallows leaves time for the next one.
+#[test]
+fn an_attempt_for_another_path_has_half_of_the_patience() {
+    let mut graph = Graph::default();
+    for (one, other) in [(B, C), (C, D), (B, A), (A, NodeId(5)), (NodeId(5), D)] {
+        graph.join((one, PortId(other.0 as u8)), (other, PortId(one.0 as u8)));
+    }
+    let mut rcap = b();
+    rcap.set_graph(graph);
+    let channel = numbered(&mut rcap, ChannelRequest { reroute: ms(10_000), ..ask(D) }).unwrap();
+    let entry = reserved(&drain(&mut rcap)).expect("the medium is asked");
+    rcap.reserved(at(2), entry, hop());
+    drain(&mut rcap);
+    let of = RcapChannel { origin: B, channel, attempt: 1 };
+    rcap.on_message(at(3), C, &accept(of, &[own(), record(C)])).unwrap();
+    drain(&mut rcap);
+    rcap.relaxed(at(4), entry, offer(), Vec::new());
+    drain(&mut rcap);
+    rcap.neighbour_lost(at(10), C);
+    assert!(matches!(event(&drain(&mut rcap)), Some(RcapEvent::Broken { sending: true, .. })));
+    rcap.handle_deadline(at(10));
+    let entry = reserved(&drain(&mut rcap)).expect("another way");
+    rcap.reserved(at(10), entry, hop());
+    let outputs = drain(&mut rcap);
+    let RcapOutput::Send { to, message } = &outputs[0] else { panic!("{outputs:?}") };
+    let RcapBody::EstablishRequest(request) = RcapMessage::parse(message).unwrap().body else { panic!() };
+    assert_eq!(*to, A);
+    assert_eq!(request.lease_ns, 1_000_000_000, "of two seconds");
+}
