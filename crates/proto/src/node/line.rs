@@ -1,5 +1,6 @@
 //! A port with the machines that live and die with it: the channels, reports and messages of its segment.
 
+use super::work::{Machine, Work};
 use super::{Timer, carry};
 use crate::channels::{Channels, OpenRequest, RequestError};
 use crate::io::{
@@ -30,6 +31,7 @@ pub(super) struct Line {
     pub(super) llc: Llc,
     /// Its shares for channels across segments.
     pub(super) hops: Shares,
+    work: Work,
 }
 
 /// The outcome of an input, and the packet of a channel across segments that was in it, which the node looks
@@ -67,6 +69,7 @@ impl Line {
             reports: Reports::new(now, settings.report),
             llc: Llc::new(now, identity.mac, settings.llc.clone()),
             hops: Shares::new(),
+            work: Work::new(),
             port: Port::new(now, id, identity, secret, settings.of_medium(), seed),
         }
     }
@@ -180,9 +183,17 @@ impl Line {
     /// Timers. Harmless when early.
     pub(super) fn handle_deadline(&mut self, now: Instant) {
         self.port.handle_deadline(now);
-        self.tick_llc(now);
-        self.tick_channels(now);
-        self.tick_reports(now);
+        self.work.set(Machine::Channels, self.channels.deadline());
+        self.work.set(Machine::LinkControl, self.llc.deadline());
+        self.work.set(Machine::Reports, self.reports.deadline());
+        while let Some(machine) = self.work.next(now) {
+            match machine {
+                Machine::Channels => self.tick_channels(now),
+                Machine::LinkControl => self.tick_llc(now),
+                Machine::Reports => self.tick_reports(now),
+            }
+            self.work.done();
+        }
         self.carry_wants(now);
     }
 
