@@ -22,6 +22,7 @@ mod named;
 mod offers;
 mod peers;
 mod ports;
+mod work;
 
 use crate::across::Across;
 use crate::channels::{ChannelEvent, Listener, OpenRequest, RequestError, ResizeError, Shortage, Stated};
@@ -48,6 +49,7 @@ use rota_medium::rether::Rether;
 use rota_units::{Instant, Span};
 use rota_wire::{ChannelReport, Key, MacAddr, ReportHead};
 use std::collections::VecDeque;
+use work::Turns;
 
 /// The timer that a node waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +76,7 @@ pub enum Timer {
 pub struct Node {
     /// The ports that are there, the first one first. Never empty.
     lines: Vec<Line>,
-    turn: Polling,
+    turns: Turns,
     /// Events of channels whose port is gone.
     orphaned: VecDeque<(PortId, ChannelEvent)>,
     messages: Messages,
@@ -87,16 +89,6 @@ pub struct Node {
     /// The newest poll answered with something to do, so that another one must follow.
     is_draining: bool,
 }
-
-/// The line that is polled next, and the outputs that it may still give before the next one is asked.
-#[derive(Clone, Copy, Debug)]
-struct Polling {
-    line: usize,
-    left: u16,
-}
-
-/// Outputs of one port in a row while others may have some: a busy port delays another one by so many frames.
-const OUTPUTS_A_TURN: u16 = 8;
 
 impl Node {
     /// A station of one port that begins to look for its segment. `secret` is the segment's, `seed` must
@@ -209,21 +201,14 @@ impl Node {
         if let [only] = &mut self.lines[..] {
             return only.poll(now, frame);
         }
-        if self.turn.left == 0 {
-            self.pass_turn();
-        }
         for _ in 0..self.lines.len() {
-            if let Some(output) = self.lines[self.turn.line].poll(now, frame) {
-                self.turn.left -= 1;
-                return Some(output);
+            let output = self.lines[self.turns.next(now)].poll(now, frame);
+            self.turns.done(output.is_some());
+            if output.is_some() {
+                return output;
             }
-            self.pass_turn();
         }
         None
-    }
-
-    fn pass_turn(&mut self) {
-        self.turn = Polling { line: (self.turn.line + 1) % self.lines.len(), left: OUTPUTS_A_TURN };
     }
 
     fn event(&self) -> Option<Output> {

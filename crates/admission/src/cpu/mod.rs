@@ -28,8 +28,8 @@
 //! came in an interval of R + D_j, ⌈(R + D_j)/x_j⌉ of them. A client of i's class is ahead of each of the k
 //! turns of i once at most, with w_j units (theory.md §8.1), of which no more begin a message than messages
 //! run. No unit of a class below begins while i has work, so one that runs takes B at most. The scheduler is
-//! never idle meanwhile, and what can run before i's last TPDU is complete sums up to R: it is complete by t₀
-//! + R ≤ t₀ + D_i, against the assumption. ∎
+//! never idle meanwhile, and what can run before i's last TPDU is complete sums up to R. So it is complete
+//! until t₀ + R, which is no later than t₀ + D_i, against the assumption. ∎
 //!
 //! All is exact integer arithmetic, rounded against the applicant. Nothing allocates. A client that is added
 //! makes each R longer, so the iteration of a standing one begins with the R that it has

@@ -1,5 +1,6 @@
 //! A port with the machines that live and die with it: the channels, reports and messages of its segment.
 
+use super::work::{Machine, Work};
 use super::{Timer, carry};
 use crate::channels::{Channels, OpenRequest, RequestError};
 use crate::circuits::{Circuits, Loss};
@@ -32,6 +33,7 @@ pub(super) struct Line {
     pub(super) circuits: Circuits,
     /// Its shares for channels across segments.
     pub(super) hops: Shares,
+    work: Work,
 }
 
 /// The outcome of an input, and the packet of a channel across segments that was in it, which the node looks
@@ -70,6 +72,7 @@ impl Line {
             llc: Llc::new(now, identity.mac, settings.llc.clone()),
             circuits: Circuits::new(id.0, tpdu_of(&settings), &settings.circuits, seed),
             hops: Shares::new(),
+            work: Work::new(),
             port: Port::new(now, id, identity, secret, settings.of_medium(), seed),
         }
     }
@@ -189,10 +192,19 @@ impl Line {
     /// Timers. Harmless when early.
     pub(super) fn handle_deadline(&mut self, now: Instant) {
         self.port.handle_deadline(now);
-        self.tick_llc(now);
-        self.tell_circuits(now, |circuits| circuits.tick(now));
-        self.tick_channels(now);
-        self.tick_reports(now);
+        self.work.set(Machine::Channels, self.channels.deadline());
+        self.work.set(Machine::LinkControl, self.llc.deadline());
+        self.work.set(Machine::Circuits, self.circuits.deadline());
+        self.work.set(Machine::Reports, self.reports.deadline());
+        while let Some(machine) = self.work.next(now) {
+            match machine {
+                Machine::Channels => self.tick_channels(now),
+                Machine::LinkControl => self.tick_llc(now),
+                Machine::Circuits => self.tell_circuits(now, |circuits| circuits.tick(now)),
+                Machine::Reports => self.tick_reports(now),
+            }
+            self.work.done();
+        }
         self.carry_wants(now);
     }
 

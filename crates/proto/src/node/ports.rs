@@ -2,7 +2,7 @@
 
 use super::line::Line;
 use super::messages::Messages;
-use super::{HostSigns, Identity, Medium, Node, Polling, Port, ReportHead, Reports, Rether, Settings};
+use super::{HostSigns, Identity, Medium, Node, Port, ReportHead, Reports, Rether, Settings, Turns};
 use crate::io::{ChannelId, FrameBuf, Output, PortId};
 use crate::rtip::table::Table;
 use rota_contract::CloseCause;
@@ -64,11 +64,11 @@ impl Node {
     }
 
     pub(super) fn of_lines(lines: Vec<Line>) -> Self {
-        let turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
+        let turns = Turns::new(lines.len());
         let messages = Messages::new(lines.len());
         let (hops, across) = (Table::new(), None);
         let (orphaned, lost_circuits) = (VecDeque::new(), VecDeque::new());
-        Self { lines, turn, orphaned, messages, lost_circuits, hops, across, is_draining: false }
+        Self { lines, turns, orphaned, messages, lost_circuits, hops, across, is_draining: false }
     }
 
     /// A port is gone, and with it its segment: all its channels end here as
@@ -87,7 +87,7 @@ impl Node {
         self.end_hops_at(now, port, CloseCause::PortGone);
         self.messages.end_with_port(line.llc);
         self.lost_circuits.extend(line.circuits.end_with_port());
-        self.turn = Polling { line: 0, left: super::OUTPUTS_A_TURN };
+        self.turns = Turns::new(self.lines.len());
         let (events, returning) = line.channels.end_with_port();
         self.orphaned.extend(events.into_iter().map(|event| (port, event)));
         // They are named in an event, and listen again when the parent says so.

@@ -8,9 +8,9 @@
 //!
 //! Three classes are strict: one with work goes before all below it. Inside a class clients take turns in the
 //! order in which they joined, and a turn is as many units as the client's weight. A client without work
-//! leaves; it joins again behind all others. Guaranteed clients have weights by their bandwidth, all others
-//! 1. Timers have deadlines and no tick (TRANSPORT-R37): a client whose deadline has come joins like any
-//! other.
+//! leaves; it joins again behind all others. Guaranteed clients have weights by their bandwidth, and each
+//! other client has the weight 1. Timers have deadlines and no tick (TRANSPORT-R37): a client whose deadline
+//! has come joins like any other.
 //!
 //! # The bound (theory.md §8.1; TRANSPORT-R53)
 //!
@@ -34,7 +34,7 @@
 //! does); the parent calls a task as soon as the scheduler names it, and other time counts as H; a client's
 //! weight and cost stand while it is registered; and where the members of a class change, R and θ are the
 //! largest since t₀, and one that is removed amid its call counts until that ends. A call that does no work
-//! counts as one unit, since it is not free.
+//! counts as one unit, since it is not free, and a client that passes its turn has no work in that turn.
 //!
 //! # Departures
 //!
@@ -133,6 +133,8 @@ pub struct Call {
 pub enum Next {
     /// It has more work.
     Ready,
+    /// It had nothing to do in this turn, and looks again in the next one: its turn is over.
+    Pass,
     /// It has none until something comes.
     Rest,
     /// It has none until then, unless something comes: a task never waits inside a call (TRANSPORT-5.1-21).
@@ -254,6 +256,12 @@ impl Scheduler {
         place.terms.filter(|_| place.life == client.life)
     }
 
+    /// The client at this place.
+    pub fn client_at(&self, place: usize) -> Option<ClientId> {
+        let Place { life, terms, .. } = self.places.get(place)?;
+        terms.map(|_| ClientId { place: place as u16, life: *life })
+    }
+
     /// The bound of a client with the clients that are registered now.
     pub fn bound(&self, client: ClientId) -> Option<Bound> {
         let terms = self.terms(client)?;
@@ -335,8 +343,8 @@ impl Scheduler {
         }
         let queue = &mut self.queues[terms.class.place()];
         queue.left = queue.left.saturating_sub(units.max(1));
-        let is_over = queue.left == 0;
-        let has_more = again || next == Next::Ready;
+        let is_over = queue.left == 0 || next == Next::Pass;
+        let has_more = again || matches!(next, Next::Ready | Next::Pass);
         if is_over || !has_more {
             self.unlink(terms.class, client.place);
         }

@@ -139,7 +139,7 @@ impl TaskBounds {
         for client in 0..self.clients.len() {
             let apart = self.apart_until(now, client);
             if let Some(busy) = &mut self.clients[client].1 {
-                busy.apart = busy.apart + apart;
+                busy.apart += apart;
             }
         }
         let Some((Some(client), began)) = self.running.take() else { return };

@@ -328,7 +328,7 @@ impl Host {
     }
 
     fn works(&mut self, takes: Span) {
-        self.worked = self.worked + takes;
+        self.worked += takes;
         self.engine.schedule(self.engine.now() + takes, Event::Free);
     }
 }
