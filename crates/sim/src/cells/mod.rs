@@ -1,5 +1,6 @@
 //! Circuits over cells: the shipping machines of `rota_proto::vc`, AAL5, adaptors, a cell switch and hosts
-//! that take their time, on which the experiments of the native-mode paper run (TRANSPORT-R17, TRANSPORT-R49).
+//! that take their time, on which the experiments of the native-mode paper run (TRANSPORT-R17,
+//! TRANSPORT-R49).
 //!
 //! Each host has one wire to the switch, at the port of its number. A TPDU is the payload of one AAL5 frame.
 //! The programs send messages whose octets follow from their numbers; the receiving ones assert that each
