@@ -17,8 +17,8 @@ pub(super) const KBYTE: f64 = 1_024.0;
 /// The mean wait for a scheduler that wakes every 50 ms.
 const WAIT: Span = Span::from_millis(25);
 const GUARANTEED_MBIT: u64 = 40;
-const MODEL: &str = "The hosts are a model of the paper's 80486 at 66 MHz (rota_sim::cells::host says which \
-                     costs are printed, derived and assumed); AAL5, cells, switch and machines are \
+const MODEL: &str = "The hosts are a model of the paper's 80486 at 66 MHz (rota_sim::cells::host says \
+                     which costs are printed, derived and assumed); AAL5, cells, switch and machines are \
                      simulated.";
 
 pub(super) fn circuit(service: Service, octets: usize, messages: u64) -> CircuitPlan {
@@ -88,15 +88,12 @@ pub fn fig5() -> Figure {
         subtitle: format!("32 bytes of data and 32 of header, from program to program, idle hosts. {MODEL}"),
         panels: vec![panel],
         verdict: format!(
-            "User to user {whole:.0} us, printed about 720 ({:+.1} %); a round trip of two such ways \
-             {:.2} ms, \
-             printed 1.44. Given to the model was the sender's part, printed 315 us, ours {given:.0}; the \
-             receiver's comes out of an interrupt derived from figure 8, the sender's wait and call, \
-             and 35 us \
-             for the TPDU. Without wake-ups each of four waits takes 25 ms in the mean: computed {:.0} ms, \
-             printed about 120. The model draws nothing at random: it has no standard deviation \
-             (printed 0.01 \
-             ms). The curves of the paper are lost.",
+            "User to user {whole:.0} us, printed about 720 ({:+.1} %); a round trip of two such ways {:.2} \
+             ms, printed 1.44. Given to the model was the sender's part, printed 315 us, ours {given:.0}; \
+             the receiver's comes out of an interrupt derived from figure 8, the sender's wait and call, \
+             and 35 us for the TPDU. Without wake-ups each of four waits takes 25 ms in the mean: computed \
+             {:.0} ms, printed about 120. The model draws nothing at random: it has no standard deviation \
+             (printed 0.01 ms). The curves of the paper are lost.",
             (whole / 720.0 - 1.0) * 100.0,
             2.0 * whole / 1e3,
             (4.0 * us(WAIT) + 2.0 * (whole - 2.0 * us(HostCosts::PAPER.wake))) / 1e3
@@ -168,18 +165,14 @@ pub fn fig6() -> Figure {
         subtitle: format!("from program to program, TPDUs of 4 Kbytes, a window of 24. {MODEL}"),
         panels: vec![panel],
         verdict: format!(
-            "Reliable: at most {:.1} Mbit/s, at {:.0} Kbytes, printed about 47 ({:+.1} %) and not given \
-             to the \
-             model; it falls to {last:.1} at 64 Kbytes since a TPDU passes over those before it (2 us each, \
-             assumed). Buffers that long messages keep are not modelled. Best effort: at most {:.1}, at \
-             {:.0} \
-             Kbytes; printed are 55 in the abstract and more than 50 in the text. A sender that is \
-             faster than \
-             its receiver loses TPDUs, and long messages with them, which is why that curve falls. \
-             Guaranteed: \
-             the rate that was asked for, headers of TPDUs included. With one wake-up in 50 ms at most \
-             {:.1}, \
-             printed 15; the window is chosen for it.",
+            "Reliable: at most {:.1} Mbit/s, at {:.0} Kbytes, printed about 47 ({:+.1} %) and not given to \
+             the model; it falls to {last:.1} at 64 Kbytes since a TPDU passes over those before it (2 us \
+             each, assumed). Buffers that long messages keep are not modelled. Best effort: at most {:.1}, \
+             at {:.0} Kbytes; printed are 55 in the abstract and more than 50 in the text. A sender that \
+             is faster than its receiver loses TPDUs, and long messages with them, which is why that curve \
+             falls. Guaranteed: the rate that was asked for, headers of TPDUs included. With one wake-up \
+             in 50 ms at most {:.1}, printed 15, which a window of 24 would give if each end found all its \
+             work done.",
             peak.1,
             peak.0,
             (peak.1 / 47.0 - 1.0) * 100.0,

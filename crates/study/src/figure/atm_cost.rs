@@ -77,22 +77,18 @@ pub fn fig9() -> Figure {
     Figure {
         key: "atm-fig9",
         title: "Native-mode transport, figure 9: what a message costs its sender, by part".into(),
-        subtitle: "best effort, TPDUs of 4 Kbytes; left in microseconds, right as shares. Points are \
-                   what the \
-                   processor of the simulated host has spent on messages that machines have cut, lines \
-                   follow \
-                   from the printed numbers"
+        subtitle: "best effort, TPDUs of 4 Kbytes; left in microseconds, right as shares. Points are what \
+                   the processor of the simulated host has spent on messages that machines have cut, lines \
+                   follow from the printed numbers"
             .into(),
         panels: vec![large, share],
         verdict: format!(
-            "The paper printed no number beside this figure. Its words hold: the call is the same for every \
-             size and a major part below 1 Kbyte only ({:.0} % at 32 bytes, {:.0} at 1 Kbyte, {:.1} at 16); \
-             t_send and driver grow with the size and dominate; the task costs little. Taken from the text: \
-             41 us of a call, 54 more of a message, 35 of a TPDU, 50 of a Kbyte. Task and driver have \
-             43.4 us \
-             together at 64 bytes, the rest of the printed 315; 15 of them for the task and 33 Mbyte/s \
-             of the \
-             bus are assumed.",
+            "The paper printed no number beside this figure. Its words hold: the call is the same for \
+             every size and a major part below 1 Kbyte only ({:.0} % at 32 bytes, {:.0} at 1 Kbyte, {:.1} \
+             at 16); t_send and driver grow with the size and dominate; the task costs little. Taken from \
+             the text: 41 us of a call, 54 more of a message, 35 of a TPDU, 50 of a Kbyte. Task and driver \
+             have 43.4 us together at 64 bytes, the rest of the printed 315; 15 of them for the task and \
+             33 Mbyte/s of the bus are assumed.",
             call(32),
             call(1_024),
             call(16_384)
@@ -137,15 +133,14 @@ pub fn fig10() -> Figure {
         title: "Native-mode transport, figure 10: the parts of t_send by size".into(),
         subtitle:
             "best effort, TPDUs of 4 Kbytes; lines from the printed numbers, points from the simulated \
-                   host, whose messages were cut by the machines"
+             host, whose messages were cut by the machines"
                 .into(),
         panels: vec![panel],
         verdict: format!(
             "Printed: about 95 us a message, 41 of them for the call and its lock; about 35 us at each \
-             multiple \
-             of the TPDU's size; about 50 us a Kbyte. The simulated host is off by {worst:.1} % at most. By \
-             these numbers copying is the larger part from {exact:.0} bytes on; the \
-             paper says from around 1,000 bytes, where it is {:.0} % of all.",
+             multiple of the TPDU's size; about 50 us a Kbyte. The simulated host is off by {worst:.1} % \
+             at most. By these numbers copying is the larger part from {exact:.0} bytes on; the paper says \
+             from around 1,000 bytes, where it is {:.0} % of all.",
             copying(1_000) / by_numbers(1_000) * 100.0
         ),
     }

@@ -107,19 +107,17 @@ pub fn fig7() -> Figure {
         key: "atm-fig7",
         title: "Native-mode transport, figure 7: receive livelock".into(),
         subtitle: format!(
-            "without error control; each frame interrupts, and the service routine drops what its \
-             circuit has \
-             no room for. {HOST}, over a wire of 622 Mbit/s (the paper's ends at 88 Mbit/s of data)"
+            "without error control; each frame interrupts, and the service routine drops what its circuit \
+             has no room for. {HOST}, over a wire of 622 Mbit/s (the paper's ends at 88 Mbit/s of data)"
         ),
         panels: vec![by_size("by size", EACH), right],
         verdict: format!(
-            "An interrupt takes i = {i:.0} us, a message of one TPDU p = {p:.0}. What arrives grows to {:.0} \
-             Mbit/s, then falls as max(0, (1 - rate*i)/p) says: {:.0} at 80 Mbit/s sent, nothing from \
-             {:.0} on. \
-             Printed is a fall above about 50 Mbit/s: with i beside p, as figure 8's 40 and 50 demand, it \
-             begins at {:.0}; with i as a part of p (the second pair of curves) at {:.0}. Messages of \
-             several \
-             TPDUs lose more, since a gap spoils all of one. The paper's curves are lost.",
+            "An interrupt takes i = {i:.0} us, a message of one TPDU p = {p:.0}. What arrives grows to \
+             {:.0} Mbit/s, then falls as max(0, (1 - rate*i)/p) says: {:.0} at 80 Mbit/s sent, nothing \
+             from {:.0} on. Printed is a fall above about 50 Mbit/s: with i beside p, as figure 8's 40 and \
+             50 demand, it begins at {:.0}; with i as a part of p (the second pair of curves) at {:.0}. \
+             Messages of several TPDUs lose more, since a gap spoils all of one. The paper's curves are \
+             lost.",
             BITS / (i + p),
             at(80.0),
             BITS / i,
@@ -156,16 +154,15 @@ pub fn fig8() -> Figure {
         title: "Native-mode transport, figure 8: no livelock where the adaptor drops".into(),
         subtitle: format!(
             "as figure 7, but the adaptor gets no buffers from 32 frames that wait down to 8 (the paper \
-             prints \
-             no watermarks). {HOST}"
+             prints no watermarks). {HOST}"
         ),
         panels: vec![by_size("by size", MARKS), right],
         verdict: format!(
-            "However much is sent, {high:.1} Mbit/s arrive with watermarks and {low:.1} without, where each \
-             buffer costs an interrupt; printed are more than 50 and around 40, from which i follows. \
-             Ours has \
-             a call for each message of one TPDU, which the 655 us of the theory leave out. Messages of \
-             several TPDUs come whole less often: the adaptor drops the tail of what it has buffers for."
+            "However much is sent, {high:.1} Mbit/s arrive with watermarks and {low:.1} without, where \
+             each buffer costs an interrupt; printed are more than 50 and around 40, from which i follows. \
+             Ours has a call for each message of one TPDU, which the 655 us of the theory leave out. \
+             Messages of several TPDUs come whole less often: the adaptor drops the tail of what it has \
+             buffers for."
         ),
     }
 }

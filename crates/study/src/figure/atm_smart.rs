@@ -66,15 +66,15 @@ pub fn recovery() -> Figure {
         title: "Native-mode transport: SMART, go-back-N and TCP's recovery over loss".into(),
         subtitle: format!(
             "{TRIP} TPDUs fit into a round trip; data is lost at random, acknowledgements are not; a \
-             window of \
-             two round trips; {SEEDS} runs of {SLOTS} slots each. Go-back-N and TCP are models"
+             window of two round trips; {SEEDS} runs of {SLOTS} slots each. Go-back-N and TCP are models"
         ),
         panels: vec![again, rate],
         verdict: format!(
-            "At 1 % loss, resends of a TPDU and share of the path: {}. The paper printed no number: it says \
-             that SMART fills a gap without a wait for a time-out, and that a window of flow control that \
-             shuts at each loss keeps a lossy link empty, which the second curve and TCP's show alike. \
-             Computed: theory d.2, R p/(1 - p) resends and (1 - p)/(1 - p + p R) of the path for go-back-N.",
+            "At 1 % loss, resends of a TPDU and share of the path: {}. The paper printed no number: it \
+             says that SMART fills a gap without a wait for a time-out, and that a window of flow control \
+             that shuts at each loss keeps a lossy link empty, which the second curve and TCP's show \
+             alike. Computed: theory d.2, R p/(1 - p) resends and (1 - p)/(1 - p + p R) of the path for \
+             go-back-N.",
             at_one.join("; ")
         ),
     }
