@@ -1,5 +1,6 @@
 //! `rota sim`: the shipping machines in virtual time, under every fault that a scenario file names.
 
+mod cells;
 mod ledger;
 mod replay;
 mod report;
@@ -27,8 +28,10 @@ enum What {
     Sweep(sweep::Args),
     /// Run it once more and print every event
     Replay(replay::Args),
-    /// Draw a table or figure of the RETHER paper again, beside its printed numbers
+    /// Draw a table or figure of a paper again, beside its printed numbers
     Figure(figure::Args),
+    /// Run circuits of the native-mode transport over AAL5 and a cell switch
+    Cells(cells::Args),
 }
 
 /// What is run: a file, or what a seed draws.
@@ -99,6 +102,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         What::Sweep(args) => sweep::run(args, format),
         What::Replay(args) => replay::run(args, format),
         What::Figure(args) => figure::run(args, format),
+        What::Cells(args) => cells::run(args, format),
     }
 }
 

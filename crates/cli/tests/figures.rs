@@ -30,6 +30,9 @@ fn a_figure_is_an_svg_and_a_csv_that_need_nothing_else() {
         "tenet-fig9",
         "tenet-fig10",
         "tenet-table5",
+        "atm-fig5",
+        "atm-fig9",
+        "atm-fig10",
     ] {
         let run = figure(what, &dir, &[]);
         assert!(run.status.success(), "{what}: {}", String::from_utf8_lossy(&run.stderr));
@@ -177,6 +180,26 @@ fn the_figures_of_1988_are_drawn_beside_their_printed_points() {
         let of = |what: &str| csv.lines().filter(|line| line.contains(&format!("PC/AT{what}"))).count();
         let kind = if matches!(n, 6 | 7) { " broadcast" } else { "" };
         assert!(of(&format!("{kind}, simulated")) >= 5 && of(&format!("{kind}, printed")) >= 5, "{n}: {csv}");
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// TRANSPORT-R78, TRANSPORT-R80: the printed numbers stand beside the model's, and what is simulated is told
+/// from what is computed.
+#[test]
+fn the_figures_of_the_native_mode_transport_have_its_printed_numbers() {
+    let dir = fresh("atm");
+    for (what, printed) in [
+        ("atm-fig5", "printed: 720"),
+        ("atm-fig6", "\"printed: 47 at most, reliable\""),
+        ("atm-fig7", "printed: falls above about 50"),
+        ("atm-fig8", "printed: around 40"),
+        ("atm-fig10", "printed: 50 a Kbyte"),
+        ("atm-smart", "computed: go-back-N"),
+    ] {
+        assert!(figure(what, &dir, &[]).status.success(), "{what}");
+        let csv = std::fs::read_to_string(dir.join(format!("{what}.csv"))).unwrap();
+        assert!(csv.contains(printed) && csv.contains("simulated: "), "{csv}");
     }
     std::fs::remove_dir_all(&dir).unwrap();
 }

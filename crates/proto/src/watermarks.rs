@@ -150,7 +150,9 @@ mod tests {
         /// No more frames are in than were supplied for, whatever comes and goes.
         #[test]
         fn no_more_than_the_high_watermark_ever_waits(
-            high in 2u32..50, low in 0u32..49, steps in prop::collection::vec((any::<bool>(), 0u32..60), 0..200)
+            high in 2u32..50,
+            low in 0u32..49,
+            steps in prop::collection::vec((any::<bool>(), 0u32..60), 0..200),
         ) {
             prop_assume!(low < high);
             let mut backlog = Backlog::new(high, low).expect("sound");

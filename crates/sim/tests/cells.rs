@@ -95,7 +95,7 @@ const SINGLE: Intake = Intake::Watermarks { high: 32, low: 31 };
 /// message, with the call that takes it).
 #[test]
 fn the_receiver_collapses_where_the_service_routine_drops_and_stays_flat_with_watermarks() {
-    let (i, p) = (163.84e-6, (35.0 + 4_096.0 * 0.1489 + 41.0) * 1e-6);
+    let (i, p) = (163.84e-6, (35.0 + 4_096.0 * 0.1485 + 41.0) * 1e-6);
     let (tpdu, mbit) = (32_768.0, 1e6);
     for offered in [20u64, 35, 45, 55, 80, 120, 190] {
         let lambda = offered as f64 * mbit / tpdu;
@@ -140,7 +140,7 @@ fn reliable_service_is_as_fast_as_the_paper_printed() {
         let only = run(1, &plan).circuits[0];
         // The probe takes the first queue of a full window for a loss.
         assert!(only.is_finished && only.resent <= 2, "{only:?}");
-        only.taken as f64 * octets as f64 * 8.0 / (only.last.as_nanos() as f64 / 1e3)
+        only.rate_bps(octets) as f64 / 1e6
     };
     let (small, middle, large) = (mbit(1_024), mbit(32_768), mbit(65_536));
     assert!((middle / 47.0 - 1.0).abs() < 0.04, "{middle}");

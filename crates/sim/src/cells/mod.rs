@@ -1,5 +1,6 @@
 //! Circuits over cells: the shipping machines of `rota_proto::vc`, AAL5, adaptors, a cell switch and hosts
-//! that take their time, on which the experiments of the native-mode paper run (TRANSPORT-R17, TRANSPORT-R49).
+//! that take their time, on which the experiments of the native-mode paper run (TRANSPORT-R17,
+//! TRANSPORT-R49).
 //!
 //! Each host has one wire to the switch, at the port of its number. A TPDU is the payload of one AAL5 frame.
 //! The programs send messages whose octets follow from their numbers; the receiving ones assert that each
@@ -146,7 +147,9 @@ pub struct CircuitSeen {
     pub written: u64,
     /// See `written`.
     pub taken: u64,
-    /// When the last one was taken.
+    /// When the first and the last one were taken.
+    pub first: Span,
+    /// See `first`.
     pub last: Span,
     /// TPDUs that left, those sent again included.
     pub tpdus: u64,
@@ -158,6 +161,14 @@ pub struct CircuitSeen {
     pub is_finished: bool,
     /// In the switch, on the way of its data.
     pub cells: CellCounts,
+}
+
+impl CircuitSeen {
+    /// Bits of messages of so many octets in a second, from the first one that was taken to the last.
+    pub fn rate_bps(&self, octets: usize) -> u64 {
+        let bits = u128::from(self.taken.saturating_sub(1)) * octets as u128 * 8 * 1_000_000_000;
+        (bits / u128::from(self.last.minus(self.first).as_nanos().max(1))) as u64
+    }
 }
 
 /// The counts of a run.
@@ -290,6 +301,10 @@ impl Cells {
         let until = Instant::ZERO + self.plan.until;
         self.drain();
         while !self.is_done() {
+            // Nothing more happens where the last messages without error control are lost.
+            if self.engine.next_at().is_none() {
+                break;
+            }
             let Some(event) = self.engine.next(until) else { break };
             assert!(!self.engine.is_stuck(), "time stands still at {:?}", self.engine.now());
             let is_cell = matches!(event, Event::Cell { .. } | Event::Port { .. });
@@ -313,7 +328,7 @@ impl Cells {
         (self.seen, self.capture)
     }
 
-    /// Reliable circuits end in order. One without error control ends when the last cell has gone.
+    /// Reliable circuits have ended; of others all messages were taken.
     fn is_done(&self) -> bool {
         let mut all = self.plan.circuits.iter().zip(&self.sends).zip(&self.takes);
         all.all(|((plan, send), take)| match plan.service {
@@ -442,11 +457,10 @@ impl Cells {
         let order: Vec<usize> = (host.turn..host.turn + count).map(|at| at % count).collect();
         let circuits = &self.plan.circuits;
         let (sends, takes) = (&mut self.sends, &mut self.takes);
-        let answers = |at: &&usize| has_room && circuits[**at].to == place && takes[**at].wants(now);
+        let answers = |at: &&usize| circuits[**at].to == place && takes[**at].wants(now);
         let answer = order.iter().find(answers).copied();
         let frame = host.waiting.front().map(Vec::len);
-        let sender =
-            |at: &&usize| has_room && circuits[**at].from == place && sends[**at].wants(now).is_some();
+        let sender = |at: &&usize| circuits[**at].from == place && sends[**at].wants(now).is_some();
         let sender = order.iter().find(sender).copied();
         let host = &mut self.hosts[place];
         let has_task = answer.is_some() || frame.is_some() || sender.is_some();
@@ -455,19 +469,20 @@ impl Cells {
             self.engine.schedule(now + costs.wake, Event::Awake { host: place });
         }
         if host.is_awake {
-            if let Some(at) = answer {
+            if let Some(at) = answer.filter(|_| has_room) {
                 return Some((Job::Transmit(at, false), costs.transmit(TPDU_HEADER_OCTETS)));
             }
             if frame.is_some() {
                 return Some((Job::Frame, self.frame_cost(place)));
             }
-            if let Some(at) = sender {
+            if let Some(at) = sender.filter(|_| has_room) {
                 let octets = self.sends[at].wants(now).unwrap_or(0);
                 return Some((Job::Transmit(at, true), costs.transmit(octets)));
             }
         }
         let host = &mut self.hosts[place];
-        host.is_awake = false;
+        // A scheduler that waits for the adaptor does not sleep.
+        host.is_awake &= has_task;
         let writer = |at: &&usize| circuits[**at].from == place && self.sends[**at].can_write().is_some();
         let at = order.iter().find(writer).copied()?;
         let (octets, first) = self.sends[at].can_write()?;
@@ -533,7 +548,11 @@ impl Cells {
             let before = self.takes[number].messages;
             self.takes[number].handle(now, &tpdu, data);
             if self.takes[number].messages > before {
-                self.seen.circuits[number].last = now.since(Instant::ZERO);
+                let seen = &mut self.seen.circuits[number];
+                seen.last = now.since(Instant::ZERO);
+                if before == 0 {
+                    seen.first = seen.last;
+                }
                 self.step(Step::Taken, &[]);
             }
         } else {

@@ -1,7 +1,12 @@
 //! `rota sim figure`: the tables and figures of the RETHER paper again, beside its printed numbers, the same
-//! axes with links and stations that it did not have, the figures of the SHIPNET paper, and some of the Tenet
-//! paper. Everything is computed; what was measured on a machine comes from files and says so.
+//! axes with links and stations that it did not have, the figures of the SHIPNET paper, some of the Tenet
+//! paper, and those of the native-mode transport's. Everything is computed; what was measured on a machine
+//! comes from files and says so.
 
+mod atm;
+mod atm_cost;
+mod atm_overload;
+mod atm_smart;
 mod beyond;
 mod chart;
 mod delay;
@@ -99,6 +104,20 @@ enum What {
     TenetFig10,
     #[value(name = "tenet-table5")]
     TenetTable5,
+    #[value(name = "atm-fig5")]
+    AtmFig5,
+    #[value(name = "atm-fig6")]
+    AtmFig6,
+    #[value(name = "atm-fig7")]
+    AtmFig7,
+    #[value(name = "atm-fig8")]
+    AtmFig8,
+    #[value(name = "atm-fig9")]
+    AtmFig9,
+    #[value(name = "atm-fig10")]
+    AtmFig10,
+    /// SMART, go-back-N and TCP's recovery over loss
+    AtmSmart,
     /// All of them, and one HTML page
     All,
 }
@@ -191,6 +210,13 @@ fn draw(what: What, effort: &Effort, measured: &Measured) -> Figure {
         What::TenetFig9 => tenet_cost::fig9(measured),
         What::TenetFig10 => tenet::fig10(),
         What::TenetTable5 => tenet_setup::table5(measured),
+        What::AtmFig5 => atm::fig5(),
+        What::AtmFig6 => atm::fig6(),
+        What::AtmFig7 => atm_overload::fig7(),
+        What::AtmFig8 => atm_overload::fig8(),
+        What::AtmFig9 => atm_cost::fig9(),
+        What::AtmFig10 => atm_cost::fig10(),
+        What::AtmSmart => atm_smart::recovery(),
         What::BeyondWorst | What::All => beyond::worst(),
     }
 }
