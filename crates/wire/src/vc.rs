@@ -21,7 +21,7 @@ const LAST: u8 = 1;
 /// How a circuit's sender is kept from sending too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowControl {
-    /// By the receiver's room alone.
+    /// By the receiver's room alone; without error control by nothing.
     Open,
     /// By a window that follows losses, too.
     Window,

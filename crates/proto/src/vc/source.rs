@@ -354,7 +354,8 @@ impl Source {
         let is_sure = self.terms.quality.error_control;
         // Without error control the other end's `cum` passes over what is lost: the cause alone tells.
         let known = if is_sure { cum } else { self.smart.cum() };
-        let learned = self.smart.acknowledge(now, known, cause).filter(|_| cum <= self.smart.top());
+        let is_possible = cum <= self.smart.top();
+        let learned = if is_possible { self.smart.acknowledge(now, known, cause) } else { None };
         let Some(learned) = learned else {
             self.bad += 1;
             return;
