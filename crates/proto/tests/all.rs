@@ -44,6 +44,7 @@ mod rtip;
 mod slots;
 mod spent_counters;
 mod table;
+mod task;
 mod token;
 mod told_ring;
 mod tree;

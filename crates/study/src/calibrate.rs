@@ -1,5 +1,6 @@
 //! `rota calibrate`: what a frame, a visit and a hop cost on an interface, for admission and the simulator.
 
+mod circuits;
 pub mod file;
 mod fit;
 mod lab;

@@ -6,15 +6,18 @@
 //! keeps the number of the message that it wants next, and leaves out what it has had: an end that is not in
 //! order leaves messages in doubt. The onlooker sees both, and asserts at each message.
 
+mod pair;
 mod receiver;
 pub mod resends;
 mod sender;
 pub mod shared;
 
+pub use pair::Pair;
+pub use rota_proto::vc::Pace;
+
 use crate::engine::{Digest, Engine, Stamped, Stream};
 use crate::faults::{Happened, Select, WireFault, Wires};
 use receiver::Receiver;
-use rota_proto::vc::Pace;
 use rota_units::{Instant, Span};
 use rota_wire::{
     DEFAULT_ETHERTYPE, ETHERNET_HEADER_OCTETS, FrameView, Generation, Key, Kind, LINK_HEADER_OCTETS,

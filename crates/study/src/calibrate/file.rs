@@ -4,6 +4,7 @@ use super::fit::Spread;
 use crate::place::{line_of, syntax};
 use crate::quantity::{Rate, Time};
 use rota_admission::LinkModel;
+use rota_admission::cpu;
 use rota_answer::Failure;
 use rota_sim::HostProfile;
 use rota_units::{BitRate, Span};
@@ -17,6 +18,8 @@ pub const FORMAT: u64 = 1;
 const FILE_OCTETS_MAX: u64 = 64 << 10;
 /// Longer than any host that could keep a cycle.
 const COST_MAX: Span = Span::from_millis(100);
+/// The same of an octet, in picoseconds.
+const OCTET_PS_MAX: u64 = 1_000_000;
 
 /// What `rota calibrate` found out, or a file of it.
 #[derive(Clone, Debug)]
@@ -25,6 +28,8 @@ pub struct Calibration {
     pub about: About,
     /// What admission uses.
     pub admission: Costs,
+    /// What circuits cost the CPU; nothing in files of older versions.
+    pub circuits: Option<cpu::Costs>,
     /// What it was derived from.
     pub measured: Vec<(Measurement, Spread)>,
 }
@@ -119,6 +124,12 @@ pub enum Measurement {
     Receive,
     /// A timer.
     Wake,
+    /// A message of one octet over a circuit.
+    MessageShort,
+    /// A message of one full TPDU.
+    MessageTpdu,
+    /// A message of sixteen.
+    MessageRow,
 }
 
 impl Measurement {
@@ -141,7 +152,17 @@ struct File {
     date: String,
     scheduling: String,
     admission: CostTable,
+    circuits: Option<CircuitTable>,
     measured: MeasuredTable,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct CircuitTable {
+    message: toml::Spanned<Time>,
+    tpdu: toml::Spanned<Time>,
+    /// Picoseconds.
+    octet_ps: toml::Spanned<u64>,
 }
 
 #[derive(Deserialize)]
@@ -164,6 +185,9 @@ struct MeasuredTable {
     hop: Option<SpreadTable>,
     receive: Option<SpreadTable>,
     wake: SpreadTable,
+    message_short: Option<SpreadTable>,
+    message_tpdu: Option<SpreadTable>,
+    message_row: Option<SpreadTable>,
 }
 
 #[derive(Deserialize)]
@@ -204,6 +228,11 @@ impl Calibration {
         text += "\n# What admission charges (equations 1, 2 and 7).\n[admission]\n";
         for (name, cost) in self.admission.named() {
             let _ = writeln!(text, "{name} = \"{}ns\"", cost.as_nanos());
+        }
+        if let Some(cpu::Costs { message, tpdu, octet_ps }) = self.circuits {
+            let (message, tpdu) = (message.as_nanos(), tpdu.as_nanos());
+            text += "\n# What circuits cost the CPU: a message, a TPDU, picoseconds an octet.\n[circuits]\n";
+            let _ = writeln!(text, "message = \"{message}ns\"\ntpdu = \"{tpdu}ns\"\noctet-ps = {octet_ps}");
         }
         text += "\n# What it was derived from.\n[measured]\n";
         for (part, spread) in &self.measured {
@@ -297,6 +326,7 @@ pub fn parse(text: &str) -> Result<Calibration, (usize, String)> {
     }
     let file: File = toml::from_str(text).map_err(|error| syntax(text, &error))?;
     let costs = costs(text, &file.admission)?;
+    let circuits = file.circuits.as_ref().map(|table| circuit_costs(text, table)).transpose()?;
     let line = line_of(text, file.format.span().start);
     let measured = &file.measured;
     let tables = [
@@ -307,6 +337,9 @@ pub fn parse(text: &str) -> Result<Calibration, (usize, String)> {
         (Measurement::Hop, measured.hop.as_ref()),
         (Measurement::Receive, measured.receive.as_ref()),
         (Measurement::Wake, Some(&measured.wake)),
+        (Measurement::MessageShort, measured.message_short.as_ref()),
+        (Measurement::MessageTpdu, measured.message_tpdu.as_ref()),
+        (Measurement::MessageRow, measured.message_row.as_ref()),
     ];
     let spreads: Vec<_> =
         tables.iter().filter_map(|(part, table)| Some((*part, (*table)?.spread()))).collect();
@@ -324,7 +357,27 @@ pub fn parse(text: &str) -> Result<Calibration, (usize, String)> {
         date: file.date,
         scheduling: file.scheduling,
     };
-    Ok(Calibration { about, admission: costs, measured: spreads })
+    Ok(Calibration { about, admission: costs, circuits, measured: spreads })
+}
+
+/// What circuits cost, each within reason.
+fn circuit_costs(text: &str, table: &CircuitTable) -> Result<cpu::Costs, (usize, String)> {
+    for (name, value) in [("message", &table.message), ("tpdu", &table.tpdu)] {
+        let cost = value.get_ref().0;
+        if cost > COST_MAX {
+            let line = line_of(text, value.span().start);
+            let sentence =
+                format!("circuits.{name}: {cost} is no cost that a circuit can bear; {COST_MAX} is");
+            return Err((line, sentence));
+        }
+    }
+    let octet_ps = *table.octet_ps.get_ref();
+    if octet_ps > OCTET_PS_MAX {
+        let line = line_of(text, table.octet_ps.span().start);
+        let sentence = format!("circuits.octet-ps: {octet_ps} is more than a microsecond, {OCTET_PS_MAX}");
+        return Err((line, sentence));
+    }
+    Ok(cpu::Costs { message: table.message.get_ref().0, tpdu: table.tpdu.get_ref().0, octet_ps })
 }
 
 /// The costs, each within reason.
@@ -368,6 +421,7 @@ pub fn fuzz_calibration(data: &[u8]) {
         Ok(read) => {
             let again = parse(&read.text()).unwrap_or_else(|(line, sentence)| panic!("{line}: {sentence}"));
             assert_eq!((read.about, read.admission), (again.about, again.admission));
+            assert_eq!(read.circuits, again.circuits);
             assert_eq!(read.measured, again.measured);
         }
         Err((line, sentence)) => {

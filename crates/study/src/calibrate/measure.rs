@@ -1,5 +1,6 @@
 //! What is measured, on the thread and with the waits of a node.
 
+use super::circuits;
 use super::file::{About, Calibration, Costs, Measurement};
 use super::fit::{Spread, line, up};
 use super::station::Station;
@@ -20,7 +21,7 @@ const SHORT_VISITS: usize = 6;
 const SHORT: usize = 1;
 const ANSWER_WITHIN: Span = Span::from_millis(100);
 /// Fewer samples of anything say nothing about its tail.
-const SAMPLES_MIN: usize = 100;
+pub(super) const SAMPLES_MIN: usize = 100;
 
 /// How long each part is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +31,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    fn part(self, percent: u64) -> Span {
+    pub(super) fn part(self, percent: u64) -> Span {
         Span::from_nanos(self.duration.as_nanos() / 100 * percent)
     }
 }
@@ -90,12 +91,14 @@ impl Bench {
             measured.extend([(Measurement::Hop, hop.spread), (Measurement::Receive, hop.receive)]);
         }
         measured.push((Measurement::Wake, wake));
-        Ok(Calibration { about, admission, measured })
+        let of_circuits = circuits::measure(self)?;
+        measured.extend(of_circuits.measured());
+        Ok(Calibration { about, admission, circuits: Some(of_circuits.costs()), measured })
     }
 
     /// J: how late a wait ends, for waits as long as those between two deadlines of a busy node.
     fn wake(&mut self) -> Result<Spread, Failure> {
-        let end = clock::now() + self.effort.part(40);
+        let end = clock::now() + self.effort.part(25);
         let (mut late, mut step) = (Vec::new(), 1u64);
         while clock::now() < end || late.len() < SAMPLES_MIN {
             // From 0.2 to 1.2 ms in an order that is no multiple of any tick.
@@ -239,7 +242,7 @@ impl Bench {
     }
 
     /// Wire time of a fragment with `octets` of a unit.
-    fn wire(&self, octets: usize) -> Span {
+    pub(super) fn wire(&self, octets: usize) -> Span {
         let link = &self.params.link;
         link.frame_span_up(octets as u64 + u64::from(link.framing.rota_octets))
     }

@@ -19,6 +19,9 @@ fn words(part: Measurement) -> &'static str {
         Measurement::Hop => "h without its wire",
         Measurement::Receive => "receive: take from the card, check the tag",
         Measurement::Wake => "J: how late a timer wakes",
+        Measurement::MessageShort => "circuit: a message of one octet, both ends",
+        Measurement::MessageTpdu => "circuit: a message of one full TPDU",
+        Measurement::MessageRow => "circuit: a message of sixteen",
     }
 }
 
@@ -48,6 +51,11 @@ fn document(calibration: &Calibration, out: &Path) -> Value {
         "date": about.date,
         "scheduling": about.scheduling,
         "admission": costs,
+        "circuits": calibration.circuits.map(|costs| json!({
+            "message_ns": costs.message.as_nanos(),
+            "tpdu_ns": costs.tpdu.as_nanos(),
+            "octet_ps": costs.octet_ps,
+        })),
         "measured": measured,
     })
 }
@@ -75,6 +83,12 @@ fn text(calibration: &Calibration, out: &Path) {
     row("b, a visit that sends", costs.per_visit);
     row("h, a hop of the longest token over two links", costs.hop);
     row("J, host slack in every bound", costs.host_slack);
+    if let Some(costs) = &calibration.circuits {
+        outln!("\na circuit costs the CPU                                    us");
+        row("each message", costs.message);
+        row("each TPDU", costs.tpdu);
+        row("a thousand octets", Span::from_nanos(costs.octet_ps));
+    }
     if calibration.spread(Measurement::Hop).samples == 0 {
         outln!(
             "\nNo station answered: h is the default. 'rota calibrate --echo' on another station answers."

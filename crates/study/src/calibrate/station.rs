@@ -8,7 +8,7 @@ use rota_driver::packet::{PacketDevice, PacketOptions};
 use rota_driver::poller::{Poller, Trigger};
 use rota_units::{BitRate, Instant, Span};
 use rota_wire::{
-    FrameView, Generation, Key, Kind, LINK_HEADER_OCTETS, LinkHeader, MacAddr, PayloadKind,
+    FrameView, Generation, Key, Kind, LINK_HEADER_OCTETS, LinkHeader, MacAddr, PayloadKind, TAG_OCTETS,
     UNIT_HEADER_OCTETS, UnitHeader, emit_frame, verify,
 };
 
@@ -111,6 +111,17 @@ impl Station {
         let start = BODY + UNIT_HEADER_OCTETS;
         self.buffer[start..start + octets].copy_from_slice(&self.unit[..octets]);
         self.send(to, Kind::Data, self.seq, UNIT_HEADER_OCTETS + octets)
+    }
+
+    /// Builds, tags and hands over a frame with this TPDU, as a node does, and checks its tag, as the node at
+    /// the other end does. `false`: no room.
+    pub fn send_tpdu(&mut self, to: MacAddr, tpdu: &[u8]) -> Result<bool, Failure> {
+        self.seq += 1;
+        self.buffer[BODY..BODY + tpdu.len()].copy_from_slice(tpdu);
+        let sent = self.send(to, Kind::Data, self.seq, tpdu.len())?;
+        let frame = &self.buffer[..BODY + tpdu.len() + TAG_OCTETS];
+        let is_proven = FrameView::parse(frame, ETHERTYPE).is_ok_and(|view| verify(&view, &self.key));
+        if is_proven { Ok(sent) } else { Err(Failure::failed("a frame of this host's own fails its tag")) }
     }
 
     /// Sends a control frame with `body` octets; returns its number.

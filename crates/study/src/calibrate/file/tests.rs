@@ -112,3 +112,26 @@ fn the_corpus_of_calibrations_replays() {
     }
     assert!(files >= 4);
 }
+
+/// TRANSPORT-R57. Files of older versions have no table of circuits.
+#[test]
+fn the_costs_of_circuits_are_read_as_they_were_written() {
+    assert_eq!(parse(&good()).expect("it is sound").circuits, None);
+    let table = "[circuits]\nmessage = \"4100ns\"\ntpdu = \"6us\"\noctet-ps = 1490\n";
+    let spread =
+        "{ samples = 1, p50 = \"1ns\", p90 = \"2ns\", p99 = \"3ns\", p999 = \"4ns\", max = \"5ns\" }";
+    let text = good().replace("[measured]\n", &format!("{table}[measured]\nmessage-row = {spread}\n"));
+    let read = parse(&text).expect("it is sound");
+    let circuits = read.circuits.expect("it has the table");
+    let (message, tpdu) = (Span::from_nanos(4_100), Span::from_micros(6));
+    assert_eq!(circuits, cpu::Costs { message, tpdu, octet_ps: 1_490 });
+    let again = parse(&read.text()).expect("what is written is sound");
+    assert_eq!((again.circuits, again.text()), (read.circuits, read.text()));
+    assert_eq!(read.spread(Measurement::MessageRow).max, Span::from_nanos(5));
+    let line = 1 + text.lines().position(|line| line == "octet-ps = 1490").expect("it is there");
+    let (at, sentence) = refused(&text.replace("octet-ps = 1490", "octet-ps = 1000001"));
+    assert_eq!(at, line, "{sentence}");
+    assert!(sentence.starts_with("circuits.octet-ps: 1000001 is more"), "{sentence}");
+    let (_, sentence) = refused(&text.replace("6us", "1s"));
+    assert!(sentence.starts_with("circuits.tpdu: ") && sentence.contains("is no cost"), "{sentence}");
+}
