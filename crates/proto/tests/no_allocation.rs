@@ -6,6 +6,7 @@ use rota_contract::{GroupKey, NodeId, TrafficSpec};
 use rota_medium::door::GroupShare;
 use rota_proto::drive::{self, Given, Zeros};
 use rota_proto::rtip::{HopEvent, HopShare, HopSpec};
+use rota_proto::task::{Class, Next, Scheduler, Terms};
 use rota_proto::vc::{Listener, ListenerLimits, Pace, Request, Sink, Source};
 use rota_proto::{
     ChannelEvent, ChannelId, Destination, HostTag, Identity, Input, MediumKind, Node, OpenRequest, Output,
@@ -358,4 +359,31 @@ fn an_open_circuit_allocates_nothing_so(quality: Quality) {
     let lost = if quality.error_control { source.resent() } else { sink.losses().tpdus };
     assert!(lost > 500, "losses were repaired or told: {lost}");
     assert_eq!(counted.count_total, 0, "{quality:?}: {counted:?}");
+}
+
+/// The task scheduler has its memory from its beginning on, clients that come and go included.
+#[test]
+fn the_task_scheduler_allocates_nothing() {
+    let mut scheduler = Scheduler::new(64);
+    let counted = allocation_counter::measure(|| {
+        let mut now = Instant::ZERO;
+        for round in 0..1_000u64 {
+            let class = Class::ALL[round as usize % Class::COUNT];
+            let weight = if class == Class::Guaranteed { 3 } else { 1 };
+            let client = scheduler.register(Terms { class, weight, cost: Span::from_micros(10) });
+            let client = client.expect("others have gone");
+            scheduler.schedule(client);
+            scheduler.schedule_at(client, now + Span::from_micros(round % 50));
+            while let Some(call) = scheduler.poll(now) {
+                let wants = if round % 2 == 0 { Next::At(now + Span::from_micros(7)) } else { Next::Rest };
+                scheduler.done(call.most, wants);
+            }
+            now += Span::from_micros(1);
+            if round >= 60 {
+                let first = scheduler.client_at(round as usize % 64);
+                first.map(|client| scheduler.remove(client));
+            }
+        }
+    });
+    assert_eq!(counted.count_total, 0, "{counted:?}");
 }

@@ -112,6 +112,7 @@ impl Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rota_wire::TpduBody;
 
     #[test]
     fn a_message_takes_its_tpdus_and_their_acknowledgements() {
@@ -119,7 +120,8 @@ mod tests {
         for (octets, tpdus) in [(1, 1), (1_000, 1), (1_001, 2), (16_000, 16), (100_000, 100), (1, 1)] {
             let (mut data, mut others) = (0, 0);
             let count = pair.message(&vec![5; octets], |frame| {
-                let is_data = frame.len() > TPDU_HEADER_OCTETS;
+                let (tpdu, _) = Tpdu::parse(frame).expect("a machine wrote it");
+                let is_data = matches!(tpdu.body, TpduBody::Data { .. });
                 (data, others) = (data + u64::from(is_data), others + u64::from(!is_data));
             });
             assert!(count == tpdus && data >= tpdus, "{octets} octets: {count}, {data}");
