@@ -13,7 +13,8 @@ use std::io::{Read, Write};
 
 The sender ends with code 0 when the other program has taken all of it. With
 --messages each line is a message, without its end of line; the receiver
-writes each message as a line.")]
+writes each message as a line. Without error control ('best-effort',
+'guaranteed') the receiver says at the end how much is lost.")]
 pub struct Args {
     /// Receive one circuit of this service, and write it to standard output
     #[arg(long, value_name = "SERVICE", conflicts_with_all = ["to", "service", "class"])]
@@ -30,6 +31,9 @@ pub struct Args {
     /// 'reliable', 'best-effort', or 'guaranteed' with --rate and --depth
     #[arg(long, value_enum, default_value = "reliable")]
     class: Class,
+    /// Hold the sender by packet-pair instead of the window, behind a bottleneck that serves circuits in turn
+    #[arg(long, conflicts_with_all = ["rate", "class", "listen"])]
+    packet_pair: bool,
     /// The rate of a leaky bucket
     #[arg(long, value_parser = parse_rate, value_name = "RATE", allow_hyphen_values = true)]
     rate: Option<BitRate>,
@@ -69,6 +73,9 @@ pub fn run(args: &Args, _: Format) -> Result<Exit, Failure> {
 
 fn options(args: &Args) -> Result<Options, Failure> {
     let class = match (args.class, args.rate) {
+        (Class::Reliable, None) if args.packet_pair => {
+            Options { flow: Flow::PacketPair, ..Options::RELIABLE }
+        }
         (Class::Reliable, None) => Options::RELIABLE,
         (Class::Reliable, Some(rate)) => {
             Options { flow: Flow::Bucket(args.depth, rate), ..Options::RELIABLE }
@@ -146,16 +153,27 @@ fn receive(args: &Args, service: u32, patience: Span) -> Result<Exit, Failure> {
     let options = ListenOptions { window: args.window, backlog: 1 };
     let mut listener = CircuitListener::listen(&ControlName::default(), service, &options)?;
     rota_answer::put_error_line(&format!("listening to service {service} of circuits\n"));
-    let receiver = listener.accept(patience)?;
+    let mut receiver = listener.accept(patience)?;
     drop(listener);
     let mut output = std::io::stdout().lock();
-    if receiver.terms().stream {
-        return receive_octets(receiver, &mut output, patience);
+    let exit = if receiver.terms().stream {
+        receive_octets(&mut receiver, &mut output, patience)
+    } else {
+        receive_messages(&mut receiver, &mut output, patience)
+    };
+    let lost = receiver.lost();
+    if lost.tpdus > 0 || lost.messages > 0 {
+        let what = if receiver.terms().stream {
+            format!("{} TPDUs of the stream", lost.tpdus)
+        } else {
+            format!("{} messages, with {} TPDUs,", lost.messages, lost.tpdus)
+        };
+        rota_answer::put_error_line(&format!("{what} are lost: this circuit has no error control\n"));
     }
-    receive_messages(receiver, &mut output, patience)
+    exit
 }
 
-fn receive_octets(mut receiver: Receiver, output: &mut impl Write, patience: Span) -> Result<Exit, Failure> {
+fn receive_octets(receiver: &mut Receiver, output: &mut impl Write, patience: Span) -> Result<Exit, Failure> {
     let mut chunk = vec![0; CHUNK];
     loop {
         match receiver.read(&mut chunk, patience)? {
@@ -166,7 +184,7 @@ fn receive_octets(mut receiver: Receiver, output: &mut impl Write, patience: Spa
 }
 
 fn receive_messages(
-    mut receiver: Receiver,
+    receiver: &mut Receiver,
     output: &mut impl Write,
     patience: Span,
 ) -> Result<Exit, Failure> {

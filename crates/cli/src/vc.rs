@@ -87,6 +87,10 @@ fn show_one(info: &CircuitInfo, format: Format) {
     let CircuitInfo { tpdus, tpdus_taken, messages, messages_taken, again, bad, .. } = info;
     outln!("  TPDUs     {tpdus}, taken {tpdus_taken}, again {again}, bad {bad}");
     outln!("  messages  {messages}, taken {messages_taken}");
+    if !info.sends && !info.error_control {
+        let CircuitInfo { tpdus_lost, messages_lost, .. } = info;
+        outln!("  lost      {tpdus_lost} TPDUs, {messages_lost} messages");
+    }
     if info.waits {
         outln!("  no program has accepted it yet");
     }
@@ -109,6 +113,8 @@ fn document(info: &CircuitInfo) -> Value {
         "messages": info.messages,
         "messages_taken": info.messages_taken,
         "again": info.again,
+        "tpdus_lost": info.tpdus_lost,
+        "messages_lost": info.messages_lost,
         "bad": info.bad,
         "waits": info.waits,
     })

@@ -336,7 +336,9 @@ impl Circuit {
                     if *left == 0 {
                         return Ok(false);
                     }
-                    if !ring.push(data, piece.last) {
+                    // Behind a gap nothing is shown before all in front of it was taken.
+                    let lost = if ring.written() == taken { node.circuit_gap(self.id) } else { 0 };
+                    if !ring.push(data, piece.last, lost) {
                         break;
                     }
                     *left = left.saturating_sub(data.len() + 64);
@@ -352,8 +354,9 @@ impl Circuit {
         let counts = |counts: rota_proto::vc::Counts| (counts.tpdus, counts.messages);
         let view = node.circuit(self.id);
         let (own, taken) = view.map_or(((0, 0), (0, 0)), |view| (counts(view.counts), counts(view.taken)));
+        let lost = view.map_or((0, 0), |view| (view.lost.tpdus + view.lost.dropped, view.lost.messages));
         // The end is told behind all that has come.
         let end = self.end.filter(|_| !self.waits);
-        self.memory.board.set_circuit(&CircuitState { end, own, taken });
+        self.memory.board.set_circuit(&CircuitState { end, own, taken, lost });
     }
 }

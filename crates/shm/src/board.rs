@@ -220,7 +220,7 @@ impl Board {
         self.pages.store_release(completion_place(number), progress.word(number));
     }
 
-    pub(crate) fn set_circuit_words(&self, counts: [u64; 4], end: u64) {
+    pub(crate) fn set_circuit_words(&self, counts: [u64; 6], end: u64) {
         for (place, word) in counts.into_iter().enumerate() {
             self.pages.store(CIRCUIT + 8 * place, word);
         }
@@ -318,7 +318,7 @@ impl BoardView {
         self.pages.load(counter.place())
     }
 
-    pub(crate) fn circuit_words(&self) -> (u64, [u64; 4]) {
+    pub(crate) fn circuit_words(&self) -> (u64, [u64; 6]) {
         let end = self.pages.load_acquire(CIRCUIT_END);
         (end, std::array::from_fn(|place| self.pages.load(CIRCUIT + 8 * place)))
     }

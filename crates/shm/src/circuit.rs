@@ -128,13 +128,16 @@ pub struct CircuitState {
     pub own: (u64, u64),
     /// Those that the receiver's program has taken, as far as is known at this end.
     pub taken: (u64, u64),
+    /// At a receiver without error control: TPDUs that did not come or were dropped with their message, and
+    /// messages that were not delivered.
+    pub lost: (u64, u64),
 }
 
 impl Board {
     /// Says how it stands with a circuit. Wake its program afterwards.
     pub fn set_circuit(&self, state: &CircuitState) {
-        let CircuitState { end, own, taken } = *state;
-        let words = [own.0, own.1, taken.0, taken.1];
+        let CircuitState { end, own, taken, lost } = *state;
+        let words = [own.0, own.1, taken.0, taken.1, lost.0, lost.1];
         self.set_circuit_words(words, end.map_or(0, CircuitEnd::code));
     }
 }
@@ -142,9 +145,14 @@ impl Board {
 impl BoardView {
     /// How it stands with a circuit: the end first, since counts that are read after it are the last ones.
     pub fn circuit(&self) -> CircuitState {
-        let (end, [own, messages, taken, messages_taken]) = self.circuit_words();
+        let (end, [own, messages, taken, messages_taken, lost, messages_lost]) = self.circuit_words();
         let end = CircuitEnd::from_code(end);
-        CircuitState { end, own: (own, messages), taken: (taken, messages_taken) }
+        CircuitState {
+            end,
+            own: (own, messages),
+            taken: (taken, messages_taken),
+            lost: (lost, messages_lost),
+        }
     }
 }
 
@@ -340,7 +348,7 @@ pub fn open_circuit_sink(descriptors: Vec<OwnedFd>) -> Result<ClientCircuitSink,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring::Hostile;
+    use crate::ring::{CellPart, Hostile};
 
     const SHAPE: CircuitShape = CircuitShape { parts: 4, octets: 100 };
 
@@ -371,20 +379,21 @@ mod tests {
         let mut next = 0u8;
         for _ in 0..10 {
             for part in 0..4 {
-                assert!(node.ring.push(&vec![next + part; usize::from(part) + 97], part == 3));
+                assert!(node.ring.push(&vec![next + part; usize::from(part) + 97], part == 3, part.into()));
             }
-            assert!(!node.ring.push(b"x", false), "all cells are taken");
+            assert!(!node.ring.push(b"x", false, 0), "all cells are taken");
             for part in 0..4 {
                 let octets = usize::from(part) + 97;
-                assert_eq!(client.ring.next_part(&mut room), Some((octets, part == 3)));
+                let wanted = CellPart { octets, last: part == 3, lost: part.into() };
+                assert_eq!(client.ring.next_part(&mut room), Some(wanted));
                 assert!(room[..octets].iter().all(|octet| *octet == next + part));
             }
-            assert!(!node.ring.push(b"x", false), "the node does not know yet");
+            assert!(!node.ring.push(b"x", false, 0), "the node does not know yet");
             client.ring.tell();
             next += 4;
             assert_eq!(node.ring.taken(), Ok(u64::from(next)));
         }
-        assert!(!node.ring.push(&[0; 200], false), "longer than a cell");
+        assert!(!node.ring.push(&[0; 200], false, 0), "longer than a cell");
     }
 
     /// It could have told the sender that octets were taken which were never written.
@@ -392,7 +401,7 @@ mod tests {
     fn a_program_that_says_what_cannot_be_true_ends_its_circuit() {
         for claimed in [3, u64::MAX, 1 << 63] {
             let (mut node, page) = sink_and_page();
-            assert!(node.ring.push(b"one", true) && node.ring.push(b"two", true));
+            assert!(node.ring.push(b"one", true, 0) && node.ring.push(b"two", true, 0));
             page.store_release(0, claimed);
             let hostile = Hostile::Taken { claimed, before: 0, written: 2 };
             assert_eq!(node.ring.taken(), Err(hostile));
@@ -400,7 +409,7 @@ mod tests {
             assert_eq!(node.ring.taken(), Err(hostile), "it stays ended");
         }
         let (mut node, page) = sink_and_page();
-        assert!(node.ring.push(b"one", true) && node.ring.push(b"two", true));
+        assert!(node.ring.push(b"one", true, 0) && node.ring.push(b"two", true, 0));
         page.store_release(0, 2);
         assert_eq!(node.ring.taken(), Ok(2));
         page.store_release(0, 1);
@@ -413,7 +422,7 @@ mod tests {
         let mut node = NodeCircuitSink::create(SHAPE).expect("memory");
         let reader = copies(&node.descriptors()).remove(1);
         let page = WritePages::map(&reader, READER_OCTETS).expect("mapped");
-        assert!(node.ring.push(b"one", true));
+        assert!(node.ring.push(b"one", true, 0));
         page.store_release(0, 1);
         assert_eq!(node.ring.taken(), Ok(0));
         memfd::seal(&reader, FINAL_SEALS).expect("sealed");
@@ -428,7 +437,7 @@ mod tests {
         let (node, client) = sink();
         assert_eq!(client.board.circuit(), CircuitState::default());
         for end in all {
-            let state = CircuitState { end: Some(end), own: (5, 4), taken: (3, 2) };
+            let state = CircuitState { end: Some(end), own: (5, 4), taken: (3, 2), lost: (1, 6) };
             node.board.set_circuit(&state);
             assert_eq!(client.board.circuit(), state);
             assert!(!end.to_string().is_empty());

@@ -81,11 +81,12 @@ pub struct BoardHeader {
     pub counters: [u64; CHANNEL_COUNTERS],
     /// The counts of units, as the receiver's node counted them; see [`rota_contract::Tally`].
     pub tally: [u64; 6],
-    /// Of a circuit: the counts of this end and those that the receiver's program has taken.
-    pub circuit: [u64; 4],
+    /// Of a circuit: the counts of this end, those that the receiver's program has taken, and those that are
+    /// lost without error control.
+    pub circuit: [u64; 6],
     /// How a circuit has ended; 0 while it has not.
     pub circuit_end: u64,
-    reserved_4: [u64; 5],
+    reserved_4: [u64; 3],
     /// What became of a socket's messages, by number modulo [`COMPLETIONS`].
     pub completions: [u64; COMPLETIONS],
 }

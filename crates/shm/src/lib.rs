@@ -54,7 +54,7 @@ pub use monitor::{ChannelRow, MismatchRow, Monitor, MonitorTable, SegmentRow, St
 pub use patience::Patience;
 pub use raw::{Waited, max_slice};
 pub use ring::{
-    Apart, ApartShape, CellReader, CellWriter, Delays, FRAME_HEAD_OCTETS, Hostile, MessageReader,
+    Apart, ApartShape, CellPart, CellReader, CellWriter, Delays, FRAME_HEAD_OCTETS, Hostile, MessageReader,
     MessageRoom, MessageWriter, NextMessage, NextUnit, RingFragment, RxCounts, RxReader, RxUnit, RxWriter,
     Stated, TryWriteError, TxReader, TxWriter, WaitingUnit,
 };

@@ -73,6 +73,12 @@ pub enum VcError {
     /// The node of this station is gone.
     #[error("the node of this station is gone, and its circuits with it; 'rota node' starts it again")]
     NodeGone,
+    /// Without error control a message arrives whole or not at all.
+    #[error(
+        "a message of more than {0} octets can never arrive on this circuit: without error control the \
+         receiver holds a whole message, and its window is {1} TPDUs; ask for a larger one, or for a stream"
+    )]
+    TooLong(u64, u32),
     /// The end of the last message is missing.
     #[error("the last message has no end yet: nothing can be finished behind it")]
     Unfinished,
@@ -97,6 +103,9 @@ pub enum Flow {
     Open,
     /// By a window that follows losses, too.
     Window,
+    /// By packet-pair, for paths whose bottleneck serves circuits in turn; it is told apart, and gives way to
+    /// the window where it does not fit.
+    PacketPair,
     /// By a leaky bucket, too: a depth σ and a rate ρ. Headers of TPDUs count.
     Bucket(Octets, BitRate),
 }
@@ -120,10 +129,10 @@ impl Options {
     /// Messages, each once, in order and whole, behind a dynamic window.
     pub const RELIABLE: Self =
         Self { error_control: true, flow: Flow::Window, stream: false, window: 256, level: 0 };
-    /// Messages that may be lost. The node says whether it offers that.
+    /// Messages that may be lost, and are whole or not there ([`Receiver::lost`]).
     pub const BEST_EFFORT: Self = Self { error_control: false, flow: Flow::Open, ..Self::RELIABLE };
 
-    /// Messages at a rate that the sender keeps, without error control. The node says whether it offers that.
+    /// Messages at a rate that the sender keeps, without error control. Nothing of the network is reserved.
     #[must_use]
     pub const fn guaranteed(depth: Octets, rate: BitRate) -> Self {
         Self { error_control: false, flow: Flow::Bucket(depth, rate), ..Self::RELIABLE }
@@ -139,6 +148,7 @@ impl Options {
         let flow = match self.flow {
             Flow::Open => CircuitFlow::Open,
             Flow::Window => CircuitFlow::Window,
+            Flow::PacketPair => CircuitFlow::PacketPair,
             Flow::Bucket(depth, rate) => CircuitFlow::Bucket { octets: depth.get(), bps: rate.as_bps() },
         };
         CircuitQuality { error_control: self.error_control, stream: self.stream, flow }

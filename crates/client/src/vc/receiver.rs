@@ -1,6 +1,6 @@
 //! The receiving end.
 
-use super::VcError;
+use super::{Report, VcError};
 use crate::now;
 use crate::session::Session;
 use rota_shm::control::CircuitTerms;
@@ -18,6 +18,8 @@ pub struct Receiver {
     part: Box<[u8]>,
     held: std::ops::Range<usize>,
     held_last: bool,
+    /// TPDUs lost in front of what was taken last.
+    gap: u64,
     /// Parts of which the node was told.
     told: u64,
     /// The message in hand was begun.
@@ -33,7 +35,7 @@ impl Receiver {
     ) -> Self {
         let part = vec![0; memory.ring.room()].into();
         let (held, held_last, told, in_message) = (0..0, false, 0, false);
-        Self { session, memory, from, terms, part, held, held_last, told, in_message }
+        Self { session, memory, from, terms, part, held, held_last, gap: 0, told, in_message }
     }
 
     /// The station that sends: its name, or its address where no name is known.
@@ -49,6 +51,19 @@ impl Receiver {
     /// How it has ended, if it has. What came before may still be read.
     pub fn end(&self) -> Option<CircuitEnd> {
         self.memory.board.circuit().end
+    }
+
+    /// What is lost for good, of a circuit without error control: TPDUs that did not come or were dropped
+    /// with their message, and messages that were not delivered, as far as is known.
+    pub fn lost(&self) -> Report {
+        let (tpdus, messages) = self.memory.board.circuit().lost;
+        Report { messages, tpdus }
+    }
+
+    /// TPDUs that are lost in front of the octets or the message that came last, told once. [`Receiver::read`]
+    /// never joins what stands before and behind a gap.
+    pub fn take_gap(&mut self) -> u64 {
+        std::mem::take(&mut self.gap)
     }
 
     /// The next message whole, in `message`, whose content goes before. False if there is none any more: the
@@ -105,8 +120,9 @@ impl Receiver {
         loop {
             let seen = self.memory.board.event();
             let end = self.end();
-            if let Some((octets, is_last)) = self.memory.ring.next_part(&mut self.part) {
-                (self.held, self.held_last) = (0..octets, is_last);
+            if let Some(part) = self.memory.ring.next_part(&mut self.part) {
+                (self.held, self.held_last) = (0..part.octets, part.last);
+                self.gap += u64::from(part.lost);
                 self.tell(false);
                 return Ok(true);
             }

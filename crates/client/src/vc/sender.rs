@@ -34,6 +34,8 @@ pub struct Sender {
     memory: ClientCircuitSource,
     terms: CircuitTerms,
     in_message: bool,
+    /// Octets of the message in hand.
+    begun: u64,
     finished: bool,
 }
 
@@ -57,7 +59,7 @@ impl Sender {
         };
         let memory = open_circuit_source(message.descriptors)?;
         mapped(&session)?;
-        Ok(Self { session, memory, terms, in_message: false, finished: false })
+        Ok(Self { session, memory, terms, in_message: false, begun: 0, finished: false })
     }
 
     /// The agreement of both ends.
@@ -113,12 +115,22 @@ impl Sender {
         }
     }
 
+    /// Octets of the longest message that can arrive; `None` where there is no limit.
+    pub fn message_max(&self) -> Option<u64> {
+        let CircuitTerms { window, octets, error_control, stream, .. } = self.terms;
+        (!error_control && !stream).then(|| u64::from(window) * u64::from(octets))
+    }
+
     /// Hands over what fits now, and never waits; with `end` the message in hand ends behind it.
     ///
     /// # Errors
-    /// [`VcError::Ended`], [`VcError::Finished`], [`VcError::NodeGone`].
+    /// [`VcError::Ended`], [`VcError::Finished`], [`VcError::NodeGone`], [`VcError::TooLong`].
     pub fn write(&mut self, octets: &[u8], end: bool) -> Result<Written, VcError> {
         self.stands()?;
+        if self.message_max().is_some_and(|most| self.begun + octets.len() as u64 > most) {
+            let window = self.terms.window;
+            return Err(VcError::TooLong(u64::from(window) * u64::from(self.terms.octets), window));
+        }
         let part = self.terms.octets as usize;
         let mut written = Written { octets: 0, ended: false };
         let end = end && !self.terms.stream;
@@ -135,6 +147,7 @@ impl Sender {
             }
             written.octets += now.len();
             self.in_message = !is_last && !self.terms.stream;
+            self.begun = if self.in_message { self.begun + now.len() as u64 } else { 0 };
             if is_last {
                 written.ended = true;
                 break;

@@ -110,6 +110,7 @@ fn quality_of(asked: CircuitQuality) -> Result<(Quality, Option<(Octets, BitRate
     let (flow, bucket) = match flow {
         CircuitFlow::Open => (FlowControl::Open, None),
         CircuitFlow::Window => (FlowControl::Window, None),
+        CircuitFlow::PacketPair => (FlowControl::PacketPair, None),
         CircuitFlow::Bucket { octets, bps } => {
             let rate = BitRate::new(bps).ok_or("a leaky bucket needs a rate above 0 bit/s")?;
             (FlowControl::Bucket, Some((Octets::new(octets), rate)))
@@ -124,6 +125,7 @@ fn terms_of(terms: &Terms, circuit: u64) -> CircuitTerms {
         service: terms.service,
         window: terms.window,
         octets: u32::from(terms.tpdu),
+        error_control: terms.quality.error_control,
         stream: terms.quality.stream,
     }
 }

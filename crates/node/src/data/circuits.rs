@@ -58,7 +58,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     fn circuit_info(&self, port: PortId, interface: &str, view: &CircuitView) -> CircuitInfo {
         let CircuitView { terms, counts, taken, .. } = view;
-        let flow = match terms.quality.flow {
+        let flow = match view.flow {
             FlowControl::Open => "open",
             FlowControl::Window => "window",
             FlowControl::Bucket => "bucket",
@@ -80,6 +80,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             messages: counts.messages,
             messages_taken: taken.messages,
             again: view.again,
+            tpdus_lost: view.lost.tpdus + view.lost.dropped,
+            messages_lost: view.lost.messages,
             bad: view.bad,
             waits: view.offered,
         }

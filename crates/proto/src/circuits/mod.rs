@@ -381,6 +381,15 @@ impl Circuits {
         }
     }
 
+    /// TPDUs that are lost in front of what [`Self::peek`] shows with nothing ahead of it.
+    pub(crate) fn gap(&self, circuit: CircuitId) -> u64 {
+        let end = self.place_of(circuit).and_then(|at| self.ends[at].as_ref());
+        match end.map(|end| &end.machine) {
+            Some(Machine::Sink(sink)) => sink.gap(),
+            _ => 0,
+        }
+    }
+
     /// A receiver's program has taken so many TPDUs; false where there were not as many.
     pub(crate) fn take(&mut self, now: Instant, circuit: CircuitId, tpdus: u64) -> bool {
         let Some(at) = self.place_of(circuit) else { return false };

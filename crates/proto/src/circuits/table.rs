@@ -1,8 +1,8 @@
 //! The table as people see it.
 
 use super::{Circuit, CircuitId, Circuits, Machine};
-use crate::vc::Counts;
-use rota_wire::{MacAddr, Terms};
+use crate::vc::{Counts, Losses};
+use rota_wire::{FlowControl, MacAddr, Terms};
 
 /// Which end of a circuit is here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,10 @@ pub struct CircuitView {
     pub taken: Counts,
     /// TPDUs that were sent again, at a receiver those that came again.
     pub again: u64,
+    /// At a receiver without error control: what is lost.
+    pub lost: Losses,
+    /// The flow control of a sender that is in use: packet-pair may have given way to the window.
+    pub flow: FlowControl,
     /// TPDUs that no sound other end sends.
     pub bad: u64,
     /// It waits to be accepted.
@@ -44,10 +48,14 @@ impl Circuit {
             Machine::Source(source) => (EndRole::Sender, source.resent(), source.bad()),
             Machine::Sink(sink) => (EndRole::Receiver, sink.doubles(), sink.bad()),
         };
+        let (lost, flow) = match &self.machine {
+            Machine::Source(source) => (Losses::default(), source.flow()),
+            Machine::Sink(sink) => (sink.losses(), sink.terms().quality.flow),
+        };
         let (counts, taken) = self.counts();
         let (name, terms) = (self.name(), *self.terms());
         let Self { id: circuit, peer, offered, .. } = *self;
-        CircuitView { circuit, role, peer, name, terms, counts, taken, again, bad, offered }
+        CircuitView { circuit, role, peer, name, terms, counts, taken, again, lost, flow, bad, offered }
     }
 }
 

@@ -97,6 +97,11 @@ impl Node {
         self.circuits_at(PortId(circuit.port()))?.peek(circuit, ahead)
     }
 
+    /// TPDUs that are lost in front of what [`Self::circuit_peek`] shows with nothing ahead of it.
+    pub fn circuit_gap(&self, circuit: CircuitId) -> u64 {
+        self.circuits_at(PortId(circuit.port())).map_or(0, |circuits| circuits.gap(circuit))
+    }
+
     /// The program has taken so many TPDUs; false where there were not as many.
     pub fn circuit_take(&mut self, now: Instant, circuit: CircuitId, tpdus: u64) -> bool {
         self.line_of_circuit(circuit)

@@ -10,6 +10,8 @@ pub enum CircuitFlow {
     Open,
     /// By a window that follows losses, too.
     Window,
+    /// By packet-pair: at the rate that a bottleneck with fair queueing has for this circuit.
+    PacketPair,
     /// By a leaky bucket at the sender, too.
     Bucket {
         /// Its depth σ, octets; headers of TPDUs count.
@@ -43,6 +45,8 @@ pub struct CircuitTerms {
     pub window: u32,
     /// Octets of data in a TPDU at most: of a part in shared memory, too.
     pub octets: u32,
+    /// What is lost is sent again.
+    pub error_control: bool,
     /// A stream of octets, not messages.
     pub stream: bool,
 }
@@ -127,7 +131,7 @@ pub struct CircuitInfo {
     pub error_control: bool,
     /// A stream of octets, not messages.
     pub stream: bool,
-    /// "open", "window" or "bucket".
+    /// "open", "window", "bucket" or "packet-pair"; of a sender the one in use.
     pub flow: String,
     /// TPDUs that were written or have come in sequence.
     pub tpdus: u64,
@@ -139,6 +143,10 @@ pub struct CircuitInfo {
     pub messages_taken: u64,
     /// TPDUs that were sent again; at a receiver those that came again.
     pub again: u64,
+    /// At a receiver without error control: TPDUs that did not come or were dropped with their message.
+    pub tpdus_lost: u64,
+    /// At a receiver without error control: messages that were not delivered.
+    pub messages_lost: u64,
     /// TPDUs that no sound other end sends.
     pub bad: u64,
     /// No program has accepted it yet.

@@ -14,6 +14,7 @@ use crate::raw::{ReadPages, WritePages};
 
 const SHAPE: usize = offset_of!(RxDescriptor, shape);
 const LAST: u64 = 1 << 16;
+const LOST_AT: u32 = 32;
 const TAKEN: usize = offset_of!(ReaderHeader, taken);
 const ARMED: usize = offset_of!(ReaderHeader, armed);
 
@@ -41,14 +42,16 @@ impl CellWriter {
         self.written
     }
 
-    /// Writes the next part; `last`: a message ends with it. False if there is no cell for it.
-    pub fn push(&mut self, octets: &[u8], last: bool) -> bool {
+    /// Writes the next part; `last`: a message ends with it; `lost`: so many TPDUs in front of it are lost.
+    /// False if there is no cell for it.
+    pub fn push(&mut self, octets: &[u8], last: bool, lost: u64) -> bool {
         if self.written - self.taken >= u64::from(self.ring.slots()) || octets.len() > self.ring.room() {
             return false;
         }
         let slot = self.ring.place(self.written);
         self.pages.copy_in(slot + size_of::<RxDescriptor>(), octets);
-        self.pages.store(slot + SHAPE, octets.len() as u64 | if last { LAST } else { 0 });
+        let lost = lost.min(u64::from(u32::MAX)) << LOST_AT;
+        self.pages.store(slot + SHAPE, octets.len() as u64 | if last { LAST } else { 0 } | lost);
         self.written += 1;
         self.pages.store_release(offset_of!(BoardHeader, rx_head), self.written);
         true
@@ -86,6 +89,17 @@ impl CellWriter {
     }
 }
 
+/// A part that a program took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellPart {
+    /// Its length.
+    pub octets: usize,
+    /// A message ends with it.
+    pub last: bool,
+    /// TPDUs that are lost in front of it, of a circuit without error control.
+    pub lost: u32,
+}
+
 /// The program's end.
 pub struct CellReader {
     pages: Arc<ReadPages>,
@@ -115,9 +129,9 @@ impl CellReader {
         self.pages.load_acquire(offset_of!(BoardHeader, rx_head)) > self.taken
     }
 
-    /// Copies the next part to the front of `into`, which has [`CellReader::room`], and takes it: its length,
-    /// and whether a message ends with it. The node learns of it by [`CellReader::tell`].
-    pub fn next_part(&mut self, into: &mut [u8]) -> Option<(usize, bool)> {
+    /// Copies the next part to the front of `into`, which has [`CellReader::room`], and takes it. The node
+    /// learns of it by [`CellReader::tell`].
+    pub fn next_part(&mut self, into: &mut [u8]) -> Option<CellPart> {
         if !self.has_next() {
             return None;
         }
@@ -126,7 +140,7 @@ impl CellReader {
         let octets = ((shape & 0xffff) as usize).min(self.ring.room()).min(into.len());
         self.pages.copy_out(slot + size_of::<RxDescriptor>(), &mut into[..octets]);
         self.taken += 1;
-        Some((octets, shape & LAST != 0))
+        Some(CellPart { octets, last: shape & LAST != 0, lost: (shape >> LOST_AT) as u32 })
     }
 
     /// Parts that were taken.

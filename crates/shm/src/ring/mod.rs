@@ -16,7 +16,7 @@ mod tx_writer;
 mod unread;
 
 pub use apart::{Apart, ApartShape, Delays, FRAME_HEAD_OCTETS, Stated};
-pub use cells::{CellReader, CellWriter};
+pub use cells::{CellPart, CellReader, CellWriter};
 pub use messages::{MessageReader, MessageRoom, MessageWriter, NextMessage};
 pub use reassembly::RxUnit;
 pub use rx_reader::{NextUnit, RxCounts, RxReader};
