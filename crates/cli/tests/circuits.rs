@@ -3,14 +3,15 @@
 
 mod common;
 
+use common::topology::TopologyLab;
 use common::{Ended, Lab, PATIENCE, Program, eventually};
 use std::path::Path;
 
 const ROTA: &str = env!("CARGO_BIN_EXE_rota");
 const SERVICE: &str = "7";
 
-/// A file whose octets repeat nowhere near.
-fn make_file(lab: &Lab, octets: usize) -> Vec<u8> {
+/// Octets that repeat nowhere near.
+fn noise(octets: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut content = Vec::with_capacity(octets);
     while content.len() < octets {
@@ -18,6 +19,11 @@ fn make_file(lab: &Lab, octets: usize) -> Vec<u8> {
         content.extend_from_slice(&state.to_be_bytes());
     }
     content.truncate(octets);
+    content
+}
+
+fn make_file(lab: &Lab, octets: usize) -> Vec<u8> {
+    let content = noise(octets);
     std::fs::write(lab.file("source"), &content).unwrap();
     content
 }
@@ -91,6 +97,68 @@ fn a_file_passes_whole_through_a_hub_that_loses_frames() {
     lab.follow("[[fault]]\nkind = \"loss\"\nat = \"0s\"\nshare = \"1%\"\n");
     carry(&lab, 1_000_000, "");
     drop(lab);
+}
+
+/// Without error control each line that arrives is one that was sent, in order, and the receiver says how many
+/// are lost.
+#[test]
+fn lines_without_error_control_are_whole_and_the_lost_ones_are_counted() {
+    let Some(lab) = Lab::with_hub("circuits-loose", 2) else { return };
+    let lab = lab.with_nodes(|_, _| Vec::new());
+    lab.follow("[[fault]]\nkind = \"loss\"\nat = \"0s\"\nshare = \"5%\"\n");
+    // Each line has several TPDUs.
+    let lines: Vec<String> = (0..200).map(|line| format!("{line:04}{}", "x".repeat(3_000))).collect();
+    std::fs::write(lab.file("source"), lines.join("\n")).unwrap();
+    for more in ["--class best-effort", "--class guaranteed --rate 4mbit --depth 20000octets"] {
+        let receiver = receiver(&lab, 2, &lab.file("copy"), "");
+        let sender = sender(&lab, 1, "n2", &lab.file("source"), &format!("--messages {more}"));
+        sender.finish().well();
+        let ended = receiver.finish();
+        assert_eq!(ended.code(), 0, "{}", ended.err);
+        let copy = std::fs::read_to_string(lab.file("copy")).unwrap();
+        let mut sent = lines.iter();
+        let came = copy.lines().inspect(|line| {
+            assert!(sent.any(|other| other == line), "no line that was sent, or out of order: {line}");
+        });
+        let lost = lines.len() - came.count();
+        assert!((1..150).contains(&lost), "{lost} of 200 lines are lost at 5 % of frames");
+        assert!(ended.err.contains(&format!("{lost} messages, with")), "{lost} lost, said: {}", ended.err);
+        assert_none(&lab, 1);
+        assert_none(&lab, 2);
+    }
+    // No part of a line that is too long can be of use, so it is refused in the sender's call.
+    std::fs::write(lab.file("source"), "y".repeat(20_000)).unwrap();
+    let receiver = receiver(&lab, 2, &lab.file("copy"), "");
+    let words = "--messages --class best-effort --window 4";
+    let ended = sender(&lab, 1, "n2", &lab.file("source"), words).finish();
+    assert!(ended.code() == 1 && ended.err.contains("can never arrive"), "{}", ended.err);
+    assert_eq!(receiver.finish().code(), 1, "its sender gave the circuit up");
+}
+
+/// On one cable between two hosts, with a channel beside.
+#[test]
+fn a_file_passes_whole_over_a_link_beside_a_channel() {
+    let Some(cable) = TopologyLab::up("circuits-link", "cable.toml", &[]) else { return };
+    let listener = cable.rota("n2", &["recv", "--service", "1", "--out", "/dev/null"]);
+    listener.wait_for_word("listening");
+    let channel = cable.rota("n1", &["channel", "open", "--to", "n2", "--service", "1", "--rate", "1mbit"]);
+    cable.wait_for_mode("n1", "paced");
+    let folder = std::env::temp_dir().join(format!("rota-circuits-link-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (source, copy) = (folder.join("source"), folder.join("copy"));
+    let content = noise(2_000_000);
+    std::fs::write(&source, &content).unwrap();
+    let shell =
+        |station: &str, words: &str| cable.exec(station, &["sh", "-c", &format!("exec {ROTA} pipe {words}")]);
+    for more in ["", "--packet-pair", "--rate 20mbit"] {
+        let receiver = shell("n2", &format!("--listen 7 > {}", copy.display()));
+        receiver.wait_for_word("listening");
+        shell("n1", &format!("--to n2 --service 7 {more} < {}", source.display())).finish().well();
+        receiver.finish().well();
+        assert!(std::fs::read(&copy).unwrap() == content, "the copy is another file: {more}");
+    }
+    drop(channel);
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// The other end hears of a program and of a node that die, nothing is left, and a new circuit opens.
