@@ -32,10 +32,14 @@
 //! **Ends.** [`Sender::finish`] ends a circuit in order: it says at both ends that the receiving program has
 //! taken all of it. An end that is dropped before that, or whose program dies, is reset: the other end is
 //! told. What was certainly taken then is in [`Sender::taken`].
+//!
+//! **Duplex.** [`Duplex`] is two circuits, of which each program has a sender and a receiver.
 
+mod duplex;
 mod receiver;
 mod sender;
 
+pub use duplex::Duplex;
 pub use receiver::Receiver;
 pub use rota_shm::CircuitEnd;
 pub use rota_shm::control::{CircuitInfo, CircuitTerms};

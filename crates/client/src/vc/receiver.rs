@@ -118,7 +118,11 @@ impl Receiver {
             }
             let left = give_up.since(now());
             if left == Span::ZERO {
-                return Err(VcError::TimedOut);
+                return Err(if self.session.is_gone() && self.end().is_none() {
+                    VcError::NodeGone
+                } else {
+                    VcError::TimedOut
+                });
             }
             let waited = self.memory.board.wait(seen, left.min(max_slice()));
             if waited == rota_shm::Waited::TimedOut && self.session.is_gone() && self.end().is_none() {
@@ -139,12 +143,22 @@ impl Receiver {
         }
     }
 
+    /// True if there is something to take now, or the circuit has ended.
+    pub fn is_due(&self) -> bool {
+        self.has_octets() || self.end().is_some()
+    }
+
+    /// True if there is something to take now.
+    pub fn has_octets(&self) -> bool {
+        !self.held.is_empty() || self.held_last || self.memory.ring.has_next()
+    }
+
     /// For who polls: true if there is something to take now, or the circuit has ended. Otherwise the
     /// descriptor becomes readable when something has happened.
     pub fn arm(&mut self) -> bool {
         self.tell(true);
         let octets = self.memory.arm();
-        let is_due = !self.held.is_empty() || self.memory.ring.has_next() || self.end().is_some();
+        let is_due = self.is_due();
         if !is_due {
             self.memory.bell.hush(octets);
         }

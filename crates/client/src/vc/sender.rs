@@ -142,6 +142,8 @@ impl Sender {
         }
         if written.octets > 0 || written.ended {
             self.memory.source.ring_doorbell();
+        } else if !self.has_room() && self.session.is_gone() {
+            return Err(VcError::NodeGone);
         }
         Ok(written)
     }
@@ -201,11 +203,16 @@ impl Sender {
         Ok(true)
     }
 
+    /// True if there is room now, or the circuit has ended.
+    pub fn is_due(&self) -> bool {
+        self.end().is_some() || self.has_room() && !self.finished
+    }
+
     /// For who polls: true if there is something to do now, room or an end. Otherwise the descriptor becomes
     /// readable when something has happened.
     pub fn arm(&self) -> bool {
         let octets = self.memory.arm();
-        let is_due = self.end().is_some() || self.has_room() && !self.finished;
+        let is_due = self.is_due();
         if !is_due {
             self.memory.bell.hush(octets);
         }
@@ -220,7 +227,7 @@ impl Sender {
             }
             let left = give_up.since(now());
             if left == Span::ZERO {
-                return Err(VcError::TimedOut);
+                return Err(if self.session.is_gone() { VcError::NodeGone } else { VcError::TimedOut });
             }
             let waited = self.memory.source.board.wait(seen, left.min(max_slice()));
             if waited == rota_shm::Waited::TimedOut && self.session.is_gone() && self.end().is_none() {
