@@ -51,7 +51,10 @@ impl Fault {
         Self { sentence: Cow::Owned(sentence), ..self }
     }
 
-    #[cfg(test)]
+    pub const fn status(&self) -> Status {
+        self.status
+    }
+
     pub fn sentence(&self) -> &str {
         &self.sentence
     }

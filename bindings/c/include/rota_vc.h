@@ -1,0 +1,100 @@
+/* rota_vc.h: circuits as sockets. A circuit carries a stream of octets, or messages of any size, to a program of another
+ * node, reliably and in order; see docs/circuits.md for what is promised.
+ *
+ * A handle is the number of a descriptor, which poll, epoll and select know: it is readable while rota_vc_accept or
+ * rota_vc_recv has something to do. It belongs to this library: it is closed by rota_vc_close alone, and read, write, dup
+ * and fork are not for it. A call returns -1 where it fails, sets errno, and rota_error() gives one sentence that says why.
+ * A null pointer, a number that is no handle, a length that is none, a station that does not exist or a node that died is
+ * such an answer, never a crash. A handle may be used by several threads.
+ */
+#ifndef ROTA_VC_H
+#define ROTA_VC_H
+
+#include <poll.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <rota.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a circuit carries. */
+enum { ROTA_VC_STREAM = 0, ROTA_VC_MESSAGES = 1 };
+
+/* What holds its sender: a window that follows losses; the receiver's room alone; a leaky bucket of depth_octets at rate_bps. */
+enum { ROTA_VC_WINDOW_FLOW = 0, ROTA_VC_OPEN_FLOW = 1, ROTA_VC_BUCKET_FLOW = 2 };
+
+/* The quality of a circuit. What is 0 is usual: a duplex stream, reliable, behind a window. */
+typedef struct rota_vc_qos {
+    size_t size;              /* sizeof(rota_vc_qos) */
+    uint64_t depth_octets;    /* of a leaky bucket, headers counted */
+    uint64_t rate_bps;
+    uint32_t window;          /* TPDUs on their way at most, to 16384; 0: 256 */
+    uint8_t kind;             /* ROTA_VC_STREAM, ROTA_VC_MESSAGES */
+    uint8_t simplex;          /* 1: the connecting end sends, the accepting one receives */
+    uint8_t unreliable;       /* 1: nothing is sent again. The nodes of this version refuse it */
+    uint8_t flow;             /* ROTA_VC_WINDOW_FLOW, ROTA_VC_OPEN_FLOW, ROTA_VC_BUCKET_FLOW */
+    uint8_t level;            /* of the queue of ordinary traffic, 0 (lowest) to 7 */
+    uint8_t reserved[3];      /* 0 */
+} rota_vc_qos;
+
+/* For rota_vc_set and rota_vc_get. A handle that is accepted has those of its listener, and blocks. */
+enum {
+    ROTA_VC_NONBLOCK = 1,     /* 1: no call waits, but rota_vc_close; EAGAIN and EINPROGRESS say so */
+    ROTA_VC_LINGER_MS = 2,    /* how long rota_vc_close waits; 20000 */
+    ROTA_VC_TIMEOUT_MS = 3,   /* how long another call waits; 0: for ever */
+    ROTA_VC_WINDOW = 4,       /* the largest window that a listener grants; 256 */
+    ROTA_VC_SIMPLEX = 5,      /* 1: the listener takes simplex circuits, and no duplex ones */
+    ROTA_VC_MESSAGE_MAX = 6,  /* a larger message ends its circuit; 64 MiB */
+    ROTA_VC_KIND = 7          /* only rota_vc_get: ROTA_VC_STREAM or ROTA_VC_MESSAGES */
+};
+
+/* For send and recv. */
+enum { ROTA_VC_DONTWAIT = 1, ROTA_VC_MORE = 2 };
+
+/* A new handle at the node that `control` names; see rota.h. */
+int rota_vc_socket(const char *control);
+/* 1 if the number is a handle, 0 if it is another descriptor or none: for programs that keep both in one place. */
+int rota_vc_is(int number);
+/* Takes a service for rota_vc_listen. Services from 0xc0000000 on are drawn by lot for the way back of duplex circuits. */
+int rota_vc_bind(int vc, uint32_t service);
+/* Circuits may come: `backlog`, 1 to 64, of them may wait for rota_vc_accept. Set ROTA_VC_SIMPLEX before. */
+int rota_vc_listen(int vc, int backlog);
+/* The next circuit, as a handle of its own. The name of its other station goes to `from`, which may be NULL, cut to `room`. */
+int rota_vc_accept(int vc, char *from, size_t room);
+/* Opens a circuit to a service of a node, which is a name, a number or an address. `qos` may be NULL. A duplex circuit is
+ * open when the other program has accepted it. A handle that does not block gives EINPROGRESS: wait for POLLOUT, call again,
+ * and EISCONN means that it is open. */
+int rota_vc_connect(int vc, const char *node, uint32_t service, const rota_vc_qos *qos);
+/* Sends octets of a stream, or one message, and returns how many octets were taken: all of them, where the handle blocks.
+ * Where it took less of a message, the rest follows by the next call. With ROTA_VC_MORE the message goes on after all of it. */
+ssize_t rota_vc_send(int vc, const void *octets, size_t count, int flags);
+/* Takes octets of a stream, or one message; 0 at the end. A message that is larger than the buffer gives EMSGSIZE and is
+ * kept. An empty message is 0, too: where there may be some, ask rota_vc_next before. */
+ssize_t rota_vc_recv(int vc, void *buffer, size_t room, int flags);
+/* Waits for a message: 1, and its length in `octets`, which may be NULL; 0 at the end. */
+int rota_vc_next(int vc, size_t *octets);
+/* poll(2) with handles among the descriptors. POLLIN: accept or recv has something, the end included. POLLOUT: send has room,
+ * or the circuit is open, or it is broken. */
+int rota_vc_poll(struct pollfd *fds, size_t count, int timeout_ms);
+/* For select, epoll and poll(2): a descriptor that is *readable* while there is something to do, of POLLIN (the handle itself)
+ * or POLLOUT. It may say so once too often. It is the library's, and not to be closed. */
+int rota_vc_descriptor(int vc, int events);
+/* SHUT_WR: nothing is sent behind what was, and the other program reads the end. SHUT_RD: this one takes no more, and the
+ * other one is told. */
+int rota_vc_shutdown(int vc, int how);
+/* Closes a handle, whatever it returns. It waits until the other program has taken all that was sent, for ROTA_VC_LINGER_MS:
+ * 0 says that it has. A process that ends without it resets its circuits. */
+int rota_vc_close(int vc);
+int rota_vc_set(int vc, int option, long value);
+long rota_vc_get(int vc, int option);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

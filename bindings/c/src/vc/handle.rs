@@ -1,0 +1,260 @@
+//! A handle: a number that is a descriptor, and what stands behind it.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::eventfd::EventFd;
+use rota::ControlName;
+
+use super::listening::{Listening, Opening, locked};
+use super::no::No;
+use super::open::Open;
+use super::ready::{Ready, bell};
+
+/// What `rota_vc_set` sets.
+#[derive(Clone, Copy)]
+pub struct Settings {
+    pub is_nonblocking: bool,
+    pub is_simplex: bool,
+    pub linger_ms: u64,
+    /// 0: for ever.
+    pub timeout_ms: u64,
+    pub window: u32,
+    pub message_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let (linger_ms, timeout_ms, window, message_max) = (20_000, 0, 256, 64 << 20);
+        Self { is_nonblocking: false, is_simplex: false, linger_ms, timeout_ms, window, message_max }
+    }
+}
+
+/// What a handle is by now.
+pub enum Kind {
+    New { service: Option<u32> },
+    Listening(Box<Listening>),
+    Opening(Opening),
+    Open(Box<Open>),
+    Failed(No),
+}
+
+pub struct State {
+    pub kind: Kind,
+    pub control: ControlName,
+    pub settings: Settings,
+    /// What the descriptors say.
+    says: (bool, bool),
+}
+
+impl State {
+    /// The circuit, if it is open.
+    pub fn open(&mut self) -> Result<&mut Open, No> {
+        match &mut self.kind {
+            Kind::Open(open) => Ok(open),
+            Kind::Opening(_) => Err(No::idle()),
+            Kind::Failed(no) => Err(no.clone()),
+            Kind::New { .. } => {
+                Err(No::fixed(Errno::ENOTCONN, "this handle has no circuit: connect it first"))
+            }
+            Kind::Listening(_) => {
+                Err(No::fixed(Errno::ENOTCONN, "this handle listens: accept gives circuits"))
+            }
+        }
+    }
+}
+
+/// The two directions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    In,
+    Out,
+}
+
+pub struct Handle {
+    input: Mutex<Ready>,
+    output: Ready,
+    number: RawFd,
+    pub bell: Arc<EventFd>,
+    state: Mutex<State>,
+    is_closed: AtomicBool,
+}
+
+static TABLE: Mutex<BTreeMap<RawFd, Arc<Handle>>> = Mutex::new(BTreeMap::new());
+
+/// The handle of that number.
+pub fn find(number: i32) -> Result<Arc<Handle>, No> {
+    let handle = locked(&TABLE).get(&number).cloned().ok_or_else(|| No::no_handle(number))?;
+    if locked(&handle.input).is_mine() {
+        return Ok(handle);
+    }
+    handle.abandon();
+    Err(No::no_handle(number))
+}
+
+impl Handle {
+    /// Makes a handle and enters it into the table: its number.
+    pub fn make(control: ControlName, kind: Kind, settings: Settings) -> Result<RawFd, No> {
+        let bell = Arc::new(bell()?);
+        let (input, output) = (Ready::new(&bell)?, Ready::new(&bell)?);
+        let state = State { kind, control, settings, says: (false, false) };
+        let number = input.number();
+        let (input, state, is_closed) = (Mutex::new(input), Mutex::new(state), AtomicBool::new(false));
+        let handle = Arc::new(Self { input, output, number, bell, state, is_closed });
+        handle.watch(&mut locked(&handle.state))?;
+        handle.settle(&mut locked(&handle.state));
+        let stale = locked(&TABLE).insert(number, handle);
+        if let Some(stale) = stale {
+            locked(&stale.input).let_go();
+            stale.wake();
+        }
+        Ok(number)
+    }
+
+    /// Takes it out of the table: no call finds it any more.
+    pub fn remove(&self) {
+        let removed = locked(&TABLE).remove(&self.number);
+        self.wake();
+        drop(removed);
+    }
+
+    /// The program has closed the descriptor by close(2): the circuit ends without it.
+    fn abandon(&self) {
+        let mut table = locked(&TABLE);
+        if table.get(&self.number).is_some_and(|found| std::ptr::eq(&**found, self)) {
+            table.remove(&self.number);
+        }
+        locked(&self.input).let_go();
+        self.wake();
+    }
+
+    fn wake(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        let _ = self.bell.write(1);
+    }
+
+    pub fn descriptor(&self, side: Side) -> RawFd {
+        if side == Side::In { self.number } else { self.output.number() }
+    }
+
+    /// The descriptors of the circuit itself join those of the handle.
+    pub fn watch(&self, state: &mut State) -> Result<(), No> {
+        let input = locked(&self.input);
+        match &state.kind {
+            Kind::Listening(listening) => input.watch(listening.listener.as_fd())?,
+            Kind::Open(open) => {
+                if let Some(receiver) = &open.receiver {
+                    input.watch(receiver.as_fd())?;
+                }
+                if let Some(sender) = &open.sender {
+                    self.output.watch(sender.as_fd())?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Looks what there is to do, and makes the descriptors say it.
+    pub fn settle(&self, state: &mut State) -> (bool, bool) {
+        if matches!(state.kind, Kind::Opening(_) | Kind::Listening(_)) {
+            let _ = self.bell.read();
+        }
+        if let Kind::Opening(opening) = &state.kind
+            && let Some(result) = opening.take()
+        {
+            state.kind = result.map_or_else(Kind::Failed, |open| Kind::Open(Box::new(open)));
+            if let Err(no) = self.watch(state) {
+                state.kind = Kind::Failed(no);
+            }
+        }
+        let due = match &mut state.kind {
+            Kind::New { .. } | Kind::Opening(_) => (false, false),
+            Kind::Failed(_) => (true, true),
+            Kind::Listening(listening) => (self.pump(listening), false),
+            Kind::Open(open) => {
+                let input = open.receiver.as_mut().map(|end| end.is_due() || end.arm());
+                let output = open.sender.as_ref().is_some_and(|end| end.is_due() || end.arm());
+                (input.unwrap_or(open.is_deaf) || open.has_message(), output)
+            }
+        };
+        locked(&self.input).say(&mut state.says.0, due.0);
+        self.output.say(&mut state.says.1, due.1);
+        due
+    }
+
+    /// Takes circuits from the node. Each comes on another descriptor of the listener, and keeps the last one.
+    fn pump(&self, listening: &mut Listening) -> bool {
+        loop {
+            let input = locked(&self.input);
+            input.forget(listening.listener.as_fd());
+            let took = listening.pump(&self.bell);
+            let watched = input.watch(listening.listener.as_fd());
+            if !took || watched.is_err() {
+                return listening.is_due();
+            }
+        }
+    }
+
+    /// What is due in either direction.
+    pub fn due(&self) -> (bool, bool) {
+        self.settle(&mut locked(&self.state))
+    }
+
+    /// Does something that never waits.
+    pub fn now<T>(&self, mut step: impl FnMut(&mut State) -> Result<T, No>) -> Result<T, No> {
+        let mut state = locked(&self.state);
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(No::no_handle(self.number));
+        }
+        self.settle(&mut state);
+        let done = step(&mut state);
+        self.settle(&mut state);
+        done
+    }
+
+    /// Does a step again and again until it is done, the time is over, or (not `may_wait`) at once.
+    pub fn until<T>(
+        &self,
+        side: Side,
+        may_wait: bool,
+        mut step: impl FnMut(&mut State) -> Result<T, No>,
+    ) -> Result<T, No> {
+        let settings = locked(&self.state).settings;
+        let waits = may_wait && !settings.is_nonblocking;
+        let limit = (settings.timeout_ms > 0).then(|| Duration::from_millis(settings.timeout_ms));
+        let begun = Instant::now();
+        loop {
+            match self.now(&mut step) {
+                Err(no) if no.is_idle() && waits => {}
+                other => return other,
+            }
+            let left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+            if left == Some(Duration::ZERO) {
+                return Err(No::fixed(
+                    Errno::ETIMEDOUT,
+                    "nothing came of it in the time of ROTA_VC_TIMEOUT_MS",
+                ));
+            }
+            self.wait(side, left.unwrap_or(SLICE).min(SLICE));
+        }
+    }
+
+    /// Waits until there may be something to do.
+    pub fn wait(&self, side: Side, time: Duration) {
+        // SAFETY: this handle owns the descriptor, and lives during the call. (If the program has closed it by
+        // itself, the wait is for another file, and ends after a slice.)
+        let descriptor = unsafe { BorrowedFd::borrow_raw(self.descriptor(side)) };
+        let mut polled = [PollFd::new(descriptor, PollFlags::POLLIN)];
+        let time = u16::try_from(time.as_millis().max(1)).unwrap_or(u16::MAX);
+        let _ = nix::poll::poll(&mut polled, PollTimeout::from(time));
+    }
+}
+
+/// A wait is looked after so often, whatever the descriptors say.
+const SLICE: Duration = Duration::from_millis(500);
