@@ -441,11 +441,12 @@ fn what_make_installs_compiles_in_every_dialect_and_is_documented() {
     let _ = std::fs::remove_dir_all(&scratch);
     make("c", "", &["install", &format!("PREFIX={}", scratch.display())]).unwrap();
     let program = scratch.join("stranger.c");
-    let calls = "#include <llcio.h>\n#include <rcap.h>\n#include <rether.h>\n#include <rota.h>\n\
+    let calls = "#include <llcio.h>\n#include <rcap.h>\n#include <rether.h>\n#include <rota.h>\n#include <rota_vc.h>\n\
         int signal_function(void) { return 0; }\n\
         int main(void) { int id = 0; return LLCoption(2, signal_function, 0, 0, 0, 7, 1, 3) != OPINVAL\n\
         || LLCoption(2, 0, 0, 0, 0, 7, 1) != OPINVAL || retherAdmit(id) != RETHER_EINVAL\n\
         || RcapUnregister(0) != ROTA_WRONG_USE\n\
+        || rota_vc_recv(-1, 0, 0, 0) != -1\n\
         || rota_socket_close(0) != ROTA_WRONG_USE || !rota_error()[0]; }\n";
     std::fs::write(&program, calls).unwrap();
     let (lib, include) = (scratch.join("lib"), scratch.join("include"));
@@ -471,7 +472,7 @@ fn what_make_installs_compiles_in_every_dialect_and_is_documented() {
             "{flags}"
         );
     }
-    for page in ["llcio.3", "rota.3", "rether.3", "rcap.3"] {
+    for page in ["llcio.3", "rota.3", "rota_vc.3", "rether.3", "rcap.3"] {
         let page = scratch.join("share/man/man3").join(page);
         let Ok(out) = Command::new("groff").args(["-man", "-ww", "-z"]).arg(&page).output() else {
             return skipped("there is no groff, so that the pages were not checked");

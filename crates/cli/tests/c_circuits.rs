@@ -1,0 +1,111 @@
+//! Circuits as sockets (`rota_vc.h`): the example, every misuse, and programs that nobody here wrote
+//! (`bindings/c/porting`), built as a user builds them and run between stations.
+
+mod common;
+
+use common::{Lab, Program, skipped, text};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+const AS_BUILT: &str = "PACKAGES=--workspace --lib --example send";
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/c")
+}
+
+/// The folder of the library and of the programs, or why there is none.
+fn built() -> Option<&'static Path> {
+    static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let folder = BUILT.get_or_init(|| {
+        let build = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c-vc");
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?;
+        let mut make = Command::new("make");
+        make.arg("-C").arg(source()).args(["PROFILE=dev", AS_BUILT]).env_remove("CARGO_MANIFEST_DIR");
+        make.arg(format!("BUILD={}", build.display())).arg(format!("TARGET={}", target.display()));
+        make.args(["vc", "headers"]);
+        let out = make.output().ok()?;
+        assert!(out.status.success(), "{}\n{}", text(&out.stdout), text(&out.stderr));
+        Some(build)
+    });
+    if folder.is_none() {
+        skipped("make cannot be run");
+    }
+    folder.as_deref()
+}
+
+fn start(lab: &Lab, k: u8, program: &Path, words: &[&str]) -> Program {
+    Program::start(lab.exec(k, &[&[program.to_str().unwrap()], words].concat()))
+}
+
+#[test]
+fn the_example_of_rota_vc_h_sends_both_ways_and_polls() {
+    let Some(folder) = built() else { return };
+    let Some(lab) = Lab::up("c-vc", 2) else { return };
+    let vc = folder.join("examples/vc");
+    let server = start(&lab, 2, &vc, &["serve", "7"]);
+    server.wait_for_word("listening");
+    let asked = start(&lab, 1, &vc, &["ask", "n2", "7", "300"]).finish().well();
+    assert_eq!(asked.out, "300 answers\n");
+    assert_eq!(server.finish().well().out, "300 messages of n1 answered\n");
+
+    // Simplex, with poll(2) on the handle itself, and with rota_vc_poll at the sender.
+    let taker = start(&lab, 2, &vc, &["take", "8"]);
+    taker.wait_for_word("listening");
+    let given = start(&lab, 1, &vc, &["give", "n2", "8", "3000000"]).finish().well();
+    assert_eq!(given.out, "3000000 octets given\n");
+    assert_eq!(taker.finish().well().out, "3000000 octets taken\n");
+}
+
+#[test]
+fn every_misuse_of_circuits_in_c_is_an_error_and_no_crash() {
+    let Some(folder) = built() else { return };
+    let Some(lab) = Lab::up("c-vc-misuse", 2) else { return };
+    let ended = start(&lab, 1, &folder.join("examples/vcmisuse"), &["n2"]).finish();
+    assert_eq!((ended.code(), &*ended.out), (0, "all right\n"), "{}", ended.err);
+}
+
+/// `mini-inetd` and `tcpconnect` of tcputils, ported, around an unchanged `micro_httpd`: a file server with
+/// its client. TRANSPORT-R12, TRANSPORT-R13.
+#[test]
+fn programs_of_others_serve_and_fetch_a_file_over_circuits() {
+    let Some(folder) = built() else { return };
+    let ported = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ported");
+    let mut get = Command::new(source().join("porting/get"));
+    get.arg(&ported).arg("-I").arg(folder.join("include")).arg(folder.join("librota-llc.a"));
+    get.arg(folder.join("librota_c.a"));
+    get.args(["-Wl,--gc-sections", "-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+    let out = get.output().expect("there is a shell");
+    if out.status.code() == Some(3) {
+        return skipped(&format!("the ported programs were not built: {}", text(&out.stderr)));
+    }
+    assert!(out.status.success(), "{}\n{}", text(&out.stdout), text(&out.stderr));
+    let Some(lab) = Lab::without_nodes("c-ported", 2, &["--rate", "100mbit"]) else { return };
+    let lab = lab.with_nodes(|_, _| Vec::new());
+    let octets = 5_000_000;
+    let content: Vec<u8> = (0u32..octets).map(|k| (k.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    std::fs::write(lab.file("film.mpeg"), &content).unwrap();
+    let here = lab.file("");
+    let bin = |name: &str| ported.join("bin").join(name).display().to_string();
+    let words = ["-d", "-m", "2", "80", &bin("micro_httpd"), "micro_httpd", here.to_str().unwrap()];
+    let server = start(&lab, 2, Path::new(&bin("mini-inetd")), &words);
+    let fetch = |name: &str, into: &str| {
+        let line = format!(
+            "printf 'GET /{name} HTTP/1.0\\r\\n\\r\\n' | {} n2 80 > {}",
+            bin("tcpconnect"),
+            lab.file(into).display()
+        );
+        // Until it listens, it says nothing.
+        let tried = || Program::start(lab.exec(1, &["sh", "-c", &line])).finish();
+        let fetched = || Some(tried()).filter(|ended| ended.code() == 0);
+        common::eventually(common::PATIENCE, fetched).unwrap_or_else(&tried).well();
+        std::fs::read(lab.file(into)).unwrap()
+    };
+    let answer = fetch("film.mpeg", "copy");
+    let head = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+    let told = String::from_utf8_lossy(&answer[..head]).into_owned();
+    assert!(told.starts_with("HTTP/1.0 200 Ok") && told.contains("Content-Length: 5000000"), "{told}");
+    assert!(answer[head..] == content, "the copy is another file");
+    assert!(fetch("nothing", "none").starts_with(b"HTTP/1.0 404"));
+    server.finish().well();
+}
