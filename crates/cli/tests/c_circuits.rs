@@ -65,6 +65,37 @@ fn every_misuse_of_circuits_in_c_is_an_error_and_no_crash() {
     assert_eq!((ended.code(), &*ended.out), (0, "all right\n"), "{}", ended.err);
 }
 
+#[test]
+fn messages_and_ends_of_circuits_in_c_are_as_the_header_says() {
+    let Some(folder) = built() else { return };
+    let Some(lab) = Lab::without_nodes("c-vc-ends", 2, &["--rate", "100mbit"]) else { return };
+    let lab = lab.with_nodes(|_, _| Vec::new());
+    let ends = folder.join("examples/vcends");
+    let server = start(&lab, 2, &ends, &["serve", "9"]);
+    server.wait_for_word("listening");
+    let asked = start(&lab, 1, &ends, &["ask", "n2", "9"]).finish();
+    assert_eq!((asked.code(), &*asked.out), (0, "all right\n"), "{}", asked.err);
+    assert_eq!(server.finish().well().out, "all right\n");
+
+    // The other program is killed while this one waits for its answer.
+    let vc = folder.join("examples/vc");
+    let mut server = start(&lab, 2, &vc, &["serve", "7"]);
+    server.wait_for_word("listening");
+    let asks = start(&lab, 1, &vc, &["ask", "n2", "7", "100000000"]);
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    server.kill();
+    let asked = asks.finish();
+    assert!(asked.code() == 1 && asked.err.contains("the circuit has ended: "), "{}", asked.err);
+    // Its own node is killed.
+    let server = start(&lab, 2, &vc, &["serve", "8"]);
+    server.wait_for_word("listening");
+    let asks = start(&lab, 1, &vc, &["ask", "n2", "8", "100000000"]);
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    common::signal(common::pid(&lab.status(1)), "KILL");
+    let asked = asks.finish();
+    assert!(asked.code() == 1 && asked.err.contains("the node of this station is gone"), "{}", asked.err);
+}
+
 /// `mini-inetd` and `tcpconnect` of tcputils, ported, around an unchanged `micro_httpd`: a file server with
 /// its client. TRANSPORT-R12, TRANSPORT-R13.
 #[test]
