@@ -104,7 +104,7 @@ static int take(const char *service)
     unsigned long sum = 0;
     ssize_t octets, k;
     int ears, vc;
-    if ((ears = listener(service, 1)) < 0 || (vc = rota_vc_accept(ears, NULL, 0)) < 0)
+    if ((ears = listener(service, 1)) < 0 || wait_for(ears) != 1 || (vc = rota_vc_accept(ears, NULL, 0)) < 0)
         return die("accept");
     if (rota_vc_set(vc, ROTA_VC_NONBLOCK, 1))
         return die("set");

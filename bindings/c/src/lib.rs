@@ -1,7 +1,8 @@
 //! The C face of the library `rota`: what `include/rota.h` declares.
 //!
 //! Everything here turns C arguments into checked values, calls the Rust library, and turns its answer into a
-//! status and a sentence; those of `include/rota_vc.h` (`vc`) an `errno` and a sentence. No call unwinds into C, none trusts a pointer to be non-null, and none keeps one.
+//! status and a sentence, or for `include/rota_vc.h` (`vc`) into an `errno` and a sentence.
+//! No call unwinds into C, none trusts a pointer to be non-null, and none keeps one.
 //! The ten calls of SHIPNET (`csrc/llcio.c`), the six of RETHER (`csrc/rether.c`) and the seven of RCAP
 //! (`csrc/rcap.c`) are plain C upon this face.
 

@@ -441,7 +441,8 @@ fn what_make_installs_compiles_in_every_dialect_and_is_documented() {
     let _ = std::fs::remove_dir_all(&scratch);
     make("c", "", &["install", &format!("PREFIX={}", scratch.display())]).unwrap();
     let program = scratch.join("stranger.c");
-    let calls = "#include <llcio.h>\n#include <rcap.h>\n#include <rether.h>\n#include <rota.h>\n#include <rota_vc.h>\n\
+    let calls = "#include <llcio.h>\n#include <rcap.h>\n#include <rether.h>\n#include <rota.h>\n\
+        #include <rota_vc.h>\n\
         int signal_function(void) { return 0; }\n\
         int main(void) { int id = 0; return LLCoption(2, signal_function, 0, 0, 0, 7, 1, 3) != OPINVAL\n\
         || LLCoption(2, 0, 0, 0, 0, 7, 1) != OPINVAL || retherAdmit(id) != RETHER_EINVAL\n\

@@ -188,7 +188,7 @@ impl Handle {
         due
     }
 
-    /// Takes circuits from the node. Each comes on another descriptor of the listener, and keeps the last one.
+    /// Takes circuits from the node. Each comes on another descriptor of the listener, and keeps it.
     fn pump(&self, listening: &mut Listening) -> bool {
         loop {
             let input = locked(&self.input);
@@ -247,7 +247,7 @@ impl Handle {
 
     /// Waits until there may be something to do.
     pub fn wait(&self, side: Side, time: Duration) {
-        // SAFETY: this handle owns the descriptor, and lives during the call. (If the program has closed it by
+        // SAFETY: this handle owns the descriptor, and lives during the call. (If the program has closed it
         // itself, the wait is for another file, and ends after a slice.)
         let descriptor = unsafe { BorrowedFd::borrow_raw(self.descriptor(side)) };
         let mut polled = [PollFd::new(descriptor, PollFlags::POLLIN)];

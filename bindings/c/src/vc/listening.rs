@@ -1,4 +1,4 @@
-//! A service that is listened to, and a circuit that is being opened: what goes on beside the program's calls.
+//! A service that is listened to, and a circuit that is being opened: what goes on beside the calls.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -139,7 +139,7 @@ fn refused(error: VcError, to: &str, service: u32) -> No {
         VcError::TimedOut => No::new(
             Errno::ETIMEDOUT,
             format!(
-                "nothing came back from service {service} of {to}: its program accepts no circuit, or a simplex one"
+                "nothing came back from service {service} of {to}: its program accepts none, or a simplex one"
             ),
         ),
         error => error.into(),

@@ -38,7 +38,7 @@ impl No {
         Self::new(Errno::EBADF, format!("{number} is no open handle of a circuit; rota_vc_socket makes one"))
     }
 
-    /// The same of a listener, whose numbers were looked at before: its service is taken, or there is no room.
+    /// The same of a listener, whose numbers are right: its service is taken, or there is no room.
     pub fn of_listener(self) -> Self {
         let errno = match self.errno {
             Errno::EINVAL => Errno::EADDRINUSE,

@@ -32,7 +32,7 @@ impl Ready {
         Ok(ready)
     }
 
-    /// Whether its number is still its own: the program may have closed it by itself, and opened another file.
+    /// Whether its number is still its own: the program may have closed it, and opened another file.
     pub fn is_mine(&self) -> bool {
         let mut same = EpollEvent::new(EpollFlags::EPOLLIN, 0);
         self.epoll.as_ref().is_some_and(|epoll| epoll.modify(self.due.as_fd(), &mut same).is_ok())

@@ -1,7 +1,7 @@
 //! Duplex: two simplex circuits, one in each direction.
 //!
 //! No frame says that two circuits belong together; both programs keep this rule. The opening program listens
-//! to a service that it draws by lot, opens a circuit to the service that it wants, and sends a greeting of 28
+//! to a service that it draws by lot, opens a circuit to the one that it wants, and sends a greeting of 28
 //! octets first: eight that name the rule, the service drawn, and 16 of a token. The other program opens a
 //! circuit of the same kind back to that service, with eight other octets and the token first. A circuit that
 //! comes without them is dropped. Of messages each greeting is one, of a stream the first octets.
