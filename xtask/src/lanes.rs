@@ -40,7 +40,8 @@ const WAIT: &[&str] = &["rota", "rota-shm"];
 const RUNS_ITS_PROGRAM: &str = "rota-cli";
 
 /// Programs of the timed lane that call cargo: beside the build they would wait for it.
-const AFTER_THE_BUILD: &[(&str, &str)] = &[("rota-cli", "c_programs"), ("rota-cli", "examples")];
+const AFTER_THE_BUILD: &[(&str, &str)] =
+    &[("rota-cli", "c_circuits"), ("rota-cli", "c_programs"), ("rota-cli", "examples")];
 
 /// A command of the idle lane beside its tests: its name, and whether it succeeded.
 pub type Step<'a> = (&'a str, &'a (dyn Fn() -> Result<(), String> + Sync));
