@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::eventfd::EventFd;
-use rota::ControlName;
+use rota::{ControlName, Span, now};
 
 use super::listening::{Listening, Opening, locked};
 use super::no::No;
@@ -227,15 +226,15 @@ impl Handle {
     ) -> Result<T, No> {
         let settings = locked(&self.state).settings;
         let waits = may_wait && !settings.is_nonblocking;
-        let limit = (settings.timeout_ms > 0).then(|| Duration::from_millis(settings.timeout_ms));
-        let begun = Instant::now();
+        let limit = (settings.timeout_ms > 0).then(|| Span::from_millis(settings.timeout_ms));
+        let begun = now();
         loop {
             match self.now(&mut step) {
                 Err(no) if no.is_idle() && waits => {}
                 other => return other,
             }
-            let left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
-            if left == Some(Duration::ZERO) {
+            let left = limit.map(|limit| (begun + limit).since(now()));
+            if left == Some(Span::ZERO) {
                 return Err(No::fixed(
                     Errno::ETIMEDOUT,
                     "nothing came of it in the time of ROTA_VC_TIMEOUT_MS",
@@ -246,15 +245,15 @@ impl Handle {
     }
 
     /// Waits until there may be something to do.
-    pub fn wait(&self, side: Side, time: Duration) {
+    pub fn wait(&self, side: Side, time: Span) {
         // SAFETY: this handle owns the descriptor, and lives during the call. (If the program has closed it
         // itself, the wait is for another file, and ends after a slice.)
         let descriptor = unsafe { BorrowedFd::borrow_raw(self.descriptor(side)) };
         let mut polled = [PollFd::new(descriptor, PollFlags::POLLIN)];
-        let time = u16::try_from(time.as_millis().max(1)).unwrap_or(u16::MAX);
+        let time = u16::try_from((time.as_nanos() / 1_000_000).max(1)).unwrap_or(u16::MAX);
         let _ = nix::poll::poll(&mut polled, PollTimeout::from(time));
     }
 }
 
 /// A wait is looked after so often, whatever the descriptors say.
-const SLICE: Duration = Duration::from_millis(500);
+const SLICE: Span = Span::from_millis(500);

@@ -11,11 +11,10 @@ mod poll;
 mod ready;
 
 use std::ffi::{c_char, c_int, c_long};
-use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use rota::vc::{Flow, ListenOptions, Options};
-use rota::{BitRate, Octets};
+use rota::{BitRate, Octets, Span, now};
 
 use crate::channel::control_name;
 use crate::face;
@@ -305,10 +304,10 @@ fn send(handle: &Handle, octets: &[u8], how: c_int) -> Result<isize, No> {
 }
 
 fn close(handle: &Handle) -> Result<isize, No> {
-    let begun = Instant::now();
+    let begun = now();
     loop {
         let (done, limit) = handle.now(|state| {
-            let limit = Duration::from_millis(state.settings.linger_ms);
+            let limit = Span::from_millis(state.settings.linger_ms);
             let done = if let Kind::Open(open) = &mut state.kind { open.close() } else { Ok(()) };
             Ok((done, limit))
         })?;
@@ -316,13 +315,14 @@ fn close(handle: &Handle) -> Result<isize, No> {
             Err(no) if no.is_idle() => {}
             other => return other.map(|()| 0),
         }
-        let Some(left) = limit.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) else {
+        let left = (begun + limit).since(now());
+        if left == Span::ZERO {
             return Err(No::fixed(
                 Errno::ETIMEDOUT,
                 "closed before the other program had taken all, after ROTA_VC_LINGER_MS",
             ));
-        };
-        handle.wait(Side::Out, left.min(Duration::from_millis(20)));
+        }
+        handle.wait(Side::Out, left.min(Span::from_millis(20)));
     }
 }
 

@@ -1,10 +1,10 @@
 //! `poll` over circuits and other descriptors together.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use libc::{POLLIN, POLLOUT, pollfd};
 use nix::errno::Errno;
+use rota::{Span, now};
 
 use super::handle::{Handle, Side, find};
 use super::no::No;
@@ -14,7 +14,7 @@ type Entry<'a> = (&'a mut pollfd, Option<Arc<Handle>>);
 
 /// As poll(2): how many entries have something.
 pub fn poll(fds: &mut [pollfd], timeout_ms: i32) -> Result<usize, No> {
-    let deadline = u64::try_from(timeout_ms).ok().map(|ms| Instant::now() + Duration::from_millis(ms));
+    let deadline = u64::try_from(timeout_ms).ok().map(|ms| now() + Span::from_millis(ms));
     let mut entries: Vec<Entry<'_>> = fds
         .iter_mut()
         .map(|entry| {
@@ -28,7 +28,7 @@ pub fn poll(fds: &mut [pollfd], timeout_ms: i32) -> Result<usize, No> {
         let left = match deadline {
             _ if circuits > 0 => 0,
             None => -1,
-            Some(deadline) => whole_ms(deadline.saturating_duration_since(Instant::now())),
+            Some(deadline) => whole_ms(deadline.since(now())),
         };
         let mut asked: Vec<pollfd> = entries.iter().flat_map(ask).collect();
         let count = libc::nfds_t::try_from(asked.len()).unwrap_or(libc::nfds_t::MAX);
@@ -48,13 +48,13 @@ pub fn poll(fds: &mut [pollfd], timeout_ms: i32) -> Result<usize, No> {
             }
             found += usize::from(entry.0.revents != 0);
         }
-        if found > 0 || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        if found > 0 || deadline.is_some_and(|deadline| now() >= deadline) {
             return Ok(found);
         }
     }
 }
 
-fn whole_ms(time: Duration) -> i32 {
+fn whole_ms(time: Span) -> i32 {
     i32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
 }
 
