@@ -99,8 +99,8 @@ fn a_file_passes_whole_through_a_hub_that_loses_frames() {
     drop(lab);
 }
 
-/// Without error control each line that arrives is one that was sent, in order, and the receiver says how many
-/// are lost.
+/// Without error control each line that arrives is one that was sent, in order, and the receiver says how
+/// many are lost.
 #[test]
 fn lines_without_error_control_are_whole_and_the_lost_ones_are_counted() {
     let Some(lab) = Lab::with_hub("circuits-loose", 2) else { return };

@@ -60,8 +60,8 @@ impl Receiver {
         Report { messages, tpdus }
     }
 
-    /// TPDUs that are lost in front of the octets or the message that came last, told once. [`Receiver::read`]
-    /// never joins what stands before and behind a gap.
+    /// TPDUs that are lost in front of the octets or the message that came last, told once.
+    /// [`Receiver::read`] never joins what stands before and behind a gap.
     pub fn take_gap(&mut self) -> u64 {
         std::mem::take(&mut self.gap)
     }
