@@ -5,8 +5,8 @@ use crate::pair::{self, A, B, PORT, Pair, UNIT, ms};
 use rota_proto::circuits::{CircuitError, CircuitEvent, CircuitId, CircuitRequest, EndRole, Listening, Loss};
 use rota_proto::vc::{End, Unsound};
 use rota_proto::{CircuitOpenError, MediumKind};
-use rota_units::Instant;
-use rota_wire::{Kind, Quality, Refusal, ResetCause};
+use rota_units::{BitRate, Instant, Octets};
+use rota_wire::{FlowControl, Kind, Quality, Refusal, ResetCause};
 
 const SERVICE: Listening = Listening { service: 7, window: 64, backlog: 2 };
 
@@ -84,6 +84,86 @@ fn carry(pair: &mut Pair, (sender, receiver): (CircuitId, CircuitId), octets: &[
         pair.run(ms(5));
     }
     read
+}
+
+/// The same, but each end's parent looks only when it has heard of news, as a node does. Without error control
+/// a part may be lost; returns what has come when no news come any more.
+fn carry_by_news(
+    pair: &mut Pair,
+    (sender, receiver): (CircuitId, CircuitId),
+    messages: &[Vec<u8>],
+) -> Vec<Vec<u8>> {
+    let mut came: Vec<Vec<u8>> = vec![Vec::new()];
+    let (mut next, mut offset, mut seen, mut idle) = (0, 0, 0, 0);
+    let (mut writes, mut reads) = (true, true);
+    while idle < 400 {
+        let now = pair.now;
+        while writes && next < messages.len() {
+            let rest = &messages[next][offset..];
+            let written = pair.node(A).circuit_write(now, sender, rest, true);
+            offset += written.octets;
+            if !written.ended {
+                break;
+            }
+            (next, offset) = (next + 1, 0);
+        }
+        while reads {
+            let Some((piece, data)) = pair.node(B).circuit_peek(receiver, 0) else { break };
+            came.last_mut().expect("one is begun").extend_from_slice(data);
+            if piece.last {
+                came.push(Vec::new());
+            }
+            assert!(pair.node(B).circuit_take(now, receiver, 1));
+        }
+        pair.drain(A);
+        pair.drain(B);
+        pair.run(ms(5));
+        (writes, reads) = (false, false);
+        for (k, event) in &pair.circuits[seen..] {
+            match (*k, event) {
+                (A, CircuitEvent::News { circuit }) if *circuit == sender => writes = true,
+                (B, CircuitEvent::News { circuit }) if *circuit == receiver => reads = true,
+                _ => {}
+            }
+        }
+        seen = pair.circuits.len();
+        if writes {
+            pair.node(A).circuit_heard(sender);
+        }
+        if reads {
+            pair.node(B).circuit_heard(receiver);
+        }
+        idle = if writes || reads { 0 } else { idle + 1 };
+    }
+    assert_eq!(next, messages.len(), "its parent was not told of room");
+    assert_eq!(came.pop(), Some(Vec::new()), "a message without an end");
+    came
+}
+
+/// Of a circuit without error control nobody was told that something had come, or that there was room.
+fn each_quality_tells_its_parents_of_all_there_is_to_do(kind: MediumKind) {
+    let bucket = Some((Octets::new(20_000), BitRate::from_mbit(20)));
+    for (quality, bucket) in [
+        (Quality::RELIABLE, None),
+        (Quality { flow: FlowControl::PacketPair, ..Quality::RELIABLE }, None),
+        (Quality::BEST_EFFORT, None),
+        (Quality::GUARANTEED, bucket),
+        (Quality { flow: FlowControl::Window, ..Quality::BEST_EFFORT }, None),
+    ] {
+        let mut pair = listening(kind);
+        let both = open(&mut pair, &CircuitRequest { quality, bucket, ..request() });
+        // Many times the window, in messages of several TPDUs.
+        let messages: Vec<Vec<u8>> = (0..200).map(|n| pattern(2_000 + n)).collect();
+        let came = carry_by_news(&mut pair, both, &messages);
+        if quality.error_control {
+            assert!(came == messages, "{quality:?}");
+        } else {
+            let mut sent = messages.iter();
+            assert!(came.iter().all(|message| sent.any(|other| other == message)), "{quality:?}");
+            let lost = pair.node(B).circuit(both.1).expect("it is open").lost.messages;
+            assert!(came.len() as u64 + lost <= 200 && came.len() > 100, "{quality:?}: {}", came.len());
+        }
+    }
 }
 
 /// Nothing is kept of circuits, once those that linger have been silent for long enough.
@@ -295,6 +375,7 @@ macro_rules! both {
 
 both!(
     a_message_passes,
+    each_quality_tells_its_parents_of_all_there_is_to_do,
     frames_that_are_lost_are_sent_again,
     a_circuit_shares_the_medium_with_a_channel,
     nobody_listens,

@@ -108,6 +108,25 @@ proptest! {
     }
 }
 
+/// One such TPDU, or a close, made a node panic or count for ever.
+#[test]
+fn numbers_at_the_end_of_all_are_lies() {
+    for window in 1..6 {
+        for number in [u64::MAX, u64::MAX - 1, u64::MAX - 2, u64::MAX - 3, u64::MAX - 4, u64::MAX / 2] {
+            let new = || LooseInbox::new(window, TPDU, false, 3);
+            let piece = Piece { message: 0, index: 0, last: true };
+            assert_eq!(new().accept(number, piece, &[7]), Arrival::Lies, "{window} {number}");
+            assert!(!new().all_sent(number, false) && !new().all_sent(number, true), "{window} {number}");
+        }
+        // The greatest that is believed is no trouble either.
+        let mut inbox = LooseInbox::new(window, TPDU, true, 3);
+        inbox.accept(1 << 62, Piece::default(), &[7]);
+        assert!(inbox.all_sent(1 << 62, true));
+        while inbox.take() {}
+        assert!(inbox.limit() >= 1 << 62);
+    }
+}
+
 /// TRANSPORT-2-6: without flow control by feedback no acknowledgement of data is sent.
 #[test]
 fn data_that_needs_no_answer_gets_none() {

@@ -126,15 +126,9 @@ impl Circuits {
 
     fn on_end(&mut self, now: Instant, at: usize, tpdu: &Tpdu, data: &[u8]) {
         let Some(end) = self.ends[at].as_deref_mut() else { return };
-        let before = end.counts();
         match &mut end.machine {
             Machine::Source(source) => source.handle(now, tpdu),
             Machine::Sink(sink) => sink.handle(now, tpdu, data),
-        }
-        // A receiver's program hears of each TPDU in sequence: it may have read ahead of what it takes.
-        if end.counts() != before && !end.told && end.owned {
-            end.told = true;
-            self.events.push_back(CircuitEvent::News { circuit: end.id });
         }
         self.settle(now, at);
     }
@@ -154,8 +148,13 @@ impl Circuits {
             let sink = Sink::new(now, &offer, self.settings.pace);
             self.events.push_back(CircuitEvent::Offered { circuit: id, from, terms: offer.terms });
             let machine = Machine::Sink(sink);
-            let (level, queued, owned, offered, told) = (0, None, true, true, false);
-            self.put(now, place, Circuit { id, machine, peer: from, level, queued, owned, offered, told });
+            let (level, queued, owned, offered) = (0, None, true, true);
+            let (told, progress, peer) = (false, 0, from);
+            self.put(
+                now,
+                place,
+                Circuit { id, machine, peer, level, queued, owned, offered, told, progress },
+            );
         }
         self.settle_service(now, at);
     }
@@ -215,6 +214,13 @@ impl Circuits {
             return self.find_deadline(now);
         };
         let circuit = end.id;
+        // A receiver's program hears of each TPDU in sequence, for it may have read ahead of what it takes; a
+        // sender's of what was taken, and of what has left where nothing is kept to be sent again.
+        let progress = end.progress();
+        if progress != end.progress && !end.told && end.owned {
+            (end.told, end.progress) = (true, progress);
+            self.events.push_back(CircuitEvent::News { circuit });
+        }
         let event = match &mut end.machine {
             Machine::Source(source) => source.event().map(|event| match event {
                 SourceEvent::Opened(terms) => CircuitEvent::Opened { circuit, terms },

@@ -200,6 +200,8 @@ struct Circuit {
     offered: bool,
     /// Its parent was told of news, and has not looked since.
     told: bool,
+    /// How far its machine was then.
+    progress: u64,
 }
 
 /// A listener.
@@ -318,6 +320,11 @@ impl Circuits {
         self.find_deadline(now);
     }
 
+    /// False where this port has no circuits.
+    pub(crate) const fn has_any(&self) -> bool {
+        self.settings.ends > 0
+    }
+
     /// A program accepts a circuit that was offered; false if it is not there any more.
     pub(crate) fn accept(&mut self, circuit: CircuitId) -> bool {
         let Some(end) = self.end_mut(circuit) else { return false };
@@ -353,6 +360,7 @@ impl Circuits {
                 owned: true,
                 offered: false,
                 told: false,
+                progress: 0,
             },
         );
         Ok(id)
@@ -502,6 +510,14 @@ impl Circuit {
         match &mut self.machine {
             Machine::Source(source) => source.abort(),
             Machine::Sink(sink) => sink.abort(),
+        }
+    }
+
+    /// Changes whenever its program may have something to do.
+    fn progress(&self) -> u64 {
+        match &self.machine {
+            Machine::Source(source) => source.progress(),
+            Machine::Sink(sink) => sink.progress(),
         }
     }
 

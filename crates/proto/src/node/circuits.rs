@@ -33,12 +33,16 @@ impl Node {
     /// Takes circuits of a service, on each port. [`CircuitEvent::Offered`] tells of them.
     ///
     /// # Errors
-    /// [`CircuitError`]; then no port listens.
+    /// [`CircuitError`]; then no port listens. A port without circuits, as that of a tunnel, is left out.
     pub fn circuit_listen(&mut self, now: Instant, listening: &Listening) -> Result<(), CircuitError> {
         self.assert_drained();
+        let has_any = self.lines.iter().any(|line| line.circuits.has_any());
         for at in 0..self.lines.len() {
+            if has_any && !self.lines[at].circuits.has_any() {
+                continue;
+            }
             if let Err(error) = self.lines[at].circuits.listen(listening) {
-                for line in &mut self.lines[..at] {
+                for line in self.lines[..at].iter_mut().filter(|line| line.circuits.has_any()) {
                     line.tell_circuits(now, |circuits| circuits.unlisten(now, listening.service));
                 }
                 return Err(error);

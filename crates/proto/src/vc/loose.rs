@@ -45,6 +45,10 @@ pub struct LooseInbox {
     gap: u64,
 }
 
+/// No circuit sends so many TPDUs: at a million a second it would take 146,000 years. Without the limit one
+/// TPDU of a liar would bring the sums below to their end.
+const SEQUENCE_MAX: u64 = 1 << 62;
+
 impl LooseInbox {
     /// Room for a window of TPDUs. One is lost when one has come whose number is greater by `reorder`.
     pub fn new(window: u32, tpdu: u16, stream: bool, reorder: u32) -> Self {
@@ -100,6 +104,9 @@ impl LooseInbox {
         if sequence <= self.base {
             return Arrival::Double;
         }
+        if sequence > SEQUENCE_MAX {
+            return Arrival::Lies;
+        }
         let is_foreign = if self.stream {
             piece != Piece::default()
         } else {
@@ -131,8 +138,11 @@ impl LooseInbox {
     pub fn all_sent(&mut self, tpdus: u64, again: bool) -> bool {
         // As if one behind them had come.
         let behind = if again { self.reorder } else { 1 };
+        if tpdus < self.top || tpdus > SEQUENCE_MAX {
+            return false;
+        }
         self.newest = self.newest.max(tpdus.saturating_add(behind));
-        tpdus >= self.top && self.advance()
+        self.advance()
     }
 
     /// All was taken, lost or dropped, and so many messages were sent in all. False if more than that came.

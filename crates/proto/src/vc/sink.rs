@@ -156,6 +156,8 @@ pub struct Sink {
     /// TPDUs that came and are not acknowledged yet; 0: an acknowledgement that none caused.
     causes: VecDeque<u64>,
     causes_max: usize,
+    /// How many of them are 0, which tell of room alone.
+    zeros: usize,
     /// The program has not closed this end.
     wants_more: bool,
     /// The room that the sender has been told of.
@@ -188,6 +190,7 @@ impl Sink {
             inbox: Kept::new(&offer.terms, pace),
             causes,
             causes_max,
+            zeros: 1,
             wants_more: true,
             limit_told: 0,
             announced: None,
@@ -231,6 +234,12 @@ impl Sink {
     /// TPDUs and messages that the program has taken.
     pub const fn counts_taken(&self) -> Counts {
         Counts { tpdus: self.inbox.taken(), messages: self.inbox.messages_taken() }
+    }
+
+    /// A number that changes whenever there may be more for the program to see.
+    pub fn progress(&self) -> u64 {
+        let Losses { tpdus, dropped, messages } = self.losses();
+        self.inbox.cum() + tpdus + dropped + messages
     }
 
     /// What is lost of a circuit without error control; nothing with it.
@@ -329,9 +338,16 @@ impl Sink {
 
     fn note_cause(&mut self, cause: u64) {
         if self.causes.len() == self.causes_max {
-            self.causes.pop_front();
+            self.next_cause();
         }
+        self.zeros += usize::from(cause == 0);
         self.causes.push_back(cause);
+    }
+
+    fn next_cause(&mut self) -> Option<u64> {
+        let cause = self.causes.pop_front()?;
+        self.zeros -= usize::from(cause == 0);
+        Some(cause)
     }
 
     fn on_close(&mut self, all: Counts) {
@@ -385,7 +401,7 @@ impl Sink {
 
     fn end(&mut self, end: End) {
         self.state = State::Ended;
-        self.causes = VecDeque::new();
+        (self.causes, self.zeros) = (VecDeque::new(), 0);
         self.event = Some(SinkEvent::Ended(end));
     }
 
@@ -411,7 +427,7 @@ impl Sink {
             // The sender is told of new room when it is worth a TPDU, or when it could stand still.
             let (limit, quarter) = (self.inbox.limit(), u64::from(self.terms.window).div_ceil(4));
             let is_worth = limit >= self.limit_told + quarter && self.answers();
-            if is_worth && !self.causes.contains(&0) {
+            if is_worth && self.zeros == 0 {
                 self.note_cause(0);
             }
             self.finish();
@@ -424,6 +440,7 @@ impl Sink {
         if self.state == State::Open {
             (self.state, self.wants_more) = (State::Closing, false);
             self.causes.clear();
+            self.zeros = 0;
             self.retry = Retry::DUE;
         }
     }
@@ -490,7 +507,7 @@ impl Sink {
     /// Writes the next TPDU into `out`, which has room for a control TPDU, and returns its length.
     pub fn transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<usize> {
         let body = self.next_body(now)?;
-        if self.answer.take().is_none() && self.causes.pop_front().is_none() {
+        if self.answer.take().is_none() && self.next_cause().is_none() {
             self.retry.leaves(now, &self.trip);
         }
         if let TpduBody::Ack { limit, .. } = body {

@@ -163,6 +163,11 @@ impl Source {
         Counts { tpdus: self.outbox.ready(), messages: self.outbox.messages().0 }
     }
 
+    /// A number that changes whenever there may be more room, or more is known to be taken.
+    pub const fn progress(&self) -> u64 {
+        self.outbox.taken() + self.counts_taken().tpdus
+    }
+
     /// The counts that the other end's program has taken, as far as is known: without error control nothing
     /// is before the end.
     pub const fn counts_taken(&self) -> Counts {
