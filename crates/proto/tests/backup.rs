@@ -110,6 +110,26 @@ fn a_source_that_ends_behind_a_switch_is_heard_at_once() {
     }
 }
 
+/// The destination said so by its second path alone, and the source believed in the first one until that
+/// failed.
+#[test]
+fn a_destination_that_ends_by_its_second_path_is_heard_at_once() {
+    let mut unnoticed = 0;
+    for seed in 0..40 {
+        let mut world = open(seed, &SQUARE);
+        world.run_for(ms(500));
+        world.lose(1, 3, ms(1_900));
+        world.run_for(ms(200));
+        unnoticed += u64::from(world.reroutes.switched == 0);
+        let key = *world.calls.keys().next().expect("one channel");
+        world.close(key, 3);
+        world.run_for(ms(50));
+        assert!(matches!(outcomes(&world)[..], [Outcome::Closed(_)]), "seed {seed}: {:?}", world.calls);
+        world.assert_empty_at_the_end();
+    }
+    assert!(unnoticed > 20, "{unnoticed} sources believed in the first path");
+}
+
 #[test]
 fn a_fault_at_any_event_of_two_paths_leaks_nothing() {
     let busy = || {

@@ -20,6 +20,7 @@
 
 use super::Rcap;
 use super::call::Call;
+use super::end::Side;
 use super::io::{Ending, EntryId, Installed, Promise, RcapEvent, RcapOutput, simply};
 use super::ledger::Entry;
 use super::record::{Again, Apart, Demand, Record};
@@ -121,13 +122,19 @@ impl Rcap {
         &mut self,
         now: Instant,
         entry: &Entry,
-        (id, close): (EntryId, RcapClose),
+        (id, close, told_by): (EntryId, RcapClose, Option<Side>),
     ) -> bool {
         let (key, sending) = (entry.key(), entry.before.is_none());
         let RcapClose { cause, node } = close;
         if entry.standby.is_some() {
             if sending && is_of_path(entry, &close) {
                 self.tell(RcapEvent::SecondLost { channel: key.channel, cause, node });
+            }
+            if sending && !is_of_path(entry, &close) && told_by == Some(Side::Behind) {
+                // The destination ends the channel. By the first path its word may never come: it may have
+                // seen a failure there that this node has not heard of yet, and not have that path any more
+                // (seed 62000006557 of the product's timers).
+                self.release(now, id, Ending::Closed { cause, node }, None);
             }
             if !sending && !is_of_path(entry, &close) {
                 // The source ends the channel. By the first path its word may never come: it may have

@@ -27,6 +27,7 @@
 
 use super::Rcap;
 use super::call::{ATTEMPTS_MAX, Call};
+use super::end::Side;
 use super::establish::Attempt;
 use super::io::{ChannelKey, ChannelRequest, Ending, EntryId, Promise, RcapCallError, RcapEvent, simply};
 use super::ledger::{Entry, State, key};
@@ -182,7 +183,12 @@ impl Rcap {
 
     /// An open contract has ended at one of its ends: true if the channel goes on by another one, and no
     /// program hears of this end.
-    pub(super) fn goes_on(&mut self, now: Instant, entry: &Entry, ending: &Ending) -> bool {
+    pub(super) fn goes_on(
+        &mut self,
+        now: Instant,
+        entry: &Entry,
+        (ending, told_by): (&Ending, Option<Side>),
+    ) -> bool {
         let key = entry.key();
         let other = self.ledger.find(&key).and_then(|id| Some((id, self.ledger.get(id)?)));
         let Some((id, other)) = other.filter(|(_, other)| other.state.is_open()) else { return false };
@@ -190,7 +196,7 @@ impl Rcap {
             let close = self.close_of(ending);
             let (is_ended, is_used) = (entry.before.is_some(), entry.standby.is_none());
             let is_failed = super::reroute::is_of_path(entry, &close);
-            let goes_on = self.switches(now, entry, (id, close));
+            let goes_on = self.switches(now, entry, (id, close, told_by));
             if !(is_ended && is_used && is_failed) {
                 return goes_on;
             }

@@ -60,7 +60,10 @@ impl Rcap {
         if is_source && entry.is_pending {
             return self.end_pending(now, entry, self.denied_of(&ending));
         }
-        if entry.state.is_open() && (is_source || is_destination) && self.goes_on(now, entry, &ending) {
+        if entry.state.is_open()
+            && (is_source || is_destination)
+            && self.goes_on(now, entry, (&ending, told_by))
+        {
             return;
         }
         match (is_source || is_destination, entry.state.is_open()) {

@@ -118,7 +118,7 @@ pub struct RecoveryTimes {
     outdated: u64,
     unnoticed: u64,
     announced: Announced,
-    /// The newest token that a ring without reservations has passed on.
+    /// The newest token that a ring without reservations has passed on, or the last station of a ring.
     passed: (Generation, u64),
 }
 
@@ -206,14 +206,15 @@ impl RecoveryTimes {
 
     /// A master whose last reservation has ended sends no list with its token, and it may rest with it for
     /// the rest of the cycle when its successor is dead already: silence begins when the token leaves (seed
-    /// 60000001843 of the product's timers).
+    /// 60000001843 of the product's timers). So it does where a dead station has a slot, and is master then:
+    /// the last one alive rested with the token until it closed its own slot (seeds 62000002307 and
+    /// 62000007541). Where another one lives, it counts from the last list.
     fn passed_on(&mut self, view: &View<'_>, host: usize, frame: &[u8]) {
         let is_empty = view.at(host).rether().is_some_and(|rether| rether.slots().is_empty());
         let Ok(frame) = FrameView::parse(frame, view.settings.ether_type) else { return };
-        let stamp = stamp(&frame);
-        if is_empty && stamp > self.passed.max(self.newest) {
+        let (stamp, part) = (stamp(&frame), self.part(host));
+        if (is_empty || self.in_ring(view, part) == 1) && stamp > self.passed.max(self.newest) {
             self.passed = stamp;
-            let part = self.part(host);
             self.parts[part].last = self.parts[part].last.map(|_| view.now);
         }
     }
