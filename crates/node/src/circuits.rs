@@ -133,8 +133,6 @@ pub(crate) struct Circuits {
 
 /// Octets that a turn copies for circuits: well below 200 µs, which the token may wait.
 const OCTETS_A_TURN: usize = 131_072;
-/// What the machine's work for a part, or for one that was taken, counts beside its octets.
-const OCTETS_A_PART: usize = 1_024;
 /// No part is longer.
 const PART_MAX: usize = 16_384;
 
@@ -165,10 +163,12 @@ impl Circuits {
         Self { all, over, part: vec![0; PART_MAX].into(), next: 0 }
     }
 
-    /// Its doorbell is watched already.
-    pub(crate) fn attach(&mut self, id: CircuitId, token: u64, memory: Box<CircuitMemory>) {
+    /// Its doorbell is watched already. Of one that is not in the machine, and of whose end nothing is known,
+    /// nothing would ever be heard: its program is told that it was given up.
+    pub(crate) fn attach(&mut self, id: CircuitId, token: u64, memory: Box<CircuitMemory>, is_there: bool) {
         let end = self.over.iter().position(|(over, _)| *over == id);
         let end = end.map(|at| self.over.swap_remove(at).1);
+        let end = end.or((!is_there).then_some(CircuitEnd::Aborted));
         let (part, taken, armed) = (None, 0, 0);
         self.all.push(Circuit { id, memory, token, waits: true, part, taken, end, changed: true, armed });
     }
@@ -320,7 +320,7 @@ impl Circuit {
                 }
                 let ends = unit.route & PART_LAST != 0;
                 let written = node.circuit_write(at, self.id, octets, ends);
-                *left = left.saturating_sub(written.octets + OCTETS_A_PART);
+                *left = left.saturating_sub(written.octets + 64);
                 if written.octets < octets.len() || ends && !written.ended {
                     self.part = Some((unit, offset + written.octets));
                     return Ok(true);
@@ -329,17 +329,11 @@ impl Circuit {
                 self.changed = true;
             },
             CircuitRing::Sink(ring) => {
-                let said = ring.taken()?;
-                let more = (said - self.taken).min((*left / OCTETS_A_PART) as u64 + 1);
+                let taken = ring.taken()?;
+                let more = taken - std::mem::replace(&mut self.taken, taken);
                 if more > 0 {
                     node.circuit_take(at, self.id, more);
-                    self.taken += more;
-                    *left = left.saturating_sub(more as usize * OCTETS_A_PART);
                 }
-                if self.taken < said {
-                    return Ok(false);
-                }
-                let taken = said;
                 while let Some((piece, data)) = node.circuit_peek(self.id, ring.written() - taken) {
                     if *left == 0 {
                         return Ok(false);
@@ -349,7 +343,7 @@ impl Circuit {
                     if !ring.push(data, piece.last, lost) {
                         break;
                     }
-                    *left = left.saturating_sub(data.len() + OCTETS_A_PART);
+                    *left = left.saturating_sub(data.len() + 64);
                     self.changed = true;
                 }
                 Ok(true)

@@ -88,27 +88,7 @@ pub(crate) fn run(
     (listener, signals): (&ControlListener, &SignalFd),
     data: &ControlEnd,
 ) -> io::Result<()> {
-    let (sessions, user) = (Vec::new(), nix::unistd::geteuid().as_raw());
-    let log = facts.log.as_ref().and_then(|log| log.try_clone().ok());
-    let incidents = Incidents::new(log.and_then(|log| TraceReader::open(log).ok()));
-    let mut control = Control {
-        facts,
-        realtime,
-        data,
-        sessions,
-        next: FIRST_SESSION,
-        user,
-        snapshot_asked: false,
-        next_snapshot: Instant::ZERO,
-        incidents,
-        journal: Journal::new(facts),
-        ended: EndedChannels::default(),
-        rerouting: Rerouting::default(),
-        receivers: BTreeMap::new(),
-        offers: Offers::new(),
-        entrance: Entrance::new(listener),
-        over: false,
-    };
+    let mut control = Control::new(facts, realtime, data, listener);
     let ended = control.turns(listener, signals);
     if let Err(error) = &ended {
         say(Level::Error, "control", &format!("the control thread ends: {error}"));
@@ -116,6 +96,37 @@ pub(crate) fn run(
         data.say(Command::Stop);
     }
     ended
+}
+
+impl<'a> Control<'a> {
+    fn new(
+        facts: &'a Facts,
+        realtime: &'a Realtime,
+        data: &'a ControlEnd,
+        listener: &ControlListener,
+    ) -> Self {
+        let (sessions, user) = (Vec::new(), nix::unistd::geteuid().as_raw());
+        let log = facts.log.as_ref().and_then(|log| log.try_clone().ok());
+        let incidents = Incidents::new(log.and_then(|log| TraceReader::open(log).ok()));
+        Self {
+            facts,
+            realtime,
+            data,
+            sessions,
+            next: FIRST_SESSION,
+            user,
+            snapshot_asked: false,
+            next_snapshot: Instant::ZERO,
+            incidents,
+            journal: Journal::new(facts),
+            ended: EndedChannels::default(),
+            rerouting: Rerouting::default(),
+            receivers: BTreeMap::new(),
+            offers: Offers::new(),
+            entrance: Entrance::new(listener),
+            over: false,
+        }
+    }
 }
 
 impl Control<'_> {

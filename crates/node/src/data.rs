@@ -316,4 +316,4 @@ fn boot_id() -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -88,6 +88,11 @@ impl OwnCircuits {
         self.weight() == 0 && self.accepts.is_none()
     }
 
+    /// The data thread takes circuits of that service for its program.
+    fn is_open_for(&self, service: u32) -> bool {
+        self.listens.as_ref().is_some_and(|listens| listens.is_open && listens.service == service)
+    }
+
     /// Its program is gone: returns the service to which it listened.
     pub(crate) fn forget(&mut self, data: &ControlEnd) -> Option<u32> {
         let asked = self.asks.take().and_then(|asks| asks.circuit);
@@ -203,12 +208,8 @@ impl Control<'_> {
     /// The next circuit of a service is for this connection, if its user listens to it.
     fn circuit_accept(&mut self, at: usize, service: u32) {
         let user = self.sessions[at].user;
-        let listens = |session: &&Session| {
-            let listens = session.circuits.listens.as_ref();
-            session.user == user
-                && listens.is_some_and(|listens| listens.is_open && listens.service == service)
-        };
-        if self.sessions.iter().find(listens).is_none() {
+        let listens = |session: &Session| session.user == user && session.circuits.is_open_for(service);
+        if !self.sessions.iter().any(listens) {
             let sentence = format!("no program of yours listens to service {service} of circuits");
             return self.sessions[at].error(sentence, true);
         }
@@ -325,8 +326,7 @@ impl Control<'_> {
             CircuitNote::Asked { ask, result } => self.on_circuit_asked(ask, result),
             CircuitNote::Opened { circuit, terms, name } => self.on_circuit_opened(circuit, &terms, name),
             CircuitNote::Offered { circuit, from, terms, name } => {
-                self.offers.push_back(Offered { circuit, from, terms, name });
-                self.hand_out_offers();
+                self.on_circuit_offered(circuit, from, terms, name);
             }
             CircuitNote::Ended { circuit, end } => self.on_circuit_ended(circuit, end),
             CircuitNote::Hostile { circuit, why } => {
@@ -346,6 +346,17 @@ impl Control<'_> {
                 }
             }
         }
+    }
+
+    /// Its listener may have gone while the note was on its way. The next listener of that service may be
+    /// another user's, and must not get what the former one was offered.
+    fn on_circuit_offered(&mut self, circuit: CircuitId, from: String, terms: Terms, name: u64) {
+        let listens = |session: &Session| session.circuits.is_open_for(terms.service);
+        if !self.sessions.iter().any(listens) {
+            return tell(self.data, CircuitCommand::Release { circuit });
+        }
+        self.offers.push_back(Offered { circuit, from, terms, name });
+        self.hand_out_offers();
     }
 
     fn on_circuit_listening(&mut self, ask: u64, result: Result<(), String>) {
@@ -450,3 +461,6 @@ impl Control<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

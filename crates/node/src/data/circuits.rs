@@ -33,7 +33,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                     self.control.say(Note::Remains(Remains::Circuit(memory)));
                     return;
                 }
-                self.rings.circuits.attach(circuit, token, memory);
+                let is_there = self.node.circuit(circuit).is_some();
+                self.rings.circuits.attach(circuit, token, memory, is_there);
             }
             CircuitCommand::Release { circuit } => {
                 self.node.circuit_release(at, circuit);

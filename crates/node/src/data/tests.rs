@@ -1,6 +1,7 @@
 //! Turns of the data thread over a device that takes everything.
 
 mod budget;
+mod circuits;
 mod doubles;
 mod ease;
 mod floods;
@@ -99,7 +100,7 @@ fn look_at_card<D: FrameDevice, G: crate::gate::Egress>(data: &mut Data<D, G>) {
 
 const SOCKET: u64 = 99;
 
-fn spec(name: &str, settings: Settings) -> NodeSpec {
+pub(crate) fn spec(name: &str, settings: Settings) -> NodeSpec {
     NodeSpec {
         interface: "none".into(),
         name: name.into(),
