@@ -74,6 +74,7 @@ struct Control<'a> {
     receivers: BTreeMap<ChannelId, Vec<ReceiverInfo>>,
     /// Circuits that no program has accepted yet.
     offers: Offers,
+    listing: circuits::Listing,
     entrance: Entrance,
     over: bool,
 }
@@ -123,6 +124,7 @@ impl<'a> Control<'a> {
             rerouting: Rerouting::default(),
             receivers: BTreeMap::new(),
             offers: Offers::new(),
+            listing: circuits::Listing::new(),
             entrance: Entrance::new(listener),
             over: false,
         }
@@ -142,7 +144,7 @@ impl Control<'_> {
             let due = self.ask_for_snapshot(now()).min(self.incidents.turn(now()));
             let due = due.min(self.tell_changes(now())).min(self.journal.turn(now()));
             let due = due.min(self.attend(&poller, listener, now())).min(self.rule_waiting(now()));
-            let due = due.min(self.look_at_queues(now()));
+            let due = due.min(self.look_at_queues(now())).min(self.ask_for_circuits(now()));
             let ready: Vec<Ready> = poller.wait(due)?.collect();
             for event in ready {
                 match event.token {

@@ -8,18 +8,24 @@ use crate::commands::ControlEnd;
 use crate::ledger::Charge;
 use crate::limits::Limit;
 use crate::log::{Level, say};
-use crate::session::Session;
-use rota_proto::circuits::{CircuitError, CircuitId, CircuitRequest, Listening};
+use crate::session::{Asked, Question, Session};
+use rota_proto::circuits::{CircuitError, CircuitId, CircuitRequest, CircuitSettings, Listening};
 use rota_proto::vc::WINDOW_MAX;
 use rota_proto::{CircuitOpenError, NotFound};
-use rota_shm::control::{CircuitAnswer, CircuitAsk, CircuitFlow, CircuitQuality, CircuitTerms, Reply};
+use rota_shm::control::{
+    CircuitAnswer, CircuitAsk, CircuitFlow, CircuitInfo, CircuitQuality, CircuitTerms, Reply,
+};
 use rota_shm::{CircuitEnd, CircuitShape, MemoryError, NodeCircuitSink, NodeCircuitSource};
-use rota_units::{BitRate, Octets};
+use rota_units::{BitRate, Instant, Octets};
 use rota_wire::{FlowControl, Quality, Refusal, Terms};
 use std::collections::VecDeque;
 
 /// Circuits that may wait for one listener's program at most.
 const BACKLOG_MAX: u16 = 64;
+/// Ends at one port that the programs of one user have at most, so that some are left for others.
+const ENDS_OF_USER: usize = CircuitSettings::USUAL.ends / 2;
+/// Listeners of one user at most.
+const LISTENERS_OF_USER: usize = CircuitSettings::USUAL.listeners / 2;
 /// Octets of a part's slot beside the part.
 const SLOT_OCTETS: u64 = 128;
 
@@ -73,6 +79,25 @@ pub(crate) struct Offered {
     from: String,
     terms: Terms,
     name: u64,
+    /// The user of its listener.
+    user: u32,
+}
+
+/// The question for the circuits of the data thread.
+pub(super) struct Listing {
+    /// It has been asked and has not answered yet.
+    is_asked: bool,
+    next: Instant,
+}
+
+impl Listing {
+    pub(super) const fn new() -> Self {
+        Self { is_asked: false, next: Instant::ZERO }
+    }
+}
+
+fn is_of_circuits(question: &Question) -> bool {
+    matches!(question.asked, Asked::Circuits)
 }
 
 /// Circuits that wait for a program, the oldest first.
@@ -81,16 +106,23 @@ pub(crate) type Offers = VecDeque<Offered>;
 impl OwnCircuits {
     /// What counts against its user.
     pub(crate) fn weight(&self) -> usize {
-        usize::from(self.listens.is_some() || self.asks.is_some() || self.owned.is_some())
+        let has_end = self.accepts.is_some() || self.asks.is_some() || self.owned.is_some();
+        usize::from(self.listens.is_some() || has_end)
     }
 
     fn is_free(&self) -> bool {
-        self.weight() == 0 && self.accepts.is_none()
+        self.weight() == 0
     }
 
     /// The data thread takes circuits of that service for its program.
     fn is_open_for(&self, service: u32) -> bool {
         self.listens.as_ref().is_some_and(|listens| listens.is_open && listens.service == service)
+    }
+
+    /// The circuit of its end.
+    fn circuit(&self) -> Option<CircuitId> {
+        let owned = self.owned.as_ref().map(|owned| owned.circuit);
+        owned.or_else(|| self.asks.as_ref()?.circuit)
     }
 
     /// Its program is gone: returns the service to which it listened.
@@ -108,6 +140,10 @@ impl OwnCircuits {
 
 fn tell(data: &ControlEnd, command: CircuitCommand) {
     data.say(Command::Circuit(command));
+}
+
+fn full_of(what: &str, most: usize) -> String {
+    format!("this user already has {most} {what}, which is the share of one user; close one")
 }
 
 fn quality_of(asked: CircuitQuality) -> Result<(Quality, Option<(Octets, BitRate)>), String> {
@@ -142,12 +178,12 @@ fn shape_of(terms: &Terms) -> CircuitShape {
 impl Control<'_> {
     pub(super) fn circuit_asked(&mut self, at: usize, ask: u64, had: usize, asked: CircuitAsk) {
         let session = &self.sessions[at];
-        let needs_room = matches!(asked, CircuitAsk::Listen { .. } | CircuitAsk::Open { .. });
-        let is_new = needs_room || matches!(asked, CircuitAsk::Accept { .. });
+        let is_new =
+            matches!(asked, CircuitAsk::Listen { .. } | CircuitAsk::Open { .. } | CircuitAsk::Accept { .. });
         if is_new && !session.circuits.is_free() {
             return session.error("this connection has a circuit already; each needs one of its own", true);
         }
-        if let (true, Err(sentence)) = (needs_room, self.facts.quota.one_more_channel(had)) {
+        if let (true, Err(sentence)) = (is_new, self.facts.quota.one_more_channel(had)) {
             return session.error(sentence, false);
         }
         match asked {
@@ -160,8 +196,7 @@ impl Control<'_> {
             }
             CircuitAsk::Mapped => self.circuit_mapped(at),
             CircuitAsk::List => {
-                self.sessions[at].wait_for(ask, crate::session::Asked::Circuits);
-                tell(self.data, CircuitCommand::List { ask });
+                self.sessions[at].wait_for(ask, Asked::Circuits);
             }
         }
     }
@@ -197,6 +232,14 @@ impl Control<'_> {
         if self.sessions.iter().any(is_taken) {
             return self.sessions[at].error(CircuitError::Taken(service).to_string(), true);
         }
+        let user = self.sessions[at].user;
+        let is_own = |session: &&Session| session.user == user && session.circuits.listens.is_some();
+        if self.sessions.iter().filter(is_own).count() >= LISTENERS_OF_USER {
+            return self.sessions[at].error(full_of("listeners for circuits", LISTENERS_OF_USER), false);
+        }
+        // More than its share would be offered in vain.
+        let backlog = backlog.min(ENDS_OF_USER as u16);
+        let listening = Listening { backlog, ..listening };
         let parts = u64::from(window) * u64::from(backlog);
         let Some(charge) = self.charge_parts(at, "a listener for circuits", parts) else { return };
         let session = &mut self.sessions[at];
@@ -340,23 +383,58 @@ impl Control<'_> {
                     tell(self.data, CircuitCommand::Release { circuit });
                 }
             }
-            CircuitNote::Listed { ask, all } => {
-                if let Some((session, crate::session::Asked::Circuits)) = self.asked(ask) {
-                    session.answer(&Reply::Circuit(CircuitAnswer::List(all)));
-                }
-            }
+            CircuitNote::Listed { ask, all } => self.on_circuits_listed(ask, &all),
         }
     }
 
     /// Its listener may have gone while the note was on its way. The next listener of that service may be
     /// another user's, and must not get what the former one was offered.
     fn on_circuit_offered(&mut self, circuit: CircuitId, from: String, terms: Terms, name: u64) {
-        let listens = |session: &Session| session.circuits.is_open_for(terms.service);
-        if !self.sessions.iter().any(listens) {
+        let listens = |session: &&Session| session.circuits.is_open_for(terms.service);
+        let Some(user) = self.sessions.iter().find(listens).map(|session| session.user) else {
+            return tell(self.data, CircuitCommand::Release { circuit });
+        };
+        // Not more than its share: a peer could take the ends of all users through one listener.
+        if self.ends_of(user, circuit.port()) >= ENDS_OF_USER {
             return tell(self.data, CircuitCommand::Release { circuit });
         }
-        self.offers.push_back(Offered { circuit, from, terms, name });
+        self.offers.push_back(Offered { circuit, from, terms, name, user });
         self.hand_out_offers();
+    }
+
+    /// Ends at a port that the programs of a user have, and those that its listeners are offered.
+    fn ends_of(&self, user: u32, port: u8) -> usize {
+        let of_programs = self.sessions.iter().filter(|session| session.user == user);
+        let of_programs = of_programs.filter_map(|session| session.circuits.circuit());
+        let offered = self.offers.iter().filter(|offer| offer.user == user).map(|offer| offer.circuit);
+        of_programs.chain(offered).filter(|circuit| circuit.port() == port).count()
+    }
+
+    /// Asks the data thread for its circuits if somebody wants them, as it is asked for its state: for all
+    /// who want them at once, and not more often than it can bear. Returns when to try again.
+    pub(super) fn ask_for_circuits(&mut self, now: Instant) -> Instant {
+        let wanted = |session: &Session| session.asked.iter().any(is_of_circuits);
+        if self.listing.is_asked || !self.sessions.iter().any(wanted) {
+            return Instant::FAR;
+        }
+        if now < self.listing.next {
+            return self.listing.next;
+        }
+        self.listing = Listing { is_asked: true, next: now + super::SNAPSHOT_EVERY };
+        tell(self.data, CircuitCommand::List { ask: self.next });
+        Instant::FAR
+    }
+
+    /// Answers all who asked before the list was made.
+    fn on_circuits_listed(&mut self, ask: u64, all: &[CircuitInfo]) {
+        self.listing.is_asked = false;
+        for session in &mut self.sessions {
+            let is_due = |question: &mut Question| question.ask <= ask && is_of_circuits(question);
+            let due: Vec<_> = session.asked.extract_if(.., is_due).collect();
+            for question in due {
+                session.to(question.number).answer(&Reply::Circuit(CircuitAnswer::List(all.to_vec())));
+            }
+        }
     }
 
     fn on_circuit_listening(&mut self, ask: u64, result: Result<(), String>) {
@@ -386,7 +464,17 @@ impl Control<'_> {
             return;
         };
         match (result, &mut session.circuits.asks) {
-            (Ok(circuit), Some(asks)) => asks.circuit = Some(circuit),
+            (Ok(circuit), Some(asks)) => {
+                asks.circuit = Some(circuit);
+                let (user, number) = (session.user, asks.number);
+                if self.ends_of(user, circuit.port()) > ENDS_OF_USER
+                    && let Some((at, _)) = self.asker_of(circuit)
+                {
+                    let sentence = full_of("circuits at this port", ENDS_OF_USER);
+                    self.sessions[at].to(number).error(sentence, false);
+                    tell(self.data, CircuitCommand::Release { circuit });
+                }
+            }
             (Err(error), asks) => {
                 let Some(Asks { number, to, .. }) = asks.take() else { return };
                 let session = session.to(number);

@@ -5,7 +5,7 @@ use crate::limits::Limit;
 use crate::log::{Level, say};
 use crate::session::Session;
 use rota_driver::poller::{Poller, Trigger};
-use rota_shm::control::{Connection, ControlListener, Reply, Request, SocketError, UNASKED};
+use rota_shm::control::{CircuitAsk, Connection, ControlListener, Reply, Request, SocketError, UNASKED};
 use rota_units::{Instant, Span};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -154,6 +154,9 @@ impl Control<'_> {
                 | Request::LlcOpen { .. }
                 | Request::UdpOpen { .. }
                 | Request::Circulate { .. }
+                | Request::Circuit(
+                    CircuitAsk::Listen { .. } | CircuitAsk::Accept { .. } | CircuitAsk::Open { .. }
+                )
         );
         if !session.only_asks || !is_more {
             return false;

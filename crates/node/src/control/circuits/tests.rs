@@ -9,7 +9,7 @@ use crate::status::Facts;
 use rota_driver::poller::Poller;
 use rota_driver::realtime::Realtime;
 use rota_proto::Settings;
-use rota_shm::control::{Connection, ControlListener, ControlName};
+use rota_shm::control::{Connection, ControlListener, ControlName, Request};
 
 const SERVICE: u32 = 7;
 
@@ -38,6 +38,8 @@ const fn listen(service: u32) -> CircuitAsk {
     CircuitAsk::Listen { service, window: 1, backlog: 64 }
 }
 
+const QUALITY: CircuitQuality =
+    CircuitQuality { error_control: true, stream: false, flow: CircuitFlow::Window };
 const ACCEPT: CircuitAsk = CircuitAsk::Accept { service: SERVICE };
 
 fn circuit(port: u8, number: u64) -> CircuitId {
@@ -63,6 +65,13 @@ impl Bench<'_> {
 
     fn told(&self, at: usize) -> Option<Reply> {
         self.programs[at].try_reply().expect("it is there").map(|message| message.body)
+    }
+
+    fn sentence(&self, at: usize) -> String {
+        match self.told(at) {
+            Some(Reply::Error { sentence, .. }) => sentence,
+            other => panic!("no error, but {other:?}"),
+        }
     }
 
     /// What the data thread hears.
@@ -135,5 +144,101 @@ fn an_offer_whose_listener_is_gone_goes_to_no_later_listener() {
         bench.offered(circuit(0, 3));
         assert!(matches!(bench.said()[..], [CircuitCommand::Accept { circuit: of }] if of == circuit(0, 3)));
         assert!(matches!(bench.told(program), Some(Reply::Circuit(CircuitAnswer::Accepted { .. }))));
+    });
+}
+
+/// A user could have as many circuits as connections.
+#[test]
+fn an_accept_counts_as_a_channel_and_is_refused_at_the_limit() {
+    bench("accept", Quota { channels: 2, ..Quota::default() }, |bench| {
+        bench.listens(1, SERVICE);
+        let (first, second) = (bench.connect(1), bench.connect(1));
+        bench.ask(first, ACCEPT);
+        assert!(bench.told(first).is_none(), "it waits");
+        bench.ask(second, ACCEPT);
+        let sentence = bench.sentence(second);
+        assert!(sentence.contains("--user-channels"), "{sentence}");
+        bench.offered(circuit(0, 1));
+        assert!(matches!(bench.told(first), Some(Reply::Circuit(CircuitAnswer::Accepted { .. }))));
+        bench.ask(second, ACCEPT);
+        assert!(bench.sentence(second).contains("--user-channels"), "the circuit counts too");
+    });
+}
+
+#[test]
+fn a_connection_beyond_the_limit_may_list_circuits_and_have_none() {
+    bench("beyond", Quota::default(), |bench| {
+        let at = bench.connect(1);
+        bench.control.sessions[at].only_asks = true;
+        let (to, quality) = (String::from("n2"), QUALITY);
+        let open = CircuitAsk::Open { to, service: SERVICE, window: 1, quality, level: 0 };
+        for asked in [listen(SERVICE), ACCEPT, open] {
+            assert!(bench.control.is_beyond_asking(at, &Request::Circuit(asked)));
+            assert!(bench.sentence(at).contains("--user-connections"));
+        }
+        assert!(!bench.control.is_beyond_asking(at, &Request::Circuit(CircuitAsk::List)));
+    });
+}
+
+#[test]
+fn a_user_leaves_half_of_a_port_to_others() {
+    bench("share", Quota::default(), |bench| {
+        bench.listens(1, SERVICE);
+        (0..32).for_each(|number| bench.offered(circuit(0, number)));
+        assert!(bench.released().is_empty());
+        bench.offered(circuit(0, 32));
+        assert_eq!(bench.released(), [circuit(0, 32)]);
+        bench.offered(circuit(1, 32));
+        assert!(bench.released().is_empty(), "the other port has ends of its own");
+
+        // Another user may ask, and this one may not.
+        for (user, is_let) in [(2, true), (1, false)] {
+            let (to, quality) = (String::from("n2"), QUALITY);
+            let at = bench.connect(user);
+            bench.ask(at, CircuitAsk::Open { to, service: 1, window: 1, quality, level: 0 });
+            let Some(CircuitCommand::Open { ask, .. }) = bench.said().pop() else { panic!("it asks") };
+            let of = circuit(0, 100 + u64::from(user));
+            bench.control.on_circuit(CircuitNote::Asked { ask, result: Ok(of) });
+            assert_eq!(bench.released().is_empty(), is_let, "user {user}");
+            assert_eq!(bench.told(at).is_none(), is_let, "user {user}");
+        }
+        (10..17).for_each(|service| _ = bench.listens(1, service));
+        let more = bench.connect(1);
+        bench.ask(more, listen(17));
+        assert!(bench.sentence(more).contains("8 listeners for circuits"));
+        bench.listens(2, 17);
+    });
+}
+
+/// Each program that asked in a loop let the data thread copy the whole table for each of its questions.
+#[test]
+fn lists_are_made_for_all_who_wait_and_not_more_often_than_snapshots() {
+    bench("lists", Quota::default(), |bench| {
+        let asked = |bench: &Bench<'_>| {
+            bench.said().into_iter().find_map(|command| match command {
+                CircuitCommand::List { ask } => Some(ask),
+                _ => None,
+            })
+        };
+        let (first, second, late) = (bench.connect(1), bench.connect(2), bench.connect(1));
+        let begin = Instant::from_nanos(1_000_000_000);
+        assert_eq!(bench.control.ask_for_circuits(begin), Instant::FAR);
+        assert_eq!(asked(bench), None, "nobody wants one");
+        bench.ask(first, CircuitAsk::List);
+        bench.ask(second, CircuitAsk::List);
+        assert_eq!(bench.control.ask_for_circuits(begin), Instant::FAR);
+        let ask = asked(bench).expect("a question");
+        bench.ask(late, CircuitAsk::List);
+        bench.control.ask_for_circuits(begin);
+        assert_eq!(asked(bench), None, "one at a time");
+        bench.control.on_circuit(CircuitNote::Listed { ask, all: Vec::new() });
+        for at in [first, second] {
+            assert!(matches!(bench.told(at), Some(Reply::Circuit(CircuitAnswer::List(_)))));
+        }
+        assert!(bench.told(late).is_none(), "the list is older than its question");
+        let next = bench.control.ask_for_circuits(begin);
+        assert_eq!((next, asked(bench)), (begin + super::super::SNAPSHOT_EVERY, None));
+        bench.control.ask_for_circuits(next);
+        assert!(asked(bench).is_some());
     });
 }
