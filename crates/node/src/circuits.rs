@@ -8,7 +8,7 @@ use crate::commands::Remains;
 use crate::ledger::Charge;
 use crate::waker::{Sleeper, Wakes};
 use rota_proto::Node;
-use rota_proto::circuits::{CircuitEvent, CircuitId, CircuitRequest, Listening, Loss};
+use rota_proto::circuits::{CircuitEvent, CircuitId, CircuitRequest, CircuitView, Listening, Loss};
 use rota_proto::vc::End;
 use rota_shm::control::CircuitInfo;
 use rota_shm::{
@@ -118,6 +118,8 @@ struct Circuit {
     /// Parts that the machine knows to be taken.
     taken: u64,
     end: Option<CircuitEnd>,
+    /// What its board says of counts: the machine of a lost port has none any more.
+    counts: CircuitState,
     changed: bool,
     armed: u64,
 }
@@ -169,8 +171,19 @@ impl Circuits {
         let end = self.over.iter().position(|(over, _)| *over == id);
         let end = end.map(|at| self.over.swap_remove(at).1);
         let end = end.or((!is_there).then_some(CircuitEnd::Aborted));
-        let (part, taken, armed) = (None, 0, 0);
-        self.all.push(Circuit { id, memory, token, waits: true, part, taken, end, changed: true, armed });
+        let (part, taken, armed, counts) = (None, 0, 0, CircuitState::default());
+        self.all.push(Circuit {
+            id,
+            memory,
+            token,
+            waits: true,
+            part,
+            taken,
+            end,
+            counts,
+            changed: true,
+            armed,
+        });
     }
 
     /// Its memory, to be let go.
@@ -266,7 +279,7 @@ impl Circuits {
         for circuit in self.all.iter_mut().filter(|circuit| circuit.changed) {
             // An end that waits for what has come is told in a later turn.
             circuit.changed = circuit.end.is_some() && circuit.waits;
-            circuit.tell(node);
+            circuit.tell(node.circuit(circuit.id));
             wakes.notify(&circuit.memory.sleeper);
             let armed = circuit.memory.ring.armed();
             if armed != circuit.armed {
@@ -352,13 +365,61 @@ impl Circuit {
     }
 
     /// Writes its state on its board.
-    fn tell(&self, node: &Node) {
+    fn tell(&mut self, view: Option<CircuitView>) {
         let counts = |counts: rota_proto::vc::Counts| (counts.tpdus, counts.messages);
-        let view = node.circuit(self.id);
-        let (own, taken) = view.map_or(((0, 0), (0, 0)), |view| (counts(view.counts), counts(view.taken)));
-        let lost = view.map_or((0, 0), |view| (view.lost.tpdus + view.lost.dropped, view.lost.messages));
+        if let Some(view) = view {
+            self.counts.own = counts(view.counts);
+            self.counts.taken = counts(view.taken);
+            self.counts.lost = (view.lost.tpdus + view.lost.dropped, view.lost.messages);
+        }
         // The end is told behind all that has come.
-        let end = self.end.filter(|_| !self.waits);
-        self.memory.board.set_circuit(&CircuitState { end, own, taken, lost });
+        self.counts.end = self.end.filter(|_| !self.waits);
+        self.memory.board.set_circuit(&self.counts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_proto::circuits::EndRole;
+    use rota_proto::vc::{Counts, Losses};
+    use rota_shm::{CircuitShape, NodeCircuitSource, open_circuit_source};
+    use rota_wire::{FlowControl, MacAddr, Quality};
+
+    const ID: CircuitId = CircuitId(5);
+
+    fn view() -> CircuitView {
+        let (source, serial, from, service, window, tpdu) = (1, 1, 1, 7, 4, 100);
+        let terms = Terms { source, serial, from, service, window, tpdu, quality: Quality::RELIABLE };
+        let (role, peer, flow) = (EndRole::Sender, MacAddr([2; 6]), FlowControl::Window);
+        let counts = Counts { tpdus: 9, messages: 4 };
+        let taken = Counts { tpdus: 6, messages: 3 };
+        let lost = Losses { tpdus: 1, dropped: 1, messages: 1 };
+        let (circuit, name, again, bad, offered) = (ID, 1, 0, 0, false);
+        CircuitView { circuit, role, peer, name, terms, counts, taken, again, lost, flow, bad, offered }
+    }
+
+    /// `rota pipe` said that 0 TPDUs were certainly taken.
+    #[test]
+    fn the_counts_of_a_circuit_stay_when_its_port_is_lost() {
+        let memory = NodeCircuitSource::create(CircuitShape { parts: 4, octets: 100 }).expect("memory");
+        let files = memory.descriptors();
+        let files = files.iter().map(|fd| fd.try_clone_to_owned().expect("a copy")).collect();
+        let program = open_circuit_source(files).expect("the client's side");
+        let NodeCircuitSource { source, bell, .. } = memory;
+        let waker = crate::waker::Waker::new().expect("an eventfd");
+        let sleeper = waker.sleeper(source.board.clone(), Some(bell));
+        let (ring, board, doorbell) = (CircuitRing::Source(source.ring), source.board, source.doorbell);
+        let memory = Box::new(CircuitMemory { ring, board, sleeper, doorbell, _charge: None });
+        let mut circuits = Circuits::new();
+        circuits.attach(ID, 1, memory, true);
+        circuits.all[0].tell(Some(view()));
+        let alive = CircuitState { end: None, own: (9, 4), taken: (6, 3), lost: (2, 1) };
+        assert_eq!(program.source.board.circuit(), alive);
+        assert!(circuits.on_end(ID, loss_of(Loss::PortGone)).is_none());
+        circuits.all[0].waits = false;
+        circuits.all[0].tell(None);
+        let lost = CircuitState { end: Some(CircuitEnd::PortGone), ..alive };
+        assert_eq!(program.source.board.circuit(), lost);
     }
 }
