@@ -186,6 +186,15 @@ impl Circuits {
         });
     }
 
+    /// Its program cannot be served: it is told so on its board, which it has until the control thread
+    /// releases it.
+    pub(crate) fn give_up(&mut self, at: Instant, id: CircuitId, node: &mut Node) {
+        if let Some(circuit) = self.all.iter_mut().find(|circuit| circuit.id == id) {
+            (circuit.waits, circuit.changed, circuit.end) = (false, true, Some(CircuitEnd::Hostile));
+        }
+        node.circuit_release(at, id);
+    }
+
     /// Its memory, to be let go.
     pub(crate) fn detach(&mut self, id: CircuitId, ignore: impl FnOnce(BorrowedFd<'_>)) -> Option<Remains> {
         self.over.retain(|(over, _)| *over != id);

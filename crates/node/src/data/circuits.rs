@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::circuits::{CircuitCommand, CircuitNote};
-use crate::commands::{Note, Remains};
+use crate::commands::Note;
 use crate::gate::Egress;
 use rota_driver::device::FrameDevice;
 use rota_proto::PortId;
@@ -27,14 +27,13 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             CircuitCommand::Accept { circuit } => _ = self.node.circuit_accept(circuit),
             CircuitCommand::Attach { circuit, memory } => {
                 let (token, watched) = self.waits.doorbell(&memory.doorbell);
-                if let Err(error) = watched {
-                    let why = format!("its doorbell cannot be waited on: {error}");
-                    self.note(CircuitNote::Hostile { circuit, why });
-                    self.control.say(Note::Remains(Remains::Circuit(memory)));
-                    return;
-                }
                 let is_there = self.node.circuit(circuit).is_some();
                 self.rings.circuits.attach(circuit, token, memory, is_there);
+                if let Err(error) = watched {
+                    self.rings.circuits.give_up(at, circuit, &mut self.node);
+                    let why = format!("its doorbell cannot be waited on: {error}");
+                    self.note(CircuitNote::Hostile { circuit, why });
+                }
             }
             CircuitCommand::Release { circuit } => {
                 self.node.circuit_release(at, circuit);
