@@ -135,6 +135,8 @@ pub(crate) struct Circuits {
 
 /// Octets that a turn copies for circuits: well below 200 µs, which the token may wait.
 const OCTETS_A_TURN: usize = 131_072;
+/// Ends that wait for their programs' memory: as many as there are connections, and some on their way.
+const OVER_MAX: usize = 2_048;
 /// No part is longer.
 const PART_MAX: usize = 16_384;
 
@@ -161,7 +163,7 @@ const fn loss_of(why: Loss) -> CircuitEnd {
 
 impl Circuits {
     pub(crate) fn new() -> Self {
-        let (all, over) = (Vec::with_capacity(128), Vec::with_capacity(128));
+        let (all, over) = (Vec::with_capacity(128), Vec::with_capacity(OVER_MAX));
         Self { all, over, part: vec![0; PART_MAX].into(), next: 0 }
     }
 
@@ -169,7 +171,7 @@ impl Circuits {
     /// nothing would ever be heard: its program is told that it was given up.
     pub(crate) fn attach(&mut self, id: CircuitId, token: u64, memory: Box<CircuitMemory>, is_there: bool) {
         let end = self.over.iter().position(|(over, _)| *over == id);
-        let end = end.map(|at| self.over.swap_remove(at).1);
+        let end = end.map(|at| self.over.remove(at).1);
         let end = end.or((!is_there).then_some(CircuitEnd::Aborted));
         let (part, taken, armed, counts) = (None, 0, 0, CircuitState::default());
         self.all.push(Circuit {
@@ -237,6 +239,10 @@ impl Circuits {
             // What has come is copied first: the next look does both.
             (circuit.end, circuit.waits, circuit.changed) = (Some(end), true, true);
             return None;
+        }
+        // More than this the control thread never leaves here: the oldest one is nobody's.
+        if self.over.len() == OVER_MAX {
+            self.over.remove(0);
         }
         self.over.push((id, end));
         Some(CircuitNote::Ended { circuit: id, end })
@@ -430,5 +436,19 @@ mod tests {
         circuits.all[0].tell(None);
         let lost = CircuitState { end: Some(CircuitEnd::PortGone), ..alive };
         assert_eq!(program.source.board.circuit(), lost);
+    }
+
+    #[test]
+    fn ends_that_nobody_fetches_take_no_more_room_than_they_were_given() {
+        let mut circuits = Circuits::new();
+        let room = circuits.over.capacity();
+        for number in 0..3 * OVER_MAX as u64 {
+            circuits.on_end(CircuitId(number), CircuitEnd::Silent);
+        }
+        assert_eq!((circuits.over.len(), circuits.over.capacity()), (OVER_MAX, room));
+        let newest = CircuitId(3 * OVER_MAX as u64 - 1);
+        assert!(circuits.over.iter().any(|(over, _)| *over == newest));
+        assert!(circuits.detach(newest, |_| {}).is_none());
+        assert_eq!(circuits.over.len(), OVER_MAX - 1);
     }
 }

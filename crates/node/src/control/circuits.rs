@@ -520,9 +520,15 @@ impl Control<'_> {
     fn on_circuit_ended(&mut self, circuit: CircuitId, end: CircuitEnd) {
         if let Some(place) = self.offers.iter().position(|offer| offer.circuit == circuit) {
             self.offers.remove(place);
-            tell(self.data, CircuitCommand::Release { circuit });
         }
-        let Some((at, asks)) = self.asker_of(circuit) else { return };
+        let Some((at, asks)) = self.asker_of(circuit) else {
+            // Nobody has it or waits for it: the data thread must not keep its end for a program.
+            let has_it = |session: &Session| session.circuits.circuit() == Some(circuit);
+            if !self.sessions.iter().any(has_it) {
+                tell(self.data, CircuitCommand::Release { circuit });
+            }
+            return;
+        };
         tell(self.data, CircuitCommand::Release { circuit });
         let Asks { number, to, service, .. } = asks;
         let session = self.sessions[at].to(number);

@@ -210,6 +210,28 @@ fn a_user_leaves_half_of_a_port_to_others() {
     });
 }
 
+/// The data thread kept such an end for ever.
+#[test]
+fn an_end_that_crosses_with_the_death_of_its_listener_is_released() {
+    bench("crosses", Quota::default(), |bench| {
+        let first = bench.listens(1, SERVICE);
+        bench.offered(circuit(0, 1));
+        bench.control.forget(&Poller::new(1).expect("a poller"), first);
+        bench.programs.clear();
+        assert!(bench.released().is_empty(), "the end of its service is the end of what it was offered");
+        bench.control.on_circuit(CircuitNote::Ended { circuit: circuit(0, 1), end: CircuitEnd::Silent });
+        assert_eq!(bench.released(), [circuit(0, 1)]);
+
+        // One whose program is about to map it is told there.
+        bench.listens(1, SERVICE);
+        let program = bench.connect(1);
+        bench.ask(program, ACCEPT);
+        bench.offered(circuit(0, 2));
+        bench.control.on_circuit(CircuitNote::Ended { circuit: circuit(0, 2), end: CircuitEnd::Silent });
+        assert!(bench.released().is_empty());
+    });
+}
+
 /// Each program that asked in a loop let the data thread copy the whole table for each of its questions.
 #[test]
 fn lists_are_made_for_all_who_wait_and_not_more_often_than_snapshots() {
