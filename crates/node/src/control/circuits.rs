@@ -240,12 +240,18 @@ impl Control<'_> {
         // More than its share would be offered in vain.
         let backlog = backlog.min(ENDS_OF_USER as u16);
         let listening = Listening { backlog, ..listening };
-        let parts = u64::from(window) * u64::from(backlog);
+        // Each port has a backlog of its own.
+        let parts = u64::from(window) * u64::from(backlog) * self.ports_with_circuits();
         let Some(charge) = self.charge_parts(at, "a listener for circuits", parts) else { return };
         let session = &mut self.sessions[at];
         let number = session.number();
         session.circuits.listens = Some(Listens { service, _charge: charge, is_open: false, ask, number });
         tell(self.data, CircuitCommand::Listen { ask, listening });
+    }
+
+    /// A tunnel has none.
+    fn ports_with_circuits(&self) -> u64 {
+        self.facts.ports.iter().filter(|port| port.trouble.is_none()).count().max(1) as u64
     }
 
     /// The next circuit of a service is for this connection, if its user listens to it.
