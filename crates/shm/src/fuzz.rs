@@ -2,17 +2,20 @@
 //! under `fuzz/corpus/` are replayed by the tests below.
 
 use crate::board::BoardView;
+use crate::circuit::{CircuitShape, NodeCircuitSink, open_circuit_sink};
 use crate::control::{Reply, Request};
 use crate::counters::CounterReader;
 use crate::layout::{
     BOARD_MAGIC, BOARD_OCTETS, BoardHeader, LAYOUT_VERSION, MESSAGE_CELL_OCTETS, MESSAGE_PARTS_MAX,
-    MessageDescriptor, RxRing, TRACE_MAGIC, TRACE_PORT_OCTETS, TRACE_SNAP_OCTETS, TraceHeader, TraceSlot,
-    board_file_octets, tx_file_octets,
+    MessageDescriptor, READER_OCTETS, ReaderHeader, RxRing, TRACE_MAGIC, TRACE_PORT_OCTETS,
+    TRACE_SNAP_OCTETS, TraceHeader, TraceSlot, board_file_octets, tx_file_octets,
 };
 use crate::memfd::{self, SIZE_SEALS};
 use crate::memory::{NodeSocket, NodeSource, ReaderFile, SocketShape, SourceShape, open_sink, open_socket};
 use crate::raw::WritePages;
 use crate::trace::TraceReader;
+
+const TAKEN: usize = core::mem::offset_of!(ReaderHeader, taken);
 
 /// The parser of what a client sends.
 pub fn fuzz_control_request(data: &[u8]) {
@@ -165,6 +168,97 @@ pub fn fuzz_message_ring(data: &[u8]) {
     }
 }
 
+/// The node's cells of a circuit, over the page of a program into which the data writes words, as above. The
+/// sender is told what this page says.
+pub fn fuzz_circuit_taken(data: &[u8]) {
+    let Ok(mut node) = NodeCircuitSink::create(CircuitShape { parts: 3, octets: 100 }) else { return };
+    let Some(theirs) = node.descriptors().get(1).and_then(|file| file.try_clone_to_owned().ok()) else {
+        return;
+    };
+    let Ok(page) = WritePages::map(&theirs, READER_OCTETS) else { return };
+    // The data decides whether the program has sealed its page.
+    if data.first().is_some_and(|first| first % 4 != 3) && memfd::seal(&theirs, memfd::FINAL_SEALS).is_err() {
+        return;
+    }
+    let (mut before, mut ended) = (0, None);
+    for chunk in data.chunks_exact(11) {
+        let (verb, place, value) = split(chunk);
+        match verb % 8 {
+            0 | 1 => {
+                let written = node.ring.written();
+                let is_written = node.ring.push(&[verb; 120][..place % 121], verb % 2 == 0, value);
+                assert_eq!(node.ring.written(), written + u64::from(is_written));
+                assert!(node.ring.written() - before <= 3, "no part is overwritten before it is taken");
+            }
+            2 | 3 => {
+                let taken = node.ring.taken();
+                assert!(ended.is_none_or(|ended| taken == Err(ended)), "it stays ended");
+                match taken {
+                    Ok(taken) => {
+                        assert!((before..=node.ring.written()).contains(&taken));
+                        before = taken;
+                    }
+                    Err(hostile) => ended = Some(hostile),
+                }
+            }
+            4 => _ = node.ring.armed(),
+            // The word that matters, more often than chance would have it.
+            5 => page.store(TAKEN, value % 8),
+            6 => page.store(TAKEN, value),
+            _ => page.store(place % (READER_OCTETS / 8) * 8, value),
+        }
+    }
+}
+
+/// A program's reader of the cells of a circuit, over a file of its node into which the data writes words.
+pub fn fuzz_circuit_cells(data: &[u8]) {
+    const PARTS: usize = 3;
+    let Some(ring) = RxRing::new(PARTS as u32, 100) else { return };
+    let (Some(octets), slot_octets) = (board_file_octets(ring), ring.slot_octets()) else { return };
+    let Ok(file) = memfd::create("rota-fuzz", octets) else { return };
+    let (Ok(pages), Ok(())) = (WritePages::map(&file, octets), memfd::seal(&file, SIZE_SEALS)) else {
+        return;
+    };
+    let header = [BOARD_MAGIC, LAYOUT_VERSION, 100, 0, PARTS as u64, slot_octets as u64];
+    header.iter().enumerate().for_each(|(word, &value)| pages.store(word * 8, value));
+    let open = || {
+        let reader = ReaderFile::create().ok()?.into_descriptor();
+        let (doorbell, bell) = (file.try_clone().ok()?, file.try_clone().ok()?);
+        open_circuit_sink(vec![file.try_clone().ok()?, reader, doorbell, bell]).ok()
+    };
+    let Some(mut client) = open() else { return };
+    let mut room = vec![0; client.ring.room()];
+    for chunk in data.chunks_exact(11) {
+        let (verb, place, value) = split(chunk);
+        let slot = BOARD_OCTETS + place % PARTS * slot_octets;
+        match verb % 8 {
+            0 => {
+                let taken = client.ring.taken();
+                let part = client.ring.next_part(&mut room);
+                assert!(part.is_none_or(|part| part.octets <= room.len()));
+                assert_eq!(client.ring.taken(), taken + u64::from(part.is_some()));
+            }
+            // Less room than the reader asks for.
+            1 => _ = client.ring.next_part(&mut [0; 7]),
+            2 => _ = client.board.circuit(),
+            // The words that matter, more often than chance would have it.
+            3 => pages.store(core::mem::offset_of!(BoardHeader, rx_head), value % 16),
+            4 => pages.store(core::mem::offset_of!(BoardHeader, circuit_end), value % 0x400),
+            5 => pages.store(slot + place / PARTS % 7 * 8, value),
+            // The sizes that the head states, and a reader that believes them.
+            6 => {
+                pages.store(place % 6 * 8, value % 9_216);
+                if let Some(mut client) = open() {
+                    let mut room = vec![0; client.ring.room()];
+                    let _ = client.ring.next_part(&mut room);
+                }
+            }
+            _ => pages.store(place % (octets / 8) * 8, value),
+        }
+        client.ring.tell();
+    }
+}
+
 /// The reader of a counters file whose octets are the data.
 pub fn fuzz_counters(data: &[u8]) {
     let Ok(file) = memfd::create("rota-fuzz", data.len()) else { return };
@@ -288,6 +382,16 @@ mod tests {
     #[test]
     fn the_corpus_of_message_rings_replays() {
         replay("message_ring", fuzz_message_ring);
+    }
+
+    #[test]
+    fn the_corpus_of_what_receivers_of_circuits_have_taken_replays() {
+        replay("circuit_taken", fuzz_circuit_taken);
+    }
+
+    #[test]
+    fn the_corpus_of_cells_of_circuits_replays() {
+        replay("circuit_cells", fuzz_circuit_cells);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::layout::{
 use crate::memfd::{self, FINAL_SEALS};
 use crate::memory::{MemoryError, NodeSource, ReaderFile, SinkShape, SourceShape, open_sink, open_source};
 use crate::raw::WritePages;
-use crate::{Hostile, NodeSink, RingFragment};
+use crate::{CircuitShape, Hostile, NodeCircuitSource, NodeSink, RingFragment};
 
 const SHAPE: SourceShape = SourceShape { buffers: 4, unit_octets_max: 5_000 };
 
@@ -354,6 +354,38 @@ fn nothing_beyond_a_short_unit_is_copied() {
     assert!(!node.ring.copy(&unit, 9, &mut into[..2]));
     assert!(!node.ring.copy(&unit, 4_000, &mut into[..1]));
     assert!(!node.ring.copy(&unit, u32::MAX, &mut into));
+}
+
+/// A part of a circuit is a unit whose route its program chooses: any word of it is one, and its length is
+/// bounded by what a TPDU holds.
+#[test]
+fn a_part_of_a_circuit_may_say_anything_and_is_no_longer_than_a_tpdu() {
+    let shape = CircuitShape { parts: 4, octets: 100 };
+    let node_and_pages = || {
+        let mut node = NodeCircuitSource::create(shape).unwrap();
+        let ring = node.descriptors()[0].try_clone_to_owned().unwrap();
+        let pages = WritePages::map(&ring, tx_file_octets(4, 100).unwrap()).unwrap();
+        node.source.mapped().unwrap();
+        (node, pages)
+    };
+    for route in [0, crate::PART_LAST | crate::PART_FINISH, 1 << 63, u64::MAX] {
+        let (mut node, pages) = node_and_pages();
+        pages.store(TX_HEADER_OCTETS + offset_of!(TxDescriptor, route), route);
+        publish(&pages, sequence_shut(0), 0, 100, 1);
+        let part = node.source.ring.show().unwrap().unwrap();
+        assert_eq!((part.route, part.octets), (route, 100));
+        pages.store(TX_HEADER_OCTETS + offset_of!(TxDescriptor, route), !route);
+        assert!(node.source.ring.copy(&part, 0, &mut [0; 100]));
+        assert_eq!(part.route, route, "the word that was read once counts");
+    }
+    for octets in [101, 65_536, u64::MAX] {
+        let (mut node, pages) = node_and_pages();
+        publish(&pages, sequence_shut(0), 0, octets, 1);
+        assert_eq!(node.source.ring.show(), Err(Hostile::Length { octets, octets_max: 100 }));
+    }
+    let (mut node, pages) = node_and_pages();
+    publish(&pages, sequence_shut(0), 0, 100, 5);
+    assert_eq!(node.source.ring.show(), Err(Hostile::IndexJump { claimed: 5, slots: 4 }));
 }
 
 /// The bits of a ring of 64 slots fill a whole word: a shift by all of them must leave none.
