@@ -45,7 +45,10 @@ impl Node {
     pub(super) fn arrival_of(&mut self, entry: EntryId) -> Option<Arrival> {
         let (before, local_id, octets) = self.across.as_mut()?.rcap.name_arrival(entry)?;
         let octets = u32::try_from(octets.get()).unwrap_or(u32::MAX);
-        Some(Arrival { from: self.way_to(before)?, local_id, octets })
+        let from = self.way_to(before)?;
+        // Until the end goes, on whatever path its packets come then.
+        self.across.as_mut()?.rcap.face(local_id, true);
+        Some(Arrival { from, local_id, octets })
     }
 
     /// The program of such a channel counts so far.
