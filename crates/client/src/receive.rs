@@ -8,7 +8,7 @@ use rota_proto::OneWay;
 use rota_shm::control::{Message, QueueInfo, RefusalInfo, Reply, Request, SocketError};
 use rota_shm::{
     ApartShape, BoardView, ChannelCounter, ChannelKey, ChannelState, ClientSink, MemoryError, NextUnit,
-    RxCounts, max_slice, open_sink_with,
+    RxCounts, Waited, max_slice, open_sink_with,
 };
 use rota_units::{Instant, Span};
 
@@ -17,9 +17,6 @@ use crate::reattach::ListenOrigin;
 use crate::session::{LOCAL_TIMEOUT, Session, unexpected};
 use crate::wait::{NODE_GONE, WaitError, wait_for};
 use crate::{now, sleep_until};
-
-/// How long a program that waits for frames of the kernel does not look whether its channel has ended.
-const LOOKS: Span = Span::from_millis(10);
 
 /// Why no channel was accepted.
 #[derive(Debug, thiserror::Error)]
@@ -344,14 +341,14 @@ impl RecvChannel {
         self.sink.ring.unproven()
     }
 
-    /// As [`wait_for`], where the kernel fills the queue: no word on the board tells of a frame, and the
-    /// kernel wakes this thread.
+    /// As [`wait_for`], where the kernel fills the queue: no word on the board tells of a frame there, and the
+    /// kernel wakes this thread. Frames may come by the node nevertheless.
     fn wait_apart(&mut self, into: &mut Vec<u8>, timeout: Span) -> Result<NextUnit, WaitError> {
         let give_up = now() + timeout;
         let mut is_gone = false;
         loop {
             // The state is read before the queue: all that came before the end is in the queue then.
-            let state = self.sink.board.state();
+            let (seen, state) = (self.sink.board.event(), self.sink.board.state());
             let ring = &mut self.sink.ring;
             let next = if self.newest { ring.newest_unit(into) } else { ring.next_unit(into) };
             if let Some(next) = next {
@@ -367,7 +364,7 @@ impl RecvChannel {
             if left == Span::ZERO {
                 return Err(WaitError::TimedOut);
             }
-            ring.sleep(left.min(LOOKS));
+            let _: Waited = self.sink.wait(seen, left);
             // Only where nothing came: this asks the kernel.
             is_gone = self.session.is_gone();
         }

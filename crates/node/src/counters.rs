@@ -145,7 +145,8 @@ const COUNTERS: [Counter; 103] = [
     ("llc_fragments_dropped", Sum(|v| v.llc.counters().fragments_dropped)),
     ("llc_incomplete", Sum(|v| v.llc.counters().incomplete)),
     ("llc_not_for_us", Sum(|v| v.llc.counters().not_for_us)),
-    // Packets of channels across segments; each that does not go on is counted under the reason.
+    // Packets of channels across segments; each that does not go on is counted under the reason. Those that
+    // the kernel puts into a program's queue do not come by here: the kernel counts them.
     ("packets_sent", Sum(|v| v.port.counters().packets.sent)),
     ("packets_received", Sum(|v| v.port.counters().packets.received)),
     ("packets_forwarded", Sum(|v| v.port.counters().packets.forwarded)),

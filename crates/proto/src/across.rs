@@ -144,6 +144,8 @@ pub(crate) struct Arrival {
     pub(crate) local_id: u16,
     /// Payload of the largest one.
     pub(crate) octets: u32,
+    /// The program takes them itself.
+    pub(crate) is_apart: bool,
 }
 
 impl End {

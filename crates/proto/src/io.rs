@@ -297,6 +297,8 @@ pub struct ReaderCounts {
     pub delay_max_ns: u64,
     /// See before.
     pub delay_newest_ns: u64,
+    /// Units that the sending program left out, as the newest frame states.
+    pub left_out: u64,
 }
 
 impl ReaderCounts {
@@ -316,6 +318,7 @@ impl ReaderCounts {
             missing: clip(self.missing),
             delay_max_ns: clip(self.delay_max_ns),
             delay_newest_ns: clip(self.delay_newest_ns),
+            left_out: clip(self.left_out),
         }
     }
 
@@ -331,6 +334,7 @@ impl ReaderCounts {
             octets: self.octets.max(known.octets),
             next: self.next.max(known.next),
             delay_max_ns: self.delay_max_ns.max(known.delay_max_ns),
+            left_out: self.left_out.max(known.left_out),
             ..self
         }
     }

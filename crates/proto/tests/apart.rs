@@ -78,6 +78,18 @@ fn the_frames_of_a_channel_are_known_before_its_sender_may_send() {
     assert!(packets >= 12, "{packets} packets of three units");
 }
 
+/// It was free for another channel once its own one had another path or contract, and the kernel still knew it.
+#[test]
+fn a_channel_keeps_the_local_id_of_its_first_path_until_it_ends() {
+    let (mut net, sending, ..) = open(&[Link, Link]);
+    assert_eq!(net.nodes[2].holdings().faced, 1);
+    let now = net.now;
+    net.nodes[0].close(now, sending);
+    net.drain(0);
+    net.run(ms(3_000));
+    assert_eq!(net.nodes[2].holdings(), rota_proto::Holdings::default());
+}
+
 /// The stations of a RETHER segment read each frame of data.
 #[test]
 fn no_frames_of_a_channel_are_known_that_ends_on_a_ring() {
@@ -96,7 +108,7 @@ fn a_node_believes_the_program_of_a_channel_across_segments() {
     net.nodes[2].take_counts(receiving, &fewer);
     let came = net.nodes[2].received(receiving).expect("it is open");
     assert_eq!((came.units, came.lost), (7, 2));
-    assert_eq!(net.packets(2, 1).received, 28);
+    assert_eq!(net.packets(2, 1).received, 0, "the port's count is the node's own");
     // Its packets come by the node now: the program counts them as it takes them.
     net.unit(sending, 0, 5_000);
     net.run(ms(1_500));

@@ -16,7 +16,7 @@ use crate::layout::{
 };
 use crate::memfd::{self, FINAL_SEALS, SIZE_SEALS};
 use crate::message::Sleep;
-use crate::raw::{ReadPages, Waited, WritePages};
+use crate::raw::{ReadPages, Waited, WritePages, max_slice};
 use crate::ring::{Apart, ApartShape, MessageReader, MessageWriter, RxReader, RxWriter, TxReader, TxWriter};
 use rota_units::Span;
 
@@ -160,6 +160,22 @@ pub struct ClientSink {
     pub ring: RxReader,
     /// What the node tells.
     pub board: BoardView,
+}
+
+impl ClientSink {
+    /// Sleeps where the kernel fills the queue, for `timeout` or [`max_slice`] at most: until a frame waits
+    /// there. Where the newest fragment has come by the node, until the board has changed since `seen`: once
+    /// the channel has another path or contract, all come so. May return before.
+    pub fn wait(&mut self, seen: EventSeen, timeout: Span) -> Waited {
+        // The other place, where the next one may come, is looked at after this time.
+        let most = timeout.min(max_slice());
+        if self.ring.is_by_node() {
+            self.board.wait(seen, most)
+        } else {
+            self.ring.sleep(most);
+            Waited::Look
+        }
+    }
 }
 
 impl NodeSource {

@@ -22,7 +22,7 @@ impl Sink {
         }
         self.stated = Some(stated);
         let rota_shm::Stated { units, lost, incomplete, late, latest_by_ns, fragments, octets, .. } = stated;
-        let rota_shm::Stated { next, missing, delay_max_ns, delay_newest_ns, .. } = stated;
+        let rota_shm::Stated { next, missing, delay_max_ns, delay_newest_ns, left_out, .. } = stated;
         let counts = ReaderCounts {
             units,
             lost,
@@ -35,6 +35,7 @@ impl Sink {
             missing,
             delay_max_ns,
             delay_newest_ns,
+            left_out,
         };
         let channel = self.channel;
         let Some(before) = node.received(channel) else { return };

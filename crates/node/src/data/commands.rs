@@ -40,6 +40,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Command::Decline { channel, short } => self.node.decline(at, channel, short),
             Command::AttachSink { channel, buffers, memory } => {
                 self.node.state_memory(channel, buffers);
+                if memory.is_apart {
+                    self.node.take_apart(channel);
+                }
                 // One that has ended meanwhile is not heard of again: nobody would take its memory away.
                 if self.node.accept(at, channel) {
                     self.rings.sinks.push(Sink::new(channel, memory));

@@ -2,7 +2,7 @@
 //! comes by here. The program's counts take the place of those made of frames.
 //!
 //! A program that lies about its counts misleads the sender of its own channel, as one that throws units away
-//! does, and nobody else.
+//! does, and nobody else: no number of it goes into a count of a port or of the node.
 
 use super::incoming::Incoming;
 use super::{ChannelEvent, Channels};

@@ -50,11 +50,6 @@ impl Follow {
         }
     }
 
-    /// The same where nobody tells which units were left out.
-    pub(crate) fn came(&mut self, next: u64, missing: u64) {
-        self.reach(next, missing, self.left_out);
-    }
-
     /// A fragment with so many octets of its unit has come.
     pub fn fragment(&mut self, unit: &UnitDescriptor, octets: u64) -> Followed {
         let known = self.unit.filter(|coming| coming.number == unit.number);

@@ -241,6 +241,9 @@ impl Node {
     fn forget_end(&mut self, channel: ChannelId) -> Option<End> {
         let across = self.across.as_mut()?;
         let end = across.ends.remove(&channel)?;
+        if let Some(arrival) = end.arrival {
+            across.rcap.face(arrival.local_id, false);
+        }
         if end.sending && across.trees.remove(&channel).is_some() {
             self.hops.fans.forget(channel);
         }

@@ -27,7 +27,7 @@ impl Node {
     /// asked, and hold until it goes by another path or contract.
     pub fn facing(&self, channel: ChannelId) -> Option<Facing> {
         if let Some(end) = self.end_across(channel) {
-            let Arrival { from, local_id, octets } = end.arrival?;
+            let Arrival { from, local_id, octets, .. } = end.arrival?;
             let medium = self.port_at(from.port)?.medium();
             let facts = medium.data_facts(from.hop, PayloadKind::Rtip, local_id)?;
             return Some(Facing { port: from.port, facts, fragment_octets: octets, one_clock: false });
@@ -45,17 +45,34 @@ impl Node {
     pub(super) fn arrival_of(&mut self, entry: EntryId) -> Option<Arrival> {
         let (before, local_id, octets) = self.across.as_mut()?.rcap.name_arrival(entry)?;
         let octets = u32::try_from(octets.get()).unwrap_or(u32::MAX);
-        Some(Arrival { from: self.way_to(before)?, local_id, octets })
+        let from = self.way_to(before)?;
+        // Until the end goes, on whatever path its packets come then.
+        self.across.as_mut()?.rcap.face(local_id, true);
+        Some(Arrival { from, local_id, octets, is_apart: false })
     }
 
-    /// The program of such a channel counts so far.
-    pub fn take_counts(&mut self, channel: ChannelId, counts: &ReaderCounts) {
-        if let Some(came) = self.hops.take_counts(channel, counts) {
-            let port = self.end_across(channel).and_then(|end| end.way).and_then(|way| self.place(way.port));
-            if let Some(at) = port {
-                self.lines[at].port.packets_mut().received += came;
+    /// The program of such a channel takes its frames itself, from the first one on: none that comes by the
+    /// node counts before it has.
+    pub fn take_apart(&mut self, channel: ChannelId) {
+        let end = self.across.as_mut().and_then(|across| across.ends.get_mut(&channel));
+        match end {
+            Some(end) => {
+                if let Some(arrival) = &mut end.arrival {
+                    arrival.is_apart = true;
+                }
+                self.hops.take_apart(channel);
             }
-            self.count_arrivals();
+            None => self.take_counts(channel, &ReaderCounts::default()),
+        }
+    }
+
+    /// The program of such a channel counts so far. Its frames are not among the packets of the port, which
+    /// are this node's own count.
+    pub fn take_counts(&mut self, channel: ChannelId, counts: &ReaderCounts) {
+        if let Some(has_waited) = self.hops.take_counts(channel, counts) {
+            if has_waited {
+                self.count_arrivals();
+            }
             return;
         }
         let line = self.line_mut(channel);

@@ -22,6 +22,8 @@ pub struct Holdings {
     pub labels: usize,
     /// Ends of programs whose path was cut off.
     pub parked: usize,
+    /// Local ids that no other channel gets while the program of the first one has them.
+    pub faced: usize,
 }
 
 impl Node {
@@ -44,6 +46,7 @@ impl Node {
             hops,
             labels,
             parked,
+            faced: across.rcap.faced(),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::backup::Standby;
 use super::io::{ChannelKey, EntryId, HopOffer, NextHop};
+use super::labels::Labels;
 use super::limits::RcapLimits;
 use super::record::{Demand, Record};
 use rota_contract::{CloseCause, NodeId};
@@ -135,10 +136,9 @@ pub(super) struct Ledger {
     users: BTreeMap<(NodeId, u32), Used>,
     /// Entries of each neighbour's requests that are not open.
     waiting: BTreeMap<NodeId, usize>,
-    labels: BTreeSet<u16>,
+    pub(super) labels: Labels,
     buffer_octets: u64,
     last_id: u64,
-    last_label: u16,
     ended: Ended,
 }
 
@@ -157,10 +157,9 @@ impl Ledger {
             dues: BTreeSet::new(),
             users: BTreeMap::new(),
             waiting: BTreeMap::new(),
-            labels: BTreeSet::new(),
+            labels: Labels::new(),
             buffer_octets: 0,
             last_id: 0,
-            last_label: 0,
             ended: Ended { last: BTreeMap::new(), order: VecDeque::new() },
         }
     }
@@ -233,7 +232,7 @@ impl Ledger {
         }
         let is_labelled = |other: &Entry| other.label == entry.label && entry.label > 0;
         if !entry.demand.is_branch() || !self.entries.values().any(is_labelled) {
-            self.labels.remove(&entry.label);
+            self.labels.free(entry.label);
         }
         self.buffer_octets -= entry.buffer_octets;
         self.ended.note(entry.key(), entry.of.attempt, until, remembered);
@@ -307,8 +306,7 @@ impl Ledger {
         let before = entry.before;
         self.count_waiting(before);
         if before.is_some() && self.name(id).is_none() {
-            let label = self.label_of_stem(id).unwrap_or_else(|| self.free_label());
-            self.labels.insert(label);
+            let label = self.label_of_stem(id).unwrap_or_else(|| self.labels.give());
             self.entries.get_mut(&id).expect("as above").label = label;
         }
     }
@@ -319,8 +317,7 @@ impl Ledger {
         if entry.label > 0 || entry.demand.is_branch() {
             return Some(entry.label).filter(|label| *label > 0);
         }
-        let label = self.free_label();
-        self.labels.insert(label);
+        let label = self.labels.give();
         self.entries.get_mut(&id)?.label = label;
         Some(label)
     }
@@ -349,17 +346,6 @@ impl Ledger {
         let entry = self.entries.get(&id).filter(|entry| entry.demand.is_branch())?;
         let others = self.entries.values().filter(|other| other.label > 0 && other.is_of_one_stem(entry));
         others.map(|other| other.label).next()
-    }
-
-    /// A label that was not given for as long as possible: packets of its former channel are gone by then.
-    fn free_label(&mut self) -> u16 {
-        assert!(self.labels.len() < usize::from(u16::MAX), "fewer entries than labels");
-        loop {
-            self.last_label = self.last_label.checked_add(1).unwrap_or(1);
-            if !self.labels.contains(&self.last_label) {
-                return self.last_label;
-            }
-        }
     }
 
     /// The entry whose time ends first.
@@ -393,7 +379,7 @@ impl Ledger {
         let labelled: BTreeSet<u16> =
             self.entries.values().map(|entry| entry.label).filter(|label| *label > 0).collect();
         let dues = self.entries.values().filter(|entry| entry.due < Instant::FAR).count();
-        assert_eq!((labelled.len(), dues), (self.labels.len(), self.dues.len()), "labels, leases");
+        assert_eq!((labelled.len(), dues), (self.labels.of_entries(), self.dues.len()), "labels, leases");
     }
 }
 

@@ -46,6 +46,7 @@ mod end;
 mod establish;
 mod invite;
 mod io;
+mod labels;
 mod ledger;
 mod limits;
 mod record;
@@ -305,6 +306,17 @@ impl Rcap {
         let label = self.ledger.name(entry)?;
         let entry = self.ledger.get(entry)?;
         Some((entry.before?, label, entry.demand.packets.octets))
+    }
+
+    /// A program's frames are sorted out by this local id from now on, or no more: no other channel gets it
+    /// meanwhile.
+    pub fn face(&mut self, label: u16, is_faced: bool) {
+        self.ledger.labels.face(label, is_faced);
+    }
+
+    /// Local ids by which frames of programs are sorted out.
+    pub fn faced(&self) -> usize {
+        self.ledger.labels.faced()
     }
 
     /// The node before, on the path of an entry; none at the source.

@@ -102,6 +102,15 @@ impl Sink {
         }
     }
 
+    /// A unit that has come by here states how many were left out, modulo 2^16. The program's own count does
+    /// not have those before this one.
+    fn hear_left_out(&mut self, stated: u16) {
+        let Some(counts) = &mut self.apart else { return };
+        // An older unit states fewer.
+        let more = stated.wrapping_sub(counts.left_out as u16).cast_signed();
+        counts.left_out = counts.left_out.saturating_add(more.max(0).unsigned_abs().into());
+    }
+
     /// True if packets wait for those before them, and these have come.
     fn has_waited(&self) -> bool {
         let Some(hold) = self.hold.as_ref().filter(|hold| !hold.is_over) else { return false };
@@ -569,6 +578,7 @@ impl Table {
         let id = arrival.hop;
         if sink.apart.is_some() {
             // Its program counts this one, too, behind those that it has still to take from its queue.
+            sink.hear_left_out(unit.left_out);
             return Some(descriptor);
         }
         let found = sink.follow.fragment(&descriptor, octets as u64);
@@ -584,21 +594,32 @@ impl Table {
         Some(descriptor)
     }
 
-    /// The program of a channel that ends here takes its frames itself, and counts so far: how many came
-    /// since the last time. None if no channel of this number ends here.
-    pub(crate) fn take_counts(&mut self, id: ChannelId, counts: &ReaderCounts) -> Option<u64> {
+    /// The program of a channel that ends here takes its frames itself.
+    pub(crate) fn take_apart(&mut self, id: ChannelId) {
+        if let Some(sink) = self.sinks.get_mut(&id) {
+            sink.apart.get_or_insert_default();
+        }
+    }
+
+    /// Such a program counts so far: true if packets that have waited go on. None if no channel of this number
+    /// ends here.
+    pub(crate) fn take_counts(&mut self, id: ChannelId, counts: &ReaderCounts) -> Option<bool> {
         let sink = self.sinks.get_mut(&id)?;
-        let known = sink.apart.unwrap_or_default();
-        let counts = counts.sound().not_below(&known);
-        sink.apart = Some(counts);
+        let known = sink.apart.get_or_insert_default();
+        let counts = counts.sound().not_below(known);
+        if *known == counts {
+            return Some(false);
+        }
+        *known = counts;
         let ReaderCounts { units, lost, incomplete, late, latest_by_ns, .. } = counts;
         sink.tally = Tally { units, lost, incomplete, late, latest_by_ns, ..sink.tally };
         sink.last_number = sink.last_number.max(counts.next.saturating_sub(1));
-        sink.follow.came(counts.next, counts.missing);
-        if sink.has_waited() {
+        sink.follow.reach(counts.next, counts.missing, counts.left_out);
+        let has_waited = sink.has_waited();
+        if has_waited {
             self.end_hold(id);
         }
-        Some(counts.fragments - known.fragments)
+        Some(has_waited)
     }
 
     // ---- ends -----------------------------------------------------------------------------------------

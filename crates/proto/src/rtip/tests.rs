@@ -3,10 +3,10 @@
 use super::door::HopSpec;
 use super::packets::{NotTaken, Packets};
 use super::table::{Hop, Meaning, State, Table};
-use crate::io::{ChannelId, Payloads, PortId, UnitRef};
+use crate::io::{ChannelId, Payloads, PortId, ReaderCounts, UnitRef};
 use proptest::prelude::*;
 use rota_admission::rtip::{Regulator, Traffic};
-use rota_contract::CloseCause;
+use rota_contract::{CloseCause, Tally};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, RtipHeader, UNIT_HEADER_OCTETS, UnitHeader, parse_fragment};
 
@@ -483,6 +483,46 @@ fn packets_of_a_new_contract_wait_no_longer_than_the_bound_of_the_old_one() {
     table.leave(DESTINATION, OLD);
     assert_eq!(table.parked(), 1);
     assert!(table.end(DESTINATION).is_none() && table.is_empty());
+}
+
+/// What the sending program had left out was not known of a channel whose program takes its frames itself: the
+/// new contract waited for the whole old bound, or went on too early.
+#[test]
+fn packets_of_a_new_contract_do_not_wait_for_units_that_were_left_out() {
+    let counts = ReaderCounts { units: 1, fragments: 2, next: 1, ..ReaderCounts::default() };
+    // Of two units before the fourth one was left out, or both.
+    for (left_out, by_program, waits) in [(2, 0, false), (1, 0, true), (3, 1, false), (2, 2, true)] {
+        let mut table = Table::new();
+        table.enter_destination(DESTINATION, OLD, 50, ms(30));
+        table.take_apart(DESTINATION);
+        table.enter_change(DESTINATION, NEW, 50, ms(20), 4);
+        let known = ReaderCounts { left_out: by_program, ..counts };
+        assert_eq!(table.take_counts(DESTINATION, &known), Some(false));
+        assert_eq!(table.look_up(NEW, 0, 50), Meaning::Keep(DESTINATION));
+        let (header, mut octets) = packet(3, 0);
+        UnitHeader { left_out, ..header }.emit(&mut octets);
+        assert!(table.keep(at(1), DESTINATION, &octets));
+        assert_eq!(table.has_kept(), !waits, "{left_out} {by_program}");
+        let all = ReaderCounts { units: 3, next: 3, left_out: left_out.into(), ..counts };
+        assert_eq!(table.take_counts(DESTINATION, &all), Some(waits));
+        assert_eq!(table.take_counts(DESTINATION, &all), Some(false), "nothing has changed");
+        assert!(table.has_kept());
+    }
+}
+
+/// Packets that came before the program's first look counted here, and the counts fell with it.
+#[test]
+fn the_counts_of_a_program_that_takes_its_frames_itself_begin_with_it() {
+    let mut table = Table::new();
+    table.enter_destination(DESTINATION, OLD, 50, ms(30));
+    table.take_apart(DESTINATION);
+    for (number, fragment) in [(0, 0), (0, 1), (3, 0), (3, 1)] {
+        table.describe(OLD, &packet(number, fragment).0, 50, Some(at(0))).expect("its channel");
+    }
+    assert_eq!(table.tally(DESTINATION), Some(Tally::default()));
+    let both = ReaderCounts { units: 2, lost: 2, fragments: 4, next: 4, ..ReaderCounts::default() };
+    assert_eq!(table.take_counts(DESTINATION, &both), Some(false));
+    assert_eq!(table.tally(DESTINATION), Some(Tally { units: 2, lost: 2, ..Tally::default() }));
 }
 
 /// The old contract ends before anything has come by the new one: the new bound holds from then on.

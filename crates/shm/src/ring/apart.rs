@@ -382,10 +382,11 @@ pub(crate) fn fuzz_record(data: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{RxReader, RxWriter};
+    use super::super::RxWriter;
     use super::*;
     use crate::board::Board;
-    use crate::memory::{NodeSink, SinkShape, open_sink_with};
+    use crate::memory::{ClientSink, NodeSink, SinkShape, open_sink_with};
+    use crate::raw::Waited;
     use rota_wire::{
         ChannelName, DEFAULT_ETHERTYPE, Generation, Key, Kind, LinkHeader, MacAddr, PayloadKind, emit_frame,
     };
@@ -493,7 +494,7 @@ mod tests {
     struct Bench {
         node: RxWriter,
         board: Board,
-        program: RxReader,
+        program: ClientSink,
         ring: WritePages,
         page: usize,
         written: u64,
@@ -517,7 +518,7 @@ mod tests {
                 bound,
                 delays: Box::new(|came, due| i128::from(came.as_nanos()) - i128::from(due)),
             };
-            let program = open_sink_with(own.chain([file]).collect(), Some(shape)).unwrap().ring;
+            let program = open_sink_with(own.chain([file]).collect(), Some(shape)).unwrap();
             let (node, board) = node.into_parts();
             Self { node, board, program, ring, page, written: 0 }
         }
@@ -535,7 +536,7 @@ mod tests {
 
         /// The number of the next unit that is there, and what the node knows then.
         fn reads(&mut self) -> (Option<u64>, Stated) {
-            let next = self.program.next_unit(&mut Vec::new()).map(|next| next.unit.number);
+            let next = self.program.ring.next_unit(&mut Vec::new()).map(|next| next.unit.number);
             (next, self.node.stated().unwrap())
         }
     }
@@ -562,7 +563,28 @@ mod tests {
         assert!(bench.node.push(&by_node, b"four"));
         bench.comes(0);
         assert_eq!([bench.reads().0, bench.reads().0, bench.reads().0], [Some(0), Some(1), None]);
-        assert_eq!(bench.program.counts().stale_fragments, 0);
+        assert_eq!(bench.program.ring.counts().stale_fragments, 0);
+    }
+
+    /// It slept where the kernel wakes it, for which nobody had a reason any more: each unit was up to 10 ms late.
+    #[test]
+    fn a_program_whose_frames_come_by_the_node_sleeps_where_the_node_wakes_it() {
+        let mut bench = Bench::new(Span::ZERO);
+        bench.comes(0);
+        assert_eq!((bench.reads().0, bench.program.ring.is_by_node()), (Some(0), false));
+        let seen = bench.program.board.event();
+        assert_eq!(bench.program.wait(seen, Span::from_millis(5)), Waited::Look, "where the kernel wakes it");
+        let by_node = |number| RingFragment { number, last: true, unit_octets: 4, ..RingFragment::default() };
+        assert!(bench.node.push(&by_node(1), b"four"));
+        assert_eq!((bench.reads().0, bench.program.ring.is_by_node()), (Some(1), true));
+        // The file in the kernel's place is always ready: only a sleep on the board lasts.
+        let seen = bench.program.board.event();
+        assert_eq!(bench.program.wait(seen, Span::from_millis(5)), Waited::TimedOut);
+        let seen = bench.program.board.event();
+        bench.board.notify();
+        assert_eq!(bench.program.wait(seen, Span::from_millis(5)), Waited::Look);
+        bench.comes(2);
+        assert_eq!((bench.reads().0, bench.program.ring.is_by_node()), (Some(2), false));
     }
 
     /// The program went on counting by the bound of the beginning, and the node's other channels did not.

@@ -61,6 +61,8 @@ pub struct RxReader {
     reading: Option<Reading>,
     // The queue of its own that a channel has beside the ring of the node.
     apart: Option<Box<Apart>>,
+    // The newest fragment came by the node nevertheless.
+    by_node: bool,
 }
 
 impl RxReader {
@@ -78,6 +80,7 @@ impl RxReader {
             counts: RxCounts::default(),
             reading: None,
             apart: None,
+            by_node: false,
         }
     }
 
@@ -96,13 +99,18 @@ impl RxReader {
         self.apart.as_ref().map_or(0, |apart| apart.unproven())
     }
 
+    /// True if the newest fragment has come by the node, and not through that queue.
+    pub(crate) fn is_by_node(&self) -> bool {
+        self.by_node
+    }
+
     /// The counts as this states them to the node; none without such a queue.
     pub fn stated(&self) -> Option<Stated> {
         self.apart.as_ref().map(|apart| apart.stated())
     }
 
     /// Sleeps until the kernel has put a frame into that queue, for `timeout` at most.
-    pub fn sleep(&mut self, timeout: Span) {
+    pub(crate) fn sleep(&mut self, timeout: Span) {
         if let Some(apart) = &mut self.apart {
             apart.sleep(timeout);
         }
@@ -214,6 +222,7 @@ impl RxReader {
         if let Some(apart) = &mut self.apart
             && let Some(fetched) = apart.fetch(&mut self.payload, &mut self.counts)
         {
+            self.by_node = false;
             return Some(fetched);
         }
         // Where the kernel's filter is gone, the frames come by the node again.
@@ -254,6 +263,7 @@ impl RxReader {
             }
             if let Some(apart) = &mut self.apart {
                 apart.came(octets);
+                self.by_node = true;
             }
             return Some((descriptor, octets));
         }

@@ -162,6 +162,9 @@ impl Node {
             if channel.is_branch {
                 self.hops.begin_anywhere(id);
             }
+            if self.end_across(id).and_then(|end| end.arrival).is_some_and(|arrival| arrival.is_apart) {
+                self.hops.take_apart(id);
+            }
         }
         if let Some(across) = &mut self.across {
             across.entered.insert(entry, (id, key));
