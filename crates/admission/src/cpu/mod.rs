@@ -52,6 +52,10 @@ use rota_units::Span;
 
 /// Most TPDUs of a message for which the CPU is promised: what one contract can name.
 pub const UNITS_MAX: u32 = 1 << 20;
+/// Most units in a turn of one client: more would keep its class waiting. The scheduler's limit too.
+pub const WEIGHT_MAX: u16 = 1_024;
+/// The longest unit of work: nobody waits for one that takes longer. The scheduler's limit too.
+pub const COST_MAX: Span = Span::from_millis(1_000);
 /// The longest period of a promise.
 pub const PERIOD_MAX: Span = Span::from_millis(10_000);
 
@@ -82,7 +86,7 @@ pub struct Promise {
 pub struct Ask {
     /// Its class.
     pub class: Class,
-    /// w: units of a turn; 1 but for guaranteed clients.
+    /// w: units of a turn, at most [`WEIGHT_MAX`]; 1 but for guaranteed clients.
     pub weight: u16,
     /// u: the longest time of a TPDU.
     pub unit: Span,
@@ -116,7 +120,8 @@ impl Ask {
     }
 
     fn is_sound(&self) -> bool {
-        let has_weight = if self.class == Class::Guaranteed { self.weight > 0 } else { self.weight == 1 };
+        let weight_max = if self.class == Class::Guaranteed { WEIGHT_MAX } else { 1 };
+        let has_weight = (1..=weight_max).contains(&self.weight);
         let has_promise = match self.class {
             Class::Guaranteed => self.promise.is_some(),
             Class::Reliable => true,
@@ -126,7 +131,7 @@ impl Ask {
             let has_times = promise.deadline <= promise.period && promise.period <= PERIOD_MAX;
             (1..=UNITS_MAX).contains(&promise.units) && promise.deadline > Span::ZERO && has_times
         };
-        let takes_time = self.unit > Span::ZERO && self.cost() <= PERIOD_MAX;
+        let takes_time = self.unit > Span::ZERO && self.cost() <= COST_MAX;
         has_weight && has_promise && takes_time && self.promise.is_none_or(is_possible)
     }
 }

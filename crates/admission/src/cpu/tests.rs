@@ -1,6 +1,7 @@
 //! The tests of the CPU against a host that is simulated unit by unit, by other code than the scheduler's.
 
-use super::{Ask, Class, Costs, CpuTest, Host, PERIOD_MAX, Promise, Share, admit, grown, shrunk};
+use super::{Ask, COST_MAX, Class, Costs, CpuTest, Host, PERIOD_MAX, Promise, Share, WEIGHT_MAX};
+use super::{admit, grown, shrunk};
 use proptest::prelude::*;
 use rota_units::{Octets, Span};
 use std::collections::VecDeque;
@@ -271,12 +272,18 @@ fn terms_that_contradict_each_other_are_refused() {
         let (period, deadline) = (ns(period), ns(deadline));
         Ask { promise: Some(Promise { units, period, deadline }), ..good }
     };
+    // What the scheduler takes at most is admitted, and no more.
+    let second = Some((1, 4_000_000_000, 3_000_000_000));
+    let long = Ask { unit: COST_MAX, message: Span::ZERO, ..ask(Class::Guaranteed, WEIGHT_MAX, 1, second) };
+    assert!(admit(&HOST, &[], &long).is_ok());
     let bad = [
         Ask { weight: 0, ..good },
         Ask { promise: None, ..good },
         Ask { class: Class::Reliable, ..good },
         Ask { class: Class::BestEffort, weight: 1, ..good },
         Ask { unit: Span::ZERO, message: Span::ZERO, ..good },
+        Ask { weight: WEIGHT_MAX + 1, ..good },
+        Ask { unit: COST_MAX, message: ns(1), ..long },
         with(0, 1_000, 500),
         with(3, 1_000, 0),
         with(3, 1_000, 1_001),

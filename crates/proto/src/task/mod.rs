@@ -54,16 +54,12 @@
 mod tests;
 mod timers;
 
-pub use rota_admission::cpu::Class;
+pub use rota_admission::cpu::{COST_MAX, Class, WEIGHT_MAX};
 
 use core::fmt;
 use rota_units::{Instant, Span};
 use timers::Timers;
 
-/// Most units in a turn of one client: more would keep its class waiting.
-pub const WEIGHT_MAX: u16 = 1_024;
-/// The longest unit of work: nobody waits for one that takes longer.
-pub const COST_MAX: Span = Span::from_millis(1_000);
 /// Most clients of a scheduler.
 pub const CLIENTS_MAX: u16 = u16::MAX - 1;
 
