@@ -58,6 +58,8 @@ pub const WEIGHT_MAX: u16 = 1_024;
 pub const COST_MAX: Span = Span::from_millis(1_000);
 /// The longest period of a promise.
 pub const PERIOD_MAX: Span = Span::from_millis(10_000);
+/// A response for which the iteration found no end.
+pub const NO_BOUND: Span = Span::from_nanos(u64::MAX);
 
 /// What a host gives to protocol work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,8 +143,8 @@ impl Ask {
 pub struct Share {
     /// Its terms.
     pub ask: Ask,
-    /// R, the bound of its response; 0 without a promise. One that is too long is safe, one that is too short
-    /// is none.
+    /// R, the bound of its response; 0 without a promise, and [`NO_BOUND`] where none was found. One that is
+    /// too long is safe, one that is too short is none.
     pub response: Span,
 }
 
@@ -215,16 +217,27 @@ pub fn grown(host: &Host, shares: &mut [Share]) {
     for client in 0..shares.len() {
         let Share { ask, response } = shares[client];
         let set = Set { host, standing: shares, more: None };
-        // One that is late now was not admitted by these tests; its deadline is not its bound then.
-        let Found::Within(response) = set.response(&ask, Some(client), response) else { continue };
-        shares[client].response = response;
+        // One that is late now was not admitted by these tests; neither its deadline nor its response until
+        // now is its bound then.
+        shares[client].response = match set.response(&ask, Some(client), response) {
+            Found::Within(response) => response,
+            Found::Late(_) => NO_BOUND,
+        };
     }
 }
 
-/// The responses of all clients anew, once one has gone: they are shorter now.
+/// The responses of all clients anew, once one has gone: they are shorter now. One whose iteration does not
+/// end keeps its bound, which holds with less work as it did with more.
 pub fn shrunk(host: &Host, shares: &mut [Share]) {
-    shares.iter_mut().for_each(|share| share.response = Span::ZERO);
-    grown(host, shares);
+    for client in 0..shares.len() {
+        let Share { ask, response: before } = shares[client];
+        let set = Set { host, standing: shares, more: None };
+        shares[client].response = match set.response(&ask, Some(client), Span::ZERO) {
+            Found::Within(response) => response,
+            Found::Late(_) if before == Span::ZERO => NO_BOUND,
+            Found::Late(_) => before,
+        };
+    }
 }
 
 /// The longest message of the same client that would be admitted now.
