@@ -203,7 +203,7 @@ impl Node {
         }
         for _ in 0..self.lines.len() {
             let output = self.lines[self.turns.next(now)].poll(now, frame);
-            self.turns.done(output.is_some());
+            self.turns.done(now, output.is_some());
             if output.is_some() {
                 return output;
             }

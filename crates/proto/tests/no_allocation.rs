@@ -376,7 +376,7 @@ fn the_task_scheduler_allocates_nothing() {
             scheduler.schedule_at(client, now + Span::from_micros(round % 50));
             while let Some(call) = scheduler.poll(now) {
                 let wants = if round % 2 == 0 { Next::At(now + Span::from_micros(7)) } else { Next::Rest };
-                scheduler.done(call.most, wants);
+                scheduler.done(now, call.most, wants);
             }
             now += Span::from_micros(1);
             if round >= 60 {

@@ -72,7 +72,7 @@ impl Port {
                 let at = at.expect("a circuit");
                 self.circuits[at].calls += 1;
                 let (units, next) = self.leaves(at);
-                self.scheduler.done(units, next);
+                self.scheduler.done(self.now, units, next);
             }
             self.now += SLOT;
         }

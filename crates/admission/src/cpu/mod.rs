@@ -20,7 +20,9 @@
 //! is at most D_i. S is how late the host may wake, B the longest unit of a class below, j the others of its
 //! class, k = ⌈n_i/w_i⌉ its turns, q_j = min(k·w_j, ⌈(R + D_j)/x_j⌉) the messages of j that begin in k turns,
 //! h the clients of the classes above, and a in each p the work above the scheduler. A client of its class
-//! without a promise counts as k·w_j·c_j. A message comes when the interface procedure says so.
+//! without a promise counts as k·w_j·c_j. A message comes when the interface procedure says so,
+//! or when its timer's deadline comes; the scheduler's parent keeps the rule of a call's end (theory.md §8.1),
+//! without which a client may be ahead of i once more.
 //!
 //! *Proof.* Take the first message that misses its deadline, of client i, come at t₀. Until then all others
 //! met theirs, and D ≤ x: at t₀ nothing of an earlier message of i waits, and of each other promised client
@@ -50,8 +52,14 @@ use rota_units::Span;
 
 /// Most TPDUs of a message for which the CPU is promised: what one contract can name.
 pub const UNITS_MAX: u32 = 1 << 20;
+/// Most units in a turn of one client: more would keep its class waiting. The scheduler's limit too.
+pub const WEIGHT_MAX: u16 = 1_024;
+/// The longest unit of work: nobody waits for one that takes longer. The scheduler's limit too.
+pub const COST_MAX: Span = Span::from_millis(1_000);
 /// The longest period of a promise.
 pub const PERIOD_MAX: Span = Span::from_millis(10_000);
+/// A response for which the iteration found no end.
+pub const NO_BOUND: Span = Span::from_nanos(u64::MAX);
 
 /// What a host gives to protocol work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +88,7 @@ pub struct Promise {
 pub struct Ask {
     /// Its class.
     pub class: Class,
-    /// w: units of a turn; 1 but for guaranteed clients.
+    /// w: units of a turn, at most [`WEIGHT_MAX`]; 1 but for guaranteed clients.
     pub weight: u16,
     /// u: the longest time of a TPDU.
     pub unit: Span,
@@ -114,7 +122,8 @@ impl Ask {
     }
 
     fn is_sound(&self) -> bool {
-        let has_weight = if self.class == Class::Guaranteed { self.weight > 0 } else { self.weight == 1 };
+        let weight_max = if self.class == Class::Guaranteed { WEIGHT_MAX } else { 1 };
+        let has_weight = (1..=weight_max).contains(&self.weight);
         let has_promise = match self.class {
             Class::Guaranteed => self.promise.is_some(),
             Class::Reliable => true,
@@ -124,7 +133,7 @@ impl Ask {
             let has_times = promise.deadline <= promise.period && promise.period <= PERIOD_MAX;
             (1..=UNITS_MAX).contains(&promise.units) && promise.deadline > Span::ZERO && has_times
         };
-        let takes_time = self.unit > Span::ZERO && self.cost() <= PERIOD_MAX;
+        let takes_time = self.unit > Span::ZERO && self.cost() <= COST_MAX;
         has_weight && has_promise && takes_time && self.promise.is_none_or(is_possible)
     }
 }
@@ -134,8 +143,8 @@ impl Ask {
 pub struct Share {
     /// Its terms.
     pub ask: Ask,
-    /// R, the bound of its response; 0 without a promise. One that is too long is safe, one that is too short
-    /// is none.
+    /// R, the bound of its response; 0 without a promise, and [`NO_BOUND`] where none was found. One that is
+    /// too long is safe, one that is too short is none.
     pub response: Span,
 }
 
@@ -208,16 +217,27 @@ pub fn grown(host: &Host, shares: &mut [Share]) {
     for client in 0..shares.len() {
         let Share { ask, response } = shares[client];
         let set = Set { host, standing: shares, more: None };
-        // One that is late now was not admitted by these tests; its deadline is not its bound then.
-        let Found::Within(response) = set.response(&ask, Some(client), response) else { continue };
-        shares[client].response = response;
+        // One that is late now was not admitted by these tests; neither its deadline nor its response until
+        // now is its bound then.
+        shares[client].response = match set.response(&ask, Some(client), response) {
+            Found::Within(response) => response,
+            Found::Late(_) => NO_BOUND,
+        };
     }
 }
 
-/// The responses of all clients anew, once one has gone: they are shorter now.
+/// The responses of all clients anew, once one has gone: they are shorter now. One whose iteration does not
+/// end keeps its bound, which holds with less work as it did with more.
 pub fn shrunk(host: &Host, shares: &mut [Share]) {
-    shares.iter_mut().for_each(|share| share.response = Span::ZERO);
-    grown(host, shares);
+    for client in 0..shares.len() {
+        let Share { ask, response: before } = shares[client];
+        let set = Set { host, standing: shares, more: None };
+        shares[client].response = match set.response(&ask, Some(client), Span::ZERO) {
+            Found::Within(response) => response,
+            Found::Late(_) if before == Span::ZERO => NO_BOUND,
+            Found::Late(_) => before,
+        };
+    }
 }
 
 /// The longest message of the same client that would be admitted now.

@@ -62,8 +62,11 @@ impl fmt::Display for Refused {
                 return write!(
                     f,
                     "terms that contradict each other ({test}): a guaranteed circuit has a weight and a \
-                     promise, a reliable one the weight 1, best effort no promise; a TPDU takes time, and a \
-                     deadline is within its period, which is at most {}",
+                     promise, a reliable one the weight 1, best effort no promise; a weight is at most {}; a \
+                     TPDU takes time, with its message's at most {}; a deadline is within its period, which \
+                     is at most {}",
+                    super::WEIGHT_MAX,
+                    super::COST_MAX,
                     super::PERIOD_MAX
                 );
             }

@@ -1,6 +1,6 @@
 //! The bound of a client's response: the least fixed point of the head of `cpu`.
 
-use super::{Ask, Host, Promise, Share, nanos, span_of};
+use super::{Ask, Host, NO_BOUND, Promise, Share, nanos, span_of};
 use rota_units::Span;
 
 /// How far beyond its deadline a response is looked for, so that a refusal says by how much.
@@ -39,6 +39,9 @@ impl<'s> Set<'s> {
     /// Of a client, which is at this place or is the one more. `from` is no longer than its response.
     pub(super) fn response(self, own: &Ask, place: Option<usize>, from: Span) -> Found {
         let Some(promise) = own.promise else { return Found::Within(Span::ZERO) };
+        if from == NO_BOUND {
+            return Found::Late(None);
+        }
         let deadline = nanos(promise.deadline);
         let mut response = nanos(from).max(own.work(promise.units));
         for _ in 0..STEPS_MAX {

@@ -1,6 +1,7 @@
 //! The tests of the CPU against a host that is simulated unit by unit, by other code than the scheduler's.
 
-use super::{Ask, Class, Costs, CpuTest, Host, PERIOD_MAX, Promise, Share, admit, grown, shrunk};
+use super::{Ask, COST_MAX, Class, Costs, CpuTest, Host, PERIOD_MAX, Promise, Share, WEIGHT_MAX};
+use super::{NO_BOUND, admit, grown, shrunk};
 use proptest::prelude::*;
 use rota_units::{Octets, Span};
 use std::collections::VecDeque;
@@ -211,6 +212,29 @@ proptest! {
     }
 }
 
+/// Work above the scheduler that leaves a ten-thousandth of the CPU: 110 ms are the fixed point, and the
+/// iteration is given up long before.
+#[test]
+fn a_response_whose_iteration_does_not_end_is_never_stated_as_nothing() {
+    let host = Host { share_ppm: 1_000_000, above: Some((ns(9_999), ns(10_000))), ..HOST };
+    let ask = ask(Class::Guaranteed, 1, 667, Some((1, 1_000_000_000, 1_000_000_000)));
+    let with = |response| vec![Share { ask, response }];
+    let after = |change: fn(&Host, &mut [Share]), response| {
+        let mut shares = with(response);
+        change(&host, &mut shares);
+        shares[0].response
+    };
+    let bound = Span::from_millis(500);
+    assert_eq!(after(shrunk, Span::ZERO), NO_BOUND);
+    assert_eq!(after(grown, Span::ZERO), NO_BOUND);
+    assert_eq!(after(shrunk, bound), bound, "it holds with less work");
+    assert_eq!(after(grown, bound), bound, "it is a fixed point or above one");
+    assert_eq!(after(grown, NO_BOUND), NO_BOUND);
+    let other = Ask { class: Class::BestEffort, promise: None, ..ask };
+    let refused = admit(&host, &with(NO_BOUND), &other).expect_err("no bound is kept");
+    assert_eq!((refused.test, refused.client, refused.margin), (CpuTest::Response, Some(0), None));
+}
+
 /// TRANSPORT-R97.
 #[test]
 fn one_circuit_more_is_refused_with_the_numbers() {
@@ -271,12 +295,18 @@ fn terms_that_contradict_each_other_are_refused() {
         let (period, deadline) = (ns(period), ns(deadline));
         Ask { promise: Some(Promise { units, period, deadline }), ..good }
     };
+    // What the scheduler takes at most is admitted, and no more.
+    let second = Some((1, 4_000_000_000, 3_000_000_000));
+    let long = Ask { unit: COST_MAX, message: Span::ZERO, ..ask(Class::Guaranteed, WEIGHT_MAX, 1, second) };
+    assert!(admit(&HOST, &[], &long).is_ok());
     let bad = [
         Ask { weight: 0, ..good },
         Ask { promise: None, ..good },
         Ask { class: Class::Reliable, ..good },
         Ask { class: Class::BestEffort, weight: 1, ..good },
         Ask { unit: Span::ZERO, message: Span::ZERO, ..good },
+        Ask { weight: WEIGHT_MAX + 1, ..good },
+        Ask { unit: COST_MAX, message: ns(1), ..long },
         with(0, 1_000, 500),
         with(3, 1_000, 0),
         with(3, 1_000, 1_001),

@@ -203,7 +203,7 @@ impl Line {
                 Machine::Circuits => self.tell_circuits(now, |circuits| circuits.tick(now)),
                 Machine::Reports => self.tick_reports(now),
             }
-            self.work.done();
+            self.work.done(now);
         }
         self.carry_wants(now);
     }

@@ -39,8 +39,8 @@ impl Turns {
     }
 
     /// It gave an output, or passes its turn.
-    pub(super) fn done(&mut self, gave_output: bool) {
-        if gave_output { self.0.done(1, Next::Ready) } else { self.0.done(0, Next::Pass) }
+    pub(super) fn done(&mut self, now: Instant, gave_output: bool) {
+        if gave_output { self.0.done(now, 1, Next::Ready) } else { self.0.done(now, 0, Next::Pass) }
     }
 }
 
@@ -94,8 +94,8 @@ impl Work {
     }
 
     /// It has done what was due.
-    pub(super) fn done(&mut self) {
-        self.0.done(1, Next::Rest);
+    pub(super) fn done(&mut self, now: Instant) {
+        self.0.done(now, 1, Next::Rest);
     }
 }
 
@@ -114,11 +114,11 @@ mod tests {
         assert_eq!(work.next(NOW), Some(Machine::LinkControl));
         // What is due amid a task of a lower class goes before the next one.
         work.set(Machine::Channels, NOW);
-        work.done();
+        work.done(NOW);
         assert_eq!(work.next(NOW), Some(Machine::Channels));
-        work.done();
+        work.done(NOW);
         assert_eq!(work.next(NOW), Some(Machine::Reports));
-        work.done();
+        work.done(NOW);
         assert_eq!(work.next(NOW), None);
         work.set(Machine::Reports, Instant::FAR);
         assert_eq!(work.next(Instant::from_nanos(u64::MAX - 1)), None);
@@ -132,7 +132,7 @@ mod tests {
         for _ in 0..40 {
             let port = turns.next(NOW);
             let gives = left[port] > 0;
-            turns.done(gives);
+            turns.done(NOW, gives);
             if gives {
                 left[port] -= 1;
                 order.push(port);

@@ -267,13 +267,15 @@ impl Rcap {
         if packets > self.limits.channel_buffers || sum > self.limits.buffer_octets {
             return Err(deny(RcapTest::PortBuffer));
         }
-        let (room, memory) = (before.room, standing.memory);
+        let (room, memory, gone) = (before.room, standing.memory, (standing.former, standing.orphan_until));
         let mut attempt = attempt;
         attempt.demand.request.room = room;
         let request = attempt.demand.request;
         let entry = self.add(now, attempt, None, State::Answering);
         if let Some(added) = self.ledger.get_mut(entry) {
             (added.promise, added.memory) = (promise, memory);
+            // What was said of the death of its source on a path before counts for this contract, too.
+            (added.former, added.orphan_until) = gone;
         }
         let is_taken = self.ledger.set_buffers(entry, octets, self.limits.buffer_octets);
         assert!(is_taken, "it was looked at just now");

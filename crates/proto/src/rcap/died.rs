@@ -7,7 +7,8 @@
 //!
 //! The two come in either order, so that a node on the way remembers for a while whom it told of the failure.
 //! The word may even come on the path before, ahead of the failure of the one that follows it: the
-//! destination remembers it then, and does not wait when that one fails. It is believed from neighbours only
+//! destination remembers it then, and does not wait when that one fails. It remembers it for
+//! [`SILENT_MAX`], in which a path without a source fails, and over changes of the contract. It is believed from neighbours only
 //! that the channel's packets came from, on the newest path or on the one before; and it never ends a channel
 //! whose path stands.
 
@@ -93,17 +94,22 @@ impl Rcap {
         if is_kept {
             self.end_kept(key(of), close);
         }
-        is_kept || self.remember_death(from, of)
+        is_kept || self.remember_death(now, from, of)
     }
 
     /// The word has come on the path before: the channel of this destination has another one meanwhile.
-    fn remember_death(&mut self, from: NodeId, of: &RcapChannel) -> bool {
-        let Some(id) = self.ledger.find(&key(of)) else { return false };
+    fn remember_death(&mut self, now: Instant, from: NodeId, of: &RcapChannel) -> bool {
         let is_meant = |entry: &&mut Entry| {
             entry.hop.is_none() && entry.former == Some(from) && of.attempt < entry.of.attempt
         };
-        let Some(entry) = self.ledger.get_mut(id).filter(is_meant) else { return false };
-        entry.is_orphan = true;
-        true
+        let mut is_known = false;
+        // While its contract changes there are two.
+        let ids: Vec<EntryId> = self.ledger.all_of(&key(of)).collect();
+        for id in ids {
+            let Some(entry) = self.ledger.get_mut(id).filter(is_meant) else { continue };
+            entry.orphan_until = now + SILENT_MAX;
+            is_known = true;
+        }
+        is_known
     }
 }

@@ -136,7 +136,7 @@ impl Rcap {
             asked,
             first,
             former: None,
-            is_orphan: false,
+            orphan_until: Instant::ZERO,
             promise,
             memory,
             newest,

@@ -67,8 +67,9 @@ pub(super) struct Entry {
     pub(super) first: Option<(CloseCause, NodeId)>,
     /// At such a destination: the neighbour that the packets of the path before came from.
     pub(super) former: Option<NodeId>,
-    /// At a destination: a node of that path has said that the source has died.
-    pub(super) is_orphan: bool,
+    /// At a destination: until when it counts that a node of that path has said that the source has died. A
+    /// path that stands beyond that has a source.
+    pub(super) orphan_until: Instant,
     /// At the ends: what the program is promised.
     pub(super) promise: Span,
     /// At a destination: the units that its program's memory was made for.

@@ -81,7 +81,7 @@ impl Rcap {
         if !is_failure(entry, close) {
             return false;
         }
-        if entry.is_orphan {
+        if now < entry.orphan_until {
             // Nobody is there to ask for another one.
             let (key, cause, node) = (entry.key(), CloseCause::PeerDied, entry.of.origin);
             self.tell(RcapEvent::Closed { key, entry: id, sending: false, cause, node, denied: None });

@@ -12,6 +12,10 @@
 //! other client has the weight 1. Timers have deadlines and no tick (TRANSPORT-R37): a client whose deadline
 //! has come joins like any other.
 //!
+//! *The rule of a call's end.* What came amid a call joins before the client of that call joins again. The
+//! parent runs the interface procedures of all that came until then, and says [`Scheduler::done`] afterwards,
+//! which expires the timers first.
+//!
 //! # The bound (theory.md §8.1; TRANSPORT-R53)
 //!
 //! *Let client i have work from t₀ on, R = Σ w_j·c_j over its class (i included), θ = R − w_i·c_i + b, b the
@@ -22,16 +26,21 @@
 //! So its rate is w_i/R after the latency θ. With one cost c for all, R is W·c and θ at most (W − w_i)·c + c:
 //! the rate and the latency of theory d.5.
 //!
+//! t₀ is when the work came: the moment of the interface procedure, or the deadline of the timer; where the
+//! parent hears of it behind a call only, the moment amid that call at which it came.
+//!
 //! *Proof.* Leave the times of H out; tasks are not preempted, so that what is left is a schedule of the
 //! classes from i's on downwards. At t₀ at most one task of a class below runs, for at most b, and none
-//! begins while i has work. i joins its class at the tail. Ahead of it is each other client once at most: one
-//! that leaves and comes again joins behind i. So at most Σ_{j≠i} w_j·c_j passes before i's turn, in which
+//! begins while i has work. i joins its class at the tail, and of what is ahead of it a call that ran at t₀ is
+//! the beginning: by the rule of a call's end its client joins again behind i. Ahead of i is each other client
+//! once at most: one that leaves and comes again joins behind i, too. So at most Σ_{j≠i} w_j·c_j passes before i's turn, in which
 //! w_i units run in a row, each in c_i at most. Behind its turn i joins the tail again, and the same argument
 //! holds: turn q + 1 begins at x = q·R or before. That is the first count. ⌊w_i·x/R⌋ is q·w_i + ⌊w_i·y/R⌋,
 //! and ⌊w_i·y/R⌋ is at most ⌊y/c_i⌋, since w_i·c_i ≤ R, and below w_i, since y < R. ∎
 //!
 //! It assumes: no unit takes longer than its stated cost (the checker `rota_sim::tasks` finds each that
-//! does); the parent calls a task as soon as the scheduler names it, and other time counts as H; a client's
+//! does); the parent keeps the rule of a call's end, or the longest turn max w_j·c_j of the class is added to
+//! θ; the parent calls a task as soon as the scheduler names it, and other time counts as H; a client's
 //! weight and cost stand while it is registered; and where the members of a class change, R and θ are the
 //! largest since t₀, and one that is removed amid its call counts until that ends. A call that does no work
 //! counts as one unit, since it is not free, and a client that passes its turn has no work in that turn.
@@ -45,16 +54,12 @@
 mod tests;
 mod timers;
 
-pub use rota_admission::cpu::Class;
+pub use rota_admission::cpu::{COST_MAX, Class, WEIGHT_MAX};
 
 use core::fmt;
 use rota_units::{Instant, Span};
 use timers::Timers;
 
-/// Most units in a turn of one client: more would keep its class waiting.
-pub const WEIGHT_MAX: u16 = 1_024;
-/// The longest unit of work: nobody waits for one that takes longer.
-pub const COST_MAX: Span = Span::from_millis(1_000);
 /// Most clients of a scheduler.
 pub const CLIENTS_MAX: u16 = u16::MAX - 1;
 
@@ -332,15 +337,19 @@ impl Scheduler {
         self.running
     }
 
-    /// The task that was called did so many units, and wants this next.
-    pub fn done(&mut self, units: u16, next: Next) {
-        let Some(Call { client, .. }) = self.running.take() else { return };
+    /// The task that was called did so many units until now, and wants this next. The parent has run the
+    /// interface procedures of all that came amid the call; the timers that have expired come first here too,
+    /// so that a client that got work amid the call is ahead of the one that joins again.
+    pub fn done(&mut self, now: Instant, units: u16, next: Next) {
+        let Some(Call { client, .. }) = self.running else { return };
+        if let (Next::At(at), Some(_)) = (next, self.terms(client)) {
+            self.timers.set(client.place, at);
+        }
+        self.handle_deadline(now);
+        self.running = None;
         // It was removed meanwhile, and the head of its class is another one.
         let Some(terms) = self.terms(client) else { return };
         let again = core::mem::take(&mut self.places[client.place()].again);
-        if let Next::At(at) = next {
-            self.timers.set(client.place, at);
-        }
         let queue = &mut self.queues[terms.class.place()];
         queue.left = queue.left.saturating_sub(units.max(1));
         let is_over = queue.left == 0 || next == Next::Pass;

@@ -75,8 +75,20 @@ impl Model {
     }
 }
 
+/// How the scheduler hears that work has come. It has come when it comes, in all three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hears {
+    /// At once, also amid a call.
+    AtOnce,
+    /// Amid a call nothing is heard, but all of it before the call is said to be done.
+    BetweenCalls,
+    /// Each client knows when its next work comes, and has a timer for it.
+    ByTimer,
+}
+
 /// A CPU that runs the clients of a scheduler for so long, and the model beside it.
 struct Cpu {
+    hears: Hears,
     scheduler: Scheduler,
     ids: Vec<ClientId>,
     clients: Vec<Client>,
@@ -88,7 +100,7 @@ struct Cpu {
 }
 
 impl Cpu {
-    fn new(all: &[Terms], arrivals: &[Arrival]) -> Self {
+    fn new(all: &[Terms], arrivals: &[Arrival], hears: Hears) -> Self {
         let mut scheduler = Scheduler::new(all.len() as u16);
         let ids = all.iter().map(|terms| scheduler.register(*terms).expect("there is room")).collect();
         let clients = all.iter().map(|terms| Client { terms: *terms, pending: 0 }).collect();
@@ -97,9 +109,15 @@ impl Cpu {
             come += pause;
             (come, *client % all.len(), *units)
         });
-        let arrivals = arrivals.collect();
+        let mut arrivals: Vec<Arrival> = arrivals.collect();
+        if hears == Hears::ByTimer {
+            // As timers of one deadline expire.
+            arrivals.sort_unstable();
+        }
         let since = vec![None; all.len()];
-        Self {
+        let arrivals = arrivals.into();
+        let mut cpu = Self {
+            hears,
             scheduler,
             ids,
             clients,
@@ -108,18 +126,36 @@ impl Cpu {
             since,
             arrivals,
             log: Log::default(),
+        };
+        for (client, id) in cpu.ids.clone().into_iter().enumerate() {
+            if let Next::At(at) = cpu.rests(client) {
+                cpu.scheduler.schedule_at(id, at);
+            }
         }
+        cpu
     }
 
-    /// Interface procedures of all that has come by now.
+    /// Interface procedures of all that has come by now; the scheduler hears of timers by itself.
     fn hear(&mut self) {
-        while let Some((_, client, units)) = self.arrivals.front().copied().filter(|(at, ..)| *at <= self.now)
+        while let Some((came, client, units)) =
+            self.arrivals.front().copied().filter(|(at, ..)| *at <= self.now)
         {
             self.arrivals.pop_front();
             self.clients[client].pending += units;
-            self.since[client].get_or_insert(self.now);
-            self.scheduler.schedule(self.ids[client]);
+            self.since[client].get_or_insert(came);
+            if self.hears != Hears::ByTimer {
+                self.scheduler.schedule(self.ids[client]);
+            }
             self.model.joins(self.clients[client].terms.class, client);
+        }
+    }
+
+    /// What a client wants that has no work.
+    fn rests(&self, client: usize) -> Next {
+        let next = self.arrivals.iter().find(|(_, who, _)| *who == client);
+        match next {
+            Some((comes, ..)) if self.hears == Hears::ByTimer => Next::At(at(*comes)),
+            _ => Next::Rest,
         }
     }
 
@@ -146,13 +182,17 @@ impl Cpu {
             for _ in 0..units {
                 for _ in 0..1 + draw(cost.as_nanos()) {
                     self.tick(Some(client));
-                    self.hear();
+                    if self.hears == Hears::AtOnce {
+                        self.hear();
+                    }
                 }
                 self.clients[client].pending -= 1;
                 self.log.complete.push((self.now, client));
             }
+            self.hear();
             let has_more = self.clients[client].pending > 0;
-            self.scheduler.done(units as u16, if has_more { Next::Ready } else { Next::Rest });
+            let next = if has_more { Next::Ready } else { self.rests(client) };
+            self.scheduler.done(at(self.now), units as u16, next);
             self.model.ran(class, units, has_more);
             if !has_more {
                 let since = self.since[client].take().expect("it had work");
@@ -202,11 +242,24 @@ fn the_latency_is_tight() {
     let high = |weight, cost| terms(Class::Guaranteed, weight, cost);
     let all = [terms(Class::BestEffort, 1, 7), high(3, 5), high(2, 4), high(2, 3)];
     let arrivals = [(0, 0, 9), (1, 1, 50), (0, 2, 50), (0, 3, 50)];
-    let log = Cpu::new(&all, &arrivals).run(300, |below| below - 1);
+    let log = Cpu::new(&all, &arrivals, Hears::AtOnce).run(300, |below| below - 1);
     assert_eq!(find_short(&all, &log, 0), None);
     assert_eq!(find_short(&all, &log, 1), None);
     let found = find_short(&all, &log, 2).expect("a count falls short");
     assert!(found.starts_with("client 3 with work from 1 on had 0"), "{found}");
+}
+
+/// A client whose work came amid another one's call, by a timer or heard behind the call, waits for the rest of
+/// that call and not for one more turn of the same client.
+#[test]
+fn work_that_came_amid_a_call_goes_before_the_client_that_joins_again() {
+    let all = [terms(Class::Guaranteed, 4, 10), terms(Class::Guaranteed, 1, 10)];
+    for hears in [Hears::BetweenCalls, Hears::ByTimer] {
+        let log = Cpu::new(&all, &[(0, 0, 50), (1, 1, 1)], hears).run(300, |below| below - 1);
+        assert_eq!(find_short(&all, &log, 0), None, "{hears:?}");
+        let first = log.complete.iter().find(|(_, who)| *who == 1);
+        assert_eq!(first, Some(&(50, 1)), "{hears:?}: 39 ns of the turn that ran, and its own unit");
+    }
 }
 
 fn some_terms() -> impl Strategy<Value = Terms> {
@@ -217,13 +270,14 @@ fn some_terms() -> impl Strategy<Value = Terms> {
 }
 
 proptest! {
-    /// TRANSPORT-R53: whoever comes when, and however long units take within their costs.
+    /// TRANSPORT-R53: with any arrivals, heard in any of the three ways, and any times within the costs.
     #[test]
     fn the_rate_and_the_latency_hold_at_every_nanosecond(
         all in prop::collection::vec(some_terms(), 1..7),
         arrivals in prop::collection::vec((0u64..20, 0usize..7, 1u64..9), 1..40),
         seed in any::<u64>(),
         is_slow in any::<bool>(),
+        hears in prop::sample::select(vec![Hears::AtOnce, Hears::BetweenCalls, Hears::ByTimer]),
     ) {
         let mut state = seed;
         // Units that take their whole cost and calls that do all they may are the hardest case.
@@ -231,7 +285,7 @@ proptest! {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             if is_slow { below - 1 } else { (state >> 33) % below }
         };
-        let log = Cpu::new(&all, &arrivals).run(400, draw);
+        let log = Cpu::new(&all, &arrivals, hears).run(400, draw);
         prop_assert_eq!(find_short(&all, &log, 0), None);
     }
 
@@ -266,7 +320,7 @@ proptest! {
 fn order(scheduler: &mut Scheduler, calls: usize) -> Vec<usize> {
     let call = |_| {
         let call = scheduler.poll(at(0))?;
-        scheduler.done(1, Next::Ready);
+        scheduler.done(at(0), 1, Next::Ready);
         Some(call.client.place())
     };
     (0..calls).map_while(call).collect()
@@ -300,14 +354,14 @@ fn a_higher_class_waits_for_one_unit_and_the_turn_goes_on_behind_it() {
     assert_eq!(scheduler.poll(at(0)).map(|call| (call.client, call.most)), Some((low, 1)));
     scheduler.schedule(high);
     scheduler.schedule(other);
-    scheduler.done(1, Next::Ready);
+    scheduler.done(at(0), 1, Next::Ready);
     // One unit of two: what is left of the turn is the next call's.
     assert_eq!(scheduler.poll(at(0)).map(|call| (call.client, call.most)), Some((high, 2)));
-    scheduler.done(1, Next::Ready);
+    scheduler.done(at(0), 1, Next::Ready);
     assert_eq!(scheduler.poll(at(0)).map(|call| (call.client, call.most)), Some((high, 1)));
-    scheduler.done(1, Next::Rest);
+    scheduler.done(at(0), 1, Next::Rest);
     assert_eq!(scheduler.poll(at(0)).map(|call| (call.client, call.most)), Some((other, 3)));
-    scheduler.done(2, Next::Rest);
+    scheduler.done(at(0), 2, Next::Rest);
     assert_eq!(scheduler.poll(at(0)).map(|call| call.client), Some(low));
 }
 
@@ -320,14 +374,14 @@ fn work_that_comes_amid_a_call_is_not_forgotten_and_a_removed_client_is() {
     scheduler.schedule(other);
     assert_eq!(scheduler.poll(at(0)).map(|call| call.client), Some(one));
     scheduler.schedule(one);
-    scheduler.done(1, Next::Rest);
+    scheduler.done(at(0), 1, Next::Rest);
     assert_eq!(order(&mut scheduler, 2), [other.place(), one.place()]);
     // A task may end another client, and its own.
     assert_eq!(scheduler.poll(at(0)).map(|call| call.client), Some(other));
     assert!(scheduler.remove(one) && scheduler.remove(other) && !scheduler.remove(other));
     let next = scheduler.register(terms(Class::BestEffort, 1, 10)).expect("room");
     scheduler.schedule(next);
-    scheduler.done(1, Next::Ready);
+    scheduler.done(at(0), 1, Next::Ready);
     scheduler.schedule(one);
     scheduler.schedule_at(other, at(5));
     assert_eq!((scheduler.terms(one), scheduler.bound(other)), (None, None));
@@ -343,14 +397,14 @@ fn timers_have_deadlines_and_no_tick() {
     scheduler.schedule(waits);
     assert_eq!(scheduler.deadline(), Instant::ZERO);
     assert_eq!(scheduler.poll(at(0)).map(|call| call.client), Some(waits));
-    scheduler.done(0, Next::At(at(1_001)));
+    scheduler.done(at(0), 0, Next::At(at(1_001)));
     assert_eq!((scheduler.poll(at(1_000)), scheduler.deadline()), (None, at(1_001)));
     scheduler.schedule(works);
     assert_eq!(scheduler.poll(at(1_001)).map(|call| call.client), Some(waits), "timers come first");
-    scheduler.done(1, Next::At(at(5_000)));
+    scheduler.done(at(1_001), 1, Next::At(at(5_000)));
     scheduler.schedule_at(waits, at(2_000));
     assert_eq!(scheduler.poll(at(1_001)).map(|call| call.client), Some(works));
-    scheduler.done(1, Next::Rest);
+    scheduler.done(at(1_001), 1, Next::Rest);
     assert_eq!(scheduler.deadline(), at(2_000), "the newest word counts");
 }
 

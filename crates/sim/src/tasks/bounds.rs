@@ -1,8 +1,8 @@
 //! The checker of the task scheduler: it holds the latency and the rate of every client (TRANSPORT-R54), and
 //! finds each task that takes longer than its stated cost (TRANSPORT-R55). It knows what happened and the
-//! terms of the clients, and computes the bound from them by itself (theory.md §8.1).
+//! terms of the clients, and computes the bound from them in other code than the scheduler's (theory.md §8.1).
 
-use rota_proto::task::{Bound, Terms};
+use rota_proto::task::Terms;
 use rota_units::{Instant, Span};
 use std::fmt;
 
@@ -62,6 +62,14 @@ struct Busy {
     /// The longest of each since then.
     round: Span,
     latency: Span,
+}
+
+/// q·w + min(⌊y/c⌋, w), with x = q·R + y the time beyond H and the latency.
+fn units_due(terms: &Terms, round: Span, served: Span) -> u64 {
+    let [served, round, cost] = [served, round, terms.cost].map(Span::as_nanos);
+    let weight = u64::from(terms.weight);
+    let (turns, rest) = (served / round, served % round);
+    turns * weight + (rest / cost).min(weight)
 }
 
 /// The checker.
@@ -171,9 +179,9 @@ impl TaskBounds {
         for (client, (terms, busy)) in self.clients.iter().enumerate() {
             let Some(busy) = busy.filter(|busy| before > busy.since) else { continue };
             let Busy { since, had, apart, round, latency } = busy;
-            let bound = Bound { weight: terms.weight, cost: terms.cost, round, latency };
             let apart = apart + self.apart_until(before, client);
-            let due = bound.units_in(before.since(since).minus(apart));
+            let served = before.since(since).minus(apart + latency);
+            let due = units_due(terms, round, served);
             self.checks += 1;
             if had < due {
                 short = Some(Finding::Short { at: before, client, since, had, due });
@@ -187,6 +195,32 @@ impl TaskBounds {
     fn note(&mut self, finding: Finding) {
         if self.findings.len() < KEPT {
             self.findings.push(finding);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_proto::task::{Class, Scheduler};
+
+    /// The two sums are of different code, and the same.
+    #[test]
+    fn the_checkers_bound_is_the_schedulers() {
+        let terms = [(Class::Guaranteed, 3, 5), (Class::Guaranteed, 2, 4), (Class::Reliable, 1, 7)];
+        let terms = terms.map(|(class, weight, cost)| Terms { class, weight, cost: Span::from_nanos(cost) });
+        let (mut scheduler, mut checker) = (Scheduler::new(3), TaskBounds::default());
+        let ids = terms.map(|terms| {
+            checker.register(terms);
+            scheduler.register(terms).expect("room")
+        });
+        for (client, (id, terms)) in ids.iter().zip(&terms).enumerate() {
+            let bound = scheduler.bound(*id).expect("a client");
+            let (round, latency) = checker.round_and_latency(client);
+            assert_eq!((bound.round, bound.latency), (round, latency));
+            for time in (0..200).map(Span::from_nanos) {
+                assert_eq!(units_due(terms, round, time.minus(latency)), bound.units_in(time), "{time}");
+            }
         }
     }
 }

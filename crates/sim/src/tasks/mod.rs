@@ -256,7 +256,7 @@ impl Host {
                 if !has_more {
                     self.bounds.rests(now, client);
                 }
-                self.order.done(done, if has_more { Next::Ready } else { Next::Rest });
+                self.order.done(now, done, if has_more { Next::Ready } else { Next::Rest });
             }
         }
     }

@@ -65,9 +65,9 @@ impl Order {
         }
     }
 
-    pub(super) fn done(&mut self, units: u16, next: Next) {
+    pub(super) fn done(&mut self, now: Instant, units: u16, next: Next) {
         match self {
-            Self::Shipping(scheduler, _) => scheduler.done(units, next),
+            Self::Shipping(scheduler, _) => scheduler.done(now, units, next),
             Self::Broken(broken) => broken.done(units, next == Next::Ready),
         }
     }

@@ -118,16 +118,22 @@ fn key_of_d() -> ChannelKey {
     ChannelKey { origin: D, channel: ChannelId(1) }
 }
 
-/// Another path of it comes by this neighbour.
-fn come_again(rcap: &mut Rcap, now: u64, from: NodeId, attempt: u16) {
+/// Another path or another contract of it comes by this neighbour.
+fn comes(rcap: &mut Rcap, now: u64, from: NodeId, attempt: u16, is_change: bool) -> Vec<RcapOutput> {
     let records = record::written(&[record(D), record(from)], RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, 2).unwrap();
     let demand = record::Demand::of(at(0), lasting(B)).unwrap();
     let wire = demand.to_wire(at(0), ms(50), nodes, RcapRoute::default());
-    let again = Some(RcapAgain { is_change: false, avoid: NodeId::UNKNOWN, apart: RcapRoute::default() });
+    let again = Some(RcapAgain { is_change, avoid: NodeId::UNKNOWN, apart: RcapRoute::default() });
     let request = RcapRequest { again, ..wire };
     rcap.on_message(at(now), from, &octets(of_d(attempt), RcapBody::EstablishRequest(request))).unwrap();
-    assert!(matches!(event(&drain(rcap)), Some(RcapEvent::Again { .. })), "it goes on");
+    drain(rcap)
+}
+
+/// Another path of it comes by this neighbour.
+fn come_again(rcap: &mut Rcap, now: u64, from: NodeId, attempt: u16) {
+    let outputs = comes(rcap, now, from, attempt, false);
+    assert!(matches!(event(&outputs), Some(RcapEvent::Again { .. })), "it goes on");
 }
 
 /// A neighbour says of an attempt how it ended, and by which node.
@@ -168,6 +174,44 @@ fn a_death_that_is_told_on_the_path_before_counts_when_the_newest_one_breaks() {
     assert_eq!(closed(&drain(&mut rcap)[1..]), None, "it waits");
     say(&mut rcap, 32, A, 1, DEATH);
     assert_eq!(closed(&drain(&mut rcap)), Some(DEATH));
+}
+
+/// One word, true or not, closed the channel at its next failure however much later that came.
+#[test]
+fn a_death_is_forgotten_where_the_path_stands_beyond_it() {
+    let mut rcap = moved();
+    say(&mut rcap, 30, A, 1, DEATH);
+    say(&mut rcap, 30 + 2_000, C, 2, BREAK);
+    assert_eq!(closed(&drain(&mut rcap)[1..]), None, "it waits");
+    let mut rcap = moved();
+    say(&mut rcap, 30, A, 1, DEATH);
+    say(&mut rcap, 30 + 1_999, C, 2, BREAK);
+    assert_eq!(closed(&drain(&mut rcap)[1..]), Some(DEATH));
+}
+
+/// The contract that followed knew nothing of it, and its destination waited.
+#[test]
+fn a_death_that_is_told_on_the_path_before_outlives_a_change_of_the_contract() {
+    // Before the change, while there are two contracts, and behind it.
+    for told in 0..3u64 {
+        let mut rcap = moved();
+        let tell = |rcap: &mut Rcap, step| {
+            if step == told {
+                say(rcap, 30 + step, A, 1, DEATH);
+                assert_eq!(drain(rcap), [], "the path stands");
+            }
+        };
+        tell(&mut rcap, 0);
+        let outputs = comes(&mut rcap, 31, C, 3, true);
+        assert!(matches!(event(&outputs), Some(RcapEvent::Changing { .. })), "{outputs:?}");
+        tell(&mut rcap, 1);
+        say(&mut rcap, 32, C, 2, (CloseCause::ReservationLost, D));
+        drain(&mut rcap);
+        tell(&mut rcap, 2);
+        say(&mut rcap, 40, C, 3, BREAK);
+        let outputs = drain(&mut rcap);
+        assert_eq!(closed(&outputs[1..]), Some(DEATH), "told {told}: {outputs:?}");
+    }
 }
 
 /// Any neighbour could end a channel that waited for another path.
