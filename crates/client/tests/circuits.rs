@@ -159,3 +159,16 @@ fn a_finished_sender_that_polls_hears_that_its_node_died() {
     assert!(waits(&sender, || sender.arm()));
     assert!(matches!(sender.finish(Span::ZERO), Err(VcError::NodeGone)));
 }
+
+#[test]
+fn a_circuit_is_accepted_where_the_node_has_no_room_for_the_next() {
+    let node = Node::start("no-room");
+    let mut listener = CircuitListener::listen(&node.name, 7, &ListenOptions::default()).unwrap();
+    node.room.store(0, Ordering::Relaxed);
+    let receiver = listener.accept(SOON).expect("it came before the node was full");
+    assert_eq!(receiver.from(), "n2");
+    let full = listener.accept(Span::ZERO);
+    assert!(!matches!(full, Ok(_) | Err(VcError::TimedOut)), "the next call says that there is no room");
+    node.room.store(100, Ordering::Relaxed);
+    listener.accept(SOON).expect("there is room again");
+}
