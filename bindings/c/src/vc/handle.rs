@@ -137,6 +137,19 @@ impl Handle {
         let _ = self.bell.write(1);
     }
 
+    /// No call finds it any more.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// Makes the bell silent, but for the ring that says that this handle is closed.
+    fn hush(&self) {
+        let _ = self.bell.read();
+        if self.is_closed() {
+            let _ = self.bell.write(1);
+        }
+    }
+
     pub fn descriptor(&self, side: Side) -> RawFd {
         if side == Side::In { self.number } else { self.output.number() }
     }
@@ -161,12 +174,14 @@ impl Handle {
 
     /// Looks what there is to do, and makes the descriptors say it.
     pub fn settle(&self, state: &mut State) -> (bool, bool) {
-        if matches!(state.kind, Kind::Opening(_) | Kind::Listening(_)) {
-            let _ = self.bell.read();
+        if let Kind::Listening(_) = &state.kind {
+            self.hush();
         }
         if let Kind::Opening(opening) = &state.kind
             && let Some(result) = opening.take()
         {
+            // The thread has rung before the result could be taken, and rings no more.
+            self.hush();
             state.kind = result.map_or_else(Kind::Failed, |open| Kind::Open(Box::new(open)));
             if let Err(no) = self.watch(state) {
                 state.kind = Kind::Failed(no);
@@ -208,7 +223,7 @@ impl Handle {
     /// Does something that never waits.
     pub fn now<T>(&self, mut step: impl FnMut(&mut State) -> Result<T, No>) -> Result<T, No> {
         let mut state = locked(&self.state);
-        if self.is_closed.load(Ordering::SeqCst) {
+        if self.is_closed() {
             return Err(No::no_handle(self.number));
         }
         self.settle(&mut state);
@@ -257,3 +272,44 @@ impl Handle {
 
 /// A wait is looked after so often, whatever the descriptors say.
 const SLICE: Span = Span::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn make() -> Arc<Handle> {
+        let number = Handle::make(ControlName::default(), Kind::New { service: None }, Settings::default());
+        find(number.unwrap_or_else(|no| panic!("{}", no.sentence))).unwrap_or_else(|_| panic!("it is there"))
+    }
+
+    fn errno<T>(done: Result<T, No>) -> Option<Errno> {
+        done.err().map(|no| no.errno)
+    }
+
+    #[test]
+    fn the_bell_of_a_handle_is_silent_once_its_thread_has_opened() {
+        for _ in 0..200 {
+            let handle = make();
+            let bell = Arc::clone(&handle.bell);
+            let opening = Opening::by(&bell, || Err(No::fixed(Errno::ECONNREFUSED, "nobody is there")));
+            drop(bell);
+            locked(&handle.state).kind = Kind::Opening(opening);
+            while errno(handle.now(|state| state.open().map(|_| ()))) == Some(Errno::EAGAIN) {}
+            assert!(matches!(locked(&handle.state).kind, Kind::Failed(_)));
+            // The thread has its own until it is over.
+            while Arc::strong_count(&handle.bell) > 1 {
+                std::thread::yield_now();
+            }
+            assert_eq!(handle.bell.read(), Err(Errno::EAGAIN), "it rang behind its result");
+            handle.remove();
+        }
+    }
+
+    #[test]
+    fn a_handle_that_is_closed_wakes_who_waits_though_another_thread_looks() {
+        let handle = make();
+        handle.remove();
+        handle.hush();
+        assert_eq!(handle.bell.read(), Ok(1));
+    }
+}
