@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::eventfd::EventFd;
-use rota::{ControlName, Span, now};
+use rota::{ControlName, Instant, Span, now};
 
 use super::listening::{Listening, Opening, locked};
 use super::no::No;
@@ -82,6 +83,19 @@ pub struct Handle {
     pub bell: Arc<EventFd>,
     state: Mutex<State>,
     is_closed: AtomicBool,
+    /// A thread has a message in hand that it sends: others wait for its end.
+    sends: Mutex<bool>,
+    sent: Condvar,
+}
+
+/// The right to send, of one thread: it goes back when it is dropped.
+pub struct Turn<'a>(&'a Handle);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *locked(&self.0.sends) = false;
+        self.0.sent.notify_one();
+    }
 }
 
 static TABLE: Mutex<BTreeMap<RawFd, Arc<Handle>>> = Mutex::new(BTreeMap::new());
@@ -104,7 +118,8 @@ impl Handle {
         let state = State { kind, control, settings, says: (false, false) };
         let number = input.number();
         let (input, state, is_closed) = (Mutex::new(input), Mutex::new(state), AtomicBool::new(false));
-        let handle = Arc::new(Self { input, output, number, bell, state, is_closed });
+        let (sends, sent) = (Mutex::new(false), Condvar::new());
+        let handle = Arc::new(Self { input, output, number, bell, state, is_closed, sends, sent });
         handle.watch(&mut locked(&handle.state))?;
         handle.settle(&mut locked(&handle.state));
         let stale = locked(&TABLE).insert(number, handle);
@@ -135,6 +150,7 @@ impl Handle {
     fn wake(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         let _ = self.bell.write(1);
+        self.sent.notify_all();
     }
 
     /// No call finds it any more.
@@ -239,24 +255,40 @@ impl Handle {
         may_wait: bool,
         mut step: impl FnMut(&mut State) -> Result<T, No>,
     ) -> Result<T, No> {
+        let patience = self.patience(may_wait);
+        loop {
+            match self.now(&mut step) {
+                Err(no) if no.is_idle() && patience.waits => {}
+                other => return other,
+            }
+            self.wait(side, patience.slice()?);
+        }
+    }
+
+    fn patience(&self, may_wait: bool) -> Patience {
         let settings = locked(&self.state).settings;
         let waits = may_wait && !settings.is_nonblocking;
         let limit = (settings.timeout_ms > 0).then(|| Span::from_millis(settings.timeout_ms));
-        let begun = now();
-        loop {
-            match self.now(&mut step) {
-                Err(no) if no.is_idle() && waits => {}
-                other => return other,
+        Patience { waits, limit: limit.map(|limit| now() + limit) }
+    }
+
+    /// The right to send, until it is dropped: messages of several threads never mix.
+    pub fn turn(&self, may_wait: bool) -> Result<Turn<'_>, No> {
+        let patience = self.patience(may_wait);
+        let mut sends = locked(&self.sends);
+        while *sends {
+            if self.is_closed() {
+                return Err(No::no_handle(self.number));
             }
-            let left = limit.map(|limit| (begun + limit).since(now()));
-            if left == Some(Span::ZERO) {
-                return Err(No::fixed(
-                    Errno::ETIMEDOUT,
-                    "nothing came of it in the time of ROTA_VC_TIMEOUT_MS",
-                ));
+            if !patience.waits {
+                return Err(No::idle());
             }
-            self.wait(side, left.unwrap_or(SLICE).min(SLICE));
+            let slice = Duration::from_nanos(patience.slice()?.as_nanos());
+            let waited = self.sent.wait_timeout(sends, slice);
+            sends = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        *sends = true;
+        Ok(Turn(self))
     }
 
     /// Waits until there may be something to do.
@@ -267,6 +299,24 @@ impl Handle {
         let mut polled = [PollFd::new(descriptor, PollFlags::POLLIN)];
         let time = u16::try_from((time.as_nanos() / 1_000_000).max(1)).unwrap_or(u16::MAX);
         let _ = nix::poll::poll(&mut polled, PollTimeout::from(time));
+    }
+}
+
+/// How long a call may wait.
+struct Patience {
+    waits: bool,
+    /// None: for ever.
+    limit: Option<Instant>,
+}
+
+impl Patience {
+    /// The next wait.
+    fn slice(&self) -> Result<Span, No> {
+        let left = self.limit.map(|limit| limit.since(now()));
+        if left == Some(Span::ZERO) {
+            return Err(No::fixed(Errno::ETIMEDOUT, "nothing came of it in the time of ROTA_VC_TIMEOUT_MS"));
+        }
+        Ok(left.unwrap_or(SLICE).min(SLICE))
     }
 }
 
@@ -311,5 +361,30 @@ mod tests {
         handle.remove();
         handle.hush();
         assert_eq!(handle.bell.read(), Ok(1));
+    }
+
+    #[test]
+    fn one_thread_has_the_turn_to_send() {
+        let handle = make();
+        let turn = handle.turn(true).ok();
+        assert!(turn.is_some());
+        assert_eq!(errno(handle.turn(false)), Some(Errno::EAGAIN));
+        locked(&handle.state).settings.timeout_ms = 20;
+        assert_eq!(errno(handle.turn(true)), Some(Errno::ETIMEDOUT));
+        locked(&handle.state).settings.timeout_ms = 0;
+        std::thread::scope(|threads| {
+            let other = threads.spawn(|| handle.turn(true).map(|_| ()));
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!other.is_finished(), "it went into the message of another thread");
+            drop(turn);
+            assert!(matches!(other.join(), Ok(Ok(()))));
+        });
+        let _turn = handle.turn(false).ok();
+        std::thread::scope(|threads| {
+            let other = threads.spawn(|| errno(handle.turn(true)));
+            std::thread::sleep(Duration::from_millis(20));
+            handle.remove();
+            assert!(matches!(other.join(), Ok(Some(Errno::EBADF))));
+        });
     }
 }
