@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::eventfd::EventFd;
-use rota::{ControlName, Span, now};
+use rota::{ControlName, Instant, Span, now};
 
 use super::listening::{Listening, Opening, locked};
 use super::no::No;
@@ -82,6 +83,19 @@ pub struct Handle {
     pub bell: Arc<EventFd>,
     state: Mutex<State>,
     is_closed: AtomicBool,
+    /// A thread has a message in hand that it sends: others wait for its end.
+    sends: Mutex<bool>,
+    sent: Condvar,
+}
+
+/// The right to send, of one thread: it goes back when it is dropped.
+pub struct Turn<'a>(&'a Handle);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *locked(&self.0.sends) = false;
+        self.0.sent.notify_one();
+    }
 }
 
 static TABLE: Mutex<BTreeMap<RawFd, Arc<Handle>>> = Mutex::new(BTreeMap::new());
@@ -104,7 +118,8 @@ impl Handle {
         let state = State { kind, control, settings, says: (false, false) };
         let number = input.number();
         let (input, state, is_closed) = (Mutex::new(input), Mutex::new(state), AtomicBool::new(false));
-        let handle = Arc::new(Self { input, output, number, bell, state, is_closed });
+        let (sends, sent) = (Mutex::new(false), Condvar::new());
+        let handle = Arc::new(Self { input, output, number, bell, state, is_closed, sends, sent });
         handle.watch(&mut locked(&handle.state))?;
         handle.settle(&mut locked(&handle.state));
         let stale = locked(&TABLE).insert(number, handle);
@@ -135,6 +150,20 @@ impl Handle {
     fn wake(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         let _ = self.bell.write(1);
+        self.sent.notify_all();
+    }
+
+    /// No call finds it any more.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// Makes the bell silent, but for the ring that says that this handle is closed.
+    fn hush(&self) {
+        let _ = self.bell.read();
+        if self.is_closed() {
+            let _ = self.bell.write(1);
+        }
     }
 
     pub fn descriptor(&self, side: Side) -> RawFd {
@@ -161,12 +190,14 @@ impl Handle {
 
     /// Looks what there is to do, and makes the descriptors say it.
     pub fn settle(&self, state: &mut State) -> (bool, bool) {
-        if matches!(state.kind, Kind::Opening(_) | Kind::Listening(_)) {
-            let _ = self.bell.read();
+        if let Kind::Listening(_) = &state.kind {
+            self.hush();
         }
         if let Kind::Opening(opening) = &state.kind
             && let Some(result) = opening.take()
         {
+            // The thread has rung before the result could be taken, and rings no more.
+            self.hush();
             state.kind = result.map_or_else(Kind::Failed, |open| Kind::Open(Box::new(open)));
             if let Err(no) = self.watch(state) {
                 state.kind = Kind::Failed(no);
@@ -208,7 +239,7 @@ impl Handle {
     /// Does something that never waits.
     pub fn now<T>(&self, mut step: impl FnMut(&mut State) -> Result<T, No>) -> Result<T, No> {
         let mut state = locked(&self.state);
-        if self.is_closed.load(Ordering::SeqCst) {
+        if self.is_closed() {
             return Err(No::no_handle(self.number));
         }
         self.settle(&mut state);
@@ -224,24 +255,40 @@ impl Handle {
         may_wait: bool,
         mut step: impl FnMut(&mut State) -> Result<T, No>,
     ) -> Result<T, No> {
+        let patience = self.patience(may_wait);
+        loop {
+            match self.now(&mut step) {
+                Err(no) if no.is_idle() && patience.waits => {}
+                other => return other,
+            }
+            self.wait(side, patience.slice()?);
+        }
+    }
+
+    fn patience(&self, may_wait: bool) -> Patience {
         let settings = locked(&self.state).settings;
         let waits = may_wait && !settings.is_nonblocking;
         let limit = (settings.timeout_ms > 0).then(|| Span::from_millis(settings.timeout_ms));
-        let begun = now();
-        loop {
-            match self.now(&mut step) {
-                Err(no) if no.is_idle() && waits => {}
-                other => return other,
+        Patience { waits, limit: limit.map(|limit| now() + limit) }
+    }
+
+    /// The right to send, until it is dropped: messages of several threads never mix.
+    pub fn turn(&self, may_wait: bool) -> Result<Turn<'_>, No> {
+        let patience = self.patience(may_wait);
+        let mut sends = locked(&self.sends);
+        while *sends {
+            if self.is_closed() {
+                return Err(No::no_handle(self.number));
             }
-            let left = limit.map(|limit| (begun + limit).since(now()));
-            if left == Some(Span::ZERO) {
-                return Err(No::fixed(
-                    Errno::ETIMEDOUT,
-                    "nothing came of it in the time of ROTA_VC_TIMEOUT_MS",
-                ));
+            if !patience.waits {
+                return Err(No::idle());
             }
-            self.wait(side, left.unwrap_or(SLICE).min(SLICE));
+            let slice = Duration::from_nanos(patience.slice()?.as_nanos());
+            let waited = self.sent.wait_timeout(sends, slice);
+            sends = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        *sends = true;
+        Ok(Turn(self))
     }
 
     /// Waits until there may be something to do.
@@ -255,5 +302,89 @@ impl Handle {
     }
 }
 
+/// How long a call may wait.
+struct Patience {
+    waits: bool,
+    /// None: for ever.
+    limit: Option<Instant>,
+}
+
+impl Patience {
+    /// The next wait.
+    fn slice(&self) -> Result<Span, No> {
+        let left = self.limit.map(|limit| limit.since(now()));
+        if left == Some(Span::ZERO) {
+            return Err(No::fixed(Errno::ETIMEDOUT, "nothing came of it in the time of ROTA_VC_TIMEOUT_MS"));
+        }
+        Ok(left.unwrap_or(SLICE).min(SLICE))
+    }
+}
+
 /// A wait is looked after so often, whatever the descriptors say.
 const SLICE: Span = Span::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn make() -> Arc<Handle> {
+        let number = Handle::make(ControlName::default(), Kind::New { service: None }, Settings::default());
+        find(number.unwrap_or_else(|no| panic!("{}", no.sentence))).unwrap_or_else(|_| panic!("it is there"))
+    }
+
+    fn errno<T>(done: Result<T, No>) -> Option<Errno> {
+        done.err().map(|no| no.errno)
+    }
+
+    #[test]
+    fn the_bell_of_a_handle_is_silent_once_its_thread_has_opened() {
+        for _ in 0..200 {
+            let handle = make();
+            let bell = Arc::clone(&handle.bell);
+            let opening = Opening::by(&bell, || Err(No::fixed(Errno::ECONNREFUSED, "nobody is there")));
+            drop(bell);
+            locked(&handle.state).kind = Kind::Opening(opening);
+            while errno(handle.now(|state| state.open().map(|_| ()))) == Some(Errno::EAGAIN) {}
+            assert!(matches!(locked(&handle.state).kind, Kind::Failed(_)));
+            // The thread has its own until it is over.
+            while Arc::strong_count(&handle.bell) > 1 {
+                std::thread::yield_now();
+            }
+            assert_eq!(handle.bell.read(), Err(Errno::EAGAIN), "it rang behind its result");
+            handle.remove();
+        }
+    }
+
+    #[test]
+    fn a_handle_that_is_closed_wakes_who_waits_though_another_thread_looks() {
+        let handle = make();
+        handle.remove();
+        handle.hush();
+        assert_eq!(handle.bell.read(), Ok(1));
+    }
+
+    #[test]
+    fn one_thread_has_the_turn_to_send() {
+        let handle = make();
+        let turn = handle.turn(true).ok();
+        assert!(turn.is_some());
+        assert_eq!(errno(handle.turn(false)), Some(Errno::EAGAIN));
+        locked(&handle.state).settings.timeout_ms = 20;
+        assert_eq!(errno(handle.turn(true)), Some(Errno::ETIMEDOUT));
+        locked(&handle.state).settings.timeout_ms = 0;
+        std::thread::scope(|threads| {
+            let other = threads.spawn(|| handle.turn(true).map(|_| ()));
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!other.is_finished(), "it went into the message of another thread");
+            drop(turn);
+            assert!(matches!(other.join(), Ok(Ok(()))));
+        });
+        let _turn = handle.turn(false).ok();
+        std::thread::scope(|threads| {
+            let other = threads.spawn(|| errno(handle.turn(true)));
+            std::thread::sleep(Duration::from_millis(20));
+            handle.remove();
+            assert!(matches!(other.join(), Ok(Some(Errno::EBADF))));
+        });
+    }
+}

@@ -56,7 +56,9 @@ impl Listening {
     /// Takes one circuit more from the node; false where there is none, or no room.
     pub fn pump(&mut self, bell: &Arc<EventFd>) -> bool {
         let mut arrivals = locked(&self.arrivals);
-        if self.is_dead || arrivals.ready.len() + arrivals.half_open >= self.backlog {
+        // One word on what is wrong is enough until it was heard.
+        let is_wrong = self.is_dead || arrivals.ready.back().is_some_and(Result::is_err);
+        if is_wrong || arrivals.ready.len() + arrivals.half_open >= self.backlog {
             return false;
         }
         let receiver = match self.listener.accept(Span::ZERO) {
@@ -65,7 +67,7 @@ impl Listening {
             Err(error) => {
                 self.is_dead = matches!(error, VcError::NodeGone);
                 arrivals.ready.push_back(Err(error.into()));
-                return true;
+                return false;
             }
         };
         if self.is_simplex {
@@ -114,16 +116,26 @@ impl Opening {
         is_simplex: bool,
         bell: &Arc<EventFd>,
     ) -> Self {
-        let result = Arc::new(Mutex::new(None));
-        let (control, to, bell) = (control.clone(), to.to_owned(), Arc::clone(bell));
-        let into = Arc::clone(&result);
-        std::thread::spawn(move || {
+        let (control, to) = (control.clone(), to.to_owned());
+        Self::by(bell, move || {
             let opened = if is_simplex {
                 Sender::connect(&control, &to, service, &options).map(|sender| Open::new(Some(sender), None))
             } else {
                 Duplex::connect(&control, &to, service, &options, CONNECT).map(Open::duplex)
             };
-            *locked(&into) = Some(opened.map_err(|error| refused(error, &to, service)));
+            opened.map_err(|error| refused(error, &to, service))
+        })
+    }
+
+    /// What a thread does, which rings before its result can be taken: a later ring would find nobody who
+    /// reads it.
+    pub fn by(bell: &Arc<EventFd>, open: impl FnOnce() -> Result<Open, No> + Send + 'static) -> Self {
+        let result = Arc::new(Mutex::new(None));
+        let (into, bell) = (Arc::clone(&result), Arc::clone(bell));
+        std::thread::spawn(move || {
+            let opened = open();
+            let mut place = locked(&into);
+            *place = Some(opened);
             let _ = bell.write(1);
         });
         Self(result)

@@ -283,6 +283,7 @@ calls! {
 
 fn send(handle: &Handle, octets: &[u8], how: c_int) -> Result<isize, No> {
     let may_wait = how & DONTWAIT == 0;
+    let _turn = handle.turn(may_wait)?;
     let mut sent = 0;
     loop {
         let step = handle.until(Side::Out, may_wait, |state| {

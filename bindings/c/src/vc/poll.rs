@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use libc::{POLLIN, POLLOUT, pollfd};
+use libc::{POLLIN, POLLNVAL, POLLOUT, pollfd};
 use nix::errno::Errno;
 use rota::{Span, now};
 
@@ -60,9 +60,14 @@ fn whole_ms(time: Span) -> i32 {
 
 /// What a circuit has of what is asked.
 fn look((entry, handle): &mut Entry<'_>) -> Option<()> {
-    let (input, output) = handle.as_ref()?.due();
+    let handle = handle.as_ref()?;
+    let (input, output) = handle.due();
     let of = |is_due: bool, event: i16| if is_due { entry.events & event } else { 0 };
     entry.revents = of(input, POLLIN) | of(output, POLLOUT);
+    // Another thread has closed it meanwhile.
+    if handle.is_closed() {
+        entry.revents = POLLNVAL;
+    }
     (entry.revents != 0).then_some(())
 }
 

@@ -27,7 +27,9 @@
 //! **Waiting.** Each call takes the time that it may wait at most; with [`Span::ZERO`] none blocks. For
 //! `poll`, `epoll` or `select` each end has a descriptor ([`AsFd`](std::os::fd::AsFd)): call
 //! [`Sender::arm`] or [`Receiver::arm`], and where it says that there is nothing to do yet, wait for the
-//! descriptor to become readable. That of a listener is readable when a circuit waits to be accepted.
+//! descriptor to become readable. That of a listener is readable when a circuit waits to be accepted: call
+//! [`CircuitListener::accept`] until it says [`VcError::TimedOut`], and then wait for it. Each circuit comes
+//! on another descriptor.
 //!
 //! **Ends.** [`Sender::finish`] ends a circuit in order: it says at both ends that the receiving program has
 //! taken all of it. An end that is dropped before that, or whose program dies, is reset: the other end is
@@ -222,7 +224,8 @@ impl CircuitListener {
     /// The next circuit. Its first octets may have come already.
     ///
     /// # Errors
-    /// [`VcError::TimedOut`], [`VcError::NodeGone`], [`VcError::Node`].
+    /// [`VcError::TimedOut`], [`VcError::NodeGone`], [`VcError::Node`]. It may be called again behind the last
+    /// of them: a node that had no room for one connection more may have it then.
     pub fn accept(&mut self, timeout: Span) -> Result<Receiver, VcError> {
         let give_up = crate::now() + timeout;
         let message = loop {
@@ -249,7 +252,8 @@ impl CircuitListener {
         };
         let memory = open_circuit_sink(message.descriptors)?;
         mapped(&session)?;
-        self.ask()?;
+        // This circuit is there, whatever comes of the next one: the next call says what.
+        let _ = self.ask();
         Ok(Receiver::new(session, memory, from, terms))
     }
 }

@@ -159,9 +159,11 @@ impl Receiver {
         }
     }
 
-    /// True if there is something to take now, or the circuit has ended.
+    /// True if there is something to take now, the circuit has ended, or the node is gone: the next call says
+    /// which.
     pub fn is_due(&self) -> bool {
-        self.has_octets() || self.end().is_some()
+        // The session is asked last: that is a call to the system.
+        self.has_octets() || self.end().is_some() || self.session.is_gone()
     }
 
     /// True if there is something to take now.
@@ -169,8 +171,8 @@ impl Receiver {
         !self.held.is_empty() || self.held_last || self.memory.ring.has_next()
     }
 
-    /// For who polls: true if there is something to take now, or the circuit has ended. Otherwise the
-    /// descriptor becomes readable when something has happened.
+    /// For who polls: true if there is something to take now, the circuit has ended, or the node is gone.
+    /// Otherwise the descriptor becomes readable when something has happened.
     pub fn arm(&mut self) -> bool {
         self.tell(true);
         let octets = self.memory.arm();

@@ -216,13 +216,14 @@ impl Sender {
         Ok(true)
     }
 
-    /// True if there is room now, or the circuit has ended.
+    /// True if there is room now, the circuit has ended, or the node is gone: the next call says which.
     pub fn is_due(&self) -> bool {
-        self.end().is_some() || self.has_room() && !self.finished
+        // The session is asked last: that is a call to the system.
+        self.end().is_some() || self.has_room() && !self.finished || self.session.is_gone()
     }
 
-    /// For who polls: true if there is something to do now, room or an end. Otherwise the descriptor becomes
-    /// readable when something has happened.
+    /// For who polls: true if there is something to do now: room, an end, or a node that is gone. Otherwise
+    /// the descriptor becomes readable when something has happened.
     pub fn arm(&self) -> bool {
         let octets = self.memory.arm();
         let is_due = self.is_due();
