@@ -4,19 +4,21 @@
 //! Both ends are timed together, since one cost is to hold for either. What a program and its wake-up cost is
 //! not in it.
 
-use super::file::Measurement;
+use super::file::{COST_MAX, Measurement};
 use super::fit::Spread;
 use super::measure::{Bench, SAMPLES_MIN};
 use crate::clock;
 use rota_admission::cpu::Costs;
 use rota_answer::Failure;
 use rota_sim::circuits::{Pace, Pair};
-use rota_units::Span;
+use rota_units::{Octets, Span};
 use rota_wire::{TPDU_HEADER_OCTETS, UNIT_HEADER_OCTETS};
 
 /// TPDUs of the long message.
 const ROW: u64 = 16;
 const WINDOW: u32 = 64;
+/// Tries to hand over enough messages of each kind.
+const TRIES_MAX: usize = 100 * SAMPLES_MIN;
 /// Before each message, so that each begins on a host that has just woken: the first one after a long wait
 /// costs more than any octets.
 const PAUSE: Span = Span::from_micros(500);
@@ -46,11 +48,8 @@ pub fn measure(bench: &mut Bench) -> Result<Times, Failure> {
     let end = clock::now() + bench.effort.part(15);
     let mut times: [Vec<u64>; 3] = Default::default();
     let mut tries = 0;
-    while clock::now() < end || times[0].len() < SAMPLES_MIN {
+    while clock::now() < end || fewest(&times) < SAMPLES_MIN && tries < TRIES_MAX {
         tries += 1;
-        if tries > 100 * SAMPLES_MIN && times[0].is_empty() {
-            return Err(Failure::failed("the device takes no frame; is its queue blocked?"));
-        }
         for (kind, octets) in [1, full, message.len()].into_iter().enumerate() {
             let (mut wire, mut is_sent, mut failed) = (Span::ZERO, true, None);
             let begun = clock::now();
@@ -73,14 +72,43 @@ pub fn measure(bench: &mut Bench) -> Result<Times, Failure> {
             bench.station.wait_until(clock::now() + PAUSE)?;
         }
     }
-    let [short, full_one, row] = times.map(Spread::of);
-    Ok(Times { octets: full as u64, short, full: full_one, row })
+    Times::of(full as u64, times)
+}
+
+fn fewest(times: &[Vec<u64>; 3]) -> usize {
+    times.iter().map(Vec::len).min().unwrap_or(0)
 }
 
 impl Times {
-    /// The costs in nine of ten messages; tails are the host's lateness.
+    /// Of nanoseconds of each kind of message.
+    fn of(octets: u64, times: [Vec<u64>; 3]) -> Result<Self, Failure> {
+        if fewest(&times) < SAMPLES_MIN {
+            let [short, full, row] = times.map(|times| times.len());
+            return Err(Failure::failed(format!(
+                "the device took {short} messages of one octet, {full} of one TPDU and {row} of {ROW} whole, \
+                 and {SAMPLES_MIN} of each are needed; is its queue blocked, or shorter than {ROW} frames?"
+            )));
+        }
+        let [short, full, row] = times.map(Spread::of);
+        let longest = short.max.max(full.max).max(row.max);
+        if longest > COST_MAX {
+            return Err(Failure::failed(format!(
+                "a message took {longest}, and {COST_MAX} is the most that a circuit can bear; measure again \
+                 while the host is not busy"
+            )));
+        }
+        Ok(Self { octets, short, full, row })
+    }
+
+    /// The costs that no message has exceeded. What a TPDU and an octet take is that of nine messages in ten;
+    /// what the longest of each kind took beyond that is the message's.
     pub fn costs(&self) -> Costs {
-        costs(self.octets, [self.short.p90, self.full.p90, self.row.p90])
+        let usual = costs(self.octets, [self.short.p90, self.full.p90, self.row.p90]);
+        let unit = |octets| usual.unit(Octets::new(octets));
+        let short = self.short.max.minus(unit(1));
+        let full = self.full.max.minus(unit(self.octets));
+        let row = self.row.max.minus(unit(self.octets) * ROW);
+        Costs { message: usual.message.max(short).max(full).max(row), ..usual }
     }
 
     /// What they were derived from.
@@ -106,7 +134,6 @@ fn costs(octets: u64, [short, full, row]: [Span; 3]) -> Costs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rota_units::Octets;
 
     #[test]
     fn no_measured_message_costs_more_than_the_three_costs_say() {
@@ -121,6 +148,38 @@ mod tests {
             let unit = |octets| costs(1_437, [short, full, row]).unit(Octets::new(octets));
             assert!(message + unit(1) >= short && message + unit(1_437) >= full, "{times:?}");
             assert!(message + unit(1_437) * ROW >= row, "{times:?}");
+        }
+    }
+
+    /// The p90 was stated as the time that no message exceeds.
+    #[test]
+    fn the_longest_message_of_each_kind_is_within_the_costs() {
+        for slow in 0..3 {
+            let mut times = [9_000, 11_000, 101_000].map(|nanos| vec![nanos; 1_000]);
+            times[slow][500] = 400_000;
+            let times = Times::of(1_001, times).expect("enough of each");
+            let costs = times.costs();
+            let unit = |octets| costs.unit(Octets::new(octets));
+            assert_eq!((costs.tpdu, costs.octet_ps), (Span::from_nanos(3_998), 2_000), "they are as usual");
+            assert!(costs.message + unit(1) >= times.short.max, "{slow}: {costs:?}");
+            assert!(costs.message + unit(1_001) >= times.full.max, "{slow}: {costs:?}");
+            assert!(costs.message + unit(1_001) * ROW >= times.row.max, "{slow}: {costs:?}");
+            assert!(costs.message > Span::from_micros(290), "{slow}: {costs:?}");
+        }
+        let stalled = [9_000, 11_000, 100_000_001].map(|nanos| vec![nanos; SAMPLES_MIN]);
+        let refused = Times::of(1_001, stalled).err().expect("no circuit bears it");
+        assert!(refused.sentence.contains("measure again"), "{}", refused.sentence);
+    }
+
+    /// A device whose queue is shorter than a row took the short messages only, and a TPDU cost nothing.
+    #[test]
+    fn a_kind_of_message_without_samples_is_an_error_and_no_cost_of_nothing() {
+        for few in 0..3 {
+            let mut times = [9_000, 11_000, 101_000].map(|nanos| vec![nanos; SAMPLES_MIN]);
+            assert!(Times::of(1_001, times.clone()).is_ok());
+            times[few].truncate(if few == 0 { 0 } else { SAMPLES_MIN - 1 });
+            let refused = Times::of(1_001, times).err().expect("too few");
+            assert!(refused.sentence.contains("100 of each are needed"), "{}", refused.sentence);
         }
     }
 }

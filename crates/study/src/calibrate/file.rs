@@ -17,7 +17,7 @@ pub const FORMAT: u64 = 1;
 /// A file larger than this is no calibration.
 const FILE_OCTETS_MAX: u64 = 64 << 10;
 /// Longer than any host that could keep a cycle.
-const COST_MAX: Span = Span::from_millis(100);
+pub(super) const COST_MAX: Span = Span::from_millis(100);
 /// The same of an octet, in picoseconds.
 const OCTET_PS_MAX: u64 = 1_000_000;
 
