@@ -1,11 +1,12 @@
 /* rota_vc.h: circuits as sockets. A circuit carries a stream of octets, or messages of any size, to a program of another
- * node, reliably and in order; see docs/circuits.md for what is promised.
+ * node, in order; with error control, which is usual, each once and none lost; see docs/circuits.md for what is promised.
  *
  * A handle is the number of a descriptor, which poll, epoll and select know: it is readable while rota_vc_accept or
  * rota_vc_recv has something to do. It belongs to this library: it is closed by rota_vc_close alone, and read, write, dup
  * and fork are not for it. A call returns -1 where it fails, sets errno, and rota_error() gives one sentence that says why.
  * A null pointer, a number that is no handle, a length that is none, a station that does not exist or a node that died is
- * such an answer, never a crash. A handle may be used by several threads.
+ * such an answer, never a crash. A handle may be used by several threads. What a call that waits sends is never mixed with
+ * what other threads send; a message in several calls belongs to one thread.
  */
 #ifndef ROTA_VC_H
 #define ROTA_VC_H
@@ -36,7 +37,7 @@ typedef struct rota_vc_qos {
     uint32_t window;          /* TPDUs on their way at most, to 16384; 0: 256 */
     uint8_t kind;             /* ROTA_VC_STREAM, ROTA_VC_MESSAGES */
     uint8_t simplex;          /* 1: the connecting end sends, the accepting one receives */
-    uint8_t unreliable;       /* 1: nothing is sent again. The nodes of this version refuse it */
+    uint8_t unreliable;       /* 1, with simplex alone: nothing is sent again; a message comes whole or not at all */
     uint8_t flow;             /* ROTA_VC_WINDOW_FLOW, ROTA_VC_OPEN_FLOW, ROTA_VC_BUCKET_FLOW */
     uint8_t level;            /* of the queue of ordinary traffic, 0 (lowest) to 7 */
     uint8_t reserved[3];      /* 0 */
@@ -50,7 +51,13 @@ enum {
     ROTA_VC_WINDOW = 4,       /* the largest window that a listener grants; 256 */
     ROTA_VC_SIMPLEX = 5,      /* 1: the listener takes simplex circuits, and no duplex ones */
     ROTA_VC_MESSAGE_MAX = 6,  /* a larger message ends its circuit; 64 MiB */
-    ROTA_VC_KIND = 7          /* only rota_vc_get: ROTA_VC_STREAM or ROTA_VC_MESSAGES */
+    /* Only for rota_vc_get, of a handle with a circuit. */
+    ROTA_VC_KIND = 7,         /* ROTA_VC_STREAM or ROTA_VC_MESSAGES */
+    /* Of the receiving end; 0 with error control. A TPDU is a piece of a stream or of a message, one frame. */
+    ROTA_VC_LOST_TPDUS = 8,   /* TPDUs lost for good, those that were dropped with their message among them */
+    ROTA_VC_LOST_MESSAGES = 9, /* messages that were not delivered, as far as is known */
+    ROTA_VC_GAP = 10          /* TPDUs lost in front of what rota_vc_recv gave last, told once: ask after each call. No call
+                               * joins octets of a stream from before and behind a gap */
 };
 
 /* For send and recv. */
@@ -71,7 +78,8 @@ int rota_vc_accept(int vc, char *from, size_t room);
  * and EISCONN means that it is open. */
 int rota_vc_connect(int vc, const char *node, uint32_t service, const rota_vc_qos *qos);
 /* Sends octets of a stream, or one message, and returns how many octets were taken: all of them, where the handle blocks.
- * Where it took less of a message, the rest follows by the next call. With ROTA_VC_MORE the message goes on after all of it. */
+ * Where it took less of a message, the rest follows by the next call. With ROTA_VC_MORE the message goes on after all of it.
+ * EMSGSIZE: without error control a message of more octets than window times TPDU can never arrive. */
 ssize_t rota_vc_send(int vc, const void *octets, size_t count, int flags);
 /* Takes octets of a stream, or one message; 0 at the end. A message that is larger than the buffer gives EMSGSIZE and is
  * kept. An empty message is 0, too: where there may be some, ask rota_vc_next before. */

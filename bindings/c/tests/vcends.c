@@ -1,5 +1,6 @@
-/* Edges of messages and of ends: "vcends serve SERVICE" in one station, "vcends ask NODE SERVICE" in another. Each ends with
- * 0 and "all right", or names the line. */
+/* Edges of messages and of ends, and two threads that send: "vcends serve SERVICE" in one station, "vcends ask NODE SERVICE" in
+ * another. Circuits without error control: "vcends lossy SERVICE" and "vcends spray NODE SERVICE". A node that dies under
+ * rota_vc_poll: "vcends orphan NODE SERVICE". Each ends with 0 and "all right", or names the line. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,6 +30,21 @@ static int sends_until_refused(int vc)
     while (rota_vc_send(vc, room, 100, 0) == 100)
         usleep(20000);
     return errno;
+}
+
+enum { EACH = 10, PIECE = 700000 };
+
+/* Messages of two threads, each of one letter. */
+static void uniform(int vc)
+{
+    int count, of_a = 0;
+    for (count = 0; count < 2 * EACH; count++) {
+        EXPECT(rota_vc_recv(vc, room, sizeof room, 0), PIECE, 0);
+        EXPECT(memcmp(room, room + 1, PIECE - 1), 0, 0);
+        of_a += *room == 'a';
+    }
+    EXPECT(of_a, EACH, 0);
+    EXPECT(rota_vc_recv(vc, room, 1, 0), 0, 0);
 }
 
 static int serve(const char *service)
@@ -67,6 +83,9 @@ static int serve(const char *service)
     EXPECT(rota_vc_recv(vc, room, sizeof room, 0), 0, 0);
     usleep(1000000);
     EXPECT(rota_vc_close(vc), 0, 0);
+    EXPECT((vc = rota_vc_accept(ears, NULL, 0)) >= 0, 1, 0);
+    uniform(vc);
+    EXPECT(rota_vc_close(vc), 0, 0);
     EXPECT(rota_vc_close(ears), 0, 0);
     return wrong;
 }
@@ -75,6 +94,96 @@ static void *waits(void *vc)
 {
     EXPECT(rota_vc_recv(*(int *)vc, room, 1, 0), -1, EBADF);
     return NULL;
+}
+
+struct letter {
+    int vc;
+    char letter;
+    char octets[PIECE];
+};
+
+static void *sends(void *given)
+{
+    struct letter *of = given;
+    int count;
+    memset(of->octets, of->letter, PIECE);
+    for (count = 0; count < EACH; count++)
+        EXPECT(rota_vc_send(of->vc, of->octets, PIECE, 0), PIECE, 0);
+    return NULL;
+}
+
+static void two_threads(int vc)
+{
+    static struct letter both[2];
+    pthread_t threads[2];
+    int k;
+    for (k = 0; k < 2; k++) {
+        both[k].vc = vc, both[k].letter = "ab"[k];
+        EXPECT(pthread_create(&threads[k], NULL, sends, &both[k]), 0, 0);
+    }
+    for (k = 0; k < 2; k++)
+        pthread_join(threads[k], NULL);
+}
+
+/* Takes messages of "spray": a number and then one letter. Says what came and what is lost. */
+static int lossy(const char *service)
+{
+    int ears = rota_vc_socket(NULL), vc, last = -1, came = 0, number;
+    long gap = 0;
+    ssize_t octets;
+    EXPECT(rota_vc_bind(ears, atoi(service)), 0, 0);
+    EXPECT(rota_vc_set(ears, ROTA_VC_SIMPLEX, 1), 0, 0);
+    EXPECT(rota_vc_listen(ears, 1), 0, 0);
+    fprintf(stderr, "listening\n");
+    EXPECT((vc = rota_vc_accept(ears, NULL, 0)) >= 0, 1, 0);
+    while ((octets = rota_vc_recv(vc, room, sizeof room, 0)) > 0) {
+        EXPECT(octets, 3000, 0);
+        memcpy(&number, room, sizeof number);
+        EXPECT(number > last && number < 400, 1, 0);
+        EXPECT(memcmp(room + 4, room + 5, 3000 - 5), 0, 0);
+        last = number, came++;
+        gap += rota_vc_get(vc, ROTA_VC_GAP);
+        EXPECT(rota_vc_get(vc, ROTA_VC_GAP), 0, 0);
+    }
+    EXPECT(octets, 0, 0);
+    EXPECT(came > 40 && came < 400, 1, 0);
+    EXPECT(gap > 0 && gap <= rota_vc_get(vc, ROTA_VC_LOST_TPDUS), 1, 0);
+    EXPECT(rota_vc_get(vc, ROTA_VC_LOST_MESSAGES), 400 - came, 0);
+    EXPECT(rota_vc_close(vc), 0, 0);
+    EXPECT(rota_vc_close(ears), 0, 0);
+    return wrong;
+}
+
+static int spray(const char *node, const char *service)
+{
+    rota_vc_qos qos = { .size = sizeof qos, .kind = ROTA_VC_MESSAGES, .simplex = 1, .unreliable = 1, .window = 8 };
+    int vc = rota_vc_socket(NULL), number;
+    qos.flow = ROTA_VC_OPEN_FLOW;
+    EXPECT(rota_vc_connect(vc, node, atoi(service), &qos), 0, 0);
+    EXPECT(rota_vc_get(vc, ROTA_VC_GAP), -1, ENOTCONN);
+    /* It could never arrive. */
+    EXPECT(rota_vc_send(vc, room, 100000, 0), -1, EMSGSIZE);
+    for (number = 0; number < 400; number++) {
+        memset(room, 'a' + number % 26, 3000);
+        memcpy(room, &number, sizeof number);
+        EXPECT(rota_vc_send(vc, room, 3000, 0), 3000, 0);
+    }
+    EXPECT(rota_vc_close(vc), 0, 0);
+    return wrong;
+}
+
+/* Nothing comes until the node of this station is killed. */
+static int orphan(const char *node, const char *service)
+{
+    struct pollfd wait = { .events = POLLIN };
+    wait.fd = rota_vc_socket(NULL);
+    EXPECT(rota_vc_connect(wait.fd, node, atoi(service), NULL), 0, 0);
+    fprintf(stderr, "waits\n");
+    EXPECT(rota_vc_poll(&wait, 1, -1), 1, 0);
+    EXPECT(wait.revents, POLLIN, 0);
+    EXPECT(rota_vc_recv(wait.fd, room, 1, 0), -1, ENETDOWN);
+    rota_vc_close(wait.fd);
+    return wrong;
 }
 
 static int ask(const char *node, const char *service)
@@ -115,12 +224,23 @@ static int ask(const char *node, const char *service)
     usleep(200000);
     EXPECT(rota_vc_close(vc), 0, 0);
     pthread_join(thread, NULL);
+    vc = rota_vc_socket(NULL);
+    EXPECT(rota_vc_connect(vc, node, atoi(service), &qos), 0, 0);
+    two_threads(vc);
+    EXPECT(rota_vc_close(vc), 0, 0);
     return wrong;
 }
 
 int main(int argc, char **argv)
 {
-    int failed = argc == 3 ? serve(argv[2]) : argc == 4 ? ask(argv[2], argv[3]) : 2;
+    const char *what = argc > 2 ? argv[1] : "";
+    int failed = 2;
+    if (argc == 3)
+        failed = strcmp(what, "lossy") ? serve(argv[2]) : lossy(argv[2]);
+    if (argc == 4)
+        failed = !strcmp(what, "spray") ? spray(argv[2], argv[3])
+            : !strcmp(what, "orphan") ? orphan(argv[2], argv[3])
+            : ask(argv[2], argv[3]);
     if (!failed)
         puts("all right");
     return failed;

@@ -60,6 +60,9 @@ static void unconnected(int vc)
     FAILS(rota_vc_next(vc, NULL), ENOTCONN);
     FAILS(rota_vc_shutdown(vc, SHUT_RDWR), ENOTCONN);
     FAILS(rota_vc_get(vc, ROTA_VC_KIND), ENOTCONN);
+    FAILS(rota_vc_get(vc, ROTA_VC_LOST_TPDUS), ENOTCONN);
+    FAILS(rota_vc_get(vc, ROTA_VC_LOST_MESSAGES), ENOTCONN);
+    FAILS(rota_vc_get(vc, ROTA_VC_GAP), ENOTCONN);
     IS(rota_vc_poll(&wait, 1, 1), 0);
 }
 
@@ -84,13 +87,14 @@ static void arguments(int vc)
     FAILS(rota_vc_poll(NULL, 1, 0), EINVAL);
     FAILS(rota_vc_poll(NULL, (size_t)-1, 0), EMSGSIZE);
     IS(rota_vc_poll(NULL, 0, 0), 0);
-    for (option = -1; option < 9; option++) {
+    for (option = -1; option < 12; option++) {
         FAILS(rota_vc_set(vc, option, -1), EINVAL);
         FAILS(rota_vc_set(vc, option, 1l << 50), EINVAL);
     }
     FAILS(rota_vc_set(vc, ROTA_VC_WINDOW, 0), EINVAL);
     FAILS(rota_vc_set(vc, ROTA_VC_KIND, 0), EINVAL);
-    FAILS(rota_vc_get(vc, 8), EINVAL);
+    FAILS(rota_vc_set(vc, ROTA_VC_GAP, 0), EINVAL);
+    FAILS(rota_vc_get(vc, 11), EINVAL);
     IS(rota_vc_set(vc, ROTA_VC_TIMEOUT_MS, 5000), 0);
     IS(rota_vc_get(vc, ROTA_VC_TIMEOUT_MS), 5000);
 }
@@ -105,6 +109,10 @@ static void qualities(int vc)
     FAILS(rota_vc_connect(vc, "n2", 1, &qos), EINVAL);
     qos = usual, qos.simplex = 9;
     FAILS(rota_vc_connect(vc, "n2", 1, &qos), EINVAL);
+    /* A duplex circuit begins with a greeting each way, which must arrive. */
+    qos = usual, qos.unreliable = 1;
+    FAILS(rota_vc_connect(vc, "n2", 1, &qos), EINVAL);
+    IS(strstr(rota_error(), "simplex") != NULL, 1);
     qos = usual, qos.level = 8;
     FAILS(rota_vc_connect(vc, "n2", 1, &qos), EINVAL);
     qos = usual, qos.window = 16385;
@@ -120,7 +128,7 @@ static void qualities(int vc)
 /* What the nodes refuse; each handle has one try. */
 static void refusals(const char *node)
 {
-    rota_vc_qos qos = { .size = sizeof qos, .unreliable = 1 };
+    rota_vc_qos qos = { .size = sizeof qos, .unreliable = 1, .simplex = 1, .flow = ROTA_VC_OPEN_FLOW };
     int vc, other = -1;
     IS((vc = rota_vc_socket(NULL)) >= 0, 1);
     FAILS(rota_vc_connect(vc, node, 99, NULL), EHOSTUNREACH);
@@ -130,7 +138,7 @@ static void refusals(const char *node)
     FAILS(rota_vc_connect(vc, "nobody", 99, NULL), EHOSTUNREACH);
     IS(rota_vc_close(vc), 0);
     IS((vc = rota_vc_socket(NULL)) >= 0, 1);
-    IS(rota_vc_connect(vc, node, 99, &qos), -1);
+    FAILS(rota_vc_connect(vc, node, 99, &qos), EHOSTUNREACH);
     IS(rota_vc_close(vc), 0);
     IS((vc = rota_vc_socket(NULL)) >= 0 && (other = rota_vc_socket(NULL)) >= 0, 1);
     IS(rota_vc_bind(vc, 98), 0);

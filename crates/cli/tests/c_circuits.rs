@@ -96,6 +96,34 @@ fn messages_and_ends_of_circuits_in_c_are_as_the_header_says() {
     assert!(asked.code() == 1 && asked.err.contains("the node of this station is gone"), "{}", asked.err);
 }
 
+#[test]
+fn a_program_in_c_that_polls_hears_that_its_node_was_killed() {
+    let Some(folder) = built() else { return };
+    let Some(lab) = Lab::up("c-vc-orphan", 2) else { return };
+    let server = start(&lab, 2, &folder.join("examples/vc"), &["serve", "7"]);
+    server.wait_for_word("listening");
+    let orphan = start(&lab, 1, &folder.join("examples/vcends"), &["orphan", "n2", "7"]);
+    orphan.wait_for_word("waits");
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    common::signal(common::pid(&lab.status(1)), "KILL");
+    let ended = orphan.finish();
+    assert_eq!((ended.code(), &*ended.out), (0, "all right\n"), "{}", ended.err);
+}
+
+#[test]
+fn a_program_in_c_hears_what_is_lost_without_error_control() {
+    let Some(folder) = built() else { return };
+    let Some(lab) = Lab::with_hub("c-vc-lossy", 2) else { return };
+    let lab = lab.with_nodes(|_, _| Vec::new());
+    lab.follow("[[fault]]\nkind = \"loss\"\nat = \"0s\"\nshare = \"5%\"\n");
+    let ends = folder.join("examples/vcends");
+    let lossy = start(&lab, 2, &ends, &["lossy", "9"]);
+    lossy.wait_for_word("listening");
+    let spray = start(&lab, 1, &ends, &["spray", "n2", "9"]).finish();
+    assert_eq!((spray.code(), &*spray.out), (0, "all right\n"), "{}", spray.err);
+    assert_eq!(lossy.finish().well().out, "all right\n");
+}
+
 /// `mini-inetd` and `tcpconnect` of tcputils, ported, around an unchanged `micro_httpd`: a file server with
 /// its client. TRANSPORT-R12, TRANSPORT-R13.
 #[test]

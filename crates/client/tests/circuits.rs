@@ -1,7 +1,7 @@
 //! Circuits of a program whose node dies or has no room, against the node's half on a thread.
 
-use rota::vc::{CircuitListener, ListenOptions, Options, Receiver, Sender, VcError};
-use rota::{ControlName, Span, now};
+use rota::vc::{CircuitListener, Duplex, ListenOptions, Options, Receiver, Sender, VcError};
+use rota::{ControlName, NodeError, Span, now};
 use rota_shm::control::{
     CircuitAnswer, CircuitAsk, CircuitTerms, Connection, ControlListener, Reply, Request,
 };
@@ -21,10 +21,18 @@ const TERMS: CircuitTerms =
 /// A node that opens every circuit, gives each that accepts one, and carries nothing.
 struct Node {
     name: ControlName,
-    dies: Arc<AtomicBool>,
-    /// Connections that it takes from now on.
-    room: Arc<AtomicU32>,
+    is: Arc<Is>,
     thread: Option<JoinHandle<()>>,
+}
+
+struct Is {
+    dead: AtomicBool,
+    /// Connections that it takes from now on.
+    room: AtomicU32,
+    /// It never says what came of a circuit that it was to open.
+    mute: AtomicBool,
+    /// Circuits that it gave to listeners.
+    given: AtomicU32,
 }
 
 #[derive(Default)]
@@ -33,7 +41,7 @@ struct Files {
     sinks: Vec<NodeCircuitSink>,
 }
 
-fn answer(connection: &Connection, number: u64, request: Request, files: &mut Files) {
+fn answer(is: &Is, connection: &Connection, number: u64, request: Request, files: &mut Files) {
     let tell = |reply: &Reply, with: &[BorrowedFd<'_>]| {
         let _ = connection.send_reply(number, reply, with);
     };
@@ -41,6 +49,7 @@ fn answer(connection: &Connection, number: u64, request: Request, files: &mut Fi
         Request::Hello { version } => {
             tell(&Reply::Welcome { version, pid: 1, station: Some(1), name: "n1".into() }, &[]);
         }
+        Request::Circuit(CircuitAsk::Open { .. }) if is.mute.load(Ordering::Relaxed) => {}
         Request::Circuit(CircuitAsk::Open { .. }) => {
             let source = NodeCircuitSource::create(SHAPE).unwrap();
             tell(&Reply::Circuit(CircuitAnswer::Opened(TERMS)), &source.descriptors());
@@ -54,6 +63,7 @@ fn answer(connection: &Connection, number: u64, request: Request, files: &mut Fi
             let accepted = CircuitAnswer::Accepted { from: "n2".into(), terms: TERMS };
             tell(&Reply::Circuit(accepted), &sink.descriptors());
             files.sinks.push(sink);
+            is.given.fetch_add(1, Ordering::Relaxed);
         }
         Request::Circuit(CircuitAsk::Mapped) => tell(&Reply::Circuit(CircuitAnswer::Mapped), &[]),
         other => panic!("nobody asks this here: {other:?}"),
@@ -64,30 +74,31 @@ impl Node {
     fn start(tag: &str) -> Self {
         let name = ControlName::named(&format!("vc-{tag}-{}", std::process::id())).unwrap();
         let listener = ControlListener::bind(&name).unwrap();
-        let (dies, room) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(100)));
-        let (dead, left) = (Arc::clone(&dies), Arc::clone(&room));
+        let (dead, room) = (AtomicBool::new(false), AtomicU32::new(100));
+        let is = Arc::new(Is { dead, room, mute: AtomicBool::new(false), given: AtomicU32::new(0) });
+        let of = Arc::clone(&is);
         let thread = std::thread::spawn(move || {
             let (mut clients, mut files): (VecDeque<Connection>, _) = (VecDeque::new(), Files::default());
-            while !dead.load(Ordering::Relaxed) {
+            while !of.dead.load(Ordering::Relaxed) {
                 while let Some(connection) = listener.accept().unwrap() {
-                    if left.load(Ordering::Relaxed) > 0 {
-                        left.fetch_sub(1, Ordering::Relaxed);
+                    if of.room.load(Ordering::Relaxed) > 0 {
+                        of.room.fetch_sub(1, Ordering::Relaxed);
                         clients.push_back(connection);
                     }
                 }
                 for client in &clients {
                     while let Ok(Some((number, request))) = client.try_request_with().0 {
-                        answer(client, number, request, &mut files);
+                        answer(&of, client, number, request, &mut files);
                     }
                 }
                 std::thread::sleep(Duration::from_micros(300));
             }
         });
-        Self { name, dies, room, thread: Some(thread) }
+        Self { name, is, thread: Some(thread) }
     }
 
     fn die(&mut self) {
-        self.dies.store(true, Ordering::Relaxed);
+        self.is.dead.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
         }
@@ -106,7 +117,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        self.dies.store(true, Ordering::Relaxed);
+        self.is.dead.store(true, Ordering::Relaxed);
     }
 }
 
@@ -164,11 +175,43 @@ fn a_finished_sender_that_polls_hears_that_its_node_died() {
 fn a_circuit_is_accepted_where_the_node_has_no_room_for_the_next() {
     let node = Node::start("no-room");
     let mut listener = CircuitListener::listen(&node.name, 7, &ListenOptions::default()).unwrap();
-    node.room.store(0, Ordering::Relaxed);
+    node.is.room.store(0, Ordering::Relaxed);
     let receiver = listener.accept(SOON).expect("it came before the node was full");
     assert_eq!(receiver.from(), "n2");
     let full = listener.accept(Span::ZERO);
     assert!(!matches!(full, Ok(_) | Err(VcError::TimedOut)), "the next call says that there is no room");
-    node.room.store(100, Ordering::Relaxed);
+    node.is.room.store(100, Ordering::Relaxed);
     listener.accept(SOON).expect("there is room again");
+}
+
+#[test]
+fn a_circuit_that_nobody_answers_is_given_up_in_the_time_stated() {
+    let node = Node::start("mute");
+    node.is.mute.store(true, Ordering::Relaxed);
+    let (begun, short) = (now(), Span::from_millis(100));
+    let options = Options::RELIABLE;
+    let simplex = Sender::connect_within(&node.name, "n2", 7, &options, short);
+    assert!(matches!(simplex, Err(VcError::TimedOut)));
+    assert!(matches!(Duplex::connect(&node.name, "n2", 7, &options, short), Err(VcError::TimedOut)));
+    assert!(now().since(begun) < SOON, "it waited for the minute that a node may take");
+}
+
+#[test]
+fn a_silent_stranger_holds_a_duplex_circuit_for_the_time_of_one_greeting() {
+    let node = Node::start("stranger");
+    let (options, time) = (Options::RELIABLE.streaming(), Span::from_millis(4_000));
+    assert!(matches!(Duplex::connect(&node.name, "n2", 7, &options, time), Err(VcError::TimedOut)));
+    // One is heard, and the next one asked for.
+    let given = node.is.given.load(Ordering::Relaxed);
+    assert!(given > 2, "the first of {given} circuits held up all others");
+}
+
+#[test]
+fn a_duplex_circuit_without_error_control_is_refused() {
+    let node = Node::start("loose");
+    let refused = Duplex::connect(&node.name, "n2", 7, &Options::BEST_EFFORT, SOON).err().unwrap();
+    let VcError::Node(NodeError::Denied { sentence, wrong_use: true }) = refused else {
+        panic!("not refused as wrong use: {refused}")
+    };
+    assert!(sentence.contains("simplex"), "{sentence}");
 }

@@ -58,6 +58,11 @@ impl Qos {
                 "kind, simplex and unreliable of rota_vc_qos are 0 or 1, and its last octets 0".into(),
             );
         }
+        if qos.unreliable == 1 && qos.simplex == 0 {
+            let why =
+                "unreliable goes with simplex = 1: a duplex circuit begins with greetings, which must arrive";
+            return wrong(why.into());
+        }
         if qos.level > 7 || qos.window > 16_384 {
             return wrong(format!(
                 "level is 0 to 7 and window 0 to 16384, not {} and {}",
@@ -369,6 +374,9 @@ fn get(state: &mut State, option: c_int) -> Result<isize, No> {
         5 => u64::from(is_simplex),
         6 => message_max as u64,
         7 => return state.open().map(|open| isize::from(!open.is_stream)),
+        8 => state.open()?.receiver()?.lost().tpdus,
+        9 => state.open()?.receiver()?.lost().messages,
+        10 => state.open()?.receiver()?.take_gap(),
         _ => return Err(unknown(option)),
     };
     Ok(isize::try_from(amount).unwrap_or(isize::MAX))

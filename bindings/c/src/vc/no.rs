@@ -72,6 +72,7 @@ impl From<VcError> for No {
             VcError::Ended(_) => Errno::ECONNRESET,
             VcError::NodeGone | VcError::Node(NodeError::Socket(_)) => Errno::ENETDOWN,
             VcError::Finished => Errno::EPIPE,
+            VcError::TooLong(..) => Errno::EMSGSIZE,
             VcError::Unfinished | VcError::WrongKind(_) => Errno::EINVAL,
             VcError::Node(NodeError::Denied { wrong_use: true, .. }) => Errno::EINVAL,
             VcError::Node(NodeError::Denied { .. }) => Errno::ECONNREFUSED,

@@ -39,6 +39,13 @@ impl Open {
         Self::new(Some(sender), Some(receiver))
     }
 
+    /// The end that receives.
+    pub fn receiver(&mut self) -> Result<&mut Receiver, No> {
+        let none =
+            No::fixed(Errno::ENOTCONN, "this handle does not receive: it sends only, or has shut that side");
+        self.receiver.as_mut().ok_or(none)
+    }
+
     /// The length of the next message once it is there whole; none at the end.
     pub fn next(&mut self, most: usize) -> Result<Option<usize>, No> {
         if self.is_stream {

@@ -224,8 +224,8 @@ impl CircuitListener {
     /// The next circuit. Its first octets may have come already.
     ///
     /// # Errors
-    /// [`VcError::TimedOut`], [`VcError::NodeGone`], [`VcError::Node`]. It may be called again behind the last
-    /// of them: a node that had no room for one connection more may have it then.
+    /// [`VcError::TimedOut`], [`VcError::NodeGone`], [`VcError::Node`]. After the last of them it may be
+    /// called again: a node that had no room for one connection more may have it then.
     pub fn accept(&mut self, timeout: Span) -> Result<Receiver, VcError> {
         let give_up = crate::now() + timeout;
         let message = loop {
@@ -251,7 +251,7 @@ impl CircuitListener {
             return Err(unexpected(message.body).into());
         };
         let memory = open_circuit_sink(message.descriptors)?;
-        mapped(&session)?;
+        mapped(&session, LOCAL_TIMEOUT)?;
         // This circuit is there, whatever comes of the next one: the next call says what.
         let _ = self.ask();
         Ok(Receiver::new(session, memory, from, terms))
@@ -265,8 +265,8 @@ impl AsFd for CircuitListener {
 }
 
 /// Lets octets flow.
-fn mapped(session: &Session) -> Result<(), VcError> {
-    match session.request(&Request::Circuit(CircuitAsk::Mapped), LOCAL_TIMEOUT)?.body {
+fn mapped(session: &Session, timeout: Span) -> Result<(), VcError> {
+    match session.request(&Request::Circuit(CircuitAsk::Mapped), timeout)?.body {
         Reply::Circuit(CircuitAnswer::Mapped) => Ok(()),
         other => Err(unexpected(other).into()),
     }

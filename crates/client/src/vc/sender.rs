@@ -1,9 +1,10 @@
 //! The sending end.
 
 use super::{CONNECT_TIMEOUT, Options, VcError, mapped};
+use crate::node::NodeError;
 use crate::now;
-use crate::session::{Session, unexpected};
-use rota_shm::control::{CircuitAnswer, CircuitAsk, CircuitTerms, ControlName, Reply, Request};
+use crate::session::{Deadline, LOCAL_TIMEOUT, Session, unexpected};
+use rota_shm::control::{CircuitAnswer, CircuitAsk, CircuitTerms, ControlName, Reply, Request, SocketError};
 use rota_shm::{
     CircuitEnd, CircuitState, ClientCircuitSource, PART_FINISH, PART_LAST, max_slice, open_circuit_source,
 };
@@ -50,15 +51,47 @@ impl Sender {
         service: u32,
         options: &Options,
     ) -> Result<Self, VcError> {
-        let (session, _) = Session::begin(control)?;
+        Self::connect_within(control, to, service, options, CONNECT_TIMEOUT)
+    }
+
+    /// The same in that time: what is not open then is given up.
+    ///
+    /// # Errors
+    /// [`VcError::TimedOut`], or as [`Sender::connect`].
+    pub fn connect_within(
+        control: &ControlName,
+        to: &str,
+        service: u32,
+        options: &Options,
+        timeout: Span,
+    ) -> Result<Self, VcError> {
+        let deadline = Deadline::after(timeout.min(CONNECT_TIMEOUT));
+        match Self::connect_by(control, to, service, options, deadline) {
+            Err(VcError::Node(NodeError::Socket(SocketError::TimedOut(_))))
+                if deadline.left() == Span::ZERO =>
+            {
+                Err(VcError::TimedOut)
+            }
+            other => other,
+        }
+    }
+
+    fn connect_by(
+        control: &ControlName,
+        to: &str,
+        service: u32,
+        options: &Options,
+        deadline: Deadline,
+    ) -> Result<Self, VcError> {
+        let (session, _) = Session::begin_by(control, deadline)?;
         let (window, level, quality) = (options.window, options.level, options.quality());
         let asked = CircuitAsk::Open { to: to.to_owned(), service, window, quality, level };
-        let message = session.request(&Request::Circuit(asked), CONNECT_TIMEOUT)?;
+        let message = session.request(&Request::Circuit(asked), deadline.left())?;
         let Reply::Circuit(CircuitAnswer::Opened(terms)) = message.body else {
             return Err(unexpected(message.body).into());
         };
         let memory = open_circuit_source(message.descriptors)?;
-        mapped(&session)?;
+        mapped(&session, deadline.allows(LOCAL_TIMEOUT))?;
         Ok(Self { session, memory, terms, in_message: false, begun: 0, finished: false })
     }
 
