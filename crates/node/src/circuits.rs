@@ -137,6 +137,8 @@ pub(crate) struct Circuits {
 const OCTETS_A_TURN: usize = 131_072;
 /// Ends that wait for their programs' memory: as many as there are connections, and some on their way.
 const OVER_MAX: usize = 2_048;
+/// What the machine's work for a part, or for one that was taken, counts beside its octets.
+const OCTETS_A_PART: usize = 1_024;
 /// No part is longer.
 const PART_MAX: usize = 16_384;
 
@@ -348,7 +350,7 @@ impl Circuit {
                 }
                 let ends = unit.route & PART_LAST != 0;
                 let written = node.circuit_write(at, self.id, octets, ends);
-                *left = left.saturating_sub(written.octets + 64);
+                *left = left.saturating_sub(written.octets + OCTETS_A_PART);
                 if written.octets < octets.len() || ends && !written.ended {
                     self.part = Some((unit, offset + written.octets));
                     return Ok(true);
@@ -357,11 +359,17 @@ impl Circuit {
                 self.changed = true;
             },
             CircuitRing::Sink(ring) => {
-                let taken = ring.taken()?;
-                let more = taken - std::mem::replace(&mut self.taken, taken);
+                let said = ring.taken()?;
+                let more = (said - self.taken).min((*left / OCTETS_A_PART) as u64 + 1);
                 if more > 0 {
                     node.circuit_take(at, self.id, more);
+                    self.taken += more;
+                    *left = left.saturating_sub(more as usize * OCTETS_A_PART);
                 }
+                if self.taken < said {
+                    return Ok(false);
+                }
+                let taken = said;
                 while let Some((piece, data)) = node.circuit_peek(self.id, ring.written() - taken) {
                     if *left == 0 {
                         return Ok(false);
@@ -371,7 +379,7 @@ impl Circuit {
                     if !ring.push(data, piece.last, lost) {
                         break;
                     }
-                    *left = left.saturating_sub(data.len() + 64);
+                    *left = left.saturating_sub(data.len() + OCTETS_A_PART);
                     self.changed = true;
                 }
                 Ok(true)
