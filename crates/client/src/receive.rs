@@ -341,8 +341,8 @@ impl RecvChannel {
         self.sink.ring.unproven()
     }
 
-    /// As [`wait_for`], where the kernel fills the queue: no word on the board tells of a frame there, and the
-    /// kernel wakes this thread. Frames may come by the node nevertheless.
+    /// As [`wait_for`], where the kernel fills the queue: no word on the board tells of a frame there, and
+    /// the kernel wakes this thread. Frames may come by the node nevertheless.
     fn wait_apart(&mut self, into: &mut Vec<u8>, timeout: Span) -> Result<NextUnit, WaitError> {
         let give_up = now() + timeout;
         let mut is_gone = false;

@@ -78,7 +78,8 @@ fn the_frames_of_a_channel_are_known_before_its_sender_may_send() {
     assert!(packets >= 12, "{packets} packets of three units");
 }
 
-/// It was free for another channel once its own one had another path or contract, and the kernel still knew it.
+/// It was free for another channel once its own one had another path or contract, and the kernel still knew
+/// it.
 #[test]
 fn a_channel_keeps_the_local_id_of_its_first_path_until_it_ends() {
     let (mut net, sending, ..) = open(&[Link, Link]);

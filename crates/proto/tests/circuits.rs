@@ -86,8 +86,8 @@ fn carry(pair: &mut Pair, (sender, receiver): (CircuitId, CircuitId), octets: &[
     read
 }
 
-/// The same, but each end's parent looks only when it has heard of news, as a node does. Without error control
-/// a part may be lost; returns what has come when no news come any more.
+/// The same, but each end's parent looks only when it has heard of news, as a node does. Without error
+/// control a part may be lost; returns what has come when no news come any more.
 fn carry_by_news(
     pair: &mut Pair,
     (sender, receiver): (CircuitId, CircuitId),
@@ -98,17 +98,15 @@ fn carry_by_news(
     let (mut writes, mut reads) = (true, true);
     while idle < 400 {
         let now = pair.now;
-        while writes && next < messages.len() {
-            let rest = &messages[next][offset..];
-            let written = pair.node(A).circuit_write(now, sender, rest, true);
+        for message in messages.iter().skip(next).filter(|_| writes) {
+            let written = pair.node(A).circuit_write(now, sender, &message[offset..], true);
             offset += written.octets;
             if !written.ended {
                 break;
             }
             (next, offset) = (next + 1, 0);
         }
-        while reads {
-            let Some((piece, data)) = pair.node(B).circuit_peek(receiver, 0) else { break };
+        while let Some((piece, data)) = pair.node(B).circuit_peek(receiver, 0).filter(|_| reads) {
             came.last_mut().expect("one is begun").extend_from_slice(data);
             if piece.last {
                 came.push(Vec::new());

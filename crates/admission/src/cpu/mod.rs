@@ -21,8 +21,8 @@
 //! class, k = ⌈n_i/w_i⌉ its turns, q_j = min(k·w_j, ⌈(R + D_j)/x_j⌉) the messages of j that begin in k turns,
 //! h the clients of the classes above, and a in each p the work above the scheduler. A client of its class
 //! without a promise counts as k·w_j·c_j. A message comes when the interface procedure says so,
-//! or when its timer's deadline comes; the scheduler's parent keeps the rule of a call's end (theory.md §8.1),
-//! without which a client may be ahead of i once more.
+//! or when its timer's deadline comes; the scheduler's parent keeps the rule of a call's end (theory.md
+//! §8.1), without which a client may be ahead of i once more.
 //!
 //! *Proof.* Take the first message that misses its deadline, of client i, come at t₀. Until then all others
 //! met theirs, and D ≤ x: at t₀ nothing of an earlier message of i waits, and of each other promised client

@@ -2,7 +2,7 @@
 
 use super::rings::Sink;
 use super::{Data, Stopped};
-use crate::commands::{Command, Note, Opening, Peer, Remains};
+use crate::commands::{Command, Note, Opening, Peer, Remains, SinkMemory};
 use crate::gate::Egress;
 use rota_contract::{AskedTerms, NodeId};
 use rota_driver::device::FrameDevice;
@@ -30,6 +30,18 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Ok(())
     }
 
+    fn attach_sink(&mut self, at: Instant, channel: ChannelId, memory: SinkMemory) {
+        if memory.is_apart {
+            self.node.take_apart(channel);
+        }
+        // One that has ended meanwhile is not heard of again: nobody would take its memory away.
+        if self.node.accept(at, channel) {
+            self.rings.sinks.push(Sink::new(channel, memory));
+        } else {
+            self.control.say(Note::Remains(Remains::Sink(memory)));
+        }
+    }
+
     fn command(&mut self, at: Instant, command: Command) -> Result<(), Stopped> {
         match command {
             Command::Open { ask, to, service, request } => {
@@ -40,15 +52,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             Command::Decline { channel, short } => self.node.decline(at, channel, short),
             Command::AttachSink { channel, buffers, memory } => {
                 self.node.state_memory(channel, buffers);
-                if memory.is_apart {
-                    self.node.take_apart(channel);
-                }
-                // One that has ended meanwhile is not heard of again: nobody would take its memory away.
-                if self.node.accept(at, channel) {
-                    self.rings.sinks.push(Sink::new(channel, memory));
-                } else {
-                    self.control.say(Note::Remains(Remains::Sink(memory)));
-                }
+                self.attach_sink(at, channel, memory);
             }
             Command::Deny { channel } => self.node.deny(at, channel),
             Command::Listen { ask, service, from, invites } => {

@@ -175,10 +175,6 @@ pub(crate) enum Want {
 
 /// One of the two machines.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "each end is in a box of its own, which has the same size for both"
-)]
 enum Machine {
     Source(Source),
     Sink(Sink),

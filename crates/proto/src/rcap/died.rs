@@ -8,9 +8,9 @@
 //! The two come in either order, so that a node on the way remembers for a while whom it told of the failure.
 //! The word may even come on the path before, ahead of the failure of the one that follows it: the
 //! destination remembers it then, and does not wait when that one fails. It remembers it for
-//! [`SILENT_MAX`], in which a path without a source fails, and over changes of the contract. It is believed from neighbours only
-//! that the channel's packets came from, on the newest path or on the one before; and it never ends a channel
-//! whose path stands.
+//! [`SILENT_MAX`], in which a path without a source fails, and over changes of the contract. It is believed
+//! from neighbours only that the channel's packets came from, on the newest path or on the one before; and
+//! it never ends a channel whose path stands.
 
 use super::Rcap;
 use super::end::Side;

@@ -601,8 +601,8 @@ impl Table {
         }
     }
 
-    /// Such a program counts so far: true if packets that have waited go on. None if no channel of this number
-    /// ends here.
+    /// Such a program counts so far: true if packets that have waited go on. None if no channel of this
+    /// number ends here.
     pub(crate) fn take_counts(&mut self, id: ChannelId, counts: &ReaderCounts) -> Option<bool> {
         let sink = self.sinks.get_mut(&id)?;
         let known = sink.apart.get_or_insert_default();

@@ -485,8 +485,8 @@ fn packets_of_a_new_contract_wait_no_longer_than_the_bound_of_the_old_one() {
     assert!(table.end(DESTINATION).is_none() && table.is_empty());
 }
 
-/// What the sending program had left out was not known of a channel whose program takes its frames itself: the
-/// new contract waited for the whole old bound, or went on too early.
+/// What the sending program had left out was not known of a channel whose program takes its frames itself:
+/// the new contract waited for the whole old bound, or went on too early.
 #[test]
 fn packets_of_a_new_contract_do_not_wait_for_units_that_were_left_out() {
     let counts = ReaderCounts { units: 1, fragments: 2, next: 1, ..ReaderCounts::default() };

@@ -31,12 +31,13 @@
 //!
 //! *Proof.* Leave the times of H out; tasks are not preempted, so that what is left is a schedule of the
 //! classes from i's on downwards. At t₀ at most one task of a class below runs, for at most b, and none
-//! begins while i has work. i joins its class at the tail, and of what is ahead of it a call that ran at t₀ is
-//! the beginning: by the rule of a call's end its client joins again behind i. Ahead of i is each other client
-//! once at most: one that leaves and comes again joins behind i, too. So at most Σ_{j≠i} w_j·c_j passes before i's turn, in which
-//! w_i units run in a row, each in c_i at most. Behind its turn i joins the tail again, and the same argument
-//! holds: turn q + 1 begins at x = q·R or before. That is the first count. ⌊w_i·x/R⌋ is q·w_i + ⌊w_i·y/R⌋,
-//! and ⌊w_i·y/R⌋ is at most ⌊y/c_i⌋, since w_i·c_i ≤ R, and below w_i, since y < R. ∎
+//! begins while i has work. i joins its class at the tail, and of what is ahead of it a call that ran at t₀
+//! is the beginning: by the rule of a call's end its client joins again behind i. Ahead of i is each other
+//! client once at most: one that leaves and comes again joins behind i, too. So at most Σ_{j≠i} w_j·c_j
+//! passes before i's turn, in which w_i units run in a row, each in c_i at most. Behind its turn i joins
+//! the tail again, and the same argument holds: turn q + 1 begins at x = q·R or before. That is the first
+//! count. ⌊w_i·x/R⌋ is q·w_i + ⌊w_i·y/R⌋, and ⌊w_i·y/R⌋ is at most ⌊y/c_i⌋, since w_i·c_i ≤ R, and below
+//! w_i, since y < R. ∎
 //!
 //! It assumes: no unit takes longer than its stated cost (the checker `rota_sim::tasks` finds each that
 //! does); the parent keeps the rule of a call's end, or the longest turn max w_j·c_j of the class is added to

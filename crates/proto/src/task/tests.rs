@@ -249,8 +249,8 @@ fn the_latency_is_tight() {
     assert!(found.starts_with("client 3 with work from 1 on had 0"), "{found}");
 }
 
-/// A client whose work came amid another one's call, by a timer or heard behind the call, waits for the rest of
-/// that call and not for one more turn of the same client.
+/// A client whose work came amid another one's call, by a timer or heard behind the call, waits for the
+/// rest of that call and not for one more turn of the same client.
 #[test]
 fn work_that_came_amid_a_call_goes_before_the_client_that_joins_again() {
     let all = [terms(Class::Guaranteed, 4, 10), terms(Class::Guaranteed, 1, 10)];

@@ -566,7 +566,8 @@ mod tests {
         assert_eq!(bench.program.ring.counts().stale_fragments, 0);
     }
 
-    /// It slept where the kernel wakes it, for which nobody had a reason any more: each unit was up to 10 ms late.
+    /// It slept where the kernel wakes it, for which nobody had a reason any more: each unit was up to 10
+    /// ms late.
     #[test]
     fn a_program_whose_frames_come_by_the_node_sleeps_where_the_node_wakes_it() {
         let mut bench = Bench::new(Span::ZERO);

@@ -1,6 +1,7 @@
 //! The checker of the task scheduler: it holds the latency and the rate of every client (TRANSPORT-R54), and
 //! finds each task that takes longer than its stated cost (TRANSPORT-R55). It knows what happened and the
-//! terms of the clients, and computes the bound from them in other code than the scheduler's (theory.md §8.1).
+//! terms of the clients, and computes the bound from them in other code than the scheduler's (theory.md
+//! §8.1).
 
 use rota_proto::task::Terms;
 use rota_units::{Instant, Span};
