@@ -273,8 +273,8 @@ fn frames_without_the_key_cost_a_channel_nothing() {
     println!("{unproven} frames were found to be without the key");
     println!("{flooded} frames without the key in {seconds} s; {sent}\n{came}");
     assert!(flooded > 1_000 * seconds, "{flooded}");
-    // They are frames of ours but for the tag of the header. A node looks at a part of a flood.
-    assert!(unproven > 100, "{unproven} of {flooded}");
+    // They are frames of ours but for the tag of the header. A loaded host may lose some.
+    assert!(unproven > flooded / 4, "{unproven} of {flooded}");
     assert!(sent["sent"].as_u64().is_some_and(|units| units >= 500 * seconds), "{sent}");
     assert_eq!((&came["lost"], &came["incomplete"]), (&0.into(), &0.into()), "{came}");
     assert_eq!(came["units"], sent["sent"], "{sent}");
