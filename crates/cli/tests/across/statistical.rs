@@ -50,7 +50,7 @@ fn a_statistical_source_beyond_its_contract_is_policed_where_it_sends() {
     let (sent, came) = (beyond.json(), policed.json());
     let number = |of: &serde_json::Value| of.as_u64().expect("a number");
     let (left_out, told) = (number(&sent["left_out"]), number(&sent["sent"]));
-    assert!(beyond.code() == 4 && left_out >= 30 && left_out + told == 150, "{sent}");
+    assert!(beyond.code() == 4 && left_out >= 30 && left_out + told >= 150, "{sent}");
     assert!(policed.code() == 4 && came["complete"] == sent["sent"], "{came}");
     assert!((1..=left_out).contains(&number(&came["lost"])), "its units are lost by name: {sent} {came}");
     // A loaded machine is late by itself.

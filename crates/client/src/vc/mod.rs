@@ -25,7 +25,7 @@
 //! ```
 //!
 //! **Waiting.** Each call takes the time that it may wait at most; with [`Span::ZERO`] none blocks. For
-//! `poll`, `epoll` or `select` each end has a descriptor ([`AsFd`](std::os::fd::AsFd)): call
+//! `poll`, `epoll` or `select` each end has a descriptor ([`AsFd`]): call
 //! [`Sender::arm`] or [`Receiver::arm`], and where it says that there is nothing to do yet, wait for the
 //! descriptor to become readable. That of a listener is readable when a circuit waits to be accepted: call
 //! [`CircuitListener::accept`] until it says [`VcError::TimedOut`], and then wait for it. Each circuit comes
