@@ -23,6 +23,8 @@ struct Model {
     varies: u64,
     measured: bool,
     doublings: u32,
+    /// Probes since the last measurement.
+    probes: u32,
     cum_at_check: u64,
     next_check: Option<u64>,
     next_time_out: Option<u64>,
@@ -47,6 +49,7 @@ impl Model {
             varies: first / 2,
             measured: false,
             doublings: 0,
+            probes: 0,
             cum_at_check: 0,
             next_check: None,
             next_time_out: None,
@@ -62,10 +65,15 @@ impl Model {
         (least << self.doublings).min(self.pace.most.as_nanos())
     }
 
+    /// Two round trips, and twice as long after each further probe without a measurement.
+    fn look_span(&self) -> u64 {
+        ((2 * self.smooth) << self.probes.saturating_sub(1)).min(self.pace.most.as_nanos())
+    }
+
     fn send_new(&mut self, now: u64) -> u64 {
         if self.cum == self.top {
             self.cum_at_check = self.cum;
-            self.next_check = Some(now + 2 * self.smooth);
+            self.next_check = Some(now + self.look_span());
             self.next_time_out = Some(now + self.time_out());
             self.news = now;
         }
@@ -88,7 +96,7 @@ impl Model {
         } else {
             (self.smooth, self.varies, self.measured) = (took, took / 2, true);
         }
-        self.doublings = 0;
+        (self.doublings, self.probes) = (0, 0);
     }
 
     fn acknowledge(&mut self, now: u64, c: u64, k: u64) {
@@ -146,9 +154,10 @@ impl Model {
             if self.cum == self.cum_at_check && now - self.sent_at[&head] >= self.smooth {
                 self.again.insert(head);
                 self.resent.insert(head);
+                self.probes = (self.probes + 1).min(8);
             }
             self.cum_at_check = self.cum;
-            self.next_check = Some(now + 2 * self.smooth);
+            self.next_check = Some(now + self.look_span());
         }
         false
     }
@@ -468,4 +477,34 @@ fn smart_sends_again_no_more_than_a_tenth_above_the_least() {
             assert!(run.rule_2 > 0);
         }
     }
+}
+
+/// One TPDU at a time over a slow link: the handshake's short frames took 0.4 ms, a TPDU and its answer take
+/// 2.6 ms, of which each copy keeps the link for 1.2 ms. The estimate was never mended: each TPDU was sent
+/// again before its answer came, so that none was measured, and the copies kept the link busy.
+#[test]
+fn an_estimate_that_is_too_short_does_not_send_each_tpdu_again() {
+    let pace = Pace::ETHERNET;
+    let (on_link, way) = (Span::from_micros(1_200), Span::from_micros(1_400));
+    let mut smart = Smart::new(1, pace);
+    smart.guess(Span::from_micros(400));
+    let (mut now, mut link_free) = (Instant::ZERO + Span::from_millis(1), Instant::ZERO);
+    // When the answer to each copy comes.
+    let mut answers = std::collections::VecDeque::new();
+    while smart.cum() < 200 {
+        if smart.has_lost() || smart.has_room() {
+            let sequence = smart.send_again(now).unwrap_or_else(|| smart.send(now));
+            link_free = link_free.max(now) + on_link;
+            answers.push_back((link_free + way, sequence));
+        }
+        let (at, _) = smart.deadline();
+        now = answers.front().map_or(at, |(answer, _)| at.min(*answer)).max(now);
+        if at <= now {
+            smart.handle_deadline(now);
+        }
+        if let Some((_, sequence)) = answers.pop_front_if(|(answer, _)| *answer <= now) {
+            smart.acknowledge(now, sequence, sequence).expect("a number that was sent");
+        }
+    }
+    assert!(smart.resent() <= 10, "{} of 200 TPDUs were sent again, and none was lost", smart.resent());
 }

@@ -5,7 +5,8 @@
 //! 2. *Fast:* where c is what was known before and k is beyond it, each TPDU between them that has neither
 //!    arrived nor been sent again is lost, once the distance to k is that of reordering.
 //! 3. *Probe:* each two round trips, if c has not risen since the last look, the head is sent again, unless
-//!    it was sent less than one round trip ago.
+//!    it was sent less than one round trip ago. After two probes in a row without a measurement the
+//!    looks are twice as far apart, after three four times.
 //! 4. *Time-out:* all that has not arrived is sent again. The eighth in a row ends the circuit, or the first
 //!    behind it that is a quarter of the time of silence after the last news: on a short path eight are over
 //!    while a host stands still for half a second. A time-out runs from the first TPDU that has left since
@@ -164,9 +165,9 @@ impl Smart {
         &self.trip
     }
 
-    /// A round trip that the handshake has measured.
-    pub fn measure(&mut self, took: Span) {
-        self.trip.measure(took);
+    /// The handshake took so long.
+    pub fn guess(&mut self, took: Span) {
+        self.trip.guess(took);
     }
 
     const fn at(&self, sequence: u64) -> usize {
@@ -363,6 +364,7 @@ impl Smart {
         if self.cum == self.checked && now.since(self.slots[at].sent_at) >= self.trip.smooth() {
             self.lose(self.cum + 1);
             self.slots[at].again = true;
+            self.trip.is_probed();
         }
         (self.checked, self.check_at) = (self.cum, now + self.trip.look());
         Some(Expiry::Probe)

@@ -324,7 +324,7 @@ impl Source {
         match self.state {
             State::Opening if is_sound => {
                 if self.retry.tries == 1 {
-                    self.smart.measure(now.since(self.sent_at));
+                    self.smart.guess(now.since(self.sent_at));
                 }
                 self.outbox.shrink(terms.window, terms.tpdu);
                 (self.circuit, self.peer, self.heard_at) = (circuit, terms.from, now);

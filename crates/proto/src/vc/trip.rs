@@ -43,12 +43,19 @@ pub(super) struct Trip {
     shortest: Span,
     measured: bool,
     doublings: u32,
+    /// Probes that found the head not answered since the last measurement.
+    probes: u32,
 }
 
 impl Trip {
     pub(super) const fn new(pace: Pace) -> Self {
         let (smooth, varies) = (pace.first, pace.first.div_down(2));
-        Self { pace, smooth, varies, shortest: smooth, measured: false, doublings: 0 }
+        Self { pace, smooth, varies, shortest: smooth, measured: false, doublings: 0, probes: 0 }
+    }
+
+    /// The handshake took so long. Its frames are short, so the first TPDU of data tells better.
+    pub(super) fn guess(&mut self, took: Span) {
+        (self.smooth, self.varies, self.shortest) = (took, took.div_down(2), took);
     }
 
     /// One round trip took so long.
@@ -62,12 +69,17 @@ impl Trip {
             (self.smooth, self.varies, self.measured) = (took, took.div_down(2), true);
             self.shortest = took;
         }
-        self.doublings = 0;
+        (self.doublings, self.probes) = (0, 0);
     }
 
     /// No answer came in time.
     pub(super) fn is_late(&mut self) {
         self.doublings = (self.doublings + 1).min(TRIES_MAX);
+    }
+
+    /// The probe sends the head again, so nothing will be measured on it.
+    pub(super) fn is_probed(&mut self) {
+        self.probes = (self.probes + 1).min(TRIES_MAX);
     }
 
     /// The round trip.
@@ -80,10 +92,13 @@ impl Trip {
         self.shortest
     }
 
-    /// How often the probe looks: each two round trips. Where the clock saw none pass, as between two ends of
-    /// one host, it would look for ever at one instant.
+    /// How often the probe looks: each two round trips, and twice as long after each second and further probe
+    /// until a round trip has been measured. An estimate that is too short would have each TPDU sent again before its answer can
+    /// come, and none of them would be measured. Where the clock saw none pass, as between two ends of one
+    /// host, it would look for ever at one instant.
     pub(super) fn look(&self) -> Span {
-        (self.smooth * 2).at_least(self.pace.least.div_down(4)).at_least(Span::from_micros(1))
+        let once = (self.smooth * 2).at_least(self.pace.least.div_down(4)).at_least(Span::from_micros(1));
+        (once * (1 << self.probes.saturating_sub(1))).min(self.pace.most)
     }
 
     /// For how long to wait for one answer.
