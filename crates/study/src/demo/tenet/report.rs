@@ -3,7 +3,7 @@
 use super::figures;
 use super::outcome::{self, ChannelOutcome, TenetOutcome};
 use super::plan::{HURRY, LOAD_UDP, PERIOD, T1};
-use super::text::{PARTS, beside_the_paper, beyond, udp_words, verdict};
+use super::text::{FIRST_SET_UP, PARTS, beside_the_paper, beyond, udp_words, verdict};
 use crate::demo::outcome::Verdict;
 use crate::demo::report::{begin, embed, machine};
 use crate::demo::text::{ms, played_again};
@@ -100,9 +100,8 @@ fn tables(page: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
     }
     writeln!(
         page,
-        "</tbody></table></div><p class=\"note\">The first set-up has the switch of both campuses to token \
-         mode in \
-         it. A packet at the bottleneck waits, is held, or is on the line.</p><div class=\"wide\">"
+        "</tbody></table></div><p class=\"note\">{FIRST_SET_UP} A packet at the bottleneck \
+         waits, is held, or is on the line.</p><div class=\"wide\">"
     )?;
     writeln!(page, "</div><h2>The figures</h2><div class=\"wide\"><table><thead><tr>")?;
     writeln!(
