@@ -11,6 +11,8 @@
 
 mod handle;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use table::{CircuitView, EndRole};
 
@@ -206,6 +208,8 @@ struct Service {
     listening: Listening,
     machine: Listener,
     queued: bool,
+    /// When it wants to be called.
+    due: Instant,
 }
 
 /// All circuits of a port.
@@ -299,7 +303,7 @@ impl Circuits {
         };
         let key = CookieKey::new(key);
         let machine = Listener::new(listening.service, key, limits, self.settings.pace);
-        *free = Some(Box::new(Service { listening: *listening, machine, queued: false }));
+        *free = Some(Box::new(Service { listening: *listening, machine, queued: false, due: Instant::FAR }));
         Ok(())
     }
 
@@ -313,7 +317,7 @@ impl Circuits {
                 self.release_at(now, at);
             }
         }
-        self.find_deadline(now);
+        self.find_deadline();
     }
 
     /// False where this port has no circuits.
