@@ -249,8 +249,7 @@ impl LooseInbox {
 
     /// The next octets, for the program: of a whole message, or of a stream.
     pub fn peek(&self) -> Option<(Piece, &[u8])> {
-        let next = self.base + 1;
-        (next <= self.whole).then(|| (self.room.slots[self.room.at(next)].piece, self.room.data(next)))
+        self.peek_ahead(0)
     }
 
     /// The same of the TPDU so many behind it: what was copied for a program is not taken yet.

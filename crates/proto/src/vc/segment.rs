@@ -302,8 +302,7 @@ impl Inbox {
 
     /// The next TPDU in sequence, for the program.
     pub fn peek(&self) -> Option<(Piece, &[u8])> {
-        let next = self.taken + 1;
-        (next <= self.cum).then(|| (self.room.slots[self.room.at(next)].piece, self.room.data(next)))
+        self.peek_ahead(0)
     }
 
     /// The same for the TPDU so many behind it: what was copied for a program is not taken yet.
