@@ -339,7 +339,7 @@ impl Socket {
     fn channels(&mut self) -> Result<&mut Reserved, LlcError> {
         let made = match self.reserved.take() {
             Some(made) => made,
-            None => Box::new(Reserved::new(&self.control, self.sap, self.memory.bell())?),
+            None => Box::new(Reserved::new(&self.control, self.sap, self.memory.bell.as_fd())?),
         };
         Ok(self.reserved.insert(made))
     }
@@ -512,7 +512,7 @@ impl Socket {
         let octets = self.memory.arm_bell();
         self.harvest();
         if self.done.is_empty() && !self.memory.received.has_next() {
-            self.memory.hush(octets);
+            self.memory.bell.hush(octets);
         }
         true
     }
@@ -537,7 +537,7 @@ impl AsFd for Socket {
     /// Another one from the first [`Socket::reserve`] or [`Socket::listen_reserved`] on.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.polled.set(true);
-        self.reserved.as_ref().map_or_else(|| self.memory.bell(), |reserved| reserved.as_fd())
+        self.reserved.as_ref().map_or_else(|| self.memory.bell.as_fd(), |reserved| reserved.as_fd())
     }
 }
 
