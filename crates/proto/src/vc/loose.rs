@@ -255,7 +255,7 @@ impl LooseInbox {
     /// The same of the TPDU so many behind it: what was copied for a program is not taken yet.
     pub fn peek_ahead(&self, ahead: u64) -> Option<(Piece, &[u8])> {
         let next = self.base + 1 + ahead.min(self.room.slots.len() as u64);
-        (next <= self.whole).then(|| (self.room.slots[self.room.at(next)].piece, self.room.data(next)))
+        (next <= self.whole).then(|| self.room.get(next))
     }
 
     /// The program has taken them; true if there were any.
