@@ -147,7 +147,7 @@ impl Path {
             let Some((piece, data)) = sink.peek() else { break };
             self.part.extend(data);
             let is_stream = sink.terms().quality.stream;
-            // What is seen ahead is what comes next, and without a gap.
+            // The TPDU that is seen ahead comes next, and without a gap.
             let ahead = sink.peek_ahead(1).map(|(piece, data)| (piece, data.to_vec()));
             assert!(sink.take());
             if ahead.is_some() {

@@ -4,7 +4,8 @@
 //!
 //! A TPDU is an entry of the node's one queue of eight levels, as a frame of link control is. Each end has
 //! one entry there at most, and gets the next one behind the others' when it has left: so ends of a level
-//! take turns, and none fills the queue. What leaves is written at that moment (`Circuits::transmit`).
+//! take turns, and none fills the queue. A TPDU is written at the moment at which it leaves
+//! (`Circuits::transmit`).
 //!
 //! All room is taken when a circuit opens, and given back when its program has let it go and the other end
 //! has heard of it.

@@ -33,7 +33,7 @@ pub struct LooseInbox {
     whole: u64,
     /// The greatest that has come.
     top: u64,
-    /// What is missing is lost up to the distance of reordering before this one.
+    /// A missing TPDU is lost up to the distance of reordering before this one.
     newest: u64,
     /// TPDUs that were taken, and whole messages.
     taken: (u64, u64),
@@ -176,7 +176,8 @@ impl LooseInbox {
                 continue;
             }
             let is_lost = next.saturating_add(self.reorder) <= self.newest;
-            // What follows is dropped only when all before it was taken: gaps are told in their place.
+            // The TPDUs that follow are dropped only when all before it was taken: gaps are told in their
+            // place.
             if has_whole || (next <= self.limit() && !is_lost) {
                 return true;
             }
@@ -218,7 +219,7 @@ impl LooseInbox {
         true
     }
 
-    /// What has come up to there is dropped: its message is not whole.
+    /// All that has come up to there is dropped: its message is not whole.
     fn drop_to(&mut self, end: u64) {
         while self.base < end {
             self.base += 1;
@@ -230,7 +231,7 @@ impl LooseInbox {
         (self.scanned, self.whole) = (self.base, self.base);
     }
 
-    /// What is missing behind `base` is lost: up to the next that has come, or that may yet come.
+    /// All that is missing behind `base` is lost: up to the next that has come, or that may yet come.
     fn lose(&mut self) {
         let end = self.newest.saturating_sub(self.reorder);
         let near = end.min(self.limit());

@@ -556,7 +556,7 @@ impl Source {
             State::Open | State::Closing => {}
             State::Lingering | State::Ended => return None,
         }
-        // What nobody answers shows no end that is gone: it must not keep the question back.
+        // Data that nobody answers shows no end that is gone: it must not keep the question back.
         if !self.is_answered() && self.ask_at() <= now {
             return Some(Next::Ask);
         }

@@ -392,7 +392,7 @@ impl Cells {
         }
     }
 
-    /// A cell leaves the switch. What it completes reaches the host one wire later.
+    /// A cell leaves the switch. The frame that it completes reaches the host one wire later.
     fn cell_passes(&mut self, port: usize) {
         let now = self.engine.now();
         self.port_armed[port] = false;

@@ -105,7 +105,7 @@ impl Path {
                 if arrives {
                     all.delivered = number;
                 } else {
-                    // What left behind it is out of sequence, and was sent for nothing.
+                    // All that left behind it is out of sequence, and was sent for nothing.
                     next = number;
                     flying.clear();
                 }
