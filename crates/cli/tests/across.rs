@@ -19,6 +19,7 @@ mod tunnel;
 use common::topology::TopologyLab;
 use common::{PATIENCE, Program, eventually, pid, signal};
 use rota_units::Span;
+use std::path::{Path, PathBuf};
 
 const TWO_SEGMENTS: &str = "two-segments.toml";
 const LINE: &str = "t1.toml";
@@ -40,6 +41,27 @@ fn wait_for_way(lab: &TopologyLab, one: &str, other: &str) {
         };
         assert!(eventually(PATIENCE, knows).is_some(), "{from} has not heard of {to}");
     }
+}
+
+/// A stream of two parts; the second one is sent once the file that is returned is there.
+fn send_in_two(
+    lab: &TopologyLab,
+    station: &str,
+    folder: &Path,
+    parts: (&[u8], &[u8]),
+    words: &str,
+) -> (Program, PathBuf) {
+    let [first, last, done] = ["first", "last", "done"].map(|name| folder.join(name));
+    std::fs::write(&first, parts.0).expect("room");
+    std::fs::write(&last, parts.1).expect("room");
+    let line = format!(
+        "{{ cat '{}'; until [ -e '{}' ]; do sleep 0.02; done; cat '{}'; }} | '{}' send --json {words}",
+        first.display(),
+        done.display(),
+        last.display(),
+        common::ROTA
+    );
+    (lab.exec(station, &["sh", "-c", &line]), done)
 }
 
 /// A loaded machine stands still for longer than a bound; what is late is told, and all octets are there.
@@ -117,23 +139,13 @@ fn a_stream_over_a_gateway_is_changed_while_it_is_sent() {
     wait_for_ways(&lab);
     let folder = std::env::temp_dir().join(format!("rota-across-change-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let [sent, more, done, copy] = ["sent", "more", "done", "copy"].map(|name| folder.join(name));
+    let copy = folder.join("copy");
     // Two seconds and a half, and some more once all changes are made.
     let octets: Vec<u8> = (0..70_000u32).flat_map(u32::to_le_bytes).collect();
-    let (first, last) = octets.split_at(250_000);
-    std::fs::write(&sent, first).expect("room");
-    std::fs::write(&more, last).expect("room");
     let receiver = lab.rota("n4", &["recv", "--json", "--out", &copy.display().to_string()]);
     receiver.wait_for_word("listening");
-    let words = format!(
-        "{{ cat '{}'; until [ -e '{}' ]; do sleep 0.02; done; cat '{}'; }} \
-         | '{}' send --json --to n4 --rate 800kbit",
-        sent.display(),
-        done.display(),
-        more.display(),
-        common::ROTA
-    );
-    let sender = lab.exec("n1", &["sh", "-c", &words]);
+    let parts = octets.split_at(250_000);
+    let (sender, done) = send_in_two(&lab, "n1", &folder, parts, "--to n4 --rate 800kbit");
     sender.wait_for_word("open:");
     let listed = || lab.rota("n1", &["channel", "list", "--json"]).finish().well().json();
     let channel = listed()["channels"][0]["channel"].as_str().expect("an id").to_owned();

@@ -11,23 +11,13 @@ fn a_queue_that_the_kernel_fills_has_the_packets_of_a_channel_across_segments() 
     wait_for_way(&lab, "camera", "screen");
     let folder = std::env::temp_dir().join(format!("rota-across-queue-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let [sent, more, done, copy] = ["sent", "more", "done", "copy"].map(|name| folder.join(name));
+    let copy = folder.join("copy");
     let octets: Vec<u8> = (0..600_000u32).flat_map(u32::to_le_bytes).collect();
-    let (first, last) = octets.split_at(1_000_000);
-    std::fs::write(&sent, first).expect("room");
-    std::fs::write(&more, last).expect("room");
     let words = ["recv", "--json", "--kernel-queue", "--out", &copy.display().to_string()];
     let receiver = lab.rota("screen", &words);
     receiver.wait_for_word("listening");
-    let words = format!(
-        "{{ cat '{}'; until [ -e '{}' ]; do sleep 0.02; done; cat '{}'; }} \
-         | '{}' send --json --to screen --rate 8mbit",
-        sent.display(),
-        done.display(),
-        more.display(),
-        common::ROTA
-    );
-    let sender = lab.exec("camera", &["sh", "-c", &words]);
+    let parts = octets.split_at(1_000_000);
+    let (sender, done) = send_in_two(&lab, "camera", &folder, parts, "--to screen --rate 8mbit");
     sender.wait_for_word("open:");
     receiver.wait_for_word(" fills the ");
     let queues = || lab.status("screen")["extra"]["queues"]["channels"][0].clone();
