@@ -172,7 +172,7 @@ pub struct Canon {
 
 impl Canon {
     /// Learns all numbers of a world. Stations must come in the same order for equal worlds: they decide how
-    /// nonces and keys are called. What only a frame knows is nobody's.
+    /// nonces and keys are called. A name that only a frame knows is nobody's.
     pub fn learn<'a>(
         now: Instant,
         stations: impl Iterator<Item = &'a Items> + Clone,

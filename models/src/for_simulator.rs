@@ -93,7 +93,7 @@ impl Told {
         });
     }
 
-    /// What has not ended goes on to the end, the dead stay dead.
+    /// A fault that has not ended goes on to the end, the dead stay dead.
     fn finish(&mut self, now: u64) {
         for ((what, of), (since, more)) in std::mem::take(&mut self.since) {
             let lasts = (what != "crash").then_some((now - since).max(1));

@@ -396,7 +396,7 @@ impl World {
         let now = self.now;
         let station = &mut self.stations[index];
         if station.paused {
-            // What is oldest stays: a stale token is worse than none.
+            // The oldest frames stay: a stale token is worse than none.
             if station.inbox.len() < INBOX_MAX {
                 station.inbox.push((now, Arc::clone(frame)));
             }

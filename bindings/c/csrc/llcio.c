@@ -178,7 +178,7 @@ static void look(struct entry *e, struct side *side)
         look_r(e, now);
     if (!(side->status & STBUSY) || side->over || now < e->look_ns)
         return;
-    /* What came before its death has been taken; nothing else will come from a dead node. */
+    /* All that came before its death has been taken; nothing else will come from a dead node. */
     e->look_ns = now + ALIVE_EVERY_NS;
     if (!rota_socket_is_alive(e->socket)) {
         e->dead = 1;
@@ -226,7 +226,7 @@ static int attend(struct entry *e, uint64_t now)
             e->dead |= !rota_socket_is_alive(e->socket);
         }
     }
-    /* What was sent was sent before its answer came. Nobody closes a socket under a signal function. */
+    /* Each message was sent before its answer came. Nobody closes a socket under a signal function. */
     called = call(&e->x);
     called |= call(&e->r);
     return called;
@@ -538,7 +538,7 @@ int LLCrelease(int sock, const void *destination)
         return leave(OPINVAL);
     if (rota_socket_take_off(e->socket, address_of(destination), &taken))
         return leave(OPNORES);
-    /* What the channel has taken leaves first, in which other threads go on. */
+    /* The messages that the channel has taken leave first, in which other threads go on. */
     pthread_mutex_unlock(&lock);
     rota_reservation_close(taken);
     return OPACC;
@@ -618,7 +618,7 @@ int LLCreset(int sock, int direction)
         return leave(OPOPT);
     look(e, side);
     if (side == &e->x && (side->status & STBUSY) && !side->over) {
-        /* What the card has cannot be taken back: the programs of the paper call again. */
+        /* A message that the card has cannot be taken back: the programs of the paper call again. */
         rota_socket_progress(e->socket, e->number, &progress);
         if (progress == ROTA_IN_PROGRESS)
             return leave(OPBUSY);

@@ -1,7 +1,7 @@
 /* llcio.h: the ten calls of SHIPNET (University of Virginia, TR-88-15, 1988), on Rota.
  *
- * Each call returns an operation status: OPACC (0), or why it was not accepted. What becomes of an accepted transmit
- * or receive is told by LLCstatus. See llcio(3).
+ * Each call returns an operation status: OPACC (0), or why it was not accepted. LLCstatus tells the outcome of an
+ * accepted transmit or receive. See llcio(3).
  */
 #ifndef LLCIO_H
 #define LLCIO_H

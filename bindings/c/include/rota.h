@@ -213,7 +213,7 @@ typedef struct rota_more {
     uint32_t reserved;        /* 0 */
 } rota_more;
 
-/* As rota_channel_open_terms; `terms` and `more` may be NULL. What is stated is described in docs/across.md. */
+/* As rota_channel_open_terms; `terms` and `more` may be NULL. docs/across.md describes the terms. */
 int rota_channel_open_more(const char *control, const rota_request *request, const rota_terms *terms,
                            const rota_more *more, rota_channel **channel, rota_refusal *refusal);
 /* The same, and a channel back from the same station and service: both are open then, or none. The program there listens

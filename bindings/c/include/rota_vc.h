@@ -5,8 +5,8 @@
  * rota_vc_recv has something to do. It belongs to this library: it is closed by rota_vc_close alone, and read, write, dup
  * and fork are not for it. A call returns -1 where it fails, sets errno, and rota_error() gives one sentence that says why.
  * A null pointer, a number that is no handle, a length that is none, a station that does not exist or a node that died is
- * such an answer, never a crash. A handle may be used by several threads. What a call that waits sends is never mixed with
- * what other threads send; a message in several calls belongs to one thread.
+ * such an answer, never a crash. A handle may be used by several threads. The octets of a call that waits are never mixed
+ * with those of other threads; a message in several calls belongs to one thread.
  */
 #ifndef ROTA_VC_H
 #define ROTA_VC_H
@@ -29,7 +29,7 @@ enum { ROTA_VC_STREAM = 0, ROTA_VC_MESSAGES = 1 };
 /* What holds its sender: a window that follows losses; the receiver's room alone; a leaky bucket of depth_octets at rate_bps. */
 enum { ROTA_VC_WINDOW_FLOW = 0, ROTA_VC_OPEN_FLOW = 1, ROTA_VC_BUCKET_FLOW = 2 };
 
-/* The quality of a circuit. What is 0 is usual: a duplex stream, reliable, behind a window. */
+/* The quality of a circuit. A 0 stands for the usual: a duplex stream, reliable, behind a window. */
 typedef struct rota_vc_qos {
     size_t size;              /* sizeof(rota_vc_qos) */
     uint64_t depth_octets;    /* of a leaky bucket, headers counted */

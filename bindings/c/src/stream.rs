@@ -283,7 +283,7 @@ export! {
 // SAFETY: the name is declared in rota.h and nowhere else.
 #[unsafe(no_mangle)]
 pub extern "C" fn rota_fail(status: c_int, sentence: *const c_char) -> c_int {
-    // Whatever the status is, only the sentence is kept: the caller returns its own.
+    // Of any status only the sentence is kept: the caller returns its own.
     crate::face::guard(|| Err(Fault::new(Status::Failed, text(sentence, "sentence")?.unwrap_or_default())));
     status
 }

@@ -127,7 +127,7 @@ static void operations(void)
     EXPECT(over(4, 'x'), 0);
 }
 
-/* What cannot be reserved; what can is tried between two stations (examples/urgent.c). */
+/* Reservations that are impossible; possible ones are tried between two stations (examples/urgent.c). */
 static void reservations(void)
 {
     unsigned char nobody[2] = { 24, 77 }, silent[2] = { 24, 100 }, odd[2] = { 3, 100 };

@@ -182,7 +182,7 @@ mod tests {
             prop_assert!(clocks.apart(sum) >= clocks.longer(sum) - clocks.shorter(sum));
         }
 
-        /// Whatever the clocks within κ, no regulator holds what the source sends as fast as it may.
+        /// With any clocks within κ no regulator holds what the source sends as fast as it may.
         #[test]
         fn no_regulator_falls_behind(
             x_min in 10_000u64..9_000_000, more in 0u64..900_000, burst in 1u64..6,

@@ -50,6 +50,7 @@ pub mod path;
 mod refusal;
 mod rether;
 pub mod rtip;
+mod search;
 mod slots;
 pub mod subnet;
 mod timers;

@@ -65,6 +65,7 @@ use crate::nrt_latency::{NrtNeed, NrtPolicy, nrt_need};
 use crate::pace::Pace;
 use crate::partitions::Partitions;
 use crate::refusal::{Refusal, Test};
+use crate::search;
 use crate::slots::{Slot, continues, is_strict, offset_of, reserved, visits};
 use rota_units::{BitRate, Octets, Span};
 
@@ -503,18 +504,9 @@ pub(crate) fn refusal(
 }
 
 /// The largest unit below the refused `bad` that fits, when `good` does; every term of the test rises with
-/// the unit, so halving the interval finds it exactly in at most 64 steps.
+/// the unit, so halving the interval finds it exactly.
 pub(crate) fn largest(good: Octets, bad: Octets, fits: impl Fn(Octets) -> bool) -> Octets {
-    let (mut good, mut bad) = (good.get(), bad.get());
-    while bad.saturating_sub(good) > 1 {
-        let middle = good + (bad - good) / 2;
-        if fits(Octets::new(middle)) {
-            good = middle;
-        } else {
-            bad = middle;
-        }
-    }
-    Octets::new(good)
+    Octets::new(search::largest(good.get(), bad.get(), |octets| fits(Octets::new(octets))))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Exit {
-    /// What was asked for was done.
+    /// The command did what it was asked for.
     Done = 0,
     /// It failed; the sentence says why.
     Failed = 1,

@@ -297,8 +297,8 @@ fn list(format: Format) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// A channel of the list. What this end counts has its own name at each end: a sender's node does not know
-/// how many units came.
+/// A channel of the list. The count of an end has a name of its own: a sender's node does not know how many
+/// units came.
 fn entry(channel: &ChannelInfo) -> Value {
     let mut entry = json!(channel);
     if !channel.peer_node_id.is_known() {

@@ -11,9 +11,9 @@
 //! is      = "=" | "==" | "!="                compare = is | "<" | "<=" | ">" | ">="
 //! ```
 //!
-//! A WORD alone is looked for among kinds, events and verdicts. What is compared with a field that an event
-//! does not have is false, whichever way it is compared; so `not channel 5` holds for an event without a
-//! channel, and `channel != 5` does not.
+//! A WORD alone is looked for among kinds, events and verdicts. A comparison with a field that an event does
+//! not have is false, whichever way it is made; so `not channel 5` holds for an event without a channel, and
+//! `channel != 5` does not.
 
 mod error;
 mod parse;
@@ -37,7 +37,7 @@ pub struct Party<'a> {
     pub mac: Option<[u8; 6]>,
 }
 
-/// What a filter can ask of an event. What it does not have is `None`.
+/// What a filter can ask of an event. A field that it does not have is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields<'a> {
     /// Who sent it.

@@ -222,7 +222,7 @@ fn nobody_minds_a_reader_that_has_gone() {
         let out = Program::start(lab.exec(1, &["sh", "-c", &line])).finish();
         assert!(out.code() == 0 && out.err.is_empty(), "{words}: {out:?}");
     }
-    // What was to be received is another matter: it is told, and the sender hears of it.
+    // Octets that were to be received are another matter: their loss is told, and the sender hears of it.
     let line = format!("{ROTA} recv --service 1 | head -c 1");
     let receiver = Program::start(lab.exec(2, &["sh", "-c", &line]));
     receiver.wait_for_word("listening");

@@ -3,39 +3,22 @@
 
 mod common;
 
+use common::c::{Built, make, source, start};
 use common::{Lab, Program, skipped, text};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
-const AS_BUILT: &str = "PACKAGES=--workspace --lib --example send";
-
-fn source() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/c")
-}
-
 /// The folder of the library and of the programs, or why there is none.
 fn built() -> Option<&'static Path> {
-    static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let folder = BUILT.get_or_init(|| {
-        let build = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c-vc");
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?;
-        let mut make = Command::new("make");
-        make.arg("-C").arg(source()).args(["PROFILE=dev", AS_BUILT]).env_remove("CARGO_MANIFEST_DIR");
-        make.arg(format!("BUILD={}", build.display())).arg(format!("TARGET={}", target.display()));
-        make.args(["vc", "headers"]);
-        let out = make.output().ok()?;
-        assert!(out.status.success(), "{}\n{}", text(&out.stdout), text(&out.stderr));
-        Some(build)
-    });
-    if folder.is_none() {
-        skipped("make cannot be run");
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    match BUILT.get_or_init(|| make("c-vc", "", &["vc", "headers"])) {
+        Ok(folder) => Some(folder),
+        Err(why) => {
+            skipped(why);
+            None
+        }
     }
-    folder.as_deref()
-}
-
-fn start(lab: &Lab, k: u8, program: &Path, words: &[&str]) -> Program {
-    Program::start(lab.exec(k, &[&[program.to_str().unwrap()], words].concat()))
 }
 
 #[test]

@@ -3,33 +3,12 @@
 
 mod common;
 
+use common::c::{self, Built, make};
 use common::topology::TopologyLab;
 use common::{Lab, PATIENCE, Program, eventually, skipped, text};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-
-/// All packages together, an example among them, have the features with which `cargo test --workspace` has
-/// built them: only the archive of the C face is built anew.
-const AS_BUILT: &str = "PACKAGES=--workspace --lib --example send";
-
-/// The folder of built programs, or why there is none.
-type Built = Result<PathBuf, String>;
-
-fn make(name: &str, sanitize: &str, goals: &[&str]) -> Built {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/c");
-    let build = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    let mut make = Command::new("make");
-    make.args(["-C", source.to_str().unwrap(), "PROFILE=dev", AS_BUILT]).args(goals);
-    // Each of 33 programs is linked with the whole archive, which takes half as long side by side.
-    make.arg(format!("-j{}", std::thread::available_parallelism().map_or(2, usize::from)));
-    make.arg(format!("BUILD={}", build.display())).arg(format!("TARGET={}", target.display()));
-    make.arg(format!("SANITIZE={sanitize}")).env_remove("CARGO_MANIFEST_DIR");
-    let out = make.output().map_err(|error| format!("make cannot be run: {error}"))?;
-    assert!(out.status.success(), "{}\n{}", text(&out.stdout), text(&out.stderr));
-    Ok(build)
-}
 
 fn plain() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
@@ -77,8 +56,7 @@ fn address(_: &Lab, k: u8) -> Vec<String> {
 }
 
 fn start(lab: &Lab, k: u8, folder: &Path, words: &[&str]) -> Program {
-    let program = folder.join(words[0]);
-    Program::start(lab.exec(k, &[&[program.to_str().unwrap()], &words[1..]].concat()))
+    c::start(lab, k, &folder.join(words[0]), &words[1..])
 }
 
 /// Runs `recv` in n2, which says when it listens, and `send` in n1; what they printed.

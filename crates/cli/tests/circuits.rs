@@ -4,10 +4,9 @@
 mod common;
 
 use common::topology::TopologyLab;
-use common::{Ended, Lab, PATIENCE, Program, eventually};
+use common::{Ended, Lab, PATIENCE, Program, ROTA, eventually};
 use std::path::Path;
 
-const ROTA: &str = env!("CARGO_BIN_EXE_rota");
 const SERVICE: &str = "7";
 
 /// Octets that repeat nowhere near.
@@ -167,10 +166,7 @@ fn who_dies_is_heard_of_and_a_new_circuit_opens() {
     let Some(lab) = Lab::without_nodes("circuits-die", 2, &[]) else { return };
     let (_n1, mut n2) = (lab.start_node(1, &[]), lab.start_node(2, &[]));
     lab.wait_for_members();
-    let endless = |more: &str| {
-        let words = format!("exec {ROTA} pipe --to n2 --service {SERVICE} {more} < /dev/zero");
-        Program::start(lab.exec(1, &["sh", "-c", &words]))
-    };
+    let endless = || sender(&lab, 1, "n2", Path::new("/dev/zero"), "");
     let is_open = |k: u8| {
         let open = eventually(PATIENCE, || (circuits(&lab, k) == 1).then_some(()));
         assert!(open.is_some(), "no circuit at n{k}");
@@ -183,7 +179,7 @@ fn who_dies_is_heard_of_and_a_new_circuit_opens() {
 
     // The receiver's program.
     let mut receives = receiver(&lab, 2, Path::new("/dev/null"), "");
-    let sends = endless("");
+    let sends = endless();
     is_open(2);
     receives.kill();
     failed(sends.finish(), "the other end's program has given the circuit up");
@@ -192,7 +188,7 @@ fn who_dies_is_heard_of_and_a_new_circuit_opens() {
 
     // The sender's program.
     let receives = receiver(&lab, 2, Path::new("/dev/null"), "");
-    let mut sends = endless("");
+    let mut sends = endless();
     is_open(2);
     sends.kill();
     let ended = receives.finish();
@@ -202,7 +198,7 @@ fn who_dies_is_heard_of_and_a_new_circuit_opens() {
 
     // The receiver's node, and its program hears of it as well.
     let receives = receiver(&lab, 2, Path::new("/dev/null"), "");
-    let sends = endless("");
+    let sends = endless();
     is_open(2);
     n2.kill();
     let ended = receives.finish();
@@ -218,10 +214,7 @@ fn who_dies_is_heard_of_and_a_new_circuit_opens() {
 #[test]
 fn what_cannot_be_is_refused_with_a_sentence() {
     let Some(lab) = Lab::up("circuits-bad", 2) else { return };
-    let send = |words: &str| {
-        let words = format!("exec {ROTA} pipe {words} < /dev/null");
-        Program::start(lab.exec(1, &["sh", "-c", &words])).finish()
-    };
+    let send = |words: &str| pipe(&lab, 1, words, "< /dev/null").finish();
     for (words, code, said) in [
         ("--to n2 --service 9", 5, "nobody on n2 listens to service 9 of circuits"),
         ("--to n9 --service 9", 5, "no station 'n9' on this segment"),
@@ -236,8 +229,7 @@ fn what_cannot_be_is_refused_with_a_sentence() {
         assert!(ended.err.contains(said), "{words}: {}", ended.err);
     }
     let first = receiver(&lab, 2, Path::new("/dev/null"), "");
-    let words = format!("exec {ROTA} pipe --listen {SERVICE}");
-    let second = Program::start(lab.exec(2, &["sh", "-c", &words])).finish();
+    let second = pipe(&lab, 2, &format!("--listen {SERVICE}"), "").finish();
     assert_eq!(second.code(), 2);
     assert!(second.err.contains("service 7 of circuits has a listener"), "{}", second.err);
     drop(first);

@@ -163,7 +163,7 @@ fn of_one_too_many_five_are_admitted_and_two_get_a_counter_offer() {
         let bound = stream["bound_ns"].as_u64().unwrap();
         assert!((33_333_333..66_666_666).contains(&bound), "between one cycle and two: {stream}");
         assert!(stream["frames"].as_u64().unwrap() >= 60, "{stream}");
-        // Whatever a busy machine does to the lateness, the contract of those admitted holds or is excused.
+        // On a busy machine, too, the contract of those admitted holds or is excused.
         let (late, causes) = (stream["late"].as_u64().unwrap(), &stream["late_causes"]);
         let excused = causes["host_stall"].as_u64().unwrap_or(0);
         assert!(late <= excused + 6, "{stream}");

@@ -86,8 +86,8 @@ fn tshark_reads_a_frame_of_each_kind_and_says_where_one_is_cut() {
         samples.filter(|(name, _)| known(name)).map(|(name, hex)| (name.to_owned(), octets(hex))).collect();
     assert!(samples.len() >= 15, "frames.txt has one of each kind");
     let whole: Vec<Vec<u8>> = samples.iter().map(|(_, frame)| frame.clone()).collect();
-    // Every frame cut everywhere: no error of Lua, and never taken for whole.
-    // What follows the tag is padding, and is not missed.
+    // Every frame cut everywhere: no error of Lua, and never taken for whole. The octets behind the tag are
+    // padding, and are not missed.
     let octets = |frame: &[u8]| 58 + usize::from(u16::from_be_bytes([frame[18], frame[19]]));
     let cut: Vec<Vec<u8>> =
         whole.iter().flat_map(|frame| (15..octets(frame)).map(|end| frame[..end].to_vec())).collect();

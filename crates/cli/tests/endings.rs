@@ -167,7 +167,7 @@ fn nodes_that_end_are_told_apart() {
     let Some(lab) = Lab::up("node-endings", 3) else { return };
     let stream = Stream::endless(&lab);
     end_node(&lab, 2, "KILL");
-    // What became of the newest units nobody knows, so that both ends state a broken promise.
+    // Nobody knows the fate of the newest units, so that both ends state a broken promise.
     let gone = "open the channel again; how many units the stream had is not known";
     assert_ended("own node killed", &stream.receiver.finish(), 4, gone);
     assert_ended("the other node killed", &stream.sender.finish(), 4, "the other station fell silent");
@@ -187,7 +187,7 @@ fn nodes_that_end_are_told_apart() {
     assert_ended("the sender's node stopped", &stream.receiver.finish(), 1, sentence);
     assert_ended("own node stopped", &stream.sender.finish(), 1, "the node of this station was stopped");
 
-    // What is only held open hears of its node's death too.
+    // A channel that is only held open hears of its node's death, too.
     let _fourth = lab.start_node(1, &[]);
     lab.wait_for_members();
     let receiver = lab.receiver(3, "0", &[]);

@@ -250,7 +250,7 @@ fn kill_9_of_a_lab_with_nodes_and_a_channel_leaves_nothing() {
     assert!(!left.iter().any(|ns| theirs.contains(ns)), "a namespace of the lab is left");
 }
 
-/// Whatever somebody did there, it was told of the first one's end, with a reason that was none.
+/// Every later command there was told of the first one's end, with a reason that was none.
 #[test]
 fn a_node_s_end_is_told_until_somebody_starts_another_one() {
     let lab = Lab::named("node-end");

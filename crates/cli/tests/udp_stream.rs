@@ -254,7 +254,7 @@ fn part_overruns_and_keeps() {
             kept.push(receiver.as_fd().try_clone_to_owned().unwrap());
             None
         }
-        // Whoever looks through /proc has a file of others open for a moment, and a port with it.
+        // A program that looks through /proc has a file of others open for a moment, and a port with it.
         Err(UdpError::Bind { .. }) => None,
         Err(error) => Some(error.to_string()),
     });

@@ -32,7 +32,7 @@ fn run() -> Result<ExitCode, Box<dyn std::error::Error>> {
             let service = service.parse()?;
             let listener = node.listen_duplex(service, 8)?;
             eprintln!("listening");
-            // Whom the way back leads to the other program says.
+            // The other program says to whom the way back leads.
             listener.accept(&request("", service), SECOND * 30)
         }
         ["open", to, service] => node.open_duplex(&request(to, service.parse()?), 8),

@@ -1,5 +1,5 @@
 //! Reliable virtual circuits between two sockets: every message once and in order, whatever the wire loses,
-//! doubles or delays. What is promised across a restart of either program stands in `rota_proto::circuit`.
+//! doubles or delays. `rota_proto::circuit` states the promise across a restart of either program.
 //!
 //! ```no_run
 //! use rota::circuit::{CircuitReceiver, CircuitSender};
@@ -108,7 +108,7 @@ impl Line {
         &mut self,
         from: Option<Address>,
     ) -> Result<Option<(CircuitHeader, Address, usize)>, CircuitError> {
-        // What became of a packet does not matter: without an answer it is sent again.
+        // The fate of a packet does not matter: without an answer it is sent again.
         while self.socket.completion().is_some() {}
         while let Some(received) = self.socket.receive(&mut self.incoming)? {
             let packet = &self.incoming[..received.octets];
@@ -273,8 +273,8 @@ impl CircuitReceiver {
                     self.line.transmit(from, &answer)?;
                 }
                 if let Some(taken) = taken {
-                    // Whoever only asks, or sends what means nothing here, is answered; the circuit belongs
-                    // to the one whose message was taken.
+                    // A program that only asks, or sends what means nothing here, is answered; the circuit
+                    // belongs to the one whose message was taken.
                     self.from.get_or_insert(from);
                     into.clear();
                     into.extend_from_slice(&self.line.incoming[CIRCUIT_HEADER_OCTETS..octets]);
@@ -301,8 +301,9 @@ impl CircuitReceiver {
         }
     }
 
-    /// Confirms the last message, and again if its sender asks, until nothing was asked for so long. Whoever
-    /// ends without it leaves the sender of the last message in doubt, when the confirmation is lost.
+    /// Confirms the last message, and again if its sender asks, until nothing was asked for so long. A
+    /// receiver that ends without it leaves the sender of the last message in doubt, when the confirmation is
+    /// lost.
     ///
     /// # Errors
     /// What the socket says.

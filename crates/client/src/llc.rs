@@ -160,7 +160,7 @@ impl Llc {
             other => return Err(unexpected(other).into()),
         };
         let memory = open_socket(files)?;
-        // What comes before anybody asks for the descriptor is on the bell when it is asked for.
+        // News that come before anybody asks for the descriptor are on the bell when it is asked for.
         memory.arm_bell();
         match session.request(&Request::LlcMapped, LOCAL_TIMEOUT)?.body {
             Reply::Done => {}
@@ -339,7 +339,7 @@ impl Socket {
     fn channels(&mut self) -> Result<&mut Reserved, LlcError> {
         let made = match self.reserved.take() {
             Some(made) => made,
-            None => Box::new(Reserved::new(&self.control, self.sap, self.memory.bell())?),
+            None => Box::new(Reserved::new(&self.control, self.sap, self.memory.bell.as_fd())?),
         };
         Ok(self.reserved.insert(made))
     }
@@ -449,7 +449,8 @@ impl Socket {
             if let (false, Some(reserved)) = (self.done.is_empty(), &self.reserved) {
                 reserved.ring();
             }
-            // Whether the node lives costs a system call: only who hears nothing twice is told.
+            // The question whether the node lives costs a system call: only a program that hears nothing
+            // twice asks it.
             let was_silent = std::mem::replace(&mut self.is_silent, true);
             return if was_silent && self.session.is_gone() { Err(gone()) } else { Ok(None) };
         };
@@ -503,8 +504,8 @@ impl Socket {
 
     /// Where somebody polls: asks for the next octet on the bell. True when it is worth looking again.
     ///
-    /// What is on the bell stays while anything waits, be it a message or an outcome: whoever asked for the
-    /// one would otherwise take the sign of the other, and poll in vain.
+    /// An octet on the bell stays while anything waits, be it a message or an outcome: a program that asked
+    /// for the one would otherwise take the sign of the other, and poll in vain.
     fn rearm(&mut self) -> bool {
         if !self.polled.get() {
             return false;
@@ -512,7 +513,7 @@ impl Socket {
         let octets = self.memory.arm_bell();
         self.harvest();
         if self.done.is_empty() && !self.memory.received.has_next() {
-            self.memory.hush(octets);
+            self.memory.bell.hush(octets);
         }
         true
     }
@@ -537,7 +538,7 @@ impl AsFd for Socket {
     /// Another one from the first [`Socket::reserve`] or [`Socket::listen_reserved`] on.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.polled.set(true);
-        self.reserved.as_ref().map_or_else(|| self.memory.bell(), |reserved| reserved.as_fd())
+        self.reserved.as_ref().map_or_else(|| self.memory.bell.as_fd(), |reserved| reserved.as_fd())
     }
 }
 

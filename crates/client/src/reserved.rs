@@ -36,7 +36,7 @@ use door::{Bell, Door, ring_for, system, watch};
 const FIRST_NUMBER: u64 = 1 << 63;
 /// Messages that may wait between program and node; the node keeps more where the contract needs it.
 const BUFFERS: u16 = 4;
-/// What a channel has taken may need so long to leave when it is closed,
+/// The units that a channel has taken may need so long to leave when it is closed,
 pub(crate) const DRAIN_MAX: Span = Span::from_millis(4_000);
 /// and the node so long to confirm an end: together five seconds.
 pub(crate) const ANSWER_MAX: Span = Span::from_millis(1_000);
@@ -107,7 +107,7 @@ impl Reservation {
                 refusal.counter_offer_octets = refusal.counter_offer_octets.saturating_sub(header);
                 OpenError::Refused(refusal)
             }
-            // What the node says names a service, of which whoever opens a socket knows nothing.
+            // The node's sentence names a service, of which a program that opens a socket knows nothing.
             OpenError::NoListener(_) => OpenError::NoListener(format!(
                 "nobody listens to reserved channels at socket {}@{}; 'rota llc recv --reserved' does, or \
                  a program that calls listen_reserved",
@@ -199,7 +199,7 @@ impl Reserved {
     }
 
     /// Begins to close every channel that was reserved, all within the time of one: closing a socket does not
-    /// take the longer the more it has. What they have taken has left then. The door closes meanwhile.
+    /// take the longer the more it has. All that they have taken has left then. The door closes meanwhile.
     pub(crate) fn begin_close(&mut self, drain_max: Span) -> Closing {
         self.door.iter().for_each(Door::leave);
         Closing::begin(self.outgoing.drain(..).map(|outgoing| outgoing.channel).collect(), drain_max)
@@ -228,7 +228,7 @@ impl Reserved {
     ) -> Option<Result<u64, LlcError>> {
         let outgoing = self.outgoing.iter_mut().find(|outgoing| outgoing.to == to)?;
         let sent = hand_over(outgoing, self.sap, packet, ack, &mut self.unit);
-        // Whoever has been served, or told that he never will be, waits no more.
+        // A program that has been served, or told that it never will be, waits no more.
         outgoing.was_full = matches!(sent, Err(LlcError::Busy(_)));
         if outgoing.was_full {
             let period = Span::from_nanos(outgoing.channel.contract().period_ns);
@@ -236,7 +236,7 @@ impl Reserved {
         }
         Some(sent.map(|()| {
             self.sent += 1;
-            // Whoever polls must hear that an outcome is there: it never comes from the node.
+            // A program that polls must hear that an outcome is there: it never comes from the node.
             self.bell.ring();
             FIRST_NUMBER + self.sent - 1
         }))
@@ -261,7 +261,8 @@ impl Reserved {
         self.again = Some(made);
     }
 
-    /// Whether who was told that there is no room is to try again: there is some now, or never will be.
+    /// True if a program that was told that there is no room is to try again: there is some now, or never
+    /// will be.
     pub(crate) fn has_room_again(&mut self) -> bool {
         let mut found = false;
         for outgoing in self.outgoing.iter_mut().filter(|outgoing| outgoing.was_full) {
@@ -307,13 +308,13 @@ impl Reserved {
     /// Takes what is on the bell, and the channels that came before.
     fn hear(&mut self) {
         self.bell.hear();
-        // What it has counted is taken, so that it is readable no more; one that still runs goes on.
+        // Its count is taken, so that it is readable no more; one that still runs goes on.
         let has_rung = self.again.as_ref().is_some_and(|again| nix::unistd::read(again, &mut [0; 8]).is_ok());
         if has_rung
             && self.polled.get()
             && let Some(period) = self.room_within()
         {
-            // Whoever asks for messages has heard it, and may poll again before he has tried to send.
+            // A program that asks for messages has heard it, and may poll again before it has tried to send.
             self.ring_in(period);
         }
         self.let_in();

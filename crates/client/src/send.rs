@@ -183,8 +183,8 @@ impl SendChannel {
         &self.granted
     }
 
-    /// Asks for units of another size, up to the room the channel was opened with. Units keep leaving in
-    /// time meanwhile. Who asks for less should have stopped sending more.
+    /// Asks for units of another size, up to the room the channel was opened with. Units keep leaving in time
+    /// meanwhile. A program that asks for less should have stopped sending more.
     ///
     /// # Errors
     /// [`OpenError::Refused`] with the margin and what would be granted; the contract then stays as it was.

@@ -16,7 +16,7 @@ use std::os::fd::AsFd;
 const TWINS: [u8; 2] = [5, 6];
 const PERIOD: Span = Span::from_millis(33);
 const PATIENCE: Span = Span::from_millis(5_000);
-/// What never waits takes less, also on a busy machine, than an answer that does not come.
+/// A call that never waits takes less, also on a busy machine, than an answer that does not come.
 const AT_ONCE: Span = Span::from_millis(1_000);
 
 fn socket(fake: &FakeNode, number: u8) -> Socket {
@@ -210,7 +210,7 @@ fn a_socket_says_that_its_node_is_gone_once_nothing_is_left_and_closes_at_once()
     assert_eq!(receive(&mut receiver, &mut room).octets, 4);
     drop(fake);
     for socket in [&mut sender, &mut receiver] {
-        // Whether it lives is asked only of silence.
+        // Only after silence it asks whether the node lives.
         let _ = socket.receive(&mut room);
         let told = socket.receive(&mut room);
         let gone = LlcError::Node(SocketError::Gone.into()).to_string();
@@ -264,7 +264,8 @@ fn sockets_close_within_a_second_together_when_their_node_stands_still() {
     drop(sockets);
     let took = now().since(begin);
     assert!(took < Span::from_millis(1_000) + AT_ONCE, "{took}");
-    // What the thread of a door still had is let go; the node goes on, and the sockets can be opened again.
+    // All that the thread of a door still had is let go; the node goes on, and the sockets can be opened
+    // again.
     fake.behave(Behaviour::default());
     let until = now() + PATIENCE + AT_ONCE;
     while numbers.iter().any(|number| has_door(*number)) {
@@ -374,7 +375,7 @@ fn room_is_heard_of_again_by_who_asked_for_messages_first_and_no_more_by_who_has
     }
     send(&mut sender, to, b"x").unwrap();
     calm(&mut sender);
-    // What was armed before may still ring once.
+    // A bell that was armed before may still ring once.
     while is_readable(&sender, 40) {
         calm(&mut sender);
         assert!(sender.receive(&mut [0; 8]).unwrap().is_none());

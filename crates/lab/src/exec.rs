@@ -44,7 +44,7 @@ pub fn exec(place: &Place, station: &str, program: &OsStr, arguments: &[OsString
     let status = supervise(&mut child, &keeper, &signals)
         .map_err(|error| format!("lost sight of the program: {error}"))?;
     status.map(shell_code).ok_or_else(|| {
-        // What the program had started in turn would hold the station's namespaces.
+        // The programs that the program had started in turn would hold the station's namespaces.
         clear_out(|| door.processes(), Duration::ZERO);
         AskError::Failed(format!("the lab '{}' ended, and what ran in {station} with it", about.name))
     })

@@ -106,7 +106,7 @@ impl Keeper {
                         let asker = self.connections.swap_remove(index);
                         self.connections.clear();
                         for report in self.end() {
-                            // Who asks has gone or not.
+                            // The one that asks has gone or not.
                             let _ = asker.send(&Counted { hub: report }, &[]);
                         }
                         self.connections.push(asker);
@@ -160,7 +160,7 @@ impl Keeper {
             Request::About => connection.send(&Answer::About(self.about.clone()), &[]),
             Request::Join { station } => self.let_in(connection, station),
             Request::Down => {
-                // Who asks has gone or not: the lab ends.
+                // The one that asks has gone or not: the lab ends.
                 let _ = connection.send(&Answer::GoingDown, &[]);
                 return Served::Down;
             }

@@ -72,7 +72,7 @@ impl Kept {
         let spoken = || words.lines().rev().filter(|line| !line.trim().is_empty());
         // A usage error ends in advice; the line that names the fault comes before it.
         let fault = spoken().find(|line| line.starts_with("rota: ") || line.starts_with("error: "));
-        // Whoever is killed says nothing of it: what it said last is about something else.
+        // A program that is killed says nothing of it: what it said last is about something else.
         let of_itself = ended.signal().is_none_or(|signal| signal == Signal::SIGABRT as i32);
         let last = fault.or_else(|| spoken().next().or(Some("it said nothing")).filter(|_| of_itself));
         let why = last.map_or_else(String::new, |last| format!(": {last}"));

@@ -237,7 +237,7 @@ impl Members {
         Some(Some(mac))
     }
 
-    /// Takes up a member of a formed ring. What it said of itself before stays.
+    /// Takes up a member of a formed ring. Its earlier words of itself stay.
     pub(crate) fn form(&mut self, now: Instant, formed: &FormMember) {
         if let Some(member) = self.by_mac_mut(formed.mac) {
             let renumbered = member.number(formed.station);

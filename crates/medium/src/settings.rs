@@ -586,9 +586,10 @@ impl Settings {
         self.timers(0).silence(u16::try_from(rank).unwrap_or(u16::MAX))
     }
 
-    /// Between repeated claims: soon enough for a claimant that never stood still to know it. Who has not
-    /// asked for as long as one silent station drains takes itself for one that did, and begins anew. With
-    /// settings that agree it is no sooner than 2D, when the answer is there: L is 3D or more.
+    /// Between repeated claims: soon enough for a claimant that never stood still to know it. A claimant that
+    /// has not asked for as long as one silent station drains takes itself for one that stood still, and
+    /// begins anew. With settings that agree it is no sooner than 2D, when the answer is there: L is 3D or
+    /// more.
     pub fn claim_every(&self) -> Span {
         self.claim_interval.min((self.lease_least() + self.delay_max).div_down(2))
     }
@@ -608,7 +609,8 @@ fn long_frames(mtu: u16) -> String {
     }
 }
 
-/// What is said to be enough must be: rounded up to whole microseconds, as far as times are printed.
+/// A time that is said to be enough must be enough: rounded up to whole microseconds, as far as times are
+/// printed.
 fn said(least: Span) -> Span {
     Span::from_micros(least.as_nanos().div_ceil(1_000))
 }

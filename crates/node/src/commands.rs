@@ -218,7 +218,7 @@ pub(crate) enum Note {
     },
     /// About circuits of the native-mode transport.
     Circuit(CircuitNote),
-    /// What was asked is done.
+    /// The request is done.
     Done {
         ask: u64,
     },

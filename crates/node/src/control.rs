@@ -538,7 +538,7 @@ impl Control<'_> {
         listener: Option<u64>,
     ) {
         let final_unit = stated.map(|stated| stated.units);
-        // Who still waits for a change of it must not wait for ever.
+        // A program that still waits for a change of it must not wait for ever.
         for (asker, number) in self.modifiers(channel) {
             self.sessions[asker].to(number).not_there(no_channel(channel));
         }

@@ -227,8 +227,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         Ok(at)
     }
 
-    /// Polls the machines until they are drained, or breaks off at the turn's limits. What an output calls
-    /// for in the machines themselves is only noted meanwhile.
+    /// Polls the machines until they are drained, or breaks off at the turn's limits. The work that an output
+    /// calls for in the machines themselves is only noted meanwhile.
     fn drain_once(&mut self, at: Instant) -> Result<Instant, Stopped> {
         let mut begin = self.measures.sample();
         let mut at = begin.unwrap_or(at);

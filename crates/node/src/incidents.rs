@@ -223,7 +223,7 @@ impl Incidents {
         let mut into = [0; TRACE_SNAP_OCTETS];
         let (mut copy, mut is_told, mut events) = (None::<TraceFile>, false, 0);
         let interfaces: Vec<String> = (0..log.ports()).map(|port| log.interface(port)).collect();
-        // What is written meanwhile is not waited for.
+        // Nothing waits for events that are written meanwhile.
         let end = log.head();
         while let Some(next) = log.next(&mut into) {
             let Ok((index, record)) = next else {

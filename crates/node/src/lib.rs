@@ -269,7 +269,7 @@ pub fn run_ports<D: FrameDevice + Send, G: Egress + Send>(
         drop(metering);
         let broken = || data::Stopped::System("the data thread broke down", io::Error::other("it panicked"));
         let ended = data.join().unwrap_or_else(|_| Err(broken()));
-        // Whichever thread had to end early, the node has failed.
+        // A thread that had to end early means that the node has failed.
         ended.and(controlled.map_err(|source| data::Stopped::System("the control thread had to end", source)))
     });
     // A node that had to stop has not left its ring in good order: its guardian sends the will.

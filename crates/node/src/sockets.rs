@@ -103,7 +103,7 @@ impl Sockets {
         Some(Remains::Socket(memory))
     }
 
-    /// Whatever the program still wanted sent is over, also what nobody has looked at yet: the machine need
+    /// All that the program still wanted sent is over, also what nobody has looked at yet: the machine need
     /// not have room for it.
     pub(crate) fn cancel(&mut self, at: Instant, number: u8, node: &mut Node, hostile: impl Fn(Note)) {
         let Some(socket) = self.of(number) else { return };

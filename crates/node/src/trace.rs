@@ -1,8 +1,8 @@
 //! What the data thread notes of everything that happens, in the ring of [`rota_shm::trace`].
 //!
 //! The machines know nothing of it: what became of a frame is seen in what they counted. No allocation, no
-//! lock and no system call on the frame path. What starts an incident is told to the control thread, which
-//! keeps a copy of the events around it ([`crate::incidents`]).
+//! lock and no system call on the frame path. An event that starts an incident is told to the control thread,
+//! which keeps a copy of the events around it ([`crate::incidents`]).
 
 mod counted;
 mod judge;
@@ -42,7 +42,7 @@ const LEAVING: u8 = 3;
 /// A host that stands still for so long is an incident, whatever came of it.
 pub(crate) const STALL_KEPT_NS: u64 = 250_000_000;
 const CHANNELS_MAX: usize = 512;
-/// Who there is is looked up again at most this often for a station that is not known.
+/// The list of stations is looked up again at most this often for one that is not known.
 const LOOK_EVERY: Span = Span::from_millis(100);
 /// The control thread is woken for each kind of incident at most this often.
 const INCIDENT_EVERY: Span = Span::from_millis(100);
@@ -139,7 +139,7 @@ impl Tracer {
             }
             TraceEvent::Missed => 0,
             TraceEvent::Refused => 1,
-            // Who says goodbye is not lost.
+            // A station that says goodbye is not lost.
             TraceEvent::Lost if record.number == 0 => 2,
             TraceEvent::Closed if record.extra[0] == 1 => 3,
             TraceEvent::PathFailed => 3,

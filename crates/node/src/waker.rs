@@ -355,7 +355,7 @@ mod tests {
                     assert!(now() < until, "a bell that nobody rings");
                     std::hint::spin_loop();
                 }
-                client.hush(rung(&client));
+                client.bell.hush(rung(&client));
             }
             drop(awake);
         });

@@ -64,8 +64,8 @@ pub(crate) struct Channels {
     outgoing: Vec<Outgoing>,
     incoming: Vec<Incoming>,
     listeners: Vec<Listener>,
-    /// Those whose channel never opened, until the parent has had them listen again or taken them back. Who
-    /// asks for one meanwhile is not answered, and asks again.
+    /// Those whose channel never opened, until the parent has had them listen again or taken them back. A
+    /// station that asks for one meanwhile is not answered, and asks again.
     returning: Vec<Listener>,
     /// The listener that the newest call has taken.
     taken: Option<u64>,
@@ -537,8 +537,8 @@ impl Channels {
         }
     }
 
-    /// Stations have other numbers. Who is in a ring has one: an open channel's sender that has none has left
-    /// it. What was asked of, or by, one that has none for now goes on when it has one again.
+    /// Stations have other numbers. A station in a ring has one: an open channel's sender that has none has
+    /// left it. A request of, or by, one that has none for now goes on when it has one again.
     fn end_unnumbered(&mut self, segment: Segment<'_>) {
         let over = |channel: &Incoming| channel.opened && segment.number(channel.hop) == 0;
         while let Some(at) = self.incoming.iter().position(over) {

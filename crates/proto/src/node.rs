@@ -97,8 +97,8 @@ impl Node {
         Self::of_lines(vec![Line::new(now, PortId(0), identity, secret, settings, seed)])
     }
 
-    /// The one rule: nothing is handled between two polls of one drain. What an output calls for waits for
-    /// the drain's end, or its effects would overtake the outputs that are still to come.
+    /// The one rule: nothing is handled between two polls of one drain. The work that an output calls for
+    /// waits for the drain's end, or its effects would overtake the outputs that are still to come.
     fn assert_drained(&self) {
         debug_assert!(!self.is_draining, "handled amid a drain: poll until `None` first, or break off");
     }
@@ -337,9 +337,9 @@ impl Node {
         self.line_mut(channel).tell(now, |channels, segment| channels.close(now, channel, segment));
     }
 
-    /// What an incoming channel brings has a place from now on: its sender may begin. Until then it waits, so
-    /// that no unit comes before there is one. False when there is no such channel (any more): then its end
-    /// was told already, and a place made for it would stay for ever.
+    /// The units of an incoming channel have a place from now on: its sender may begin. Until then it waits,
+    /// so that no unit comes before there is one. False when there is no such channel (any more): then its
+    /// end was told already, and a place made for it would stay for ever.
     pub fn accept(&mut self, now: Instant, channel: ChannelId) -> bool {
         if let Some(accepted) = self.answer_across(now, channel, true) {
             return accepted;

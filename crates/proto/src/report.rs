@@ -168,7 +168,7 @@ impl Reports {
         report
     }
 
-    /// Another station's report. What is told again replaces what was told; a full table ignores strangers.
+    /// Another station's report. A later report replaces an earlier one; a full table ignores strangers.
     pub(crate) fn take(&mut self, now: Instant, mac: MacAddr, report: &Report, segment: Segment<'_>) {
         if self.every == Span::ZERO {
             return;
@@ -217,8 +217,8 @@ mod tests {
     use rota_units::{BitRate, Octets};
     use rota_wire::Key;
 
-    /// What it had told of its channels stayed for five intervals and more: either every reader asks whose
-    /// they are, or they are shown as those of no station.
+    /// The report of its channels stayed for five intervals and more: either every reader asks whose they
+    /// are, or they are shown as those of no station.
     #[test]
     fn who_is_forgotten_is_forgotten_with_its_channels() {
         let mac = MacAddr([2, 0, 0, 0, 0, 0xa]);

@@ -167,7 +167,7 @@ mod tests {
             }
         }
 
-        /// What is kept to the end is a whole message, and all that was kept of others is freed.
+        /// TPDUs that are kept to the end are a whole message, and all that was kept of others is freed.
         #[test]
         fn only_whole_messages_are_complete(lost in prop::collection::vec(0u8..5, 0..150)) {
             let mut whole = WholeMessages::default();

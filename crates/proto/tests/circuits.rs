@@ -1,7 +1,7 @@
 //! Circuits between two nodes, over both media: what a program takes is what the other one wrote, whatever is
 //! lost, and an end is told at the other end.
 
-use crate::pair::{self, A, B, PORT, Pair, UNIT, ms};
+use crate::pair::{self, A, B, PORT, Pair, UNIT, both, ms};
 use rota_proto::circuits::{CircuitError, CircuitEvent, CircuitId, CircuitRequest, EndRole, Listening, Loss};
 use rota_proto::vc::{End, Unsound};
 use rota_proto::{CircuitOpenError, MediumKind};
@@ -357,18 +357,6 @@ fn short_circuits_follow_each_other_without_end(kind: MediumKind) {
         pair.run(ms(10));
     }
     assert_nothing_left(&mut pair);
-}
-
-/// Each check on both media.
-macro_rules! both {
-    ($($check:ident),* $(,)?) => {
-        mod rether {
-            $(#[test] fn $check() { super::$check(rota_proto::MediumKind::Rether); })*
-        }
-        mod link {
-            $(#[test] fn $check() { super::$check(rota_proto::MediumKind::Link); })*
-        }
-    };
 }
 
 both!(

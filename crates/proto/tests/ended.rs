@@ -60,7 +60,7 @@ fn another_ring_runs_and_is_believed() {
     }
 }
 
-/// Whoever missed the end has claimed by then. Generations can count anew.
+/// A station that missed the end has claimed by then. Generations can count anew.
 #[test]
 fn the_memory_of_an_ended_ring_ends() {
     let (mut rig, ring) = back_in_plain();

@@ -6,6 +6,7 @@ mod generations;
 mod notices;
 mod spent;
 
+use crate::dice::Dice;
 use rota_contract::{ChannelId, NodeId, Tally, TrafficSpec};
 use rota_proto::drive::{self, Duty, Given, Zeros};
 use rota_proto::{
@@ -21,25 +22,7 @@ use rota_wire::{
     SwitchAck, Terms, Token, Tpdu, TpduBody, UnitHeader, Verb, Verdict, emit_frame, verify,
 };
 
-/// Numbers that follow from a seed.
-struct Dice(u64);
-
 impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.next() as usize % all.len()]
-    }
-
-    fn once_in(&mut self, times: u64) -> bool {
-        self.next().is_multiple_of(times)
-    }
-
     /// A number that is right, nearly right, or at an end of its field.
     fn near(&mut self, right: u64, max: u64) -> u64 {
         let any = self.next();

@@ -142,7 +142,7 @@ fn tries_are_attempts_in_all_and_zero_means_one() {
 
 #[test]
 fn after_an_unanswered_command_the_next_message_is_not_taken_for_its_repetition() {
-    // Whether the command or its answer was lost, the sender cannot know.
+    // The sender cannot know whether the command or its answer was lost.
     for loses in [(|at| at == 0) as fn(usize) -> bool, |at| at == 1] {
         let mut lan = Lan::plain(2);
         lan.loses = loses;

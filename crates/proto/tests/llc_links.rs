@@ -150,7 +150,8 @@ fn a_repetition_that_comes_late_is_known_as_one() {
 
 #[test]
 fn a_message_like_the_one_before_is_no_repetition_of_it() {
-    // Whatever was lost of the second of three messages with the same octets, the third is another one.
+    // The third of three messages with the same octets is another one, also where frames of the second were
+    // lost.
     for loses in [(|at| at == 2) as fn(usize) -> bool, |at| at == 3] {
         let mut lan = Lan::plain(1);
         lan.nodes.push(Lan::node(lan.now, 1, |_| ()));

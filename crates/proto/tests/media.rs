@@ -2,23 +2,11 @@
 //! link. The wire hands on frames one after another, and the calls of `Pair` fail where a node spins: a call
 //! at its deadline has to do something or to move it.
 
-use crate::pair::{self, A, B, Pair, Sent, UNIT, ms};
+use crate::pair::{self, A, B, Pair, Sent, UNIT, both, ms};
 use rota_contract::{CloseCause, Granted};
 use rota_proto::{ChannelEvent, ChannelId, MediumKind, ModeName};
 use rota_units::{Instant, Span};
 use rota_wire::Kind;
-
-/// Each check as a test of both media.
-macro_rules! both {
-    ($($check:ident),* $(,)?) => {
-        mod rether {
-            $(#[test] fn $check() { super::$check(rota_proto::MediumKind::Rether); })*
-        }
-        mod link {
-            $(#[test] fn $check() { super::$check(rota_proto::MediumKind::Link); })*
-        }
-    };
-}
 
 both!(
     two_stations_meet,

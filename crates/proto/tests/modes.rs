@@ -120,7 +120,7 @@ fn an_initiator_that_missed_a_better_one_is_told_so_at_once() {
     let answer = rig.last(Kind::Switch);
     assert_eq!((answer.to, answer.header.source, rig.count(Kind::Switch)), (mac(3), ME, 2));
     assert_eq!(Switch::parse(&answer.body).map(|switch| switch.mode_epoch), Ok(rig.mode_epoch));
-    // Who has yielded speaks for nobody.
+    // A station that has yielded speaks for nobody.
     rig.switch(1, 0);
     rig.switch(3, 0);
     rig.run(ms(5));

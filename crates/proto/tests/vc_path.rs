@@ -1,5 +1,6 @@
 //! A circuit between two programs over a path that loses, doubles and reorders.
 
+use crate::dice::Dice;
 use rota_proto::vc::{
     End, Listener, ListenerLimits, Losses, Pace, Request, Sink, SinkEvent, Source, SourceEvent, Timer,
 };
@@ -19,18 +20,6 @@ pub const PACE: Pace = Pace {
 pub fn request(quality: Quality, window: u64) -> Request {
     let bucket = (quality.flow == FlowControl::Bucket).then(|| (Octets::new(4_000), BitRate::from_mbit(4)));
     Request { service: 1, number: 5, window, tpdu: TPDU, quality, bucket }
-}
-
-/// A small repeatable source of randomness.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n.max(1)
-    }
 }
 
 /// The faults that a run meets, in a thousand.
@@ -158,7 +147,7 @@ impl Path {
             let Some((piece, data)) = sink.peek() else { break };
             self.part.extend(data);
             let is_stream = sink.terms().quality.stream;
-            // What is seen ahead is what comes next, and without a gap.
+            // The TPDU that is seen ahead comes next, and without a gap.
             let ahead = sink.peek_ahead(1).map(|(piece, data)| (piece, data.to_vec()));
             assert!(sink.take());
             if ahead.is_some() {

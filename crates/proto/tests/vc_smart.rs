@@ -1,6 +1,7 @@
 //! SMART beside an independent model of theory d.2, step by step, and how much it sends again
 //! (TRANSPORT-R84, TRANSPORT-R85).
 
+use crate::dice::Dice;
 use proptest::prelude::*;
 use rota_proto::vc::{Arrival, Expiry, Inbox, Pace, Piece, Smart};
 use rota_units::{Instant, Span};
@@ -174,18 +175,6 @@ struct Received(BTreeSet<u64>);
 impl Received {
     fn cum(&self) -> u64 {
         (1..).take_while(|sequence| self.0.contains(sequence)).last().unwrap_or(0)
-    }
-}
-
-/// A small repeatable source of randomness.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n.max(1)
     }
 }
 

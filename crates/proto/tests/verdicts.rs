@@ -112,7 +112,7 @@ fn a_will_in_this_stations_name_is_a_replay_or_a_forgery() {
     }
 }
 
-/// What bears this station's own address names no other station.
+/// A frame with this station's own address names no other station.
 #[test]
 fn a_frame_in_this_stations_name_is_no_station_of_another_version() {
     for (from, found) in [(rig::ME, 0), (5, 1)] {

@@ -19,8 +19,8 @@ const FILES: usize = 1_024;
 /// The ending of a socket's lock.
 const LOCK: &str = ".lock";
 
-/// Removes what dead nodes of other network namespaces left; returns how many directories are gone. What
-/// cannot be removed stays.
+/// Removes what dead nodes of other network namespaces left; returns how many directories are gone. A
+/// directory that cannot be removed stays.
 pub fn sweep() -> usize {
     let Ok(own) = namespace() else { return 0 };
     sweep_in(&bases(), &format!("{PREFIX}{own}"))

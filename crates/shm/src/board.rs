@@ -203,8 +203,8 @@ impl Board {
         futex_wake(&self.pages, EVENT);
     }
 
-    /// The first half of [`Board::notify`]: nobody falls asleep on what was there before. What the client
-    /// says of its sleep may be read after it.
+    /// The first half of [`Board::notify`]: nobody falls asleep on what was there before. The client's word
+    /// of its sleep may be read after it.
     pub fn tell(&self) {
         self.pages.bump(EVENT);
         self.pages.full_barrier();

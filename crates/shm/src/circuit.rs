@@ -4,28 +4,23 @@
 //! says whether a message ends with it, or the whole circuit. A receiver has a ring of cells
 //! ([`crate::CellWriter`]). Either end has a doorbell for its node and a bell that its program can poll.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use nix::sys::eventfd::{EfdFlags, EventFd};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socketpair};
 use rota_wire::{Refusal, ResetCause};
 
+use crate::bell::{self, Bell, bells};
 use crate::board::{Board, BoardView};
-use crate::layout::{READER_OCTETS, RxRing};
-use crate::memfd::{self, FINAL_SEALS};
+use crate::layout::RxRing;
 use crate::memory::{
-    ClientSource, MemoryError, NodeSource, ReaderFile, SourceShape, board, kernel, open_board, open_source,
+    ClientSource, MemoryError, NodeSource, ReaderFile, SourceShape, board, open_board, open_reader,
+    open_source,
 };
-use crate::raw::WritePages;
 use crate::ring::{CellReader, CellWriter};
 
 /// The route of a part with which a message ends.
 pub const PART_LAST: u64 = 1;
 /// The route of a part behind which nothing comes: the circuit is to end in order.
 pub const PART_FINISH: u64 = 2;
-/// Octets on a bell that are counted at once.
-const BELL_OCTETS_MAX: usize = 64;
 
 /// How a circuit has ended, as both its programs are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -165,37 +160,6 @@ pub struct CircuitShape {
     pub octets: u32,
 }
 
-/// The program's end of a bell.
-pub struct Bell(OwnedFd);
-
-impl Bell {
-    /// Octets that are there now.
-    fn octets(&self) -> usize {
-        let peek = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_PEEK;
-        recv(self.0.as_raw_fd(), &mut [0; BELL_OCTETS_MAX], peek).unwrap_or(0)
-    }
-
-    /// Takes so many octets, and none that has come since they were counted.
-    pub fn hush(&self, octets: usize) {
-        let mut away = [0; BELL_OCTETS_MAX];
-        let away = &mut away[..octets.min(BELL_OCTETS_MAX)];
-        if !away.is_empty() {
-            let _ = recv(self.0.as_raw_fd(), away, MsgFlags::MSG_DONTWAIT);
-        }
-    }
-}
-
-impl AsFd for Bell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-fn bells() -> Result<(OwnedFd, OwnedFd), MemoryError> {
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    socketpair(AddressFamily::Unix, SockType::Stream, None, flags).map_err(kernel("make a pair of sockets"))
-}
-
 /// The node's side of a sender.
 pub struct NodeCircuitSource {
     /// Ring, board and doorbell.
@@ -253,7 +217,7 @@ pub fn open_circuit_source(mut descriptors: Vec<OwnedFd>) -> Result<ClientCircui
     if descriptors.len() != 4 {
         return Err(wrong);
     }
-    let bell = Bell(descriptors.pop().ok_or(wrong)?);
+    let bell = Bell::new(descriptors.pop().ok_or(wrong)?);
     Ok(ClientCircuitSource { source: open_source(descriptors)?, bell })
 }
 
@@ -282,8 +246,7 @@ impl NodeCircuitSink {
         let (file, pages) = board(octets, 0, ring)?;
         let reader = ReaderFile::create()?;
         let theirs_reader = reader.descriptor().try_clone_to_owned().map_err(|_| wrong)?;
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let doorbell: OwnedFd = EventFd::from_flags(flags).map_err(kernel("make an eventfd"))?.into();
+        let doorbell = bell::doorbell()?;
         let (bell, theirs) = bells()?;
         let (ring, board) = (CellWriter::new(pages.clone(), ring, reader), Board::new(pages));
         Ok(Self { ring, board, doorbell, bell, files: [file, theirs_reader, theirs] })
@@ -310,7 +273,7 @@ pub struct ClientCircuitSink {
 impl ClientCircuitSink {
     /// Tells the node that parts were taken. Never blocks.
     pub fn ring_doorbell(&self) {
-        let _ = nix::unistd::write(&self.doorbell, &1u64.to_ne_bytes());
+        bell::ring_doorbell(&self.doorbell);
     }
 
     /// As [`ClientCircuitSource::arm`].
@@ -333,21 +296,16 @@ pub fn open_circuit_sink(descriptors: Vec<OwnedFd>) -> Result<ClientCircuitSink,
     let Some(ring) = facts.received else {
         return Err(MemoryError::NotOurs { found: "a sender", wanted: "a receiver of a circuit" });
     };
-    let octets = memfd::fixed_octets(&reader).map_err(kernel("look at the client-written file"))?;
-    if octets != READER_OCTETS {
-        return Err(MemoryError::NotOurs { found: "a file of another size", wanted: "the reader's page" });
-    }
-    let mine = WritePages::map(&reader, octets).map_err(kernel("map the client-written file"))?;
-    // The node believes nothing in it before.
-    memfd::seal(&reader, FINAL_SEALS).map_err(kernel("seal the client-written file"))?;
-    mine.read().prefault();
-    let ring = CellReader::new(pages.clone(), Arc::new(mine), ring);
-    Ok(ClientCircuitSink { ring, board: BoardView::new(pages), bell: Bell(bell), doorbell })
+    let ring = CellReader::new(pages.clone(), open_reader(&reader)?, ring);
+    Ok(ClientCircuitSink { ring, board: BoardView::new(pages), bell: Bell::new(bell), doorbell })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::READER_OCTETS;
+    use crate::memfd::{self, FINAL_SEALS};
+    use crate::raw::WritePages;
     use crate::ring::{CellPart, Hostile};
 
     const SHAPE: CircuitShape = CircuitShape { parts: 4, octets: 100 };

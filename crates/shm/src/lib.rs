@@ -17,6 +17,7 @@
 //! [`BoardView`].
 #![deny(unsafe_code)]
 
+mod bell;
 mod board;
 mod circuit;
 pub mod control;
@@ -39,15 +40,16 @@ mod raw;
 mod ring;
 pub mod trace;
 
-pub use board::{Board, BoardView, ChannelCounter, ChannelState, SlotMark};
+pub use bell::{Bell, ring_bell};
+pub use board::{Board, BoardView, ChannelCounter, ChannelState, EventSeen, SlotMark};
 pub use circuit::{
-    Bell, CircuitEnd, CircuitShape, CircuitState, ClientCircuitSink, ClientCircuitSource, NodeCircuitSink,
+    CircuitEnd, CircuitShape, CircuitState, ClientCircuitSink, ClientCircuitSource, NodeCircuitSink,
     NodeCircuitSource, PART_FINISH, PART_LAST, open_circuit_sink, open_circuit_source,
 };
 pub use counters::{CounterReader, CounterTable};
 pub use memory::{
     ClientSink, ClientSocket, ClientSource, MemoryError, NodeSink, NodeSocket, NodeSource, SinkShape,
-    SocketShape, SourceShape, open_sink, open_sink_with, open_socket, open_source, ring_bell,
+    SocketShape, SourceShape, open_sink, open_sink_with, open_socket, open_source,
 };
 pub use message::{MessageProgress, MessageRoute, Sleep};
 pub use monitor::{ChannelRow, MismatchRow, Monitor, MonitorTable, SegmentRow, StationRow};

@@ -1,14 +1,13 @@
 //! A channel's memory files: made and sealed by the node, checked and mapped by the client.
 
 use std::mem::offset_of;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::SealFlag;
-use nix::sys::eventfd::{EfdFlags, EventFd};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
 
+use crate::bell::{self, Bell, bells};
 use crate::board::{Board, BoardView, EventSeen};
 use crate::layout::{
     BOARD_MAGIC, BOARD_OCTETS, BoardHeader, COMPLETIONS, LAYOUT_VERSION, READER_OCTETS, RING_UNIT_OCTETS_MAX,
@@ -19,9 +18,6 @@ use crate::message::Sleep;
 use crate::raw::{ReadPages, Waited, WritePages, max_slice};
 use crate::ring::{Apart, ApartShape, MessageReader, MessageWriter, RxReader, RxWriter, TxReader, TxWriter};
 use rota_units::Span;
-
-/// How many octets on a bell are counted at once; more than one are there only when nobody hushed them.
-const BELL_OCTETS_MAX: usize = 64;
 
 /// Why a channel's memory could not be made or accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -141,8 +137,9 @@ pub struct ClientSocket {
     pub received: MessageReader,
     /// What the node tells.
     pub board: BoardView,
+    /// Readable when something has happened since it was armed.
+    pub bell: Bell,
     doorbell: OwnedFd,
-    bell: OwnedFd,
 }
 
 /// The client's side of a sending channel.
@@ -195,12 +192,10 @@ impl NodeSource {
         let pages = ReadPages::map(&file, octets).map_err(kernel("map a memory file"))?;
         let (board_file, board_pages) = board(unit_octets_max, slots, RxRing::NONE)?;
         let board = Board::new(board_pages);
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let doorbell = EventFd::from_flags(flags).map_err(kernel("make an eventfd"))?;
         Ok(Self {
             ring: TxReader::new(pages, board.clone(), slots, unit_octets_max),
             board,
-            doorbell: doorbell.into(),
+            doorbell: bell::doorbell()?,
             files: Some([file, board_file]),
         })
     }
@@ -246,16 +241,12 @@ impl NodeSocket {
         let pages = ReadPages::map(&file, octets).map_err(kernel("map a memory file"))?;
         let (board_file, board_pages) = board(unit_octets_max, slots, ring)?;
         let board = Board::new(board_pages.clone());
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        let doorbell = EventFd::from_flags(flags).map_err(kernel("make an eventfd"))?;
-        let cloexec = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let (bell, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, cloexec)
-            .map_err(kernel("make a pair of sockets"))?;
+        let (bell, theirs) = bells()?;
         Ok(Self {
             messages: TxReader::new(pages, board.clone(), slots, unit_octets_max),
             received: MessageWriter::new(board_pages, ring),
             board,
-            doorbell: doorbell.into(),
+            doorbell: bell::doorbell()?,
             bell,
             files: Some([file, board_file, theirs]),
         })
@@ -281,16 +272,10 @@ impl NodeSocket {
     }
 }
 
-/// Puts one octet on a socket's bell. Never blocks, whatever the client does with its end; when it is full,
-/// it is readable anyway.
-pub fn ring_bell(bell: &OwnedFd) {
-    let _ = send(bell.as_raw_fd(), &[1], MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL);
-}
-
 impl ClientSocket {
     /// As [`ClientSource::ring_doorbell`].
     pub fn ring_doorbell(&self) {
-        let _ = nix::unistd::write(&self.doorbell, &1u64.to_ne_bytes());
+        bell::ring_doorbell(&self.doorbell);
     }
 
     /// As [`BoardView::wait`], and lets the node know, which need not wake whoever is awake.
@@ -301,28 +286,13 @@ impl ClientSocket {
         waited
     }
 
-    /// Readable when something has happened since the bell was armed.
-    pub fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
-    }
-
-    /// Asks for one octet more on the bell, and says how many are there. Whoever is about to poll looks for
-    /// all that it may wait for after this, not before, and only if there is nothing hushes so many.
+    /// Asks for one octet more on the bell, and says how many are there. A program that is about to poll
+    /// looks for all that it may wait for after this, not before, and only if there is nothing hushes so
+    /// many.
     pub fn arm_bell(&self) -> usize {
-        let peek = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_PEEK;
-        let octets = recv(self.bell.as_raw_fd(), &mut [0; BELL_OCTETS_MAX], peek).unwrap_or(0);
+        let octets = self.bell.octets();
         self.messages.arm();
         octets
-    }
-
-    /// Takes so many octets from the bell, and none that has come since they were counted.
-    pub fn hush(&self, octets: usize) {
-        let mut away = [0; BELL_OCTETS_MAX];
-        let away = &mut away[..octets.min(BELL_OCTETS_MAX)];
-        if !away.is_empty() {
-            // Nothing else reads this bell: what was there is there.
-            let _ = recv(self.bell.as_raw_fd(), away, MsgFlags::MSG_DONTWAIT);
-        }
     }
 }
 
@@ -342,7 +312,7 @@ pub fn open_socket(descriptors: Vec<OwnedFd>) -> Result<ClientSocket, MemoryErro
     };
     let messages = open_tx(&file, slots, facts.unit_octets_max, &pages)?;
     let received = MessageReader::new(pages.clone(), ring);
-    Ok(ClientSocket { messages, received, board: BoardView::new(pages), doorbell, bell })
+    Ok(ClientSocket { messages, received, board: BoardView::new(pages), bell: Bell::new(bell), doorbell })
 }
 
 /// Maps the client-written file of a channel or a socket.
@@ -417,10 +387,9 @@ impl ReaderFile {
 }
 
 impl ClientSource {
-    /// Tells the node that a unit is waiting. Never blocks: nobody reads the counter, and filling it would
-    /// take five hundred years of ringing.
+    /// Tells the node that a unit is waiting. Never blocks.
     pub fn ring_doorbell(&self) {
-        let _ = nix::unistd::write(&self.doorbell, &1u64.to_ne_bytes());
+        bell::ring_doorbell(&self.doorbell);
     }
 }
 
@@ -471,20 +440,25 @@ pub fn open_sink_with(
     let Some(ring) = facts.received else {
         return Err(MemoryError::NotOurs { found: "a sending channel", wanted: "a receiving channel" });
     };
-    let octets = memfd::fixed_octets(&reader).map_err(kernel("look at the file that both write"))?;
-    if octets != READER_OCTETS {
-        return Err(MemoryError::NotOurs { found: "a file of another size", wanted: "the reader's page" });
-    }
-    let read = WritePages::map(&reader, octets).map_err(kernel("map the file that both write"))?;
-    // Before anything is read: the node counts what is read after this.
-    memfd::seal(&reader, FINAL_SEALS).map_err(kernel("seal the file that both write"))?;
-    read.read().prefault();
-    let read = Arc::new(read);
+    let read = open_reader(&reader)?;
     let mut ring = RxReader::new(pages.clone(), ring, facts.unit_octets_max).telling(read.clone());
     if let Some((descriptor, shape)) = queue {
         ring = ring.reading_apart(Apart::open(descriptor, read, shape)?);
     }
     Ok(ClientSink { ring, board: BoardView::new(pages) })
+}
+
+/// Maps the page of a [`ReaderFile`] and seals it: the node counts what is read after this, and believes
+/// nothing in it before.
+pub(crate) fn open_reader(file: &OwnedFd) -> Result<Arc<WritePages>, MemoryError> {
+    let octets = memfd::fixed_octets(file).map_err(kernel("look at the reader's page"))?;
+    if octets != READER_OCTETS {
+        return Err(MemoryError::NotOurs { found: "a file of another size", wanted: "the reader's page" });
+    }
+    let page = WritePages::map(file, octets).map_err(kernel("map the reader's page"))?;
+    memfd::seal(file, FINAL_SEALS).map_err(kernel("seal the reader's page"))?;
+    page.read().prefault();
+    Ok(Arc::new(page))
 }
 
 pub(crate) struct BoardFacts {

@@ -56,7 +56,7 @@ impl Sleep {
         self == Self::ForNews || self == Self::ForMessages && came
     }
 
-    /// Whatever a client writes there has a meaning: it harms only itself.
+    /// All words of a client there have a meaning: it harms only itself.
     pub(crate) fn from_code(code: u64) -> Self {
         match code {
             0 => Self::Awake,
@@ -89,7 +89,7 @@ impl MessageProgress {
         number.wrapping_add(1) << 16 | u64::from(detail) << 8 | u64::from(code)
     }
 
-    /// Whatever is not about this message says that it is still pending.
+    /// A word about another message says that this one is still pending.
     pub(crate) fn from_word(number: u64, word: u64) -> Self {
         let [code, detail, ..] = word.to_le_bytes();
         if word >> 16 != number.wrapping_add(1) << 16 >> 16 {

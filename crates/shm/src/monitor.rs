@@ -410,7 +410,7 @@ pub(crate) fn read(pages: &ReadPages, at: usize, into: &mut Monitor) -> bool {
 
 fn copy(pages: &ReadPages, at: usize, into: &mut Monitor) {
     into.segment = row_at(pages, at + HEAD_OCTETS);
-    // What is read while it is written may say anything: it is thrown away, but must not be followed.
+    // A row that is read while it is written may say anything: it is thrown away, but must not be followed.
     let rows = |said: u64, most: usize| usize::try_from(said).unwrap_or(most).min(most);
     let (stations, channels) = (into.segment.stations, into.segment.channels);
     into.mismatches.clear();

@@ -1,8 +1,8 @@
 //! Whether it is worth looking for what comes next instead of sleeping, judged by how long waits were.
 //!
 //! Node and program sleep on two CPUs, and a word between them wakes one that has halted: that costs more
-//! than all the work (decision 012). Whose last waits were all short looks for a while first; who looks in
-//! vain is believed less.
+//! than all the work (decision 012). A waiter whose last waits were all short looks for a while first; one
+//! that looks in vain is believed less.
 
 use rota_units::Span;
 
@@ -43,7 +43,7 @@ impl Patience {
         }
     }
 
-    /// What was looked for came.
+    /// A look has found something.
     pub const fn found(&mut self) {
         self.needed = NEEDED_MIN;
     }

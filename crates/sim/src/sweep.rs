@@ -109,7 +109,7 @@ impl Campaign {
                 let (mbit, queue) = if random.below(3) == 0 { (1_000, 1_000_000) } else { (100, 150_000) };
                 let of = Settings::ethernet_of(BitRate::from_mbit(mbit), Octets::new(queue), mtu);
                 let settings = of.proven();
-                // Who looks for a ring does it in its cycle.
+                // A station that looks for a ring does it in its cycle.
                 let trt = settings.trt;
                 settings.with(|medium| (medium.join_interval, medium.hello) = (trt.div_down(2), trt * 6))
             }

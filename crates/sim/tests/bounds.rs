@@ -152,7 +152,7 @@ fn l2_a_station_that_asks_without_end_still_has_visits_for_its_frames() {
     }
 }
 
-/// What a babbler takes counts as reserved, no more: silence beside it is as wrong as without it.
+/// The time that a babbler takes counts as reserved, no more: silence beside it is as wrong as without it.
 #[test]
 fn l2_beside_a_babbler() {
     let spec = WorldSpec { plant: Some(Plant::NoExcuse), ..WorldSpec::new(5) };

@@ -191,7 +191,8 @@ impl World {
         self.engine.schedule(self.engine.now() + again, Event::Dies { end });
         if end == SENDER {
             self.old_news[SENDER] += self.sender.stale();
-            // What the dead program had on its way is nobody's any more, unless the next one takes it up.
+            // A message that the dead program had on its way is nobody's any more, unless the next one takes
+            // it up.
             let (fresh, serial) = (self.random.draw(), self.random.draw() as u32);
             self.sender = if self.plan.sender_keeps {
                 Sender::resume(self.sender.mark(), PACE, serial)

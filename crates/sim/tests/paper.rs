@@ -255,7 +255,8 @@ fn a_guaranteed_10_ms_needs_several_rotations_a_period() {
         strict,
         ..case(1_000, Host::OVERLAPPED)
     };
-    // What one cycle reserves in one piece is itself a gap: at one rotation a period 10 ms of 33 at most.
+    // The time that one cycle reserves in one piece is itself a gap: at one rotation a period 10 ms of 33 at
+    // most.
     assert_eq!(worst(1, true).largest(), None, "a strict cycle is 33 ms long");
     let early = worst(1, false).largest().expect("something fits");
     assert!(early.wire_ppm < 310_000, "{early:?}");

@@ -141,7 +141,7 @@ fn a_session_grows_and_shrinks_without_a_late_unit() {
             assert!(granted.tht() > before.tht());
         }
         for octets in [30_000, 8_000, 500, 1_000] {
-            // Who wants less sends less first.
+            // A program that wants less sends less first.
             program.run(&mut world, TRT, |flow, own| if flow == 0 { own.min(octets) } else { own });
             world.resize_flow(0, octets).expect("it is open");
             program.run(&mut world, TRT * 3, |flow, own| if flow == 0 { own.min(octets) } else { own });

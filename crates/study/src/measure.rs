@@ -149,7 +149,7 @@ fn fate(
             }
         }
         missing => {
-            // What never came has no arrival: its window is the frame time after its schedule.
+            // A frame that never came has no arrival: its window is the frame time after its schedule.
             let begin = evidence.window_begin(schedule_ns, expectation.period);
             let window = begin..schedule_ns.saturating_add(expectation.period.as_nanos());
             match missing {

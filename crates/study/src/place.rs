@@ -56,7 +56,7 @@ pub fn syntax(text: &str, error: &toml::de::Error) -> (usize, String) {
     let line = error.span().map_or(1, |span| line_of(text, span.start));
     let written = text.lines().nth(line - 1).unwrap_or_default().trim();
     let message = error.message().lines().next().unwrap_or("cannot be read");
-    // What is missing is not the field that stands in the table's first line.
+    // The missing field is not the one in the table's first line.
     if let Some(field) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
         return (line, format!("{field}: is missing"));
     }

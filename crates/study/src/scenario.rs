@@ -441,7 +441,7 @@ impl ReservationTable {
         let period = self.period.map_or(trt, |time| time.0);
         let shape = match self.shape.unwrap_or(ShapeKind::Periodic) {
             ShapeKind::Periodic => {
-                // Who changes sends all that its contract carries at the time.
+                // A program that changes sends all that its contract carries at the time.
                 let room = self.change.iter().map(|change| change.unit.0.get()).max();
                 let octets = self.octets.map(|size| size.0.get()).or(unit.max(room));
                 let octets = octets.ok_or_else(|| wrong(part, index, "unit", "is missing"))?;

@@ -6,7 +6,7 @@ use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What is shorter than this is ordinary scheduling and excuses nothing.
+/// A shorter pause is ordinary scheduling and excuses nothing.
 pub const STALL_MIN: Span = Span::from_millis(1);
 /// A machine that stalls more often than this in one run is unfit anyway.
 const STALLS_MAX: usize = 20_000;
@@ -37,7 +37,7 @@ pub struct Stall {
 /// The stalls of one process, in the order in which they were noticed.
 #[derive(Debug)]
 pub struct StallLog {
-    /// What is not longer is not noted.
+    /// A pause that is not longer is not noted.
     least: Span,
     stalls: Vec<Stall>,
 }

@@ -76,7 +76,7 @@ pub fn llc(
             }
         }
         let until = begin + timeout;
-        // What costs a system call is asked only of silence.
+        // A question that costs a system call is asked only after silence.
         if socket.wait_message(until.min(clock::now() + SLICE)) {
             continue;
         }
@@ -124,8 +124,8 @@ pub fn udp(socket: &UdpSocket, packet: &[u8], room: &mut [u8]) -> Option<Span> {
     }
 }
 
-/// Round trips of one kind in a thread of their own. Who measures two kinds in turn would find the thread of
-/// the one on the CPU that the other has drawn it to: as two programs, neither concerns the other.
+/// Round trips of one kind in a thread of their own. A program that measures two kinds in turn would find the
+/// thread of the one on the CPU that the other has drawn it to: as two programs, neither concerns the other.
 pub struct Turns {
     ask: Option<SyncSender<usize>>,
     told: Receiver<Option<Span>>,

@@ -12,8 +12,8 @@ use crate::{
     parse_fragment, verify,
 };
 
-/// Any octets as a received frame, and its body as the kind it claims to be. What parses must emit the
-/// same octets.
+/// Any octets as a received frame, and its body as the kind it claims to be. A frame that parses must emit
+/// the same octets.
 pub fn fuzz_frame(data: &[u8]) {
     let _ = host_level(data);
     let Ok(view) = FrameView::parse(data, DEFAULT_ETHERTYPE) else { return };

@@ -188,25 +188,33 @@ impl Handle {
         Ok(())
     }
 
+    /// Takes what threads and the node have done for it.
+    fn advance(&self, state: &mut State) {
+        match &mut state.kind {
+            Kind::Listening(listening) => {
+                self.hush();
+                self.pump(listening);
+            }
+            Kind::Opening(opening) => {
+                let Some(result) = opening.take() else { return };
+                // The thread has rung before the result could be taken, and rings no more.
+                self.hush();
+                state.kind = result.map_or_else(Kind::Failed, |open| Kind::Open(Box::new(open)));
+                if let Err(no) = self.watch(state) {
+                    state.kind = Kind::Failed(no);
+                }
+            }
+            Kind::New { .. } | Kind::Open(_) | Kind::Failed(_) => {}
+        }
+    }
+
     /// Looks what there is to do, and makes the descriptors say it.
     pub fn settle(&self, state: &mut State) -> (bool, bool) {
-        if let Kind::Listening(_) = &state.kind {
-            self.hush();
-        }
-        if let Kind::Opening(opening) = &state.kind
-            && let Some(result) = opening.take()
-        {
-            // The thread has rung before the result could be taken, and rings no more.
-            self.hush();
-            state.kind = result.map_or_else(Kind::Failed, |open| Kind::Open(Box::new(open)));
-            if let Err(no) = self.watch(state) {
-                state.kind = Kind::Failed(no);
-            }
-        }
+        self.advance(state);
         let due = match &mut state.kind {
             Kind::New { .. } | Kind::Opening(_) => (false, false),
             Kind::Failed(_) => (true, true),
-            Kind::Listening(listening) => (self.pump(listening), false),
+            Kind::Listening(listening) => (listening.is_due(), false),
             Kind::Open(open) => {
                 let input = open.receiver.as_mut().map(|end| end.is_due() || end.arm());
                 let output = open.sender.as_ref().is_some_and(|end| end.is_due() || end.arm());
@@ -219,14 +227,14 @@ impl Handle {
     }
 
     /// Takes circuits from the node. Each comes on another descriptor of the listener, and keeps it.
-    fn pump(&self, listening: &mut Listening) -> bool {
+    fn pump(&self, listening: &mut Listening) {
         loop {
             let input = locked(&self.input);
             input.forget(listening.listener.as_fd());
             let took = listening.pump(&self.bell);
             let watched = input.watch(listening.listener.as_fd());
             if !took || watched.is_err() {
-                return listening.is_due();
+                return;
             }
         }
     }
@@ -242,7 +250,7 @@ impl Handle {
         if self.is_closed() {
             return Err(No::no_handle(self.number));
         }
-        self.settle(&mut state);
+        self.advance(&mut state);
         let done = step(&mut state);
         self.settle(&mut state);
         done

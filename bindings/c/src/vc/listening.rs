@@ -82,7 +82,7 @@ impl Listening {
             let answered = Duplex::answer(&control, receiver, ANSWER);
             let mut arrivals = locked(&all);
             arrivals.half_open -= 1;
-            // What did not become a circuit is its opener's affair, who hears of it.
+            // The opener of one that did not become a circuit hears of it.
             if let Ok(both) = answered {
                 arrivals.ready.push_back(Ok((Open::duplex(both), from)));
             }
@@ -127,8 +127,7 @@ impl Opening {
         })
     }
 
-    /// What a thread does, which rings before its result can be taken: a later ring would find nobody who
-    /// reads it.
+    /// The work of a thread, which rings before its result can be taken: nobody would read a later ring.
     pub fn by(bell: &Arc<EventFd>, open: impl FnOnce() -> Result<Open, No> + Send + 'static) -> Self {
         let result = Arc::new(Mutex::new(None));
         let (into, bell) = (Arc::clone(&result), Arc::clone(bell));

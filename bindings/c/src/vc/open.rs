@@ -125,8 +125,8 @@ impl Open {
         (self.receiver, self.is_deaf, self.is_whole) = (None, true, false);
     }
 
-    /// A step of the end: done where the other program has taken all that was sent. What comes meanwhile has
-    /// no reader, and its sender is told.
+    /// A step of the end: done where the other program has taken all that was sent. A message that comes
+    /// meanwhile has no reader, and its sender is told.
     pub fn close(&mut self) -> Result<(), No> {
         if self.is_whole || self.receiver.as_ref().is_some_and(Receiver::has_octets) {
             self.shut_receiver();

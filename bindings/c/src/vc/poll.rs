@@ -24,7 +24,7 @@ pub fn poll(fds: &mut [pollfd], timeout_ms: i32) -> Result<usize, No> {
         .collect();
     loop {
         let circuits = entries.iter_mut().filter_map(look).count();
-        // What is due now is no reason to leave out what others have.
+        // One entry that is due is no reason to leave out the others.
         let left = match deadline {
             _ if circuits > 0 => 0,
             None => -1,

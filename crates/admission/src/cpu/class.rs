@@ -7,7 +7,7 @@ pub enum Class {
     Guaranteed,
     /// Error control without a contract: each has the weight 1.
     Reliable,
-    /// What is left. It gets nothing while another class has work, by design (TRANSPORT-R56).
+    /// The rest. It gets nothing while another class has work, by design (TRANSPORT-R56).
     BestEffort,
 }
 

@@ -47,6 +47,7 @@ pub use costs::Costs;
 pub use refused::{CpuTest, Refused};
 
 use crate::rtip::load;
+use crate::search::largest;
 use response::{Found, Set};
 use rota_units::Span;
 
@@ -250,7 +251,7 @@ fn nearest_units(host: &Host, standing: &[Share], ask: &Ask) -> Option<u32> {
     if !fits(1) {
         return None;
     }
-    Some(between(1, promise.units.into(), fits) as u32)
+    Some(largest(1, promise.units.into(), fits) as u32)
 }
 
 /// The shortest period of the same message and deadline that would be admitted now.
@@ -264,21 +265,7 @@ fn nearest_period(host: &Host, standing: &[Share], ask: &Ask) -> Option<Span> {
     if !fits(0) {
         return None;
     }
-    Some(Span::from_nanos(longest - between(0, longest - promise.period.as_nanos(), fits)))
-}
-
-/// The greatest number from `low`, which fits, to below `high`, which does not, that fits: more never fits
-/// where less does not.
-fn between(mut low: u64, mut high: u64, fits: impl Fn(u64) -> bool) -> u64 {
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if fits(middle) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    low
+    Some(Span::from_nanos(longest - largest(0, longest - promise.period.as_nanos(), fits)))
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ impl<'s> Cpu<'s> {
         self.now += unit.as_nanos() + if is_first { message.as_nanos() } else { 0 };
         client.waiting[0].1 -= 1;
         self.left[class] -= 1;
-        // What came amid the unit is told before it ends, and joins before its client joins again.
+        // Work that came amid the unit is told before it ends, and joins before its client joins again.
         self.hear(pause);
         let client = &mut self.clients[at];
         if units == 1 {
@@ -170,7 +170,7 @@ proptest! {
         }
     }
 
-    /// What is added and goes again leaves the responses that the others had.
+    /// A client that is added and goes again leaves the responses that the others had.
     #[test]
     fn the_incremental_responses_are_those_of_the_whole(asks in prop::collection::vec(some_ask(), 2..9)) {
         let mut shares = admitted(&HOST, &asks);
@@ -295,7 +295,7 @@ fn terms_that_contradict_each_other_are_refused() {
         let (period, deadline) = (ns(period), ns(deadline));
         Ask { promise: Some(Promise { units, period, deadline }), ..good }
     };
-    // What the scheduler takes at most is admitted, and no more.
+    // Admission takes the scheduler's largest terms, and no larger ones.
     let second = Some((1, 4_000_000_000, 3_000_000_000));
     let long = Ask { unit: COST_MAX, message: Span::ZERO, ..ask(Class::Guaranteed, WEIGHT_MAX, 1, second) };
     assert!(admit(&HOST, &[], &long).is_ok());

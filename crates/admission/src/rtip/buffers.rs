@@ -12,7 +12,7 @@
 //! the boundary, where ⌈·/X_min⌉ is not. A node restores no more than all that was gained since the source,
 //! whichever way it holds packets ([`crate::Clocks`]): a_(n+1) = e_n + d_n + ℓ_n behind a regulator, where a
 //! packet left at its eligibility or later, and a_n + d_n + ℓ_n behind none, where it may have been ahead
-//! already. The two nodes' errors are added. What clocks add is added for the whole path (`path.rs`).
+//! already. The two nodes' errors are added. The part of the clocks is added for the whole path (`path.rs`).
 
 use super::regulator::Regulator;
 use super::traffic::Traffic;

@@ -28,6 +28,7 @@ use crate::cable::announcements_most;
 use crate::link::LinkModel;
 use crate::rtip::load::{load_up, share_up};
 use crate::rtip::{Blocker, Denied, Discipline, EdfTable, Flow, NodeTest, Point, Scheduler, Traffic, rcsp};
+use crate::search::largest;
 use crate::{SegmentParams, link_blocking, link_window};
 use core::ops::DerefMut;
 use rota_units::{Octets, Span};
@@ -109,13 +110,8 @@ fn slots_as_packets(params: &SegmentParams, units: Span) -> Option<(Traffic, Oct
     let count = units.as_nanos().div_ceil(packet_cost(&params.link, most).as_nanos().max(1));
     let apart = Span::from_nanos(1);
     let traffic = Traffic::of_parts(apart, count, window.minus(apart * count))?;
-    let (mut short, mut long) = (0, most.get());
-    while long - short > 1 {
-        let middle = short + (long - short) / 2;
-        let is_enough = packet_cost(&params.link, Octets::new(middle)) * count >= units;
-        (short, long) = if is_enough { (short, middle) } else { (middle, long) };
-    }
-    Some((traffic, Octets::new(long)))
+    let is_short = |octets| packet_cost(&params.link, Octets::new(octets)) * count < units;
+    Some((traffic, Octets::new(largest(0, most.get(), is_short) + 1)))
 }
 
 /// The offer for packets that have this bound on the port. Behind it a device on the cable may store a frame.

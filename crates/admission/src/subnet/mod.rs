@@ -26,6 +26,7 @@ pub use statistical::{
 use crate::link::{Framing, LinkModel};
 use crate::path::Hop;
 use crate::rtip::{Denied, Regulator, Traffic};
+use crate::search::largest;
 use rota_units::{BitRate, Octets, Span};
 
 /// Octets of the RTIP header (paper Figure 2); the unit header beside it is RMTP's and part of
@@ -87,19 +88,10 @@ pub fn largest_packet(subnet: &mut dyn Subnet, ask: &Ask, delay: Span) -> Option
         let ask = Ask { octets, octets_least: ask.octets_least.min(octets), ..*ask };
         subnet.keeping(&ask, delay).is_ok()
     };
-    let (mut good, mut bad) = (1, ask.octets.get());
-    if !fits(good) {
+    if !fits(1) {
         return None;
     }
-    while bad.saturating_sub(good) > 1 {
-        let middle = good + (bad - good) / 2;
-        if fits(middle) {
-            good = middle;
-        } else {
-            bad = middle;
-        }
-    }
-    Some(Octets::new(good))
+    Some(Octets::new(largest(1, ask.octets.get(), fits)))
 }
 
 /// The largest payload of an RTIP packet in one frame.

@@ -18,6 +18,7 @@ use super::{Ask, Offer, Subnet, packet_span_up, packet_wire_octets};
 use crate::link::LinkModel;
 use crate::rtip::load::{beyond, share_up};
 use crate::rtip::{Denied, NodeTest, Traffic};
+use crate::search::largest;
 use rota_units::{Octets, Span};
 
 /// A paced flow at one port.
@@ -119,21 +120,13 @@ impl PacedPort<'_> {
         }
         // Two shorter ones at most are near in cost, so the search need not be perfect: what it finds is
         // tested.
-        let (mut good, mut bad) = (least.as_nanos(), most.as_nanos());
         if !keeps(least) {
             let (_, best) = self.quickest(ask)?;
             let margin = best.minus(delay);
             return Err(Denied { nearest_delay: Some(best), ..Denied::new(NodeTest::FifoPort, margin) });
         }
-        while bad - good > 1 {
-            let middle = good + (bad - good) / 2;
-            if keeps(Span::from_nanos(middle)) {
-                good = middle;
-            } else {
-                bad = middle;
-            }
-        }
-        let period = Span::from_nanos(good);
+        let found = largest(least.as_nanos(), most.as_nanos(), |nanos| keeps(Span::from_nanos(nanos)));
+        let period = Span::from_nanos(found);
         Ok((period, self.delay(ask, period)?))
     }
 

@@ -1,10 +1,10 @@
 //! Partitions of a network: named parts of its capacity with an admission of their own (`TENET-7-2`; Ferrari,
 //! Gupta 1993).
 //!
-//! Partition p has f_p of the port, Σ f_p ≤ 1. What nobody names is the *rest*: it has the channels without
-//! a partition, the share of ordinary traffic, and all that goes before packets. A channel is tested beside
-//! the channels of its own partition, on a port of rate f_p: each packet takes s / f_p there, and what may
-//! be ahead s_0 / f_p, all rounded up. It is tested beside all channels of the port as well, as without
+//! Partition p has f_p of the port, Σ f_p ≤ 1. The part that nobody names is the *rest*: it has the channels
+//! without a partition, the share of ordinary traffic, and all that goes before packets. A channel is tested
+//! beside the channels of its own partition, on a port of rate f_p: each packet takes s / f_p there, and what
+//! may be ahead s_0 / f_p, all rounded up. It is tested beside all channels of the port as well, as without
 //! partitions.
 //!
 //! *Independence.* The second test follows from the first ones, so that no partition depends on another one.

@@ -90,7 +90,7 @@ impl Reader<'_> {
         Some(found)
     }
 
-    /// What comes next is wrong.
+    /// The next word is wrong.
     fn wrong(&self, wanted: impl Into<String>) -> FilterError {
         let (at, found) = self.peek().map_or_else(
             || (self.text.chars().count(), "the filter ends".to_owned()),

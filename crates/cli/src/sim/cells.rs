@@ -76,7 +76,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Class {
-    /// What is lost is sent again; the window of error control holds the sender
+    /// Lost TPDUs are sent again; the window of error control holds the sender
     Reliable,
     /// The same, with a dynamic window, too
     ReliableWindow,

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Intervals of each history that are kept.
 pub const HISTORY: usize = 240;
-/// What this station counts of itself is as new as this at least.
+/// The counts of this station itself are as new as this at least.
 const OWN_WINDOW: Span = Span::from_millis(500);
 /// A station is silent after so many of its own intervals.
 const SILENT: u64 = 4;
@@ -174,7 +174,7 @@ impl Watch {
     }
 
     /// Stations that took part while this was watched and do no longer: each as it was last known, without a
-    /// load. Whoever comes back under another number is no longer gone.
+    /// load. A station that comes back under another number is no longer gone.
     fn gone(&mut self, now: Instant, rows: &Monitor) -> Vec<Station> {
         // A station that looks for its segment knows of nobody, so nobody can be missed.
         let joining = rows.segment.mode == 0;
@@ -203,7 +203,7 @@ impl Watch {
         station.load = known.load;
     }
 
-    /// From now on only what passes is shown. What was largest before says nothing about it.
+    /// From now on only what passes is shown. The largest value before says nothing about it.
     pub fn set_filter(&mut self, filter: Narrow) {
         self.filter = filter;
         self.forget_maxima();
@@ -251,7 +251,7 @@ impl Watch {
     /// Both ends of each channel as one.
     fn channels(&mut self, now: Instant, rows: &Monitor) -> Vec<Channel> {
         let name = |number: u64| {
-            // Who has no number yet has 0, and so has an end at no station.
+            // A station without a number has 0, and so has an end at no station.
             let row = rows.stations.iter().find(|row| row.station == number && number != 0);
             row.map(StationRow::name).filter(|name| !name.is_empty()).unwrap_or_else(|| number.to_string())
         };

@@ -199,7 +199,7 @@ impl Source {
     /// Everything from here on, and how many events were lost meanwhile.
     pub fn all(&mut self) -> (Vec<Entry>, u64) {
         let (mut entries, mut lost) = (Vec::new(), 0);
-        // What is written while this reads is left to the next reader.
+        // Events that are written while this reads are left to the next reader.
         let head = self.reader.head();
         while let Some(next) = self.next() {
             match next {

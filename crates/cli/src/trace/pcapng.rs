@@ -21,8 +21,8 @@ const RESOLUTION: u16 = 9;
 const FLAGS: u16 = 2;
 const ETHERNET: u16 = 1;
 
-/// Writes the events to a file; returns how many are frames. What is no frame stands in the comment of the
-/// next one, or of the section where none follows.
+/// Writes the events to a file; returns how many are frames. An event that is no frame stands in the comment
+/// of the next one, or of the section where none follows.
 pub fn save(path: &Path, entries: &[Entry], interfaces: &[String], station: &str) -> Result<usize, Failure> {
     let mut out = Output::open(path)?;
     out.put(&capture(entries, interfaces, station))?;

@@ -1,7 +1,8 @@
 //! An incident in one paragraph: what happened, in which order, and which assumption of the guarantee broke.
 //!
 //! Only what was recorded is evidence, and only inside the window in which it could have done harm: for a
-//! late unit from its schedule to its arrival. What fits nothing is called unexplained, never excused.
+//! late unit from its schedule to its arrival. An event that fits nothing is called unexplained, never
+//! excused.
 
 mod silence;
 
@@ -357,7 +358,7 @@ impl Scene<'_> {
         }
     }
 
-    /// A station fell silent. Whether it comes back as the same boot says whether it had died.
+    /// A station fell silent. Its boot when it comes back says whether it had died.
     fn silent(&self, name: &str) -> (Assumption, String) {
         let at = self.about.record.at_ns;
         let before = self.here().rfind(|entry| entry.record.at_ns < at && boot(entry, name).is_some());
@@ -432,7 +433,7 @@ impl Scene<'_> {
             }
         }
         told.sort_by_key(|(entry, _)| entry.record.at_ns);
-        // What is nearest to it tells most.
+        // The event nearest to it tells most.
         if told.len() > EVENTS_TOLD {
             told.sort_by_key(|(entry, _)| entry.record.at_ns.abs_diff(at));
             told.truncate(EVENTS_TOLD);

@@ -1,6 +1,7 @@
 //! A lab for tests that work as a user does: every step is a `rota` command in a station of its own.
 #![allow(dead_code)] // Each test program uses its part.
 
+pub mod c;
 pub mod holds;
 pub mod stream;
 pub mod topology;

@@ -81,7 +81,7 @@ impl Socket {
             if has_message || how == Sleep::ForNews && (!self.done.is_empty() || reserved.has_room_again()) {
                 return true;
             }
-            self.memory.hush(octets);
+            self.memory.bell.hush(octets);
             let left = until.since(now());
             if left == Span::ZERO || self.session.is_gone() {
                 return false;

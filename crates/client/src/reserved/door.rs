@@ -66,7 +66,7 @@ impl Bell {
         }
     }
 
-    /// Takes what is on the bell. Whoever rings later than this is heard again.
+    /// Takes what is on the bell. A later ring is heard again.
     pub(super) fn hear(&self) {
         let mut away = [0; 64];
         while (&self.hears).read(&mut away).is_ok_and(|octets| octets > 0) {}
@@ -198,7 +198,7 @@ impl Keeper {
             if self.waiting() < AHEAD {
                 let left = self.due.since(now());
                 if left == Span::ZERO {
-                    // What could not be had is asked for again, but not in a hurry.
+                    // A channel that could not be had is asked for again, but not in a hurry.
                     let _ = self.refill();
                     continue;
                 }

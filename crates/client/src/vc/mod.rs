@@ -52,8 +52,8 @@ use crate::session::{LOCAL_TIMEOUT, Sent, Session, unexpected};
 use rota_shm::control::{
     CircuitAnswer, CircuitAsk, CircuitFlow, CircuitQuality, ControlName, Reply, Request,
 };
-use rota_shm::{MemoryError, open_circuit_sink};
-use rota_units::{BitRate, Octets, Span};
+use rota_shm::{BoardView, EventSeen, MemoryError, Waited, open_circuit_sink};
+use rota_units::{BitRate, Instant, Octets, Span};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// A handshake is given up by the node in less.
@@ -270,6 +270,21 @@ fn mapped(session: &Session, timeout: Span) -> Result<(), VcError> {
         Reply::Circuit(CircuitAnswer::Mapped) => Ok(()),
         other => Err(unexpected(other).into()),
     }
+}
+
+/// Sleeps until the board has changed since `seen`. A circuit that has ended says so itself, and its node
+/// need not be there any more.
+///
+/// # Errors
+/// [`VcError::TimedOut`], [`VcError::NodeGone`].
+fn sleep(session: &Session, board: &BoardView, seen: EventSeen, give_up: Instant) -> Result<(), VcError> {
+    let is_gone = || session.is_gone() && board.circuit().end.is_none();
+    let left = give_up.since(crate::now());
+    if left == Span::ZERO {
+        return Err(if is_gone() { VcError::NodeGone } else { VcError::TimedOut });
+    }
+    let waited = board.wait(seen, left.min(rota_shm::max_slice()));
+    if waited == Waited::TimedOut && is_gone() { Err(VcError::NodeGone) } else { Ok(()) }
 }
 
 /// The ends of circuits at a node.

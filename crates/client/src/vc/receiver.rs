@@ -1,10 +1,10 @@
 //! The receiving end.
 
-use super::{Report, VcError};
+use super::{Report, VcError, sleep};
 use crate::now;
 use crate::session::Session;
 use rota_shm::control::CircuitTerms;
-use rota_shm::{CircuitEnd, ClientCircuitSink, max_slice};
+use rota_shm::{CircuitEnd, ClientCircuitSink};
 use rota_units::{Instant, Span};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -132,18 +132,7 @@ impl Receiver {
                 Some(end) => return Err(VcError::Ended(end)),
                 None => {}
             }
-            let left = give_up.since(now());
-            if left == Span::ZERO {
-                return Err(if self.session.is_gone() && self.end().is_none() {
-                    VcError::NodeGone
-                } else {
-                    VcError::TimedOut
-                });
-            }
-            let waited = self.memory.board.wait(seen, left.min(max_slice()));
-            if waited == rota_shm::Waited::TimedOut && self.session.is_gone() && self.end().is_none() {
-                return Err(VcError::NodeGone);
-            }
+            sleep(&self.session, &self.memory.board, seen, give_up)?;
         }
     }
 

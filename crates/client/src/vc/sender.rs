@@ -1,13 +1,11 @@
 //! The sending end.
 
-use super::{CONNECT_TIMEOUT, Options, VcError, mapped};
+use super::{CONNECT_TIMEOUT, Options, VcError, mapped, sleep};
 use crate::node::NodeError;
 use crate::now;
 use crate::session::{Deadline, LOCAL_TIMEOUT, Session, unexpected};
 use rota_shm::control::{CircuitAnswer, CircuitAsk, CircuitTerms, ControlName, Reply, Request, SocketError};
-use rota_shm::{
-    CircuitEnd, CircuitState, ClientCircuitSource, PART_FINISH, PART_LAST, max_slice, open_circuit_source,
-};
+use rota_shm::{CircuitEnd, CircuitState, ClientCircuitSource, PART_FINISH, PART_LAST, open_circuit_source};
 use rota_units::{Instant, Span};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -34,8 +32,7 @@ pub struct Sender {
     session: Session,
     memory: ClientCircuitSource,
     terms: CircuitTerms,
-    in_message: bool,
-    /// Octets of the message in hand.
+    /// Octets of the message in hand; 0 between two messages.
     begun: u64,
     finished: bool,
 }
@@ -66,33 +63,24 @@ impl Sender {
         timeout: Span,
     ) -> Result<Self, VcError> {
         let deadline = Deadline::after(timeout.min(CONNECT_TIMEOUT));
-        match Self::connect_by(control, to, service, options, deadline) {
-            Err(VcError::Node(NodeError::Socket(SocketError::TimedOut(_))))
-                if deadline.left() == Span::ZERO =>
-            {
-                Err(VcError::TimedOut)
+        let connect = || -> Result<Self, VcError> {
+            let (session, _) = Session::begin_by(control, deadline)?;
+            let (window, level, quality) = (options.window, options.level, options.quality());
+            let asked = CircuitAsk::Open { to: to.to_owned(), service, window, quality, level };
+            let message = session.request(&Request::Circuit(asked), deadline.left())?;
+            let Reply::Circuit(CircuitAnswer::Opened(terms)) = message.body else {
+                return Err(unexpected(message.body).into());
+            };
+            let memory = open_circuit_source(message.descriptors)?;
+            mapped(&session, deadline.allows(LOCAL_TIMEOUT))?;
+            Ok(Self { session, memory, terms, begun: 0, finished: false })
+        };
+        connect().map_err(|error| match error {
+            VcError::Node(NodeError::Socket(SocketError::TimedOut(_))) if deadline.left() == Span::ZERO => {
+                VcError::TimedOut
             }
             other => other,
-        }
-    }
-
-    fn connect_by(
-        control: &ControlName,
-        to: &str,
-        service: u32,
-        options: &Options,
-        deadline: Deadline,
-    ) -> Result<Self, VcError> {
-        let (session, _) = Session::begin_by(control, deadline)?;
-        let (window, level, quality) = (options.window, options.level, options.quality());
-        let asked = CircuitAsk::Open { to: to.to_owned(), service, window, quality, level };
-        let message = session.request(&Request::Circuit(asked), deadline.left())?;
-        let Reply::Circuit(CircuitAnswer::Opened(terms)) = message.body else {
-            return Err(unexpected(message.body).into());
-        };
-        let memory = open_circuit_source(message.descriptors)?;
-        mapped(&session, deadline.allows(LOCAL_TIMEOUT))?;
-        Ok(Self { session, memory, terms, in_message: false, begun: 0, finished: false })
+        })
     }
 
     /// The agreement of both ends.
@@ -179,8 +167,8 @@ impl Sender {
                 break;
             }
             written.octets += now.len();
-            self.in_message = !is_last && !self.terms.stream;
-            self.begun = if self.in_message { self.begun + now.len() as u64 } else { 0 };
+            // Each part has an octet at least, but one that ends a message.
+            self.begun = if is_last || self.terms.stream { 0 } else { self.begun + now.len() as u64 };
             if is_last {
                 written.ended = true;
                 break;
@@ -237,7 +225,7 @@ impl Sender {
         if self.finished {
             return Ok(true);
         }
-        if self.in_message {
+        if self.begun > 0 {
             return Err(VcError::Unfinished);
         }
         self.stands()?;
@@ -272,14 +260,7 @@ impl Sender {
             if is_due(self) || self.end().is_some() {
                 return Ok(());
             }
-            let left = give_up.since(now());
-            if left == Span::ZERO {
-                return Err(if self.session.is_gone() { VcError::NodeGone } else { VcError::TimedOut });
-            }
-            let waited = self.memory.source.board.wait(seen, left.min(max_slice()));
-            if waited == rota_shm::Waited::TimedOut && self.session.is_gone() && self.end().is_none() {
-                return Err(VcError::NodeGone);
-            }
+            sleep(&self.session, &self.memory.source.board, seen, give_up)?;
         }
     }
 }

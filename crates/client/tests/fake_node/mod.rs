@@ -386,7 +386,7 @@ impl World {
         self.clients[taker].as_mut().unwrap().listens = None;
     }
 
-    /// Whoever has the channel is told, and must not mind how often.
+    /// The program that has the channel is told, and must not mind how often.
     fn modify(&mut self, channel: ChannelId, unit_octets_max: u32) -> Reply {
         let Some(flow) = self.flows.iter_mut().find(|flow| flow.id == channel) else {
             return Reply::Error { sentence: format!("no channel {channel} here"), wrong_use: true };

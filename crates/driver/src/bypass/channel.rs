@@ -5,7 +5,7 @@
 //! leaves every other frame to the node, unchanged. The data tag is the program's affair.
 
 use super::code::{Code, Dialect, Label, Reg, helper};
-use super::filter::{CONTEXT, COUNTS, LEAVE, LENGTH, Maps, RECORD, STACK, TAKE, context, look_up, reserve};
+use super::filter::{CONTEXT, COUNTS, LENGTH, Maps, RECORD, STACK, TAKE, context, ends, look_up, reserve};
 use super::packet::count;
 use rbpf::insn_builder::{Cond, MemSize};
 use rota_wire::{Generation, HeaderKey, MacAddr, PayloadKind};
@@ -142,15 +142,7 @@ pub(super) fn channel_filter(ether_type: u16, place: u16, maps: Maps, dialect: D
     code.jump_if(LENGTH, Cond::Lower, (UNIT_HEADERS + RTIP + TAGS).into(), leave);
     load(&mut code, UNIT_HEADERS as u32, field(UNIT_HEADERS), RTIP as u32, leave);
     common.of(&mut code, UNIT_HEADERS + RTIP, BODY + 2);
-    code.place(full);
-    code.count(COUNTS, count::QUEUE_FULL, 1);
-    code.answer(TAKE);
-    code.place(discard);
-    code.copy(1, RECORD);
-    code.set(2, 0);
-    code.call(helper::RING_DISCARD);
-    code.place(leave);
-    code.answer(LEAVE);
+    ends(&mut code, full, discard, leave);
     code.finish()
 }
 

@@ -116,6 +116,12 @@ impl Choices<'_> {
 /// Lengths of fragments around the limits of records.
 const LENGTHS: [usize; 10] = [100, 0, 1, 154, 155, 410, 411, 922, 1_402, 1_436];
 
+/// The link header of a frame of that channel.
+fn link_header(stream: &Stream, seq: u64) -> LinkHeader {
+    let Stream { key_epoch, payload, source, segment, incarnation, generation, .. } = *stream;
+    LinkHeader { kind: Kind::Data, key_epoch, payload, source, segment, incarnation, generation, seq }
+}
+
 /// A sound frame of one of the channels.
 fn sound(choices: &mut Choices<'_>) -> (Vec<u8>, Context) {
     let (stream, key) = &streams()[usize::from(choices.octet()) % 3];
@@ -135,16 +141,7 @@ fn sound(choices: &mut Choices<'_>) -> (Vec<u8>, Context) {
     // Some are not above the counter that was heard.
     let (step, is_old) = (u64::from(choices.word()), choices.octet() % 8 == 7);
     let seq = if is_old { stream.counter - step % 2 } else { stream.counter + 1 + step * 0x0101_0101 };
-    let header = LinkHeader {
-        kind: Kind::Data,
-        key_epoch: stream.key_epoch,
-        payload: stream.payload,
-        source: stream.source,
-        segment: stream.segment,
-        incarnation: stream.incarnation,
-        generation: stream.generation,
-        seq,
-    };
+    let header = link_header(stream, seq);
     let octets = emit_frame(&mut frame, OWN, stream.from, ETHER_TYPE, &header, at + length - 42, key);
     frame.truncate(octets);
     (frame, Context::default())
@@ -273,20 +270,9 @@ fn compare(code: &[u8], frame: &[u8], context: Context, is_full: bool) -> Result
 
 #[cfg(test)]
 mod tests {
+    use super::super::fuzz::tests::octets;
     use super::*;
     use rota_wire::ChannelName;
-
-    /// Octets that chance would give, the same in every run.
-    fn octets(seed: u64) -> Vec<u8> {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let mut next = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 32) as u8
-        };
-        (0..48).map(|_| next()).collect()
-    }
 
     /// `ROTA_PACKETS=1000000` makes it large.
     #[test]
@@ -393,16 +379,7 @@ mod tests {
             let at = 42 + RtipHeader::new(stream.label, 1, 7).emit(&mut frame[42..], 20).unwrap();
             let number = (stream.number + step) as u16;
             UnitHeader { number, unit_octets: 9, ..UnitHeader::default() }.emit(&mut frame[at..]);
-            let header = LinkHeader {
-                kind: Kind::Data,
-                key_epoch: stream.key_epoch,
-                payload: stream.payload,
-                source: stream.source,
-                segment: stream.segment,
-                incarnation: stream.incarnation,
-                generation: stream.generation,
-                seq: stream.counter + step + 1,
-            };
+            let header = link_header(&stream, stream.counter + step + 1);
             let octets = emit_frame(&mut frame, OWN, stream.from, ETHER_TYPE, &header, 36, &key);
             frame.truncate(octets);
             let context = Context { octets: frame.len() as u32, ..Context::default() };

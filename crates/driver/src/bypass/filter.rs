@@ -111,6 +111,12 @@ pub(super) fn filter(inlet: &Inlet, maps: Maps, dialect: Dialect) -> Vec<u8> {
     data(&mut code, discard);
     submit(&mut code, Path::Bypass);
     code.answer(TAKE);
+    ends(&mut code, full, discard, leave);
+    code.finish()
+}
+
+/// The other ends of a filter: the queue is full, a record is given back, the packet goes on to the layers.
+pub(super) fn ends(code: &mut Code, full: Label, discard: Label, leave: Label) {
     code.place(full);
     code.count(COUNTS, count::QUEUE_FULL, 1);
     code.answer(TAKE);
@@ -120,7 +126,6 @@ pub(super) fn filter(inlet: &Inlet, maps: Maps, dialect: Dialect) -> Vec<u8> {
     code.call(helper::RING_DISCARD);
     code.place(leave);
     code.answer(LEAVE);
-    code.finish()
 }
 
 /// R2: for this host, without a tag that the card has taken off, no collection of packets; the headers.

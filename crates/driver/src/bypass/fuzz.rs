@@ -247,11 +247,11 @@ pub fn fuzz_bypass_tail(data: &[u8]) {
 const _: () = assert!(HEADERS == 42);
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Octets that chance would give, the same in every run.
-    fn octets(seed: u64) -> Vec<u8> {
+    pub(in super::super) fn octets(seed: u64) -> Vec<u8> {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut next = || {
             state ^= state << 13;

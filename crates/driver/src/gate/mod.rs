@@ -197,8 +197,8 @@ impl EgressGate {
         };
     }
 
-    /// From when on the host's frames go straight to the wire; none while that is not known yet. What comes
-    /// before can be read until then. [`EgressGate::pass`] is to follow.
+    /// From when on the host's frames go straight to the wire; none while that is not known yet. Frames that
+    /// come before can be read until then. [`EgressGate::pass`] is to follow.
     pub fn opens(&mut self) -> Option<Instant> {
         if let Table::Timing = self.table
             && let Some(done) = self.orders.done()

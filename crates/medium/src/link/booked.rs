@@ -54,9 +54,9 @@ impl Flows {
         starts.into_iter().try_for_each(|at| self.port_at(units, at).map(drop))
     }
 
-    /// The most that goes before packets of the statistical class, now and at each start of what is booked.
-    /// What has ended, or will have by then, counts for as long as the proof asks for, where no bound of the
-    /// class is longer than `horizon`.
+    /// The most that goes before packets of the statistical class, now and at each start of what is booked. A
+    /// share that has ended, or will have by then, counts for as long as the proof asks for, where no bound
+    /// of the class is longer than `horizon`.
     pub(super) fn certain(&self, now: Instant, horizon: Span) -> Result<Certain, Denied> {
         let port = self.port.as_ref().ok_or(super::flows::no_port())?;
         let (standing, units) = (port.whole().certain(), port.whole().units());

@@ -189,7 +189,7 @@ impl Flows {
         while let (Some(place), Some(port)) = (self.place(id), &mut self.port) {
             let Standing { ask, partition, life, .. } = self.sessions.swap_remove(place);
             port.release(place, partition, &ask);
-            // What came before its start came then.
+            // A packet that came before its start counts as of then.
             let came = came.map(|came| came.max(life.from));
             self.left.flow(now, (&port.whole().params().link, &ask), came, horizon);
         }

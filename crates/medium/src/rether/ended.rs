@@ -34,7 +34,7 @@ pub(super) struct Ended {
 impl Rether {
     /// The token of this generation is destroyed; the mode epoch is still that of its ring.
     pub(super) fn note_end(&mut self, now: Instant, generation: Generation) {
-        // Whoever missed it claims when T_w is over, and asks several times.
+        // A station that missed it claims when T_w is over, and asks several times.
         let until = now + self.silence(now, u64::from(self.ring_size())) * 2;
         self.members.note_end();
         self.fence.left.ended = Some(Ended { generation, mode_epoch: self.mode_epoch, until });

@@ -108,8 +108,8 @@ impl Rether {
 
     /// A Form, or a part of one: only when all have come it says who is in the ring.
     ///
-    /// Whoever forms a ring knows its generation. A Form of an older one than this ring has seen is an old
-    /// Form: perhaps one of a boot that is dead, replayed, whose frame counter nobody remembers.
+    /// The station that forms a ring knows its generation. A Form of an older one than this ring has seen is
+    /// an old Form: perhaps one of a boot that is dead, replayed, whose frame counter nobody remembers.
     pub(super) fn on_form(
         &mut self,
         now: Instant,
@@ -178,7 +178,7 @@ impl Rether {
         let listed = |mac: MacAddr| members.iter().any(|member| member.mac == mac);
         let mut gone = Vec::new();
         self.members.retain(|member| {
-            // Who had no number was in no ring, and may come to be in this one.
+            // A station without a number was in no ring, and may come to be in this one.
             if !listed(member.mac) && member.station != 0 {
                 gone.push((member.mac, member.willed.is_some()));
             }

@@ -224,7 +224,8 @@ impl Rether {
             self.judge(FrameVerdict::Replayed);
             return Some(Arrived::Nothing);
         }
-        // What no token orders has the sender's own counter, strictly rising like that of its other frames.
+        // A frame that no token orders has the sender's own counter, strictly rising like that of its other
+        // frames.
         if is_counted(header.kind)
             && self.members.heard(now, mac, header.incarnation, header.seq) == Announced::Replay
         {

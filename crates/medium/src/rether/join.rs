@@ -155,7 +155,7 @@ impl Changes {
         self.revived.insert(station);
     }
 
-    /// Who left one ring may be back in the next: the mark must not follow it there.
+    /// A station that left one ring may be back in the next: the mark must not follow it there.
     pub(super) fn forget_leavers(&mut self) {
         self.leavers = StationSet::EMPTY;
     }
@@ -205,8 +205,8 @@ impl Rether {
         }
         if self.mode.is_ring() && answer.verdict == Verdict::Prove && self.is_master() {
             // The master of a ring that never knew this one asks whether it lives (REPAIR-B12). Masters alone
-            // are compared, or each ring might end for another station of the other. Whoever asked
-            // gets the answer, and nobody else: to the master of a third ring it would be a reason to ask.
+            // are compared, or each ring might end for another station of the other. The station that asked
+            // gets the answer, and no other: to the master of a third ring it would be a reason to ask.
             self.out.outbox.push_back(Pending::Proof { to: mac, challenge: answer.challenge });
         }
         let joins = matches!(self.mode, Mode::Joining(_));
@@ -239,7 +239,7 @@ impl Rether {
                 if !told {
                     self.refuse(now, mac, why, true);
                 }
-                // Whoever answers runs a ring: no number of refusals proves that there is none.
+                // A station that answers runs a ring: no number of refusals proves that there is none.
                 self.ring_is_there(now);
                 if let Mode::Joining(joining) = &mut self.mode {
                     joining.tries = 0;
@@ -427,7 +427,7 @@ impl Rether {
         }
         let mut joiners = self.take_joiners();
         let mut outranked = false;
-        // What is proven is looked at once.
+        // A proven frame is looked at once.
         joiners.retain(|joiner| {
             let proven = joiner.alive && joiner.said.state == StationState::Ring;
             outranked |=
@@ -477,7 +477,7 @@ impl Rether {
         if let Some(station) = old {
             return Ok(station);
         }
-        // What is reserved was promised to a ring of the stated size; a larger one must keep it too.
+        // The reservations were promised to a ring of the stated size; a larger one must keep them too.
         let (slots, count) = admission_slots(token);
         let larger = self.settings.params(self.ring_size() + 1);
         if self.ring_size() >= STATIONS_MAX || rota_admission::still_fits(&slots[..count], &larger).is_err() {
@@ -595,7 +595,7 @@ mod tests {
         set
     }
 
-    /// Who says "I live" and then "I leave" has left.
+    /// A station that says "I live" and then "I leave" has left.
     #[test]
     fn a_station_that_leaves_is_not_called_alive_by_what_it_said_before() {
         let mut changes = Changes { revived: set(&[3, 5]), ..Changes::default() };

@@ -81,8 +81,9 @@ impl KeyRing {
             && self.ring_key(epoch, mode_epoch, members.iter().copied()) == *replaced
     }
 
-    /// Whoever enters a ring forgets the key of the one it left. Parts of one ring that lived apart count
-    /// their keys alike, and what one of them has replaced the other may still come to, of the same members.
+    /// A station that enters a ring forgets the key of the one it left. Parts of one ring that lived apart
+    /// count their keys alike, and what one of them has replaced the other may still come to, of the same
+    /// members.
     pub(super) fn forget_replaced(&mut self) {
         self.ring[1] = None;
     }

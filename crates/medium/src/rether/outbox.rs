@@ -14,7 +14,7 @@ use rota_wire::{
     Nack, PayloadKind, Switch, SwitchAck, TAG_OCTETS, Token,
 };
 
-/// A frame to write. What depends on the moment is filled in when it is written.
+/// A frame to write. The parts that depend on the moment are filled in when it is written.
 #[derive(Clone, Debug)]
 pub(super) enum Pending {
     Announce,
@@ -218,8 +218,8 @@ impl Rether {
         let (key_epoch, key, stamp) = match proof {
             Proof::Bootstrap => {
                 self.own.frame_seq += 1;
-                // Who runs a ring says which, for those who run another and cannot read its frames; all
-                // others say how far generations have got, for those who have forgotten.
+                // A station that runs a ring says which, for those who run another and cannot read its
+                // frames; all others say how far generations have got, for those who have forgotten.
                 let generation = self.fence.seen.generation;
                 (0, self.keys.bootstrap(), Stamp { generation, seq: self.own.frame_seq })
             }

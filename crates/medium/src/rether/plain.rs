@@ -187,9 +187,9 @@ impl Rether {
         }
         self.tell_renumbered();
         if self.mode.is_ring() {
-            // What it said when it asked to be let in is over. To let it in once more would give it an old
-            // nonce, and so shut it out (seed 12296 of the product's timers: a late copy, at a station that
-            // had just come and did not know its frame counter yet).
+            // Its request to be let in is over. To let it in once more would give it an old nonce, and so
+            // shut it out (seed 12296 of the product's timers: a late copy, at a station that had just come
+            // and did not know its frame counter yet).
             if let Some(ring) = self.mode.ring_mut() {
                 ring.changes.joiners.retain(|joiner| joiner.mac != mac);
             }
@@ -343,7 +343,7 @@ impl Rether {
             }
             Mode::Joining(joining) if joining.ring && !joining.card_empty => {
                 joining.card_empty = true;
-                // What we sent before may still wait in a port buffer.
+                // Frames that we sent before may still wait in a port buffer.
                 joining.again = now + drain;
             }
             _ => {}
@@ -451,8 +451,8 @@ impl Rether {
             state.acknowledge_at = None;
             self.out.outbox.push_back(Pending::SwitchAck);
         } else if now >= state.give_up {
-            // B7: the initiator died. Whoever waits longest tries itself, so that nobody
-            // stays silent for ever.
+            // B7: the initiator died. The station that waits longest tries itself, so that nobody stays
+            // silent for ever.
             self.mode = Mode::Plain;
             self.begin_switch(now);
         }
@@ -544,7 +544,7 @@ impl Rether {
         // With an equal epoch a plain notice is about the mode before our switch. A ring that lives returns
         // to plain mode only by its own word (`on_ring_mode`); one that has lost its token is told here.
         let asks = match &self.mode {
-            // Whoever has granted a claim and heard of no token since has lost it like the claimant.
+            // A station that has granted a claim and heard of no token since has lost it like the claimant.
             Mode::Ring(ring) => (ring.claim.is_some() || ring.granted) && known,
             Mode::Joining(joining) => joining.ring,
             _ => true,

@@ -146,7 +146,7 @@ impl Rether {
     /// Runs at every visit: membership changes that wait, then closes, then admissions (REPAIR-A5:
     /// any visit).
     pub(super) fn settle_token(&mut self, now: Instant, token: &mut Token) {
-        // Whatever this holder changes is newer than the list it was given: were the stamps to tie, a claim
+        // Each change of this holder is newer than the list it was given: were the stamps to tie, a claim
         // could bring back the old list and undo a slot granted a moment before.
         self.fence.list_stamp = next_stamp(self.fence.seen, self.own.station);
         if self.is_outranked(now, token) {

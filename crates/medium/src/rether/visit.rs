@@ -255,7 +255,8 @@ impl Rether {
         if !alone {
             self.out.outbox.push_back(Pending::List);
         }
-        // Who is called dead may live; and on the wire there may be a ring that never knew this one.
+        // A station that is called dead may live; and on the wire there may be a ring that never knew this
+        // one.
         if passes(Timers::CALL_CYCLES) {
             self.out.outbox.push_back(Pending::Announce);
         }

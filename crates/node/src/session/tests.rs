@@ -156,7 +156,7 @@ fn news_that_nobody_reads_end_no_session_but_an_answer_without_room_does() {
     let told = || (0..100_000).take_while(|_| session.news(&news)).count();
     let first = told();
     assert!(first > 10 && first < 100_000 && !session.is_over(), "{first}");
-    // Whoever reads hears more.
+    // A program that reads hears more.
     while client.try_reply().is_ok_and(|reply| reply.is_some()) {}
     assert!(told() > 10 && !session.is_over());
     assert!(!session.reply(&Reply::Done, &[]) && session.is_over());

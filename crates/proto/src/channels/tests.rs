@@ -223,8 +223,8 @@ fn a_receiver_without_a_number_is_asked_again() {
     assert_eq!(ledger.channels.outgoing[0].state, Sending::Reserving);
 }
 
-/// Who is in a ring has a number: only what was open to one that has none has ended.
-/// A receiver that its ring took for dead kept its channel for ever, and its sender had forgotten it.
+/// A station in a ring has a number: only channels to one that has none have ended. A receiver that its ring
+/// took for dead kept its channel for ever, and its sender had forgotten it.
 #[test]
 fn who_was_taken_for_dead_asks_for_its_channels_and_is_told_of_their_end() {
     let mut ledger = Ledger::new();

@@ -28,8 +28,8 @@ struct HeardSender {
 pub struct Receiver {
     next_epoch: u64,
     current: Option<HeardSender>,
-    /// A sender that has asked, but sent no message yet. Whoever asks next takes its place: the asking may be
-    /// an old duplicate, and costs the current sender nothing.
+    /// A sender that has asked, but sent no message yet. The next one that asks takes its place: the asking
+    /// may be an old duplicate, and costs the current sender nothing.
     candidate: Option<HeardSender>,
     /// Whether the program has the message `current.count` in its hands, and of which attempt.
     held: bool,

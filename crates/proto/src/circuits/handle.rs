@@ -194,14 +194,18 @@ impl Circuits {
                 self.settle(now, at);
             }
         }
-        self.find_deadline(now);
+        self.find_deadline();
     }
 
-    pub(super) fn find_deadline(&mut self, now: Instant) {
-        let of_services =
-            self.services.iter().flatten().filter_map(|service| Some(service.machine.deadline(now)?.0));
+    /// When each listener wants to be called. A step that is due stays due until [`Self::tick`] has served
+    /// it.
+    fn services_due(&self) -> impl Iterator<Item = Instant> {
+        self.services.iter().flatten().map(|service| service.due)
+    }
+
+    pub(super) fn find_deadline(&mut self) {
         let ends = self.due.iter().copied();
-        self.deadline = of_services.chain(ends).min().unwrap_or(Instant::FAR);
+        self.deadline = self.services_due().chain(ends).min().unwrap_or(Instant::FAR);
     }
 
     // ---- turns ----------------------------------------------------------------------------------------
@@ -211,7 +215,7 @@ impl Circuits {
         let place = self.place_of_end(at);
         let Some(end) = self.ends[at].as_deref_mut() else {
             self.due[at] = Instant::FAR;
-            return self.find_deadline(now);
+            return self.find_deadline();
         };
         let circuit = end.id;
         // A receiver's program hears of each TPDU in sequence, for it may have read ahead of what it takes; a
@@ -246,20 +250,21 @@ impl Circuits {
             self.ends[at] = None;
             self.due[at] = Instant::FAR;
         }
-        self.find_deadline(now);
+        self.find_deadline();
     }
 
     fn settle_service(&mut self, now: Instant, at: usize) {
         let place = Self::place_of_service(at);
-        if let Some(service) = self.services[at].as_deref_mut()
-            && !service.queued
-            && service.machine.wants(now)
-        {
-            service.queued = true;
-            let octets = rota_wire::TPDU_CONTROL_OCTETS_MAX as u16;
-            self.wants.push(Want::Queue { place, octets, level: 0 });
+        if let Some(service) = self.services[at].as_deref_mut() {
+            if !service.queued && service.machine.wants(now) {
+                service.queued = true;
+                let octets = rota_wire::TPDU_CONTROL_OCTETS_MAX as u16;
+                self.wants.push(Want::Queue { place, octets, level: 0 });
+            }
+            // Its steps that are due have their entry in the queue now, so that the others remain.
+            service.due = service.machine.deadline(now).map_or(Instant::FAR, |(at, _)| at);
         }
-        self.find_deadline(now);
+        self.find_deadline();
     }
 
     fn settle_strangers(&mut self) {

@@ -4,13 +4,16 @@
 //!
 //! A TPDU is an entry of the node's one queue of eight levels, as a frame of link control is. Each end has
 //! one entry there at most, and gets the next one behind the others' when it has left: so ends of a level
-//! take turns, and none fills the queue. What leaves is written at that moment (`Circuits::transmit`).
+//! take turns, and none fills the queue. A TPDU is written at the moment at which it leaves
+//! (`Circuits::transmit`).
 //!
 //! All room is taken when a circuit opens, and given back when its program has let it go and the other end
 //! has heard of it.
 
 mod handle;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use table::{CircuitView, EndRole};
 
@@ -206,6 +209,8 @@ struct Service {
     listening: Listening,
     machine: Listener,
     queued: bool,
+    /// When it wants to be called.
+    due: Instant,
 }
 
 /// All circuits of a port.
@@ -299,7 +304,7 @@ impl Circuits {
         };
         let key = CookieKey::new(key);
         let machine = Listener::new(listening.service, key, limits, self.settings.pace);
-        *free = Some(Box::new(Service { listening: *listening, machine, queued: false }));
+        *free = Some(Box::new(Service { listening: *listening, machine, queued: false, due: Instant::FAR }));
         Ok(())
     }
 
@@ -313,7 +318,7 @@ impl Circuits {
                 self.release_at(now, at);
             }
         }
-        self.find_deadline(now);
+        self.find_deadline();
     }
 
     /// False where this port has no circuits.

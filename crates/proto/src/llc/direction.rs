@@ -2,8 +2,8 @@
 //!
 //! A direction is taken by the message that is *sent*, fragment by fragment, and not by one that only waits
 //! in the node's queue: there a message of a low level may wait for long, and somebody else's high one for
-//! the same station must not wait for it. Whoever comes out of the queue while the direction is taken is
-//! parked; when it is free again the highest level goes back into the queue, and of one level the first.
+//! the same station must not wait for it. A message that comes out of the queue while the direction is taken
+//! is parked; when it is free again the highest level goes back into the queue, and of one level the first.
 
 use super::table::{AckLink, LINKS_MAX, Message, NOBODY, Stage};
 use super::{BIT_LIFE, Llc, Want};
@@ -14,7 +14,8 @@ use rota_wire::llc::SAP_SNAP;
 impl Llc {
     /// Gives an acknowledged message its direction. Where there is none left it is held until there is.
     pub(super) fn direct(&mut self, now: Instant, slot: u16) {
-        // Who is held already comes first. A direction that is known is none that anybody is held for.
+        // A message that is held already comes first. A direction that is known is none that anybody is held
+        // for.
         let Some(of) = self.find_link(now, slot, self.held.is_empty()) else {
             self.held.push_back(slot);
             self.wake = self.wake.min(now + BIT_LIFE.div_down(8));

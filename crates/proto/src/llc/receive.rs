@@ -85,7 +85,7 @@ pub(super) struct HeardCommand {
 impl HeardCommand {
     /// Whether a command is this one again.
     fn is_again(&self, now: Instant, command: &Self, poll: bool) -> bool {
-        // Whoever is not known as one of ours yet, or not any more, has not booted for that.
+        // A station that is not known as one of ours yet, or not any more, has not booted for that.
         let boots = [self.incarnation, command.incarnation];
         if self.bit != command.bit || (boots[0] != boots[1] && !boots.contains(&0)) {
             return false;
@@ -270,7 +270,7 @@ impl Llc {
         self.assemblies_tick(now);
         let member = self.knows(mac, segment);
         let free = self.assemblies.iter().position(|assembly| !assembly.used);
-        // Who may go on for a minute does not keep the room for as long from others.
+        // A message that may go on for a minute does not keep the room for as long from others.
         let at = free.or_else(|| {
             let all = self.assemblies.iter().enumerate();
             let patient = all.filter(|(_, assembly)| now >= assembly.at + BIT_LIFE);

@@ -15,7 +15,7 @@ use rota_wire::llc::{
 };
 
 impl Llc {
-    /// A message to be sent. What becomes of it comes as an event, always.
+    /// A message to be sent. Its outcome comes as an event, always.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -280,7 +280,7 @@ impl Llc {
         self.give_up(now, slot, outcome);
     }
 
-    /// What is queued or held is swept out later, by whoever ends many at once.
+    /// Messages that are queued or held are swept out later, by whoever ends many at once.
     fn give_up(&mut self, now: Instant, slot: u16, outcome: MessageOutcome) {
         let message = self.messages[usize::from(slot)];
         let answered = matches!(
@@ -306,7 +306,7 @@ impl Llc {
         self.give_back(now, slot, of, answered);
     }
 
-    /// What is over leaves the queue before anybody looks at it, all of it in one go.
+    /// Messages that are over leave the queue before anybody looks at it, all of it in one go.
     fn sweep(&mut self) {
         if std::mem::replace(&mut self.swept, true) {
             return;

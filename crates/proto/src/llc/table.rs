@@ -102,7 +102,8 @@ pub(super) struct AckLink {
     pub(super) mac: MacAddr,
     /// The bit of the next command, or of the one that is outstanding.
     pub(super) bit: bool,
-    /// Whose command is outstanding: whoever is sent takes the direction, not who is queued.
+    /// The message whose command is outstanding: one that is sent takes the direction, not one that is
+    /// queued.
     pub(super) owner: Option<u16>,
     /// Messages that use it, wherever they are: it is kept for them.
     pub(super) users: u16,

@@ -280,8 +280,8 @@ impl Line {
         if self.channels.is_ending(channel) { 0 } else { self.port.units_a_cycle(channel) }
     }
 
-    /// What the channels want is done, and what the token machine found out goes to them at once. True if it
-    /// found out anything: the channels may have queued signals then.
+    /// The wishes of the channels are carried out, and the findings of the token machine go to them at once.
+    /// True if it found out anything: the channels may have queued signals then.
     #[inline]
     pub(super) fn carry_wants(&mut self, now: Instant) -> bool {
         // Most frames bring about neither.
@@ -333,11 +333,12 @@ impl Line {
         self.channels.has_event() || self.llc.has_event() || self.circuits.has_event()
     }
 
-    /// What leaves the queue for link control or a circuit is written by it; an entry that has become
+    /// An entry that leaves the queue for link control or a circuit is written by it; one that has become
     /// pointless is none.
     fn poll_link(&mut self, now: Instant, frame: &mut FrameBuf<'_>) -> Option<Output> {
         if self.llc.deadline() <= now {
-            // What has run out of time is not to stand in the queue when the token asks what is there.
+            // An entry that has run out of time is not to stand in the queue when the token asks what is
+            // there.
             self.tick_llc(now);
         }
         loop {

@@ -112,7 +112,7 @@ mod tests {
         work.set(Machine::LinkControl, NOW);
         work.set(Machine::Channels, NOW + Span::from_nanos(1));
         assert_eq!(work.next(NOW), Some(Machine::LinkControl));
-        // What is due amid a task of a lower class goes before the next one.
+        // Work that is due amid a task of a lower class goes before the next one.
         work.set(Machine::Channels, NOW);
         work.done(NOW);
         assert_eq!(work.next(NOW), Some(Machine::Channels));

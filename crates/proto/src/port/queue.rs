@@ -113,8 +113,8 @@ impl NrtQueue {
         self.levels[usize::from(level.min(SIGNALLING))].push_front(entry);
     }
 
-    /// What link control and circuits have under way is bounded by their own room, and takes none from the
-    /// host.
+    /// The frames that link control and circuits have under way are bounded by their own room, and take none
+    /// from the host.
     fn account(&mut self, entry: &Entry) {
         if entry.origin.is_bounded() {
             self.bounded_frames += 1;

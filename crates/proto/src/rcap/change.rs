@@ -274,7 +274,7 @@ impl Rcap {
         let entry = self.add(now, attempt, None, State::Answering);
         if let Some(added) = self.ledger.get_mut(entry) {
             (added.promise, added.memory) = (promise, memory);
-            // What was said of the death of its source on a path before counts for this contract, too.
+            // A word of the death of its source on a path before counts for this contract, too.
             (added.former, added.orphan_until) = gone;
         }
         let is_taken = self.ledger.set_buffers(entry, octets, self.limits.buffer_octets);

@@ -13,12 +13,12 @@
 //!
 //! *What conforms is not held.* U is the longest time from the eligibility at the source to that here, which
 //! the bounds of the nodes before allow. Let packet k be eligible at T_k at the source, as the traffic
-//! allows, and come within these bounds. Whatever it says to be ahead of a deadline that it keeps, T_k ≤ t_k
-//! ≤ T_k + U. By induction e_k ≤ T_k + U, since each term of the maximum is at most that. Hence e_k − t_k
-//! ≤ U. The same holds behind packets that were late, while T + U holds for them, too. Behind one that came
-//! L later than that, e_k ≤ T_k + U + L: packet k is held until T_k + L at the latest, so by L at most, and
-//! is dropped only if that is more than d. So none is dropped where L ≤ d. None passes
-//! before the one that came before it.
+//! allows, and come within these bounds. With any lead that it states of a deadline that it keeps, T_k ≤ t_k
+//! ≤ T_k + U. By induction e_k ≤ T_k + U, since each term of the maximum is at most that. Hence e_k − t_k ≤
+//! U. The same holds behind packets that were late, while T + U holds for them, too. Behind one that came L
+//! later than that, e_k ≤ T_k + U + L: packet k is held until T_k + L at the latest, so by L at most, and is
+//! dropped only if that is more than d. So none is dropped where L ≤ d. None passes before the one that came
+//! before it.
 
 use rota_admission::rtip::{RateJitter, Regulator, Traffic, delay_jitter_ahead};
 use rota_units::{Instant, Span};
@@ -156,8 +156,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever delays the bounds of the nodes before allow, packets of a source within its traffic pass
-        /// when they state to.
+        /// With any delays that the bounds of the nodes before allow, packets of a source within its traffic
+        /// pass when they state to.
         #[test]
         fn traffic_that_conforms_is_neither_held_nor_dropped(
             (x_min, more, burst) in (1u64..9, 0u64..9, 1u64..6),
@@ -211,8 +211,8 @@ mod tests {
             }
         }
 
-        /// Whatever comes, what passes keeps its order, is delayed by the bound at most behind the one
-        /// before, and is what the traffic allows in the time and the leeway.
+        /// All packets that pass keep their order, are delayed by the bound at most behind the one before,
+        /// and are what the traffic allows in the time and the leeway.
         #[test]
         fn what_passes_a_meter_is_within_the_contract(
             (x_min, more, burst) in (1u64..9, 0u64..9, 1u64..6),

@@ -224,7 +224,7 @@ proptest! {
         prop_assert!(ends + Span::from_micros(after.ahead_us()) <= (at(0) + ms(30)).max(ends));
     }
 
-    /// Whatever comes, what joins conforms, in the order in which it came, and no buffer is used twice.
+    /// All packets that join conform, in the order in which they came, and no buffer is used twice.
     #[test]
     fn what_joins_conforms_and_keeps_its_order(
         steps in proptest::collection::vec((0u64..4_000_000, 0u64..20_000, 0u8..4), 1..120),
@@ -485,8 +485,8 @@ fn packets_of_a_new_contract_wait_no_longer_than_the_bound_of_the_old_one() {
     assert!(table.end(DESTINATION).is_none() && table.is_empty());
 }
 
-/// What the sending program had left out was not known of a channel whose program takes its frames itself:
-/// the new contract waited for the whole old bound, or went on too early.
+/// The node did not know which units the sending program had left out where the receiving program takes its
+/// frames itself: the new contract waited for the whole old bound, or went on too early.
 #[test]
 fn packets_of_a_new_contract_do_not_wait_for_units_that_were_left_out() {
     let counts = ReaderCounts { units: 1, fragments: 2, next: 1, ..ReaderCounts::default() };

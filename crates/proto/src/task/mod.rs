@@ -12,9 +12,9 @@
 //! other client has the weight 1. Timers have deadlines and no tick (TRANSPORT-R37): a client whose deadline
 //! has come joins like any other.
 //!
-//! *The rule of a call's end.* What came amid a call joins before the client of that call joins again. The
-//! parent runs the interface procedures of all that came until then, and says [`Scheduler::done`] afterwards,
-//! which expires the timers first.
+//! *The rule of a call's end.* Work that came amid a call joins before the client of that call joins again.
+//! The parent runs the interface procedures of all that came until then, and says [`Scheduler::done`]
+//! afterwards, which expires the timers first.
 //!
 //! # The bound (theory.md §8.1; TRANSPORT-R53)
 //!

@@ -33,7 +33,7 @@ pub struct LooseInbox {
     whole: u64,
     /// The greatest that has come.
     top: u64,
-    /// What is missing is lost up to the distance of reordering before this one.
+    /// A missing TPDU is lost up to the distance of reordering before this one.
     newest: u64,
     /// TPDUs that were taken, and whole messages.
     taken: (u64, u64),
@@ -176,7 +176,8 @@ impl LooseInbox {
                 continue;
             }
             let is_lost = next.saturating_add(self.reorder) <= self.newest;
-            // What follows is dropped only when all before it was taken: gaps are told in their place.
+            // The TPDUs that follow are dropped only when all before it was taken: gaps are told in their
+            // place.
             if has_whole || (next <= self.limit() && !is_lost) {
                 return true;
             }
@@ -218,7 +219,7 @@ impl LooseInbox {
         true
     }
 
-    /// What has come up to there is dropped: its message is not whole.
+    /// All that has come up to there is dropped: its message is not whole.
     fn drop_to(&mut self, end: u64) {
         while self.base < end {
             self.base += 1;
@@ -230,7 +231,7 @@ impl LooseInbox {
         (self.scanned, self.whole) = (self.base, self.base);
     }
 
-    /// What is missing behind `base` is lost: up to the next that has come, or that may yet come.
+    /// All that is missing behind `base` is lost: up to the next that has come, or that may yet come.
     fn lose(&mut self) {
         let end = self.newest.saturating_sub(self.reorder);
         let near = end.min(self.limit());
@@ -249,14 +250,13 @@ impl LooseInbox {
 
     /// The next octets, for the program: of a whole message, or of a stream.
     pub fn peek(&self) -> Option<(Piece, &[u8])> {
-        let next = self.base + 1;
-        (next <= self.whole).then(|| (self.room.slots[self.room.at(next)].piece, self.room.data(next)))
+        self.peek_ahead(0)
     }
 
     /// The same of the TPDU so many behind it: what was copied for a program is not taken yet.
     pub fn peek_ahead(&self, ahead: u64) -> Option<(Piece, &[u8])> {
         let next = self.base + 1 + ahead.min(self.room.slots.len() as u64);
-        (next <= self.whole).then(|| (self.room.slots[self.room.at(next)].piece, self.room.data(next)))
+        (next <= self.whole).then(|| self.room.get(next))
     }
 
     /// The program has taken them; true if there were any.

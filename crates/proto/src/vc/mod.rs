@@ -10,7 +10,7 @@
 //! source's program wrote: none lost, doubled, reordered or altered, as long as the frames that carry TPDUs
 //! are proven. An end in order ([`End::Finished`]) says at both ends that all of it was taken. After another
 //! end the source knows what was certainly taken ([`Source::counts_taken`]); what is behind that is in doubt.
-//! Without error control whole messages arrive, or octets of a stream. What is lost is counted and told
+//! Without error control whole messages arrive, or octets of a stream. Losses are counted and told
 //! ([`Sink::losses`], [`Sink::gap`]), and an end in order says at both ends what was sent and what was taken.
 //! An end that begins anew knows nothing of its circuits, and their other ends are told so.
 //!

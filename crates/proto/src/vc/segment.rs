@@ -56,6 +56,11 @@ impl Room {
         &self.octets[at * self.stride..][..usize::from(self.slots[at].octets)]
     }
 
+    /// A TPDU that is kept.
+    pub(super) fn get(&self, sequence: u64) -> (Piece, &[u8]) {
+        (self.slots[self.at(sequence)].piece, self.data(sequence))
+    }
+
     /// Keeps a TPDU, which is no longer than was agreed on.
     pub(super) fn put(&mut self, sequence: u64, piece: Piece, data: &[u8]) {
         let at = self.at(sequence);
@@ -196,7 +201,7 @@ impl Outbox {
     /// A TPDU that is ready and not taken yet.
     pub fn get(&self, sequence: u64) -> (Piece, &[u8]) {
         debug_assert!((self.taken + 1..=self.ready).contains(&sequence), "{sequence}");
-        (self.room.slots[self.room.at(sequence)].piece, self.room.data(sequence))
+        self.room.get(sequence)
     }
 
     /// The receiver's program has taken all TPDUs up to there.
@@ -302,14 +307,13 @@ impl Inbox {
 
     /// The next TPDU in sequence, for the program.
     pub fn peek(&self) -> Option<(Piece, &[u8])> {
-        let next = self.taken + 1;
-        (next <= self.cum).then(|| (self.room.slots[self.room.at(next)].piece, self.room.data(next)))
+        self.peek_ahead(0)
     }
 
     /// The same for the TPDU so many behind it: what was copied for a program is not taken yet.
     pub fn peek_ahead(&self, ahead: u64) -> Option<(Piece, &[u8])> {
         let next = self.taken + 1 + ahead.min(self.room.slots.len() as u64);
-        (next <= self.cum).then(|| (self.room.slots[self.room.at(next)].piece, self.room.data(next)))
+        (next <= self.cum).then(|| self.room.get(next))
     }
 
     /// The program has taken it; true if there was one.

@@ -91,13 +91,6 @@ impl Kept {
         }
     }
 
-    fn peek(&self) -> Option<(Piece, &[u8])> {
-        match self {
-            Self::Sure(inbox) => inbox.peek(),
-            Self::Loose(inbox) => inbox.peek(),
-        }
-    }
-
     fn peek_ahead(&self, ahead: u64) -> Option<(Piece, &[u8])> {
         match self {
             Self::Sure(inbox) => inbox.peek_ahead(ahead),
@@ -330,7 +323,7 @@ impl Sink {
     }
 
     fn note_readable(&mut self) {
-        if !self.readable && self.event.is_none() && self.inbox.peek().is_some() {
+        if !self.readable && self.event.is_none() && self.inbox.peek_ahead(0).is_some() {
             self.readable = true;
             self.event = Some(SinkEvent::Readable);
         }
@@ -409,7 +402,7 @@ impl Sink {
     /// closes is not told that all was taken. After an end out of order what had come can still be read;
     /// after a close of this end nothing, since the sender is told what had been taken.
     pub fn peek(&self) -> Option<(Piece, &[u8])> {
-        if self.wants_more { self.inbox.peek() } else { None }
+        self.peek_ahead(0)
     }
 
     /// The same of the TPDU so many behind it, which is not taken yet.
@@ -422,7 +415,7 @@ impl Sink {
         if !self.wants_more || !self.inbox.take() {
             return false;
         }
-        self.readable = self.inbox.peek().is_some();
+        self.readable = self.inbox.peek_ahead(0).is_some();
         if self.state == State::Open {
             // The sender is told of new room when it is worth a TPDU, or when it could stand still.
             let (limit, quarter) = (self.inbox.limit(), u64::from(self.terms.window).div_ceil(4));

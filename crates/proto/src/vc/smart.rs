@@ -220,9 +220,8 @@ impl Smart {
         }
     }
 
-    /// Without error control what is lost is not sent again: it counts as over. Returns how many there were.
-    pub fn write_off(&mut self) -> u64 {
-        let lost = self.lost;
+    /// Without error control what is lost is not sent again: it counts as over.
+    pub fn write_off(&mut self) {
         while let Some(sequence) = self.next_lost() {
             let at = self.at(sequence);
             self.slots[at].place = Place::Arrived;
@@ -234,7 +233,6 @@ impl Smart {
         if self.is_idle() {
             (self.check_at, self.time_out_at) = (Instant::FAR, Instant::FAR);
         }
-        lost
     }
 
     /// Nobody answers what was sent: all of it counts as over.

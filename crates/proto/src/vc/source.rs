@@ -4,7 +4,7 @@ use super::flow::Flow;
 use super::segment::{Outbox, Written};
 use super::smart::{Expiry, Smart};
 use super::trip::{Pace, Retry, TRIES_MAX};
-use super::{Aimd, Counts, End, PacketPair, Timer, WINDOW_MAX};
+use super::{Aimd, Counts, End, Timer, WINDOW_MAX};
 use rota_units::{BitRate, Instant, Octets};
 use rota_wire::{FlowControl, Quality, Refusal, ResetCause, TPDU_HEADER_OCTETS, Terms, Tpdu, TpduBody};
 
@@ -186,14 +186,6 @@ impl Source {
     /// the window.
     pub const fn flow(&self) -> FlowControl {
         self.flow.kind()
-    }
-
-    /// The estimate of packet-pair, while it is in force.
-    pub const fn packet_pair(&self) -> Option<&PacketPair> {
-        match &self.flow {
-            Flow::Pair(pair) => Some(pair),
-            _ => None,
-        }
     }
 
     /// Octets of the longest message that can arrive: without error control a message arrives whole or not at
@@ -564,7 +556,7 @@ impl Source {
             State::Open | State::Closing => {}
             State::Lingering | State::Ended => return None,
         }
-        // What nobody answers shows no end that is gone: it must not keep the question back.
+        // Data that nobody answers shows no end that is gone: it must not keep the question back.
         if !self.is_answered() && self.ask_at() <= now {
             return Some(Next::Ask);
         }

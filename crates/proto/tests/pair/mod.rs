@@ -13,6 +13,19 @@ use rota_units::{BitRate, Instant, Octets, Span};
 use rota_wire::{DEFAULT_ETHERTYPE, FrameView, Key, Kind, MacAddr};
 use std::collections::VecDeque;
 
+/// Each check as a test of both media.
+macro_rules! both {
+    ($($check:ident),* $(,)?) => {
+        mod rether {
+            $(#[test] fn $check() { super::$check(rota_proto::MediumKind::Rether); })*
+        }
+        mod link {
+            $(#[test] fn $check() { super::$check(rota_proto::MediumKind::Link); })*
+        }
+    };
+}
+pub(crate) use both;
+
 pub const A: usize = 0;
 pub const B: usize = 1;
 pub const C: usize = 2;

@@ -393,7 +393,7 @@ impl Rig {
         }
         let mut body = [0; 200];
         let length = form.emit(&mut body);
-        // Whoever forms a ring knows its generation.
+        // The station that forms a ring knows its generation.
         let (generation, seq) = (self.node.rether().newest(), self.next_seq(1));
         let header = LinkHeader { seq, generation, ..self.header(1, Kind::Form) };
         let frame = self.frame(&header, &body[..length], &self.segment_key);

@@ -25,7 +25,7 @@ pub enum CircuitFlow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CircuitQuality {
-    /// What is lost is sent again.
+    /// Lost TPDUs are sent again.
     pub error_control: bool,
     /// A stream of octets, not messages.
     pub stream: bool,
@@ -45,7 +45,7 @@ pub struct CircuitTerms {
     pub window: u32,
     /// Octets of data in a TPDU at most: of a part in shared memory, too.
     pub octets: u32,
-    /// What is lost is sent again.
+    /// Lost TPDUs are sent again.
     pub error_control: bool,
     /// A stream of octets, not messages.
     pub stream: bool,
@@ -127,7 +127,7 @@ pub struct CircuitInfo {
     pub window: u32,
     /// Octets of data in a TPDU at most.
     pub octets: u32,
-    /// What is lost is sent again.
+    /// Lost TPDUs are sent again.
     pub error_control: bool,
     /// A stream of octets, not messages.
     pub stream: bool,

@@ -147,7 +147,7 @@ pub enum Request {
     },
     /// The client has mapped the memory of the socket it opened: seal it and let messages flow.
     LlcMapped,
-    /// Closes the socket of this connection. What is still to be sent is given up.
+    /// Closes the socket of this connection. Messages that are still to be sent are given up.
     LlcClose,
     /// Gives up what the socket of this connection still wants sent.
     LlcCancel,

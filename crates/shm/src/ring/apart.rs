@@ -204,8 +204,8 @@ impl Apart {
         })
     }
 
-    /// The next fragment, whose octets are put into `payload`. What is no frame of the channel, or an old
-    /// one, is counted and passed over.
+    /// The next fragment, whose octets are put into `payload`. A frame of another channel, or an old one, is
+    /// counted and passed over.
     pub(super) fn fetch(
         &mut self,
         payload: &mut [u8],

@@ -1,4 +1,4 @@
-//! Whoever watches: maps the file read-only and needs the node for nothing more.
+//! The reader of a log: it maps the file read-only and needs the node for nothing more.
 
 use std::mem::offset_of;
 use std::os::fd::OwnedFd;

@@ -171,7 +171,7 @@ pub struct TraceRecord<'a> {
     pub late_ns: i64,
     /// What the event says.
     pub extra: [u64; 3],
-    /// The first octets of the frame, or a word about the event. What is longer is cut.
+    /// The first octets of the frame, or a word about the event. A longer one is cut.
     pub octets: &'a [u8],
 }
 

@@ -227,8 +227,6 @@ pub(super) struct TakeEnd {
     coming: (u64, usize),
     /// Whole messages.
     pub(super) messages: u64,
-    /// TPDUs that were processed in vain.
-    pub(super) wasted: u64,
 }
 
 /// What a TPDU of data is to its receiver.
@@ -249,16 +247,14 @@ impl TakeEnd {
             }
             _ => Takes::Plain(WholeMessages::default()),
         };
-        Self { plan: *plan, machine, coming: (0, 0), messages: 0, wasted: 0 }
+        Self { plan: *plan, machine, coming: (0, 0), messages: 0 }
     }
 
     /// A TPDU is looked at, before any work.
     pub(super) fn judge(&mut self, tpdu: &Tpdu) -> Worth {
         let TpduBody::Data { message, index, last, .. } = tpdu.body else { return Worth::Work(0, false) };
         let Takes::Plain(whole) = &mut self.machine else { return Worth::Work(index, last) };
-        let (fate, freed) = whole.judge(message, index, last);
-        self.wasted += u64::from(freed);
-        match fate {
+        match whole.judge(message, index, last).0 {
             Fate::Kept(complete) => Worth::Work(index, complete),
             Fate::Dropped => Worth::Nothing,
         }

@@ -136,7 +136,7 @@ pub enum Job {
     Write(usize),
 }
 
-/// What the processor has done, for Figure 9.
+/// The work of a sender's processor, for Figure 9.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Calls of programs that send.
@@ -147,10 +147,6 @@ pub struct Spent {
     pub task: Span,
     /// Driver and bus.
     pub driver: Span,
-    /// Interrupts.
-    pub interrupt: Span,
-    /// Frames that were received, with the calls that took their messages.
-    pub take: Span,
 }
 
 /// The frames of the adaptor and of the processor.
@@ -213,7 +209,6 @@ impl Host {
     pub(super) fn receives(&mut self, frame: Vec<u8>) {
         if let Some(limit) = self.limit {
             // The interrupt comes whatever the processor does, and what it does takes so much longer.
-            self.spent.interrupt += self.costs.interrupt;
             match &mut self.job {
                 Some((_, ends)) => *ends += self.costs.interrupt,
                 None => self.owed += 1,
@@ -238,11 +233,8 @@ impl Host {
 
     /// How long the service routine takes.
     pub(super) fn interrupt_cost(&mut self) -> Span {
-        if self.limit.is_some() {
-            return self.costs.interrupt * core::mem::take(&mut self.owed);
-        }
-        self.spent.interrupt += self.costs.interrupt;
-        self.costs.interrupt
+        let interrupts = if self.limit.is_some() { core::mem::take(&mut self.owed) } else { 1 };
+        self.costs.interrupt * interrupts
     }
 
     /// The service routine has ended: all frames that have filled a buffer wait for the processor, or one

@@ -9,7 +9,6 @@
 mod ends;
 mod host;
 mod pcap;
-pub mod recovery;
 mod switch;
 
 pub use host::{HostCosts, Intake, Spent, picos};
@@ -155,8 +154,6 @@ pub struct CircuitSeen {
     pub tpdus: u64,
     /// TPDUs that were sent again.
     pub resent: u64,
-    /// TPDUs without error control that were processed in vain.
-    pub wasted: u64,
     /// True if it has ended in order.
     pub is_finished: bool,
     /// In the switch, on the way of its data.
@@ -316,7 +313,7 @@ impl Cells {
         let ends = self.sends.iter().zip(&self.takes);
         for (number, ((send, take), seen)) in ends.zip(&mut self.seen.circuits).enumerate() {
             (seen.written, seen.taken) = (send.written(), take.messages);
-            (seen.resent, seen.wasted) = (send.resent(), take.wasted);
+            seen.resent = send.resent();
             seen.is_finished = matches!(send.end, Some(End::Finished { .. }));
             let from = (self.plan.circuits[number].from, 0, VCI + 2 * number as u16);
             seen.cells = self.switch.counts(from);
@@ -395,7 +392,7 @@ impl Cells {
         }
     }
 
-    /// A cell leaves the switch. What it completes reaches the host one wire later.
+    /// A cell leaves the switch. The frame that it completes reaches the host one wire later.
     fn cell_passes(&mut self, port: usize) {
         let now = self.engine.now();
         self.port_armed[port] = false;
@@ -497,7 +494,7 @@ impl Cells {
         let host = &mut self.hosts[place];
         let Some(frame) = host.waiting.front_mut() else { return Span::ZERO };
         let Some((number, is_data, tpdu, data)) = read(frame) else { return Span::ZERO };
-        let cost = match self.takes[number].judge(&tpdu) {
+        match self.takes[number].judge(&tpdu) {
             Worth::Work(before, complete) if is_data => {
                 let call = if complete { host.costs.take_call } else { Span::ZERO };
                 host.costs.take(data.len(), before) + call
@@ -508,9 +505,7 @@ impl Cells {
                 frame.truncate(2);
                 Span::ZERO
             }
-        };
-        host.spent.take += cost;
-        cost
+        }
     }
 
     fn job_ends(&mut self, place: usize) {

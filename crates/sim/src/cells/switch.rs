@@ -323,7 +323,7 @@ mod tests {
         let (early, refused) = whole(DropRule::Frame { threshold: 2 }, 12);
         assert!(cut.dropped > 0 && kept.dropped > 0 && refused.dropped > 0);
         assert!(tail < early && partial <= early, "tail {tail}, partial {partial}, early {early}");
-        // What is refused at its first cell costs nothing behind the switch.
+        // A frame that is refused at its first cell costs nothing behind the switch.
         assert_eq!(refused.passed, 20 * early as u64, "{refused:?}");
         assert_eq!(8 - refused.frames_hurt, early as u64);
         assert_eq!(cut.passed + cut.dropped, 160);

@@ -157,7 +157,8 @@ impl Bounds {
     fn access(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
         let port = view.at(host).port();
         let port = port.filter(|port| is_token(port) && port.queued_frames() > 0);
-        // Whom the others have declared dead, as after three hogged tokens, no token visits until it rejoins.
+        // No token visits a station that the others have declared dead, as after three hogged tokens, until
+        // it rejoins.
         let port = port.filter(|port| !is_left_out(view, port.medium().station()));
         let Some((port, list)) = port.and_then(|port| Some((port, port.medium().list()?))) else {
             self.emptied(view, host);

@@ -57,7 +57,7 @@ impl Checker for Cycles {
             // fills the links leaves no cycle.
             let burden = view.windows.burden_of(last.at, view.now);
             let frame = view.settings.link.frame_span_max();
-            // What is late already is made up for in the time of the cycle that is not reserved.
+            // Lateness is made up for in the time of the cycle that is not reserved.
             let flooded = frame * view.windows.flooded_between(last.at, view.now);
             self.late = flooded + late.minus(trt.minus(last.reserved + frame));
             let late = undisturbed(view, *host) + burden.min(frame * 2);

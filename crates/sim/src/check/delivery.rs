@@ -109,10 +109,10 @@ impl Deliveries {
             let watch = &mut self.flows[flow];
             let Some(unit) = watch.unit(number).copied() else { continue };
             let channel = &view.flows[flow];
-            // What was on its way when its channel ended is judged by how the channel ended.
+            // A unit that was on its way when its channel ended is judged by how the channel ended.
             let ended = channel.state != FlowState::Open && channel.since <= due;
-            // Who is dead, or began anew and knows no channel, receives nothing: how soon the sender must be
-            // told is another rule.
+            // A station that is dead, or began anew and knows no channel, receives nothing: how soon the
+            // sender must be told is another rule.
             let receiver = view.at(channel.to);
             let ended = ended || receiver.port().is_none() || receiver.boots != channel.receiver_boots;
             let excuse = |begin| view.windows.excuse(begin, due, channel.from, channel.to);

@@ -151,7 +151,7 @@ mod tests {
         leave(&mut waiting, &[(0, true, false), (7, true, false), (0, true, false), (0, true, false)]);
     }
 
-    /// What goes on of one that has begun is no lower frame, and no turn of the next.
+    /// A later fragment of one that has begun is no lower frame, and no turn of the next.
     #[test]
     fn each_message_that_leaves_gives_the_next_one_a_lower_frame_of_its_own() {
         let mut waiting = Waiting::default();

@@ -40,7 +40,8 @@ fn agree_on(world: &World, segment: usize) -> Result<(), (&'static str, String)>
         let known: Vec<usize> = links.iter().map(|link| link.members().len()).collect();
         return Err(("L4", format!("not everybody knows everybody after quiet: {known:?} {states:?}")));
     }
-    // Who died again and again has to wait, for longer than this quiet lasts after the seventh time.
+    // A station that died again and again has to wait, for longer than this quiet lasts after the seventh
+    // time.
     let waits = |number| {
         let mac = there().find(|(.., link)| link.station() == number).map(|(_, station, _)| station.card.mac);
         let held_off =

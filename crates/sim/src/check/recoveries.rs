@@ -19,8 +19,8 @@ const REACH_CYCLES: u64 = 12;
 /// nobody may notice that it has fallen silent (seed 30000001342 of the product's timers).
 const UNNOTICED_CYCLES: u64 = 34;
 
-/// What struck, as far as recovery is concerned. What takes nothing from a ring that keeps its rules is no
-/// blow: frames doubled, forged or played again, a wall clock that jumps, a clock within its drift.
+/// What struck, as far as recovery is concerned. A fault that takes nothing from a ring that keeps its rules
+/// is no blow: frames doubled, forged or played again, a wall clock that jumps, a clock within its drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blow {
     /// One token frame was lost: the token of this generation and sequence.
@@ -191,7 +191,7 @@ impl RecoveryTimes {
                     (self.newest, self.listed, self.passed) = Default::default();
                 }
             }
-            // Who asks to be let in hears tokens and believes none.
+            // A station that asks to be let in hears tokens and believes none.
             Some(ModeName::Token) if view.holds(host) && self.in_ring(view, part) == 1 => {
                 self.believed(view, part, findings);
             }
@@ -232,7 +232,7 @@ impl RecoveryTimes {
         }
         let stamp = stamp(&frame);
         let rether = view.at(host).rether();
-        // What the node took, not what the frame says: its bits may have been turned over on the way.
+        // The node's own view counts, not what the frame says: its bits may have been turned over on the way.
         let believed =
             rether.is_some_and(|rether| rether.mode() == ModeName::Token && rether.list_stamp() == stamp);
         if believed && stamp > self.newest {
@@ -262,7 +262,7 @@ impl RecoveryTimes {
         let strangers = are_strangers(view.stations, view.now);
         let bound = if strangers { view.recovery.meeting_of_strangers() } else { view.recovery.meeting() };
         self.meeting = (blow == Blow::Meeting && others == 0 && !switches).then_some((view.now, bound));
-        // What is lost while a station stands still or is late may be sent again to it, or by it.
+        // A frame that is lost while a station stands still or is late may be sent again to it, or by it.
         let lost = matches!(blow, Blow::TokenLost(_));
         let silent = view.stations.iter().any(|(_, host)| is_missed(view, host));
         let late = view.stations.iter().any(|(_, host)| host.profile.late_ppm > 0);
@@ -381,7 +381,7 @@ impl RecoveryTimes {
         }
         let blows: Vec<_> = self.recent(last, view).collect();
         let Some((first, _)) = blows.first().copied() else { return };
-        // What lasts is measured from its end: until then it goes on striking.
+        // A fault that lasts is measured from its end: until then it goes on striking.
         let over = blows.iter().map(|(at, blow)| blow.ends(*at)).max().unwrap_or(first);
         let lasts = blows.iter().any(|(at, blow)| blow.ends(*at) > *at);
         let took = view.now.since(if lasts { over } else { first }.max(last));
@@ -519,8 +519,8 @@ fn is_missed(view: &View<'_>, station: Station<'_>) -> bool {
     is_silent && !links(view.stations, view.now).all(|(_, rether)| knows(rether))
 }
 
-/// Whether all stations that run share one generation and key, or none runs a ring. Who asks to be let in is
-/// outside until its hold-off ends.
+/// Whether all stations that run share one generation and key, or none runs a ring. A station that asks to be
+/// let in is outside until its hold-off ends.
 fn is_one_ring(view: &View<'_>) -> bool {
     let links = links(view.stations, view.now).map(|(_, rether)| rether);
     let mut links = links.filter(|rether| rether.mode() != ModeName::Joining);

@@ -53,7 +53,7 @@ impl Visits {
     }
 }
 
-/// Who answers is not declared dead. A number that a restarted station has given up may be.
+/// A station that answers is not declared dead. A number that a restarted station has given up may be.
 fn living_dead(view: &View<'_>, host: usize, findings: &mut Findings) {
     let Some(judge) = view.at(host).rether() else { return };
     for (other, alive) in view.stations.iter().filter(|(_, alive)| alive.is_running(view.now)) {

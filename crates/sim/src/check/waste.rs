@@ -33,7 +33,8 @@ impl Checker for Waste {
             match seen {
                 Seen::Sent { host, frame, kind: Some(Kind::Token), .. } => {
                     let ether_type = view.settings.ether_type;
-                    // Who has gone back to plain mode meanwhile tells so behind all that its queue held.
+                    // A station that has gone back to plain mode meanwhile tells so behind all that its queue
+                    // held.
                     let to =
                         view.stations.iter().filter(|(_, to)| is_token_for(frame, to.card.mac, ether_type));
                     let rings = to.map(|(_, to)| to.mode()).any(|mode| mode == Some(ModeName::Token));
@@ -68,9 +69,9 @@ impl Waste {
         let last = &mut self.last[host];
         let (more, newest) = (claims > last.claims && boots == last.boots, last.newest);
         (last.boots, last.claims, last.newest) = (boots, claims, rether.newest());
-        // Who comes back from a ring of a newer generation believes no token of this one: only a claim makes
-        // a generation that is new to both, whatever the other's mode is by now (seed 346679 of the proven
-        // timers). The claimant itself knows the generation that it claims, and is no stranger.
+        // A station that comes back from a ring of a newer generation believes no token of this one: only a
+        // claim makes a generation that is new to both, whatever the other's mode is by now (seed 346679 of
+        // the proven timers). The claimant itself knows the generation that it claims, and is no stranger.
         let stranger = |(at, other): (usize, Station<'_>)| {
             at != host && other.rether().is_some_and(|rether| rether.newest() > newest)
         };

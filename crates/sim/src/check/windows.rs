@@ -198,8 +198,8 @@ impl Windows {
         }
     }
 
-    /// What goes on, frame by frame, is no new fault inside another's recovery: `span` behind `begin` is
-    /// excused, and nothing is doubled.
+    /// A fault that goes on, frame by frame, is no new one inside another's recovery: `span` behind `begin`
+    /// is excused, and nothing is doubled.
     pub fn go_on(&mut self, begin: Instant, span: Span) {
         match self.all.last_mut() {
             _ if self.closed => {}

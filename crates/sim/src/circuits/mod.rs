@@ -8,6 +8,7 @@
 
 mod pair;
 mod receiver;
+pub mod recovery;
 pub mod resends;
 mod sender;
 pub mod shared;

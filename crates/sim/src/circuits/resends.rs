@@ -1,6 +1,7 @@
 //! How much is sent again over a path that loses: the shipping SMART beside a model of go-back-N
 //! (TRANSPORT-R28, TRANSPORT-R29). Time is in slots: one TPDU leaves in each, as long as the window lets it.
 
+use super::recovery::due;
 use crate::engine::Stream;
 use rota_proto::vc::{Inbox, Pace, Piece, Smart};
 use rota_units::{Instant, Span};
@@ -49,8 +50,7 @@ impl<T> Way<T> {
     }
 
     fn arrived(&mut self, now: u64) -> Option<T> {
-        let has_arrived = self.items.front().is_some_and(|(at, _)| *at <= now);
-        if has_arrived { self.items.pop_front().map(|(_, item)| item) } else { None }
+        due(&mut self.items, now)
     }
 }
 

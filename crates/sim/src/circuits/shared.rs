@@ -47,7 +47,7 @@ pub struct SharedPlan {
     pub loss_ppm: u32,
     /// TPDUs of the error-control window.
     pub window: u32,
-    /// What is taken before this is not counted.
+    /// Octets that are taken before this are not counted.
     pub warm: Span,
     /// How long is counted.
     pub span: Span,

@@ -241,7 +241,7 @@ impl Programs {
             return None;
         }
         let assembly = self.assembling.remove(&key)?;
-        // What is behind the newest unit will not be completed any more.
+        // A unit behind the newest one will not be completed any more.
         while let Some((old, _)) = self.assembling.range((delivery.channel, 0)..key).next() {
             let old = *old;
             self.assembling.remove(&old);

@@ -262,7 +262,7 @@ impl CsmaCd {
 
     /// Hands a frame of `octets` (check sequence included, preamble not) to a station's card.
     ///
-    /// What happens before `now` happens first, so `now` must never go back.
+    /// Events before `now` happen first, so `now` must never go back.
     ///
     /// # Errors
     /// [`SendError`]: the card is full, or there is no such station.

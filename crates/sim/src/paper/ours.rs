@@ -173,7 +173,7 @@ fn load(world: &mut World, scene: &Scene) {
 }
 
 /// The largest unit of four equal sessions with which the mean access delay of `scene` stays within
-/// `tolerance`; `None` when not even `low` does. What admission refuses does not count.
+/// `tolerance`; `None` when not even `low` does. A session that admission refuses does not count.
 pub fn largest(scene: &Scene, tolerance: Span, low: u32, high: u32) -> Option<u32> {
     let fits = |octets: u32| {
         let scene = Scene { sessions: vec![octets; 4], ..scene.clone() };

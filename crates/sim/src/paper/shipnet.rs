@@ -9,8 +9,8 @@
 //! Three numbers of each host are fitted, all others come out: the fixed work of a transmitter is the printed
 //! delay of an empty message, the firmware's time an octet follows from the printed delay of 2,000 octets,
 //! and the share of the fixed work in which the processor has nothing to do from the idle time of an empty
-//! message. What a receiver's fixed work is, the paper says in words: it is 6 % slower than a transmitter
-//! (section 6.2).
+//! message. The paper states a receiver's fixed work in words: it is 6 % slower than a transmitter (section
+//! 6.2).
 
 use rota_units::Span;
 

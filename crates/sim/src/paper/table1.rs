@@ -116,7 +116,7 @@ pub fn run(streams: usize, frames: u64, phases: Phases, seed: u64) -> Run {
         testbed.alarm(clock.due(0), (stream as u64) << 40);
     }
     let expected = unloaded();
-    // What is not seen to be on time is late, lost packets included.
+    // A packet that is not seen to be on time is late, lost ones included.
     let mut on_time = vec![0u64; streams];
     while let Some(happened) = testbed.step() {
         match happened {

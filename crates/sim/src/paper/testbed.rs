@@ -1,8 +1,8 @@
 //! The paper's laboratory: 486 machines with programmed I/O, on one shared 10 Mbit/s segment.
 //!
 //! A host is one processor that does one thing at a time, interrupts first; a packet reaches the card only
-//! when the processor has copied it there, and leaves the card's memory of two packets one after another,
-//! 140 µs (a of eq. 7) after the one before. Copies take what Table 3 says. What the paper does not print
+//! when the processor has copied it there, and leaves the card's memory of two packets one after another, 140
+//! µs (a of eq. 7) after the one before. Copies take what Table 3 says. A cost that the paper does not print
 //! is not charged: UDP and IP, system calls, the scheduler.
 
 use super::profile::{FIRST_BESIDE_COPY, PER_PACKET, copy_to_nic};

@@ -475,7 +475,7 @@ impl<'a> Run<'a> {
         }
         self.at(now + LOOK, Action::KeepAcross(index));
         if self.across[index].is_none_or(|flow| self.world.is_across_over(flow)) {
-            // What it was booked for is over.
+            // Its booked time is over.
             if self.across[index].is_some() && spec.suite.end.is_some() {
                 return;
             }
@@ -499,7 +499,7 @@ impl<'a> Run<'a> {
             self.at(now + self.world.segments[on].settings.trt, Action::Change(index, nth));
             return;
         }
-        // Who has closed meanwhile is told so.
+        // A station that has closed meanwhile is told so.
         let _ = self.world.resize_flow(flow, unit);
     }
 

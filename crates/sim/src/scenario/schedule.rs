@@ -233,7 +233,7 @@ impl Reading {
     }
 }
 
-/// What waits for its frames waits to the end.
+/// A fault that waits for its frames waits to the end.
 fn placed(timed: &Timed, end: Span) -> Timed {
     let waits = matches!(timed.fault, Fault::Wire { .. });
     Timed { lasts: if waits { end } else { timed.lasts }, ..timed.clone() }

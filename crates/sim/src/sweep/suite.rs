@@ -49,7 +49,7 @@ impl Campaign {
         let mut random = Stream::named(seed, "campaign suite");
         let duration = scenario.duration.as_nanos() / 1_000_000;
         divide(&mut random, &mut scenario);
-        // What all ask for together is denied for its load: fewer of the plain ones leave room.
+        // The sum of all requests is denied for its load: fewer of the plain ones leave room.
         scenario.across.truncate(3);
         for _ in 0..random.between(2, 5) {
             let kind = KINDS[random.below(KINDS.len() as u64) as usize];

@@ -142,7 +142,7 @@ impl TaskBounds {
         self.running = Some((None, now));
     }
 
-    /// What the CPU did is over; the unit is complete.
+    /// The CPU's work is over; the unit is complete.
     pub fn ends(&mut self, now: Instant) {
         self.check(now);
         for client in 0..self.clients.len() {

@@ -94,8 +94,6 @@ pub struct Seen {
     pub findings: Vec<Finding>,
     /// How often it compared a count with its bound.
     pub checks: u64,
-    /// How long the CPU worked.
-    pub worked: Span,
     /// The same seed and plan give the same.
     pub hash: Digest,
 }
@@ -151,7 +149,6 @@ struct Host {
     doing: Doing,
     asks_at: Instant,
     got: Vec<Got>,
-    worked: Span,
 }
 
 /// Runs a host to the end of its plan.
@@ -167,9 +164,9 @@ pub fn run(seed: u64, plan: Plan) -> Result<Seen, Refused> {
         host.go_on();
     }
     host.bounds.check(end);
-    let Host { engine, bounds, got, worked, .. } = host;
+    let Host { engine, bounds, got, .. } = host;
     let (hash, checks, findings) = (engine.event_hash(), bounds.checks(), bounds.findings().to_vec());
-    Ok(Seen { got, findings, checks, worked, hash })
+    Ok(Seen { got, findings, checks, hash })
 }
 
 impl Host {
@@ -197,7 +194,6 @@ impl Host {
             doing: Doing::Nothing,
             asks_at: Instant::FAR,
             got: vec![Got::default(); count],
-            worked: Span::ZERO,
             plan,
         })
     }
@@ -328,7 +324,6 @@ impl Host {
     }
 
     fn works(&mut self, takes: Span) {
-        self.worked += takes;
         self.engine.schedule(self.engine.now() + takes, Event::Free);
     }
 }

@@ -139,7 +139,7 @@ impl World {
             self.happened.count(Happened::Restarted);
         }
         if self.hosts[index].node.is_some() {
-            // Whoever is started while it runs falls silent as what it was.
+            // A station that is started while it runs falls silent as what it was.
             self.saw_of(index, &Seen::Struck { blow: Blow::Death });
         }
         self.fragments_die(index);

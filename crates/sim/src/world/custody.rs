@@ -165,7 +165,7 @@ impl World {
         self.traffic.custody.flow(frame).is_some()
     }
 
-    /// What a process had not looked at ends with it.
+    /// Frames that a process had not looked at end with it.
     pub(super) fn fragments_die(&mut self, host: usize) {
         let inbox = std::mem::take(&mut self.hosts[host].process.inbox);
         for Waiting { frame, .. } in inbox {

@@ -105,7 +105,7 @@ impl World {
             Fault::Partition { .. } | Fault::OneWay { .. } => self.cut(on, fault, until, &random),
             _ => self.begin_evil(on, fault, lasts),
         }
-        // What strikes by itself says so when it does.
+        // A fault that strikes by itself says so when it does.
         let mut struck = false;
         for segment in self.felt_on(on, fault) {
             if let Some(blow) = self.blow_of(segment, fault, until) {
@@ -155,10 +155,10 @@ impl World {
                 let pulled = (half * 2) * lasts.minus(Span::from_nanos(1)).count_down(half * 2);
                 other(until.max(self.now() + pulled + half), 1)
             }
-            // Whose address another has is reached no more, nor is the other.
+            // A station whose address another has is reached no more, nor is the other.
             Fault::Clone { .. } => other(until, 2),
             Fault::Babble { .. } | Fault::Insider { .. } => other(until, 0),
-            // What waits at the ports must leave them first.
+            // Frames that wait at the ports must leave them first.
             Fault::Flood { .. } => {
                 let port = settings.link.rate.span_of_up(settings.port_queue);
                 other(until + port, stations)
@@ -224,7 +224,7 @@ impl World {
                 hosts.iter().for_each(|host| self.kill(*host));
                 hosts.iter().for_each(|host| self.start(*host));
             }
-            // What these do, they do at each beat.
+            // These strike at each beat.
             _ => {}
         }
     }

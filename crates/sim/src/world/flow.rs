@@ -403,7 +403,7 @@ impl World {
         }
     }
 
-    /// What a dead process sent on is over.
+    /// The flow of a dead process is over.
     pub(super) fn end_flows_of(&mut self, host: usize) {
         for flow in 0..self.traffic.flows.len() {
             if self.traffic.flows[flow].from == host {

@@ -105,7 +105,7 @@ impl World {
             self.arrive(on, to, frame);
             return;
         }
-        // What time alone changes is not the frame's doing.
+        // A change that time alone makes is not the frame's doing.
         if self.hosts[to].is_running(self.engine.now()) {
             self.wake_now(to);
         }
@@ -221,7 +221,7 @@ impl World {
         }
         host.process.alarm = Instant::FAR;
         if now < host.process.paused_until || host.process.serving {
-            // Whoever goes on looks at the timers then.
+            // A station that goes on looks at the timers then.
             return;
         }
         if now < host.processor.busy_until {

@@ -1,8 +1,8 @@
 //! What a message, a TPDU and an octet of a circuit cost the CPU (TRANSPORT-R57): the shipping machines of
 //! both ends, each TPDU and each acknowledgement built, tagged, handed to the device and its tag checked.
 //!
-//! Both ends are timed together, since one cost is to hold for either. What a program and its wake-up cost is
-//! not in it.
+//! Both ends are timed together, since one cost is to hold for either. The cost of a program and its wake-up
+//! is not in it.
 
 use super::file::{COST_MAX, Measurement};
 use super::fit::Spread;
@@ -100,8 +100,8 @@ impl Times {
         Ok(Self { octets, short, full, row })
     }
 
-    /// The costs that no message has exceeded. What a TPDU and an octet take is that of nine messages in ten;
-    /// what the longest of each kind took beyond that is the message's.
+    /// The costs that no message has exceeded. The costs of a TPDU and an octet are those of nine messages in
+    /// ten; what the longest of each kind took beyond that is the message's.
     pub fn costs(&self) -> Costs {
         let usual = costs(self.octets, [self.short.p90, self.full.p90, self.row.p90]);
         let unit = |octets| usual.unit(Octets::new(octets));

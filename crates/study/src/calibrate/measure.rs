@@ -71,7 +71,7 @@ impl Bench {
         let short = self.prepare(SHORT)?;
         let (frame, visit) = self.visits(full, prepare.p90.max(short.p90))?;
         let hop = self.peer.map(|peer| self.hop(peer)).transpose()?;
-        // What lasts longer is recorded as a stall where it happens, and excused by that record alone.
+        // A longer pause is recorded as a stall where it happens, and excused by that record alone.
         let slack = wake.max.min(STALL_MIN);
         let charged = prepare.p90.max(short.p90);
         let admission = Costs {

@@ -2,7 +2,7 @@
 
 use super::chart::Figure;
 use crate::plot::{Axis, Look, Panel, Series};
-use rota_sim::cells::recovery::{Path, Recovered};
+use rota_sim::circuits::recovery::{Path, Recovered};
 use rota_wire::FlowControl;
 
 /// Losses in a million.

@@ -139,7 +139,7 @@ impl Panel {
         (across, frame.bottom - self.y.share(y) * (frame.bottom - frame.top))
     }
 
-    /// Draws it all. What leaves the axes is cut off where `clip` names that, once in a page.
+    /// Draws it all. A curve that leaves the axes is cut off where `clip` names that, once in a page.
     ///
     /// # Errors
     /// The writer's; a string has none.

@@ -219,7 +219,7 @@ impl AcrossTable {
         self.change.iter().map(change).collect()
     }
 
-    /// The terms of the second suite. What contradicts them is found when the scenario is checked.
+    /// The terms of the second suite. The check of the scenario finds what contradicts them.
     fn suite(&self, index: usize, stations: usize) -> Result<Suite, Wrong> {
         let part = "across";
         let TermsTable { backup, begins, ends, partition, group, at_once, .. } = &self.terms;

@@ -11,7 +11,7 @@ const QUEUE_MIN: Octets = Octets::new(1_514);
 /// More beats than one each microsecond are not simulated.
 const PERIOD_MIN: Span = Span::from_micros(1);
 
-/// The fields of a kind beside `kind`, `at` and `lasts`. What happens to frames can choose among them.
+/// The fields of a kind beside `kind`, `at` and `lasts`. A fault of frames can choose among them.
 fn fields(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Loss => &["share", "burst", "frames", "station", "other"],
@@ -210,7 +210,7 @@ impl File {
                 format!("station {station} would never start; name it in a storm, or leave it out");
             return Err(wrong("", 0, "dark", sentence));
         }
-        // What one recovery takes longer than is no judge of whether all agree again.
+        // A time that is shorter than one recovery is no judge of whether all agree again.
         let least = recovery(scenario);
         if scenario.quiet > Span::ZERO && scenario.quiet < least {
             let sentence = format!(

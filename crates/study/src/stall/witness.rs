@@ -55,8 +55,8 @@ impl StallWatch {
 }
 
 fn watch(cpu: usize, stop: &AtomicBool) -> Vec<Stall> {
-    // Above the node, so that only the host itself can make it late. What is refused makes it a witness that
-    // also sees other programs in the way, which delay the streams no less.
+    // Above the node, so that only the host itself can make it late. A refusal makes it a witness that also
+    // sees other programs in the way, which delay the streams no less.
     let _ = Realtime::ask(Wish { fifo: Some(WITNESS_PRIORITY), cpu: Some(cpu), lock: false });
     let mut log = StallLog::of_more_than(LEAST);
     while !stop.load(Ordering::Relaxed) {

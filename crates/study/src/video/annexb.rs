@@ -75,7 +75,7 @@ pub(super) fn parse(octets: Vec<u8>) -> Result<Video, &'static str> {
     if !has_sps || !has_pps {
         return Err("it has no parameter sets");
     }
-    // What follows the last picture without one of its own ends that picture's unit.
+    // NAL units behind the last picture, without a picture of their own, belong to that picture's unit.
     if !has_picture {
         starts.pop();
     }

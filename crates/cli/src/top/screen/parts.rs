@@ -60,7 +60,7 @@ fn wrapped(sentence: &str, width: usize) -> Vec<String> {
 }
 
 impl Painter<'_> {
-    /// What is too long ends with a sign that says so.
+    /// A text that is too long ends with a sign that says so.
     pub(super) fn line(&mut self, area: Rect, row: u16, line: &Line<'_>) {
         if row >= area.height || area.width == 0 {
             return;

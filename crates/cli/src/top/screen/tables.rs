@@ -40,7 +40,7 @@ impl Painter<'_> {
         let stations = &self.picture.stations;
         let most = stations.iter().map(|s| s.load.maximum.rate_bps).max().unwrap_or(0);
         let mut order: Vec<&Station> = stations.iter().collect();
-        // What should be looked at must not be what has no room.
+        // The rows that should be looked at must not be those without room.
         order.sort_by_key(|station| (station.alive, station.load.now.rate_bps == 0, station.station));
         self.rows(area, &order, |parts, _, station| parts.station(station, most, area.width));
     }

@@ -268,7 +268,8 @@ fn a_port_that_is_lost_by_its_gate_outside_a_ring_says_farewell() {
     assert_eq!(lan.gateway.members(1), 2);
 }
 
-/// What nodes tell each other at a port that is gone kept the thread awake for as long as the node lived.
+/// The words of nodes to each other at a port that was gone kept the thread awake for as long as the node
+/// lived.
 #[test]
 fn a_lost_port_is_not_waited_for_any_more() {
     let mut lan = Lan::new();

@@ -262,8 +262,8 @@ fn memory_that_comes_when_its_channel_has_ended_is_not_kept() {
     assert!(lan.receiver.data.rings.sinks.is_empty(), "nobody would take it away later");
 }
 
-/// Who is meant by a number is meant still when another station has that number; and what the control thread
-/// keeps of a channel's other end is no number.
+/// A station that is meant by a number is meant still when another station has that number; and what the
+/// control thread keeps of a channel's other end is no number.
 #[test]
 fn a_station_that_was_named_by_its_number_is_kept_by_its_node() {
     let mut lan = Lan::new();

@@ -83,7 +83,7 @@ fn r4_delays_of_cycles_do_not_add_up() {
         assert_eq!(cycle.lasts(trt + first), none());
         assert_eq!(cycle.lasts(trt), none(), "behind, but no further");
         assert_eq!(cycle.lasts(trt + half + more), found);
-        // What is broken once is told once: the next ones are reckoned from here on.
+        // A rule that is broken once is told once: the next ones are reckoned from here on.
         let again = if more == NS { none() } else { vec!["R4"] };
         assert_eq!(cycle.lasts(trt + NS), again);
     }
@@ -168,7 +168,7 @@ fn r4_each_flooded_slot_of_the_cycle_delays_the_next_one_by_a_frame() {
     assert_eq!(cycle.lasts(end + NS), ["R4"], "a slot of the cycle before");
 }
 
-/// What flooded slots delay is made up for in the time that a cycle has beside its slots and one frame.
+/// The delay of flooded slots is made up for in the time that a cycle has beside its slots and one frame.
 #[test]
 fn r4_what_flooded_slots_delayed_is_made_up_for_where_there_is_time() {
     let (trt, late) = (Cycle::new().trt(), Cycle::new().late());

@@ -230,7 +230,7 @@ fn l6_a_station_that_fell_silent_is_found_in_a_round_of_all() {
     }
 }
 
-/// What strikes a ring that is whole again is the first blow of its own recovery.
+/// A blow to a ring that is whole again is the first one of its own recovery.
 #[test]
 fn l6_a_ring_that_is_whole_has_done_with_what_was_over_before_its_list() {
     let recovery = Ring::new().recovery();

@@ -162,7 +162,7 @@ fn s8_another_client_changes_a_delay_by_one_quantum_at_most() {
     assert!(alone.same(&got(&[1, 2, 3, 4], ms(5)), ms(2)).is_err(), "one is more");
 }
 
-/// What the stations announced bounds their recovery, until a longer time is in force.
+/// The times that the stations announced bound their recovery, until a longer time is in force.
 #[test]
 fn l6_where_timers_follow_stalls_a_ring_is_back_sooner() {
     let mut spec = WorldSpec::new(5);

@@ -116,7 +116,7 @@ fn ask_llc(end: &mut End, packet: &mut [u8], priority: u8) -> Result<Option<Span
     }
     let End { socket, to, room, asked } = end;
     stamp(packet, asked);
-    // What came too late for an earlier question is no answer to this one.
+    // A late answer to an earlier question is none to this one.
     while socket.receive(room)?.is_some() {}
     trip::llc(socket, *to, packet, priority, room, ANSWER_WITHIN, || false)
 }
@@ -126,7 +126,7 @@ fn ask_udp(udp: &mut UdpEnd, packet: &mut [u8]) -> Result<Option<Span>, Failure>
     let mut room = [0; 4_096];
     stamp(packet, &mut udp.asked);
     if udp.was_lost {
-        // What has no room for a number could take the late answer for its own.
+        // A message without room for a number could take the late answer for its own.
         udp.socket.set_nonblocking(true).map_err(Failure::failed)?;
         while udp.socket.recv(&mut room).is_ok() {}
         udp.socket.set_nonblocking(false).map_err(Failure::failed)?;

@@ -105,7 +105,7 @@ impl Path {
                 if arrives {
                     all.delivered = number;
                 } else {
-                    // What left behind it is out of sequence, and was sent for nothing.
+                    // All that left behind it is out of sequence, and was sent for nothing.
                     next = number;
                     flying.clear();
                 }
@@ -145,7 +145,8 @@ impl Path {
     }
 }
 
-fn due<T>(queue: &mut VecDeque<(u64, T)>, slot: u64) -> Option<T> {
+/// The next of those that have been on their way for long enough.
+pub(super) fn due<T>(queue: &mut VecDeque<(u64, T)>, slot: u64) -> Option<T> {
     let is_due = queue.front().is_some_and(|(at, _)| *at <= slot);
     if is_due { queue.pop_front().map(|(_, what)| what) } else { None }
 }
