@@ -87,6 +87,25 @@ fn a_card_that_never_empties_does_not_keep_the_host_silent() {
     assert_eq!((rig.state(), rig.count(Kind::Switch)), ("plain", 0));
 }
 
+/// It stays in plain Ethernet under the epoch of the switch that nobody has heard of. It did not answer the
+/// next initiator, whose ring had the same epoch.
+#[test]
+fn whoever_asked_nobody_to_switch_answers_the_next_initiator() {
+    let mut rig = Rig::plain();
+    let before = rig.node.rether().mode_epoch();
+    rig.card_empties = false;
+    rig.open(6_250, true);
+    assert_eq!(rig.node.rether().mode_epoch(), before + 1);
+    rig.run(ms(600));
+    assert_eq!((rig.state(), rig.count(Kind::Switch)), ("plain", 0));
+    assert_eq!(rig.node.rether().mode_epoch(), before + 1, "an epoch never falls");
+    rig.card_empties = true;
+    rig.mode_epoch = before + 1;
+    rig.switch(3, 0);
+    rig.run(ms(5));
+    assert_eq!((rig.state(), rig.count(Kind::SwitchAck)), ("yielding", 1));
+}
+
 #[test]
 fn of_several_initiators_the_smaller_id_wins() {
     let mut rig = Rig::plain();

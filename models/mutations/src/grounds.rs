@@ -1,8 +1,9 @@
 //! Small worlds, each made for what a kind of bug needs to show itself.
 
 use rota_sim::{
-    Draw, Fault, Load, Mix, Moment, Reservation, Scenario, Select, Settings, Shape, Stream, Timed, WireFault,
-    ports,
+    AcrossChannel, AcrossSpec, Answer, Chances, Draw, Fault, Initiation, Load, Manner, MediumKind, Mix,
+    Moment, Reservation, Scenario, SegmentSpec, Select, Sessions, Settings, Shape, Stream, Suite, Timed,
+    Topology, WireFault, WorldSpec, ports,
 };
 use rota_units::{BitRate, Octets, Span};
 
@@ -163,4 +164,69 @@ pub fn switches(seed: u64) -> Scenario {
         scenario.mix = Some(Mix { weights, every: ms(2_000), longest: ms(1_000) });
     }
     scenario
+}
+
+/// Many channels between two stations of a fast segment and one behind a slow link: of the statistical
+/// class, or all in one partition of the link, or booked ones, with channels in both directions that the link
+/// carries one way only. Nothing goes wrong.
+pub fn crowd(seed: u64) -> Scenario {
+    let (mut random, mut scenario) = world("crowd", seed, (4, 4));
+    (scenario.settle, scenario.duration, scenario.quiet) = (ms(3_000), ms(8_000), ms(24_000));
+    let mut link = scenario.world.settings.clone();
+    link.medium.medium = MediumKind::Link;
+    let name = "studio".parse().expect("a name");
+    if seed % 3 == 1 {
+        link.medium.partitions.add(name, 20).expect("there is room");
+    }
+    let (topology, card_queue) = (Topology::Link { delay: WorldSpec::CABLE }, link.port_queue);
+    let more = vec![SegmentSpec { settings: link, topology, card_queue }];
+    let across = Some(Sessions { delay_max: ms(2), quota: None, breaks_ppm: 0, reroute: Span::ZERO });
+    let ports = vec![vec![0], vec![0], vec![0, 1], vec![1]];
+    let settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
+    scenario.world = WorldSpec { more, across, ports, ..WorldSpec::with(4, settings) };
+    let count = random.between(8, 16);
+    for at in 0..count {
+        let mut spec = spec(&mut random, Suite { partition: Some(name), ..Suite::default() });
+        match seed % 3 {
+            0 => on_and_off(&mut random, &mut spec),
+            1 => {}
+            _ => {
+                let is_back = at < count / 2;
+                spec.suite = if is_back { booked(&mut random) } else { both() };
+                (spec.from, spec.to) = if is_back { (spec.to, spec.from) } else { (spec.from, spec.to) };
+            }
+        }
+        let (changes, joins, leaves) = (Vec::new(), Vec::new(), Vec::new());
+        let (open, close, by_receiver, dies) = (ms(100) * at, None, false, false);
+        scenario.across.push(AcrossChannel { spec, open, close, by_receiver, dies, changes, joins, leaves });
+    }
+    scenario
+}
+
+/// A channel from one of two stations to the one behind the link.
+fn spec(random: &mut Stream, suite: Suite) -> AcrossSpec {
+    let (from, to, uid) = (random.below(2) as usize, 3, 0);
+    let (octets, period) = (random.between(2_000, 6_000) as u32, ms(random.between(20, 40)));
+    let (delay, manner, answer) = (Some(some_ms(random, 100) + ms(100)), Manner::Greedy, Answer::Accepts);
+    AcrossSpec { from, to, octets, period, delay, uid, manner, answer, suite }
+}
+
+/// The statistical class: one unit in a hundred or a thousand may miss its bound.
+fn on_and_off(random: &mut Stream, spec: &mut AcrossSpec) {
+    (spec.manner, spec.octets, spec.period) = (Manner::OnOff, random.between(900, 1_200) as u32, ms(5));
+    let late_ppb = [1_000_000, 10_000_000][random.below(2) as usize];
+    let average = spec.period * random.between(2, 3);
+    let interval = average * random.between(4, 8);
+    let chances = Chances { late_ppb, loss_ppb: late_ppb };
+    let (average, interval) = (Some(average), Some(interval));
+    spec.suite = Suite { chances, average, interval, room: 1_200, ..Suite::default() };
+}
+
+/// It ends in the first half of the run.
+fn booked(random: &mut Stream) -> Suite {
+    Suite { end: Some(ms(1_000) + some_ms(random, 2_000)), ..Suite::default() }
+}
+
+fn both() -> Suite {
+    Suite { asks: Initiation::Duplex, ..Suite::default() }
 }

@@ -150,4 +150,14 @@ pub const GROUNDS: &[Ground] = &[
         what: "channels across segments are opened and closed, in every second world with faults",
         scenario: |seed| Campaign::Product.scenario(sweep::ACROSS + seed),
     },
+    Ground {
+        name: "suite",
+        what: "the same with the second suite: second paths, bookings, partitions, groups, both directions",
+        scenario: |seed| Campaign::Product.scenario(sweep::SUITE + seed),
+    },
+    Ground {
+        name: "crowd",
+        what: "many channels over one link: by chance, in a partition, or both ways; nothing goes wrong",
+        scenario: grounds::crowd,
+    },
 ];

@@ -384,8 +384,9 @@ impl Rether {
                 }
                 return;
             }
-            Mode::Joining(_) => !newer(self.mode_epoch, switch.mode_epoch),
-            Mode::Plain => newer(switch.mode_epoch, self.mode_epoch),
+            // An equal epoch may be that of a switch which this station began and asked nobody for, because
+            // its card did not empty (seed 62000007691 of the product's timers).
+            Mode::Joining(_) | Mode::Plain => !newer(self.mode_epoch, switch.mode_epoch),
             // Several initiators: the smaller ID wins (paper section 2.2.2).
             Mode::Initiating(_) => {
                 newer(switch.mode_epoch, self.mode_epoch)

@@ -95,6 +95,8 @@ struct SegmentPart {
     last: Option<Instant>,
     /// Said already that its token is overdue.
     told: bool,
+    /// No process ran at the last look.
+    stands: bool,
 }
 
 /// Measures recoveries and holds them to their bounds.
@@ -299,7 +301,8 @@ impl RecoveryTimes {
         let hosts = || view.stations.iter();
         let has_ring =
             |part| hosts().any(|(at, host)| self.part(at) == part && host.mode() == Some(ModeName::Token));
-        self.parts = [0, 1].map(|part| SegmentPart { last: last.filter(|_| has_ring(part)), told: false });
+        let part = |part| SegmentPart { last: last.filter(|_| has_ring(part)), ..SegmentPart::default() };
+        self.parts = [0, 1].map(part);
     }
 
     fn recent<'a>(&'a self, from: Instant, view: &View<'_>) -> impl Iterator<Item = (Instant, Blow)> + 'a {
@@ -337,8 +340,10 @@ impl RecoveryTimes {
     fn overdue(&mut self, view: &View<'_>, findings: &mut Findings) {
         for part in 0..2 {
             let Some(last) = self.parts[part].last.filter(|_| !self.parts[part].told) else { continue };
-            if self.running(view, part).next().is_none() {
-                // Nobody is there to recover (seed 20000000032 of the product's timers).
+            let stands = self.running(view, part).next().is_none();
+            if std::mem::replace(&mut self.parts[part].stands, stands) || stands {
+                // Nobody was there to recover (seed 20000000032 of the product's timers) until now (seed
+                // 62000000261).
                 self.parts[part].last = Some(view.now);
                 continue;
             }
@@ -363,8 +368,8 @@ impl RecoveryTimes {
     }
 
     fn believed(&mut self, view: &View<'_>, part: usize, findings: &mut Findings) {
-        let known =
-            std::mem::replace(&mut self.parts[part], SegmentPart { last: Some(view.now), told: false });
+        let alive = SegmentPart { last: Some(view.now), ..SegmentPart::default() };
+        let known = std::mem::replace(&mut self.parts[part], alive);
         let Some(last) = known.last else { return };
         self.judge(view, part, last, findings);
         (self.outdated, self.unnoticed) = (0, 0);

@@ -1,4 +1,5 @@
-//! S2, R6: what a station believes only rises: token stamps, generations, mode epochs.
+//! S2, R6: what a station believes only rises: token stamps, generations, mode epochs. Each switch that a
+//! station begins has an epoch of its own.
 
 use super::{Checker, Findings, Seen, View};
 use rota_wire::{FrameView, Generation};
@@ -13,6 +14,8 @@ struct Last {
     newest: Generation,
     named: Generation,
     mode_epoch: u32,
+    /// The switches that it has begun.
+    switches: u64,
 }
 
 /// Watches what each station has seen in its present boot.
@@ -25,10 +28,11 @@ impl Rising {
     fn of(&mut self, view: &View<'_>, host: usize) -> &mut Last {
         self.last.resize(view.stations.places(), Last::default());
         let last = &mut self.last[host];
-        let incarnation = view.at(host).rether().map_or(0, |rether| rether.incarnation());
-        let life = (view.at(host).boots, incarnation);
+        let rether = view.at(host).rether();
+        let life = (view.at(host).boots, rether.map_or(0, |rether| rether.incarnation()));
         if last.life != life {
-            *last = Last { life, ..Last::default() };
+            let switches = rether.map_or(0, |rether| rether.counters().switches);
+            *last = Last { life, switches, ..Last::default() };
         }
         last
     }
@@ -69,6 +73,13 @@ impl Checker for Rising {
                         let what = format!("host {host}: mode epoch {epoch} after {}", last.mode_epoch);
                         findings.add(view.now, "R6", what);
                     }
+                    // Frames of the mode before would be those of the new one.
+                    let switches = rether.counters().switches;
+                    if switches > last.switches && epoch == last.mode_epoch {
+                        let what = format!("host {host} begins a switch under epoch {epoch}, which is over");
+                        findings.add(view.now, "R6", what);
+                    }
+                    last.switches = switches;
                     (last.generation, last.mode_epoch) = (generation, epoch);
                     last.newest = rether.newest();
                 }

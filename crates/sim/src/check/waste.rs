@@ -1,5 +1,6 @@
 //! R9: where nothing goes wrong nobody claims a token, and none is sent again and again: its acknowledgement
-//! may wait behind what a long hold sends, but not for ever.
+//! may wait behind what a long hold sends, but not for ever. Whatever goes wrong, no station makes a token
+//! before it has asked the others.
 
 use super::{Checker, Findings, Seen, View};
 use crate::faults::is_token_for;
@@ -18,6 +19,9 @@ struct Last {
     newest: Generation,
     token: (Generation, u64),
     times: u32,
+    /// The tokens that it has made, and true if a claim has left since the last one.
+    made: u64,
+    has_asked: bool,
 }
 
 /// Watches tokens sent again and claims of each station.
@@ -45,7 +49,12 @@ impl Checker for Waste {
                         self.token(view, *host, token, findings);
                     }
                 }
-                Seen::Acted { host } => self.claim(view, *host, findings),
+                Seen::Sent { host, kind: Some(Kind::Claim), .. } => self.last[*host].has_asked = true,
+                Seen::Acted { host } => {
+                    // The next one reads what this one learns of its boot.
+                    self.made(view, *host, findings);
+                    self.claim(view, *host, findings);
+                }
                 _ => {}
             }
         }
@@ -60,6 +69,32 @@ impl Waste {
         if last.times > TIMES && !view.windows.cover(view.now) {
             let what = format!("host {host} sent one token {} times, and nothing had gone wrong", last.times);
             findings.add(view.now, "R9", what);
+        }
+    }
+
+    /// Each living member of its ring might hold the token that it has not heard of.
+    fn made(&mut self, view: &View<'_>, host: usize, findings: &mut Findings) {
+        let Some(rether) = view.at(host).rether() else { return };
+        let (boots, made) = (view.at(host).boots, rether.counters().tokens_regenerated);
+        let last = &mut self.last[host];
+        let more = made > last.made && boots == last.boots;
+        let has_asked = if more { std::mem::take(&mut last.has_asked) } else { last.has_asked };
+        last.made = made;
+        if !more || has_asked {
+            return;
+        }
+        let might_hold = |(at, other): &(usize, Station<'_>)| {
+            let is_member = |mac| {
+                let member = rether.member_at(mac).filter(|member| member.station != 0);
+                member.is_some_and(|member| !rether.has_heard_will(mac, member.incarnation))
+            };
+            *at != host
+                && other.is_running(view.now)
+                && other.mode() == Some(ModeName::Token)
+                && is_member(other.card.mac)
+        };
+        if let Some((other, _)) = view.stations.iter().find(might_hold) {
+            findings.add(view.now, "R9", format!("host {host} made a token and never asked host {other}"));
         }
     }
 

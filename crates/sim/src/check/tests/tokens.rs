@@ -274,3 +274,35 @@ fn r7_an_epoch_is_of_one_mode() {
         }
     }
 }
+
+#[test]
+fn r9_a_token_is_made_only_when_the_others_were_asked() {
+    let mut bench = Bench::ring(true);
+    let before: Vec<_> = bench.world.hosts.iter().map(|host| host.node.clone()).collect();
+    bench.world.kill(0);
+    bench.world.run_for(ms(5_000));
+    let made =
+        |node: &Option<Node>| node.as_ref().map_or(0, |node| node.rether().counters().tokens_regenerated);
+    let claimant = (1..5).find(|host| made(&bench.world.hosts[*host].node) > made(&before[*host]));
+    let host = claimant.expect("somebody has made a token");
+    let after = bench.world.hosts[host].node.clone();
+    let (start, acted) = (bench.start(), Seen::Acted { host });
+    let claim = sent(host, Kind::Claim, &frame(Kind::Claim, 1, (generation(5), 0), |_| 40), false);
+    let mut found = |asks: bool, others_live: bool| {
+        let mut checker = Waste::default();
+        bench.world.hosts[host].node = before[host].clone();
+        bench.look(&mut checker, start, std::slice::from_ref(&acted));
+        if asks {
+            bench.look(&mut checker, start, std::slice::from_ref(&claim));
+        }
+        bench.world.hosts[host].node = after.clone();
+        for other in (1..5).filter(|other| *other != host) {
+            bench.world.hosts[other].node = before[other].clone().filter(|_| others_live);
+        }
+        bench.excuse(start, start);
+        bench.look(&mut checker, start, std::slice::from_ref(&acted))
+    };
+    assert_eq!(found(false, true), ["R9"], "whatever goes wrong");
+    assert_eq!(found(true, true), none());
+    assert_eq!(found(false, false), none(), "nobody is left to ask");
+}

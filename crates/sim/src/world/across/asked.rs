@@ -14,6 +14,10 @@ use rota_units::Span;
 /// the source.
 pub(super) const ASKED: Span = Span::from_millis(8_000);
 
+/// The receiver hears that its source was denied within this time and that of a word: it asks again where a
+/// session has broken meanwhile.
+const DENIED: Span = Span::from_millis(2_000);
+
 impl World {
     /// The receiver asks for a channel. Its flow has no number until the source has opened it.
     pub(super) fn ask_across(&mut self, spec: AcrossSpec) -> Result<usize, RequestError> {
@@ -180,14 +184,19 @@ impl World {
     /// T11: the way there of a channel in both directions stands without the way back.
     pub(super) fn look_at_pairs(&mut self) {
         let now = self.now();
+        let told = self.neighbours.delay_most() * self.hosts.len() as u64 + DENIED;
         for there in 0..self.across.flows.len() {
             let Some(back) = self.across.flows[there].beside.back else { continue };
             let (one, other) = (&self.across.flows[there], &self.across.flows[back]);
             let never = matches!(other.sender, EndState::Waits | EndState::Denied);
             let stands = one.sender == EndState::Open && !one.is_closing;
-            let overdue = now.since(other.asked) > ASKED + OUTCOME;
+            let (since, within) = match other.beside.over[0] {
+                Some(denied) if other.sender == EndState::Denied => (denied, told),
+                _ => (other.asked, ASKED + OUTCOME),
+            };
+            let overdue = now.since(since) > within;
             let runs = self.hosts[one.spec.from].is_running(now);
-            if never && stands && overdue && runs && !self.across_excused(there, other.asked, now) {
+            if never && stands && overdue && runs && !self.across_excused(there, since, now) {
                 self.broke("T11", format!("channel {there} is open, and {back}, its way back, never was"));
             }
         }
