@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socketpair};
+use rota_contract::CloseCause;
 use rota_wire::{Refusal, ResetCause};
 
 use crate::board::{Board, BoardView};
 use crate::layout::{READER_OCTETS, RxRing};
 use crate::memfd::{self, FINAL_SEALS};
 use crate::memory::{
-    ClientSource, MemoryError, NodeSource, ReaderFile, SourceShape, board, kernel, open_board, open_source,
+    ClientSink, ClientSource, MemoryError, NodeSource, ReaderFile, SourceShape, board, kernel, open_board,
+    open_source,
 };
 use crate::raw::WritePages;
 use crate::ring::{CellReader, CellWriter};
@@ -66,6 +68,9 @@ pub enum CircuitEnd {
     /// The program wrote nonsense into its ring.
     #[error("this program wrote something impossible into its shared memory")]
     Hostile,
+    /// The channel that carried it has ended. No board says this: a channel has its own word there.
+    #[error("{}", .0.sentence())]
+    Channel(CloseCause),
     /// A later node's word.
     #[error("it has ended for a reason that this program does not know")]
     Unknown,
@@ -97,6 +102,22 @@ const REFUSED: u64 = 0x100;
 const RESET: u64 = 0x200;
 
 impl CircuitEnd {
+    /// The end of a circuit whose channel has ended so.
+    pub const fn of_channel(cause: CloseCause) -> Self {
+        match cause {
+            CloseCause::Finished => Self::Finished,
+            CloseCause::SenderDied | CloseCause::ReceiverDied | CloseCause::ReceiverClosed => {
+                Self::Reset(ResetCause::Aborted)
+            }
+            CloseCause::PeerGone => Self::Silent,
+            CloseCause::PeerStopped => Self::NodeStopped,
+            CloseCause::PeerDied => Self::NodeDied,
+            CloseCause::PortGone => Self::PortGone,
+            CloseCause::Hostile => Self::Hostile,
+            other => Self::Channel(other),
+        }
+    }
+
     /// Its word on the board, which is never 0.
     fn code(self) -> u64 {
         let place = |at: Option<usize>| at.map_or(0xff, |at| at as u64 + 1);
@@ -156,6 +177,20 @@ impl BoardView {
     }
 }
 
+impl ClientSource {
+    /// Asks for one octet on the bell of this channel, if its program has asked for one.
+    pub fn arm(&self) {
+        self.ring.arm();
+    }
+}
+
+impl ClientSink {
+    /// As [`ClientSource::arm`].
+    pub fn arm(&self) {
+        self.ring.arm();
+    }
+}
+
 /// The shape of the memory of one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CircuitShape {
@@ -169,8 +204,18 @@ pub struct CircuitShape {
 pub struct Bell(OwnedFd);
 
 impl Bell {
+    /// The one that came with an answer.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotOurs`] where something else came.
+    pub fn open(descriptors: Vec<OwnedFd>) -> Result<Self, MemoryError> {
+        let [bell] = <[OwnedFd; 1]>::try_from(descriptors)
+            .map_err(|_| MemoryError::NotOurs { found: "another number of files", wanted: "a bell" })?;
+        Ok(Self(bell))
+    }
+
     /// Octets that are there now.
-    fn octets(&self) -> usize {
+    pub fn octets(&self) -> usize {
         let peek = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_PEEK;
         recv(self.0.as_raw_fd(), &mut [0; BELL_OCTETS_MAX], peek).unwrap_or(0)
     }
@@ -191,7 +236,11 @@ impl AsFd for Bell {
     }
 }
 
-fn bells() -> Result<(OwnedFd, OwnedFd), MemoryError> {
+/// The two ends of a bell, the node's first.
+///
+/// # Errors
+/// [`MemoryError::Kernel`].
+pub fn bells() -> Result<(OwnedFd, OwnedFd), MemoryError> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     socketpair(AddressFamily::Unix, SockType::Stream, None, flags).map_err(kernel("make a pair of sockets"))
 }

@@ -42,7 +42,7 @@ pub mod trace;
 pub use board::{Board, BoardView, ChannelCounter, ChannelState, SlotMark};
 pub use circuit::{
     Bell, CircuitEnd, CircuitShape, CircuitState, ClientCircuitSink, ClientCircuitSource, NodeCircuitSink,
-    NodeCircuitSource, PART_FINISH, PART_LAST, open_circuit_sink, open_circuit_source,
+    NodeCircuitSource, PART_FINISH, PART_LAST, bells, open_circuit_sink, open_circuit_source,
 };
 pub use counters::{CounterReader, CounterTable};
 pub use memory::{
