@@ -126,12 +126,17 @@ fn stream(what: &'static str) -> impl Fn(std::io::Error) -> Failure {
 fn send(args: &Args, to: &str, service: u32, patience: Span) -> Result<Exit, Failure> {
     let mut sender = Sender::connect(&ControlName::default(), to, service, &options(args)?)?;
     say_promise(sender.carried(), sender.terms().octets);
+    let begun = rota::now();
     let mut input = std::io::stdin().lock();
     let sent = if args.messages {
         send_lines(&mut sender, &mut input, patience)
     } else {
         send_octets(&mut sender, &mut input, patience)
     };
+    if sent.is_ok() && sender.carried().is_some() {
+        let took = rota::now().since(begun);
+        rota_answer::put_error_line(&format!("all of it was handed over within {took}\n"));
+    }
     sent.and_then(|()| Ok(sender.finish(patience).map(|_| Exit::Done)?)).map_err(|failure| {
         let taken = sender.taken();
         let what = if args.messages {

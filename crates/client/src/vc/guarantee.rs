@@ -44,7 +44,8 @@ impl Guarantee {
 
     /// Octets of data in a TPDU at most (S).
     pub(super) fn tpdu(&self) -> u16 {
-        let usual = self.rate.octets_in_down(USUAL).get().max(USUAL_OCTETS);
+        // No fewer than fill the cycle: a period that is a little shorter would reserve two slots in each.
+        let usual = (self.rate.octets_in_down(USUAL).get() + 1).max(USUAL_OCTETS);
         let octets = if self.message == 0 { usual } else { u64::from(self.message) };
         u16::try_from(octets).unwrap_or(CARRIED_OCTETS_MAX).min(CARRIED_OCTETS_MAX)
     }
@@ -150,9 +151,9 @@ mod tests {
     #[test]
     fn a_leaky_bucket_is_stated_as_a_channel_states_traffic() {
         let of_rate = Guarantee::of_rate(mbit(2));
-        assert_eq!((of_rate.tpdu(), of_rate.messages()), (8_333, 2));
-        assert_eq!(of_rate.traffic().period, Span::from_micros(33_332));
-        assert_eq!(of_rate.traffic().unit_octets_max, 8_345);
+        assert_eq!((of_rate.tpdu(), of_rate.messages()), (8_334, 2));
+        assert_eq!(of_rate.traffic().period, Span::from_micros(33_336));
+        assert_eq!(of_rate.traffic().unit_octets_max, 8_346);
         assert_eq!(of_rate.terms(), AskedTerms::default());
         let bursts = Guarantee { message: 1_000, burst: 8_000, peak: Some(mbit(10)), ..of_rate };
         assert_eq!((bursts.tpdu(), bursts.messages()), (1_000, 8));
