@@ -1,5 +1,6 @@
 /* Circuits as sockets. "vc serve 7" answers each message by its octets turned round, until the circuit has ended; "vc ask n2 7
- * COUNT" asks so often. "vc take 8" adds up the octets of a stream that "vc give n2 8 OCTETS" sends, without blocking. */
+ * COUNT" asks so often. "vc take 8" adds up the octets of a stream that "vc give n2 8 OCTETS" sends, without blocking; "vc give
+ * n2 8 OCTETS RATE" sends them on a guaranteed circuit at so many bit/s. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,17 +123,21 @@ static int take(const char *service)
     return rota_vc_close(vc) || rota_vc_close(ears) ? die("close") : 0;
 }
 
-static int give(const char *node, const char *service, unsigned long count)
+static int give(const char *node, const char *service, unsigned long count, unsigned long rate)
 {
-    rota_vc_qos qos = { .size = sizeof qos, .simplex = 1 };
+    rota_vc_qos qos = { .size = sizeof qos, .simplex = 1, .rate_bps = rate };
     struct pollfd wait = { .events = POLLOUT };
     unsigned long at = 0, k;
+    if (rate)
+        qos.unreliable = 1, qos.flow = ROTA_VC_CHANNEL_FLOW;
     if ((wait.fd = rota_vc_socket(NULL)) < 0 || rota_vc_set(wait.fd, ROTA_VC_NONBLOCK, 1))
         return die("socket");
     if (rota_vc_connect(wait.fd, node, atoi(service), &qos) && errno != EINPROGRESS)
         return die("connect");
     if (rota_vc_poll(&wait, 1, 20000) != 1 || rota_vc_connect(wait.fd, node, atoi(service), &qos) == 0 || errno != EISCONN)
         return die("open");
+    if (rate)
+        fprintf(stderr, "each %ld octets within %ld us\n", rota_vc_get(wait.fd, ROTA_VC_TPDU), rota_vc_get(wait.fd, ROTA_VC_BOUND_NS) / 1000);
     while (at < count) {
         unsigned long room = count - at < sizeof buffer ? count - at : sizeof buffer;
         ssize_t octets;
@@ -159,8 +164,8 @@ int main(int argc, char **argv)
         return take(argv[2]);
     if (argc == 5 && !strcmp(argv[1], "ask"))
         return ask(argv[2], argv[3], atoi(argv[4]));
-    if (argc == 5 && !strcmp(argv[1], "give"))
-        return give(argv[2], argv[3], strtoul(argv[4], NULL, 10));
-    fprintf(stderr, "usage: vc serve|take SERVICE | vc ask NODE SERVICE COUNT | vc give NODE SERVICE OCTETS\n");
+    if ((argc == 5 || argc == 6) && !strcmp(argv[1], "give"))
+        return give(argv[2], argv[3], strtoul(argv[4], NULL, 10), argc == 6 ? strtoul(argv[5], NULL, 10) : 0);
+    fprintf(stderr, "usage: vc serve|take SERVICE | vc ask NODE SERVICE COUNT | vc give NODE SERVICE OCTETS [RATE]\n");
     return 2;
 }

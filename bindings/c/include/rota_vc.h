@@ -26,21 +26,26 @@ extern "C" {
 /* What a circuit carries. */
 enum { ROTA_VC_STREAM = 0, ROTA_VC_MESSAGES = 1 };
 
-/* What holds its sender: a window that follows losses; the receiver's room alone; a leaky bucket of depth_octets at rate_bps. */
-enum { ROTA_VC_WINDOW_FLOW = 0, ROTA_VC_OPEN_FLOW = 1, ROTA_VC_BUCKET_FLOW = 2 };
+/* What holds its sender: a window that follows losses; the receiver's room alone; a leaky bucket of depth_octets at rate_bps; a
+ * channel, which reserves rate_bps and carries the circuit: the guaranteed one, with simplex and unreliable. */
+enum { ROTA_VC_WINDOW_FLOW = 0, ROTA_VC_OPEN_FLOW = 1, ROTA_VC_BUCKET_FLOW = 2, ROTA_VC_CHANNEL_FLOW = 3 };
 
 /* The quality of a circuit. A 0 stands for the usual: a duplex stream, reliable, behind a window. */
 typedef struct rota_vc_qos {
     size_t size;              /* sizeof(rota_vc_qos) */
-    uint64_t depth_octets;    /* of a leaky bucket, headers counted */
+    uint64_t depth_octets;    /* of a leaky bucket, headers counted; of a channel what may be sent at once */
     uint64_t rate_bps;
     uint32_t window;          /* TPDUs on their way at most, to 16384; 0: 256 */
     uint8_t kind;             /* ROTA_VC_STREAM, ROTA_VC_MESSAGES */
     uint8_t simplex;          /* 1: the connecting end sends, the accepting one receives */
     uint8_t unreliable;       /* 1, with simplex alone: nothing is sent again; a message comes whole or not at all */
-    uint8_t flow;             /* ROTA_VC_WINDOW_FLOW, ROTA_VC_OPEN_FLOW, ROTA_VC_BUCKET_FLOW */
+    uint8_t flow;             /* ROTA_VC_WINDOW_FLOW, ROTA_VC_OPEN_FLOW, ROTA_VC_BUCKET_FLOW, ROTA_VC_CHANNEL_FLOW */
     uint8_t level;            /* of the queue of ordinary traffic, 0 (lowest) to 7 */
     uint8_t reserved[3];      /* 0 */
+    /* With ROTA_VC_CHANNEL_FLOW alone. */
+    uint32_t message_octets;  /* the largest message that is one unit of the channel; 0: what the rate carries in 33 ms */
+    uint64_t peak_bps;        /* the rate at which what is sent at once leaves; 0: rate_bps */
+    uint64_t delay_ns;        /* the longest delay that is borne; 0: any */
 } rota_vc_qos;
 
 /* For rota_vc_set and rota_vc_get. A handle that is accepted has those of its listener, and blocks. */
@@ -56,8 +61,10 @@ enum {
     /* Of the receiving end; 0 with error control. A TPDU is a piece of a stream or of a message, one frame. */
     ROTA_VC_LOST_TPDUS = 8,   /* TPDUs lost for good, those that were dropped with their message among them */
     ROTA_VC_LOST_MESSAGES = 9, /* messages that were not delivered, as far as is known */
-    ROTA_VC_GAP = 10          /* TPDUs lost in front of what rota_vc_recv gave last, told once: ask after each call. No call
+    ROTA_VC_GAP = 10,         /* TPDUs lost in front of what rota_vc_recv gave last, told once: ask after each call. No call
                                * joins octets of a stream from before and behind a gap */
+    ROTA_VC_BOUND_NS = 11,    /* of a guaranteed circuit: from the turn of a TPDU to its arrival, at most; 0 of another one */
+    ROTA_VC_TPDU = 12         /* octets of a TPDU at most; one of a guaranteed circuit takes its turn however short it is */
 };
 
 /* For send and recv. */
@@ -74,7 +81,8 @@ int rota_vc_listen(int vc, int backlog);
 /* The next circuit, as a handle of its own. The name of its other station goes to `from`, which may be NULL, cut to `room`. */
 int rota_vc_accept(int vc, char *from, size_t room);
 /* Opens a circuit to a service of a node, which is a name, a number or an address. `qos` may be NULL. A duplex circuit is
- * open when the other program has accepted it. A handle that does not block gives EINPROGRESS: wait for POLLOUT, call again,
+ * open when the other program has accepted it. Where the channel of a guaranteed one does not fit, ECONNREFUSED comes with a
+ * sentence that says by how much, and what would fit. A handle that does not block gives EINPROGRESS: wait for POLLOUT, call again,
  * and EISCONN means that it is open. */
 int rota_vc_connect(int vc, const char *node, uint32_t service, const rota_vc_qos *qos);
 /* Sends octets of a stream, or one message, and returns how many octets were taken: all of them, where the handle blocks.

@@ -114,6 +114,7 @@ impl From<VcError> for Failure {
         match error {
             VcError::Node(error) => error.into(),
             VcError::NodeGone => Self::node_gone(),
+            VcError::Refused(refusal) => Self::refused(&refusal.sentence),
             other => Self::failed(other),
         }
     }

@@ -1,7 +1,7 @@
 //! `rota pipe`: standard input into a circuit, and a circuit onto standard output.
 
-use rota::ControlName;
-use rota::vc::{CircuitListener, Flow, ListenOptions, Options, Receiver, Sender};
+use rota::vc::{CircuitListener, Flow, Guarantee, ListenOptions, Options, Receiver, Sender};
+use rota::{ChannelId, ControlName};
 use rota_answer::{Exit, Failure, Format};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
 use std::io::{Read, Write};
@@ -14,7 +14,9 @@ use std::io::{Read, Write};
 The sender ends with code 0 when the other program has taken all of it. With
 --messages each line is a message, without its end of line; the receiver
 writes each message as a line. Without error control ('best-effort',
-'guaranteed') the receiver says at the end how much is lost.")]
+'guaranteed') the receiver says at the end how much is lost. With
+'guaranteed' a channel is reserved; a refusal ends with code 3, and says by
+how much it does not fit. Code 4 says that TPDUs of it were late or lost.")]
 pub struct Args {
     /// Receive one circuit of this service, and write it to standard output
     #[arg(long, value_name = "SERVICE", conflicts_with_all = ["to", "service", "class"])]
@@ -28,18 +30,28 @@ pub struct Args {
     /// Messages, one a line, instead of a stream of octets
     #[arg(long)]
     messages: bool,
-    /// 'reliable', 'best-effort', or 'guaranteed' with --rate and --depth
+    /// 'reliable', 'best-effort', or 'guaranteed' with --rate: a channel reserves it
     #[arg(long, value_enum, default_value = "reliable")]
     class: Class,
     /// Hold the sender by packet-pair instead of the window, behind a bottleneck that serves circuits in turn
     #[arg(long, conflicts_with_all = ["rate", "class", "listen"])]
     packet_pair: bool,
-    /// The rate of a leaky bucket
+    /// The rate of a leaky bucket; of 'guaranteed' that of the octets sent
     #[arg(long, value_parser = parse_rate, value_name = "RATE", allow_hyphen_values = true)]
     rate: Option<BitRate>,
-    /// The depth of a leaky bucket
+    /// The depth of a leaky bucket: what may be sent at once
     #[arg(long, value_parser = parse_octets, value_name = "OCTETS", default_value = "16384octets")]
     depth: Octets,
+    /// Of 'guaranteed': the largest message that is one unit of the channel; what --rate carries in 33 ms
+    /// unless given
+    #[arg(long, value_parser = parse_octets, value_name = "SIZE", requires = "rate")]
+    message: Option<Octets>,
+    /// Of 'guaranteed': the rate at which what is sent at once leaves; that of --rate unless given
+    #[arg(long, value_parser = parse_rate, value_name = "RATE", requires = "rate")]
+    peak: Option<BitRate>,
+    /// Of 'guaranteed': the longest delay that is borne; refused where the way cannot keep it
+    #[arg(long, value_parser = parse_span, value_name = "TIME", requires = "rate")]
+    delay: Option<Span>,
     /// TPDUs that may be on their way at most
     #[arg(long, value_name = "N", default_value_t = 256)]
     window: u32,
@@ -72,25 +84,38 @@ pub fn run(args: &Args, _: Format) -> Result<Exit, Failure> {
 }
 
 fn options(args: &Args) -> Result<Options, Failure> {
-    let class = match (args.class, args.rate) {
-        (Class::Reliable, None) if args.packet_pair => {
-            Options { flow: Flow::PacketPair, ..Options::RELIABLE }
-        }
-        (Class::Reliable, None) => Options::RELIABLE,
-        (Class::Reliable, Some(rate)) => {
-            Options { flow: Flow::Bucket(args.depth, rate), ..Options::RELIABLE }
-        }
-        (Class::BestEffort, None) => Options::BEST_EFFORT,
-        (Class::BestEffort, Some(_)) => {
-            return Err(Failure::wrong_use("--rate belongs to 'reliable' and 'guaranteed'"));
-        }
-        (Class::Guaranteed, Some(rate)) => Options::guaranteed(args.depth, rate),
-        (Class::Guaranteed, None) => {
-            return Err(Failure::wrong_use("'guaranteed' needs a rate: --rate 10mbit"));
+    let is_guaranteed = args.class == Class::Guaranteed;
+    if !is_guaranteed && (args.message.is_some() || args.peak.is_some() || args.delay.is_some()) {
+        return Err(Failure::wrong_use("--message, --peak and --delay belong to '--class guaranteed'"));
+    }
+    let bucket = args.rate.map(|rate| Flow::Bucket(args.depth, rate));
+    let class = match args.class {
+        Class::Reliable if args.packet_pair => Options { flow: Flow::PacketPair, ..Options::RELIABLE },
+        Class::Reliable => Options { flow: bucket.unwrap_or(Flow::Window), ..Options::RELIABLE },
+        Class::BestEffort => Options { flow: bucket.unwrap_or(Flow::Open), ..Options::BEST_EFFORT },
+        Class::Guaranteed => {
+            let Some(rate) = args.rate else {
+                return Err(Failure::wrong_use("'guaranteed' needs a rate: --rate 10mbit"));
+            };
+            Options::guaranteed(guarantee(args, rate))
         }
     };
     let (window, level) = (u64::from(args.window), args.level);
     Ok(Options { stream: !args.messages, window, level, ..class })
+}
+
+fn guarantee(args: &Args, rate: BitRate) -> Guarantee {
+    let octets = |octets: Octets| u32::try_from(octets.get()).unwrap_or(u32::MAX);
+    let (message, burst) = (args.message.map_or(0, octets), octets(args.depth));
+    Guarantee { message, burst, peak: args.peak, delay: args.delay, ..Guarantee::of_rate(rate) }
+}
+
+/// Says what a guaranteed circuit was promised.
+fn say_promise(carried: Option<(ChannelId, Span)>, octets: u32) {
+    if let Some((channel, bound)) = carried {
+        let line = format!("open: channel {channel}, each {octets} octets within {bound}\n");
+        rota_answer::put_error_line(&line);
+    }
 }
 
 /// Reading or writing a standard stream failed.
@@ -100,12 +125,18 @@ fn stream(what: &'static str) -> impl Fn(std::io::Error) -> Failure {
 
 fn send(args: &Args, to: &str, service: u32, patience: Span) -> Result<Exit, Failure> {
     let mut sender = Sender::connect(&ControlName::default(), to, service, &options(args)?)?;
+    say_promise(sender.carried(), sender.terms().octets);
+    let begun = rota::now();
     let mut input = std::io::stdin().lock();
     let sent = if args.messages {
         send_lines(&mut sender, &mut input, patience)
     } else {
         send_octets(&mut sender, &mut input, patience)
     };
+    if sent.is_ok() && sender.carried().is_some() {
+        let took = rota::now().since(begun);
+        rota_answer::put_error_line(&format!("all of it was handed over within {took}\n"));
+    }
     sent.and_then(|()| Ok(sender.finish(patience).map(|_| Exit::Done)?)).map_err(|failure| {
         let taken = sender.taken();
         let what = if args.messages {
@@ -119,7 +150,9 @@ fn send(args: &Args, to: &str, service: u32, patience: Span) -> Result<Exit, Fai
 }
 
 fn send_octets(sender: &mut Sender, input: &mut impl Read, patience: Span) -> Result<(), Failure> {
-    let mut chunk = vec![0; CHUNK];
+    // Whole TPDUs: one that is filled in part takes the turn of a full one.
+    let part = sender.terms().octets.max(1) as usize;
+    let mut chunk = vec![0; (CHUNK / part).max(1) * part];
     loop {
         match input.read(&mut chunk).map_err(stream("reading standard input"))? {
             0 => return Ok(()),
@@ -155,6 +188,7 @@ fn receive(args: &Args, service: u32, patience: Span) -> Result<Exit, Failure> {
     rota_answer::put_error_line(&format!("listening to service {service} of circuits\n"));
     let mut receiver = listener.accept(patience)?;
     drop(listener);
+    say_promise(receiver.carried(), receiver.terms().octets);
     let mut output = std::io::stdout().lock();
     let exit = if receiver.terms().stream {
         receive_octets(&mut receiver, &mut output, patience)
@@ -170,7 +204,12 @@ fn receive(args: &Args, service: u32, patience: Span) -> Result<Exit, Failure> {
         };
         rota_answer::put_error_line(&format!("{what} are lost: this circuit has no error control\n"));
     }
-    exit
+    let late = receiver.late();
+    if late > 0 {
+        rota_answer::put_error_line(&format!("{late} TPDUs came later than was promised\n"));
+    }
+    let is_broken = receiver.carried().is_some() && (late > 0 || lost.tpdus > 0);
+    exit.map(|exit| if exit == Exit::Done && is_broken { Exit::Broken } else { exit })
 }
 
 fn receive_octets(receiver: &mut Receiver, output: &mut impl Write, patience: Span) -> Result<Exit, Failure> {

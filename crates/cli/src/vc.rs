@@ -1,7 +1,7 @@
 //! `rota vc`: the circuits of this node.
 
-use rota::ControlName;
-use rota::vc::{CircuitInfo, list};
+use rota::vc::{CarriedInfo, CircuitInfo, list};
+use rota::{ControlName, Span};
 use rota_answer::{Exit, Failure, Format, outln};
 use serde_json::{Value, json};
 
@@ -62,7 +62,25 @@ fn way(info: &CircuitInfo) -> String {
     format!("{} {}", if info.sends { "to" } else { "from" }, info.peer)
 }
 
+/// The preset that it is of.
+const fn class(info: &CircuitInfo) -> &'static str {
+    match (info.channel.is_some(), info.error_control) {
+        (true, _) => "guaranteed",
+        (false, true) => "reliable",
+        (false, false) => "best-effort",
+    }
+}
+
 fn line(info: &CircuitInfo) -> String {
+    if let Some(carried) = &info.channel {
+        let CircuitInfo { circuit, service, tpdus, tpdus_lost, .. } = info;
+        let (way, bound) = (way(info), Span::from_nanos(carried.bound_ns));
+        let late = carried.late;
+        return format!(
+            "{circuit}  {way}  service {service}  guaranteed, each TPDU within {bound}  {tpdus} TPDUs, \
+             {late} late, {tpdus_lost} lost"
+        );
+    }
     let kind = if info.stream { "stream" } else { "messages" };
     let waits = if info.waits { ", not accepted yet" } else { "" };
     let CircuitInfo { circuit, service, tpdus, tpdus_taken, again, .. } = info;
@@ -79,6 +97,9 @@ fn show_one(info: &CircuitInfo, format: Format) {
         return;
     }
     let CircuitInfo { circuit, port, service, window, octets, flow, .. } = info;
+    if let Some(carried) = &info.channel {
+        return show_carried(info, carried);
+    }
     outln!("circuit {circuit} {} over {port}, service {service}", way(info));
     let control = if info.error_control { "error control" } else { "no error control" };
     let kind = if info.stream { "a stream of octets" } else { "messages" };
@@ -96,25 +117,45 @@ fn show_one(info: &CircuitInfo, format: Format) {
     }
 }
 
+fn show_carried(info: &CircuitInfo, carried: &CarriedInfo) {
+    let CarriedInfo { channel, bound_ns, period_ns, late } = *carried;
+    let (bound, period) = (Span::from_nanos(bound_ns), Span::from_nanos(period_ns));
+    let CircuitInfo { circuit, service, octets, tpdus, tpdus_lost, .. } = info;
+    outln!("circuit {circuit} {}, service {service}", way(info));
+    outln!("  guaranteed, carried by channel {channel}; 'rota channel show {channel}' has each hop");
+    outln!("  one TPDU of {octets} octets each {period}, within {bound}");
+    outln!("  TPDUs     {tpdus}, late {late}, lost {tpdus_lost}");
+}
+
+/// What a node cannot know of a circuit that a channel carries.
+fn known(info: &CircuitInfo, value: impl Into<Value>) -> Value {
+    if info.channel.is_some() { Value::Null } else { value.into() }
+}
+
 fn document(info: &CircuitInfo) -> Value {
     json!({
+        "class": class(info),
+        "channel": info.channel.map(|carried| carried.channel.0),
+        "bound_ns": info.channel.map(|carried| carried.bound_ns),
+        "period_ns": info.channel.map(|carried| carried.period_ns),
+        "late": info.channel.map(|carried| carried.late),
         "circuit": info.circuit,
         "role": if info.sends { "sender" } else { "receiver" },
         "peer": info.peer,
-        "port": info.port,
+        "port": known(info, &*info.port),
         "service": info.service,
         "window": info.window,
         "tpdu_octets_max": info.octets,
         "error_control": info.error_control,
-        "stream": info.stream,
+        "stream": known(info, info.stream),
         "flow": info.flow,
         "tpdus": info.tpdus,
-        "tpdus_taken": info.tpdus_taken,
-        "messages": info.messages,
-        "messages_taken": info.messages_taken,
+        "tpdus_taken": known(info, info.tpdus_taken),
+        "messages": known(info, info.messages),
+        "messages_taken": known(info, info.messages_taken),
         "again": info.again,
         "tpdus_lost": info.tpdus_lost,
-        "messages_lost": info.messages_lost,
+        "messages_lost": known(info, info.messages_lost),
         "bad": info.bad,
         "waits": info.waits,
     })

@@ -437,6 +437,11 @@ impl RecvChannel {
         Arc::downgrade(&self.session)
     }
 
+    /// Its connection and its memory, for who waits or polls.
+    pub(crate) fn parts(&self) -> (&Session, &ClientSink) {
+        (&self.session, &self.sink)
+    }
+
     /// What changes when something has come or ended.
     pub(crate) fn board(&self) -> BoardView {
         self.sink.board.clone()

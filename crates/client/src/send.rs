@@ -147,6 +147,11 @@ impl SendChannel {
         &self.origin
     }
 
+    /// Its connection and its memory, for who waits or polls.
+    pub(crate) fn parts(&self) -> (&Session, &ClientSource) {
+        (&self.session, &self.source)
+    }
+
     /// Continues a channel that has ended: its lost units stay lost, and the units that still waited in it
     /// count as lost.
     pub(crate) fn go_on_for(&mut self, ended: &Self) {

@@ -79,6 +79,11 @@ pub(crate) enum Command {
         buffers: u16,
         memory: SinkMemory,
     },
+    /// The program of a channel wants to poll: it sleeps on this from now on.
+    Bell {
+        channel: ChannelId,
+        sleeper: Arc<Sleeper>,
+    },
     /// Frames are in the queue of an incoming channel that the kernel fills, and it is not open yet.
     FramesCame {
         channel: ChannelId,

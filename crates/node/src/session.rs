@@ -328,6 +328,7 @@ impl Session {
                 self.ask(ask, asked, Command::Open { ask, to, service, request }, data)
             }
             Request::Mapped { channel } => self.mapped(channel, data),
+            Request::Bell { channel } => self.bell(channel, data),
             Request::Listen { from: None, invites: Some(_), .. } => self.nobody_asked(),
             Request::Listen { service, from, buffers, asks, invites, apart } => {
                 let buffers = buffers.clamp(1, 64);
@@ -458,6 +459,20 @@ impl Session {
         let sleeper = data.waker().sleeper(board.clone(), None);
         let memory = SourceMemory { ring, board, sleeper, doorbell, _charge: charge };
         self.done(Command::AttachSource { channel, memory }, data);
+    }
+
+    /// The program wants to poll a channel that it has.
+    fn bell(&self, channel: ChannelId, data: &ControlEnd) {
+        let is_it = |owned: &&Owned| owned.shared == channel && owned.told && owned.source.is_none();
+        let Some(owned) = self.channels.iter().find(is_it) else {
+            return self.error("no channel of yours can have a bell", true);
+        };
+        let (Some(board), Ok((ours, theirs))) = (&owned.board, rota_shm::bells()) else {
+            return self.error("the node has no descriptor left for a bell", false);
+        };
+        let sleeper = data.waker().sleeper(board.clone(), Some(ours));
+        data.say(Command::Bell { channel: owned.channel, sleeper });
+        self.reply(&Reply::Bell, &[theirs.as_fd()]);
     }
 
     fn close(&mut self, channel: ChannelId, data: &ControlEnd) {

@@ -280,8 +280,8 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// Units of a channel so far.
-    pub(crate) fn units_of(&self, channel: ChannelId, sending: bool) -> u64 {
-        self.units.iter().find(|of| (of.0, of.1) == (channel, sending)).map_or(0, |of| of.2)
+    pub(crate) fn units_of(&self, channel: ChannelId, sending: bool) -> Option<u64> {
+        self.units.iter().find(|of| (of.0, of.1) == (channel, sending)).map(|of| of.2)
     }
 
     fn member(&self, mac: MacAddr) -> Option<&MemberCopy> {

@@ -58,6 +58,16 @@ impl Sleeper {
         self.waker.rouse();
     }
 
+    /// Rings the bell of a channel, if it has one and its program has asked for it since `seen`.
+    pub(crate) fn ring_if_armed(&self, seen: &mut u64, armed: impl FnOnce() -> u64) {
+        if self.bell.is_some() {
+            let armed = armed();
+            if std::mem::replace(seen, armed) != armed {
+                self.ring();
+            }
+        }
+    }
+
     fn is_due(&self) -> bool {
         self.wake.load(Ordering::SeqCst) || self.ring.load(Ordering::SeqCst)
     }

@@ -18,8 +18,18 @@ impl Bell {
         Self(descriptor)
     }
 
+    /// The one that came with an answer.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotOurs`] where something else came.
+    pub fn open(descriptors: Vec<OwnedFd>) -> Result<Self, MemoryError> {
+        let [bell] = <[OwnedFd; 1]>::try_from(descriptors)
+            .map_err(|_| MemoryError::NotOurs { found: "another number of files", wanted: "a bell" })?;
+        Ok(Self(bell))
+    }
+
     /// Octets that are there now.
-    pub(crate) fn octets(&self) -> usize {
+    pub fn octets(&self) -> usize {
         let peek = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_PEEK;
         recv(self.0.as_raw_fd(), &mut [0; BELL_OCTETS_MAX], peek).unwrap_or(0)
     }
@@ -41,8 +51,11 @@ impl AsFd for Bell {
     }
 }
 
-/// A bell: the node's end, and the program's.
-pub(crate) fn bells() -> Result<(OwnedFd, OwnedFd), MemoryError> {
+/// The two ends of a bell, the node's first.
+///
+/// # Errors
+/// [`MemoryError::Kernel`].
+pub fn bells() -> Result<(OwnedFd, OwnedFd), MemoryError> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     socketpair(AddressFamily::Unix, SockType::Stream, None, flags).map_err(kernel("make a pair of sockets"))
 }

@@ -6,13 +6,14 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rota_contract::CloseCause;
 use rota_wire::{Refusal, ResetCause};
 
 use crate::bell::{self, Bell, bells};
 use crate::board::{Board, BoardView};
 use crate::layout::RxRing;
 use crate::memory::{
-    ClientSource, MemoryError, NodeSource, ReaderFile, SourceShape, board, open_board, open_reader,
+    ClientSink, ClientSource, MemoryError, NodeSource, ReaderFile, SourceShape, board, open_board, open_reader,
     open_source,
 };
 use crate::ring::{CellReader, CellWriter};
@@ -61,6 +62,9 @@ pub enum CircuitEnd {
     /// The program wrote nonsense into its ring.
     #[error("this program wrote something impossible into its shared memory")]
     Hostile,
+    /// The channel that carried it has ended. No board says this: a channel has its own word there.
+    #[error("{}", .0.sentence())]
+    Channel(CloseCause),
     /// A later node's word.
     #[error("it has ended for a reason that this program does not know")]
     Unknown,
@@ -92,6 +96,22 @@ const REFUSED: u64 = 0x100;
 const RESET: u64 = 0x200;
 
 impl CircuitEnd {
+    /// The end of a circuit whose channel has ended so.
+    pub const fn of_channel(cause: CloseCause) -> Self {
+        match cause {
+            CloseCause::Finished => Self::Finished,
+            CloseCause::SenderDied | CloseCause::ReceiverDied | CloseCause::ReceiverClosed => {
+                Self::Reset(ResetCause::Aborted)
+            }
+            CloseCause::PeerGone => Self::Silent,
+            CloseCause::PeerStopped => Self::NodeStopped,
+            CloseCause::PeerDied => Self::NodeDied,
+            CloseCause::PortGone => Self::PortGone,
+            CloseCause::Hostile => Self::Hostile,
+            other => Self::Channel(other),
+        }
+    }
+
     /// Its word on the board, which is never 0.
     fn code(self) -> u64 {
         let place = |at: Option<usize>| at.map_or(0xff, |at| at as u64 + 1);
@@ -148,6 +168,20 @@ impl BoardView {
             taken: (taken, messages_taken),
             lost: (lost, messages_lost),
         }
+    }
+}
+
+impl ClientSource {
+    /// Asks for one octet on the bell of this channel, if its program has asked for one.
+    pub fn arm(&self) {
+        self.ring.arm();
+    }
+}
+
+impl ClientSink {
+    /// As [`ClientSource::arm`].
+    pub fn arm(&self) {
+        self.ring.arm();
     }
 }
 

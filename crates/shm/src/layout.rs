@@ -117,7 +117,7 @@ pub struct ReaderHeader {
     pub stated_sequence: u64,
     /// They are in the order of [`crate::Stated`].
     pub stated: [u64; 12],
-    /// Of a circuit: how often the client has asked for one octet on its bell.
+    /// How often the client has asked for one octet on its bell: of a circuit, or of a channel with a bell.
     pub armed: u64,
     more: [u64; 2],
 }

@@ -40,7 +40,7 @@ mod raw;
 mod ring;
 pub mod trace;
 
-pub use bell::{Bell, ring_bell};
+pub use bell::{Bell, bells, ring_bell};
 pub use board::{Board, BoardView, ChannelCounter, ChannelState, EventSeen, SlotMark};
 pub use circuit::{
     CircuitEnd, CircuitShape, CircuitState, ClientCircuitSink, ClientCircuitSource, NodeCircuitSink,

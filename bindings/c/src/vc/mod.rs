@@ -13,7 +13,7 @@ mod ready;
 use std::ffi::{c_char, c_int, c_long};
 
 use nix::errno::Errno;
-use rota::vc::{Flow, ListenOptions, Options};
+use rota::vc::{Flow, Guarantee, ListenOptions, Options};
 use rota::{BitRate, Octets, Span, now};
 
 use crate::channel::control_name;
@@ -39,6 +39,9 @@ pub struct Qos {
     flow: u8,
     level: u8,
     reserved: [u8; 3],
+    message_octets: u32,
+    peak_bps: u64,
+    delay_ns: u64,
 }
 
 impl Qos {
@@ -76,15 +79,28 @@ impl Qos {
                 Some(rate) if qos.depth_octets > 0 => Flow::Bucket(Octets::new(qos.depth_octets), rate),
                 _ => return wrong("a leaky bucket has depth_octets and rate_bps, 1 or more".into()),
             },
+            3 if qos.unreliable == 0 => {
+                return wrong("a channel carries circuits with unreliable = 1 alone".into());
+            }
+            3 => Flow::Channel(qos.guarantee()?),
             other => {
                 return wrong(format!(
-                    "there is no flow control {other}: ROTA_VC_WINDOW_FLOW, ..._OPEN, ..._BUCKET"
+                    "there is no flow control {other}: ROTA_VC_WINDOW_FLOW, ..._OPEN, ..._BUCKET, ..._CHANNEL"
                 ));
             }
         };
         let window = if qos.window == 0 { Options::RELIABLE.window } else { qos.window.into() };
         let (error_control, stream, level) = (qos.unreliable == 0, qos.kind == 0, qos.level);
         Ok((Options { error_control, flow, stream, window, level }, qos.simplex == 1))
+    }
+
+    fn guarantee(&self) -> Result<Guarantee, No> {
+        let no_rate = || No::fixed(Errno::EINVAL, "a channel reserves rate_bps, 1 or more");
+        let rate = BitRate::new(self.rate_bps).ok_or_else(no_rate)?;
+        let burst = u32::try_from(self.depth_octets).unwrap_or(u32::MAX);
+        let delay = Some(Span::from_nanos(self.delay_ns)).filter(|delay| *delay > Span::ZERO);
+        let (message, peak) = (self.message_octets, BitRate::new(self.peak_bps));
+        Ok(Guarantee { message, burst, peak, delay, ..Guarantee::of_rate(rate) })
     }
 }
 
@@ -377,6 +393,8 @@ fn get(state: &mut State, option: c_int) -> Result<isize, No> {
         8 => state.open()?.receiver()?.lost().tpdus,
         9 => state.open()?.receiver()?.lost().messages,
         10 => state.open()?.receiver()?.take_gap(),
+        11 => state.open()?.bound().as_nanos(),
+        12 => u64::from(state.open()?.tpdu()),
         _ => return Err(unknown(option)),
     };
     Ok(isize::try_from(amount).unwrap_or(isize::MAX))

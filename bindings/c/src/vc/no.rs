@@ -75,7 +75,7 @@ impl From<VcError> for No {
             VcError::TooLong(..) => Errno::EMSGSIZE,
             VcError::Unfinished | VcError::WrongKind(_) => Errno::EINVAL,
             VcError::Node(NodeError::Denied { wrong_use: true, .. }) => Errno::EINVAL,
-            VcError::Node(NodeError::Denied { .. }) => Errno::ECONNREFUSED,
+            VcError::Node(NodeError::Denied { .. }) | VcError::Refused(_) => Errno::ECONNREFUSED,
             VcError::Node(NodeError::NotThere(_)) => Errno::EHOSTUNREACH,
             _ => Errno::EIO,
         };

@@ -39,6 +39,19 @@ impl Open {
         Self::new(Some(sender), Some(receiver))
     }
 
+    /// The bound of a guaranteed circuit; zero of another one.
+    pub fn bound(&self) -> Span {
+        let of_sender = self.sender.as_ref().and_then(Sender::carried);
+        let carried = of_sender.or_else(|| self.receiver.as_ref().and_then(Receiver::carried));
+        carried.map_or(Span::ZERO, |(_, bound)| bound)
+    }
+
+    /// Octets of a TPDU at most.
+    pub fn tpdu(&self) -> u32 {
+        let of_sender = self.sender.as_ref().map(|sender| sender.terms().octets);
+        of_sender.or(self.receiver.as_ref().map(|receiver| receiver.terms().octets)).unwrap_or(0)
+    }
+
     /// The end that receives.
     pub fn receiver(&mut self) -> Result<&mut Receiver, No> {
         let none =

@@ -35,26 +35,38 @@
 //! taken all of it. An end that is dropped before that, or whose program dies, is reset: the other end is
 //! told. What was certainly taken then is in [`Sender::taken`].
 //!
+//! **Guaranteed.** [`Options::guaranteed`] reserves a channel and sends the circuit's TPDUs as its units: a
+//! rate, a bound for each TPDU, and a refusal with numbers where it does not fit ([`VcError::Refused`]).
+//!
 //! **Duplex.** [`Duplex`] is two circuits, of which each program has a sender and a receiver.
 
+mod arrivals;
+mod carrier;
 mod duplex;
+mod guarantee;
 mod receiver;
 mod sender;
+mod watch;
 
 pub use duplex::Duplex;
+pub use guarantee::Guarantee;
 pub use receiver::Receiver;
 pub use rota_shm::CircuitEnd;
-pub use rota_shm::control::{CircuitInfo, CircuitTerms};
+pub use rota_shm::control::{CarriedInfo, CircuitInfo, CircuitTerms};
 pub use sender::{Report, Sender, Written};
 
-use crate::node::NodeError;
+use crate::node::{Node, NodeError};
 use crate::session::{LOCAL_TIMEOUT, Sent, Session, unexpected};
+use arrivals::Coming;
+use rota_proto::vc::{CARRIED_HEAD_OCTETS, CARRIED_WINDOW};
 use rota_shm::control::{
-    CircuitAnswer, CircuitAsk, CircuitFlow, CircuitQuality, ControlName, Reply, Request,
+    ChannelInfo, CircuitAnswer, CircuitAsk, CircuitFlow, CircuitQuality, ControlName, RefusalInfo, Reply,
+    Request,
 };
-use rota_shm::{BoardView, EventSeen, MemoryError, Waited, open_circuit_sink};
-use rota_units::{BitRate, Instant, Octets, Span};
+use rota_shm::{MemoryError, open_circuit_sink};
+use rota_units::{BitRate, Octets, Span};
 use std::os::fd::{AsFd, BorrowedFd};
+use watch::Any;
 
 /// A handshake is given up by the node in less.
 const CONNECT_TIMEOUT: Span = Span::from_millis(60_000);
@@ -87,6 +99,9 @@ pub enum VcError {
     /// Nothing is sent behind the end.
     #[error("this circuit was finished: nothing is sent behind that")]
     Finished,
+    /// The channel of a guaranteed circuit does not fit; says by how much, and what would fit.
+    #[error("{}", .0.sentence)]
+    Refused(Box<RefusalInfo>),
     /// A call for messages on a stream, or the other way round.
     #[error("this circuit carries {0}")]
     WrongKind(&'static str),
@@ -110,6 +125,8 @@ pub enum Flow {
     PacketPair,
     /// By a leaky bucket, too: a depth σ and a rate ρ. Headers of TPDUs count.
     Bucket(Octets, BitRate),
+    /// By a channel, which reserves that. Without error control alone.
+    Channel(Guarantee),
 }
 
 /// The service of a circuit: each part on its own.
@@ -134,10 +151,10 @@ impl Options {
     /// Messages that may be lost, and are whole or not there ([`Receiver::lost`]).
     pub const BEST_EFFORT: Self = Self { error_control: false, flow: Flow::Open, ..Self::RELIABLE };
 
-    /// Messages at a rate that the sender keeps, without error control. Nothing of the network is reserved.
+    /// Messages at a rate that a channel reserves, each within its bound, without error control.
     #[must_use]
-    pub const fn guaranteed(depth: Octets, rate: BitRate) -> Self {
-        Self { error_control: false, flow: Flow::Bucket(depth, rate), ..Self::RELIABLE }
+    pub const fn guaranteed(guarantee: Guarantee) -> Self {
+        Self { error_control: false, flow: Flow::Channel(guarantee), ..Self::RELIABLE }
     }
 
     /// The same as a stream of octets.
@@ -146,15 +163,27 @@ impl Options {
         Self { stream: true, ..self }
     }
 
+    /// That of a circuit in the queue of eight levels.
     const fn quality(&self) -> CircuitQuality {
         let flow = match self.flow {
-            Flow::Open => CircuitFlow::Open,
+            // A channel's is the channel's affair.
+            Flow::Open | Flow::Channel(_) => CircuitFlow::Open,
             Flow::Window => CircuitFlow::Window,
             Flow::PacketPair => CircuitFlow::PacketPair,
             Flow::Bucket(depth, rate) => CircuitFlow::Bucket { octets: depth.get(), bps: rate.as_bps() },
         };
         CircuitQuality { error_control: self.error_control, stream: self.stream, flow }
     }
+}
+
+/// Channels of guaranteed circuits lead to services from here on: that of a circuit is added.
+const CHANNELS: u16 = 0xc000;
+/// Guaranteed circuits lead to services below.
+const SERVICES: u32 = 0x4000;
+
+/// The service of the channel that carries a guaranteed circuit to this service.
+fn channel_service(service: u32) -> Option<u16> {
+    (service < SERVICES).then_some(CHANNELS | service as u16)
 }
 
 impl Default for Options {
@@ -186,6 +215,10 @@ pub struct CircuitListener {
     service: u32,
     /// The connection on which the next circuit comes.
     next: Option<(Session, Sent)>,
+    /// Guaranteed circuits, which come as channels.
+    coming: Option<Coming>,
+    /// Readable when either of them has something.
+    any: Any,
 }
 
 impl CircuitListener {
@@ -201,7 +234,9 @@ impl CircuitListener {
             Reply::Circuit(CircuitAnswer::Listening) => {}
             other => return Err(unexpected(other).into()),
         }
-        let mut listener = Self { control: control.clone(), session, service, next: None };
+        let any = Any::new()?;
+        let coming = Coming::listen(control, service, backlog, &any)?;
+        let mut listener = Self { control: control.clone(), session, service, next: None, coming, any };
         listener.ask()?;
         Ok(listener)
     }
@@ -212,13 +247,14 @@ impl CircuitListener {
     }
 
     /// Asks for the next circuit on a connection of its own, which that one keeps.
-    fn ask(&mut self) -> Result<&(Session, Sent), VcError> {
+    fn ask(&mut self) -> Result<(), VcError> {
         if self.next.is_none() {
             let (session, _) = Session::begin(&self.control)?;
             let sent = session.tell(&Request::Circuit(CircuitAsk::Accept { service: self.service }));
+            self.any.add(&session)?;
             self.next = Some((session, sent));
         }
-        self.next.as_ref().ok_or(VcError::NodeGone)
+        Ok(())
     }
 
     /// The next circuit. Its first octets may have come already.
@@ -228,25 +264,40 @@ impl CircuitListener {
     /// called again: a node that had no room for one connection more may have it then.
     pub fn accept(&mut self, timeout: Span) -> Result<Receiver, VcError> {
         let give_up = crate::now() + timeout;
-        let message = loop {
-            let slice = give_up.since(crate::now()).min(rota_shm::max_slice());
-            let (session, sent) = self.ask()?;
-            match session.answer(*sent, slice) {
-                Ok(message) => break message,
-                Err(NodeError::Socket(rota_shm::control::SocketError::TimedOut(_))) => {}
-                Err(error) => {
-                    self.next = None;
-                    return Err(if self.session.is_gone() { VcError::NodeGone } else { error.into() });
-                }
+        loop {
+            if let Some(receiver) = self.accept_now()? {
+                return Ok(receiver);
             }
             if self.session.is_gone() {
                 return Err(VcError::NodeGone);
             }
-            if crate::now() >= give_up {
+            let left = give_up.since(crate::now());
+            if left == Span::ZERO {
                 return Err(VcError::TimedOut);
             }
+            self.any.wait(left.min(rota_shm::max_slice()));
+        }
+    }
+
+    fn accept_now(&mut self) -> Result<Option<Receiver>, VcError> {
+        if let Some(coming) = &mut self.coming
+            && let Some((arrivals, terms)) = coming.next(&self.any)?
+        {
+            return Ok(Some(Receiver::carried_by(arrivals, terms)));
+        }
+        self.ask()?;
+        let Some((session, sent)) = &self.next else { return Ok(None) };
+        let answer = match session.answer(*sent, Span::ZERO) {
+            Err(NodeError::Socket(rota_shm::control::SocketError::TimedOut(_))) => return Ok(None),
+            answer => answer,
         };
-        let Some((session, _)) = self.next.take() else { return Err(VcError::NodeGone) };
+        let Some((session, _)) = self.next.take() else { return Ok(None) };
+        self.any.remove(&session);
+        let message = match answer {
+            Ok(message) => message,
+            Err(_) if self.session.is_gone() => return Err(VcError::NodeGone),
+            Err(error) => return Err(error.into()),
+        };
         let Reply::Circuit(CircuitAnswer::Accepted { from, terms }) = message.body else {
             return Err(unexpected(message.body).into());
         };
@@ -254,13 +305,13 @@ impl CircuitListener {
         mapped(&session, LOCAL_TIMEOUT)?;
         // This circuit is there, whatever comes of the next one: the next call says what.
         let _ = self.ask();
-        Ok(Receiver::new(session, memory, from, terms))
+        Ok(Some(Receiver::new(session, memory, from, terms)))
     }
 }
 
 impl AsFd for CircuitListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.next.as_ref().map_or(self.session.as_fd(), |(session, _)| session.as_fd())
+        self.any.as_fd()
     }
 }
 
@@ -272,29 +323,51 @@ fn mapped(session: &Session, timeout: Span) -> Result<(), VcError> {
     }
 }
 
-/// Sleeps until the board has changed since `seen`. A circuit that has ended says so itself, and its node
-/// need not be there any more.
-///
-/// # Errors
-/// [`VcError::TimedOut`], [`VcError::NodeGone`].
-fn sleep(session: &Session, board: &BoardView, seen: EventSeen, give_up: Instant) -> Result<(), VcError> {
-    let is_gone = || session.is_gone() && board.circuit().end.is_none();
-    let left = give_up.since(crate::now());
-    if left == Span::ZERO {
-        return Err(if is_gone() { VcError::NodeGone } else { VcError::TimedOut });
-    }
-    let waited = board.wait(seen, left.min(rota_shm::max_slice()));
-    if waited == Waited::TimedOut && is_gone() { Err(VcError::NodeGone) } else { Ok(()) }
-}
-
-/// The ends of circuits at a node.
+/// The ends of circuits at a node: those of its queue of eight levels, and the channels of guaranteed ones.
 ///
 /// # Errors
 /// [`VcError::Node`].
 pub fn list(control: &ControlName) -> Result<Vec<CircuitInfo>, VcError> {
     let (session, _) = Session::begin(control)?;
-    match session.request(&Request::Circuit(CircuitAsk::List), LOCAL_TIMEOUT)?.body {
-        Reply::Circuit(CircuitAnswer::List(all)) => Ok(all),
-        other => Err(unexpected(other).into()),
+    let mut all = match session.request(&Request::Circuit(CircuitAsk::List), LOCAL_TIMEOUT)?.body {
+        Reply::Circuit(CircuitAnswer::List(all)) => all,
+        other => return Err(unexpected(other).into()),
+    };
+    let channels = Node::connect(control)?.channels()?;
+    all.extend(channels.iter().filter(|channel| channel.service >= CHANNELS).map(of_channel));
+    Ok(all)
+}
+
+/// A channel, as the circuit that it carries. The node knows no octets of it: neither messages nor a stream.
+fn of_channel(info: &ChannelInfo) -> CircuitInfo {
+    let contract = &info.contract.contract;
+    let lost = info.tally.lost + info.tally.incomplete;
+    CircuitInfo {
+        circuit: info.channel.0,
+        sends: info.sending,
+        peer: info.peer_name.clone(),
+        port: String::new(),
+        service: u32::from(info.service - CHANNELS),
+        window: CARRIED_WINDOW,
+        octets: contract.unit_octets_max.saturating_sub(CARRIED_HEAD_OCTETS as u32),
+        error_control: false,
+        stream: false,
+        flow: "channel".to_owned(),
+        // The greeting is a unit, too.
+        tpdus: info.units.saturating_sub(1),
+        tpdus_taken: 0,
+        messages: 0,
+        messages_taken: 0,
+        again: 0,
+        tpdus_lost: lost,
+        messages_lost: 0,
+        bad: 0,
+        waits: false,
+        channel: Some(CarriedInfo {
+            channel: info.channel,
+            bound_ns: contract.bound_ns,
+            period_ns: contract.period_ns,
+            late: info.tally.late,
+        }),
     }
 }

@@ -1,17 +1,26 @@
 //! The receiving end.
 
-use super::{Report, VcError, sleep};
+use super::arrivals::Arrivals;
+use super::{Report, VcError};
 use crate::now;
 use crate::session::Session;
+use rota_contract::ChannelId;
 use rota_shm::control::CircuitTerms;
-use rota_shm::{CircuitEnd, ClientCircuitSink};
+use rota_shm::{BoardView, CircuitEnd, ClientCircuitSink, max_slice};
 use rota_units::{Instant, Span};
 use std::os::fd::{AsFd, BorrowedFd};
 
+/// What brings a circuit's TPDUs.
+enum Way {
+    /// Frames of ordinary traffic.
+    Queue { session: Session, memory: ClientCircuitSink },
+    /// A channel.
+    Channel(Box<Arrivals>),
+}
+
 /// A circuit on which this program receives.
 pub struct Receiver {
-    session: Session,
-    memory: ClientCircuitSink,
+    way: Way,
     from: String,
     terms: CircuitTerms,
     /// The part in hand, and how much of it was read.
@@ -33,9 +42,27 @@ impl Receiver {
         from: String,
         terms: CircuitTerms,
     ) -> Self {
-        let part = vec![0; memory.ring.room()].into();
+        let room = memory.ring.room();
+        Self::of(Way::Queue { session, memory }, room, from, terms)
+    }
+
+    pub(super) fn carried_by(arrivals: Arrivals, terms: CircuitTerms) -> Self {
+        let (from, room) = (arrivals.from(), terms.octets as usize);
+        Self::of(Way::Channel(Box::new(arrivals)), room, from, terms)
+    }
+
+    fn of(way: Way, room: usize, from: String, terms: CircuitTerms) -> Self {
+        let part = vec![0; room].into();
         let (held, held_last, told, in_message) = (0..0, false, 0, false);
-        Self { session, memory, from, terms, part, held, held_last, gap: 0, told, in_message }
+        Self { way, from, terms, part, held, held_last, gap: 0, told, in_message }
+    }
+
+    /// Of a guaranteed circuit the channel that carries it, and the bound of each TPDU from its turn on.
+    pub fn carried(&self) -> Option<(ChannelId, Span)> {
+        match &self.way {
+            Way::Queue { .. } => None,
+            Way::Channel(arrivals) => Some(arrivals.carried()),
+        }
     }
 
     /// The station that sends: its name, or its address where no name is known.
@@ -50,14 +77,30 @@ impl Receiver {
 
     /// How it has ended, if it has. What came before may still be read.
     pub fn end(&self) -> Option<CircuitEnd> {
-        self.memory.board.circuit().end
+        match &self.way {
+            Way::Queue { memory, .. } => memory.board.circuit().end,
+            Way::Channel(arrivals) => arrivals.end(),
+        }
     }
 
     /// What is lost for good, of a circuit without error control: TPDUs that did not come or were dropped
     /// with their message, and messages that were not delivered, as far as is known.
     pub fn lost(&self) -> Report {
-        let (tpdus, messages) = self.memory.board.circuit().lost;
-        Report { messages, tpdus }
+        match &self.way {
+            Way::Queue { memory, .. } => {
+                let (tpdus, messages) = memory.board.circuit().lost;
+                Report { messages, tpdus }
+            }
+            Way::Channel(arrivals) => arrivals.lost(),
+        }
+    }
+
+    /// TPDUs of a guaranteed circuit that came behind its bound; 0 of another one.
+    pub fn late(&self) -> u64 {
+        match &self.way {
+            Way::Queue { .. } => 0,
+            Way::Channel(arrivals) => arrivals.channel().tally().late,
+        }
     }
 
     /// TPDUs that are lost in front of the octets or the message that came last, told once.
@@ -118,9 +161,20 @@ impl Receiver {
     /// Takes the next part in hand; false at the end in order.
     fn next_part(&mut self, give_up: Instant) -> Result<bool, VcError> {
         loop {
-            let seen = self.memory.board.event();
-            let end = self.end();
-            if let Some(part) = self.memory.ring.next_part(&mut self.part) {
+            let board = self.board();
+            let seen = board.event();
+            let (part, end) = match &mut self.way {
+                Way::Queue { memory, .. } => {
+                    // The end first: all that came before is there then.
+                    let end = memory.board.circuit().end;
+                    (memory.ring.next_part(&mut self.part), end)
+                }
+                Way::Channel(arrivals) => {
+                    let part = arrivals.next_part(&mut self.part);
+                    (part, arrivals.end_behind())
+                }
+            };
+            if let Some(part) = part {
                 (self.held, self.held_last) = (0..part.octets, part.last);
                 self.gap += u64::from(part.lost);
                 self.tell(false);
@@ -132,19 +186,46 @@ impl Receiver {
                 Some(end) => return Err(VcError::Ended(end)),
                 None => {}
             }
-            sleep(&self.session, &self.memory.board, seen, give_up)?;
+            let left = give_up.since(now());
+            if left == Span::ZERO {
+                return Err(if self.is_forsaken() { VcError::NodeGone } else { VcError::TimedOut });
+            }
+            let waited = board.wait(seen, left.min(max_slice()));
+            if waited == rota_shm::Waited::TimedOut && self.is_forsaken() {
+                return Err(VcError::NodeGone);
+            }
         }
+    }
+
+    fn board(&self) -> BoardView {
+        match &self.way {
+            Way::Queue { memory, .. } => memory.board.clone(),
+            Way::Channel(arrivals) => arrivals.channel().board(),
+        }
+    }
+
+    fn session(&self) -> &Session {
+        match &self.way {
+            Way::Queue { session, .. } => session,
+            Way::Channel(arrivals) => arrivals.channel().parts().0,
+        }
+    }
+
+    /// The node is gone, and has told no end before.
+    fn is_forsaken(&self) -> bool {
+        self.session().is_gone() && self.end().is_none()
     }
 
     /// Tells the node what was taken: where the sender could wait for it, and not for each part.
     fn tell(&mut self, is_idle: bool) {
-        self.memory.ring.tell();
-        let taken = self.memory.ring.taken();
-        let quarter = u64::from(self.memory.ring.slots()).div_ceil(4);
-        let is_due = taken - self.told >= quarter || is_idle || !self.memory.ring.has_next();
+        let Way::Queue { memory, .. } = &mut self.way else { return };
+        memory.ring.tell();
+        let taken = memory.ring.taken();
+        let quarter = u64::from(memory.ring.slots()).div_ceil(4);
+        let is_due = taken - self.told >= quarter || is_idle || !memory.ring.has_next();
         if taken > self.told && is_due {
             self.told = taken;
-            self.memory.ring_doorbell();
+            memory.ring_doorbell();
         }
     }
 
@@ -152,29 +233,51 @@ impl Receiver {
     /// which.
     pub fn is_due(&self) -> bool {
         // The session is asked last: that is a call to the system.
-        self.has_octets() || self.end().is_some() || self.session.is_gone()
+        self.has_octets() || self.end().is_some() || self.session().is_gone()
     }
 
     /// True if there is something to take now.
     pub fn has_octets(&self) -> bool {
-        !self.held.is_empty() || self.held_last || self.memory.ring.has_next()
+        let has_next = match &self.way {
+            Way::Queue { memory, .. } => memory.ring.has_next(),
+            Way::Channel(arrivals) => arrivals.has_next(),
+        };
+        !self.held.is_empty() || self.held_last || has_next
     }
 
     /// For who polls: true if there is something to take now, the circuit has ended, or the node is gone.
     /// Otherwise the descriptor becomes readable when something has happened.
     pub fn arm(&mut self) -> bool {
         self.tell(true);
-        let octets = self.memory.arm();
-        let is_due = self.is_due();
-        if !is_due {
-            self.memory.bell.hush(octets);
+        let has_held = !self.held.is_empty() || self.held_last;
+        match &mut self.way {
+            Way::Queue { memory, .. } => {
+                let octets = memory.arm();
+                let is_due = self.is_due();
+                if !is_due && let Way::Queue { memory, .. } = &self.way {
+                    memory.bell.hush(octets);
+                }
+                is_due
+            }
+            Way::Channel(arrivals) => {
+                let octets = arrivals.arm();
+                // What is there of a TPDU in part is no news: its end is.
+                arrivals.pump();
+                let is_due = has_held || arrivals.is_due() || arrivals.channel().parts().0.is_gone();
+                if !is_due {
+                    arrivals.rest(octets, None);
+                }
+                is_due
+            }
         }
-        is_due
     }
 }
 
 impl AsFd for Receiver {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.memory.bell.as_fd()
+        match &self.way {
+            Way::Queue { memory, .. } => memory.bell.as_fd(),
+            Way::Channel(arrivals) => arrivals.as_fd(),
+        }
     }
 }

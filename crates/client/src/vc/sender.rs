@@ -1,11 +1,13 @@
 //! The sending end.
 
-use super::{CONNECT_TIMEOUT, Options, VcError, mapped, sleep};
+use super::carrier::Carrier;
+use super::{CONNECT_TIMEOUT, Flow, Options, VcError, mapped};
 use crate::node::NodeError;
 use crate::now;
 use crate::session::{Deadline, LOCAL_TIMEOUT, Session, unexpected};
+use rota_contract::ChannelId;
 use rota_shm::control::{CircuitAnswer, CircuitAsk, CircuitTerms, ControlName, Reply, Request, SocketError};
-use rota_shm::{CircuitEnd, CircuitState, ClientCircuitSource, PART_FINISH, PART_LAST, open_circuit_source};
+use rota_shm::{CircuitEnd, ClientCircuitSource, PART_FINISH, PART_LAST, max_slice, open_circuit_source};
 use rota_units::{Instant, Span};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -27,12 +29,20 @@ pub struct Report {
     pub tpdus: u64,
 }
 
+/// What carries a circuit's TPDUs away.
+enum Way {
+    /// The queue of eight levels.
+    Queue { session: Session, memory: ClientCircuitSource },
+    /// A channel.
+    Channel(Box<Carrier>),
+}
+
 /// A circuit on which this program sends.
 pub struct Sender {
-    session: Session,
-    memory: ClientCircuitSource,
+    way: Way,
     terms: CircuitTerms,
-    /// Octets of the message in hand; 0 between two messages.
+    in_message: bool,
+    /// Octets of the message in hand.
     begun: u64,
     finished: bool,
 }
@@ -63,24 +73,41 @@ impl Sender {
         timeout: Span,
     ) -> Result<Self, VcError> {
         let deadline = Deadline::after(timeout.min(CONNECT_TIMEOUT));
-        let connect = || -> Result<Self, VcError> {
-            let (session, _) = Session::begin_by(control, deadline)?;
-            let (window, level, quality) = (options.window, options.level, options.quality());
-            let asked = CircuitAsk::Open { to: to.to_owned(), service, window, quality, level };
-            let message = session.request(&Request::Circuit(asked), deadline.left())?;
-            let Reply::Circuit(CircuitAnswer::Opened(terms)) = message.body else {
-                return Err(unexpected(message.body).into());
-            };
-            let memory = open_circuit_source(message.descriptors)?;
-            mapped(&session, deadline.allows(LOCAL_TIMEOUT))?;
-            Ok(Self { session, memory, terms, begun: 0, finished: false })
-        };
-        connect().map_err(|error| match error {
-            VcError::Node(NodeError::Socket(SocketError::TimedOut(_))) if deadline.left() == Span::ZERO => {
-                VcError::TimedOut
+        if let Flow::Channel(guarantee) = &options.flow {
+            let (carrier, terms) = Carrier::open(control, (to, service), (options, guarantee), deadline)?;
+            return Ok(Self::of(Way::Channel(Box::new(carrier)), terms));
+        }
+        match Self::connect_by(control, to, service, options, deadline) {
+            Err(VcError::Node(NodeError::Socket(SocketError::TimedOut(_))))
+                if deadline.left() == Span::ZERO =>
+            {
+                Err(VcError::TimedOut)
             }
             other => other,
-        })
+        }
+    }
+
+    fn connect_by(
+        control: &ControlName,
+        to: &str,
+        service: u32,
+        options: &Options,
+        deadline: Deadline,
+    ) -> Result<Self, VcError> {
+        let (session, _) = Session::begin_by(control, deadline)?;
+        let (window, level, quality) = (options.window, options.level, options.quality());
+        let asked = CircuitAsk::Open { to: to.to_owned(), service, window, quality, level };
+        let message = session.request(&Request::Circuit(asked), deadline.left())?;
+        let Reply::Circuit(CircuitAnswer::Opened(terms)) = message.body else {
+            return Err(unexpected(message.body).into());
+        };
+        let memory = open_circuit_source(message.descriptors)?;
+        mapped(&session, deadline.allows(LOCAL_TIMEOUT))?;
+        Ok(Self::of(Way::Queue { session, memory }, terms))
+    }
+
+    fn of(way: Way, terms: CircuitTerms) -> Self {
+        Self { way, terms, in_message: false, begun: 0, finished: false }
     }
 
     /// The agreement of both ends.
@@ -88,19 +115,32 @@ impl Sender {
         &self.terms
     }
 
-    fn state(&self) -> CircuitState {
-        self.memory.source.board.circuit()
+    /// Of a guaranteed circuit the channel that carries it, and the bound of each TPDU from its turn on.
+    pub fn carried(&self) -> Option<(ChannelId, Span)> {
+        match &self.way {
+            Way::Queue { .. } => None,
+            Way::Channel(carrier) => Some(carrier.carried()),
+        }
     }
 
     /// How it has ended, if it has.
     pub fn end(&self) -> Option<CircuitEnd> {
-        self.state().end
+        match &self.way {
+            Way::Queue { memory, .. } => memory.source.board.circuit().end,
+            Way::Channel(carrier) => carrier.end(),
+        }
     }
 
-    /// What the receiving program has certainly taken so far.
+    /// What the receiving program has certainly taken so far. Of a guaranteed circuit it is known at the end
+    /// alone, as the receiver's node then counts it: what still waited there, too, unless its program died.
     pub fn taken(&self) -> Report {
-        let (tpdus, messages) = self.state().taken;
-        Report { messages, tpdus }
+        match &self.way {
+            Way::Queue { memory, .. } => {
+                let (tpdus, messages) = memory.source.board.circuit().taken;
+                Report { messages, tpdus }
+            }
+            Way::Channel(carrier) => carrier.taken(),
+        }
     }
 
     /// Sends a message of any size; waits until this node has taken all of it. Where the time is over before,
@@ -162,21 +202,27 @@ impl Sender {
             if now.is_empty() && !is_last {
                 break;
             }
-            let route = if is_last { PART_LAST } else { 0 };
-            if self.memory.source.ring.try_write_to(now, Instant::ZERO, route).is_err() {
+            let is_taken = match &mut self.way {
+                Way::Queue { memory, .. } => {
+                    let route = if is_last { PART_LAST } else { 0 };
+                    memory.source.ring.try_write_to(now, Instant::ZERO, route).is_ok()
+                }
+                Way::Channel(carrier) => carrier.put(now, is_last),
+            };
+            if !is_taken {
                 break;
             }
             written.octets += now.len();
-            // Each part has an octet at least, but one that ends a message.
-            self.begun = if is_last || self.terms.stream { 0 } else { self.begun + now.len() as u64 };
+            self.in_message = !is_last && !self.terms.stream;
+            self.begun = if self.in_message { self.begun + now.len() as u64 } else { 0 };
             if is_last {
                 written.ended = true;
                 break;
             }
         }
         if written.octets > 0 || written.ended {
-            self.memory.source.ring_doorbell();
-        } else if !self.has_room() && self.session.is_gone() {
+            self.ring_doorbell();
+        } else if !self.has_room() && self.session().is_gone() {
             return Err(VcError::NodeGone);
         }
         Ok(written)
@@ -193,8 +239,27 @@ impl Sender {
     }
 
     fn has_room(&self) -> bool {
-        let ring = &self.memory.source.ring;
-        ring.waiting() < u64::from(ring.slots())
+        match &self.way {
+            Way::Queue { memory, .. } => {
+                let ring = &memory.source.ring;
+                ring.waiting() < u64::from(ring.slots())
+            }
+            Way::Channel(carrier) => carrier.has_room(),
+        }
+    }
+
+    /// A channel's is rung with each unit.
+    fn ring_doorbell(&self) {
+        if let Way::Queue { memory, .. } = &self.way {
+            memory.source.ring_doorbell();
+        }
+    }
+
+    fn session(&self) -> &Session {
+        match &self.way {
+            Way::Queue { session, .. } => session,
+            Way::Channel(carrier) => carrier.channel().parts().0,
+        }
     }
 
     /// Ends the circuit in order: waits until the receiving program has taken all of it. Where the time is
@@ -225,14 +290,19 @@ impl Sender {
         if self.finished {
             return Ok(true);
         }
-        if self.begun > 0 {
+        if self.in_message {
             return Err(VcError::Unfinished);
         }
         self.stands()?;
-        if self.memory.source.ring.try_write_to(&[], Instant::ZERO, PART_FINISH).is_err() {
-            return Ok(false);
+        match &mut self.way {
+            Way::Queue { memory, .. } => {
+                if memory.source.ring.try_write_to(&[], Instant::ZERO, PART_FINISH).is_err() {
+                    return Ok(false);
+                }
+            }
+            Way::Channel(carrier) => carrier.finish(),
         }
-        self.memory.source.ring_doorbell();
+        self.ring_doorbell();
         self.finished = true;
         Ok(true)
     }
@@ -240,33 +310,62 @@ impl Sender {
     /// True if there is room now, the circuit has ended, or the node is gone: the next call says which.
     pub fn is_due(&self) -> bool {
         // The session is asked last: that is a call to the system.
-        self.end().is_some() || self.has_room() && !self.finished || self.session.is_gone()
+        self.end().is_some() || self.has_room() && !self.finished || self.session().is_gone()
     }
 
     /// For who polls: true if there is something to do now: room, an end, or a node that is gone. Otherwise
     /// the descriptor becomes readable when something has happened.
-    pub fn arm(&self) -> bool {
-        let octets = self.memory.arm();
+    pub fn arm(&mut self) -> bool {
+        let octets = match &mut self.way {
+            Way::Queue { memory, .. } => memory.arm(),
+            Way::Channel(carrier) => carrier.arm(),
+        };
         let is_due = self.is_due();
         if !is_due {
-            self.memory.bell.hush(octets);
+            match &self.way {
+                Way::Queue { memory, .. } => memory.bell.hush(octets),
+                Way::Channel(carrier) => carrier.rest(octets),
+            }
         }
         is_due
     }
 
-    fn wait(&self, give_up: Instant, is_due: impl Fn(&Self) -> bool) -> Result<(), VcError> {
+    fn wait(&mut self, give_up: Instant, is_due: impl Fn(&Self) -> bool) -> Result<(), VcError> {
         loop {
-            let seen = self.memory.source.board.event();
+            let board = match &mut self.way {
+                Way::Queue { memory, .. } => &memory.source.board,
+                Way::Channel(carrier) => {
+                    carrier.step();
+                    &carrier.channel().parts().1.board
+                }
+            };
+            let (board, seen) = (board.clone(), board.event());
             if is_due(self) || self.end().is_some() {
                 return Ok(());
             }
-            sleep(&self.session, &self.memory.source.board, seen, give_up)?;
+            let left = give_up.since(now());
+            if left == Span::ZERO {
+                return Err(if self.session().is_gone() { VcError::NodeGone } else { VcError::TimedOut });
+            }
+            // The turn of the next TPDU comes without any news.
+            let opens = match &self.way {
+                Way::Channel(carrier) if !self.finished => carrier.opens(),
+                _ => None,
+            };
+            let slice = opens.map_or(max_slice(), |at| at.since(now()).at_least(Span::from_nanos(1)));
+            let waited = board.wait(seen, left.min(slice).min(max_slice()));
+            if waited == rota_shm::Waited::TimedOut && self.session().is_gone() && self.end().is_none() {
+                return Err(VcError::NodeGone);
+            }
         }
     }
 }
 
 impl AsFd for Sender {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.memory.bell.as_fd()
+        match &self.way {
+            Way::Queue { memory, .. } => memory.bell.as_fd(),
+            Way::Channel(carrier) => carrier.as_fd(),
+        }
     }
 }

@@ -34,6 +34,11 @@ fn part(channels: impl Iterator<Item = (ChannelId, ChannelInfo)>) -> Reply {
 }
 
 pub(super) fn info(owned: &Owned, snapshot: &Snapshot) -> ChannelInfo {
+    // Of a channel across segments no segment counts the units, and its board does.
+    let on_board = |board: &rota_shm::Board| {
+        if owned.sending { board.units_sent() } else { board.tally().units }
+    };
+    let units = snapshot.units_of(owned.shared, owned.sending);
     ChannelInfo {
         channel: owned.shared,
         label: owned.label,
@@ -51,7 +56,7 @@ pub(super) fn info(owned: &Owned, snapshot: &Snapshot) -> ChannelInfo {
         }
         .into(),
         contract: owned.granted,
-        units: snapshot.units_of(owned.shared, owned.sending),
+        units: units.or(owned.board.as_ref().map(on_board)).unwrap_or(0),
         tally: owned.board.as_ref().map(rota_shm::Board::tally).unwrap_or_default().into(),
     }
 }

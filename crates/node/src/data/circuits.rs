@@ -84,6 +84,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             messages_lost: view.lost.messages,
             bad: view.bad,
             waits: view.offered,
+            channel: None,
         }
     }
 

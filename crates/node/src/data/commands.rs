@@ -54,6 +54,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 self.node.state_memory(channel, buffers);
                 self.attach_sink(at, channel, memory);
             }
+            Command::Bell { channel, sleeper } => self.rings.hang_bell(channel, sleeper),
             Command::Deny { channel } => self.node.deny(at, channel),
             Command::Listen { ask, service, from, invites } => {
                 let result = listen(&mut self.node, (at, ask), service, (from.as_deref(), invites));

@@ -6,12 +6,13 @@ use super::waits::Waits;
 use crate::circuits::Circuits;
 use crate::commands::{DataEnd, Note, Remains, SinkMemory};
 use crate::sockets::Sockets;
-use crate::waker::Wakes;
+use crate::waker::{Sleeper, Wakes};
 use rota_contract::Unread;
 use rota_proto::{ChannelId, Delivery, Node, Payloads};
 use rota_shm::{ChannelCounter, RingFragment};
 use rota_units::Instant;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 /// The ring of a channel that comes.
 pub(super) struct Sink {
@@ -19,6 +20,8 @@ pub(super) struct Sink {
     pub(super) memory: SinkMemory,
     /// Fragments were written since its program was last woken.
     pushed: bool,
+    /// How often its program had asked for its bell when that was last looked at.
+    armed: u64,
     /// The units of which the machine knows that they were not read.
     pub(super) unread: Unread,
     /// Late units so far, as the machine counts them.
@@ -29,7 +32,7 @@ pub(super) struct Sink {
 
 impl Sink {
     pub(super) fn new(channel: ChannelId, memory: SinkMemory) -> Self {
-        Self { channel, memory, pushed: false, unread: Unread::default(), late: 0, stated: None }
+        Self { channel, memory, pushed: false, armed: 0, unread: Unread::default(), late: 0, stated: None }
     }
 }
 
@@ -133,6 +136,17 @@ impl Rings {
                 sink.memory.board.set_tally(&tally);
             }
             self.wakes.notify(&sink.memory.sleeper);
+            let ring = &mut sink.memory.ring;
+            sink.memory.sleeper.ring_if_armed(&mut sink.armed, || ring.armed());
+        }
+    }
+
+    /// The program of a channel has a bell from now on.
+    pub(super) fn hang_bell(&mut self, channel: ChannelId, sleeper: Arc<Sleeper>) {
+        if let Some(source) = self.sources.iter_mut().find(|source| source.channel == channel) {
+            source.memory.sleeper = sleeper;
+        } else if let Some(sink) = self.sinks.iter_mut().find(|sink| sink.channel == channel) {
+            sink.memory.sleeper = sleeper;
         }
     }
 

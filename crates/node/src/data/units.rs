@@ -44,6 +44,8 @@ pub(super) struct Source {
     left_out_stated: u64,
     /// The newest report for monitors that was taken.
     reported_at: Instant,
+    /// How often its program had asked for its bell when that was last looked at.
+    armed: u64,
     /// Its program is gone: no other unit is taken from it.
     withdrawn: bool,
     /// The ring was empty when it was last looked at: its next unit is handed over after that.
@@ -146,6 +148,7 @@ impl Source {
             numbers,
             left_out_stated: 0,
             reported_at,
+            armed: 0,
             withdrawn: false,
             is_empty,
             since,
@@ -387,6 +390,8 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         }
         source.memory.board.set_slot(SlotMark { number: source.slots, at });
         self.rings.wakes.notify(&source.memory.sleeper);
+        let ring = &source.memory.ring;
+        source.memory.sleeper.ring_if_armed(&mut source.armed, || ring.armed());
     }
 }
 

@@ -15,9 +15,11 @@
 //! An end that begins anew knows nothing of its circuits, and their other ends are told so.
 //!
 //! Parts: [`Smart`] says what to send again, [`Aimd`], [`PacketPair`] and [`LeakyBucket`] say when something
-//! may leave, [`Outbox`], [`Inbox`] and [`LooseInbox`] have the octets.
+//! may leave, [`Outbox`], [`Inbox`] and [`LooseInbox`] have the octets. The two halves of a guaranteed
+//! circuit, which a channel carries, are [`CarriedSource`] and [`CarriedSink`].
 
 mod aimd;
+mod carried;
 mod flow;
 mod leaky_bucket;
 mod listener;
@@ -30,6 +32,9 @@ mod source;
 mod trip;
 
 pub use aimd::Aimd;
+pub use carried::{
+    CARRIED_HEAD_OCTETS, CARRIED_OCTETS_MAX, CARRIED_WINDOW, Carried, CarriedHead, CarriedSink, CarriedSource,
+};
 pub use leaky_bucket::LeakyBucket;
 pub use listener::{Listener, ListenerLimits, Offer};
 pub use loose::{LooseInbox, Losses};

@@ -1,5 +1,6 @@
 //! What programs and nodes say to each other about circuits of the native-mode transport.
 
+use rota_contract::ChannelId;
 use serde::{Deserialize, Serialize};
 
 /// How a circuit's sender is held.
@@ -151,4 +152,21 @@ pub struct CircuitInfo {
     pub bad: u64,
     /// No program has accepted it yet.
     pub waits: bool,
+    /// The channel that carries a guaranteed circuit; none of another one.
+    #[serde(default)]
+    pub channel: Option<CarriedInfo>,
+}
+
+/// The channel of a guaranteed circuit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CarriedInfo {
+    /// Its id, the same at both ends.
+    pub channel: ChannelId,
+    /// From the turn of a TPDU to its arrival, at most.
+    pub bound_ns: u64,
+    /// One TPDU in each period at most.
+    pub period_ns: u64,
+    /// TPDUs that came behind the bound.
+    pub late: u64,
 }

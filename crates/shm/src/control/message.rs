@@ -9,7 +9,7 @@ use super::detail::{ChannelDetail, EndInfo, ReceiverInfo};
 use super::info::{ChannelInfo, IncidentInfo, QueueInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 24;
+pub const CONTROL_VERSION: u32 = 25;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for stations, in octets of UTF-8.
@@ -50,6 +50,11 @@ pub enum Request {
     },
     /// The client has mapped the memory of a channel it opened: seal it and let units flow.
     Mapped {
+        /// The channel.
+        channel: ChannelId,
+    },
+    /// Asks for a bell: a descriptor that can be polled for news of a channel of this connection.
+    Bell {
         /// The channel.
         channel: ChannelId,
     },
@@ -340,6 +345,8 @@ pub enum Reply {
         /// Packets since the queue was opened.
         packets: u64,
     },
+    /// To [`Request::Bell`]. With the bell.
+    Bell,
     /// To [`Request::Circuit`].
     Circuit(CircuitAnswer),
     /// To [`Request::Modify`]; a refusal leaves the contract as it was.

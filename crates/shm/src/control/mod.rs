@@ -13,7 +13,9 @@ mod message;
 mod name;
 mod socket;
 
-pub use circuit::{CircuitAnswer, CircuitAsk, CircuitFlow, CircuitInfo, CircuitQuality, CircuitTerms};
+pub use circuit::{
+    CarriedInfo, CircuitAnswer, CircuitAsk, CircuitFlow, CircuitInfo, CircuitQuality, CircuitTerms,
+};
 pub use detail::{ChannelDetail, DestinationInfo, EndInfo, HopInfo, ReceiverInfo, TermsInfo};
 pub use info::{
     CauseInfo, ChannelInfo, GroupInfo, IncidentChannel, IncidentInfo, LlcInfo, LlcPeer, MemberInfo,

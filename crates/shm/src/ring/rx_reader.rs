@@ -134,6 +134,13 @@ impl RxReader {
         Self { reading: Some(Reading::new(pages)), ..self }
     }
 
+    /// Asks the node for one octet on the bell when a fragment has come.
+    pub(crate) fn arm(&self) {
+        if let Some(reading) = &self.reading {
+            reading.arm();
+        }
+    }
+
     /// The oldest unit that is still there, complete or not; its octets replace what `into` held. `None`
     /// when nothing can be delivered yet. An incomplete unit is delivered once its last fragment or a
     /// newer unit has come.

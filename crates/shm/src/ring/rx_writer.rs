@@ -10,7 +10,9 @@ use rota_units::Instant;
 
 use super::apart::Stated;
 use super::unread::{Fragment, Readings};
-use crate::layout::{BoardHeader, RxDescriptor, RxRing, board_file_octets, sequence_open, sequence_shut};
+use crate::layout::{
+    BoardHeader, ReaderHeader, RxDescriptor, RxRing, board_file_octets, sequence_open, sequence_shut,
+};
 use crate::memory::ReaderFile;
 use crate::raw::WritePages;
 
@@ -130,6 +132,12 @@ impl RxWriter {
     /// The counts that the program of a queue of its own has stated, if it has.
     pub fn stated(&mut self) -> Option<Stated> {
         Stated::read(self.readings.as_mut()?.pages()?.read())
+    }
+
+    /// How often the program has asked for an octet on its bell.
+    pub fn armed(&mut self) -> u64 {
+        let pages = self.readings.as_mut().and_then(Readings::pages);
+        pages.map_or(0, |pages| pages.read().load_acquire(offset_of!(ReaderHeader, armed)))
     }
 
     /// The number of the newest of them; 0 where there is none.

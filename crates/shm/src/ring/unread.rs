@@ -40,6 +40,11 @@ impl Reading {
         Self { pages, seen: 0 }
     }
 
+    /// Asks the node for one octet on the bell when something has come.
+    pub(super) fn arm(&self) {
+        self.pages.add(offset_of!(ReaderHeader, armed), 1);
+    }
+
     /// Takes the fragment that was copied.
     ///
     /// # Errors
