@@ -117,7 +117,12 @@ static void qualities(int vc)
     FAILS(rota_vc_connect(vc, "n2", 1, &qos), EINVAL);
     qos = usual, qos.window = 16385;
     FAILS(rota_vc_connect(vc, "n2", 1, &qos), EINVAL);
-    qos = usual, qos.flow = 3;
+    qos = usual, qos.flow = 4;
+    FAILS(rota_vc_connect(vc, "n2", 1, &qos), EINVAL);
+    /* A channel carries what has no error control, in one direction, at a rate. */
+    qos = usual, qos.flow = ROTA_VC_CHANNEL_FLOW, qos.rate_bps = 1000000, qos.simplex = 1;
+    FAILS(rota_vc_connect(vc, "n2", 1, &qos), EINVAL);
+    qos.unreliable = 1, qos.rate_bps = 0;
     FAILS(rota_vc_connect(vc, "n2", 1, &qos), EINVAL);
     qos = usual, qos.flow = ROTA_VC_BUCKET_FLOW;
     FAILS(rota_vc_connect(vc, "n2", 1, &qos), EINVAL);
@@ -139,6 +144,14 @@ static void refusals(const char *node)
     IS(rota_vc_close(vc), 0);
     IS((vc = rota_vc_socket(NULL)) >= 0, 1);
     FAILS(rota_vc_connect(vc, node, 99, &qos), EHOSTUNREACH);
+    IS(rota_vc_close(vc), 0);
+    qos.flow = ROTA_VC_CHANNEL_FLOW, qos.rate_bps = 1000000;
+    IS((vc = rota_vc_socket(NULL)) >= 0, 1);
+    FAILS(rota_vc_connect(vc, node, 99, &qos), EHOSTUNREACH);
+    IS(rota_vc_close(vc), 0);
+    qos.peak_bps = 1;
+    IS((vc = rota_vc_socket(NULL)) >= 0, 1);
+    FAILS(rota_vc_connect(vc, node, 99, &qos), EINVAL);
     IS(rota_vc_close(vc), 0);
     IS((vc = rota_vc_socket(NULL)) >= 0 && (other = rota_vc_socket(NULL)) >= 0, 1);
     IS(rota_vc_bind(vc, 98), 0);

@@ -40,6 +40,30 @@ fn the_example_of_rota_vc_h_sends_both_ways_and_polls() {
     assert_eq!(taker.finish().well().out, "3000000 octets taken\n");
 }
 
+/// Without blocking, by poll(2), epoll and select at either end, on a segment with a token.
+#[test]
+fn a_guaranteed_circuit_in_c_keeps_its_rate() {
+    let Some(folder) = built() else { return };
+    let Some(lab) = Lab::up("c-vc-guaranteed", 2) else { return };
+    let vc = folder.join("examples/vc");
+    let taker = start(&lab, 2, &vc, &["take", "7"]);
+    taker.wait_for_word("listening");
+    let begun = std::time::Instant::now();
+    let given = start(&lab, 1, &vc, &["give", "n2", "7", "1000000", "4000000"]).finish().well();
+    let took = begun.elapsed();
+    assert_eq!(given.out, "1000000 octets given\n");
+    assert!(given.err.contains("each 16667 octets within"), "{}", given.err);
+    assert_eq!(taker.finish().well().out, "1000000 octets taken\n");
+    // The last two TPDUs may be handed over at once; nothing leaves before its turn.
+    assert!(took.as_millis() >= 1_900, "two seconds of octets in {took:?}");
+    lab.wait_for_mode(1, "plain");
+    let taker = start(&lab, 2, &vc, &["take", "7"]);
+    taker.wait_for_word("listening");
+    let refused = start(&lab, 1, &vc, &["give", "n2", "7", "10", "99000000"]).finish();
+    assert_eq!(refused.code(), 1);
+    assert!(refused.err.contains("fits"), "it says no number: {}", refused.err);
+}
+
 #[test]
 fn every_misuse_of_circuits_in_c_is_an_error_and_no_crash() {
     let Some(folder) = built() else { return };

@@ -108,7 +108,7 @@ fn lines_without_error_control_are_whole_and_the_lost_ones_are_counted() {
     // Each line has several TPDUs.
     let lines: Vec<String> = (0..200).map(|line| format!("{line:04}{}", "x".repeat(3_000))).collect();
     std::fs::write(lab.file("source"), lines.join("\n")).unwrap();
-    for more in ["--class best-effort", "--class guaranteed --rate 4mbit --depth 20000octets"] {
+    for more in ["--class best-effort", "--class best-effort --rate 4mbit --depth 20000octets"] {
         let receiver = receiver(&lab, 2, &lab.file("copy"), "");
         let sender = sender(&lab, 1, "n2", &lab.file("source"), &format!("--messages {more}"));
         sender.finish().well();

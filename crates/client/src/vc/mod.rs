@@ -28,8 +28,7 @@
 //! `poll`, `epoll` or `select` each end has a descriptor ([`AsFd`]): call
 //! [`Sender::arm`] or [`Receiver::arm`], and where it says that there is nothing to do yet, wait for the
 //! descriptor to become readable. That of a listener is readable when a circuit waits to be accepted: call
-//! [`CircuitListener::accept`] until it says [`VcError::TimedOut`], and then wait for it. Each circuit comes
-//! on another descriptor.
+//! [`CircuitListener::accept`] until it says [`VcError::TimedOut`], and then wait for it.
 //!
 //! **Ends.** [`Sender::finish`] ends a circuit in order: it says at both ends that the receiving program has
 //! taken all of it. An end that is dropped before that, or whose program dies, is reset: the other end is

@@ -287,6 +287,7 @@ impl World {
             Request::Invitee { .. } | Request::Join { .. } | Request::Leave { .. } => {
                 Reply::NotThere { sentence: "a fake node has no receivers".into() }
             }
+            Request::Bell { .. } => Reply::NotThere { sentence: "a fake node has no bells".into() },
             Request::Circuit(_) => Reply::NotThere { sentence: "a fake node has no circuits".into() },
             Request::Show { channel } => {
                 Reply::NotThere { sentence: format!("a fake node shows no channel, {channel} neither") }
