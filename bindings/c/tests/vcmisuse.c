@@ -94,7 +94,7 @@ static void arguments(int vc)
     FAILS(rota_vc_set(vc, ROTA_VC_WINDOW, 0), EINVAL);
     FAILS(rota_vc_set(vc, ROTA_VC_KIND, 0), EINVAL);
     FAILS(rota_vc_set(vc, ROTA_VC_GAP, 0), EINVAL);
-    FAILS(rota_vc_get(vc, 11), EINVAL);
+    FAILS(rota_vc_get(vc, 13), EINVAL);
     IS(rota_vc_set(vc, ROTA_VC_TIMEOUT_MS, 5000), 0);
     IS(rota_vc_get(vc, ROTA_VC_TIMEOUT_MS), 5000);
 }

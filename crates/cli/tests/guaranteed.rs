@@ -130,8 +130,8 @@ fn keeps_its_rate(stage: &Stage, mbit: u64, floods: &[(&str, &str)]) {
         assert!(!there[name].is_null() && there[name] == here[name], "{name}: {there} {here}");
     }
     let bound = there["bound_ns"].as_u64().expect("a bound");
-    // From the greeting on TPDU k has its turn after k periods, and is handed over 7 of them before: the bucket
-    // holds 8. So a program that stands still for less loses nothing of its rate.
+    // From the greeting on TPDU k has its turn after k periods, and is handed over 7 of them before: the
+    // bucket holds 8. So a program that stands still for less loses nothing of its rate.
     let period = there["period_ns"].as_u64().expect("a period");
     let tpdu = there["tpdu_octets_max"].as_u64().expect("a size");
     let exact = ((content.len() as u64).div_ceil(tpdu) - 7) * period;

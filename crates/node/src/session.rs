@@ -346,10 +346,7 @@ impl Session {
             Request::Modify { channel, change } => self.modify(ask, channel, change, data),
             Request::Join { channel, to } => self.join((ask, false), channel, to, data),
             Request::Leave { channel, to } => self.join((ask, true), channel, to, data),
-            Request::Circulate { duration_ns } => {
-                let until = now + Span::from_nanos(duration_ns.min(60_000_000_000));
-                self.done(Command::Circulate { until }, data)
-            }
+            Request::Circulate { duration_ns } => self.circulate(duration_ns, now, data),
             Request::Trace => self.trace(facts),
             Request::LlcAddress => self.answer(&Reply::LlcAddress { node: facts.llc.address }),
             Request::LlcOpen { .. }
@@ -378,6 +375,11 @@ impl Session {
             }
             Err(bad) => self.error(bad.to_string(), true),
         }
+    }
+
+    fn circulate(&self, duration_ns: u64, now: Instant, data: &ControlEnd) {
+        let until = now + Span::from_nanos(duration_ns.min(60_000_000_000));
+        self.done(Command::Circulate { until }, data);
     }
 
     fn nobody_asked(&self) {

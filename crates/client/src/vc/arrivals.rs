@@ -194,7 +194,7 @@ impl Coming {
     /// Takes the channels that have come.
     fn take_channels(&mut self, any: &Any) -> Result<(), VcError> {
         loop {
-            // Where there is no room for one channel more, circuits of the eight-level queue come all the same.
+            // Where there is no room for one channel more, other circuits come all the same.
             let _ = self.listen_again(any);
             let Some(listener) = &mut self.listener else { return Ok(()) };
             let came = match listener.accept(Span::ZERO) {

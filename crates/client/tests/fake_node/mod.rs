@@ -284,10 +284,9 @@ impl World {
             Request::Answer { channel, .. } => {
                 Reply::NotThere { sentence: format!("a fake node asks about no channel, {channel} neither") }
             }
-            Request::Invitee { .. } | Request::Join { .. } | Request::Leave { .. } => {
-                Reply::NotThere { sentence: "a fake node has no receivers".into() }
+            Request::Invitee { .. } | Request::Join { .. } | Request::Leave { .. } | Request::Bell { .. } => {
+                Reply::NotThere { sentence: "a fake node has no receivers and no bells".into() }
             }
-            Request::Bell { .. } => Reply::NotThere { sentence: "a fake node has no bells".into() },
             Request::Circuit(_) => Reply::NotThere { sentence: "a fake node has no circuits".into() },
             Request::Show { channel } => {
                 Reply::NotThere { sentence: format!("a fake node shows no channel, {channel} neither") }
