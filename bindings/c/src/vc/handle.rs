@@ -217,7 +217,7 @@ impl Handle {
             Kind::Listening(listening) => (listening.is_due(), false),
             Kind::Open(open) => {
                 let input = open.receiver.as_mut().map(|end| end.is_due() || end.arm());
-                let output = open.sender.as_mut().is_some_and(|end| end.is_due() || end.arm());
+                let output = open.sender.as_ref().is_some_and(|end| end.is_due() || end.arm());
                 (input.unwrap_or(open.is_deaf) || open.has_message(), output)
             }
         };

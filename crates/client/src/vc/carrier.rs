@@ -7,13 +7,14 @@ use crate::node::{NodeError, OpenError, OpenRequest, open_by};
 use crate::now;
 use crate::overdue::Overdue;
 use crate::send::SendChannel;
-use crate::session::{Deadline, Sent};
+use crate::session::Deadline;
 use rota_contract::{ChannelId, Tally};
 use rota_proto::vc::{CARRIED_WINDOW, CarriedSource};
 use rota_shm::control::{CircuitTerms, ControlName};
 use rota_shm::{ChannelState, CircuitEnd};
 use rota_units::{Instant, Span};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Admission takes no longer.
 const ADMISSION: Span = Span::from_millis(10_000);
@@ -26,7 +27,8 @@ pub(super) struct Carrier {
     unit: Vec<u8>,
     /// Nothing is sent behind what was.
     finished: bool,
-    closes: Option<Sent>,
+    /// The node was asked to end the channel.
+    closes: AtomicBool,
 }
 
 impl Carrier {
@@ -52,8 +54,15 @@ impl Carrier {
         let (session, _) = channel.parts();
         let watch = Watch::new(session, channel.id())?;
         let (source, turns) = (CarriedSource::new(options.stream), Turns::new(guarantee));
-        let mut carrier =
-            Self { channel, source, turns, watch, unit: Vec::new(), finished: false, closes: None };
+        let mut carrier = Self {
+            channel,
+            source,
+            turns,
+            watch,
+            unit: Vec::new(),
+            finished: false,
+            closes: AtomicBool::new(false),
+        };
         carrier.unit.extend_from_slice(&carrier.source.greeting(service));
         carrier.hand_over(now());
         Ok((carrier, terms))
@@ -145,14 +154,16 @@ impl Carrier {
     }
 
     /// Ends the channel once the node has taken all of it.
-    pub(super) fn step(&mut self) {
-        if self.finished && self.closes.is_none() && self.channel.waiting() == 0 {
-            self.closes = Some(self.channel.ask_to_close());
+    pub(super) fn step(&self) {
+        let is_due = self.finished && self.channel.waiting() == 0;
+        if is_due && !self.closes.swap(true, Ordering::Relaxed) {
+            // The board tells of the answer.
+            let _ = self.channel.ask_to_close();
         }
     }
 
     /// Before a wait for its descriptor: the octets on its bell.
-    pub(super) fn arm(&mut self) -> usize {
+    pub(super) fn arm(&self) -> usize {
         let octets = self.watch.octets();
         let (session, source) = self.channel.parts();
         let _ = session.discard();

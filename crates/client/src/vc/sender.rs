@@ -315,8 +315,8 @@ impl Sender {
 
     /// For who polls: true if there is something to do now: room, an end, or a node that is gone. Otherwise
     /// the descriptor becomes readable when something has happened.
-    pub fn arm(&mut self) -> bool {
-        let octets = match &mut self.way {
+    pub fn arm(&self) -> bool {
+        let octets = match &self.way {
             Way::Queue { memory, .. } => memory.arm(),
             Way::Channel(carrier) => carrier.arm(),
         };
@@ -330,9 +330,9 @@ impl Sender {
         is_due
     }
 
-    fn wait(&mut self, give_up: Instant, is_due: impl Fn(&Self) -> bool) -> Result<(), VcError> {
+    fn wait(&self, give_up: Instant, is_due: impl Fn(&Self) -> bool) -> Result<(), VcError> {
         loop {
-            let board = match &mut self.way {
+            let board = match &self.way {
                 Way::Queue { memory, .. } => &memory.source.board,
                 Way::Channel(carrier) => {
                     carrier.step();
