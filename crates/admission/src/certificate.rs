@@ -13,16 +13,18 @@ mod share;
 
 use crate::clocks::Clocks;
 use crate::path::{self, Goal, Hop, PathDenied};
-use crate::rtip::{Denied, Flow, Messages, NodeTest, Packets, Regulator, edf_exact, load};
+use crate::rtip::{
+    Denied, Flow, Messages, NodeTest, Packets, Regulator, busy_most, edf_exact_below, load, rcsp_below,
+};
 use crate::slots::continues;
-use crate::subnet::{Ask, RTIP_OCTETS, RetherSegment, RetherShare, packet_cost};
+use crate::subnet::{Ask, PortLoad, RTIP_OCTETS, RetherSegment, RetherShare, packet_cost};
 use crate::{LinkModel, rether};
 pub use port::PortPart;
 use rota_units::{Octets, Span};
 pub use share::StandingShare;
 
 /// The version of the format.
-pub const CERTIFICATE_VERSION: u64 = 3;
+pub const CERTIFICATE_VERSION: u64 = 4;
 
 macro_rules! numbers {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $what:literal,)* }) => {
@@ -111,15 +113,16 @@ numbers!(
     }
 );
 numbers!(
-    /// A port that serves the earliest deadline first.
-    EdfTerms {
+    /// A port that serves the earliest deadline first, or levels.
+    PortTerms {
+        levels: "1 if it serves levels, each named by its bound, the shortest one first.",
         card_ahead: "Wire time that a card may have ahead, beside one full frame.",
+        window: "W.",
+        above: "Work that goes before all packets in each W: announcements, and slots.",
         own: "The place of this channel among the flows.",
         ordinary: "s_0.",
-        spare_load: "What all loads leave, in 2⁻⁵⁰ of the port.",
         horizon: "L.",
-        slack: "The least that is left at one of them.",
-        slack_at: "The first such deadline.",
+        slack: "The least that is left at a deadline or a level's bound, L at most.",
     }
 );
 numbers!(
@@ -159,7 +162,7 @@ numbers!(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkTerms<'c> {
     /// A port with its flows.
-    Edf(EdfTerms, &'c [FlowTerms]),
+    Port(PortTerms, &'c [FlowTerms]),
     /// A RETHER segment.
     Rether(RetherTerms),
 }
@@ -234,9 +237,9 @@ impl FrameTerms {
 /// # Errors
 /// The test's own, and [`NodeTest::Load`] for a load of exactly 1: no busy period ends there that a checker
 /// could find.
-pub fn edf_terms<'c>(
+pub fn port_terms<'c>(
     link: &LinkModel,
-    ordinary: Span,
+    load: &PortLoad,
     channels: &[(Ask, Span)],
     own: usize,
     flows: &mut [Flow],
@@ -255,22 +258,30 @@ pub fn edf_terms<'c>(
             service: service.as_nanos(),
         };
     }
-    let found = edf_exact(flows, ordinary)?;
-    let load = |flow: &Flow| load::load_up(flow).div_ceil(1 << 14);
-    let all = flows.iter().map(load).fold(0, u128::saturating_add);
-    let spare_load = (load::WHOLE >> 14).checked_sub(all).filter(|spare| *spare > 0);
-    let spare_load = spare_load.and_then(|spare| u64::try_from(spare).ok());
-    let edf = EdfTerms {
+    let (ordinary, above) = (load.ordinary, load.above());
+    let (horizon, slack) = if load.by_levels {
+        let found = rcsp_below(flows, ordinary, above.as_ref())?;
+        let horizon = busy_most(flows, ordinary, above.as_ref())?;
+        (horizon, found.slack.min(horizon))
+    } else {
+        let found = edf_exact_below(flows, ordinary, above.as_ref())?;
+        (found.horizon, found.slack)
+    };
+    if load::is_whole(flows.iter().chain(&above)) {
+        return Err(Denied::new(NodeTest::Load, Span::from_nanos(1)));
+    }
+    let port = PortTerms {
+        levels: load.by_levels.into(),
         card_ahead: ordinary.minus(link.frame_span_max()).as_nanos(),
+        window: load.window.as_nanos(),
+        above: load.work.as_nanos(),
         own: own as u64,
         ordinary: ordinary.as_nanos(),
-        spare_load: spare_load.ok_or(Denied::new(NodeTest::Load, Span::from_nanos(1)))?,
-        horizon: found.horizon.as_nanos(),
-        slack: found.slack.as_nanos(),
-        slack_at: found.at.as_nanos(),
+        horizon: horizon.as_nanos(),
+        slack: slack.as_nanos(),
     };
     assert!(ordinary >= link.frame_span_max(), "one full frame can always be ahead");
-    Ok(NetworkTerms::Edf(edf, terms))
+    Ok(NetworkTerms::Port(port, terms))
 }
 
 /// The part of a RETHER segment.
@@ -410,8 +421,8 @@ impl Certificate<'_> {
         for hop in self.hops {
             hop.node.values().chain(hop.frame.values()).for_each(&mut add);
             match hop.network {
-                NetworkTerms::Edf(edf, flows) => {
-                    edf.values().for_each(&mut add);
+                NetworkTerms::Port(port, flows) => {
+                    port.values().for_each(&mut add);
                     flows.iter().flat_map(FlowTerms::values).for_each(&mut add);
                 }
                 NetworkTerms::Rether(share) => share.values().for_each(&mut add),

@@ -1,7 +1,7 @@
 //! The whole certificate: packets of the messages, each hop, and the promise that follows.
 
 use crate::terms::{Certificate, Channel, Hop, HopTerms, Network, Packets, VERSION};
-use crate::{Fault, edf, holds, rether, same, word};
+use crate::{Fault, holds, port, rether, same};
 
 /// No number is larger, about thirteen days in nanoseconds: so no sum of products leaves 128 bits.
 const MAX: u64 = 1 << 50;
@@ -13,9 +13,8 @@ const MAX: u64 = 1 << 50;
 pub fn check(certificate: &Certificate<'_>) -> Result<(), Fault> {
     let Certificate { version, channel, packets, hops, promise, seal } = certificate;
     holds(*version == VERSION, Fault::Version)?;
-    holds(*seal == certificate.sealed(), Fault::Seal)?;
-    let mut largest = 0;
-    certificate.each(&mut |value| largest = largest.max(value));
+    let (sealed, largest) = certificate.sealed();
+    holds(*seal == sealed, Fault::Seal)?;
     holds(largest <= MAX, Fault::Range("size"))?;
     in_packets(channel, packets)?;
     let n = u128::from;
@@ -78,10 +77,10 @@ fn in_packets(channel: &Channel, packets: &Packets) -> Result<(), Fault> {
     same("packets.x_min", packets.x_min, n(channel.x_min / count))?;
     same("spread", packets.spread, n(packets.x_min) * n(count - 1))?;
     // A regulator's clock shows 1 − κ of the source's at least, and a port's as much of that again.
-    let closer = |time: u64| n(time) * (1_000_000 - n(channel.clocks)) / 1_000_000;
-    let twice = |time: u64| word(closer(time), "clocks").map(closer);
-    same("counted_x_min", packets.counted_x_min, twice(packets.x_min)?)?;
-    same("counted_interval", packets.counted_interval, twice(channel.interval)?)?;
+    let closer = |time: u128| time * (1_000_000 - n(channel.clocks)) / 1_000_000;
+    let twice = |time: u64| closer(closer(n(time)));
+    same("counted_x_min", packets.counted_x_min, twice(packets.x_min))?;
+    same("counted_interval", packets.counted_interval, twice(channel.interval))?;
     let can_be = packets.counted_x_min > 0 && channel.octets_least <= packets.octets;
     holds(can_be, Fault::Range("packets"))
 }
@@ -99,7 +98,7 @@ fn one_hop(hop: &Hop<'_>, of: &Certificate<'_>) -> Result<(), Fault> {
     let shortest = u128::from(of.channel.octets_least) + u128::from(frame.headers);
     same("service_least", hop.terms.service_least, frame.span(shortest))?;
     match &hop.network {
-        Network::Edf(port, flows) => edf::check(port, flows, hop, of),
+        Network::Port(port, flows) => port::check(port, flows, hop, of),
         Network::Rether(share) => rether::check(share, hop, of),
     }
 }

@@ -1,7 +1,7 @@
 //! The parts of a certificate, with the name and the kind of each number.
 
 /// The version of the format.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// Where a number comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,12 +69,13 @@ terms! {
         burst: Free "Packets in any such interval.", octets: Free "Payload of its largest packet.",
         delay: Free "Its bound on the port.", service: Derived "The time of its largest packet.",
     }
-    Edf "A port that serves the earliest deadline first." {
+    Port "A port that serves the earliest deadline first, or levels." {
+        levels: Free "1 if it serves levels, each named by its bound.",
         card_ahead: Free "Wire time of other traffic in the card, beside a full frame.",
+        window: Free "In each so long", above: Free "so much work goes before all packets.",
         own: Free "The place of this channel.", ordinary: Derived "The largest blocking of other traffic.",
-        spare_load: Derived "What the flows leave, in parts of 2^50.",
-        horizon: Derived "End of the busy period.", slack: Derived "The least left at a deadline in it.",
-        slack_at: Derived "The first deadline with so little.",
+        horizon: Derived "End of the busy period.",
+        slack: Derived "The least left at a deadline in it, or at a level's bound.",
     }
     Rether "A share of a RETHER segment." {
         per_visit: Free "What the host adds to each visit.", hop: Free "One hop of the token.",
@@ -97,7 +98,7 @@ terms! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network<'c> {
     /// A port with its scheduler.
-    Edf(Edf, &'c [Flow]),
+    Port(Port, &'c [Flow]),
     /// A RETHER segment.
     Rether(Rether),
 }
@@ -131,30 +132,26 @@ pub struct Certificate<'c> {
 }
 
 impl Certificate<'_> {
-    /// Calls `f` with every number but the seal, in the order of the format.
-    pub fn each(&self, f: &mut dyn FnMut(u64)) {
-        f(self.version);
-        self.channel.values().chain(self.packets.values()).for_each(&mut *f);
-        for hop in self.hops {
-            hop.terms.values().chain(hop.frame.values()).for_each(&mut *f);
-            match &hop.network {
-                Network::Edf(edf, flows) => {
-                    edf.values().for_each(&mut *f);
-                    flows.iter().flat_map(Flow::values).for_each(&mut *f);
-                }
-                Network::Rether(rether) => rether.values().for_each(&mut *f),
-            }
-        }
-        self.promise.values().for_each(f);
-    }
-
-    /// The seal of these numbers.
-    pub fn sealed(&self) -> u64 {
-        let (mut sum, mut power) = (0u64, 1u64);
-        self.each(&mut |value| {
+    /// The seal of these numbers, in the order of the format, and the largest of them.
+    pub fn sealed(&self) -> (u64, u64) {
+        let (mut sum, mut power, mut largest) = (0u64, 1u64, 0);
+        let mut add = |value: u64| {
             power = power.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             sum = sum.wrapping_add(value.wrapping_mul(power));
-        });
-        sum
+            largest = largest.max(value);
+        };
+        add(self.version);
+        self.channel.values().chain(self.packets.values()).for_each(&mut add);
+        for hop in self.hops {
+            hop.terms.values().chain(hop.frame.values()).for_each(&mut add);
+            match &hop.network {
+                Network::Port(port, flows) => {
+                    port.values().chain(flows.iter().flat_map(Flow::values)).for_each(&mut add);
+                }
+                Network::Rether(rether) => rether.values().for_each(&mut add),
+            }
+        }
+        self.promise.values().for_each(add);
+        (sum, largest)
     }
 }

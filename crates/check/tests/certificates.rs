@@ -2,17 +2,17 @@
 
 use proptest::prelude::*;
 use rota_admission::certificate::{
-    self, Certificate as Made, EdfTerms, FlowTerms, FrameTerms, HopTerms as MadeHop, NetworkTerms, NodeTerms,
-    StandingShare, Terms, certify, edf_terms, rether_terms,
+    self, Certificate as Made, FlowTerms, FrameTerms, HopTerms as MadeHop, NetworkTerms, NodeTerms,
+    PortTerms, StandingShare, Terms, certify, port_terms, rether_terms,
 };
 use rota_admission::path::{Goal, Hop as PathHop, relax};
-use rota_admission::rtip::{Flow as PortFlow, Messages, Regulator, Traffic, edf_delay};
+use rota_admission::rtip::{Flow as PortFlow, Messages, Regulator, Traffic, edf_exact_below, rcsp_below};
 use rota_admission::subnet::{
-    Ask, RTIP_OCTETS, RetherSegment, Subnet, packet_cost, packet_span_up, payload_max,
+    Ask, PortLoad, RTIP_OCTETS, RetherSegment, Subnet, packet_cost, packet_span_up, payload_max,
 };
 use rota_admission::{Clocks, Framing, LinkModel, Pace, Request, SegmentParams, Slot, admit};
 use rota_check::{
-    Certificate, Channel, Edf, Fault, Flow, Frame, Hop, HopTerms, Kind, Network, Packets, Promise, Rether,
+    Certificate, Channel, Fault, Flow, Frame, Hop, HopTerms, Kind, Network, Packets, Port, Promise, Rether,
     VERSION, check,
 };
 use rota_units::{BitRate, Octets, Span};
@@ -45,7 +45,7 @@ struct Owned {
 
 #[derive(Clone, Debug)]
 enum Part {
-    Edf(Edf, Vec<Flow>),
+    Port(Port, Vec<Flow>),
     Rether(Rether),
 }
 
@@ -53,8 +53,8 @@ impl Owned {
     fn of(made: &Made<'_>) -> Self {
         let hop = |hop: &MadeHop<'_>| {
             let part = match &hop.network {
-                NetworkTerms::Edf(edf, flows) => Part::Edf(
-                    copied!(edf, EdfTerms::NAMES, Edf),
+                NetworkTerms::Port(port, flows) => Part::Port(
+                    copied!(port, PortTerms::NAMES, Port),
                     flows.iter().map(|flow| copied!(flow, FlowTerms::NAMES, Flow)).collect(),
                 ),
                 NetworkTerms::Rether(share) => {
@@ -75,18 +75,7 @@ impl Owned {
     }
 
     fn with<R>(&self, f: impl FnOnce(&Certificate<'_>) -> R) -> R {
-        let hop = |(terms, frame, part): &'_ (HopTerms, Frame, Part)| (*terms, *frame, part.clone());
-        let parts: Vec<_> = self.hops.iter().map(hop).collect();
-        let hops: Vec<Hop<'_>> = parts
-            .iter()
-            .map(|(terms, frame, part)| {
-                let network = match part {
-                    Part::Edf(edf, flows) => Network::Edf(*edf, flows),
-                    Part::Rether(share) => Network::Rether(*share),
-                };
-                Hop { terms: *terms, frame: *frame, network }
-            })
-            .collect();
+        let hops: Vec<Hop<'_>> = self.hops.iter().map(seen).collect();
         let Self { version, channel, packets, promise, seal, .. } = *self;
         f(&Certificate { version, channel, packets, hops: &hops, promise, seal })
     }
@@ -96,7 +85,7 @@ impl Owned {
     }
 
     fn reseal(&mut self) {
-        self.seal = self.with(|certificate| certificate.sealed());
+        self.seal = self.with(|certificate| certificate.sealed().0);
     }
 
     /// Each number with its name and kind.
@@ -118,8 +107,8 @@ impl Owned {
             add!(terms, HopTerms);
             add!(frame, Frame);
             match part {
-                Part::Edf(edf, flows) => {
-                    add!(edf, Edf);
+                Part::Port(port, flows) => {
+                    add!(port, Port);
                     flows.iter_mut().for_each(|flow| add!(flow, Flow));
                 }
                 Part::Rether(share) => add!(share, Rether),
@@ -129,6 +118,15 @@ impl Owned {
         found.push(("seal", Kind::Derived, &mut self.seal));
         found
     }
+}
+
+/// A hop as the checker has it.
+fn seen((terms, frame, part): &(HopTerms, Frame, Part)) -> Hop<'_> {
+    let network = match part {
+        Part::Port(port, flows) => Network::Port(*port, flows),
+        Part::Rether(share) => Network::Rether(*share),
+    };
+    Hop { terms: *terms, frame: *frame, network }
 }
 
 /// The numbers that make a case.
@@ -142,13 +140,23 @@ struct Case {
     clocks: u64,
 }
 
+/// The kind of network that is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Drawing {
+    Ring,
+    Deadlines,
+    Levels,
+}
+
 #[derive(Clone, Debug)]
 struct Drawn {
     regulator: Regulator,
     mbit: u64,
     /// The host's time to prepare a frame.
     prepare: u64,
-    is_ring: bool,
+    network: Drawing,
+    /// The work that goes before packets in a window of 30 ms.
+    above: u64,
     others: Vec<(u64, u64, u64)>,
     link: (u64, u64),
     flags: [bool; 3],
@@ -166,16 +174,24 @@ fn any_case() -> impl Strategy<Value = Case> {
         regulator,
         prop_oneof![Just(10u64), Just(100), Just(1_000)],
         prop_oneof![Just(0u64), 1u64..20_000],
-        any::<bool>(),
+        (
+            prop_oneof![Just(Drawing::Ring), Just(Drawing::Deadlines), Just(Drawing::Levels)],
+            prop_oneof![Just(0u64), 1u64..3_000_000],
+        ),
         others,
         (0u64..900, 0u64..50_000),
         any::<[bool; 3]>(),
     )
-        .prop_map(|(regulator, mbit, prepare, is_ring, others, (least, more), flags)| Drawn {
-            regulator,
+        .prop_map(|(regulator, mbit, prepare, (network, above), others, (least, more), flags)| Drawn {
+            // A port of levels without a regulator is none.
+            regulator: match (network, regulator) {
+                (Drawing::Levels, Regulator::None) => Regulator::Rate,
+                _ => regulator,
+            },
             mbit,
             prepare,
-            is_ring,
+            network,
+            above,
             others,
             link: (least, least + more),
             flags,
@@ -213,7 +229,14 @@ fn made(case: &Case) -> Option<Owned> {
     // Relaxing may use all of the delay, and clocks differ the more.
     let varies = rota_admission::path::jitter(&hops, host, clocks) + clocks.apart(delay);
     let goal = Goal { delay, jitter: case.jitter.map(|more| varies + ns(more)) };
+    let best = hops.clone();
     relax(&mut hops, host, &goal, clocks).expect("the best keeps its own goal");
+    // Between two levels there is none, and a shorter bound keeps every goal.
+    for ((drawn, hop), best) in case.hops.iter().zip(&mut hops).zip(best) {
+        if drawn.network == Drawing::Levels {
+            hop.delay = best.delay;
+        }
+    }
     // The parts of each hop.
     let mut memory: Vec<(Vec<PortFlow>, Vec<FlowTerms>)> =
         case.hops.iter().map(|drawn| drawn.memory(&ask)).collect();
@@ -236,6 +259,12 @@ impl Drawn {
 
     fn ordinary(&self) -> Span {
         self.link().frame_span_max() + ns(300_000)
+    }
+
+    fn load(&self) -> PortLoad {
+        let by_levels = self.network == Drawing::Levels;
+        let window = Span::from_millis(30);
+        PortLoad { by_levels, ordinary: self.ordinary(), window, work: ns(self.above) }
     }
 
     /// The other channels of a port, and this one in their midst.
@@ -278,13 +307,33 @@ impl Drawn {
     }
 
     fn best(&self, ask: &Ask) -> Option<rota_admission::subnet::Offer> {
-        if self.is_ring {
+        if self.network == Drawing::Ring {
             return self.segment(&self.slots()).best(ask).ok();
         }
         let link = self.link();
-        let mut others = self.memory(ask).0;
-        let own = others.remove(self.others.len() / 2);
-        let delay = edf_delay(&others, &own, self.ordinary()).ok()?;
+        let (mut flows, _) = self.memory(ask);
+        let (own, above) = (self.others.len() / 2, self.load().above());
+        let mut fits = |delay: Span| {
+            flows[own].delay = delay;
+            match self.network {
+                Drawing::Levels => rcsp_below(&flows, self.ordinary(), above.as_ref()).is_ok(),
+                _ => edf_exact_below(&flows, self.ordinary(), above.as_ref()).is_ok(),
+            }
+        };
+        let delay = if self.network == Drawing::Levels {
+            (0..8).map(|level| Span::from_millis(4 << level)).find(|bound| fits(*bound))?
+        } else {
+            // A longer bound never invalidates a set.
+            let (mut bad, mut good) = (ns(0), Span::from_millis(10_000));
+            if !fits(good) {
+                return None;
+            }
+            while good - bad > ns(1) {
+                let middle = bad + (good - bad).div_down(2);
+                if fits(middle) { good = middle } else { bad = middle }
+            }
+            good
+        };
         Some(rota_admission::subnet::Offer {
             delay: delay + link.host_slack,
             service_least: packet_span_up(link.rate, &link.framing, ask.octets_least),
@@ -300,7 +349,7 @@ impl Drawn {
         flows: &mut [PortFlow],
         terms: &'c mut [FlowTerms],
     ) -> Option<NetworkTerms<'c>> {
-        if self.is_ring {
+        if self.network == Drawing::Ring {
             let slots = self.slots();
             let segment = self.segment(&slots);
             let share = segment.cheapest(ask, delay).expect("relaxing never invalidates");
@@ -309,7 +358,8 @@ impl Drawn {
         let link = self.link();
         let channels = self.channels(ask, delay.minus(link.host_slack));
         let own = self.others.len() / 2;
-        Some(edf_terms(&link, self.ordinary(), &channels, own, flows, terms).expect("it was accepted"))
+        // A load of exactly 1 has no certificate, and no other that was accepted has none.
+        Some(port_terms(&link, &self.load(), &channels, own, flows, terms).expect("it was accepted"))
     }
 }
 
@@ -321,7 +371,8 @@ fn any_units() -> impl Strategy<Value = (u64, u64, u64, Drawn)> {
     (1_200_000u64..400_000_000, 1u64..40_000, 1u64..4, drawn).prop_map(|(period, octets, burst, of)| {
         let (mbit, prepare, others, flags) = of;
         let regulator = Regulator::None;
-        let drawn = Drawn { regulator, mbit, prepare, is_ring: true, others, link: (0, 0), flags };
+        let drawn =
+            Drawn { regulator, mbit, prepare, network: Drawing::Ring, above: 0, others, link: (0, 0), flags };
         (period, octets, burst, drawn)
     })
 }
@@ -460,20 +511,21 @@ fn one_path_of_each_kind_has_its_certificate() {
         interval: Span::from_millis(200),
         s_max: Octets::new(5_000),
     };
-    let drawn = |is_ring, regulator, mbit| Drawn {
+    let drawn = |network, regulator, mbit| Drawn {
         regulator,
         mbit,
         prepare: 2_000,
-        is_ring,
+        network,
+        above: 1_000_000,
         others: vec![(30_000, 2, 900), (45_000, 1, 1_300)],
         link: (5, 2_000),
         flags: [false, true, false],
     };
     let hops = vec![
-        drawn(true, Regulator::Rate, 10),
-        drawn(false, Regulator::DelayAhead { step: ns(16_000) }, 10),
-        drawn(true, Regulator::None, 100),
-        drawn(false, Regulator::DelayClock { error: ns(5_000) }, 1_000),
+        drawn(Drawing::Ring, Regulator::Rate, 10),
+        drawn(Drawing::Deadlines, Regulator::DelayAhead { step: ns(16_000) }, 10),
+        drawn(Drawing::Ring, Regulator::None, 100),
+        drawn(Drawing::Deadlines, Regulator::DelayClock { error: ns(5_000) }, 1_000),
     ];
     let case = Case { messages, least: 20, hops, slack: 9_000_000, jitter: None, clocks: 200 };
     let mut owned = made(&case).expect("the path carries it");
@@ -485,8 +537,67 @@ fn one_path_of_each_kind_has_its_certificate() {
     owned.version = 1;
     owned.reseal();
     assert_eq!(owned.check(), Err(Fault::Version));
-    assert!(Fault::Version.to_string().contains("version 3"));
+    assert!(Fault::Version.to_string().contains("version 4"));
     assert_eq!(Fault::Differs("slack", 4, 3).to_string(), "slack is 4, but the other numbers give 3");
+}
+
+/// Levels beside slots and announcements, by either regulator.
+#[test]
+fn a_port_of_levels_has_its_certificate_by_either_regulator() {
+    let messages = Messages {
+        x_min: Span::from_millis(40),
+        x_ave: Span::from_millis(50),
+        interval: Span::from_millis(200),
+        s_max: Octets::new(5_000),
+    };
+    let mut slacks = vec![];
+    for regulator in [Regulator::Rate, Regulator::DelayAhead { step: ns(16_000) }] {
+        let drawn = Drawn {
+            regulator,
+            mbit: 10,
+            prepare: 0,
+            network: Drawing::Levels,
+            above: 1_000_000,
+            others: vec![(30_000, 2, 900), (45_000, 1, 1_300)],
+            link: (5, 2_000),
+            flags: [false; 3],
+        };
+        let hops = vec![drawn.clone(), drawn];
+        let case = Case { messages, least: 20, hops, slack: 0, jitter: None, clocks: 200 };
+        let owned = made(&case).expect("the path carries it");
+        assert_eq!(owned.check(), Ok(()));
+        let changed = |change: &dyn Fn(&mut HopTerms, &mut Port, &mut [Flow])| {
+            let mut owned = owned.clone();
+            let (terms, _, part) = &mut owned.hops[1];
+            let Part::Port(port, flows) = part else { unreachable!("it is a port") };
+            change(terms, port, flows);
+            owned.reseal();
+            owned.check()
+        };
+        let Part::Port(port, flows) = &owned.hops[1].2 else { unreachable!("it is a port") };
+        // One second of packets at the port's own rate: no level keeps its bound beside them.
+        let heavy = changed(&|_, port, _| (port.above, port.window) = (port.window / 2, port.window));
+        assert!(matches!(heavy, Err(Fault::Differs("horizon", ..) | Fault::Fails(_))), "{heavy:?}");
+        let free = changed(&|terms, _, _| (terms.regulator, terms.error) = (0, 0));
+        assert_eq!(free, Err(Fault::Range("levels")), "packets that nothing holds");
+        let other = changed(&|_, port, _| port.levels = 2);
+        assert_eq!(other, Err(Fault::Range("levels")));
+        // Each level by hand: so many packets of it and above it before its bound, and one below it.
+        let left = |bound: u64| {
+            let (first, later): (Vec<&Flow>, Vec<&Flow>) = flows.iter().partition(|flow| flow.delay <= bound);
+            let released = |flow: &&Flow| {
+                let (whole, rest) = (bound / flow.interval, bound % flow.interval);
+                (whole * flow.burst + rest.div_ceil(flow.x_min).min(flow.burst)) * flow.service
+            };
+            let above = bound.div_ceil(port.window) * port.above;
+            let blocking = later.iter().map(|flow| flow.service).max().unwrap_or(0).max(port.ordinary);
+            bound - first.iter().map(released).sum::<u64>() - above - blocking
+        };
+        let least = flows.iter().map(|flow| left(flow.delay)).min().expect("its own");
+        assert_eq!(port.slack, least.min(port.horizon));
+        slacks.push((port.slack, flows.len()));
+    }
+    assert_eq!(slacks[0], slacks[1], "the test of a level is the same");
 }
 
 /// Units of many frames, several in a cycle and one in several: the generators above cannot miss them.
@@ -496,7 +607,8 @@ fn units_of_each_pace_have_their_certificate() {
         regulator: Regulator::None,
         mbit: 10,
         prepare: 0,
-        is_ring: true,
+        network: Drawing::Ring,
+        above: 0,
         others: vec![(9_000, 2, 900), (5_000, 1, 1_300)],
         link: (0, 0),
         flags: [false, true, false],
@@ -522,7 +634,8 @@ fn the_floor_of_ordinary_traffic_has_the_time_to_prepare_a_full_frame() {
         regulator: Regulator::None,
         mbit: 1_000,
         prepare: 20_000,
-        is_ring: true,
+        network: Drawing::Ring,
+        above: 0,
         others: vec![(9_000, 2, 900)],
         link: (0, 0),
         flags: [false; 3],
@@ -589,10 +702,10 @@ fn numbers_without_sense_are_refused_and_never_a_panic() {
                 share.places().for_each(|place| *place = draw());
                 return Part::Rether(share);
             }
-            let (mut edf, mut flows) = (Edf::default(), vec![Flow::default(); 2]);
-            edf.places().for_each(|place| *place = draw());
+            let (mut port, mut flows) = (Port::default(), vec![Flow::default(); 2]);
+            port.places().for_each(|place| *place = draw());
             flows.iter_mut().for_each(|flow| flow.places().for_each(|place| *place = draw()));
-            Part::Edf(edf, flows)
+            Part::Port(port, flows)
         };
         let mut owned = Owned {
             version: VERSION,
@@ -622,7 +735,8 @@ fn a_shortest_packet_that_is_longer_than_the_largest_is_refused() {
         regulator: Regulator::None,
         mbit: 10,
         prepare: 0,
-        is_ring: false,
+        network: Drawing::Deadlines,
+        above: 0,
         others: vec![(45_000, 1, 1_300)],
         link: (5, 2_000),
         flags: [false; 3],
@@ -651,7 +765,8 @@ fn a_share_of_several_units_in_several_cycles_is_refused() {
         regulator: Regulator::None,
         mbit: 10,
         prepare: 0,
-        is_ring: true,
+        network: Drawing::Ring,
+        above: 0,
         others: vec![(9_000, 2, 900)],
         link: (0, 0),
         flags: [false; 3],

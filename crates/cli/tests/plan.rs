@@ -46,6 +46,27 @@ fn a_plan_is_decided_and_its_certificates_hold_until_a_number_is_changed() {
     assert_eq!(holds, [Some(false), Some(true)], "{told}");
 }
 
+/// The certificates that a plan of the repository writes, by their names without the ending: all hold.
+fn certified(plan: &str, folder_name: &str) -> Vec<String> {
+    let folder = folder(folder_name);
+    let certificates = folder.to_str().expect("text");
+    rota(&["plan", &format!("plans/{plan}"), "--certificates", certificates]);
+    let written = std::fs::read_dir(&folder).expect("it was made").map(|file| file.expect("a file").path());
+    let mut files: Vec<PathBuf> = written.collect();
+    files.sort();
+    let mut words = vec!["check"];
+    words.extend(files.iter().map(|file| file.to_str().expect("text")));
+    let check = rota(&words);
+    let said = text(&check.stdout);
+    assert_eq!((check.status.code(), said.matches(": holds: ").count()), (Some(0), files.len()), "{said}");
+    files.iter().map(|file| file.file_stem().expect("a name").to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn channels_over_levels_are_planned_and_checked() {
+    assert_eq!(certified("levels.toml", "plan-levels"), ["order", "video", "voice"]);
+}
+
 #[test]
 fn a_plan_as_json_names_the_test_the_place_and_the_offer() {
     let plan = rota(&["plan", "plans/wan.toml", "--json"]);

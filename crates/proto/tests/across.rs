@@ -576,13 +576,20 @@ fn a_node_states_its_port_of_a_link_for_the_certificate() {
     let (own, delay) = flows[part.own];
     assert_eq!((own.traffic, own.octets), (Clocks::APART.counted(&packets.traffic), packets.octets));
     assert_eq!(delay + Span::from_nanos(part.frame.host_slack), record.hop.offer.delay);
-    // Four announcements, the share of ordinary traffic, and two channels.
-    assert_eq!((terms.medium, flows.len()), (2, 7));
+    // The share of ordinary traffic, and two channels.
+    assert_eq!((terms.medium, flows.len()), (2, 3));
+    assert!(!part.load.by_levels && part.load.work > Span::ZERO, "announcements go first");
     let levels = Discipline::of(Some(Scheduler::Rcsp), Some(Hold::RateJitter)).expect("usual");
     let mut net = meet(Net::with(&[Rether, Link], levels));
     let (sending, _, _) = opened(&mut net, 3_000);
     let detail = net.nodes[0].detail(sending).expect("as before");
-    assert_eq!(detail.hops[1].0.terms, [2, 0], "levels have none");
+    let (record, _) = &detail.hops[1];
+    let terms = rota_wire::RcapTerms::parse(&record.terms).expect("so does one that serves levels");
+    let mut flows = Vec::new();
+    let part = PortPart::read(&mut terms.numbers(), &mut |ask, delay| flows.push((ask, delay)));
+    let part = part.expect("its numbers are a port");
+    assert!(part.load.by_levels && flows.len() == 2);
+    assert_eq!(flows[part.own].1 + Span::from_nanos(part.frame.host_slack), record.hop.offer.delay);
 }
 
 /// The source knows each hop: its part of the certificate, its counts, and the destination's.

@@ -261,4 +261,4 @@ impl Offered {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

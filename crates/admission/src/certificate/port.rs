@@ -1,16 +1,16 @@
-//! The certificate's part of a port that serves the earliest deadline first, as its node states it in a
-//! message of bounded room: only what nobody else knows. The maker of the certificate computes the rest
-//! ([`super::edf_terms`]), and never on a thread that serves frames.
+//! The certificate's part of a port, as its node states it in a message of bounded room: only what nobody
+//! else knows. The maker of the certificate computes the rest ([`super::port_terms`]), and never on a thread
+//! that serves frames.
 //!
-//! Numbers, in this order: how many flows; `FrameTerms`; `card_ahead`; the place of the channel among the
-//! flows; then each kind of flow with X_min, I − B·X_min, B, octets, how many there are of it, the least of
+//! Numbers, in this order: how many flows; `FrameTerms`; 1 if it serves levels; `card_ahead`; the window, and
+//! the work in it that goes before packets; the place of the channel among the flows; then each kind of flow with X_min, I − B·X_min, B, octets, how many there are of it, the least of
 //! their bounds, and by how much each further one is longer. So a flow like others takes three or four
 //! octets, and one of its own kind some fifteen.
 
 use super::FrameTerms;
 use crate::link::{Framing, LinkModel};
 use crate::rtip::Traffic;
-use crate::subnet::{Ask, RTIP_OCTETS};
+use crate::subnet::{Ask, PortLoad, RTIP_OCTETS};
 use rota_units::{BitRate, Octets, Span};
 
 /// The numbers of a port that are no flow's.
@@ -18,8 +18,8 @@ use rota_units::{BitRate, Octets, Span};
 pub struct PortPart {
     /// The cost of a frame.
     pub frame: FrameTerms,
-    /// Wire time that a card may have ahead, beside one full frame.
-    pub card_ahead: u64,
+    /// Its load beside channels. Of s_0 one full frame is that of the cost.
+    pub load: PortLoad,
     /// The place of this channel among the flows.
     pub own: usize,
 }
@@ -28,26 +28,28 @@ pub struct PortPart {
 const MOST: u64 = 1 << 50;
 
 impl PortPart {
-    /// The part of a port whose s_0 is `ahead`. `flows` are all of its flows with their bounds on the port,
-    /// and come into the order of the part; `own` is the place of the channel before that.
+    /// The part of a port with this load. `flows` are all of its flows with their bounds on the port, and come
+    /// into the order of the part; `own` is the place of the channel before that.
     ///
     /// # Panics
-    /// If `own` is no place, or one full frame exceeds `ahead`.
-    pub fn of(link: &LinkModel, ahead: Span, flows: &mut [(Ask, Span)], own: usize) -> Self {
+    /// If `own` is no place, or one full frame exceeds s_0.
+    pub fn of(link: &LinkModel, load: PortLoad, flows: &mut [(Ask, Span)], own: usize) -> Self {
         let ours = key(&flows[own]);
         flows.sort_unstable_by_key(key);
         // One that is the same in each number proves the same.
         let own = flows.iter().position(|flow| key(flow) == ours).expect("it is among them");
-        let full = link.frame_span_max();
-        assert!(ahead >= full, "one full frame can always be ahead");
-        Self { frame: FrameTerms::of(link), card_ahead: ahead.minus(full).as_nanos(), own }
+        assert!(load.ordinary >= link.frame_span_max(), "one full frame can always be ahead");
+        Self { frame: FrameTerms::of(link), load, own }
     }
 
     /// Calls `write` with each number, for flows in the order of the part.
     pub fn write(&self, flows: &[(Ask, Span)], write: &mut dyn FnMut(u64)) {
+        let PortLoad { by_levels, ordinary, window, work } = self.load;
+        let full = self.frame.link().map_or(Span::ZERO, |link| link.frame_span_max());
         write(flows.len() as u64);
         self.frame.values().for_each(&mut *write);
-        write(self.card_ahead);
+        write(by_levels.into());
+        [ordinary.minus(full), window, work].map(Span::as_nanos).into_iter().for_each(&mut *write);
         write(self.own as u64);
         for kind in flows.chunk_by(|one, next| key(one).0 == key(next).0) {
             let [x_min, rest, burst, octets] = key(&kind[0]).0;
@@ -65,7 +67,16 @@ impl PortPart {
         let mut numbers = numbers.take_while(|number| *number <= MOST);
         let flows = numbers.next()?;
         let frame = FrameTerms::read(&mut numbers)?;
-        let (card_ahead, own) = (numbers.next()?, numbers.next()?);
+        let by_levels = match numbers.next()? {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
+        let mut span = || numbers.next().map(Span::from_nanos);
+        let (card_ahead, window, work) = (span()?, span()?, span()?);
+        let ordinary = frame.link()?.frame_span_max() + card_ahead;
+        let load = PortLoad { by_levels, ordinary, window, work };
+        let own = numbers.next()?;
         let mut read = 0;
         while read < flows {
             let [x_min, rest, burst, octets, count] =
@@ -83,7 +94,7 @@ impl PortPart {
             read += count;
         }
         let own = usize::try_from(own).ok().filter(|_| own < flows)?;
-        numbers.next().is_none().then_some(Self { frame, card_ahead, own })
+        numbers.next().is_none().then_some(Self { frame, load, own })
     }
 }
 
@@ -118,7 +129,8 @@ impl FrameTerms {
 mod tests {
     use super::*;
     use crate::SegmentParams;
-    use crate::subnet::{link_ahead, link_others};
+    use crate::rtip::Discipline;
+    use crate::subnet::link_others;
 
     fn ask(x_min: u64, interval: u64, octets: u64) -> Ask {
         let micros = Span::from_micros;
@@ -129,10 +141,11 @@ mod tests {
 
     fn port(flows: &mut Vec<(Ask, Span)>, own: (Ask, Span)) -> (PortPart, Vec<u64>) {
         let params = SegmentParams::new(BitRate::from_mbit(100), 2);
-        flows.extend(link_others(&params, Span::ZERO));
+        let (load, ordinary) = link_others(&params, Discipline::default(), Span::ZERO);
+        flows.push(ordinary);
         flows.push(own);
         let at = flows.len() - 1;
-        let part = PortPart::of(&params.link, link_ahead(&params, Span::ZERO), flows, at);
+        let part = PortPart::of(&params.link, load, flows, at);
         let mut numbers = Vec::new();
         part.write(flows, &mut |number| numbers.push(number));
         (part, numbers)

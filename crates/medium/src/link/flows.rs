@@ -18,7 +18,8 @@ use crate::door::{Due, FlowShare, GroupShare, Life, PartitionLoad, SessionId, Sh
 use crate::settings::Settings;
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
 use rota_admission::subnet::{
-    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, RTIP_OCTETS, largest_packet, link_work,
+    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, PortLoad, RTIP_OCTETS, largest_packet,
+    link_work,
 };
 use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, SegmentParams, refused_by_port};
 use rota_units::{Instant, Octets, Span};
@@ -88,8 +89,8 @@ pub(super) struct Served {
 /// The port of a flow.
 #[derive(Clone, Debug)]
 pub struct FlowPort {
-    /// The work that may be ahead of all packets: s_0.
-    pub ahead: Span,
+    /// Its load beside channels.
+    pub load: PortLoad,
     /// All that is served, with its bound on the port.
     pub flows: Vec<(Ask, Span)>,
     /// The place of the flow among them.
@@ -374,20 +375,20 @@ impl Link {
         Some(packets.delay)
     }
 
-    /// The port of a flow, for its certificate; `None` for a session that is no flow of the guaranteed class,
-    /// and where the port serves levels. A member of a group has none: its bound holds while the others keep
-    /// their turns, and no number of the certificate says so.
+    /// The port of a flow, for its certificate; `None` for a session that is no flow of the guaranteed class. A
+    /// member of a group has none: its bound holds while the others keep their turns, and no number of the
+    /// certificate says so.
     pub fn port_of(&self, id: SessionId) -> Option<FlowPort> {
         let flows = &self.shares.flows;
         if flows.is_member(id) {
             return None;
         }
         let (place, port) = (flows.place(id)?, flows.port.as_ref()?);
-        let (ahead, others) = port.whole().others()?;
+        let (load, ordinary) = port.whole().others();
         let asks = flows.sessions.iter().map(|of| of.ask);
         let delays = port.whole().channels().iter().map(|flow| flow.delay);
-        let all = asks.zip(delays).chain(others).collect();
-        Some(FlowPort { ahead, flows: all, own: place })
+        let flows = asks.zip(delays).chain([ordinary]).collect();
+        Some(FlowPort { load, flows, own: place })
     }
 
     /// The packet that leaves next, of those that wait: the session, and the number of its grant.

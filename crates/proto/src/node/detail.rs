@@ -200,14 +200,14 @@ impl Node {
         HopOffer { offer, ..plain }
     }
 
-    /// The part of a hop over a link, with the bound that it has now: its port with all flows. A port of
-    /// levels states 0 flows, one with more than a message holds their number alone.
+    /// The part of a hop over a link, with the bound that it has now: its port with all flows. One that no
+    /// certificate has states 0 flows, one with more than a message holds their number alone.
     pub(super) fn part_of_link(&self, hop: ChannelId) -> Vec<u8> {
         let written = |numbers: Vec<u64>| RcapTerms::written(2, numbers.into_iter());
         let Some(port) = self.port_of_hop(hop) else { return Vec::new() };
         let mut numbers = Vec::new();
-        if let Some(FlowPort { ahead, mut flows, own }) = port.flow_port(hop) {
-            let part = PortPart::of(&port.medium().settings().link, ahead, &mut flows, own);
+        if let Some(FlowPort { load, mut flows, own }) = port.flow_port(hop) {
+            let part = PortPart::of(&port.medium().settings().link, load, &mut flows, own);
             part.write(&flows, &mut |number| numbers.push(number));
         }
         let count = numbers.first().copied().unwrap_or(0);

@@ -407,7 +407,7 @@ impl Medium {
         }
     }
 
-    /// The port of a flow of a link that serves the earliest deadline first, for its certificate.
+    /// The port of a flow of a link, for its certificate.
     pub(super) fn port_of(&self, id: SessionId) -> Option<FlowPort> {
         match self {
             Self::Link(link) => link.port_of(id),

@@ -2,11 +2,11 @@
 //! unknown, doubled and missing fields, and names where they stand.
 
 use rota_admission::certificate::{
-    Certificate as Made, ChannelTerms, EdfTerms, FlowTerms, FrameTerms, NetworkTerms, NodeTerms, PacketTerms,
-    PromiseTerms, RetherTerms,
+    Certificate as Made, ChannelTerms, FlowTerms, FrameTerms, NetworkTerms, NodeTerms, PacketTerms,
+    PortTerms, PromiseTerms, RetherTerms,
 };
 use rota_check::{
-    Certificate, Channel, Edf, Fault, Flow, Frame, Hop, HopTerms, Network, Packets, Promise, Rether,
+    Certificate, Channel, Fault, Flow, Frame, Hop, HopTerms, Network, Packets, Port, Promise, Rether, VERSION,
 };
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -19,9 +19,9 @@ pub fn write(made: &Made<'_>) -> Value {
         table.insert("node".into(), numbers(NodeTerms::NAMES, hop.node.values()));
         table.insert("frame".into(), numbers(FrameTerms::NAMES, hop.frame.values()));
         match &hop.network {
-            NetworkTerms::Edf(edf, flows) => {
+            NetworkTerms::Port(port, flows) => {
                 let flows = flows.iter().map(|flow| numbers(FlowTerms::NAMES, flow.values()));
-                table.insert("edf".into(), numbers(EdfTerms::NAMES, edf.values()));
+                table.insert("port".into(), numbers(PortTerms::NAMES, port.values()));
                 table.insert("flows".into(), flows.collect());
             }
             NetworkTerms::Rether(share) => {
@@ -82,7 +82,7 @@ pub struct Document {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    Edf(Edf, Vec<Flow>),
+    Port(Port, Vec<Flow>),
     Rether(Rether),
 }
 
@@ -94,7 +94,12 @@ impl Document {
     pub fn read(text: &str) -> Result<Self, String> {
         let tree: Tree = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let mut table = Table::of("certificate", tree)?;
-        let (version, seal) = (table.number("version")?, table.take("seal")?);
+        let version = table.number("version")?;
+        if version != VERSION {
+            // Its fields are other ones, and none of them is wrong.
+            return Err(format!("version: is {version}; this checker knows version {VERSION}, make it anew"));
+        }
+        let seal = table.take("seal")?;
         let Tree::Text(seal) = seal else { return Err("seal: is no text; write it in quotes".to_owned()) };
         let seal = seal.parse().map_err(|_| "seal: is no whole number of 64 bits".to_owned())?;
         let hops = Tree::list("hops", table.take("hops")?)?;
@@ -118,18 +123,7 @@ impl Document {
     /// # Errors
     /// The first fault.
     pub fn check(&self) -> Result<(), Fault> {
-        let hop = |(terms, frame, part): &'_ (HopTerms, Frame, Part)| match part {
-            Part::Edf(edf, flows) => (*terms, *frame, Some(*edf), flows.clone(), Rether::default()),
-            Part::Rether(share) => (*terms, *frame, None, Vec::new(), *share),
-        };
-        let kept: Vec<_> = self.hops.iter().map(hop).collect();
-        let hops: Vec<Hop<'_>> = kept
-            .iter()
-            .map(|(terms, frame, edf, flows, share)| {
-                let network = edf.map_or(Network::Rether(*share), |edf| Network::Edf(edf, flows));
-                Hop { terms: *terms, frame: *frame, network }
-            })
-            .collect();
+        let hops: Vec<Hop<'_>> = self.hops.iter().map(seen).collect();
         let Self { version, channel, packets, promise, seal, .. } = *self;
         rota_check::check(&Certificate { version, channel, packets, hops: &hops, promise, seal })
     }
@@ -150,6 +144,15 @@ impl Document {
     }
 }
 
+/// A hop as the checker has it.
+fn seen((terms, frame, part): &(HopTerms, Frame, Part)) -> Hop<'_> {
+    let network = match part {
+        Part::Port(port, flows) => Network::Port(*port, flows),
+        Part::Rether(share) => Network::Rether(*share),
+    };
+    Hop { terms: *terms, frame: *frame, network }
+}
+
 fn read_hop(n: usize, tree: Tree) -> Result<(HopTerms, Frame, Part), String> {
     let mut table = Table::of(&format!("hops[{n}]"), tree)?;
     let terms = part!(table, "node", HopTerms);
@@ -157,13 +160,13 @@ fn read_hop(n: usize, tree: Tree) -> Result<(HopTerms, Frame, Part), String> {
     let part = if table.has("rether") {
         Part::Rether(part!(table, "rether", Rether))
     } else {
-        let edf = part!(table, "edf", Edf);
+        let port = part!(table, "port", Port);
         let flows = Tree::list(&table.place("flows"), table.take("flows")?)?;
         let flow = |(k, tree)| -> Result<Flow, String> {
             let place = format!("{}[{k}]", table.place("flows"));
             Ok(filled!(Table::of(&place, tree)?, Flow))
         };
-        Part::Edf(edf, flows.into_iter().enumerate().map(flow).collect::<Result<_, _>>()?)
+        Part::Port(port, flows.into_iter().enumerate().map(flow).collect::<Result<_, _>>()?)
     };
     table.end()?;
     Ok((terms, frame, part))

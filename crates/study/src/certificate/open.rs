@@ -4,7 +4,7 @@ use super::document::{self, Document};
 use rota::{ChannelDetail, HopInfo, TermsInfo};
 use rota_admission::certificate::{
     FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, PortPart, RetherTerms, Terms,
-    certify, edf_terms,
+    certify, port_terms,
 };
 use rota_admission::path::{self, Goal, Hop};
 use rota_admission::rtip::{Flow, Messages, Packets, Regulator};
@@ -160,24 +160,19 @@ fn share_of(hop: &HopInfo) -> Option<(FrameTerms, NetworkTerms<'static>)> {
 fn port_of<'m>(hop: &HopInfo, memory: &'m mut Memory) -> Result<(FrameTerms, NetworkTerms<'m>), String> {
     match hop.part[..] {
         [] => return Err("states none for its link; a node of an older version does so".into()),
-        [0] => {
-            let why =
-                "states none for a link that serves levels (rcsp), or of a channel that was booked for later";
-            return Err(why.into());
-        }
+        [0] => return Err("states none of a channel that was booked for later".into()),
         [flows] => return Err(format!("has a link with {flows} flows, more than a message has room for")),
         _ => {}
     }
     let mut flows = Vec::new();
     let read = PortPart::read(&mut hop.part.iter().copied(), &mut |ask, delay| flows.push((ask, delay)));
     let unknown = || "states its link in a form that this program does not know";
-    let PortPart { frame, card_ahead, own } = read.ok_or_else(unknown)?;
+    let PortPart { frame, load, own } = read.ok_or_else(unknown)?;
     let link = frame.link().ok_or_else(unknown)?;
     let none = |(ask, _): &(Ask, Span)| Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
     memory.flows = flows.iter().map(none).collect();
     memory.terms = vec![FlowTerms::default(); flows.len()];
-    let ahead = link.frame_span_max() + Span::from_nanos(card_ahead);
-    match edf_terms(&link, ahead, &flows, own, &mut memory.flows, &mut memory.terms) {
+    match port_terms(&link, &load, &flows, own, &mut memory.flows, &mut memory.terms) {
         Ok(network) => Ok((frame, network)),
         Err(denied) => Err(format!("states a link that fails its test: {denied}")),
     }
@@ -211,8 +206,7 @@ pub fn fuzz_link_part(data: &[u8]) {
     if let Err(why) = certify_part(numbers, &link, &flows[part.own]) {
         assert!(!why.is_empty(), "a reason has words");
     }
-    let ahead = link.frame_span_max() + Span::from_nanos(part.card_ahead);
-    let again = PortPart::of(&link, ahead, &mut flows, part.own);
+    let again = PortPart::of(&link, part.load, &mut flows, part.own);
     let mut numbers = Vec::new();
     again.write(&flows, &mut |number| numbers.push(number));
     assert_eq!(read(&numbers), Some((again, flows)), "what was written reads back");

@@ -69,8 +69,7 @@ pub struct Accepted {
     /// The chance that a message is late, at most: the sum of all its packets at each hop.
     pub late: Chance,
     /// The certificate, as a JSON document that the independent checker accepts. None of a statistical
-    /// channel, where a cable serves levels, whose test no certificate states yet, and of a member of a group
-    /// under a token.
+    /// channel, and of a member of a group under a token.
     pub certificate: Option<Value>,
 }
 
@@ -261,13 +260,6 @@ impl<'t> Plan<'t> {
     ) -> Result<Option<Value>, Box<Refused>> {
         if !wanted.chances.is_guaranteed() {
             // No number shows that sources are independent.
-            return Ok(None);
-        }
-        if let Some(leg) = legs.iter().find(|leg| self.has_levels(&leg.step)) {
-            if wanted.life.end.is_some() {
-                let why = "a channel over a port of levels (rcsp) has no end; leave it out".to_owned();
-                return Err(Box::new(Refused { why, ..refused(Some(leg.step), "RcspLevel", Span::ZERO) }));
-            }
             return Ok(None);
         }
         if wanted.group.is_some() && legs.iter().any(|leg| self.is_ring(&leg.step)) {

@@ -6,16 +6,14 @@ use super::ledger::{Entry, QUIET, Seat};
 use super::route::Step;
 use crate::certificate::document;
 use rota_admission::certificate::{
-    FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, Terms, certify, edf_terms,
+    FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, Terms, certify, port_terms,
     rether_terms,
 };
 use rota_admission::path::Hop;
-use rota_admission::rtip::{
-    Chance, Denied, Discipline, Flow, NodeTest, Point, Regulator, Scheduler, Traffic,
-};
+use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Regulator, Traffic};
 use rota_admission::subnet::{
-    Ask, LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, RetherSegment, RetherShare, Subnet,
-    carried_step, link_ahead, link_others,
+    Ask, LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, PortLoad, RetherSegment,
+    RetherShare, Subnet, carried_step, link_others,
 };
 use rota_lab::Medium;
 use rota_units::Span;
@@ -71,11 +69,6 @@ impl Plan<'_> {
 
     pub(super) fn is_ring(&self, step: &Step) -> bool {
         self.topology.segments[step.segment].medium != Medium::Link
-    }
-
-    /// True if the port of a step serves levels.
-    pub(super) fn has_levels(&self, step: &Step) -> bool {
-        !self.is_ring(step) && self.discipline(step.segment).scheduler == Scheduler::Rcsp
     }
 
     /// How the node of a step holds packets: by the discipline of its port, where that is one of a cable.
@@ -303,11 +296,16 @@ impl Plan<'_> {
         delay.minus(self.params[step.segment].link.host_slack)
     }
 
-    /// The channels of a cable's port at a moment, each with its bound: all that is none, those that stand,
-    /// and the new one with its group, which is the last one.
+    /// The load of a cable's port beside channels, and the share of ordinary traffic.
+    fn others(&self, step: &Step) -> (PortLoad, (Ask, Span)) {
+        link_others(&self.params[step.segment], self.discipline(step.segment), Span::ZERO)
+    }
+
+    /// The channels of a cable's port at a moment, each with its bound: the share of ordinary traffic, those
+    /// that stand, and the new one with its group, which is the last one.
     fn flows(&self, leg: &Leg, seat: &Seat, ask: &Ask, at: Span) -> Vec<(Ask, Span)> {
         let step = &leg.step;
-        let mut all: Vec<(Ask, Span)> = link_others(&self.params[step.segment], Span::ZERO).collect();
+        let mut all = vec![self.others(step).1];
         let standing = self.standing(step, at, seat).into_iter();
         all.extend(standing.map(|entry| (entry.ask, self.on_port(step, entry.delay))));
         let lanes = seat.group.map_or(1, |(_, at_once)| at_once);
@@ -332,11 +330,10 @@ impl Plan<'_> {
         for at in moments {
             let all = self.flows(leg, seat, ask, at);
             let (mut flows, mut terms) = (vec![none(ask); all.len()], vec![FlowTerms::default(); all.len()]);
-            let params = &self.params[step.segment];
-            let ahead = link_ahead(params, Span::ZERO);
-            let made = edf_terms(&params.link, ahead, &all, all.len() - 1, &mut flows, &mut terms);
-            if let NetworkTerms::Edf(edf, _) = made.map_err(|why| (why, at))?
-                && let quiet = CLOCKS.longer(Span::from_nanos(edf.horizon))
+            let (link, load) = (&self.params[step.segment].link, self.others(step).0);
+            let made = port_terms(link, &load, &all, all.len() - 1, &mut flows, &mut terms);
+            if let NetworkTerms::Port(port, _) = made.map_err(|why| (why, at))?
+                && let quiet = CLOCKS.longer(Span::from_nanos(port.horizon))
                 && quiet > QUIET
             {
                 let margin = quiet.minus(QUIET);
@@ -371,8 +368,8 @@ impl Plan<'_> {
                     .on_ring(&leg.step, seat, *at, |part| Ok(rether_terms(part, ask, share)))
                     .map_err(refused)?,
                 None => {
-                    let ahead = link_ahead(params, Span::ZERO);
-                    let made = edf_terms(&params.link, ahead, all, all.len() - 1, flows, terms);
+                    let load = self.others(&leg.step).0;
+                    let made = port_terms(&params.link, &load, all, all.len() - 1, flows, terms);
                     made.map_err(refused)?
                 }
             };

@@ -1,7 +1,7 @@
 use super::*;
 use rota::{ChannelInfo, NodeId};
 use rota_admission::certificate::StandingShare;
-use rota_admission::rtip::{Discipline, Point, Traffic};
+use rota_admission::rtip::{Discipline, Point, Scheduler, Traffic};
 use rota_admission::subnet::{LINK_FLOWS_OWN, LINK_POINTS, LinkPort, payload_max};
 use rota_admission::{Pace, Request, SegmentParams, admit};
 use rota_units::BitRate;
@@ -119,16 +119,17 @@ fn a_part_that_is_changed_or_missing_makes_no_certificate() {
 }
 
 /// The hop of a cable on which such a channel stands behind `others`, beside slots of so long in a window.
-fn cable(mbit: u64, ask: &Ask, others: usize, units: Span) -> HopInfo {
+fn cable(mbit: u64, ask: &Ask, (scheduler, others): (Scheduler, usize), units: Span) -> HopInfo {
     let params = SegmentParams::new(BitRate::from_mbit(mbit), 2);
     let none = Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
     let (flows, points) = (vec![none; others + 1 + LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);
-    let mut port = LinkPort::new(params, Discipline::default(), flows, points).expect("it is empty");
+    let discipline = Discipline::of(Some(scheduler), None).expect("its usual regulator");
+    let mut port = LinkPort::new(params, discipline, flows, points).expect("it is empty");
     port.set_units(units).expect("it has no channel");
     let offers: Vec<_> = (0..=others).map(|_| port.admit_best(ask).expect("it has room")).collect();
-    let (ahead, rest) = port.others().expect("it serves no levels");
-    let mut all: Vec<_> = port.channels().iter().map(|flow| (*ask, flow.delay)).chain(rest).collect();
-    let part = PortPart::of(&params.link, ahead, &mut all, others);
+    let (load, rest) = port.others();
+    let mut all: Vec<_> = port.channels().iter().map(|flow| (*ask, flow.delay)).chain([rest]).collect();
+    let part = PortPart::of(&params.link, load, &mut all, others);
     let mut numbers = Vec::new();
     part.write(&all, &mut |number| numbers.push(number));
     let offer = offers.last().expect("there is one");
@@ -147,25 +148,33 @@ fn cable(mbit: u64, ask: &Ask, others: usize, units: Span) -> HopInfo {
 
 /// A way over a segment and a cable, on which other channels stand.
 fn over_cable(others: usize, units: Span) -> ChannelDetail {
+    over_cable_by(Scheduler::DelayEdd, others, units)
+}
+
+fn over_cable_by(scheduler: Scheduler, others: usize, units: Span) -> ChannelDetail {
     let packet_max = payload_max(&rota_admission::Framing::ETHERNET).get();
     let terms = terms(5_000, packet_max);
     let Packets { traffic, octets, .. } =
         terms_of(&terms).messages.packets(Octets::new(packet_max)).expect("sound");
     let ask = Ask { traffic, octets, octets_least: Octets::new(1) };
-    let hops = vec![hop(100, traffic, octets.get(), true), cable(10, &ask, others, units)];
+    let hops = vec![hop(100, traffic, octets.get(), true), cable(10, &ask, (scheduler, others), units)];
     ChannelDetail { info: info(), terms: Some(terms), hops, destination: None, receivers: Vec::new() }
 }
 
 #[test]
 fn a_hop_over_a_link_has_its_part_beside_other_channels_and_slots() {
-    for (others, units) in [(0, Span::ZERO), (4, Span::ZERO), (2, Span::from_nanos(5_432_109))] {
-        let detail = over_cable(others, units);
+    let units = Span::from_nanos(5_432_109);
+    // The last one: slots take more than half of the link.
+    let cases = [(0, Span::ZERO), (4, Span::ZERO), (2, units), (0, units * 3)];
+    let by = |scheduler| cases.map(|(others, units)| (scheduler, others, units));
+    for (scheduler, others, units) in [Scheduler::DelayEdd, Scheduler::Rcsp].map(by).into_iter().flatten() {
+        let detail = over_cable_by(scheduler, others, units);
         let made = certificate(&detail).unwrap_or_else(|why| panic!("{others} {units}: {why}"));
         let sum = sum(&detail).expect("the way is known").delay.as_nanos();
         assert_eq!(made["promise"]["delay"], sum, "{others} {units}");
         let flows = made["hops"][1]["flows"].as_array().map(Vec::len);
-        let slots = usize::from(units > Span::ZERO);
-        assert_eq!(flows, Some(others + 1 + slots + 5), "four announcements, and the share of other traffic");
+        assert_eq!(flows, Some(others + 2), "the channels, and the share of other traffic");
+        assert_eq!(made["hops"][1]["port"]["levels"], u64::from(scheduler == Scheduler::Rcsp));
     }
 }
 
@@ -181,11 +190,11 @@ fn a_part_of_a_link_that_proves_nothing_makes_no_certificate() {
     };
     fails(&|hop| hop.bound_ns -= 1, "delay");
     fails(&|hop| hop.part = Vec::new(), "hop 2 has no part: node trunk states none for its link");
-    fails(&|hop| hop.part = vec![0], "levels");
+    fails(&|hop| hop.part = vec![0], "booked");
     fails(&|hop| hop.part = vec![180], "180 flows");
     fails(&|hop| _ = hop.part.pop(), "a form");
     // The card has a whole millisecond ahead: no bound that was found without it holds.
-    let card_ahead = 1 + FrameTerms::NAMES.len();
+    let card_ahead = 2 + FrameTerms::NAMES.len();
     fails(&|hop| hop.part[card_ahead] += 1_000_000, "fails its test");
 }
 

@@ -3,8 +3,8 @@
 use super::*;
 use crate::plan::ledger::{Life, QUIET, Seat};
 use proptest::prelude::*;
-use rota_admission::rtip::{Chance, Flow, edf_exact};
-use rota_admission::subnet::{Ask, link_ahead, link_others, packet_cost};
+use rota_admission::rtip::{Chance, Discipline, Flow, edf_exact_below};
+use rota_admission::subnet::{Ask, link_others, packet_cost};
 use rota_units::Octets;
 
 /// A plan of the repository.
@@ -59,6 +59,25 @@ fn a_full_partition_of_a_plan_refuses_by_name_and_the_others_have_room() {
     // Without partitions there is room.
     let undivided = PlanFile { partitions: vec![file::Parted::default(); 3], ..plan };
     assert_eq!(accepted(&told(&undivided)), [true; 4]);
+}
+
+/// Each certificate of it holds, which `told` has checked; one of the channels has an end.
+#[test]
+fn channels_over_ports_of_levels_have_certificates_by_either_regulator() {
+    let plan = of("levels.toml");
+    let all = told(&plan);
+    assert_eq!(accepted(&all), [true; 3]);
+    let of = |at: usize| all[at].1.as_ref().expect("accepted").certificate.clone().expect("levels have one");
+    let video = of(0);
+    let hops = [1, 2].map(|hop| &video["hops"][hop]);
+    assert_eq!(hops.map(|hop| &hop["port"]["levels"]), [&Value::from(1); 2]);
+    // Rate-jitter, and delay-jitter by what was ahead.
+    assert_eq!(hops.map(|hop| &hop["node"]["regulator"]), [&Value::from(1), &Value::from(2)]);
+    let stated = [8_000_000u64, 20_000_000, 60_000_000];
+    let levels = (0..8).map(|n| *stated.get(n).unwrap_or(&(60_000_000 << n.saturating_sub(2))));
+    let bound = of(2)["hops"][0]["node"]["delay"].as_u64().expect("a number");
+    let slack = of(2)["hops"][0]["frame"]["host_slack"].as_u64().expect("a number");
+    assert!(levels.into_iter().any(|level| level + slack == bound), "{bound} is the bound of a level");
 }
 
 #[test]
@@ -252,8 +271,8 @@ fn stands(network: &Plan<'_>, segment: usize, at: Span) -> bool {
         service: packet_cost(&params.link, ask.octets),
         delay,
     };
-    let mut flows: Vec<Flow> =
-        link_others(params, Span::ZERO).map(|(ask, delay)| flow(&ask, delay)).collect();
+    let (load, (ordinary, delay)) = link_others(params, Discipline::default(), Span::ZERO);
+    let mut flows = vec![flow(&ordinary, delay)];
     let slack = params.link.host_slack;
     let mut is_reserved = false;
     for entry in network.ledger.at(segment, at, usize::MAX) {
@@ -265,7 +284,7 @@ fn stands(network: &Plan<'_>, segment: usize, at: Span) -> bool {
         is_reserved |= entry.seat.group.is_some();
         flows.extend(std::iter::repeat_n(flow(&entry.ask, entry.delay.minus(slack)), lanes));
     }
-    edf_exact(&flows, link_ahead(params, Span::ZERO)).is_ok()
+    edf_exact_below(&flows, load.ordinary, load.above().as_ref()).is_ok()
 }
 
 /// One cable, and what is asked of it.
