@@ -79,6 +79,7 @@ numbers!(
 numbers!(
     /// The numbers of every hop.
     NodeTerms {
+        before: "The place of the hop before it, from 1; 0 at the source.",
         regulator: "0 none, 1 rate-jitter, 2 delay-jitter by what was ahead, 3 by the timestamp.",
         error: "ε of the node, or the step of the carried time, or 0.",
         delay: "d, host slack included.",
@@ -149,8 +150,9 @@ numbers!(
     }
 );
 numbers!(
-    /// The promise to the channel.
+    /// The promise to a receiver of the channel.
     PromiseTerms {
+        hop: "The place of the last hop of its way, from 1.",
         delay: "D of a message.",
         delay_spare: "D_max − D.",
         jitter: "J of a message.",
@@ -187,10 +189,10 @@ pub struct Certificate<'c> {
     pub channel: ChannelTerms,
     /// In packets.
     pub packets: PacketTerms,
-    /// From source to destination.
+    /// From the source to its receivers, each behind the one before it.
     pub hops: &'c [HopTerms<'c>],
-    /// The promise.
-    pub promise: PromiseTerms,
+    /// The promise to each receiver.
+    pub promises: &'c [PromiseTerms],
     /// Σ number_i · K^i modulo 2⁶⁴, K odd, i from 1 in the order of the format: no single number can change.
     pub seal: u64,
 }
@@ -323,11 +325,22 @@ impl RetherTerms {
     }
 }
 
+/// The way to one receiver.
+#[derive(Clone, Copy, Debug)]
+pub struct Branch<'w> {
+    /// Its hops.
+    pub hops: &'w [Hop],
+    /// The places of these among all hops of the certificate, which rise. Branches that share a hop share all
+    /// those before it.
+    pub places: &'w [usize],
+}
+
 impl NodeTerms {
-    /// Of hop `n` of a path.
-    fn of(hops: &[Hop], n: usize, packets: &Packets, clocks: Clocks) -> Self {
+    /// Of hop `n` of a branch.
+    fn of(Branch { hops, places }: Branch<'_>, n: usize, packets: &Packets, clocks: Clocks) -> Self {
         let hop = &hops[n];
         Self {
+            before: n.checked_sub(1).map_or(0, |before| places[before] as u64 + 1),
             regulator: match hop.regulator {
                 Regulator::None => 0,
                 Regulator::Rate => 1,
@@ -353,25 +366,36 @@ pub enum NoCertificate {
     Path(PathDenied),
 }
 
-/// Puts a certificate together. `hops` is the path, `parts` have the frames and tests of its nodes; what
-/// every hop has is written into them.
+/// Puts a certificate together. `branches` are the ways to its receivers, `parts` have the frames and tests of
+/// all hops; what every hop has is written into them, and the promise to each receiver into `promises`.
 ///
 /// # Errors
 /// [`NoCertificate`].
 pub fn certify<'c>(
     terms: &Terms,
-    hops: &[Hop],
+    branches: &[Branch<'_>],
     parts: &'c mut [HopTerms<'c>],
+    promises: &'c mut [PromiseTerms],
 ) -> Result<Certificate<'c>, NoCertificate> {
-    assert_eq!(hops.len(), parts.len(), "each hop has its part");
+    assert_eq!(branches.len(), promises.len(), "each receiver has its promise");
     let packets = terms.messages.packets(terms.packet_max).map_err(NoCertificate::Traffic)?;
     let (host, clocks) = (packets.spread + terms.host_slack, terms.clocks);
     let counted = clocks.counted(&packets.traffic);
-    path::check(hops, host, &terms.goal, clocks).map_err(NoCertificate::Path)?;
-    for (n, part) in parts.iter_mut().enumerate() {
-        part.node = NodeTerms::of(hops, n, &packets, clocks);
+    for (branch, promise) in branches.iter().zip(&mut *promises) {
+        let Branch { hops, places } = *branch;
+        path::check(hops, host, &terms.goal, clocks).map_err(NoCertificate::Path)?;
+        for (n, place) in places.iter().enumerate() {
+            parts[*place].node = NodeTerms::of(*branch, n, &packets, clocks);
+        }
+        let (delay, jitter) = (path::delay(hops, host, clocks), path::jitter(hops, host, clocks));
+        *promise = PromiseTerms {
+            hop: places.last().map_or(0, |last| *last as u64 + 1),
+            delay: delay.as_nanos(),
+            delay_spare: terms.goal.delay.minus(delay).as_nanos(),
+            jitter: jitter.as_nanos(),
+            jitter_spare: terms.goal.jitter.map_or(0, |most| most.minus(jitter).as_nanos()),
+        };
     }
-    let (delay, jitter) = (path::delay(hops, host, clocks), path::jitter(hops, host, clocks));
     let mut certificate = Certificate {
         version: CERTIFICATE_VERSION,
         channel: ChannelTerms {
@@ -396,12 +420,7 @@ pub fn certify<'c>(
             counted_interval: counted.interval().as_nanos(),
         },
         hops: parts,
-        promise: PromiseTerms {
-            delay: delay.as_nanos(),
-            delay_spare: terms.goal.delay.minus(delay).as_nanos(),
-            jitter: jitter.as_nanos(),
-            jitter_spare: terms.goal.jitter.map_or(0, |most| most.minus(jitter).as_nanos()),
-        },
+        promises,
         seal: 0,
     };
     certificate.seal = certificate.sealed();
@@ -428,7 +447,7 @@ impl Certificate<'_> {
                 NetworkTerms::Rether(share) => share.values().for_each(&mut add),
             }
         }
-        self.promise.values().for_each(add);
+        self.promises.iter().flat_map(PromiseTerms::values).for_each(add);
         seal
     }
 }

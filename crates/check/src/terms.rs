@@ -51,7 +51,8 @@ terms! {
         counted_x_min: Derived "The time between packets on any clock behind any regulator.",
         counted_interval: Derived "The interval likewise.",
     }
-    HopTerms "One node of the path." {
+    HopTerms "One node of the way to some receiver, and the link behind it." {
+        before: Free "The place of the hop before it, from 1; 0 at the source.",
         regulator: Free "It holds packets: 0 not, 1 rate-jitter, 2 by what was ahead, 3 by the timestamp.",
         error: Free "Of its clock, or of the time that a packet carries, or 0.",
         delay: Free "d, host slack included.", link_least: Free "Shortest time of the link behind it.",
@@ -88,7 +89,8 @@ terms! {
         transit: Derived "To the end of reception.", bound: Derived "Of the segment.",
         spare: Derived "What the slot leaves of the cycle.",
     }
-    Promise "What the channel is promised." {
+    Promise "What a receiver is promised." {
+        hop: Free "The place of its last hop, from 1.",
         delay: Derived "The end-to-end bound of a message.", delay_spare: Derived "What it leaves of D_max.",
         jitter: Derived "The bound of jitter.", jitter_spare: Derived "What it leaves of J_max, or 0.",
     }
@@ -123,10 +125,10 @@ pub struct Certificate<'c> {
     pub channel: Channel,
     /// In packets.
     pub packets: Packets,
-    /// From the source to the destination.
+    /// Each behind the one before it.
     pub hops: &'c [Hop<'c>],
-    /// The promise.
-    pub promise: Promise,
+    /// One for each receiver.
+    pub promises: &'c [Promise],
     /// See the head of the crate.
     pub seal: u64,
 }
@@ -151,7 +153,7 @@ impl Certificate<'_> {
                 Network::Rether(rether) => rether.values().for_each(&mut add),
             }
         }
-        self.promise.values().for_each(add);
+        self.promises.iter().flat_map(Promise::values).for_each(add);
         (sum, largest)
     }
 }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use rota_admission::certificate::{
-    self, Certificate as Made, FlowTerms, FrameTerms, HopTerms as MadeHop, NetworkTerms, NodeTerms,
-    PortTerms, StandingShare, Terms, certify, port_terms, rether_terms,
+    self, Branch, Certificate as Made, FlowTerms, FrameTerms, HopTerms as MadeHop, NetworkTerms, NodeTerms,
+    PortTerms, PromiseTerms, StandingShare, Terms, certify, port_terms, rether_terms,
 };
 use rota_admission::path::{Goal, Hop as PathHop, relax};
 use rota_admission::rtip::{Flow as PortFlow, Messages, Regulator, Traffic, edf_exact_below, rcsp_below};
@@ -39,7 +39,7 @@ struct Owned {
     channel: Channel,
     packets: Packets,
     hops: Vec<(HopTerms, Frame, Part)>,
-    promise: Promise,
+    promises: Vec<Promise>,
     seal: u64,
 }
 
@@ -69,15 +69,17 @@ impl Owned {
             channel: copied!(made.channel, certificate::ChannelTerms::NAMES, Channel),
             packets: copied!(made.packets, certificate::PacketTerms::NAMES, Packets),
             hops: made.hops.iter().map(hop).collect(),
-            promise: copied!(made.promise, certificate::PromiseTerms::NAMES, Promise),
+            promises: (made.promises.iter())
+                .map(|promise| copied!(promise, PromiseTerms::NAMES, Promise))
+                .collect(),
             seal: made.seal,
         }
     }
 
     fn with<R>(&self, f: impl FnOnce(&Certificate<'_>) -> R) -> R {
         let hops: Vec<Hop<'_>> = self.hops.iter().map(seen).collect();
-        let Self { version, channel, packets, promise, seal, .. } = *self;
-        f(&Certificate { version, channel, packets, hops: &hops, promise, seal })
+        let Self { version, channel, packets, ref promises, seal, .. } = *self;
+        f(&Certificate { version, channel, packets, hops: &hops, promises, seal })
     }
 
     fn check(&self) -> Result<(), Fault> {
@@ -114,7 +116,7 @@ impl Owned {
                 Part::Rether(share) => add!(share, Rether),
             }
         }
-        add!(self.promise, Promise);
+        self.promises.iter_mut().for_each(|promise| add!(promise, Promise));
         found.push(("seal", Kind::Derived, &mut self.seal));
         found
     }
@@ -135,6 +137,8 @@ struct Case {
     messages: Messages,
     least: u64,
     hops: Vec<Drawn>,
+    /// The way to a second receiver parts from the first one behind so many hops, and has these.
+    fork: Option<(usize, Vec<Drawn>)>,
     slack: u64,
     jitter: Option<u64>,
     clocks: u64,
@@ -197,14 +201,15 @@ fn any_case() -> impl Strategy<Value = Case> {
             flags,
         });
     let traffic = (8_000u64..90_000, 0u64..40_000, 1u64..4, 1u64..6_000, 1u64..60);
-    let hops = prop::collection::vec(hop, 1..4);
+    let hops = prop::collection::vec(hop.clone(), 1..4);
+    let fork = prop::option::of((0usize..4, prop::collection::vec(hop, 0..3)));
     let clocks = prop_oneof![Just(0u64), Just(200), 1u64..100_000];
-    (traffic, hops, 0u64..30_000_000, prop::option::of(0u64..30_000_000), clocks).prop_map(
-        |((x_min, more, burst, octets, least), hops, slack, jitter, clocks)| {
+    (traffic, (hops, fork), 0u64..30_000_000, prop::option::of(0u64..30_000_000), clocks).prop_map(
+        |((x_min, more, burst, octets, least), (hops, fork), slack, jitter, clocks)| {
             let (x_min, x_ave) = (Span::from_micros(x_min), Span::from_micros(x_min + more));
             let messages =
                 Messages { x_min, x_ave, interval: x_ave * burst + ns(17), s_max: Octets::new(octets) };
-            Case { messages, least, hops, slack, jitter, clocks }
+            Case { messages, least, hops, fork, slack, jitter, clocks }
         },
     )
 }
@@ -216,38 +221,52 @@ fn made(case: &Case) -> Option<Owned> {
     let octets_least = Octets::new(case.least.min(packets.octets.get()));
     let clocks = Clocks::of(case.clocks).unwrap();
     let ask = Ask { traffic: clocks.counted(&packets.traffic), octets: packets.octets, octets_least };
-    // The best bound of each hop, then the relaxed bounds.
+    // The best bound of each hop of either way, then the relaxed bounds where there is one way.
+    let (fork, more) = case.fork.clone().map_or((usize::MAX, vec![]), |fork| fork);
+    let drawn: Vec<&Drawn> = case.hops.iter().chain(&more).collect();
     let mut hops: Vec<PathHop> = vec![];
-    for drawn in &case.hops {
+    for drawn in &drawn {
         let mut offer = drawn.best(&ask)?;
         (offer.link_least, offer.link_most) = (ns(drawn.link.0), ns(drawn.link.1));
         hops.push(offer.hop(drawn.regulator));
     }
+    let first: Vec<usize> = (0..case.hops.len()).collect();
+    let second: Vec<usize> = first.iter().copied().take(fork).chain(case.hops.len()..drawn.len()).collect();
+    let ways = if case.fork.is_some() && !second.is_empty() { vec![first, second] } else { vec![first] };
+    let along = |hops: &[PathHop], way: &[usize]| way.iter().map(|at| hops[*at]).collect::<Vec<PathHop>>();
     let host_slack = ns(250_000);
     let host = packets.spread + host_slack;
-    let delay = rota_admission::path::delay(&hops, host, clocks) + ns(case.slack);
+    let each = || ways.iter().map(|way| along(&hops, way));
+    let delay = each().map(|hops| rota_admission::path::delay(&hops, host, clocks)).max()? + ns(case.slack);
     // Relaxing may use all of the delay, and clocks differ the more.
-    let varies = rota_admission::path::jitter(&hops, host, clocks) + clocks.apart(delay);
-    let goal = Goal { delay, jitter: case.jitter.map(|more| varies + ns(more)) };
-    let best = hops.clone();
-    relax(&mut hops, host, &goal, clocks).expect("the best keeps its own goal");
-    // Between two levels there is none, and a shorter bound keeps every goal.
-    for ((drawn, hop), best) in case.hops.iter().zip(&mut hops).zip(best) {
-        if drawn.network == Drawing::Levels {
-            hop.delay = best.delay;
+    let varies = each().map(|hops| rota_admission::path::jitter(&hops, host, clocks)).max()?;
+    let goal = Goal { delay, jitter: case.jitter.map(|more| varies + clocks.apart(delay) + ns(more)) };
+    if let [_] = ways[..] {
+        let best = hops.clone();
+        relax(&mut hops, host, &goal, clocks).expect("the best keeps its own goal");
+        // Between two levels there is none, and a shorter bound keeps every goal.
+        for ((drawn, hop), best) in drawn.iter().zip(&mut hops).zip(best) {
+            if drawn.network == Drawing::Levels {
+                hop.delay = best.delay;
+            }
         }
     }
-    // The parts of each hop.
+    // The parts of each hop; those that no way has are left out.
+    let used = if ways.len() == 1 { case.hops.len() } else { drawn.len() };
     let mut memory: Vec<(Vec<PortFlow>, Vec<FlowTerms>)> =
-        case.hops.iter().map(|drawn| drawn.memory(&ask)).collect();
+        drawn.iter().take(used).map(|drawn| drawn.memory(&ask)).collect();
     let mut parts: Vec<MadeHop<'_>> = vec![];
-    for ((drawn, hop), (flows, terms)) in case.hops.iter().zip(&hops).zip(&mut memory) {
+    for ((drawn, hop), (flows, terms)) in drawn.iter().zip(&hops).zip(&mut memory) {
         let network = drawn.terms(&ask, hop.delay, flows, terms)?;
         let frame = FrameTerms::of(&drawn.link());
         parts.push(MadeHop { node: NodeTerms::default(), frame, network });
     }
     let terms = Terms { messages: case.messages, goal, packet_max, octets_least, host_slack, clocks };
-    let certificate = certify(&terms, &hops, &mut parts).expect("the path keeps its goal");
+    let all: Vec<Vec<PathHop>> = ways.iter().map(|way| along(&hops, way)).collect();
+    let branches: Vec<Branch<'_>> =
+        all.iter().zip(&ways).map(|(hops, places)| Branch { hops, places }).collect();
+    let mut promises = vec![PromiseTerms::default(); branches.len()];
+    let certificate = certify(&terms, &branches, &mut parts, &mut promises).expect("the path keeps its goal");
     Some(Owned::of(&certificate))
 }
 
@@ -414,7 +433,9 @@ fn made_of_units((period, octets, burst, drawn): &(u64, u64, u64, Drawn)) -> Opt
     let terms = Terms { messages, goal, packet_max: octets, octets_least, host_slack, clocks };
     let network = NetworkTerms::Rether(share);
     let mut parts = [MadeHop { node: NodeTerms::default(), frame, network }];
-    Some(Owned::of(&certify(&terms, &hops, &mut parts).expect("its own bound is the goal")))
+    let (branch, mut promises) = (Branch { hops: &hops, places: &[0] }, [PromiseTerms::default()]);
+    let made = certify(&terms, &[branch], &mut parts, &mut promises).expect("its own bound is the goal");
+    Some(Owned::of(&made))
 }
 
 /// Changes of one number: by one, by much, to the ends.
@@ -527,13 +548,13 @@ fn one_path_of_each_kind_has_its_certificate() {
         drawn(Drawing::Ring, Regulator::None, 100),
         drawn(Drawing::Deadlines, Regulator::DelayClock { error: ns(5_000) }, 1_000),
     ];
-    let case = Case { messages, least: 20, hops, slack: 9_000_000, jitter: None, clocks: 200 };
+    let case = Case { messages, least: 20, hops, fork: None, slack: 9_000_000, jitter: None, clocks: 200 };
     let mut owned = made(&case).expect("the path carries it");
     assert_eq!(owned.check(), Ok(()));
     assert_eq!(owned.packets.count, 4);
     let headers = 28 + 20 + 16 + RTIP_OCTETS;
     assert!(owned.hops.iter().all(|hop| hop.1.headers == headers), "every header counts");
-    assert!(owned.promise.delay_spare < 4, "relaxing gave all back: {}", owned.promise.delay_spare);
+    assert!(owned.promises[0].delay_spare < 4, "relaxing gave all back: {}", owned.promises[0].delay_spare);
     owned.version = 1;
     owned.reseal();
     assert_eq!(owned.check(), Err(Fault::Version));
@@ -563,7 +584,7 @@ fn a_port_of_levels_has_its_certificate_by_either_regulator() {
             flags: [false; 3],
         };
         let hops = vec![drawn.clone(), drawn];
-        let case = Case { messages, least: 20, hops, slack: 0, jitter: None, clocks: 200 };
+        let case = Case { messages, least: 20, hops, fork: None, slack: 0, jitter: None, clocks: 200 };
         let owned = made(&case).expect("the path carries it");
         assert_eq!(owned.check(), Ok(()));
         let changed = |change: &dyn Fn(&mut HopTerms, &mut Port, &mut [Flow])| {
@@ -598,6 +619,62 @@ fn a_port_of_levels_has_its_certificate_by_either_regulator() {
         slacks.push((port.slack, flows.len()));
     }
     assert_eq!(slacks[0], slacks[1], "the test of a level is the same");
+}
+
+/// Two receivers behind one hop that they share, and one that joins at the end of it.
+#[test]
+fn a_tree_has_one_certificate_with_a_promise_to_each_receiver() {
+    let messages = Messages {
+        x_min: Span::from_millis(40),
+        x_ave: Span::from_millis(50),
+        interval: Span::from_millis(200),
+        s_max: Octets::new(5_000),
+    };
+    let drawn = |network, mbit| Drawn {
+        regulator: Regulator::Rate,
+        mbit,
+        prepare: 0,
+        network,
+        above: 0,
+        others: vec![(45_000, 1, 1_300)],
+        link: (5, 2_000),
+        flags: [false; 3],
+    };
+    let hops = vec![drawn(Drawing::Ring, 100), drawn(Drawing::Deadlines, 10)];
+    let other = vec![drawn(Drawing::Levels, 100), drawn(Drawing::Ring, 10)];
+    let of = |fork| Case {
+        messages,
+        least: 20,
+        hops: hops.clone(),
+        fork: Some(fork),
+        slack: 0,
+        jitter: None,
+        clocks: 200,
+    };
+    let made_of = |fork| made(&of(fork)).expect("both ways carry it");
+    let owned = made_of((1, other));
+    assert_eq!(owned.check(), Ok(()));
+    let before: Vec<u64> = owned.hops.iter().map(|(terms, ..)| terms.before).collect();
+    let ends: Vec<u64> = owned.promises.iter().map(|promise| promise.hop).collect();
+    assert_eq!((before, ends), (vec![0, 1, 1, 3], vec![2, 4]));
+    let joins = made_of((1, vec![]));
+    assert_eq!((joins.check(), joins.promises[1].hop, joins.hops.len()), (Ok(()), 1, 2));
+    let changed = |change: &dyn Fn(&mut Owned)| {
+        let mut owned = owned.clone();
+        change(&mut owned);
+        owned.reseal();
+        owned.check()
+    };
+    // A promise of another receiver's way, hops in a circle, one that leads nowhere, nobody who receives.
+    assert!(changed(&|of| of.promises[1].hop = 2).is_err());
+    assert_eq!(changed(&|of| of.hops[1].0.before = 2), Err(Fault::Range("before")));
+    assert_eq!(changed(&|of| of.hops[1].0.before = 4), Err(Fault::Range("before")));
+    assert_eq!(changed(&|of| drop(of.promises.pop())), Err(Fault::Range("before")));
+    assert_eq!(changed(&|of| (of.hops, of.promises) = (vec![], vec![])), Err(Fault::Range("promises")));
+    assert_eq!(changed(&|of| of.promises[0].hop = 9), Err(Fault::Range("before")));
+    // Both promises follow from the shared hop.
+    let slower = changed(&|of| of.hops[0].0.link_most += 1);
+    assert!(slower.is_err(), "{slower:?}");
 }
 
 /// Units of many frames, several in a cycle and one in several: the generators above cannot miss them.
@@ -670,7 +747,7 @@ fn the_largest_numbers_are_refused_and_never_a_panic() {
             channel: Channel::default(),
             packets: Packets::default(),
             hops: vec![(HopTerms::default(), Frame::default(), Part::Rether(Rether::default()))],
-            promise: Promise::default(),
+            promises: vec![Promise { hop: 1, ..Promise::default() }],
             seal: 0,
         };
         owned.numbers().into_iter().for_each(|(_, _, place)| *place = MOST);
@@ -712,7 +789,7 @@ fn numbers_without_sense_are_refused_and_never_a_panic() {
             channel: Channel::default(),
             packets: Packets::default(),
             hops: vec![(HopTerms::default(), Frame::default(), part(&mut draw))],
-            promise: Promise::default(),
+            promises: vec![Promise { hop: 1, ..Promise::default() }],
             seal: 0,
         };
         owned.numbers().into_iter().for_each(|(_, _, place)| *place = draw());
@@ -741,14 +818,14 @@ fn a_shortest_packet_that_is_longer_than_the_largest_is_refused() {
         link: (5, 2_000),
         flags: [false; 3],
     };
-    let case = Case { messages, least: 20, hops: vec![drawn], slack: 0, jitter: None, clocks: 0 };
+    let case = Case { messages, least: 20, hops: vec![drawn], fork: None, slack: 0, jitter: None, clocks: 0 };
     let made = made(&case).expect("the path carries it");
     let with_least = |octets: u64| {
         let mut owned = made.clone();
         let (terms, frame, _) = &mut owned.hops[0];
         let wire = (octets + frame.headers + frame.overhead).max(frame.wire_least);
         let least = (wire * 8_000_000_000).div_ceil(frame.rate);
-        owned.promise.jitter = owned.promise.jitter + terms.service_least - least;
+        owned.promises[0].jitter = owned.promises[0].jitter + terms.service_least - least;
         terms.service_least = least;
         owned.channel.octets_least = octets;
         owned.reseal();

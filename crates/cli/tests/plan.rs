@@ -37,7 +37,8 @@ fn a_plan_is_decided_and_its_certificates_hold_until_a_number_is_changed() {
     assert_eq!((check.status.code(), text(&check.stdout).matches(": holds: ").count()), (Some(0), 2));
     let written = std::fs::read_to_string(&video).expect("written");
     let mut document: Value = serde_json::from_str(&written).expect("JSON");
-    document["promise"]["delay"] = (document["promise"]["delay"].as_u64().expect("a number") - 1).into();
+    document["promises"][0]["delay"] =
+        (document["promises"][0]["delay"].as_u64().expect("a number") - 1).into();
     std::fs::write(&video, document.to_string()).expect("written");
     let check = rota(&["check", files[0], files[1], "--json"]);
     assert_eq!(check.status.code(), Some(1));
@@ -65,6 +66,13 @@ fn certified(plan: &str, folder_name: &str) -> Vec<String> {
 #[test]
 fn channels_over_levels_are_planned_and_checked() {
     assert_eq!(certified("levels.toml", "plan-levels"), ["order", "video", "voice"]);
+}
+
+#[test]
+fn a_tree_and_each_of_its_branches_are_planned_and_checked() {
+    let names = certified("multicast.toml", "plan-tree");
+    let all = ["hall-joins", "hall-joins@hall", "lecture", "lecture@screen", "screen-leaves", "survey"];
+    assert_eq!(names, all);
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub fn write(made: &Made<'_>) -> Value {
         "channel": numbers(ChannelTerms::NAMES, made.channel.values()),
         "packets": numbers(PacketTerms::NAMES, made.packets.values()),
         "hops": made.hops.iter().map(hop).collect::<Vec<_>>(),
-        "promise": numbers(PromiseTerms::NAMES, made.promise.values()),
+        "promises": made.promises.iter().map(|one| numbers(PromiseTerms::NAMES, one.values())).collect::<Vec<_>>(),
         "seal": made.seal.to_string(),
     })
 }
@@ -46,8 +46,10 @@ fn numbers(names: &[&str], values: impl Iterator<Item = u64>) -> Value {
 
 /// More fields than any table of a certificate has.
 const FIELDS_MAX: usize = 32;
-/// More hops than any plan has.
-const HOPS_MAX: usize = 64;
+/// As many as sixteen receivers behind the longest ways have.
+const HOPS_MAX: usize = 128;
+/// More receivers than any channel of a node has.
+const PROMISES_MAX: usize = 64;
 
 /// All numbers of a table, and no other field.
 macro_rules! filled {
@@ -76,7 +78,7 @@ pub struct Document {
     channel: Channel,
     packets: Packets,
     hops: Vec<(HopTerms, Frame, Part)>,
-    promise: Promise,
+    promises: Vec<Promise>,
     seal: u64,
 }
 
@@ -104,14 +106,18 @@ impl Document {
         let seal = seal.parse().map_err(|_| "seal: is no whole number of 64 bits".to_owned())?;
         let hops = Tree::list("hops", table.take("hops")?)?;
         if hops.len() > HOPS_MAX {
-            return Err(format!("hops: a path has {HOPS_MAX} hops at most"));
+            return Err(format!("hops: a channel has {HOPS_MAX} hops at most"));
+        }
+        let promises = Tree::list("promises", table.take("promises")?)?;
+        if promises.is_empty() || promises.len() > PROMISES_MAX {
+            return Err(format!("promises: a channel has 1 to {PROMISES_MAX} receivers"));
         }
         let document = Self {
             version,
             channel: part!(table, "channel", Channel),
             packets: part!(table, "packets", Packets),
             hops: hops.into_iter().enumerate().map(|(n, hop)| read_hop(n, hop)).collect::<Result<_, _>>()?,
-            promise: part!(table, "promise", Promise),
+            promises: promises.into_iter().enumerate().map(read_promise).collect::<Result<_, _>>()?,
             seal,
         };
         table.end()?;
@@ -124,13 +130,19 @@ impl Document {
     /// The first fault.
     pub fn check(&self) -> Result<(), Fault> {
         let hops: Vec<Hop<'_>> = self.hops.iter().map(seen).collect();
-        let Self { version, channel, packets, promise, seal, .. } = *self;
-        rota_check::check(&Certificate { version, channel, packets, hops: &hops, promise, seal })
+        let Self { version, channel, packets, ref promises, seal, .. } = *self;
+        rota_check::check(&Certificate { version, channel, packets, hops: &hops, promises, seal })
     }
 
-    /// The promise.
+    /// The promise to the receiver whose bound is the longest.
     pub fn promise(&self) -> &Promise {
-        &self.promise
+        let longest = self.promises.iter().max_by_key(|promise| promise.delay);
+        longest.expect("the reader takes no document without one")
+    }
+
+    /// How many receivers the channel has.
+    pub fn receivers(&self) -> usize {
+        self.promises.len()
     }
 
     /// The request.
@@ -138,7 +150,7 @@ impl Document {
         &self.channel
     }
 
-    /// How many hops the path has.
+    /// How many hops there are on all ways.
     pub fn hops(&self) -> usize {
         self.hops.len()
     }
@@ -151,6 +163,10 @@ fn seen((terms, frame, part): &(HopTerms, Frame, Part)) -> Hop<'_> {
         Part::Rether(share) => Network::Rether(*share),
     };
     Hop { terms: *terms, frame: *frame, network }
+}
+
+fn read_promise((n, tree): (usize, Tree)) -> Result<Promise, String> {
+    Ok(filled!(Table::of(&format!("promises[{n}]"), tree)?, Promise))
 }
 
 fn read_hop(n: usize, tree: Tree) -> Result<(HopTerms, Frame, Part), String> {

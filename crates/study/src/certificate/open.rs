@@ -1,10 +1,10 @@
 //! The certificate of an open channel: put together from what the nodes of its way have stated.
 
 use super::document::{self, Document};
-use rota::{ChannelDetail, HopInfo, TermsInfo};
+use rota::{ChannelDetail, HopInfo, NodeId, TermsInfo};
 use rota_admission::certificate::{
-    FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, PortPart, RetherTerms, Terms,
-    certify, port_terms,
+    Branch, FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, PortPart, PromiseTerms,
+    RetherTerms, Terms, certify, port_terms,
 };
 use rota_admission::path::{self, Goal, Hop};
 use rota_admission::rtip::{Flow, Messages, Packets, Regulator};
@@ -61,24 +61,68 @@ pub fn certificate(detail: &ChannelDetail) -> Result<Value, String> {
         return Err(format!("its bound holds while {}, which no number shows", group.words()));
     }
     let terms = detail.terms.as_ref().ok_or_else(unknown)?;
-    let hops = hops_of(&detail.hops).filter(|hops| !hops.is_empty()).ok_or_else(unknown)?;
-    of_hops(terms, &detail.hops, &hops)
+    let ways = match detail.receivers.is_empty() {
+        true => Ways::of([(&detail.hops[..], None)].into_iter()),
+        false => {
+            let receive = detail.receivers.iter().filter(|receiver| receiver.state == "in");
+            Ways::of(receive.map(|receiver| (&receiver.hops[..], Some(receiver.node_id))))
+        }
+    };
+    of_ways(terms, &ways.filter(|ways| !ways.all.is_empty()).ok_or_else(unknown)?)
 }
 
-/// The certificate of these terms over these hops, as their nodes told of them and as the tests have them.
-fn of_hops(terms: &TermsInfo, told: &[HopInfo], hops: &[Hop]) -> Result<Value, String> {
+/// The ways of a channel to those that receive it, as their nodes told of them and as the tests have them.
+struct Ways<'d> {
+    /// Each hop once, behind the one before it.
+    told: Vec<&'d HopInfo>,
+    /// To each receiver: its hops, and the places of them.
+    all: Vec<(Vec<Hop>, Vec<usize>)>,
+}
+
+impl<'d> Ways<'d> {
+    /// Of the hops to each receiver, with its node where there are several. `None` where a way is not known.
+    /// Ways share a hop where they have shared all before it and go to the same next node: nodes have one
+    /// reservation there.
+    fn of(ways: impl Iterator<Item = (&'d [HopInfo], Option<NodeId>)>) -> Option<Self> {
+        let (mut known, mut told, mut all) = (Vec::new(), Vec::<&HopInfo>::new(), Vec::new());
+        for (hops, receiver) in ways {
+            let mut places = Vec::new();
+            for (n, hop) in hops.iter().enumerate() {
+                let next = hops.get(n + 1).map(|next| next.node_id).or(receiver);
+                let key = (places.last().copied(), hop.node_id, hop.port, next);
+                let at = known.iter().position(|of| *of == key).unwrap_or_else(|| {
+                    known.push(key);
+                    told.push(hop);
+                    known.len() - 1
+                });
+                // The node of a reservation states it to the first receiver.
+                if told[at].part.is_empty() {
+                    told[at] = hop;
+                }
+                places.push(at);
+            }
+            all.push((hops_of(hops).filter(|hops| !hops.is_empty())?, places));
+        }
+        Some(Self { told, all })
+    }
+}
+
+/// The certificate of these terms over these ways.
+fn of_ways(terms: &TermsInfo, Ways { told, all }: &Ways<'_>) -> Result<Value, String> {
     let terms = terms_of(terms);
     let mut memory: Vec<Memory> = told.iter().map(|_| Memory::default()).collect();
     let parts = told.iter().zip(&mut memory).enumerate().map(|(n, (hop, memory))| {
         part(hop, memory).map_err(|why| format!("hop {} has no part: {} {why}", n + 1, called(hop)))
     });
     let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
-    let made = certify(&terms, hops, &mut parts).map_err(|why| match why {
+    let branches: Vec<Branch<'_>> = all.iter().map(|(hops, places)| Branch { hops, places }).collect();
+    let mut promises = vec![PromiseTerms::default(); branches.len()];
+    let made = certify(&terms, &branches, &mut parts, &mut promises).map_err(|why| match why {
         NoCertificate::Traffic(bad) => bad.to_string(),
         NoCertificate::Path(denied) => denied.to_string(),
     })?;
     let short = told.iter().zip(made.hops).find(|(told, made)| told.buffers < made.node.buffers);
-    if let (Some((told, made)), true) = (short, hops.len() > 1) {
+    if let (Some((told, made)), true) = (short, told.len() > 1) {
         let (node, has, needs) = (called(told), told.buffers, made.node.buffers);
         return Err(format!("{node} has room for {has} packets of the channel, and would need {needs}"));
     }
@@ -237,8 +281,7 @@ fn certify_part(part: Vec<u64>, link: &LinkModel, (ask, delay): &(Ask, Span)) ->
         ..HopInfo::default()
     };
     let told = [hop];
-    let hops = hops_of(&told).ok_or("no regulator")?;
-    of_hops(&terms, &told, &hops)
+    of_ways(&terms, &Ways::of([(&told[..], None)].into_iter()).ok_or("no regulator")?)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::route::{HOPS_MAX, Step, routes};
 use super::statistical::Borne;
 use super::tree::Tree;
 use crate::certificate::document::Document;
-use rota_admission::certificate::Terms;
+use rota_admission::certificate::{Branch, Terms};
 use rota_admission::path::{self, Hop, PathTest, counts_for_jitter};
 use rota_admission::rtip::{Chance, Messages, Packets};
 use rota_admission::subnet::{Ask, RetherShare, payload_max};
@@ -245,18 +245,21 @@ impl<'t> Plan<'t> {
             legs.push(leg);
         }
         legs.reverse();
-        let certificate = self.proven(wanted, packet_max, &seat, &ask, (&hops, &legs))?;
+        let places: Vec<usize> = (0..hops.len()).collect();
+        let way = Branch { hops: &hops, places: &places };
+        let certificate = self.proven(wanted, packet_max, &seat, &ask, (&legs, &[way]))?;
         Ok(Trial { ask, seat, packets, hops, legs, certificate })
     }
 
-    /// The certificate of a way that was accepted, which the independent checker has accepted, too.
+    /// The certificate of hops that were accepted and the ways over them, which the independent checker has
+    /// accepted, too.
     pub(super) fn proven(
         &self,
         wanted: &Wanted,
         packet_max: Octets,
         seat: &Seat,
         ask: &Ask,
-        (hops, legs): (&[Hop], &[Leg]),
+        (legs, branches): (&[Leg], &[Branch<'_>]),
     ) -> Result<Option<Value>, Box<Refused>> {
         if !wanted.chances.is_guaranteed() {
             // No number shows that sources are independent.
@@ -275,7 +278,7 @@ impl<'t> Plan<'t> {
             host_slack: Span::ZERO,
             clocks: CLOCKS,
         };
-        let made = self.certified(&terms, seat, ask, hops, legs);
+        let made = self.certified(&terms, seat, ask, (legs, branches));
         let certificate = made.map_err(|(step, why)| self.denied(&step, why))?;
         let unproven = |why: String| Refused { why, ..refused(None, "Certificate", Span::ZERO) };
         let document = Document::read(&certificate.to_string()).map_err(unproven)?;

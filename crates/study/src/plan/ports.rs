@@ -6,10 +6,9 @@ use super::ledger::{Entry, QUIET, Seat};
 use super::route::Step;
 use crate::certificate::document;
 use rota_admission::certificate::{
-    FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, Terms, certify, port_terms,
-    rether_terms,
+    Branch, FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, PromiseTerms, Terms,
+    certify, port_terms, rether_terms,
 };
-use rota_admission::path::Hop;
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Regulator, Traffic};
 use rota_admission::subnet::{
     Ask, LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, PortLoad, RetherSegment,
@@ -343,14 +342,13 @@ impl Plan<'_> {
         Ok(fullest)
     }
 
-    /// The certificate of a channel that does not stand yet. It states what stands before it.
+    /// The certificate of a channel with these hops and the ways over them. It states what stands before it.
     pub(super) fn certified(
         &self,
         terms: &Terms,
         seat: &Seat,
         ask: &Ask,
-        hops: &[Hop],
-        legs: &[Leg],
+        (legs, branches): (&[Leg], &[Branch<'_>]),
     ) -> Result<Value, (Step, DeniedAt)> {
         let mut memory = Vec::new();
         for leg in legs {
@@ -375,7 +373,8 @@ impl Plan<'_> {
             };
             parts.push(HopTerms { node: NodeTerms::default(), frame: FrameTerms::of(&params.link), network });
         }
-        match certify(terms, hops, &mut parts) {
+        let mut promises = vec![PromiseTerms::default(); branches.len()];
+        match certify(terms, branches, &mut parts, &mut promises) {
             Ok(certificate) => Ok(document::write(&certificate)),
             Err(NoCertificate::Traffic(_) | NoCertificate::Path(_)) => unreachable!("both were tested"),
         }

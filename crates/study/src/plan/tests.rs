@@ -20,7 +20,7 @@ pub(crate) fn certificate(at: usize) -> String {
 /// The answer to each channel of a plan's text.
 fn decided(text: &str) -> Vec<Result<Accepted, Box<Refused>>> {
     let file = parse(text, Path::new("")).expect(text);
-    let answers = decide(&file).into_iter().map(|one| match one.answer {
+    let answers = decide(&file).0.into_iter().map(|one| match one.answer {
         Answer::Accepted(accepted) => Ok(accepted),
         Answer::Refused(refused) => Err(refused),
         Answer::Left(_) => panic!("this plan has none that leaves"),

@@ -20,8 +20,8 @@ fn a_certificate_is_read_and_holds() {
 #[test]
 fn every_missing_unknown_or_doubled_field_is_named() {
     assert_eq!(
-        refused(|all| drop(all["promise"].as_object_mut().unwrap().remove("delay"))),
-        "promise.delay: is missing"
+        refused(|all| drop(all["promises"][0].as_object_mut().unwrap().remove("delay"))),
+        "promises[0].delay: is missing"
     );
     assert_eq!(
         refused(|all| all["hops"][1]["port"]["more"] = 1.into()),
@@ -30,6 +30,10 @@ fn every_missing_unknown_or_doubled_field_is_named() {
     assert_eq!(refused(|all| all["note"] = "x".into()), "note: is no field of a certificate");
     assert_eq!(refused(|all| all["seal"] = 7.into()), "seal: is no text; write it in quotes");
     assert_eq!(refused(|all| all["hops"] = 7.into()), "hops: is no list");
+    assert_eq!(
+        refused(|all| all["promises"] = Value::Array(vec![])),
+        "promises: a channel has 1 to 64 receivers"
+    );
     assert_eq!(refused(|all| all["hops"][1]["flows"][0] = 7.into()), "hops[1].flows[0]: is no table");
     let number = refused(|all| all["channel"]["s_max"] = "1".into());
     assert_eq!(number, "channel.s_max: is no whole number from 0 to 2^64 - 1");
@@ -50,11 +54,12 @@ fn every_missing_unknown_or_doubled_field_is_named() {
 #[test]
 fn a_number_that_was_changed_proves_nothing() {
     let sound: Value = serde_json::from_str(&text()).expect("JSON");
-    for (part, field) in [("channel", "delay_max"), ("promise", "delay"), ("packets", "spread")] {
+    for place in ["/channel/delay_max", "/promises/0/delay", "/packets/spread", "/hops/1/port/slack"] {
         let mut value = sound.clone();
-        value[part][field] = (value[part][field].as_u64().expect("a number") - 1).into();
+        let number = value.pointer_mut(place).expect(place);
+        *number = (number.as_u64().expect("a number") - 1).into();
         let document = Document::read(&value.to_string()).expect("the form is sound");
-        assert!(document.check().is_err(), "{part}.{field}");
+        assert!(document.check().is_err(), "{place}");
     }
 }
 

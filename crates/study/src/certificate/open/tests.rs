@@ -1,5 +1,5 @@
 use super::*;
-use rota::{ChannelInfo, NodeId};
+use rota::{ChannelInfo, NodeId, ReceiverInfo};
 use rota_admission::certificate::StandingShare;
 use rota_admission::rtip::{Discipline, Point, Scheduler, Traffic};
 use rota_admission::subnet::{LINK_FLOWS_OWN, LINK_POINTS, LinkPort, payload_max};
@@ -75,7 +75,7 @@ fn the_parts_of_a_way_make_a_certificate_that_adds_up() {
     let detail = across();
     let made = certificate(&detail).expect("each hop has its part");
     let sum = sum(&detail).expect("the way is known");
-    assert_eq!(made["promise"]["delay"], sum.delay.as_nanos());
+    assert_eq!(made["promises"][0]["delay"], sum.delay.as_nanos());
     assert_eq!(made["hops"].as_array().map(Vec::len), Some(2));
     assert_eq!(sum.packets.count, 4);
     let hops: u64 = detail.hops.iter().map(|hop| hop.bound_ns).sum();
@@ -90,7 +90,7 @@ fn a_channel_of_one_segment_has_one_hop() {
     let bound = hops[0].bound_ns;
     let detail =
         ChannelDetail { info: info(), terms: Some(terms), hops, destination: None, receivers: Vec::new() };
-    assert_eq!(certificate(&detail).expect("it has its part")["promise"]["delay"], bound);
+    assert_eq!(certificate(&detail).expect("it has its part")["promises"][0]["delay"], bound);
 }
 
 /// No number of a part can be another one, and no part may be missing.
@@ -171,11 +171,52 @@ fn a_hop_over_a_link_has_its_part_beside_other_channels_and_slots() {
         let detail = over_cable_by(scheduler, others, units);
         let made = certificate(&detail).unwrap_or_else(|why| panic!("{others} {units}: {why}"));
         let sum = sum(&detail).expect("the way is known").delay.as_nanos();
-        assert_eq!(made["promise"]["delay"], sum, "{others} {units}");
+        assert_eq!(made["promises"][0]["delay"], sum, "{others} {units}");
         let flows = made["hops"][1]["flows"].as_array().map(Vec::len);
         assert_eq!(flows, Some(others + 2), "the channels, and the share of other traffic");
         assert_eq!(made["hops"][1]["port"]["levels"], u64::from(scheduler == Scheduler::Rcsp));
     }
+}
+
+/// Three receivers: two behind a cable, of which each has a segment of its own, and one on the first segment.
+/// The cable is stated to the first of them alone.
+#[test]
+fn a_channel_to_several_receivers_has_one_certificate_of_its_tree() {
+    let one = over_cable(1, Span::ZERO);
+    let packet_max = one.terms.expect("it is sent here").packet_max_octets;
+    let packets =
+        terms_of(&terms(5_000, packet_max)).messages.packets(Octets::new(packet_max)).expect("sound");
+    let last = |mbit, node_id| HopInfo {
+        node_id: NodeId(node_id),
+        ..hop(mbit, packets.traffic, packets.octets.get(), true)
+    };
+    let [mut first, mut cable] = [one.hops[0].clone(), one.hops[1].clone()];
+    (first.node_id, cable.node_id) = (NodeId(1), NodeId(2));
+    let silent = HopInfo { part: Vec::new(), ..cable.clone() };
+    let to = |node: u64, hops: Vec<HopInfo>| ReceiverInfo {
+        node_id: NodeId(node),
+        state: "in".into(),
+        hops,
+        ..ReceiverInfo::default()
+    };
+    let receivers = vec![
+        to(8, vec![first.clone(), cable, last(100, 3)]),
+        ReceiverInfo { state: "left".into(), ..to(9, Vec::new()) },
+        to(7, vec![first.clone(), silent, last(10, 3)]),
+        to(6, vec![first]),
+    ];
+    let detail = ChannelDetail { hops: Vec::new(), receivers, ..one };
+    let made = certificate(&detail).expect("each hop has its part");
+    let of = |place: &str| made.pointer(place).and_then(Value::as_u64);
+    let before = [0, 1, 2, 3, 4].map(|n| of(&format!("/hops/{n}/node/before")));
+    // The segment goes to the cable's node for two of them, and to the third one by a slot of its own.
+    assert_eq!(before, [Some(0), Some(1), Some(2), Some(2), Some(0)]);
+    let ends = [0, 1, 2, 3].map(|n| of(&format!("/promises/{n}/hop")));
+    assert_eq!(ends, [Some(3), Some(4), Some(5), None]);
+    let document = Document::read(&made.to_string()).expect("its own form");
+    assert_eq!((document.check(), document.receivers()), (Ok(()), 3));
+    let none = ChannelDetail { receivers: detail.receivers[1..2].to_vec(), ..detail };
+    assert!(certificate(&none).is_err(), "nobody receives");
 }
 
 /// The numbers of a link prove its bound, or there is no certificate.

@@ -16,7 +16,7 @@ fn of(name: &str) -> PlanFile {
 /// Each decision by name: accepted, or why not. All certificates hold.
 fn told(plan: &PlanFile) -> Vec<(String, Result<Accepted, Box<Refused>>)> {
     let mut all = Vec::new();
-    for Decision { wanted, name, answer } in decide(plan) {
+    for Decision { wanted, name, answer } in decide(plan).0 {
         match answer {
             Answer::Accepted(accepted) => {
                 // No certificate states the share of a group under a token.
@@ -147,6 +147,35 @@ fn a_branch_that_fails_is_pruned_and_each_link_carries_a_lecture_once() {
     assert!(network.join("lecture", joins.to[0])[0].1.is_ok(), "the channel is there for who comes next");
     assert!(network.join("lecture", joins.to[0])[0].1.is_err(), "once");
     assert!(network.join("nothing", joins.to[0])[0].1.is_err());
+}
+
+/// One document of the whole tree after each request: the links that the receivers share stand in it once.
+#[test]
+fn a_tree_of_a_plan_has_one_certificate_with_a_promise_to_each_receiver() {
+    let plan = of("multicast.toml");
+    let (decisions, trees) = decide(&plan);
+    let names: Vec<&str> = trees.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["lecture", "hall-joins", "screen-leaves"]);
+    let read = |at: usize| {
+        let (_, certificate) = &trees[at];
+        let document = Document::read(&certificate.as_ref().expect("it has receivers").to_string());
+        let document = document.expect("its own form");
+        assert_eq!(document.check(), Ok(()));
+        document
+    };
+    let shape = |document: &Document| (document.hops(), document.receivers());
+    assert_eq!([0, 1, 2].map(|at| shape(&read(at))), [(3, 1), (3, 2), (3, 1)]);
+    let Answer::Accepted(screen) = &decisions[1].answer else { panic!("it is accepted") };
+    assert_eq!(read(0).promise().delay, screen.delay.as_nanos(), "that of its branch");
+    // With room in the north both branches stand: they part behind the cable.
+    let mut plan = of("multicast.toml");
+    plan.wanted.remove(0);
+    let (_, trees) = decide(&plan);
+    let tree = trees[0].1.as_ref().expect("it has receivers");
+    let before: Vec<_> = (0..4).map(|n| tree["hops"][n]["node"]["before"].as_u64()).collect();
+    assert_eq!(before, [0, 1, 2, 2].map(Some));
+    let document = Document::read(&tree.to_string()).expect("its own form");
+    assert_eq!((document.check(), shape(&document)), (Ok(()), (4, 2)));
 }
 
 /// With the offer of a pruned branch the branch fits beside those that were accepted, and with an octet more
