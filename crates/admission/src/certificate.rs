@@ -62,6 +62,8 @@ numbers!(
         octets_least: "Payload of the shortest packet of the channel.",
         host_slack: "How late the sending host may hand over.",
         clocks: "κ, in millionths.",
+        begins: "When its first message comes.",
+        ends: "When its last one has come; 0 where it stays.",
     }
 );
 numbers!(
@@ -110,6 +112,8 @@ numbers!(
         burst: "B.",
         octets: "Payload of its largest packet.",
         delay: "d on the port, host slack apart.",
+        from: "When it begins to count.",
+        until: "When it counts no more; 0 where it stays.",
         service: "s.",
     }
 );
@@ -127,8 +131,9 @@ numbers!(
     }
 );
 numbers!(
-    /// A share of a RETHER segment.
+    /// A share of a RETHER segment, as it is from some moment on.
     RetherTerms {
+        from: "This moment.",
         per_visit: "b.",
         hop: "h.",
         trt: "TRT.",
@@ -165,8 +170,8 @@ numbers!(
 pub enum NetworkTerms<'c> {
     /// A port with its flows.
     Port(PortTerms, &'c [FlowTerms]),
-    /// A RETHER segment.
-    Rether(RetherTerms),
+    /// A share of a RETHER segment, at each moment at which the list of the token changes.
+    Rether(&'c [RetherTerms]),
 }
 
 /// One hop.
@@ -215,6 +220,51 @@ pub struct Terms {
     pub host_slack: Span,
     /// By how much the clocks of the path may differ.
     pub clocks: Clocks,
+    /// When it is needed.
+    pub life: Life,
+}
+
+/// The time in which a channel is needed, or counts at a port, from a moment that the certificate does not name:
+/// the beginning of a plan, or the making of a node's part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Life {
+    /// The first moment.
+    pub from: Span,
+    /// The first one behind it; none where it stays.
+    pub until: Option<Span>,
+}
+
+impl Life {
+    /// From the beginning, and for ever.
+    pub const ALWAYS: Self = Self { from: Span::ZERO, until: None };
+
+    /// True at this moment of it.
+    pub fn has(&self, at: Span) -> bool {
+        self.from <= at && self.until.is_none_or(|until| at < until)
+    }
+
+    /// Its end as a number, which 0 is where it stays.
+    fn until_ns(&self) -> u64 {
+        self.until.map_or(0, Span::as_nanos)
+    }
+}
+
+/// A channel of a port, with its bound there and the time in which it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its packets.
+    pub ask: Ask,
+    /// d on the port, host slack apart.
+    pub delay: Span,
+    /// When it counts.
+    pub life: Life,
+}
+
+impl Standing {
+    /// One that is there for ever.
+    pub const fn always((ask, delay): (Ask, Span)) -> Self {
+        Self { ask, delay, life: Life::ALWAYS }
+    }
 }
 
 impl FrameTerms {
@@ -233,8 +283,8 @@ impl FrameTerms {
     }
 }
 
-/// The part of a port: its channels with their bounds on the port, `own` among them. `flows` and `terms` are
-/// memory of the same length.
+/// The part of a port: its channels, `own` among them, tested at each moment in the life of that one at which
+/// another one begins. `flows` and `terms` are memory of the same length.
 ///
 /// # Errors
 /// The test's own, and [`NodeTest::Load`] for a load of exactly 1: no busy period ends there that a checker
@@ -242,26 +292,57 @@ impl FrameTerms {
 pub fn port_terms<'c>(
     link: &LinkModel,
     load: &PortLoad,
-    channels: &[(Ask, Span)],
+    channels: &[Standing],
     own: usize,
     flows: &mut [Flow],
     terms: &'c mut [FlowTerms],
 ) -> Result<NetworkTerms<'c>, Denied> {
     assert!(channels.len() == flows.len() && flows.len() == terms.len(), "one place for each channel");
-    for (((ask, delay), flow), terms) in channels.iter().zip(&mut *flows).zip(&mut *terms) {
-        let service = packet_cost(link, ask.octets);
-        *flow = Flow { traffic: ask.traffic, service, delay: *delay };
+    assert!(load.ordinary >= link.frame_span_max(), "one full frame can always be ahead");
+    for (Standing { ask, delay, life }, terms) in channels.iter().zip(&mut *terms) {
         *terms = FlowTerms {
             x_min: ask.traffic.x_min().as_nanos(),
             interval: ask.traffic.interval().as_nanos(),
             burst: ask.traffic.burst(),
             octets: ask.octets.get(),
             delay: delay.as_nanos(),
-            service: service.as_nanos(),
+            from: life.from.as_nanos(),
+            until: life.until_ns(),
+            service: packet_cost(link, ask.octets).as_nanos(),
         };
     }
+    let (mut horizon, mut slack) = (Span::ZERO, Span::MAX);
+    for (n, at) in channels.iter().map(|channel| channel.life.from).enumerate() {
+        let is_first = channels[..n].iter().all(|before| before.life.from != at);
+        if !channels[own].life.has(at) || !is_first {
+            continue;
+        }
+        let mut count = 0;
+        for Standing { ask, delay, .. } in channels.iter().filter(|channel| channel.life.has(at)) {
+            flows[count] =
+                Flow { traffic: ask.traffic, service: packet_cost(link, ask.octets), delay: *delay };
+            count += 1;
+        }
+        let found = of_set(&flows[..count], load)?;
+        (horizon, slack) = (horizon.max(found.0), slack.min(found.1));
+    }
+    let port = PortTerms {
+        levels: load.by_levels.into(),
+        card_ahead: load.ordinary.minus(link.frame_span_max()).as_nanos(),
+        window: load.window.as_nanos(),
+        above: load.work.as_nanos(),
+        own: own as u64,
+        ordinary: load.ordinary.as_nanos(),
+        horizon: horizon.as_nanos(),
+        slack: slack.as_nanos(),
+    };
+    Ok(NetworkTerms::Port(port, terms))
+}
+
+/// L of one set of flows, and the least that it leaves.
+fn of_set(flows: &[Flow], load: &PortLoad) -> Result<(Span, Span), Denied> {
     let (ordinary, above) = (load.ordinary, load.above());
-    let (horizon, slack) = if load.by_levels {
+    let found = if load.by_levels {
         let found = rcsp_below(flows, ordinary, above.as_ref())?;
         let horizon = busy_most(flows, ordinary, above.as_ref())?;
         (horizon, found.slack.min(horizon))
@@ -272,30 +353,20 @@ pub fn port_terms<'c>(
     if load::is_whole(flows.iter().chain(&above)) {
         return Err(Denied::new(NodeTest::Load, Span::from_nanos(1)));
     }
-    let port = PortTerms {
-        levels: load.by_levels.into(),
-        card_ahead: ordinary.minus(link.frame_span_max()).as_nanos(),
-        window: load.window.as_nanos(),
-        above: load.work.as_nanos(),
-        own: own as u64,
-        ordinary: ordinary.as_nanos(),
-        horizon: horizon.as_nanos(),
-        slack: slack.as_nanos(),
-    };
-    assert!(ordinary >= link.frame_span_max(), "one full frame can always be ahead");
-    Ok(NetworkTerms::Port(port, terms))
+    Ok(found)
 }
 
-/// The part of a RETHER segment.
-pub fn rether_terms(segment: &RetherSegment<'_>, ask: &Ask, share: &RetherShare) -> NetworkTerms<'static> {
+/// The part of a RETHER segment as it is from a moment on.
+pub fn rether_terms(segment: &RetherSegment<'_>, ask: &Ask, share: &RetherShare, from: Span) -> RetherTerms {
     let packet_time = rether::tht_rt_joined(&segment.params, ask.octets + Octets::new(RTIP_OCTETS));
-    NetworkTerms::Rether(RetherTerms {
+    RetherTerms {
+        from: from.as_nanos(),
         periodic: segment.periodic.into(),
         joined: continues(segment.slots, segment.station, segment.partition).into(),
         receives: segment.receives.into(),
         spare: share.admitted.spare.as_nanos(),
         ..RetherTerms::of(&segment.params, share, packet_time)
-    })
+    }
 }
 
 impl RetherTerms {
@@ -303,6 +374,7 @@ impl RetherTerms {
     /// know them in different ways.
     fn of(params: &rether::SegmentParams, share: &RetherShare, packet_time: Span) -> Self {
         Self {
+            from: 0,
             per_visit: params.link.per_visit.as_nanos(),
             hop: params.link.hop.as_nanos(),
             trt: params.trt.as_nanos(),
@@ -409,6 +481,8 @@ pub fn certify<'c>(
             octets_least: terms.octets_least.get(),
             host_slack: terms.host_slack.as_nanos(),
             clocks: clocks.ppm(),
+            begins: terms.life.from.as_nanos(),
+            ends: terms.life.until_ns(),
         },
         packets: PacketTerms {
             count: packets.count,
@@ -444,7 +518,7 @@ impl Certificate<'_> {
                     port.values().for_each(&mut add);
                     flows.iter().flat_map(FlowTerms::values).for_each(&mut add);
                 }
-                NetworkTerms::Rether(share) => share.values().for_each(&mut add),
+                NetworkTerms::Rether(all) => all.iter().flat_map(RetherTerms::values).for_each(&mut add),
             }
         }
         self.promises.iter().flat_map(PromiseTerms::values).for_each(add);

@@ -3,8 +3,8 @@
 use crate::terms::{Certificate, Channel, Hop, HopTerms, Network, Packets, Promise, VERSION};
 use crate::{Fault, holds, port, rether, same};
 
-/// No number is larger, about thirteen days in nanoseconds: so no sum of products leaves 128 bits.
-const MAX: u64 = 1 << 50;
+/// No number is larger, two years in nanoseconds: so no sum of products leaves 128 bits.
+const MAX: u64 = 1 << 56;
 
 /// Tests if the promises follow from the assumptions of the certificate.
 ///
@@ -89,7 +89,7 @@ fn promised(promise: &Promise, of: &Certificate<'_>) -> Result<(), Fault> {
 }
 
 /// A sum of times on several clocks, as another one may show it: divided by 1 − κ, rounded up.
-fn longer(sum: u128, clocks: u64) -> u128 {
+pub(crate) fn longer(sum: u128, clocks: u64) -> u128 {
     (sum * 1_000_000).div_ceil(1_000_000 - u128::from(clocks))
 }
 
@@ -136,6 +136,11 @@ fn one_hop(hop: &Hop<'_>, of: &Certificate<'_>) -> Result<(), Fault> {
     same("service_least", terms.service_least, frame.span(shortest))?;
     match &hop.network {
         Network::Port(port, flows) => port::check(port, flows, hop, of),
-        Network::Rether(share) => rether::check(share, hop, of),
+        Network::Rether(shares) => {
+            let begins = shares.first().is_some_and(|share| share.from <= of.channel.begins);
+            let rise = shares.is_sorted_by(|one, next| one.from < next.from);
+            holds(begins && rise, Fault::Range("from"))?;
+            shares.iter().try_for_each(|share| rether::check(share, hop, of))
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! A port with its channels. By deadlines: each one below the end of the longest busy period. By levels: the
-//! bound of each. Work that goes before packets counts in each window that has begun.
+//! A port with its channels, at each moment at which one begins. By deadlines: each one below the end of the
+//! longest busy period. By levels: the bound of each. Work before packets counts in each window that has begun.
 
+use crate::path::longer;
 use crate::terms::{Certificate, Flow, Frame, Hop, Port};
 use crate::{Fault, holds, same};
 
@@ -22,6 +23,11 @@ impl Frame {
 }
 
 impl Flow {
+    /// True if it counts at this moment.
+    fn has(&self, at: u64) -> bool {
+        self.from <= at && (self.until == 0 || at < self.until)
+    }
+
     /// The work of packets released in [0, t), the last moment included if `closed`.
     fn work(&self, t: u64, closed: bool) -> u128 {
         let (whole, rest) = (t / self.interval, t % self.interval);
@@ -38,7 +44,7 @@ impl Flow {
 }
 
 pub(crate) fn check(port: &Port, flows: &[Flow], hop: &Hop<'_>, of: &Certificate<'_>) -> Result<(), Fault> {
-    let (frame, packets) = (&hop.frame, &of.packets);
+    let (frame, packets, channel) = (&hop.frame, &of.packets, &of.channel);
     for flow in flows {
         let is_traffic = flow.x_min >= 1 && flow.burst >= 1 && flow.interval >= 1;
         let fits = u128::from(flow.x_min) * u128::from(flow.burst) <= u128::from(flow.interval);
@@ -56,55 +62,89 @@ pub(crate) fn check(port: &Port, flows: &[Flow], hop: &Hop<'_>, of: &Certificate
     holds(port.levels <= u64::from(hop.terms.regulator > 0), Fault::Range("levels"))?;
     holds(port.window > 0, Fault::Range("window"))?;
     same("ordinary", port.ordinary, frame.span(frame.mtu.into()) + u128::from(port.card_ahead))?;
-    same("horizon", port.horizon, busy_period(port, flows)?)?;
-    same("slack", port.slack, slack(port, flows)?)
-}
-
-/// The work that goes before packets in [0, t).
-fn above(port: &Port, t: u64) -> u128 {
-    u128::from(t.div_ceil(port.window)) * u128::from(port.above)
-}
-
-/// The first time at which all that was released, the largest packet and the work above of one more window
-/// are done. Under too much load it never comes. Beyond the stated one any value differs from it.
-fn busy_period(port: &Port, flows: &[Flow]) -> Result<u128, Fault> {
-    let largest = flows.iter().map(|flow| flow.service).fold(port.ordinary, u64::max) + port.above;
-    let mut end = largest.max(1);
-    for _ in 0..WORK_MAX / flows.len() {
-        let work: u128 = flows.iter().map(|flow| flow.work(end, false)).sum();
-        let next = work + above(port, end) + u128::from(largest);
-        if next <= u128::from(end) || end > port.horizon {
-            return Ok(end.into());
-        }
-        end = u64::try_from(next).unwrap_or(u64::MAX);
-    }
-    Err(Fault::Range("horizon"))
-}
-
-/// At each point t: demand + one later packet ≤ t. The least that is left there, the horizon at most. Points
-/// are the deadlines below the horizon, or the bounds of levels.
-fn slack(port: &Port, flows: &[Flow]) -> Result<u128, Fault> {
-    let (mut slack, mut left_to_do) = (u128::from(port.horizon), WORK_MAX / flows.len());
-    let is_point = |k: u64, t: u64| if port.levels == 1 { k == 0 } else { t < port.horizon };
-    for flow in flows {
-        let all = (0..).map(|k| (k, flow.deadline(k)));
-        for (_, t) in all.take_while(|(k, t)| is_point(*k, *t)) {
-            left_to_do = left_to_do.checked_sub(1).ok_or(Fault::Range("horizon"))?;
-            slack = slack.min(left_at(port, flows, t).ok_or(Fault::Fails("slack"))?);
+    // It counts until its last packet is gone, and no busy period with one goes on.
+    let gone = u128::from(channel.ends) + u128::from(channel.delay_max);
+    let gone = gone + longer(port.horizon.into(), channel.clocks);
+    let is_long = own.until == 0 || (channel.ends > 0 && u128::from(own.until) >= gone);
+    holds(own.from <= channel.begins && is_long, Fault::Fails("life"))?;
+    let (mut horizon, mut slack, mut left_to_do) = (0, u128::MAX, WORK_MAX);
+    for (k, flow) in flows.iter().enumerate() {
+        // Sets grow at starts alone: of each one in the life of the channel, its own among them.
+        if own.has(flow.from) && flows[..k].iter().all(|before| before.from != flow.from) {
+            let set = Set { port, flows, at: flow.from };
+            let end = set.busy_period(&mut left_to_do)?;
+            (horizon, slack) = (end.max(horizon), set.slack(end, &mut left_to_do)?.min(slack));
         }
     }
-    Ok(slack)
+    same("horizon", port.horizon, horizon.into())?;
+    same("slack", port.slack, slack)
 }
 
-fn left_at(port: &Port, flows: &[Flow], t: u64) -> Option<u128> {
-    let due = |flow: &Flow| match t.checked_sub(flow.delay) {
-        None => 0,
-        // Of a level's bound all that is released before it and goes first.
-        Some(_) if port.levels == 1 => flow.work(t, false),
-        Some(age) => flow.work(age, true),
-    };
-    let demand = flows.iter().map(due).sum::<u128>() + above(port, t);
-    let later = flows.iter().filter(|flow| flow.delay > t).map(|flow| flow.service);
-    let blocking = later.fold(port.ordinary, u64::max);
-    u128::from(t).checked_sub(demand + u128::from(blocking))
+/// The channels that count at one moment.
+struct Set<'p> {
+    port: &'p Port,
+    flows: &'p [Flow],
+    at: u64,
+}
+
+impl Set<'_> {
+    fn flows(&self) -> impl Iterator<Item = &Flow> {
+        self.flows.iter().filter(|flow| flow.has(self.at))
+    }
+
+    /// A look at all flows is work.
+    fn look(&self, left_to_do: &mut usize) -> Result<(), Fault> {
+        *left_to_do = left_to_do.checked_sub(self.flows.len()).ok_or(Fault::Range("horizon"))?;
+        Ok(())
+    }
+
+    /// The work that goes before packets in [0, t).
+    fn above(&self, t: u64) -> u128 {
+        u128::from(t.div_ceil(self.port.window)) * u128::from(self.port.above)
+    }
+
+    /// The first time at which all that was released, the largest packet and the work above of one more window
+    /// are done. Under too much load it never comes. Beyond the stated one any value differs from it.
+    fn busy_period(&self, left_to_do: &mut usize) -> Result<u64, Fault> {
+        let most = self.flows().map(|flow| flow.service).fold(self.port.ordinary, u64::max);
+        let most = most + self.port.above;
+        let mut end = most.max(1);
+        loop {
+            self.look(left_to_do)?;
+            let work: u128 = self.flows().map(|flow| flow.work(end, false)).sum();
+            let next = work + self.above(end) + u128::from(most);
+            if next <= u128::from(end) || end > self.port.horizon {
+                return Ok(end);
+            }
+            end = u64::try_from(next).unwrap_or(u64::MAX);
+        }
+    }
+
+    /// At each point t: demand + one later packet ≤ t. The least that is left there, the end at most. Points
+    /// are the deadlines before the end, or the bounds of levels.
+    fn slack(&self, end: u64, left_to_do: &mut usize) -> Result<u128, Fault> {
+        let mut slack = u128::from(end);
+        let is_point = |k: u64, t: u64| if self.port.levels == 1 { k == 0 } else { t < end };
+        for flow in self.flows() {
+            let all = (0..).map(|k| (k, flow.deadline(k)));
+            for (_, t) in all.take_while(|(k, t)| is_point(*k, *t)) {
+                self.look(left_to_do)?;
+                slack = slack.min(self.left_at(t).ok_or(Fault::Fails("slack"))?);
+            }
+        }
+        Ok(slack)
+    }
+
+    fn left_at(&self, t: u64) -> Option<u128> {
+        let due = |flow: &Flow| match t.checked_sub(flow.delay) {
+            None => 0,
+            // Of a level's bound all that is released before it and goes first.
+            Some(_) if self.port.levels == 1 => flow.work(t, false),
+            Some(age) => flow.work(age, true),
+        };
+        let demand = self.flows().map(due).sum::<u128>() + self.above(t);
+        let later = self.flows().filter(|flow| flow.delay > t).map(|flow| flow.service);
+        let blocking = later.fold(self.port.ordinary, u64::max);
+        u128::from(t).checked_sub(demand + u128::from(blocking))
+    }
 }

@@ -43,6 +43,7 @@ terms! {
         packet_max: Free "Largest payload of a packet.", octets_least: Free "Payload of the shortest one.",
         host_slack: Free "How late the sending host may hand over.",
         clocks: Free "By how many millionths two clocks of the path may differ.",
+        begins: Free "When its first message comes.", ends: Free "When its last one has; 0 where it stays.",
     }
     Packets "The packets of the messages." {
         count: Derived "Packets of the largest message.", octets: Derived "Payload of the largest.",
@@ -68,7 +69,8 @@ terms! {
     Flow "A channel at a port." {
         x_min: Free "Least time between its packets.", interval: Free "The interval of its burst.",
         burst: Free "Packets in any such interval.", octets: Free "Payload of its largest packet.",
-        delay: Free "Its bound on the port.", service: Derived "The time of its largest packet.",
+        delay: Free "Its bound on the port.", from: Free "When it begins to count.",
+        until: Free "When it counts no more; 0 where it stays.", service: Derived "The time of its largest packet.",
     }
     Port "A port that serves the earliest deadline first, or levels." {
         levels: Free "1 if it serves levels, each named by its bound.",
@@ -78,8 +80,8 @@ terms! {
         horizon: Derived "End of the busy period.",
         slack: Derived "The least left at a deadline in it, or at a level's bound.",
     }
-    Rether "A share of a RETHER segment." {
-        per_visit: Free "What the host adds to each visit.", hop: Free "One hop of the token.",
+    Rether "A share of a RETHER segment, as it is from some moment on." {
+        from: Free "This moment.", per_visit: Free "What the host adds to each visit.", hop: Free "One hop of the token.",
         trt: Free "The cycle.", stations: Free "Live stations.",
         broadcasts: Free "Of the master, in a cycle.", t_nrt: Free "The reserve for ordinary traffic.",
         offset: Free "All slots before it.", units: Free "Packets a cycle.", cycles: Free "Cycles a packet.",
@@ -101,8 +103,8 @@ terms! {
 pub enum Network<'c> {
     /// A port with its scheduler.
     Port(Port, &'c [Flow]),
-    /// A RETHER segment.
-    Rether(Rether),
+    /// A share of a RETHER segment, at each moment at which its place or that of another one changes.
+    Rether(&'c [Rether]),
 }
 
 /// One node and the network behind it.
@@ -150,7 +152,7 @@ impl Certificate<'_> {
                 Network::Port(port, flows) => {
                     port.values().chain(flows.iter().flat_map(Flow::values)).for_each(&mut add);
                 }
-                Network::Rether(rether) => rether.values().for_each(&mut add),
+                Network::Rether(all) => all.iter().flat_map(Rether::values).for_each(&mut add),
             }
         }
         self.promises.iter().flat_map(Promise::values).for_each(add);

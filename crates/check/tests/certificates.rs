@@ -2,13 +2,14 @@
 
 use proptest::prelude::*;
 use rota_admission::certificate::{
-    self, Branch, Certificate as Made, FlowTerms, FrameTerms, HopTerms as MadeHop, NetworkTerms, NodeTerms,
-    PortTerms, PromiseTerms, StandingShare, Terms, certify, port_terms, rether_terms,
+    self, Branch, Certificate as Made, FlowTerms, FrameTerms, HopTerms as MadeHop, Life, NetworkTerms,
+    NodeTerms, PortTerms, PromiseTerms, RetherTerms, Standing, StandingShare, Terms, certify, port_terms,
+    rether_terms,
 };
 use rota_admission::path::{Goal, Hop as PathHop, relax};
-use rota_admission::rtip::{Flow as PortFlow, Messages, Regulator, Traffic, edf_exact_below, rcsp_below};
+use rota_admission::rtip::{Flow as PortFlow, Messages, Regulator, Traffic};
 use rota_admission::subnet::{
-    Ask, PortLoad, RTIP_OCTETS, RetherSegment, Subnet, packet_cost, packet_span_up, payload_max,
+    Ask, PortLoad, RTIP_OCTETS, RetherSegment, Subnet, packet_span_up, payload_max,
 };
 use rota_admission::{Clocks, Framing, LinkModel, Pace, Request, SegmentParams, Slot, admit};
 use rota_check::{
@@ -46,7 +47,7 @@ struct Owned {
 #[derive(Clone, Debug)]
 enum Part {
     Port(Port, Vec<Flow>),
-    Rether(Rether),
+    Rether(Vec<Rether>),
 }
 
 impl Owned {
@@ -57,8 +58,8 @@ impl Owned {
                     copied!(port, PortTerms::NAMES, Port),
                     flows.iter().map(|flow| copied!(flow, FlowTerms::NAMES, Flow)).collect(),
                 ),
-                NetworkTerms::Rether(share) => {
-                    Part::Rether(copied!(share, certificate::RetherTerms::NAMES, Rether))
+                NetworkTerms::Rether(all) => {
+                    Part::Rether(all.iter().map(|share| copied!(share, RetherTerms::NAMES, Rether)).collect())
                 }
             };
             let frame = copied!(hop.frame, FrameTerms::NAMES, Frame);
@@ -113,7 +114,7 @@ impl Owned {
                     add!(port, Port);
                     flows.iter_mut().for_each(|flow| add!(flow, Flow));
                 }
-                Part::Rether(share) => add!(share, Rether),
+                Part::Rether(all) => all.iter_mut().for_each(|share| add!(share, Rether)),
             }
         }
         self.promises.iter_mut().for_each(|promise| add!(promise, Promise));
@@ -126,7 +127,7 @@ impl Owned {
 fn seen((terms, frame, part): &(HopTerms, Frame, Part)) -> Hop<'_> {
     let network = match part {
         Part::Port(port, flows) => Network::Port(*port, flows),
-        Part::Rether(share) => Network::Rether(*share),
+        Part::Rether(all) => Network::Rether(all),
     };
     Hop { terms: *terms, frame: *frame, network }
 }
@@ -137,6 +138,8 @@ struct Case {
     messages: Messages,
     least: u64,
     hops: Vec<Drawn>,
+    /// It is booked for a time, and other channels begin and end in it.
+    is_booked: bool,
     /// The way to a second receiver parts from the first one behind so many hops, and has these.
     fork: Option<(usize, Vec<Drawn>)>,
     slack: u64,
@@ -204,14 +207,13 @@ fn any_case() -> impl Strategy<Value = Case> {
     let hops = prop::collection::vec(hop.clone(), 1..4);
     let fork = prop::option::of((0usize..4, prop::collection::vec(hop, 0..3)));
     let clocks = prop_oneof![Just(0u64), Just(200), 1u64..100_000];
-    (traffic, (hops, fork), 0u64..30_000_000, prop::option::of(0u64..30_000_000), clocks).prop_map(
-        |((x_min, more, burst, octets, least), (hops, fork), slack, jitter, clocks)| {
+    (traffic, (hops, fork, any::<bool>()), 0u64..30_000_000, prop::option::of(0u64..30_000_000), clocks)
+        .prop_map(|((x_min, more, burst, octets, least), (hops, fork, is_booked), slack, jitter, clocks)| {
             let (x_min, x_ave) = (Span::from_micros(x_min), Span::from_micros(x_min + more));
             let messages =
                 Messages { x_min, x_ave, interval: x_ave * burst + ns(17), s_max: Octets::new(octets) };
-            Case { messages, least, hops, fork, slack, jitter, clocks }
-        },
-    )
+            Case { messages, least, hops, is_booked, fork, slack, jitter, clocks }
+        })
 }
 
 /// The certificate of a case, if its path carries the channel.
@@ -224,9 +226,10 @@ fn made(case: &Case) -> Option<Owned> {
     // The best bound of each hop of either way, then the relaxed bounds where there is one way.
     let (fork, more) = case.fork.clone().map_or((usize::MAX, vec![]), |fork| fork);
     let drawn: Vec<&Drawn> = case.hops.iter().chain(&more).collect();
+    let life = if case.is_booked { OWN_LIFE } else { Life::ALWAYS };
     let mut hops: Vec<PathHop> = vec![];
     for drawn in &drawn {
-        let mut offer = drawn.best(&ask)?;
+        let mut offer = drawn.best(&ask, life)?;
         (offer.link_least, offer.link_most) = (ns(drawn.link.0), ns(drawn.link.1));
         hops.push(offer.hop(drawn.regulator));
     }
@@ -253,15 +256,21 @@ fn made(case: &Case) -> Option<Owned> {
     }
     // The parts of each hop; those that no way has are left out.
     let used = if ways.len() == 1 { case.hops.len() } else { drawn.len() };
-    let mut memory: Vec<(Vec<PortFlow>, Vec<FlowTerms>)> =
-        drawn.iter().take(used).map(|drawn| drawn.memory(&ask)).collect();
+    let mut memory: Vec<Memory> = drawn.iter().take(used).map(|drawn| drawn.memory(&ask)).collect();
     let mut parts: Vec<MadeHop<'_>> = vec![];
-    for ((drawn, hop), (flows, terms)) in drawn.iter().zip(&hops).zip(&mut memory) {
-        let network = drawn.terms(&ask, hop.delay, flows, terms)?;
+    for ((drawn, hop), memory) in drawn.iter().zip(&hops).zip(&mut memory) {
+        let network = drawn.terms(&ask, hop.delay, life, memory)?;
         let frame = FrameTerms::of(&drawn.link());
         parts.push(MadeHop { node: NodeTerms::default(), frame, network });
     }
-    let terms = Terms { messages: case.messages, goal, packet_max, octets_least, host_slack, clocks };
+    // At a port it is charged for as long as its last packets may be under way, and more.
+    let life = match life.until {
+        Some(until) => {
+            Life { from: Span::from_millis(2_500), until: until.checked_sub(goal.delay + CHARGED) }
+        }
+        None => Life::ALWAYS,
+    };
+    let terms = Terms { messages: case.messages, goal, packet_max, octets_least, host_slack, clocks, life };
     let all: Vec<Vec<PathHop>> = ways.iter().map(|way| along(&hops, way)).collect();
     let branches: Vec<Branch<'_>> =
         all.iter().zip(&ways).map(|(hops, places)| Branch { hops, places }).collect();
@@ -287,26 +296,29 @@ impl Drawn {
     }
 
     /// The other channels of a port, and this one in their midst.
-    fn channels(&self, ask: &Ask, delay: Span) -> Vec<(Ask, Span)> {
-        let of = |&(x_min, burst, octets): &(u64, u64, u64)| {
+    fn channels(&self, ask: &Ask, delay: Span, life: Life) -> Vec<Standing> {
+        // The second one ends before the third one begins.
+        let ms = Span::from_millis;
+        let lives =
+            [Life { from: ms(9_000), until: None }, Life { from: ms(1_000), until: Some(ms(30_000)) }];
+        let lives = [lives[0], lives[1], Life { from: ms(30_000), until: Some(ms(900_000)) }];
+        let life_of = |n: usize| if life == Life::ALWAYS { life } else { lives[n % 3] };
+        let of = |(n, &(x_min, burst, octets)): (usize, &(u64, u64, u64))| {
             let x_min = Span::from_micros(x_min);
             let traffic = Traffic::new(x_min, x_min + ns(99), (x_min + ns(99)) * burst).unwrap();
             let octets = Octets::new(octets);
-            (Ask { traffic, octets, octets_least: octets }, Span::from_millis(20) + x_min)
+            let ask = Ask { traffic, octets, octets_least: octets };
+            Standing { ask, delay: ms(20) + x_min, life: life_of(n) }
         };
-        let mut channels: Vec<(Ask, Span)> = self.others.iter().map(of).collect();
-        channels.insert(channels.len() / 2, (*ask, delay));
+        let mut channels: Vec<Standing> = self.others.iter().enumerate().map(of).collect();
+        channels.insert(channels.len() / 2, Standing { ask: *ask, delay, life });
         channels
     }
 
-    fn memory(&self, ask: &Ask) -> (Vec<PortFlow>, Vec<FlowTerms>) {
-        let channels = self.channels(ask, Span::ZERO);
-        let flow = |(ask, delay): &(Ask, Span)| PortFlow {
-            traffic: ask.traffic,
-            service: packet_cost(&self.link(), ask.octets),
-            delay: *delay,
-        };
-        (channels.iter().map(flow).collect(), vec![FlowTerms::default(); channels.len()])
+    fn memory(&self, ask: &Ask) -> Memory {
+        let none = PortFlow { traffic: ask.traffic, service: ns(0), delay: ns(0) };
+        let count = self.others.len() + 1;
+        Memory { flows: vec![none; count], terms: vec![FlowTerms::default(); count], shares: vec![] }
     }
 
     fn slots(&self) -> Vec<Slot> {
@@ -325,20 +337,12 @@ impl Drawn {
         RetherSegment { params, slots, station: 3, periodic, receives, partition: 0 }
     }
 
-    fn best(&self, ask: &Ask) -> Option<rota_admission::subnet::Offer> {
+    fn best(&self, ask: &Ask, life: Life) -> Option<rota_admission::subnet::Offer> {
         if self.network == Drawing::Ring {
             return self.segment(&self.slots()).best(ask).ok();
         }
-        let link = self.link();
-        let (mut flows, _) = self.memory(ask);
-        let (own, above) = (self.others.len() / 2, self.load().above());
-        let mut fits = |delay: Span| {
-            flows[own].delay = delay;
-            match self.network {
-                Drawing::Levels => rcsp_below(&flows, self.ordinary(), above.as_ref()).is_ok(),
-                _ => edf_exact_below(&flows, self.ordinary(), above.as_ref()).is_ok(),
-            }
-        };
+        let (link, mut memory) = (self.link(), self.memory(ask));
+        let mut fits = |delay: Span| self.terms(ask, delay + link.host_slack, life, &mut memory).is_some();
         let delay = if self.network == Drawing::Levels {
             (0..8).map(|level| Span::from_millis(4 << level)).find(|bound| fits(*bound))?
         } else {
@@ -361,25 +365,43 @@ impl Drawn {
         })
     }
 
+    /// The test of the network with this bound, if it holds.
     fn terms<'c>(
         &self,
         ask: &Ask,
         delay: Span,
-        flows: &mut [PortFlow],
-        terms: &'c mut [FlowTerms],
+        life: Life,
+        Memory { flows, terms, shares }: &'c mut Memory,
     ) -> Option<NetworkTerms<'c>> {
         if self.network == Drawing::Ring {
-            let slots = self.slots();
-            let segment = self.segment(&slots);
-            let share = segment.cheapest(ask, delay).expect("relaxing never invalidates");
-            return Some(rether_terms(&segment, ask, &share));
+            let mut slots = self.slots();
+            let pace = self.segment(&slots).cheapest(ask, delay).expect("relaxing never invalidates").pace;
+            // From the second moment on the last slot before it is free.
+            for at in if life == Life::ALWAYS { vec![0] } else { vec![2_000, 9_000] } {
+                let segment = self.segment(&slots);
+                let share = segment.share(ask, pace).expect("fewer slots leave more");
+                shares.push(rether_terms(&segment, ask, &share, Span::from_millis(at)));
+                if !self.flags[2] {
+                    slots.pop();
+                }
+            }
+            return Some(NetworkTerms::Rether(shares));
         }
         let link = self.link();
-        let channels = self.channels(ask, delay.minus(link.host_slack));
-        let own = self.others.len() / 2;
-        // A load of exactly 1 has no certificate, and no other that was accepted has none.
-        Some(port_terms(&link, &self.load(), &channels, own, flows, terms).expect("it was accepted"))
+        let channels = self.channels(ask, delay.minus(link.host_slack), life);
+        port_terms(&link, &self.load(), &channels, self.others.len() / 2, flows, terms).ok()
     }
+}
+
+/// When a channel that is booked counts at ports, and how long behind its last packet at least.
+const OWN_LIFE: Life = Life { from: Span::from_millis(2_000), until: Some(Span::from_millis(300_000)) };
+const CHARGED: Span = Span::from_millis(100_000);
+
+/// What a certificate borrows.
+struct Memory {
+    flows: Vec<PortFlow>,
+    terms: Vec<FlowTerms>,
+    shares: Vec<RetherTerms>,
 }
 
 /// A channel of one RETHER segment: units of many frames, at any pace.
@@ -430,12 +452,25 @@ fn made_of_units((period, octets, burst, drawn): &(u64, u64, u64, Drawn)) -> Opt
     let goal = Goal { delay: offer.delay, jitter: None };
     let (octets_least, host_slack) = (Octets::new(1), ns(0));
     let clocks = Clocks::ONE;
-    let terms = Terms { messages, goal, packet_max: octets, octets_least, host_slack, clocks };
-    let network = NetworkTerms::Rether(share);
+    let terms =
+        Terms { messages, goal, packet_max: octets, octets_least, host_slack, clocks, life: Life::ALWAYS };
+    let shares = [share];
+    let network = NetworkTerms::Rether(&shares);
     let mut parts = [MadeHop { node: NodeTerms::default(), frame, network }];
     let (branch, mut promises) = (Branch { hops: &hops, places: &[0] }, [PromiseTerms::default()]);
     let made = certify(&terms, &[branch], &mut parts, &mut promises).expect("its own bound is the goal");
     Some(Owned::of(&made))
+}
+
+/// Lines of code, neither blank nor a comment alone.
+#[test]
+fn the_checker_stays_small() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files = std::fs::read_dir(folder).expect("it has sources").map(|file| file.expect("a file").path());
+    let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
+    let count = |path| std::fs::read_to_string(path).expect("text").lines().filter(is_code).count();
+    let lines: usize = files.map(count).sum();
+    assert!((100..=500).contains(&lines), "{lines}");
 }
 
 /// Changes of one number: by one, by much, to the ends.
@@ -548,7 +583,16 @@ fn one_path_of_each_kind_has_its_certificate() {
         drawn(Drawing::Ring, Regulator::None, 100),
         drawn(Drawing::Deadlines, Regulator::DelayClock { error: ns(5_000) }, 1_000),
     ];
-    let case = Case { messages, least: 20, hops, fork: None, slack: 9_000_000, jitter: None, clocks: 200 };
+    let case = Case {
+        messages,
+        least: 20,
+        hops,
+        is_booked: false,
+        fork: None,
+        slack: 9_000_000,
+        jitter: None,
+        clocks: 200,
+    };
     let mut owned = made(&case).expect("the path carries it");
     assert_eq!(owned.check(), Ok(()));
     assert_eq!(owned.packets.count, 4);
@@ -584,7 +628,16 @@ fn a_port_of_levels_has_its_certificate_by_either_regulator() {
             flags: [false; 3],
         };
         let hops = vec![drawn.clone(), drawn];
-        let case = Case { messages, least: 20, hops, fork: None, slack: 0, jitter: None, clocks: 200 };
+        let case = Case {
+            messages,
+            least: 20,
+            hops,
+            is_booked: false,
+            fork: None,
+            slack: 0,
+            jitter: None,
+            clocks: 200,
+        };
         let owned = made(&case).expect("the path carries it");
         assert_eq!(owned.check(), Ok(()));
         let changed = |change: &dyn Fn(&mut HopTerms, &mut Port, &mut [Flow])| {
@@ -646,6 +699,7 @@ fn a_tree_has_one_certificate_with_a_promise_to_each_receiver() {
         messages,
         least: 20,
         hops: hops.clone(),
+        is_booked: false,
         fork: Some(fork),
         slack: 0,
         jitter: None,
@@ -669,12 +723,77 @@ fn a_tree_has_one_certificate_with_a_promise_to_each_receiver() {
     assert!(changed(&|of| of.promises[1].hop = 2).is_err());
     assert_eq!(changed(&|of| of.hops[1].0.before = 2), Err(Fault::Range("before")));
     assert_eq!(changed(&|of| of.hops[1].0.before = 4), Err(Fault::Range("before")));
-    assert_eq!(changed(&|of| drop(of.promises.pop())), Err(Fault::Range("before")));
+    assert_eq!(changed(&|of| of.promises.truncate(1)), Err(Fault::Range("before")));
     assert_eq!(changed(&|of| (of.hops, of.promises) = (vec![], vec![])), Err(Fault::Range("promises")));
     assert_eq!(changed(&|of| of.promises[0].hop = 9), Err(Fault::Range("before")));
     // Both promises follow from the shared hop.
     let slower = changed(&|of| of.hops[0].0.link_most += 1);
     assert!(slower.is_err(), "{slower:?}");
+}
+
+/// Of a channel that is booked each set in its life is tested: of those that another one begins.
+#[test]
+fn a_booked_channel_has_a_certificate_of_every_set_in_its_life() {
+    let messages = Messages {
+        x_min: Span::from_millis(40),
+        x_ave: Span::from_millis(50),
+        interval: Span::from_millis(200),
+        s_max: Octets::new(5_000),
+    };
+    let drawn = |network, others| Drawn {
+        regulator: Regulator::Rate,
+        mbit: 10,
+        prepare: 0,
+        network,
+        above: 1_000_000,
+        others,
+        link: (5, 2_000),
+        flags: [false; 3],
+    };
+    for network in [Drawing::Deadlines, Drawing::Levels] {
+        let others = vec![(30_000, 2, 900), (45_000, 1, 1_300), (45_000, 1, 1_300)];
+        let hops = vec![drawn(network, others.clone()), drawn(Drawing::Ring, others)];
+        let case = Case {
+            messages,
+            least: 20,
+            hops,
+            is_booked: true,
+            fork: None,
+            slack: 0,
+            jitter: None,
+            clocks: 200,
+        };
+        let owned = made(&case).expect("the path carries it");
+        assert_eq!(owned.check(), Ok(()));
+        let changed = |change: &dyn Fn(&mut Channel, &mut Port, &mut [Flow])| {
+            let mut owned = owned.clone();
+            let Part::Port(port, flows) = &mut owned.hops[0].2 else { unreachable!("it is a port") };
+            change(&mut owned.channel, port, flows);
+            owned.reseal();
+            owned.check()
+        };
+        let life = Err(Fault::Fails("life"));
+        assert_eq!(changed(&|channel, _, _| channel.begins = 1_999_999_999), life, "before it counts");
+        assert_eq!(changed(&|channel, _, _| channel.ends = 299_999_999_999), life, "packets at its end");
+        assert_eq!(changed(&|channel, _, _| channel.ends = 0), life, "it stays, and counts for a time");
+        assert_eq!(changed(&|channel, _, _| channel.delay_max *= 100_000), life);
+        assert_eq!(
+            changed(&|_, port, flows| flows[port.own as usize].until = 0),
+            Ok(()),
+            "it counts for longer"
+        );
+        // One that would be there all the while takes time of sets that had none of it.
+        let all = changed(&|_, _, flows| flows.iter_mut().for_each(|flow| (flow.from, flow.until) = (0, 0)));
+        assert!(matches!(all, Err(Fault::Differs(..) | Fault::Fails("slack"))), "{all:?}");
+        let never = changed(&|_, _, flows| flows[0].from = 1 << 55);
+        assert!(matches!(never, Err(Fault::Differs(..))), "the fullest set has it: {never:?}");
+        let mut twice = owned.clone();
+        let Part::Rether(shares) = &mut twice.hops[1].2 else { unreachable!("it is a ring") };
+        assert_eq!(shares.len(), 2);
+        shares[1].from = shares[0].from;
+        twice.reseal();
+        assert_eq!(twice.check(), Err(Fault::Range("from")));
+    }
 }
 
 /// Units of many frames, several in a cycle and one in several: the generators above cannot miss them.
@@ -698,7 +817,8 @@ fn units_of_each_pace_have_their_certificate() {
     ] {
         let owned = made_of_units(&(period, octets, 2, drawn.clone())).expect("the segment has room");
         assert_eq!(owned.check(), Ok(()));
-        let Part::Rether(share) = owned.hops[0].2 else { unreachable!("it is a ring") };
+        let Part::Rether(all) = &owned.hops[0].2 else { unreachable!("it is a ring") };
+        let share = all[0];
         assert_eq!((share.units, share.cycles), (units, cycles));
         assert_eq!(owned.packets.count, 1, "a unit is one message, in as many frames as it needs");
     }
@@ -720,13 +840,15 @@ fn the_floor_of_ordinary_traffic_has_the_time_to_prepare_a_full_frame() {
     let made = made_of_units(&(40_000_000, 900, 1, drawn.clone())).expect("the segment has room");
     let with_ordinary = |t_nrt: u64| {
         let mut owned = made.clone();
-        let Part::Rether(share) = &mut owned.hops[0].2 else { unreachable!("it is a ring") };
+        let Part::Rether(all) = &mut owned.hops[0].2 else { unreachable!("it is a ring") };
+        let share = &mut all[0];
         share.spare = share.spare + share.t_nrt - t_nrt;
         share.t_nrt = t_nrt;
         owned.reseal();
         owned.check()
     };
-    let (link, Part::Rether(share)) = (drawn.link(), &made.hops[0].2) else { unreachable!("it is a ring") };
+    let (link, Part::Rether(all)) = (drawn.link(), &made.hops[0].2) else { unreachable!("it is a ring") };
+    let share = all[0];
     let shortest = link.rate.span_of_up(link.framing.wire_octets(0)).as_nanos();
     let overhead = share.broadcasts + shortest * share.stations;
     let visit = share.per_visit + share.hop;
@@ -739,14 +861,14 @@ fn the_floor_of_ordinary_traffic_has_the_time_to_prepare_a_full_frame() {
 /// The largest numbers of a certificate, in a share of many frames and cycles: no product leaves 128 bits.
 #[test]
 fn the_largest_numbers_are_refused_and_never_a_panic() {
-    const MOST: u64 = 1 << 50;
+    const MOST: u64 = 1 << 56;
     for (units, cycles, room) in [(1, MOST, 1), (MOST, 1, 1), (1, 1 << 18, 1), (1, MOST, MOST / 2), (1, 1, 1)]
     {
         let mut owned = Owned {
             version: VERSION,
             channel: Channel::default(),
             packets: Packets::default(),
-            hops: vec![(HopTerms::default(), Frame::default(), Part::Rether(Rether::default()))],
+            hops: vec![(HopTerms::default(), Frame::default(), Part::Rether(vec![Rether::default()]))],
             promises: vec![Promise { hop: 1, ..Promise::default() }],
             seal: 0,
         };
@@ -754,7 +876,8 @@ fn the_largest_numbers_are_refused_and_never_a_panic() {
         owned.version = VERSION;
         let (_, frame, part) = &mut owned.hops[0];
         (frame.rate, frame.headers) = (1, frame.mtu - room);
-        if let Part::Rether(share) = part {
+        if let Part::Rether(all) = part {
+            let share = &mut all[0];
             (share.units, share.cycles, share.periodic, share.joined, share.receives) =
                 (units, cycles, 0, 0, 0);
         }
@@ -777,7 +900,7 @@ fn numbers_without_sense_are_refused_and_never_a_panic() {
             if round % 2 == 0 {
                 let mut share = Rether::default();
                 share.places().for_each(|place| *place = draw());
-                return Part::Rether(share);
+                return Part::Rether(vec![share]);
             }
             let (mut port, mut flows) = (Port::default(), vec![Flow::default(); 2]);
             port.places().for_each(|place| *place = draw());
@@ -818,7 +941,16 @@ fn a_shortest_packet_that_is_longer_than_the_largest_is_refused() {
         link: (5, 2_000),
         flags: [false; 3],
     };
-    let case = Case { messages, least: 20, hops: vec![drawn], fork: None, slack: 0, jitter: None, clocks: 0 };
+    let case = Case {
+        messages,
+        least: 20,
+        hops: vec![drawn],
+        is_booked: false,
+        fork: None,
+        slack: 0,
+        jitter: None,
+        clocks: 0,
+    };
     let made = made(&case).expect("the path carries it");
     let with_least = |octets: u64| {
         let mut owned = made.clone();
@@ -850,7 +982,8 @@ fn a_share_of_several_units_in_several_cycles_is_refused() {
     };
     let mut owned = made_of_units(&(100_000_000, 9_999, 2, drawn)).expect("the segment has room");
     assert_eq!(owned.check(), Ok(()));
-    let Part::Rether(share) = &mut owned.hops[0].2 else { unreachable!("it is a ring") };
+    let Part::Rether(all) = &mut owned.hops[0].2 else { unreachable!("it is a ring") };
+    let share = &mut all[0];
     assert_eq!((share.units, share.cycles), (1, 3));
     // A second unit that comes after a whole period waits no longer than the first one.
     (share.units, share.tht) = (2, share.tht + share.packet_time);

@@ -69,6 +69,11 @@ fn channels_over_levels_are_planned_and_checked() {
 }
 
 #[test]
+fn channels_that_are_booked_are_planned_and_checked() {
+    assert_eq!(certified("advance.toml", "plan-advance"), ["evening", "morning", "noon"]);
+}
+
+#[test]
 fn a_tree_and_each_of_its_branches_are_planned_and_checked() {
     let names = certified("multicast.toml", "plan-tree");
     let all = ["hall-joins", "hall-joins@hall", "lecture", "lecture@screen", "screen-leaves", "survey"];

@@ -1,5 +1,5 @@
 use super::*;
-use crate::certificate::{FlowTerms, port_terms};
+use crate::certificate::{FlowTerms, Standing, port_terms};
 use crate::pace::Pace;
 use crate::rether::SegmentParams;
 use crate::rtip::edf::tests::ns;
@@ -388,8 +388,8 @@ proptest! {
             return Ok(());
         }
         let (load, ordinary) = port.others();
-        let mut all = vec![ordinary];
-        let holds = |all: &[(Ask, Span)]| {
+        let mut all = vec![Standing::always(ordinary)];
+        let holds = |all: &[Standing]| {
             let none = Flow { traffic: ordinary.0.traffic, service: ns(0), delay: ns(0) };
             let (mut flows, mut terms) = (vec![none; all.len()], vec![FlowTerms::default(); all.len()]);
             port_terms(&params.link, &load, all, all.len() - 1, &mut flows, &mut terms).map(drop)
@@ -398,7 +398,7 @@ proptest! {
             let ask = ask(x_min, x_min + more, (x_min + more) * burst, octets);
             let Ok(offer) = port.admit_best(&ask) else { break };
             let delay = offer.delay.minus(params.link.host_slack);
-            all.push((ask, delay));
+            all.push(Standing::always((ask, delay)));
             let held = holds(&all);
             prop_assert!(held.is_ok(), "{delay} of {all:?}: {held:?} {load:?}");
             let levels = link_levels(&params);
@@ -407,9 +407,9 @@ proptest! {
                 _ => Some(delay.minus(ns(1))),
             };
             if let Some(shorter) = shorter {
-                all.last_mut().expect("it was pushed").1 = shorter;
+                all.last_mut().expect("it was pushed").delay = shorter;
                 prop_assert!(holds(&all).is_err(), "{shorter} of {all:?}");
-                all.last_mut().expect("it was pushed").1 = delay;
+                all.last_mut().expect("it was pushed").delay = delay;
             }
         }
     }

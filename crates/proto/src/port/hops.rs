@@ -73,8 +73,8 @@ impl Port {
     }
 
     /// The port of a hop for its certificate: `None` where it is no flow of a link.
-    pub(crate) fn flow_port(&self, hop: ChannelId) -> Option<FlowPort> {
-        self.medium.port_of(session_of(hop))
+    pub(crate) fn flow_port(&self, now: Instant, hop: ChannelId) -> Option<FlowPort> {
+        self.medium.port_of(now, session_of(hop))
     }
 
     /// True if nothing of a hop waits.

@@ -24,8 +24,9 @@ pub fn write(made: &Made<'_>) -> Value {
                 table.insert("port".into(), numbers(PortTerms::NAMES, port.values()));
                 table.insert("flows".into(), flows.collect());
             }
-            NetworkTerms::Rether(share) => {
-                table.insert("rether".into(), numbers(RetherTerms::NAMES, share.values()));
+            NetworkTerms::Rether(all) => {
+                let all = all.iter().map(|share| numbers(RetherTerms::NAMES, share.values()));
+                table.insert("rether".into(), all.collect());
             }
         }
         Value::Object(table)
@@ -85,7 +86,7 @@ pub struct Document {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Port(Port, Vec<Flow>),
-    Rether(Rether),
+    Rether(Vec<Rether>),
 }
 
 impl Document {
@@ -160,7 +161,7 @@ impl Document {
 fn seen((terms, frame, part): &(HopTerms, Frame, Part)) -> Hop<'_> {
     let network = match part {
         Part::Port(port, flows) => Network::Port(*port, flows),
-        Part::Rether(share) => Network::Rether(*share),
+        Part::Rether(all) => Network::Rether(all),
     };
     Hop { terms: *terms, frame: *frame, network }
 }
@@ -174,18 +175,24 @@ fn read_hop(n: usize, tree: Tree) -> Result<(HopTerms, Frame, Part), String> {
     let terms = part!(table, "node", HopTerms);
     let frame = part!(table, "frame", Frame);
     let part = if table.has("rether") {
-        Part::Rether(part!(table, "rether", Rether))
+        Part::Rether(each(&mut table, "rether", |table| Ok(filled!(table, Rether)))?)
     } else {
         let port = part!(table, "port", Port);
-        let flows = Tree::list(&table.place("flows"), table.take("flows")?)?;
-        let flow = |(k, tree)| -> Result<Flow, String> {
-            let place = format!("{}[{k}]", table.place("flows"));
-            Ok(filled!(Table::of(&place, tree)?, Flow))
-        };
-        Part::Port(port, flows.into_iter().enumerate().map(flow).collect::<Result<_, _>>()?)
+        Part::Port(port, each(&mut table, "flows", |table| Ok(filled!(table, Flow)))?)
     };
     table.end()?;
     Ok((terms, frame, part))
+}
+
+/// The tables of a list.
+fn each<T>(
+    table: &mut Table,
+    name: &str,
+    read: impl Fn(Table) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let place = table.place(name);
+    let list = Tree::list(&place, table.take(name)?)?;
+    list.into_iter().enumerate().map(|(k, tree)| read(Table::of(&format!("{place}[{k}]"), tree)?)).collect()
 }
 
 /// A JSON value of the kinds that a certificate has. A table keeps the order of its fields.

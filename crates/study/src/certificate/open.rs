@@ -3,12 +3,12 @@
 use super::document::{self, Document};
 use rota::{ChannelDetail, HopInfo, NodeId, TermsInfo};
 use rota_admission::certificate::{
-    Branch, FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, PortPart, PromiseTerms,
-    RetherTerms, Terms, certify, port_terms,
+    Branch, FlowTerms, FrameTerms, HopTerms, Life, NetworkTerms, NoCertificate, NodeTerms, PortPart,
+    PromiseTerms, RetherTerms, Standing, Terms, certify, port_terms,
 };
 use rota_admission::path::{self, Goal, Hop};
 use rota_admission::rtip::{Flow, Messages, Packets, Regulator};
-use rota_admission::subnet::{Ask, packet_span_up};
+use rota_admission::subnet::packet_span_up;
 use rota_admission::{Clocks, LinkModel};
 use rota_units::{Octets, Span};
 use serde_json::Value;
@@ -149,6 +149,7 @@ fn terms_of(told: &TermsInfo) -> Terms {
         octets_least: Octets::new(told.packet_least_octets),
         host_slack: span(told.host_slack_ns),
         clocks: Clocks::of(told.clocks_ppm).unwrap_or(Clocks::APART),
+        life: Life { from: span(told.begins_ns), until: (told.ends_ns > 0).then(|| span(told.ends_ns)) },
     }
 }
 
@@ -182,38 +183,42 @@ fn called(hop: &HopInfo) -> String {
 struct Memory {
     flows: Vec<Flow>,
     terms: Vec<FlowTerms>,
+    share: [RetherTerms; 1],
 }
 
 /// The part of a hop, or why there is none.
 fn part<'m>(hop: &HopInfo, memory: &'m mut Memory) -> Result<HopTerms<'m>, String> {
     let (frame, network) = match &*hop.medium {
-        "rether" => share_of(hop).ok_or("states none for a share that was changed or is in several slots")?,
+        "rether" => {
+            let why = "states none for a share that was changed or is in several slots";
+            let (frame, share) = share_of(hop).ok_or(why)?;
+            memory.share = [share];
+            (frame, NetworkTerms::Rether(&memory.share))
+        }
         "link" => port_of(hop, memory)?,
         other => return Err(format!("states none for a {other}")),
     };
     Ok(HopTerms { node: NodeTerms::default(), frame, network })
 }
 
-fn share_of(hop: &HopInfo) -> Option<(FrameTerms, NetworkTerms<'static>)> {
+fn share_of(hop: &HopInfo) -> Option<(FrameTerms, RetherTerms)> {
     let mut numbers = hop.part.iter().copied();
     let (frame, share) = FrameTerms::read(&mut numbers).zip(RetherTerms::read(&mut numbers))?;
-    numbers.next().is_none().then_some((frame, NetworkTerms::Rether(share)))
+    numbers.next().is_none().then_some((frame, share))
 }
 
 /// The node states its port with all flows; their test is made here.
 fn port_of<'m>(hop: &HopInfo, memory: &'m mut Memory) -> Result<(FrameTerms, NetworkTerms<'m>), String> {
     match hop.part[..] {
         [] => return Err("states none for its link; a node of an older version does so".into()),
-        [0] => return Err("states none of a channel that was booked for later".into()),
+        [0] => return Err("states none of a channel that is no flow of its link".into()),
         [flows] => return Err(format!("has a link with {flows} flows, more than a message has room for")),
         _ => {}
     }
-    let mut flows = Vec::new();
-    let read = PortPart::read(&mut hop.part.iter().copied(), &mut |ask, delay| flows.push((ask, delay)));
     let unknown = || "states its link in a form that this program does not know";
-    let PortPart { frame, load, own } = read.ok_or_else(unknown)?;
+    let (PortPart { frame, load, own }, flows) = read_port(&hop.part).ok_or_else(unknown)?;
     let link = frame.link().ok_or_else(unknown)?;
-    let none = |(ask, _): &(Ask, Span)| Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
+    let none = |of: &Standing| Flow { traffic: of.ask.traffic, service: Span::ZERO, delay: Span::ZERO };
     memory.flows = flows.iter().map(none).collect();
     memory.terms = vec![FlowTerms::default(); flows.len()];
     match port_terms(&link, &load, &flows, own, &mut memory.flows, &mut memory.terms) {
@@ -222,10 +227,18 @@ fn port_of<'m>(hop: &HopInfo, memory: &'m mut Memory) -> Result<(FrameTerms, Net
     }
 }
 
+fn read_port(numbers: &[u64]) -> Option<(PortPart, Vec<Standing>)> {
+    let (mut flows, mut lives) = (Vec::new(), Vec::new());
+    let mut life = |place, life| lives.push((place, life));
+    let part = PortPart::read(&mut numbers.iter().copied(), &mut |flow| flows.push(flow), &mut life)?;
+    lives.into_iter().for_each(|(place, life): (usize, Life)| flows[place].life = life);
+    Some((part, flows))
+}
+
 /// The share of a hop in words.
 pub fn share_in_words(hop: &HopInfo) -> String {
     let read = if hop.medium == "rether" { share_of(hop) } else { None };
-    let Some((_, NetworkTerms::Rether(share))) = read else { return "-".into() };
+    let Some((_, share)) = read else { return "-".into() };
     let span = Span::from_nanos;
     let units = if share.units == 1 { "1 packet".into() } else { format!("{} packets", share.units) };
     let cycles = match share.cycles {
@@ -240,12 +253,7 @@ pub fn share_in_words(hop: &HopInfo) -> String {
 pub fn fuzz_link_part(data: &[u8]) {
     let Ok(terms) = rota_wire::RcapTerms::parse(data) else { return };
     let numbers: Vec<u64> = terms.numbers().collect();
-    let read = |numbers: &[u64]| {
-        let mut flows = Vec::new();
-        let read = PortPart::read(&mut numbers.iter().copied(), &mut |ask, delay| flows.push((ask, delay)));
-        read.map(|part| (part, flows))
-    };
-    let Some((part, mut flows)) = read(&numbers) else { return };
+    let Some((part, mut flows)) = read_port(&numbers) else { return };
     let Some(link) = part.frame.link() else { return };
     if let Err(why) = certify_part(numbers, &link, &flows[part.own]) {
         assert!(!why.is_empty(), "a reason has words");
@@ -253,11 +261,12 @@ pub fn fuzz_link_part(data: &[u8]) {
     let again = PortPart::of(&link, part.load, &mut flows, part.own);
     let mut numbers = Vec::new();
     again.write(&flows, &mut |number| numbers.push(number));
-    assert_eq!(read(&numbers), Some((again, flows)), "what was written reads back");
+    assert_eq!(read_port(&numbers), Some((again, flows)), "what was written reads back");
 }
 
 /// The certificate of a channel of this link alone, whose flow is this one.
-fn certify_part(part: Vec<u64>, link: &LinkModel, (ask, delay): &(Ask, Span)) -> Result<Value, String> {
+fn certify_part(part: Vec<u64>, link: &LinkModel, own: &Standing) -> Result<Value, String> {
+    let Standing { ask, delay, life } = own;
     let (traffic, octets) = (ask.traffic, ask.octets.get());
     // Flows have their bound on the port: the node's own slack comes on top.
     let bound_ns = delay.as_nanos().saturating_add(link.host_slack.as_nanos());
@@ -269,6 +278,9 @@ fn certify_part(part: Vec<u64>, link: &LinkModel, (ask, delay): &(Ask, Span)) ->
         delay_max_ns: bound_ns.saturating_mul(2).saturating_add(1_000_000_000),
         packet_max_octets: octets,
         packet_least_octets: octets,
+        begins_ns: life.from.as_nanos(),
+        // Half of its life, so that what is sent has time behind it.
+        ends_ns: life.until.map_or(0, |until| until.as_nanos() / 2),
         ..TermsInfo::default()
     };
     let hop = HopInfo {

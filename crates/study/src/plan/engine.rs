@@ -8,7 +8,7 @@ use super::route::{HOPS_MAX, Step, routes};
 use super::statistical::Borne;
 use super::tree::Tree;
 use crate::certificate::document::Document;
-use rota_admission::certificate::{Branch, Terms};
+use rota_admission::certificate::{Branch, Life, Terms};
 use rota_admission::path::{self, Hop, PathTest, counts_for_jitter};
 use rota_admission::rtip::{Chance, Messages, Packets};
 use rota_admission::subnet::{Ask, RetherShare, payload_max};
@@ -277,6 +277,7 @@ impl<'t> Plan<'t> {
             // The bound counts from the moment at which the program hands a message over.
             host_slack: Span::ZERO,
             clocks: CLOCKS,
+            life: Life { from: wanted.life.start, until: wanted.life.end },
         };
         let made = self.certified(&terms, seat, ask, (legs, branches));
         let certificate = made.map_err(|(step, why)| self.denied(&step, why))?;

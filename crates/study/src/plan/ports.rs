@@ -6,8 +6,8 @@ use super::ledger::{Entry, QUIET, Seat};
 use super::route::Step;
 use crate::certificate::document;
 use rota_admission::certificate::{
-    Branch, FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, PromiseTerms, Terms,
-    certify, port_terms, rether_terms,
+    Branch, FlowTerms, FrameTerms, HopTerms, Life, NetworkTerms, NoCertificate, NodeTerms, PromiseTerms,
+    RetherTerms, Standing, Terms, certify, port_terms, rether_terms,
 };
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Regulator, Traffic};
 use rota_admission::subnet::{
@@ -300,46 +300,74 @@ impl Plan<'_> {
         link_others(&self.params[step.segment], self.discipline(step.segment), Span::ZERO)
     }
 
-    /// The channels of a cable's port at a moment, each with its bound: the share of ordinary traffic, those
-    /// that stand, and the new one with its group, which is the last one.
-    fn flows(&self, leg: &Leg, seat: &Seat, ask: &Ask, at: Span) -> Vec<(Ask, Span)> {
+    /// The channels of a cable's port in the life of a new one, each with its bound: the share of ordinary
+    /// traffic, those that stand, and the new one with its group, which is the last one.
+    fn flows(&self, leg: &Leg, seat: &Seat, ask: &Ask) -> Vec<Standing> {
         let step = &leg.step;
-        let mut all = vec![self.others(step).1];
-        let standing = self.standing(step, at, seat).into_iter();
-        all.extend(standing.map(|entry| (entry.ask, self.on_port(step, entry.delay))));
+        let mut all = vec![Standing::always(self.others(step).1)];
+        let mut known: Vec<usize> = seat.group.iter().map(|(group, _)| *group).collect();
+        for entry in self.ledger.guaranteed(step, seat.channel) {
+            let lanes = match entry.seat.group {
+                None => 1,
+                Some((group, _)) if known.contains(&group) => 0,
+                Some((group, at_once)) => {
+                    known.push(group);
+                    at_once
+                }
+            };
+            let (life, delay) = (entry.seat.life, self.on_port(step, entry.delay));
+            if life.meets(&seat.life) {
+                let life = life_of(life);
+                all.extend(std::iter::repeat_n(Standing { ask: entry.ask, delay, life }, lanes));
+            }
+        }
         let lanes = seat.group.map_or(1, |(_, at_once)| at_once);
-        all.extend(vec![(*ask, self.on_port(step, leg.delay)); lanes]);
+        let (delay, life) = (self.on_port(step, leg.delay), life_of(seat.life));
+        all.extend(vec![Standing { ask: *ask, delay, life }; lanes]);
         all
     }
 
-    /// The moment whose set of channels a certificate states at a hop: the first of those with the most. On a
-    /// cable where some channel ends no busy period of any set may be longer than [`QUIET`].
-    fn stated(&self, leg: &Leg, seat: &Seat, ask: &Ask) -> Result<Span, DeniedAt> {
-        let step = &leg.step;
-        let moments = self.ledger.moments(step.segment, seat);
-        let count = |at: Span| self.ledger.at(step.segment, at, seat.channel).count();
-        let fullest = moments.iter().copied().rev().max_by_key(|at| count(*at)).unwrap_or(seat.life.start);
-        let ends = seat.life.end.is_some() || self.ledger.has_end(step);
-        if self.is_ring(step) {
-            return Ok(leg.moment);
+    /// The test of a cable's port for a certificate. Where some channel ends no busy period may be longer than
+    /// [`QUIET`].
+    fn port_stated<'m>(
+        &self,
+        leg: &Leg,
+        seat: &Seat,
+        all: &[Standing],
+        Memory { flows, terms, .. }: &'m mut Memory,
+    ) -> Result<NetworkTerms<'m>, Denied> {
+        let none = |of: &Standing| Flow { traffic: of.ask.traffic, service: Span::ZERO, delay: Span::ZERO };
+        (*flows, *terms) = (all.iter().map(none).collect(), vec![FlowTerms::default(); all.len()]);
+        let (link, load) = (&self.params[leg.step.segment].link, self.others(&leg.step).0);
+        let made = port_terms(link, &load, all, all.len() - 1, flows, terms)?;
+        let ends = seat.life.end.is_some() || self.ledger.has_end(&leg.step);
+        if let NetworkTerms::Port(port, _) = made
+            && let quiet = CLOCKS.longer(Span::from_nanos(port.horizon))
+            && ends
+            && quiet > QUIET
+        {
+            return Err(Denied::new(NodeTest::Undecided, quiet.minus(QUIET)));
         }
-        if !ends {
-            return Ok(fullest);
-        }
-        for at in moments {
-            let all = self.flows(leg, seat, ask, at);
-            let (mut flows, mut terms) = (vec![none(ask); all.len()], vec![FlowTerms::default(); all.len()]);
-            let (link, load) = (&self.params[step.segment].link, self.others(step).0);
-            let made = port_terms(link, &load, &all, all.len() - 1, &mut flows, &mut terms);
-            if let NetworkTerms::Port(port, _) = made.map_err(|why| (why, at))?
-                && let quiet = CLOCKS.longer(Span::from_nanos(port.horizon))
-                && quiet > QUIET
-            {
-                let margin = quiet.minus(QUIET);
-                return Err((Denied::new(NodeTest::Undecided, margin), at));
-            }
-        }
-        Ok(fullest)
+        Ok(made)
+    }
+
+    /// The share of a ring at each moment of a channel's life.
+    fn ring_stated(
+        &self,
+        leg: &Leg,
+        seat: &Seat,
+        ask: &Ask,
+        share: &RetherShare,
+    ) -> Result<Vec<RetherTerms>, DeniedAt> {
+        let moments = self.ledger.moments(leg.step.segment, seat).into_iter();
+        let stated = |at: Span| {
+            let of = |part: &RetherSegment<'_>| {
+                let then = part.share(ask, share.pace)?;
+                Ok(rether_terms(part, ask, &then, at))
+            };
+            self.on_ring(&leg.step, seat, at, of).map_err(|why| (why, at))
+        };
+        moments.map(stated).collect()
     }
 
     /// The certificate of a channel with these hops and the ways over them. It states what stands before it.
@@ -350,28 +378,23 @@ impl Plan<'_> {
         ask: &Ask,
         (legs, branches): (&[Leg], &[Branch<'_>]),
     ) -> Result<Value, (Step, DeniedAt)> {
-        let mut memory = Vec::new();
-        for leg in legs {
-            let at = self.stated(leg, seat, ask).map_err(|why| (leg.step, why))?;
-            let all = self.flows(leg, seat, ask, at);
-            let (flows, terms) = (vec![none(ask); all.len()], vec![FlowTerms::default(); all.len()]);
-            memory.push((at, all, flows, terms));
-        }
+        let mut memory: Vec<Memory> = legs.iter().map(|_| Memory::default()).collect();
         let mut parts: Vec<HopTerms<'_>> = Vec::new();
-        for (leg, (at, all, flows, terms)) in legs.iter().zip(&mut memory) {
-            let params = &self.params[leg.step.segment];
-            let refused = |why: Denied| (leg.step, (why, *at));
-            let network: NetworkTerms<'_> = match &leg.share {
-                Some(share) => self
-                    .on_ring(&leg.step, seat, *at, |part| Ok(rether_terms(part, ask, share)))
-                    .map_err(refused)?,
+        for (leg, memory) in legs.iter().zip(&mut memory) {
+            let refused = |why| (leg.step, why);
+            let network = match &leg.share {
+                Some(share) => {
+                    memory.shares = self.ring_stated(leg, seat, ask, share).map_err(refused)?;
+                    NetworkTerms::Rether(&memory.shares)
+                }
                 None => {
-                    let load = self.others(&leg.step).0;
-                    let made = port_terms(&params.link, &load, all, all.len() - 1, flows, terms);
-                    made.map_err(refused)?
+                    let all = self.flows(leg, seat, ask);
+                    let made = self.port_stated(leg, seat, &all, memory);
+                    made.map_err(|why| refused((why, seat.life.start)))?
                 }
             };
-            parts.push(HopTerms { node: NodeTerms::default(), frame: FrameTerms::of(&params.link), network });
+            let frame = FrameTerms::of(&self.params[leg.step.segment].link);
+            parts.push(HopTerms { node: NodeTerms::default(), frame, network });
         }
         let mut promises = vec![PromiseTerms::default(); branches.len()];
         match certify(terms, branches, &mut parts, &mut promises) {
@@ -381,8 +404,17 @@ impl Plan<'_> {
     }
 }
 
-fn none(ask: &Ask) -> Flow {
-    Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO }
+/// What a certificate borrows.
+#[derive(Default)]
+struct Memory {
+    flows: Vec<Flow>,
+    terms: Vec<FlowTerms>,
+    shares: Vec<RetherTerms>,
+}
+
+/// A life as certificates have it.
+fn life_of(life: super::ledger::Life) -> Life {
+    Life { from: life.start, until: life.end }
 }
 
 /// The bound of a group of so many reservations at a port without them: `had` where its members have one,

@@ -2,7 +2,7 @@ use super::*;
 use rota::{ChannelInfo, NodeId, ReceiverInfo};
 use rota_admission::certificate::StandingShare;
 use rota_admission::rtip::{Discipline, Point, Scheduler, Traffic};
-use rota_admission::subnet::{LINK_FLOWS_OWN, LINK_POINTS, LinkPort, payload_max};
+use rota_admission::subnet::{Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, payload_max};
 use rota_admission::{Pace, Request, SegmentParams, admit};
 use rota_units::BitRate;
 
@@ -128,7 +128,8 @@ fn cable(mbit: u64, ask: &Ask, (scheduler, others): (Scheduler, usize), units: S
     port.set_units(units).expect("it has no channel");
     let offers: Vec<_> = (0..=others).map(|_| port.admit_best(ask).expect("it has room")).collect();
     let (load, rest) = port.others();
-    let mut all: Vec<_> = port.channels().iter().map(|flow| (*ask, flow.delay)).chain([rest]).collect();
+    let all = port.channels().iter().map(|flow| (*ask, flow.delay)).chain([rest]);
+    let mut all: Vec<_> = all.map(Standing::always).collect();
     let part = PortPart::of(&params.link, load, &mut all, others);
     let mut numbers = Vec::new();
     part.write(&all, &mut |number| numbers.push(number));
@@ -176,6 +177,47 @@ fn a_hop_over_a_link_has_its_part_beside_other_channels_and_slots() {
         assert_eq!(flows, Some(others + 2), "the channels, and the share of other traffic");
         assert_eq!(made["hops"][1]["port"]["levels"], u64::from(scheduler == Scheduler::Rcsp));
     }
+}
+
+/// The node of a cable states the life of each flow there, and each set in the life of the channel is tested.
+#[test]
+fn a_channel_that_is_booked_has_a_certificate_of_its_time() {
+    let detail = over_cable(2, Span::ZERO);
+    let (part, mut flows) = read_port(&detail.hops[1].part).expect("it was written");
+    let ms = Span::from_millis;
+    let link = part.frame.link().expect("a port");
+    let life = |from, until| Life { from: ms(from), until: Some(ms(until)) };
+    flows[part.own].life = life(5_000, 100_000);
+    // Two others of which one ends before the next begins, and one that has gone by then.
+    let other = flows.iter().position(|flow| flow.ask == flows[part.own].ask).filter(|at| *at != part.own);
+    let other = other.unwrap_or(part.own + 1);
+    flows[other].life = life(1_000, 20_000);
+    flows.extend([life(20_000, 400_000), life(100, 4_000)].map(|life| Standing { life, ..flows[other] }));
+    let told = |flows: &[Standing], begins: u64, ends: u64| {
+        let (mut flows, mut numbers, mut detail) = (flows.to_vec(), Vec::new(), detail.clone());
+        let part = PortPart::of(&link, part.load, &mut flows, part.own);
+        part.write(&flows, &mut |number| numbers.push(number));
+        detail.hops[1].part = numbers;
+        let terms = detail.terms.as_mut().expect("it is sent here");
+        (terms.begins_ns, terms.ends_ns) = (begins * 1_000_000, ends * 1_000_000);
+        certificate(&detail)
+    };
+    let made = told(&flows, 6_000, 90_000).expect("each set keeps its bound");
+    assert_eq!(
+        (&made["channel"]["begins"], &made["channel"]["ends"]),
+        (&6_000_000_000u64.into(), &90_000_000_000u64.into())
+    );
+    assert_eq!(made["hops"][1]["flows"].as_array().map(Vec::len), Some(flows.len()));
+    let why = [told(&flows, 4_000, 90_000), told(&flows, 6_000, 99_800), told(&flows, 6_000, 0)];
+    for why in why {
+        assert!(why.expect_err("it counts for less time").contains("life fails"));
+    }
+    // Many that begin in its life take the bound of it.
+    let many = vec![Standing { life: life(50_000, 60_000), ..flows[other] }; 40];
+    assert!(told(&[flows.clone(), many.clone()].concat(), 6_000, 90_000).is_err());
+    let gone = many.iter().map(|flow| Standing { life: life(200_000, 210_000), ..*flow });
+    let behind = [flows, gone.collect()].concat();
+    assert!(told(&behind, 6_000, 90_000).is_ok(), "behind its end they are in nobody's way");
 }
 
 /// Three receivers: two behind a cable, of which each has a segment of its own, and one on the first segment.
@@ -231,7 +273,7 @@ fn a_part_of_a_link_that_proves_nothing_makes_no_certificate() {
     };
     fails(&|hop| hop.bound_ns -= 1, "delay");
     fails(&|hop| hop.part = Vec::new(), "hop 2 has no part: node trunk states none for its link");
-    fails(&|hop| hop.part = vec![0], "booked");
+    fails(&|hop| hop.part = vec![0], "no flow");
     fails(&|hop| hop.part = vec![180], "180 flows");
     fails(&|hop| _ = hop.part.pop(), "a form");
     // The card has a whole millisecond ahead: no bound that was found without it holds.
@@ -244,10 +286,8 @@ fn a_part_of_a_link_that_proves_nothing_makes_no_certificate() {
 fn a_part_of_a_link_is_certified_or_told_why_not_whatever_its_numbers_are() {
     let sound = over_cable(2, Span::ZERO).hops.remove(1).part;
     let certified = |numbers: &[u64]| {
-        let mut flows = Vec::new();
-        let mut numbers_of = numbers.iter().copied();
-        let read = PortPart::read(&mut numbers_of, &mut |ask, delay| flows.push((ask, delay)))?;
-        Some(certify_part(numbers.to_vec(), &read.frame.link()?, &flows[read.own]))
+        let (part, flows) = read_port(numbers)?;
+        Some(certify_part(numbers.to_vec(), &part.frame.link()?, &flows[part.own]))
     };
     let made = certified(&sound).expect("it reads").expect("a certificate");
     assert_eq!(made["hops"].as_array().map(Vec::len), Some(1));
@@ -274,5 +314,5 @@ fn committed_parts_of_links_are_read_back() {
 /// the slot is the first one, and a preparation shorter than a frame: with others it is another statement.
 fn is_told(at: usize) -> bool {
     let names: Vec<&str> = FrameTerms::NAMES.iter().chain(RetherTerms::NAMES).copied().collect();
-    !["offset", "t_nrt", "periodic", "prepare"].contains(&names[at])
+    !["from", "offset", "t_nrt", "periodic", "prepare"].contains(&names[at])
 }

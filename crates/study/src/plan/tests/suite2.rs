@@ -61,6 +61,39 @@ fn a_full_partition_of_a_plan_refuses_by_name_and_the_others_have_room() {
     assert_eq!(accepted(&told(&undivided)), [true; 4]);
 }
 
+/// Certificates of channels that are booked state who stands when, and hold for each set in their lives.
+#[test]
+fn a_booked_channel_of_a_plan_has_a_certificate_of_its_whole_life() {
+    let mut plan = of("advance.toml");
+    // Smaller ones, so that several have room at once; the second one begins and ends while the third stands.
+    for (wanted, (start, end)) in plan.wanted.iter_mut().zip([(0, 60), (30, 90), (10, 200), (150, 160)]) {
+        wanted.messages.s_max = Octets::new(300);
+        wanted.life = Life { start: s(start), end: Some(s(end)) };
+    }
+    let all = told(&plan);
+    assert_eq!(accepted(&all), [true; 4]);
+    let made = |at: usize| all[at].1.as_ref().expect("accepted").certificate.clone().expect("it has one");
+    let third = made(2);
+    assert_eq!(
+        (&third["channel"]["begins"], &third["channel"]["ends"]),
+        (&json!(10_000_000_000u64), &json!(200_000_000_000u64))
+    );
+    let flows = third["hops"][1]["flows"].as_array().expect("a cable");
+    let starts: Vec<_> =
+        flows.iter().map(|flow| flow["from"].as_u64().expect("a number") / 1_000_000_000).collect();
+    assert_eq!(starts, [0, 0, 30, 10], "ordinary traffic, the others that it meets, and itself");
+    let shares = third["hops"][0]["rether"].as_array().expect("a ring");
+    let moments: Vec<_> =
+        shares.iter().map(|share| share["from"].as_u64().expect("a number") / 1_000_000_000).collect();
+    assert_eq!(
+        (moments[0], moments.len()),
+        (10, 4),
+        "its start, another one's, and the ends of both: {moments:?}"
+    );
+    let last = made(3)["hops"][1]["flows"].as_array().map(Vec::len);
+    assert_eq!(last, Some(3), "the first two have gone by then");
+}
+
 /// Each certificate of it holds, which `told` has checked; one of the channels has an end.
 #[test]
 fn channels_over_ports_of_levels_have_certificates_by_either_regulator() {
