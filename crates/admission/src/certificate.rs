@@ -13,16 +13,18 @@ mod share;
 
 use crate::clocks::Clocks;
 use crate::path::{self, Goal, Hop, PathDenied};
-use crate::rtip::{Denied, Flow, Messages, NodeTest, Packets, Regulator, edf_exact, load};
+use crate::rtip::{
+    Denied, Flow, Messages, NodeTest, Packets, Regulator, busy_most, edf_exact_below, load, rcsp_below,
+};
 use crate::slots::continues;
-use crate::subnet::{Ask, RTIP_OCTETS, RetherSegment, RetherShare, packet_cost};
+use crate::subnet::{Ask, PortLoad, RTIP_OCTETS, RetherSegment, RetherShare, packet_cost};
 use crate::{LinkModel, rether};
 pub use port::PortPart;
 use rota_units::{Octets, Span};
 pub use share::StandingShare;
 
 /// The version of the format.
-pub const CERTIFICATE_VERSION: u64 = 3;
+pub const CERTIFICATE_VERSION: u64 = 4;
 
 macro_rules! numbers {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $what:literal,)* }) => {
@@ -60,6 +62,8 @@ numbers!(
         octets_least: "Payload of the shortest packet of the channel.",
         host_slack: "How late the sending host may hand over.",
         clocks: "κ, in millionths.",
+        begins: "When its first message comes.",
+        ends: "When its last one has come; 0 where it stays.",
     }
 );
 numbers!(
@@ -77,6 +81,7 @@ numbers!(
 numbers!(
     /// The numbers of every hop.
     NodeTerms {
+        before: "The place of the hop before it, from 1; 0 at the source.",
         regulator: "0 none, 1 rate-jitter, 2 delay-jitter by what was ahead, 3 by the timestamp.",
         error: "ε of the node, or the step of the carried time, or 0.",
         delay: "d, host slack included.",
@@ -107,24 +112,28 @@ numbers!(
         burst: "B.",
         octets: "Payload of its largest packet.",
         delay: "d on the port, host slack apart.",
+        from: "When it begins to count.",
+        until: "When it counts no more; 0 where it stays.",
         service: "s.",
     }
 );
 numbers!(
-    /// A port that serves the earliest deadline first.
-    EdfTerms {
+    /// A port that serves the earliest deadline first, or levels.
+    PortTerms {
+        levels: "1 if it serves levels, each named by its bound, the shortest one first.",
         card_ahead: "Wire time that a card may have ahead, beside one full frame.",
+        window: "W.",
+        above: "Work that goes before all packets in each W: announcements, and slots.",
         own: "The place of this channel among the flows.",
         ordinary: "s_0.",
-        spare_load: "What all loads leave, in 2⁻⁵⁰ of the port.",
         horizon: "L.",
-        slack: "The least that is left at one of them.",
-        slack_at: "The first such deadline.",
+        slack: "The least that is left at a deadline or a level's bound, L at most.",
     }
 );
 numbers!(
-    /// A share of a RETHER segment.
+    /// A share of a RETHER segment, as it is from some moment on.
     RetherTerms {
+        from: "This moment.",
         per_visit: "b.",
         hop: "h.",
         trt: "TRT.",
@@ -146,8 +155,9 @@ numbers!(
     }
 );
 numbers!(
-    /// The promise to the channel.
+    /// The promise to a receiver of the channel.
     PromiseTerms {
+        hop: "The place of the last hop of its way, from 1.",
         delay: "D of a message.",
         delay_spare: "D_max − D.",
         jitter: "J of a message.",
@@ -159,9 +169,9 @@ numbers!(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkTerms<'c> {
     /// A port with its flows.
-    Edf(EdfTerms, &'c [FlowTerms]),
-    /// A RETHER segment.
-    Rether(RetherTerms),
+    Port(PortTerms, &'c [FlowTerms]),
+    /// A share of a RETHER segment, at each moment at which the list of the token changes.
+    Rether(&'c [RetherTerms]),
 }
 
 /// One hop.
@@ -184,10 +194,10 @@ pub struct Certificate<'c> {
     pub channel: ChannelTerms,
     /// In packets.
     pub packets: PacketTerms,
-    /// From source to destination.
+    /// From the source to its receivers, each behind the one before it.
     pub hops: &'c [HopTerms<'c>],
-    /// The promise.
-    pub promise: PromiseTerms,
+    /// The promise to each receiver.
+    pub promises: &'c [PromiseTerms],
     /// Σ number_i · K^i modulo 2⁶⁴, K odd, i from 1 in the order of the format: no single number can change.
     pub seal: u64,
 }
@@ -210,6 +220,51 @@ pub struct Terms {
     pub host_slack: Span,
     /// By how much the clocks of the path may differ.
     pub clocks: Clocks,
+    /// When it is needed.
+    pub life: Life,
+}
+
+/// The time in which a channel is needed, or counts at a port, from a moment that the certificate does not name:
+/// the beginning of a plan, or the making of a node's part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Life {
+    /// The first moment.
+    pub from: Span,
+    /// The first one behind it; none where it stays.
+    pub until: Option<Span>,
+}
+
+impl Life {
+    /// From the beginning, and for ever.
+    pub const ALWAYS: Self = Self { from: Span::ZERO, until: None };
+
+    /// True at this moment of it.
+    pub fn has(&self, at: Span) -> bool {
+        self.from <= at && self.until.is_none_or(|until| at < until)
+    }
+
+    /// Its end as a number, which 0 is where it stays.
+    fn until_ns(&self) -> u64 {
+        self.until.map_or(0, Span::as_nanos)
+    }
+}
+
+/// A channel of a port, with its bound there and the time in which it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its packets.
+    pub ask: Ask,
+    /// d on the port, host slack apart.
+    pub delay: Span,
+    /// When it counts.
+    pub life: Life,
+}
+
+impl Standing {
+    /// One that is there for ever.
+    pub const fn always((ask, delay): (Ask, Span)) -> Self {
+        Self { ask, delay, life: Life::ALWAYS }
+    }
 }
 
 impl FrameTerms {
@@ -228,61 +283,90 @@ impl FrameTerms {
     }
 }
 
-/// The part of a port: its channels with their bounds on the port, `own` among them. `flows` and `terms` are
-/// memory of the same length.
+/// The part of a port: its channels, `own` among them, tested at each moment in the life of that one at which
+/// another one begins. `flows` and `terms` are memory of the same length.
 ///
 /// # Errors
 /// The test's own, and [`NodeTest::Load`] for a load of exactly 1: no busy period ends there that a checker
 /// could find.
-pub fn edf_terms<'c>(
+pub fn port_terms<'c>(
     link: &LinkModel,
-    ordinary: Span,
-    channels: &[(Ask, Span)],
+    load: &PortLoad,
+    channels: &[Standing],
     own: usize,
     flows: &mut [Flow],
     terms: &'c mut [FlowTerms],
 ) -> Result<NetworkTerms<'c>, Denied> {
     assert!(channels.len() == flows.len() && flows.len() == terms.len(), "one place for each channel");
-    for (((ask, delay), flow), terms) in channels.iter().zip(&mut *flows).zip(&mut *terms) {
-        let service = packet_cost(link, ask.octets);
-        *flow = Flow { traffic: ask.traffic, service, delay: *delay };
+    assert!(load.ordinary >= link.frame_span_max(), "one full frame can always be ahead");
+    for (Standing { ask, delay, life }, terms) in channels.iter().zip(&mut *terms) {
         *terms = FlowTerms {
             x_min: ask.traffic.x_min().as_nanos(),
             interval: ask.traffic.interval().as_nanos(),
             burst: ask.traffic.burst(),
             octets: ask.octets.get(),
             delay: delay.as_nanos(),
-            service: service.as_nanos(),
+            from: life.from.as_nanos(),
+            until: life.until_ns(),
+            service: packet_cost(link, ask.octets).as_nanos(),
         };
     }
-    let found = edf_exact(flows, ordinary)?;
-    let load = |flow: &Flow| load::load_up(flow).div_ceil(1 << 14);
-    let all = flows.iter().map(load).fold(0, u128::saturating_add);
-    let spare_load = (load::WHOLE >> 14).checked_sub(all).filter(|spare| *spare > 0);
-    let spare_load = spare_load.and_then(|spare| u64::try_from(spare).ok());
-    let edf = EdfTerms {
-        card_ahead: ordinary.minus(link.frame_span_max()).as_nanos(),
+    let (mut horizon, mut slack) = (Span::ZERO, Span::MAX);
+    for (n, at) in channels.iter().map(|channel| channel.life.from).enumerate() {
+        let is_first = channels[..n].iter().all(|before| before.life.from != at);
+        if !channels[own].life.has(at) || !is_first {
+            continue;
+        }
+        let mut count = 0;
+        for Standing { ask, delay, .. } in channels.iter().filter(|channel| channel.life.has(at)) {
+            flows[count] =
+                Flow { traffic: ask.traffic, service: packet_cost(link, ask.octets), delay: *delay };
+            count += 1;
+        }
+        let found = of_set(&flows[..count], load)?;
+        (horizon, slack) = (horizon.max(found.0), slack.min(found.1));
+    }
+    let port = PortTerms {
+        levels: load.by_levels.into(),
+        card_ahead: load.ordinary.minus(link.frame_span_max()).as_nanos(),
+        window: load.window.as_nanos(),
+        above: load.work.as_nanos(),
         own: own as u64,
-        ordinary: ordinary.as_nanos(),
-        spare_load: spare_load.ok_or(Denied::new(NodeTest::Load, Span::from_nanos(1)))?,
-        horizon: found.horizon.as_nanos(),
-        slack: found.slack.as_nanos(),
-        slack_at: found.at.as_nanos(),
+        ordinary: load.ordinary.as_nanos(),
+        horizon: horizon.as_nanos(),
+        slack: slack.as_nanos(),
     };
-    assert!(ordinary >= link.frame_span_max(), "one full frame can always be ahead");
-    Ok(NetworkTerms::Edf(edf, terms))
+    Ok(NetworkTerms::Port(port, terms))
 }
 
-/// The part of a RETHER segment.
-pub fn rether_terms(segment: &RetherSegment<'_>, ask: &Ask, share: &RetherShare) -> NetworkTerms<'static> {
+/// L of one set of flows, and the least that it leaves.
+fn of_set(flows: &[Flow], load: &PortLoad) -> Result<(Span, Span), Denied> {
+    let (ordinary, above) = (load.ordinary, load.above());
+    let found = if load.by_levels {
+        let found = rcsp_below(flows, ordinary, above.as_ref())?;
+        let horizon = busy_most(flows, ordinary, above.as_ref())?;
+        (horizon, found.slack.min(horizon))
+    } else {
+        let found = edf_exact_below(flows, ordinary, above.as_ref())?;
+        (found.horizon, found.slack)
+    };
+    if load::is_whole(flows.iter().chain(&above)) {
+        return Err(Denied::new(NodeTest::Load, Span::from_nanos(1)));
+    }
+    Ok(found)
+}
+
+/// The part of a RETHER segment as it is from a moment on.
+pub fn rether_terms(segment: &RetherSegment<'_>, ask: &Ask, share: &RetherShare, from: Span) -> RetherTerms {
     let packet_time = rether::tht_rt_joined(&segment.params, ask.octets + Octets::new(RTIP_OCTETS));
-    NetworkTerms::Rether(RetherTerms {
+    RetherTerms {
+        from: from.as_nanos(),
         periodic: segment.periodic.into(),
         joined: continues(segment.slots, segment.station, segment.partition).into(),
         receives: segment.receives.into(),
         spare: share.admitted.spare.as_nanos(),
         ..RetherTerms::of(&segment.params, share, packet_time)
-    })
+    }
 }
 
 impl RetherTerms {
@@ -290,6 +374,7 @@ impl RetherTerms {
     /// know them in different ways.
     fn of(params: &rether::SegmentParams, share: &RetherShare, packet_time: Span) -> Self {
         Self {
+            from: 0,
             per_visit: params.link.per_visit.as_nanos(),
             hop: params.link.hop.as_nanos(),
             trt: params.trt.as_nanos(),
@@ -312,11 +397,22 @@ impl RetherTerms {
     }
 }
 
+/// The way to one receiver.
+#[derive(Clone, Copy, Debug)]
+pub struct Branch<'w> {
+    /// Its hops.
+    pub hops: &'w [Hop],
+    /// The places of these among all hops of the certificate, which rise. Branches that share a hop share all
+    /// those before it.
+    pub places: &'w [usize],
+}
+
 impl NodeTerms {
-    /// Of hop `n` of a path.
-    fn of(hops: &[Hop], n: usize, packets: &Packets, clocks: Clocks) -> Self {
+    /// Of hop `n` of a branch.
+    fn of(Branch { hops, places }: Branch<'_>, n: usize, packets: &Packets, clocks: Clocks) -> Self {
         let hop = &hops[n];
         Self {
+            before: n.checked_sub(1).map_or(0, |before| places[before] as u64 + 1),
             regulator: match hop.regulator {
                 Regulator::None => 0,
                 Regulator::Rate => 1,
@@ -342,25 +438,36 @@ pub enum NoCertificate {
     Path(PathDenied),
 }
 
-/// Puts a certificate together. `hops` is the path, `parts` have the frames and tests of its nodes; what
-/// every hop has is written into them.
+/// Puts a certificate together. `branches` are the ways to its receivers, `parts` have the frames and tests of
+/// all hops; what every hop has is written into them, and the promise to each receiver into `promises`.
 ///
 /// # Errors
 /// [`NoCertificate`].
 pub fn certify<'c>(
     terms: &Terms,
-    hops: &[Hop],
+    branches: &[Branch<'_>],
     parts: &'c mut [HopTerms<'c>],
+    promises: &'c mut [PromiseTerms],
 ) -> Result<Certificate<'c>, NoCertificate> {
-    assert_eq!(hops.len(), parts.len(), "each hop has its part");
+    assert_eq!(branches.len(), promises.len(), "each receiver has its promise");
     let packets = terms.messages.packets(terms.packet_max).map_err(NoCertificate::Traffic)?;
     let (host, clocks) = (packets.spread + terms.host_slack, terms.clocks);
     let counted = clocks.counted(&packets.traffic);
-    path::check(hops, host, &terms.goal, clocks).map_err(NoCertificate::Path)?;
-    for (n, part) in parts.iter_mut().enumerate() {
-        part.node = NodeTerms::of(hops, n, &packets, clocks);
+    for (branch, promise) in branches.iter().zip(&mut *promises) {
+        let Branch { hops, places } = *branch;
+        path::check(hops, host, &terms.goal, clocks).map_err(NoCertificate::Path)?;
+        for (n, place) in places.iter().enumerate() {
+            parts[*place].node = NodeTerms::of(*branch, n, &packets, clocks);
+        }
+        let (delay, jitter) = (path::delay(hops, host, clocks), path::jitter(hops, host, clocks));
+        *promise = PromiseTerms {
+            hop: places.last().map_or(0, |last| *last as u64 + 1),
+            delay: delay.as_nanos(),
+            delay_spare: terms.goal.delay.minus(delay).as_nanos(),
+            jitter: jitter.as_nanos(),
+            jitter_spare: terms.goal.jitter.map_or(0, |most| most.minus(jitter).as_nanos()),
+        };
     }
-    let (delay, jitter) = (path::delay(hops, host, clocks), path::jitter(hops, host, clocks));
     let mut certificate = Certificate {
         version: CERTIFICATE_VERSION,
         channel: ChannelTerms {
@@ -374,6 +481,8 @@ pub fn certify<'c>(
             octets_least: terms.octets_least.get(),
             host_slack: terms.host_slack.as_nanos(),
             clocks: clocks.ppm(),
+            begins: terms.life.from.as_nanos(),
+            ends: terms.life.until_ns(),
         },
         packets: PacketTerms {
             count: packets.count,
@@ -385,12 +494,7 @@ pub fn certify<'c>(
             counted_interval: counted.interval().as_nanos(),
         },
         hops: parts,
-        promise: PromiseTerms {
-            delay: delay.as_nanos(),
-            delay_spare: terms.goal.delay.minus(delay).as_nanos(),
-            jitter: jitter.as_nanos(),
-            jitter_spare: terms.goal.jitter.map_or(0, |most| most.minus(jitter).as_nanos()),
-        },
+        promises,
         seal: 0,
     };
     certificate.seal = certificate.sealed();
@@ -410,14 +514,14 @@ impl Certificate<'_> {
         for hop in self.hops {
             hop.node.values().chain(hop.frame.values()).for_each(&mut add);
             match hop.network {
-                NetworkTerms::Edf(edf, flows) => {
-                    edf.values().for_each(&mut add);
+                NetworkTerms::Port(port, flows) => {
+                    port.values().for_each(&mut add);
                     flows.iter().flat_map(FlowTerms::values).for_each(&mut add);
                 }
-                NetworkTerms::Rether(share) => share.values().for_each(&mut add),
+                NetworkTerms::Rether(all) => all.iter().flat_map(RetherTerms::values).for_each(&mut add),
             }
         }
-        self.promise.values().for_each(add);
+        self.promises.iter().flat_map(PromiseTerms::values).for_each(add);
         seal
     }
 }

@@ -10,14 +10,14 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::float_arithmetic)]
 
-mod edf;
 mod path;
+mod port;
 mod rether;
 mod terms;
 
 pub use path::check;
 pub use terms::{
-    Certificate, Channel, Edf, Flow, Frame, Hop, HopTerms, Kind, Network, Packets, Promise, Rether, VERSION,
+    Certificate, Channel, Flow, Frame, Hop, HopTerms, Kind, Network, Packets, Port, Promise, Rether, VERSION,
 };
 
 /// Why a certificate proves nothing.
@@ -29,7 +29,7 @@ pub enum Fault {
     /// A number is outside of what can be.
     Range(&'static str),
     /// A derived number, as it is stated, is not what follows from the others.
-    Differs(&'static str, u64, u64),
+    Differs(&'static str, u64, u128),
     /// A test fails.
     Fails(&'static str),
     /// Some number was changed after the certificate was made.
@@ -50,11 +50,6 @@ impl core::fmt::Display for Fault {
 
 impl core::error::Error for Fault {}
 
-/// A number that fits the format, or the fault of its field.
-fn word(value: u128, field: &'static str) -> Result<u64, Fault> {
-    u64::try_from(value).map_err(|_| Fault::Range(field))
-}
-
 /// A test, and the fault where it fails.
 fn holds(is_so: bool, fault: Fault) -> Result<(), Fault> {
     if is_so { Ok(()) } else { Err(fault) }
@@ -62,6 +57,5 @@ fn holds(is_so: bool, fault: Fault) -> Result<(), Fault> {
 
 /// Compares a derived number.
 fn same(field: &'static str, stated: u64, computed: u128) -> Result<(), Fault> {
-    let computed = word(computed, field)?;
-    if stated == computed { Ok(()) } else { Err(Fault::Differs(field, stated, computed)) }
+    holds(u128::from(stated) == computed, Fault::Differs(field, stated, computed))
 }

@@ -1,68 +1,101 @@
-//! The whole certificate: packets of the messages, each hop, and the promise that follows.
+//! The whole certificate: packets of the messages, each hop, and the promise to each receiver that follows.
 
-use crate::terms::{Certificate, Channel, Hop, HopTerms, Network, Packets, VERSION};
-use crate::{Fault, edf, holds, rether, same, word};
+use crate::terms::{Certificate, Channel, Hop, HopTerms, Network, Packets, Promise, VERSION};
+use crate::{Fault, holds, port, rether, same};
 
-/// No number is larger, about thirteen days in nanoseconds: so no sum of products leaves 128 bits.
-const MAX: u64 = 1 << 50;
+/// No number is larger, two years in nanoseconds: so no sum of products leaves 128 bits.
+const MAX: u64 = 1 << 56;
 
-/// Tests if the promise follows from the assumptions of the certificate.
+/// Tests if the promises follow from the assumptions of the certificate.
 ///
 /// # Errors
 /// [`Fault`]: the first number that is not what the others give, or the test that fails.
 pub fn check(certificate: &Certificate<'_>) -> Result<(), Fault> {
-    let Certificate { version, channel, packets, hops, promise, seal } = certificate;
+    let Certificate { version, channel, packets, hops, promises, seal } = certificate;
     holds(*version == VERSION, Fault::Version)?;
-    holds(*seal == certificate.sealed(), Fault::Seal)?;
-    let mut largest = 0;
-    certificate.each(&mut |value| largest = largest.max(value));
+    let (sealed, largest) = certificate.sealed();
+    holds(*seal == sealed, Fault::Seal)?;
     holds(largest <= MAX, Fault::Range("size"))?;
     in_packets(channel, packets)?;
-    let n = u128::from;
-    // The parts of the host, of nodes and links, of clocks; jitter and early packets as they travel.
-    let host = n(packets.spread) + n(channel.host_slack);
-    let (mut nodes, mut errors, mut varies, mut early) = (0u128, 0u128, 0u128, 0u128);
-    let apart = |sum: u128| 2 * (longer(sum, channel.clocks) - sum);
-    let link = |hop: &HopTerms| n(hop.link_most - hop.link_least);
-    let leaves = |hop: &HopTerms| n(hop.delay.saturating_sub(hop.service_least)) + link(hop);
-    let mut before: Option<&HopTerms> = None;
-    for hop in *hops {
-        let terms = &hop.terms;
-        let is_error_due = terms.regulator >= 2 || terms.error == 0;
-        let can_be = terms.regulator <= 3 && is_error_due && terms.link_most >= terms.link_least;
-        holds(can_be, Fault::Range("hop"))?;
+    for (hop, place) in hops.iter().zip(1..) {
+        // Each hop leads to another one, or to a receiver.
+        let leads_on = hops.iter().any(|next| next.terms.before == place);
+        let ends = promises.iter().any(|promise| promise.hop == place);
+        holds(hop.terms.before < place && (leads_on || ends), Fault::Range("before"))?;
         one_hop(hop, certificate)?;
-        if let Some(last) = before {
-            let own = link(last);
-            let left = if last.regulator == 0 { early } else { varies };
-            early = left + n(last.delay) + own + n(last.error) + n(terms.error);
-            varies = match terms.regulator {
-                2 => varies + own + n(terms.error),
+    }
+    holds(!promises.is_empty(), Fault::Range("promises"))?;
+    promises.iter().try_for_each(|promise| promised(promise, certificate))
+}
+
+/// What the packets meet on their way, and its last hop. Times add up, each on its own clock: of nodes and
+/// links, of clocks that are wrong, by which packets come apart, and by which they may be early.
+#[derive(Default)]
+struct Way<'c> {
+    nodes: u128,
+    errors: u128,
+    varies: u128,
+    early: u128,
+    last: Option<&'c HopTerms>,
+}
+
+fn link(hop: &HopTerms) -> u128 {
+    u128::from(hop.link_most - hop.link_least)
+}
+
+/// By how much packets leave a hop farther apart than they came.
+fn leaves(hop: &HopTerms) -> u128 {
+    u128::from(hop.delay.saturating_sub(hop.service_least)) + link(hop)
+}
+
+impl<'c> Way<'c> {
+    /// The way to the hop at this place, from 1; each one has its place behind the one before it.
+    fn to(place: u64, of: &Certificate<'c>) -> Result<Self, Fault> {
+        let n = u128::from;
+        let at = place.checked_sub(1).and_then(|at| usize::try_from(at).ok());
+        let terms = &at.and_then(|at| of.hops.get(at)).ok_or(Fault::Range("hop"))?.terms;
+        let mut way = if terms.before == 0 { Self::default() } else { Self::to(terms.before, of)? };
+        if let Some(last) = way.last {
+            let left = if last.regulator == 0 { way.early } else { way.varies };
+            way.early = left + n(last.delay) + link(last) + n(last.error) + n(terms.error);
+            way.varies = match terms.regulator {
+                2 => way.varies + link(last) + n(terms.error),
                 3 => 2 * n(terms.error),
-                _ => varies + leaves(last),
+                _ => way.varies + leaves(last),
             };
-            errors = errors.max(n(terms.error) * n(terms.regulator / 3));
+            way.errors = way.errors.max(n(terms.error) * n(terms.regulator / 3));
         }
-        nodes += n(terms.delay) + n(terms.link_most);
-        let window = early + n(terms.delay) + apart(nodes + errors);
+        way.nodes += n(terms.delay) + n(terms.link_most);
+        let (packets, far) = (&of.packets, way.nodes + way.errors);
+        let window = way.early + n(terms.delay) + apart(far, of.channel.clocks);
         let (interval, x_min) = (n(packets.counted_interval), n(packets.counted_x_min));
         let (whole, rest) = (window / interval, window % interval);
         let room = whole * n(packets.burst) + (rest / x_min + 1).min(n(packets.burst));
         same("buffers", terms.buffers, room)?;
-        before = Some(terms);
+        Ok(Self { last: Some(terms), ..way })
     }
-    let last = before.ok_or(Fault::Range("channel"))?;
-    let sum = host + nodes + errors;
+}
+
+fn promised(promise: &Promise, of: &Certificate<'_>) -> Result<(), Fault> {
+    let (channel, way) = (&of.channel, Way::to(promise.hop, of)?);
+    let host = u128::from(of.packets.spread) + u128::from(channel.host_slack);
+    let sum = host + way.nodes + way.errors;
+    let varies = host + way.varies + way.last.map_or(0, leaves);
     same("promise.delay", promise.delay, longer(sum, channel.clocks))?;
-    same("promise.jitter", promise.jitter, host + varies + leaves(last) + apart(sum))?;
+    same("promise.jitter", promise.jitter, varies + apart(sum, channel.clocks))?;
     spare("delay_spare", channel.delay_max, promise.delay, promise.delay_spare)?;
     let most = if channel.jitter_max == 0 { promise.jitter } else { channel.jitter_max };
     spare("jitter_spare", most, promise.jitter, promise.jitter_spare)
 }
 
 /// A sum of times on several clocks, as another one may show it: divided by 1 − κ, rounded up.
-fn longer(sum: u128, clocks: u64) -> u128 {
+pub(crate) fn longer(sum: u128, clocks: u64) -> u128 {
     (sum * 1_000_000).div_ceil(1_000_000 - u128::from(clocks))
+}
+
+/// By how much two such sums may differ for the clocks alone.
+fn apart(sum: u128, clocks: u64) -> u128 {
+    2 * (longer(sum, clocks) - sum)
 }
 
 /// The packets that carry the messages.
@@ -78,10 +111,10 @@ fn in_packets(channel: &Channel, packets: &Packets) -> Result<(), Fault> {
     same("packets.x_min", packets.x_min, n(channel.x_min / count))?;
     same("spread", packets.spread, n(packets.x_min) * n(count - 1))?;
     // A regulator's clock shows 1 − κ of the source's at least, and a port's as much of that again.
-    let closer = |time: u64| n(time) * (1_000_000 - n(channel.clocks)) / 1_000_000;
-    let twice = |time: u64| word(closer(time), "clocks").map(closer);
-    same("counted_x_min", packets.counted_x_min, twice(packets.x_min)?)?;
-    same("counted_interval", packets.counted_interval, twice(channel.interval)?)?;
+    let closer = |time: u128| time * (1_000_000 - n(channel.clocks)) / 1_000_000;
+    let twice = |time: u64| closer(closer(n(time)));
+    same("counted_x_min", packets.counted_x_min, twice(packets.x_min))?;
+    same("counted_interval", packets.counted_interval, twice(channel.interval))?;
     let can_be = packets.counted_x_min > 0 && channel.octets_least <= packets.octets;
     holds(can_be, Fault::Range("packets"))
 }
@@ -94,12 +127,20 @@ fn spare(field: &'static str, asked: u64, promised: u64, stated: u64) -> Result<
 
 /// The test of one node.
 fn one_hop(hop: &Hop<'_>, of: &Certificate<'_>) -> Result<(), Fault> {
-    let frame = &hop.frame;
+    let (frame, terms) = (&hop.frame, &hop.terms);
+    let is_error_due = terms.regulator >= 2 || terms.error == 0;
+    let can_be = terms.regulator <= 3 && is_error_due && terms.link_most >= terms.link_least;
+    holds(can_be, Fault::Range("hop"))?;
     holds(frame.rate > 0 && frame.headers < frame.mtu, Fault::Range("frame"))?;
     let shortest = u128::from(of.channel.octets_least) + u128::from(frame.headers);
-    same("service_least", hop.terms.service_least, frame.span(shortest))?;
+    same("service_least", terms.service_least, frame.span(shortest))?;
     match &hop.network {
-        Network::Edf(port, flows) => edf::check(port, flows, hop, of),
-        Network::Rether(share) => rether::check(share, hop, of),
+        Network::Port(port, flows) => port::check(port, flows, hop, of),
+        Network::Rether(shares) => {
+            let begins = shares.first().is_some_and(|share| share.from <= of.channel.begins);
+            let rise = shares.is_sorted_by(|one, next| one.from < next.from);
+            holds(begins && rise, Fault::Range("from"))?;
+            shares.iter().try_for_each(|share| rether::check(share, hop, of))
+        }
     }
 }

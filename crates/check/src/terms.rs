@@ -1,7 +1,7 @@
 //! The parts of a certificate, with the name and the kind of each number.
 
 /// The version of the format.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// Where a number comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,7 @@ terms! {
         packet_max: Free "Largest payload of a packet.", octets_least: Free "Payload of the shortest one.",
         host_slack: Free "How late the sending host may hand over.",
         clocks: Free "By how many millionths two clocks of the path may differ.",
+        begins: Free "When its first message comes.", ends: Free "When its last one has; 0 where it stays.",
     }
     Packets "The packets of the messages." {
         count: Derived "Packets of the largest message.", octets: Derived "Payload of the largest.",
@@ -51,7 +52,8 @@ terms! {
         counted_x_min: Derived "The time between packets on any clock behind any regulator.",
         counted_interval: Derived "The interval likewise.",
     }
-    HopTerms "One node of the path." {
+    HopTerms "One node of the way to some receiver, and the link behind it." {
+        before: Free "The place of the hop before it, from 1; 0 at the source.",
         regulator: Free "It holds packets: 0 not, 1 rate-jitter, 2 by what was ahead, 3 by the timestamp.",
         error: Free "Of its clock, or of the time that a packet carries, or 0.",
         delay: Free "d, host slack included.", link_least: Free "Shortest time of the link behind it.",
@@ -67,17 +69,19 @@ terms! {
     Flow "A channel at a port." {
         x_min: Free "Least time between its packets.", interval: Free "The interval of its burst.",
         burst: Free "Packets in any such interval.", octets: Free "Payload of its largest packet.",
-        delay: Free "Its bound on the port.", service: Derived "The time of its largest packet.",
+        delay: Free "Its bound on the port.", from: Free "When it begins to count.",
+        until: Free "When it counts no more; 0 where it stays.", service: Derived "The time of its largest packet.",
     }
-    Edf "A port that serves the earliest deadline first." {
+    Port "A port that serves the earliest deadline first, or levels." {
+        levels: Free "1 if it serves levels, each named by its bound.",
         card_ahead: Free "Wire time of other traffic in the card, beside a full frame.",
+        window: Free "In each so long", above: Free "so much work goes before all packets.",
         own: Free "The place of this channel.", ordinary: Derived "The largest blocking of other traffic.",
-        spare_load: Derived "What the flows leave, in parts of 2^50.",
-        horizon: Derived "End of the busy period.", slack: Derived "The least left at a deadline in it.",
-        slack_at: Derived "The first deadline with so little.",
+        horizon: Derived "End of the busy period.",
+        slack: Derived "The least left at a deadline in it, or at a level's bound.",
     }
-    Rether "A share of a RETHER segment." {
-        per_visit: Free "What the host adds to each visit.", hop: Free "One hop of the token.",
+    Rether "A share of a RETHER segment, as it is from some moment on." {
+        from: Free "This moment.", per_visit: Free "What the host adds to each visit.", hop: Free "One hop of the token.",
         trt: Free "The cycle.", stations: Free "Live stations.",
         broadcasts: Free "Of the master, in a cycle.", t_nrt: Free "The reserve for ordinary traffic.",
         offset: Free "All slots before it.", units: Free "Packets a cycle.", cycles: Free "Cycles a packet.",
@@ -87,7 +91,8 @@ terms! {
         transit: Derived "To the end of reception.", bound: Derived "Of the segment.",
         spare: Derived "What the slot leaves of the cycle.",
     }
-    Promise "What the channel is promised." {
+    Promise "What a receiver is promised." {
+        hop: Free "The place of its last hop, from 1.",
         delay: Derived "The end-to-end bound of a message.", delay_spare: Derived "What it leaves of D_max.",
         jitter: Derived "The bound of jitter.", jitter_spare: Derived "What it leaves of J_max, or 0.",
     }
@@ -97,9 +102,9 @@ terms! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network<'c> {
     /// A port with its scheduler.
-    Edf(Edf, &'c [Flow]),
-    /// A RETHER segment.
-    Rether(Rether),
+    Port(Port, &'c [Flow]),
+    /// A share of a RETHER segment, at each moment at which its place or that of another one changes.
+    Rether(&'c [Rether]),
 }
 
 /// One node and the network behind it.
@@ -122,39 +127,35 @@ pub struct Certificate<'c> {
     pub channel: Channel,
     /// In packets.
     pub packets: Packets,
-    /// From the source to the destination.
+    /// Each behind the one before it.
     pub hops: &'c [Hop<'c>],
-    /// The promise.
-    pub promise: Promise,
+    /// One for each receiver.
+    pub promises: &'c [Promise],
     /// See the head of the crate.
     pub seal: u64,
 }
 
 impl Certificate<'_> {
-    /// Calls `f` with every number but the seal, in the order of the format.
-    pub fn each(&self, f: &mut dyn FnMut(u64)) {
-        f(self.version);
-        self.channel.values().chain(self.packets.values()).for_each(&mut *f);
-        for hop in self.hops {
-            hop.terms.values().chain(hop.frame.values()).for_each(&mut *f);
-            match &hop.network {
-                Network::Edf(edf, flows) => {
-                    edf.values().for_each(&mut *f);
-                    flows.iter().flat_map(Flow::values).for_each(&mut *f);
-                }
-                Network::Rether(rether) => rether.values().for_each(&mut *f),
-            }
-        }
-        self.promise.values().for_each(f);
-    }
-
-    /// The seal of these numbers.
-    pub fn sealed(&self) -> u64 {
-        let (mut sum, mut power) = (0u64, 1u64);
-        self.each(&mut |value| {
+    /// The seal of these numbers, in the order of the format, and the largest of them.
+    pub fn sealed(&self) -> (u64, u64) {
+        let (mut sum, mut power, mut largest) = (0u64, 1u64, 0);
+        let mut add = |value: u64| {
             power = power.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             sum = sum.wrapping_add(value.wrapping_mul(power));
-        });
-        sum
+            largest = largest.max(value);
+        };
+        add(self.version);
+        self.channel.values().chain(self.packets.values()).for_each(&mut add);
+        for hop in self.hops {
+            hop.terms.values().chain(hop.frame.values()).for_each(&mut add);
+            match &hop.network {
+                Network::Port(port, flows) => {
+                    port.values().chain(flows.iter().flat_map(Flow::values)).for_each(&mut add);
+                }
+                Network::Rether(all) => all.iter().flat_map(Rether::values).for_each(&mut add),
+            }
+        }
+        self.promises.iter().flat_map(Promise::values).for_each(add);
+        (sum, largest)
     }
 }

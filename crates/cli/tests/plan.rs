@@ -37,13 +37,47 @@ fn a_plan_is_decided_and_its_certificates_hold_until_a_number_is_changed() {
     assert_eq!((check.status.code(), text(&check.stdout).matches(": holds: ").count()), (Some(0), 2));
     let written = std::fs::read_to_string(&video).expect("written");
     let mut document: Value = serde_json::from_str(&written).expect("JSON");
-    document["promise"]["delay"] = (document["promise"]["delay"].as_u64().expect("a number") - 1).into();
+    document["promises"][0]["delay"] =
+        (document["promises"][0]["delay"].as_u64().expect("a number") - 1).into();
     std::fs::write(&video, document.to_string()).expect("written");
     let check = rota(&["check", files[0], files[1], "--json"]);
     assert_eq!(check.status.code(), Some(1));
     let told: Value = serde_json::from_str(&text(&check.stdout)).expect("one document");
     let holds = [0, 1].map(|n| told["certificates"][n]["holds"].as_bool());
     assert_eq!(holds, [Some(false), Some(true)], "{told}");
+}
+
+/// The certificates that a plan of the repository writes, by their names without the ending: all hold.
+fn certified(plan: &str, folder_name: &str) -> Vec<String> {
+    let folder = folder(folder_name);
+    let certificates = folder.to_str().expect("text");
+    rota(&["plan", &format!("plans/{plan}"), "--certificates", certificates]);
+    let written = std::fs::read_dir(&folder).expect("it was made").map(|file| file.expect("a file").path());
+    let mut files: Vec<PathBuf> = written.collect();
+    files.sort();
+    let mut words = vec!["check"];
+    words.extend(files.iter().map(|file| file.to_str().expect("text")));
+    let check = rota(&words);
+    let said = text(&check.stdout);
+    assert_eq!((check.status.code(), said.matches(": holds: ").count()), (Some(0), files.len()), "{said}");
+    files.iter().map(|file| file.file_stem().expect("a name").to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn channels_over_levels_are_planned_and_checked() {
+    assert_eq!(certified("levels.toml", "plan-levels"), ["order", "video", "voice"]);
+}
+
+#[test]
+fn channels_that_are_booked_are_planned_and_checked() {
+    assert_eq!(certified("advance.toml", "plan-advance"), ["evening", "morning", "noon"]);
+}
+
+#[test]
+fn a_tree_and_each_of_its_branches_are_planned_and_checked() {
+    let names = certified("multicast.toml", "plan-tree");
+    let all = ["hall-joins", "hall-joins@hall", "lecture", "lecture@screen", "screen-leaves", "survey"];
+    assert_eq!(names, all);
 }
 
 #[test]

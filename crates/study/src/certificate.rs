@@ -32,6 +32,7 @@ struct Checked {
     delay_max_ns: Option<u64>,
     jitter_ns: Option<u64>,
     hops: Option<usize>,
+    receivers: Option<usize>,
 }
 
 /// Runs the command.
@@ -73,13 +74,14 @@ fn checked(path: &Path) -> Checked {
         delay_max_ns: Some(channel.delay_max),
         jitter_ns: Some(promise.jitter),
         hops: Some(document.hops()),
+        receivers: Some(document.receivers()),
     }
 }
 
 impl Checked {
     fn no(file: String, fault: String) -> Self {
-        let (delay_ns, delay_max_ns, jitter_ns, hops) = (None, None, None, None);
-        Self { file, holds: false, fault: Some(fault), delay_ns, delay_max_ns, jitter_ns, hops }
+        let (delay_ns, delay_max_ns, jitter_ns, hops, receivers) = (None, None, None, None, None);
+        Self { file, holds: false, fault: Some(fault), delay_ns, delay_max_ns, jitter_ns, hops, receivers }
     }
 
     fn sentence(&self) -> String {
@@ -87,13 +89,17 @@ impl Checked {
         match &self.fault {
             Some(fault) => format!("{}: proves nothing: {fault}", self.file),
             None => format!(
-                "{}: holds: each message within {} over {} ({} were asked for), jitter {}, if its \
+                "{}: holds: each message within {} over {}{} ({} were asked for), jitter {}, if its \
                  assumptions are true",
                 self.file,
                 at_most(span(self.delay_ns)),
                 match self.hops {
                     Some(1) => "1 hop".to_owned(),
                     hops => format!("{} hops", hops.unwrap_or(0)),
+                },
+                match self.receivers {
+                    Some(many) if many > 1 => format!(" to each of {many} receivers"),
+                    _ => String::new(),
                 },
                 span(self.delay_max_ns),
                 at_most(span(self.jitter_ns))
@@ -109,7 +115,7 @@ mod tests {
     /// As `rota plan` says it: a bound is rounded against the applicant.
     #[test]
     fn a_certificate_that_holds_is_told_with_bounds_that_are_no_shorter() {
-        let said = |hops| {
+        let said = |hops, receivers| {
             let one = Checked {
                 file: "C.json".into(),
                 holds: true,
@@ -118,14 +124,16 @@ mod tests {
                 delay_max_ns: Some(500_000_000),
                 jitter_ns: Some(2_000_000_001),
                 hops: Some(hops),
+                receivers: Some(receivers),
             };
             one.sentence()
         };
-        let one = said(1);
+        let one = said(1, 1);
         assert!(
             one.contains("within 101.301 ms over 1 hop (500 ms were asked for), jitter 2.001 s"),
             "{one}"
         );
-        assert!(said(2).contains("over 2 hops"));
+        assert!(said(2, 1).contains("over 2 hops ("));
+        assert!(said(4, 2).contains("over 4 hops to each of 2 receivers ("));
     }
 }

@@ -58,10 +58,11 @@ impl From<Result<Accepted, Box<Refused>>> for Answer {
     }
 }
 
-/// Decides all channels of a plan, in their order.
-fn decide(plan: &PlanFile) -> Vec<Decision<'_>> {
+/// Decides all channels of a plan, in their order. Of channels to several receivers also the certificate of the
+/// whole, by the name of the request behind which it stands.
+fn decide(plan: &PlanFile) -> (Vec<Decision<'_>>, Vec<(String, Option<Value>)>) {
     let mut network = Plan::new(plan);
-    let mut decisions = Vec::new();
+    let (mut decisions, mut trees) = (Vec::new(), Vec::new());
     for wanted in &plan.wanted {
         let (name, to) = (wanted.name.clone(), wanted.to[0]);
         let branches = match &wanted.verb {
@@ -74,16 +75,20 @@ fn decide(plan: &PlanFile) -> Vec<Decision<'_>> {
             Verb::Join(tree) => network.join(tree, to),
             Verb::Leave(tree) => {
                 let answer = Answer::Left(network.leave(tree, to));
+                trees.push((name.clone(), network.certificate_of(tree).ok().flatten()));
                 decisions.push(Decision { wanted, name, answer });
                 continue;
             }
         };
+        let tree = if let Verb::Join(tree) = &wanted.verb { tree } else { &name };
+        // Each branch of it has one that holds.
+        trees.push((name.clone(), network.certificate_of(tree).ok().flatten()));
         for (to, answer) in branches {
             let name = format!("{name}@{}", plan.topology.stations[to].name);
             decisions.push(Decision { wanted, name, answer: answer.into() });
         }
     }
-    decisions
+    (decisions, trees)
 }
 
 /// Runs the command.
@@ -92,7 +97,7 @@ fn decide(plan: &PlanFile) -> Vec<Decision<'_>> {
 /// A file that cannot be read or makes no sense, or a folder that cannot be written.
 pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     let plan = file::read(&args.file)?;
-    let decisions = decide(&plan);
+    let (decisions, trees) = decide(&plan);
     if let Some(folder) = &args.certificates {
         for Decision { name, answer, .. } in &decisions {
             let certificate = match answer {
@@ -101,9 +106,15 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             };
             put(folder, name, certificate)?;
         }
+        for (name, certificate) in &trees {
+            put(folder, name, certificate.as_ref())?;
+        }
     }
+    let whole =
+        |(name, certificate): &(String, Option<Value>)| json!({ "name": name, "certificate": certificate });
+    let trees: Vec<Value> = trees.iter().map(whole).collect();
     let channels: Vec<Value> = decisions.iter().map(|one| one.json(&plan.topology)).collect();
-    format.tell(&json!({ "channels": channels }), |_| {
+    format.tell(&json!({ "channels": channels, "trees": trees }), |_| {
         if decisions.is_empty() {
             outln!("the plan asks for no channel; write [[channel]] tables, see docs/plan.md");
         }
@@ -261,4 +272,4 @@ impl Offered {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

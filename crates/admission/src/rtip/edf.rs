@@ -79,6 +79,11 @@ pub(crate) fn demand<'f>(flows: impl Iterator<Item = &'f Flow>, t: Span) -> u128
     due.sum()
 }
 
+/// N_o(t)·s of one flow.
+fn released(flow: &Flow, t: Span) -> u128 {
+    u128::from(flow.traffic.half_open(t)) * u128::from(flow.service.as_nanos())
+}
+
 /// The exact test of a set of flows. `ordinary` is s_0: what other traffic may put ahead of a packet, its
 /// largest frame and what waits in the card.
 ///
@@ -86,7 +91,31 @@ pub(crate) fn demand<'f>(flows: impl Iterator<Item = &'f Flow>, t: Span) -> u128
 /// [`NodeTest::Load`], [`NodeTest::EdfExact`] with how late a packet would be, or [`NodeTest::Undecided`]. No
 /// nearest bound is named: [`edf_delay`] finds it for one flow among others.
 pub fn edf_exact(flows: &[Flow], ordinary: Span) -> Result<EdfFound, Denied> {
-    check(|| flows.iter(), ordinary)
+    check(|| flows.iter(), ordinary, None)
+}
+
+/// The same of a port that serves other work before all packets: that of `above`, a flow whose bound is not
+/// read and whose count in [0, t), of work A(t), joins the demand at each point.
+///
+/// *End.* Let Σ be its work in a window W, and L the first t > 0 with Σ N_o,j(t)·s_j + A(t) + Σ + s_max ≤ t.
+/// Where no point below x fails, demand(x) + A(x) ≤ x + Σ: at the last point p before x both are p at most,
+/// and A(x) − A(p) is Σ·⌈(x − p)/W⌉ at most, hence x − p + Σ. With x = t − L, and since counts are
+/// subadditive, no point t ≥ L is the first one that fails.
+///
+/// # Errors
+/// As [`edf_exact`].
+pub fn edf_exact_below(flows: &[Flow], ordinary: Span, above: Option<&Flow>) -> Result<EdfFound, Denied> {
+    check(|| flows.iter(), ordinary, above)
+}
+
+/// L of [`edf_exact_below`]. Whatever the order in which packets leave, no time in which the port is busy is
+/// longer.
+///
+/// # Errors
+/// [`NodeTest::Undecided`] where it takes too long to find.
+pub fn busy_most(flows: &[Flow], ordinary: Span, above: Option<&Flow>) -> Result<Span, Denied> {
+    let mut work_left = WORK_MAX;
+    horizon(&|| flows.iter(), (ordinary, above), flows.len().max(1) as u64, &mut work_left)
 }
 
 /// The shortest bound with which a packet stream fits beside `standing`, `least` or longer.
@@ -98,7 +127,7 @@ pub fn edf_exact(flows: &[Flow], ordinary: Span) -> Result<EdfFound, Denied> {
 pub fn edf_delay(standing: &[Flow], new: &Flow, ordinary: Span) -> Result<Span, Denied> {
     let fits = |delay: Span| {
         let flow = Flow { delay, ..*new };
-        check(|| standing.iter().chain([&flow]), ordinary)
+        check(|| standing.iter().chain([&flow]), ordinary, None)
     };
     // Behind every standing bound, and behind all that one busy period can hold, nothing is gained.
     let far = Span::from_nanos(1 << 50);
@@ -115,22 +144,23 @@ pub fn edf_delay(standing: &[Flow], new: &Flow, ordinary: Span) -> Result<Span, 
     Ok(good)
 }
 
-pub(crate) fn check<'f, I>(flows: impl Fn() -> I, ordinary: Span) -> Result<EdfFound, Denied>
+fn check<'f, I>(flows: impl Fn() -> I, ordinary: Span, above: Option<&'f Flow>) -> Result<EdfFound, Denied>
 where
     I: Iterator<Item = &'f Flow> + Clone,
 {
-    if let Some(excess) = load::excess(flows()) {
+    if let Some(excess) = load::excess(flows().chain(above)) {
         return Err(Denied::new(NodeTest::Load, excess));
     }
     let count = flows().count().max(1) as u64;
     let mut work_left = WORK_MAX;
-    let horizon = horizon(&flows, ordinary, count, &mut work_left)?;
+    let horizon = horizon(&flows, (ordinary, above), count, &mut work_left)?;
     let mut found = EdfFound { slack: horizon, at: Span::ZERO, horizon, points: 0 };
     let mut next = flows().map(|flow| flow.delay).min().unwrap_or(horizon);
     while next < horizon {
         let t = next;
         work_left = work_left.checked_sub(count).ok_or(Denied::new(NodeTest::Undecided, Span::ZERO))?;
-        let need = demand(flows(), t) + u128::from(blocking(flows(), ordinary, t).as_nanos());
+        let due = demand(flows(), t) + above.map_or(0, |above| released(above, t));
+        let need = due + u128::from(blocking(flows(), ordinary, t).as_nanos());
         let Some(slack) = u128::from(t.as_nanos()).checked_sub(need) else {
             let late = need - u128::from(t.as_nanos());
             let late = Span::from_nanos(u64::try_from(late).unwrap_or(u64::MAX));
@@ -157,7 +187,7 @@ pub(crate) fn next_point(flow: &Flow, t: Span) -> Span {
 /// L, or max d and one common period where the load is 1 and L does not come before.
 fn horizon<'f, I>(
     flows: &impl Fn() -> I,
-    ordinary: Span,
+    (ordinary, above): (Span, Option<&'f Flow>),
     count: u64,
     work_left: &mut u64,
 ) -> Result<Span, Denied>
@@ -165,17 +195,16 @@ where
     I: Iterator<Item = &'f Flow> + Clone,
 {
     let undecided = Denied::new(NodeTest::Undecided, Span::ZERO);
-    let most = largest(flows(), ordinary);
+    let most = largest(flows(), ordinary) + above.map_or(Span::ZERO, |above| above.service);
     let delay_max = flows().map(|flow| flow.delay).max().unwrap_or(Span::ZERO);
     // One behind: the last point of the period is checked too.
-    let period = if load::is_whole(flows()) { load::lcm(flows()) } else { None };
+    let all = || flows().chain(above);
+    let period = if load::is_whole(all()) { load::lcm(all()) } else { None };
     let repeat = period.map(|common| delay_max + Span::from_nanos(common.saturating_add(1)));
     let mut busy = most.max(Span::from_nanos(1));
     loop {
         *work_left = work_left.checked_sub(count).ok_or(undecided)?;
-        let work = flows()
-            .map(|flow| u128::from(flow.traffic.half_open(busy)) * u128::from(flow.service.as_nanos()));
-        let next = u128::from(most.as_nanos()) + work.sum::<u128>();
+        let next = u128::from(most.as_nanos()) + all().map(|flow| released(flow, busy)).sum::<u128>();
         if next <= u128::from(busy.as_nanos()) {
             return Ok(busy);
         }

@@ -13,6 +13,7 @@
 //! *below* level m only (`TENET-R5`); [`Blocker`] chooses.
 
 use super::denied::{Denied, NodeTest};
+use super::discipline::LEVELS;
 use super::edf::Flow;
 use super::load;
 use rota_units::Span;
@@ -59,6 +60,25 @@ pub fn rcsp(
 
 fn pair(flow: &LevelFlow) -> (&Flow, usize) {
     (&flow.flow, flow.level)
+}
+
+/// The test of flows whose bounds name their levels, beside work that is served before all of them: a flow
+/// at the highest level that has any.
+///
+/// # Errors
+/// As [`rcsp()`]; [`NodeTest::TableFull`] for more levels than a port has.
+pub fn rcsp_below(flows: &[Flow], ordinary: Span, above: Option<&Flow>) -> Result<RcspFound, Denied> {
+    // The last level is ordinary traffic's.
+    let (mut bounds, mut count) = ([Span::MAX; LEVELS + 1], 0);
+    let mut next = flows.iter().map(|flow| flow.delay).min();
+    while let Some(bound) = next {
+        *bounds.get_mut(count).ok_or(Denied::new(NodeTest::TableFull, Span::ZERO))? = bound;
+        count += 1;
+        next = flows.iter().map(|flow| flow.delay).filter(|delay| *delay > bound).min();
+    }
+    let level = |flow: &Flow| bounds.iter().position(|bound| *bound == flow.delay).unwrap_or(LEVELS);
+    let all = || flows.iter().map(|flow| (flow, level(flow))).chain(above.map(|above| (above, 0)));
+    check(all, &bounds[..count], ordinary, Blocker::Below)
 }
 
 /// The lowest level whose bound is at most `delay` and at which `new` fits: RCSP's way of relaxing.

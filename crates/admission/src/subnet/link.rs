@@ -17,9 +17,7 @@
 //! that open in [0, t) and announcements take Σ·⌈t/W⌉ at most: **the exact test with s_0 = B + Σ, and Σ more
 //! at each k·W + 1 ns** ([`EdfTable::set_above`]). For a level of RCSP the same work is Σ·⌈d_m/W⌉ =
 //! Σ·N_o(d_m) of a flow of period W: it stands at the highest level that has a channel. A certificate states
-//! Σ as flows: each announcement of a window as one of period and bound W, and all slots as one of n packets,
-//! 1 ns apart, in each W, the last one due at its end. Their demand is Σ·⌊t/W⌋ at least, so beside s_0 it is
-//! no less.
+//! W and Σ.
 //!
 //! The proof asks that a host is late once in a busy period, by J at most: J is part of the offered bound.
 
@@ -90,28 +88,43 @@ pub fn link_ahead(params: &SegmentParams, units: Span) -> Span {
     link_blocking(params) + units + announced(params)
 }
 
-/// The load of a port beside its channels, as channels with their bounds, for certificates: the announcements
-/// of a window, its slots, which take so long, and the share of ordinary traffic.
-pub fn link_others(params: &SegmentParams, units: Span) -> impl Iterator<Item = (Ask, Span)> + use<> {
-    let (window, octets) = (link_window(params.trt), announcement());
-    let ask = |traffic, octets| Ask { traffic, octets, octets_least: octets };
-    let announcements = (0..announcements_most(params)).map(move |_| (ask(each(window), octets), window));
-    let slots = slots_as_packets(params, units).map(|(traffic, octets)| {
-        let first_due = window.minus(Span::from_nanos(traffic.burst() - 1));
-        (ask(traffic, octets), first_due)
-    });
-    let (every, octets, delay) = ordinary(params);
-    announcements.chain(slots).chain([(ask(each(every), octets), delay)])
+/// The load of a port beside its channels, for certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortLoad {
+    /// The port serves levels.
+    pub by_levels: bool,
+    /// B: other traffic ahead of a packet.
+    pub ordinary: Span,
+    /// W.
+    pub window: Span,
+    /// Σ: announcements and slots of a window, which go before packets.
+    pub work: Span,
 }
 
-/// The fewest packets in a window that take so long together, or a trifle longer, 1 ns apart.
-fn slots_as_packets(params: &SegmentParams, units: Span) -> Option<(Traffic, Octets)> {
-    let (window, most) = (link_window(params.trt), payload_max(&params.link.framing));
-    let count = units.as_nanos().div_ceil(packet_cost(&params.link, most).as_nanos().max(1));
-    let apart = Span::from_nanos(1);
-    let traffic = Traffic::of_parts(apart, count, window.minus(apart * count))?;
-    let is_short = |octets| packet_cost(&params.link, Octets::new(octets)) * count < units;
-    Some((traffic, Octets::new(largest(0, most.get(), is_short) + 1)))
+impl PortLoad {
+    /// The work before packets as a flow; none where a window has none.
+    pub fn above(&self) -> Option<Flow> {
+        let traffic = Traffic::periodic(self.window).ok().filter(|_| self.work > Span::ZERO)?;
+        Some(Flow { traffic, service: self.work, delay: self.window })
+    }
+}
+
+/// The load of a port beside its channels, whose slots take so long in a window, and the share of ordinary
+/// traffic, which counts as a channel with its bound.
+pub fn link_others(params: &SegmentParams, discipline: Discipline, units: Span) -> (PortLoad, (Ask, Span)) {
+    let (window, work) = (link_window(params.trt), units + announced(params));
+    let by_levels = discipline.scheduler == Scheduler::Rcsp;
+    let (every, octets, delay) = ordinary(params);
+    let delay = if by_levels { levels_of(params, discipline)[LINK_LEVELS] } else { delay };
+    let ask = Ask { traffic: each(every), octets, octets_least: octets };
+    (PortLoad { by_levels, ordinary: link_blocking(params), window, work }, (ask, delay))
+}
+
+/// The bounds of a port's levels; the last one is ordinary traffic's.
+fn levels_of(params: &SegmentParams, discipline: Discipline) -> [Span; LINK_LEVELS + 1] {
+    let levels = discipline.levels.or(link_levels(params));
+    let last = ordinary(params).2.max(levels[LINK_LEVELS - 1] * 2);
+    core::array::from_fn(|at| levels.get(at).copied().unwrap_or(last))
 }
 
 /// The offer for packets that have this bound on the port. Behind it a device on the cable may store a frame.
@@ -351,19 +364,15 @@ where
         Ok(())
     }
 
-    /// s_0 and all that is no channel, for the certificate of a port that serves the earliest deadline first;
-    /// `None` of levels.
-    pub fn others(&self) -> Option<(Span, impl Iterator<Item = (Ask, Span)> + use<F, P>)> {
-        let is_edf = matches!(self.tests, Tests::Edf(_));
-        is_edf.then(|| (link_ahead(&self.params, self.units), link_others(&self.params, self.units)))
+    /// All that is no channel, for a certificate.
+    pub fn others(&self) -> (PortLoad, (Ask, Span)) {
+        link_others(&self.params, self.discipline, self.units)
     }
 }
 
 impl<F: DerefMut<Target = [Flow]>> Levels<F> {
     fn new(params: &SegmentParams, discipline: Discipline, flows: F) -> Self {
-        let (levels, blocking) = (discipline.levels.or(link_levels(params)), link_blocking(params));
-        let last = ordinary(params).2.max(levels[LINK_LEVELS - 1] * 2);
-        let bounds = core::array::from_fn(|at| levels.get(at).copied().unwrap_or(last));
+        let (bounds, blocking) = (levels_of(params, discipline), link_blocking(params));
         Self { flows, standing: LINK_FLOWS_OWN, blocking, above: above(params, Span::ZERO), bounds }
     }
 

@@ -12,7 +12,7 @@ mod rether;
 mod statistical;
 
 pub use link::{
-    LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_LEVELS, LINK_POINTS, LinkPort, carried_step, link_ahead,
+    LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_LEVELS, LINK_POINTS, LinkPort, PortLoad, carried_step, link_ahead,
     link_levels, link_offer, link_others, link_work,
 };
 pub use paced::{PacedFlow, PacedPort, fifo_delay};

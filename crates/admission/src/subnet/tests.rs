@@ -1,4 +1,5 @@
 use super::*;
+use crate::certificate::{FlowTerms, Standing, port_terms};
 use crate::pace::Pace;
 use crate::rether::SegmentParams;
 use crate::rtip::edf::tests::ns;
@@ -368,4 +369,48 @@ fn levels_have_the_bounds_that_are_stated() {
     assert!(bound(&mut port(&[ms(1), ms(2), ms(9)])).is_ok_and(|of| [1, 2, 9].map(ms).contains(&of)));
     let relaxed = stated.relax(0, &ask, ms(200)).delay.minus(params.link.host_slack);
     assert_eq!(relaxed, ms(140), "the fourth one has twice the third one's");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// The certificate's test of a port says what the port's own test said: it holds for the shortest bound
+    /// that each channel had when it was admitted, and for no shorter one.
+    #[test]
+    fn the_test_of_a_certificate_is_that_of_the_port(
+        kinds in prop::collection::vec((4_000u64..60_000, 0u64..9_000, 1u64..4, 60u64..1_400), 1..9),
+        scheduler in prop_oneof![Just(Scheduler::DelayEdd), Just(Scheduler::Rcsp)],
+        mbit in prop_oneof![Just(2u64), Just(10), Just(100)], units in 0u64..12_000_000
+    ) {
+        let params = SegmentParams::new(BitRate::from_mbit(mbit), 2);
+        let mut port = port_of(params, scheduler, 10);
+        if port.set_units(ns(units)).is_err() {
+            return Ok(());
+        }
+        let (load, ordinary) = port.others();
+        let mut all = vec![Standing::always(ordinary)];
+        let holds = |all: &[Standing]| {
+            let none = Flow { traffic: ordinary.0.traffic, service: ns(0), delay: ns(0) };
+            let (mut flows, mut terms) = (vec![none; all.len()], vec![FlowTerms::default(); all.len()]);
+            port_terms(&params.link, &load, all, all.len() - 1, &mut flows, &mut terms).map(drop)
+        };
+        for (x_min, more, burst, octets) in kinds {
+            let ask = ask(x_min, x_min + more, (x_min + more) * burst, octets);
+            let Ok(offer) = port.admit_best(&ask) else { break };
+            let delay = offer.delay.minus(params.link.host_slack);
+            all.push(Standing::always((ask, delay)));
+            let held = holds(&all);
+            prop_assert!(held.is_ok(), "{delay} of {all:?}: {held:?} {load:?}");
+            let levels = link_levels(&params);
+            let shorter = match scheduler {
+                Scheduler::Rcsp => levels.into_iter().rev().find(|level| *level < delay),
+                _ => Some(delay.minus(ns(1))),
+            };
+            if let Some(shorter) = shorter {
+                all.last_mut().expect("it was pushed").delay = shorter;
+                prop_assert!(holds(&all).is_err(), "{shorter} of {all:?}");
+                all.last_mut().expect("it was pushed").delay = delay;
+            }
+        }
+    }
 }

@@ -20,9 +20,6 @@ pub fn run(channel: ChannelId, wants_certificate: bool, format: Format) -> Resul
             tell_end(channel, &end, format);
             Ok(Exit::Done)
         }
-        Shown::Channel(detail) if wants_certificate && !detail.receivers.is_empty() => {
-            Err(Failure::failed(format!("channel {channel} has no certificate: it has several receivers")))
-        }
         Shown::Channel(detail) if wants_certificate => {
             let document = certificate(&detail)
                 .map_err(|why| Failure::failed(format!("channel {channel} has no certificate: {why}")))?;

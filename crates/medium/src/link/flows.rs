@@ -16,9 +16,11 @@ use super::slots::Queue;
 use super::statistical::Statistical;
 use crate::door::{Due, FlowShare, GroupShare, Life, PartitionLoad, SessionId, Share, UNITS_WAITING_MAX};
 use crate::settings::Settings;
+use rota_admission::certificate;
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
 use rota_admission::subnet::{
-    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, RTIP_OCTETS, largest_packet, link_work,
+    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, PortLoad, RTIP_OCTETS, largest_packet,
+    link_work,
 };
 use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, SegmentParams, refused_by_port};
 use rota_units::{Instant, Octets, Span};
@@ -88,10 +90,10 @@ pub(super) struct Served {
 /// The port of a flow.
 #[derive(Clone, Debug)]
 pub struct FlowPort {
-    /// The work that may be ahead of all packets: s_0.
-    pub ahead: Span,
-    /// All that is served, with its bound on the port.
-    pub flows: Vec<(Ask, Span)>,
+    /// Its load beside channels.
+    pub load: PortLoad,
+    /// All that is served now and later, with its bound on the port and its life from now on.
+    pub flows: Vec<certificate::Standing>,
     /// The place of the flow among them.
     pub own: usize,
 }
@@ -374,20 +376,30 @@ impl Link {
         Some(packets.delay)
     }
 
-    /// The port of a flow, for its certificate; `None` for a session that is no flow of the guaranteed class,
-    /// and where the port serves levels. A member of a group has none: its bound holds while the others keep
-    /// their turns, and no number of the certificate says so.
-    pub fn port_of(&self, id: SessionId) -> Option<FlowPort> {
+    /// The port of a flow, for its certificate; `None` for a session that is no flow of the guaranteed class. A
+    /// member of a group has none: its bound holds while the others keep their turns, and no number of the
+    /// certificate says so.
+    pub fn port_of(&self, now: Instant, id: SessionId) -> Option<FlowPort> {
         let flows = &self.shares.flows;
         if flows.is_member(id) {
             return None;
         }
-        let (place, port) = (flows.place(id)?, flows.port.as_ref()?);
-        let (ahead, others) = port.whole().others()?;
-        let asks = flows.sessions.iter().map(|of| of.ask);
-        let delays = port.whole().channels().iter().map(|flow| flow.delay);
-        let all = asks.zip(delays).chain(others).collect();
-        Some(FlowPort { ahead, flows: all, own: place })
+        let port = flows.port.as_ref()?.whole();
+        let (load, ordinary) = port.others();
+        let slack = port.params().link.host_slack;
+        let delays = port.channels().iter().map(|flow| flow.delay);
+        let delays = delays.chain(flows.booked.iter().map(|of| of.delay.minus(slack)));
+        let all = || flows.sessions.iter().chain(&flows.booked);
+        let own = all().position(|of| of.id == id)?;
+        let standing = |(of, delay): (&Standing, Span)| {
+            let until = (of.life.until < Instant::FAR).then(|| of.life.until.since(now));
+            let until = until.map(|until| until.max(Span::from_nanos(1)));
+            let life = certificate::Life { from: of.life.from.since(now), until };
+            certificate::Standing { ask: of.ask, delay, life }
+        };
+        let ordinary = certificate::Standing::always(ordinary);
+        let flows = all().zip(delays).map(standing).chain([ordinary]).collect();
+        Some(FlowPort { load, flows, own })
     }
 
     /// The packet that leaves next, of those that wait: the session, and the number of its grant.

@@ -11,6 +11,7 @@ use rota_driver::clock::now;
 use rota_proto::{ChannelId, NotFound, ReceiverChange, ReceiverDetail, ReceiverState};
 use rota_shm::control::{ReceiverInfo, Reply};
 use rota_units::Span;
+use std::collections::BTreeSet;
 
 impl Control<'_> {
     /// A request to add a receiver, or to take one out, was taken, and is answered when the nodes of its way
@@ -117,26 +118,37 @@ impl Control<'_> {
     }
 }
 
-/// Octets that the numbers of all shares together may have in a reply, which has room for so many beside all
+/// Octets that the numbers of all parts together may have in a reply, which has room for so many beside all
 /// else that it tells of the most receivers behind the longest ways.
 const SHARES_OCTETS_MAX: usize = 56 * 1_024;
 
 /// The receivers of an open channel.
 pub(super) fn infos(details: &[ReceiverDetail]) -> Vec<ReceiverInfo> {
     let mut infos: Vec<ReceiverInfo> = details.iter().map(info).collect();
+    once(&mut infos);
     let mut octets = 0;
-    for hop in infos.iter_mut().flat_map(|info| &mut info.hops) {
-        // There is no certificate of such a channel. Of a link's part, which states all flows of a port,
-        // nothing is shown; that of a segment has the share.
-        if hop.medium != "rether" {
-            hop.part = Vec::new();
-        }
+    for hop in infos.iter().flat_map(|info| &info.hops) {
         octets += hop.part.iter().map(|number| octets_of(*number)).sum::<usize>();
     }
     if octets > SHARES_OCTETS_MAX {
         infos.iter_mut().flat_map(|info| &mut info.hops).for_each(|hop| hop.part = Vec::new());
     }
     infos
+}
+
+/// Receivers that share a reservation have the numbers of its node with the first of them alone. They share it
+/// where they have shared all nodes before, and go to the same next one.
+fn once(infos: &mut [ReceiverInfo]) {
+    let mut known = BTreeSet::new();
+    for info in infos {
+        let nodes: Vec<(NodeId, u8)> = info.hops.iter().map(|hop| (hop.node_id, hop.port)).collect();
+        for (n, hop) in info.hops.iter_mut().enumerate() {
+            let next = nodes.get(n + 1).map_or(info.node_id, |(next, _)| *next);
+            if !hop.part.is_empty() && !known.insert((nodes[..=n].to_vec(), next)) {
+                hop.part = Vec::new();
+            }
+        }
+    }
 }
 
 /// Octets of a number in a list of JSON, with its comma.
@@ -201,7 +213,7 @@ mod tests {
             state: ReceiverState::In,
             by: String::new(),
             bound: Span::from_nanos(1 << 40),
-            nodes: (0..7).map(|hop| record(hop as u64 + 100, medium, of(hop))).collect(),
+            nodes: (0..7).map(|hop| record(node * 100 + hop as u64, medium, of(hop))).collect(),
             tally: Tally::default(),
         }
     }
@@ -224,7 +236,17 @@ mod tests {
             assert!(octets(&infos(&all)) < MESSAGE_OCTETS_MAX - 2_000);
         }
         let few = [detail(1, 1, (7, &numbers)), detail(2, 2, (7, &numbers))];
-        assert_eq!(few.map(|of| stating(&infos(&[of]))), [7, 0], "the shares of segments are shown");
+        assert_eq!(few.map(|of| stating(&infos(&[of]))), [7, 7], "what a node states is shown");
+    }
+
+    /// All but the last node of two ways are the same, and so is what the first six state.
+    #[test]
+    fn what_receivers_share_is_stated_once() {
+        let [one, mut other] = [1, 1].map(|node| detail(node, 2, (7, &[1, 2, 3])));
+        other.node = NodeId(2);
+        let both = infos(&[one, other]);
+        let parts = [0, 1].map(|at| both[at].hops.iter().filter(|hop| !hop.part.is_empty()).count());
+        assert_eq!(parts, [7, 1]);
     }
 
     /// The hops were counted, not what they state: those of a few gateways with long parts exceeded a reply.

@@ -69,6 +69,8 @@ fn terms(detail: &Detail) -> TermsInfo {
         clocks_ppm: terms.clocks.ppm(),
         partition: detail.partition,
         group: detail.group,
+        begins_ns: terms.life.from.as_nanos(),
+        ends_ns: terms.life.until.map_or(0, Span::as_nanos),
         starts_in_ns: detail.life.from.since(now()).as_nanos(),
         ends_in_ns: (detail.life.until < Instant::FAR).then(|| detail.life.until.since(now()).as_nanos()),
     }

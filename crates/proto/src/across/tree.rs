@@ -157,11 +157,16 @@ impl Branch {
         ChannelKey { origin, channel: self.channel }
     }
 
-    /// Its nodes have told how it fares.
-    pub(crate) fn count(&mut self, nodes: Vec<Record>) {
+    /// Its nodes have told how it fares. Their parts of the certificate came with the accept, once.
+    pub(crate) fn count(&mut self, mut nodes: Vec<Record>) {
         (self.is_asked, self.is_counted) = (false, true);
         if let Some(last) = nodes.last() {
             self.tally = Tally { units: last.counts.packets, lost: last.counts.dropped, ..Tally::default() };
+            for (told, known) in nodes.iter_mut().zip(&mut self.nodes) {
+                if told.node == known.node {
+                    told.terms = std::mem::take(&mut known.terms);
+                }
+            }
             self.nodes = nodes;
         }
     }

@@ -11,7 +11,7 @@ use crate::node::offers::percent_of;
 use crate::port::Port;
 use crate::rcap::{ChannelRequest, EntryId, HopOffer, Record, StatusCounts};
 use crate::rtip::HopShare;
-use rota_admission::certificate::{FrameTerms, PortPart, RetherTerms, StandingShare, Terms};
+use rota_admission::certificate::{self, FrameTerms, PortPart, RetherTerms, StandingShare, Terms};
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::{Ask, Offer};
@@ -94,6 +94,8 @@ impl Node {
             octets_least: Octets::new(1),
             host_slack: request.host_slack,
             clocks: Clocks::APART,
+            // As asked for: the parts of its nodes count from the asking on, too.
+            life: certificate::Life { from: request.life.0, until: request.life.1 },
         };
         let destination = end.nodes.last().filter(|last| last.node == request.destination);
         let hops = nodes.iter().map(newest).collect();
@@ -148,6 +150,7 @@ impl Node {
                 host_slack: Span::ZERO,
                 // Its source and the master of its segment are taken for right.
                 clocks: Clocks::ONE,
+                life: certificate::Life::ALWAYS,
             },
             partition: None,
             group: None,
@@ -200,14 +203,14 @@ impl Node {
         HopOffer { offer, ..plain }
     }
 
-    /// The part of a hop over a link, with the bound that it has now: its port with all flows. A port of
-    /// levels states 0 flows, one with more than a message holds their number alone.
-    pub(super) fn part_of_link(&self, hop: ChannelId) -> Vec<u8> {
+    /// The part of a hop over a link, with the bound that it has now: its port with all flows. One that no
+    /// certificate has states 0 flows, one with more than a message holds their number alone.
+    pub(super) fn part_of_link(&self, now: Instant, hop: ChannelId) -> Vec<u8> {
         let written = |numbers: Vec<u64>| RcapTerms::written(2, numbers.into_iter());
         let Some(port) = self.port_of_hop(hop) else { return Vec::new() };
         let mut numbers = Vec::new();
-        if let Some(FlowPort { ahead, mut flows, own }) = port.flow_port(hop) {
-            let part = PortPart::of(&port.medium().settings().link, ahead, &mut flows, own);
+        if let Some(FlowPort { load, mut flows, own }) = port.flow_port(now, hop) {
+            let part = PortPart::of(&port.medium().settings().link, load, &mut flows, own);
             part.write(&flows, &mut |number| numbers.push(number));
         }
         let count = numbers.first().copied().unwrap_or(0);

@@ -23,7 +23,7 @@ impl Node {
         let relaxed = held.and_then(|held| {
             let bound = self.relax_hop(held.hop, delay)?;
             let HopOffer { offer, .. } = self.offer_of_link(entry, held.hop, bound)?;
-            Some((offer, self.part_of_link(held.hop)))
+            Some((offer, self.part_of_link(now, held.hop)))
         });
         let Some((offer, terms)) = relaxed else { return self.keep_across(now, entry) };
         if let Some(across) = &mut self.across {

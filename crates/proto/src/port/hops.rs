@@ -72,9 +72,9 @@ impl Port {
         self.medium.relax(session_of(hop), delay)
     }
 
-    /// The port of a hop for its certificate: `None` where it is no flow of a link, or at a level of one.
-    pub(crate) fn flow_port(&self, hop: ChannelId) -> Option<FlowPort> {
-        self.medium.port_of(session_of(hop))
+    /// The port of a hop for its certificate: `None` where it is no flow of a link.
+    pub(crate) fn flow_port(&self, now: Instant, hop: ChannelId) -> Option<FlowPort> {
+        self.medium.port_of(now, session_of(hop))
     }
 
     /// True if nothing of a hop waits.

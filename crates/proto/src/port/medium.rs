@@ -407,10 +407,10 @@ impl Medium {
         }
     }
 
-    /// The port of a flow of a link that serves the earliest deadline first, for its certificate.
-    pub(super) fn port_of(&self, id: SessionId) -> Option<FlowPort> {
+    /// The port of a flow of a link, for its certificate.
+    pub(super) fn port_of(&self, now: Instant, id: SessionId) -> Option<FlowPort> {
         match self {
-            Self::Link(link) => link.port_of(id),
+            Self::Link(link) => link.port_of(now, id),
             Self::Rether(_) => None,
         }
     }

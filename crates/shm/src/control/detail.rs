@@ -71,6 +71,12 @@ pub struct TermsInfo {
     /// The group with which it shares what the links of its way reserve.
     #[serde(default)]
     pub group: Option<Group>,
+    /// When it was to begin, from the asking on.
+    #[serde(default)]
+    pub begins_ns: u64,
+    /// When it was to end by itself, likewise; 0 where it stays.
+    #[serde(default)]
+    pub ends_ns: u64,
     /// In what time it begins; 0 where it has begun.
     #[serde(default)]
     pub starts_in_ns: u64,

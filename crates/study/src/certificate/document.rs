@@ -2,11 +2,11 @@
 //! unknown, doubled and missing fields, and names where they stand.
 
 use rota_admission::certificate::{
-    Certificate as Made, ChannelTerms, EdfTerms, FlowTerms, FrameTerms, NetworkTerms, NodeTerms, PacketTerms,
-    PromiseTerms, RetherTerms,
+    Certificate as Made, ChannelTerms, FlowTerms, FrameTerms, NetworkTerms, NodeTerms, PacketTerms,
+    PortTerms, PromiseTerms, RetherTerms,
 };
 use rota_check::{
-    Certificate, Channel, Edf, Fault, Flow, Frame, Hop, HopTerms, Network, Packets, Promise, Rether,
+    Certificate, Channel, Fault, Flow, Frame, Hop, HopTerms, Network, Packets, Port, Promise, Rether, VERSION,
 };
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -19,13 +19,14 @@ pub fn write(made: &Made<'_>) -> Value {
         table.insert("node".into(), numbers(NodeTerms::NAMES, hop.node.values()));
         table.insert("frame".into(), numbers(FrameTerms::NAMES, hop.frame.values()));
         match &hop.network {
-            NetworkTerms::Edf(edf, flows) => {
+            NetworkTerms::Port(port, flows) => {
                 let flows = flows.iter().map(|flow| numbers(FlowTerms::NAMES, flow.values()));
-                table.insert("edf".into(), numbers(EdfTerms::NAMES, edf.values()));
+                table.insert("port".into(), numbers(PortTerms::NAMES, port.values()));
                 table.insert("flows".into(), flows.collect());
             }
-            NetworkTerms::Rether(share) => {
-                table.insert("rether".into(), numbers(RetherTerms::NAMES, share.values()));
+            NetworkTerms::Rether(all) => {
+                let all = all.iter().map(|share| numbers(RetherTerms::NAMES, share.values()));
+                table.insert("rether".into(), all.collect());
             }
         }
         Value::Object(table)
@@ -35,7 +36,7 @@ pub fn write(made: &Made<'_>) -> Value {
         "channel": numbers(ChannelTerms::NAMES, made.channel.values()),
         "packets": numbers(PacketTerms::NAMES, made.packets.values()),
         "hops": made.hops.iter().map(hop).collect::<Vec<_>>(),
-        "promise": numbers(PromiseTerms::NAMES, made.promise.values()),
+        "promises": made.promises.iter().map(|one| numbers(PromiseTerms::NAMES, one.values())).collect::<Vec<_>>(),
         "seal": made.seal.to_string(),
     })
 }
@@ -46,8 +47,10 @@ fn numbers(names: &[&str], values: impl Iterator<Item = u64>) -> Value {
 
 /// More fields than any table of a certificate has.
 const FIELDS_MAX: usize = 32;
-/// More hops than any plan has.
-const HOPS_MAX: usize = 64;
+/// As many as sixteen receivers behind the longest ways have.
+const HOPS_MAX: usize = 128;
+/// More receivers than any channel of a node has.
+const PROMISES_MAX: usize = 64;
 
 /// All numbers of a table, and no other field.
 macro_rules! filled {
@@ -76,14 +79,14 @@ pub struct Document {
     channel: Channel,
     packets: Packets,
     hops: Vec<(HopTerms, Frame, Part)>,
-    promise: Promise,
+    promises: Vec<Promise>,
     seal: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    Edf(Edf, Vec<Flow>),
-    Rether(Rether),
+    Port(Port, Vec<Flow>),
+    Rether(Vec<Rether>),
 }
 
 impl Document {
@@ -94,19 +97,28 @@ impl Document {
     pub fn read(text: &str) -> Result<Self, String> {
         let tree: Tree = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let mut table = Table::of("certificate", tree)?;
-        let (version, seal) = (table.number("version")?, table.take("seal")?);
+        let version = table.number("version")?;
+        if version != VERSION {
+            // Its fields are other ones, and none of them is wrong.
+            return Err(format!("version: is {version}; this checker knows version {VERSION}, make it anew"));
+        }
+        let seal = table.take("seal")?;
         let Tree::Text(seal) = seal else { return Err("seal: is no text; write it in quotes".to_owned()) };
         let seal = seal.parse().map_err(|_| "seal: is no whole number of 64 bits".to_owned())?;
         let hops = Tree::list("hops", table.take("hops")?)?;
         if hops.len() > HOPS_MAX {
-            return Err(format!("hops: a path has {HOPS_MAX} hops at most"));
+            return Err(format!("hops: a channel has {HOPS_MAX} hops at most"));
+        }
+        let promises = Tree::list("promises", table.take("promises")?)?;
+        if promises.is_empty() || promises.len() > PROMISES_MAX {
+            return Err(format!("promises: a channel has 1 to {PROMISES_MAX} receivers"));
         }
         let document = Self {
             version,
             channel: part!(table, "channel", Channel),
             packets: part!(table, "packets", Packets),
             hops: hops.into_iter().enumerate().map(|(n, hop)| read_hop(n, hop)).collect::<Result<_, _>>()?,
-            promise: part!(table, "promise", Promise),
+            promises: promises.into_iter().enumerate().map(read_promise).collect::<Result<_, _>>()?,
             seal,
         };
         table.end()?;
@@ -118,25 +130,20 @@ impl Document {
     /// # Errors
     /// The first fault.
     pub fn check(&self) -> Result<(), Fault> {
-        let hop = |(terms, frame, part): &'_ (HopTerms, Frame, Part)| match part {
-            Part::Edf(edf, flows) => (*terms, *frame, Some(*edf), flows.clone(), Rether::default()),
-            Part::Rether(share) => (*terms, *frame, None, Vec::new(), *share),
-        };
-        let kept: Vec<_> = self.hops.iter().map(hop).collect();
-        let hops: Vec<Hop<'_>> = kept
-            .iter()
-            .map(|(terms, frame, edf, flows, share)| {
-                let network = edf.map_or(Network::Rether(*share), |edf| Network::Edf(edf, flows));
-                Hop { terms: *terms, frame: *frame, network }
-            })
-            .collect();
-        let Self { version, channel, packets, promise, seal, .. } = *self;
-        rota_check::check(&Certificate { version, channel, packets, hops: &hops, promise, seal })
+        let hops: Vec<Hop<'_>> = self.hops.iter().map(seen).collect();
+        let Self { version, channel, packets, ref promises, seal, .. } = *self;
+        rota_check::check(&Certificate { version, channel, packets, hops: &hops, promises, seal })
     }
 
-    /// The promise.
+    /// The promise to the receiver whose bound is the longest.
     pub fn promise(&self) -> &Promise {
-        &self.promise
+        let longest = self.promises.iter().max_by_key(|promise| promise.delay);
+        longest.expect("the reader takes no document without one")
+    }
+
+    /// How many receivers the channel has.
+    pub fn receivers(&self) -> usize {
+        self.promises.len()
     }
 
     /// The request.
@@ -144,10 +151,23 @@ impl Document {
         &self.channel
     }
 
-    /// How many hops the path has.
+    /// How many hops there are on all ways.
     pub fn hops(&self) -> usize {
         self.hops.len()
     }
+}
+
+/// A hop as the checker has it.
+fn seen((terms, frame, part): &(HopTerms, Frame, Part)) -> Hop<'_> {
+    let network = match part {
+        Part::Port(port, flows) => Network::Port(*port, flows),
+        Part::Rether(all) => Network::Rether(all),
+    };
+    Hop { terms: *terms, frame: *frame, network }
+}
+
+fn read_promise((n, tree): (usize, Tree)) -> Result<Promise, String> {
+    Ok(filled!(Table::of(&format!("promises[{n}]"), tree)?, Promise))
 }
 
 fn read_hop(n: usize, tree: Tree) -> Result<(HopTerms, Frame, Part), String> {
@@ -155,18 +175,24 @@ fn read_hop(n: usize, tree: Tree) -> Result<(HopTerms, Frame, Part), String> {
     let terms = part!(table, "node", HopTerms);
     let frame = part!(table, "frame", Frame);
     let part = if table.has("rether") {
-        Part::Rether(part!(table, "rether", Rether))
+        Part::Rether(each(&mut table, "rether", |table| Ok(filled!(table, Rether)))?)
     } else {
-        let edf = part!(table, "edf", Edf);
-        let flows = Tree::list(&table.place("flows"), table.take("flows")?)?;
-        let flow = |(k, tree)| -> Result<Flow, String> {
-            let place = format!("{}[{k}]", table.place("flows"));
-            Ok(filled!(Table::of(&place, tree)?, Flow))
-        };
-        Part::Edf(edf, flows.into_iter().enumerate().map(flow).collect::<Result<_, _>>()?)
+        let port = part!(table, "port", Port);
+        Part::Port(port, each(&mut table, "flows", |table| Ok(filled!(table, Flow)))?)
     };
     table.end()?;
     Ok((terms, frame, part))
+}
+
+/// The tables of a list.
+fn each<T>(
+    table: &mut Table,
+    name: &str,
+    read: impl Fn(Table) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let place = table.place(name);
+    let list = Tree::list(&place, table.take(name)?)?;
+    list.into_iter().enumerate().map(|(k, tree)| read(Table::of(&format!("{place}[{k}]"), tree)?)).collect()
 }
 
 /// A JSON value of the kinds that a certificate has. A table keeps the order of its fields.

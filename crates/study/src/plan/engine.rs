@@ -8,7 +8,7 @@ use super::route::{HOPS_MAX, Step, routes};
 use super::statistical::Borne;
 use super::tree::Tree;
 use crate::certificate::document::Document;
-use rota_admission::certificate::Terms;
+use rota_admission::certificate::{Branch, Life, Terms};
 use rota_admission::path::{self, Hop, PathTest, counts_for_jitter};
 use rota_admission::rtip::{Chance, Messages, Packets};
 use rota_admission::subnet::{Ask, RetherShare, payload_max};
@@ -69,8 +69,7 @@ pub struct Accepted {
     /// The chance that a message is late, at most: the sum of all its packets at each hop.
     pub late: Chance,
     /// The certificate, as a JSON document that the independent checker accepts. None of a statistical
-    /// channel, where a cable serves levels, whose test no certificate states yet, and of a member of a group
-    /// under a token.
+    /// channel, and of a member of a group under a token.
     pub certificate: Option<Value>,
 }
 
@@ -246,28 +245,24 @@ impl<'t> Plan<'t> {
             legs.push(leg);
         }
         legs.reverse();
-        let certificate = self.proven(wanted, packet_max, &seat, &ask, (&hops, &legs))?;
+        let places: Vec<usize> = (0..hops.len()).collect();
+        let way = Branch { hops: &hops, places: &places };
+        let certificate = self.proven(wanted, packet_max, &seat, &ask, (&legs, &[way]))?;
         Ok(Trial { ask, seat, packets, hops, legs, certificate })
     }
 
-    /// The certificate of a way that was accepted, which the independent checker has accepted, too.
+    /// The certificate of hops that were accepted and the ways over them, which the independent checker has
+    /// accepted, too.
     pub(super) fn proven(
         &self,
         wanted: &Wanted,
         packet_max: Octets,
         seat: &Seat,
         ask: &Ask,
-        (hops, legs): (&[Hop], &[Leg]),
+        (legs, branches): (&[Leg], &[Branch<'_>]),
     ) -> Result<Option<Value>, Box<Refused>> {
         if !wanted.chances.is_guaranteed() {
             // No number shows that sources are independent.
-            return Ok(None);
-        }
-        if let Some(leg) = legs.iter().find(|leg| self.has_levels(&leg.step)) {
-            if wanted.life.end.is_some() {
-                let why = "a channel over a port of levels (rcsp) has no end; leave it out".to_owned();
-                return Err(Box::new(Refused { why, ..refused(Some(leg.step), "RcspLevel", Span::ZERO) }));
-            }
             return Ok(None);
         }
         if wanted.group.is_some() && legs.iter().any(|leg| self.is_ring(&leg.step)) {
@@ -282,8 +277,9 @@ impl<'t> Plan<'t> {
             // The bound counts from the moment at which the program hands a message over.
             host_slack: Span::ZERO,
             clocks: CLOCKS,
+            life: Life { from: wanted.life.start, until: wanted.life.end },
         };
-        let made = self.certified(&terms, seat, ask, hops, legs);
+        let made = self.certified(&terms, seat, ask, (legs, branches));
         let certificate = made.map_err(|(step, why)| self.denied(&step, why))?;
         let unproven = |why: String| Refused { why, ..refused(None, "Certificate", Span::ZERO) };
         let document = Document::read(&certificate.to_string()).map_err(unproven)?;

@@ -43,6 +43,12 @@ impl Life {
         Self { end: self.end.map(|end| end + delay + QUIET), ..self }
     }
 
+    /// True if both are charged at some moment.
+    pub fn meets(&self, other: &Self) -> bool {
+        let before = |one: &Self, next: &Self| one.end.is_some_and(|end| end <= next.start);
+        !before(self, other) && !before(other, self)
+    }
+
     /// True if the channel is charged at this moment.
     pub fn has(&self, at: Span) -> bool {
         self.start <= at && self.end.is_none_or(|end| at < end)

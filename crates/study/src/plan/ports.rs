@@ -6,16 +6,13 @@ use super::ledger::{Entry, QUIET, Seat};
 use super::route::Step;
 use crate::certificate::document;
 use rota_admission::certificate::{
-    FlowTerms, FrameTerms, HopTerms, NetworkTerms, NoCertificate, NodeTerms, Terms, certify, edf_terms,
-    rether_terms,
+    Branch, FlowTerms, FrameTerms, HopTerms, Life, NetworkTerms, NoCertificate, NodeTerms, PromiseTerms,
+    RetherTerms, Standing, Terms, certify, port_terms, rether_terms,
 };
-use rota_admission::path::Hop;
-use rota_admission::rtip::{
-    Chance, Denied, Discipline, Flow, NodeTest, Point, Regulator, Scheduler, Traffic,
-};
+use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Regulator, Traffic};
 use rota_admission::subnet::{
-    Ask, LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, RetherSegment, RetherShare, Subnet,
-    carried_step, link_ahead, link_others,
+    Ask, LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, PortLoad, RetherSegment,
+    RetherShare, Subnet, carried_step, link_others,
 };
 use rota_lab::Medium;
 use rota_units::Span;
@@ -71,11 +68,6 @@ impl Plan<'_> {
 
     pub(super) fn is_ring(&self, step: &Step) -> bool {
         self.topology.segments[step.segment].medium != Medium::Link
-    }
-
-    /// True if the port of a step serves levels.
-    pub(super) fn has_levels(&self, step: &Step) -> bool {
-        !self.is_ring(step) && self.discipline(step.segment).scheduler == Scheduler::Rcsp
     }
 
     /// How the node of a step holds packets: by the discipline of its port, where that is one of a cable.
@@ -303,90 +295,126 @@ impl Plan<'_> {
         delay.minus(self.params[step.segment].link.host_slack)
     }
 
-    /// The channels of a cable's port at a moment, each with its bound: all that is none, those that stand,
-    /// and the new one with its group, which is the last one.
-    fn flows(&self, leg: &Leg, seat: &Seat, ask: &Ask, at: Span) -> Vec<(Ask, Span)> {
+    /// The load of a cable's port beside channels, and the share of ordinary traffic.
+    fn others(&self, step: &Step) -> (PortLoad, (Ask, Span)) {
+        link_others(&self.params[step.segment], self.discipline(step.segment), Span::ZERO)
+    }
+
+    /// The channels of a cable's port in the life of a new one, each with its bound: the share of ordinary
+    /// traffic, those that stand, and the new one with its group, which is the last one.
+    fn flows(&self, leg: &Leg, seat: &Seat, ask: &Ask) -> Vec<Standing> {
         let step = &leg.step;
-        let mut all: Vec<(Ask, Span)> = link_others(&self.params[step.segment], Span::ZERO).collect();
-        let standing = self.standing(step, at, seat).into_iter();
-        all.extend(standing.map(|entry| (entry.ask, self.on_port(step, entry.delay))));
+        let mut all = vec![Standing::always(self.others(step).1)];
+        let mut known: Vec<usize> = seat.group.iter().map(|(group, _)| *group).collect();
+        for entry in self.ledger.guaranteed(step, seat.channel) {
+            let lanes = match entry.seat.group {
+                None => 1,
+                Some((group, _)) if known.contains(&group) => 0,
+                Some((group, at_once)) => {
+                    known.push(group);
+                    at_once
+                }
+            };
+            let (life, delay) = (entry.seat.life, self.on_port(step, entry.delay));
+            if life.meets(&seat.life) {
+                let life = life_of(life);
+                all.extend(std::iter::repeat_n(Standing { ask: entry.ask, delay, life }, lanes));
+            }
+        }
         let lanes = seat.group.map_or(1, |(_, at_once)| at_once);
-        all.extend(vec![(*ask, self.on_port(step, leg.delay)); lanes]);
+        let (delay, life) = (self.on_port(step, leg.delay), life_of(seat.life));
+        all.extend(vec![Standing { ask: *ask, delay, life }; lanes]);
         all
     }
 
-    /// The moment whose set of channels a certificate states at a hop: the first of those with the most. On a
-    /// cable where some channel ends no busy period of any set may be longer than [`QUIET`].
-    fn stated(&self, leg: &Leg, seat: &Seat, ask: &Ask) -> Result<Span, DeniedAt> {
-        let step = &leg.step;
-        let moments = self.ledger.moments(step.segment, seat);
-        let count = |at: Span| self.ledger.at(step.segment, at, seat.channel).count();
-        let fullest = moments.iter().copied().rev().max_by_key(|at| count(*at)).unwrap_or(seat.life.start);
-        let ends = seat.life.end.is_some() || self.ledger.has_end(step);
-        if self.is_ring(step) {
-            return Ok(leg.moment);
+    /// The test of a cable's port for a certificate. Where some channel ends no busy period may be longer than
+    /// [`QUIET`].
+    fn port_stated<'m>(
+        &self,
+        leg: &Leg,
+        seat: &Seat,
+        all: &[Standing],
+        Memory { flows, terms, .. }: &'m mut Memory,
+    ) -> Result<NetworkTerms<'m>, Denied> {
+        let none = |of: &Standing| Flow { traffic: of.ask.traffic, service: Span::ZERO, delay: Span::ZERO };
+        (*flows, *terms) = (all.iter().map(none).collect(), vec![FlowTerms::default(); all.len()]);
+        let (link, load) = (&self.params[leg.step.segment].link, self.others(&leg.step).0);
+        let made = port_terms(link, &load, all, all.len() - 1, flows, terms)?;
+        let ends = seat.life.end.is_some() || self.ledger.has_end(&leg.step);
+        if let NetworkTerms::Port(port, _) = made
+            && let quiet = CLOCKS.longer(Span::from_nanos(port.horizon))
+            && ends
+            && quiet > QUIET
+        {
+            return Err(Denied::new(NodeTest::Undecided, quiet.minus(QUIET)));
         }
-        if !ends {
-            return Ok(fullest);
-        }
-        for at in moments {
-            let all = self.flows(leg, seat, ask, at);
-            let (mut flows, mut terms) = (vec![none(ask); all.len()], vec![FlowTerms::default(); all.len()]);
-            let params = &self.params[step.segment];
-            let ahead = link_ahead(params, Span::ZERO);
-            let made = edf_terms(&params.link, ahead, &all, all.len() - 1, &mut flows, &mut terms);
-            if let NetworkTerms::Edf(edf, _) = made.map_err(|why| (why, at))?
-                && let quiet = CLOCKS.longer(Span::from_nanos(edf.horizon))
-                && quiet > QUIET
-            {
-                let margin = quiet.minus(QUIET);
-                return Err((Denied::new(NodeTest::Undecided, margin), at));
-            }
-        }
-        Ok(fullest)
+        Ok(made)
     }
 
-    /// The certificate of a channel that does not stand yet. It states what stands before it.
+    /// The share of a ring at each moment of a channel's life.
+    fn ring_stated(
+        &self,
+        leg: &Leg,
+        seat: &Seat,
+        ask: &Ask,
+        share: &RetherShare,
+    ) -> Result<Vec<RetherTerms>, DeniedAt> {
+        let moments = self.ledger.moments(leg.step.segment, seat).into_iter();
+        let stated = |at: Span| {
+            let of = |part: &RetherSegment<'_>| {
+                let then = part.share(ask, share.pace)?;
+                Ok(rether_terms(part, ask, &then, at))
+            };
+            self.on_ring(&leg.step, seat, at, of).map_err(|why| (why, at))
+        };
+        moments.map(stated).collect()
+    }
+
+    /// The certificate of a channel with these hops and the ways over them. It states what stands before it.
     pub(super) fn certified(
         &self,
         terms: &Terms,
         seat: &Seat,
         ask: &Ask,
-        hops: &[Hop],
-        legs: &[Leg],
+        (legs, branches): (&[Leg], &[Branch<'_>]),
     ) -> Result<Value, (Step, DeniedAt)> {
-        let mut memory = Vec::new();
-        for leg in legs {
-            let at = self.stated(leg, seat, ask).map_err(|why| (leg.step, why))?;
-            let all = self.flows(leg, seat, ask, at);
-            let (flows, terms) = (vec![none(ask); all.len()], vec![FlowTerms::default(); all.len()]);
-            memory.push((at, all, flows, terms));
-        }
+        let mut memory: Vec<Memory> = legs.iter().map(|_| Memory::default()).collect();
         let mut parts: Vec<HopTerms<'_>> = Vec::new();
-        for (leg, (at, all, flows, terms)) in legs.iter().zip(&mut memory) {
-            let params = &self.params[leg.step.segment];
-            let refused = |why: Denied| (leg.step, (why, *at));
-            let network: NetworkTerms<'_> = match &leg.share {
-                Some(share) => self
-                    .on_ring(&leg.step, seat, *at, |part| Ok(rether_terms(part, ask, share)))
-                    .map_err(refused)?,
+        for (leg, memory) in legs.iter().zip(&mut memory) {
+            let refused = |why| (leg.step, why);
+            let network = match &leg.share {
+                Some(share) => {
+                    memory.shares = self.ring_stated(leg, seat, ask, share).map_err(refused)?;
+                    NetworkTerms::Rether(&memory.shares)
+                }
                 None => {
-                    let ahead = link_ahead(params, Span::ZERO);
-                    let made = edf_terms(&params.link, ahead, all, all.len() - 1, flows, terms);
-                    made.map_err(refused)?
+                    let all = self.flows(leg, seat, ask);
+                    let made = self.port_stated(leg, seat, &all, memory);
+                    made.map_err(|why| refused((why, seat.life.start)))?
                 }
             };
-            parts.push(HopTerms { node: NodeTerms::default(), frame: FrameTerms::of(&params.link), network });
+            let frame = FrameTerms::of(&self.params[leg.step.segment].link);
+            parts.push(HopTerms { node: NodeTerms::default(), frame, network });
         }
-        match certify(terms, hops, &mut parts) {
+        let mut promises = vec![PromiseTerms::default(); branches.len()];
+        match certify(terms, branches, &mut parts, &mut promises) {
             Ok(certificate) => Ok(document::write(&certificate)),
             Err(NoCertificate::Traffic(_) | NoCertificate::Path(_)) => unreachable!("both were tested"),
         }
     }
 }
 
-fn none(ask: &Ask) -> Flow {
-    Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO }
+/// What a certificate borrows.
+#[derive(Default)]
+struct Memory {
+    flows: Vec<Flow>,
+    terms: Vec<FlowTerms>,
+    shares: Vec<RetherTerms>,
+}
+
+/// A life as certificates have it.
+fn life_of(life: super::ledger::Life) -> Life {
+    Life { from: life.start, until: life.end }
 }
 
 /// The bound of a group of so many reservations at a port without them: `had` where its members have one,

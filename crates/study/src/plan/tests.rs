@@ -11,10 +11,16 @@ fn plan() -> String {
     std::fs::read_to_string(path).expect("the plan is part of the repository")
 }
 
+/// The certificate of a channel of that plan, by its place.
+pub(crate) fn certificate(at: usize) -> String {
+    let accepted = decided(&plan()).swap_remove(at).expect("it is accepted");
+    format!("{:#}", accepted.certificate.expect("it has one"))
+}
+
 /// The answer to each channel of a plan's text.
 fn decided(text: &str) -> Vec<Result<Accepted, Box<Refused>>> {
     let file = parse(text, Path::new("")).expect(text);
-    let answers = decide(&file).into_iter().map(|one| match one.answer {
+    let answers = decide(&file).0.into_iter().map(|one| match one.answer {
         Answer::Accepted(accepted) => Ok(accepted),
         Answer::Refused(refused) => Err(refused),
         Answer::Left(_) => panic!("this plan has none that leaves"),

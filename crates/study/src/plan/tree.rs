@@ -16,9 +16,11 @@ use super::file::Wanted;
 use super::ledger::Seat;
 use super::ports::Want;
 use super::route::{Step, routes};
+use rota_admission::certificate::Branch as Way;
 use rota_admission::path::{self, Hop, counts_for_jitter};
 use rota_admission::rtip::{Chance, Packets};
 use rota_units::{Octets, Span};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A hop of a tree.
@@ -259,11 +261,36 @@ impl Plan<'_> {
         }
     }
 
+    /// The certificate of all branches of a channel to several receivers, as it stands; none of one that is
+    /// not there, or without receivers.
+    pub fn certificate_of(&self, name: &str) -> Result<Option<Value>, Box<Refused>> {
+        let Some(tree) = self.trees.get(name).filter(|tree| !tree.ways.is_empty()) else { return Ok(None) };
+        // Hops of a way in its order, and each of them once.
+        let mut segments: Vec<usize> = Vec::new();
+        let mut ways = Vec::new();
+        for way in tree.ways.values() {
+            let place = |step: &Step| {
+                segments.iter().position(|known| *known == step.segment).unwrap_or_else(|| {
+                    segments.push(step.segment);
+                    segments.len() - 1
+                })
+            };
+            let places: Vec<usize> = way.iter().map(place).collect();
+            ways.push((tree.hops(way), places));
+        }
+        let legs: Vec<Leg> = segments.iter().map(|segment| tree.edges[segment].leg.clone()).collect();
+        let branches: Vec<Way<'_>> = ways.iter().map(|(hops, places)| Way { hops, places }).collect();
+        let ask = asked_of(&tree.packets);
+        self.proven(&tree.wanted, tree.packet_max, &tree.seat, &ask, (&legs, &branches))
+    }
+
     /// The promise to a receiver of the tree.
     fn branch(&self, tree: &Tree, receiver: usize) -> Result<Accepted, Box<Refused>> {
         let (way, ask, packets) = (&tree.ways[&receiver], asked_of(&tree.packets), tree.packets);
         let (hops, legs) = (tree.hops(way), tree.legs(way));
-        let certificate = self.proven(&tree.wanted, tree.packet_max, &tree.seat, &ask, (&hops, &legs))?;
+        let places: Vec<usize> = (0..hops.len()).collect();
+        let way = Way { hops: &hops, places: &places };
+        let certificate = self.proven(&tree.wanted, tree.packet_max, &tree.seat, &ask, (&legs, &[way]))?;
         let delay = path::delay(&hops, packets.spread, CLOCKS);
         let jitter = path::jitter(&hops, packets.spread, CLOCKS);
         Ok(Accepted { packets, legs, delay, jitter, late: Chance::NEVER, certificate })

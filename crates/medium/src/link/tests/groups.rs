@@ -84,9 +84,9 @@ fn a_group_is_reserved_whole_or_not_at_all() {
     assert_eq!((loads(&bench), reserved(&bench)), (Vec::new(), before));
     flow_of(&mut bench, 102, member(TALK, 2)).expect("two fit");
     assert!(flow_during(&mut bench, 103, 2, Life::ALWAYS).is_err(), "both are taken");
-    assert!(bench.link.port_of(SessionId(102)).is_none(), "no certificate");
-    let port = bench.link.port_of(SessionId(90)).expect("a flow by itself");
-    let of_group = |(ask, _): &&(rota_admission::subnet::Ask, Span)| ask.traffic == member(TALK, 2).traffic;
+    assert!(bench.link.port_of(Instant::ZERO, SessionId(102)).is_none(), "no certificate");
+    let port = bench.link.port_of(Instant::ZERO, SessionId(90)).expect("a flow by itself");
+    let of_group = |of: &&rota_admission::certificate::Standing| of.ask.traffic == member(TALK, 2).traffic;
     assert_eq!(port.flows.iter().filter(of_group).count(), 2, "others state the group as two channels");
     bench.link.release(bench.now, SessionId(102));
     assert!(flow_during(&mut bench, 104, 2, Life::ALWAYS).is_ok());

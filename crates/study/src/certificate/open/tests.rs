@@ -1,8 +1,8 @@
 use super::*;
-use rota::{ChannelInfo, NodeId};
+use rota::{ChannelInfo, NodeId, ReceiverInfo};
 use rota_admission::certificate::StandingShare;
-use rota_admission::rtip::{Discipline, Point, Traffic};
-use rota_admission::subnet::{LINK_FLOWS_OWN, LINK_POINTS, LinkPort, payload_max};
+use rota_admission::rtip::{Discipline, Point, Scheduler, Traffic};
+use rota_admission::subnet::{Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, payload_max};
 use rota_admission::{Pace, Request, SegmentParams, admit};
 use rota_units::BitRate;
 
@@ -75,7 +75,7 @@ fn the_parts_of_a_way_make_a_certificate_that_adds_up() {
     let detail = across();
     let made = certificate(&detail).expect("each hop has its part");
     let sum = sum(&detail).expect("the way is known");
-    assert_eq!(made["promise"]["delay"], sum.delay.as_nanos());
+    assert_eq!(made["promises"][0]["delay"], sum.delay.as_nanos());
     assert_eq!(made["hops"].as_array().map(Vec::len), Some(2));
     assert_eq!(sum.packets.count, 4);
     let hops: u64 = detail.hops.iter().map(|hop| hop.bound_ns).sum();
@@ -90,7 +90,7 @@ fn a_channel_of_one_segment_has_one_hop() {
     let bound = hops[0].bound_ns;
     let detail =
         ChannelDetail { info: info(), terms: Some(terms), hops, destination: None, receivers: Vec::new() };
-    assert_eq!(certificate(&detail).expect("it has its part")["promise"]["delay"], bound);
+    assert_eq!(certificate(&detail).expect("it has its part")["promises"][0]["delay"], bound);
 }
 
 /// No number of a part can be another one, and no part may be missing.
@@ -119,16 +119,18 @@ fn a_part_that_is_changed_or_missing_makes_no_certificate() {
 }
 
 /// The hop of a cable on which such a channel stands behind `others`, beside slots of so long in a window.
-fn cable(mbit: u64, ask: &Ask, others: usize, units: Span) -> HopInfo {
+fn cable(mbit: u64, ask: &Ask, (scheduler, others): (Scheduler, usize), units: Span) -> HopInfo {
     let params = SegmentParams::new(BitRate::from_mbit(mbit), 2);
     let none = Flow { traffic: ask.traffic, service: Span::ZERO, delay: Span::ZERO };
     let (flows, points) = (vec![none; others + 1 + LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);
-    let mut port = LinkPort::new(params, Discipline::default(), flows, points).expect("it is empty");
+    let discipline = Discipline::of(Some(scheduler), None).expect("its usual regulator");
+    let mut port = LinkPort::new(params, discipline, flows, points).expect("it is empty");
     port.set_units(units).expect("it has no channel");
     let offers: Vec<_> = (0..=others).map(|_| port.admit_best(ask).expect("it has room")).collect();
-    let (ahead, rest) = port.others().expect("it serves no levels");
-    let mut all: Vec<_> = port.channels().iter().map(|flow| (*ask, flow.delay)).chain(rest).collect();
-    let part = PortPart::of(&params.link, ahead, &mut all, others);
+    let (load, rest) = port.others();
+    let all = port.channels().iter().map(|flow| (*ask, flow.delay)).chain([rest]);
+    let mut all: Vec<_> = all.map(Standing::always).collect();
+    let part = PortPart::of(&params.link, load, &mut all, others);
     let mut numbers = Vec::new();
     part.write(&all, &mut |number| numbers.push(number));
     let offer = offers.last().expect("there is one");
@@ -147,26 +149,116 @@ fn cable(mbit: u64, ask: &Ask, others: usize, units: Span) -> HopInfo {
 
 /// A way over a segment and a cable, on which other channels stand.
 fn over_cable(others: usize, units: Span) -> ChannelDetail {
+    over_cable_by(Scheduler::DelayEdd, others, units)
+}
+
+fn over_cable_by(scheduler: Scheduler, others: usize, units: Span) -> ChannelDetail {
     let packet_max = payload_max(&rota_admission::Framing::ETHERNET).get();
     let terms = terms(5_000, packet_max);
     let Packets { traffic, octets, .. } =
         terms_of(&terms).messages.packets(Octets::new(packet_max)).expect("sound");
     let ask = Ask { traffic, octets, octets_least: Octets::new(1) };
-    let hops = vec![hop(100, traffic, octets.get(), true), cable(10, &ask, others, units)];
+    let hops = vec![hop(100, traffic, octets.get(), true), cable(10, &ask, (scheduler, others), units)];
     ChannelDetail { info: info(), terms: Some(terms), hops, destination: None, receivers: Vec::new() }
 }
 
 #[test]
 fn a_hop_over_a_link_has_its_part_beside_other_channels_and_slots() {
-    for (others, units) in [(0, Span::ZERO), (4, Span::ZERO), (2, Span::from_nanos(5_432_109))] {
-        let detail = over_cable(others, units);
+    let units = Span::from_nanos(5_432_109);
+    // The last one: slots take more than half of the link.
+    let cases = [(0, Span::ZERO), (4, Span::ZERO), (2, units), (0, units * 3)];
+    let by = |scheduler| cases.map(|(others, units)| (scheduler, others, units));
+    for (scheduler, others, units) in [Scheduler::DelayEdd, Scheduler::Rcsp].map(by).into_iter().flatten() {
+        let detail = over_cable_by(scheduler, others, units);
         let made = certificate(&detail).unwrap_or_else(|why| panic!("{others} {units}: {why}"));
         let sum = sum(&detail).expect("the way is known").delay.as_nanos();
-        assert_eq!(made["promise"]["delay"], sum, "{others} {units}");
+        assert_eq!(made["promises"][0]["delay"], sum, "{others} {units}");
         let flows = made["hops"][1]["flows"].as_array().map(Vec::len);
-        let slots = usize::from(units > Span::ZERO);
-        assert_eq!(flows, Some(others + 1 + slots + 5), "four announcements, and the share of other traffic");
+        assert_eq!(flows, Some(others + 2), "the channels, and the share of other traffic");
+        assert_eq!(made["hops"][1]["port"]["levels"], u64::from(scheduler == Scheduler::Rcsp));
     }
+}
+
+/// The node of a cable states the life of each flow there, and each set in the life of the channel is tested.
+#[test]
+fn a_channel_that_is_booked_has_a_certificate_of_its_time() {
+    let detail = over_cable(2, Span::ZERO);
+    let (part, mut flows) = read_port(&detail.hops[1].part).expect("it was written");
+    let ms = Span::from_millis;
+    let link = part.frame.link().expect("a port");
+    let life = |from, until| Life { from: ms(from), until: Some(ms(until)) };
+    flows[part.own].life = life(5_000, 100_000);
+    // Two others of which one ends before the next begins, and one that has gone by then.
+    let other = flows.iter().position(|flow| flow.ask == flows[part.own].ask).filter(|at| *at != part.own);
+    let other = other.unwrap_or(part.own + 1);
+    flows[other].life = life(1_000, 20_000);
+    flows.extend([life(20_000, 400_000), life(100, 4_000)].map(|life| Standing { life, ..flows[other] }));
+    let told = |flows: &[Standing], begins: u64, ends: u64| {
+        let (mut flows, mut numbers, mut detail) = (flows.to_vec(), Vec::new(), detail.clone());
+        let part = PortPart::of(&link, part.load, &mut flows, part.own);
+        part.write(&flows, &mut |number| numbers.push(number));
+        detail.hops[1].part = numbers;
+        let terms = detail.terms.as_mut().expect("it is sent here");
+        (terms.begins_ns, terms.ends_ns) = (begins * 1_000_000, ends * 1_000_000);
+        certificate(&detail)
+    };
+    let made = told(&flows, 6_000, 90_000).expect("each set keeps its bound");
+    assert_eq!(
+        (&made["channel"]["begins"], &made["channel"]["ends"]),
+        (&6_000_000_000u64.into(), &90_000_000_000u64.into())
+    );
+    assert_eq!(made["hops"][1]["flows"].as_array().map(Vec::len), Some(flows.len()));
+    let why = [told(&flows, 4_000, 90_000), told(&flows, 6_000, 99_800), told(&flows, 6_000, 0)];
+    for why in why {
+        assert!(why.expect_err("it counts for less time").contains("life fails"));
+    }
+    // Many that begin in its life take the bound of it.
+    let many = vec![Standing { life: life(50_000, 60_000), ..flows[other] }; 40];
+    assert!(told(&[flows.clone(), many.clone()].concat(), 6_000, 90_000).is_err());
+    let gone = many.iter().map(|flow| Standing { life: life(200_000, 210_000), ..*flow });
+    let behind = [flows, gone.collect()].concat();
+    assert!(told(&behind, 6_000, 90_000).is_ok(), "behind its end they are in nobody's way");
+}
+
+/// Three receivers: two behind a cable, of which each has a segment of its own, and one on the first segment.
+/// The cable is stated to the first of them alone.
+#[test]
+fn a_channel_to_several_receivers_has_one_certificate_of_its_tree() {
+    let one = over_cable(1, Span::ZERO);
+    let packet_max = one.terms.expect("it is sent here").packet_max_octets;
+    let packets =
+        terms_of(&terms(5_000, packet_max)).messages.packets(Octets::new(packet_max)).expect("sound");
+    let last = |mbit, node_id| HopInfo {
+        node_id: NodeId(node_id),
+        ..hop(mbit, packets.traffic, packets.octets.get(), true)
+    };
+    let [mut first, mut cable] = [one.hops[0].clone(), one.hops[1].clone()];
+    (first.node_id, cable.node_id) = (NodeId(1), NodeId(2));
+    let silent = HopInfo { part: Vec::new(), ..cable.clone() };
+    let to = |node: u64, hops: Vec<HopInfo>| ReceiverInfo {
+        node_id: NodeId(node),
+        state: "in".into(),
+        hops,
+        ..ReceiverInfo::default()
+    };
+    let receivers = vec![
+        to(8, vec![first.clone(), cable, last(100, 3)]),
+        ReceiverInfo { state: "left".into(), ..to(9, Vec::new()) },
+        to(7, vec![first.clone(), silent, last(10, 3)]),
+        to(6, vec![first]),
+    ];
+    let detail = ChannelDetail { hops: Vec::new(), receivers, ..one };
+    let made = certificate(&detail).expect("each hop has its part");
+    let of = |place: &str| made.pointer(place).and_then(Value::as_u64);
+    let before = [0, 1, 2, 3, 4].map(|n| of(&format!("/hops/{n}/node/before")));
+    // The segment goes to the cable's node for two of them, and to the third one by a slot of its own.
+    assert_eq!(before, [Some(0), Some(1), Some(2), Some(2), Some(0)]);
+    let ends = [0, 1, 2, 3].map(|n| of(&format!("/promises/{n}/hop")));
+    assert_eq!(ends, [Some(3), Some(4), Some(5), None]);
+    let document = Document::read(&made.to_string()).expect("its own form");
+    assert_eq!((document.check(), document.receivers()), (Ok(()), 3));
+    let none = ChannelDetail { receivers: detail.receivers[1..2].to_vec(), ..detail };
+    assert!(certificate(&none).is_err(), "nobody receives");
 }
 
 /// The numbers of a link prove its bound, or there is no certificate.
@@ -181,11 +273,11 @@ fn a_part_of_a_link_that_proves_nothing_makes_no_certificate() {
     };
     fails(&|hop| hop.bound_ns -= 1, "delay");
     fails(&|hop| hop.part = Vec::new(), "hop 2 has no part: node trunk states none for its link");
-    fails(&|hop| hop.part = vec![0], "levels");
+    fails(&|hop| hop.part = vec![0], "no flow");
     fails(&|hop| hop.part = vec![180], "180 flows");
     fails(&|hop| _ = hop.part.pop(), "a form");
     // The card has a whole millisecond ahead: no bound that was found without it holds.
-    let card_ahead = 1 + FrameTerms::NAMES.len();
+    let card_ahead = 2 + FrameTerms::NAMES.len();
     fails(&|hop| hop.part[card_ahead] += 1_000_000, "fails its test");
 }
 
@@ -194,10 +286,8 @@ fn a_part_of_a_link_that_proves_nothing_makes_no_certificate() {
 fn a_part_of_a_link_is_certified_or_told_why_not_whatever_its_numbers_are() {
     let sound = over_cable(2, Span::ZERO).hops.remove(1).part;
     let certified = |numbers: &[u64]| {
-        let mut flows = Vec::new();
-        let mut numbers_of = numbers.iter().copied();
-        let read = PortPart::read(&mut numbers_of, &mut |ask, delay| flows.push((ask, delay)))?;
-        Some(certify_part(numbers.to_vec(), &read.frame.link()?, &flows[read.own]))
+        let (part, flows) = read_port(numbers)?;
+        Some(certify_part(numbers.to_vec(), &part.frame.link()?, &flows[part.own]))
     };
     let made = certified(&sound).expect("it reads").expect("a certificate");
     assert_eq!(made["hops"].as_array().map(Vec::len), Some(1));
@@ -224,5 +314,5 @@ fn committed_parts_of_links_are_read_back() {
 /// the slot is the first one, and a preparation shorter than a frame: with others it is another statement.
 fn is_told(at: usize) -> bool {
     let names: Vec<&str> = FrameTerms::NAMES.iter().chain(RetherTerms::NAMES).copied().collect();
-    !["offset", "t_nrt", "periodic", "prepare"].contains(&names[at])
+    !["from", "offset", "t_nrt", "periodic", "prepare"].contains(&names[at])
 }

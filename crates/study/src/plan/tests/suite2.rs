@@ -3,8 +3,8 @@
 use super::*;
 use crate::plan::ledger::{Life, QUIET, Seat};
 use proptest::prelude::*;
-use rota_admission::rtip::{Chance, Flow, edf_exact};
-use rota_admission::subnet::{Ask, link_ahead, link_others, packet_cost};
+use rota_admission::rtip::{Chance, Discipline, Flow, edf_exact_below};
+use rota_admission::subnet::{Ask, link_others, packet_cost};
 use rota_units::Octets;
 
 /// A plan of the repository.
@@ -16,7 +16,7 @@ fn of(name: &str) -> PlanFile {
 /// Each decision by name: accepted, or why not. All certificates hold.
 fn told(plan: &PlanFile) -> Vec<(String, Result<Accepted, Box<Refused>>)> {
     let mut all = Vec::new();
-    for Decision { wanted, name, answer } in decide(plan) {
+    for Decision { wanted, name, answer } in decide(plan).0 {
         match answer {
             Answer::Accepted(accepted) => {
                 // No certificate states the share of a group under a token.
@@ -59,6 +59,58 @@ fn a_full_partition_of_a_plan_refuses_by_name_and_the_others_have_room() {
     // Without partitions there is room.
     let undivided = PlanFile { partitions: vec![file::Parted::default(); 3], ..plan };
     assert_eq!(accepted(&told(&undivided)), [true; 4]);
+}
+
+/// Certificates of channels that are booked state who stands when, and hold for each set in their lives.
+#[test]
+fn a_booked_channel_of_a_plan_has_a_certificate_of_its_whole_life() {
+    let mut plan = of("advance.toml");
+    // Smaller ones, so that several have room at once; the second one begins and ends while the third stands.
+    for (wanted, (start, end)) in plan.wanted.iter_mut().zip([(0, 60), (30, 90), (10, 200), (150, 160)]) {
+        wanted.messages.s_max = Octets::new(300);
+        wanted.life = Life { start: s(start), end: Some(s(end)) };
+    }
+    let all = told(&plan);
+    assert_eq!(accepted(&all), [true; 4]);
+    let made = |at: usize| all[at].1.as_ref().expect("accepted").certificate.clone().expect("it has one");
+    let third = made(2);
+    assert_eq!(
+        (&third["channel"]["begins"], &third["channel"]["ends"]),
+        (&json!(10_000_000_000u64), &json!(200_000_000_000u64))
+    );
+    let flows = third["hops"][1]["flows"].as_array().expect("a cable");
+    let starts: Vec<_> =
+        flows.iter().map(|flow| flow["from"].as_u64().expect("a number") / 1_000_000_000).collect();
+    assert_eq!(starts, [0, 0, 30, 10], "ordinary traffic, the others that it meets, and itself");
+    let shares = third["hops"][0]["rether"].as_array().expect("a ring");
+    let moments: Vec<_> =
+        shares.iter().map(|share| share["from"].as_u64().expect("a number") / 1_000_000_000).collect();
+    assert_eq!(
+        (moments[0], moments.len()),
+        (10, 4),
+        "its start, another one's, and the ends of both: {moments:?}"
+    );
+    let last = made(3)["hops"][1]["flows"].as_array().map(Vec::len);
+    assert_eq!(last, Some(3), "the first two have gone by then");
+}
+
+/// Each certificate of it holds, which `told` has checked; one of the channels has an end.
+#[test]
+fn channels_over_ports_of_levels_have_certificates_by_either_regulator() {
+    let plan = of("levels.toml");
+    let all = told(&plan);
+    assert_eq!(accepted(&all), [true; 3]);
+    let of = |at: usize| all[at].1.as_ref().expect("accepted").certificate.clone().expect("levels have one");
+    let video = of(0);
+    let hops = [1, 2].map(|hop| &video["hops"][hop]);
+    assert_eq!(hops.map(|hop| &hop["port"]["levels"]), [&Value::from(1); 2]);
+    // Rate-jitter, and delay-jitter by what was ahead.
+    assert_eq!(hops.map(|hop| &hop["node"]["regulator"]), [&Value::from(1), &Value::from(2)]);
+    let stated = [8_000_000u64, 20_000_000, 60_000_000];
+    let levels = (0..8).map(|n| *stated.get(n).unwrap_or(&(60_000_000 << n.saturating_sub(2))));
+    let bound = of(2)["hops"][0]["node"]["delay"].as_u64().expect("a number");
+    let slack = of(2)["hops"][0]["frame"]["host_slack"].as_u64().expect("a number");
+    assert!(levels.into_iter().any(|level| level + slack == bound), "{bound} is the bound of a level");
 }
 
 #[test]
@@ -128,6 +180,35 @@ fn a_branch_that_fails_is_pruned_and_each_link_carries_a_lecture_once() {
     assert!(network.join("lecture", joins.to[0])[0].1.is_ok(), "the channel is there for who comes next");
     assert!(network.join("lecture", joins.to[0])[0].1.is_err(), "once");
     assert!(network.join("nothing", joins.to[0])[0].1.is_err());
+}
+
+/// One document of the whole tree after each request: the links that the receivers share stand in it once.
+#[test]
+fn a_tree_of_a_plan_has_one_certificate_with_a_promise_to_each_receiver() {
+    let plan = of("multicast.toml");
+    let (decisions, trees) = decide(&plan);
+    let names: Vec<&str> = trees.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["lecture", "hall-joins", "screen-leaves"]);
+    let read = |at: usize| {
+        let (_, certificate) = &trees[at];
+        let document = Document::read(&certificate.as_ref().expect("it has receivers").to_string());
+        let document = document.expect("its own form");
+        assert_eq!(document.check(), Ok(()));
+        document
+    };
+    let shape = |document: &Document| (document.hops(), document.receivers());
+    assert_eq!([0, 1, 2].map(|at| shape(&read(at))), [(3, 1), (3, 2), (3, 1)]);
+    let Answer::Accepted(screen) = &decisions[1].answer else { panic!("it is accepted") };
+    assert_eq!(read(0).promise().delay, screen.delay.as_nanos(), "that of its branch");
+    // With room in the north both branches stand: they part behind the cable.
+    let mut plan = of("multicast.toml");
+    plan.wanted.remove(0);
+    let (_, trees) = decide(&plan);
+    let tree = trees[0].1.as_ref().expect("it has receivers");
+    let before: Vec<_> = (0..4).map(|n| tree["hops"][n]["node"]["before"].as_u64()).collect();
+    assert_eq!(before, [0, 1, 2, 2].map(Some));
+    let document = Document::read(&tree.to_string()).expect("its own form");
+    assert_eq!((document.check(), shape(&document)), (Ok(()), (4, 2)));
 }
 
 /// With the offer of a pruned branch the branch fits beside those that were accepted, and with an octet more
@@ -252,8 +333,8 @@ fn stands(network: &Plan<'_>, segment: usize, at: Span) -> bool {
         service: packet_cost(&params.link, ask.octets),
         delay,
     };
-    let mut flows: Vec<Flow> =
-        link_others(params, Span::ZERO).map(|(ask, delay)| flow(&ask, delay)).collect();
+    let (load, (ordinary, delay)) = link_others(params, Discipline::default(), Span::ZERO);
+    let mut flows = vec![flow(&ordinary, delay)];
     let slack = params.link.host_slack;
     let mut is_reserved = false;
     for entry in network.ledger.at(segment, at, usize::MAX) {
@@ -265,7 +346,7 @@ fn stands(network: &Plan<'_>, segment: usize, at: Span) -> bool {
         is_reserved |= entry.seat.group.is_some();
         flows.extend(std::iter::repeat_n(flow(&entry.ask, entry.delay.minus(slack)), lanes));
     }
-    edf_exact(&flows, link_ahead(params, Span::ZERO)).is_ok()
+    edf_exact_below(&flows, load.ordinary, load.above().as_ref()).is_ok()
 }
 
 /// One cable, and what is asked of it.
