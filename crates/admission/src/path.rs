@@ -82,7 +82,7 @@ impl fmt::Display for PathDenied {
             PathTest::Delay => "delay",
             PathTest::Jitter => "jitter",
         };
-        let Self { margin, nearest, .. } = self;
+        let (margin, nearest) = (self.margin.printed_up(), self.nearest.printed_up());
         write!(
             f,
             "the path cannot keep the {what}: it lacks {margin}; the least that it can promise is {nearest}"

@@ -77,7 +77,7 @@ impl Denied {
 
 impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, margin) = (self.test.name(), self.margin);
+        let (name, margin) = (self.test.name(), self.margin.printed_up());
         match self.test {
             NodeTest::Load => {
                 write!(f, "insufficient bandwidth ({name}): {margin} of work too much a second")
@@ -88,7 +88,7 @@ impl fmt::Display for Denied {
             _ => write!(f, "the bound cannot be kept ({name}): it fails by {margin}"),
         }?;
         match self.nearest_delay {
-            Some(delay) => write!(f, "; the shortest local bound that fits is {delay}"),
+            Some(delay) => write!(f, "; the shortest local bound that fits is {}", delay.printed_up()),
             None => Ok(()),
         }
     }

@@ -61,7 +61,7 @@ impl Control<'_> {
             | ChannelEvent::IncomingOpened { channel, granted } => {
                 let called = self.called(*channel);
                 let (octets, period) = (granted.contract.unit_octets_max, granted.period());
-                let (bound, but) = (granted.bound(), granted.but());
+                let (bound, but) = (granted.bound().printed_up(), granted.but());
                 let text =
                     format!("opened: {called}: units of {octets} octets each {period}, bound {bound}{but}");
                 say(Level::Info, "opened", &text);
@@ -74,7 +74,7 @@ impl Control<'_> {
             }
             ChannelEvent::Changed { channel, granted } => {
                 let (octets, period) = (granted.contract.unit_octets_max, granted.period());
-                let (called, bound) = (self.called(*channel), granted.bound());
+                let (called, bound) = (self.called(*channel), granted.bound().printed_up());
                 let text =
                     format!("changed: {called}: units of {octets} octets each {period}, bound {bound}");
                 say(Level::Info, "changed", &text);
@@ -155,7 +155,7 @@ impl Control<'_> {
                 self.rerouting.begin(*channel, called, why);
             }
             ChannelEvent::Rerouted { channel, granted } => {
-                let (called, bound) = (self.called(*channel), granted.bound());
+                let (called, bound) = (self.called(*channel), granted.bound().printed_up());
                 let but = granted.but();
                 let text = format!("rerouted: {called}: it goes on over another path, bound {bound}{but}");
                 say(Level::Info, "rerouted", &text);
@@ -253,6 +253,7 @@ fn shortened(mut notes: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// A refusal by a node on the way across segments: the node, the test, the margin and what would fit.
+/// Offers are rounded to what fits: the least is printed up, the most down.
 pub(super) fn denial(
     denied: &RcapDenied,
     node: &str,
@@ -267,11 +268,14 @@ pub(super) fn denial(
         None => {}
     }
     if margin_ns > 0 {
-        text += &format!(", by {}", Span::from_nanos(margin_ns));
+        text += &format!(", by {}", Span::from_nanos(margin_ns).printed_up());
     }
     if nearest_delay_ns > 0 {
         let what = if test == RcapTest::PathJitter { "jitter" } else { "delay" };
-        text += &format!("; the nearest {what} that fits is {}", Span::from_nanos(nearest_delay_ns));
+        let nearest = Span::from_nanos(nearest_delay_ns);
+        // The longest one for which there are buffers; else the shortest one that can be kept.
+        let nearest = if test == RcapTest::PortBuffer { nearest } else { nearest.printed_up() };
+        text += &format!("; the nearest {what} that fits is {nearest}");
     }
     if nearest_octets > 0 {
         text += &format!("; the largest packet that fits has {nearest_octets} octets");
@@ -294,6 +298,33 @@ pub(super) fn denial(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rota_contract::NodeId;
+    use rota_wire::{RcapPart, RcapStanding};
+
+    fn denied(test: RcapTest) -> RcapDenied {
+        RcapDenied {
+            node: NodeId(5),
+            test,
+            standing: RcapStanding::Final,
+            margin_ns: 0,
+            nearest_delay_ns: 0,
+            nearest_octets: 0,
+            part: RcapPart::Whole,
+            nearest_end_ns: 0,
+        }
+    }
+
+    /// The least delay was printed as 27.375 ms, and 27.375 ms was refused by 789 ns.
+    #[test]
+    fn an_offer_that_is_typed_as_it_is_printed_fits() {
+        let said = |test| {
+            let nearest_delay_ns = 27_375_789;
+            denial(&RcapDenied { margin_ns: 26_375_789, nearest_delay_ns, ..denied(test) }, "r", None, None)
+        };
+        assert!(said(RcapTest::PathDelay).ends_with(", by 26.376 ms; the nearest delay that fits is 27.376 ms"));
+        assert!(said(RcapTest::PathJitter).ends_with("; the nearest jitter that fits is 27.376 ms"));
+        assert!(said(RcapTest::PortBuffer).ends_with("; the nearest delay that fits is 27.375 ms"), "the longest");
+    }
 
     /// It had the lost units only.
     #[test]

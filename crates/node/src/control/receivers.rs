@@ -45,7 +45,7 @@ impl Control<'_> {
         let mut info = ReceiverInfo { node: node.clone(), node_id: to, ..ReceiverInfo::default() };
         let reply = match change {
             ReceiverChange::Joined { bound } => {
-                let text = format!("receiver: {called}: {node} is in, bound {bound}");
+                let text = format!("receiver: {called}: {node} is in, bound {}", bound.printed_up());
                 say(Level::Info, "receiver", &text);
                 (info.state, info.bound_ns) = ("in".into(), bound.as_nanos());
                 Reply::Joined { channel, bound_ns: bound.as_nanos() }
