@@ -24,10 +24,7 @@ impl Control<'_> {
             }
             (Err(why), Some(_)) => {
                 let Some((session, Asked::Join { to, .. })) = self.asked(ask) else { return };
-                match why {
-                    NotFound::Unknown { known } => session.answer(&super::no_station(&to, &known)),
-                    NotFound::Wrong(error) => session.error(error.to_string(), true),
-                }
+                session.answer_not_found(&to, &why);
             }
             _ => {}
         }
