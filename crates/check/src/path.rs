@@ -54,7 +54,8 @@ pub fn check(certificate: &Certificate<'_>) -> Result<(), Fault> {
     let last = before.ok_or(Fault::Range("channel"))?;
     let sum = host + nodes + errors;
     same("promise.delay", promise.delay, longer(sum, channel.clocks))?;
-    same("promise.jitter", promise.jitter, host + varies + leaves(last) + apart(sum))?;
+    let jitter = host + varies + leaves(last) + apart(sum);
+    same("promise.jitter", promise.jitter, jitter.min(n(promise.delay)))?;
     spare("delay_spare", channel.delay_max, promise.delay, promise.delay_spare)?;
     let most = if channel.jitter_max == 0 { promise.jitter } else { channel.jitter_max };
     spare("jitter_spare", most, promise.jitter, promise.jitter_spare)

@@ -264,7 +264,7 @@ fn a_change_that_is_denied_leaves_the_channel_as_it_was() {
     let short = AskedChange { period: Some(ms(2)), ..AskedChange::default() };
     let denied = [
         (AskedChange { terms: hasty, ..AskedChange::default() }, "PathDelay"),
-        (AskedChange { period: dense.period, ..size(ROOM) }, "Load"),
+        (AskedChange { period: dense.period, ..size(ROOM) }, "CyclePackets"),
         (short, "Room"),
     ];
     for (change, test) in denied {

@@ -62,6 +62,26 @@ fn the_offer_of_a_refusal_fits_and_is_the_nearest() {
     assert!(with(delay) && !with(delay.minus(Span::from_nanos(1))));
 }
 
+/// Two links of 50 Mbit/s with a gateway between them, which has room for 1,024 packets of a channel.
+fn over_a_gateway(xmin: &str, smax: &str, delay: &str) -> Result<Accepted, Box<Refused>> {
+    let link = |name| format!("[[segment]]\nname = \"{name}\"\nmedium = \"link\"\nrate = \"50mbit\"\n");
+    let host = |name, on| format!("[[station]]\nname = \"{name}\"\neth0 = \"{on}\"\n");
+    let gateway = host("g", "l") + "eth1 = \"m\"\n";
+    let channel = format!("xmin = \"{xmin}\"\nsmax = \"{smax}\"\ndelay = \"{delay}\"\n");
+    let channel = format!("[[channel]]\nname = \"c\"\nfrom = \"a\"\nto = \"b\"\n{channel}");
+    let text = link("l") + &link("m") + &host("a", "l") + &gateway + &host("b", "m") + &channel;
+    decided(&text).remove(0)
+}
+
+/// Nodes refused with `PortBuffer` what a plan had accepted: 2,000 packets may wait within 2 s.
+#[test]
+fn a_plan_counts_the_buffers_of_gateways_as_nodes_do() {
+    let whole = over_a_gateway("1ms", "5B", "500ms").expect("500 packets");
+    assert!(whole.delay > Span::from_millis(400), "{:?}", whole.delay);
+    let shorter = over_a_gateway("1ms", "5B", "100s").expect("a shorter delay has room");
+    assert!((Span::from_millis(900)..Span::from_millis(1_100)).contains(&shorter.delay), "{shorter:?}");
+}
+
 /// The route through the idle segment is longer, and has room.
 #[test]
 fn a_channel_that_the_shortest_route_refuses_takes_another_one() {

@@ -76,6 +76,8 @@ fn denied() -> RcapDenied {
         nearest_octets: 7,
         part: RcapPart::Rest,
         nearest_end_ns: 8,
+        needed: 9,
+        most: 10,
     }
 }
 
@@ -442,7 +444,16 @@ proptest! {
         let part = [RcapPart::Whole, RcapPart::Named, RcapPart::Rest][usize::from(label % 3)];
         let nearest_end_ns = margin_ns ^ nearest_delay_ns;
         let denied = RcapDenied {
-            node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part, nearest_end_ns,
+            node,
+            test,
+            standing,
+            margin_ns,
+            nearest_delay_ns,
+            nearest_octets,
+            part,
+            nearest_end_ns,
+            needed: nearest_octets ^ 5,
+            most: nearest_octets.rotate_left(7),
         };
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, ..request }));
         let of_group = member(1 + (label % 16) as u8, RcapRequest { nodes: plain, ..request });
