@@ -346,9 +346,9 @@ mod tests {
         };
         assert_eq!(
             said(RcapTest::CyclePackets, 45_696, 0),
-            "node h1 refuses (CyclePackets): a cycle of its segment would bring more packets than a share can \
-             carry: it would bring 36, and a share carries 32 at most; the largest S_max that fits is 45696 \
-             octets"
+            "node h1 refuses (CyclePackets): a cycle of its segment would bring more packets than a share \
+             can carry: it would bring 36, and a share carries 32 at most; the largest S_max that fits is \
+             45696 octets"
         );
         let slower = said(RcapTest::CyclePackets, 0, 1_041_667);
         assert!(slower.ends_with("32 at most; the nearest X_min that fits is 1.042 ms"), "{slower}");
