@@ -26,6 +26,9 @@ use crate::rtip::{Jitter, Regulator, Traffic, Waiting};
 use core::fmt;
 use rota_units::Span;
 
+/// Packets of one channel for which a gateway has room.
+pub const BUFFERS_MAX: u64 = 1_024;
+
 /// One node and the link behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
@@ -82,7 +85,7 @@ impl fmt::Display for PathDenied {
             PathTest::Delay => "delay",
             PathTest::Jitter => "jitter",
         };
-        let Self { margin, nearest, .. } = self;
+        let (margin, nearest) = (self.margin.printed_up(), self.nearest.printed_up());
         write!(
             f,
             "the path cannot keep the {what}: it lacks {margin}; the least that it can promise is {nearest}"
@@ -97,9 +100,10 @@ pub fn delay(hops: &[Hop], host: Span, clocks: Clocks) -> Span {
     clocks.longer(sum(hops, host))
 }
 
-/// The jitter of a path whose sender adds `host`.
+/// The jitter of a path whose sender adds `host`: no delay varies by more than the longest one.
 pub fn jitter(hops: &[Hop], host: Span, clocks: Clocks) -> Span {
-    varies(hops, host) + clocks.apart(sum(hops, host))
+    let varies = varies(hops, host) + clocks.apart(sum(hops, host));
+    varies.min(delay(hops, host, clocks))
 }
 
 /// D, each part on its own clock.
@@ -133,6 +137,30 @@ pub fn buffers(hops: &[Hop], n: usize, traffic: &Traffic, slack: Span, clocks: C
     }
     let far = sum(&hops[..=n], slack);
     waiting.packets(&clocks.counted(traffic), hops[n].delay, slack + clocks.apart(far))
+}
+
+/// The longest D_max, up to `goal`, for whose packets node `n` has room for `most`, the nodes up to it having
+/// offered these bounds and the sender adding `host`; `None` where these bounds alone bring more packets.
+pub fn delay_within(
+    hops: &[Hop],
+    n: usize,
+    (traffic, host): (&Traffic, Span),
+    most: u64,
+    goal: Span,
+    clocks: Clocks,
+) -> Option<Span> {
+    let best = delay(&hops[..=n], host, clocks);
+    let slack = goal.minus(best).as_nanos();
+    let fits = |more: u64| buffers(hops, n, traffic, Span::from_nanos(more), clocks) <= most;
+    if fits(slack) {
+        return Some(goal);
+    }
+    let (mut good, mut bad) = fits(0).then_some((0, slack))?;
+    while bad - good > 1 {
+        let middle = good.midpoint(bad);
+        if fits(middle) { good = middle } else { bad = middle }
+    }
+    Some(best + Span::from_nanos(good))
 }
 
 /// The destination's test of the bounds that all nodes offered.
@@ -273,7 +301,10 @@ mod tests {
         assert_eq!(delay(&hops, ns(0), ONE), ns(60_000_021));
         // 60,000,021/0.9998, rounded up, and the difference twice.
         assert_eq!(delay(&hops, ns(0), Clocks::APART), ns(60_012_024));
-        assert_eq!(jitter(&hops, ns(0), Clocks::APART), ns(60_000_000) + ns(2 * 12_003));
+        let hold = hops.map(|hop| Hop { delay: hop.delay + ns(90_000), service_least: ns(90_002), ..hop });
+        assert_eq!(jitter(&hold, ns(0), Clocks::APART), ns(60_000_000) + ns(2 * 12_057));
+        // All of it varies, and clocks added more: jitter was promised that is longer than the delay.
+        assert_eq!(jitter(&hops, ns(0), Clocks::APART), delay(&hops, ns(0), Clocks::APART));
         let ends = Hop { service_least: ns(0), link_most: ns(5), ..hops[0] };
         // At a boundary a shorter X_min is one packet more.
         assert_eq!(buffers(&[ends], 0, &traffic, ms(0), Clocks::of(0).unwrap()), 2);
@@ -287,6 +318,18 @@ mod tests {
         let more = Goal { delay: ms(70), jitter: None };
         relax(&mut hops, ns(0), &more, Clocks::APART).unwrap();
         assert_eq!(delay(&hops, ns(0), Clocks::APART), ms(70));
+    }
+
+    #[test]
+    fn the_longest_delay_whose_packets_find_room_is_found() {
+        let path = [10, 20, 30].map(|d| hop(d, Regulator::Rate));
+        let traffic = Traffic::periodic(ns(10)).unwrap();
+        let within = |most, goal| delay_within(&path, 2, (&traffic, ns(4)), most, ns(goal), ONE);
+        let room = |goal: Span| buffers(&path, 2, &traffic, goal.minus(delay(&path, ns(4), ONE)), ONE);
+        assert_eq!(within(9, 88), Some(ns(88)), "all of a goal that fits");
+        let longest = within(9, 10_000).unwrap();
+        assert_eq!((room(longest), room(longest + ns(1))), (9, 10));
+        assert_eq!(within(6, 10_000), None, "the best bounds bring seven");
     }
 
     fn any_regulator() -> impl Strategy<Value = Regulator> {

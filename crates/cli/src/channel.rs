@@ -127,6 +127,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
             Ok(bound) => {
                 let json =
                     json!({ "joined": { "channel": channel, "to": to, "bound_ns": bound.as_nanos() } });
+                let bound = bound.printed_up();
                 say(format, json, &format!("{to} receives channel {channel}: each unit within {bound}"));
                 Ok(Exit::Done)
             }
@@ -163,7 +164,7 @@ fn granted_in_words(what: &str, granted: &rota::Granted) -> String {
         "{what}: units of {} octets every {}, delivered within {}{}",
         granted.contract.unit_octets_max,
         Span::from_nanos(granted.contract.period_ns),
-        Span::from_nanos(granted.contract.bound_ns),
+        granted.bound().printed_up(),
         granted.but()
     )
 }
@@ -289,7 +290,7 @@ fn list(format: Format) -> Result<Exit, Failure> {
             channel.service,
             channel.state,
             channel.contract.contract.unit_octets_max,
-            Span::from_nanos(channel.contract.contract.bound_ns),
+            channel.contract.bound().printed_up(),
             channel.contract.but(),
             channel.units
         );

@@ -322,7 +322,7 @@ fn play(
 /// States the promise, a reservation beyond one unit each period, and the policy for overdue units, before
 /// the first unit leaves.
 fn opening(report: &Sent, start: Option<Span>, reservation: Option<String>) -> String {
-    let bound = report.promise.map_or(Span::ZERO, |promise| Span::from_nanos(promise.bound_ns));
+    let bound = report.promise.map_or(Span::ZERO, |promise| Span::from_nanos(promise.bound_ns).printed_up());
     let overdue = match report.overdue {
         OverduePolicy::Drop => "left out and counted as lost (--overdue drop)",
         OverduePolicy::Keep => "sent later (--overdue keep)",
@@ -342,7 +342,9 @@ pub fn receiver(of: &ReceiverInfo) -> String {
         (units, broken) => format!(", {units} units came, {broken} in part or not at all"),
     };
     match state.as_str() {
-        "in" => format!("{node}: in, each unit within {}{counts}", Span::from_nanos(*bound_ns)),
+        "in" => {
+            format!("{node}: in, each unit within {}{counts}", Span::from_nanos(*bound_ns).printed_up())
+        }
         "refused" => format!("{node}: not in: {why}"),
         "left" => format!("{node}: out{counts}: {why}"),
         _ => format!("{node}: asked for"),

@@ -573,7 +573,10 @@ impl RecvChannel {
         let ClientSink { ring, board } = &mut self.sink;
         if let Some(next) = ring.flush(into) {
             let next = unit(next);
-            return Ok(Received::Unit(self.counted(next)));
+            // Of a receiver that is taken out the unit that was on its way is in no count.
+            if next.complete || !matches!(cause, Ok(CloseCause::TakenOut)) {
+                return Ok(Received::Unit(self.counted(next)));
+            }
         }
         let cause = cause?;
         let units_sent = board.final_units();

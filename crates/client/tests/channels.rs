@@ -72,6 +72,30 @@ fn units_arrive_whole_in_order_and_end_cleanly() {
     assert_eq!(ended(&end), (Some(32), Some(0), tally));
 }
 
+/// The unit that was on its way to a receiver that was taken out counted as a broken promise: exit code 4.
+#[test]
+fn the_unit_on_its_way_to_a_receiver_that_is_taken_out_is_in_no_count() {
+    let counts = |cause| {
+        let loss = |number, fragment| matches!((number, fragment), (1, 4));
+        let behaviour = Behaviour { loss, cause, ..Behaviour::default() };
+        let (_fake, _node, mut sender, mut receiver) =
+            pair(behaviour, &OpenRequest { buffers: 16, ..request(6_250) });
+        for number in 0..2 {
+            sender.send(&unit_octets(number, 6_000), schedule(number)).unwrap();
+        }
+        sender.close(ms(5_000)).unwrap();
+        let mut buffer = Vec::new();
+        loop {
+            match receiver.recv(&mut buffer, ms(5_000)).unwrap() {
+                Received::End(end) => break (end.tally.units, end.tally.incomplete, end.tally.lost),
+                Received::Unit(unit) => assert!(unit.complete || cause == CloseCause::Finished),
+            }
+        }
+    };
+    assert_eq!(counts(CloseCause::TakenOut), (1, 0, 0));
+    assert_eq!(counts(CloseCause::Finished), (1, 1, 0), "where it was to come, it is missing");
+}
+
 #[test]
 fn what_is_missing_is_said() {
     // Unit 1 loses its first fragment, unit 2 its last, unit 3 everything, and so does the last unit, 5.

@@ -41,13 +41,15 @@ pub enum CloseCause {
     /// The node of the sender has died, as its segment knows, and no other path can come. Of a channel across
     /// segments.
     PeerDied,
+    /// The sender has taken this receiver out of a channel to several. Of a channel across segments.
+    TakenOut,
     /// A code that this version does not know.
     Unknown,
 }
 
 impl CloseCause {
     /// All causes that have a code, in the order of their codes.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Finished,
         Self::PeerGone,
         Self::ReservationLost,
@@ -66,6 +68,7 @@ impl CloseCause {
         Self::NodeStopped,
         Self::Hostile,
         Self::PeerDied,
+        Self::TakenOut,
     ];
 
     /// Its code.
@@ -81,7 +84,7 @@ impl CloseCause {
 
     /// Whether the stream came to its intended end.
     pub fn is_clean(self) -> bool {
-        self == Self::Finished
+        matches!(self, Self::Finished | Self::TakenOut)
     }
 
     /// The deed of a node that ended the path of a channel, as words behind its name.
@@ -147,6 +150,7 @@ impl CloseCause {
             Self::PeerDied => {
                 "the node of the sending station died; start 'rota node' there, then open the channel again"
             }
+            Self::TakenOut => "the sender has taken this receiver out of the channel",
             Self::Unknown => {
                 "the channel ended for a reason that this version does not know; update rota here"
             }
@@ -163,7 +167,7 @@ mod tests {
         for (code, cause) in (0..).zip(CloseCause::ALL) {
             assert_eq!((cause.code(), CloseCause::from_code(u64::from(code))), (code, cause));
         }
-        for code in [18, 200, u64::MAX] {
+        for code in [19, 200, u64::MAX] {
             assert_eq!(CloseCause::from_code(code), CloseCause::Unknown);
         }
         assert!(CloseCause::Finished.is_clean() && !CloseCause::SenderDied.is_clean());

@@ -36,7 +36,7 @@ impl Tally {
     /// not read in time", where `bound` is "the bound"; `None` if
     /// every promise was kept. The lateness is left out where it is not known (zero).
     pub fn words_of_broken(&self, bound: &str) -> Option<String> {
-        let by = Span::from_nanos(self.latest_by_ns);
+        let by = Span::from_nanos(self.latest_by_ns).printed_up();
         let by = if by == Span::ZERO { String::new() } else { format!(", by at most {by}") };
         let late = (self.late > 0).then(|| format!("{} behind {bound}{by}", self.late));
         let lost = (self.lost > 0).then(|| format!("{} lost", self.lost));

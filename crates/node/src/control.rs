@@ -362,8 +362,7 @@ impl Control<'_> {
                 number: session.number(),
                 ..Owned::default()
             }),
-            Err(NotFound::Unknown { known }) => session.answer(&no_station(&to, &known)),
-            Err(NotFound::Wrong(error)) => session.error(error.to_string(), true),
+            Err(why) => session.answer_not_found(&to, &why),
         }
     }
 
@@ -387,10 +386,7 @@ impl Control<'_> {
                 session.listens.push(listener);
                 session.answer(&Reply::Listening { service: listener.service });
             }
-            Err(NotFound::Unknown { known }) => {
-                session.answer(&no_station(&from.unwrap_or_default(), &known));
-            }
-            Err(NotFound::Wrong(error)) => session.error(error.to_string(), true),
+            Err(why) => session.answer_not_found(&from.unwrap_or_default(), &why),
         }
     }
 
@@ -642,6 +638,17 @@ fn not_opened(cause: CloseCause, peer: &str, service: u16) -> Reply {
         },
         _ => {
             Reply::Error { sentence: format!("no channel to {peer}: {}", cause.sentence()), wrong_use: false }
+        }
+    }
+}
+
+impl Session {
+    /// A name means no station, or none that will do.
+    fn answer_not_found(&mut self, called: &str, why: &NotFound) {
+        match why {
+            NotFound::Unknown { known } => self.answer(&no_station(called, known)),
+            NotFound::Nowhere { .. } => self.answer(&Reply::NoSuchStation { sentence: why.to_string() }),
+            NotFound::Wrong(error) => self.error(error.to_string(), true),
         }
     }
 }

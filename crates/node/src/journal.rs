@@ -536,7 +536,7 @@ fn late(last: &Look, look: &Look) -> Vec<Line> {
         let tally = row.tally();
         let broken = tally.words_of_broken("the bound").filter(|_| tally.broken() > before)?;
         let (way, peer) = (if key.1 { "to" } else { "from" }, look.name_of(row.peer_station.into()));
-        let bound = Span::from_nanos(row.bound_ns);
+        let bound = Span::from_nanos(row.bound_ns).printed_up();
         // A receiver's units are those that came whole.
         let missed = if key.1 { 0 } else { tally.lost.saturating_add(tally.incomplete) };
         let all = tally.units.saturating_add(missed);

@@ -11,8 +11,8 @@ use crate::io::{ChannelId, PortId, Way};
 use crate::link_state::LinkState;
 use crate::node::detail::Opened;
 use crate::rcap::{
-    ChannelKey, ChannelRequest, EntryId, Graph, NextHop, Rcap, RcapDenied, RcapLimits, RcapTest, Record,
-    TUNNEL, units_within,
+    ChannelKey, ChannelRequest, EntryId, Graph, NextHop, Promise, Rcap, RcapDenied, RcapLimits, RcapTest,
+    Record, TUNNEL, units_within, with_spare,
 };
 use crate::rtip::table::Key;
 use rota_admission::rtip::{Chance, Messages};
@@ -376,6 +376,25 @@ pub(crate) fn granted(request: &ChannelRequest, bound: Span) -> Granted {
         group: request.group,
         leaves_within_ns: None,
     }
+}
+
+/// The promise with which a channel has opened at its source. Its program needs memory for the units within
+/// the D_max by which the way was found.
+pub(crate) fn promised(granted: &mut Granted, promise: &Promise) {
+    let units = u16::try_from(units_within(promise.goal, granted.period())).unwrap_or(u16::MAX);
+    granted.contract.bound_ns = promise.delay.as_nanos();
+    granted.contract.buffers = granted.contract.buffers.min(units);
+}
+
+/// The same at its destination, as the memory of its program is made: for what the channel may become.
+pub(crate) fn made_for(granted: Granted, request: &ChannelRequest) -> Granted {
+    let mut made_for = granted;
+    made_for.contract.unit_octets_max = u32::try_from(request.room.get()).unwrap_or(u32::MAX);
+    if !request.tree.is_some() {
+        let units = with_spare(granted.contract.buffers.into());
+        made_for.contract.buffers = u16::try_from(units).unwrap_or(u16::MAX);
+    }
+    made_for
 }
 
 /// The promise of the statistical class; none in the guaranteed one.

@@ -10,6 +10,7 @@ pub(crate) fn from_wire(code: u8) -> CloseCause {
         | CloseCause::NodeStopped
         | CloseCause::Hostile
         | CloseCause::PeerDied
+        | CloseCause::TakenOut
         | CloseCause::Unknown => CloseCause::PeerGone,
         cause => cause,
     }
@@ -37,8 +38,8 @@ mod tests {
 
     #[test]
     fn a_peer_cannot_state_what_only_the_own_node_knows() {
-        use CloseCause::{Hostile, NodeStopped, PeerDied, PortGone};
-        let codes = [PortGone, NodeStopped, Hostile, PeerDied].map(CloseCause::code);
+        use CloseCause::{Hostile, NodeStopped, PeerDied, PortGone, TakenOut};
+        let codes = [PortGone, NodeStopped, Hostile, PeerDied, TakenOut].map(CloseCause::code);
         for code in codes.into_iter().chain([200]) {
             assert_eq!(from_wire(code), CloseCause::PeerGone);
         }

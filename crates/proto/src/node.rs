@@ -401,6 +401,9 @@ impl Node {
         if let Some(asked) = self.change_across(now, channel, change) {
             return asked;
         }
+        if self.granted(channel).is_none() {
+            return Err(ResizeError::NoChannel(channel));
+        }
         let unit_octets_max = change.size_alone().ok_or(ResizeError::SizeOnly)?;
         let line = self.line_mut(channel);
         line.tell(now, |channels, segment| channels.resize(channel, unit_octets_max, segment))

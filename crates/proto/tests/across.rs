@@ -406,6 +406,21 @@ fn a_link_refuses_by_its_own_test_with_the_nearest_packet() {
     }
 }
 
+/// The largest packet was offered to a message of ten packets, whose program states no packets.
+#[test]
+fn a_message_of_several_packets_is_offered_the_largest_s_max_that_fits() {
+    let (each, delay) = (Span::from_millis(20), Span::from_millis(500));
+    let discipline = Discipline::of(Some(Scheduler::DelayEdd), None).expect("usual");
+    let mut net = meet(Net::with(&[Link, Link], discipline));
+    let denied = (0..100).find_map(|_| answered(&mut net, (14_000, each), delay).err());
+    let denied = denied.expect("a hundred are more than 100 Mbit/s");
+    let nearest = denied.nearest_octets;
+    assert!((1..14_000).contains(&nearest), "{denied:?}");
+    let larger = nearest + nearest / 4 + 100;
+    assert!(answered(&mut net, (larger, each), delay).is_err(), "{denied:?}");
+    assert!(answered(&mut net, (nearest, each), delay).is_ok(), "{denied:?}");
+}
+
 /// The refusal names the node, the test and the margin, and nothing stays reserved.
 #[test]
 fn a_path_that_is_too_slow_or_full_is_denied_by_its_node() {
@@ -442,7 +457,7 @@ fn a_path_that_is_too_slow_or_full_is_denied_by_its_node() {
     net.nodes[2].listen(SERVICE);
     open(&mut net, 600_000, Beyond::default());
     let (_, why, _) = until(&mut net, 0, denied);
-    assert!(["RetherShare", "Load"].contains(&why.test.name()), "{why:?}");
+    assert!(["RetherShare", "CyclePackets"].contains(&why.test.name()), "{why:?}");
 }
 
 #[test]

@@ -253,6 +253,17 @@ fn a_channel_ends_promptly_in_each_step_of_a_change() {
     }
 }
 
+/// A change of a time was refused as one of a channel of one segment.
+#[test]
+fn a_change_of_a_channel_that_is_not_there_says_so() {
+    let mut open = chain(&[Rether, Rether]);
+    let slower = AskedChange { period: Some(ms(5)), ..AskedChange::default() };
+    let (absent, now) = (ChannelId(999), open.net.now);
+    let asked = open.net.nodes[FROM].change(now, absent, &slower);
+    assert_eq!(asked, Err(ResizeError::NoChannel(absent)));
+    open.close();
+}
+
 /// It says by which test, and the channel is what it was.
 #[test]
 fn a_change_that_is_denied_leaves_the_channel_as_it_was() {
@@ -264,7 +275,7 @@ fn a_change_that_is_denied_leaves_the_channel_as_it_was() {
     let short = AskedChange { period: Some(ms(2)), ..AskedChange::default() };
     let denied = [
         (AskedChange { terms: hasty, ..AskedChange::default() }, "PathDelay"),
-        (AskedChange { period: dense.period, ..size(ROOM) }, "Load"),
+        (AskedChange { period: dense.period, ..size(ROOM) }, "CyclePackets"),
         (short, "Room"),
     ];
     for (change, test) in denied {

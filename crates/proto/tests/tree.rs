@@ -333,11 +333,11 @@ fn a_receiver_that_its_source_takes_out_ends_in_good_order() {
     assert!(wrong.contains("does not receive"), "{wrong}");
     of.net.nodes[0].leave_channel(of.net.now, tree, id(3)).expect("it receives");
     of.net.drain(0);
-    of.until(|of| matches!(of.change(3), Some(ReceiverChange::Left { cause: CloseCause::Finished, .. })));
+    of.until(|of| matches!(of.change(3), Some(ReceiverChange::Left { cause: CloseCause::TakenOut, .. })));
     let end = of.end(3);
     let is_over = |(node, event): &(usize, ChannelEvent)| match event {
         ChannelEvent::Closed { channel, cause, .. } => {
-            (*node, *channel, *cause) == (3, end, CloseCause::Finished)
+            (*node, *channel, *cause) == (3, end, CloseCause::TakenOut)
         }
         _ => false,
     };

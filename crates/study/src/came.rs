@@ -55,7 +55,8 @@ pub fn allowed(came: &Tally, bound_ns: Option<u64>, promise: Option<Statistical>
 
 /// The units that were not as promised or are not known, in words; `None` if every unit came in time.
 fn sentence(came: &Tally, rest: Rest, bound_ns: Option<u64>) -> Option<String> {
-    let bound = bound_ns.map_or(String::new(), |bound| format!(" of {}", Span::from_nanos(bound)));
+    let bound =
+        bound_ns.map_or(String::new(), |bound| format!(" of {}", Span::from_nanos(bound).printed_up()));
     let mut parts: Vec<String> = came.words_of_broken(&format!("their bound{bound}")).into_iter().collect();
     if rest.unsent > 0 {
         parts.push(format!("{} of the lost waited at the end and never left", rest.unsent));

@@ -47,13 +47,6 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     Ok(if checked.iter().all(|one| one.holds) { Exit::Done } else { Exit::Failed })
 }
 
-/// A bound as people read it: never shorter than it is.
-pub(crate) fn at_most(span: Span) -> Span {
-    let ns = span.as_nanos();
-    let shown = if ns >= 1_000_000_000 { 1_000_000 } else { 1_000 };
-    Span::from_nanos(if ns < 1_000_000 { ns } else { ns.div_ceil(shown).saturating_mul(shown) })
-}
-
 fn checked(path: &Path) -> Checked {
     let file = path.display().to_string();
     let document = text_up_to(path, FILE_OCTETS_MAX).and_then(|text| Document::read(&text));
@@ -92,7 +85,7 @@ impl Checked {
                 "{}: holds: each message within {} over {}{} ({} were asked for), jitter {}, if its \
                  assumptions are true",
                 self.file,
-                at_most(span(self.delay_ns)),
+                span(self.delay_ns).printed_up(),
                 match self.hops {
                     Some(1) => "1 hop".to_owned(),
                     hops => format!("{} hops", hops.unwrap_or(0)),
@@ -102,7 +95,7 @@ impl Checked {
                     _ => String::new(),
                 },
                 span(self.delay_max_ns),
-                at_most(span(self.jitter_ns))
+                span(self.jitter_ns).printed_up()
             ),
         }
     }

@@ -11,7 +11,6 @@ mod route;
 mod statistical;
 mod tree;
 
-use crate::certificate::at_most;
 use engine::{Accepted, Offered, Plan, Refused};
 use file::{PlanFile, Verb, Wanted};
 use rota::Statistical;
@@ -168,20 +167,20 @@ impl Decision<'_> {
                 };
                 let mut text = format!(
                     "{name}: accepted: {whose} within {} of the {} asked for, jitter {}, in {count}",
-                    at_most(*delay),
+                    delay.printed_up(),
                     goal.delay,
-                    at_most(*jitter)
+                    jitter.printed_up()
                 );
                 for leg in legs {
                     let share = leg.share.as_ref().map_or(String::new(), |share| {
-                        format!(", {} of each cycle", at_most(share.admitted.tht))
+                        format!(", {} of each cycle", share.admitted.tht.printed_up())
                     });
                     let hop = hop_name(topology, &leg.step);
                     let late = match leg.late > Chance::NEVER {
                         true => format!(", {} packets in 10^9 may be late", leg.late.ppb_up()),
                         false => String::new(),
                     };
-                    text += &format!("\n    {hop}: within {}{share}{late}", at_most(leg.delay));
+                    text += &format!("\n    {hop}: within {}{share}{late}", leg.delay.printed_up());
                 }
                 text
             }

@@ -109,6 +109,18 @@ impl Span {
         }
     }
 
+    /// As long as it prints, and no shorter than it is: a bound or an offer that people read holds as they
+    /// read it.
+    #[must_use]
+    pub const fn printed_up(self) -> Self {
+        let shown = match self.0 {
+            0..1_000_000 => return self,
+            1_000_000..1_000_000_000 => 1_000,
+            _ => 1_000_000,
+        };
+        Self(self.0.div_ceil(shown).saturating_mul(shown))
+    }
+
     /// The longer of the two.
     pub fn at_least(self, other: Self) -> Self {
         self.max(other)
@@ -215,6 +227,16 @@ mod tests {
             assert_eq!((span.to_string(), format!("{span:?}")), (text.to_owned(), text.to_owned()));
         }
         assert_eq!(format!("{:?}", Instant::from_nanos(7)), "t=7ns");
+    }
+
+    /// An offer of 27.375789 ms was printed as 27.375 ms, which was refused.
+    #[test]
+    fn a_span_that_is_printed_up_is_no_shorter_than_it_is() {
+        let printed = |ns| Span::from_nanos(ns).printed_up().to_string();
+        assert_eq!(printed(27_375_789), "27.376 ms");
+        assert_eq!((printed(999_999), printed(1_000_000)), ("999.999 us".into(), "1 ms".into()));
+        assert_eq!((printed(999_999_001), printed(2_169_000_001)), ("1 s".into(), "2.170 s".into()));
+        assert_eq!(Span::MAX.printed_up(), Span::MAX);
     }
 
     #[test]

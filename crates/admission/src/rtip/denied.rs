@@ -32,6 +32,8 @@ pub enum NodeTest {
     TableFull,
     /// The group of the channel stands with other terms.
     Group,
+    /// A cycle of a RETHER segment brings more packets than a share can have.
+    CyclePackets,
 }
 
 impl NodeTest {
@@ -50,6 +52,7 @@ impl NodeTest {
             Self::Undecided => "Undecided",
             Self::TableFull => "TableFull",
             Self::Group => "Group",
+            Self::CyclePackets => "CyclePackets",
         }
     }
 }
@@ -66,19 +69,33 @@ pub struct Denied {
     pub nearest_delay: Option<Span>,
     /// The partition that refused, 0 for what is in none; `None` where the whole port did (`TENET-7-2`).
     pub partition: Option<u8>,
+    /// Of a test that counts packets: how many the flow needs, and how many there may be.
+    pub count: Option<(u64, u64)>,
 }
 
 impl Denied {
     /// A refusal for which no longer bound was looked for.
     pub const fn new(test: NodeTest, margin: Span) -> Self {
-        Self { test, margin, nearest_delay: None, partition: None }
+        Self { test, margin, nearest_delay: None, partition: None, count: None }
+    }
+
+    /// A refusal by a test that counts packets.
+    pub const fn counted(test: NodeTest, needed: u64, most: u64) -> Self {
+        Self { count: Some((needed, most)), ..Self::new(test, Span::ZERO) }
     }
 }
 
 impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, margin) = (self.test.name(), self.margin);
+        let (name, margin) = (self.test.name(), self.margin.printed_up());
+        let (needed, most) = self.count.unwrap_or_default();
         match self.test {
+            NodeTest::CyclePackets => {
+                write!(f, "a cycle would bring {needed} packets, and a share carries {most} ({name})")
+            }
+            NodeTest::PortBuffer if self.count.is_some() => {
+                write!(f, "{needed} packets may wait, and a gateway has room for {most} ({name})")
+            }
             NodeTest::Load => {
                 write!(f, "insufficient bandwidth ({name}): {margin} of work too much a second")
             }
@@ -88,7 +105,7 @@ impl fmt::Display for Denied {
             _ => write!(f, "the bound cannot be kept ({name}): it fails by {margin}"),
         }?;
         match self.nearest_delay {
-            Some(delay) => write!(f, "; the shortest local bound that fits is {delay}"),
+            Some(delay) => write!(f, "; the shortest local bound that fits is {}", delay.printed_up()),
             None => Ok(()),
         }
     }

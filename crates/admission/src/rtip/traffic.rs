@@ -227,6 +227,44 @@ impl Messages {
         let octets = Octets::new(self.s_max.get().div_ceil(count));
         Ok(Packets { traffic, octets, count, spread: x_min * (count - 1) })
     }
+
+    /// The largest S_max below this one whose packets fit, as far as halving finds it: fewer packets may be
+    /// larger ones.
+    pub fn largest(&self, payload_max: Octets, mut fits: impl FnMut(&Packets) -> bool) -> Option<Octets> {
+        let mut fits = |octets| {
+            let smaller = Self { s_max: Octets::new(octets), ..*self };
+            smaller.packets(payload_max).is_ok_and(|packets| fits(&packets))
+        };
+        let (mut good, mut bad) = (1, self.s_max.get());
+        if bad <= 1 || !fits(good) {
+            return None;
+        }
+        while bad - good > 1 {
+            let middle = good.midpoint(bad);
+            if fits(middle) { good = middle } else { bad = middle }
+        }
+        Some(Octets::new(good))
+    }
+
+    /// The shortest X_min above this one, up to [`Traffic::INTERVAL_MAX`], with which the packets fit. The
+    /// other times become no shorter than it is.
+    pub fn quickest(&self, payload_max: Octets, mut fits: impl FnMut(&Packets) -> bool) -> Option<Span> {
+        let mut fits = |x_min: u64| {
+            let x_min = Span::from_nanos(x_min);
+            let x_ave = self.x_ave.max(x_min);
+            let slower = Self { x_min, x_ave, interval: self.interval.max(x_ave), ..*self };
+            slower.packets(payload_max).is_ok_and(|packets| fits(&packets))
+        };
+        let (mut bad, mut good) = (self.x_min.as_nanos(), Traffic::INTERVAL_MAX.as_nanos());
+        if bad >= good || !fits(good) {
+            return None;
+        }
+        while good - bad > 1 {
+            let middle = bad.midpoint(good);
+            if fits(middle) { good = middle } else { bad = middle }
+        }
+        Some(Span::from_nanos(good))
+    }
 }
 
 #[cfg(test)]
@@ -240,6 +278,19 @@ mod tests {
 
     fn of(x_min: u64, x_ave: u64, interval: u64) -> Traffic {
         Traffic::new(ns(x_min), ns(x_ave), ns(interval)).unwrap()
+    }
+
+    #[test]
+    fn the_nearest_messages_are_found_by_their_packets() {
+        let (x_min, s_max) = (ns(1_000), Octets::new(100));
+        let messages = Messages { x_min, x_ave: x_min, interval: x_min, s_max };
+        let packet = Octets::new(10);
+        let seven = |packets: &Packets| packets.count <= 7;
+        assert_eq!(messages.largest(packet, seven), Some(Octets::new(70)));
+        assert_eq!(messages.largest(packet, |_| false), None);
+        let apart = |packets: &Packets| packets.traffic.x_min() >= ns(250);
+        assert_eq!(messages.quickest(packet, apart), Some(ns(2_500)));
+        assert_eq!(messages.quickest(packet, |_| false), None);
     }
 
     #[test]

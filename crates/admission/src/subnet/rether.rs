@@ -100,14 +100,15 @@ impl RetherSegment<'_> {
     /// [`Denied`]: a cycle brings more packets than a share can have, or it does not fit.
     pub fn share_of_group(&self, ask: &Ask, at_once: u64) -> Result<RetherShare, Denied> {
         let (trt, packet) = (self.params.trt, self.packet(ask));
-        let pace = pace_at_peaks(&ask.traffic, trt, at_once).ok_or_else(|| {
-            let units = ask.traffic.half_open(trt).max(1).saturating_mul(at_once);
-            let cycles = Span::from_millis(1_000).count_down(trt).max(1);
-            let beyond = units.saturating_sub(Pace::UNITS_MAX.into()).max(1);
-            Denied::new(NodeTest::Load, packet * beyond.saturating_mul(cycles))
-        })?;
+        let pace = pace_at_peaks(&ask.traffic, trt, at_once);
+        let pace = pace.ok_or_else(|| self.too_many(ask.traffic.half_open(trt).saturating_mul(at_once)))?;
         let wait = worst_wait_of_group(&ask.traffic, (pace.units(), at_once), trt, packet)?;
         self.with_wait(ask, pace, wait)
+    }
+
+    /// The refusal of more packets a cycle than a share can have.
+    fn too_many(&self, packets: u64) -> Denied {
+        Denied::counted(NodeTest::CyclePackets, packets, Pace::UNITS_MAX.into())
     }
 
     /// V: the time of one packet in a slot.
@@ -153,6 +154,12 @@ impl RetherSegment<'_> {
     /// # Errors
     /// [`Denied`] with the smallest margin; that a test was too long only where no other test failed.
     pub fn quickest(&self, ask: &Ask) -> Result<RetherShare, Denied> {
+        // So many a cycle are brought on average, and no share carries them.
+        let brought = u128::from(ask.traffic.burst()) * u128::from(self.params.trt.as_nanos());
+        let average = brought.div_ceil(u128::from(ask.traffic.interval().as_nanos()));
+        if average > u128::from(Pace::UNITS_MAX) {
+            return Err(self.too_many(u64::try_from(average).unwrap_or(u64::MAX)));
+        }
         let mut last = Denied::new(NodeTest::RetherShare, Span::MAX);
         let mut best: Option<RetherShare> = None;
         for pace in self.paces(&ask.traffic) {

@@ -96,7 +96,7 @@ fn tell(detail: &ChannelDetail) {
         info.state
     );
     let span = Span::from_nanos;
-    let bound = span(info.contract.contract.bound_ns);
+    let bound = info.contract.bound().printed_up();
     let Some(terms) = terms else {
         let octets = info.contract.contract.unit_octets_max;
         let but = info.contract.but();
@@ -155,7 +155,7 @@ fn tell_receivers(receivers: &[ReceiverInfo]) {
 fn tell_hop(n: usize, hop: &HopInfo) {
     let node = if hop.node.is_empty() { hop.node_id.to_string() } else { hop.node.clone() };
     let HopInfo { port, medium, buffers, sent, dropped, .. } = hop;
-    let bound = Span::from_nanos(hop.bound_ns).to_string();
+    let bound = Span::from_nanos(hop.bound_ns).printed_up().to_string();
     let (place, share) = (format!("{n:<3}  {node:<12}  {port:<4}  {medium:<7}"), share_in_words(hop));
     let part = match hop.partition_percent {
         0 => String::new(),
@@ -174,5 +174,6 @@ fn tell_sum(sum: &Sum) {
         1 => String::new(),
         many => format!("; {many} packets of at most {} octets a unit", packets.octets.get()),
     };
+    let (delay, jitter) = (delay.printed_up(), jitter.printed_up());
     outln!("sum: {delay}, of it {host} at the sending host; jitter {jitter}{of}");
 }

@@ -40,6 +40,13 @@ pub fn short_span(ns: u64) -> String {
     format!("{value:.places$} {unit}")
 }
 
+/// The same of a bound, which is no shorter than it is.
+pub fn short_bound(ns: u64) -> String {
+    let digits = 10_u64.pow(ns.max(1).ilog10());
+    let step = (digits / 100).clamp(1, 1_000_000_000);
+    short_span(ns.div_ceil(step).saturating_mul(step))
+}
+
 fn figures(load: &Figures) -> String {
     let one = |rate: Rate| format!("{:>8.0} p/s {:>12}", rate.packets_per_second, bits(rate.rate_bps));
     format!("{}  {}  {}", one(load.now), one(load.average), one(load.maximum))
@@ -58,12 +65,12 @@ fn paths(out: &mut String, path: &Path) {
         (Some(units), Some(broken)) => format!("{units} units came whole, {broken} in part or not at all"),
         _ => "its end has told nothing yet".to_owned(),
     };
-    let bound = short_span(*bound_ns);
+    let bound = short_bound(*bound_ns);
     let but = path.withdrawn.iter().map(|withdrawn| format!("; {withdrawn}")).collect::<String>();
     let _ = writeln!(out, "path      {channel} -> {to}, service {service}, bound {bound}{but}: {come}");
     for (n, hop) in (1..).zip(&path.hops) {
         let Hop { node, port, medium, sent, dropped, share, .. } = hop;
-        let bound = short_span(hop.bound_ns);
+        let bound = short_bound(hop.bound_ns);
         let _ = writeln!(
             out,
             "hop {n:<6}{node:<12}port {port}, {medium}, bound {bound}, sent {sent}, dropped {dropped}, \
@@ -93,7 +100,7 @@ fn channels(out: &mut String, picture: &Picture) {
             channel.units.sent,
             channel.units.received,
             channel.units.late,
-            told(channel.bound_ns),
+            channel.bound_ns.map_or("not known".into(), short_bound),
             told(channel.delay_max_ns),
         );
     }
@@ -170,5 +177,13 @@ mod tests {
         assert_eq!(bits(123_456_789_000), "123 Gbit/s");
         assert_eq!((short_span(33_333_333), short_span(0)), ("33.3 ms".into(), "0 ns".into()));
         assert_eq!(signed_span(-4_100_000), "-4.10 ms");
+    }
+
+    #[test]
+    fn a_bound_of_three_digits_is_no_shorter_than_it_is() {
+        let bounds = [33_310_000, 1_000_001, 999_100_000, 35_400_000, 999, 0, 1_234_000_000_000];
+        let told = ["33.4 ms", "1.01 ms", "1.00 s", "35.4 ms", "999 ns", "0 ns", "1234 s"];
+        assert_eq!(bounds.map(short_bound), told);
+        assert_eq!(short_bound(u64::MAX), short_span(u64::MAX));
     }
 }

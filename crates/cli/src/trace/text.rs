@@ -89,7 +89,7 @@ pub fn what(entry: &Entry) -> String {
             )
         }
         TraceEvent::Opened | TraceEvent::Changed | TraceEvent::Rerouted => {
-            let (period, bound) = (span(b), span(c));
+            let (period, bound) = (span(b), span(c).printed_up());
             format!("channel {}: units of {a} octets each {period}, bound {bound}", record.channel)
         }
         TraceEvent::Closed | TraceEvent::PathFailed => {

@@ -49,6 +49,8 @@ pub struct Behaviour {
     pub moves: bool,
     /// How many units it says that there were, where that is a lie.
     pub final_units: Option<u64>,
+    /// Why the channels end that a program closes.
+    pub cause: CloseCause,
 }
 
 impl Default for Behaviour {
@@ -63,6 +65,7 @@ impl Default for Behaviour {
             unconfirmed: ChannelId::NONE,
             moves: false,
             final_units: None,
+            cause: CloseCause::Finished,
         }
     }
 }
@@ -438,7 +441,7 @@ impl World {
             if !flow.closing || flow.id == behaviour.unconfirmed || flow.source.ring.waiting() != Ok(0) {
                 return true;
             }
-            let cause = CloseCause::Finished;
+            let cause = behaviour.cause;
             let (written, left_out) = flow.source.ring.stated();
             let units = flow.sent;
             flow.source.board.set_tally(&Tally { units, ..Tally::default() });
@@ -468,7 +471,8 @@ fn twins() -> impl Iterator<Item = LlcPeer> {
 
 /// Ends a flow at both ends; false, so that it can stand in a `retain`.
 fn end(flow: &Flow, cause: CloseCause, units: u64) -> bool {
-    let sent = cause.is_clean().then_some(units);
+    // Beyond the segment nobody states units.
+    let sent = (cause.is_clean() && cause != CloseCause::TakenOut).then_some(units);
     flow.source.board.set_state(ChannelState::Closed(cause), sent);
     if let Some((_, board)) = &flow.sink {
         board.set_state(ChannelState::Closed(cause), sent);

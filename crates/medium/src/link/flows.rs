@@ -19,7 +19,8 @@ use crate::settings::Settings;
 use rota_admission::certificate;
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
 use rota_admission::subnet::{
-    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, PortLoad, RTIP_OCTETS, largest_packet,
+    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, PortLoad, RTIP_OCTETS, Subnet,
+    largest_packet,
     link_work,
 };
 use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, SegmentParams, refused_by_port};
@@ -351,6 +352,19 @@ impl Link {
             largest_packet(&mut port.part(packets.partition), &packets.ask, Span::MAX)?
         };
         Some(nearest + Octets::new(RTIP_OCTETS))
+    }
+
+    /// True if a flow of this share would stand beside those that do, its group and its life apart.
+    pub fn would_fit(&mut self, now: Instant, share: &Share) -> bool {
+        let Some(flow) = share.flow else { return false };
+        let (packets, flows) = (Packets::of(share, flow), &mut self.shares.flows);
+        if packets.is_statistical() {
+            let certain = flows.certain(now, flows.horizon());
+            return certain
+                .is_ok_and(|certain| flows.statistical.would_fit(&certain, &packets.ask, packets.late));
+        }
+        let port = flows.port.as_mut();
+        port.is_some_and(|port| port.part(packets.partition).best(&packets.ask).is_ok())
     }
 
     /// Gives a flow a longer bound, of `delay` at most and its host's slack included; the one that it has

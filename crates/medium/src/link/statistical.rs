@@ -76,6 +76,11 @@ impl Statistical {
         largest_packet(&mut self.tests.as_ref()?.asked(certain, late), ask, Span::MAX)
     }
 
+    /// True if a session would stand beside those that do.
+    pub(super) fn would_fit(&self, certain: &Certain, ask: &Ask, late: Chance) -> bool {
+        self.tests.as_ref().is_some_and(|tests| tests.asked(certain, late).best(ask).is_ok())
+    }
+
     /// Gives a session a longer bound, of `delay` at most; the one that it has now.
     pub(super) fn relax(&mut self, id: SessionId, ask: &Ask, delay: Span) -> Option<Span> {
         let place = self.sessions.iter().position(|of| *of == id)?;

@@ -424,6 +424,17 @@ impl Rether {
         self.shares.sessions.retain(|session| session.state != SessionState::Waiting);
     }
 
+    /// True if one more session of this share would stand beside the slots of the newest list.
+    pub fn would_fit(&self, share: &Share) -> bool {
+        let Some(token) = self.list() else { return false };
+        let (slots, count) = admission_slots(token);
+        let Share { unit_octets_max, pace, periodic, partition, .. } = *share;
+        let unit_octets = Octets::new(u64::from(unit_octets_max));
+        let (station, receives) = (self.own.station, self.shares.receives);
+        let request = Request { station, unit_octets, pace, periodic, receives, partition };
+        admit(&slots[..count], &request, &self.settings.params(self.ring_size())).is_ok()
+    }
+
     /// After a newer list: have others taken our slots away?
     pub(super) fn check_own_slots(&mut self, token: &Token) {
         let slots = token.slots.as_slice().iter().filter(|slot| slot.station == self.own.station).count();

@@ -61,7 +61,7 @@ impl Control<'_> {
             | ChannelEvent::IncomingOpened { channel, granted } => {
                 let called = self.called(*channel);
                 let (octets, period) = (granted.contract.unit_octets_max, granted.period());
-                let (bound, but) = (granted.bound(), granted.but());
+                let (bound, but) = (granted.bound().printed_up(), granted.but());
                 let text =
                     format!("opened: {called}: units of {octets} octets each {period}, bound {bound}{but}");
                 say(Level::Info, "opened", &text);
@@ -74,7 +74,7 @@ impl Control<'_> {
             }
             ChannelEvent::Changed { channel, granted } => {
                 let (octets, period) = (granted.contract.unit_octets_max, granted.period());
-                let (called, bound) = (self.called(*channel), granted.bound());
+                let (called, bound) = (self.called(*channel), granted.bound().printed_up());
                 let text =
                     format!("changed: {called}: units of {octets} octets each {period}, bound {bound}");
                 say(Level::Info, "changed", &text);
@@ -155,7 +155,7 @@ impl Control<'_> {
                 self.rerouting.begin(*channel, called, why);
             }
             ChannelEvent::Rerouted { channel, granted } => {
-                let (called, bound) = (self.called(*channel), granted.bound());
+                let (called, bound) = (self.called(*channel), granted.bound().printed_up());
                 let but = granted.but();
                 let text = format!("rerouted: {called}: it goes on over another path, bound {bound}{but}");
                 say(Level::Info, "rerouted", &text);
@@ -253,6 +253,18 @@ fn shortened(mut notes: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// A refusal by a node on the way across segments: the node, the test, the margin and what would fit.
+/// The counts of a test that counts, in words.
+fn counts(denied: &RcapDenied) -> String {
+    let RcapDenied { needed, most, .. } = *denied;
+    match denied.test {
+        _ if needed == 0 => String::new(),
+        RcapTest::PortBuffer => format!(": {needed} packets may wait there, and it has room for {most}"),
+        RcapTest::Room => format!(": {needed} units may wait there, and it holds {most}"),
+        _ => format!(": it would bring {needed}, and a share carries {most} at most"),
+    }
+}
+
+/// Offers are rounded to what fits: the least is printed up, the most down.
 pub(super) fn denial(
     denied: &RcapDenied,
     node: &str,
@@ -266,15 +278,27 @@ pub(super) fn denial(
         Some(partition) => text += &format!(" in partition {partition}"),
         None => {}
     }
+    text += &counts(denied);
     if margin_ns > 0 {
-        text += &format!(", by {}", Span::from_nanos(margin_ns));
+        text += &format!(", by {}", Span::from_nanos(margin_ns).printed_up());
     }
     if nearest_delay_ns > 0 {
-        let what = if test == RcapTest::PathJitter { "jitter" } else { "delay" };
-        text += &format!("; the nearest {what} that fits is {}", Span::from_nanos(nearest_delay_ns));
+        let what = match test {
+            RcapTest::PathJitter => "jitter",
+            RcapTest::CyclePackets => "X_min",
+            _ => "delay",
+        };
+        let nearest = Span::from_nanos(nearest_delay_ns);
+        // The longest one for which there is room; else the shortest one that can be kept.
+        let is_longest = matches!(test, RcapTest::PortBuffer | RcapTest::Room);
+        let nearest = if is_longest { nearest } else { nearest.printed_up() };
+        text += &format!("; the nearest {what} that fits is {nearest}");
     }
     if nearest_octets > 0 {
-        text += &format!("; the largest packet that fits has {nearest_octets} octets");
+        text += &match test {
+            RcapTest::Packet => format!("; the largest packet that fits has {nearest_octets} octets"),
+            _ => format!("; the largest S_max that fits is {nearest_octets} octets"),
+        };
     }
     if nearest_end_ns > 0 {
         let end = Span::from_nanos(nearest_end_ns);
@@ -294,6 +318,64 @@ pub(super) fn denial(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rota_contract::NodeId;
+    use rota_wire::{RcapPart, RcapStanding};
+
+    fn denied(test: RcapTest) -> RcapDenied {
+        RcapDenied {
+            node: NodeId(5),
+            test,
+            standing: RcapStanding::Final,
+            margin_ns: 0,
+            nearest_delay_ns: 0,
+            nearest_octets: 0,
+            part: RcapPart::Whole,
+            nearest_end_ns: 0,
+            needed: 0,
+            most: 0,
+        }
+    }
+
+    /// 50,000 octets each 33 ms were "insufficient bandwidth" on 1 Gbit/s, and 4,001 octets each 19 ms "the
+    /// receiver's memory was made for smaller units": without a number and without a remedy.
+    #[test]
+    fn a_test_that_counts_states_its_counts_and_what_would_fit() {
+        let said = |test, nearest_octets, nearest_delay_ns| {
+            let counted = RcapDenied { needed: 36, most: 32, nearest_octets, ..denied(test) };
+            denial(&RcapDenied { nearest_delay_ns, ..counted }, "h1", None, None)
+        };
+        assert_eq!(
+            said(RcapTest::CyclePackets, 45_696, 0),
+            "node h1 refuses (CyclePackets): a cycle of its segment would bring more packets than a share \
+             can carry: it would bring 36, and a share carries 32 at most; the largest S_max that fits is \
+             45696 octets"
+        );
+        let slower = said(RcapTest::CyclePackets, 0, 1_041_667);
+        assert!(slower.ends_with("32 at most; the nearest X_min that fits is 1.042 ms"), "{slower}");
+        let room = said(RcapTest::Room, 0, 260_000_001);
+        assert!(room.contains(": 36 units may wait there, and it holds 32; the nearest delay"), "{room}");
+        let buffers = said(RcapTest::PortBuffer, 298, 0);
+        assert!(buffers.contains(": 36 packets may wait there, and it has room for 32"), "{buffers}");
+        assert!(buffers.ends_with("the largest S_max that fits is 298 octets"), "{buffers}");
+        assert!(said(RcapTest::Packet, 298, 0).ends_with("the largest packet that fits has 298 octets"));
+    }
+
+    /// The least delay was printed as 27.375 ms, and 27.375 ms was refused by 789 ns.
+    #[test]
+    fn an_offer_that_is_typed_as_it_is_printed_fits() {
+        let said = |test| {
+            let nearest_delay_ns = 27_375_789;
+            denial(&RcapDenied { margin_ns: 26_375_789, nearest_delay_ns, ..denied(test) }, "r", None, None)
+        };
+        assert!(
+            said(RcapTest::PathDelay).ends_with(", by 26.376 ms; the nearest delay that fits is 27.376 ms")
+        );
+        assert!(said(RcapTest::PathJitter).ends_with("; the nearest jitter that fits is 27.376 ms"));
+        assert!(
+            said(RcapTest::PortBuffer).ends_with("; the nearest delay that fits is 27.375 ms"),
+            "the longest"
+        );
+    }
 
     /// It had the lost units only.
     #[test]

@@ -6,7 +6,7 @@ use crate::session::{Asked, Question, Session};
 use rota_admission::Refusal;
 use rota_contract::{Granted, NodeId};
 use rota_driver::clock::now;
-use rota_proto::rcap::{RcapCallError, RcapDenied};
+use rota_proto::rcap::{RcapCallError, RcapDenied, RcapTest};
 use rota_proto::{ChannelId, PortId, ResizeError};
 use rota_shm::control::{ReceiverInfo, RefusalInfo, Reply};
 use rota_units::{Instant, Span};
@@ -19,13 +19,17 @@ pub(super) fn refusal_of(
     sentence: String,
     partition: Option<&str>,
 ) -> RefusalInfo {
+    let (is_packet, octets) = (denied.test == RcapTest::Packet, denied.nearest_octets);
+    // The sentence names the X_min that fits.
+    let is_delay = denied.test != RcapTest::CyclePackets;
     RefusalInfo {
         test: denied.test.name().to_owned(),
         node,
         sentence,
         margin_ns: denied.margin_ns,
-        nearest_delay_ns: denied.nearest_delay_ns,
-        nearest_packet_octets: denied.nearest_octets,
+        counter_offer_octets: if is_packet { 0 } else { octets },
+        nearest_delay_ns: if is_delay { denied.nearest_delay_ns } else { 0 },
+        nearest_packet_octets: if is_packet { octets } else { 0 },
         partition: partition.map(str::to_owned),
         nearest_end_ns: denied.nearest_end_ns,
         ..RefusalInfo::default()

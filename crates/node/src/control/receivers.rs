@@ -25,10 +25,7 @@ impl Control<'_> {
             }
             (Err(why), Some(_)) => {
                 let Some((session, Asked::Join { to, .. })) = self.asked(ask) else { return };
-                match why {
-                    NotFound::Unknown { known } => session.answer(&super::no_station(&to, &known)),
-                    NotFound::Wrong(error) => session.error(error.to_string(), true),
-                }
+                session.answer_not_found(&to, &why);
             }
             _ => {}
         }
@@ -46,7 +43,7 @@ impl Control<'_> {
         let mut info = ReceiverInfo { node: node.clone(), node_id: to, ..ReceiverInfo::default() };
         let reply = match change {
             ReceiverChange::Joined { bound } => {
-                let text = format!("receiver: {called}: {node} is in, bound {bound}");
+                let text = format!("receiver: {called}: {node} is in, bound {}", bound.printed_up());
                 say(Level::Info, "receiver", &text);
                 (info.state, info.bound_ns) = ("in".into(), bound.as_nanos());
                 Reply::Joined { channel, bound_ns: bound.as_nanos() }

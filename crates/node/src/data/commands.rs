@@ -183,7 +183,7 @@ fn open_beyond(
     let beyond = node.called_beyond(called);
     let [peer] = beyond[..] else {
         // Of two nodes of one name none is meant.
-        return Err(unknown(node, near));
+        return Err(unknown(node, called, near));
     };
     open_across(node, at, (peer, ChannelId::NONE), called, service, request)
 }
@@ -271,17 +271,28 @@ fn receiver(node: &Node, called: &str) -> Result<NodeId, NotFound> {
     };
     match node.called_beyond(called)[..] {
         [one] => Ok(one),
-        _ => Err(unknown(node, known)),
+        _ => Err(nowhere(called, all_known(node, &known))),
     }
 }
 
 /// Nobody, or more than one, is called so. `near` are the names on the segments of this node.
-fn unknown(node: &Node, mut near: Vec<String>) -> NotFound {
-    let names = node.nodes_beyond().into_iter().map(|(_, name, _)| name);
-    near.extend(names.filter(|name| !name.is_empty()));
-    near.sort_unstable();
-    near.dedup();
-    NotFound::Unknown { known: near }
+fn unknown(node: &Node, called: &str, near: Vec<String>) -> NotFound {
+    let known = all_known(node, &near);
+    let is_near = |name: &String| near.contains(name);
+    if known.iter().all(is_near) { NotFound::Unknown { known } } else { nowhere(called, known) }
+}
+
+fn nowhere(called: &str, known: Vec<String>) -> NotFound {
+    NotFound::Nowhere { called: called.to_owned(), known }
+}
+
+/// The names on the segments of this node, and those beyond.
+fn all_known(node: &Node, near: &[String]) -> Vec<String> {
+    let far = node.nodes_beyond().into_iter().map(|(_, name, _)| name).filter(|name| !name.is_empty());
+    let mut known: Vec<String> = near.iter().cloned().chain(far).collect();
+    known.sort_unstable();
+    known.dedup();
+    known
 }
 
 /// Hears channels of that service, from all stations or from one, which may be asked for it.

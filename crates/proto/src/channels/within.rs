@@ -53,6 +53,8 @@ impl Outgoing {
             nearest_octets: 0,
             part: RcapPart::Whole,
             nearest_end_ns: 0,
+            needed: 0,
+            most: 0,
         })
     }
 }

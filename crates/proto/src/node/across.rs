@@ -17,9 +17,10 @@ mod terms;
 mod tree;
 
 use super::Node;
-use super::offers::{denied_by, denied_by_medium};
+use super::offers::denied_by;
 use crate::across::{
-    Across, DRAIN_LOOK, End, Held, STATUS_EVERY, State, delay_default, granted, leaves_within,
+    Across, DRAIN_LOOK, End, Held, STATUS_EVERY, State, delay_default, granted, leaves_within, made_for,
+    promised,
 };
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
@@ -448,6 +449,7 @@ impl Node {
         let asked = self.share_of(&held).and_then(|(way, share)| {
             self.reserve_hop_as(now, held.hop, way, &share).map_err(|error| denied_by(&error))
         });
+        let asked = asked.map_err(|denied| self.in_messages(now, entry, &held, denied));
         let Some(across) = &mut self.across else { return };
         match asked {
             Ok(()) => self.hops.call(held.hop, across.rcap.called(entry).unwrap_or_default()),
@@ -507,11 +509,7 @@ impl Node {
                     across.rcap.reserved(now, entry, offer);
                 }
             }
-            HopEvent::Refused { hop, refusal } => {
-                let Some(entry) = of(hop) else { return };
-                across.held.remove(&entry);
-                across.rcap.denied(now, entry, denied_by_medium(&refusal));
-            }
+            HopEvent::Refused { hop, refusal } => self.on_refused_hop(now, hop, &refusal),
             HopEvent::Ended { hop, label, cause } => {
                 if of(hop).is_some() {
                     let all: Vec<EntryId> = across.entries_of(hop).collect();
@@ -623,7 +621,7 @@ impl Node {
         let peer = across.ends.get(&channel).map(|end| end.peer);
         let withdrawn = peer.and_then(|peer| across.withdrawn(&nodes, peer));
         let Some(end) = across.ends.get_mut(&channel) else { return };
-        end.granted.contract.bound_ns = promise.delay.as_nanos();
+        promised(&mut end.granted, promise);
         end.granted.withdrawn = withdrawn;
         end.granted.leaves_within_ns =
             end.opened.request.and_then(|of| leaves_within(&of, promise.octets, &nodes));
@@ -664,16 +662,13 @@ impl Node {
         let granted = Granted { withdrawn, ..granted(request, promise) };
         let end = End::asked(key, (false, key.origin), granted, taken.into_iter().flatten().next());
         across.ends.insert(id, End { arrival, ..end });
-        // The program's memory is made for what the channel may become.
-        let mut made_for = granted;
-        made_for.contract.unit_octets_max = u32::try_from(request.room.get()).unwrap_or(u32::MAX);
         let event = ChannelEvent::Incoming {
             channel: id,
             remote: key.channel,
             label: 0,
             listener,
             peer: key.origin,
-            granted: made_for,
+            granted: made_for(granted, request),
             before: 0,
         };
         across.events.push_back((PortId(0), event));

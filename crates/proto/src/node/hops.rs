@@ -17,10 +17,10 @@ use crate::rtip::{HopCounts, HopError, HopEvent, HopShare, HopSpec};
 use crate::segment::Segment;
 use rota_admission::LINK_SHARES_MAX;
 use rota_admission::rtip::{Chance, Regulator};
-use rota_admission::subnet::{RTIP_OCTETS, payload_max};
+use rota_admission::subnet::payload_max;
 use rota_contract::CloseCause;
 use rota_medium::BODY;
-use rota_medium::door::{Life, MediumKind, Share};
+use rota_medium::door::{Life, MediumKind};
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, RTIP_HEADER_OCTETS, UNIT_HEADER_OCTETS, parse_fragment};
 
@@ -74,10 +74,7 @@ impl Node {
             called: ChannelId::NONE,
             local_out: 0,
         });
-        let HopShare { octets, pace, periodic, partition, flow } = *share;
-        let unit_octets_max = octets + RTIP_OCTETS as u32;
-        let share = Share { unit_octets_max, pace, periodic, partition, flow };
-        line.port.reserve(now, id, &ShareRequest { to, label: 0, share });
+        line.port.reserve(now, id, &ShareRequest { to, label: 0, share: share.of_port() });
         line.carry_wants(now);
         Ok(())
     }

@@ -7,8 +7,9 @@ use crate::io::{ChannelId, Way};
 use crate::port::Port;
 use crate::rcap::{EntryId, HopDenied, HopOffer, LINK, RcapTest, TUNNEL, part_of};
 use crate::rtip::{HopError, HopShare};
-use rota_admission::rtip::{Chance, Regulator};
-use rota_admission::subnet::{Offer, carried_step, link_offer, payload_max};
+use rota_admission::rtip::{Chance, Packets, Regulator};
+use rota_admission::subnet::{Ask, Offer, carried_step, link_offer, payload_max};
+use rota_admission::{Clocks, Pace, Refusal};
 use rota_contract::PartitionName;
 use rota_medium::door::{Life, MediumKind};
 use rota_units::{Instant, Octets, Span};
@@ -71,8 +72,71 @@ impl Node {
             Some(group) => HopShare::of_group(ask.traffic, octets, settings.trt, group),
             None => HopShare::at_peak(&ask.traffic, octets, settings.trt),
         };
-        let share = share.ok_or(denied(RcapTest::Load))?;
+        let share = share.ok_or_else(|| {
+            let needed = ask.traffic.half_open(settings.trt).saturating_mul(at_once);
+            let count = Some((needed, u64::from(Pace::UNITS_MAX)));
+            HopDenied { count, ..denied(RcapTest::CyclePackets) }
+        })?;
         Ok((way, share.in_partition(number)))
+    }
+
+    /// The medium has refused the share of a hop.
+    pub(super) fn on_refused_hop(&mut self, now: Instant, hop: ChannelId, refusal: &Refusal) {
+        let found = self.across.as_mut().and_then(|across| {
+            let entry = across.entry_of(hop)?;
+            Some((entry, across.held.remove(&entry)?))
+        });
+        let Some((entry, held)) = found else { return };
+        let denied = self.in_messages(now, entry, &held, denied_by_medium(refusal));
+        if let Some(across) = &mut self.across {
+            across.rcap.denied(now, entry, denied);
+        }
+    }
+
+    /// A refusal in the words of the program: the medium names a packet, the program states messages. The
+    /// nearest one is looked for where a smaller one of this channel alone may help.
+    pub(super) fn in_messages(
+        &mut self,
+        now: Instant,
+        entry: EntryId,
+        held: &Held,
+        denied: HopDenied,
+    ) -> HopDenied {
+        let across = self.across.as_ref();
+        let Some((messages, packet_max)) = across.and_then(|across| across.rcap.messages_of(entry)) else {
+            return denied;
+        };
+        let is_whole = messages.s_max <= packet_max;
+        let is_alone = held.group.is_none() && held.life == Life::ALWAYS && denied.free_until.is_none();
+        let may_help = match denied.test {
+            RcapTest::Packet => return denied,
+            RcapTest::CyclePackets => true,
+            _ if is_whole => return denied,
+            RcapTest::DeddSum | RcapTest::Overflow => self.late_of(held) > Chance::NEVER,
+            RcapTest::Load | RcapTest::EdfExact | RcapTest::RcspLevel | RcapTest::RetherShare => true,
+            _ => false,
+        };
+        if !may_help || !is_alone {
+            return HopDenied { nearest_octets: None, ..denied };
+        }
+        let nearest = messages.largest(packet_max, |packets| self.would_fit(now, held, packets));
+        let slower = match (denied.test, nearest) {
+            (RcapTest::CyclePackets, None) => {
+                messages.quickest(packet_max, |packets| self.would_fit(now, held, packets))
+            }
+            _ => denied.nearest_delay,
+        };
+        HopDenied { nearest_octets: nearest, nearest_delay: slower, ..denied }
+    }
+
+    /// True if the port of a hop has room for these packets in the place of those that were asked for.
+    fn would_fit(&mut self, now: Instant, held: &Held, packets: &Packets) -> bool {
+        let Packets { traffic, octets, .. } = *packets;
+        let octets_least = held.ask.octets_least.min(octets);
+        let ask = Ask { traffic: Clocks::APART.counted(&traffic), octets, octets_least };
+        let Ok((way, share)) = self.share_of(&Held { ask, ..*held }) else { return false };
+        let at = self.place(way.port);
+        at.is_some_and(|at| self.lines[at].port.medium_mut().would_fit(now, &share.of_port()))
     }
 
     /// The offer of a hop over a link that has this bound now, host slack included; `None` on another medium.
@@ -148,7 +212,7 @@ pub(super) fn denied_by(error: &HopError) -> HopDenied {
 }
 
 /// The refusal of a medium.
-pub(super) fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
+fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
     use rota_admission::Test;
     let test = match refusal.test {
         Test::LinkCapacity => RcapTest::Load,

@@ -30,6 +30,14 @@ pub enum NotFound {
         /// The names that there are.
         known: Vec<String>,
     },
+    /// No node is called so, here or beyond.
+    #[error("no node '{called}' is known here; there are: {}", .known.join(", "))]
+    Nowhere {
+        /// The name that means none, of several that were named.
+        called: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
     /// It means more than one, or none that a channel can reach.
     #[error(transparent)]
     Wrong(#[from] RequestError),

@@ -393,6 +393,14 @@ impl Medium {
         each!(self, medium => medium.reserve(now, id, share));
     }
 
+    /// True if a share would be granted beside those that stand, as far as this station knows them.
+    pub(crate) fn would_fit(&mut self, now: Instant, share: &Share) -> bool {
+        match self {
+            Self::Link(link) => link.would_fit(now, share),
+            Self::Rether(rether) => rether.would_fit(share),
+        }
+    }
+
     /// Gives a share back.
     pub(super) fn release(&mut self, now: Instant, id: SessionId) {
         each!(self, medium => medium.release(now, id));

@@ -6,6 +6,7 @@ use super::establish::Attempt;
 use super::io::{ChannelRequest, RcapCallError, RcapEvent, simply};
 use super::record::{Again, Apart, Demand};
 use super::reroute::Broken;
+use rota_admission::path::Goal;
 use rota_contract::ChannelId;
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{RcapChannel, RcapDenied, RcapStanding, RcapTest};
@@ -34,13 +35,16 @@ pub(super) struct Call {
     pub(super) change: Option<u16>,
     /// The first path is open, and a second one is asked for.
     pub(super) pending: Option<Box<Pending>>,
+    /// The first refusal after which D_max was made shorter, since its node has no room for the packets of
+    /// the one that was asked for.
+    pub(super) shortened: Option<RcapDenied>,
 }
 
 impl Call {
     /// One that begins now.
     pub(super) const fn new(demand: Demand, until: Instant) -> Self {
-        let (retry_at, broken, change, pending) = (None, None, None, None);
-        Self { demand, attempts: 0, until, retry_at, is_over: false, broken, change, pending }
+        let (retry_at, broken, change, pending, shortened) = (None, None, None, None, None);
+        Self { demand, attempts: 0, until, retry_at, is_over: false, broken, change, pending, shortened }
     }
 
     /// The demand of the next attempt. The first one, the third one and so on pass by what has failed; those
@@ -65,6 +69,12 @@ impl Call {
 pub(super) struct Question {
     pub(super) number: u32,
     pub(super) until: Instant,
+}
+
+/// True if a refusal names a D_max that fits. A second path keeps the contract of the first one.
+fn shortens(call: &Call, denied: &RcapDenied) -> bool {
+    let shorter = 1..call.demand.request.goal.delay.as_nanos();
+    shorter.contains(&denied.nearest_delay_ns) && call.pending.is_none()
 }
 
 impl Rcap {
@@ -147,6 +157,10 @@ impl Rcap {
     pub(super) fn settle(&mut self, now: Instant, channel: ChannelId, denied: RcapDenied) {
         let Some(call) = self.calls.get(&channel) else { return };
         let attempts = call.attempts;
+        // No path keeps a shorter D_max: there is no room for the packets of any that the path can keep.
+        let shortened = call.shortened.filter(|_| denied.test == RcapTest::PathDelay);
+        let shortened = shortened.map(|first| RcapDenied { nearest_delay_ns: 0, ..first });
+        let denied = shortened.unwrap_or(denied);
         match self.next_attempt(now, call.clone(), &denied) {
             Some(call) => {
                 self.calls.insert(channel, call);
@@ -181,6 +195,15 @@ impl Rcap {
                 }
                 let smaller = ChannelRequest { packet_max, ..call.demand.request };
                 call.demand = Demand::of(call.demand.heard, smaller).ok()?;
+                Span::ZERO
+            }
+            // A shorter D_max is what was asked for, too.
+            (RcapTest::PortBuffer | RcapTest::Room, _) if shortens(&call, denied) => {
+                let delay = Span::from_nanos(denied.nearest_delay_ns);
+                let goal = Goal { delay, ..call.demand.request.goal };
+                call.shortened = call.shortened.or(Some(*denied));
+                let shorter = ChannelRequest { goal, ..call.demand.request };
+                call.demand = Demand::of(call.demand.heard, shorter).ok()?;
                 Span::ZERO
             }
             // The receiver is gone, or says that this is no request.

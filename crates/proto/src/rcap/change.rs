@@ -29,7 +29,9 @@ use super::Rcap;
 use super::call::{ATTEMPTS_MAX, Call};
 use super::end::Side;
 use super::establish::Attempt;
-use super::io::{ChannelKey, ChannelRequest, Ending, EntryId, Promise, RcapCallError, RcapEvent, simply};
+use super::io::{
+    ChannelKey, ChannelRequest, Ending, EntryId, Promise, RcapCallError, RcapEvent, counted, simply,
+};
 use super::ledger::{Entry, State, key};
 use super::record::{Demand, Record};
 use rota_admission::Clocks;
@@ -46,6 +48,12 @@ const MEMORY_LEAST: u64 = 4;
 /// that comes.
 pub(crate) fn units_within(bound: Span, period: Span) -> u64 {
     bound.as_nanos().div_ceil(period.as_nanos().max(1)).saturating_add(2)
+}
+
+/// The units for which the memory of a receiving program is made, where `units` may wait: with a quarter
+/// more a later contract may bring them somewhat closer, or take somewhat longer.
+pub(crate) const fn with_spare(units: u64) -> u64 {
+    units.saturating_add(units.div_ceil(4))
 }
 
 impl Entry {
@@ -222,7 +230,8 @@ impl Rcap {
     pub(super) fn promise_here(&mut self, id: EntryId) {
         let Some(entry) = self.ledger.get_mut(id) else { return };
         entry.promise = entry.demand.promise_at_end(&entry.records);
-        entry.memory = units_within(entry.promise, entry.demand.request.messages.x_min).max(MEMORY_LEAST);
+        let units = units_within(entry.promise, entry.demand.request.messages.x_min);
+        entry.memory = if entry.demand.is_branch() { units } else { with_spare(units) }.max(MEMORY_LEAST);
     }
 
     /// The memory of a program that receives holds so many units.
@@ -256,16 +265,27 @@ impl Rcap {
         let promise = demand.promise_at_end(records);
         // A second path is for a failure: units that do not fit are lost then.
         let is_second = demand.is_second();
-        if !is_second && units_within(promise.max(standing.promise), asked.messages.x_min) > standing.memory {
-            return Err(deny(RcapTest::Room));
+        let (x_min, memory) = (asked.messages.x_min, standing.memory);
+        let units = units_within(promise.max(standing.promise), x_min);
+        if !is_second && units > memory {
+            // The longest D_max whose units it holds.
+            let held = x_min * memory.saturating_sub(2);
+            let is_kept = held >= demand.delay(records).max(standing.promise);
+            let nearest_delay_ns = if is_kept { held.as_nanos() } else { 0 };
+            return Err(RcapDenied {
+                nearest_delay_ns,
+                ..counted(self.own, RcapTest::Room, (units, memory))
+            });
         }
         // Packets that may come until the last one of the old contract has: each may be early by its bound.
-        let counted = Clocks::APART.counted(&demand.packets.traffic);
-        let packets = counted.closed(standing.promise + promise);
+        let traffic = Clocks::APART.counted(&demand.packets.traffic);
+        let packets = traffic.closed(standing.promise + promise);
         let octets = packets.saturating_mul(demand.packets.octets.get());
         let sum = self.ledger.buffer_octets().saturating_add(octets);
         if packets > self.limits.channel_buffers || sum > self.limits.buffer_octets {
-            return Err(deny(RcapTest::PortBuffer));
+            let left = self.limits.buffer_octets.saturating_sub(self.ledger.buffer_octets());
+            let most = self.limits.channel_buffers.min(left / demand.packets.octets.get().max(1));
+            return Err(counted(self.own, RcapTest::PortBuffer, (packets, most)));
         }
         let (room, memory, gone) = (before.room, standing.memory, (standing.former, standing.orphan_until));
         let mut attempt = attempt;

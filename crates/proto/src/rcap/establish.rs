@@ -2,7 +2,7 @@
 
 use super::Rcap;
 use super::io::{
-    ChannelRequest, Ending, EntryId, HopDenied, HopOffer, RcapEvent, RcapOutput, path_denied, simply,
+    ChannelRequest, Ending, EntryId, HopDenied, HopOffer, RcapEvent, RcapOutput, counted, path_denied, simply,
 };
 use super::ledger::{Entry, State, key};
 use super::record::{Demand, Record, of_wire, written};
@@ -190,15 +190,22 @@ impl Rcap {
         let packets = demand.buffers(&entry.records, entry.place(), slack);
         let octets = packets.saturating_mul(demand.packets.octets.get());
         let of = entry.of;
-        let is_gateway = self.ledger.get(id).is_some_and(|entry| entry.before.is_some());
-        if is_gateway && packets > self.limits.channel_buffers
-            || u32::try_from(packets).is_err()
-            || !self.ledger.set_buffers(id, octets, self.limits.buffer_octets)
-        {
-            let standing = self.standing(&of, |_| true);
-            let nearest = if is_gateway { self.nearest_delay(id, best, slack) } else { Span::ZERO };
-            let nearest_delay_ns = nearest.as_nanos();
-            return Err(RcapDenied { standing, nearest_delay_ns, ..simply(self.own, RcapTest::PortBuffer) });
+        let most = self.packets_most(id);
+        if packets > most || !self.ledger.set_buffers(id, octets, self.limits.buffer_octets) {
+            let entry = self.ledger.get(id).expect("as above");
+            let (records, place) = (&entry.records, entry.place());
+            let few = most.min(self.limits.channel_buffers);
+            let nearest = (!demand.is_branch()).then(|| demand.delay_within(records, place, few)).flatten();
+            let smaller = match nearest {
+                None if demand.request.group.is_none() => demand.octets_within(records, place, few),
+                _ => None,
+            };
+            return Err(RcapDenied {
+                standing: self.standing(&of, |_| true),
+                nearest_delay_ns: nearest.unwrap_or(Span::ZERO).as_nanos(),
+                nearest_octets: smaller.map_or(0, |octets| u32::try_from(octets.get()).unwrap_or(u32::MAX)),
+                ..counted(self.own, RcapTest::PortBuffer, (packets, most))
+            });
         }
         let entry = self.ledger.get_mut(id).expect("as above");
         entry.records.last_mut().expect("its own").buffers = packets;
@@ -228,23 +235,14 @@ impl Rcap {
         self.send(to, of, RcapBody::EstablishRequest(request));
     }
 
-    /// The longest D_max whose packets one channel may have buffers for here: `best`, and less than `slack`
-    /// more. Zero where `best` alone takes more.
-    fn nearest_delay(&self, id: EntryId, best: Span, slack: Span) -> Span {
+    /// Packets of an entry for which there is room: in a gateway no more than one channel may have.
+    fn packets_most(&self, id: EntryId) -> u64 {
         let entry = self.ledger.get(id).expect("the caller has it");
-        let fits = |more: u64| {
-            let packets = entry.demand.buffers(&entry.records, entry.place(), Span::from_nanos(more));
-            packets <= self.limits.channel_buffers
-        };
-        if !fits(0) {
-            return Span::ZERO;
-        }
-        let (mut good, mut bad) = (0, slack.as_nanos().max(1));
-        while bad - good > 1 {
-            let middle = good.midpoint(bad);
-            if fits(middle) { good = middle } else { bad = middle }
-        }
-        best + Span::from_nanos(good)
+        let others = self.ledger.buffer_octets().saturating_sub(entry.buffer_octets);
+        let left = self.limits.buffer_octets.saturating_sub(others);
+        let left = left / entry.demand.packets.octets.get().max(1);
+        let most = if entry.before.is_some() { self.limits.channel_buffers } else { u32::MAX.into() };
+        left.min(most)
     }
 
     /// The local medium cannot reserve for an entry.
@@ -261,8 +259,6 @@ impl Rcap {
             standing => standing,
         };
         let denied = RcapDenied {
-            node: self.own,
-            test: why.test,
             standing,
             margin_ns: why.margin.as_nanos(),
             nearest_delay_ns: why.nearest_delay.unwrap_or(Span::ZERO).as_nanos(),
@@ -271,6 +267,7 @@ impl Rcap {
                 .map_or(0, |octets| u32::try_from(octets.get()).unwrap_or(u32::MAX)),
             part: why.part,
             nearest_end_ns: nearest_end.as_nanos(),
+            ..counted(self.own, why.test, why.count.unwrap_or_default())
         };
         self.release(now, id, Ending::Denied(denied), None);
     }

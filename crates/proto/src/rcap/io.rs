@@ -126,9 +126,9 @@ pub struct HopDenied {
     pub test: RcapTest,
     /// By how much.
     pub margin: Span,
-    /// The shortest bound of this hop that fits.
+    /// The shortest bound of this hop that fits; of [`RcapTest::CyclePackets`] the shortest X_min.
     pub nearest_delay: Option<Span>,
-    /// The largest packet that fits.
+    /// The largest S_max that fits, of [`RcapTest::Packet`] the largest packet.
     pub nearest_octets: Option<Octets>,
     /// True if a reservation that is not yet final stands in the way, as far as the medium knows. Those of
     /// this ledger are counted by the machine.
@@ -137,14 +137,16 @@ pub struct HopDenied {
     pub part: RcapPart,
     /// Up to when there is room, where others have booked what comes later.
     pub free_until: Option<Instant>,
+    /// Of a test that counts packets: how many are needed, and how many there may be.
+    pub count: Option<(u64, u64)>,
 }
 
 impl HopDenied {
     /// By a test of the whole port, with no nearest request, while nothing tentative stands in the way.
     pub const fn new(test: RcapTest, margin: Span) -> Self {
         let (nearest_delay, nearest_octets, others_tentative) = (None, None, false);
-        let (part, free_until) = (RcapPart::Whole, None);
-        Self { test, margin, nearest_delay, nearest_octets, others_tentative, part, free_until }
+        let (part, free_until, count) = (RcapPart::Whole, None, None);
+        Self { test, margin, nearest_delay, nearest_octets, others_tentative, part, free_until, count }
     }
 }
 
@@ -162,10 +164,11 @@ impl From<Denied> for HopDenied {
             NodeTest::Overflow => RcapTest::Overflow,
             NodeTest::TableFull => RcapTest::TableFull,
             NodeTest::Group => RcapTest::Group,
+            NodeTest::CyclePackets => RcapTest::CyclePackets,
             _ => RcapTest::Undecided,
         };
-        let Denied { margin, nearest_delay, partition, .. } = denied;
-        Self { nearest_delay, part: part_of(partition), ..Self::new(test, margin) }
+        let Denied { margin, nearest_delay, partition, count, .. } = denied;
+        Self { nearest_delay, part: part_of(partition), count, ..Self::new(test, margin) }
     }
 }
 
@@ -188,6 +191,12 @@ pub(super) fn path_denied(node: NodeId, denied: PathDenied) -> RcapDenied {
     RcapDenied { margin_ns: margin, nearest_delay_ns: nearest, ..simply(node, test) }
 }
 
+/// A refusal by a test that counts: how many are needed, and how many there may be.
+pub(super) fn counted(node: NodeId, test: RcapTest, (needed, most): (u64, u64)) -> RcapDenied {
+    let [needed, most] = [needed, most].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    RcapDenied { needed, most, ..simply(node, test) }
+}
+
 /// A refusal without numbers.
 pub(crate) const fn simply(node: NodeId, test: RcapTest) -> RcapDenied {
     let standing = rota_wire::RcapStanding::Final;
@@ -200,6 +209,8 @@ pub(crate) const fn simply(node: NodeId, test: RcapTest) -> RcapDenied {
         nearest_octets: 0,
         part: RcapPart::Whole,
         nearest_end_ns: 0,
+        needed: 0,
+        most: 0,
     }
 }
 
@@ -343,6 +354,8 @@ pub struct Promise {
     pub late: Chance,
     /// Payload of the largest packet.
     pub octets: Octets,
+    /// D_max by which the way was found: that of the program, or less where its nodes have fewer buffers.
+    pub goal: Span,
 }
 
 /// For a program at one of the ends.

@@ -69,7 +69,7 @@ impl Default for RcapLimits {
             calls: 256,
             listeners: 256,
             incoming: 16,
-            channel_buffers: 1_024,
+            channel_buffers: rota_admission::path::BUFFERS_MAX,
             buffer_octets: 64 << 20,
             quota: Quota { channels: 1_024, octets_a_second: u64::MAX },
             quotas: BTreeMap::new(),

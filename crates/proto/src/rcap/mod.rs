@@ -65,7 +65,7 @@ pub use record::{LINK, Record, TUNNEL};
 pub use rota_wire::{RCAP_OCTETS_MAX, RcapDenied, RcapInitiation, RcapPart, RcapStanding, RcapTest};
 pub use routes::{Graph, Route, Routes};
 
-pub(crate) use change::units_within;
+pub(crate) use change::{units_within, with_spare};
 pub(crate) use io::{part_of, simply};
 
 use call::{Call, Question};
@@ -74,6 +74,7 @@ use end::Side;
 use invite::Invites;
 use ledger::Ledger;
 use reroute::Kept;
+use rota_admission::rtip::Messages;
 use rota_contract::{ChannelId, NodeId};
 use rota_medium::Rng;
 use rota_medium::door::Life;
@@ -322,6 +323,12 @@ impl Rcap {
     /// The node before, on the path of an entry; none at the source.
     pub fn before(&self, entry: EntryId) -> Option<NodeId> {
         self.ledger.get(entry)?.before
+    }
+
+    /// The messages of an entry, and the payload of its largest packet so far.
+    pub(crate) fn messages_of(&self, entry: EntryId) -> Option<(Messages, Octets)> {
+        let request = &self.ledger.get(entry)?.demand.request;
+        Some((request.messages, request.packet_max))
     }
 
     /// The nodes of an entry's path, as far as this node has heard of them.

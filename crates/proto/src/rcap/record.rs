@@ -352,7 +352,7 @@ impl Demand {
     /// The promise of these nodes to its program.
     pub(super) fn promise(&self, nodes: &[Record]) -> Promise {
         let (delay, jitter, late) = (self.delay(nodes), self.jitter(nodes), self.late(nodes));
-        Promise { delay, jitter, late, octets: self.packets.octets }
+        Promise { delay, jitter, late, octets: self.packets.octets, goal: self.request.goal.delay }
     }
 
     /// True if it is for a branch of a tree. Its bounds stay as they were offered: what one branch would give
@@ -433,6 +433,21 @@ impl Demand {
     /// Packets for which the node at this place has room, if relaxing may add so much.
     pub(super) fn buffers(&self, records: &[Record], place: usize, further: Span) -> u64 {
         path::buffers(&hops(records), place, &self.packets.traffic, further, Clocks::APART)
+    }
+
+    /// The longest D_max, up to that of the request, for whose packets the node at this place has room.
+    pub(super) fn delay_within(&self, records: &[Record], place: usize, most: u64) -> Option<Span> {
+        let packets = (&self.packets.traffic, self.host());
+        path::delay_within(&hops(records), place, packets, most, self.request.goal.delay, Clocks::APART)
+    }
+
+    /// The largest S_max whose packets find room at the node at this place, if its bounds stay.
+    pub(super) fn octets_within(&self, records: &[Record], place: usize, most: u64) -> Option<Octets> {
+        let hops = hops(records);
+        let waiting = |packets: &Packets| {
+            path::buffers(&hops, place, &packets.traffic, Span::ZERO, Clocks::APART) <= most
+        };
+        self.request.messages.largest(self.request.packet_max, waiting)
     }
 
     /// The chance of a unit with these nodes: at most the sum of all its packets at each of them, however

@@ -21,7 +21,7 @@ use super::Rcap;
 use super::call::Call;
 use super::change::units_within;
 use super::establish::Attempt;
-use super::io::{ChannelKey, EntryId, RcapEvent, simply};
+use super::io::{ChannelKey, EntryId, RcapEvent, counted, simply};
 use super::ledger::{Entry, State, key};
 use super::record::{Demand, Record};
 use super::routes::{Route, Routes};
@@ -182,7 +182,7 @@ impl Rcap {
         // was tested before the source had it, so that a sound one fits.
         let units = units_within(promise.min(kept.promise), asked.messages.x_min);
         if asked.messages.x_min < before.messages.x_min && units > kept.memory {
-            return Err(simply(self.own, RcapTest::Room));
+            return Err(counted(self.own, RcapTest::Room, (units, kept.memory)));
         }
         let (room, memory, [former, _], mut attempt) = (before.room, kept.memory, kept.ways, attempt);
         attempt.demand.request.room = room;

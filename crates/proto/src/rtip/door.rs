@@ -2,10 +2,10 @@
 
 use crate::io::{ChannelId, PortId};
 use rota_admission::rtip::{Chance, Regulator, Traffic};
-use rota_admission::subnet::pace_at_peaks;
+use rota_admission::subnet::{RTIP_OCTETS, pace_at_peaks};
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_contract::CloseCause;
-use rota_medium::door::{FlowShare, GroupShare, Life};
+use rota_medium::door::{FlowShare, GroupShare, Life, Share};
 use rota_units::Span;
 use rota_wire::MacAddr;
 
@@ -50,6 +50,12 @@ impl HopShare {
     pub const fn by_discipline(traffic: Traffic, octets: u32) -> Self {
         let flow = Some(FlowShare::guaranteed(traffic));
         Self { octets, pace: Pace::EVERY_CYCLE, periodic: false, partition: 0, flow }
+    }
+
+    /// As a port is asked for it: its packets have their header.
+    pub(crate) fn of_port(&self) -> Share {
+        let Self { octets, pace, periodic, partition, flow } = *self;
+        Share { unit_octets_max: octets + RTIP_OCTETS as u32, pace, periodic, partition, flow }
     }
 
     /// The same in the partition of this number.

@@ -9,8 +9,8 @@ use super::statistical::Borne;
 use super::tree::Tree;
 use crate::certificate::document::Document;
 use rota_admission::certificate::{Branch, Life, Terms};
-use rota_admission::path::{self, Hop, PathTest, counts_for_jitter};
-use rota_admission::rtip::{Chance, Messages, Packets};
+use rota_admission::path::{self, Hop, PathTest, Relaxation, counts_for_jitter};
+use rota_admission::rtip::{Chance, Denied, Messages, NodeTest, Packets};
 use rota_admission::subnet::{Ask, RetherShare, payload_max};
 use rota_admission::{Clocks, SegmentParams};
 use rota_lab::{Segment, Topology};
@@ -231,7 +231,7 @@ impl<'t> Plan<'t> {
             hops.push(offer.hop(self.regulator(route, n, seat.late)));
             seats.push(seat);
         }
-        let mut left = path::check(&hops, packets.spread, &wanted.goal, CLOCKS).map_err(of_path)?;
+        let mut left = self.relaxation(wanted, &packets, (route, &hops))?;
         let mut legs = Vec::new();
         for (n, step) in route.iter().enumerate().rev() {
             let counts = counts_for_jitter(&hops, n);
@@ -249,6 +249,34 @@ impl<'t> Plan<'t> {
         let way = Branch { hops: &hops, places: &places };
         let certificate = self.proven(wanted, packet_max, &seat, &ask, (&legs, &[way]))?;
         Ok(Trial { ask, seat, packets, hops, legs, certificate })
+    }
+
+    /// The test of the destination. As in a network, D_max is shorter where a gateway has no room for all
+    /// packets that may wait within it; where no shorter one can be kept, the gateway refuses.
+    fn relaxation(
+        &self,
+        wanted: &Wanted,
+        packets: &Packets,
+        (route, hops): (&[Step], &[Hop]),
+    ) -> Result<Relaxation, Box<Refused>> {
+        let (mut goal, mut full) = (wanted.goal, None);
+        let traffic = (&packets.traffic, packets.spread);
+        for (n, step) in route.iter().enumerate().skip(1) {
+            let slack = goal.delay.minus(path::delay(&hops[..=n], packets.spread, CLOCKS));
+            let within = path::delay_within(hops, n, traffic, path::BUFFERS_MAX, goal.delay, CLOCKS);
+            if within == Some(goal.delay) {
+                continue;
+            }
+            let needed = path::buffers(hops, n, &packets.traffic, slack, CLOCKS);
+            let denied = Denied::counted(NodeTest::PortBuffer, needed, path::BUFFERS_MAX);
+            let refused = || self.denied(step, (denied, Span::ZERO));
+            goal.delay = within.ok_or_else(refused)?;
+            full = full.or(Some(refused()));
+        }
+        path::check(hops, packets.spread, &goal, CLOCKS).map_err(|why| match full {
+            Some(full) if why.test == PathTest::Delay => Box::new(full),
+            _ => Box::new(of_path(why)),
+        })
     }
 
     /// The certificate of hops that were accepted and the ways over them, which the independent checker has

@@ -342,18 +342,23 @@ pub struct RcapDenied {
     /// By how much it failed, ns.
     pub margin_ns: u64,
     /// The nearest request that fits, by its delay: the node's own for its tests, D_max or J_max for those
-    /// of the path; 0 if there is none.
+    /// of the path, D_max for those of buffers and of memory, X_min for [`RcapTest::CyclePackets`]; 0 if
+    /// there is none.
     pub nearest_delay_ns: u64,
-    /// The same by its largest packet; 0 if there is none.
+    /// The same by its S_max, or of [`RcapTest::Packet`] by its largest packet; 0 if there is none.
     pub nearest_octets: u32,
     /// The part of its port whose test failed.
     pub part: RcapPart,
     /// The same by its end, from now on: until then there is room; 0 if none helps.
     pub nearest_end_ns: u64,
+    /// Of a test that counts packets or units: how many the request needs.
+    pub needed: u32,
+    /// How many there may be; 0 of other tests.
+    pub most: u32,
 }
 
 impl RcapDenied {
-    pub(super) const OCTETS: usize = 8 + 2 + 2 * 8 + 4 + 1 + 8;
+    pub(super) const OCTETS: usize = 8 + 2 + 2 * 8 + 4 + 1 + 8 + 2 * 4;
 
     pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
         let node = fields.node("node")?;
@@ -365,13 +370,25 @@ impl RcapDenied {
         let part = RcapPart::ALL.get(usize::from(fields.u8("part")?)).copied();
         let part = part.ok_or(Malformed::Field("part"))?;
         let nearest_end_ns = fields.u64("nearest end")?;
-        Ok(Self { node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part, nearest_end_ns })
+        let (needed, most) = (fields.u32("needed")?, fields.u32("most")?);
+        Ok(Self {
+            node,
+            test,
+            standing,
+            margin_ns,
+            nearest_delay_ns,
+            nearest_octets,
+            part,
+            nearest_end_ns,
+            needed,
+            most,
+        })
     }
 
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
         writer.u64(self.node.0).u8(self.test.code()).u8(self.standing as u8);
         writer.u64(self.margin_ns).u64(self.nearest_delay_ns).u32(self.nearest_octets);
-        writer.u8(self.part as u8).u64(self.nearest_end_ns);
+        writer.u8(self.part as u8).u64(self.nearest_end_ns).u32(self.needed).u32(self.most);
     }
 }
 

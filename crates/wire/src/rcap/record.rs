@@ -280,6 +280,8 @@ tests!(
     NoSecondPath = "no second path is known that shares no node with the first one",
     /// The group of the channel stands there with another traffic, packet, partition or number at once.
     Group = "the group stands there with another traffic, partition, packet or number at once",
+    /// A cycle of a RETHER segment would bring more packets than a share can have.
+    CyclePackets = "a cycle of its segment would bring more packets than a share can carry",
 );
 
 impl RcapTest {

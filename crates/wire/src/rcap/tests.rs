@@ -76,6 +76,8 @@ fn denied() -> RcapDenied {
         nearest_octets: 7,
         part: RcapPart::Rest,
         nearest_end_ns: 8,
+        needed: 9,
+        most: 10,
     }
 }
 
@@ -152,7 +154,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     let (zero_32, huge_32) = ([0; 4], [0xff; 4]);
     let cases: &[(usize, &[u8], &str)] = &[
         (0, &[0x4c], "kind"),
-        (1, &[7], "version"),
+        (1, &[8], "version"),
         (2, &[0, 23], "length"),
         (4, &[10], "type"),
         (4, &[2], "direction"),
@@ -278,7 +280,7 @@ fn each_wrong_field_of_an_answer_is_refused_by_its_name() {
     assert_eq!(refused(&denied, 54, &[3]), Some("part"));
     let close = RcapClose { cause: CloseCause::Finished, node: NodeId(1) };
     let close = octets(RcapBody::CloseReverse(close));
-    assert_eq!(refused(&close, 24, &[19]), Some("cause"));
+    assert_eq!(refused(&close, 24, &[20]), Some("cause"));
     assert_eq!(refused(&close, 25, &[0; 8]), Some("node"));
     // Each cut of each message, its length mended, is refused by a field or as too long.
     for message in [accept, denied, close] {
@@ -315,7 +317,7 @@ fn each_wrong_field_of_an_invitation_is_refused_by_its_name() {
     }
     let denied = octets(RcapBody::InviteDenied(RcapInviteDenied { denied: denied(), way: way() }));
     assert_eq!(refused(&denied, body + 8, &[RcapTest::ALL.len() as u8]), Some("test"));
-    assert_eq!(refused(&denied, body + 40, &zero), Some("way node"));
+    assert_eq!(refused(&denied, body + 48, &zero), Some("way node"));
     assert_eq!(way().iter().collect::<Vec<_>>(), [NodeId(2), NodeId(5)]);
     assert_eq!(RcapRoute::parse(&RcapRoute::written(&[NodeId(2), NodeId(5)])), Ok(way()));
     let many: Vec<NodeId> = (1..=RCAP_NODES_MAX as u64 + 1).map(NodeId).collect();
@@ -442,7 +444,16 @@ proptest! {
         let part = [RcapPart::Whole, RcapPart::Named, RcapPart::Rest][usize::from(label % 3)];
         let nearest_end_ns = margin_ns ^ nearest_delay_ns;
         let denied = RcapDenied {
-            node, test, standing, margin_ns, nearest_delay_ns, nearest_octets, part, nearest_end_ns,
+            node,
+            test,
+            standing,
+            margin_ns,
+            nearest_delay_ns,
+            nearest_octets,
+            part,
+            nearest_end_ns,
+            needed: nearest_octets ^ 5,
+            most: nearest_octets.rotate_left(7),
         };
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, ..request }));
         let of_group = member(1 + (label % 16) as u8, RcapRequest { nodes: plain, ..request });

@@ -3,7 +3,7 @@
 use super::bars::{bar, fit, share, step};
 use super::parts::Painter;
 use crate::top::picture::{Channel, Hop, KINDS, Station};
-use crate::top::text::{bits, short_span, signed_span};
+use crate::top::text::{bits, short_bound, short_span, signed_span};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -130,7 +130,7 @@ impl Painter<'_> {
         let mut rows = Vec::new();
         for path in &self.picture.beyond.paths {
             let told = |value: Option<u64>| value.map_or("?".into(), |value| value.to_string());
-            let (to, bound) = (&path.to, short_span(path.bound_ns));
+            let (to, bound) = (&path.to, short_bound(path.bound_ns));
             let but = path.withdrawn.iter().map(|withdrawn| format!(", {withdrawn}")).collect::<String>();
             let words = format!(
                 " {}→{to}, service {}: bound {bound}{but}, {} units whole, ",
@@ -162,7 +162,7 @@ impl Painter<'_> {
             fit(&hop.node, 12),
             hop.port,
             hop.medium,
-            short_span(hop.bound_ns),
+            short_bound(hop.bound_ns),
             hop.sent
         );
         let style = if hop.dropped > 0 { self.theme.bad() } else { Style::new() };
@@ -201,7 +201,7 @@ impl Painter<'_> {
             Span::styled(fit(&load, columns.load), colour),
             Span::raw(format!(" {units}")),
             Span::styled(format!("{:>5}", channel.units.late), late),
-            Span::raw(format!(" {:>8} {longest:>8}", told(channel.bound_ns))),
+            Span::raw(format!(" {:>8} {longest:>8}", channel.bound_ns.map_or("?".into(), short_bound))),
             Span::styled(format!(" {slack:>8}"), style),
             Span::styled(format!("  {curve}"), self.theme.kind(1)),
         ])

@@ -284,6 +284,18 @@ fn a_station_that_was_named_by_its_number_is_kept_by_its_node() {
     assert!(matches!(hears("99"), Err(rota_proto::NotFound::Unknown { known }) if known == ["b"]));
 }
 
+/// "no station 'b,nobody'": the one that is not there was not named.
+#[test]
+fn of_several_receivers_the_one_that_is_not_known_is_named() {
+    let mut lan = Lan::new();
+    let is_known = |lan: &mut Lan| lan.sender.data.node.find("b").is_ok().then_some(());
+    lan.until("it is known", is_known);
+    let request = lan.sender.opening();
+    let opened = open(&mut lan.sender.data.node, now(), "b, nobody", SERVICE, &request);
+    let Err(why) = opened else { panic!("nobody is called so") };
+    assert_eq!(why.to_string(), "no node 'nobody' is known here; there are: b");
+}
+
 /// A report has the time at which its frame came, and programs may have been told of others since then.
 #[test]
 fn a_report_that_waited_before_it_was_taken_is_told_to_the_program() {

@@ -180,7 +180,7 @@ impl Node {
         let tree = tree.filter(|_| is_open).ok_or(RequestError::NotSeveral(channel))?;
         let key = tree.are_in().find(|branch| branch.to == to).map(|branch| branch.key(own));
         let key = key.ok_or(RequestError::NoReceiver(to))?;
-        self.tell_across(now, |across| _ = across.rcap.close(now, key, CloseCause::Finished));
+        self.tell_across(now, |across| _ = across.rcap.close(now, key, CloseCause::TakenOut));
         Ok(())
     }
 

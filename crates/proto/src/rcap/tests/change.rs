@@ -89,7 +89,7 @@ fn a_change_that_the_receivers_memory_does_not_hold_is_denied_as_room() {
     assert_eq!(test_of(&mut rcap, &change(2, larger)), Some(RcapTest::Room));
     let dense = Messages { x_min: ms(1), x_ave: ms(1), interval: ms(1), ..lasting().messages };
     let dense = ChannelRequest { messages: dense, ..lasting() };
-    assert_eq!(test_of(&mut rcap, &change(3, dense)), Some(RcapTest::Room), "62 units, and memory for 8");
+    assert_eq!(test_of(&mut rcap, &change(3, dense)), Some(RcapTest::Room), "62 units, and memory for 10");
     rcap.state_memory(key_of(1), 62);
     assert_eq!(test_of(&mut rcap, &change(4, dense)), None);
     // A channel that is not here, and one whose path has failed.
@@ -100,6 +100,20 @@ fn a_change_that_the_receivers_memory_does_not_hold_is_denied_as_room() {
     rcap.neighbour_up(at(11), A);
     drain(&mut rcap);
     assert_eq!(test_of(&mut rcap, &change(2, sized(400))), Some(RcapTest::NeighbourLost));
+}
+
+/// From 20 to 19 ms was too close for a memory without a spare unit, and no number said so.
+#[test]
+fn a_receivers_memory_has_a_spare_quarter_and_its_refusal_counts_units() {
+    let closer = Messages { x_min: ms(9), x_ave: ms(9), interval: ms(9), ..lasting().messages };
+    let mut rcap = received();
+    assert_eq!(test_of(&mut rcap, &change(2, ChannelRequest { messages: closer, ..lasting() })), None);
+    let mut rcap = received();
+    let goal = Goal { delay: ms(100), jitter: None };
+    rcap.on_message(at(20), A, &change(2, ChannelRequest { goal, ..lasting() })).unwrap();
+    let denied = denial(&drain(&mut rcap)).unwrap();
+    assert_eq!((denied.test, denied.needed, denied.most), (RcapTest::Room, 12, 10));
+    assert_eq!(denied.nearest_delay_ns, ms(80).as_nanos());
 }
 
 /// The source had gone over to the new contract when its path failed: the receiver takes that one.

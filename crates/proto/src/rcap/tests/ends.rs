@@ -51,6 +51,41 @@ fn a_source_opens_with_the_promise_of_the_whole_path() {
     assert_eq!(rcap.close(at(6), key, cause), Err(RcapCallError::NoChannel));
 }
 
+/// A delay of 100,000 s was refused for the packets that may wait within it.
+#[test]
+fn a_delay_too_long_for_the_buffers_of_the_way_is_shortened() {
+    let mut rcap = b();
+    let (channel, entry) = establish(&mut rcap);
+    rcap.reserved(at(2), entry, hop());
+    drain(&mut rcap);
+    let deny = |rcap: &mut Rcap, attempt, denied: RcapDenied| {
+        let of = RcapChannel { origin: B, channel, attempt };
+        rcap.on_message(at(3), C, &octets(of, RcapBody::EstablishDenied(denied))).unwrap();
+        let mut outputs = drain(rcap);
+        rcap.handle_deadline(at(3));
+        outputs.extend(drain(rcap));
+        outputs
+    };
+    let full = io::counted(C, RcapTest::PortBuffer, (9, 6));
+    let full = RcapDenied { nearest_delay_ns: ms(40).as_nanos(), ..full };
+    let outputs = deny(&mut rcap, 1, full);
+    let entry = reserved(&outputs).expect("it is asked for again");
+    rcap.reserved(at(3), entry, hop());
+    let asked = drain(&mut rcap).iter().find_map(|output| match output {
+        RcapOutput::Send { message, .. } => match RcapMessage::parse(message).unwrap().body {
+            RcapBody::EstablishRequest(request) => Some(request.delay_max_ns),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(asked, Some(ms(40).as_nanos()));
+    // No path keeps so short a delay: the buffers are the reason.
+    let late = RcapDenied { nearest_delay_ns: ms(50).as_nanos(), ..io::simply(C, RcapTest::PathDelay) };
+    let outputs = deny(&mut rcap, 2, late);
+    let Some(RcapEvent::Refused { denied, .. }) = event(&outputs) else { panic!("{outputs:?}") };
+    assert_eq!(*denied, RcapDenied { nearest_delay_ns: 0, ..full });
+}
+
 /// A program that asked for changes without end would have ended its node: attempts have 16 bits.
 #[test]
 fn a_channel_whose_attempts_are_used_up_changes_no_more() {

@@ -67,7 +67,7 @@ fn the_share_of_a_group_has_the_bound_of_the_nodes() {
     // A cycle of 33 ms has 5 packets of each: seven at once are more than a share can have.
     let file = parse(&text(7, &[("a", "\"screen\"")]), Path::new("")).expect("a plan");
     let refused = Plan::new(&file).decide(&file.wanted[0]).expect_err("too many packets");
-    assert_eq!(refused.test, NodeTest::Load.name());
+    assert_eq!(refused.test, NodeTest::CyclePackets.name());
 }
 
 /// The slot goes on under the next member, in its place, until the last one leaves.
