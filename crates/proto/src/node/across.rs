@@ -24,8 +24,8 @@ use crate::across::{
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
-    ChannelKey, ChannelRequest, Ending, EntryId, Installed, Promise, RcapEvent, RcapInitiation, RcapOutput,
-    Record, StatusCounts,
+    ChannelKey, ChannelRequest, Ending, EntryId, Installed, Nodes, Promise, RcapEvent, RcapInitiation,
+    RcapOutput, Record, StatusCounts,
 };
 use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
@@ -70,6 +70,8 @@ pub struct Beyond {
     pub end: Option<Span>,
     /// The chances of the statistical class; none in the guaranteed one.
     pub chances: Chances,
+    /// The gateways that its path is to lead through, in this order.
+    pub via: Nodes,
 }
 
 /// Steps of one call: each needs an answer of the step before.
@@ -174,6 +176,7 @@ impl Node {
             has_second: beyond.has_second,
             life: (beyond.start.unwrap_or(Span::ZERO), beyond.end),
             tree: ChannelId::NONE,
+            via: beyond.via,
         }
     }
 

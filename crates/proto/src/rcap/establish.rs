@@ -221,9 +221,9 @@ impl Rcap {
         entry.state = State::Forwarded;
         let octets = written(&entry.records, RCAP_OCTETS_MAX);
         let nodes = RcapRecords::parse(&octets, entry.records.len()).expect("sound records");
-        let apart = entry.demand.apart_written();
-        let apart = RcapRoute::parse(&apart).expect("nodes of a path");
-        let request = entry.demand.to_wire(now, lease, nodes, apart);
+        let written = entry.demand.nodes_written();
+        let routes = written.each_ref().map(|nodes| RcapRoute::parse(nodes).expect("nodes of a path"));
+        let request = entry.demand.to_wire(now, lease, nodes, routes);
         let (of, to) = (entry.of, entry.hop.expect("no destination").node);
         self.send(to, of, RcapBody::EstablishRequest(request));
     }

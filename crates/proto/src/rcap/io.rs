@@ -1,6 +1,7 @@
 //! The values that go in and out of the machine, beside messages.
 
 use super::record::Record;
+use super::search::Nodes;
 use rota_admission::path::{Goal, PathDenied, PathTest};
 use rota_admission::rtip::{Chance, Denied, Messages, NodeTest, Regulator, Traffic};
 use rota_admission::subnet::{Ask, Offer};
@@ -73,6 +74,9 @@ pub struct ChannelRequest {
     pub initiation: RcapInitiation,
     /// A second path is reserved before the program hears of the first one. Only its source knows.
     pub has_second: bool,
+    /// The nodes that its path is to lead through, in this order. Only its source knows; a request has all
+    /// nodes of the path that is found.
+    pub via: Nodes,
 }
 
 impl ChannelRequest {

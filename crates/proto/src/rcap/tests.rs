@@ -15,6 +15,7 @@ mod change;
 mod died;
 mod ends;
 mod garbage;
+mod other;
 mod reroute;
 
 thread_local! {
@@ -94,6 +95,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         room: Octets::new(1_000),
         initiation: RcapInitiation::Source,
         has_second: false,
+        via: Nodes::default(),
     }
 }
 
@@ -125,7 +127,7 @@ fn request_of(of: RcapChannel, request: ChannelRequest, nodes: &[NodeId], lease:
     let records = record::written(&records, RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, nodes.len()).unwrap();
     let wire: RcapRequest<'_> =
-        record::Demand::of(at(0), request).unwrap().to_wire(at(0), lease, nodes, RcapRoute::default());
+        record::Demand::of(at(0), request).unwrap().to_wire(at(0), lease, nodes, Default::default());
     octets(of, RcapBody::EstablishRequest(wire))
 }
 
@@ -228,7 +230,7 @@ fn upstream_behind(before: &Record, delay: Span) -> Span {
     let records = record::written(std::slice::from_ref(before), RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let demand = record::Demand::of(at(0), request).unwrap();
-    let wire = demand.to_wire(at(0), ms(2_000), nodes, RcapRoute::default());
+    let wire = demand.to_wire(at(0), ms(2_000), nodes, Default::default());
     let mut rcap = b();
     rcap.on_message(at(1), A, &octets(of(1, 1), RcapBody::EstablishRequest(wire))).unwrap();
     let entry = reserved(&drain(&mut rcap)).expect("the medium is asked");
