@@ -89,21 +89,35 @@ fn a_path_leads_through_the_gateways_that_are_named() {
 /// A channel whose path through the named gateway fails has no other one.
 #[test]
 fn another_path_after_a_failure_leads_through_the_gateways_that_are_named() {
-    for (gateways, goes_on) in [(&[][..], true), (&[2][..], false), (&[3], true)] {
-        let mut world = World::new(7, &DETOUR, 1);
+    let square = [(0, 1), (1, 3), (0, 2), (2, 3)];
+    for (gateways, dies, goes_on) in [(&[][..], 1, true), (&[2][..], 2, false), (&[2], 1, true)] {
+        let mut world = World::new(7, &square, 1);
         world.reroutes.time = ms(600);
-        world.call(0, ms(0), via(4, gateways));
+        world.call(0, ms(0), via(3, gateways));
         world.run_for(ms(500));
         assert_eq!(outcomes(&world), [Outcome::Opened]);
-        let over_2 = gateways == [2];
-        let (one, other) = if over_2 { (1, 2) } else { (1, 3) };
-        world.lose(one, other, ms(10_000));
-        // Neither end of the link has failed: the session alone is gone, and link state says so.
-        world.run_for(ms(9_000));
+        world.crash(dies, None);
+        world.run_for(ms(4_000));
         let is_open = matches!(outcomes(&world)[..], [Outcome::Opened]);
         assert_eq!(is_open, goes_on, "{gateways:?}: {:?}", world.calls);
         world.assert_empty_at_the_end();
     }
+}
+
+/// TENET-7-5: the new path opens beside the old one, which then ends.
+#[test]
+fn an_open_channel_moves_to_the_path_that_is_named() {
+    let square = [(0, 1), (1, 3), (0, 2), (2, 3)];
+    let mut world = World::new(9, &square, 1);
+    world.call(0, ms(0), request(3));
+    world.run_for(ms(500));
+    assert_eq!(taken(&world), [(0, 1), (1, 3)]);
+    let (key, life) = (*world.calls.keys().next().expect("one"), world.life(0));
+    world.with(0, life, |machine, now| machine.change(now, key.channel, via(3, &[2])).expect("sound"));
+    world.run_for(ms(500));
+    assert_eq!((outcomes(&world), world.reroutes.changes.done), (vec![Outcome::Opened], 1));
+    assert_eq!(taken(&world), [(0, 2), (2, 3)]);
+    world.assert_empty_at_the_end();
 }
 
 /// Every fault at every event: nothing leaks, whichever of both paths it meets.

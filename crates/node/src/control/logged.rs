@@ -276,6 +276,9 @@ pub(super) fn denial(
     if nearest_octets > 0 {
         text += &format!("; the largest packet that fits has {nearest_octets} octets");
     }
+    if test == RcapTest::QuotaReserved {
+        text += "; its node says what each user may reserve there ('--user-reserved')";
+    }
     if nearest_end_ns > 0 {
         let end = Span::from_nanos(nearest_end_ns);
         text += &format!(

@@ -153,6 +153,7 @@ pub(super) fn open(
         ("group", terms.group.is_some()),
         ("start", terms.start.is_some()),
         ("end", terms.end.is_some()),
+        ("gateway of its path", terms.via.is_some_and(|via| via.names().next().is_some())),
     ];
     if let Some((what, _)) = across.into_iter().find(|(_, is)| *is) {
         return Err(RequestError::AcrossOnly(what).into());
@@ -223,6 +224,7 @@ fn beyond_of(request: &Opening, invitation: ChannelId) -> Beyond {
         start,
         end,
         chances,
+        via,
     } = request.terms;
     Beyond {
         uid: request.uid,
@@ -239,6 +241,7 @@ fn beyond_of(request: &Opening, invitation: ChannelId) -> Beyond {
         invitation,
         has_second: backup,
         chances,
+        via,
     }
 }
 

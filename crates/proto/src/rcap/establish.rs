@@ -4,7 +4,7 @@ use super::Rcap;
 use super::io::{
     ChannelRequest, Ending, EntryId, HopDenied, HopOffer, RcapEvent, RcapOutput, path_denied, simply,
 };
-use super::ledger::{Entry, State, key};
+use super::ledger::{Entry, Excess, State, key};
 use super::record::{Demand, Record, of_wire, written};
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
@@ -78,9 +78,11 @@ impl Rcap {
     /// Begins an attempt at this node: an entry, and a question to the medium or to the receiving program.
     pub(super) fn begin(&mut self, now: Instant, attempt: Attempt) -> Result<EntryId, RcapDenied> {
         let Attempt { of, before, demand, records, .. } = &attempt;
-        if let Err(test) = self.ledger.allows(&self.limits, self.own, of, *before, demand) {
+        if let Err(Excess { test, nearest_octets }) =
+            self.ledger.allows(&self.limits, self.own, of, *before, demand)
+        {
             let standing = self.standing(of, |_| true);
-            return Err(RcapDenied { standing, ..simply(self.own, test) });
+            return Err(RcapDenied { standing, nearest_octets, ..simply(self.own, test) });
         }
         if demand.request.destination == self.own {
             return self.arrive(now, attempt);

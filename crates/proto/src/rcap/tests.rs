@@ -549,10 +549,10 @@ fn quotas_and_limits_refuse_by_name() {
     let mut rcap = machine(RcapLimits { quotas, attempts: 1, ..RcapLimits::default() });
     let mut test = |uid| {
         numbered(&mut rcap, ChannelRequest { uid, ..ask(C) }).unwrap();
-        denial(&drain(&mut rcap)).map(|denied| denied.test)
+        denial(&drain(&mut rcap)).map(|denied| (denied.test, denied.nearest_octets))
     };
-    // Each has 100,000 octets a second.
-    assert_eq!((test(9), test(9), test(9)), (None, None, Some(RcapTest::QuotaReserved)));
+    // Each has 100,000 octets a second, in 1,000 each 10 ms.
+    assert_eq!((test(9), test(9), test(9)), (None, None, Some((RcapTest::QuotaReserved, 500))));
     assert_eq!(test(8), None, "another user has another quota");
     let mut rcap = machine(RcapLimits { buffer_octets: 5_999, ..RcapLimits::default() });
     rcap.on_message(at(1), A, &request(1, 1)).unwrap();
