@@ -1,4 +1,4 @@
-//! Other paths for a request that its path cannot serve (`TENET-2-2`).
+//! Other paths for a request that its path cannot serve (`TENET-7-5`).
 //!
 //! ```text
 //! source   first path ──denied: a link or a node cannot──► next path around that link ──accept──► Open
