@@ -1,8 +1,9 @@
 //! The loop-free paths between two nodes, one after another, by the fewest hops.
 //!
-//! A* over loop-free paths, as in A*Prune (Liu and Ramakrishnan 2001): a path that has begun is taken further
-//! in the order of the least that it can come to, which Dijkstra's distances to its end say exactly. Admission
-//! is the constraint: a hop that has refused is left out, and the next path is looked for when it is needed.
+//! A* over loop-free paths, as in A*Prune (Liu and Ramakrishnan 2001): a path that has begun is taken
+//! further in the order of the least that it can come to, which Dijkstra's distances to its end say exactly.
+//! Admission is the constraint: a hop that has refused is left out, and the next path is looked for when it
+//! is needed.
 
 use super::routes::Graph;
 use rota_contract::NodeId;
