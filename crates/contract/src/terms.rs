@@ -63,8 +63,8 @@ pub struct AskedChange {
     /// X_min: the least time between units.
     #[cfg_attr(feature = "serde", serde(rename = "period_ns", with = "nanos"))]
     pub period: Option<Span>,
-    /// X_ave, I, D_max, J_max, the chances and the gateways. The other ones are those of the opening, and none
-    /// may be stated.
+    /// X_ave, I, D_max, J_max, the chances and the gateways. The other ones are those of the opening,
+    /// and none may be stated.
     pub terms: AskedTerms,
 }
 
