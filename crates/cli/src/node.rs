@@ -13,7 +13,7 @@ use rota_answer::{Exit, Failure, Format};
 use rota_node::log::{LevelFilter, Log};
 use rota_node::{Beside, Guests, KeptNodeId, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
 use rota_study::calibrate;
-use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
+use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
 use rota_wire::MacAddr;
 use std::path::{Path, PathBuf};
 
@@ -146,6 +146,10 @@ pub struct Args {
     #[arg(long, default_value_t = 128, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(2..=1_000))]
     user_connections: u16,
+    /// How much of a link's time the channels across segments of one user may reserve through this node, of
+    /// users of other nodes, too, as payload; as much as there is otherwise
+    #[arg(long, value_parser = parse_rate, value_name = "RATE")]
+    user_reserved: Option<BitRate>,
     /// The part of a node's work that this process does for another; nodes start such processes themselves
     #[arg(long, hide = true)]
     role: Option<String>,
@@ -454,7 +458,8 @@ fn quota(args: &Args) -> Quota {
     let memory = args.memory.map_or(default.memory, Octets::get);
     let user_memory = args.user_memory.map_or(memory / 2, Octets::get).min(memory);
     let (channels, connections) = (usize::from(args.user_channels), usize::from(args.user_connections));
-    Quota { channels, connections, memory, user_memory }
+    let user_reserved = args.user_reserved.map_or(default.user_reserved, |rate| rate.as_bps() / 8);
+    Quota { channels, connections, memory, user_memory, user_reserved }
 }
 
 fn segment_key(args: &Args) -> Result<SegmentKey, Failure> {

@@ -384,7 +384,8 @@ fn open(args: &Args, report: &Sent, terms: AskedTerms) -> Result<Box<dyn UnitSin
             Err(Failure::wrong_use(why).into())
         }
         Over::Udp if args.wanted.states_reroute() => {
-            let why = "--reroute, --no-reroute and --backup need --over channel: the kernel routes UDP";
+            let why =
+                "--reroute, --no-reroute, --backup and --via need --over channel: the kernel routes UDP";
             Err(Failure::wrong_use(why).into())
         }
         Over::Udp if args.wanted.partition.is_some() => {

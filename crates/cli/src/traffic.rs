@@ -1,7 +1,9 @@
 //! Traffic and service of a channel on the command line: in the terms of the Tenet paper (Tables 2 and 3),
 //! and in the spellings of IEEE 802.1Qcc.
 
-use rota::{AskedChange, AskedTerms, Chances, Group, GroupName, OpenRequest, PartitionName, TrafficSpec};
+use rota::{
+    AskedChange, AskedTerms, Chances, Group, GroupName, OpenRequest, PartitionName, TrafficSpec, Via,
+};
 use rota_answer::Failure;
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
 
@@ -53,6 +55,9 @@ pub struct Service {
     /// fails; refused where there is none
     #[arg(long)]
     pub backup: bool,
+    /// Take a path through these gateways, in this order, such as g1,g2; of a channel across segments
+    #[arg(long, value_name = "NODES")]
+    pub via: Option<Via>,
     /// Reserve it for later: it begins in so much time from now, of a channel across segments
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
     pub from_time: Option<Span>,
@@ -110,12 +115,12 @@ impl Service {
         let group = self.group.map(|name| Group { name, at_once: self.at_once });
         let (start, end) = (self.from_time, self.until);
         let terms = AskedTerms { delay, jitter, reroute, backup, start, end, ..AskedTerms::default() };
-        Ok(AskedTerms { allow_withdrawn, partition, group, chances, ..terms })
+        Ok(AskedTerms { allow_withdrawn, partition, group, chances, via: self.via, ..terms })
     }
 
     /// True if any other path is asked for, or none.
     pub fn states_reroute(&self) -> bool {
-        self.no_reroute || self.reroute.is_some() || self.backup
+        self.no_reroute || self.reroute.is_some() || self.backup || self.via.is_some()
     }
 }
 
@@ -150,6 +155,9 @@ pub struct Change {
     /// The least part of the units that is to find room (Wmin); that of --timely unless given
     #[arg(long, value_parser = probability, value_name = "P", requires = "timely")]
     pub no_loss: Option<Probability>,
+    /// Another path, through these gateways in this order, such as g1,g2; '' for any
+    #[arg(long, value_name = "NODES")]
+    pub via: Option<Via>,
 }
 
 impl Change {
@@ -160,9 +168,9 @@ impl Change {
             u32::try_from(smax.get()).map_err(|_| too_much(&format!("a unit of {} octets", smax.get())))
         };
         let smax = self.smax.map(octets).transpose()?;
-        let &Self { xave, interval, delay, jitter, timely, no_loss, .. } = self;
+        let &Self { xave, interval, delay, jitter, timely, no_loss, via, .. } = self;
         let class = timely.map(|_| Class::Statistical);
-        let wanted = Service { delay, jitter, class, timely, no_loss, ..Service::default() };
+        let wanted = Service { delay, jitter, class, timely, no_loss, via, ..Service::default() };
         let terms = AskedTerms { average: xave, interval, ..wanted.terms()? };
         Ok(AskedChange { unit_octets_max: rate.or(smax), period: self.period, terms })
     }

@@ -55,8 +55,8 @@ pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, Asked, End, Listener, Peer, Queue, Received, RecvChannel, RecvError, Unit};
 pub use rota_contract::{
-    AskedChange, AskedTerms, BadGroupName, BadPartitionName, BadTerms, Chances, Group, GroupName,
-    PartitionName, Statistical, parse_probability,
+    AskedChange, AskedTerms, BadGroupName, BadPartitionName, BadTerms, BadVia, Chances, Group, GroupName,
+    PartitionName, Statistical, Via, parse_probability,
 };
 pub use rota_contract::{
     ChannelId, CloseCause, Contract, Granted, Mismatch, ModeName, NodeId, NodeName, RetherShare, Tally,

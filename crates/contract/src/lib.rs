@@ -23,6 +23,7 @@ mod terms;
 mod traffic;
 mod unit;
 mod unread;
+mod via;
 mod withdrawn;
 
 pub use cause::CloseCause;
@@ -40,6 +41,7 @@ pub use terms::{AskedChange, AskedTerms, BadTerms, REROUTE_MAX};
 pub use traffic::TrafficSpec;
 pub use unit::UnitRef;
 pub use unread::Unread;
+pub use via::{BadVia, Via};
 pub use withdrawn::{NodeName, Withdrawn};
 
 /// Octets of the largest unit of any channel: 12 bits number the fragments of a unit.

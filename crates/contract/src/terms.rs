@@ -1,7 +1,7 @@
 //! The terms of a channel beyond its units: the average of its traffic, and the delay that it bears.
 
 use crate::statistical::{CHANCE_WHOLE, Chances};
-use crate::{Group, PartitionName};
+use crate::{Group, PartitionName, Via};
 use rota_units::Span;
 
 /// The longest time for which another path is looked for: a receiver keeps its end for so long, and longer.
@@ -48,6 +48,9 @@ pub struct AskedTerms {
     pub end: Option<Span>,
     /// The chances of the statistical class; none in the guaranteed one.
     pub chances: Chances,
+    /// The gateways that its path is to lead through, in this order; any if none are stated. A change to none
+    /// takes the condition away.
+    pub via: Option<Via>,
 }
 
 /// Another contract for an open channel. Terms that it does not state stay as they are.
@@ -60,8 +63,8 @@ pub struct AskedChange {
     /// X_min: the least time between units.
     #[cfg_attr(feature = "serde", serde(rename = "period_ns", with = "nanos"))]
     pub period: Option<Span>,
-    /// X_ave, I, D_max, J_max and the chances. The other ones are those of the opening, and none may be
-    /// stated.
+    /// X_ave, I, D_max, J_max, the chances and the gateways. The other ones are those of the opening,
+    /// and none may be stated.
     pub terms: AskedTerms,
 }
 

@@ -39,6 +39,7 @@ use measures::Measures;
 use rings::Rings;
 use rota_driver::clock::now;
 use rota_driver::device::{DeviceError, FrameDevice};
+use rota_proto::rcap::{Quota, RcapLimits};
 use rota_proto::{FrameBuf, Identity, Node, Output, PortId, PortSpec};
 use rota_shm::TraceFile;
 use rota_units::Instant;
@@ -161,7 +162,10 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
         let mut node = node;
         if let Some(links) = &links {
             waits.add_neighbours(links.wait_fd())?;
-            node.begin_across(&spec.name, plugs_len > 1, seed);
+            let usual = RcapLimits::default();
+            let quota = Quota { octets_a_second: spec.quota.user_reserved, ..usual.quota };
+            let limits = RcapLimits { quota, ..usual };
+            node.begin_across_within(&spec.name, plugs_len > 1, limits, seed);
             spec.reroute.into_iter().for_each(|time| node.set_reroute(time));
         }
         let measures = Measures::new(spec).map_err(system("the hold log cannot be written"))?;

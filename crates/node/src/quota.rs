@@ -12,12 +12,15 @@ pub struct Quota {
     pub memory: u64,
     /// Octets of memory that one user may have mapped.
     pub user_memory: u64,
+    /// Octets a second of payload that the channels of one user through this node may have reserved, of a
+    /// user of another node, too: users count by node and number.
+    pub user_reserved: u64,
 }
 
 impl Default for Quota {
     fn default() -> Self {
         let memory = crate::ledger::default_budget();
-        Self { channels: 64, connections: 128, memory, user_memory: memory / 2 }
+        Self { channels: 64, connections: 128, memory, user_memory: memory / 2, user_reserved: u64::MAX }
     }
 }
 

@@ -31,6 +31,7 @@ mod media;
 mod mismatch;
 mod modes;
 mod numbers;
+mod other_paths;
 mod pair;
 mod paths;
 mod patience;

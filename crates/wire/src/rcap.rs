@@ -190,7 +190,10 @@ impl RcapBody<'_> {
     fn octets(&self) -> usize {
         match self {
             Self::EstablishRequest(request) => {
-                RcapRequest::OCTETS + request.apart().octets() + request.nodes.octets()
+                RcapRequest::OCTETS
+                    + request.apart().octets()
+                    + request.way.via.octets()
+                    + request.nodes.octets()
             }
             Self::EstablishAccept(accept) => RcapAccept::OCTETS + accept.nodes.octets(),
             Self::EstablishDenied(_) => RcapDenied::OCTETS,

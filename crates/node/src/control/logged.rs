@@ -300,6 +300,9 @@ pub(super) fn denial(
             _ => format!("; the largest S_max that fits is {nearest_octets} octets"),
         };
     }
+    if test == RcapTest::QuotaReserved {
+        text += "; its node says what each user may reserve there ('--user-reserved')";
+    }
     if nearest_end_ns > 0 {
         let end = Span::from_nanos(nearest_end_ns);
         text += &format!(

@@ -154,6 +154,7 @@ pub(super) fn open(
         ("group", terms.group.is_some()),
         ("start", terms.start.is_some()),
         ("end", terms.end.is_some()),
+        ("gateway of its path", terms.via.is_some_and(|via| via.names().next().is_some())),
     ];
     if let Some((what, _)) = across.into_iter().find(|(_, is)| *is) {
         return Err(RequestError::AcrossOnly(what).into());
@@ -224,6 +225,7 @@ fn beyond_of(request: &Opening, invitation: ChannelId) -> Beyond {
         start,
         end,
         chances,
+        via,
     } = request.terms;
     Beyond {
         uid: request.uid,
@@ -240,6 +242,7 @@ fn beyond_of(request: &Opening, invitation: ChannelId) -> Beyond {
         invitation,
         has_second: backup,
         chances,
+        via,
     }
 }
 

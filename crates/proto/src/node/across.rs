@@ -11,6 +11,7 @@
 
 mod change;
 mod invite;
+mod names;
 mod reroute;
 mod sessions;
 mod terms;
@@ -25,14 +26,14 @@ use crate::across::{
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
-    ChannelKey, ChannelRequest, Ending, EntryId, Installed, Promise, RcapEvent, RcapInitiation, RcapOutput,
-    Record, StatusCounts,
+    ChannelKey, ChannelRequest, Ending, EntryId, Installed, Nodes, Promise, RcapEvent, RcapInitiation,
+    RcapOutput, Record, StatusCounts,
 };
 use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
 use rota_admission::rtip::Messages;
 use rota_admission::subnet::payload_max;
-use rota_contract::{Chances, CloseCause, Granted, Group, NodeId, PartitionName, Tally};
+use rota_contract::{Chances, CloseCause, Granted, Group, NodeId, PartitionName, Tally, Via};
 use rota_units::{Instant, Octets, Span};
 
 pub use tree::ReceiverDetail;
@@ -71,6 +72,8 @@ pub struct Beyond {
     pub end: Option<Span>,
     /// The chances of the statistical class; none in the guaranteed one.
     pub chances: Chances,
+    /// The gateways that its path is to lead through, in this order.
+    pub via: Option<Via>,
 }
 
 /// Steps of one call: each needs an answer of the step before.
@@ -88,20 +91,6 @@ impl Node {
     }
 
     // ---- calls of programs ----------------------------------------------------------------------------
-
-    /// The nodes of that name beyond the segments of this one.
-    pub fn called_beyond(&self, name: &str) -> Vec<NodeId> {
-        let own = self.medium().node_id();
-        let called = self.across.iter().flat_map(|across| across.links.called(name));
-        called.filter(|node| *node != own).collect()
-    }
-
-    /// All nodes to which a way is known, with name and hops.
-    pub fn nodes_beyond(&self) -> Vec<(NodeId, String, u32)> {
-        let Some(across) = &self.across else { return Vec::new() };
-        let name = |node| across.links.name(node).unwrap_or_default().to_owned();
-        across.rcap.routes().iter().map(|(node, route)| (node, name(node), route.hops)).collect()
-    }
 
     /// True if the destination is reached over other nodes only, or over a tunnel.
     pub(super) fn is_beyond(&self, to: &Destination) -> bool {
@@ -126,7 +115,8 @@ impl Node {
     ) -> Result<ChannelId, RequestError> {
         let Destination::Node(destination) = request.to else { return Err(RequestError::Group) };
         let id = self.lines[0].channels.next_id();
-        let asked = self.request_beyond(request, destination, &beyond);
+        let via = self.gateways(beyond.via).map_err(RequestError::Across)?;
+        let asked = ChannelRequest { via, ..self.request_beyond(request, destination, &beyond) };
         let own = self.medium().node_id();
         let opened = self.tell_across(now, |across| {
             across.rcap.establish(now, id, asked)?;
@@ -175,6 +165,7 @@ impl Node {
             has_second: beyond.has_second,
             life: (beyond.start.unwrap_or(Span::ZERO), beyond.end),
             tree: ChannelId::NONE,
+            via: Nodes::default(),
         }
     }
 

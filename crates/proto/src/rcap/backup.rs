@@ -23,9 +23,10 @@ use super::call::Call;
 use super::end::Side;
 use super::io::{Ending, EntryId, Installed, Promise, RcapEvent, RcapOutput, simply};
 use super::ledger::Entry;
-use super::record::{Again, Apart, Demand, Record};
+use super::record::{Again, Demand, Record};
 use super::reroute::{SILENT_MAX, is_of_path};
-use rota_contract::ChannelId;
+use super::search::Nodes;
+use rota_contract::{ChannelId, NodeId};
 use rota_units::{Instant, Span};
 use rota_wire::{RcapClose, RcapDenied, RcapTest};
 
@@ -48,9 +49,14 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// The nodes of the first path, without its ends.
+    pub(super) fn between(&self) -> impl Iterator<Item = NodeId> {
+        self.nodes.iter().skip(1).map(|record| record.node)
+    }
+
     /// The request for the second path.
     pub(super) fn demand(&self, first: Demand) -> Demand {
-        let apart = Apart::of(self.nodes.iter().skip(1).map(|record| record.node));
+        let apart = Nodes::of(self.between());
         Demand { again: Some(Again { is_change: false, avoid: None, apart }), ..first }
     }
 }

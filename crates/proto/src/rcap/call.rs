@@ -4,10 +4,12 @@ use super::Rcap;
 use super::backup::Pending;
 use super::establish::Attempt;
 use super::io::{ChannelRequest, RcapCallError, RcapEvent, simply};
-use super::record::{Again, Apart, Demand};
+use super::other::Paths;
+use super::record::{Again, Demand};
 use super::reroute::Broken;
+use super::search::Nodes;
 use rota_admission::path::Goal;
-use rota_contract::ChannelId;
+use rota_contract::{ChannelId, NodeId};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{RcapChannel, RcapDenied, RcapStanding, RcapTest};
 
@@ -36,24 +38,30 @@ pub(super) struct Call {
     /// The first path is open, and a second one is asked for.
     pub(super) pending: Option<Box<Pending>>,
     /// The first refusal after which D_max was made shorter, since its node has no room for the packets of
-    /// the one that was asked for.
-    pub(super) shortened: Option<RcapDenied>,
+    /// the one that was asked for, and that one.
+    pub(super) shortened: Option<(RcapDenied, Span)>,
+    pub(super) paths: Paths,
 }
 
 impl Call {
     /// One that begins now.
-    pub(super) const fn new(demand: Demand, until: Instant) -> Self {
+    pub(super) fn new(demand: Demand, until: Instant) -> Self {
+        let (demand, paths) = (Demand { path: Nodes::default(), ..demand }, Paths::default());
         let (retry_at, broken, change, pending, shortened) = (None, None, None, None, None);
-        Self { demand, attempts: 0, until, retry_at, is_over: false, broken, change, pending, shortened }
+        Self { demand, attempts: 0, until, retry_at, is_over: false, broken, change, pending, shortened, paths }
     }
 
     /// The demand of the next attempt. The first one, the third one and so on pass by what has failed; those
     /// between may find it mended.
     fn next_demand(&mut self) -> Demand {
+        Demand { path: self.paths.named, ..self.next_as_routed() }
+    }
+
+    fn next_as_routed(&mut self) -> Demand {
         if let Some(pending) = &self.pending {
             return pending.demand(self.demand);
         }
-        let apart = Apart::default();
+        let apart = Nodes::default();
         if self.change.is_some() {
             return Demand { again: Some(Again { is_change: true, avoid: None, apart }), ..self.demand };
         }
@@ -61,6 +69,20 @@ impl Call {
         *tries = tries.saturating_add(1);
         let avoid = broken.avoid.filter(|_| *tries % 2 == 1);
         Demand { again: Some(Again { is_change: false, avoid, apart }), ..self.demand }
+    }
+
+    /// The same demand with this D_max.
+    fn keeping(&self, delay: Span) -> Option<Demand> {
+        let Demand { heard, request, .. } = self.demand;
+        let goal = Goal { delay, ..request.goal };
+        Demand::of(heard, ChannelRequest { goal, ..request }).ok()
+    }
+
+    /// The nodes that its paths pass by: those of the first path where it is for a second one, the one that
+    /// failed where another one is looked for.
+    pub(super) fn passed_by(&self) -> impl Iterator<Item = NodeId> {
+        let first = self.pending.iter().flat_map(|pending| pending.between());
+        first.chain(self.broken.iter().filter_map(|(broken, _)| broken.avoid))
     }
 }
 
@@ -127,6 +149,7 @@ impl Rcap {
     }
 
     pub(super) fn attempt(&mut self, now: Instant, channel: ChannelId) {
+        let Some(named) = self.calls.get(&channel).map(|call| self.path_as_named(call)) else { return };
         let Some(call) = self.calls.get_mut(&channel) else { return };
         let Some(attempts) = call.attempts.checked_add(1) else {
             return self.settle(now, channel, simply(self.own, RcapTest::Unsupported));
@@ -134,6 +157,10 @@ impl Rcap {
         (call.attempts, call.retry_at) = (attempts, None);
         self.counters.retries += u64::from(attempts > call.change.unwrap_or(0).saturating_add(1));
         let of = RcapChannel { origin: self.own, channel, attempt: call.attempts };
+        match named {
+            Ok(path) => path.into_iter().for_each(|path| call.paths.go(path)),
+            Err(()) => return self.settle(now, channel, simply(self.own, RcapTest::NoRoute)),
+        }
         let is_again = call.broken.is_some();
         let (demand, left) = (call.next_demand(), call.until.since(now));
         // An attempt that a node swallows leaves time for another one.
@@ -159,8 +186,9 @@ impl Rcap {
         let attempts = call.attempts;
         // No path keeps a shorter D_max: there is no room for the packets of any that the path can keep.
         let shortened = call.shortened.filter(|_| denied.test == RcapTest::PathDelay);
-        let shortened = shortened.map(|first| RcapDenied { nearest_delay_ns: 0, ..first });
+        let shortened = shortened.map(|(first, _)| RcapDenied { nearest_delay_ns: 0, ..first });
         let denied = shortened.unwrap_or(denied);
+        let told = call.paths.heard(denied);
         match self.next_attempt(now, call.clone(), &denied) {
             Some(call) => {
                 self.calls.insert(channel, call);
@@ -169,11 +197,13 @@ impl Rcap {
                 Some(Call { broken: Some((broken, _)), is_over, .. }) => {
                     self.no_way(channel, &broken, Some(denied).filter(|_| !is_over));
                 }
-                Some(Call { pending: Some(pending), .. }) => self.no_second(now, &pending, denied),
-                Some(Call { change: Some(_), .. }) => self.tell(RcapEvent::NotChanged { channel, denied }),
+                Some(Call { pending: Some(pending), .. }) => self.no_second(now, &pending, told),
+                Some(Call { change: Some(_), .. }) => {
+                    self.tell(RcapEvent::NotChanged { channel, denied: told });
+                }
                 _ => {
-                    self.end_answer(now, channel, Some(denied));
-                    self.tell(RcapEvent::Refused { channel, denied, attempts });
+                    self.end_answer(now, channel, Some(told));
+                    self.tell(RcapEvent::Refused { channel, denied: told, attempts });
                 }
             },
         }
@@ -199,18 +229,26 @@ impl Rcap {
             }
             // A shorter D_max is what was asked for, too.
             (RcapTest::PortBuffer | RcapTest::Room, _) if shortens(&call, denied) => {
-                let delay = Span::from_nanos(denied.nearest_delay_ns);
-                let goal = Goal { delay, ..call.demand.request.goal };
-                call.shortened = call.shortened.or(Some(*denied));
-                let shorter = ChannelRequest { goal, ..call.demand.request };
-                call.demand = Demand::of(call.demand.heard, shorter).ok()?;
+                let asked = call.demand.request.goal.delay;
+                call.shortened = call.shortened.or(Some((*denied, asked)));
+                call.demand = call.keeping(Span::from_nanos(denied.nearest_delay_ns))?;
                 Span::ZERO
             }
             // The receiver is gone, or says that this is no request.
             (RcapTest::ReceiverRefused | RcapTest::Garbage | RcapTest::Traffic, _) if tries.is_some() => {
                 return None;
             }
-            _ if tries.is_some() => self.random_time(tries.unwrap_or(1).min(TRIES_WINDOW)),
+            _ if self.turns(&mut call, denied) => {
+                // The nodes of another path may have room for all that was asked for.
+                if let Some((_, asked)) = call.shortened.take() {
+                    call.demand = call.keeping(asked)?;
+                }
+                Span::ZERO
+            }
+            _ if tries.is_some() => {
+                call.paths = Paths::default();
+                self.random_time(tries.unwrap_or(1).min(TRIES_WINDOW))
+            }
             _ if first => self.random_time(attempts),
             (_, RcapStanding::RaceLast) => self.window(attempts) + self.random_time(attempts),
             _ => return None,

@@ -4,7 +4,7 @@ use super::Rcap;
 use super::io::{
     ChannelRequest, Ending, EntryId, HopDenied, HopOffer, RcapEvent, RcapOutput, counted, path_denied, simply,
 };
-use super::ledger::{Entry, State, key};
+use super::ledger::{Entry, Excess, State, key};
 use super::record::{Demand, Record, of_wire, written};
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
@@ -78,9 +78,11 @@ impl Rcap {
     /// Begins an attempt at this node: an entry, and a question to the medium or to the receiving program.
     pub(super) fn begin(&mut self, now: Instant, attempt: Attempt) -> Result<EntryId, RcapDenied> {
         let Attempt { of, before, demand, records, .. } = &attempt;
-        if let Err(test) = self.ledger.allows(&self.limits, self.own, of, *before, demand) {
+        if let Err(Excess { test, nearest_octets }) =
+            self.ledger.allows(&self.limits, self.own, of, *before, demand)
+        {
             let standing = self.standing(of, |_| true);
-            return Err(RcapDenied { standing, ..simply(self.own, test) });
+            return Err(RcapDenied { standing, nearest_octets, ..simply(self.own, test) });
         }
         if demand.request.destination == self.own {
             return self.arrive(now, attempt);
@@ -228,9 +230,9 @@ impl Rcap {
         entry.state = State::Forwarded;
         let octets = written(&entry.records, RCAP_OCTETS_MAX);
         let nodes = RcapRecords::parse(&octets, entry.records.len()).expect("sound records");
-        let apart = entry.demand.apart_written();
-        let apart = RcapRoute::parse(&apart).expect("nodes of a path");
-        let request = entry.demand.to_wire(now, lease, nodes, apart);
+        let written = entry.demand.nodes_written();
+        let routes = written.each_ref().map(|nodes| RcapRoute::parse(nodes).expect("nodes of a path"));
+        let request = entry.demand.to_wire(now, lease, nodes, routes);
         let (of, to) = (entry.of, entry.hop.expect("no destination").node);
         self.send(to, of, RcapBody::EstablishRequest(request));
     }

@@ -1,10 +1,11 @@
 //! The values that go in and out of the machine, beside messages.
 
 use super::record::Record;
+use super::search::Nodes;
 use rota_admission::path::{Goal, PathDenied, PathTest};
 use rota_admission::rtip::{Chance, Denied, Messages, NodeTest, Regulator, Traffic};
 use rota_admission::subnet::{Ask, Offer};
-use rota_contract::{ChannelId, CloseCause, Group, GroupKey, NodeId, PartitionName};
+use rota_contract::{ChannelId, CloseCause, Group, GroupKey, NodeId, NodeName, PartitionName};
 use rota_medium::door::{GroupShare, Life, PortId};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{RcapClose, RcapDenied, RcapInitiation, RcapPart, RcapTest};
@@ -73,6 +74,9 @@ pub struct ChannelRequest {
     pub initiation: RcapInitiation,
     /// A second path is reserved before the program hears of the first one. Only its source knows.
     pub has_second: bool,
+    /// The nodes that its path is to lead through, in this order. Only its source knows; a request has all
+    /// nodes of the path that is found.
+    pub via: Nodes,
 }
 
 impl ChannelRequest {
@@ -539,6 +543,9 @@ pub enum RcapCallError {
     /// A size or time of the request is zero or beyond its field.
     #[error("field '{0}' of the request cannot be")]
     Field(&'static str),
+    /// A gateway that the path is to lead through.
+    #[error("no node, or more than one, is known here by the name {} of a gateway ('--via')", .0.as_str())]
+    Gateway(NodeName),
     /// The destination is this node.
     #[error("the destination is this node itself; name another one")]
     OwnNode,

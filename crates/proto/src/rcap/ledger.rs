@@ -120,6 +120,19 @@ pub(super) const fn key(of: &RcapChannel) -> ChannelKey {
     ChannelKey { origin: of.origin, channel: of.channel }
 }
 
+/// The limit that one more entry would exceed.
+pub(super) struct Excess {
+    pub(super) test: RcapTest,
+    /// The largest packets that are within it, as many as were asked for; 0 where that is unknown.
+    pub(super) nearest_octets: u32,
+}
+
+impl From<RcapTest> for Excess {
+    fn from(test: RcapTest) -> Self {
+        Self { test, nearest_octets: 0 }
+    }
+}
+
 /// The holdings of one user here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Used {
@@ -165,7 +178,7 @@ impl Ledger {
         }
     }
 
-    /// Tests if one more entry of this user and neighbour is allowed; the test that fails if not.
+    /// Tests if one more entry of this user and neighbour is allowed; the limit that it exceeds if not.
     pub(super) fn allows(
         &self,
         limits: &RcapLimits,
@@ -173,10 +186,10 @@ impl Ledger {
         of: &RcapChannel,
         before: Option<NodeId>,
         demand: &Demand,
-    ) -> Result<(), RcapTest> {
+    ) -> Result<(), Excess> {
         let waiting = before.and_then(|node| self.waiting.get(&node)).copied().unwrap_or(0);
         if self.entries.len() >= limits.entries || waiting >= limits.waiting_of_neighbour {
-            return Err(RcapTest::TableFull);
+            return Err(RcapTest::TableFull.into());
         }
         let uid = demand.request.uid;
         let quota = limits.quota_of(uid, of.origin == own);
@@ -188,11 +201,12 @@ impl Ledger {
             used.octets_a_second -= u128::from(former.demand.octets_a_second());
         }
         if used.channels >= quota.channels {
-            return Err(RcapTest::QuotaChannels);
+            return Err(RcapTest::QuotaChannels.into());
         }
-        let reserved = used.octets_a_second + u128::from(demand.octets_a_second());
-        if reserved > u128::from(quota.octets_a_second) {
-            return Err(RcapTest::QuotaReserved);
+        let left = u128::from(quota.octets_a_second).saturating_sub(used.octets_a_second);
+        if u128::from(demand.octets_a_second()) > left {
+            let nearest_octets = demand.octets_within(left);
+            return Err(Excess { test: RcapTest::QuotaReserved, nearest_octets });
         }
         Ok(())
     }

@@ -49,9 +49,11 @@ mod io;
 mod labels;
 mod ledger;
 mod limits;
+mod other;
 mod record;
 mod reroute;
 mod routes;
+mod search;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -64,6 +66,7 @@ pub use limits::{Quota, RcapLimits};
 pub use record::{LINK, Record, TUNNEL};
 pub use rota_wire::{RCAP_OCTETS_MAX, RcapDenied, RcapInitiation, RcapPart, RcapStanding, RcapTest};
 pub use routes::{Graph, Route, Routes};
+pub use search::Nodes;
 
 pub(crate) use change::{units_within, with_spare};
 pub(crate) use io::{part_of, simply};

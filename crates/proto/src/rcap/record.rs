@@ -2,6 +2,7 @@
 
 use super::io::{ChannelRequest, HopOffer, Promise, RcapCallError, StatusCounts};
 use super::limits::RcapLimits;
+use super::search::Nodes;
 use rota_admission::Clocks;
 use rota_admission::path::{self, Goal, Hop, PathDenied, Relaxation};
 use rota_admission::rtip::{BadTraffic, Chance, Messages, Packets, Regulator};
@@ -10,8 +11,8 @@ use rota_contract::NodeId;
 use rota_medium::door::{Life, PortId};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{
-    RCAP_AHEAD_MAX_NS, RCAP_NODES_MAX, RCAP_REROUTE_MAX_NS, RcapAgain, RcapChances, RcapRecord, RcapRecords,
-    RcapRequest, RcapRoute, RcapWay,
+    RCAP_AHEAD_MAX_NS, RCAP_REROUTE_MAX_NS, RcapAgain, RcapChances, RcapRecord, RcapRecords, RcapRequest,
+    RcapRoute, RcapWay,
 };
 
 /// The kind of network that is a link ([`HopOffer::medium`]).
@@ -165,45 +166,21 @@ pub(super) struct Demand {
     pub(super) packets: Packets,
     /// The receiver has the channel already.
     pub(super) again: Option<Again>,
+    /// The nodes that this attempt leads through; none where each node chooses the next one.
+    pub(super) path: Nodes,
     /// When this node heard of it: the request's life counts from then.
     pub(super) heard: Instant,
 }
 
 /// A request for a channel that its receiver has already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Again {
     /// True if the open channel is to change; false if its path has failed, and another one is asked for.
     pub(super) is_change: bool,
     /// The node that failed, to be passed by where another way is known.
     pub(super) avoid: Option<NodeId>,
     /// The nodes of the first path, if it is for a second one.
-    pub(super) apart: Apart,
-}
-
-/// The nodes of a path that another one passes by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Apart {
-    nodes: [NodeId; RCAP_NODES_MAX],
-    count: usize,
-}
-
-impl Apart {
-    pub(super) fn of(nodes: impl Iterator<Item = NodeId>) -> Self {
-        let mut apart = Self::default();
-        for (place, node) in apart.nodes.iter_mut().zip(nodes) {
-            *place = node;
-            apart.count += 1;
-        }
-        apart
-    }
-
-    pub(super) fn nodes(&self) -> &[NodeId] {
-        &self.nodes[..self.count]
-    }
-
-    pub(super) const fn is_some(&self) -> bool {
-        self.count > 0
-    }
+    pub(super) apart: Nodes,
 }
 
 /// When a request was heard. Without a start and an end no moment counts.
@@ -231,10 +208,14 @@ impl Demand {
             (end.is_none_or(|end| end > start && end.as_nanos() <= RCAP_AHEAD_MAX_NS), "end"),
             (request.group.is_none_or(|group| group.is_sound() && request.may_share()), "group"),
             (!request.tree.is_some() || request.reroute == Span::ZERO, "tree"),
+            (request.via.nodes().iter().all(|node| *node != request.destination), "via"),
         ];
         match fields.into_iter().find(|(is_sound, _)| !is_sound) {
             Some((_, name)) => Err(RcapCallError::Field(name)),
-            None => Ok(Self { request, packets, again: None, heard: heard(now, &request) }),
+            None => {
+                let path = Nodes::default();
+                Ok(Self { request, packets, again: None, path, heard: heard(now, &request) })
+            }
         }
     }
 
@@ -270,20 +251,23 @@ impl Demand {
             life: (span(wire.way.start_ns), (wire.way.end_ns != u64::MAX).then_some(span(wire.way.end_ns))),
             tree: wire.way.tree,
             group: wire.way.group,
+            via: Nodes::default(),
         };
         let known = |again: RcapAgain<'_>| Some(again.avoid).filter(|node| node.is_known());
         let again = wire.again.map(|again| Again {
             is_change: again.is_change,
             avoid: known(again),
-            apart: Apart::of(again.apart.iter()),
+            apart: Nodes::of(again.apart.iter()),
         });
         let packets = messages.packets(request.packet_max)?;
-        Ok(Self { request, packets, again, heard: heard(now, &request) })
+        let path = Nodes::of(wire.way.via.iter());
+        Ok(Self { request, packets, again, path, heard: heard(now, &request) })
     }
 
-    /// The nodes that a second path passes by, as a message has them.
-    pub(super) fn apart_written(&self) -> Vec<u8> {
-        RcapRoute::written(self.again.as_ref().map_or(&[], |again| again.apart.nodes()))
+    /// The nodes that a second path passes by, and those that this one leads through, as a message has them.
+    pub(super) fn nodes_written(&self) -> [Vec<u8>; 2] {
+        let apart = self.again.as_ref().map_or(&[][..], |again| again.apart.nodes());
+        [apart, self.path.nodes()].map(RcapRoute::written)
     }
 
     pub(super) fn to_wire<'a>(
@@ -291,7 +275,7 @@ impl Demand {
         now: Instant,
         lease: Span,
         nodes: RcapRecords<'a>,
-        apart: RcapRoute<'a>,
+        [apart, via]: [RcapRoute<'a>; 2],
     ) -> RcapRequest<'a> {
         let request = &self.request;
         let (start, end) = self.life_from(now);
@@ -309,6 +293,7 @@ impl Demand {
                 end_ns: end.map_or(u64::MAX, Span::as_nanos),
                 tree: request.tree,
                 group: request.group,
+                via,
             },
             lease_ns: lease.as_nanos(),
             x_min_ns: request.messages.x_min.as_nanos(),
@@ -473,5 +458,12 @@ impl Demand {
         let burst = u128::from(self.packets.traffic.burst()) * u128::from(self.packets.octets.get());
         let a_second = (burst * 1_000_000_000).div_ceil(u128::from(messages.interval.as_nanos().max(1)));
         u64::try_from(a_second).unwrap_or(u64::MAX)
+    }
+
+    /// Payload of the largest packet with which the same packets come to so many octets a second at most.
+    pub(super) fn octets_within(&self, a_second: u128) -> u32 {
+        let of_interval = a_second * u128::from(self.request.messages.interval.as_nanos()) / 1_000_000_000;
+        let most = of_interval / u128::from(self.packets.traffic.burst().max(1));
+        u32::try_from(most).unwrap_or(u32::MAX)
     }
 }

@@ -199,16 +199,27 @@ impl Rcap {
     }
 
     /// The next hop of a request. One that comes again passes by the node that failed, and by those that it
-    /// has passed, where another way is known: the graph of this node may be older than the failure.
+    /// has passed, where another way is known: the graph of this node may be older than the failure. One that
+    /// names nodes leads through them.
     pub(super) fn route_of(&self, demand: &Demand, records: &[Record]) -> Option<Route> {
         let to = demand.request.destination;
         let shortest = self.routes.route(to);
-        let Some(again) = demand.again else { return shortest };
+        let is_named = demand.path.is_some();
+        if demand.again.is_none() && !is_named {
+            return shortest;
+        }
+        let again = demand.again.unwrap_or_default();
         let mut down = self.down.clone();
         down.extend(again.apart.nodes());
         down.extend(again.avoid.filter(|node| *node != self.own));
         down.extend(records.iter().map(|record| record.node));
-        let around = Routes::shortest(&self.graph, self.own, &self.up, &down).route(to);
-        around.or(shortest.filter(|_| !again.apart.is_some()))
+        let is_passed = |node: NodeId| node == self.own || records.iter().any(|record| record.node == node);
+        let ahead = demand.path.nodes().iter().copied().filter(|node| !is_passed(*node));
+        let ahead: Vec<NodeId> = ahead.chain([to]).collect();
+        down.extend(&ahead[1..]);
+        let around = Routes::shortest(&self.graph, self.own, &self.up, &down).route(ahead[0]);
+        let further = u32::try_from(ahead.len() - 1).unwrap_or(u32::MAX);
+        let around = around.map(|route| Route { hops: route.hops.saturating_add(further), ..route });
+        around.or(shortest.filter(|_| !again.apart.is_some() && !is_named))
     }
 }

@@ -42,6 +42,11 @@ impl Graph {
         self.withdrawn.contains(&(from, to))
     }
 
+    /// All hops, from one node to the next.
+    pub fn hops(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        self.neighbours.iter().flat_map(|(from, ports)| ports.keys().map(|to| (*from, *to)))
+    }
+
     /// The neighbours of a node, with its port towards each.
     pub fn neighbours(&self, node: NodeId) -> impl Iterator<Item = NextHop> {
         let ports = self.neighbours.get(&node).into_iter().flatten();

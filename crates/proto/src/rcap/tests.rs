@@ -15,6 +15,7 @@ mod change;
 mod died;
 mod ends;
 mod garbage;
+mod other;
 mod reroute;
 
 thread_local! {
@@ -94,6 +95,7 @@ fn ask(destination: NodeId) -> ChannelRequest {
         room: Octets::new(1_000),
         initiation: RcapInitiation::Source,
         has_second: false,
+        via: Nodes::default(),
     }
 }
 
@@ -125,7 +127,7 @@ fn request_of(of: RcapChannel, request: ChannelRequest, nodes: &[NodeId], lease:
     let records = record::written(&records, RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, nodes.len()).unwrap();
     let wire: RcapRequest<'_> =
-        record::Demand::of(at(0), request).unwrap().to_wire(at(0), lease, nodes, RcapRoute::default());
+        record::Demand::of(at(0), request).unwrap().to_wire(at(0), lease, nodes, Default::default());
     octets(of, RcapBody::EstablishRequest(wire))
 }
 
@@ -228,7 +230,7 @@ fn upstream_behind(before: &Record, delay: Span) -> Span {
     let records = record::written(std::slice::from_ref(before), RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let demand = record::Demand::of(at(0), request).unwrap();
-    let wire = demand.to_wire(at(0), ms(2_000), nodes, RcapRoute::default());
+    let wire = demand.to_wire(at(0), ms(2_000), nodes, Default::default());
     let mut rcap = b();
     rcap.on_message(at(1), A, &octets(of(1, 1), RcapBody::EstablishRequest(wire))).unwrap();
     let entry = reserved(&drain(&mut rcap)).expect("the medium is asked");
@@ -547,10 +549,10 @@ fn quotas_and_limits_refuse_by_name() {
     let mut rcap = machine(RcapLimits { quotas, attempts: 1, ..RcapLimits::default() });
     let mut test = |uid| {
         numbered(&mut rcap, ChannelRequest { uid, ..ask(C) }).unwrap();
-        denial(&drain(&mut rcap)).map(|denied| denied.test)
+        denial(&drain(&mut rcap)).map(|denied| (denied.test, denied.nearest_octets))
     };
-    // Each has 100,000 octets a second.
-    assert_eq!((test(9), test(9), test(9)), (None, None, Some(RcapTest::QuotaReserved)));
+    // Each has 100,000 octets a second, in 1,000 each 10 ms.
+    assert_eq!((test(9), test(9), test(9)), (None, None, Some((RcapTest::QuotaReserved, 500))));
     assert_eq!(test(8), None, "another user has another quota");
     let mut rcap = machine(RcapLimits { buffer_octets: 5_999, ..RcapLimits::default() });
     rcap.on_message(at(1), A, &request(1, 1)).unwrap();

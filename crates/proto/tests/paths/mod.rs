@@ -16,8 +16,8 @@ use rota_medium::Rng;
 use rota_medium::door::GroupShare;
 use rota_proto::PortId;
 use rota_proto::rcap::{
-    ChannelKey, ChannelRequest, EntryId, Graph, HopDenied, HopOffer, Installed, NextHop, Rcap, RcapEvent,
-    RcapInitiation, RcapLimits, RcapOutput, RcapTest,
+    ChannelKey, ChannelRequest, EntryId, Graph, HopDenied, HopOffer, Installed, NextHop, Nodes, Rcap,
+    RcapEvent, RcapInitiation, RcapLimits, RcapOutput, RcapTest,
 };
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{RcapKind, RcapMessage};
@@ -63,6 +63,7 @@ pub fn request(to: usize) -> ChannelRequest {
         room: Octets::new(2_000),
         initiation: RcapInitiation::Source,
         has_second: false,
+        via: Nodes::default(),
     }
 }
 

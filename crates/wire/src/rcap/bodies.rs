@@ -87,7 +87,7 @@ impl RcapAgain<'_> {
 
 /// Conditions of a request for the links of its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RcapWay {
+pub struct RcapWay<'a> {
     /// The way may lead through a network without Rota, where nothing is guaranteed.
     pub allows_withdrawn: bool,
     /// The partition that the channel counts in, on each link that has one of this name.
@@ -101,6 +101,9 @@ pub struct RcapWay {
     pub tree: ChannelId,
     /// The group with which it shares what the links of its way reserve.
     pub group: Option<Group>,
+    /// The nodes that it leads through, in this order; others may come between. None where each node chooses
+    /// the next one.
+    pub via: RcapRoute<'a>,
 }
 
 /// A request for a new channel, with the records of the nodes that it has passed.
@@ -115,7 +118,7 @@ pub struct RcapRequest<'a> {
     /// Which end asks.
     pub initiation: RcapInitiation,
     /// The conditions for its way, and where it counts there.
-    pub way: RcapWay,
+    pub way: RcapWay<'a>,
     /// How long a tentative reservation may still stand.
     pub lease_ns: u64,
     /// X_min of messages.
@@ -150,7 +153,7 @@ pub struct RcapRequest<'a> {
 
 impl<'a> RcapRequest<'a> {
     pub(super) const OCTETS: usize =
-        8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 8 * 8 + 1 + 1 + 1;
+        8 + 2 + 4 + 2 + 4 * 8 + 3 * 4 + 5 * 8 + 8 + 1 + 8 + 4 + 8 * 8 + 1 + 1 + 1 + 1;
 
     pub(super) fn read(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
         let (destination, service) = (fields.node("destination")?, fields.u16("service")?);
@@ -171,7 +174,7 @@ impl<'a> RcapRequest<'a> {
         let partition = read_partition(fields)?;
         let (start_ns, end_ns) = (fields.u64("start")?, fields.u64("end")?);
         let (tree, group) = (ChannelId(fields.u64("tree")?), read_group(fields)?);
-        let apart = RcapRoute::read(fields)?;
+        let (apart, via) = (RcapRoute::read(fields)?, RcapRoute::read(fields)?);
         let nodes = RcapRecords::read(fields)?;
         sound((1..=RCAP_LEASE_MAX_NS).contains(&lease_ns), "lease")?;
         sound(x_min_ns > 0, "X_min")?;
@@ -204,7 +207,7 @@ impl<'a> RcapRequest<'a> {
             service,
             uid,
             initiation,
-            way: RcapWay { allows_withdrawn: class & 2 == 2, partition, start_ns, end_ns, tree, group },
+            way: RcapWay { allows_withdrawn: class & 2 == 2, partition, start_ns, end_ns, tree, group, via },
             lease_ns,
             x_min_ns,
             x_ave_ns,
@@ -244,6 +247,7 @@ impl<'a> RcapRequest<'a> {
         writer.bytes(&self.way.group.map_or([0; GroupName::OCTETS], |group| group.name.octets()));
         writer.u8(self.way.group.map_or(0, |group| group.at_once));
         self.apart().write(writer);
+        self.way.via.write(writer);
         self.nodes.write(writer);
     }
 }

@@ -39,6 +39,7 @@ fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
             end_ns: 80,
             tree: ChannelId::NONE,
             group: None,
+            via: RcapRoute::default(),
         },
         lease_ns: 1_000,
         x_min_ns: 10,
@@ -196,8 +197,9 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (body + 153, &[0; 8], "end"),
         (body + 153, &[0x7f; 8], "end"),
         (body + 161, &[1], "tree"),
-        (body + 187, &[2], "record length"),
-        (body + 187, &[17], "nodes"),
+        (body + 187, &[17], "way"),
+        (body + 188, &[2], "record length"),
+        (body + 188, &[17], "nodes"),
         (first, &[0, 0], "record length"),
         (first, &[0xff, 0xff], "record length"),
         (first + 2, &zero, "record node"),
@@ -407,6 +409,7 @@ prop_compose! {
                 tree: ChannelId::NONE,
                 end_ns: if allows { u64::MAX } else { reroute_ns + 1 },
                 group: None,
+                via: RcapRoute::default(),
             },
             lease_ns, x_min_ns, x_ave_ns: x_min_ns + longer, interval_ns: x_min_ns + longer + longest,
             s_max: sizes.0.max(sizes.1), s_min: sizes.0.min(sizes.1), packet_max: sizes.2, host_slack_ns,
@@ -460,6 +463,8 @@ proptest! {
         octets(RcapBody::EstablishRequest(of_group));
         let second = Some(RcapAgain { is_change: false, avoid: NodeId::UNKNOWN, apart: way() });
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, again: second, ..request }));
+        let via = RcapWay { via: way(), ..request.way };
+        octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, way: via, ..request }));
         octets(RcapBody::EstablishAccept(RcapAccept { label, nodes }));
         octets(RcapBody::EstablishDenied(denied));
         octets(RcapBody::StatusRequest(RcapStatus { question, nodes }));

@@ -34,7 +34,15 @@ impl Node {
         }
         let request = end.opened.request.filter(|_| end.sending && end.state == State::Open);
         let Some(standing) = request else { return Some(Err(ResizeError::NoChannel(channel))) };
-        let request = ChannelRequest { packet_max: self.packet_max(), ..changed(&standing, change) };
+        let via = match change.terms.via {
+            None => Ok(standing.via),
+            stated => self.gateways(stated),
+        };
+        let via = match via {
+            Ok(via) => via,
+            Err(error) => return Some(Err(ResizeError::Across(error))),
+        };
+        let request = ChannelRequest { packet_max: self.packet_max(), via, ..changed(&standing, change) };
         let asked = self.tell_across(now, |across| across.rcap.change(now, channel, request))?;
         let octets = |octets: u64| u32::try_from(octets).unwrap_or(u32::MAX);
         Some(asked.map_err(|error| match error {

@@ -125,7 +125,8 @@ impl Node {
         let first = first.ok_or(RequestError::Receivers(RECEIVERS_MAX))?;
         let id = self.lines[0].channels.next_id();
         let beyond = Beyond { reroute: Some(Span::ZERO), ..beyond };
-        let asked = ChannelRequest { tree: id, ..self.request_beyond(request, first, &beyond) };
+        let via = self.gateways(beyond.via).map_err(RequestError::Across)?;
+        let asked = ChannelRequest { tree: id, via, ..self.request_beyond(request, first, &beyond) };
         // An impossible request is a mistake of the program, and no refusal of a receiver.
         Rcap::check_request(now, asked).map_err(RequestError::Across)?;
         let key = ChannelKey { origin: own, channel: id };

@@ -14,7 +14,7 @@ fn change(attempt: u16, request: ChannelRequest) -> Vec<u8> {
     let records = record::written(&[record(A)], RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let wire =
-        record::Demand::of(at(0), request).unwrap().to_wire(at(0), ms(2_000), nodes, RcapRoute::default());
+        record::Demand::of(at(0), request).unwrap().to_wire(at(0), ms(2_000), nodes, Default::default());
     let wire = RcapRequest {
         again: Some(RcapAgain { is_change: true, avoid: NodeId::UNKNOWN, apart: RcapRoute::default() }),
         ..wire
@@ -125,7 +125,7 @@ fn a_path_that_fails_behind_a_change_comes_again_by_the_new_contract() {
     let records = record::written(&[record(A)], RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let wire =
-        record::Demand::of(at(0), sized(1_500)).unwrap().to_wire(at(0), ms(50), nodes, RcapRoute::default());
+        record::Demand::of(at(0), sized(1_500)).unwrap().to_wire(at(0), ms(50), nodes, Default::default());
     let wire = RcapRequest {
         again: Some(RcapAgain { is_change: false, avoid: C, apart: RcapRoute::default() }),
         ..wire

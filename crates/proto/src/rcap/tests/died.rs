@@ -123,7 +123,7 @@ fn comes(rcap: &mut Rcap, now: u64, from: NodeId, attempt: u16, is_change: bool)
     let records = record::written(&[record(D), record(from)], RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, 2).unwrap();
     let demand = record::Demand::of(at(0), lasting(B)).unwrap();
-    let wire = demand.to_wire(at(0), ms(50), nodes, RcapRoute::default());
+    let wire = demand.to_wire(at(0), ms(50), nodes, Default::default());
     let again = Some(RcapAgain { is_change, avoid: NodeId::UNKNOWN, apart: RcapRoute::default() });
     let request = RcapRequest { again, ..wire };
     rcap.on_message(at(now), from, &octets(of_d(attempt), RcapBody::EstablishRequest(request))).unwrap();
@@ -251,7 +251,7 @@ fn a_node_on_the_way_of_two_attempts_tells_of_a_death_once() {
     let records = record::written(&[record(A)], RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let demand = record::Demand::of(at(0), lasting(C)).unwrap();
-    let wire = demand.to_wire(at(0), ms(2_000), nodes, RcapRoute::default());
+    let wire = demand.to_wire(at(0), ms(2_000), nodes, Default::default());
     let request = RcapBody::EstablishRequest(RcapRequest { again, ..wire });
     rcap.on_message(at(20), A, &octets(of(1, 2), request)).unwrap();
     let entry = reserved(&drain(&mut rcap)).expect("a share is asked for");
