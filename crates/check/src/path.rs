@@ -83,7 +83,7 @@ fn promised(promise: &Promise, of: &Certificate<'_>) -> Result<(), Fault> {
     let varies = host + way.varies + way.last.map_or(0, leaves);
     same("promise.delay", promise.delay, longer(sum, channel.clocks))?;
     let jitter = varies + apart(sum, channel.clocks);
-    same("promise.jitter", promise.jitter, jitter.min(n(promise.delay)))?;
+    same("promise.jitter", promise.jitter, jitter.min(u128::from(promise.delay)))?;
     spare("delay_spare", channel.delay_max, promise.delay, promise.delay_spare)?;
     let most = if channel.jitter_max == 0 { promise.jitter } else { channel.jitter_max };
     spare("jitter_spare", most, promise.jitter, promise.jitter_spare)

@@ -18,7 +18,13 @@ use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-const QUOTA: Quota = Quota { channels: 3, connections: 8, memory: 64_000_000, user_memory: 64_000_000 };
+const QUOTA: Quota = Quota {
+    channels: 3,
+    connections: 8,
+    memory: 64_000_000,
+    user_memory: 64_000_000,
+    user_reserved: u64::MAX,
+};
 
 /// A station alone on its segment, for as long as this process lives.
 fn station(test: &str) -> Stand {

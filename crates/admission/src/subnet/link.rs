@@ -26,7 +26,6 @@ use crate::cable::announcements_most;
 use crate::link::LinkModel;
 use crate::rtip::load::{load_up, share_up};
 use crate::rtip::{Blocker, Denied, Discipline, EdfTable, Flow, NodeTest, Point, Scheduler, Traffic, rcsp};
-use crate::search::largest;
 use crate::{SegmentParams, link_blocking, link_window};
 use core::ops::DerefMut;
 use rota_units::{Octets, Span};

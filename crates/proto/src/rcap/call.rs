@@ -48,7 +48,18 @@ impl Call {
     pub(super) fn new(demand: Demand, until: Instant) -> Self {
         let (demand, paths) = (Demand { path: Nodes::default(), ..demand }, Paths::default());
         let (retry_at, broken, change, pending, shortened) = (None, None, None, None, None);
-        Self { demand, attempts: 0, until, retry_at, is_over: false, broken, change, pending, shortened, paths }
+        Self {
+            demand,
+            attempts: 0,
+            until,
+            retry_at,
+            is_over: false,
+            broken,
+            change,
+            pending,
+            shortened,
+            paths,
+        }
     }
 
     /// The demand of the next attempt. The first one, the third one and so on pass by what has failed; those

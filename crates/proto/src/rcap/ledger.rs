@@ -205,7 +205,7 @@ impl Ledger {
         }
         let left = u128::from(quota.octets_a_second).saturating_sub(used.octets_a_second);
         if u128::from(demand.octets_a_second()) > left {
-            let nearest_octets = demand.octets_within(left);
+            let nearest_octets = demand.packet_octets_within(left);
             return Err(Excess { test: RcapTest::QuotaReserved, nearest_octets });
         }
         Ok(())

@@ -461,7 +461,7 @@ impl Demand {
     }
 
     /// Payload of the largest packet with which the same packets come to so many octets a second at most.
-    pub(super) fn octets_within(&self, a_second: u128) -> u32 {
+    pub(super) fn packet_octets_within(&self, a_second: u128) -> u32 {
         let of_interval = a_second * u128::from(self.request.messages.interval.as_nanos()) / 1_000_000_000;
         let most = of_interval / u128::from(self.packets.traffic.burst().max(1));
         u32::try_from(most).unwrap_or(u32::MAX)
