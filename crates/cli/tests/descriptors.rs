@@ -44,7 +44,13 @@ fn said_to(raw: &OwnedFd, address: &UnixAddr, patience: TimeVal) -> Option<Strin
 /// One waiting connection kept the control thread busy for ever, at 100 % of a processor.
 #[test]
 fn without_descriptors_a_program_is_told_and_those_that_are_there_go_on() {
-    let quota = Quota { channels: 64, connections: 6, memory: 16_000_000, user_memory: 8_000_000 };
+    let quota = Quota {
+        channels: 64,
+        connections: 6,
+        memory: 16_000_000,
+        user_memory: 8_000_000,
+        user_reserved: u64::MAX,
+    };
     let name = station_with(&segment(), "descriptors", 1, quota);
     let mut node = Node::connect(&name).unwrap();
     let programs: Vec<OwnedFd> = (0..TOLD).map(|_| unconnected()).collect();

@@ -19,7 +19,13 @@ const CONNECTIONS: usize = 6;
 const SERVICE: u16 = 5;
 
 fn station(segment: &Segment, test: &str, nth: u8, memory: u64) -> Stand {
-    let quota = Quota { channels: 64, connections: CONNECTIONS, memory, user_memory: memory / 2 };
+    let quota = Quota {
+        channels: 64,
+        connections: CONNECTIONS,
+        memory,
+        user_memory: memory / 2,
+        user_reserved: u64::MAX,
+    };
     station_with(segment, test, nth, quota)
 }
 
@@ -84,7 +90,13 @@ fn a_channel_is_refused_by_memory_at_either_end_and_what_it_took_is_given_back()
 fn a_list_of_many_channels_with_the_longest_names_reaches_everybody() {
     const CHANNELS: usize = 40;
     let segment = segment();
-    let quota = Quota { channels: 64, connections: 64, memory: 64_000_000, user_memory: 64_000_000 };
+    let quota = Quota {
+        channels: 64,
+        connections: 64,
+        memory: 64_000_000,
+        user_memory: 64_000_000,
+        user_reserved: u64::MAX,
+    };
     let [here, there] = [1, 2].map(|nth| station_with(&segment, "names", nth, quota));
     let (mut one, mut two) = (Node::connect(&here).unwrap(), Node::connect(&there).unwrap());
     soon("they know each other", || {
