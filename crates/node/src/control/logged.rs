@@ -252,7 +252,6 @@ fn shortened(mut notes: impl Iterator<Item = String>) -> Vec<String> {
     shown
 }
 
-/// A refusal by a node on the way across segments: the node, the test, the margin and what would fit.
 /// The counts of a test that counts, in words.
 fn counts(denied: &RcapDenied) -> String {
     let RcapDenied { needed, most, .. } = *denied;
@@ -264,6 +263,7 @@ fn counts(denied: &RcapDenied) -> String {
     }
 }
 
+/// A refusal by a node on the way across segments: the node, the test, the margin and what would fit.
 /// Offers are rounded to what fits: the least is printed up, the most down.
 pub(super) fn denial(
     denied: &RcapDenied,

@@ -7,7 +7,7 @@ use super::labels::Labels;
 use super::limits::RcapLimits;
 use super::record::{Demand, Record};
 use rota_contract::{CloseCause, NodeId};
-use rota_units::{Instant, Span};
+use rota_units::{Instant, Octets, Span};
 use rota_wire::{RcapChannel, RcapTest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -205,7 +205,8 @@ impl Ledger {
         }
         let left = u128::from(quota.octets_a_second).saturating_sub(used.octets_a_second);
         if u128::from(demand.octets_a_second()) > left {
-            let nearest_octets = demand.packet_octets_within(left);
+            let nearest = demand.octets_within_rate(left).map_or(0, Octets::get);
+            let nearest_octets = u32::try_from(nearest).unwrap_or(u32::MAX);
             return Err(Excess { test: RcapTest::QuotaReserved, nearest_octets });
         }
         Ok(())

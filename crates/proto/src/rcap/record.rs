@@ -454,16 +454,18 @@ impl Demand {
 
     /// Payload of a second, rounded up: what quotas count.
     pub(super) fn octets_a_second(&self) -> u64 {
-        let messages = &self.request.messages;
-        let burst = u128::from(self.packets.traffic.burst()) * u128::from(self.packets.octets.get());
-        let a_second = (burst * 1_000_000_000).div_ceil(u128::from(messages.interval.as_nanos().max(1)));
-        u64::try_from(a_second).unwrap_or(u64::MAX)
+        self.octets_a_second_in(&self.packets)
     }
 
-    /// Payload of the largest packet with which the same packets come to so many octets a second at most.
-    pub(super) fn packet_octets_within(&self, a_second: u128) -> u32 {
-        let of_interval = a_second * u128::from(self.request.messages.interval.as_nanos()) / 1_000_000_000;
-        let most = of_interval / u128::from(self.packets.traffic.burst().max(1));
-        u32::try_from(most).unwrap_or(u32::MAX)
+    fn octets_a_second_in(&self, packets: &Packets) -> u64 {
+        let interval = u128::from(self.request.messages.interval.as_nanos().max(1));
+        let burst = u128::from(packets.traffic.burst()) * u128::from(packets.octets.get());
+        u64::try_from((burst * 1_000_000_000).div_ceil(interval)).unwrap_or(u64::MAX)
+    }
+
+    /// The largest S_max whose packets come to so many octets a second at most.
+    pub(super) fn octets_within_rate(&self, a_second: u128) -> Option<Octets> {
+        let comes_to = |packets: &Packets| u128::from(self.octets_a_second_in(packets)) <= a_second;
+        self.request.messages.largest(self.request.packet_max, comes_to)
     }
 }
