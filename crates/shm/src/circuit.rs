@@ -13,8 +13,8 @@ use crate::bell::{self, Bell, bells};
 use crate::board::{Board, BoardView};
 use crate::layout::RxRing;
 use crate::memory::{
-    ClientSink, ClientSource, MemoryError, NodeSource, ReaderFile, SourceShape, board, open_board, open_reader,
-    open_source,
+    ClientSink, ClientSource, MemoryError, NodeSource, ReaderFile, SourceShape, board, open_board,
+    open_reader, open_source,
 };
 use crate::ring::{CellReader, CellWriter};
 
