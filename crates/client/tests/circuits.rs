@@ -65,6 +65,8 @@ fn answer(is: &Is, connection: &Connection, number: u64, request: Request, files
             files.sinks.push(sink);
             is.given.fetch_add(1, Ordering::Relaxed);
         }
+        // A listener of circuits takes channels that carry some, too; none comes here.
+        Request::Listen { service, .. } => tell(&Reply::Listening { service }, &[]),
         Request::Circuit(CircuitAsk::Mapped) => tell(&Reply::Circuit(CircuitAnswer::Mapped), &[]),
         other => panic!("nobody asks this here: {other:?}"),
     }
