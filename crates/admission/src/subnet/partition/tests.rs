@@ -276,6 +276,8 @@ proptest! {
         let mut params = SegmentParams::new(BitRate::from_mbit(100), stations);
         params.partitions = partitions(&percents);
         (params.trt, params.hold_max) = (Span::from_millis(trt), Span::from_millis(trt));
+        // Others are refused with the settings.
+        prop_assume!(rest_has_room(&params));
         let mut slots: Vec<Slot> = Vec::new();
         for (station, number, octets, [closes, periodic], pick) in steps {
             let partition = number % (percents.len() as u8 + 1);
