@@ -93,9 +93,9 @@ impl Trip {
     }
 
     /// How often the probe looks: each two round trips, and twice as long after each second and further probe
-    /// until a round trip has been measured. An estimate that is too short would have each TPDU sent again before its answer can
-    /// come, and none of them would be measured. Where the clock saw none pass, as between two ends of one
-    /// host, it would look for ever at one instant.
+    /// until a round trip has been measured. An estimate that is too short would have each TPDU sent again
+    /// before its answer can come, and none of them would be measured. Where the clock saw none pass, as
+    /// between two ends of one host, it would look for ever at one instant.
     pub(super) fn look(&self) -> Span {
         let once = (self.smooth * 2).at_least(self.pace.least.div_down(4)).at_least(Span::from_micros(1));
         (once * (1 << self.probes.saturating_sub(1))).min(self.pace.most)

@@ -278,6 +278,7 @@ fn l6_no_token_is_waited_for_where_nobody_runs_a_ring() {
     ring.bench.world.hosts.iter_mut().for_each(|host| host.process.paused_until = Instant::FAR);
     assert_eq!(ring.nothing(far), none(), "all stand still");
     ring.bench.world.hosts.iter_mut().for_each(|host| host.process.paused_until = Instant::ZERO);
+    assert_eq!(ring.nothing(far), none(), "they run again");
     let crash = ring.recovery().crash(0);
     assert_eq!(ring.nothing(far + crash), none(), "from then on it is waited for");
     assert_eq!(ring.nothing(far + crash + NS), ["L6"]);
