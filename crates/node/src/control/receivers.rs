@@ -210,7 +210,7 @@ mod tests {
             state: ReceiverState::In,
             by: String::new(),
             bound: Span::from_nanos(1 << 40),
-            nodes: (0..7).map(|hop| record(node * 100 + hop as u64, medium, of(hop))).collect(),
+            nodes: (0..7).map(|hop| record((node + 1) * 100 + hop as u64, medium, of(hop))).collect(),
             tally: Tally::default(),
         }
     }

@@ -195,6 +195,7 @@ fn each_port_has_rows_counters_and_events_of_its_own_also_without_the_first() {
         assert_eq!(others, names);
     }
     let all = ["tokens_accepted", "left.tokens_accepted", "right.tokens_accepted"];
+    lan.until("tokens", |lan| all.iter().all(|name| lan.gateway.counter(name) > 0));
     let [all, left, right] = all.map(|name| lan.gateway.counter(name));
     assert!(left > 0 && right > 0 && all == left + right, "{all} {left} {right}");
     let events = lan.gateway.events();
