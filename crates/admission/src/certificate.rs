@@ -224,8 +224,8 @@ pub struct Terms {
     pub life: Life,
 }
 
-/// The time in which a channel is needed, or counts at a port, from a moment that the certificate does not name:
-/// the beginning of a plan, or the making of a node's part.
+/// The time in which a channel is needed, or counts at a port, from a moment that the certificate does not
+/// name: the beginning of a plan, or the making of a node's part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Life {
     /// The first moment.
@@ -438,7 +438,8 @@ pub enum NoCertificate {
     Path(PathDenied),
 }
 
-/// Puts a certificate together. `branches` are the ways to its receivers, `parts` have the frames and tests of
+/// Puts a certificate together. `branches` are the ways to its receivers, `parts` have the frames and
+/// tests of
 /// all hops; what every hop has is written into them, and the promise to each receiver into `promises`.
 ///
 /// # Errors

@@ -70,7 +70,8 @@ terms! {
         x_min: Free "Least time between its packets.", interval: Free "The interval of its burst.",
         burst: Free "Packets in any such interval.", octets: Free "Payload of its largest packet.",
         delay: Free "Its bound on the port.", from: Free "When it begins to count.",
-        until: Free "When it counts no more; 0 where it stays.", service: Derived "The time of its largest packet.",
+        until: Free "When it counts no more; 0 where it stays.",
+        service: Derived "The time of its largest packet.",
     }
     Port "A port that serves the earliest deadline first, or levels." {
         levels: Free "1 if it serves levels, each named by its bound.",
@@ -81,7 +82,8 @@ terms! {
         slack: Derived "The least left at a deadline in it, or at a level's bound.",
     }
     Rether "A share of a RETHER segment, as it is from some moment on." {
-        from: Free "This moment.", per_visit: Free "What the host adds to each visit.", hop: Free "One hop of the token.",
+        from: Free "This moment.", per_visit: Free "What the host adds to each visit.",
+        hop: Free "One hop of the token.",
         trt: Free "The cycle.", stations: Free "Live stations.",
         broadcasts: Free "Of the master, in a cycle.", t_nrt: Free "The reserve for ordinary traffic.",
         offset: Free "All slots before it.", units: Free "Packets a cycle.", cycles: Free "Cycles a packet.",

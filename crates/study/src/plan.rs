@@ -57,8 +57,8 @@ impl From<Result<Accepted, Box<Refused>>> for Answer {
     }
 }
 
-/// Decides all channels of a plan, in their order. Of channels to several receivers also the certificate of the
-/// whole, by the name of the request behind which it stands.
+/// Decides all channels of a plan, in their order. Of channels to several receivers also the certificate
+/// of the whole, by the name of the request behind which it stands.
 fn decide(plan: &PlanFile) -> (Vec<Decision<'_>>, Vec<(String, Option<Value>)>) {
     let mut network = Plan::new(plan);
     let (mut decisions, mut trees) = (Vec::new(), Vec::new());

@@ -3,7 +3,8 @@
 //! that serves frames.
 //!
 //! Numbers, in this order: how many flows; `FrameTerms`; 1 if it serves levels; `card_ahead`; the window, and
-//! the work in it that goes before packets; the place of the channel among the flows; then each kind of flow with X_min, I − B·X_min, B, octets, how many there are of it, the least of
+//! the work in it that goes before packets; the place of the channel among the flows; then each kind of
+//! flow with X_min, I − B·X_min, B, octets, how many there are of it, the least of
 //! their bounds, and by how much each further one is longer; then how many flows have a life, and of each its
 //! place, its beginning and its end. So a flow like others takes three or four
 //! octets, and one of its own kind some fifteen.
@@ -29,8 +30,8 @@ pub struct PortPart {
 const MOST: u64 = 1 << 56;
 
 impl PortPart {
-    /// The part of a port with this load. `flows` are all of its flows with their bounds on the port, and come
-    /// into the order of the part; `own` is the place of the channel before that.
+    /// The part of a port with this load. `flows` are all of its flows with their bounds on the port, and
+    /// come into the order of the part; `own` is the place of the channel before that.
     ///
     /// # Panics
     /// If `own` is no place, or one full frame exceeds s_0.
@@ -68,8 +69,8 @@ impl PortPart {
         }
     }
 
-    /// Reads a part. Calls `flow` with each flow as if it stayed, then `life` with the place of each that does
-    /// not; `None` for numbers that are no part.
+    /// Reads a part. Calls `flow` with each flow as if it stayed, then `life` with the place of each that
+    /// does not; `None` for numbers that are no part.
     pub fn read(
         numbers: &mut dyn Iterator<Item = u64>,
         flow: &mut dyn FnMut(Standing),

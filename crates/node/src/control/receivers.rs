@@ -133,8 +133,8 @@ pub(super) fn infos(details: &[ReceiverDetail]) -> Vec<ReceiverInfo> {
     infos
 }
 
-/// Receivers that share a reservation have the numbers of its node with the first of them alone. They share it
-/// where they have shared all nodes before, and go to the same next one.
+/// Receivers that share a reservation have the numbers of its node with the first of them alone. They
+/// share it where they have shared all nodes before, and go to the same next one.
 fn once(infos: &mut [ReceiverInfo]) {
     let mut known = BTreeSet::new();
     for info in infos {

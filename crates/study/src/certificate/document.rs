@@ -36,7 +36,8 @@ pub fn write(made: &Made<'_>) -> Value {
         "channel": numbers(ChannelTerms::NAMES, made.channel.values()),
         "packets": numbers(PacketTerms::NAMES, made.packets.values()),
         "hops": made.hops.iter().map(hop).collect::<Vec<_>>(),
-        "promises": made.promises.iter().map(|one| numbers(PromiseTerms::NAMES, one.values())).collect::<Vec<_>>(),
+        "promises": made.promises.iter().map(|one| numbers(PromiseTerms::NAMES, one.values()))
+            .collect::<Vec<_>>(),
         "seal": made.seal.to_string(),
     })
 }

@@ -327,8 +327,8 @@ impl Plan<'_> {
         all
     }
 
-    /// The test of a cable's port for a certificate. Where some channel ends no busy period may be longer than
-    /// [`QUIET`].
+    /// The test of a cable's port for a certificate. Where some channel ends no busy period may be longer
+    /// than [`QUIET`].
     fn port_stated<'m>(
         &self,
         leg: &Leg,
