@@ -50,7 +50,7 @@ pub mod path;
 mod refusal;
 mod rether;
 pub mod rtip;
-mod search;
+pub mod search;
 mod slots;
 pub mod subnet;
 mod timers;

@@ -23,6 +23,7 @@
 
 use crate::clocks::Clocks;
 use crate::rtip::{Jitter, Regulator, Traffic, Waiting};
+use crate::search::largest;
 use core::fmt;
 use rota_units::Span;
 
@@ -155,12 +156,7 @@ pub fn delay_within(
     if fits(slack) {
         return Some(goal);
     }
-    let (mut good, mut bad) = fits(0).then_some((0, slack))?;
-    while bad - good > 1 {
-        let middle = good.midpoint(bad);
-        if fits(middle) { good = middle } else { bad = middle }
-    }
-    Some(best + Span::from_nanos(good))
+    fits(0).then(|| best + Span::from_nanos(largest(0, slack, fits)))
 }
 
 /// The destination's test of the bounds that all nodes offered.

@@ -207,12 +207,8 @@ impl Short {
 
 /// The largest number from 1 to `most` that fits, 0 if none fits. Each number below one that fits fits too.
 fn largest(most: u32, fits: impl Fn(u32) -> bool) -> u32 {
-    let (mut fitting, mut beyond) = (0, most.saturating_add(1));
-    while beyond - fitting > 1 {
-        let middle = fitting + (beyond - fitting) / 2;
-        if fits(middle) { fitting = middle } else { beyond = middle }
-    }
-    fitting
+    // No number between is above `most`.
+    rota_admission::search::largest(0, u64::from(most) + 1, |number| fits(number as u32)) as u32
 }
 
 pub(crate) fn size(octets: u64) -> String {

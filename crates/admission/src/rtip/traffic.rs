@@ -11,6 +11,7 @@
 //! Both are subadditive: an interval cut in two holds no more packets than its parts can.
 
 use crate::clocks::Clocks;
+use crate::search::largest;
 use core::fmt;
 use rota_units::{Octets, Span};
 
@@ -235,35 +236,24 @@ impl Messages {
             let smaller = Self { s_max: Octets::new(octets), ..*self };
             smaller.packets(payload_max).is_ok_and(|packets| fits(&packets))
         };
-        let (mut good, mut bad) = (1, self.s_max.get());
-        if bad <= 1 || !fits(good) {
-            return None;
-        }
-        while bad - good > 1 {
-            let middle = good.midpoint(bad);
-            if fits(middle) { good = middle } else { bad = middle }
-        }
-        Some(Octets::new(good))
+        let bad = self.s_max.get();
+        (bad > 1 && fits(1)).then(|| Octets::new(largest(1, bad, fits)))
     }
 
     /// The shortest X_min above this one, up to [`Traffic::INTERVAL_MAX`], with which the packets fit. The
     /// other times become no shorter than it is.
     pub fn quickest(&self, payload_max: Octets, mut fits: impl FnMut(&Packets) -> bool) -> Option<Span> {
-        let mut fits = |x_min: u64| {
+        let mut is_too_short = |x_min: u64| {
             let x_min = Span::from_nanos(x_min);
             let x_ave = self.x_ave.max(x_min);
             let slower = Self { x_min, x_ave, interval: self.interval.max(x_ave), ..*self };
-            slower.packets(payload_max).is_ok_and(|packets| fits(&packets))
+            !slower.packets(payload_max).is_ok_and(|packets| fits(&packets))
         };
-        let (mut bad, mut good) = (self.x_min.as_nanos(), Traffic::INTERVAL_MAX.as_nanos());
-        if bad >= good || !fits(good) {
+        let (bad, good) = (self.x_min.as_nanos(), Traffic::INTERVAL_MAX.as_nanos());
+        if bad >= good || is_too_short(good) {
             return None;
         }
-        while good - bad > 1 {
-            let middle = bad.midpoint(good);
-            if fits(middle) { good = middle } else { bad = middle }
-        }
-        Some(Span::from_nanos(good))
+        Some(Span::from_nanos(largest(bad, good, is_too_short) + 1))
     }
 }
 

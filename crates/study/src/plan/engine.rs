@@ -11,6 +11,7 @@ use crate::certificate::document::Document;
 use rota_admission::certificate::{Branch, Life, Terms};
 use rota_admission::path::{self, Hop, PathTest, Relaxation, counts_for_jitter};
 use rota_admission::rtip::{Chance, Denied, Messages, NodeTest, Packets};
+use rota_admission::search::largest;
 use rota_admission::subnet::{Ask, RetherShare, payload_max};
 use rota_admission::{Clocks, SegmentParams};
 use rota_lab::{Segment, Topology};
@@ -372,19 +373,12 @@ impl<'t> Plan<'t> {
             // Its group states the messages.
             return None;
         }
-        let with_size = |octets| {
+        let fits_with = |octets| {
             let messages = Messages { s_max: Octets::new(octets), ..wanted.messages };
-            Wanted { messages, ..wanted.clone() }
+            fits(&Wanted { messages, ..wanted.clone() })
         };
-        let (mut good, mut bad) = (1, wanted.messages.s_max.get());
-        if bad <= 1 || !fits(&with_size(good)) {
-            return None;
-        }
-        while bad - good > 1 {
-            let middle = good + (bad - good) / 2;
-            if fits(&with_size(middle)) { good = middle } else { bad = middle }
-        }
-        Some(Offered::SMax(Octets::new(good)))
+        let asked = wanted.messages.s_max.get();
+        (asked > 1 && fits_with(1)).then(|| Offered::SMax(Octets::new(largest(1, asked, fits_with))))
     }
 }
 
