@@ -62,8 +62,8 @@ use rota_shm::control::{
     ChannelInfo, CircuitAnswer, CircuitAsk, CircuitFlow, CircuitQuality, ControlName, RefusalInfo, Reply,
     Request,
 };
-use rota_shm::{MemoryError, open_circuit_sink};
-use rota_units::{BitRate, Octets, Span};
+use rota_shm::{BoardView, EventSeen, MemoryError, Waited, open_circuit_sink};
+use rota_units::{BitRate, Instant, Octets, Span};
 use std::os::fd::{AsFd, BorrowedFd};
 use watch::Any;
 
@@ -320,6 +320,24 @@ fn mapped(session: &Session, timeout: Span) -> Result<(), VcError> {
         Reply::Circuit(CircuitAnswer::Mapped) => Ok(()),
         other => Err(unexpected(other).into()),
     }
+}
+
+/// Sleeps until the board has changed since `seen`, or for `most`. A circuit that has ended says so itself,
+/// and its node need not be there any more.
+///
+/// # Errors
+/// [`VcError::TimedOut`], [`VcError::NodeGone`].
+fn sleep(
+    (board, seen): (&BoardView, EventSeen),
+    (give_up, most): (Instant, Span),
+    is_forsaken: impl Fn() -> bool,
+) -> Result<(), VcError> {
+    let left = give_up.since(crate::now());
+    if left == Span::ZERO {
+        return Err(if is_forsaken() { VcError::NodeGone } else { VcError::TimedOut });
+    }
+    let waited = board.wait(seen, left.min(most).min(rota_shm::max_slice()));
+    if waited == Waited::TimedOut && is_forsaken() { Err(VcError::NodeGone) } else { Ok(()) }
 }
 
 /// The ends of circuits at a node: those of its queue of eight levels, and the channels of guaranteed ones.

@@ -1,7 +1,7 @@
 //! The receiving end.
 
 use super::arrivals::Arrivals;
-use super::{Report, VcError};
+use super::{Report, VcError, sleep};
 use crate::now;
 use crate::session::Session;
 use rota_contract::ChannelId;
@@ -10,7 +10,7 @@ use rota_shm::{BoardView, CircuitEnd, ClientCircuitSink, max_slice};
 use rota_units::{Instant, Span};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// What brings a circuit's TPDUs.
+/// The way by which a circuit's TPDUs come.
 enum Way {
     /// Frames of ordinary traffic.
     Queue { session: Session, memory: ClientCircuitSink },
@@ -75,7 +75,7 @@ impl Receiver {
         &self.terms
     }
 
-    /// How it has ended, if it has. What came before may still be read.
+    /// How it has ended, if it has. Octets that came before may still be read.
     pub fn end(&self) -> Option<CircuitEnd> {
         match &self.way {
             Way::Queue { memory, .. } => memory.board.circuit().end,
@@ -186,14 +186,7 @@ impl Receiver {
                 Some(end) => return Err(VcError::Ended(end)),
                 None => {}
             }
-            let left = give_up.since(now());
-            if left == Span::ZERO {
-                return Err(if self.is_forsaken() { VcError::NodeGone } else { VcError::TimedOut });
-            }
-            let waited = board.wait(seen, left.min(max_slice()));
-            if waited == rota_shm::Waited::TimedOut && self.is_forsaken() {
-                return Err(VcError::NodeGone);
-            }
+            sleep((&board, seen), (give_up, max_slice()), || self.is_forsaken())?;
         }
     }
 
@@ -261,7 +254,7 @@ impl Receiver {
             }
             Way::Channel(arrivals) => {
                 let octets = arrivals.arm();
-                // What is there of a TPDU in part is no news: its end is.
+                // A TPDU that is there in part is no news: its end is.
                 arrivals.pump();
                 let is_due = has_held || arrivals.is_due() || arrivals.channel().parts().0.is_gone();
                 if !is_due {

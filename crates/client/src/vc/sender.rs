@@ -1,7 +1,7 @@
 //! The sending end.
 
 use super::carrier::Carrier;
-use super::{CONNECT_TIMEOUT, Flow, Options, VcError, mapped};
+use super::{CONNECT_TIMEOUT, Flow, Options, VcError, mapped, sleep};
 use crate::node::NodeError;
 use crate::now;
 use crate::session::{Deadline, LOCAL_TIMEOUT, Session, unexpected};
@@ -29,7 +29,7 @@ pub struct Report {
     pub tpdus: u64,
 }
 
-/// What carries a circuit's TPDUs away.
+/// The way by which a circuit's TPDUs leave.
 enum Way {
     /// The queue of eight levels.
     Queue { session: Session, memory: ClientCircuitSource },
@@ -41,8 +41,7 @@ enum Way {
 pub struct Sender {
     way: Way,
     terms: CircuitTerms,
-    in_message: bool,
-    /// Octets of the message in hand.
+    /// Octets of the message in hand; 0 between two messages.
     begun: u64,
     finished: bool,
 }
@@ -107,7 +106,7 @@ impl Sender {
     }
 
     fn of(way: Way, terms: CircuitTerms) -> Self {
-        Self { way, terms, in_message: false, begun: 0, finished: false }
+        Self { way, terms, begun: 0, finished: false }
     }
 
     /// The agreement of both ends.
@@ -131,8 +130,9 @@ impl Sender {
         }
     }
 
-    /// What the receiving program has certainly taken so far. Of a guaranteed circuit it is known at the end
-    /// alone, as the receiver's node then counts it: what still waited there, too, unless its program died.
+    /// The counts that the receiving program has certainly taken so far. Of a guaranteed circuit they are known
+    /// at the end alone, as the receiver's node then counts: with those that still waited there, unless its
+    /// program died.
     pub fn taken(&self) -> Report {
         match &self.way {
             Way::Queue { memory, .. } => {
@@ -213,8 +213,8 @@ impl Sender {
                 break;
             }
             written.octets += now.len();
-            self.in_message = !is_last && !self.terms.stream;
-            self.begun = if self.in_message { self.begun + now.len() as u64 } else { 0 };
+            let is_within = !is_last && !self.terms.stream;
+            self.begun = if is_within { self.begun + now.len() as u64 } else { 0 };
             if is_last {
                 written.ended = true;
                 break;
@@ -290,7 +290,7 @@ impl Sender {
         if self.finished {
             return Ok(true);
         }
-        if self.in_message {
+        if self.begun > 0 {
             return Err(VcError::Unfinished);
         }
         self.stands()?;
@@ -343,20 +343,13 @@ impl Sender {
             if is_due(self) || self.end().is_some() {
                 return Ok(());
             }
-            let left = give_up.since(now());
-            if left == Span::ZERO {
-                return Err(if self.session().is_gone() { VcError::NodeGone } else { VcError::TimedOut });
-            }
             // The turn of the next TPDU comes without any news.
             let opens = match &self.way {
                 Way::Channel(carrier) if !self.finished => carrier.opens(),
                 _ => None,
             };
             let slice = opens.map_or(max_slice(), |at| at.since(now()).at_least(Span::from_nanos(1)));
-            let waited = board.wait(seen, left.min(slice).min(max_slice()));
-            if waited == rota_shm::Waited::TimedOut && self.session().is_gone() && self.end().is_none() {
-                return Err(VcError::NodeGone);
-            }
+            sleep((&board, seen), (give_up, slice), || self.session().is_gone() && self.end().is_none())?;
         }
     }
 }
