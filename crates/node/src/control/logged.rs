@@ -322,21 +322,9 @@ pub(super) fn denial(
 mod tests {
     use super::*;
     use rota_contract::NodeId;
-    use rota_wire::{RcapPart, RcapStanding};
 
     fn denied(test: RcapTest) -> RcapDenied {
-        RcapDenied {
-            node: NodeId(5),
-            test,
-            standing: RcapStanding::Final,
-            margin_ns: 0,
-            nearest_delay_ns: 0,
-            nearest_octets: 0,
-            part: RcapPart::Whole,
-            nearest_end_ns: 0,
-            needed: 0,
-            most: 0,
-        }
+        RcapDenied::simply(NodeId(5), test)
     }
 
     /// 50,000 octets each 33 ms were "insufficient bandwidth" on 1 Gbit/s, and 4,001 octets each 19 ms "the

@@ -7,7 +7,7 @@ use crate::node::detail::OwnShare;
 use crate::segment::Segment;
 use rota_contract::AskedTerms;
 use rota_units::Span;
-use rota_wire::{RcapDenied, RcapPart, RcapStanding, RcapTest};
+use rota_wire::{RcapDenied, RcapTest};
 
 impl Channels {
     /// A channel that was asked for just now opens only if its bound is within these terms.
@@ -45,16 +45,9 @@ impl Outgoing {
         let tests = [(RcapTest::PathDelay, bound, delay), (RcapTest::PathJitter, varies, jitter)];
         let (test, is, most) = tests.into_iter().find(|(_, is, most)| most.is_some_and(|most| *is > most))?;
         Some(RcapDenied {
-            node: segment.own_node(),
-            test,
-            standing: RcapStanding::Final,
             margin_ns: is.minus(most.unwrap_or(Span::ZERO)).as_nanos(),
             nearest_delay_ns: is.as_nanos(),
-            nearest_octets: 0,
-            part: RcapPart::Whole,
-            nearest_end_ns: 0,
-            needed: 0,
-            most: 0,
+            ..RcapDenied::simply(segment.own_node(), test)
         })
     }
 }

@@ -203,19 +203,7 @@ pub(super) fn counted(node: NodeId, test: RcapTest, (needed, most): (u64, u64)) 
 
 /// A refusal without numbers.
 pub(crate) const fn simply(node: NodeId, test: RcapTest) -> RcapDenied {
-    let standing = rota_wire::RcapStanding::Final;
-    RcapDenied {
-        node,
-        test,
-        standing,
-        margin_ns: 0,
-        nearest_delay_ns: 0,
-        nearest_octets: 0,
-        part: RcapPart::Whole,
-        nearest_end_ns: 0,
-        needed: 0,
-        most: 0,
-    }
+    RcapDenied::simply(node, test)
 }
 
 /// A channel that is open at this node, as RTIP is told of it.

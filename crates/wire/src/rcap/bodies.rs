@@ -362,6 +362,22 @@ pub struct RcapDenied {
 }
 
 impl RcapDenied {
+    /// A refusal without numbers.
+    pub const fn simply(node: NodeId, test: RcapTest) -> Self {
+        Self {
+            node,
+            test,
+            standing: RcapStanding::Final,
+            margin_ns: 0,
+            nearest_delay_ns: 0,
+            nearest_octets: 0,
+            part: RcapPart::Whole,
+            nearest_end_ns: 0,
+            needed: 0,
+            most: 0,
+        }
+    }
+
     pub(super) const OCTETS: usize = 8 + 2 + 2 * 8 + 4 + 1 + 8 + 2 * 4;
 
     pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
