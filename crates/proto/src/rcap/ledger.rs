@@ -123,7 +123,7 @@ pub(super) const fn key(of: &RcapChannel) -> ChannelKey {
 /// The limit that one more entry would exceed.
 pub(super) struct Excess {
     pub(super) test: RcapTest,
-    /// The largest packets that are within it, as many as were asked for; 0 where that is unknown.
+    /// The largest S_max that is within it; 0 where that is unknown.
     pub(super) nearest_octets: u32,
 }
 

@@ -72,8 +72,8 @@ impl Search<'_> {
         // The least that is left behind a node of this leg.
         let left = |node: NodeId, leg: usize| -> Option<Cost> {
             let rest = (leg + 1..legs.len()).map(|next| far[next].get(&legs[next - 1]));
-            let all = std::iter::once(far[leg].get(&node)).chain(rest);
-            all.sum_costs()
+            let mut all = std::iter::once(far[leg].get(&node)).chain(rest);
+            all.try_fold((0, 0), |all, one| Some(sum(all, *one?)))
         };
         let mut begun = BTreeSet::from([((0, 0), Vec::new(), (0, 0), 0)]);
         for _ in 0..STEPS_MAX {
@@ -138,17 +138,6 @@ impl Search<'_> {
 
 const fn sum(one: Cost, other: Cost) -> Cost {
     (one.0 + other.0, one.1 + other.1)
-}
-
-trait SumCosts {
-    fn sum_costs(self) -> Option<Cost>;
-}
-
-impl<'a, I: Iterator<Item = Option<&'a Cost>>> SumCosts for I {
-    /// None where one is unknown.
-    fn sum_costs(mut self) -> Option<Cost> {
-        self.try_fold((0, 0), |all, one| Some(sum(all, *one?)))
-    }
 }
 
 #[cfg(test)]
