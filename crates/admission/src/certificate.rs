@@ -438,9 +438,8 @@ pub enum NoCertificate {
     Path(PathDenied),
 }
 
-/// Puts a certificate together. `branches` are the ways to its receivers, `parts` have the frames and
-/// tests of
-/// all hops; what every hop has is written into them, and the promise to each receiver into `promises`.
+/// Puts a certificate together. `branches` are the ways to its receivers, `parts` have the frames and tests
+/// of all hops; what every hop has is written into them, and the promise to each receiver into `promises`.
 ///
 /// # Errors
 /// [`NoCertificate`].

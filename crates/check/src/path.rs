@@ -28,7 +28,7 @@ pub fn check(certificate: &Certificate<'_>) -> Result<(), Fault> {
     promises.iter().try_for_each(|promise| promised(promise, certificate))
 }
 
-/// What the packets meet on their way, and its last hop. Times add up, each on its own clock: of nodes and
+/// The delays of packets on their way, and its last hop. Times add up, each on its own clock: of nodes and
 /// links, of clocks that are wrong, by which packets come apart, and by which they may be early.
 #[derive(Default)]
 struct Way<'c> {

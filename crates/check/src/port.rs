@@ -1,6 +1,5 @@
 //! A port with its channels, at each moment at which one begins. By deadlines: each one below the end of the
-//! longest busy period. By levels: the bound of each. Work before packets counts in each window that has
-//! begun.
+//! longest busy period. By levels: the bound of each. Work before packets counts in each begun window.
 
 use crate::path::longer;
 use crate::terms::{Certificate, Flow, Frame, Hop, Port};
@@ -104,9 +103,8 @@ impl Set<'_> {
         u128::from(t.div_ceil(self.port.window)) * u128::from(self.port.above)
     }
 
-    /// The first time at which all that was released, the largest packet and the work above of one more
-    /// window
-    /// are done. Under too much load it never comes. Beyond the stated one any value differs from it.
+    /// When all that was released, the largest packet and the work above of one more window are done first.
+    /// Under too much load it never comes. Beyond the stated one any value differs from it.
     fn busy_period(&self, left_to_do: &mut usize) -> Result<u64, Fault> {
         let most = self.flows().map(|flow| flow.service).fold(self.port.ordinary, u64::max);
         let most = most + self.port.above;

@@ -127,7 +127,7 @@ fn show_carried(info: &CircuitInfo, carried: &CarriedInfo) {
     outln!("  TPDUs     {tpdus}, late {late}, lost {tpdus_lost}");
 }
 
-/// What a node cannot know of a circuit that a channel carries.
+/// The fields that a node cannot know of a circuit that a channel carries.
 fn known(info: &CircuitInfo, value: impl Into<Value>) -> Value {
     if info.channel.is_some() { Value::Null } else { value.into() }
 }

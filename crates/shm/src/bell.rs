@@ -1,4 +1,4 @@
-//! What wakes the two sides of a memory: a bell that the program polls, and the doorbell of its node.
+//! The bells of a memory: one that the program polls, and the doorbell of its node.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 

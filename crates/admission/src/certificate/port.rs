@@ -3,11 +3,10 @@
 //! that serves frames.
 //!
 //! Numbers, in this order: how many flows; `FrameTerms`; 1 if it serves levels; `card_ahead`; the window, and
-//! the work in it that goes before packets; the place of the channel among the flows; then each kind of
-//! flow with X_min, I − B·X_min, B, octets, how many there are of it, the least of
-//! their bounds, and by how much each further one is longer; then how many flows have a life, and of each its
-//! place, its beginning and its end. So a flow like others takes three or four
-//! octets, and one of its own kind some fifteen.
+//! the work in it that goes before packets; the place of the channel among the flows; then each kind of flow
+//! with X_min, I − B·X_min, B, octets, how many there are of it, the least of their bounds, and by how much
+//! each further one is longer; then how many flows have a life, and of each its place, its beginning and its
+//! end. So a flow like others takes three or four octets, and one of its own kind some fifteen.
 
 use super::{FrameTerms, Life, Standing};
 use crate::link::{Framing, LinkModel};

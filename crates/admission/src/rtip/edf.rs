@@ -108,8 +108,7 @@ pub fn edf_exact_below(flows: &[Flow], ordinary: Span, above: Option<&Flow>) -> 
     check(|| flows.iter(), ordinary, above)
 }
 
-/// L of [`edf_exact_below`]. Whatever the order in which packets leave, no time in which the port is busy is
-/// longer.
+/// L of [`edf_exact_below`]. No time in which the port is busy is longer.
 ///
 /// # Errors
 /// [`NodeTest::Undecided`] where it takes too long to find.

@@ -61,7 +61,7 @@ impl Arrivals {
         }
     }
 
-    /// How it has ended, if it has. What came before may still be read.
+    /// How it has ended, if it has. Octets that came before may still be read.
     pub(super) fn end(&self) -> Option<CircuitEnd> {
         self.end.or_else(|| self.end_of_board())
     }

@@ -134,7 +134,8 @@ impl Carrier {
         }
     }
 
-    /// What had come to the receiver's node at the end, as that counted it; of messages so many at least.
+    /// The TPDUs that had come to the receiver's node at the end, as that counted them; of messages so many at
+    /// least.
     /// Nothing is known of it before.
     pub(super) fn taken(&self) -> Report {
         if self.end().is_none() {

@@ -12,7 +12,7 @@ use rota_proto::vc::{CARRIED_HEAD_OCTETS, CARRIED_OCTETS_MAX};
 use rota_units::{BitRate, Instant, Octets, Span};
 use std::collections::VecDeque;
 
-/// What a guaranteed circuit asks of the network.
+/// The request of a guaranteed circuit to the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarantee {
     /// The rate ρ of the program's octets.
@@ -75,7 +75,7 @@ impl Guarantee {
         self.average() * u64::from(self.messages())
     }
 
-    /// What contradicts itself, as a sentence.
+    /// The contradiction, as a sentence.
     pub(super) fn check(&self) -> Result<(), String> {
         match self.peak {
             Some(peak) if peak < self.rate => Err(format!(

@@ -389,9 +389,8 @@ impl Link {
         Some(packets.delay)
     }
 
-    /// The port of a flow, for its certificate; `None` for a session that is no flow of the guaranteed
-    /// class. A
-    /// member of a group has none: its bound holds while the others keep their turns, and no number of the
+    /// The port of a flow, for its certificate; `None` for a session that is no flow of the guaranteed class.
+    /// A member of a group has none: its bound holds while the others keep their turns, and no number of the
     /// certificate says so.
     pub fn port_of(&self, now: Instant, id: SessionId) -> Option<FlowPort> {
         let flows = &self.shares.flows;

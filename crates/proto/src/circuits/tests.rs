@@ -1,4 +1,4 @@
-//! What only the table itself shows.
+//! Tests of the table itself.
 
 use super::*;
 use rota_units::Span;

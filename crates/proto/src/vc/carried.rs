@@ -27,7 +27,7 @@ const LAST: u8 = 1;
 const STREAM: u8 = 2;
 const GREETING: u8 = 4;
 
-/// What a unit is.
+/// The kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// The channel is a circuit of this service.
@@ -44,7 +44,7 @@ pub enum Carried {
 pub struct CarriedHead {
     /// The circuit carries a stream of octets, not messages.
     pub stream: bool,
-    /// What the unit is.
+    /// Its kind.
     pub unit: Carried,
 }
 
@@ -201,7 +201,7 @@ impl CarriedSink {
         self.inbox.as_ref().map_or(0, |(_, inbox)| inbox.gap())
     }
 
-    /// What is lost so far.
+    /// The losses so far.
     pub fn losses(&self) -> Losses {
         self.inbox.as_ref().map_or(Losses::default(), |(_, inbox)| inbox.losses())
     }

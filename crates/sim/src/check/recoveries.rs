@@ -19,8 +19,9 @@ const REACH_CYCLES: u64 = 12;
 /// nobody may notice that it has fallen silent (seed 30000001342 of the product's timers).
 const UNNOTICED_CYCLES: u64 = 34;
 
-/// What struck, as far as recovery is concerned. A fault that takes nothing from a ring that keeps its rules
-/// is no blow: frames doubled, forged or played again, a wall clock that jumps, a clock within its drift.
+/// A fault that struck, as far as recovery is concerned. One that takes nothing from a ring that keeps its
+/// rules is no blow: frames doubled, forged or played again, a wall clock that jumps, a clock within its
+/// drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blow {
     /// One token frame was lost: the token of this generation and sequence.
@@ -524,7 +525,7 @@ fn is_missed(view: &View<'_>, station: Station<'_>) -> bool {
     is_silent && !links(view.stations, view.now).all(|(_, rether)| knows(rether))
 }
 
-/// Whether all stations that run share one generation and key, or none runs a ring. A station that asks to be
+/// True if all stations that run share one generation and key, or none runs a ring. A station that asks to be
 /// let in is outside until its hold-off ends.
 fn is_one_ring(view: &View<'_>) -> bool {
     let links = links(view.stations, view.now).map(|(_, rether)| rether);

@@ -1,5 +1,5 @@
 //! R9: where nothing goes wrong nobody claims a token, and none is sent again and again: its acknowledgement
-//! may wait behind what a long hold sends, but not for ever. Whatever goes wrong, no station makes a token
+//! may wait behind what a long hold sends, but not for ever. No fault excuses a station that makes a token
 //! before it has asked the others.
 
 use super::{Checker, Findings, Seen, View};

@@ -139,7 +139,7 @@ const CHANGES_MAX: usize = 10_000;
 /// The longest run: what is kept for each unit must fit the memory.
 pub const RUN_MAX: Span = Span::from_millis(24 * 3_600_000);
 
-/// Whether so many stations are a segment. The reader of a file asks first, since all else names stations.
+/// True if so many stations are a segment. The reader of a file asks first, since all else names stations.
 ///
 /// # Errors
 /// They are none.

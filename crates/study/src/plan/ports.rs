@@ -404,7 +404,7 @@ impl Plan<'_> {
     }
 }
 
-/// What a certificate borrows.
+/// The memory that a certificate borrows.
 #[derive(Default)]
 struct Memory {
     flows: Vec<Flow>,
