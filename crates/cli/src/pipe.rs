@@ -113,7 +113,7 @@ fn guarantee(args: &Args, rate: BitRate) -> Guarantee {
 /// Says what a guaranteed circuit was promised.
 fn say_promise(carried: Option<(ChannelId, Span)>, octets: u32) {
     if let Some((channel, bound)) = carried {
-        let line = format!("open: channel {channel}, each {octets} octets within {bound}\n");
+        let line = format!("open: channel {channel}, each {octets} octets within {}\n", bound.printed_up());
         rota_answer::put_error_line(&line);
     }
 }

@@ -74,7 +74,7 @@ const fn class(info: &CircuitInfo) -> &'static str {
 fn line(info: &CircuitInfo) -> String {
     if let Some(carried) = &info.channel {
         let CircuitInfo { circuit, service, tpdus, tpdus_lost, .. } = info;
-        let (way, bound) = (way(info), Span::from_nanos(carried.bound_ns));
+        let (way, bound) = (way(info), Span::from_nanos(carried.bound_ns).printed_up());
         let late = carried.late;
         return format!(
             "{circuit}  {way}  service {service}  guaranteed, each TPDU within {bound}  {tpdus} TPDUs, \
@@ -119,7 +119,7 @@ fn show_one(info: &CircuitInfo, format: Format) {
 
 fn show_carried(info: &CircuitInfo, carried: &CarriedInfo) {
     let CarriedInfo { channel, bound_ns, period_ns, late } = *carried;
-    let (bound, period) = (Span::from_nanos(bound_ns), Span::from_nanos(period_ns));
+    let (bound, period) = (Span::from_nanos(bound_ns).printed_up(), Span::from_nanos(period_ns));
     let CircuitInfo { circuit, service, octets, tpdus, tpdus_lost, .. } = info;
     outln!("circuit {circuit} {}, service {service}", way(info));
     outln!("  guaranteed, carried by channel {channel}; 'rota channel show {channel}' has each hop");
