@@ -78,10 +78,12 @@ fn programs_exchange_units_over_a_channel_in_each_direction() {
     let run = |at: &str, words: &[&str]| lab.exec(at, &[&[program.to_str().unwrap()], words].concat());
     let answers = run("n4", &["answer", "7"]);
     answers.wait_for_word("listening");
-    // Until n1 has heard of n4 there is no such station.
+    // Until n1 has heard of n4 there is no such station, or no such node beyond its segment.
     let tried = || {
         let opened = run("n1", &["open", "n4", "7"]).finish();
-        (!opened.err.contains("no station") && !opened.out.contains("no station")).then_some(opened)
+        let said = [&opened.out, &opened.err];
+        let is_unknown = said.iter().any(|said| said.contains("no station") || said.contains("no node"));
+        (!is_unknown).then_some(opened)
     };
     let opened = common::eventually(common::PATIENCE, tried).expect("n1 hears of n4");
     let answered = answers.finish();
