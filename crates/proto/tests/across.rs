@@ -460,6 +460,23 @@ fn a_path_that_is_too_slow_or_full_is_denied_by_its_node() {
     assert!(["RetherShare", "CyclePackets"].contains(&why.test.name()), "{why:?}");
 }
 
+/// A segment in plain mode had no list of slots, and so nothing that would fit.
+#[test]
+fn a_plain_segment_offers_the_largest_s_max_that_fits() {
+    let mut net = chain(&[Rether, Rether]);
+    net.nodes[2].listen(SERVICE);
+    let denied = |event: &ChannelEvent| match event {
+        ChannelEvent::Denied { denied, .. } => Some(*denied),
+        _ => None,
+    };
+    open(&mut net, 600_000, Beyond::default());
+    let why = until(&mut net, 0, denied);
+    assert!(why.nearest_octets > 0, "{why:?}");
+    net.told.clear();
+    open(&mut net, why.nearest_octets, Beyond::default());
+    until(&mut net, 2, incoming);
+}
+
 #[test]
 fn nobody_listens_and_a_receiver_that_has_no_room() {
     let mut net = chain(&[Rether, Rether]);

@@ -478,7 +478,7 @@ impl Rether {
             return Ok(station);
         }
         // The reservations were promised to a ring of the stated size; a larger one must keep them too.
-        let (slots, count) = admission_slots(token);
+        let (slots, count) = admission_slots(token.slots.as_slice());
         let larger = self.settings.params(self.ring_size() + 1);
         if self.ring_size() >= STATIONS_MAX || rota_admission::still_fits(&slots[..count], &larger).is_err() {
             return Err(Verdict::Full);

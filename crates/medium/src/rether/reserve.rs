@@ -265,7 +265,7 @@ impl Rether {
     /// Closes one slot by the rule of the room that admitted it, so that the slot which now leads a visit
     /// pays for its hop (REPAIR-A7).
     fn remove_slot(&self, token: &mut Token, at: usize) {
-        let (mut slots, count) = admission_slots(token);
+        let (mut slots, count) = admission_slots(token.slots.as_slice());
         let params = self.settings.params(self.ring_size());
         let left = rota_admission::close_slot(&mut slots[..count], at, &params);
         assert!(left + 1 == count, "a slot that is there is closed");
@@ -311,7 +311,7 @@ impl Rether {
     fn resized(&mut self, token: &Token, at: usize, octets: u32) {
         let session = self.shares.sessions[at].id;
         self.shares.sessions[at].share.unit_octets_max = octets;
-        let (slots, count) = admission_slots(token);
+        let (slots, count) = admission_slots(token.slots.as_slice());
         let request = self.request_of(&self.shares.sessions[at], octets);
         let (_, parts) = self.parts_of(token, session);
         let params = self.settings.params(self.ring_size());
@@ -351,7 +351,7 @@ impl Rether {
             let request = self.request_of(session, octets);
             let from = Octets::new(u64::from(share.unit_octets_max));
             let params = self.settings.params(self.ring_size());
-            let (slots, count) = admission_slots(token);
+            let (slots, count) = admission_slots(token.slots.as_slice());
             let (nths, parts) = self.parts_of(token, id);
             let (Some(last), Some(&nth)) = (parts.last(), nths.last()) else { continue };
             self.shares.sessions[at].resize = None;
@@ -399,7 +399,7 @@ impl Rether {
             if self.shares.sessions[at].state != SessionState::Waiting {
                 continue;
             }
-            let (slots, count) = admission_slots(token);
+            let (slots, count) = admission_slots(token.slots.as_slice());
             let session = &self.shares.sessions[at];
             let request = self.request_of(session, session.share.unit_octets_max);
             let params = self.settings.params(self.ring_size());
@@ -424,10 +424,10 @@ impl Rether {
         self.shares.sessions.retain(|session| session.state != SessionState::Waiting);
     }
 
-    /// True if one more session of this share would stand beside the slots of the newest list.
+    /// True if one more session of this share would stand beside the slots of the newest list: in plain mode
+    /// there are none.
     pub fn would_fit(&self, share: &Share) -> bool {
-        let Some(token) = self.list() else { return false };
-        let (slots, count) = admission_slots(token);
+        let (slots, count) = admission_slots(self.slots());
         let Share { unit_octets_max, pace, periodic, partition, .. } = *share;
         let unit_octets = Octets::new(u64::from(unit_octets_max));
         let (station, receives) = (self.own.station, self.shares.receives);
@@ -488,13 +488,13 @@ impl Rether {
 }
 
 /// The reservation list as the admission tests read it.
-pub(super) fn admission_slots(token: &Token) -> ([rota_admission::Slot; MAX_SLOTS], usize) {
+pub(super) fn admission_slots(slots: &[Slot]) -> ([rota_admission::Slot; MAX_SLOTS], usize) {
     let nobody = rota_admission::Slot { station: 0, tht: Span::ZERO, periodic: false, partition: 0 };
-    let mut slots = [nobody; MAX_SLOTS];
-    for (into, slot) in slots.iter_mut().zip(token.slots.as_slice()) {
+    let mut all = [nobody; MAX_SLOTS];
+    for (into, slot) in all.iter_mut().zip(slots) {
         let Slot { station, tht_ns, periodic, partition } = *slot;
         let tht = Span::from_nanos(u64::from(tht_ns));
         *into = rota_admission::Slot { station, tht, periodic, partition };
     }
-    (slots, token.slots.as_slice().len())
+    (all, slots.len())
 }
