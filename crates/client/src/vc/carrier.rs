@@ -134,8 +134,8 @@ impl Carrier {
         }
     }
 
-    /// The TPDUs that had come to the receiver's node at the end, as that counted them; of messages so many at
-    /// least. Nothing is known of them before.
+    /// The TPDUs that had come to the receiver's node at the end, as that counted them; of messages so many
+    /// at least. Nothing is known of them before.
     pub(super) fn taken(&self) -> Report {
         if self.end().is_none() {
             return Report { messages: 0, tpdus: 0 };

@@ -130,9 +130,9 @@ impl Sender {
         }
     }
 
-    /// The counts that the receiving program has certainly taken so far. Of a guaranteed circuit they are known
-    /// at the end alone, as the receiver's node then counts: with those that still waited there, unless its
-    /// program died.
+    /// The counts that the receiving program has certainly taken so far. Of a guaranteed circuit they are
+    /// known at the end alone, as the receiver's node then counts: with those that still waited there, unless
+    /// its program died.
     pub fn taken(&self) -> Report {
         match &self.way {
             Way::Queue { memory, .. } => {
