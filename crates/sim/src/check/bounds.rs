@@ -5,6 +5,7 @@ use super::{Checker, Findings, View};
 use rota_admission::{NrtRing, SegmentParams};
 use rota_proto::{ModeName, Port, Settings};
 use rota_units::{Instant, Span};
+use rota_wire::{Phase, Token};
 
 /// The parameters of exactly `stations` stations, not of as many as admission was told to reckon with.
 fn exactly(settings: &Settings, stations: u64) -> SegmentParams {
@@ -50,6 +51,14 @@ fn flooded(view: &View<'_>, since: Instant, slots: usize) -> Span {
 
 fn is_left_out(view: &View<'_>, station: u16) -> bool {
     view.stations.iter().filter_map(|(_, other)| other.rether()).any(|link| link.is_dead(station))
+}
+
+/// Whether the first rotation after a switch is under way. It carries no data, and its token waits behind
+/// what the ports of the switch still hold, as much as their whole queue (`Settings::port_queue`): no bound
+/// of §4.2 holds before it is over.
+fn is_first_rotation(view: &View<'_>, list: &Token) -> bool {
+    let lists = || view.stations.iter().filter_map(|(_, station)| station.rether()?.list());
+    list.phase == Phase::First && lists().all(|list| list.phase == Phase::First)
 }
 
 /// What was measured beside those bounds, windows apart.
@@ -160,7 +169,8 @@ impl Bounds {
         // No token visits a station that the others have declared dead, as after three hogged tokens, until
         // it rejoins.
         let port = port.filter(|port| !is_left_out(view, port.medium().station()));
-        let Some((port, list)) = port.and_then(|port| Some((port, port.medium().list()?))) else {
+        let port = port.and_then(|port| Some((port, port.medium().list()?)));
+        let Some((port, list)) = port.filter(|(_, list)| !is_first_rotation(view, list)) else {
             self.emptied(view, host);
             self.waits[host] = Waits::default();
             return;

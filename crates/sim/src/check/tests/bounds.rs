@@ -3,6 +3,7 @@
 use super::*;
 use crate::check::bounds::{self, Bounds};
 use rota_admission::NrtRing;
+use rota_wire::Phase;
 
 /// A station whose ordinary frames wait, and nobody visits it.
 struct Waits {
@@ -146,6 +147,25 @@ fn l2_a_station_that_has_no_frame_left_waits_for_no_visit() {
     waits.bench.world.hosts[3].node = queued;
     assert_eq!(waits.look(far * 2), none(), "a new wait begins");
     assert_eq!(waits.look(far * 3), ["L2", "L2"]);
+}
+
+/// Its token waits behind all that the ports of the switch hold (world `full-port` of the hunt, seed 29).
+#[test]
+fn l2_nobody_waits_for_a_visit_before_the_first_rotation_is_over() {
+    let mut bench = Bench::plain();
+    bench.world.open_flow(0, 1, 1_000, true).expect("a sound request");
+    let give_up = bench.start() + ms(1_000);
+    let phase = |bench: &Bench| bench.node(3).rether().list().map(|list| list.phase);
+    while phase(&bench).is_none() {
+        assert!(bench.world.step(give_up), "it switches");
+    }
+    assert_eq!(phase(&bench), Some(Phase::First));
+    bench.world.ordinary(3, 4, 400);
+    let (start, mut checker) = (bench.start(), Bounds::default());
+    let mut look = |after| bench.look(&mut checker, start + after, &[Seen::Acted { host: 3 }]);
+    assert!(look(Span::ZERO).is_empty() && look(ms(9_000)).is_empty());
+    bench.world.run_for(ms(300));
+    assert_ne!(phase(&bench), Some(Phase::First));
 }
 
 /// A segment amid a switch, and for how long it has been.
