@@ -253,6 +253,13 @@ int RcapStatusRequest(const RcapChannel *channel, rota_hop *nodes, size_t room, 
     return rota_channel_status(NULL, rota_channel_id(channel->sender), nodes, room, count);
 }
 
+int RcapCertificate(const RcapChannel *channel, char *text, size_t room, size_t *octets)
+{
+    if (!channel || !channel->sender)
+        return fail(ROTA_WRONG_USE, "the source of a channel has its certificate");
+    return rota_channel_certificate(channel->sender, text, room, octets);
+}
+
 int RcapCloseRequest(RcapChannel *channel, rota_tally *tally)
 {
     int status;

@@ -53,7 +53,7 @@ typedef struct RcapRequest {
 int RcapEstablishRequest(const char *destination, uint16_t number, const RcapTraffic *traffic,
                          const RcapService *service, RcapChannel **channel, rota_refusal *refusal);
 /* The same with terms that the paper's procedure has no place for: partition, group, start and end, a path in reserve, ways
- * without a guarantee. `more` may be NULL; see rota.h. */
+ * without a guarantee, gateways by name. `more` may be NULL; see rota.h. */
 int RcapEstablishMore(const char *destination, uint16_t number, const RcapTraffic *traffic, const RcapService *service,
                       const rota_more *more, RcapChannel **channel, rota_refusal *refusal);
 /* A channel there and one back with the same traffic and service, as rota_channel_open_duplex: both or none. Each is closed
@@ -75,6 +75,8 @@ int RcapWithdrawn(RcapChannel *channel, int *is, rota_withdrawn *hop);
 int RcapUnregister(RcapRegistration *registration);
 /* The source asks for the status of its channel at each node: the first `room`, and how many there are. */
 int RcapStatusRequest(const RcapChannel *channel, rota_hop *nodes, size_t room, size_t *count);
+/* The source obtains the certificate of its channel, as rota_channel_certificate. */
+int RcapCertificate(const RcapChannel *channel, char *text, size_t room, size_t *octets);
 /* Source or receiver closes the channel and releases its resources. `tally`, which may be NULL, has the counts of its
  * messages. The handle is gone. */
 int RcapCloseRequest(RcapChannel *channel, rota_tally *tally);

@@ -211,6 +211,7 @@ typedef struct rota_more {
     int backup;               /* 1: a second path over other gateways is reserved beforehand */
     int allow_withdrawn;      /* 1: the way may lead through a network without Rota, where nothing is guaranteed */
     uint32_t reserved;        /* 0 */
+    const char *via;          /* gateways that the path leads through, in this order, with commas between them */
 } rota_more;
 
 /* As rota_channel_open_terms; `terms` and `more` may be NULL. docs/across.md describes the terms. */
@@ -256,6 +257,10 @@ int rota_invitee_close(rota_invitee *invitee);
 /* Each node of the way of a channel that this station sends on, the destination left out: the first `room` of them, and how
  * many there are (`count` may be NULL). The counts are a second old at most. ROTA_BROKEN: it has ended. */
 int rota_channel_status(const char *control, uint64_t channel, rota_hop *hops, size_t room, size_t *count);
+/* The certificate of the channel's promise at present, as JSON text for `rota check`: `octets` of it without its end, which is
+ * always there, and may be NULL. ROTA_TOO_LONG: `room` octets are too few, and `octets` tells how many the text has. ROTA_FAILED:
+ * the channel has none, for the reason that rota_error gives; ROTA_BROKEN: it has ended. */
+int rota_channel_certificate(const rota_channel *channel, char *text, size_t room, size_t *octets);
 
 /* ---- Streams of continuous media (CMTP): units by time, shared buffers in the place of calls ------------------ */
 

@@ -6,6 +6,7 @@
 //! The ten calls of SHIPNET (`csrc/llcio.c`), the six of RETHER (`csrc/rether.c`) and the seven of RCAP
 //! (`csrc/rcap.c`) are plain C upon this face.
 
+mod certificate;
 mod channel;
 mod circuit;
 mod face;

@@ -27,10 +27,11 @@ pub struct More {
     backup: c_int,
     allow_withdrawn: c_int,
     reserved: u32,
+    via: *const c_char,
 }
 
-/// The size of the first version: no program has a smaller one.
-const FIRST: usize = size_of::<More>();
+/// The size of the first version, which ended before `via`: no program has a smaller one.
+const FIRST: usize = std::mem::offset_of!(More, via);
 
 /// The octets of a structure of this library that C has filled, whatever version the program was built with:
 /// fields that it does not have are not stated, and those that the library does not know must not be.
@@ -70,6 +71,7 @@ impl More {
             0 => 1,
             many => u8::try_from(many).map_err(|_| wrong(format!("{many} members cannot send at once")))?,
         };
+        let via = text(self.via, "via")?.map(str::parse).transpose();
         let group = text(self.group, "group")?.map(|name| name.parse().map(|name| Group { name, at_once }));
         if group.is_none() && self.at_once != 0 {
             return Err(wrong("'at_once' counts members of a group; state its name".into()));
@@ -85,6 +87,7 @@ impl More {
             },
             backup: self.backup != 0,
             allow_withdrawn: self.allow_withdrawn != 0,
+            via: via.map_err(|bad: rota::BadVia| wrong(bad.to_string()))?,
             ..terms
         })
     }
@@ -209,6 +212,7 @@ mod tests {
             backup: 0,
             allow_withdrawn: 0,
             reserved: 0,
+            via: null,
         }
     }
 
@@ -226,6 +230,7 @@ mod tests {
             reroute_ns: u64::MAX,
             backup: 1,
             allow_withdrawn: 1,
+            via: c"g1,g2".as_ptr(),
             ..none()
         };
         let span = |ns| Some(Span::from_nanos(ns));
@@ -236,6 +241,7 @@ mod tests {
             reroute: Some(Span::ZERO),
             backup: true,
             allow_withdrawn: true,
+            via: "g1,g2".parse().ok(),
             ..AskedTerms::default()
         };
         assert_eq!(asked(&more), Ok(wanted));
@@ -256,11 +262,19 @@ mod tests {
             (More { group: c"a/b".as_ptr(), ..none() }, "letters"),
             (More { partition: c"a/b".as_ptr(), ..none() }, "letters"),
             (More { partition: c"\xff".as_ptr(), ..none() }, "UTF-8"),
+            (More { via: c"g1,,g2".as_ptr(), ..none() }, "commas between them"),
             (More { start_ns: 9, end_ns: 9, ..none() }, "no later than the start"),
         ] {
             let said = asked(&more).unwrap_err();
             assert!(said.contains(why), "{said}");
         }
+    }
+
+    /// A program that was built before `via` was a field reads on.
+    #[test]
+    fn the_first_version_has_no_gateways() {
+        let more = More { size: FIRST, backup: 1, via: c"g1".as_ptr(), ..none() };
+        assert_eq!(asked(&more).map(|terms| (terms.backup, terms.via)), Ok((true, None)));
     }
 
     /// A program that was built with a later version states fields that are not known here.

@@ -7,8 +7,8 @@ mod ports;
 mod tunnels;
 
 use ports::PerPort;
-use rota_admission::NrtPolicy;
 use rota_admission::rtip::{Discipline, Hold, LevelBounds, Scheduler};
+use rota_admission::{LinkModel, NrtPolicy};
 use rota_answer::{Exit, Failure, Format};
 use rota_node::log::{LevelFilter, Log};
 use rota_node::{Beside, Guests, KeptNodeId, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
@@ -108,9 +108,10 @@ pub struct Args {
     /// frames of 3.5 ms, or of 2 ms with many stations (paper section 2.2.3); the same on all stations
     #[arg(long, value_parser = nrt_policy, value_name = "POLICY")]
     nrt: Option<NrtPolicy>,
-    /// The costs of frames, visits and hops, measured by 'rota calibrate'; the same file on all stations
-    #[arg(long, env = "ROTA_CALIBRATION", value_name = "FILE")]
-    calibration: Option<PathBuf>,
+    /// The costs of frames, visits and hops, measured by 'rota calibrate'; the same file on all stations of a
+    /// segment. One for each interface: eth0=FILE,eth1=FILE
+    #[arg(long, env = "ROTA_CALIBRATION", value_parser = ports::calibrations, value_name = "FILE")]
+    calibration: Option<PerPort<PathBuf>>,
     /// The longest that ordinary traffic may wait for the token: exactly the time that this takes is set
     /// aside in each cycle, instead of what 500 ms take and at least 5 %; the same on all stations
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
@@ -415,10 +416,9 @@ fn settings(args: &Args, iface: &str, rate: BitRate, carrier: Carrier) -> Result
     settings.llc.peer_macs.clone_from(&args.llc_peer);
     settings.llc.private_segment = args.llc_private;
     // Nobody has calibrated an IP network.
-    if let (Some(path), None) = (&args.calibration, headers) {
-        let calibration = calibrate::file::read(path)?;
-        calibration.about.check(path, rate, mtu)?;
-        let link = calibration.link(settings.link);
+    let calibration = args.calibration.as_ref().and_then(|files| files.of(iface));
+    if let (Some(path), None) = (calibration, headers) {
+        let link = calibrated(&path, iface, mtu, settings.link)?;
         settings = settings.with_link(link);
     }
     let wrong = |error: SettingsError| Failure::wrong_use(error.to_string());
@@ -451,6 +451,13 @@ fn settings(args: &Args, iface: &str, rate: BitRate, carrier: Carrier) -> Result
     settings.check().map_err(wrong)?;
     partitions::check(iface, &settings)?;
     Ok(settings)
+}
+
+/// The link of an interface with the costs of a file that holds for it.
+fn calibrated(path: &Path, iface: &str, mtu: u16, link: LinkModel) -> Result<LinkModel, Failure> {
+    let calibration = calibrate::file::read(path)?;
+    calibration.about.check(path, iface, link.rate, mtu)?;
+    Ok(calibration.link(link))
 }
 
 fn quota(args: &Args) -> Quota {

@@ -320,6 +320,43 @@ fn the_example_of_terms_crosses_a_tunnel_and_ends_by_itself() {
     assert_eq!(receiver.finish().well().out, format!("{}messages, then its end\n", asked.repeat(3)));
 }
 
+/// TENET-R16: `rota check` accepts what programs in C and in Rust wrote, of a channel by way of the gateway
+/// that each of them named.
+#[test]
+fn programs_write_certificates_that_are_accepted_and_choose_their_gateways() {
+    let Ok(folder) = plain() else { return skipped("make cannot be run") };
+    let Some(lab) = TopologyLab::up("c-certificate", "two-gateways.toml", &[]) else { return };
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let programs = [folder.join("examples/certificate"), common::example::example("certificate")];
+    for (k, (program, gateway)) in
+        [(&programs[0], "gw1"), (&programs[0], "gw2"), (&programs[1], "gw2")].into_iter().enumerate()
+    {
+        let receiver = lab.rota("n4", &["recv", "--service", "7", "--out", "/dev/null"]);
+        receiver.wait_for_word("listening");
+        let file = scratch.join(format!("certificate-{k}.json")).display().to_string();
+        let _ = std::fs::remove_file(&file);
+        // Until n1 has heard of n4 and the gateway, there is no such node, or no such path.
+        let tried = || {
+            let ended = lab.exec("n1", &[program.to_str().unwrap(), "n4", "7", &file, gateway]).finish();
+            (ended.code() == 0).then_some(ended.out)
+        };
+        let said = eventually(PATIENCE, tried).expect("the channel opens");
+        receiver.finish();
+        let made: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let bound = format!("each message within {} ns\n", made["promises"][0]["delay"]);
+        assert!(said.ends_with(&bound), "{said}{bound}");
+        if program == &programs[0] {
+            assert!(said.starts_with("node n1: ") && said.contains(&format!("\nnode {gateway}: ")), "{said}");
+        }
+        let checked = lab.rota("n1", &["check", &file]).finish().well().out;
+        assert!(checked.contains(": holds: each message within ") && checked.contains("2 hops"), "{checked}");
+    }
+    // A path that is none has no certificate, and a program in C reads why.
+    let words = [programs[0].to_str().unwrap(), "n4", "7", "/dev/null", "gw1,,gw2"];
+    let wrong = lab.exec("n1", &words).finish();
+    assert!(wrong.code() == 1 && wrong.err.contains("with commas between them"), "{}", wrong.err);
+}
+
 // TENET-2-10.
 #[test]
 fn the_example_of_a_stream_plays_each_unit_by_time() {

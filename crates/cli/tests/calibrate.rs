@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{Lab, ROTA, testdata, text};
+use common::topology::TopologyLab;
+use common::{Lab, PATIENCE, ROTA, eventually, testdata, text};
 use std::process::Command;
 
 /// Whether every number of a calibration is there and in its order.
@@ -43,6 +44,48 @@ fn stations_measure_each_other_and_admit_by_what_was_found() {
     let taken = lab.rota(1, &["calibrate", "--interface", "eth0", "--duration", "1s", "--out", &file]);
     assert!(taken.err.contains("already belongs to another rota process"), "{}", taken.err);
     drop(first);
+}
+
+/// One file was for all interfaces and has one rate, so a gateway between two rates could have none.
+#[test]
+fn a_gateway_between_two_rates_has_a_calibration_for_each_interface() {
+    let Some(lab) = TopologyLab::up("calibrated", "two-segments.toml", &["--no-nodes"]) else { return };
+    let [fast, slow] = ["100", "10"].map(|rate| testdata(&format!("measured/calibration-{rate}mbit.toml")));
+    let node = |station: &str, words: &[&str]| lab.node(station, &[&["--iface", "eth0"], words].concat());
+    let gateway = |words: &[&str]| {
+        lab.rota("gateway", &[&["node", "--iface", "eth0", "--iface", "eth1"], words].concat())
+    };
+    let swapped = std::env::temp_dir().join(format!("rota-calibrated-{}", std::process::id()));
+    let measured_on_eth1 = std::fs::read_to_string(&slow).unwrap().replace("\"eth0\"", "\"eth1\"");
+    std::fs::write(&swapped, measured_on_eth1).unwrap();
+    let mixed_up = format!("eth0={},eth1={fast}", swapped.display());
+    for (files, why) in [
+        (fast.clone(), "rate: it was measured at 100 Mbit/s, but eth1 runs at 10 Mbit/s"),
+        (
+            format!("eth0={slow},eth1={fast}"),
+            "rate: it was measured at 10 Mbit/s, but eth0 runs at 100 Mbit/s",
+        ),
+        (format!("eth0={fast},eth7={slow}"), "a calibration was given for eth7, which is no interface"),
+        (mixed_up, "interface: it was measured on eth0, and the file for eth0 on eth1; exchange the two"),
+    ] {
+        let refused = gateway(&["--calibration", &files]).finish();
+        assert!(refused.code() == 2 && refused.err.contains(why), "{}", refused.err);
+    }
+    std::fs::remove_file(swapped).unwrap();
+    let each = format!("eth0={fast},eth1={slow}");
+    let _nodes = [
+        node("n1", &["--calibration", &fast]),
+        node("n3", &["--calibration", &slow]),
+        lab.node("gateway", &["--iface", "eth0", "--iface", "eth1", "--calibration", &each]),
+    ];
+    // Stations that calculate otherwise are strangers to each other.
+    let know_each_other = || {
+        let status = lab.status("gateway");
+        let members = |port: &serde_json::Value| port["members"].as_array().map_or(0, Vec::len);
+        let all = status["extra"]["ports"].as_array()?.iter().map(members).collect::<Vec<_>>();
+        (all == [2, 2]).then_some(())
+    };
+    eventually(PATIENCE, know_each_other).unwrap_or_else(|| panic!("{}", lab.status("gateway")));
 }
 
 #[test]

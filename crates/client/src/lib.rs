@@ -29,6 +29,7 @@
 //! A program that must lose no unit asks for [`Overdue::Keep`].
 #![forbid(unsafe_code)]
 
+pub mod certificate;
 pub mod circuit;
 mod clock;
 pub mod cmtp;
@@ -48,6 +49,7 @@ pub mod udp;
 pub mod vc;
 mod wait;
 
+pub use certificate::CertificateError;
 pub use clock::{now, sleep_until};
 pub use invite::{Duplex, DuplexError, DuplexListener, Invitation, Invitee};
 pub use node::{Node, NodeError, OpenError, OpenRequest, Shown};

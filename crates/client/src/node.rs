@@ -11,6 +11,7 @@ use rota_shm::control::{
 use rota_shm::{CounterReader, MemoryError, TraceReader, open_source};
 use rota_units::Span;
 
+use crate::certificate::{self, CertificateError};
 use crate::invite::Invitee;
 use crate::overdue::Overdue;
 use crate::reattach::{ListenOrigin, SendOrigin};
@@ -319,6 +320,15 @@ impl Node {
             Reply::Ended(end) => Ok(Shown::Ended(end)),
             other => Err(unexpected(other)),
         }
+    }
+
+    /// The certificate of a channel that this station sends: see [`SendChannel::certificate`].
+    ///
+    /// # Errors
+    /// [`CertificateError`]; of a channel that is received [`CertificateError::None`], since its sender's
+    /// station alone knows the way.
+    pub fn certificate(&mut self, channel: ChannelId) -> Result<String, CertificateError> {
+        certificate::of_channel(&self.session, channel)
     }
 
     /// The node's counters, live: they can be read for as long as the reader lives, without the node.

@@ -7,6 +7,7 @@ use rota_shm::control::{ReceiverInfo, Reply, Request};
 use rota_shm::{ChannelCounter, ChannelState, ClientSource, TryWriteError};
 use rota_units::{Instant, Span};
 
+use crate::certificate::{self, CertificateError};
 use crate::node::{NodeError, OpenError, join, leave, modify, receivers};
 use crate::now;
 use crate::overdue::{Overdue, is_behind_by};
@@ -186,6 +187,17 @@ impl SendChannel {
     /// The same with the medium's own numbers, for people and tools.
     pub fn granted(&self) -> &Granted {
         &self.granted
+    }
+
+    /// The certificate of its promise, as JSON text that `rota check` reads: what its nodes assume, and each
+    /// number that the bound follows from. It is that of the path and the contract at present.
+    ///
+    /// # Errors
+    /// [`CertificateError::None`] with the reason where it has none: nothing is guaranteed on a part of
+    /// its way, or its promise rests on what no number shows.
+    pub fn certificate(&self) -> Result<String, CertificateError> {
+        let _ = self.session.discard();
+        certificate::of_channel(&self.session, self.channel)
     }
 
     /// Asks for units of another size, up to the room the channel was opened with. Units keep leaving in time

@@ -10,8 +10,10 @@ use rota_driver::packet::{DeviceOpenError, PacketDevice, PacketOptions, ethernet
 use rota_driver::tunnel::TunnelDevice;
 use rota_lab::link_rate;
 use rota_node::{Beside, MediumKind, PORTS_MAX, Settings, gate_frames};
+use rota_study::calibrate;
 use rota_study::interface::{driver_rate, only_interface};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_span};
+use std::path::PathBuf;
 
 /// The values that were given: one for all interfaces, or one for each that is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,12 +22,14 @@ pub enum PerPort<T> {
     Each(Vec<(String, T)>),
 }
 
-impl<T: Copy> PerPort<T> {
+impl<T: Clone> PerPort<T> {
     /// The value that was given for an interface.
     pub fn of(&self, iface: &str) -> Option<T> {
         match self {
-            Self::All(value) => Some(*value),
-            Self::Each(values) => values.iter().find(|(named, _)| named == iface).map(|(_, value)| *value),
+            Self::All(value) => Some(value.clone()),
+            Self::Each(values) => {
+                values.iter().find(|(named, _)| named == iface).map(|(_, value)| value.clone())
+            }
         }
     }
 
@@ -117,6 +121,40 @@ pub fn regulators(text: &str) -> Result<PerPort<Hold>, String> {
     })
 }
 
+/// Reads `FILE`, or `eth0=FILE,eth1=FILE`. A path may have an equals sign behind its first slash.
+pub fn calibrations(text: &str) -> Result<PerPort<PathBuf>, String> {
+    let file = |path: &str| match path {
+        "" => Err("a calibration is a file of 'rota calibrate'; its name is missing".to_owned()),
+        path => Ok(PathBuf::from(path)),
+    };
+    match text.split_once('=') {
+        Some((iface, _)) if iface.contains('/') => file(text).map(PerPort::All),
+        _ => per_port(text, "calibration", ["FILE", "FILE"], file),
+    }
+}
+
+/// Two files that were measured on this node, each of them on the interface of the other one.
+///
+/// # Errors
+/// They were mixed up, or one of them cannot be read.
+fn check_calibrations(args: &Args) -> Result<(), Failure> {
+    let Some(PerPort::Each(files)) = &args.calibration else { return Ok(()) };
+    let measured = |(iface, path): &(String, PathBuf)| {
+        Ok((iface.clone(), path.clone(), calibrate::file::read(path)?.about.interface))
+    };
+    let all = files.iter().map(measured).collect::<Result<Vec<_>, Failure>>()?;
+    for (at, (one, path, of_one)) in all.iter().enumerate() {
+        if all[..at].iter().any(|(other, _, of_other)| of_one == other && of_other == one) {
+            return Err(Failure::wrong_use(format!(
+                "{}: interface: it was measured on {of_one}, and the file for {of_one} on {one}; \
+                 exchange the two",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// A port of a node, before it is opened.
 pub type Opened = Beside<AnyDevice, Option<EgressGate>>;
 
@@ -153,12 +191,14 @@ pub fn interfaces(args: &Args) -> Result<Vec<String>, Failure> {
         ("discipline", args.discipline.as_ref().and_then(|values| values.stranger(&ifaces))),
         ("regulator", args.regulator.as_ref().and_then(|values| values.stranger(&ifaces))),
         ("bound of levels", args.levels.as_ref().and_then(|values| values.stranger(&ifaces))),
+        ("calibration", args.calibration.as_ref().and_then(|values| values.stranger(&ifaces))),
         ("partition", super::partitions::stranger(&args.partition, &ifaces)),
     ];
     if let Some((what, iface)) = given.into_iter().find_map(|(what, iface)| Some((what, iface?))) {
         let sentence = format!("a {what} was given for {iface}, which is no interface of this node");
         return Err(Failure::wrong_use(sentence));
     }
+    check_calibrations(args)?;
     Ok(ifaces)
 }
 
@@ -274,6 +314,24 @@ mod tests {
         assert!(said.contains("each longer than the one before"), "{said}");
         let said = regulators("rate").expect_err("no regulator");
         assert!(said.contains("'rate': no such regulator; there are none, rate-jitter"), "{said}");
+    }
+
+    #[test]
+    fn a_calibration_is_one_for_all_or_one_for_each_interface() {
+        let file = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(calibrations("a.toml").map(|all| all.of("eth7")), Ok(file("a.toml")));
+        assert_eq!(calibrations("/x/a=b,c").map(|all| all.of("eth7")), Ok(file("/x/a=b,c")));
+        let each = calibrations("eth0=a.toml,eth1=/x/b=c").expect("two files");
+        let of = ["eth0", "eth1", "eth2"].map(|iface| each.of(iface));
+        assert_eq!(of, [file("a.toml"), file("/x/b=c"), None]);
+        for (wrong, why) in [
+            ("eth0=a,eth0=b", "a second calibration"),
+            ("eth0=a,b", "names no interface"),
+            ("eth0=", "missing"),
+            ("", "missing"),
+        ] {
+            assert!(calibrations(wrong).is_err_and(|error| error.contains(why)), "{wrong}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test program uses its part.
 
 pub mod c;
+pub mod example;
 pub mod holds;
 pub mod stream;
 pub mod topology;

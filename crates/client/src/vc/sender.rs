@@ -2,6 +2,7 @@
 
 use super::carrier::Carrier;
 use super::{CONNECT_TIMEOUT, Flow, Options, VcError, mapped, sleep};
+use crate::certificate::CertificateError;
 use crate::node::NodeError;
 use crate::now;
 use crate::session::{Deadline, LOCAL_TIMEOUT, Session, unexpected};
@@ -119,6 +120,14 @@ impl Sender {
         match &self.way {
             Way::Queue { .. } => None,
             Way::Channel(carrier) => Some(carrier.carried()),
+        }
+    }
+
+    /// Of a guaranteed circuit the certificate of that channel's promise: see [`SendChannel::certificate`].
+    pub fn certificate(&self) -> Option<Result<String, CertificateError>> {
+        match &self.way {
+            Way::Queue { .. } => None,
+            Way::Channel(carrier) => Some(carrier.channel().certificate()),
         }
     }
 

@@ -8,7 +8,7 @@ use rota_contract::{CloseCause, Tally, Withdrawn};
 use rota_driver::clock::now;
 use rota_proto::{ChannelEvent, ChannelId, PortId, Stated};
 use rota_shm::StationRow;
-use rota_units::Span;
+use rota_units::{BitRate, Span};
 use rota_wire::{RcapDenied, RcapTest};
 
 /// The promise, in the words about units that broke it.
@@ -258,6 +258,13 @@ fn counts(denied: &RcapDenied) -> String {
     match denied.test {
         _ if needed == 0 => String::new(),
         RcapTest::PortBuffer => format!(": {needed} packets may wait there, and it has room for {most}"),
+        RcapTest::QuotaReserved => {
+            let rate = |octets: u32| {
+                BitRate::new(u64::from(octets) * 8).map_or("0 bit/s".into(), |of| of.to_string())
+            };
+            format!(": it would be {}, and {} is allowed", rate(needed), rate(most))
+        }
+        RcapTest::QuotaChannels => format!(": it would be {needed}, and {most} are allowed"),
         RcapTest::Room => format!(": {needed} units may wait there, and it holds {most}"),
         _ => format!(": it would bring {needed}, and a share carries {most} at most"),
     }
@@ -348,6 +355,15 @@ mod tests {
         let buffers = said(RcapTest::PortBuffer, 298, 0);
         assert!(buffers.contains(": 36 packets may wait there, and it has room for 32"), "{buffers}");
         assert!(buffers.ends_with("the largest S_max that fits is 298 octets"), "{buffers}");
+        let quota = said(RcapTest::QuotaReserved, 298, 0);
+        let numbers = "as much as is allowed: it would be 288 bit/s, and 256 bit/s is allowed; the largest \
+                       S_max that fits is 298 octets; its node says what each user may reserve there";
+        assert!(quota.contains(numbers), "{quota}");
+        let channels = said(RcapTest::QuotaChannels, 0, 0);
+        assert!(
+            channels.ends_with("as many channels as are allowed: it would be 36, and 32 are allowed"),
+            "{channels}"
+        );
         assert!(said(RcapTest::Packet, 298, 0).ends_with("the largest packet that fits has 298 octets"));
     }
 

@@ -78,11 +78,11 @@ impl Rcap {
     /// Begins an attempt at this node: an entry, and a question to the medium or to the receiving program.
     pub(super) fn begin(&mut self, now: Instant, attempt: Attempt) -> Result<EntryId, RcapDenied> {
         let Attempt { of, before, demand, records, .. } = &attempt;
-        if let Err(Excess { test, nearest_octets }) =
+        if let Err(Excess { test, nearest_octets, count }) =
             self.ledger.allows(&self.limits, self.own, of, *before, demand)
         {
             let standing = self.standing(of, |_| true);
-            return Err(RcapDenied { standing, nearest_octets, ..simply(self.own, test) });
+            return Err(RcapDenied { standing, nearest_octets, ..counted(self.own, test, count) });
         }
         if demand.request.destination == self.own {
             return self.arrive(now, attempt);

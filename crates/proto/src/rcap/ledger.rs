@@ -125,11 +125,13 @@ pub(super) struct Excess {
     pub(super) test: RcapTest,
     /// The largest S_max that is within it; 0 where that is unknown.
     pub(super) nearest_octets: u32,
+    /// What the user would have, and what is allowed; 0 where the refusal has no use for them.
+    pub(super) count: (u64, u64),
 }
 
 impl From<RcapTest> for Excess {
     fn from(test: RcapTest) -> Self {
-        Self { test, nearest_octets: 0 }
+        Self { test, nearest_octets: 0, count: (0, 0) }
     }
 }
 
@@ -201,13 +203,16 @@ impl Ledger {
             used.octets_a_second -= u128::from(former.demand.octets_a_second());
         }
         if used.channels >= quota.channels {
-            return Err(RcapTest::QuotaChannels.into());
+            let count = (u64::from(used.channels) + 1, u64::from(quota.channels));
+            return Err(Excess { count, ..RcapTest::QuotaChannels.into() });
         }
         let left = u128::from(quota.octets_a_second).saturating_sub(used.octets_a_second);
         if u128::from(demand.octets_a_second()) > left {
             let nearest = demand.octets_within_rate(left).map_or(0, Octets::get);
             let nearest_octets = u32::try_from(nearest).unwrap_or(u32::MAX);
-            return Err(Excess { test: RcapTest::QuotaReserved, nearest_octets });
+            let would_have = used.octets_a_second + u128::from(demand.octets_a_second());
+            let count = (u64::try_from(would_have).unwrap_or(u64::MAX), quota.octets_a_second);
+            return Err(Excess { test: RcapTest::QuotaReserved, nearest_octets, count });
         }
         Ok(())
     }

@@ -559,20 +559,27 @@ fn quotas_and_limits_refuse_by_name() {
     let mut test = |channel, uid| {
         let request = ChannelRequest { uid, ..ask(C) };
         rcap.on_message(at(1), A, &request_of(of(channel, 1), request, &[A], ms(9))).unwrap();
-        denial(&drain(&mut rcap)).map(|denied| (denied.test, denied.standing))
+        denial(&drain(&mut rcap)).map(|denied| (denied.test, denied.standing, (denied.needed, denied.most)))
     };
     assert_eq!((test(1, 9), test(2, 9)), (None, None));
-    assert_eq!(test(3, 9), Some((RcapTest::QuotaChannels, RcapStanding::RaceLast)));
-    assert_eq!((test(4, 10), test(5, 11)), (None, Some((RcapTest::TableFull, RcapStanding::RaceLast))));
+    assert_eq!(test(3, 9), Some((RcapTest::QuotaChannels, RcapStanding::RaceLast, (3, 2))));
+    assert_eq!(
+        (test(4, 10), test(5, 11)),
+        (None, Some((RcapTest::TableFull, RcapStanding::RaceLast, (0, 0))))
+    );
     let quota = Quota { channels: 9, octets_a_second: 250_000 };
     let quotas = BTreeMap::from([(9, quota)]);
     let mut rcap = machine(RcapLimits { quotas, attempts: 1, ..RcapLimits::default() });
     let mut test = |uid| {
         numbered(&mut rcap, ChannelRequest { uid, ..ask(C) }).unwrap();
-        denial(&drain(&mut rcap)).map(|denied| (denied.test, denied.nearest_octets))
+        denial(&drain(&mut rcap))
+            .map(|denied| (denied.test, denied.nearest_octets, (denied.needed, denied.most)))
     };
     // Each has 100,000 octets a second, in 1,000 each 10 ms.
-    assert_eq!((test(9), test(9), test(9)), (None, None, Some((RcapTest::QuotaReserved, 500))));
+    assert_eq!(
+        (test(9), test(9), test(9)),
+        (None, None, Some((RcapTest::QuotaReserved, 500, (300_000, 250_000))))
+    );
     assert_eq!(test(8), None, "another user has another quota");
     let mut rcap = machine(RcapLimits { buffer_octets: 5_999, ..RcapLimits::default() });
     rcap.on_message(at(1), A, &request(1, 1)).unwrap();

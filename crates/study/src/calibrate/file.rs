@@ -52,21 +52,22 @@ pub struct About {
 }
 
 impl About {
-    /// Checks that the costs hold for a link of this rate and MTU.
+    /// Checks that the costs hold for a link of this rate and MTU, behind this interface.
     ///
     /// # Errors
     /// One sentence with both values, and the field.
-    pub fn check(&self, path: &Path, rate: BitRate, mtu: u16) -> Result<(), Failure> {
+    pub fn check(&self, path: &Path, iface: &str, rate: BitRate, mtu: u16) -> Result<(), Failure> {
         let path = path.display();
         if self.rate != rate {
             return Err(Failure::wrong_use(format!(
-                "{path}: rate: it was measured at {}, but this link runs at {rate}; calibrate at this rate",
+                "{path}: rate: it was measured at {}, but {iface} runs at {rate}; calibrate at this rate, \
+                 and give each interface its file ('--calibration {iface}=FILE')",
                 self.rate
             )));
         }
         match self.mtu {
             Some(measured) if measured != mtu => Err(Failure::wrong_use(format!(
-                "{path}: mtu: it was measured with an MTU of {measured}, but this interface has {mtu}; \
+                "{path}: mtu: it was measured with an MTU of {measured}, but {iface} has {mtu}; \
                  calibrate with this MTU"
             ))),
             _ => Ok(()),

@@ -1,50 +1,12 @@
 //! Certificates as JSON documents: each part is a table of whole numbers by their names. The reader refuses
-//! unknown, doubled and missing fields, and names where they stand.
+//! unknown, doubled and missing fields, and names where they stand. The library writes them.
 
-use rota_admission::certificate::{
-    Certificate as Made, ChannelTerms, FlowTerms, FrameTerms, NetworkTerms, NodeTerms, PacketTerms,
-    PortTerms, PromiseTerms, RetherTerms,
-};
+pub use rota::certificate::write;
 use rota_check::{
     Certificate, Channel, Fault, Flow, Frame, Hop, HopTerms, Network, Packets, Port, Promise, Rether, VERSION,
 };
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
 use std::fmt;
-
-/// The document of a certificate. The seal is text, since many readers of JSON round numbers beyond 2^53.
-pub fn write(made: &Made<'_>) -> Value {
-    let hop = |hop: &rota_admission::certificate::HopTerms<'_>| {
-        let mut table = Map::new();
-        table.insert("node".into(), numbers(NodeTerms::NAMES, hop.node.values()));
-        table.insert("frame".into(), numbers(FrameTerms::NAMES, hop.frame.values()));
-        match &hop.network {
-            NetworkTerms::Port(port, flows) => {
-                let flows = flows.iter().map(|flow| numbers(FlowTerms::NAMES, flow.values()));
-                table.insert("port".into(), numbers(PortTerms::NAMES, port.values()));
-                table.insert("flows".into(), flows.collect());
-            }
-            NetworkTerms::Rether(all) => {
-                let all = all.iter().map(|share| numbers(RetherTerms::NAMES, share.values()));
-                table.insert("rether".into(), all.collect());
-            }
-        }
-        Value::Object(table)
-    };
-    serde_json::json!({
-        "version": made.version,
-        "channel": numbers(ChannelTerms::NAMES, made.channel.values()),
-        "packets": numbers(PacketTerms::NAMES, made.packets.values()),
-        "hops": made.hops.iter().map(hop).collect::<Vec<_>>(),
-        "promises": made.promises.iter().map(|one| numbers(PromiseTerms::NAMES, one.values()))
-            .collect::<Vec<_>>(),
-        "seal": made.seal.to_string(),
-    })
-}
-
-fn numbers(names: &[&str], values: impl Iterator<Item = u64>) -> Value {
-    names.iter().zip(values).map(|(name, value)| ((*name).to_owned(), Value::from(value))).collect()
-}
 
 /// More fields than any table of a certificate has.
 const FIELDS_MAX: usize = 32;

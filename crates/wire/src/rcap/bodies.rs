@@ -355,7 +355,8 @@ pub struct RcapDenied {
     pub part: RcapPart,
     /// The same by its end, from now on: until then there is room; 0 if none helps.
     pub nearest_end_ns: u64,
-    /// Of a test that counts packets or units: how many the request needs.
+    /// Of a test that counts packets or units: how many the request needs. Of quotas what the user would
+    /// have: channels, or octets a second.
     pub needed: u32,
     /// How many there may be; 0 of other tests.
     pub most: u32,

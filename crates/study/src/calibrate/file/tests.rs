@@ -43,12 +43,16 @@ fn a_file_holds_for_its_rate_and_its_mtu() {
         (Some(9_000), &read.about)
     );
     let (path, rate) = (Path::new("cal.toml"), old.rate);
-    assert!(old.check(path, rate, 1_500).is_ok() && read.about.check(path, rate, 9_000).is_ok());
-    let error = read.about.check(path, rate, 1_500).unwrap_err();
+    assert!(
+        old.check(path, "eth0", rate, 1_500).is_ok() && read.about.check(path, "eth0", rate, 9_000).is_ok()
+    );
+    let error = read.about.check(path, "eth0", rate, 1_500).unwrap_err();
     assert_eq!(error.exit, rota_answer::Exit::WrongUse);
-    let said = "cal.toml: mtu: it was measured with an MTU of 9000, but this interface has 1500";
+    let said = "cal.toml: mtu: it was measured with an MTU of 9000, but eth0 has 1500";
     assert!(error.sentence.starts_with(said), "{}", error.sentence);
-    assert!(read.about.check(path, BitRate::from_mbit(7), 9_000).unwrap_err().sentence.contains("rate: "));
+    assert!(
+        read.about.check(path, "eth0", BitRate::from_mbit(7), 9_000).unwrap_err().sentence.contains("rate: ")
+    );
     assert!(refused(&text.replace("9000", "90000")).1.contains("mtu"));
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use serde_json::Value;
 
 fn text() -> String {
     crate::plan::tests::certificate(0)

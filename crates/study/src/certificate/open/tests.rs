@@ -1,10 +1,11 @@
 use super::*;
+use rota::certificate::terms_of;
 use rota::{ChannelInfo, NodeId, ReceiverInfo};
-use rota_admission::certificate::StandingShare;
-use rota_admission::rtip::{Discipline, Point, Scheduler, Traffic};
+use rota_admission::certificate::{FrameTerms, Life, RetherTerms, StandingShare};
+use rota_admission::rtip::{Discipline, Flow, Packets, Point, Scheduler, Traffic};
 use rota_admission::subnet::{Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, payload_max};
 use rota_admission::{Pace, Request, SegmentParams, admit};
-use rota_units::BitRate;
+use rota_units::{BitRate, Octets, Span};
 
 const PERIOD: u64 = 40_000_000;
 
