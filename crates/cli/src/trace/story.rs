@@ -69,11 +69,13 @@ fn called(who: Option<&Who>) -> String {
     who.map_or_else(|| "an unknown station".into(), Who::called)
 }
 
-/// What happened, in one clause.
-pub fn headline(about: &Entry, own: &str) -> String {
+/// What happened, in one clause. A unit comes from the node at which its channel begins, `source`, where that
+/// is known, and not from the gateway before this station.
+pub fn headline(about: &Entry, source: &str, own: &str) -> String {
     let record = &about.record;
-    let (channel, unit, from) = (record.channel, record.number, called(about.src.as_ref()));
-    let at_home = from == own;
+    let (channel, unit, station) = (record.channel, record.number, called(about.src.as_ref()));
+    let at_home = station == own;
+    let from = if source.is_empty() { &station } else { source };
     match (record.event, record.verdict) {
         (TraceEvent::Missed, TraceVerdict::Incomplete) if record.extra[1] == 0 => {
             format!("a unit of channel {channel}, about {unit}, came in part on {own}")
@@ -110,7 +112,7 @@ pub fn headline(about: &Entry, own: &str) -> String {
                 about.words
             )
         }
-        (TraceEvent::Lost, _) => format!("{own} lost station {from}, which does not answer any more"),
+        (TraceEvent::Lost, _) => format!("{own} lost station {station}, which does not answer any more"),
         (TraceEvent::Stall, _) => {
             let [from, to, _] = record.extra;
             format!("the host of {own} itself stood still for {}", Span::from_nanos(to.saturating_sub(from)))
@@ -166,7 +168,7 @@ pub fn tell(info: &IncidentInfo, entries: &[Entry], station: u16, own: &str) -> 
         true => format!(" (interface {})", about.interface),
         false => String::new(),
     };
-    let mut text = format!("At {time} UTC {}{on}.", headline(about, own));
+    let mut text = format!("At {time} UTC {}{on}.", headline(about, &info.source, own));
     let clauses = scene.order();
     if !clauses.is_empty() {
         let _ = write!(text, " In this order: {}.", clauses.join("; "));
@@ -549,6 +551,20 @@ mod tests {
         assert_eq!(told.assumption, Assumption::ForeignSender);
         assert!(told.text.contains("02:00:00:00:00:04, sent 9000 frames."), "{}", told.text);
         assert!(!told.text.contains("Nothing that n2 records explains it"), "{}", told.text);
+    }
+
+    /// A late unit of a channel across segments was said to come from the last gateway.
+    #[test]
+    fn a_unit_comes_from_where_its_channel_begins() {
+        let late = late(1, 124);
+        let info = IncidentInfo { number: 1, events: 1, ..IncidentInfo::about(1, &late.record) };
+        let said = |source: &str| {
+            let info = IncidentInfo { source: source.into(), ..info.clone() };
+            tell(&info, std::slice::from_ref(&late), 2, "n2").unwrap().text
+        };
+        let of_own_segment = said("");
+        assert!(of_own_segment.contains("from n1 reached n2"), "{of_own_segment}");
+        assert!(said("faith").contains("from faith reached n2"), "{}", said("faith"));
     }
 
     /// The late unit of a program that had stood still had no cause, or that of another station.
