@@ -125,7 +125,7 @@ fn tenets_figures_have_the_printed_numbers_and_what_was_measured_beside_them() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
-/// TENET-5.2.1-2, TENET-5.2.1-3: the printed numbers of the bottleneck stand beside those of the node that ships.
+/// TENET-5.2.1-2, TENET-5.2.1-3: the printed numbers of the bottleneck stand beside the simulated ones.
 #[test]
 fn tenets_bottleneck_has_the_printed_numbers_beside_the_simulated_ones() {
     let dir = fresh("bottleneck");

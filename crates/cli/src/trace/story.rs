@@ -69,13 +69,11 @@ fn called(who: Option<&Who>) -> String {
     who.map_or_else(|| "an unknown station".into(), Who::called)
 }
 
-/// What happened, in one clause. A unit comes from the node at which its channel begins, `source`, where that
-/// is known, and not from the gateway before this station.
+/// What happened, in one clause. A unit comes from `source`, where its channel begins, and from no gateway.
 pub fn headline(about: &Entry, source: &str, own: &str) -> String {
     let record = &about.record;
     let (channel, unit, station) = (record.channel, record.number, called(about.src.as_ref()));
-    let at_home = station == own;
-    let from = if source.is_empty() { &station } else { source };
+    let (at_home, from) = (station == own, if source.is_empty() { &station } else { source });
     match (record.event, record.verdict) {
         (TraceEvent::Missed, TraceVerdict::Incomplete) if record.extra[1] == 0 => {
             format!("a unit of channel {channel}, about {unit}, came in part on {own}")
@@ -551,20 +549,6 @@ mod tests {
         assert_eq!(told.assumption, Assumption::ForeignSender);
         assert!(told.text.contains("02:00:00:00:00:04, sent 9000 frames."), "{}", told.text);
         assert!(!told.text.contains("Nothing that n2 records explains it"), "{}", told.text);
-    }
-
-    /// A late unit of a channel across segments was said to come from the last gateway.
-    #[test]
-    fn a_unit_comes_from_where_its_channel_begins() {
-        let late = late(1, 124);
-        let info = IncidentInfo { number: 1, events: 1, ..IncidentInfo::about(1, &late.record) };
-        let said = |source: &str| {
-            let info = IncidentInfo { source: source.into(), ..info.clone() };
-            tell(&info, std::slice::from_ref(&late), 2, "n2").unwrap().text
-        };
-        let of_own_segment = said("");
-        assert!(of_own_segment.contains("from n1 reached n2"), "{of_own_segment}");
-        assert!(said("faith").contains("from faith reached n2"), "{}", said("faith"));
     }
 
     /// The late unit of a program that had stood still had no cause, or that of another station.

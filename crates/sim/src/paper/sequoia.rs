@@ -34,8 +34,7 @@ pub const LINE: BitRate = match BitRate::new(1_500_000) {
     Some(rate) => rate,
     None => BitRate::from_mbit(1),
 };
-/// Packets of RTIP have 1,000 octets at most, as note 7 of the paper says, and a link header of ours: eight for
-/// a message.
+/// Packets of RTIP have 1,000 octets at most, as note 7 of the paper says, and a link header of ours.
 pub const MTU: u16 = 1_064;
 /// S_max of a message: one frame of motion JPEG.
 pub const MESSAGE: u32 = 7_200;

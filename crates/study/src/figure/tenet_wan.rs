@@ -1,5 +1,5 @@
-//! Figures 12 to 15 of the Tenet paper: its experiments on the Sequoia 2000 network in the simulator, with the
-//! node that ships. The same panels show the run of `rota demo tenet` on namespaces.
+//! Figures 12 to 15 of the Tenet paper: its experiments on the Sequoia 2000 network in the simulator, with
+//! the node that ships. The same panels show the run of `rota demo tenet` on namespaces.
 
 use super::Beside;
 use super::chart::Figure;
@@ -51,8 +51,8 @@ fn single(part: u64) -> Scene {
     }
 }
 
-/// Nine messages a second each: with headers two of ten, the 580 kbit/s of section 5.2.3, do not fit beside the
-/// part of the line that admission leaves to ordinary traffic.
+/// Nine messages a second each: with headers two of ten, the 580 kbit/s of section 5.2.3, do not fit beside
+/// the part of the line that admission leaves to ordinary traffic.
 fn double(part: u64) -> Scene {
     let period = Span::from_nanos(1_000_000_000 / 9);
     Scene { period, channels: vec![FAITH, THEOREM], hurries: true, udp: false, ..single(part) }
@@ -135,8 +135,8 @@ impl Run {
         match self.broken.first() {
             Some(rule) => format!("A rule was broken: {rule}."),
             None => format!(
-                "Of {units} messages none was lost and none late; the longest time of one was {:.0} % of its \
-                 bound, {:.0} ms from end to end.",
+                "Of {units} messages none was lost and none late; the longest time of one was {:.0} % of \
+                 its bound, {:.0} ms from end to end.",
                 longest as f64 / 1e4,
                 panels::ms(bound.as_nanos())
             ),
@@ -162,9 +162,9 @@ fn figure(
         key,
         title: title.into(),
         subtitle: format!(
-            "the node that ships, simulated; {rates} messages a second of 7,200 octets in packets of at most \
-             1,000; a link of 1.5 Mbit/s between two campuses of 10 Mbit/s under the token; load of 2 Mbit/s and \
-             TCP on the line from 20 to 30 s"
+            "the node that ships, simulated; {rates} messages a second of 7,200 octets in packets of at \
+             most 1,000; a link of 1.5 Mbit/s between two campuses of 10 Mbit/s under the token; load of 2 \
+             Mbit/s and TCP on the line from 20 to 30 s"
         ),
         panels,
         verdict,
@@ -177,9 +177,9 @@ pub fn fig12() -> Figure {
         let loaded = Course { crossings: run.loaded(), ..run.course.clone() };
         let (most, mean) = bottleneck::waiting(&loaded.crossings);
         let verdict = format!(
-            "At most {most} packets are at sock, {mean:.3} on average under load; printed: at most 5, because \
-             of the granularity of timers, and 0.964. Ours counts the packet on the line, and those that the \
-             regulator holds. {}",
+            "At most {most} packets are at sock, {mean:.3} on average under load; printed: at most 5, \
+             because of the granularity of timers, and 0.964. Ours counts the packet on the line, and \
+             those that the regulator holds. {}",
             run.kept()
         );
         (vec![panels::waiting(&loaded)], verdict)
@@ -193,9 +193,9 @@ pub fn fig13() -> Figure {
         let (longest, mean) = (panels::ms(longest), panels::ms(mean));
         let bound = run.course.local_bound.unwrap_or(Span::ZERO);
         let verdict = format!(
-            "Every delay is below the proven bound of {:.1} ms; printed: below 70 ms. Under load the longest \
-             is {longest:.2} ms, the mean {mean:.2} ms; printed mean: 7.37 ms. A packet's own transmission is \
-             in it, and that of the ordinary packet before it. {}",
+            "Every delay is below the proven bound of {:.1} ms; printed: below 70 ms. Under load the \
+             longest is {longest:.2} ms, the mean {mean:.2} ms; printed mean: 7.37 ms. A packet's own \
+             transmission is in it, and that of the ordinary packet before it. {}",
             panels::ms(bound.as_nanos()),
             run.kept()
         );
@@ -208,10 +208,10 @@ pub fn fig14() -> Figure {
     figure("tenet-fig14", "Tenet, figure 14: a channel and a UDP video under load", &SINGLE, |run| {
         let rates = run.course.channels.first().map_or(String::new(), |of| run.rates(&of.came));
         let verdict = format!(
-            "Before, under and after the load the channel brings {rates} kbit/s, and the UDP video {} kbit/s. \
-             The paper printed no number: its channel is flat, its UDP video suffers from 20 s to some seconds \
-             behind 30 s. UDP video and load begin at sock, since the simulator forwards no ordinary packets. \
-             {}",
+            "Before, under and after the load the channel brings {rates} kbit/s, and the UDP video {} \
+             kbit/s. The paper printed no number: its channel is flat, its UDP video suffers from 20 s to \
+             some seconds behind 30 s. UDP video and load begin at sock, since the simulator forwards no \
+             ordinary packets. {}",
             run.rates(&run.course.udp),
             run.kept()
         );
@@ -229,10 +229,10 @@ pub fn fig15() -> Figure {
             let rates: Vec<String> = run.course.channels.iter().map(|of| run.rates(&of.came)).collect();
             let refused: u64 = run.channels.iter().map(|of| of.refused).sum();
             let verdict = format!(
-                "Before, under and after the load: {} kbit/s. The paper printed no number; its throughputs \"remain \
-             almost constant\". From 20 s on the program at theorem hands over three times what was agreed; \
-             {refused} of its messages find no room in the memory of its channel, and the other channel feels \
-             nothing. {}",
+                "Before, under and after the load: {} kbit/s. The paper printed no number; its throughputs \
+             \"remain almost constant\". From 20 s on the program at theorem hands over three times what \
+             was agreed; {refused} of its messages find no room in the memory of its channel, and the \
+             other channel feels nothing. {}",
                 rates.join(" and "),
                 run.kept()
             );

@@ -413,7 +413,7 @@ pub mod tests {
         assert_eq!(outcome(hurried).verdict(), Verdict::Kept);
     }
 
-    /// Units within their bounds had the cause "unexplained", because they came at other times than the clip's.
+    /// Units within their bounds had the cause "unexplained", as they came at other times than the clip's.
     #[test]
     fn only_what_is_beyond_its_bound_or_missing_has_a_cause() {
         let mut conduct = conduct(&[0, 125, 130, 135, 900, 1_000, 1_200, 1_400]);
