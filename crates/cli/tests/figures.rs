@@ -29,6 +29,8 @@ fn a_figure_is_an_svg_and_a_csv_that_need_nothing_else() {
         "tenet-fig8",
         "tenet-fig9",
         "tenet-fig10",
+        "tenet-fig14",
+        "tenet-fig15",
         "tenet-table5",
         "atm-fig5",
         "atm-fig9",
@@ -120,6 +122,23 @@ fn tenets_figures_have_the_printed_numbers_and_what_was_measured_beside_them() {
         "{table}"
     );
     assert!(table.contains("link behind it,station,g1,us (not ms),30"), "{table}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// TENET-5.2.1-2, TENET-5.2.1-3: the printed numbers of the bottleneck stand beside the simulated ones.
+#[test]
+fn tenets_bottleneck_has_the_printed_numbers_beside_the_simulated_ones() {
+    let dir = fresh("bottleneck");
+    for (what, printed) in [("tenet-fig12", ["5", "0.964"]), ("tenet-fig13", ["70", "below 70"])] {
+        let run = figure(what, &dir, &[]);
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        let json: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        let beside = json["figures"][0]["beside"].as_array().unwrap();
+        for (row, printed) in beside.iter().zip(printed) {
+            assert_eq!(row["paper"], printed, "{json}");
+            assert!(row["here"].as_str().unwrap().parse::<f64>().unwrap() > 0.0, "{json}");
+        }
+    }
     std::fs::remove_dir_all(dir).unwrap();
 }
 

@@ -402,7 +402,8 @@ impl Control<'_> {
             && let Some((at, place)) = self.owner(*channel)
         {
             let owned = &self.sessions[at].channels[place];
-            self.incidents.met(owned.shared, owned.peer.hop.word());
+            let source = (!owned.sending).then_some(&*owned.peer.name);
+            self.incidents.met(owned.shared, owned.peer.hop.word(), source);
         }
         match event {
             ChannelEvent::Opened { channel, label, granted } => self.on_opened(channel, label, granted),

@@ -130,14 +130,23 @@ fn kind(info: &IncidentInfo) -> (&str, &str, ChannelId) {
     kind_of(&info.event, &info.verdict, info.channel)
 }
 
+/// A channel that opened.
+struct Met {
+    channel: ChannelId,
+    /// The address of the station that its frames go to or come from.
+    hop: u64,
+    /// The name of the node at which it begins, where that is another one.
+    source: String,
+}
+
 /// All that the control thread knows of the log.
 pub(crate) struct Incidents {
     log: Option<TraceReader>,
     kept: VecDeque<Kept>,
     pending: Vec<Pending>,
     number: u64,
-    /// The newest channels, and the addresses of the stations that their frames go to or come from.
-    hops: VecDeque<(ChannelId, u64)>,
+    /// The newest channels.
+    hops: VecDeque<Met>,
 }
 
 impl Incidents {
@@ -146,12 +155,14 @@ impl Incidents {
         Self { log, kept, pending, number: 0, hops }
     }
 
-    /// A channel of this id leads to, or comes from, the station with this address.
-    pub(crate) fn met(&mut self, channel: ChannelId, hop: u64) {
+    /// A channel of this id leads to, or comes from, the station with this address. `source` is the node at
+    /// which it begins, where that is another one.
+    pub(crate) fn met(&mut self, channel: ChannelId, hop: u64, source: Option<&str>) {
         if self.hops.len() == HOPS_MAX {
             self.hops.pop_front();
         }
-        self.hops.push_back((channel, hop));
+        let source = source.unwrap_or_default().to_owned();
+        self.hops.push_back(Met { channel, hop, source });
     }
 
     /// Takes up an event that the data thread reports; returns an incident if it is the first of its kind
@@ -258,6 +269,9 @@ impl Incidents {
         }
         self.number += 1;
         (story.info.number, story.info.events) = (self.number, events);
+        if let Some(met) = self.hops.iter().rfind(|met| met.channel == story.info.channel) {
+            story.info.source.clone_from(&met.source);
+        }
         if self.kept.len() == KEPT_MAX {
             self.kept.pop_front();
         }
@@ -272,7 +286,7 @@ impl Incidents {
             if now.as_nanos().saturating_sub(info.at_ns) >= EXPLAINED.as_nanos() {
                 continue;
             }
-            let hop = self.hops.iter().rfind(|(channel, _)| *channel == info.channel).map_or(0, |met| met.1);
+            let hop = self.hops.iter().rfind(|met| met.channel == info.channel).map_or(0, |met| met.hop);
             let stall = stall.map(|(from, to)| Span::from_nanos(to.saturating_sub(from)));
             info.causes.retain(CauseInfo::is_of_program);
             let of_program = info.cause_of_program().map(|cause| cause.kind == CauseInfo::LEFT_OUT);

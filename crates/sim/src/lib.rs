@@ -33,7 +33,7 @@ pub use scenario::{
 };
 pub use traffic::{Messages, Purpose, Shape, Source};
 pub use world::{
-    AcrossChange, AcrossCounts, AcrossFlow, AcrossSpec, Answer, Custody, EndState, Flow, FlowState,
+    AcrossChange, AcrossCounts, AcrossFlow, AcrossSpec, Answer, Arrival, Custody, EndState, Flow, FlowState,
     Fragments, Hashes, Initiation, Manner, Message, MessageCounts, PathFlow, PathSpec, Plant, Segment,
     SegmentSpec, Sessions, Suite, Topology, Wills, World, WorldSpec, mac, mac_on, node_id,
 };

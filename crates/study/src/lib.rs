@@ -18,6 +18,7 @@ mod plot;
 pub mod quantity;
 pub mod record;
 pub mod scenario;
+mod sequoia;
 pub mod stall;
 pub mod times;
 pub mod topology;

@@ -21,8 +21,9 @@ pub const LATE_AFTER: Span = Span::from_millis(2);
 pub struct Expectation {
     /// The time between units.
     pub period: Span,
-    /// The units of the unloaded first second, which give the phase.
-    pub reference: Range<u64>,
+    /// The units of the unloaded first second, which give the phase. Without it no period is asked for: only
+    /// what is not there or beyond its bound is late.
+    pub reference: Option<Range<u64>>,
     /// The units that are judged.
     pub counted: Range<u64>,
     /// When unit 0 was to leave, for units of which nothing came.
@@ -96,9 +97,11 @@ pub struct Percentiles {
     pub max: u64,
 }
 
-/// The expected arrival of unit 0: the earliest (arrival − k · period) among whole reference units.
+/// The expected arrival of unit 0: the earliest (arrival − k · period) among whole reference units. Where no
+/// period is asked for, it is when that unit was to leave.
 pub fn phase_ns(records: &[UnitRecord], expectation: &Expectation) -> Option<i64> {
-    let whole = records.iter().filter(|r| r.complete && expectation.reference.contains(&r.unit));
+    let Some(reference) = &expectation.reference else { return Some(signed(expectation.start_ns)) };
+    let whole = records.iter().filter(|r| r.complete && reference.contains(&r.unit));
     whole.map(|r| signed(r.arrived_ns) - offset_ns(expectation, r.unit)).min()
 }
 
@@ -132,7 +135,10 @@ fn fate(
         (Some(delay), Some(bound)) => delay.saturating_sub(bound.as_nanos()),
         _ => 0,
     };
-    let too_late = lateness_ns.map_or(0, |l| l.saturating_sub(limit).max(0).unsigned_abs());
+    let too_late = match expectation.reference {
+        Some(_) => lateness_ns.map_or(0, |l| l.saturating_sub(limit).max(0).unsigned_abs()),
+        None => overrun,
+    };
     fate.late = too_late > 0 || lateness_ns.is_none();
     fate.cause = match record {
         Some(r) if r.complete && lateness_ns.is_some() => {
@@ -252,7 +258,7 @@ mod tests {
     fn expectation(bound: Option<u64>) -> Expectation {
         Expectation {
             period: Span::from_nanos(PERIOD),
-            reference: 0..30,
+            reference: Some(0..30),
             counted: 30..60,
             start_ns: START,
             bound: bound.map(Span::from_nanos),

@@ -48,7 +48,7 @@ fn list(node: &mut Node, format: Format) -> Result<Exit, Failure> {
         // Of units that were not read the newest number counts, not that of the first event.
         let unread = info.cause_of_program().filter(|cause| cause.kind == CauseInfo::UNREAD);
         let what = unread.map(|cause| format!("channel {}: {}", info.channel, cause.sentence));
-        let what = what.unwrap_or_else(|| story::headline(&about, &source.own_name()));
+        let what = what.unwrap_or_else(|| story::headline(&about, &info.source, &source.own_name()));
         let silence = story::silence(info).map_or(String::new(), |cause| format!("; {}", cause.sentence));
         let on = if about.is_of_several && !info.interface.is_empty() {
             format!(" on {}", info.interface)

@@ -69,11 +69,11 @@ fn called(who: Option<&Who>) -> String {
     who.map_or_else(|| "an unknown station".into(), Who::called)
 }
 
-/// What happened, in one clause.
-pub fn headline(about: &Entry, own: &str) -> String {
+/// What happened, in one clause. A unit comes from `source`, where its channel begins, and from no gateway.
+pub fn headline(about: &Entry, source: &str, own: &str) -> String {
     let record = &about.record;
-    let (channel, unit, from) = (record.channel, record.number, called(about.src.as_ref()));
-    let at_home = from == own;
+    let (channel, unit, station) = (record.channel, record.number, called(about.src.as_ref()));
+    let (at_home, from) = (station == own, if source.is_empty() { &station } else { source });
     match (record.event, record.verdict) {
         (TraceEvent::Missed, TraceVerdict::Incomplete) if record.extra[1] == 0 => {
             format!("a unit of channel {channel}, about {unit}, came in part on {own}")
@@ -110,7 +110,7 @@ pub fn headline(about: &Entry, own: &str) -> String {
                 about.words
             )
         }
-        (TraceEvent::Lost, _) => format!("{own} lost station {from}, which does not answer any more"),
+        (TraceEvent::Lost, _) => format!("{own} lost station {station}, which does not answer any more"),
         (TraceEvent::Stall, _) => {
             let [from, to, _] = record.extra;
             format!("the host of {own} itself stood still for {}", Span::from_nanos(to.saturating_sub(from)))
@@ -166,7 +166,7 @@ pub fn tell(info: &IncidentInfo, entries: &[Entry], station: u16, own: &str) -> 
         true => format!(" (interface {})", about.interface),
         false => String::new(),
     };
-    let mut text = format!("At {time} UTC {}{on}.", headline(about, own));
+    let mut text = format!("At {time} UTC {}{on}.", headline(about, &info.source, own));
     let clauses = scene.order();
     if !clauses.is_empty() {
         let _ = write!(text, " In this order: {}.", clauses.join("; "));

@@ -235,6 +235,10 @@ pub struct IncidentInfo {
     /// The group that was beyond its contract, as "group talk of user 0"; empty for another event.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
+    /// The name of the node at which its channel begins, where that is another one; empty where it is not
+    /// known. Across segments that is not the station from which its frames come.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
     /// How many events are kept.
     pub events: u64,
     /// How often the same happened again within five seconds each.
@@ -296,6 +300,7 @@ impl IncidentInfo {
             station: record.src,
             interface: String::new(),
             channel: record.channel,
+            source: String::new(),
             group: if is_of_group { record.words() } else { String::new() },
             events: 0,
             more: 0,

@@ -38,6 +38,8 @@ pub enum Manner {
     Hasty,
     /// On and off at random, within its average.
     OnOff,
+    /// Beyond it from the start: three in each period. Those that find no room are left out.
+    Hurried,
     /// As greedy, and in a group without waiting for its turn: the group is beyond its contract.
     AtOnce,
 }
@@ -45,7 +47,7 @@ pub enum Manner {
 impl Manner {
     /// True if what it hands over keeps its contract, and its group's.
     pub fn conforms(self) -> bool {
-        !matches!(self, Self::Hasty | Self::AtOnce)
+        !matches!(self, Self::Hasty | Self::Hurried | Self::AtOnce)
     }
 }
 
@@ -248,6 +250,11 @@ impl World {
     /// The channels across segments.
     pub fn across(&self) -> &[AcrossFlow] {
         &self.across.flows
+    }
+
+    /// The program of a channel sends in another manner from now on.
+    pub fn set_manner(&mut self, flow: usize, manner: Manner) {
+        self.across.flows[flow].spec.manner = manner;
     }
 
     /// The node takes part in channels across segments, where the world has any.

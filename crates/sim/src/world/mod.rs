@@ -58,6 +58,8 @@ pub struct World {
     pub counts: Counts,
     /// Every frame of ours that a station has sent, where a test wants to play them again.
     pub tape: Option<Vec<Frame>>,
+    /// Every frame that a card has picked, control frames apart, where a figure wants to count them.
+    pub arrivals: Option<Vec<Arrival>>,
     /// True if time stops with the first rule that is broken: a search for one need not watch the rest.
     pub stops_when_broken: bool,
     spec: WorldSpec,
@@ -71,6 +73,19 @@ pub struct World {
     hashes: Hashes,
     log: Option<log::Log>,
     spare: Spare,
+}
+
+/// A frame that is whole at the card of a host.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// When its last bit came.
+    pub at: Instant,
+    /// Over which segment.
+    pub on: usize,
+    /// At which host.
+    pub to: usize,
+    /// All of it.
+    pub frame: Frame,
 }
 
 /// Counts of what a run took.
@@ -193,6 +208,7 @@ impl World {
             happened: HappenedCounts::default(),
             counts: Counts::default(),
             tape: None,
+            arrivals: None,
             stops_when_broken: false,
             engine: Engine::new(EPOCH),
             findings: Findings::default(),

@@ -1,6 +1,6 @@
 //! One station's part of an event: taking frames, waking up, and doing what the node says.
 
-use super::{Event, Plant, Segment, World};
+use super::{Arrival, Event, Plant, Segment, World};
 use crate::check::{Scope, Seen};
 use crate::faults::{Happened, is_token_for, kind_of};
 use crate::hosts::{INBOX_MAX, Pattern, Waiting};
@@ -32,6 +32,11 @@ impl World {
         };
         let Segment { settings, recovery, stations, .. } = &self.segments[on];
         let ether_type = settings.ether_type;
+        if let Some(arrivals) = &mut self.arrivals
+            && kind_of(&frame, ether_type).is_none_or(|kind| kind == Kind::Data)
+        {
+            arrivals.push(Arrival { at: now, on, to, frame: frame.clone() });
+        }
         let ours = frame.get(12..14) == Some(&ether_type.to_be_bytes());
         let is_message = settings.llc.enabled && id == PortId(0) && is_llc(&frame);
         let card = host.card(id);

@@ -127,7 +127,7 @@ impl RunPlan {
     pub fn expectation(&self, origin: Instant, start: Span, bound: Option<Span>) -> Expectation {
         Expectation {
             period: PERIOD,
-            reference: REFERENCE_UNITS,
+            reference: Some(REFERENCE_UNITS),
             counted: self.counted(start),
             start_ns: (origin + start).as_nanos(),
             bound,

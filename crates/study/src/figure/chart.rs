@@ -30,7 +30,8 @@ const STYLE: &str = "text{font:12.5px 'Helvetica Neue',Arial,sans-serif;fill:#3a
     font-weight:700;fill:#1b1f24}.s{fill:#5c6670}.m{text-anchor:middle}.e{text-anchor:end}.b{font-weight:700;\
     fill:#1b1f24}.p{font-weight:700;fill:#1b1f24;paint-order:stroke;stroke:#fff;stroke-width:4px}\
     .g{stroke:#e6e9ec;stroke-width:1}.a{stroke:#6b7580;stroke-width:1.2}.l{stroke:#8a2a22;stroke-width:1.2;\
-    stroke-dasharray:5 4}.lw{fill:#8a2a22;paint-order:stroke;stroke:#fff;stroke-width:4px}";
+    stroke-dasharray:5 4}.lw{fill:#8a2a22;paint-order:stroke;stroke:#fff;stroke-width:4px}\
+    .u{stroke:#8a939c;stroke-width:0.8;stroke-dasharray:3 3}.late{fill:#fdf3f1}";
 
 impl Figure {
     /// The figure as SVG.

@@ -19,6 +19,7 @@ mod tables;
 mod tenet;
 mod tenet_cost;
 mod tenet_setup;
+mod tenet_wan;
 
 use chart::Figure;
 use clap::ValueEnum;
@@ -102,6 +103,14 @@ enum What {
     TenetFig9,
     #[value(name = "tenet-fig10")]
     TenetFig10,
+    #[value(name = "tenet-fig12")]
+    TenetFig12,
+    #[value(name = "tenet-fig13")]
+    TenetFig13,
+    #[value(name = "tenet-fig14")]
+    TenetFig14,
+    #[value(name = "tenet-fig15")]
+    TenetFig15,
     #[value(name = "tenet-table5")]
     TenetTable5,
     #[value(name = "atm-fig5")]
@@ -136,6 +145,17 @@ struct Written {
     svg: PathBuf,
     csv: PathBuf,
     verdict: String,
+    /// The paper's numbers beside ours, of the figures that have a table of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<Beside>,
+}
+
+/// A row of that table.
+#[derive(Serialize)]
+struct Beside {
+    what: String,
+    paper: String,
+    here: String,
 }
 
 fn window(text: &str) -> Result<Span, String> {
@@ -168,10 +188,12 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         let (svg, csv) = (dir.join(format!("{}.svg", figure.key)), dir.join(format!("{}.csv", figure.key)));
         write(&svg, &figure.svg())?;
         write(&csv, &figure.csv())?;
+        let beside = tenet_wan::beside(figure.key);
         if format == Format::Text {
             outln!("{}  {}\n  {}\n", svg.display(), figure.title, figure.verdict);
+            table(&beside);
         }
-        written.push(Written { figure: figure.key, svg, csv, verdict: figure.verdict.clone() });
+        written.push(Written { figure: figure.key, svg, csv, verdict: figure.verdict.clone(), beside });
         figures.push(figure);
     }
     if args.what == What::All {
@@ -185,6 +207,15 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         outln!("{}", rota_answer::json::document(&serde_json::json!({ "figures": written })));
     }
     Ok(Exit::Done)
+}
+
+/// The table in columns.
+fn table(rows: &[Beside]) {
+    if !rows.is_empty() {
+        outln!("  {:<52}  {:>16}  {}", "", "paper 1994", "here, simulated");
+        rows.iter().for_each(|Beside { what, paper, here }| outln!("  {what:<52}  {paper:>16}  {here}"));
+        outln!("");
+    }
 }
 
 fn draw(what: What, effort: &Effort, measured: &Measured) -> Figure {
@@ -209,6 +240,10 @@ fn draw(what: What, effort: &Effort, measured: &Measured) -> Figure {
         What::TenetFig8 => tenet_cost::fig8(measured),
         What::TenetFig9 => tenet_cost::fig9(measured),
         What::TenetFig10 => tenet::fig10(),
+        What::TenetFig12 => tenet_wan::fig12(),
+        What::TenetFig13 => tenet_wan::fig13(),
+        What::TenetFig14 => tenet_wan::fig14(),
+        What::TenetFig15 => tenet_wan::fig15(),
         What::TenetTable5 => tenet_setup::table5(measured),
         What::AtmFig5 => atm::fig5(),
         What::AtmFig6 => atm::fig6(),

@@ -58,6 +58,20 @@ mod tests {
     use super::*;
     use rota::TraceVerdict;
 
+    /// A late unit of a channel across segments was said to come from the last gateway.
+    #[test]
+    fn a_unit_comes_from_where_its_channel_begins() {
+        let late = late(1, 124);
+        let info = IncidentInfo { number: 1, events: 1, ..IncidentInfo::about(1, &late.record) };
+        let said = |source: &str| {
+            let info = IncidentInfo { source: source.into(), ..info.clone() };
+            tell(&info, std::slice::from_ref(&late), 2, "n2").unwrap().text
+        };
+        let of_own_segment = said("");
+        assert!(of_own_segment.contains("from n1 reached n2"), "{of_own_segment}");
+        assert!(said("faith").contains("from faith reached n2"), "{}", said("faith"));
+    }
+
     /// A short standstill of the receiver's node, seen by its reports only, left it there, too.
     #[test]
     fn units_left_out_while_the_other_end_stood_still_name_it() {

@@ -54,7 +54,7 @@ impl World {
         let flow = &mut self.across.flows[at];
         // A unit of the first time behind a change waits for those of the contract before.
         let eases = flow.beside.former.is_some_and(|former| now <= former.until + former.bound * 2);
-        if flow.spec.manner == Manner::Hasty || flow.jitter == Span::ZERO || eases {
+        if matches!(flow.spec.manner, Manner::Hasty | Manner::Hurried) || flow.jitter == Span::ZERO || eases {
             return;
         }
         let before = flow.spent.unwrap_or(Spent { least: took, most: took });

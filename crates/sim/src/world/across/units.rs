@@ -27,6 +27,7 @@ impl World {
             // A whole period apart each is always within its traffic.
             Manner::Random => (1, period + Span::from_nanos(flow.random.below(period.as_nanos()))),
             Manner::Hasty => (8, period * 8),
+            Manner::Hurried => (3, period),
             Manner::OnOff => (1, self.burst_wait(at)),
         };
         let count = if has_turn { count } else { 0 };
@@ -43,7 +44,7 @@ impl World {
                 continue;
             }
             let octets = match manner {
-                Manner::Greedy | Manner::AtOnce => octets,
+                Manner::Greedy | Manner::Hurried | Manner::AtOnce => octets,
                 _ => 1 + flow.random.below(u64::from(octets)) as u32,
             };
             // A receiver of several finds the number of a unit in its first word.

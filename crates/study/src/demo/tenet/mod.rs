@@ -2,7 +2,6 @@
 //! in the Tenet paper's experiments on the Sequoia 2000 network (section 5.2), under a congestion that comes
 //! and goes.
 
-mod bottleneck;
 mod figures;
 mod outcome;
 mod plan;

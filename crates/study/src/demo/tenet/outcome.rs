@@ -1,11 +1,12 @@
 //! The outcome of the run, and the JSON that programs read.
 
-use super::bottleneck::{Crossing, occupancy, queue};
-use super::plan::{PERIOD, REFERENCE, Times};
+use super::plan::{PERIOD, Times};
 use crate::demo::outcome::{EXCUSED_PCT_MAX, Verdict};
 use crate::load::Goodput;
 use crate::measure::{self, Cause, Expectation, Fate, Figures};
 use crate::record::UnitRecord;
+use crate::sequoia::bottleneck::{self, Crossing};
+use crate::sequoia::{self, Course, Stream};
 use crate::stall::Stall;
 use rota::HopInfo;
 use rota_units::{Instant, Span};
@@ -117,7 +118,7 @@ impl Conduct {
         let counted = 0..self.handed.len() as u64;
         let expectation = Expectation {
             period: PERIOD,
-            reference: REFERENCE,
+            reference: None,
             counted: counted.clone(),
             start_ns: begin.as_nanos(),
             bound: Some(bound),
@@ -144,6 +145,16 @@ impl Conduct {
 }
 
 impl ChannelOutcome {
+    /// Its name in figures.
+    pub fn name(&self) -> String {
+        format!("channel {} from {}", self.service, self.from)
+    }
+
+    /// Which of the colours it has there.
+    pub fn colour(&self) -> usize {
+        if self.service == 1 { 0 } else { 2 }
+    }
+
     /// The longest delay.
     pub fn delay_max_ns(&self) -> u64 {
         self.fates.iter().filter_map(|fate| fate.delay_ns).max().unwrap_or(0)
@@ -190,10 +201,7 @@ impl TenetOutcome {
 
     /// Bits a second that came in a part of the run.
     pub fn rate_bps(&self, came: &[(u64, u64)], part: &Range<Span>) -> u64 {
-        let (from, to) = (self.origin_ns + part.start.as_nanos(), self.origin_ns + part.end.as_nanos());
-        let octets: u64 =
-            came.iter().filter(|(at, _)| (from..to).contains(at)).map(|(_, octets)| octets).sum();
-        (u128::from(octets) * 8_000_000_000 / u128::from(to.saturating_sub(from).max(1))) as u64
+        sequoia::rate_bps(self.origin_ns, came, part)
     }
 
     /// The bound of the bottleneck itself.
@@ -204,16 +212,36 @@ impl TenetOutcome {
 
     /// Longest and mean delay of packets at the bottleneck, in ns.
     pub fn local_delay(&self) -> (u64, u64) {
-        let delays = || self.crossings.iter().map(Crossing::delay_ns);
-        (delays().max().unwrap_or(0), delays().sum::<u64>() / (self.crossings.len() as u64).max(1))
+        bottleneck::delay(&self.crossings)
     }
 
     /// Most and mean number of packets at the bottleneck, over time.
     pub fn waiting(&self) -> (u64, f64) {
-        let times = occupancy(&queue(&self.crossings));
-        let all: u64 = times.iter().sum();
-        let weighed: f64 = times.iter().zip(0_u32..).map(|(time, n)| *time as f64 * f64::from(n)).sum();
-        (times.len().saturating_sub(1) as u64, weighed / all.max(1) as f64)
+        bottleneck::waiting(&self.crossings)
+    }
+
+    /// The run as its figures show it.
+    pub fn course(&self) -> Course {
+        let stream = |of: &ChannelOutcome| {
+            let offered_by = || (format!("offered by the program at {}", of.from), of.conduct.offered());
+            Stream {
+                name: of.name(),
+                colour: of.colour(),
+                station: of.station,
+                came: of.conduct.came(),
+                offered: (!of.conduct.excess.is_empty()).then(offered_by),
+            }
+        };
+        Course {
+            origin_ns: self.origin_ns,
+            end: self.times.end(),
+            load: self.times.load_from..self.times.load_to(),
+            hurry: Some(self.times.hurry().start),
+            channels: self.channels.iter().map(stream).collect(),
+            udp: self.udp_came(),
+            crossings: self.crossings.clone(),
+            local_bound: self.local_bound(),
+        }
     }
 }
 
@@ -383,6 +411,21 @@ pub mod tests {
         let hurried = conduct(&[0, 125, 130, 135, 900]);
         assert_eq!(hurried.expected(), [0, 125, 250, 375, 900].map(|at| at * MS));
         assert_eq!(outcome(hurried).verdict(), Verdict::Kept);
+    }
+
+    /// Units within their bounds had the cause "unexplained", as they came at other times than the clip's.
+    #[test]
+    fn only_what_is_beyond_its_bound_or_missing_has_a_cause() {
+        let mut conduct = conduct(&[0, 125, 130, 135, 900, 1_000, 1_200, 1_400]);
+        conduct.arrivals[1].arrived_ns += 20 * MS;
+        assert_eq!(outcome(conduct.clone()).channels[0].figures.causes, BTreeMap::new());
+        conduct.arrivals[4].arrived_ns += 51 * MS;
+        conduct.arrivals.remove(6);
+        let outcome = outcome(conduct);
+        let causes = &outcome.channels[0].figures.causes;
+        assert_eq!(*causes, BTreeMap::from([(Cause::BeyondBound, 1), (Cause::Lost, 1)]));
+        let json = to_json(&outcome).unwrap();
+        assert_eq!(json["channels"][0]["causes"], serde_json::json!({ "beyond_bound": 1, "lost": 1 }));
     }
 
     #[test]

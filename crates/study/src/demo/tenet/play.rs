@@ -1,6 +1,5 @@
 //! The run: programs on the hosts, in threads of their own, on nodes and a line that are real.
 
-use super::bottleneck::{self, Sighting};
 use super::outcome::{ChannelOutcome, Conduct, Handed, TenetOutcome, UdpUnit};
 use super::plan::{
     BREEZE, CHANNELS, DELAY, FAR, GRAYLING, HURRY, LOAD_UDP, PAOLA, PERIOD, RECEIVER_NAME, SOCK, Times, UDP,
@@ -13,6 +12,7 @@ use crate::demo::progress::Progress;
 use crate::demo::run::{END_PATIENCE, START_PATIENCE, lines, node_stall};
 use crate::load::Goodput;
 use crate::record::{ReceivedRecord, UnitRecord};
+use crate::sequoia::bottleneck::{self, Sighting};
 use crate::stall::witness::StallWatch;
 use crate::stall::{Stall, StallEvidence};
 use crate::transport::UnitSink;

@@ -8,6 +8,7 @@ use crate::demo::outcome::Verdict;
 use crate::demo::report::{begin, embed, machine};
 use crate::demo::text::{ms, played_again};
 use crate::plot::{Frame, Panel, colour, escape};
+use crate::sequoia::panels;
 use std::fmt::Write;
 
 const SIZE: (f64, f64) = (388.0, 292.0);
@@ -26,13 +27,14 @@ fn write_page(page: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
     head(page, outcome)?;
     legend(page, outcome)?;
     writeln!(page, "<figure><div class=\"panels\">")?;
+    let course = outcome.course();
     let panels: [(&str, &str, Panel); 6] = [
-        ("Figure 14", "A channel and a UDP video under load", figures::under_load(outcome)),
-        ("Figure 15", "Two channels; the second program sends too often", figures::protected(outcome)),
+        ("Figure 14", "A channel and a UDP video under load", panels::under_load(&course)),
+        ("Figure 15", "Two channels; the second program sends too often", panels::protected(&course)),
         ("Every frame", "Delay from program to program; ticks above: lost", figures::units(outcome)),
-        ("Figure 13", "Delay of each packet at the bottleneck", figures::delays(outcome)),
-        ("Figure 12", "How many packets are at the bottleneck", figures::waiting(outcome)),
-        ("The same over time", "Packets at the bottleneck", figures::queue_over_time(outcome)),
+        ("Figure 13", "Delay of each packet at the bottleneck", panels::delays(&course)),
+        ("Figure 12", "How many packets are at the bottleneck", panels::waiting(&course)),
+        ("The same over time", "Packets at the bottleneck", panels::queue_over_time(&course)),
     ];
     for (title, words, panel) in &panels {
         draw(page, title, words, panel)?;
@@ -71,10 +73,8 @@ fn head(page: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
 
 fn legend(page: &mut String, outcome: &TenetOutcome) -> std::fmt::Result {
     write!(page, "<p class=\"legend\">")?;
-    let channels =
-        outcome.channels.iter().map(|of| (of.service, format!("channel {} from {}", of.service, of.from)));
-    let colours = channels.map(|(service, name)| (if service == 1 { 0 } else { 2 }, name));
-    for (number, name) in colours.chain([(1, "UDP video".to_owned())]) {
+    let channels = outcome.channels.iter().map(|of| (of.colour(), of.name()));
+    for (number, name) in channels.chain([(panels::UDP_COLOUR, "UDP video".to_owned())]) {
         write!(page, "<span><i style=\"background:{}\"></i>{}</span>", colour(number), escape(&name))?;
     }
     writeln!(page, "</p>")

@@ -1,10 +1,10 @@
 //! The run for people.
 
-use super::figures::{PAPER_BOUND_MS, PAPER_MEAN_MS, PAPER_WAITING};
 use super::outcome::{ChannelOutcome, TenetOutcome};
 use super::plan::{PERIOD, T1};
 use crate::demo::outcome::Verdict;
 use crate::demo::text::{ms, played_again, verdict_words};
+use crate::sequoia::panels::{PAPER_BOUND_MS, PAPER_MEAN_MS, PAPER_WAITING};
 use crate::video::Video;
 use crate::wrap::wrap;
 use rota_units::Span;

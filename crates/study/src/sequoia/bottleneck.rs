@@ -1,4 +1,5 @@
-//! The times of each packet at the bottleneck, from the event logs of the gateways at both ends of the line.
+//! The times of each packet at the bottleneck, from the frames that came to the gateways at both ends of the
+//! line: by the event logs of nodes, or in the simulator.
 //!
 //! A packet keeps its source's timestamp and number on its way, so that its arrivals at both gateways are one
 //! packet's. Between them lies all that the first gateway did with it: regulator, scheduler, and the line.
@@ -6,11 +7,13 @@
 use crate::clock;
 use rota::{TRACE_SNAP_OCTETS, TraceEvent, TraceReader};
 use rota_units::Span;
-use rota_wire::{ETHERNET_HEADER_OCTETS, Kind, LINK_HEADER_OCTETS, PayloadKind};
-use std::collections::BTreeMap;
+use rota_wire::{ETHERNET_HEADER_OCTETS, Kind, LINK_HEADER_OCTETS, PayloadKind, RTIP_HEADER_OCTETS};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const LOOK: Span = Span::from_millis(10);
+/// The kind of a frame, behind the version.
+const KIND_AT: usize = ETHERNET_HEADER_OCTETS + 1;
 /// The payload's kind in the link header, behind version, kind and key epoch.
 const PAYLOAD_AT: usize = ETHERNET_HEADER_OCTETS + 3;
 const PACKET_AT: usize = ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS;
@@ -28,6 +31,8 @@ pub struct Sighting {
     label: u16,
     /// The same at all nodes.
     packet: (u32, u16),
+    /// Its payload.
+    pub octets: u64,
 }
 
 /// A packet at the bottleneck.
@@ -69,6 +74,12 @@ pub fn watch(mut log: TraceReader, port: u8, over: &AtomicBool) -> Vec<Sighting>
     seen
 }
 
+/// A frame of ours that came, if it is a packet.
+pub fn of_frame(at_ns: u64, frame: &[u8]) -> Option<Sighting> {
+    sighting(at_ns, *frame.get(KIND_AT)?, frame)
+}
+
+/// The same of the first octets of a frame, of this kind.
 fn sighting(at_ns: u64, kind: u8, frame: &[u8]) -> Option<Sighting> {
     let is_packet = kind == Kind::Data.code() && *frame.get(PAYLOAD_AT)? == PayloadKind::Rtip.code();
     let header = frame.get(PACKET_AT..).filter(|_| is_packet)?;
@@ -76,8 +87,9 @@ fn sighting(at_ns: u64, kind: u8, frame: &[u8]) -> Option<Sighting> {
     // The log has the first octets only, so that the length does not fit: the fields are read where they
     // stand.
     let timestamp = u32::from_be_bytes(header.get(8..12)?.try_into().ok()?);
-    let (label, sequence) = (word(2)?, word(6)?);
-    Some(Sighting { at_ns, station: *frame.get(STATION_AT)?, label, packet: (timestamp, sequence) })
+    let (label, length, sequence) = (word(2)?, word(4)?, word(6)?);
+    let octets = u64::from(length).saturating_sub(RTIP_HEADER_OCTETS as u64);
+    Some(Sighting { at_ns, station: *frame.get(STATION_AT)?, label, packet: (timestamp, sequence), octets })
 }
 
 /// Joins what both gateways saw. `spacing` is X_min of packets, by which the gateway's regulator reckons.
@@ -125,13 +137,34 @@ pub fn occupancy(queue: &[(u64, u64)]) -> Vec<u64> {
     times
 }
 
+/// Most and mean number of packets, over time.
+pub fn waiting(crossings: &[Crossing]) -> (u64, f64) {
+    let times = occupancy(&queue(crossings));
+    let all: u64 = times.iter().sum();
+    let weighed: f64 = times.iter().zip(0_u32..).map(|(time, n)| *time as f64 * f64::from(n)).sum();
+    (times.len().saturating_sub(1) as u64, weighed / all.max(1) as f64)
+}
+
+/// Longest and mean delay, in ns.
+pub fn delay(crossings: &[Crossing]) -> (u64, u64) {
+    let delays = || crossings.iter().map(Crossing::delay_ns);
+    (delays().max().unwrap_or(0), delays().sum::<u64>() / (crossings.len() as u64).max(1))
+}
+
+/// The octets of each station's packets that came to the far end of their way, with their times.
+pub fn delivered(near: &[Sighting], last: &[Sighting], station: u8) -> Vec<(u64, u64)> {
+    let own: BTreeSet<(u32, u16)> =
+        near.iter().filter(|seen| seen.station == station).map(|seen| seen.packet).collect();
+    last.iter().filter(|seen| own.contains(&seen.packet)).map(|seen| (seen.at_ns, seen.octets)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rota_wire::RtipHeader;
 
     fn seen(at_ns: u64, sequence: u16) -> Sighting {
-        Sighting { at_ns, station: 1, label: 7, packet: (100, sequence) }
+        Sighting { at_ns, station: 1, label: 7, packet: (100, sequence), octets: 84 }
     }
 
     #[test]
@@ -167,7 +200,7 @@ mod tests {
         // Cut as the log cuts.
         frame.extend(&packet[..60]);
         let found = sighting(5, Kind::Data.code(), &frame);
-        assert_eq!(found, Some(Sighting { at_ns: 5, station: 4, label: 7, packet: (77, 9) }));
+        assert_eq!(found, Some(Sighting { at_ns: 5, station: 4, label: 7, packet: (77, 9), octets: 84 }));
         assert_eq!(sighting(5, Kind::Token.code(), &frame), None);
         frame[PAYLOAD_AT] = PayloadKind::Unit.code();
         assert_eq!(sighting(5, Kind::Data.code(), &frame), None);
