@@ -75,6 +75,15 @@ pub(crate) struct Held {
     pub(crate) waits: bool,
 }
 
+/// A hop of this node that keeps the ring of a port for a request that is on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keeper {
+    pub(crate) port: PortId,
+    pub(crate) hop: ChannelId,
+    /// By when the request has come.
+    pub(crate) until: Instant,
+}
+
 /// The state of an end of a channel here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -221,6 +230,8 @@ pub(crate) struct Across {
     pub(crate) met: BTreeMap<NodeId, Way>,
     /// Neighbours that have died just now.
     pub(crate) died: Vec<NodeId>,
+    /// Hops that keep rings for requests that are on their way.
+    pub(crate) keepers: Vec<Keeper>,
 }
 
 impl Across {
@@ -250,6 +261,7 @@ impl Across {
             routed: None,
             met: BTreeMap::new(),
             died: Vec::new(),
+            keepers: Vec::new(),
         }
     }
 
@@ -314,7 +326,9 @@ impl Across {
             State::Asked | State::Open | State::Broken { .. } => Instant::FAR,
         };
         let ends = self.ends.values().map(of).min().unwrap_or(Instant::FAR);
-        if self.events.is_empty() { ends.min(self.rcap.deadline()).min(self.look) } else { Instant::ZERO }
+        let keepers = self.keepers.iter().map(|keeper| keeper.until).min().unwrap_or(Instant::FAR);
+        let own = ends.min(keepers).min(self.look);
+        if self.events.is_empty() { own.min(self.rcap.deadline()) } else { Instant::ZERO }
     }
 
     /// True if the ways are to be found now. With a change of the graph they are soon.

@@ -460,6 +460,33 @@ fn a_path_that_is_too_slow_or_full_is_denied_by_its_node() {
     assert!(["RetherShare", "CyclePackets"].contains(&why.test.name()), "{why:?}");
 }
 
+/// RETHER-2.5-4. A teleconference bears 100 to 150 ms. Each segment takes its bound of that, so that the first
+/// chain beyond it is refused with the delay that it needs, and each shorter one is accepted within it.
+#[test]
+fn the_delay_that_a_teleconference_bears_bounds_the_segments() {
+    let most = |delay: Span| {
+        let mut bounds = Vec::new();
+        for segments in 2..=7 {
+            let mut net = chain(&vec![Rether; segments]);
+            match tried_with(&mut net, (1_000, PERIOD), delay) {
+                Ok(bound) => {
+                    assert!(bound <= delay, "{bound} over {segments}");
+                    bounds.push(bound);
+                }
+                Err(nearest) => {
+                    assert!(nearest > delay, "{nearest}, where {delay} was asked for");
+                    return (bounds, nearest);
+                }
+            }
+        }
+        panic!("seven segments within {delay}");
+    };
+    let (short, long) = (most(Span::from_millis(100)), most(Span::from_millis(150)));
+    println!("{short:?} {long:?}");
+    assert!(short.0.len() < long.0.len(), "{short:?} {long:?}");
+    assert!(long.0.is_sorted() && short.1 <= Span::from_millis(150), "{short:?} {long:?}");
+}
+
 /// A segment in plain mode had no list of slots, and so nothing that would fit.
 #[test]
 fn a_plain_segment_offers_the_largest_s_max_that_fits() {

@@ -2,6 +2,7 @@
 
 mod across;
 mod apart;
+mod approach;
 mod astray;
 mod backup;
 mod change;

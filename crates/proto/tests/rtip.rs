@@ -71,6 +71,55 @@ fn a_channel_goes_over_two_rings() {
     goes_over(&[Rether, Rether], Regulator::Rate);
 }
 
+/// RETHER-2.5-3. The cycles of two rings begin at different times, and ordinary frames move them further: a
+/// packet waits at the gateway for the visit of the second ring, for a long time or a short one, and none is
+/// lost or out of its order.
+#[test]
+fn schedules_that_run_apart_are_buffered_and_nothing_is_lost() {
+    let (mut shortest, mut longest) = (Span::MAX, Span::ZERO);
+    for quarter in 0..4 {
+        let mut net = Net::new(&[Rether, Rether]);
+        let traffic = Traffic::periodic(TRT_30_HZ).expect("sound");
+        let share = HopShare::at_peak(&traffic, 1_000, TRT_30_HZ).expect("one packet");
+        let mut hops = Vec::new();
+        for node in 0..2 {
+            let (way, now) = (net.way(node, node, node + 1), net.now);
+            hops.push(net.nodes[node].reserve_hop(now, way, &share).expect("a sound request"));
+            net.drain(node);
+            // The second ring begins later by a part of the cycle.
+            net.run(TRT_30_HZ * 20 + TRT_30_HZ.div_down(4) * quarter);
+        }
+        let bounds: Vec<Span> = net
+            .events
+            .iter()
+            .filter_map(|(_, event)| match event {
+                HopEvent::Reserved { admitted, .. } => Some(admitted.bound),
+                _ => None,
+            })
+            .collect();
+        let path = net.enter(traffic, share, Regulator::Rate, hops, &bounds);
+        for number in 0..60 {
+            net.unit(path.source, number, 1_000);
+            cross_traffic(&mut net, 20);
+            net.run(TRT_30_HZ);
+        }
+        net.run(path.bound);
+        assert_eq!(net.came.iter().map(|came| came.number).collect::<Vec<_>>(), (0..60).collect::<Vec<_>>());
+        assert!(net.came.iter().all(|came| came.took <= path.bound), "{:?}, over {}", net.came, path.bound);
+        let counts = net.nodes[1].hop_counts(path.hops[1]).expect("it is entered");
+        assert_eq!((counts.taken, counts.sent, counts.waiting), (60, 60, 0));
+        assert!((1..=path.buffers[1]).contains(&counts.most), "{counts:?}, {:?}", path.buffers);
+        let of = |node: usize| net.sent.iter().filter(move |sent| sent.node == node);
+        for (before, after) in of(0).zip(of(1)) {
+            assert_eq!(before.header.sequence, after.header.sequence);
+            let waited = after.at.since(before.at);
+            (shortest, longest) = (shortest.min(waited), longest.max(waited));
+        }
+    }
+    let apart = longest.minus(shortest);
+    assert!(apart >= TRT_30_HZ.div_down(2), "from {shortest} to {longest}");
+}
+
 #[test]
 fn a_channel_goes_over_a_ring_and_a_link() {
     goes_over(&[Rether, Link], Regulator::Rate);

@@ -48,10 +48,10 @@ pub use link_state::{LINK_STATE_KIND, LINK_STATE_OCTETS_MAX, LinkStatement, NEIG
 pub use name::is_printable;
 pub use rcap::{
     RCAP_AHEAD_MAX_NS, RCAP_HEADER_OCTETS, RCAP_INVITE_MAX_NS, RCAP_KIND, RCAP_LEASE_MAX_NS, RCAP_NODES_MAX,
-    RCAP_OCTETS_MAX, RCAP_REROUTE_MAX_NS, RCAP_TERMS_MAX, RCAP_VERSION, RcapAccept, RcapAgain, RcapBody,
-    RcapChances, RcapChannel, RcapClose, RcapDenied, RcapInitiation, RcapInvite, RcapInviteDenied, RcapKind,
-    RcapMessage, RcapPart, RcapRecord, RcapRecords, RcapRequest, RcapRoute, RcapStanding, RcapStatus,
-    RcapTerms, RcapTest, RcapWay,
+    RCAP_OCTETS_MAX, RCAP_REROUTE_MAX_NS, RCAP_TERMS_MAX, RCAP_VERSION, RcapAccept, RcapAgain, RcapApproach,
+    RcapBody, RcapChances, RcapChannel, RcapClose, RcapDenied, RcapInitiation, RcapInvite, RcapInviteDenied,
+    RcapKind, RcapMessage, RcapPart, RcapRecord, RcapRecords, RcapRequest, RcapRoute, RcapStanding,
+    RcapStatus, RcapTerms, RcapTest, RcapWay,
 };
 pub use report::{ChannelReport, Class, Load, REPORT_CHANNELS_MAX, Report, ReportHead};
 pub use reserved::{RESERVED_HEADER_OCTETS, ReservedHeader, reserved_service};

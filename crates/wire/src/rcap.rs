@@ -6,8 +6,10 @@
 //! neighbours; nothing here is a frame of a segment.
 //!
 //! Departures: the header also names the origin, since two nodes may give one number to two channels. Two
-//! further kinds carry the wish of a receiver to the source, which the paper leaves without a message.
+//! further kinds carry the wish of a receiver to the source, which the paper leaves without a message, and
+//! one goes ahead of a request.
 
+mod approach;
 mod bodies;
 mod invite;
 mod record;
@@ -15,6 +17,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
+pub use approach::RcapApproach;
 pub use bodies::{
     RcapAccept, RcapAgain, RcapChances, RcapClose, RcapDenied, RcapInitiation, RcapPart, RcapRequest,
     RcapStanding, RcapStatus, RcapWay,
@@ -34,7 +37,7 @@ pub const RCAP_OCTETS_MAX: usize = 0xffff;
 pub const RCAP_KIND: u8 = 0x52;
 const _: () = assert!(RCAP_KIND != crate::link_state::LINK_STATE_KIND, "they share connections");
 /// The version of these messages.
-pub const RCAP_VERSION: u8 = 7;
+pub const RCAP_VERSION: u8 = 8;
 /// The longest lease of what a request reserves tentatively (`TENET-R9`).
 pub const RCAP_LEASE_MAX_NS: u64 = 3_000_000_000;
 /// The longest time for which a receiver waits for a source that it has asked.
@@ -85,7 +88,7 @@ pub(crate) const fn sound(is_sound: bool, name: &'static str) -> Result<(), Malf
     if is_sound { Ok(()) } else { Err(Malformed::Field(name)) }
 }
 
-/// The kinds of messages: those of Table 1 in its order, and two of ours.
+/// The kinds of messages: those of Table 1 in its order, and three of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RcapKind {
     /// Downstream: a request for a new channel.
@@ -106,11 +109,13 @@ pub enum RcapKind {
     Invite,
     /// Downstream: there will be none.
     InviteDenied,
+    /// Downstream: a request is on its way.
+    Approach,
 }
 
 impl RcapKind {
     /// All kinds; the first one has code 1.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::EstablishRequest,
         Self::EstablishAccept,
         Self::EstablishDenied,
@@ -120,6 +125,7 @@ impl RcapKind {
         Self::CloseReverse,
         Self::Invite,
         Self::InviteDenied,
+        Self::Approach,
     ];
 
     const fn code(self) -> u8 {
@@ -133,7 +139,8 @@ impl RcapKind {
 
     /// True for messages that travel towards the receiver.
     pub const fn is_downstream(self) -> bool {
-        matches!(self, Self::EstablishRequest | Self::StatusRequest | Self::CloseForward | Self::InviteDenied)
+        let is_first = matches!(self, Self::EstablishRequest | Self::StatusRequest | Self::CloseForward);
+        is_first || matches!(self, Self::InviteDenied | Self::Approach)
     }
 }
 
@@ -169,6 +176,8 @@ pub enum RcapBody<'a> {
     Invite(RcapInvite<'a>),
     /// Of [`RcapKind::InviteDenied`].
     InviteDenied(RcapInviteDenied<'a>),
+    /// Of [`RcapKind::Approach`].
+    Approach(RcapApproach<'a>),
 }
 
 impl RcapBody<'_> {
@@ -184,6 +193,7 @@ impl RcapBody<'_> {
             Self::CloseReverse(_) => RcapKind::CloseReverse,
             Self::Invite(_) => RcapKind::Invite,
             Self::InviteDenied(_) => RcapKind::InviteDenied,
+            Self::Approach(_) => RcapKind::Approach,
         }
     }
 
@@ -203,6 +213,7 @@ impl RcapBody<'_> {
             Self::CloseForward(_) | Self::CloseReverse(_) => RcapClose::OCTETS,
             Self::Invite(invite) => RcapInvite::OCTETS + invite.way.octets(),
             Self::InviteDenied(denied) => RcapInviteDenied::OCTETS + denied.way.octets(),
+            Self::Approach(approach) => approach.octets(),
         }
     }
 }
@@ -252,6 +263,7 @@ impl<'a> RcapMessage<'a> {
             RcapKind::CloseReverse => RcapBody::CloseReverse(RcapClose::read(&mut fields)?),
             RcapKind::Invite => RcapBody::Invite(RcapInvite::read(&mut fields)?),
             RcapKind::InviteDenied => RcapBody::InviteDenied(RcapInviteDenied::read(&mut fields)?),
+            RcapKind::Approach => RcapBody::Approach(RcapApproach::read(&mut fields)?),
         };
         fields.0.end()?;
         Ok(Self { of: RcapChannel { origin, channel, attempt }, body })
@@ -274,6 +286,7 @@ impl<'a> RcapMessage<'a> {
             RcapBody::CloseForward(close) | RcapBody::CloseReverse(close) => close.write(&mut writer),
             RcapBody::Invite(invite) => invite.write(&mut writer),
             RcapBody::InviteDenied(denied) => denied.write(&mut writer),
+            RcapBody::Approach(approach) => approach.write(&mut writer),
         }
         assert_eq!(writer.written(), usize::from(length), "each kind knows its length");
         Some(usize::from(length))

@@ -110,6 +110,7 @@ fn rcap(page: &BTreeMap<String, usize>) {
     assert_eq!(page["RCAP close"], octets("close-forward") - header);
     let way_of_two = 2 * 8;
     assert_eq!(page["RCAP invite"], octets("invite") - header - way_of_two);
+    assert_eq!(page["RCAP approach"], octets("approach") - header - 2 * way_of_two);
     assert_eq!(page["RCAP invite denied"], octets("invite-denied") - header - way_of_two);
 }
 

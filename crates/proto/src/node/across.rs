@@ -9,6 +9,7 @@
 //! others more room: the hop is relaxed on the way back. On a RETHER segment the bound is that of a share,
 //! and none is cheaper for a longer bound: such a hop stays as it was offered.
 
+mod approach;
 mod change;
 mod invite;
 mod names;
@@ -278,6 +279,7 @@ impl Node {
             return;
         }
         self.end_lives(now);
+        self.lapse_keepers(now);
         self.end_drained(now);
         self.ask_statuses(now);
         if self.across.as_ref().is_some_and(|across| across.deadline() <= now) {
@@ -379,6 +381,7 @@ impl Node {
                 let asked = Held { hop: none, next: hop, ask, late, partition, group, life, waits: false };
                 self.reserve_across(now, entry, asked);
             }
+            RcapOutput::Prepare { hop, until } => self.prepare_across(now, hop, until),
             RcapOutput::Share { entry, with } => {
                 let Some(across) = &mut self.across else { return };
                 match across.held.get(&with).copied() {
@@ -438,12 +441,16 @@ impl Node {
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
         let Some(held) = held else { return };
         let asked = self.share_of(&held).and_then(|(way, share)| {
-            self.reserve_hop_as(now, held.hop, way, &share).map_err(|error| denied_by(&error))
+            self.reserve_hop_as(now, held.hop, way, &share).map_err(|error| denied_by(&error))?;
+            Ok(way.port)
         });
         let asked = asked.map_err(|denied| self.in_messages(now, entry, &held, denied));
         let Some(across) = &mut self.across else { return };
         match asked {
-            Ok(()) => self.hops.call(held.hop, across.rcap.called(entry).unwrap_or_default()),
+            Ok(port) => {
+                self.hops.call(held.hop, across.rcap.called(entry).unwrap_or_default());
+                self.has_asked(now, entry, port);
+            }
             Err(denied) => {
                 across.held.remove(&entry);
                 across.rcap.denied(now, entry, denied);
@@ -490,6 +497,9 @@ impl Node {
     }
 
     fn on_hop_event(&mut self, now: Instant, event: HopEvent) {
+        if self.is_of_keeper(&event) {
+            return;
+        }
         let Some(across) = &mut self.across else { return };
         let of = |hop| across.entry_of(hop);
         match event {

@@ -298,6 +298,14 @@ pub enum RcapOutput {
         /// When it counts here, with all that clocks and messages may be wrong by.
         life: Life,
     },
+    /// A request that will need this hop is on its way: a segment in plain mode switches to token mode until
+    /// the request has come, or until then. There is no answer.
+    Prepare {
+        /// Towards which node.
+        hop: NextHop,
+        /// By when the request has come.
+        until: Instant,
+    },
     /// A branch of a tree goes over a hop that another entry has reserved: both have that reservation from
     /// now on, and it is given back when the last of them is released. The machine knows what it offers.
     Share {

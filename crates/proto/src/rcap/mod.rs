@@ -36,8 +36,10 @@
 //!   have taken it, so that the smaller of 1 − Z_min and 1 − W_min is divided, over the hops that are left
 //!   and the packets of a message. Without a chance of loss each hop is asked for a guarantee.
 //! * A receiver asks a source for a channel by two messages of ours (`invite.rs`).
+//! * A word goes ahead of a request, so that segments switch to token mode at the same time (`approach.rs`).
 
 mod accept;
+mod approach;
 mod backup;
 mod call;
 mod change;
@@ -212,6 +214,7 @@ impl Rcap {
             RcapBody::CloseReverse(close) => self.on_end(now, from, of, (*close).into(), Side::Behind),
             RcapBody::Invite(invite) => self.on_invite(now, from, of, invite),
             RcapBody::InviteDenied(denied) => self.on_invite_denied(from, of, denied),
+            RcapBody::Approach(approach) => self.on_approach(now, from, of, approach),
         }
         Ok(())
     }

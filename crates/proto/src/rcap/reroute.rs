@@ -198,28 +198,47 @@ impl Rcap {
         Ok(id)
     }
 
-    /// The next hop of a request. One that comes again passes by the node that failed, and by those that it
-    /// has passed, where another way is known: the graph of this node may be older than the failure. One that
-    /// names nodes leads through them.
+    /// The next hop of a request.
     pub(super) fn route_of(&self, demand: &Demand, records: &[Record]) -> Option<Route> {
-        let to = demand.request.destination;
-        let shortest = self.routes.route(to);
-        let is_named = demand.path.is_some();
-        if demand.again.is_none() && !is_named {
+        let passed: Vec<NodeId> = records.iter().map(|record| record.node).collect();
+        let again = demand.again.unwrap_or_default();
+        let around: Vec<NodeId> = again.apart.nodes().iter().copied().chain(again.avoid).collect();
+        let (end, via, is_again) = (demand.request.destination, demand.path.nodes(), demand.again.is_some());
+        let towards = Towards { end, via, passed: &passed, around: &around, is_again };
+        self.route_towards(&towards, !again.apart.is_some())
+    }
+
+    /// The next hop on a way. One that comes again passes by the node that failed, and by those that it has
+    /// passed, where another way is known: the graph of this node may be older than the failure. One that
+    /// names nodes leads through them. Where there is no such way and the shortest one will do it is that.
+    pub(super) fn route_towards(&self, towards: &Towards<'_>, or_shortest: bool) -> Option<Route> {
+        let Towards { end, via, passed, around, is_again } = *towards;
+        let shortest = self.routes.route(end);
+        if !is_again && via.is_empty() {
             return shortest;
         }
-        let again = demand.again.unwrap_or_default();
         let mut down = self.down.clone();
-        down.extend(again.apart.nodes());
-        down.extend(again.avoid.filter(|node| *node != self.own));
-        down.extend(records.iter().map(|record| record.node));
-        let is_passed = |node: NodeId| node == self.own || records.iter().any(|record| record.node == node);
-        let ahead = demand.path.nodes().iter().copied().filter(|node| !is_passed(*node));
-        let ahead: Vec<NodeId> = ahead.chain([to]).collect();
+        down.extend(around.iter().filter(|node| **node != self.own));
+        down.extend(passed);
+        let is_passed = |node: &NodeId| *node == self.own || passed.contains(node);
+        let ahead: Vec<NodeId> = via.iter().copied().filter(|node| !is_passed(node)).chain([end]).collect();
         down.extend(&ahead[1..]);
         let around = Routes::shortest(&self.graph, self.own, &self.up, &down).route(ahead[0]);
         let further = u32::try_from(ahead.len() - 1).unwrap_or(u32::MAX);
         let around = around.map(|route| Route { hops: route.hops.saturating_add(further), ..route });
-        around.or(shortest.filter(|_| !again.apart.is_some() && !is_named))
+        around.or(shortest.filter(|_| or_shortest && via.is_empty()))
     }
+}
+
+/// A way that a request is to take.
+pub(super) struct Towards<'a> {
+    pub(super) end: NodeId,
+    /// The nodes that it leads through; none where each node chooses the next one.
+    pub(super) via: &'a [NodeId],
+    /// Those that it has passed.
+    pub(super) passed: &'a [NodeId],
+    /// Those that it passes by.
+    pub(super) around: &'a [NodeId],
+    /// It is a way for a channel that is there already.
+    pub(super) is_again: bool,
 }

@@ -11,6 +11,7 @@ use rota_wire::{
     RcapRequest, RcapRoute, RcapStatus,
 };
 
+mod approach;
 mod change;
 mod died;
 mod ends;

@@ -42,6 +42,12 @@ impl World {
                 share.expect("it was reserved").others.push(entry);
             }
             asked => {
+                if let RcapOutput::Reserve { entry, .. } = asked
+                    && self.happens(500)
+                    && let Some(machine) = &mut self.stations[at].machine
+                {
+                    machine.takes_time(self.now, entry);
+                }
                 let late = Span::from_nanos(self.below(2_000_000));
                 let last = self.arrivals.get(&(at, at)).copied().unwrap_or(self.now);
                 let when = last.max(self.now + late);
@@ -79,6 +85,7 @@ impl World {
     pub(super) fn medium(&mut self, at: usize, life: u64, asked: RcapOutput) {
         match asked {
             RcapOutput::Reserve { entry, hop, group, .. } => self.reserve(at, life, entry, (hop, group)),
+            RcapOutput::Prepare { until, .. } => assert!(until <= self.now + RcapLimits::LEASE_MAX),
             RcapOutput::Relax { entry, delay } => {
                 let is_lost = self.happens(self.noise.share_lost);
                 let shares = self.shares.values_mut().flatten();

@@ -27,6 +27,8 @@ const UNIT_OCTETS: u32 = 100;
 const PERIOD: Span = Span::from_nanos(33_333_333);
 /// A program that waits for the other's next listener looks again then.
 const SOON: Span = Span::from_millis(1);
+/// A segment that has lost its last share is in plain mode after this time.
+const PLAIN: Span = Span::from_millis(150);
 /// Of those before the first that counts: code and tables are warm then.
 const WARM: u32 = 10;
 /// Section 5.2.4 and Table 5 of the Tenet paper: 70 ms over four machines, 90 ms over six.
@@ -62,6 +64,10 @@ pub struct Args {
     /// Further channels that stay open meanwhile
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=60))]
     standing: u16,
+    /// No channel stays open beside those that come and go, so that each set-up waits until its segments are in token
+    /// mode
+    #[arg(long, conflicts_with_all = ["standing", "programs"])]
+    switching: bool,
 }
 
 /// The memory and the descriptors of the gateway's process.
@@ -82,6 +88,8 @@ struct Results {
     programs: u16,
     gateways: u8,
     standing: u16,
+    /// Each set-up has waited for its segments to switch to token mode.
+    switching: bool,
     /// From the call to the open channel.
     open: Times,
     /// From the call to the confirmed end, after the bound has passed.
@@ -104,6 +112,8 @@ pub(super) struct Ground {
     /// Held only: they end with this value.
     _nodes: Nodes,
     pub(super) stage: Stage,
+    /// Segments return to plain mode before each set-up.
+    switching: bool,
 }
 
 /// The measurements of all programs.
@@ -116,9 +126,14 @@ struct Measured {
 
 /// Runs the benchmark.
 pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
-    let ground = Ground::build(args.wire, args.gateways)?;
+    let ground = Ground { switching: args.switching, ..Ground::build(args.wire, args.gateways)? };
     let services = KEPT_SERVICE..=KEPT_SERVICE + args.standing;
-    let kept = services.map(|service| ground.keep_one(service)).collect::<Result<Vec<_>, Failure>>()?;
+    // The first one has heard of the way, also where none stays.
+    let services = services.take(if args.switching { 1 } else { usize::MAX });
+    let mut kept = services.map(|service| ground.keep_one(service)).collect::<Result<Vec<_>, Failure>>()?;
+    if args.switching {
+        kept.clear();
+    }
     ground.run_programs(args.programs, WARM * u32::from(args.programs))?;
     let before = ground.holdings()?;
     let begin = clock::now();
@@ -134,6 +149,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
         programs: args.programs,
         gateways: args.gateways,
         standing: args.standing,
+        switching: args.switching,
         open,
         close: measured.close.sum_up(),
         refused: measured.refused,
@@ -166,7 +182,7 @@ impl Ground {
         let stage = Stage::of_topology(topology)?;
         let (nodes, warnings) = Nodes::start(&stage.lab, false).map_err(Failure::failed)?;
         warnings.iter().for_each(|warning| eprintln!("rota: {warning}"));
-        Ok(Self { _nodes: nodes, stage })
+        Ok(Self { _nodes: nodes, stage, switching: false })
     }
 
     fn open(&self, node: &Node, service: u16) -> Result<Result<SendChannel, OpenError>, Failure> {
@@ -286,6 +302,9 @@ impl Ground {
         let node = self.stage.connect(SOURCE)?;
         let take = |left: u64| left.checked_sub(1);
         while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+            if self.switching {
+                clock::sleep_until(clock::now() + PLAIN);
+            }
             let (asked, opened) = self.open_as_soon_as_heard(&node, service)?;
             let open = clock::now();
             let closed = match opened {
@@ -380,10 +399,11 @@ fn print(o: &Results) {
     let wire = if o.wire == Wire::Link { "cables" } else { "switches under tokens" };
     outln!(
         "Channels from n1 over {} to the last station, {wire}, 1 Gbit/s, virtual wire; {}; {} stand \
-         meanwhile.\n",
+         meanwhile{}.\n",
         counted(o.gateways.into(), "gateway"),
         counted(o.programs.into(), "program"),
-        counted(o.standing.into(), "further channel")
+        counted(o.standing.into(), "further channel"),
+        if o.switching { "; each set-up waits for the switches of mode" } else { "" }
     );
     outln!("ms            median      p99    p99.9      max    count");
     let ms = |ns: u64| format!("{}.{:03}", ns / 1_000_000, ns / 1_000 % 1_000);

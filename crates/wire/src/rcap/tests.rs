@@ -92,6 +92,11 @@ fn invite() -> RcapInvite<'static> {
     RcapInvite { source, service: 3, lease_ns: 4_000, pair, way: way() }
 }
 
+fn approach() -> RcapApproach<'static> {
+    let (destination, via, around) = (NodeId(9), RcapRoute::default(), way());
+    RcapApproach { destination, lease_ns: 4_000, passed: way(), via, around }
+}
+
 /// TENET-R13: the header octet by octet, and each kind with its code and direction.
 #[test]
 fn each_kind_has_its_code_and_direction_and_reads_back() {
@@ -111,8 +116,9 @@ fn each_kind_has_its_code_and_direction_and_reads_back() {
         RcapBody::CloseReverse(close),
         RcapBody::Invite(invite()),
         RcapBody::InviteDenied(RcapInviteDenied { denied: denied(), way: way() }),
+        RcapBody::Approach(approach()),
     ];
-    let codes = [(1, 0), (2, 1), (3, 1), (4, 0), (5, 1), (6, 0), (7, 1), (8, 1), (9, 0)];
+    let codes = [(1, 0), (2, 1), (3, 1), (4, 0), (5, 1), (6, 0), (7, 1), (8, 1), (9, 0), (10, 0)];
     for (body, (code, upstream)) in all.into_iter().zip(codes) {
         let message = octets(body);
         let length = (message.len() as u16).to_be_bytes();
@@ -155,7 +161,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
     let (zero_32, huge_32) = ([0; 4], [0xff; 4]);
     let cases: &[(usize, &[u8], &str)] = &[
         (0, &[0x4c], "kind"),
-        (1, &[8], "version"),
+        (1, &[RCAP_VERSION + 1], "version"),
         (2, &[0, 23], "length"),
         (4, &[10], "type"),
         (4, &[2], "direction"),
@@ -328,6 +334,28 @@ fn each_wrong_field_of_an_invitation_is_refused_by_its_name() {
 }
 
 #[test]
+fn each_wrong_field_of_an_approach_is_refused_by_its_name() {
+    let message = octets(RcapBody::Approach(approach()));
+    let body = RCAP_HEADER_OCTETS;
+    let cases: [(usize, &[u8], &str); 6] = [
+        (5, &[1], "direction"),
+        (body, &[0; 8], "destination"),
+        (body + 8, &[0; 8], "lease"),
+        (body + 8, &(RCAP_LEASE_MAX_NS + 1).to_be_bytes(), "lease"),
+        (body + 17, &[0; 8], "way node"),
+        (body + 34, &[9], "way"),
+    ];
+    for (at, wrong, name) in cases {
+        assert_eq!(refused(&message, at, wrong), Some(name), "at {at}");
+    }
+    let nowhere = RcapApproach { passed: RcapRoute::default(), ..approach() };
+    let message = RcapMessage { of: of(), body: RcapBody::Approach(nowhere) };
+    let mut out = vec![0; message.octets()];
+    assert_eq!(message.emit(&mut out), Some(out.len()));
+    assert_eq!(RcapMessage::parse(&out), Err(Malformed::Field("way")), "it has passed nobody");
+}
+
+#[test]
 fn a_message_and_a_record_have_a_largest_size() {
     let terms = vec![7; 0xffff - RcapRecord::OCTETS + 2];
     let mut octets = Vec::new();
@@ -478,6 +506,11 @@ proptest! {
         let (source, pair) = (node, of().channel);
         octets(RcapBody::Invite(RcapInvite { source, service: label, lease_ns, pair, way }));
         octets(RcapBody::InviteDenied(RcapInviteDenied { denied, way }));
+        if way.iter().len() > 0 {
+            let lease_ns = 1 + margin_ns % RCAP_LEASE_MAX_NS;
+            let (destination, passed) = (node, way);
+            octets(RcapBody::Approach(RcapApproach { destination, lease_ns, passed, via: way, around: way }));
+        }
     }
 
     /// Any octets, and a sound message with any octet changed: what parses is what was written.

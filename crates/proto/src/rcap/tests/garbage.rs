@@ -1,6 +1,7 @@
 //! Neighbours that send what they should not.
 
 use super::*;
+use rota_wire::RcapApproach;
 use std::collections::BTreeSet;
 
 /// Does what the machine calls for; half of the questions to the medium are answered later, or never.
@@ -52,6 +53,11 @@ fn neighbours_that_send_garbage_leave_nothing() {
             let (service, lease_ns, pair) = (SERVICE, 3_000_000_000, ChannelId(channel - 1));
             bodies.push(octets(of, RcapBody::Invite(RcapInvite { source, service, lease_ns, pair, way })));
         }
+        let nodes = RcapRoute::written(&[A]);
+        let (passed, via) = (RcapRoute::parse(&nodes).unwrap(), RcapRoute::default());
+        let (destination, lease_ns, around) = (C, 3_000_000_000, via);
+        let word = RcapApproach { destination, lease_ns, passed, via, around };
+        bodies.push(octets(of, RcapBody::Approach(word)));
         let (denied, own) = (io::simply(C, RcapTest::NoSource), RcapChannel { origin: B, ..of });
         let nodes = RcapRoute::written(&[A]);
         for (of, way) in [(of, RcapRoute::parse(&nodes).unwrap()), (own, RcapRoute::default())] {

@@ -1,0 +1,85 @@
+//! A request is on its way to this node (`rcap/approach.rs`): the segment that it will need switches to token
+//! mode meanwhile (`RETHER-2.5-5`).
+//!
+//! A ring lives for its reservations alone, so a hop of one octet keeps it: the shortest one that there is,
+//! for no channel. It is given back when a request asks for its share there, in the same visit of the token in
+//! which that share is decided, and before it; at the latest when the request can come no more.
+
+use super::super::Node;
+use crate::across::Keeper;
+use crate::rcap::{EntryId, NextHop};
+use crate::rtip::{HopEvent, HopShare};
+use rota_admission::Pace;
+use rota_contract::ModeName;
+use rota_medium::door::{MediumKind, PortId};
+use rota_units::Instant;
+
+/// The hop that keeps a ring.
+const KEEPER: HopShare =
+    HopShare { octets: 1, pace: Pace::EVERY_CYCLE, periodic: false, partition: 0, flow: None };
+
+impl Node {
+    /// A request that will need this hop has come so far that a node before it waits for its segment.
+    pub(super) fn prepare_across(&mut self, now: Instant, next: NextHop, until: Instant) {
+        let Some(way) = self.way_to(next.node).filter(|way| self.is_switching(way.port)) else { return };
+        let Some(across) = &mut self.across else { return };
+        if let Some(keeper) = across.keepers.iter_mut().find(|keeper| keeper.port == way.port) {
+            keeper.until = keeper.until.max(until);
+            return;
+        }
+        let hop = self.lines[0].channels.next_id();
+        // A station that has no place yet, or no room, cannot help.
+        let asked = self.reserve_hop_as(now, hop, way, &KEEPER);
+        if let (Ok(()), Some(across)) = (asked, &mut self.across) {
+            across.keepers.push(Keeper { port: way.port, hop, until });
+        }
+    }
+
+    /// The share of an entry is asked for: the nodes behind prepare while a segment switches for it, and what
+    /// has kept the ring of its port until now is given back.
+    pub(super) fn has_asked(&mut self, now: Instant, entry: EntryId, port: PortId) {
+        if self.is_switching(port)
+            && let Some(across) = &mut self.across
+        {
+            across.rcap.takes_time(now, entry);
+        }
+        self.end_keepers(now, |keeper| keeper.port == port);
+    }
+
+    /// Requests that can come no more.
+    pub(super) fn lapse_keepers(&mut self, now: Instant) {
+        self.end_keepers(now, |keeper| keeper.until <= now);
+    }
+
+    fn end_keepers(&mut self, now: Instant, is_over: impl Fn(&Keeper) -> bool) {
+        while let Some(across) = &mut self.across
+            && let Some(at) = across.keepers.iter().position(&is_over)
+        {
+            let keeper = across.keepers.swap_remove(at);
+            self.end_hop(now, keeper.hop);
+        }
+    }
+
+    /// True for an event of a hop that keeps a ring. One that has ended by itself is forgotten.
+    pub(super) fn is_of_keeper(&mut self, event: &HopEvent) -> bool {
+        let Some(across) = &mut self.across else { return false };
+        let (hop, is_over) = match event {
+            HopEvent::Reserved { hop, .. } => (*hop, false),
+            HopEvent::Refused { hop, .. } | HopEvent::Ended { hop, .. } => (*hop, true),
+            HopEvent::Begun { .. } | HopEvent::Released { .. } => return false,
+        };
+        let Some(at) = across.keepers.iter().position(|keeper| keeper.hop == hop) else { return false };
+        if is_over {
+            across.keepers.swap_remove(at);
+        }
+        true
+    }
+
+    /// True if the port is on a RETHER segment that is not in token mode, or not yet.
+    fn is_switching(&self, port: PortId) -> bool {
+        self.port_at(port).is_some_and(|port| {
+            let medium = port.medium();
+            medium.kind() == MediumKind::Rether && medium.mode() != ModeName::Token
+        })
+    }
+}
