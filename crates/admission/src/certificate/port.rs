@@ -224,6 +224,23 @@ mod tests {
     }
 
     /// As many as a link has, all of one kind but with bounds of their own.
+    /// A flow has one life, and lives stand in the order of their flows.
+    #[test]
+    fn a_part_that_states_the_life_of_a_flow_twice_or_out_of_order_is_none() {
+        let own = Standing::always((ask(20_000, 160_000, 1_000), Span::from_micros(777)));
+        let life = |from| Life { from: Span::from_micros(from), until: None };
+        let mut flows = vec![Standing { life: life(50), ..own }, Standing { life: life(70), ..own }];
+        let (_, numbers) = port(&mut flows, own);
+        let [.., 2, first, _, 0, second, _, 0] = numbers[..] else { panic!("{numbers:?}") };
+        assert!(first < second && read(&numbers).is_some());
+        for (one, other) in [(first, first), (second, second), (second, first)] {
+            let mut changed = numbers.clone();
+            let end = changed.len();
+            (changed[end - 6], changed[end - 3]) = (one, other);
+            assert_eq!(read(&changed), None, "{one} and {other}");
+        }
+    }
+
     #[test]
     fn two_hundred_channels_of_one_kind_take_few_octets() {
         let kind = ask(20_000, 160_000, 1_000);
