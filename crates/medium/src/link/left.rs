@@ -96,3 +96,35 @@ impl Flows {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    /// Beyond the memory the last ones are one, which counts as early and as long as any of them.
+    #[test]
+    fn what_is_counted_as_one_counts_from_the_first_to_the_last_of_it() {
+        let window = Span::from_millis(10);
+        let of = |octets| Certain::of_slots(Span::from_micros(octets), window);
+        let gone = |from, until| Gone { of: of(7), from: at(from), until: at(until) };
+        for (one, other) in [((300, 900), (100, 500)), ((100, 500), (300, 900))] {
+            let mut left = Left::default();
+            for _ in 1..LEFT_MAX {
+                left.add(at(1), gone(0, 2), Span::ZERO);
+            }
+            for (from, until) in [one, other] {
+                left.add(at(1), gone(from, until), Span::ZERO);
+            }
+            let most = |now, then| format!("{:?}", left.beside(of(0), (at(now), at(then)), Span::ZERO));
+            let both = format!("{:?}", of(0).and(&of(7)).and(&of(7)));
+            for now in [100, 899] {
+                assert_eq!((most(now, now), most(now, 899)), (both.clone(), both.clone()), "{now}");
+            }
+            assert_eq!((most(99, 99), most(900, 900)), (format!("{:?}", of(0)), format!("{:?}", of(0))));
+        }
+    }
+}

@@ -176,3 +176,42 @@ fn slots_that_have_ended_count_until_the_port_is_idle() {
     bench.run(bench.window());
     bench.open(9_000, bench.trt());
 }
+
+/// A unit that is handed over early waits for the start of its flow, and is ahead of others from there on.
+#[test]
+fn a_flow_that_has_left_counts_for_a_unit_that_waited_for_its_start() {
+    let mut bench = Bench::new(10);
+    bench.is_flooded = false;
+    let begin = bench.now + ms(1_000);
+    assert!(flow_during(&mut bench, 101, 2, Life { from: begin, until: Instant::FAR }).is_ok());
+    let (beside, _) = fill_with_statistical(&mut bench);
+    assert!(beside > 0 && bench.now < begin, "{beside}");
+    bench.packets(101, 1);
+    bench.run_until(begin + Span::from_micros(200));
+    bench.left(101);
+    assert!(is_of_the_class(flow_during(&mut bench, 102, 2, Life::ALWAYS)));
+    assert!(flow_during(&mut bench, 103, 2, Life::ALWAYS).is_ok(), "5 ms later the port was idle");
+}
+
+/// The reservation of a group goes with its last member, and counts for what any of them has sent.
+#[test]
+fn a_group_that_has_left_counts_for_what_a_former_member_has_sent() {
+    let member = |id: u64, bench: &mut Bench| {
+        let key = rota_contract::GroupKey { uid: 7, name: "talk".parse().expect("a name") };
+        let group = Some(crate::door::GroupShare { key, at_once: 1 });
+        let flow = FlowShare::guaranteed(Traffic::periodic(ms(2)).expect("sound"));
+        flow_of(bench, id, FlowShare { group, ..flow })
+    };
+    let mut bench = Bench::new(10);
+    bench.is_flooded = false;
+    for id in [101, 102] {
+        assert!(member(id, &mut bench).is_ok());
+    }
+    let (beside, _) = fill_with_statistical(&mut bench);
+    assert!(beside > 0);
+    bench.packets(101, 1);
+    bench.left(101);
+    bench.left(102);
+    assert!(is_of_the_class(flow_during(&mut bench, 103, 2, Life::ALWAYS)));
+    assert!(flow_during(&mut bench, 104, 2, Life::ALWAYS).is_ok(), "5 ms later the port was idle");
+}
